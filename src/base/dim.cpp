@@ -1,0 +1,220 @@
+#include "base/dim.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace ingot {
+
+Dim DimTable::symbol(int64_t hint) {
+  Entry e{.kind = Kind::symbol};
+  e.symbol = symbol_count();
+  e.hint = hint;
+  symbols_.push_back(static_cast<int64_t>(entries_.size()));
+  entries_.push_back(std::move(e));
+  return Dim::expression(symbols_.back());
+}
+
+DimTable::Polynomial DimTable::polynomial(Dim a) const {
+  if (a.is_constant()) return a.code ? Polynomial{{{}, a.code}} : Polynomial{};
+  const Entry& e = entries_[a.index()];
+  if (e.kind == Kind::polynomial) return e.polynomial;
+  return {{{static_cast<int32_t>(a.index())}, 1}};
+}
+
+Dim DimTable::intern(Polynomial p) {
+  std::erase_if(p, [](const auto& term) { return term.second == 0; });
+  if (p.empty()) return 0;
+  if (p.size() == 1) {
+    const auto& [atoms, coefficient] = *p.begin();
+    if (atoms.empty()) {
+      INGOT_CHECK(coefficient >= 0, "a negative size");
+      return coefficient;
+    }
+    if (atoms.size() == 1 && coefficient == 1) return Dim::expression(atoms[0]);
+  }
+  auto [it, fresh] = interned_.try_emplace(p, static_cast<int64_t>(entries_.size()));
+  if (fresh) {
+    Entry e{.kind = Kind::polynomial};
+    std::vector<int64_t> hints;
+    for (const Entry& other : entries_) hints.push_back(other.hint);
+    e.hint = evaluate(p, hints);
+    e.polynomial = std::move(p);
+    entries_.push_back(std::move(e));
+  }
+  return Dim::expression(it->second);
+}
+
+Dim DimTable::atom(Kind kind, Dim a, Dim b, int64_t hint) {
+  auto [it, fresh] = atoms_.try_emplace({kind, a.code, b.code}, static_cast<int64_t>(entries_.size()));
+  if (fresh) {
+    Entry e{.kind = kind};
+    e.a = a, e.b = b, e.hint = hint;
+    entries_.push_back(std::move(e));
+  }
+  return Dim::expression(it->second);
+}
+
+Dim DimTable::add(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) return a.code + b.code;
+  Polynomial p = polynomial(a);
+  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] += coefficient;
+  return intern(std::move(p));
+}
+
+Dim DimTable::sub(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) {
+    INGOT_CHECK(a.code >= b.code, "a negative size");
+    return a.code - b.code;
+  }
+  Polynomial p = polynomial(a);
+  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] -= coefficient;
+  return intern(std::move(p));
+}
+
+Dim DimTable::mul(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) return a.code * b.code;
+  Polynomial product;
+  Polynomial right = polynomial(b);
+  for (const auto& [x, cx] : polynomial(a))
+    for (const auto& [y, cy] : right) {
+      Monomial atoms(x);
+      atoms.insert(atoms.end(), y.begin(), y.end());
+      std::sort(atoms.begin(), atoms.end());
+      product[atoms] += cx * cy;
+    }
+  return intern(std::move(product));
+}
+
+Dim DimTable::floor_div(Dim a, Dim b) {
+  if (b == Dim(1)) return a;
+  if (a.is_constant() && b.is_constant()) {
+    INGOT_CHECK(b.code > 0);
+    return a.code / b.code;
+  }
+  // Exact when b is one term that divides every term of a.
+  Polynomial divisor = polynomial(b);
+  if (divisor.size() == 1) {
+    const auto& [factors, k] = *divisor.begin();
+    Polynomial quotient;
+    bool exact = true;
+    for (const auto& [atoms, coefficient] : polynomial(a)) {
+      Monomial rest;
+      std::set_difference(atoms.begin(), atoms.end(), factors.begin(), factors.end(), std::back_inserter(rest));
+      exact = exact && coefficient % k == 0 && rest.size() + factors.size() == atoms.size();
+      quotient[rest] = coefficient / k;
+    }
+    if (exact) return intern(std::move(quotient));
+  }
+  INGOT_CHECK(hint(b) > 0);
+  return atom(Kind::floor_div, a, b, hint(a) / hint(b));
+}
+
+Dim DimTable::ceil_div(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) return (a.code + b.code - 1) / b.code;
+  return floor_div(add(a, sub(b, 1)), b);
+}
+
+Dim DimTable::max(Dim a, Dim b) {
+  if (a == b) return a;
+  if (a.is_constant() && b.is_constant()) return std::max(a.code, b.code);
+  if (b.code < a.code) std::swap(a, b);
+  return atom(Kind::max, a, b, std::max(hint(a), hint(b)));
+}
+
+Dim DimTable::min(Dim a, Dim b) {
+  if (a == b) return a;
+  if (a.is_constant() && b.is_constant()) return std::min(a.code, b.code);
+  if (b.code < a.code) std::swap(a, b);
+  return atom(Kind::min, a, b, std::min(hint(a), hint(b)));
+}
+
+Dim DimTable::product(std::span<const Dim> dims) {
+  Dim total = 1;
+  for (Dim d : dims) total = mul(total, d);
+  return total;
+}
+
+bool DimTable::equal(Dim a, Dim b) {
+  if (a == b) return true;
+  if (a.is_constant() && b.is_constant()) return false;
+  Polynomial difference = polynomial(a);
+  for (const auto& [atoms, coefficient] : polynomial(b)) difference[atoms] -= coefficient;
+  std::erase_if(difference, [](const auto& term) { return term.second == 0; });
+  if (difference.size() == 1 && difference.begin()->first.empty()) return false;
+  bool result = hint(a) == hint(b);
+  guards_.push_back({result ? DimGuard::Relation::equal : DimGuard::Relation::not_equal, a, b});
+  return result;
+}
+
+bool DimTable::less(Dim a, Dim b) {
+  if (a == b) return false;
+  if (a.is_constant() && b.is_constant()) return a.code < b.code;
+  bool result = hint(a) < hint(b);
+  guards_.push_back({result ? DimGuard::Relation::less : DimGuard::Relation::not_less, a, b});
+  return result;
+}
+
+int64_t DimTable::evaluate(const Polynomial& p, std::span<const int64_t> values) const {
+  int64_t sum = 0;
+  for (const auto& [atoms, coefficient] : p) {
+    int64_t term = coefficient;
+    for (int32_t a : atoms) term *= values[a];
+    sum += term;
+  }
+  return sum;
+}
+
+std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const {
+  INGOT_CHECK(symbols.size() == symbols_.size());
+  std::vector<int64_t> values(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = entries_[i];
+    switch (e.kind) {
+      case Kind::symbol: values[i] = symbols[e.symbol]; break;
+      case Kind::polynomial: values[i] = evaluate(e.polynomial, values); break;
+      case Kind::floor_div: {
+        int64_t divisor = value_of(e.b, values);
+        values[i] = divisor > 0 ? value_of(e.a, values) / divisor : 0;
+        break;
+      }
+      case Kind::max: values[i] = std::max(value_of(e.a, values), value_of(e.b, values)); break;
+      case Kind::min: values[i] = std::min(value_of(e.a, values), value_of(e.b, values)); break;
+    }
+  }
+  return values;
+}
+
+bool DimTable::holds(const DimGuard& guard, std::span<const int64_t> values) const {
+  int64_t a = value_of(guard.a, values), b = value_of(guard.b, values);
+  switch (guard.relation) {
+    case DimGuard::Relation::equal: return a == b;
+    case DimGuard::Relation::not_equal: return a != b;
+    case DimGuard::Relation::less: return a < b;
+    case DimGuard::Relation::not_less: return a >= b;
+  }
+  return false;
+}
+
+std::string DimTable::str(Dim a) const {
+  if (a.is_constant()) return std::to_string(a.code);
+  const Entry& e = entries_[a.index()];
+  switch (e.kind) {
+    case Kind::symbol: return "s" + std::to_string(e.symbol);
+    case Kind::floor_div: return "floor_div(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::max: return "max(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::min: return "min(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::polynomial: break;
+  }
+  std::string text;
+  for (const auto& [atoms, coefficient] : e.polynomial) {
+    if (!text.empty()) text += coefficient < 0 ? " - " : " + ";
+    int64_t magnitude = !text.empty() && coefficient < 0 ? -coefficient : coefficient;
+    if (magnitude != 1 || atoms.empty()) text += std::to_string(magnitude) + (atoms.empty() ? "" : "*");
+    for (size_t i = 0; i < atoms.size(); ++i) text += (i ? "*" : "") + str(Dim::expression(atoms[i]));
+  }
+  return "(" + text + ")";
+}
+
+}  // namespace ingot

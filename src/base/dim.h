@@ -1,0 +1,90 @@
+// Sizes that may be symbols: polynomials over free symbols, interned, so that equal sizes are the same number.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/small_vector.h"
+
+namespace ingot {
+
+/// A non-negative size, stride or offset: a constant, or an expression of a DimTable.
+struct Dim {
+  int64_t code = 0;  // >= 0: the value; < 0: expression number -code - 1
+  constexpr Dim() = default;
+  constexpr Dim(int64_t value) : code(value) {}
+  static constexpr Dim expression(int64_t index) { return Dim(-index - 1); }
+  constexpr bool is_constant() const { return code >= 0; }
+  constexpr int64_t index() const { return -code - 1; }
+  /// Identity of expressions; for "has the same size", which may record a guard, use DimTable::equal.
+  friend constexpr bool operator==(Dim a, Dim b) { return a.code == b.code; }
+};
+using Dims = SmallVector<Dim, 6>;
+
+/// A fact about symbols on which a decision relied; a call for which it does not hold needs another program.
+struct DimGuard {
+  enum class Relation : uint8_t { equal, not_equal, less, not_less };
+  Relation relation;
+  Dim a, b;
+};
+
+/// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra cannot
+/// answer is answered from the hints and recorded as a guard.
+class DimTable {
+ public:
+  /// A new free symbol; `hint` is its value in the call that is being compiled.
+  Dim symbol(int64_t hint);
+  int64_t symbol_count() const { return static_cast<int64_t>(symbols_.size()); }
+
+  Dim add(Dim a, Dim b);
+  /// a - b, which must not be negative for any call that the guards admit.
+  Dim sub(Dim a, Dim b);
+  Dim mul(Dim a, Dim b);
+  /// floor(a / b), b > 0; exact where the polynomial divides.
+  Dim floor_div(Dim a, Dim b);
+  Dim ceil_div(Dim a, Dim b);
+  Dim max(Dim a, Dim b);
+  Dim min(Dim a, Dim b);
+  Dim product(std::span<const Dim> dims);
+
+  bool equal(Dim a, Dim b);
+  bool less(Dim a, Dim b);
+  bool is_one(Dim a) { return equal(a, 1); }
+  /// True if a == b for every value of the symbols. Records nothing.
+  bool same(Dim a, Dim b) const { return a == b; }
+
+  int64_t hint(Dim a) const { return a.is_constant() ? a.code : entries_[a.index()].hint; }
+  const std::vector<DimGuard>& guards() const { return guards_; }
+
+  /// Values of all expressions for these symbol values, in order; value_of reads one.
+  std::vector<int64_t> evaluate(std::span<const int64_t> symbols) const;
+  static int64_t value_of(Dim a, std::span<const int64_t> values) { return a.is_constant() ? a.code : values[a.index()]; }
+  bool holds(const DimGuard& guard, std::span<const int64_t> values) const;
+  std::string str(Dim a) const;
+
+ private:
+  using Monomial = std::vector<int32_t>;                // sorted atoms; empty: the constant term
+  using Polynomial = std::map<Monomial, int64_t>;       // coefficients, never zero
+  enum class Kind : uint8_t { symbol, polynomial, floor_div, max, min };
+  struct Entry {
+    Kind kind;
+    int64_t symbol = -1;
+    Dim a, b;
+    Polynomial polynomial;
+    int64_t hint = 0;
+  };
+  Polynomial polynomial(Dim a) const;
+  Dim intern(Polynomial p);
+  Dim atom(Kind kind, Dim a, Dim b, int64_t hint);
+  int64_t evaluate(const Polynomial& p, std::span<const int64_t> values) const;
+
+  std::vector<Entry> entries_;
+  std::vector<int64_t> symbols_;  // entry of each symbol
+  std::map<Polynomial, int64_t> interned_;
+  std::map<std::tuple<Kind, int64_t, int64_t>, int64_t> atoms_;
+  std::vector<DimGuard> guards_;
+};
+
+}  // namespace ingot

@@ -1,0 +1,17 @@
+// From kernel IR to a kernel that can be loaded. A pure function of its arguments.
+#pragma once
+#include "base/program.h"
+#include "codegen/kernel_ir.h"
+
+namespace ingot::codegen {
+
+/// Machine code for target.isa, or the scalar executor where it is none. Equal arguments give equal bytes.
+KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name);
+KernelPtr generate(const TileSpec& tile, const Target& target);
+KernelPtr generate(const PackSpec& pack, const Target& target);
+
+/// The largest tile of a matrix product on this target: rows, and columns in units of 16.
+int max_tile_rows(const Target& target, DType dtype);
+int max_tile_vectors(const Target& target, DType dtype);
+
+}  // namespace ingot::codegen

@@ -1,0 +1,132 @@
+// Kernel IR: what one kernel computes, free of lanes, cores and instruction sets.
+//
+// A kernel works on a plane of rows x columns (outer planes are iterated by the runtime). Its expressions are one flat DAG of
+// scalar nodes, evaluated for each (row, column); a phase is one pass over the columns of a row, and its reductions are
+// visible to later phases of that row. A pointwise kernel is one phase without reductions; softmax is three phases.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace ingot::codegen {
+
+/// Type of a value in a register. f16 and bf16 live as f32, i16, i8 and u8 as i32 (wrapped to their range), bool as mask.
+enum class Type : uint8_t { f32, f64, i32, i64, mask };
+Type register_type(DType d);
+
+enum class Op : uint8_t {
+  // Leaves.
+  constant,   // imm: the bits of the value (f32 and i32 in the low half; mask: 0 or 1)
+  scalar,     // imm: number of the run-time scalar; 8 bytes hold it in this node's type
+  load,       // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
+  local,      // imm: local row buffer, at this column
+  index,      // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
+  reduced,    // imm: reduction of an earlier phase (or of this one, in row_stores)
+  // Floating point (f32, f64). One rounding each.
+  add, sub, mul, div, fma /* a * b + c */, sqrt,
+  round,      // imm: 0 nearest even, 1 down, 2 up, 3 toward zero
+  scale,      // a * 2^b, b a float with an integral value (any magnitude); one rounding, denormals right
+  round_to,   // f32 rounded to the values of a 16-bit float; imm: DType
+  // add, sub, mul, div also on i32, i64: wrapping; div truncates, division by zero gives 0, INT_MIN / -1 = INT_MIN.
+  // NaN wins and -0 < +0 in float min and max.
+  min, max,
+  // Bits: i32, i64, and mask (logical).
+  bit_and, bit_or, bit_xor,
+  shl, shr /* logical */, sar,  // by b of the same type; the amount is 0 <= b < width
+  wrap,       // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
+  // Comparison -> mask. Ordered (false on NaN) but for ne.
+  eq, ne, lt, le,
+  select,     // a: mask ? b : c
+  convert,    // to this node's type. float -> integer truncates and saturates, NaN gives 0; mask -> 0 or 1; i64 -> i32 wraps
+  bitcast,    // f32 <-> i32, f64 <-> i64
+  rare,       // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set
+};
+
+using Value = uint32_t;  // number of a node
+inline constexpr Value kNone = ~0u;
+
+struct Node {
+  Op op;
+  Type type;
+  uint16_t region = 0;  // 0: always evaluated; else the rare region it belongs to
+  Value a = kNone, b = kNone, c = kNone;
+  uint64_t imm = 0;
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+/// How a buffer's address moves along the columns. The strides themselves are given at run time (KernelFrame).
+enum class Access : uint8_t { dense, uniform /* stride 0 */, strided };
+
+struct Buffer {
+  DType dtype;
+  Access access = Access::dense;
+  bool written = false;
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+struct Store {
+  uint32_t buffer = 0;  // or local, see Phase
+  Value value = kNone;
+  friend bool operator==(const Store&, const Store&) = default;
+};
+
+/// argmax and argmin give the column index (i64) of the first extreme value; NaN wins.
+enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+
+struct Reduction {
+  Combiner combiner;
+  Value value = kNone;
+  friend bool operator==(const Reduction&, const Reduction&) = default;
+};
+
+struct Phase {
+  std::vector<Store> stores;        // at each column
+  std::vector<Store> local_stores;  // at each column, to a local row buffer
+  std::vector<uint32_t> reductions; // numbers of Kernel::reductions that this phase computes
+  std::vector<Store> row_stores;    // once a row, after the phase; values do not depend on the column, buffers at column 0
+  friend bool operator==(const Phase&, const Phase&) = default;
+};
+
+/// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a column; the
+/// kernel then has one phase and no stores, handles at most 256 rows a call, and writes 16 partial lanes a column (see
+/// KernelFrame::scratch); the runtime combines blocks and lanes, and an epilogue kernel does what follows.
+enum class Form : uint8_t { rows, columns };
+
+struct Kernel {
+  Form form = Form::rows;
+  std::vector<Node> nodes;  // in order of definition: operands come first
+  std::vector<Buffer> buffers;
+  std::vector<Type> locals;  // local row buffers, one element a column
+  std::vector<Reduction> reductions;
+  std::vector<Phase> phases;
+  uint32_t scalars = 0;
+  int64_t known_columns = 0;  // > 0: the number of columns is this constant (short rows are then unrolled)
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+/// C[mr x nr] of a contraction: for kk in order, C[i][j] = fma(A[i][kk], B[kk][j], C[i][j]) from zero over one block of k
+/// (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as it lies.
+struct TileSpec {
+  DType a = DType::f32;  // f32, f64 or bf16; f64 accumulates in f64, the others in f32
+  int rows = 1;          // 1 .. max_tile_rows(target)
+  int vectors = 1;       // columns in units of 16; 1 .. max_tile_vectors(target)
+  friend bool operator==(const TileSpec&, const TileSpec&) = default;
+};
+
+/// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero.
+struct PackSpec {
+  DType dtype = DType::f32;
+  int vectors = 1;
+  bool transposed = false;  // false: columns are contiguous in memory; true: k is
+  friend bool operator==(const PackSpec&, const PackSpec&) = default;
+};
+
+/// The canonical text of a kernel: its identity in the kernel cache, and what `ingot explain` shows.
+std::string print(const Kernel& kernel);
+/// Throws InternalError with the text if an invariant of the kernel does not hold.
+void verify(const Kernel& kernel);
+
+}  // namespace ingot::codegen
