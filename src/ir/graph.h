@@ -1,0 +1,123 @@
+// The graph: nodes in order of definition over values with types; sizes may be symbols.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace ingot::ir {
+
+using ValueId = uint32_t;
+using NodeId = uint32_t;
+inline constexpr uint32_t kNoValue = ~0u;
+
+/// An operand of a node.
+struct Operand {
+  enum class Kind : uint8_t {
+    none,      // an absent tensor
+    value,     // a value of the graph
+    scalar,    // run-time scalar number `id` of the graph
+    constant,  // a literal scalar
+    size       // a size as an integer scalar
+  } kind = Kind::none;
+  Category category = Category::floating;  // scalar, constant
+  uint32_t id = kNoValue;
+  double number = 0;    // constant, floating
+  int64_t integer = 0;  // constant, boolean or integer
+  Dim dim;              // size
+  static Operand none() { return {}; }
+  static Operand value(ValueId v) { return make(Kind::value, v); }
+  static Operand scalar(uint32_t number, Category c) {
+    Operand o = make(Kind::scalar, number);
+    o.category = c;
+    return o;
+  }
+  static Operand constant(double x) {
+    Operand o = make(Kind::constant, kNoValue);
+    o.number = x;
+    return o;
+  }
+  static Operand constant(int64_t x) {
+    Operand o = make(Kind::constant, kNoValue);
+    o.category = Category::integer;
+    o.integer = x;
+    return o;
+  }
+  static Operand constant(bool x) {
+    Operand o = constant(static_cast<int64_t>(x));
+    o.category = Category::boolean;
+    return o;
+  }
+  static Operand size(Dim d) {
+    Operand o = make(Kind::size, kNoValue);
+    o.category = Category::integer;
+    o.dim = d;
+    return o;
+  }
+  bool is_value() const { return kind == Kind::value; }
+  bool is_scalar() const { return kind >= Kind::scalar; }
+  bool present() const { return kind != Kind::none; }
+  friend bool operator==(const Operand&, const Operand&) = default;
+
+ private:
+  static Operand make(Kind k, uint32_t id) {
+    Operand o;
+    o.kind = k;
+    o.id = id;
+    return o;
+  }
+};
+
+struct Node {
+  OpId op;
+  bool inplace = false;  // before functionalization only: the result is written to operand 0
+  std::vector<Operand> operands;
+  std::vector<Attr> attrs;
+  std::vector<ValueId> outputs;
+  Location location = Location::none();
+  std::string module;  // path of the module that issued it, for example "h.3.mlp_up"
+};
+
+struct ValueInfo {
+  TensorType type;
+  NodeId producer = kNoValue;  // kNoValue: an input
+};
+
+/// A graph input as the caller lays it out. A stride is dense where it is the product of the inner sizes.
+struct InputInfo {
+  ValueId value;
+  Dims strides;          // elements
+  bool constant = false; // comes unchanged from outside (a parameter): panels of it may be kept between calls
+};
+
+struct Graph {
+  DimTable dims;
+  std::vector<Node> nodes;
+  std::vector<ValueInfo> values;
+  std::vector<InputInfo> inputs;
+  std::vector<Category> scalars;   // categories of the run-time scalars
+  std::vector<ValueId> outputs;
+
+  const TensorType& type(ValueId v) const { return values[v].type; }
+  /// A contiguous input.
+  ValueId add_input(DType dtype, Dims shape);
+  ValueId add_input(DType dtype, Dims shape, Dims strides);
+  uint32_t add_scalar(Category c);
+  /// Appends a node; its outputs' types come from the op's rules. Returns the first output.
+  ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {}, Location location = Location::none());
+};
+
+/// Row-major strides for a shape.
+Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);
+
+/// Throws InternalError, with the graph's text, where an invariant does not hold: definition before use, types that the rules
+/// give, `functional`: no in-place node.
+void verify(const Graph& graph, bool functional = true);
+/// IR text, version 1. parse(print(g)) prints the same bytes.
+std::string print(const Graph& graph);
+/// Throws Error with line and column of what is wrong.
+Graph parse(std::string_view text);
+
+}  // namespace ingot::ir

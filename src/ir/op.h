@@ -1,0 +1,161 @@
+// The op table as data: every list of ops in the program comes from ops.def.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/dtype.h"
+#include "base/error.h"
+
+namespace ingot {
+
+enum class OpId : uint16_t {
+#define OP(kind, name, ...) name,
+#include "ir/ops.def"
+#undef OP
+  count_
+};
+inline constexpr int kOpCount = static_cast<int>(OpId::count_);
+
+namespace ir {
+
+/// What the middle of the compiler does with an op.
+enum class OpKind : uint8_t {
+  elementwise,  // one scalar definition (codegen/elementwise.h), operands broadcast
+  reduction,    // one combiner over the dims of attribute `dims`
+  view,         // an address computation: a layout rule, no work
+  structured,   // a primitive with its own kernel-IR lowering (cat, index_select, arange, matmul ...)
+  composite,    // a decomposition into other ops
+  host          // a C++ function: a library step in a program
+};
+
+enum Trait : uint16_t {
+  kNoTrait = 0,
+  kCommutative = 1,   // of the first two operands
+  kInplace = 2,       // has an in-place form that writes to the first operand
+  kRandom = 4,        // takes (seed, offset) from the generator when it is recorded
+  kEffect = 8,        // kept in order; never removed
+  kMayBreak = 16      // its shape depends on data: a graph break in compiled code is allowed
+};
+
+/// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
+enum class ArgKind : uint8_t {
+  tensor,    // a tensor
+  operand,   // a tensor or a scalar; the scalar's category is structural, its value given at run time
+  value,     // a scalar only, value given at run time (alpha, eps)
+  tensors,   // a list of tensors; its length is structural
+  dim,       // structural: a dim, normalised to 0 <= dim < rank
+  dims,      // structural: a list of dims, normalised
+  boolean, integer, integers, dtype,  // structural
+  mode,      // structural: one of the listed words
+  size, sizes  // a size class attribute: static at first, a symbol once it varies
+};
+constexpr bool is_operand(ArgKind k) { return k <= ArgKind::tensors; }
+
+/// A structural or size attribute of a call. `list` holds dims, integers and sizes; a size is list[0].
+struct Attr {
+  enum class Kind : uint8_t { none, boolean, integer, dtype, mode, list } kind = Kind::none;
+  int64_t integer = 0;  // boolean 0/1; dtype and mode by number
+  Dims list;
+  Attr() = default;
+  static Attr of(bool b) { return make(Kind::boolean, b); }
+  static Attr of(int64_t i) { return make(Kind::integer, i); }
+  static Attr of(DType d) { return make(Kind::dtype, static_cast<int64_t>(d)); }
+  static Attr mode(int number) { return make(Kind::mode, number); }
+  static Attr of(Dims dims) {
+    Attr a;
+    a.kind = Kind::list;
+    a.list = std::move(dims);
+    return a;
+  }
+  bool present() const { return kind != Kind::none; }
+  friend bool operator==(const Attr&, const Attr&) = default;
+
+ private:
+  static Attr make(Kind k, int64_t i) {
+    Attr a;
+    a.kind = k;
+    a.integer = i;
+    return a;
+  }
+};
+
+struct ArgInfo {
+  std::string name;
+  ArgKind kind;
+  bool optional = false;     // may be absent (None)
+  bool has_default = false;
+  double default_number = 0;  // operands, booleans, integers; `default_integer` says whether it was written as an integer
+  bool default_integer = false;
+  int default_mode = 0;
+  std::vector<std::string> modes;
+};
+
+/// Type and shape of a tensor value.
+struct TensorType {
+  DType dtype = DType::f32;
+  Dims shape;
+};
+
+/// An operand as the rules see it.
+struct OperandType {
+  enum class Kind : uint8_t { none, tensor, scalar } kind = Kind::none;
+  DType dtype = DType::f32;           // tensor
+  Category category = Category::floating;  // scalar
+  const Dims* shape = nullptr;        // tensor
+  bool is_tensor() const { return kind == Kind::tensor; }
+  bool is_scalar() const { return kind == Kind::scalar; }
+  bool present() const { return kind != Kind::none; }
+};
+
+/// What a type or shape rule works on. Eager passes constants only, so the same rules serve eager and symbolic graphs.
+struct RuleContext {
+  OpId op;
+  std::span<const OperandType> operands;
+  std::span<const Attr> attrs;
+  DimTable& dims;
+  Location location;
+  std::vector<TensorType>& outputs;
+  /// Throws Error: "NAME: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
+  [[noreturn]] void fail(std::string_view argument, const std::string& got, const std::string& expected) const;
+};
+using Rule = void (*)(RuleContext&);
+
+/// Sizes, strides and offset, in elements.
+struct Layout {
+  Dims sizes, strides;
+  Dim offset;
+};
+/// Layout of a view of `base`; throws Error through the context.
+using LayoutRule = Layout (*)(RuleContext&, const Layout& base);
+
+struct OpInfo {
+  OpId id;
+  OpKind kind;
+  std::string_view name;
+  std::vector<ArgInfo> arguments;  // in the order of the signature
+  int operand_count = 0;           // a list counts as one
+  bool list_first = false;
+  uint16_t traits = 0;
+  int outputs = 1;
+  Rule types = nullptr, shapes = nullptr;
+  LayoutRule layout = nullptr;  // views
+  bool has(Trait t) const { return traits & t; }
+  const ArgInfo& operand(int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
+  const ArgInfo& attribute(int i) const;
+};
+
+const OpInfo& info(OpId op);
+/// Every row, in the order of the table.
+std::span<const OpInfo> ops();
+/// By name or alias; null if unknown.
+const OpInfo* find_op(std::string_view name);
+
+/// Types and shapes of the outputs of a call; throws Error for what a user got wrong.
+void infer(RuleContext& context);
+
+}  // namespace ir
+}  // namespace ingot
