@@ -19,8 +19,8 @@ Type register_type(DType d);
 
 enum class Op : uint8_t {
   // Leaves.
-  constant,   // imm: the bits of the value (f32 and i32 in the low half; mask: 0 or 1)
-  scalar,     // imm: number of the run-time scalar; 8 bytes hold it in this node's type
+  constant,   // imm: the bits of the value (f32 and i32 in the low half, the rest zero; mask: 0 or 1)
+  scalar,     // imm: number of the run-time scalar; 8 bytes hold it in this node's type (mask: bit 0)
   load,       // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
   local,      // imm: local row buffer, at this column
   index,      // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
@@ -28,22 +28,30 @@ enum class Op : uint8_t {
   // Floating point (f32, f64). One rounding each.
   add, sub, mul, div, fma /* a * b + c */, sqrt,
   round,      // imm: 0 nearest even, 1 down, 2 up, 3 toward zero
-  scale,      // a * 2^b, b a float with an integral value (any magnitude); one rounding, denormals right
-  round_to,   // f32 rounded to the values of a 16-bit float; imm: DType
+  scale,      // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN
+  round_to,   // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
   // add, sub, mul, div also on i32, i64: wrapping; div truncates, division by zero gives 0, INT_MIN / -1 = INT_MIN.
-  // NaN wins and -0 < +0 in float min and max.
+  // min, max on f32, f64, i32, i64. NaN wins and -0 < +0 in float min and max.
   min, max,
   // Bits: i32, i64, and mask (logical).
   bit_and, bit_or, bit_xor,
   shl, shr /* logical */, sar,  // by b of the same type; the amount is 0 <= b < width
   wrap,       // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
-  // Comparison -> mask. Ordered (false on NaN) but for ne.
+  // Comparison of f32, f64, i32, i64 -> mask. Ordered (false on NaN) but for ne.
   eq, ne, lt, le,
-  select,     // a: mask ? b : c
-  convert,    // to this node's type. float -> integer truncates and saturates, NaN gives 0; mask -> 0 or 1; i64 -> i32 wraps
+  select,     // a: mask ? b : c; b and c not masks (the builder writes those as logic)
+  convert,    // to this node's other type. float -> integer truncates and saturates, NaN gives 0; i64 -> i32 wraps; integer or
+              // f64 -> narrower float rounds to nearest even; mask -> 0 or 1 (nothing converts to a mask: ne with zero)
   bitcast,    // f32 <-> i32, f64 <-> i64
-  rare,       // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set
+  rare,       // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set. Regions are numbered from
+              // 1 in order, are not nested, hold no load with an index, and stand together just before their rare node; no other
+              // node uses their values
 };
+inline constexpr int kOpCount = static_cast<int>(Op::rare) + 1;
+const char* name_of(Op op);
+const char* name_of(Type type);
+/// Bytes of a value of this type in a local row buffer or a partial result; a mask is one byte.
+constexpr int64_t size_of(Type t) { return t == Type::mask ? 1 : t == Type::f32 || t == Type::i32 ? 4 : 8; }
 
 using Value = uint32_t;  // number of a node
 inline constexpr Value kNone = ~0u;
@@ -67,14 +75,19 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
+/// A value of the buffer's register type: f32 is rounded to a 16-bit float (nearest even), i32 cut to a narrow integer, a mask
+/// stored as 0 or 1. A loaded bool is true where its byte is not 0.
 struct Store {
   uint32_t buffer = 0;  // or local, see Phase
   Value value = kNone;
   friend bool operator==(const Store&, const Store&) = default;
 };
 
-/// argmax and argmin give the column index (i64) of the first extreme value; NaN wins.
+/// argmax and argmin give the index (i64, as Op::index gives it) of the first extreme value; the first
+/// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true, argmax INT64_MAX.
+/// sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+const char* name_of(Combiner combiner);
 
 struct Reduction {
   Combiner combiner;
@@ -92,7 +105,9 @@ struct Phase {
 
 /// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a column; the
 /// kernel then has one phase and no stores, handles at most 256 rows a call, and writes 16 partial lanes a column (see
-/// KernelFrame::scratch); the runtime combines blocks and lanes, and an epilogue kernel does what follows.
+/// KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0 for sum); the runtime
+/// combines blocks and lanes, and an epilogue kernel does what follows. argmax and argmin write [16][columns] values and then
+/// [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a row).
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {
