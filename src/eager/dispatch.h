@@ -1,0 +1,64 @@
+// The one interception point: every op, eager or traced, is an OpCall that passes here.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "eager/tensor.h"
+#include "ir/op.h"
+
+namespace ingot::eager {
+
+/// An operand of a call: nothing, a tensor (borrowed), or a scalar with its category.
+struct Operand {
+  enum class Kind : uint8_t { none, tensor, scalar } kind = Kind::none;
+  Category category = Category::floating;
+  const Tensor* tensor = nullptr;
+  double number = 0;    // floating
+  int64_t integer = 0;  // boolean, integer
+  Operand() = default;
+  Operand(const Tensor& t) : kind(t.defined() ? Kind::tensor : Kind::none), tensor(&t) {}
+  Operand(const Scalar& s)
+      : kind(Kind::scalar), category(s.category()), number(s.to_double()), integer(s.to_int64_saturated()) {}
+};
+
+/// One call of an op, on the caller's stack. A list of tensors comes first, its members one by one.
+struct OpCall {
+  OpId op;
+  bool inplace = false;  // the result is written to operand 0, which is also the output
+  std::span<const Operand> operands;
+  std::span<const ir::Attr> attrs;
+  Location location;
+};
+
+/// What an output of a call looks like, known before anything is computed.
+struct OutputMeta {
+  DType dtype;
+  Ints sizes, strides;
+  int64_t offset = 0;      // elements, views only
+  bool alias = false;      // shares the storage of operand 0 (a view, or the in-place result itself)
+};
+
+/// Types, shapes and layouts of the outputs; throws Error for what the user got wrong. Reads no data.
+void infer_outputs(const OpCall& call, std::span<OutputMeta> outputs);
+
+/// Replaces immediate execution on this thread (the tracer). Interceptors nest; the innermost sees the call.
+class Interceptor {
+ public:
+  virtual ~Interceptor() = default;
+  virtual void call(const OpCall& call, std::span<Tensor> outputs) = 0;
+  /// A pending tensor's data, or any storage that recorded calls will write, is needed now: compute what was recorded.
+  virtual void flush(const char* reason, Location location) = 0;
+};
+Interceptor* current_interceptor();
+/// Sets the interceptor of this thread; returns the previous one.
+Interceptor* set_interceptor(Interceptor* interceptor);
+
+/// Validates nothing: executes now, on this thread, whatever is intercepted.
+void execute(const OpCall& call, std::span<Tensor> outputs);
+/// The door: to the interceptor if there is one, else execute.
+void dispatch(const OpCall& call, std::span<Tensor> outputs);
+
+/// Path of the modules being called on this thread ("h.3.mlp_up"); nn::Module pushes and pops.
+const char* module_path();
+
+}  // namespace ingot::eager
