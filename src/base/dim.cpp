@@ -172,15 +172,23 @@ std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const 
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = entries_[i];
     switch (e.kind) {
-      case Kind::symbol: values[i] = symbols[e.symbol]; break;
-      case Kind::polynomial: values[i] = evaluate(e.polynomial, values); break;
+      case Kind::symbol:
+        values[i] = symbols[e.symbol];
+        break;
+      case Kind::polynomial:
+        values[i] = evaluate(e.polynomial, values);
+        break;
       case Kind::floor_div: {
         int64_t divisor = value_of(e.b, values);
         values[i] = divisor > 0 ? value_of(e.a, values) / divisor : 0;
         break;
       }
-      case Kind::max: values[i] = std::max(value_of(e.a, values), value_of(e.b, values)); break;
-      case Kind::min: values[i] = std::min(value_of(e.a, values), value_of(e.b, values)); break;
+      case Kind::max:
+        values[i] = std::max(value_of(e.a, values), value_of(e.b, values));
+        break;
+      case Kind::min:
+        values[i] = std::min(value_of(e.a, values), value_of(e.b, values));
+        break;
     }
   }
   return values;
@@ -189,10 +197,14 @@ std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const 
 bool DimTable::holds(const DimGuard& guard, std::span<const int64_t> values) const {
   int64_t a = value_of(guard.a, values), b = value_of(guard.b, values);
   switch (guard.relation) {
-    case DimGuard::Relation::equal: return a == b;
-    case DimGuard::Relation::not_equal: return a != b;
-    case DimGuard::Relation::less: return a < b;
-    case DimGuard::Relation::not_less: return a >= b;
+    case DimGuard::Relation::equal:
+      return a == b;
+    case DimGuard::Relation::not_equal:
+      return a != b;
+    case DimGuard::Relation::less:
+      return a < b;
+    case DimGuard::Relation::not_less:
+      return a >= b;
   }
   return false;
 }
@@ -201,11 +213,16 @@ std::string DimTable::str(Dim a) const {
   if (a.is_constant()) return std::to_string(a.code);
   const Entry& e = entries_[a.index()];
   switch (e.kind) {
-    case Kind::symbol: return "s" + std::to_string(e.symbol);
-    case Kind::floor_div: return "floor_div(" + str(e.a) + ", " + str(e.b) + ")";
-    case Kind::max: return "max(" + str(e.a) + ", " + str(e.b) + ")";
-    case Kind::min: return "min(" + str(e.a) + ", " + str(e.b) + ")";
-    case Kind::polynomial: break;
+    case Kind::symbol:
+      return "s" + std::to_string(e.symbol);
+    case Kind::floor_div:
+      return "floor_div(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::max:
+      return "max(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::min:
+      return "min(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::polynomial:
+      break;
   }
   std::string text;
   for (const auto& [atoms, coefficient] : e.polynomial) {

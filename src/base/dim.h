@@ -30,8 +30,8 @@ struct DimGuard {
   Dim a, b;
 };
 
-/// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra cannot
-/// answer is answered from the hints and recorded as a guard.
+/// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra
+/// cannot answer is answered from the hints and recorded as a guard.
 class DimTable {
  public:
   /// A new free symbol; `hint` is its value in the call that is being compiled.
@@ -60,13 +60,15 @@ class DimTable {
 
   /// Values of all expressions for these symbol values, in order; value_of reads one.
   std::vector<int64_t> evaluate(std::span<const int64_t> symbols) const;
-  static int64_t value_of(Dim a, std::span<const int64_t> values) { return a.is_constant() ? a.code : values[a.index()]; }
+  static int64_t value_of(Dim a, std::span<const int64_t> values) {
+    return a.is_constant() ? a.code : values[a.index()];
+  }
   bool holds(const DimGuard& guard, std::span<const int64_t> values) const;
   std::string str(Dim a) const;
 
  private:
-  using Monomial = std::vector<int32_t>;                // sorted atoms; empty: the constant term
-  using Polynomial = std::map<Monomial, int64_t>;       // coefficients, never zero
+  using Monomial = std::vector<int32_t>;           // sorted atoms; empty: the constant term
+  using Polynomial = std::map<Monomial, int64_t>;  // coefficients, never zero
   enum class Kind : uint8_t { symbol, polynomial, floor_div, max, min };
   struct Entry {
     Kind kind;

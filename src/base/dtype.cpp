@@ -4,7 +4,7 @@
 
 namespace ingot {
 namespace {
-constexpr std::array<std::string_view, kDTypeCount> kNames = {"f64", "f32", "f16", "bf16", "i64",  "i32",
+constexpr std::array<std::string_view, kDTypeCount> kNames = {"f64", "f32", "f16", "bf16", "i64", "i32",
                                                               "i16", "i8",  "u8",  "bool", "c64", "c128"};
 // Rank inside a category; equal ranks (f16 and bf16, i8 and u8) have no order and promote upwards.
 constexpr int rank(DType d) {

@@ -11,14 +11,15 @@ namespace ingot {
 enum class DType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, bool_, c64, c128 };
 inline constexpr int kDTypeCount = 12;
 
-/// The category of a scalar operand, which is structural: it decides promotion. Ordered: bool < integer < floating < complex.
+/// The category of a scalar operand, which is structural: it decides promotion. Ordered: bool < integer < floating <
+/// complex.
 enum class Category : uint8_t { boolean, integer, floating, complex };
 
 inline constexpr DType kFloat64 = DType::f64, kDouble = DType::f64, kFloat32 = DType::f32, kFloat = DType::f32,
                        kFloat16 = DType::f16, kHalf = DType::f16, kBFloat16 = DType::bf16, kInt64 = DType::i64,
                        kLong = DType::i64, kInt32 = DType::i32, kInt = DType::i32, kInt16 = DType::i16,
-                       kShort = DType::i16, kInt8 = DType::i8, kChar = DType::i8, kUInt8 = DType::u8,
-                       kByte = DType::u8, kBool = DType::bool_;
+                       kShort = DType::i16, kInt8 = DType::i8, kChar = DType::i8, kUInt8 = DType::u8, kByte = DType::u8,
+                       kBool = DType::bool_;
 
 constexpr int64_t size_of(DType d) {
   constexpr int64_t sizes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 16};
@@ -41,7 +42,10 @@ INGOT_API bool parse_dtype(std::string_view name, DType* out);
 INGOT_API DType promote(DType a, DType b);
 /// The dtype that a scalar of this category has where nothing else decides: bool, i64, f32, c64.
 constexpr DType default_dtype(Category c) {
-  return c == Category::boolean ? DType::bool_ : c == Category::integer ? DType::i64 : c == Category::floating ? DType::f32 : DType::c64;
+  return c == Category::boolean    ? DType::bool_
+         : c == Category::integer  ? DType::i64
+         : c == Category::floating ? DType::f32
+                                   : DType::c64;
 }
 /// The type in which elementwise math on this dtype is computed: f32 for 16-bit floats, else itself.
 constexpr DType working_dtype(DType d) { return is_half(d) ? DType::f32 : d; }

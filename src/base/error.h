@@ -30,11 +30,13 @@ class INGOT_API InternalError : public std::logic_error {
 };
 
 namespace detail {
-[[noreturn]] INGOT_API void fail_internal(const char* condition, const char* file, int line, const std::string& detail = {});
+[[noreturn]] INGOT_API void fail_internal(const char* condition, const char* file, int line,
+                                          const std::string& detail = {});
 }
 
 }  // namespace ingot
 
 /// Invariants of ours. Always on: a wrong answer is worse than a check.
-#define INGOT_CHECK(condition, ...) \
-  (static_cast<bool>(condition) ? void() : ::ingot::detail::fail_internal(#condition, __FILE__, __LINE__, ##__VA_ARGS__))
+#define INGOT_CHECK(condition, ...)      \
+  (static_cast<bool>(condition) ? void() \
+                                : ::ingot::detail::fail_internal(#condition, __FILE__, __LINE__, ##__VA_ARGS__))

@@ -22,36 +22,36 @@ struct Target {
 
 /// What a loop kernel is called with. Strides are in bytes, one a buffer.
 struct KernelFrame {
-  char* const* buffers;           // each at (first row, first column) of this call
+  char* const* buffers;  // each at (first row, first column) of this call
   const int64_t* row_strides;
   const int64_t* column_strides;  // read for strided buffers only
   const int64_t* index_strides;   // for loads with an index operand
   const uint64_t* scalars;
   int64_t rows, columns;
-  char* scratch;         // 64-byte aligned. Form rows: Kernel::locals in order, each columns rounded up to 16 elements (a mask
-                         // element is one byte), then scratch_bytes. Form columns: for each reduction, [16][columns] partials.
-  int64_t row_index, column_index;    // of the first row and column, for Op::index 0 and 1
-  const int64_t* outer_index;         // for Op::index 2, 3, ...
-  const void* context;                // for interpreted kernels
+  char* scratch;  // 64-byte aligned. Form rows: Kernel::locals in order, each columns rounded up to 16 elements (a mask
+                  // element is one byte), then scratch_bytes. Form columns: for each reduction, [16][columns] partials.
+  int64_t row_index, column_index;  // of the first row and column, for Op::index 0 and 1
+  const int64_t* outer_index;       // for Op::index 2, 3, ...
+  const void* context;              // for interpreted kernels
 };
 
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
-  const char* a;        // row i at a + i * a_stride, k contiguous
-  const char* b;        // packed panel
-  char* c;              // f32 or f64; row i at c + i * c_stride
-  int64_t k;            // 1 .. 512
+  const char* a;  // row i at a + i * a_stride, k contiguous
+  const char* b;  // packed panel
+  char* c;        // f32 or f64; row i at c + i * c_stride
+  int64_t k;      // 1 .. 512
   int64_t a_stride, c_stride;
-  int64_t accumulate;   // 0: C is overwritten; 1: the sum of this block is added to it
-  int64_t columns;      // columns of the last vector that exist are stored, the rest left alone: 1 .. 16*vectors
+  int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
+  int64_t columns;     // columns of the last vector that exist are stored, the rest left alone: 1 .. 16*vectors
   const void* context;
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
 struct PackFrame {
   const char* b;
-  char* panel;          // [k][16 * vectors]
-  int64_t k, columns;   // columns: 1 .. 16*vectors that exist
+  char* panel;         // [k][16 * vectors]
+  int64_t k, columns;  // columns: 1 .. 16*vectors that exist
   int64_t k_stride, n_stride;
   const void* context;
 };
@@ -59,14 +59,15 @@ struct PackFrame {
 /// Called with one of the frames above.
 using KernelEntry = void (*)(const void* frame);
 
-/// A generated kernel, not yet loaded: position-independent code with its constants, or an interpreter and what it runs.
+/// A generated kernel, not yet loaded: position-independent code with its constants, or an interpreter and what it
+/// runs.
 struct KernelSource {
-  std::string key;             // canonical kernel-IR text and target: equal keys are equal kernels
-  std::string name;            // for perf, gdb and explain
-  std::string text;            // kernel IR, for explain
-  std::vector<uint8_t> code;   // empty: interpreted
-  int64_t code_bytes = 0;      // instructions; constants follow
-  int64_t scratch_bytes = 0;   // beyond the locals, a call (form rows)
+  std::string key;            // canonical kernel-IR text and target: equal keys are equal kernels
+  std::string name;           // for perf, gdb and explain
+  std::string text;           // kernel IR, for explain
+  std::vector<uint8_t> code;  // empty: interpreted
+  int64_t code_bytes = 0;     // instructions; constants follow
+  int64_t scratch_bytes = 0;  // beyond the locals, a call (form rows)
   KernelEntry interpret = nullptr;
   std::shared_ptr<const void> context;
 };
@@ -76,25 +77,27 @@ using KernelPtr = std::shared_ptr<const KernelSource>;
 enum class Place : uint8_t { input, output, arena };
 struct ProgramBuffer {
   Place place = Place::arena;
-  uint32_t number = 0;              // of the input or output
-  Dim bytes;                        // arena only
+  uint32_t number = 0;                     // of the input or output
+  Dim bytes;                               // arena only
   uint32_t first_step = 0, last_step = 0;  // arena only: lifetime, both ends included
 };
 
-/// An operand of a step: a buffer, where in it the view starts, and its stride in bytes for each dim of the step's space.
+/// An operand of a step: a buffer, where in it the view starts, and its stride in bytes for each dim of the step's
+/// space.
 struct Argument {
   uint32_t buffer = 0;
-  Dim offset;     // bytes
-  Dims strides;   // bytes; one a dim of the step's space, outermost first (the last two are rows and columns)
+  Dim offset;        // bytes
+  Dims strides;      // bytes; one a dim of the step's space, outermost first (the last two are rows and columns)
   Dim index_stride;  // bytes; for loads with an index operand
 };
 
-/// Where a step's run-time scalar comes from: a scalar of the call, or a size (an expression), as bits of the register type.
+/// Where a step's run-time scalar comes from: a scalar of the call, or a size (an expression), as bits of the register
+/// type.
 struct ScalarSource {
   enum class Kind : uint8_t { call, size } kind = Kind::call;
-  uint32_t number = 0;           // of the call's scalar
+  uint32_t number = 0;  // of the call's scalar
   Dim size;
-  DType type = DType::f32;       // f32, f64, i32, i64 or bool: what the kernel expects
+  DType type = DType::f32;  // f32, f64, i32, i64 or bool: what the kernel expects
 };
 
 /// A loop kernel over a space of dims (outermost first; at least rows and columns).
@@ -107,59 +110,61 @@ struct LoopStep {
   bool rows_whole = false;           // a row may not be split over threads (it reduces or has locals)
 };
 
-/// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer index, to
-/// arena buffers `results` (dense), which an ordinary LoopStep (the epilogue) then reads.
+/// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
+/// index, to arena buffers `results` (dense), which an ordinary LoopStep (the epilogue) then reads.
 struct ColumnStep {
   KernelPtr kernel;
   Dims space;
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   struct Result {
-    uint8_t combiner;   // codegen::Combiner
-    DType type;         // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
-    Argument out;       // strides over [outer..., columns]
+    uint8_t combiner;  // codegen::Combiner
+    DType type;        // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
+    Argument out;      // strides over [outer..., columns]
   };
   std::vector<Result> results;
 };
 
-/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims. The tile kernels for
-/// every edge are in `tiles` (rows-major: tiles[(rows-1) * max_vectors + vectors-1]), the pack kernels likewise by vectors.
+/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims. The tile
+/// kernels for every edge are in `tiles` (rows-major: tiles[(rows-1) * max_vectors + vectors-1]), the pack kernels
+/// likewise by vectors.
 struct MatmulStep {
-  DType dtype = DType::f32;        // of A and B
+  DType dtype = DType::f32;  // of A and B
   DType accumulate = DType::f32;
   Dims batch;
   Dim m, n, k;
-  Argument a, b, c;                // c: raw f32 or f64 results
+  Argument a, b, c;  // c: raw f32 or f64 results
   int max_rows = 1, max_vectors = 1;
-  std::vector<KernelPtr> tiles, packs;   // packs: [vectors-1], b's own orientation
-  KernelPtr pack_a;                      // a copy kernel if k is not contiguous in A, else null (LoopStep form, 2 buffers)
-  bool b_is_weight = false;              // B comes unchanged from outside: its panels are kept between calls
-  /// Runs over each finished piece of C (rows x columns), while it is in cache. Its buffers: 0 is the raw C tile, the others
-  /// are `epilogue_arguments` over [batch..., m, n]. Null: C is the result.
+  std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
+  KernelPtr pack_a;          // a copy kernel if k is not contiguous in A, else null (LoopStep form, 2 buffers)
+  bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
+  /// Runs over each finished piece of C (rows x columns), while it is in cache. Its buffers: 0 is the raw C tile, the
+  /// others are `epilogue_arguments` over [batch..., m, n]. Null: C is the result.
   KernelPtr epilogue;
   std::vector<Argument> epilogue_arguments;
   std::vector<ScalarSource> epilogue_scalars;
 };
 
-/// A step that the runtime implements as a C++ function over generated kernels or in plain C++ (a library step), by name.
+/// A step that the runtime implements as a C++ function over generated kernels or in plain C++ (a library step), by
+/// name.
 struct LibraryStep {
   std::string name;
   std::vector<Argument> arguments;
-  std::vector<Dims> shapes;              // of each argument
+  std::vector<Dims> shapes;  // of each argument
   std::vector<DType> dtypes;
-  std::vector<Dim> sizes;                // structural and size parameters
+  std::vector<Dim> sizes;  // structural and size parameters
   std::vector<ScalarSource> scalars;
   std::vector<KernelPtr> kernels;
 };
 
 struct Step {
   enum class Kind : uint8_t { loop, column, matmul, library } kind = Kind::loop;
-  std::string name;                  // what it computes, for the profiler and explain
+  std::string name;  // what it computes, for the profiler and explain
   LoopStep loop;
   ColumnStep column;
   MatmulStep matmul;
   LibraryStep library;
-  Dim operations = 0, bytes = 0;     // for the roof model
+  Dim operations = 0, bytes = 0;  // for the roof model
 };
 
 /// A lowered graph: steps over buffers, sizes still symbolic. Immutable once made.

@@ -24,10 +24,7 @@ class SmallVector {
   explicit SmallVector(size_t n, T fill = T()) { resize(n, fill); }
   SmallVector(std::initializer_list<T> items) { assign(items.begin(), items.end()); }
   template <class Iterator>
-    requires(!std::is_integral_v<Iterator>)
-  SmallVector(Iterator first, Iterator last) {
-    assign(first, last);
-  }
+  requires(!std::is_integral_v<Iterator>) SmallVector(Iterator first, Iterator last) { assign(first, last); }
   explicit SmallVector(std::span<const T> items) { assign(items.begin(), items.end()); }
   SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept { *this = std::move(other); }

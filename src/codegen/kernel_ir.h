@@ -1,8 +1,9 @@
 // Kernel IR: what one kernel computes, free of lanes, cores and instruction sets.
 //
-// A kernel works on a plane of rows x columns (outer planes are iterated by the runtime). Its expressions are one flat DAG of
-// scalar nodes, evaluated for each (row, column); a phase is one pass over the columns of a row, and its reductions are
-// visible to later phases of that row. A pointwise kernel is one phase without reductions; softmax is three phases.
+// A kernel works on a plane of rows x columns (outer planes are iterated by the runtime). Its expressions are one flat
+// DAG of scalar nodes, evaluated for each (row, column); a phase is one pass over the columns of a row, and its
+// reductions are visible to later phases of that row. A pointwise kernel is one phase without reductions; softmax is
+// three phases.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,39 +14,56 @@
 
 namespace ingot::codegen {
 
-/// Type of a value in a register. f16 and bf16 live as f32, i16, i8 and u8 as i32 (wrapped to their range), bool as mask.
+/// Type of a value in a register. f16 and bf16 live as f32, i16, i8 and u8 as i32 (wrapped to their range), bool as
+/// mask.
 enum class Type : uint8_t { f32, f64, i32, i64, mask };
 Type register_type(DType d);
 
 enum class Op : uint8_t {
   // Leaves.
-  constant,   // imm: the bits of the value (f32 and i32 in the low half, the rest zero; mask: 0 or 1)
-  scalar,     // imm: number of the run-time scalar; 8 bytes hold it in this node's type (mask: bit 0)
-  load,       // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
-  local,      // imm: local row buffer, at this column
-  index,      // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
-  reduced,    // imm: reduction of an earlier phase (or of this one, in row_stores)
+  constant,  // imm: the bits of the value (f32 and i32 in the low half, the rest zero; mask: 0 or 1)
+  scalar,    // imm: number of the run-time scalar; 8 bytes hold it in this node's type (mask: bit 0)
+  load,      // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
+  local,     // imm: local row buffer, at this column
+  index,     // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
+  reduced,   // imm: reduction of an earlier phase (or of this one, in row_stores)
   // Floating point (f32, f64). One rounding each.
-  add, sub, mul, div, fma /* a * b + c */, sqrt,
-  round,      // imm: 0 nearest even, 1 down, 2 up, 3 toward zero
-  scale,      // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN
-  round_to,   // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
+  add,
+  sub,
+  mul,
+  div,
+  fma /* a * b + c */,
+  sqrt,
+  round,     // imm: 0 nearest even, 1 down, 2 up, 3 toward zero
+  scale,     // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN
+             // gives NaN
+  round_to,  // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
   // add, sub, mul, div also on i32, i64: wrapping; div truncates, division by zero gives 0, INT_MIN / -1 = INT_MIN.
   // min, max on f32, f64, i32, i64. NaN wins and -0 < +0 in float min and max.
-  min, max,
+  min,
+  max,
   // Bits: i32, i64, and mask (logical).
-  bit_and, bit_or, bit_xor,
-  shl, shr /* logical */, sar,  // by b of the same type; the amount is 0 <= b < width
-  wrap,       // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr /* logical */,
+  sar,   // by b of the same type; the amount is 0 <= b < width
+  wrap,  // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
   // Comparison of f32, f64, i32, i64 -> mask. Ordered (false on NaN) but for ne.
-  eq, ne, lt, le,
-  select,     // a: mask ? b : c; b and c not masks (the builder writes those as logic)
-  convert,    // to this node's other type. float -> integer truncates and saturates, NaN gives 0; i64 -> i32 wraps; integer or
-              // f64 -> narrower float rounds to nearest even; mask -> 0 or 1 (nothing converts to a mask: ne with zero)
-  bitcast,    // f32 <-> i32, f64 <-> i64
-  rare,       // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set. Regions are numbered from
-              // 1 in order, are not nested, hold no load with an index, and stand together just before their rare node; no other
-              // node uses their values
+  eq,
+  ne,
+  lt,
+  le,
+  select,   // a: mask ? b : c; b and c not masks (the builder writes those as logic)
+  convert,  // to this node's other type. float -> integer truncates and saturates, NaN gives 0; i64 -> i32 wraps;
+            // integer or
+            // f64 -> narrower float rounds to nearest even; mask -> 0 or 1 (nothing converts to a mask: ne with zero)
+  bitcast,  // f32 <-> i32, f64 <-> i64
+  rare,     // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set. Regions are
+            // numbered from
+  // 1 in order, are not nested, hold no load with an index, and stand together just before their rare node; no other
+  // node uses their values
 };
 inline constexpr int kOpCount = static_cast<int>(Op::rare) + 1;
 const char* name_of(Op op);
@@ -75,8 +93,8 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
-/// A value of the buffer's register type: f32 is rounded to a 16-bit float (nearest even), i32 cut to a narrow integer, a mask
-/// stored as 0 or 1. A loaded bool is true where its byte is not 0.
+/// A value of the buffer's register type: f32 is rounded to a 16-bit float (nearest even), i32 cut to a narrow integer,
+/// a mask stored as 0 or 1. A loaded bool is true where its byte is not 0.
 struct Store {
   uint32_t buffer = 0;  // or local, see Phase
   Value value = kNone;
@@ -84,8 +102,8 @@ struct Store {
 };
 
 /// argmax and argmin give the index (i64, as Op::index gives it) of the first extreme value; the first
-/// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true, argmax INT64_MAX.
-/// sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
+/// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true,
+/// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
 const char* name_of(Combiner combiner);
 
@@ -96,18 +114,20 @@ struct Reduction {
 };
 
 struct Phase {
-  std::vector<Store> stores;        // at each column
-  std::vector<Store> local_stores;  // at each column, to a local row buffer
-  std::vector<uint32_t> reductions; // numbers of Kernel::reductions that this phase computes
-  std::vector<Store> row_stores;    // once a row, after the phase; values do not depend on the column, buffers at column 0
+  std::vector<Store> stores;         // at each column
+  std::vector<Store> local_stores;   // at each column, to a local row buffer
+  std::vector<uint32_t> reductions;  // numbers of Kernel::reductions that this phase computes
+  std::vector<Store>
+      row_stores;  // once a row, after the phase; values do not depend on the column, buffers at column 0
   friend bool operator==(const Phase&, const Phase&) = default;
 };
 
-/// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a column; the
-/// kernel then has one phase and no stores, handles at most 256 rows a call, and writes 16 partial lanes a column (see
-/// KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0 for sum); the runtime
-/// combines blocks and lanes, and an epilogue kernel does what follows. argmax and argmin write [16][columns] values and then
-/// [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a row).
+/// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a
+/// column; the kernel then has one phase and no stores, handles at most 256 rows a call, and writes 16 partial lanes a
+/// column (see KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0
+/// for sum); the runtime combines blocks and lanes, and an epilogue kernel does what follows. argmax and argmin write
+/// [16][columns] values and then [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a
+/// row).
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {
@@ -122,8 +142,9 @@ struct Kernel {
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-/// C[mr x nr] of a contraction: for kk in order, C[i][j] = fma(A[i][kk], B[kk][j], C[i][j]) from zero over one block of k
-/// (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as it lies.
+/// C[mr x nr] of a contraction: for kk in order, C[i][j] = fma(A[i][kk], B[kk][j], C[i][j]) from zero over one block of
+/// k (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as
+/// it lies.
 struct TileSpec {
   DType a = DType::f32;  // f32, f64 or bf16; f64 accumulates in f64, the others in f32
   int rows = 1;          // 1 .. max_tile_rows(target)

@@ -34,8 +34,8 @@ struct OpCall {
 struct OutputMeta {
   DType dtype;
   Ints sizes, strides;
-  int64_t offset = 0;      // elements, views only
-  bool alias = false;      // shares the storage of operand 0 (a view, or the in-place result itself)
+  int64_t offset = 0;  // elements, views only
+  bool alias = false;  // shares the storage of operand 0 (a view, or the in-place result itself)
 };
 
 /// Types, shapes and layouts of the outputs; throws Error for what the user got wrong. Reads no data.

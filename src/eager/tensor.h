@@ -24,11 +24,11 @@ class Scalar {
  public:
   constexpr Scalar(bool v) : category_(Category::boolean), integer_(v), number_(v) {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  constexpr Scalar(T v) : category_(Category::integer), integer_(static_cast<int64_t>(v)), number_(static_cast<double>(v)) {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
+      : category_(Category::integer), integer_(static_cast<int64_t>(v)), number_(static_cast<double>(v)) {}
   template <class T>
-    requires(std::is_floating_point_v<T>)
-  constexpr Scalar(T v) : category_(Category::floating), number_(static_cast<double>(v)) {}
+  requires(std::is_floating_point_v<T>) constexpr Scalar(T v)
+      : category_(Category::floating), number_(static_cast<double>(v)) {}
   constexpr Category category() const { return category_; }
   constexpr double to_double() const { return number_; }
   /// Truncated; out of range saturates, NaN gives 0.
@@ -48,7 +48,8 @@ class Scalar {
 
 namespace detail {
 
-/// What a Tensor refers to. `trace` and `value` are the tracer's: the recording that produced the tensor, and its number there.
+/// What a Tensor refers to. `trace` and `value` are the tracer's: the recording that produced the tensor, and its
+/// number there.
 struct INGOT_API TensorImpl {
   std::atomic<int32_t> references{0};
   DType dtype = DType::f32;

@@ -88,8 +88,8 @@ struct ValueInfo {
 /// A graph input as the caller lays it out. A stride is dense where it is the product of the inner sizes.
 struct InputInfo {
   ValueId value;
-  Dims strides;          // elements
-  bool constant = false; // comes unchanged from outside (a parameter): panels of it may be kept between calls
+  Dims strides;           // elements
+  bool constant = false;  // comes unchanged from outside (a parameter): panels of it may be kept between calls
 };
 
 struct Graph {
@@ -97,7 +97,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueInfo> values;
   std::vector<InputInfo> inputs;
-  std::vector<Category> scalars;   // categories of the run-time scalars
+  std::vector<Category> scalars;  // categories of the run-time scalars
   std::vector<ValueId> outputs;
 
   const TensorType& type(ValueId v) const { return values[v].type; }
@@ -106,14 +106,15 @@ struct Graph {
   ValueId add_input(DType dtype, Dims shape, Dims strides);
   uint32_t add_scalar(Category c);
   /// Appends a node; its outputs' types come from the op's rules. Returns the first output.
-  ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {}, Location location = Location::none());
+  ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {},
+              Location location = Location::none());
 };
 
 /// Row-major strides for a shape.
 Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);
 
-/// Throws InternalError, with the graph's text, where an invariant does not hold: definition before use, types that the rules
-/// give, `functional`: no in-place node.
+/// Throws InternalError, with the graph's text, where an invariant does not hold: definition before use, types that the
+/// rules give, `functional`: no in-place node.
 void verify(const Graph& graph, bool functional = true);
 /// IR text, version 1. parse(print(g)) prints the same bytes.
 std::string print(const Graph& graph);

@@ -34,24 +34,28 @@ enum class OpKind : uint8_t {
 
 enum Trait : uint16_t {
   kNoTrait = 0,
-  kCommutative = 1,   // of the first two operands
-  kInplace = 2,       // has an in-place form that writes to the first operand
-  kRandom = 4,        // takes (seed, offset) from the generator when it is recorded
-  kEffect = 8,        // kept in order; never removed
-  kMayBreak = 16      // its shape depends on data: a graph break in compiled code is allowed
+  kCommutative = 1,  // of the first two operands
+  kInplace = 2,      // has an in-place form that writes to the first operand
+  kRandom = 4,       // takes (seed, offset) from the generator when it is recorded
+  kEffect = 8,       // kept in order; never removed
+  kMayBreak = 16     // its shape depends on data: a graph break in compiled code is allowed
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
 enum class ArgKind : uint8_t {
-  tensor,    // a tensor
-  operand,   // a tensor or a scalar; the scalar's category is structural, its value given at run time
-  value,     // a scalar only, value given at run time (alpha, eps)
-  tensors,   // a list of tensors; its length is structural
-  dim,       // structural: a dim, normalised to 0 <= dim < rank
-  dims,      // structural: a list of dims, normalised
-  boolean, integer, integers, dtype,  // structural
-  mode,      // structural: one of the listed words
-  size, sizes  // a size class attribute: static at first, a symbol once it varies
+  tensor,   // a tensor
+  operand,  // a tensor or a scalar; the scalar's category is structural, its value given at run time
+  value,    // a scalar only, value given at run time (alpha, eps)
+  tensors,  // a list of tensors; its length is structural
+  dim,      // structural: a dim, normalised to 0 <= dim < rank
+  dims,     // structural: a list of dims, normalised
+  boolean,
+  integer,
+  integers,
+  dtype,  // structural
+  mode,   // structural: one of the listed words
+  size,
+  sizes  // a size class attribute: static at first, a symbol once it varies
 };
 constexpr bool is_operand(ArgKind k) { return k <= ArgKind::tensors; }
 
@@ -86,9 +90,10 @@ struct Attr {
 struct ArgInfo {
   std::string name;
   ArgKind kind;
-  bool optional = false;     // may be absent (None)
+  bool optional = false;  // may be absent (None)
   bool has_default = false;
-  double default_number = 0;  // operands, booleans, integers; `default_integer` says whether it was written as an integer
+  double default_number =
+      0;  // operands, booleans, integers; `default_integer` says whether it was written as an integer
   bool default_integer = false;
   int default_mode = 0;
   std::vector<std::string> modes;
@@ -103,9 +108,9 @@ struct TensorType {
 /// An operand as the rules see it.
 struct OperandType {
   enum class Kind : uint8_t { none, tensor, scalar } kind = Kind::none;
-  DType dtype = DType::f32;           // tensor
+  DType dtype = DType::f32;                // tensor
   Category category = Category::floating;  // scalar
-  const Dims* shape = nullptr;        // tensor
+  const Dims* shape = nullptr;             // tensor
   bool is_tensor() const { return kind == Kind::tensor; }
   bool is_scalar() const { return kind == Kind::scalar; }
   bool present() const { return kind != Kind::none; }
