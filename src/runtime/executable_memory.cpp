@@ -1,0 +1,162 @@
+#include "runtime/executable_memory.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/code_names.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kArena = 1 << 20;
+constexpr int64_t kGrain = 64;
+
+// One memory file mapped twice: where we write, and where we run. The two never share an address.
+struct Arena {
+  char *writable = nullptr, *executable = nullptr;
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  bool sealed = false;              // shared with another process since fork(): nothing in it may change any more
+  std::map<int64_t, int64_t> free;  // offset -> length
+
+  ~Arena() {
+    if (writable) munmap(writable, bytes);
+    if (executable) munmap(executable, bytes);
+  }
+
+  static std::unique_ptr<Arena> make(int64_t bytes) {
+    auto arena = std::make_unique<Arena>();
+    arena->bytes = bytes;
+    int file = memfd_create("ingot-code", MFD_CLOEXEC);
+    if (file < 0) return nullptr;
+    void *writable = MAP_FAILED, *executable = MAP_FAILED;
+    if (ftruncate(file, bytes) == 0) {
+      writable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      executable = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    }
+    close(file);
+    if (writable != MAP_FAILED) arena->writable = static_cast<char*>(writable);
+    if (executable != MAP_FAILED) arena->executable = static_cast<char*>(executable);
+    if (!arena->writable || !arena->executable) return nullptr;
+    arena->free[0] = bytes;
+    return arena;
+  }
+
+  // Offset of a free piece of this length, or -1.
+  int64_t take(int64_t length) {
+    for (auto it = free.begin(); it != free.end(); ++it) {
+      auto [offset, size] = *it;
+      if (size < length) continue;
+      free.erase(it);
+      if (size > length) free[offset + length] = size - length;
+      ++blocks;
+      return offset;
+    }
+    return -1;
+  }
+  void give(int64_t offset, int64_t length) {
+    auto next = free.lower_bound(offset);
+    if (next != free.end() && next->first == offset + length) {
+      length += next->second;
+      next = free.erase(next);
+    }
+    if (next != free.begin() && std::prev(next)->first + std::prev(next)->second == offset)
+      std::prev(next)->second += length;
+    else
+      free[offset] = length;
+    --blocks;
+  }
+};
+
+class Arenas {
+ public:
+  // Never destroyed: kernels may be released while the process ends.
+  static Arenas& instance() {
+    static Arenas* arenas = new Arenas;
+    return *arenas;
+  }
+
+  std::pair<Arena*, int64_t> take(int64_t length) {
+    std::lock_guard lock(mutex_);
+    for (auto& arena : arenas_)
+      if (!arena->sealed)
+        if (int64_t offset = arena->take(length); offset >= 0) return {arena.get(), offset};
+    auto fresh = Arena::make(std::max(kArena, (length + 4095) / 4096 * 4096));
+    if (!fresh) return {nullptr, 0};
+    arenas_.push_back(std::move(fresh));
+    return {arenas_.back().get(), arenas_.back()->take(length)};
+  }
+  void give(Arena* arena, int64_t offset, int64_t length) {
+    std::lock_guard lock(mutex_);
+    arena->give(offset, length);
+    if (arena->blocks == 0 && (arena->sealed || arena->bytes > kArena))
+      std::erase_if(arenas_, [&](const auto& a) { return a.get() == arena; });
+  }
+
+ private:
+  Arenas() {
+    // After fork() parent and child see the same pages; each goes on in arenas of its own.
+    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().seal(); }, [] { instance().seal(); });
+  }
+  void seal() {
+    for (auto& arena : arenas_) arena->sealed = true;
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+};
+
+int64_t rounded(int64_t bytes) { return (bytes + kGrain - 1) / kGrain * kGrain; }
+
+}  // namespace
+
+ExecutableBlock::ExecutableBlock(std::span<const uint8_t> code, const std::string& name)
+    : bytes_(static_cast<int64_t>(code.size())) {
+  INGOT_CHECK(bytes_ > 0);
+  auto [arena, offset] = Arenas::instance().take(rounded(bytes_));
+  if (!arena) throw Error("the system refuses executable memory; INGOT_ISA=none interprets kernels instead");
+  arena_ = arena;
+  std::memcpy(arena->writable + offset, code.data(), code.size());
+  std::memset(arena->writable + offset + bytes_, 0xcc, rounded(bytes_) - bytes_);
+  address_ = arena->executable + offset;
+  debugger_entry_ = announce_code(address_, bytes_, name);
+}
+
+ExecutableBlock::ExecutableBlock(ExecutableBlock&& other) noexcept { *this = std::move(other); }
+
+ExecutableBlock& ExecutableBlock::operator=(ExecutableBlock&& other) noexcept {
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(arena_, other.arena_);
+  std::swap(debugger_entry_, other.debugger_entry_);
+  return *this;
+}
+
+ExecutableBlock::~ExecutableBlock() {
+  if (!arena_) return;
+  withdraw_code(debugger_entry_);
+  auto* arena = static_cast<Arena*>(arena_);
+  Arenas::instance().give(arena, static_cast<const char*>(address_) - arena->executable, rounded(bytes_));
+}
+
+bool executable_memory_available() {
+  static const bool available = [] {
+    auto [arena, offset] = Arenas::instance().take(kGrain);
+    if (arena) Arenas::instance().give(arena, offset, kGrain);
+    return arena != nullptr;
+  }();
+  return available;
+}
+
+}  // namespace ingot::runtime

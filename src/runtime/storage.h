@@ -1,0 +1,85 @@
+// Storage: one block of bytes that tensors share, with a version that counts writes.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace ingot::runtime {
+
+class StoragePtr;
+
+/// Counted references; made by allocate or adopt, deleted with the last reference.
+class Storage {
+ public:
+  /// A fresh block of `bytes` bytes, not initialised.
+  static StoragePtr allocate(int64_t bytes);
+  /// Memory that someone else owns; `release(owner)` is called once, when the storage dies. release may be null.
+  static StoragePtr adopt(void* data, int64_t bytes, void (*release)(void*) = nullptr, void* owner = nullptr);
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  bool external() const { return external_; }
+  /// Differs from that of every other storage of this process, past ones included. Never 0.
+  uint64_t id() const { return id_; }
+  /// Counts the writes that were announced.
+  uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  /// Announces a write: the version of this storage and the global epoch move on.
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+  /// Unchanged as long as no storage's version has moved.
+  static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
+
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      destroy();
+  }
+  int32_t references() const { return references_.load(std::memory_order_relaxed); }
+
+ private:
+  Storage() = default;
+  ~Storage() = default;
+  void destroy();
+
+  static std::atomic<uint64_t> epoch_;
+  std::atomic<int32_t> references_{1};
+  bool external_ = false;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+  uint64_t id_ = 0;
+  std::atomic<uint64_t> version_{0};
+  void (*release_)(void*) = nullptr;
+  void* owner_ = nullptr;
+};
+
+/// An owning handle.
+class StoragePtr {
+ public:
+  StoragePtr() = default;
+  /// Takes over one reference that the caller holds.
+  static StoragePtr take(Storage* storage) { return StoragePtr(storage); }
+  StoragePtr(const StoragePtr& other) : storage_(other.storage_) {
+    if (storage_) storage_->retain();
+  }
+  StoragePtr(StoragePtr&& other) noexcept : storage_(std::exchange(other.storage_, nullptr)) {}
+  StoragePtr& operator=(StoragePtr other) noexcept {
+    std::swap(storage_, other.storage_);
+    return *this;
+  }
+  ~StoragePtr() {
+    if (storage_) storage_->release();
+  }
+  Storage* get() const { return storage_; }
+  Storage* operator->() const { return storage_; }
+  explicit operator bool() const { return storage_ != nullptr; }
+  /// Gives the reference to the caller.
+  Storage* detach() { return std::exchange(storage_, nullptr); }
+
+ private:
+  explicit StoragePtr(Storage* storage) : storage_(storage) {}
+  Storage* storage_ = nullptr;
+};
+
+}  // namespace ingot::runtime
