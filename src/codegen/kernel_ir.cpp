@@ -391,6 +391,14 @@ std::string print(const Kernel& k) {
   return out;
 }
 
+std::string print(const TileSpec& t) {
+  return fmt::format("tile {} rows {} vectors {}", ingot::name_of(t.a), t.rows, t.vectors);
+}
+
+std::string print(const PackSpec& p) {
+  return fmt::format("pack {} vectors {}{}", ingot::name_of(p.dtype), p.vectors, p.transposed ? " transposed" : "");
+}
+
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }
 
 }  // namespace ingot::codegen

@@ -101,7 +101,7 @@ struct Store {
   friend bool operator==(const Store&, const Store&) = default;
 };
 
-/// argmax and argmin give the index (i64, as Op::index gives it) of the first extreme value; the first
+/// argmax and argmin give the index (i64, as Op::index gives it) of the first extreme value (-0 = +0); the first
 /// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true,
 /// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
@@ -162,6 +162,8 @@ struct PackSpec {
 
 /// The canonical text of a kernel: its identity in the kernel cache, and what `ingot explain` shows.
 std::string print(const Kernel& kernel);
+std::string print(const TileSpec& tile);
+std::string print(const PackSpec& pack);
 /// Throws InternalError with the text if an invariant of the kernel does not hold.
 void verify(const Kernel& kernel);
 

@@ -1,0 +1,41 @@
+// Reductions in the canonical order: 16 lanes, blocks of 256, neighbouring blocks paired, then the lanes halved.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "codegen/scalar/lanes.h"
+
+namespace ingot::codegen::scalar {
+
+/// Lanes of partial results; `index` is used by argmax and argmin only.
+struct Partial {
+  Lanes value, index;
+};
+
+/// What combines with any value to that value.
+Partial identity(Combiner combiner, Type type);
+/// b into a; lane by lane.
+void combine(Combiner combiner, Type type, Partial& a, const Partial& b);
+inline bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
+
+/// One reduction along a row, fed 16 columns at a time in order.
+class RowReduction {
+ public:
+  RowReduction(Combiner combiner, Type type) : combiner_(combiner), type_(type) {}
+  void begin();
+  /// `count` lanes of `value`, which stand at columns first_index and up.
+  void add(const Lanes& value, int64_t first_index, int count);
+  /// The result in every lane; `type` of the result is i64 for argmax and argmin.
+  Lanes finish();
+
+ private:
+  void close_block();
+  Combiner combiner_;
+  Type type_;
+  Partial block_;
+  int steps_ = 0;               // of 16 columns, in the open block
+  uint64_t blocks_ = 0;         // closed
+  std::vector<Partial> parts_;  // one a set bit of blocks_, largest first
+};
+
+}  // namespace ingot::codegen::scalar
