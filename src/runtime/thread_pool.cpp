@@ -1,0 +1,235 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/cpu.h"
+
+namespace ingot {
+namespace runtime {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// About 50 us: time stamp counters run at 2 to 4 GHz.
+constexpr uint64_t kSpinCycles = 150'000, kEagerCycles = 3'000;
+
+// Thrown by Barrier::wait in the threads that did not fail themselves; never leaves run_region.
+struct RegionAborted {};
+
+struct Job {
+  RegionFunction function = nullptr;
+  void* context = nullptr;
+  int threads = 1;
+};
+
+struct alignas(128) Worker {
+  std::atomic<uint32_t> ticket{0};  // moves on when there is work; also the futex it sleeps on
+  std::atomic<uint32_t> asleep{0};
+  // The region, in the line that brings the ticket: written before the ticket moves, read after.
+  Job job;
+  alignas(64) std::atomic<uint32_t> done{0};  // the last ticket that was worked off
+  std::exception_ptr error;
+};
+
+void futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
+  static_assert(sizeof(word) == sizeof(uint32_t));
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+class Pool {
+ public:
+  // Never destroyed: workers sleep in it while the process ends.
+  static Pool& instance() {
+    static Pool* pool = new Pool;
+    return *pool;
+  }
+
+  int limit() const { return limit_.load(std::memory_order_relaxed); }
+  void set_limit(int n) {
+    limit_.store(n, std::memory_order_relaxed);
+    // Where threads outnumber processors, the one awaited may need ours.
+    spin_cycles_.store(n > processors_ ? 0 : kSpinCycles, std::memory_order_relaxed);
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+
+  // Looks until `done` or the patience is out; tells which. The first microsecond goes without pauses, which take up to
+  // 140 cycles: what comes soon is seen at once.
+  template <class Done>
+  bool spin(Done done) const {
+    if (done()) return true;
+    uint64_t start = __builtin_ia32_rdtsc(), patience = spin_cycles_.load(std::memory_order_relaxed), spent = 0;
+    while (spent < patience) {
+      for (int i = 0; i < 8; ++i) {
+        if (done()) return true;
+        if (spent > kEagerCycles) __builtin_ia32_pause();
+      }
+      spent = __builtin_ia32_rdtsc() - start;
+    }
+    return done();
+  }
+  // Spins, then yields the processor between looks.
+  template <class Done>
+  void wait_until(Done done) const {
+    if (!spin(done))
+      while (!done()) sched_yield();
+  }
+
+  void run(int threads, RegionFunction function, void* context) {
+    threads = std::min(threads, limit());
+    if (threads <= 1 || inside_region_ || busy_.exchange(true, std::memory_order_acquire))
+      return function(context, 0, 1);
+    try {
+      start_workers(threads - 1);
+    } catch (...) {  // the system has no more threads: those that run are enough
+    }
+    threads = std::min(threads, static_cast<int>(workers_.size()) + 1);
+    Job job{function, context, threads};
+    failed_.store(false, std::memory_order_relaxed);
+    for (int i = 0; i < threads - 1; ++i) {
+      Worker& worker = *workers_[i];
+      worker.job = job;
+      worker.ticket.fetch_add(1, std::memory_order_seq_cst);
+      if (worker.asleep.load(std::memory_order_seq_cst)) futex(worker.ticket, FUTEX_WAKE, 1);
+    }
+    std::exception_ptr error = work(job, 0);
+    for (int i = 0; i < threads - 1; ++i) {
+      Worker& worker = *workers_[i];
+      uint32_t ticket = worker.ticket.load(std::memory_order_relaxed);
+      wait_until([&] { return worker.done.load(std::memory_order_acquire) == ticket; });
+      if (worker.error) {
+        if (!error) error = worker.error;
+        worker.error = nullptr;
+      }
+    }
+    busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  Pool() {
+    processors_ = usable_processors();
+    int threads = processors_;
+    if (const char* text = std::getenv("INGOT_NUM_THREADS"); text && *text) {
+      char* end;
+      long value = std::strtol(text, &end, 10);
+      if (*end || value < 1 || value > kMaxThreads)
+        throw Error("INGOT_NUM_THREADS is '" + std::string(text) + "'; expected a number from 1 to " +
+                    std::to_string(kMaxThreads));
+      threads = static_cast<int>(value);
+    }
+    set_limit(std::min(threads, kMaxThreads));
+    // A child made by fork() has only the thread that called it: its workers start anew when they are first needed.
+    pthread_atfork(nullptr, nullptr, [] {
+      instance().workers_.clear();
+      instance().busy_.store(false);
+    });
+  }
+
+  void start_workers(int count) {
+    while (static_cast<int>(workers_.size()) < count) {
+      auto* worker = new Worker;
+      int number = static_cast<int>(workers_.size()) + 1;
+      // Signals are for the user's threads.
+      sigset_t all, previous;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &previous);
+      try {
+        std::thread([this, worker, number] { serve(*worker, number); }).detach();
+      } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+        delete worker;
+        throw;
+      }
+      pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+      workers_.push_back(worker);
+    }
+  }
+
+  [[noreturn]] void serve(Worker& worker, int number) {
+    pthread_setname_np(pthread_self(), ("ingot-" + std::to_string(number)).c_str());
+    for (uint32_t last = 0;;) {
+      await_ticket(worker, last);
+      worker.error = work(worker.job, number);
+      worker.done.store(++last, std::memory_order_release);
+    }
+  }
+
+  // Spins a while, since the next region often follows at once; then sleeps.
+  void await_ticket(Worker& worker, uint32_t last) {
+    if (spin([&] { return worker.ticket.load(std::memory_order_acquire) != last; })) return;
+    // The caller moves the ticket before it looks at asleep, and we the other way round: one of us sees the other.
+    worker.asleep.store(1, std::memory_order_seq_cst);
+    while (worker.ticket.load(std::memory_order_seq_cst) == last) futex(worker.ticket, FUTEX_WAIT, last);
+    worker.asleep.store(0, std::memory_order_relaxed);
+  }
+
+  // The share of one thread; what it throws becomes the region's failure.
+  std::exception_ptr work(const Job& job, int thread) {
+    std::exception_ptr error;
+    inside_region_ = true;
+    try {
+      job.function(job.context, thread, job.threads);
+    } catch (const RegionAborted&) {
+    } catch (...) {
+      error = std::current_exception();
+      failed_.store(true, std::memory_order_relaxed);
+    }
+    inside_region_ = false;
+    return error;
+  }
+
+  static inline thread_local bool inside_region_ = false;
+
+  int processors_ = 1;
+  std::atomic<int> limit_{1};
+  std::atomic<uint64_t> spin_cycles_{0};
+  std::vector<Worker*> workers_;  // guarded by busy_
+  alignas(64) std::atomic<bool> busy_{false};
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+void run_region(int threads, RegionFunction function, void* context) {
+  Pool::instance().run(threads, function, context);
+}
+
+void Barrier::wait() {
+  if (threads_ == 1) return;
+  uint32_t generation = generation_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.store(generation + 1, std::memory_order_release);
+    return;
+  }
+  Pool& pool = Pool::instance();
+  auto passed = [&] { return generation_.load(std::memory_order_acquire) != generation; };
+  pool.wait_until([&] { return passed() || pool.failed(); });
+  if (!passed()) throw RegionAborted();
+}
+
+}  // namespace runtime
+
+int num_threads() { return runtime::Pool::instance().limit(); }
+
+void set_num_threads(int n) {
+  if (n < 1 || n > runtime::kMaxThreads)
+    throw Error("set_num_threads: got " + std::to_string(n) + ", expected a number from 1 to " +
+                std::to_string(runtime::kMaxThreads));
+  runtime::Pool::instance().set_limit(n);
+}
+
+}  // namespace ingot
