@@ -43,14 +43,14 @@ struct TileFrame {
   int64_t k;      // 1 .. 512
   int64_t a_stride, c_stride;
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
-  int64_t columns;     // columns of the last vector that exist are stored, the rest left alone: 1 .. 16*vectors
+  int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
 struct PackFrame {
   const char* b;
-  char* panel;         // [k][16 * vectors]
+  char* panel;         // [k][16 * vectors]; bf16: [(k + 1) / 2][16 * vectors][2]
   int64_t k, columns;  // columns: 1 .. 16*vectors that exist
   int64_t k_stride, n_stride;
   const void* context;

@@ -152,7 +152,8 @@ struct TileSpec {
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
 
-/// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero.
+/// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero. bf16
+/// is packed in pairs of k on every target: [(k + 1) / 2][width][2], the second of an odd last pair zero.
 struct PackSpec {
   DType dtype = DType::f32;
   int vectors = 1;
