@@ -86,9 +86,10 @@ struct ProgramBuffer {
 /// space.
 struct Argument {
   uint32_t buffer = 0;
-  Dim offset;        // bytes
-  Dims strides;      // bytes; one a dim of the step's space, outermost first (the last two are rows and columns)
-  Dim index_stride;  // bytes; for loads with an index operand
+  Dim offset;              // bytes
+  Dims strides;            // bytes; one a dim of the step's space, outermost first (the last two are rows and columns)
+  Dim index_stride;        // bytes; for loads with an index operand
+  bool read_only = false;  // the step only reads it: neighbouring steps that share it need no barrier between them
 };
 
 /// Where a step's run-time scalar comes from: a scalar of the call, or a size (an expression), as bits of the register
@@ -110,6 +111,9 @@ struct LoopStep {
   bool rows_whole = false;           // a row may not be split over threads (it reduces or has locals)
 };
 
+/// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
+enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+
 /// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
 /// index, to arena buffers `results` (dense), which an ordinary LoopStep (the epilogue) then reads.
 struct ColumnStep {
@@ -118,9 +122,9 @@ struct ColumnStep {
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   struct Result {
-    uint8_t combiner;  // codegen::Combiner
-    DType type;        // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
-    Argument out;      // strides over [outer..., columns]
+    Combiner combiner;
+    DType type;    // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
+    Argument out;  // strides over [outer..., columns]
   };
   std::vector<Result> results;
 };
@@ -136,7 +140,7 @@ struct MatmulStep {
   Argument a, b, c;  // c: raw f32 or f64 results
   int max_rows = 1, max_vectors = 1;
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
-  KernelPtr pack_a;          // a copy kernel if k is not contiguous in A, else null (LoopStep form, 2 buffers)
+  KernelPtr pack_a;          // a copy kernel (buffer 0, strided, to 1, dense) if k is not contiguous in A, else null
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
   /// Runs over each finished piece of C (rows x columns), while it is in cache. Its buffers: 0 is the raw C tile, the
   /// others are `epilogue_arguments` over [batch..., m, n]. Null: C is the result.
@@ -173,7 +177,8 @@ struct Program {
   DimTable dims;
   std::vector<ProgramBuffer> buffers;
   std::vector<Step> steps;
-  uint32_t inputs = 0, outputs = 0, scalars = 0;
+  uint32_t inputs = 0, outputs = 0;
+  std::vector<Category> scalars;  // of the call's scalars: floating ones are given as bits of f64, others of i64
 };
 
 }  // namespace ingot

@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/program.h"
 
 namespace ingot::codegen {
 
@@ -104,7 +105,7 @@ struct Store {
 /// argmax and argmin give the index (i64, as Op::index gives it) of the first extreme value (-0 = +0); the first
 /// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true,
 /// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
-enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+using ingot::Combiner;
 const char* name_of(Combiner combiner);
 
 struct Reduction {
