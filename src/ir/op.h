@@ -1,5 +1,6 @@
 // The op table as data: every list of ops in the program comes from ops.def.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -47,27 +48,31 @@ enum class ArgKind : uint8_t {
   operand,  // a tensor or a scalar; the scalar's category is structural, its value given at run time
   value,    // a scalar only, value given at run time (alpha, eps)
   tensors,  // a list of tensors; its length is structural
-  dim,      // structural: a dim, normalised to 0 <= dim < rank
+  dim,      // structural: a dim, normalised to 0 <= dim < rank (0 for a zero-dim tensor)
+  new_dim,  // structural: a dim of the result, which has one more; normalised to 0 <= dim <= rank
   dims,     // structural: a list of dims, normalised
-  boolean,
+  boolean,  // structural, as are the next five
   integer,
-  integers,
-  dtype,  // structural
-  mode,   // structural: one of the listed words
-  size,
-  sizes  // a size class attribute: static at first, a symbol once it varies
+  integers,  // none negative
+  number,    // floating point (the order of a norm)
+  dtype,
+  mode,  // one of the listed words
+  size,  // a size class attribute: static at first, a symbol once it varies
+  sizes
 };
 constexpr bool is_operand(ArgKind k) { return k <= ArgKind::tensors; }
 
 /// A structural or size attribute of a call. `list` holds dims, integers and sizes; a size is list[0].
 struct Attr {
-  enum class Kind : uint8_t { none, boolean, integer, dtype, mode, list } kind = Kind::none;
-  int64_t integer = 0;  // boolean 0/1; dtype and mode by number
+  enum class Kind : uint8_t { none, boolean, integer, dtype, number, mode, list } kind = Kind::none;
+  int64_t integer = 0;  // boolean 0/1; dtype and mode by number; a number's bits
   Dims list;
   Attr() = default;
   static Attr of(bool b) { return make(Kind::boolean, b); }
   static Attr of(int64_t i) { return make(Kind::integer, i); }
   static Attr of(DType d) { return make(Kind::dtype, static_cast<int64_t>(d)); }
+  static Attr number(double x) { return make(Kind::number, std::bit_cast<int64_t>(x)); }
+  double as_number() const { return std::bit_cast<double>(integer); }
   static Attr mode(int number) { return make(Kind::mode, number); }
   static Attr of(Dims dims) {
     Attr a;
@@ -91,10 +96,10 @@ struct ArgInfo {
   std::string name;
   ArgKind kind;
   bool optional = false;  // may be absent (None)
+  bool mask = false;      // kind tensor, written `mask`: a bool tensor that takes no part in promotion
   bool has_default = false;
-  double default_number =
-      0;  // operands, booleans, integers; `default_integer` says whether it was written as an integer
-  bool default_integer = false;
+  double default_number = 0;     // operands, numbers, booleans, integers, dims (a list of one element stands for all)
+  bool default_integer = false;  // it was written as an integer
   int default_mode = 0;
   std::vector<std::string> modes;
 };
@@ -124,6 +129,10 @@ struct RuleContext {
   DimTable& dims;
   Location location;
   std::vector<TensorType>& outputs;
+  bool inplace = false;  // the result keeps operand 0's dtype and shape
+  /// Set by the type rule of an elementwise op: the dtype to which its tensors (but for masks) are converted before its
+  /// scalar definition runs.
+  DType compute = DType::f32;
   /// Throws Error: "NAME: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
   [[noreturn]] void fail(std::string_view argument, const std::string& got, const std::string& expected) const;
 };

@@ -1,0 +1,165 @@
+#include "ir/op.h"
+
+#include <array>
+#include <unordered_map>
+
+#include "ir/rules/rules.h"
+#include "ir/signature.h"
+
+namespace ingot::ir {
+namespace {
+
+// The shape of a view is what its layout rule says of a contiguous base.
+void shape_of_view(RuleContext& context) {
+  const Dims& sizes = shape_of(context, 0);
+  Layout base{sizes, Dims(sizes.size()), 0};
+  Dim step = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    base.strides[i] = step;
+    step = context.dims.mul(step, sizes[i]);
+  }
+  context.outputs[0].shape = info(context.op).layout(context, base).sizes;
+}
+
+OpInfo row(OpId id, OpKind kind, std::string_view name, std::string_view signature, int traits, Rule types) {
+  OpInfo op;
+  op.id = id;
+  op.kind = kind;
+  op.name = name;
+  op.traits = static_cast<uint16_t>(traits);
+  op.types = types;
+  parse_signature(signature, &op);
+  return op;
+}
+
+OpInfo with(OpInfo op, Rule shapes) {
+  op.shapes = shapes;
+  return op;
+}
+
+OpInfo with(OpInfo op, LayoutRule layout) {
+  op.shapes = shape_of_view;
+  op.layout = layout;
+  return op;
+}
+
+#define INGOT_RULE_elementwise shapes
+#define INGOT_RULE_reduction shapes
+#define INGOT_RULE_structured shapes
+#define INGOT_RULE_composite shapes
+#define INGOT_RULE_host shapes
+#define INGOT_RULE_view layouts
+#define INGOT_RULE_NAMESPACE(kind) INGOT_RULE_##kind
+
+const std::array<OpInfo, kOpCount>& table() {
+  static const std::array<OpInfo, kOpCount> rows = {
+#define OP(kind, name, signature, traits, type, shape) \
+  with(row(OpId::name, OpKind::kind, #name, signature, traits, &types::type), &INGOT_RULE_NAMESPACE(kind)::shape),
+#include "ir/ops.def"
+#undef OP
+  };
+  return rows;
+}
+
+// Bounds that keep every size in bytes inside 63 bits.
+void check_count(RuleContext& context, std::string_view what, std::span<const Dim> shape) {
+  int64_t count = 1;
+  for (Dim d : shape) {
+    if (!d.is_constant()) continue;
+    if (d.code == 0) return;
+    if (__builtin_mul_overflow(count, d.code, &count) || count > INT64_MAX / 16)
+      context.fail(what, "shape " + shape_text(context.dims, shape), "at most 2^59 elements");
+  }
+}
+
+void check_operands(RuleContext& context, const OpInfo& op) {
+  size_t count = context.operands.size();
+  INGOT_CHECK(op.list_first ? count + 1 >= static_cast<size_t>(op.operand_count)
+                            : count == static_cast<size_t>(op.operand_count),
+              std::string(op.name));
+  INGOT_CHECK(context.attrs.size() + op.operand_count == op.arguments.size(), std::string(op.name));
+  for (size_t i = 0; i < count; ++i) {
+    const OperandType& given = context.operands[i];
+    const ArgInfo& argument = op.operand(static_cast<int>(i));
+    if (!given.present()) {
+      if (!argument.optional) context.fail(operand_name(context, i), "nothing", std::string(name_of(argument.kind)));
+      continue;
+    }
+    bool fits = argument.kind == ArgKind::operand || (argument.kind == ArgKind::value) == given.is_scalar();
+    if (!fits)
+      context.fail(operand_name(context, i), describe(context, given),
+                   argument.kind == ArgKind::value ? "a scalar" : "a tensor");
+    if (argument.mask && given.dtype != DType::bool_)
+      context.fail(operand_name(context, i), describe(context, given), "a bool tensor");
+  }
+}
+
+// An in-place result is stored into operand 0: its shape must be that, and its category no lower than the result's.
+void keep_self(RuleContext& context) {
+  const OperandType& self = context.operands[0];
+  TensorType& output = context.outputs[0];
+  if (!self.is_tensor()) context.fail(operand_name(context, 0), describe(context, self), "a tensor to write to");
+  bool same = output.shape.size() == self.shape->size();
+  for (size_t i = 0; same && i < output.shape.size(); ++i) same = context.dims.equal(output.shape[i], (*self.shape)[i]);
+  if (!same)
+    context.fail(operand_name(context, 0), "shape " + shape_text(context.dims, *self.shape),
+                 "shape " + shape_text(context.dims, output.shape) + ", that of the result, for an in-place op");
+  if (category_of(output.dtype) > category_of(self.dtype))
+    context.fail(operand_name(context, 0), describe(context, self),
+                 "a dtype that can hold a " + std::string(name_of(output.dtype)) + " result, for an in-place op");
+  output = {self.dtype, *self.shape};
+}
+
+}  // namespace
+
+const ArgInfo& OpInfo::operand(int i) const {
+  if (list_first && i > 0) i = 0;
+  for (const ArgInfo& argument : arguments)
+    if (is_operand(argument.kind) && i-- == 0) return argument;
+  INGOT_CHECK(false, std::string(name));
+}
+
+const ArgInfo& OpInfo::attribute(int i) const {
+  for (const ArgInfo& argument : arguments)
+    if (!is_operand(argument.kind) && i-- == 0) return argument;
+  INGOT_CHECK(false, std::string(name));
+}
+
+const OpInfo& info(OpId op) { return table()[static_cast<size_t>(op)]; }
+std::span<const OpInfo> ops() { return table(); }
+
+const OpInfo* find_op(std::string_view name) {
+  static const std::unordered_map<std::string_view, OpId> names = [] {
+    std::unordered_map<std::string_view, OpId> map;
+    auto enter = [&](std::string_view key, OpId id) { INGOT_CHECK(map.emplace(key, id).second, std::string(key)); };
+#define OP(kind, name, ...) enter(#name, OpId::name);
+#define ALIAS(other, name) enter(other, OpId::name);
+#include "ir/ops.def"
+#undef OP
+    return map;
+  }();
+  auto found = names.find(name);
+  return found == names.end() ? nullptr : &info(found->second);
+}
+
+void RuleContext::fail(std::string_view argument, const std::string& got, const std::string& expected) const {
+  std::string text(info(op).name);
+  text.append(": ").append(argument).append(": got ").append(got).append(", expected ").append(expected);
+  if (location.line) text += " (" + location.str() + ")";
+  throw Error(text);
+}
+
+void infer(RuleContext& context) {
+  const OpInfo& op = info(context.op);
+  check_operands(context, op);
+  for (size_t i = 0; i < context.attrs.size(); ++i)
+    if (context.attrs[i].kind == Attr::Kind::list)
+      check_count(context, op.attribute(static_cast<int>(i)).name, context.attrs[i].list);
+  context.outputs.resize(op.outputs);
+  op.types(context);
+  op.shapes(context);
+  for (const TensorType& output : context.outputs) check_count(context, "result", output.shape);
+  if (context.inplace) keep_self(context);
+}
+
+}  // namespace ingot::ir

@@ -1,0 +1,153 @@
+#include "ir/rules/rules.h"
+
+namespace ingot::ir {
+
+int operand_position(const OpInfo& op, std::string_view name) {
+  int position = 0;
+  for (const ArgInfo& argument : op.arguments) {
+    if (!is_operand(argument.kind)) continue;
+    if (argument.name == name) return position;
+    ++position;
+  }
+  return -1;
+}
+
+int attribute_position(const OpInfo& op, std::string_view name) {
+  int position = 0;
+  for (const ArgInfo& argument : op.arguments) {
+    if (is_operand(argument.kind)) continue;
+    if (argument.name == name) return position;
+    ++position;
+  }
+  return -1;
+}
+
+const Attr& attribute(const RuleContext& context, std::string_view name) {
+  static const Attr absent;
+  int position = attribute_position(info(context.op), name);
+  return position < 0 ? absent : context.attrs[position];
+}
+
+int64_t integer_attribute(const RuleContext& context, std::string_view name) {
+  return attribute(context, name).integer;
+}
+
+bool boolean_attribute(const RuleContext& context, std::string_view name) {
+  return attribute(context, name).integer != 0;
+}
+
+const OperandType& operand(const RuleContext& context, std::string_view name) {
+  static const OperandType absent;
+  int position = operand_position(info(context.op), name);
+  return position < 0 ? absent : context.operands[position];
+}
+
+std::string operand_name(const RuleContext& context, size_t i) {
+  const OpInfo& op = info(context.op);
+  std::string name = op.operand(static_cast<int>(i)).name;
+  return op.list_first ? name + "[" + std::to_string(i) + "]" : name;
+}
+
+Ints spread(RuleContext& context, std::string_view name, size_t count) {
+  const Attr& given = attribute(context, name);
+  if (given.list.size() != 1 && given.list.size() != count)
+    context.fail(name, shape_text(context.dims, given.list), "1 or " + std::to_string(count) + " integers");
+  Ints values(count);
+  for (size_t i = 0; i < count; ++i) {
+    Dim value = given.list[given.list.size() == 1 ? 0 : i];
+    INGOT_CHECK(value.is_constant(), std::string(name));
+    values[i] = value.code;
+  }
+  return values;
+}
+
+void check_dim(RuleContext& context, std::string_view argument, Dim dim, size_t rank) {
+  size_t count = rank ? rank : 1;
+  if (!dim.is_constant() || dim.code >= static_cast<int64_t>(count))
+    context.fail(argument, context.dims.str(dim), "a dim below " + std::to_string(count));
+}
+
+void check_rank(RuleContext& context, std::string_view name, size_t rank) {
+  const OperandType& given = operand(context, name);
+  if (given.is_tensor() && given.shape->size() != rank)
+    context.fail(name, "shape " + shape_text(context.dims, *given.shape), std::to_string(rank) + " dims");
+}
+
+SmallVector<bool, 8> reduced_dims(RuleContext& context) {
+  size_t rank = shape_of(context, 0).size();
+  SmallVector<bool, 8> reduced(rank);
+  const Attr& given = attribute(context, "dim");
+  if (given.kind == Attr::Kind::integer) {
+    check_dim(context, "dim", given.integer, rank);
+    if (rank) reduced[given.integer] = true;
+    return reduced;
+  }
+  for (Dim dim : given.list) {
+    check_dim(context, "dim", dim, rank);
+    if (!rank) continue;
+    if (reduced[dim.code]) context.fail("dim", shape_text(context.dims, given.list), "each dim once");
+    reduced[dim.code] = true;
+  }
+  if (!given.present() || given.list.empty())
+    for (bool& flag : reduced) flag = true;
+  return reduced;
+}
+
+void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape) {
+  while (into.size() < shape.size()) into.insert(0, 1);
+  size_t shift = into.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Dim& size = into[i + shift];
+    if (shape[i] == size || shape[i] == Dim(1)) continue;
+    if (size == Dim(1)) {
+      size = shape[i];
+    } else if (!context.dims.equal(size, shape[i])) {
+      // Different sizes go together only where one is 1; a symbol that is 1 is so by a guard.
+      if (!shape[i].is_constant() && context.dims.is_one(shape[i])) continue;
+      if (size.is_constant() || !context.dims.is_one(size))
+        context.fail(argument, "shape " + shape_text(context.dims, shape),
+                     "a shape that broadcasts with " + shape_text(context.dims, into));
+      size = shape[i];
+    }
+  }
+}
+
+Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                 bool ceil_mode) {
+  if (kernel < 1 || stride < 1 || dilation < 1)
+    context.fail("kernel, stride, dilation",
+                 std::to_string(kernel) + ", " + std::to_string(stride) + ", " + std::to_string(dilation),
+                 "positive numbers");
+  DimTable& dims = context.dims;
+  Dim padded = dims.add(size, 2 * padding), window = dilation * (kernel - 1) + 1;
+  if (dims.less(padded, window))
+    context.fail(operand_name(context, 0), "a padded size of " + dims.str(padded),
+                 "at least the window's " + dims.str(window));
+  Dim room = dims.sub(padded, window);
+  if (!ceil_mode) return dims.add(dims.floor_div(room, stride), 1);
+  Dim count = dims.add(dims.ceil_div(room, stride), 1);
+  // The last window must start inside the input or the left padding.
+  bool outside = !dims.less(dims.mul(dims.sub(count, 1), stride), dims.add(size, padding));
+  return outside ? dims.sub(count, 1) : count;
+}
+
+std::string shape_text(const DimTable& dims, std::span<const Dim> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + dims.str(shape[i]);
+  return text + "]";
+}
+
+std::string describe(const RuleContext& context, const OperandType& operand) {
+  switch (operand.kind) {
+    case OperandType::Kind::none:
+      return "nothing";
+    case OperandType::Kind::tensor:
+      return "tensor " + std::string(name_of(operand.dtype)) + shape_text(context.dims, *operand.shape);
+    case OperandType::Kind::scalar:
+      break;
+  }
+  constexpr const char* names[] = {"bool", "integer", "floating", "complex"};
+  return std::string("a ") + names[static_cast<int>(operand.category)] + " scalar";
+}
+
+}  // namespace ingot::ir

@@ -1,0 +1,70 @@
+// The rules that the op table names, and what they are written with. A rule reads operands and attributes, writes
+// context.outputs, and reports what a user got wrong through context.fail.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ir/op.h"
+
+namespace ingot::ir {
+
+// Declared from the table: types::NAME, shapes::NAME, layouts::NAME.
+#define INGOT_SHAPE_elementwise(rule) \
+  namespace shapes {                  \
+  void rule(RuleContext&);            \
+  }
+#define INGOT_SHAPE_reduction INGOT_SHAPE_elementwise
+#define INGOT_SHAPE_structured INGOT_SHAPE_elementwise
+#define INGOT_SHAPE_composite INGOT_SHAPE_elementwise
+#define INGOT_SHAPE_host INGOT_SHAPE_elementwise
+#define INGOT_SHAPE_view(rule)                           \
+  namespace layouts {                                    \
+  Layout rule(RuleContext& context, const Layout& base); \
+  }
+#define OP(kind, name, signature, traits, type, shape) \
+  namespace types {                                    \
+  void type(RuleContext&);                             \
+  }                                                    \
+  INGOT_SHAPE_##kind(shape)
+#include "ir/ops.def"
+#undef OP
+
+/// Position of an argument among the operands (a list counts as one) or among the attributes; -1 if the op has none.
+int operand_position(const OpInfo& op, std::string_view name);
+int attribute_position(const OpInfo& op, std::string_view name);
+
+/// Attribute by name; absent where the op has none of that name.
+const Attr& attribute(const RuleContext& context, std::string_view name);
+int64_t integer_attribute(const RuleContext& context, std::string_view name);
+bool boolean_attribute(const RuleContext& context, std::string_view name);
+/// Operand by name; kind none where absent or unknown. Not for ops whose first argument is a list.
+const OperandType& operand(const RuleContext& context, std::string_view name);
+
+/// Name of the argument that operand i belongs to ("tensors[2]" in a list).
+std::string operand_name(const RuleContext& context, size_t i);
+
+/// Shape of operand i, a tensor.
+inline const Dims& shape_of(const RuleContext& context, size_t i) { return *context.operands[i].shape; }
+/// Attribute `name`, a list of integers, as one value for each of `count` dims; a list of one stands for all.
+Ints spread(RuleContext& context, std::string_view name, size_t count);
+/// The reduced dims, one flag for each dim of operand 0: attribute `dim`, or all if absent or empty.
+SmallVector<bool, 8> reduced_dims(RuleContext& context);
+/// Fails unless dim is one of `rank` dims (0 is one of a zero-dim tensor's).
+void check_dim(RuleContext& context, std::string_view argument, Dim dim, size_t rank);
+/// Fails unless operand `name` has this rank.
+void check_rank(RuleContext& context, std::string_view name, size_t rank);
+/// Broadcasts `shape` into `into`; fails under the name of the argument.
+void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape);
+/// Strides of a view of `base` with other sizes of the same count; absent where there is none without a copy.
+std::optional<Dims> view_strides(DimTable& dims, const Layout& base, std::span<const Dim> sizes);
+/// Output size of a window that slides over one dim (convolution, pooling).
+Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                 bool ceil_mode);
+
+/// "[2, s0, 4]".
+std::string shape_text(const DimTable& dims, std::span<const Dim> shape);
+/// "a f32 tensor [2, 3]", "a floating scalar".
+std::string describe(const RuleContext& context, const OperandType& operand);
+
+}  // namespace ingot::ir

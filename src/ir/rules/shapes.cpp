@@ -1,0 +1,193 @@
+// Shape rules of elementwise ops, creation, indexing and reductions.
+#include <algorithm>
+
+#include "ir/rules/rules.h"
+
+namespace ingot::ir::shapes {
+namespace {
+void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
+
+/// Elements from the first to past the last position of a strided view, which must lie inside `count` elements.
+void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<const Dim> strides, Dim offset,
+                  Dim count) {
+  DimTable& dims = context.dims;
+  Dim end = dims.add(offset, 1);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (dims.equal(sizes[i], 0)) return;
+    end = dims.add(end, dims.mul(dims.sub(sizes[i], 1), strides[i]));
+  }
+  if (dims.less(count, end))
+    context.fail("storage_offset", "positions up to " + dims.str(end), "at most " + dims.str(count));
+}
+}  // namespace
+
+void broadcast(RuleContext& context) {
+  Dims& shape = context.outputs[0].shape;
+  shape.clear();
+  for (size_t i = 0; i < context.operands.size(); ++i) {
+    const OperandType& given = context.operands[i];
+    if (!given.is_tensor()) continue;
+    if (shape.empty())
+      shape = *given.shape;
+    else if (!(*given.shape == shape))
+      broadcast_into(context, info(context.op).operand(static_cast<int>(i)).name, shape, *given.shape);
+  }
+}
+
+void into_self(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  const OperandType& source = context.operands[1];
+  if (source.is_tensor()) broadcast_into(context, operand_name(context, 1), shape, *source.shape);
+  bool same = shape.size() == shape_of(context, 0).size();
+  for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(shape[i], shape_of(context, 0)[i]);
+  if (!same)
+    context.fail(operand_name(context, 1), describe(context, source),
+                 "a shape that broadcasts to " + shape_text(context.dims, shape_of(context, 0)));
+  set(context, shape_of(context, 0));
+}
+
+void self(RuleContext& context) {
+  const Attr& dim = attribute(context, "dim");
+  if (dim.kind == Attr::Kind::integer) check_dim(context, "dim", dim.integer, shape_of(context, 0).size());
+  for (TensorType& output : context.outputs) output.shape = shape_of(context, 0);
+}
+
+void from_size(RuleContext& context) { set(context, attribute(context, "size").list); }
+void from_length(RuleContext& context) { set(context, attribute(context, "length").list); }
+
+void eye(RuleContext& context) {
+  Dim n = attribute(context, "n").list[0];
+  set(context, {n, attribute(context, "m").present() ? attribute(context, "m").list[0] : n});
+}
+
+void cat(RuleContext& context) {
+  if (context.operands.empty()) context.fail("tensors", "an empty list", "at least one tensor");
+  // An empty one-dim tensor goes with any shape, as in PyTorch.
+  auto skipped = [&](size_t i) { return shape_of(context, i).size() == 1 && shape_of(context, i)[0] == Dim(0); };
+  size_t first = 0;
+  while (first + 1 < context.operands.size() && skipped(first)) ++first;
+  Dims shape = shape_of(context, first);
+  int64_t dim = integer_attribute(context, "dim");
+  if (shape.empty()) context.fail(operand_name(context, first), "a zero-dim tensor", "at least one dim");
+  check_dim(context, "dim", dim, shape.size());
+  Dim total = 0;
+  for (size_t i = first; i < context.operands.size(); ++i) {
+    const Dims& given = shape_of(context, i);
+    if (skipped(i) && shape.size() != 1) continue;
+    bool fits = given.size() == shape.size();
+    for (size_t d = 0; fits && d < given.size(); ++d)
+      fits = static_cast<int64_t>(d) == dim || context.dims.equal(given[d], shape[d]);
+    if (!fits)
+      context.fail(operand_name(context, i), "shape " + shape_text(context.dims, given),
+                   "shape " + shape_text(context.dims, shape) + " but for dim " + std::to_string(dim));
+    total = context.dims.add(total, given[dim]);
+  }
+  shape[dim] = total;
+  set(context, std::move(shape));
+}
+
+void stack(RuleContext& context) {
+  if (context.operands.empty()) context.fail("tensors", "an empty list", "at least one tensor");
+  Dims shape = shape_of(context, 0);
+  for (size_t i = 1; i < context.operands.size(); ++i) {
+    const Dims& given = shape_of(context, i);
+    bool fits = given.size() == shape.size();
+    for (size_t d = 0; fits && d < given.size(); ++d) fits = context.dims.equal(given[d], shape[d]);
+    if (!fits)
+      context.fail(operand_name(context, i), "shape " + shape_text(context.dims, given),
+                   "shape " + shape_text(context.dims, shape));
+  }
+  int64_t dim = integer_attribute(context, "dim"), rank = static_cast<int64_t>(shape.size());
+  if (dim < 0 || dim > rank) context.fail("dim", std::to_string(dim), "a dim of 0 to " + std::to_string(rank));
+  shape.insert(dim, static_cast<int64_t>(context.operands.size()));
+  set(context, std::move(shape));
+}
+
+void index_select(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  int64_t dim = integer_attribute(context, "dim");
+  const Dims& index = shape_of(context, 1);
+  check_dim(context, "dim", dim, shape.size());
+  if (index.size() > 1) context.fail("index", "shape " + shape_text(context.dims, index), "at most one dim");
+  if (!shape.empty()) shape[dim] = index.empty() ? Dim(1) : index[0];
+  set(context, std::move(shape));
+}
+
+void gather(RuleContext& context) {
+  const Dims &self = shape_of(context, 0), &index = shape_of(context, 1);
+  int64_t dim = integer_attribute(context, "dim");
+  check_dim(context, "dim", dim, self.size());
+  bool fits = std::max<size_t>(self.size(), 1) == std::max<size_t>(index.size(), 1);
+  for (size_t d = 0; fits && d < index.size() && d < self.size(); ++d)
+    fits = static_cast<int64_t>(d) == dim || index[d] == self[d] || !context.dims.less(self[d], index[d]);
+  if (!fits)
+    context.fail("index", "shape " + shape_text(context.dims, index),
+                 "as many dims as self, and outside dim " + std::to_string(dim) + " at most its sizes, " +
+                     shape_text(context.dims, self));
+  set(context, index);
+}
+
+void embedding(RuleContext& context) {
+  check_rank(context, "weight", 2);
+  Dims shape = shape_of(context, 1);
+  shape.push_back(shape_of(context, 0)[1]);
+  set(context, std::move(shape));
+}
+
+void triangle(RuleContext& context) {
+  if (shape_of(context, 0).size() < 2)
+    context.fail("self", "shape " + shape_text(context.dims, shape_of(context, 0)), "at least two dims");
+  set(context, shape_of(context, 0));
+}
+
+void pad(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  const Dims& pad = attribute(context, "pad").list;
+  if (pad.size() % 2 || pad.size() / 2 > shape.size())
+    context.fail("pad", shape_text(context.dims, pad),
+                 "two numbers for each of at most " + std::to_string(shape.size()) + " dims, the last dim first");
+  for (size_t i = 0; i < pad.size(); ++i) {
+    Dim& size = shape[shape.size() - 1 - i / 2];
+    size = context.dims.add(size, pad[i]);
+  }
+  set(context, std::move(shape));
+}
+
+void as_strided_scatter(RuleContext& context) {
+  const Dims &sizes = attribute(context, "size").list, &strides = attribute(context, "stride").list;
+  if (sizes.size() != strides.size())
+    context.fail("stride", shape_text(context.dims, strides), std::to_string(sizes.size()) + " strides, one a size");
+  const Dims& src = shape_of(context, 1);
+  bool fits = src.size() == sizes.size();
+  for (size_t i = 0; fits && i < sizes.size(); ++i) fits = context.dims.equal(src[i], sizes[i]);
+  if (!fits) context.fail("src", "shape " + shape_text(context.dims, src), "shape " + shape_text(context.dims, sizes));
+  check_extent(context, sizes, strides, attribute(context, "storage_offset").list[0],
+               context.dims.product(shape_of(context, 0)));
+  set(context, shape_of(context, 0));
+}
+
+void reduce(RuleContext& context) {
+  const Dims& self = shape_of(context, 0);
+  SmallVector<bool, 8> reduced = reduced_dims(context);
+  bool keep = boolean_attribute(context, "keepdim");
+  Dims shape;
+  for (size_t i = 0; i < self.size(); ++i) {
+    if (!reduced[i])
+      shape.push_back(self[i]);
+    else if (keep)
+      shape.push_back(1);
+  }
+  for (TensorType& output : context.outputs) output.shape = shape;
+}
+
+void reduce_some(RuleContext& context) {
+  reduce(context);
+  const Dims& self = shape_of(context, 0);
+  SmallVector<bool, 8> reduced = reduced_dims(context);
+  for (size_t i = 0; i < self.size(); ++i)
+    if (reduced[i] && context.dims.equal(self[i], 0))
+      context.fail("self", "shape " + shape_text(context.dims, self),
+                   "at least one element along dim " + std::to_string(i) + ": this reduction has no identity");
+}
+
+}  // namespace ingot::ir::shapes

@@ -1,0 +1,309 @@
+// Shape rules of matrix products, convolution, pooling, normalisation, attention and losses.
+#include "ir/rules/rules.h"
+
+namespace ingot::ir::shapes {
+namespace {
+void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
+std::string text(RuleContext& context, const Dims& shape) { return "shape " + shape_text(context.dims, shape); }
+
+/// Fails unless the two sizes are equal.
+void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
+                const char* what) {
+  if (!context.dims.equal(shape[dim], expected))
+    context.fail(argument, text(context, shape),
+                 "size " + context.dims.str(expected) + " at dim " + std::to_string(dim) + ", " + what);
+}
+
+/// Weight and bias of a norm: absent or of this shape.
+void check_affine(RuleContext& context, std::span<const Dim> shape) {
+  for (const char* name : {"weight", "bias", "running_mean", "running_var"}) {
+    const OperandType& given = operand(context, name);
+    if (!given.present()) continue;
+    bool same = given.shape->size() == shape.size();
+    for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal((*given.shape)[i], shape[i]);
+    if (!same) context.fail(name, text(context, *given.shape), "shape " + shape_text(context.dims, shape));
+  }
+}
+
+/// [.., m, k] x [.., k, n] for operands a and b of the op, both with two dims or more.
+Dims product(RuleContext& context, size_t a, size_t b) {
+  const Dims &left = shape_of(context, a), &right = shape_of(context, b);
+  check_size(context, operand_name(context, b), right, right.size() - 2, left.back(),
+             "the last size of the other operand");
+  Dims batch(left.begin(), left.end() - 2);
+  broadcast_into(context, operand_name(context, b), batch, std::span<const Dim>(right.data(), right.size() - 2));
+  batch.push_back(left[left.size() - 2]);
+  batch.push_back(right.back());
+  return batch;
+}
+
+/// `self` is added to a product of this shape.
+void added(RuleContext& context, Dims shape) {
+  Dims together = shape;
+  broadcast_into(context, "self", together, shape_of(context, 0));
+  bool same = together.size() == shape.size();
+  for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(together[i], shape[i]);
+  if (!same)
+    context.fail("self", text(context, shape_of(context, 0)),
+                 "a shape that broadcasts to " + shape_text(context.dims, shape));
+  set(context, std::move(shape));
+}
+
+void check_ranks(RuleContext& context, size_t first, size_t rank_first, size_t rank_second) {
+  check_rank(context, operand_name(context, first), rank_first);
+  check_rank(context, operand_name(context, first + 1), rank_second);
+}
+}  // namespace
+
+void matmul(RuleContext& context) {
+  const Dims &left = shape_of(context, 0), &right = shape_of(context, 1);
+  for (size_t i = 0; i < 2; ++i)
+    if (shape_of(context, i).empty()) context.fail(operand_name(context, i), "a zero-dim tensor", "at least one dim");
+  // A vector is a row on the left and a column on the right; its dim is taken out of the result again.
+  Dims batch;
+  if (left.size() > 2) batch.assign(left.begin(), left.end() - 2);
+  if (right.size() > 2) broadcast_into(context, "other", batch, std::span<const Dim>(right.data(), right.size() - 2));
+  check_size(context, "other", right, right.size() == 1 ? 0 : right.size() - 2, left.back(), "the last size of self");
+  if (left.size() > 1) batch.push_back(left[left.size() - 2]);
+  if (right.size() > 1) batch.push_back(right.back());
+  set(context, std::move(batch));
+}
+
+void mm(RuleContext& context) {
+  check_ranks(context, 0, 2, 2);
+  set(context, product(context, 0, 1));
+}
+
+void bmm(RuleContext& context) {
+  check_ranks(context, 0, 3, 3);
+  check_size(context, "mat2", shape_of(context, 1), 0, shape_of(context, 0)[0], "the batch of self");
+  set(context, product(context, 0, 1));
+}
+
+void mv(RuleContext& context) {
+  check_ranks(context, 0, 2, 1);
+  check_size(context, "vec", shape_of(context, 1), 0, shape_of(context, 0)[1], "the columns of self");
+  set(context, {shape_of(context, 0)[0]});
+}
+
+void dot(RuleContext& context) {
+  check_ranks(context, 0, 1, 1);
+  check_size(context, "tensor", shape_of(context, 1), 0, shape_of(context, 0)[0], "the size of self");
+  set(context, {});
+}
+
+void outer(RuleContext& context) {
+  check_ranks(context, 0, 1, 1);
+  set(context, {shape_of(context, 0)[0], shape_of(context, 1)[0]});
+}
+
+void addmm(RuleContext& context) {
+  check_ranks(context, 1, 2, 2);
+  added(context, product(context, 1, 2));
+}
+
+void addmv(RuleContext& context) {
+  check_ranks(context, 1, 2, 1);
+  check_size(context, "vec", shape_of(context, 2), 0, shape_of(context, 1)[1], "the columns of mat");
+  added(context, {shape_of(context, 1)[0]});
+}
+
+void baddbmm(RuleContext& context) {
+  check_ranks(context, 1, 3, 3);
+  check_size(context, "batch2", shape_of(context, 2), 0, shape_of(context, 1)[0], "the batch of batch1");
+  added(context, product(context, 1, 2));
+}
+
+void linear(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
+  if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
+  if (weight.empty() || weight.size() > 2) context.fail("weight", text(context, weight), "one or two dims");
+  check_size(context, "weight", weight, weight.size() - 1, input.back(), "the last size of input");
+  Dims shape(input.begin(), input.end() - 1);
+  if (weight.size() == 2) shape.push_back(weight[0]);
+  if (operand(context, "bias").present()) {
+    Dims together = shape;
+    broadcast_into(context, "bias", together, *operand(context, "bias").shape);
+    if (together.size() != shape.size())
+      context.fail("bias", text(context, *operand(context, "bias").shape),
+                   "shape [" + context.dims.str(weight[0]) + "]");
+    shape = together;
+  }
+  set(context, std::move(shape));
+}
+
+void convolution(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
+  size_t spatial = context.op == OpId::conv1d ? 1 : 2;
+  check_rank(context, "weight", spatial + 2);
+  if (input.size() != spatial + 2 && input.size() != spatial + 1)
+    context.fail("input", text(context, input),
+                 "[batch, channels, ...] or [channels, ...] with " + std::to_string(spatial) + " spatial dims");
+  size_t channel = input.size() - spatial - 1;
+  DimTable& dims = context.dims;
+  int64_t groups = integer_attribute(context, "groups");
+  if (groups < 1) context.fail("groups", std::to_string(groups), "a positive number");
+  check_size(context, "input", input, channel, dims.mul(weight[1], groups), "the channels that weight and groups name");
+  if (!dims.equal(dims.mul(dims.floor_div(weight[0], groups), groups), weight[0]))
+    context.fail("groups", std::to_string(groups), "a divisor of the " + dims.str(weight[0]) + " output channels");
+  const OperandType& bias = operand(context, "bias");
+  if (bias.present()) {
+    check_rank(context, "bias", 1);
+    check_size(context, "bias", *bias.shape, 0, weight[0], "the output channels");
+  }
+  Ints stride = spread(context, "stride", spatial), padding = spread(context, "padding", spatial),
+       dilation = spread(context, "dilation", spatial);
+  Dims shape(input.begin(), input.begin() + channel);
+  shape.push_back(weight[0]);
+  for (size_t i = 0; i < spatial; ++i) {
+    if (!weight[2 + i].is_constant()) context.fail("weight", text(context, weight), "a kernel of constant size");
+    shape.push_back(
+        window_count(context, input[channel + 1 + i], weight[2 + i].code, stride[i], padding[i], dilation[i], false));
+  }
+  set(context, std::move(shape));
+}
+
+void pool(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  if (shape.size() != 3 && shape.size() != 4)
+    context.fail("self", text(context, shape), "[batch, channels, height, width] or [channels, height, width]");
+  Ints kernel = spread(context, "kernel_size", 2), padding = spread(context, "padding", 2);
+  const Attr& given = attribute(context, "stride");
+  Ints stride = given.present() && !given.list.empty() ? spread(context, "stride", 2) : kernel;
+  Ints dilation = attribute(context, "dilation").present() ? spread(context, "dilation", 2) : Ints(2, 1);
+  bool ceil_mode = boolean_attribute(context, "ceil_mode");
+  if (attribute(context, "divisor_override").present() && integer_attribute(context, "divisor_override") == 0)
+    context.fail("divisor_override", "0", "another number");
+  for (size_t i = 0; i < 2; ++i) {
+    if (2 * padding[i] > kernel[i])
+      context.fail("padding", std::to_string(padding[i]), "at most half the kernel's " + std::to_string(kernel[i]));
+    Dim& size = shape[shape.size() - 2 + i];
+    size = window_count(context, size, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
+  }
+  set(context, std::move(shape));
+}
+
+void adaptive_pool(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  if (shape.size() != 3 && shape.size() != 4)
+    context.fail("self", text(context, shape), "[batch, channels, height, width] or [channels, height, width]");
+  Ints sizes = spread(context, "output_size", 2);
+  for (size_t i = 0; i < 2; ++i) shape[shape.size() - 2 + i] = sizes[i];
+  set(context, std::move(shape));
+}
+
+void channels(RuleContext& context) {
+  const Dims &self = shape_of(context, 0), &weight = shape_of(context, 1);
+  if (weight.size() > 1) context.fail("weight", text(context, weight), "at most one dim");
+  Dim count = self.size() < 2 ? Dim(1) : self[1];
+  if (!weight.empty() && !context.dims.is_one(weight[0]))
+    check_size(context, "weight", weight, 0, count, "the channels of self");
+  set(context, self);
+}
+
+void layer_norm(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &normalized = attribute(context, "normalized_shape").list;
+  if (normalized.empty() || normalized.size() > input.size())
+    context.fail("normalized_shape", shape_text(context.dims, normalized),
+                 "the last sizes of shape " + shape_text(context.dims, input));
+  for (size_t i = 0; i < normalized.size(); ++i)
+    if (!context.dims.equal(normalized[i], input[input.size() - normalized.size() + i]))
+      context.fail("normalized_shape", shape_text(context.dims, normalized),
+                   "the last sizes of shape " + shape_text(context.dims, input));
+  check_affine(context, normalized);
+  set(context, input);
+}
+
+void batch_norm(RuleContext& context) {
+  const Dims& input = shape_of(context, 0);
+  if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
+  check_affine(context, std::span<const Dim>(&input[1], 1));
+  if (!boolean_attribute(context, "training"))
+    for (const char* name : {"running_mean", "running_var"})
+      if (!operand(context, name).present()) context.fail(name, "nothing", "a tensor, outside training");
+  set(context, input);
+}
+
+void group_norm(RuleContext& context) {
+  const Dims& input = shape_of(context, 0);
+  if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
+  int64_t groups = integer_attribute(context, "num_groups");
+  DimTable& dims = context.dims;
+  if (groups < 1 || !dims.equal(dims.mul(dims.floor_div(input[1], groups), groups), input[1]))
+    context.fail("num_groups", std::to_string(groups), "a divisor of the " + dims.str(input[1]) + " channels");
+  check_affine(context, std::span<const Dim>(&input[1], 1));
+  set(context, input);
+}
+
+void attention(RuleContext& context) {
+  const Dims &query = shape_of(context, 0), &key = shape_of(context, 1), &value = shape_of(context, 2);
+  DimTable& dims = context.dims;
+  for (size_t i = 0; i < 3; ++i)
+    if (shape_of(context, i).size() < 2)
+      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
+  check_size(context, "key", key, key.size() - 1, query.back(), "the last size of query");
+  check_size(context, "value", value, value.size() - 2, key[key.size() - 2], "the length of key");
+  Dims batch(query.begin(), query.end() - 2);
+  bool grouped = boolean_attribute(context, "enable_gqa");
+  for (size_t i = 1; i < 3; ++i) {
+    const Dims& given = shape_of(context, i);
+    Dims others(given.begin(), given.end() - 2);
+    if (grouped) {
+      // Each head of key and value serves as many heads of the query.
+      if (others.empty() || batch.empty())
+        context.fail(operand_name(context, i), text(context, given), "a dim of heads");
+      Dim heads = others.back();
+      if (dims.equal(heads, 0) || !dims.equal(dims.mul(dims.floor_div(batch.back(), heads), heads), batch.back()))
+        context.fail(operand_name(context, i), dims.str(heads) + " heads",
+                     "a divisor of the query's " + dims.str(batch.back()));
+      others.back() = batch.back();
+    }
+    broadcast_into(context, operand_name(context, i), batch, others);
+  }
+  Dims scores = batch;
+  scores.push_back(query[query.size() - 2]);
+  scores.push_back(key[key.size() - 2]);
+  const OperandType& mask = operand(context, "attn_mask");
+  if (mask.present()) {
+    if (boolean_attribute(context, "is_causal"))
+      context.fail("attn_mask", describe(context, mask), "nothing with is_causal");
+    Dims together = scores;
+    broadcast_into(context, "attn_mask", together, *mask.shape);
+    bool same = together.size() == scores.size();
+    for (size_t i = 0; same && i < scores.size(); ++i) same = dims.equal(together[i], scores[i]);
+    if (!same)
+      context.fail("attn_mask", text(context, *mask.shape), "a shape that broadcasts to " + shape_text(dims, scores));
+  }
+  batch.push_back(query[query.size() - 2]);
+  batch.push_back(value.back());
+  set(context, std::move(batch));
+}
+
+void loss(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  broadcast_into(context, "target", shape, shape_of(context, 1));
+  if (integer_attribute(context, "reduction") != 0) shape.clear();
+  set(context, std::move(shape));
+}
+
+void class_loss(RuleContext& context) {
+  // Input [C], [N, C] or [N, C, d1, ...]; target the same without C, or (cross_entropy) probabilities of input's shape.
+  const Dims& input = shape_of(context, 0);
+  const OperandType& target = context.operands[1];
+  if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
+  size_t channel = input.size() == 1 ? 0 : 1;
+  Dims shape = input;
+  shape.erase(channel);
+  bool probabilities = context.op == OpId::cross_entropy && is_floating(target.dtype);
+  const Dims& expected = probabilities ? input : shape;
+  if (!probabilities && !is_integral(target.dtype))
+    context.fail("target", describe(context, target), "an integer tensor");
+  bool same = target.shape->size() == expected.size();
+  for (size_t i = 0; same && i < expected.size(); ++i) same = context.dims.equal((*target.shape)[i], expected[i]);
+  if (!same) context.fail("target", text(context, *target.shape), "shape " + shape_text(context.dims, expected));
+  check_affine(context, std::span<const Dim>(&input[channel], 1));
+  if (integer_attribute(context, "reduction") != 0) shape.clear();
+  set(context, std::move(shape));
+}
+
+}  // namespace ingot::ir::shapes

@@ -1,0 +1,247 @@
+// Type rules: PyTorch's promotion, and what each group of ops accepts.
+#include <algorithm>
+
+#include "ir/rules/rules.h"
+
+namespace ingot::ir {
+namespace {
+
+struct Promotion {
+  // Dtypes of tensors with dims, of zero-dim tensors, and of scalars; each group only raises the category of the one
+  // before.
+  DType groups[3] = {};
+  bool present[3] = {};
+  void take(int group, DType dtype) {
+    groups[group] = present[group] ? ingot::promote(groups[group], dtype) : dtype;
+    present[group] = true;
+  }
+  static DType combine(DType higher, DType lower) {
+    if (category_of(higher) == Category::complex) return higher;
+    if (category_of(higher) == Category::floating)
+      return category_of(lower) == Category::complex ? (higher == DType::f64 ? DType::c128 : DType::c64) : higher;
+    if (higher == DType::bool_ || category_of(lower) >= Category::floating) return ingot::promote(higher, lower);
+    return higher;
+  }
+  DType result() const {
+    std::optional<DType> dtype;
+    for (int group = 2; group >= 0; --group)
+      if (present[group]) dtype = dtype ? combine(groups[group], *dtype) : groups[group];
+    return dtype.value_or(DType::f32);
+  }
+};
+
+/// The common dtype of the operands of kinds tensor, tensors and operand.
+DType promoted(RuleContext& context) {
+  const OpInfo& op = info(context.op);
+  Promotion promotion;
+  for (size_t i = 0; i < context.operands.size(); ++i) {
+    const OperandType& given = context.operands[i];
+    const ArgInfo& argument = op.operand(static_cast<int>(i));
+    if (!given.present() || argument.mask || argument.kind == ArgKind::value) continue;
+    if (given.is_tensor())
+      promotion.take(given.shape->empty() ? 1 : 0, given.dtype);
+    else
+      promotion.take(2, default_dtype(given.category));
+  }
+  DType dtype = promotion.result();
+  if (category_of(dtype) == Category::complex)
+    context.fail(operand_name(context, 0), std::string(name_of(dtype)), "a dtype that kernels compute with");
+  return dtype;
+}
+
+void set(RuleContext& context, DType dtype) { context.outputs[0].dtype = context.compute = dtype; }
+
+/// An integral result takes no floating factor.
+void check_values(RuleContext& context) {
+  const OpInfo& op = info(context.op);
+  for (size_t i = 0; i < context.operands.size(); ++i) {
+    const OperandType& given = context.operands[i];
+    if (!op.list_first && op.operand(static_cast<int>(i)).kind == ArgKind::value && given.is_scalar() &&
+        given.category > category_of(context.compute) && given.category > Category::integer)
+      context.fail(operand_name(context, i), describe(context, given),
+                   "an integer for a " + std::string(name_of(context.compute)) + " result");
+  }
+}
+
+void require_floating(RuleContext& context, DType dtype) {
+  if (!is_floating(dtype))
+    context.fail(operand_name(context, 0), std::string(name_of(dtype)), "a floating point dtype");
+}
+
+DType self_dtype(const RuleContext& context) { return context.operands[0].dtype; }
+
+std::optional<DType> dtype_attribute(const RuleContext& context) {
+  const Attr& given = attribute(context, "dtype");
+  if (!given.present()) return std::nullopt;
+  DType dtype = static_cast<DType>(given.integer);
+  if (category_of(dtype) == Category::complex)
+    context.fail("dtype", std::string(name_of(dtype)), "a dtype that kernels compute with");
+  return dtype;
+}
+
+void check_index(RuleContext& context, std::string_view name) {
+  const OperandType& index = operand(context, name);
+  if (index.present() && index.dtype != DType::i64 && index.dtype != DType::i32)
+    context.fail(name, describe(context, index), "an i64 or i32 tensor");
+}
+
+}  // namespace
+
+namespace types {
+
+void promote(RuleContext& context) {
+  set(context, promoted(context));
+  check_values(context);
+}
+
+void numeric(RuleContext& context) {
+  promote(context);
+  if (context.compute == DType::bool_)
+    context.fail(operand_name(context, 0), "bool",
+                 "a numeric dtype (for logic: logical_and, logical_xor, logical_not)");
+}
+
+void integral(RuleContext& context) {
+  set(context, promoted(context));
+  if (is_floating(context.compute))
+    context.fail(operand_name(context, 0), std::string(name_of(context.compute)), "an integer or bool dtype");
+}
+
+void shift(RuleContext& context) {
+  integral(context);
+  if (context.compute == DType::bool_) context.fail(operand_name(context, 0), "bool", "an integer dtype");
+}
+
+void floating(RuleContext& context) {
+  DType dtype = promoted(context);
+  set(context, is_floating(dtype) ? dtype : DType::f32);
+}
+
+void float_only(RuleContext& context) {
+  set(context, promoted(context));
+  require_floating(context, context.compute);
+}
+
+void float_power(RuleContext& context) {
+  promoted(context);
+  set(context, DType::f64);
+}
+
+void division(RuleContext& context) {
+  if (integer_attribute(context, "rounding_mode") == 0)
+    floating(context);
+  else
+    numeric(context);
+}
+
+void predicate(RuleContext& context) {
+  context.compute = promoted(context);
+  context.outputs[0].dtype = DType::bool_;
+}
+
+void self(RuleContext& context) {
+  for (TensorType& output : context.outputs) output.dtype = self_dtype(context);
+  context.compute = self_dtype(context);
+}
+
+void self_float(RuleContext& context) {
+  self(context);
+  require_floating(context, context.compute);
+}
+
+void square(RuleContext& context) {
+  set(context, self_dtype(context) == DType::bool_ ? DType::i64 : self_dtype(context));
+}
+
+void fill(RuleContext& context) {
+  self(context);
+  const OperandType& value = operand(context, "value");
+  Category given = value.is_tensor() ? category_of(value.dtype) : value.category;
+  if (value.is_tensor() && !value.shape->empty())
+    context.fail("value", describe(context, value), "a scalar or a zero-dim tensor");
+  if (context.compute != DType::bool_ && given > category_of(context.compute))
+    context.fail("value", describe(context, value),
+                 "a value that a " + std::string(name_of(context.compute)) + " tensor can hold");
+}
+
+void cast(RuleContext& context) {
+  context.compute = self_dtype(context);
+  context.outputs[0].dtype = *dtype_attribute(context);
+}
+
+void creation(RuleContext& context) {
+  Category category = context.operands.empty() ? Category::floating : Category::boolean;
+  for (const OperandType& value : context.operands) category = std::max(category, value.category);
+  set(context, dtype_attribute(context).value_or(default_dtype(category)));
+}
+
+void index(RuleContext& context) {
+  self(context);
+  check_index(context, "index");
+  check_index(context, "indices");
+}
+
+void sum(RuleContext& context) {
+  DType self = self_dtype(context);
+  set(context, dtype_attribute(context).value_or(is_floating(self) ? self : DType::i64));
+}
+
+void position(RuleContext& context) {
+  if (self_dtype(context) == DType::bool_) context.fail("self", "bool", "a numeric dtype");
+  context.compute = self_dtype(context);
+  context.outputs[0].dtype = DType::i64;
+}
+
+void truth(RuleContext& context) {
+  // PyTorch keeps u8 here, from the time before bool.
+  set(context, self_dtype(context) == DType::u8 ? DType::u8 : DType::bool_);
+}
+
+void value_and_position(RuleContext& context) {
+  self(context);
+  context.outputs[1].dtype = DType::i64;
+}
+
+void mean(RuleContext& context) {
+  DType dtype = dtype_attribute(context).value_or(self_dtype(context));
+  if (!is_floating(dtype))
+    context.fail(operand_name(context, 0), std::string(name_of(dtype)), "a floating point dtype, or one as `dtype`");
+  set(context, dtype);
+}
+
+void norm(RuleContext& context) {
+  require_floating(context, self_dtype(context));
+  mean(context);
+}
+
+void same(RuleContext& context) {
+  DType dtype = self_dtype(context);
+  for (size_t i = 0; i < context.operands.size(); ++i)
+    if (context.operands[i].is_tensor() && context.operands[i].dtype != dtype)
+      context.fail(operand_name(context, i), describe(context, context.operands[i]),
+                   std::string(name_of(dtype)) + ", the dtype of " + operand_name(context, 0));
+  if (dtype == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
+  set(context, dtype);
+  check_values(context);
+}
+
+void same_float(RuleContext& context) {
+  same(context);
+  require_floating(context, context.compute);
+}
+
+void attention(RuleContext& context) {
+  self_float(context);
+  for (size_t i = 1; i < 4; ++i) {
+    const OperandType& given = context.operands[i];
+    bool mask = i == 3 && given.dtype == DType::bool_;
+    if (given.present() && given.dtype != context.compute && !mask)
+      context.fail(operand_name(context, i), describe(context, given),
+                   std::string(name_of(context.compute)) + (i == 3 ? " or bool" : "") + ", the dtype of query");
+  }
+  if (attribute(context, "dropout_p").as_number() != 0)
+    context.fail("dropout_p", std::to_string(attribute(context, "dropout_p").as_number()), "0");
+}
+
+}  // namespace types
+}  // namespace ingot::ir
