@@ -1,6 +1,7 @@
 #include "base/dim.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <tuple>
 
 #include "base/error.h"
@@ -224,12 +225,27 @@ std::string DimTable::str(Dim a) const {
     case Kind::polynomial:
       break;
   }
-  std::string text;
+  // Ordered by text, the constant last: the same for equal polynomials of different tables.
+  std::vector<std::pair<std::string, int64_t>> terms;
   for (const auto& [atoms, coefficient] : e.polynomial) {
+    std::vector<std::string> factors;
+    for (int32_t atom : atoms) factors.push_back(str(Dim::expression(atom)));
+    std::sort(factors.begin(), factors.end());
+    std::string product;
+    for (const std::string& factor : factors) product += (product.empty() ? "" : "*") + factor;
+    terms.emplace_back(std::move(product), coefficient);
+  }
+  std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
+    return a.first.empty() != b.first.empty() ? b.first.empty() : a.first < b.first;
+  });
+  std::string text;
+  for (const auto& [product, coefficient] : terms) {
     if (!text.empty()) text += coefficient < 0 ? " - " : " + ";
-    int64_t magnitude = !text.empty() && coefficient < 0 ? -coefficient : coefficient;
-    if (magnitude != 1 || atoms.empty()) text += std::to_string(magnitude) + (atoms.empty() ? "" : "*");
-    for (size_t i = 0; i < atoms.size(); ++i) text += (i ? "*" : "") + str(Dim::expression(atoms[i]));
+    int64_t shown = text.empty() ? coefficient : std::abs(coefficient);
+    if (product.empty())
+      text += std::to_string(shown);
+    else
+      text += (shown == 1 ? "" : std::to_string(shown) + "*") + product;
   }
   return "(" + text + ")";
 }

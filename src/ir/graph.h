@@ -105,10 +105,18 @@ struct Graph {
   ValueId add_input(DType dtype, Dims shape);
   ValueId add_input(DType dtype, Dims shape, Dims strides);
   uint32_t add_scalar(Category c);
-  /// Appends a node; its outputs' types come from the op's rules. Returns the first output.
+  /// Appends a node; its outputs' types come from the op's rules. Returns the first output. Trailing operands and
+  /// attributes may be left out; missing and absent ones get their defaults.
   ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {},
-              Location location = Location::none());
+              Location location = Location::none(), bool inplace = false);
 };
+
+/// The operand that a default stands for, and the attribute; none where the argument has no default.
+Operand default_operand(const ArgInfo& argument);
+Attr default_attribute(const ArgInfo& argument);
+/// Runs the rules of a node again; fills its outputs' types, and the dtype in which an elementwise node computes.
+void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<TensorType>* outputs,
+           DType* compute = nullptr);
 
 /// Row-major strides for a shape.
 Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);

@@ -3,6 +3,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "ir/graph.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
 
@@ -12,12 +13,7 @@ namespace {
 // The shape of a view is what its layout rule says of a contiguous base.
 void shape_of_view(RuleContext& context) {
   const Dims& sizes = shape_of(context, 0);
-  Layout base{sizes, Dims(sizes.size()), 0};
-  Dim step = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    base.strides[i] = step;
-    step = context.dims.mul(step, sizes[i]);
-  }
+  Layout base{sizes, contiguous_strides(context.dims, sizes), 0};
   context.outputs[0].shape = info(context.op).layout(context, base).sizes;
 }
 
