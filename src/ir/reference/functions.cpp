@@ -1,0 +1,174 @@
+// Functions of one or two real numbers, from the C library in double.
+#include "ir/reference/elementwise.h"
+
+namespace ingot::ir::reference {
+namespace {
+
+template <class F>
+void real_of_self(ReferenceContext& c, F f) {
+  map_real(c, {"self"}, f);
+}
+template <class F>
+void real_of_two(ReferenceContext& c, F f) {
+  map_real(c, {"self", "other"}, f);
+}
+/// Rounding functions leave integers as they are.
+template <class F>
+void rounded(ReferenceContext& c, F f) {
+  const std::string_view names[] = {"self"};
+  map(c, names, c.out().dtype, f, [](int64_t a) { return a; });
+}
+
+double log_add(double a, double b, double base_log) {
+  if (std::isinf(a) && a == b) return a;
+  double top = greatest(a, b);
+  return top + std::log1p(std::exp(-std::fabs(a - b) * base_log)) / base_log;
+}
+
+double round_decimals(double x, int64_t decimals) {
+  double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  return decimals < 0 ? std::nearbyint(x / power) * power : std::nearbyint(x * power) / power;
+}
+
+}  // namespace
+
+void acos(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::acos(x); });
+}
+void acosh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::acosh(x); });
+}
+void asin(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::asin(x); });
+}
+void asinh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::asinh(x); });
+}
+void atan(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::atan(x); });
+}
+void atanh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::atanh(x); });
+}
+void cos(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::cos(x); });
+}
+void cosh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::cosh(x); });
+}
+void sin(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::sin(x); });
+}
+void sinh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::sinh(x); });
+}
+void tan(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::tan(x); });
+}
+void tanh(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::tanh(x); });
+}
+void erf(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::erf(x); });
+}
+void erfc(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::erfc(x); });
+}
+void exp(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::exp(x); });
+}
+void exp2(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::exp2(x); });
+}
+void expm1(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::expm1(x); });
+}
+void log(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::log(x); });
+}
+void log10(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::log10(x); });
+}
+void log1p(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::log1p(x); });
+}
+void log2(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return std::log2(x); });
+}
+void sinc(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return x == 0 ? 1 : std::sin(kPi * x) / (kPi * x); });
+}
+void sigmoid(ReferenceContext& c) { real_of_self(c, sigmoid_of); }
+void deg2rad(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return x * (kPi / 180); });
+}
+void rad2deg(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return x * (180 / kPi); });
+}
+void frac(ReferenceContext& c) {
+  real_of_self(c, [](double x) { return x - std::trunc(x); });
+}
+
+/// With eps the argument is clamped to [eps, 1 - eps] first.
+void logit(ReferenceContext& c) {
+  bool clamped = c.has("eps") && c.number("eps") >= 0;
+  double eps = clamped ? to_working(c, floating_dtype(c.out().dtype), c.number("eps")) : 0;
+  real_of_self(c, [=](double x) {
+    if (clamped) x = least(greatest(x, eps), 1 - eps);
+    return std::log(x / (1 - x));
+  });
+}
+
+void ceil(ReferenceContext& c) {
+  rounded(c, [](double x) { return std::ceil(x); });
+}
+void floor(ReferenceContext& c) {
+  rounded(c, [](double x) { return std::floor(x); });
+}
+void trunc(ReferenceContext& c) {
+  rounded(c, [](double x) { return std::trunc(x); });
+}
+/// Halves go to the even neighbour.
+void round(ReferenceContext& c) {
+  int64_t decimals = c.integer("decimals");
+  rounded(c, [=](double x) { return decimals == 0 ? std::nearbyint(x) : round_decimals(x, decimals); });
+}
+
+void atan2(ReferenceContext& c) {
+  real_of_two(c, [](double y, double x) { return std::atan2(y, x); });
+}
+void hypot(ReferenceContext& c) {
+  real_of_two(c, [](double x, double y) { return std::hypot(x, y); });
+}
+void copysign(ReferenceContext& c) {
+  real_of_two(c, [](double x, double y) { return std::copysign(x, y); });
+}
+void logaddexp(ReferenceContext& c) {
+  real_of_two(c, [](double x, double y) { return log_add(x, y, 1); });
+}
+void logaddexp2(ReferenceContext& c) {
+  real_of_two(c, [](double x, double y) { return log_add(x, y, std::log(2.0)); });
+}
+/// 0 * log(y) is 0 for every y but NaN.
+void xlogy(ReferenceContext& c) {
+  real_of_two(c, [](double x, double y) { return std::isnan(y) ? kNaN : x == 0 ? 0 : x * std::log(y); });
+}
+
+/// The next value of the result's own dtype, found by its spacing there.
+void nextafter(ReferenceContext& c) {
+  DType dtype = c.out().dtype;
+  real_of_two(c, [=](double x, double toward) -> double {
+    if (dtype == DType::f64) return std::nextafter(x, toward);
+    if (dtype == DType::f32) return std::nextafterf(static_cast<float>(x), static_cast<float>(toward));
+    if (std::isnan(x) || std::isnan(toward)) return kNaN;
+    if (x == toward) return toward;
+    uint16_t bits = 0;
+    if (x != 0) ReferenceTensor::from_values(dtype, {1}, {x}).to_bytes(&bits);
+    bool away = x == 0 || (toward > x) == (x > 0);
+    bits = static_cast<uint16_t>(away ? bits + 1 : bits - 1);
+    double next = ReferenceTensor::from_bytes(dtype, {1}, &bits).real[0];
+    return x == 0 ? std::copysign(next, toward) : next;
+  });
+}
+
+}  // namespace ingot::ir::reference

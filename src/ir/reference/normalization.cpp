@@ -1,0 +1,184 @@
+// Softmax, norms and attention.
+#include <algorithm>
+
+#include "ir/reference/elementwise.h"
+
+namespace ingot::ir::reference {
+namespace {
+
+using Row = std::vector<int64_t>;
+
+/// exp(x - max) over their sum, or the logarithm of it, in place.
+void softmax_of(std::vector<long double>& x, bool logarithm) {
+  long double top = -kInfinity, sum = 0;
+  for (long double v : x) top = std::isnan(v) || std::isnan(top) ? static_cast<long double>(kNaN) : std::max(top, v);
+  for (long double v : x) sum += std::exp(v - top);
+  for (long double& v : x) v = logarithm ? v - top - std::log(sum) : std::exp(v - top) / sum;
+}
+
+void softmax_rows(ReferenceContext& c, bool logarithm) {
+  ReferenceTensor& out = c.out();
+  ReferenceTensor x = cast_to(c, c.tensor("self"), out.dtype);
+  Ints walked;
+  if (!x.shape.empty()) walked.push_back(c.integer("dim"));
+  Split split(x.shape, walked);
+  std::vector<long double> row(split.walked.size());
+  for (int64_t base : split.kept) {
+    for (size_t i = 0; i < row.size(); ++i) row[i] = x.real[base + split.walked[i]];
+    softmax_of(row, logarithm);
+    for (size_t i = 0; i < row.size(); ++i) out.real[base + split.walked[i]] = static_cast<double>(row[i]);
+  }
+}
+
+struct Moments {
+  long double mean = 0, variance = 0;  // of the population
+};
+Moments moments_of(const ReferenceTensor& x, const Row& row) {
+  Moments m;
+  for (int64_t p : row) m.mean += x.real[p];
+  m.mean /= static_cast<long double>(row.size());
+  for (int64_t p : row) m.variance += (x.real[p] - m.mean) * (x.real[p] - m.mean);
+  m.variance /= static_cast<long double>(row.size());
+  return m;
+}
+
+double scaled(long double x, const ReferenceTensor* weight, const ReferenceTensor* bias, int64_t at) {
+  if (weight) x *= weight->real[at];
+  if (bias) x += bias->real[at];
+  return static_cast<double>(x);
+}
+
+double epsilon_of(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
+}
+
+/// The rows that a norm over the last dims works on.
+Split trailing(const Ints& shape, size_t count) {
+  Ints walked;
+  for (size_t d = shape.size() - count; d < shape.size(); ++d) walked.push_back(static_cast<int64_t>(d));
+  return Split(shape, walked);
+}
+
+}  // namespace
+
+void softmax(ReferenceContext& c) { softmax_rows(c, false); }
+void log_softmax(ReferenceContext& c) { softmax_rows(c, true); }
+
+void layer_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  double eps = c.number("eps", x.dtype);
+  Split split = trailing(x.shape, c.list("normalized_shape").size());
+  for (int64_t base : split.kept) {
+    Row row;
+    for (int64_t w : split.walked) row.push_back(base + w);
+    Moments m = moments_of(x, row);
+    for (size_t i = 0; i < row.size(); ++i)
+      c.out().real[row[i]] = scaled((x.real[row[i]] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
+                                    c.optional("bias"), static_cast<int64_t>(i));
+  }
+}
+void rms_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  double eps = c.has("eps") ? c.number("eps", x.dtype) : epsilon_of(x.dtype);
+  Split split = trailing(x.shape, c.list("normalized_shape").size());
+  for (int64_t base : split.kept) {
+    long double squares = 0;
+    for (int64_t w : split.walked) squares += static_cast<long double>(x.real[base + w]) * x.real[base + w];
+    long double root = std::sqrt(squares / static_cast<long double>(split.walked.size()) + eps);
+    for (size_t i = 0; i < split.walked.size(); ++i) {
+      int64_t p = base + split.walked[i];
+      c.out().real[p] = scaled(x.real[p] / root, c.optional("weight"), nullptr, static_cast<int64_t>(i));
+    }
+  }
+}
+/// Statistics of the batch in training, else the running ones.
+void batch_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  double eps = c.number("eps", x.dtype);
+  Ints walked;
+  for (size_t d = 0; d < x.shape.size(); ++d)
+    if (d != 1) walked.push_back(static_cast<int64_t>(d));
+  Split split(x.shape, walked);
+  for (size_t channel = 0; channel < split.kept.size(); ++channel) {
+    Row row;
+    for (int64_t w : split.walked) row.push_back(split.kept[channel] + w);
+    Moments m = c.flag("training")
+                    ? moments_of(x, row)
+                    : Moments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
+    for (int64_t p : row)
+      c.out().real[p] = scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
+                               c.optional("bias"), static_cast<int64_t>(channel));
+  }
+}
+void group_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  double eps = c.number("eps", x.dtype);
+  if (x.size() == 0) return;
+  int64_t channels = x.shape[1], groups = c.integer("num_groups");
+  int64_t plane = x.size() / (x.shape[0] * channels), group_size = channels / groups * plane;
+  for (int64_t base = 0; base < x.size(); base += group_size) {
+    Row row;
+    for (int64_t i = 0; i < group_size; ++i) row.push_back(base + i);
+    Moments m = moments_of(x, row);
+    for (int64_t p : row)
+      c.out().real[p] = scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
+                               c.optional("bias"), p / plane % channels);
+  }
+}
+
+/// softmax(query key' scale + mask) value. A row with nothing to look at gives 0. With GQA, neighbouring query heads
+/// share a head of keys and values.
+void scaled_dot_product_attention(ReferenceContext& c) {
+  const ReferenceTensor &query = c.tensor("query"), &key = c.tensor("key"), &value = c.tensor("value");
+  const ReferenceTensor* mask = c.optional("attn_mask");
+  ReferenceTensor& out = c.out();
+  size_t rank = out.shape.size();
+  int64_t rows = query.shape[query.shape.size() - 2], depth = query.shape.back();
+  int64_t keys = key.shape[key.shape.size() - 2], width = value.shape.back();
+  double scale = c.has("scale") ? c.number("scale", out.dtype) : 1 / std::sqrt(static_cast<double>(depth));
+  bool causal = c.flag("is_causal"), shared_heads = c.flag("enable_gqa");
+
+  Ints batch(out.shape.begin(), out.shape.end() - 2);
+  auto matrices = [&](const ReferenceTensor& t) {
+    Ints own(t.shape.begin(), t.shape.end() - 2);
+    if (!shared_heads || own.empty() || own.back() == batch.back()) return broadcast_positions(own, batch);
+    Ints outer = batch;
+    outer.back() = own.back();
+    std::vector<int64_t> heads = broadcast_positions(own, outer), result;
+    for (int64_t h : heads) result.insert(result.end(), batch.back() / own.back(), h);
+    return result;
+  };
+  std::vector<int64_t> q = matrices(query), k = matrices(key), v = matrices(value);
+  Ints scores_shape = batch;
+  scores_shape.push_back(rows);
+  scores_shape.push_back(keys);
+  std::vector<int64_t> mask_at = mask ? broadcast_positions(mask->shape, scores_shape) : std::vector<int64_t>();
+  INGOT_CHECK(rank >= 2);
+
+  for (size_t b = 0; b < q.size(); ++b)
+    for (int64_t i = 0; i < rows; ++i) {
+      std::vector<long double> scores(keys);
+      for (int64_t j = 0; j < keys; ++j) {
+        for (int64_t e = 0; e < depth; ++e)
+          scores[j] += static_cast<long double>(query.real[(q[b] * rows + i) * depth + e]) *
+                       key.real[(k[b] * keys + j) * depth + e];
+        scores[j] *= scale;
+        if (causal && j > i) scores[j] = -kInfinity;
+        if (!mask) continue;
+        int64_t at = mask_at[(static_cast<int64_t>(b) * rows + i) * keys + j];
+        if (mask->floating())
+          scores[j] += mask->real[at];
+        else if (!mask->integer[at])
+          scores[j] = -kInfinity;
+      }
+      if (std::all_of(scores.begin(), scores.end(), [](long double s) { return s == -kInfinity; })) continue;
+      softmax_of(scores, false);
+      for (int64_t e = 0; e < width; ++e) {
+        long double sum = 0;
+        for (int64_t j = 0; j < keys; ++j) sum += scores[j] * value.real[(v[b] * keys + j) * width + e];
+        out.real[(static_cast<int64_t>(b) * rows + i) * width + e] = static_cast<double>(sum);
+      }
+    }
+}
+
+}  // namespace ingot::ir::reference

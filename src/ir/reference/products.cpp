@@ -1,0 +1,108 @@
+// Matrix products, each element in extended precision (integers modulo 2^64).
+#include <algorithm>
+
+#include "ir/reference/elementwise.h"
+
+namespace ingot::ir::reference {
+namespace {
+
+/// An element of a product before it is rounded.
+struct Sum {
+  long double real = 0;
+  int64_t whole = 0;
+};
+
+Sum dot_of(const ReferenceTensor& a, int64_t at, int64_t a_step, const ReferenceTensor& b, int64_t bt, int64_t b_step,
+           int64_t n) {
+  Sum sum;
+  for (int64_t k = 0; k < n; ++k, at += a_step, bt += b_step) {
+    if (a.floating())
+      sum.real += static_cast<long double>(a.real[at]) * b.real[bt];
+    else
+      sum.whole = plus(sum.whole, times(a.integer[at], b.integer[bt]));
+  }
+  return sum;
+}
+
+/// Every element of a product of (batches of) matrices; a vector on the left is a row, on the right a column.
+/// f(position in the result, sum).
+template <class F>
+void product_of(const ReferenceTensor& a, const ReferenceTensor& b, const Ints& result, F f) {
+  bool row = a.shape.size() == 1, column = b.shape.size() == 1;
+  int64_t depth = a.shape.back();
+  int64_t m = row ? 1 : a.shape[a.shape.size() - 2], n = column ? 1 : b.shape.back();
+  Ints batch = result, a_batch = a.shape, b_batch = b.shape;
+  batch.resize(batch.size() - !row - !column);
+  a_batch.resize(a_batch.size() - (row ? 1 : 2));
+  b_batch.resize(b_batch.size() - (column ? 1 : 2));
+  std::vector<int64_t> a_at = broadcast_positions(a_batch, batch), b_at = broadcast_positions(b_batch, batch);
+  int64_t at = 0;
+  for (size_t g = 0; g < a_at.size(); ++g)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        f(at++, dot_of(a, (a_at[g] * m + i) * depth, 1, b, b_at[g] * depth * n + j, n, depth));
+}
+
+void put(ReferenceTensor& out, int64_t i, const Sum& sum) {
+  if (out.floating())
+    out.real[i] = static_cast<double>(sum.real);
+  else
+    out.integer[i] = sum.whole;
+}
+
+void plain_product(ReferenceContext& c, std::string_view a, std::string_view b) {
+  product_of(c.tensor(a), c.tensor(b), c.out().shape, [&](int64_t i, const Sum& sum) { put(c.out(), i, sum); });
+}
+
+/// beta * self + alpha * product; with beta 0 self is not looked at.
+void added_product(ReferenceContext& c, std::string_view a, std::string_view b) {
+  ReferenceTensor& out = c.out();
+  double beta = c.number("beta", out.floating() ? out.dtype : DType::f64);
+  double alpha = c.number("alpha", out.floating() ? out.dtype : DType::f64);
+  int64_t whole_beta = saturate_to(DType::i64, beta), whole_alpha = saturate_to(DType::i64, alpha);
+  Reader self(c, c.argument("self"), out.shape, out.dtype);
+  product_of(c.tensor(a), c.tensor(b), out.shape, [&](int64_t i, const Sum& sum) {
+    if (out.floating())
+      out.real[i] =
+          static_cast<double>(alpha * sum.real + (beta == 0 ? 0 : static_cast<long double>(beta) * self.real(i)));
+    else
+      out.integer[i] = plus(times(whole_alpha, sum.whole), times(whole_beta, self.integer(i)));
+  });
+}
+
+}  // namespace
+
+void matmul(ReferenceContext& c) { plain_product(c, "self", "other"); }
+void mm(ReferenceContext& c) { plain_product(c, "self", "mat2"); }
+void bmm(ReferenceContext& c) { plain_product(c, "self", "mat2"); }
+void mv(ReferenceContext& c) { plain_product(c, "self", "vec"); }
+void dot(ReferenceContext& c) { plain_product(c, "self", "tensor"); }
+void addmm(ReferenceContext& c) { added_product(c, "mat1", "mat2"); }
+void addmv(ReferenceContext& c) { added_product(c, "mat", "vec"); }
+void baddbmm(ReferenceContext& c) { added_product(c, "batch1", "batch2"); }
+
+void outer(ReferenceContext& c) {
+  const ReferenceTensor a = cast_to(c, c.tensor("self"), c.out().dtype),
+                        b = cast_to(c, c.tensor("vec2"), c.out().dtype);
+  for (int64_t i = 0; i < a.size(); ++i)
+    for (int64_t j = 0; j < b.size(); ++j) put(c.out(), i * b.size() + j, dot_of(a, i, 0, b, j, 0, 1));
+}
+
+/// input times the transposed weight (out features by in features), plus bias.
+void linear(ReferenceContext& c) {
+  const ReferenceTensor &x = c.tensor("input"), &weight = c.tensor("weight");
+  const ReferenceTensor* bias = c.optional("bias");
+  int64_t depth = x.shape.back(), features = weight.shape.size() == 1 ? 1 : weight.shape[0];
+  for (int64_t i = 0; i < c.out().size(); ++i) {
+    int64_t row = i / features, feature = i % features;
+    Sum sum = dot_of(x, row * depth, 1, weight, feature * depth, 1, depth);
+    if (bias) {
+      int64_t at = bias->size() == 1 ? 0 : feature;
+      sum.real += bias->at(at);
+      if (!bias->floating()) sum.whole = plus(sum.whole, bias->integer[at]);
+    }
+    put(c.out(), i, sum);
+  }
+}
+
+}  // namespace ingot::ir::reference
