@@ -76,4 +76,6 @@ void log(Topic topic, std::string_view message) {
   if (log_enabled(topic)) logger().info("{}: {}", name_of(topic), message);
 }
 
+void warn(std::string_view message) { logger().warn("{}", message); }
+
 }  // namespace ingot

@@ -28,6 +28,8 @@ inline bool log_enabled(Topic topic) {
 }
 /// Writes one message if its topic is on.
 INGOT_API void log(Topic topic, std::string_view message);
+/// Writes one message whatever the topics: for what a user must not miss, said once by the caller.
+INGOT_API void warn(std::string_view message);
 /// Turns exactly these topics on ("" for none). Throws Error with the list of topics if one is unknown.
 INGOT_API void set_log_topics(std::string_view comma_separated);
 INGOT_API std::string_view name_of(Topic topic);
