@@ -7,6 +7,18 @@
 #include "base/error.h"
 
 namespace ingot {
+namespace {
+// Sizes come from users too: past 63 bits is their error.
+[[noreturn]] void fail_overflow() { throw Error("sizes: got a size past 2^63, expected one of 63 bits"); }
+int64_t checked_add(int64_t a, int64_t b) {
+  if (__builtin_add_overflow(a, b, &a)) fail_overflow();
+  return a;
+}
+int64_t checked_mul(int64_t a, int64_t b) {
+  if (__builtin_mul_overflow(a, b, &a)) fail_overflow();
+  return a;
+}
+}  // namespace
 
 Dim DimTable::symbol(int64_t hint) {
   Entry e{.kind = Kind::symbol};
@@ -58,9 +70,9 @@ Dim DimTable::atom(Kind kind, Dim a, Dim b, int64_t hint) {
 }
 
 Dim DimTable::add(Dim a, Dim b) {
-  if (a.is_constant() && b.is_constant()) return a.code + b.code;
+  if (a.is_constant() && b.is_constant()) return checked_add(a.code, b.code);
   Polynomial p = polynomial(a);
-  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] += coefficient;
+  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] = checked_add(p[atoms], coefficient);
   return intern(std::move(p));
 }
 
@@ -70,12 +82,12 @@ Dim DimTable::sub(Dim a, Dim b) {
     return a.code - b.code;
   }
   Polynomial p = polynomial(a);
-  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] -= coefficient;
+  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] = checked_add(p[atoms], -coefficient);
   return intern(std::move(p));
 }
 
 Dim DimTable::mul(Dim a, Dim b) {
-  if (a.is_constant() && b.is_constant()) return a.code * b.code;
+  if (a.is_constant() && b.is_constant()) return checked_mul(a.code, b.code);
   Polynomial product;
   Polynomial right = polynomial(b);
   for (const auto& [x, cx] : polynomial(a))
@@ -83,7 +95,7 @@ Dim DimTable::mul(Dim a, Dim b) {
       Monomial atoms(x);
       atoms.insert(atoms.end(), y.begin(), y.end());
       std::sort(atoms.begin(), atoms.end());
-      product[atoms] += cx * cy;
+      product[atoms] = checked_add(product[atoms], checked_mul(cx, cy));
     }
   return intern(std::move(product));
 }
@@ -113,7 +125,7 @@ Dim DimTable::floor_div(Dim a, Dim b) {
 }
 
 Dim DimTable::ceil_div(Dim a, Dim b) {
-  if (a.is_constant() && b.is_constant()) return (a.code + b.code - 1) / b.code;
+  if (a.is_constant() && b.is_constant()) return a.code / b.code + (a.code % b.code != 0);
   return floor_div(add(a, sub(b, 1)), b);
 }
 
@@ -161,8 +173,8 @@ int64_t DimTable::evaluate(const Polynomial& p, std::span<const int64_t> values)
   int64_t sum = 0;
   for (const auto& [atoms, coefficient] : p) {
     int64_t term = coefficient;
-    for (int32_t a : atoms) term *= values[a];
-    sum += term;
+    for (int32_t a : atoms) term = checked_mul(term, values[a]);
+    sum = checked_add(sum, term);
   }
   return sum;
 }
@@ -219,13 +231,15 @@ std::string DimTable::str(Dim a) const {
     case Kind::floor_div:
       return "floor_div(" + str(e.a) + ", " + str(e.b) + ")";
     case Kind::max:
-      return "max(" + str(e.a) + ", " + str(e.b) + ")";
-    case Kind::min:
-      return "min(" + str(e.a) + ", " + str(e.b) + ")";
+    case Kind::min: {
+      auto [first, second] = std::minmax({str(e.a), str(e.b)});
+      return (e.kind == Kind::max ? "max(" : "min(") + first + ", " + second + ")";
+    }
     case Kind::polynomial:
       break;
   }
-  // Ordered by text, the constant last: the same for equal polynomials of different tables.
+  // Ordered by text, what is taken away behind what is added, the constant last: the same for equal polynomials of
+  // different tables.
   std::vector<std::pair<std::string, int64_t>> terms;
   for (const auto& [atoms, coefficient] : e.polynomial) {
     std::vector<std::string> factors;
@@ -236,7 +250,8 @@ std::string DimTable::str(Dim a) const {
     terms.emplace_back(std::move(product), coefficient);
   }
   std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-    return a.first.empty() != b.first.empty() ? b.first.empty() : a.first < b.first;
+    auto order = [](const auto& term) { return std::tuple(term.first.empty(), term.second < 0, term.first); };
+    return order(a) < order(b);
   });
   std::string text;
   for (const auto& [product, coefficient] : terms) {

@@ -37,6 +37,7 @@ class DimTable {
   /// A new free symbol; `hint` is its value in the call that is being compiled.
   Dim symbol(int64_t hint);
   int64_t symbol_count() const { return static_cast<int64_t>(symbols_.size()); }
+  int64_t symbol_hint(int64_t symbol) const { return entries_[symbols_[symbol]].hint; }
 
   Dim add(Dim a, Dim b);
   /// a - b, which must not be negative for any call that the guards admit.

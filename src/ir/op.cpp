@@ -74,6 +74,11 @@ void check_operands(RuleContext& context, const OpInfo& op) {
                             : count == static_cast<size_t>(op.operand_count),
               std::string(op.name));
   INGOT_CHECK(context.attrs.size() + op.operand_count == op.arguments.size(), std::string(op.name));
+  for (size_t i = 0; i < context.attrs.size(); ++i) {
+    const ArgInfo& argument = op.attribute(static_cast<int>(i));
+    if (!context.attrs[i].present() && !argument.optional)
+      context.fail(argument.name, "nothing", std::string(name_of(argument.kind)));
+  }
   for (size_t i = 0; i < count; ++i) {
     const OperandType& given = context.operands[i];
     const ArgInfo& argument = op.operand(static_cast<int>(i));

@@ -43,7 +43,6 @@ namespace layouts {
 namespace {
 size_t dim_of(RuleContext& context, std::string_view name, const Layout& base) {
   int64_t dim = integer_attribute(context, name);
-  INGOT_CHECK(dim >= 0, "dims are normalised before they come here");
   check_dim(context, name, dim, base.sizes.size());
   if (base.sizes.empty()) context.fail("self", "a zero-dim tensor", "at least one dim");
   return static_cast<size_t>(dim);
@@ -57,7 +56,7 @@ Layout permute(RuleContext& context, const Layout& base) {
   Layout view{Dims(order.size()), Dims(order.size()), base.offset};
   SmallVector<bool, 8> seen(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    check_dim(context, "dims", order[i], order.size());
+    check_dim(context, "dims", order[i].code, order.size());
     size_t from = static_cast<size_t>(order[i].code);
     if (seen[from]) context.fail("dims", shape_text(context.dims, order), "each dim once");
     seen[from] = true;
@@ -137,7 +136,7 @@ Layout squeeze(RuleContext& context, const Layout& base) {
   size_t rank = base.sizes.size();
   SmallVector<bool, 8> named(rank, !given.present());
   for (Dim dim : given.list) {
-    check_dim(context, "dim", dim, rank);
+    check_dim(context, "dim", dim.code, rank);
     if (!rank) continue;
     if (named[dim.code]) context.fail("dim", shape_text(context.dims, given.list), "each dim once");
     named[dim.code] = true;

@@ -61,10 +61,10 @@ Ints spread(RuleContext& context, std::string_view name, size_t count) {
   return values;
 }
 
-void check_dim(RuleContext& context, std::string_view argument, Dim dim, size_t rank) {
+void check_dim(RuleContext& context, std::string_view argument, int64_t dim, size_t rank) {
   size_t count = rank ? rank : 1;
-  if (!dim.is_constant() || dim.code >= static_cast<int64_t>(count))
-    context.fail(argument, context.dims.str(dim), "a dim below " + std::to_string(count));
+  if (dim < 0 || dim >= static_cast<int64_t>(count))
+    context.fail(argument, std::to_string(dim), "a dim below " + std::to_string(count));
 }
 
 void check_rank(RuleContext& context, std::string_view name, size_t rank) {
@@ -83,7 +83,7 @@ SmallVector<bool, 8> reduced_dims(RuleContext& context) {
     return reduced;
   }
   for (Dim dim : given.list) {
-    check_dim(context, "dim", dim, rank);
+    check_dim(context, "dim", dim.code, rank);
     if (!rank) continue;
     if (reduced[dim.code]) context.fail("dim", shape_text(context.dims, given.list), "each dim once");
     reduced[dim.code] = true;

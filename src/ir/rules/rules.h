@@ -51,7 +51,7 @@ Ints spread(RuleContext& context, std::string_view name, size_t count);
 /// The reduced dims, one flag for each dim of operand 0: attribute `dim`, or all if absent or empty.
 SmallVector<bool, 8> reduced_dims(RuleContext& context);
 /// Fails unless dim is one of `rank` dims (0 is one of a zero-dim tensor's).
-void check_dim(RuleContext& context, std::string_view argument, Dim dim, size_t rank);
+void check_dim(RuleContext& context, std::string_view argument, int64_t dim, size_t rank);
 /// Fails unless operand `name` has this rank.
 void check_rank(RuleContext& context, std::string_view name, size_t rank);
 /// Broadcasts `shape` into `into`; fails under the name of the argument.

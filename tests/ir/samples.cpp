@@ -1,0 +1,198 @@
+#include "samples.h"
+
+#include <map>
+
+namespace ingot::ir {
+namespace {
+
+struct Call {
+  const char* inputs;  // separated by ';'
+  const char* call;
+};
+
+const std::multimap<std::string, Call>& calls() {
+  static const std::multimap<std::string, Call> table = {
+      {"prelu", {"f32[2, 3, 4]; f32[3]", "prelu(%0, %1)"}},
+      {"prelu", {"bf16[5]; bf16[1]", "prelu(%0, %1)"}},
+      {"full", {"", "full(2.5, size=[2, 3])"}},
+      {"arange", {"", "arange(0, 2, length=5, dtype=i32)"}},
+      {"eye", {"", "eye(n=3, m=4)"}},
+      {"permute", {"f32[2, 3, 4]", "permute(%0, dims=[2, 0, 1])"}},
+      {"view", {"f32[2, 3, 4]", "view(%0, size=[6, 4])"}},
+      {"expand", {"f32[3, 1]", "expand(%0, size=[2, 3, 4])"}},
+      {"select", {"f32[2, 3, 4]", "select(%0, dim=1, index=2)"}},
+      {"slice", {"f32[2, 7]", "slice(%0, dim=1, start=1, end=6, step=2)"}},
+      {"squeeze", {"f32[1, 3, 1]", "squeeze(%0, dim=[0])"}},
+      {"unsqueeze", {"f32[2, 3]", "unsqueeze(%0, dim=2)"}},
+      {"diagonal", {"f32[3, 4]", "diagonal(%0, offset=-1)"}},
+      {"unfold", {"f32[2, 7]", "unfold(%0, dimension=1, size=3, step=2)"}},
+      {"as_strided", {"f32[3, 4]", "as_strided(%0, size=[2, 2], stride=[4, 1], storage_offset=1)"}},
+      {"cat", {"f32[2, 3]; f32[2, 4]; f32[0]", "cat(%0, %1, %2, dim=1)"}},
+      {"stack", {"f32[2, 3]; f32[2, 3]", "stack(%0, %1, dim=1)"}},
+      {"index_select", {"f32[5, 3]; i64[4]", "index_select(%0, %1, dim=0)"}},
+      {"gather", {"f32[4, 3]; i64[2, 3]", "gather(%0, %1, dim=0)"}},
+      {"embedding", {"f32[10, 4]; i64[2, 3]", "embedding(%0, %1)"}},
+      {"tril", {"f32[3, 4]", "tril(%0, diagonal=1)"}},
+      {"triu", {"f32[3, 4]", "triu(%0, diagonal=-1)"}},
+      {"constant_pad_nd", {"f32[2, 3]", "constant_pad_nd(%0, 1.5, pad=[1, 2, 0, 1])"}},
+      {"as_strided_scatter",
+       {"f32[3, 4]; f32[2, 2]", "as_strided_scatter(%0, %1, size=[2, 2], stride=[4, 1], storage_offset=1)"}},
+      {"sum", {"f32[2, 3, 4]", "sum(%0, dim=[0, 2])"}},
+      {"sum", {"bf16[2, 3, 4]", "sum(%0, dim=[1, 2], keepdim=true)"}},
+      {"sum", {"bool[2, 3]", "sum(%0)"}},
+      {"prod", {"i32[2, 3]", "prod(%0, dim=[1])"}},
+      {"amax", {"f32[2, 3, 4]", "amax(%0, dim=[0, 1, 2])"}},
+      {"amin", {"i64[2, 3]", "amin(%0, dim=[0], keepdim=true)"}},
+      {"argmax", {"f32[2, 3]", "argmax(%0)"}},
+      {"argmin", {"f32[2, 3]", "argmin(%0, dim=1, keepdim=true)"}},
+      {"any", {"f32[2, 3]", "any(%0, dim=[1])"}},
+      {"all", {"u8[2, 3]", "all(%0)"}},
+      {"max", {"f32[2, 3]", "max(%0, dim=1)"}},
+      {"min", {"f16[2, 3]", "min(%0, dim=0, keepdim=true)"}},
+      {"mean", {"f32[2, 3, 4]", "mean(%0, dim=[0, 2])"}},
+      {"mean", {"f16[2, 3]", "mean(%0)"}},
+      {"mean", {"i64[2, 3]", "mean(%0, dtype=f32)"}},
+      {"var", {"f32[2, 3, 4]", "var(%0, dim=[1, 2], keepdim=true)"}},
+      {"var", {"bf16[8]", "var(%0, correction=0)"}},
+      {"std", {"f64[2, 3]", "std(%0, dim=[1])"}},
+      {"logsumexp", {"f32[2, 3]", "logsumexp(%0, dim=[1], keepdim=true)"}},
+      {"logsumexp", {"i64[2, 3]", "logsumexp(%0, dim=[0])"}},
+      {"norm", {"f32[2, 3]", "norm(%0)"}},
+      {"norm", {"f32[2, 3]", "norm(%0, p=1, dim=[1])"}},
+      {"norm", {"f32[2, 3]", "norm(%0, p=inf, dim=[1], keepdim=true)"}},
+      {"norm", {"f32[2, 3]", "norm(%0, p=-inf, dim=[0])"}},
+      {"norm", {"f32[2, 3]", "norm(%0, p=0)"}},
+      {"vector_norm", {"bf16[2, 3]", "vector_norm(%0, ord=3.5, dim=[1])"}},
+      {"cumsum", {"f32[2, 3]", "cumsum(%0, dim=1)"}},
+      {"cumsum", {"i8[2, 3]", "cumsum(%0, dim=0)"}},
+      {"matmul", {"f32[2, 1, 3, 4]; f32[5, 4, 6]", "matmul(%0, %1)"}},
+      {"matmul", {"f32[3, 4]; f32[4]", "matmul(%0, %1)"}},
+      {"matmul", {"f32[4]; f32[2, 4, 3]", "matmul(%0, %1)"}},
+      {"matmul", {"f32[4]; f32[4]", "matmul(%0, %1)"}},
+      {"matmul", {"f32[2, 5, 4]; f32[4, 3]", "matmul(%0, %1)"}},
+      {"matmul", {"u8[3, 4]; u8[4, 2]", "matmul(%0, %1)"}},
+      {"mm", {"f32[2, 3]; f32[3, 4]", "mm(%0, %1)"}},
+      {"bmm", {"bf16[2, 3, 4]; bf16[2, 4, 5]", "bmm(%0, %1)"}},
+      {"mv", {"f32[2, 3]; f32[3]", "mv(%0, %1)"}},
+      {"dot", {"f32[3]; f32[3]", "dot(%0, %1)"}},
+      {"outer", {"f32[3]; f32[4]", "outer(%0, %1)"}},
+      {"addmm", {"f32[4]; f32[2, 3]; f32[3, 4]", "addmm(%0, %1, %2, 0.5, 2.0)"}},
+      {"addmm", {"i64[2, 4]; i64[2, 3]; i64[3, 4]", "addmm(%0, %1, %2, 2, 3)"}},
+      {"addmv", {"f32[2]; f32[2, 3]; f32[3]", "addmv(%0, %1, %2)"}},
+      {"baddbmm", {"f16[2, 3, 5]; f16[2, 3, 4]; f16[2, 4, 5]", "baddbmm(%0, %1, %2)"}},
+      {"linear", {"f32[2, 5, 3]; f32[4, 3]; f32[4]", "linear(%0, %1, %2)"}},
+      {"linear", {"bf16[5, 3]; bf16[4, 3]", "linear(%0, %1)"}},
+      {"linear", {"f32[3]; f32[3]", "linear(%0, %1)"}},
+      {"conv2d",
+       {"f32[2, 4, 6, 5]; f32[6, 2, 3, 2]; f32[6]", "conv2d(%0, %1, %2, stride=[2, 1], padding=[1], groups=2)"}},
+      {"conv2d", {"i64[1, 2, 4, 4]; i64[3, 2, 2, 2]", "conv2d(%0, %1, dilation=[2])"}},
+      {"conv1d", {"f32[2, 3, 8]; f32[4, 3, 3]; f32[4]", "conv1d(%0, %1, %2, padding=[1], dilation=[2])"}},
+      {"conv1d", {"f32[3, 8]; f32[4, 3, 3]", "conv1d(%0, %1, none)"}},
+      {"max_pool2d", {"f32[2, 3, 6, 7]", "max_pool2d(%0, kernel_size=[2])"}},
+      {"max_pool2d", {"f32[3, 6, 7]", "max_pool2d(%0, kernel_size=[3, 2], stride=[2], padding=[1], ceil_mode=true)"}},
+      {"max_pool2d", {"i64[1, 1, 6, 7]", "max_pool2d(%0, kernel_size=[3], padding=[1], dilation=[2, 1])"}},
+      {"avg_pool2d", {"f32[2, 3, 6, 7]", "avg_pool2d(%0, kernel_size=[2])"}},
+      {"avg_pool2d",
+       {"f32[3, 6, 7]",
+        "avg_pool2d(%0, kernel_size=[3], stride=[2], padding=[1], ceil_mode=true, "
+        "count_include_pad=false)"}},
+      {"avg_pool2d", {"f16[1, 3, 6, 6]", "avg_pool2d(%0, kernel_size=[3], padding=[1], divisor_override=-2)"}},
+      {"adaptive_avg_pool2d", {"f32[2, 3, 6, 8]", "adaptive_avg_pool2d(%0, output_size=[3, 2])"}},
+      {"adaptive_avg_pool2d", {"f32[3, 5, 7]", "adaptive_avg_pool2d(%0, output_size=[2, 3])"}},
+      {"adaptive_avg_pool2d", {"bf16[3, 5, 7]", "adaptive_avg_pool2d(%0, output_size=[1])"}},
+      {"softmax", {"f32[2, 3]", "softmax(%0, dim=1)"}},
+      {"softmax", {"bf16[2, 3]", "softmax(%0, dim=0)"}},
+      {"softmax", {"i64[2, 3]", "softmax(%0, dim=1, dtype=f64)"}},
+      {"log_softmax", {"f32[2, 3]", "log_softmax(%0, dim=1)"}},
+      {"layer_norm", {"f32[2, 3, 4]; f32[3, 4]; f32[3, 4]", "layer_norm(%0, %1, %2, normalized_shape=[3, 4])"}},
+      {"layer_norm", {"bf16[2, 4]", "layer_norm(%0, normalized_shape=[4])"}},
+      {"rms_norm", {"f32[2, 4]; f32[4]", "rms_norm(%0, %1, normalized_shape=[4])"}},
+      {"rms_norm", {"f16[2, 4]", "rms_norm(%0, none, 0.001, normalized_shape=[4])"}},
+      {"batch_norm", {"f32[2, 3, 4, 4]; f32[3]; f32[3]; f32[3]; f32[3]", "batch_norm(%0, %1, %2, %3, %4)"}},
+      {"batch_norm", {"f32[4, 3]", "batch_norm(%0, training=true)"}},
+      {"group_norm", {"f32[2, 6, 4]; f32[6]; f32[6]", "group_norm(%0, %1, %2, num_groups=3)"}},
+      {"scaled_dot_product_attention",
+       {"f32[2, 4, 3, 8]; f32[2, 4, 5, 8]; f32[2, 4, 5, 6]; bool[3, 5]",
+        "scaled_dot_product_attention(%0, %1, %2, %3)"}},
+      {"scaled_dot_product_attention",
+       {"f32[2, 4, 3, 8]; f32[2, 2, 5, 8]; f32[2, 2, 5, 8]",
+        "scaled_dot_product_attention(%0, %1, %2, none, 0.3, is_causal=true, enable_gqa=true)"}},
+      {"mse_loss", {"f32[2, 3]; f32[2, 3]", "mse_loss(%0, %1)"}},
+      {"mse_loss", {"f32[2, 3]; f32[2, 3]", "mse_loss(%0, %1, reduction=none)"}},
+      {"nll_loss", {"f32[4, 3]; i64[4]; f32[3]", "nll_loss(%0, %1, %2, ignore_index=1)"}},
+      {"nll_loss", {"f32[4, 3, 2]; i64[4, 2]", "nll_loss(%0, %1, reduction=none)"}},
+      {"nll_loss", {"f32[3]; i64[]", "nll_loss(%0, %1, reduction=sum)"}},
+      {"cross_entropy", {"f32[4, 3]; i64[4]", "cross_entropy(%0, %1)"}},
+      {"cross_entropy", {"f32[4, 3]; i64[4]; f32[3]", "cross_entropy(%0, %1, %2, label_smoothing=0.1)"}},
+      {"cross_entropy", {"f32[4, 3]; f32[4, 3]", "cross_entropy(%0, %1, label_smoothing=0.2)"}},
+      {"cross_entropy", {"bf16[4, 3]; i64[4]", "cross_entropy(%0, %1, reduction=sum)"}},
+  };
+  return table;
+}
+
+std::string graph_text(std::string_view inputs, const std::string& call, int outputs) {
+  std::string text = "ingot.ir 1\n";
+  int number = 0;
+  while (!inputs.empty()) {
+    size_t end = inputs.find(';');
+    text += "input %" + std::to_string(number++) + " = " + std::string(inputs.substr(0, end)) + "\n";
+    inputs = end == std::string_view::npos ? std::string_view() : inputs.substr(end + 1);
+  }
+  std::string results;
+  for (int i = 0; i < outputs; ++i) results += (i ? ", %" : "%") + std::to_string(number + i);
+  return text + results + " = " + call + "\noutput " + results + "\n";
+}
+
+void add_elementwise(const OpInfo& op, std::vector<Sample>* out) {
+  bool bits = op.name.starts_with("bitwise");
+  for (const char* dtype : {"f32", "bf16", "i64"}) {
+    bool integral = std::string_view(dtype) == "i64";
+    if (bits && !integral) continue;
+    std::string inputs, arguments;
+    int number = 0;
+    for (const ArgInfo& argument : op.arguments) {
+      std::string text;
+      if (argument.kind == ArgKind::value)
+        text = integral ? "2" : "0.25";
+      else if (argument.kind == ArgKind::dtype)
+        text = "dtype=f64";
+      else if (!is_operand(argument.kind))
+        continue;
+      else if (op.id == OpId::masked_fill && argument.name == "value")
+        text = "3";
+      else {
+        inputs += std::string(number ? "; " : "") + (argument.mask ? "bool" : dtype) + (number == 1 ? "[3]" : "[2, 3]");
+        text = "%" + std::to_string(number++);
+        if (op.id == OpId::fill) inputs = std::string(dtype) + "[2, 3]";
+        if (op.id == OpId::fill && argument.name == "value") text = "7";
+      }
+      arguments += (arguments.empty() ? "" : ", ") + text;
+    }
+    std::string text = graph_text(inputs, std::string(op.name) + "(" + arguments + ")", 1);
+    try {
+      parse(text);
+    } catch (const Error&) {
+      if (integral && !bits) continue;  // the op takes no integers
+      throw;
+    }
+    out->push_back({&op, text});
+  }
+}
+
+}  // namespace
+
+std::vector<Sample> samples() {
+  std::vector<Sample> all;
+  for (const OpInfo& op : ops()) {
+    if (op.kind == OpKind::elementwise) {
+      add_elementwise(op, &all);
+      continue;
+    }
+    auto [begin, end] = calls().equal_range(std::string(op.name));
+    for (auto it = begin; it != end; ++it)
+      all.push_back({&op, graph_text(it->second.inputs, it->second.call, op.outputs)});
+  }
+  return all;
+}
+
+}  // namespace ingot::ir
