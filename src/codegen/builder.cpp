@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/hash.h"
 #include "codegen/scalar/lanes.h"
 
 namespace ingot::codegen {
@@ -53,9 +54,8 @@ bool has_exact_reciprocal(const Node& n) {
 
 size_t Builder::Hash::operator()(const Node& n) const {
   uint64_t h = static_cast<uint64_t>(n.op) | static_cast<uint64_t>(n.type) << 8 | static_cast<uint64_t>(n.region) << 16;
-  for (uint64_t part : {uint64_t(n.a), uint64_t(n.b), uint64_t(n.c), n.imm})
-    h = (std::rotl(h, 23) ^ part) * 0x9e3779b97f4a7c15;
-  return h ^ h >> 32;
+  for (uint64_t part : {uint64_t(n.a) << 32 | n.b, uint64_t(n.c), n.imm}) h = hash_combine(h, part);
+  return h;
 }
 
 Builder::Builder(Kernel& kernel) : kernel_(kernel) {

@@ -1,10 +1,11 @@
 #include "codegen/scalar/lanes.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include "base/half.h"
 
 namespace ingot::codegen::scalar {
 namespace {
@@ -271,34 +272,8 @@ template double maximum(double, double);
 template int32_t maximum(int32_t, int32_t);
 template int64_t maximum(int64_t, int64_t);
 
-uint16_t to_half(DType d, float x) {
-  uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (d == DType::bf16) {
-    if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
-  uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-  if (magnitude >= 0x477ff000) return sign | 0x7c00;  // 65520 and above round to infinity
-  if (magnitude < 0x38800000) {                       // below 2^-14: the unit is 2^-24, so add 2^-1 to round there
-    float half = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(half) - 0x3f000000));
-  }
-  magnitude += 0xfff + (magnitude >> 13 & 1);
-  return static_cast<uint16_t>(sign | (magnitude - 0x38000000) >> 13);
-}
-
-float from_half(DType d, uint16_t h) {
-  if (d == DType::bf16) return std::bit_cast<float>(static_cast<uint32_t>(h) << 16);
-  uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, magnitude = h & 0x7fff;
-  if (magnitude >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-  if (magnitude < 0x400) {  // denormal: a multiple of 2^-24
-    float value = static_cast<float>(magnitude) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
-  }
-  return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000));
-}
+uint16_t to_half(DType d, float x) { return d == DType::bf16 ? bf16_from_f32(x) : f16_from_f32(x); }
+float from_half(DType d, uint16_t bits) { return d == DType::bf16 ? f32_from_bf16(bits) : f32_from_f16(bits); }
 
 int32_t wrap(DType d, int32_t x) {
   switch (d) {

@@ -1,0 +1,28 @@
+// The scalar meaning of every elementwise op, written once over the kernel-IR builder.
+#pragma once
+#include <span>
+
+#include "codegen/builder.h"
+#include "ir/op.h"
+
+namespace ingot::codegen {
+
+/// One call of an elementwise op on one element.
+struct ElementwiseContext {
+  Builder& builder;
+  /// In the order of the row. Tensors, scalars and values come in register_type(compute), masks as masks; an absent operand is
+  /// not present().
+  std::span<const Expr> operands;
+  std::span<const ir::Attr> attributes;
+  DType compute;  // what the row's type rule says (ir::RuleContext::compute)
+  DType result;   // of the output
+};
+
+/// The result, in register_type(result): rounded to a 16-bit float, wrapped to a narrow integer.
+Expr define_elementwise(OpId op, const ElementwiseContext& context);
+
+/// PyTorch's conversion of an element: to bool is x != 0; float to integer saturates (NaN gives 0) and then wraps to a narrow
+/// type; to a 16-bit float rounds to nearest even. The result is in register_type(to).
+Expr convert_element(Expr x, DType to);
+
+}  // namespace ingot::codegen
