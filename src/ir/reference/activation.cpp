@@ -63,8 +63,17 @@ void hardswish(ReferenceContext& c) {
 void logsigmoid(ReferenceContext& c) {
   activation(c, [](double x) { return -softplus_of(-x); });
 }
+/// PyTorch's composition: on integers the denominator is an integer, and wraps.
 void softsign(ReferenceContext& c) {
-  activation(c, [](double x) { return x / (1 + std::fabs(x)); });
+  DType compute = c.tensor("self").dtype;
+  if (compute == DType::bool_) compute = c.out().dtype;
+  const std::string_view names[] = {"self"};
+  map(
+      c, names, compute, [](double x) { return x / (1 + std::fabs(x)); },
+      [=](int64_t x) {
+        int64_t denominator = wrap_to(compute, plus(1, wrap_to(compute, x < 0 ? minus(0, x) : x)));
+        return static_cast<double>(x) / static_cast<double>(denominator);
+      });
 }
 void tanhshrink(ReferenceContext& c) {
   activation(c, [](double x) { return x - std::tanh(x); });

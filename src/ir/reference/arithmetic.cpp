@@ -64,6 +64,13 @@ int64_t integer_power(int64_t base, int64_t exponent) {
   return result;
 }
 
+/// A scalar exponent of 1/2 or -1/2 means the square root, which has no value at -infinity.
+double real_power(double base, double exponent, bool scalar) {
+  if (scalar && exponent == 0.5) return std::sqrt(base);
+  if (scalar && exponent == -0.5) return 1 / std::sqrt(base);
+  return std::pow(base, exponent);
+}
+
 }  // namespace
 
 void add(ReferenceContext& c) { sum_scaled(c, "self", "other", 1); }
@@ -105,8 +112,9 @@ void remainder(ReferenceContext& c) {
 
 void pow(ReferenceContext& c) {
   const std::string_view names[] = {"self", "exponent"};
+  bool scalar = !c.argument("exponent").tensor;
   map(
-      c, names, c.meeting_dtype({"self", "exponent"}), [](double a, double b) { return std::pow(a, b); },
+      c, names, c.meeting_dtype({"self", "exponent"}), [=](double a, double b) { return real_power(a, b, scalar); },
       [](int64_t a, int64_t b) { return integer_power(a, b); });
 }
 void float_power(ReferenceContext& c) {

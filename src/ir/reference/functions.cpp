@@ -25,11 +25,6 @@ double log_add(double a, double b, double base_log) {
   return top + std::log1p(std::exp(-std::fabs(a - b) * base_log)) / base_log;
 }
 
-double round_decimals(double x, int64_t decimals) {
-  double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
-  return decimals < 0 ? std::nearbyint(x / power) * power : std::nearbyint(x * power) / power;
-}
-
 }  // namespace
 
 void acos(ReferenceContext& c) {
@@ -95,8 +90,14 @@ void log1p(ReferenceContext& c) {
 void log2(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::log2(x); });
 }
+/// Of the argument pi * x as the working precision holds it.
 void sinc(ReferenceContext& c) {
-  real_of_self(c, [](double x) { return x == 0 ? 1 : std::sin(kPi * x) / (kPi * x); });
+  DType dtype = floating_dtype(c.tensor("self").dtype);
+  double pi = to_working(c, dtype, kPi);
+  real_of_self(c, [&](double x) {
+    double angle = to_working(c, dtype, pi * x);
+    return x == 0 ? 1 : std::sin(angle) / angle;
+  });
 }
 void sigmoid(ReferenceContext& c) { real_of_self(c, sigmoid_of); }
 void deg2rad(ReferenceContext& c) {
@@ -109,12 +110,12 @@ void frac(ReferenceContext& c) {
   real_of_self(c, [](double x) { return x - std::trunc(x); });
 }
 
-/// With eps the argument is clamped to [eps, 1 - eps] first.
+/// With eps, what is below eps becomes eps, and only else what is above 1 - eps that.
 void logit(ReferenceContext& c) {
-  bool clamped = c.has("eps") && c.number("eps") >= 0;
-  double eps = clamped ? to_working(c, floating_dtype(c.out().dtype), c.number("eps")) : 0;
+  bool bounded = c.has("eps") && c.number("eps") >= 0;
+  double eps = bounded ? c.number("eps", floating_dtype(c.out().dtype)) : 0;
   real_of_self(c, [=](double x) {
-    if (clamped) x = least(greatest(x, eps), 1 - eps);
+    if (bounded) x = x < eps ? eps : x > 1 - eps ? 1 - eps : x;
     return std::log(x / (1 - x));
   });
 }
@@ -128,10 +129,16 @@ void floor(ReferenceContext& c) {
 void trunc(ReferenceContext& c) {
   rounded(c, [](double x) { return std::trunc(x); });
 }
-/// Halves go to the even neighbour.
+/// Halves go to the even neighbour. Decimals: scaled, rounded and scaled back, each step in working precision.
 void round(ReferenceContext& c) {
   int64_t decimals = c.integer("decimals");
-  rounded(c, [=](double x) { return decimals == 0 ? std::nearbyint(x) : round_decimals(x, decimals); });
+  DType dtype = c.out().dtype;
+  double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  rounded(c, [&](double x) {
+    if (decimals == 0) return std::nearbyint(x);
+    double scaled = std::nearbyint(to_working(c, dtype, decimals < 0 ? x / power : x * power));
+    return decimals < 0 ? scaled * power : scaled / power;
+  });
 }
 
 void atan2(ReferenceContext& c) {

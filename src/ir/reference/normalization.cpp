@@ -95,6 +95,7 @@ void rms_norm(ReferenceContext& c) {
 void batch_norm(ReferenceContext& c) {
   const ReferenceTensor& x = c.tensor("input");
   double eps = c.number("eps", x.dtype);
+  if (x.size() == 0) return;
   Ints walked;
   for (size_t d = 0; d < x.shape.size(); ++d)
     if (d != 1) walked.push_back(static_cast<int64_t>(d));
