@@ -2,49 +2,23 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <span>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/error.h"
-#include "base/export.h"
-#include "base/small_vector.h"
+#include "eager/arguments.h"
 
 namespace ingot {
 
-class Tensor;
+struct TensorIndex;
 namespace runtime {
 class Storage;
 }
-
-/// A number with its category. Any integer or float type, and bool, converts.
-class Scalar {
- public:
-  constexpr Scalar(bool v) : category_(Category::boolean), integer_(v), number_(v) {}
-  template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
-      : category_(Category::integer), integer_(static_cast<int64_t>(v)), number_(static_cast<double>(v)) {}
-  template <class T>
-  requires(std::is_floating_point_v<T>) constexpr Scalar(T v)
-      : category_(Category::floating), number_(static_cast<double>(v)) {}
-  constexpr Category category() const { return category_; }
-  constexpr double to_double() const { return number_; }
-  /// Truncated; out of range saturates, NaN gives 0.
-  constexpr int64_t to_int64_saturated() const {
-    if (category_ != Category::floating) return integer_;
-    if (number_ != number_) return 0;
-    if (number_ >= 9223372036854775808.0) return INT64_MAX;
-    if (number_ < -9223372036854775808.0) return INT64_MIN;
-    return static_cast<int64_t>(number_);
-  }
-
- private:
-  Category category_;
-  int64_t integer_ = 0;
-  double number_ = 0;
-};
 
 namespace detail {
 
@@ -63,7 +37,170 @@ struct INGOT_API TensorImpl {
 };
 INGOT_API TensorImpl* new_impl();              // from a free list of this thread
 INGOT_API void delete_impl(TensorImpl* impl);  // references is 0
+INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);
 
 }  // namespace detail
+
+/// A tensor, or nothing (`defined()` is false). Methods that compute are those of the op table; the rest is here.
+class INGOT_API Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Tensor& other) : impl_(other.impl_) {
+    if (impl_) impl_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  Tensor& operator=(const Tensor& other) {
+    Tensor copy(other);
+    std::swap(impl_, copy.impl_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    Tensor moved(std::move(other));  // lets go of what this one held at once: the tracer counts living handles
+    std::swap(impl_, moved.impl_);
+    return *this;
+  }
+  ~Tensor() {
+    if (impl_ && impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::delete_impl(impl_);
+  }
+  /// Takes one reference more.
+  static Tensor of(detail::TensorImpl* impl) {
+    Tensor t;
+    t.impl_ = impl;
+    if (impl) impl->references.fetch_add(1, std::memory_order_relaxed);
+    return t;
+  }
+  detail::TensorImpl* impl() const { return impl_; }
+  bool defined() const { return impl_ != nullptr; }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+  DType dtype(Location location = Location()) const { return get("dtype", location).dtype; }
+  DType scalar_type(Location location = Location()) const { return dtype(location); }
+  int64_t dim(Location location = Location()) const { return static_cast<int64_t>(get("dim", location).sizes.size()); }
+  IntArrayRef sizes(Location location = Location()) const { return get("sizes", location).sizes; }
+  IntArrayRef strides(Location location = Location()) const { return get("strides", location).strides; }
+  int64_t size(int64_t d, Location location = Location()) const;
+  int64_t stride(int64_t d, Location location = Location()) const;
+  int64_t storage_offset(Location location = Location()) const { return get("storage_offset", location).offset; }
+  int64_t numel(Location location = Location()) const;
+  int64_t itemsize(Location location = Location()) const { return size_of(dtype(location)); }
+  int64_t element_size(Location location = Location()) const { return itemsize(location); }
+  int64_t nbytes(Location location = Location()) const { return numel(location) * itemsize(location); }
+  bool is_contiguous(Location location = Location()) const;
+  bool is_floating_point(Location location = Location()) const { return is_floating(dtype(location)); }
+  bool requires_grad() const { return impl_ && impl_->requires_grad; }
+  /// True if both look at the same storage.
+  bool shares_storage(const Tensor& other) const;
+  /// Number of writes that the storage has seen.
+  uint64_t version(Location location = Location()) const;
+
+  /// The value of a tensor with one element.
+  template <class T>
+  T item(Location location = Location()) const {
+    return scalar(location).template to<T>();
+  }
+  Scalar item(Location location = Location()) const { return scalar(location); }
+  /// The truth of a tensor with one element.
+  explicit operator bool() const { return item<bool>(Location::none()); }
+
+  /// The first element, in the caller's C++ type, which must be the dtype's (uint16_t for 16-bit floats). To write, ask
+  /// for mutable_data_ptr: compiled code keeps what it derives from a tensor until the tensor's version changes.
+  template <class T>
+  const T* data_ptr(Location location = Location()) const {
+    return static_cast<const T*>(typed(cpp_type<T>(), location));
+  }
+  template <class T>
+  const T* const_data_ptr(Location location = Location()) const {
+    return data_ptr<T>(location);
+  }
+  template <class T>
+  T* mutable_data_ptr(Location location = Location()) const {
+    return static_cast<T*>(typed_mutable(cpp_type<T>(), location));
+  }
+  const void* data_ptr(Location location = Location()) const;
+  void* mutable_data_ptr(Location location = Location()) const;
+
+  /// NumPy's way of writing arrays; more than 1,000 elements are abridged.
+  std::string str(Location location = Location()) const;
+
+  /// x.index({Slice(0, 3), None, 1, Ellipsis, tensor}): a view, unless there is a tensor among the indices.
+  Tensor index(std::initializer_list<TensorIndex> indices, Location location = Location()) const;
+  Tensor index(const std::vector<TensorIndex>& indices, Location location = Location()) const;
+  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value,
+                           Location location = Location()) const;
+  const Tensor& index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value,
+                           Location location = Location()) const;
+  Tensor operator[](PositionArg i) const;
+
+#include "eager/ops_methods.inc"
+
+  /// A view where the strides permit it, else a copy. One size may be -1.
+  Tensor reshape(const IntList& shape, Location location = Location()) const;
+  Tensor reshape_as(const Tensor& other, Location location = Location()) const;
+  Tensor view_as(const Tensor& other, Location location = Location()) const;
+  Tensor expand_as(const Tensor& other, Location location = Location()) const;
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, Location location = Location()) const;
+  Tensor unflatten(int64_t dim, const IntList& sizes, Location location = Location()) const;
+  Tensor transpose(int64_t dim0, int64_t dim1, Location location = Location()) const;
+  Tensor t(Location location = Location()) const;
+  Tensor mT(Location location = Location()) const;
+  Tensor movedim(const IntList& source, const IntList& destination, Location location = Location()) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length, Location location = Location()) const;
+  std::vector<Tensor> unbind(int64_t dim = 0, Location location = Location()) const;
+  /// Pieces of `split_size` (the last may be shorter), or of the given sizes.
+  std::vector<Tensor> split(int64_t split_size, int64_t dim = 0, Location location = Location()) const;
+  std::vector<Tensor> split(const std::vector<int64_t>& split_sizes, int64_t dim = 0,
+                            Location location = Location()) const;
+  std::vector<Tensor> split_with_sizes(const IntList& split_sizes, int64_t dim = 0,
+                                       Location location = Location()) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location()) const;
+  Tensor repeat(const IntList& repeats, Location location = Location()) const;
+  Tensor tile(const IntList& repeats, Location location = Location()) const;
+  /// This tensor if it is row-major, else a row-major copy.
+  Tensor contiguous(Location location = Location()) const;
+  /// This tensor if it has the dtype, else a converted copy.
+  Tensor to(DType dtype, Location location = Location()) const;
+  Tensor to(const TensorOptions& options, Location location = Location()) const;
+  Tensor type_as(const Tensor& other, Location location = Location()) const;
+  /// The same values, outside autograd.
+  Tensor detach(Location location = Location()) const;
+  const Tensor& zero_(Location location = Location()) const;
+  /// The largest element; element by element the larger of two.
+  Tensor max(Location location = Location()) const;
+  Tensor max(const TensorArg& other, Location location = Location()) const;
+  Tensor min(Location location = Location()) const;
+  Tensor min(const TensorArg& other, Location location = Location()) const;
+  /// Elements of this tensor where the condition holds, else of `other`.
+  Tensor where(const TensorArg& condition, const OperandArg& other, Location location = Location()) const;
+
+  const Tensor& operator+=(const OperandArg& other) const { return add_(other, 1, other.location); }
+  const Tensor& operator-=(const OperandArg& other) const { return sub_(other, 1, other.location); }
+  const Tensor& operator*=(const OperandArg& other) const { return mul_(other, other.location); }
+  const Tensor& operator/=(const OperandArg& other) const { return div_(other, "none", other.location); }
+
+ private:
+  // Two bytes without a sign stand for either 16-bit float.
+  template <class T>
+  static constexpr int cpp_type() {
+    if constexpr (std::is_same_v<T, uint16_t>)
+      return -1;
+    else
+      return static_cast<int>(dtype_of<T>());
+  }
+  const detail::TensorImpl& get(const char* op, Location location) const {
+    return impl_ ? *impl_ : detail::checked_impl(impl_, op, location);
+  }
+  Scalar scalar(Location location) const;
+  const void* typed(int cpp_type, Location location) const;
+  void* typed_mutable(int cpp_type, Location location) const;
+
+  detail::TensorImpl* impl_ = nullptr;
+};
+
+INGOT_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+inline TensorList::TensorList(const std::vector<Tensor>& items, Location l)
+    : data(items.data()), size(items.size()), location(l) {}
+inline TensorList::TensorList(std::span<const Tensor> items, Location l)
+    : data(items.data()), size(items.size()), location(l) {}
 
 }  // namespace ingot

@@ -1,0 +1,175 @@
+// What functions and methods take: numbers, lists of sizes, tensors and scalars with the caller's line.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/small_vector.h"
+
+namespace ingot {
+
+class Tensor;
+
+/// A number with its category. Any integer or float type, and bool, converts.
+class Scalar {
+ public:
+  constexpr Scalar(bool v) : category_(Category::boolean), integer_(v), number_(v) {}
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Scalar(T v)
+      : category_(Category::integer), integer_(static_cast<int64_t>(v)), number_(static_cast<double>(v)) {}
+  template <class T>
+  requires(std::is_floating_point_v<T>) constexpr Scalar(T v)
+      : category_(Category::floating), number_(static_cast<double>(v)) {}
+  constexpr Category category() const { return category_; }
+  constexpr double to_double() const { return number_; }
+  /// Truncated; out of range saturates, NaN gives 0.
+  constexpr int64_t to_int64_saturated() const {
+    if (category_ != Category::floating) return integer_;
+    if (number_ != number_) return 0;
+    if (number_ >= 9223372036854775808.0) return INT64_MAX;
+    if (number_ < -9223372036854775808.0) return INT64_MIN;
+    return static_cast<int64_t>(number_);
+  }
+  /// As a C++ number; a float becomes an integer as in a cast of a tensor.
+  template <class T>
+  constexpr T to() const {
+    if constexpr (std::is_same_v<T, bool>) return category_ == Category::floating ? number_ != 0 : integer_ != 0;
+    if constexpr (std::is_floating_point_v<T>)
+      return category_ == Category::floating ? static_cast<T>(number_) : static_cast<T>(integer_);
+    return static_cast<T>(to_int64_saturated());
+  }
+
+ private:
+  Category category_;
+  int64_t integer_ = 0;
+  double number_ = 0;
+};
+
+/// Sizes or strides of a tensor, borrowed from it.
+class IntArrayRef : public std::span<const int64_t> {
+ public:
+  using std::span<const int64_t>::span;
+  IntArrayRef(const Ints& ints) : std::span<const int64_t>(ints.data(), ints.size()) {}
+  std::vector<int64_t> vec() const { return {begin(), end()}; }
+  friend bool operator==(IntArrayRef a, IntArrayRef b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator==(IntArrayRef a, std::initializer_list<int64_t> b) {
+    return a == IntArrayRef(b.begin(), b.size());
+  }
+  friend bool operator==(IntArrayRef a, const std::vector<int64_t>& b) { return a == IntArrayRef(b.data(), b.size()); }
+};
+INGOT_API std::ostream& operator<<(std::ostream& out, IntArrayRef sizes);
+
+/// A list of sizes or dims as an argument: {2, 3}, a vector, one number; or absent (nothing, {} or std::nullopt).
+class IntList {
+ public:
+  IntList() = default;
+  IntList(std::nullopt_t) {}
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) IntList(T one) : present_(true) {
+    items_.push_back(static_cast<int64_t>(one));
+  }
+  IntList(std::initializer_list<int64_t> items) : items_(items), present_(true) {}
+  IntList(std::span<const int64_t> items) : items_(items), present_(true) {}
+  IntList(const Ints& items) : items_(items), present_(true) {}
+  IntList(const std::vector<int64_t>& items) : items_(items.begin(), items.end()), present_(true) {}
+  template <size_t N>
+  IntList(const std::array<int64_t, N>& items) : items_(items.begin(), items.end()), present_(true) {}
+  bool present() const { return present_; }
+  const Ints& items() const { return items_; }
+
+ private:
+  Ints items_;
+  bool present_ = false;
+};
+
+/// A tensor argument and the line that gave it. Absent: nothing, {} or std::nullopt. Borrowed until the end of the
+/// call.
+struct TensorArg {
+  const Tensor* tensor = nullptr;
+  Location location = Location::none();
+  TensorArg() = default;
+  TensorArg(std::nullopt_t) {}
+  TensorArg(const Tensor& t, Location l = Location()) : tensor(&t), location(l) {}
+};
+
+/// A scalar argument and the line that gave it.
+struct ScalarArg {
+  Scalar value = 0;
+  bool present = false;
+  Location location = Location::none();
+  ScalarArg() = default;
+  ScalarArg(std::nullopt_t) {}
+  ScalarArg(Scalar v, Location l = Location()) : value(v), present(true), location(l) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> ScalarArg(T v, Location l = Location()) : value(v), present(true), location(l) {}
+};
+
+/// A tensor or a scalar in the same place.
+struct OperandArg {
+  const Tensor* tensor = nullptr;
+  Scalar value = 0;
+  bool is_scalar = false;
+  Location location = Location::none();
+  OperandArg() = default;
+  OperandArg(std::nullopt_t) {}
+  OperandArg(const Tensor& t, Location l = Location()) : tensor(&t), location(l) {}
+  OperandArg(const TensorArg& t) : tensor(t.tensor), location(t.location) {}
+  OperandArg(const ScalarArg& s) : value(s.value), is_scalar(s.present), location(s.location) {}
+  OperandArg(Scalar v, Location l = Location()) : value(v), is_scalar(true), location(l) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> OperandArg(T v, Location l = Location()) : value(v), is_scalar(true), location(l) {}
+};
+
+/// A position in the first dim, for x[i].
+struct PositionArg {
+  int64_t value;
+  Location location;
+  template <class T>
+  requires std::is_integral_v<T> PositionArg(T v, Location l = Location())
+      : value(static_cast<int64_t>(v)), location(l) {}
+};
+
+/// A list of tensors: {a, b}, a vector or a span. Borrowed until the end of the call.
+struct TensorList {
+  const Tensor* data = nullptr;
+  size_t size = 0;
+  Location location = Location::none();
+  TensorList() = default;
+  TensorList(std::initializer_list<Tensor> items, Location l = Location()) : size(items.size()), location(l) {
+    data = items.begin();  // lives until the end of the full expression, as the call does
+  }
+  TensorList(const std::vector<Tensor>& items, Location l = Location());
+  TensorList(std::span<const Tensor> items, Location l = Location());
+};
+
+/// What a factory makes: ingot::dtype(kInt64), or just kInt64.
+struct TensorOptions {
+  std::optional<DType> type;
+  TensorOptions() = default;
+  TensorOptions(DType d) : type(d) {}
+  TensorOptions dtype(DType d) const { return TensorOptions(d); }
+  operator std::optional<DType>() const { return type; }
+  DType dtype_or(DType fallback) const { return type.value_or(fallback); }
+};
+inline TensorOptions dtype(DType d) { return TensorOptions(d); }
+
+/// The dtype that holds a C++ type.
+template <class T>
+constexpr DType dtype_of() {
+  static_assert(std::is_arithmetic_v<T>, "ingot: no dtype holds this C++ type");
+  if constexpr (std::is_same_v<T, bool>) return DType::bool_;
+  if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::f32 : DType::f64;
+  if constexpr (std::is_unsigned_v<T>) static_assert(sizeof(T) == 1, "ingot: unsigned dtypes have 8 bits");
+  if constexpr (sizeof(T) == 1) return std::is_unsigned_v<T> ? DType::u8 : DType::i8;
+  return sizeof(T) == 2 ? DType::i16 : sizeof(T) == 4 ? DType::i32 : DType::i64;
+}
+
+}  // namespace ingot

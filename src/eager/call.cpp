@@ -1,0 +1,181 @@
+#include "eager/call.h"
+
+namespace ingot::eager {
+namespace {
+
+using ir::ArgInfo;
+using ir::ArgKind;
+using ir::Attr;
+
+struct Normalizer {
+  const OpCall& call;
+  const ArgInfo* argument = nullptr;
+  const detail::TensorImpl* self = nullptr;
+
+  [[noreturn]] void fail(int64_t got, const std::string& expected) const {
+    eager::fail(ir::info(call.op).name, argument->name, std::to_string(got), expected, call.location);
+  }
+  int64_t rank() const { return self ? static_cast<int64_t>(self->sizes.size()) : 0; }
+
+  /// Wraps a negative position; it must lie in [-count, count).
+  int64_t position(int64_t i, int64_t count, const char* what) const {
+    if (i < -count || i >= count)
+      fail(i, std::string(what) + " from " + std::to_string(-count) + " to " + std::to_string(count - 1));
+    return i < 0 ? i + count : i;
+  }
+  void dim(int64_t& d, int64_t count) const {
+    if (d < 0 || d >= count) d = position(d, count, "a dim");
+  }
+  void no_negative(Attr& a) const {
+    for (Dim d : a.list)
+      if (d.code < 0) fail(d.code, "no negative number");
+  }
+
+  void view_size(Attr& a) const {
+    int64_t count = 1;
+    for (int64_t s : self->sizes) count *= s;
+    Ints sizes;
+    for (Dim d : a.list) sizes.push_back(d.code);
+    sizes = resolve_sizes("view", sizes, count, call.location);
+    a.list.assign(sizes.begin(), sizes.end());
+  }
+  void expand_size(Attr& a) const {
+    int64_t lead = static_cast<int64_t>(a.list.size()) - rank();
+    for (size_t i = 0; i < a.list.size(); ++i) {
+      int64_t d = static_cast<int64_t>(i) - lead;
+      if (a.list[i].code >= 0) continue;
+      if (a.list[i].code != -1 || d < 0) fail(a.list[i].code, "a size, or -1 for a dim that the tensor has");
+      a.list[i] = self->sizes[d];
+    }
+  }
+  int64_t dim_of(std::span<const Attr> attrs) const { return rank() ? attrs[0].integer : fail_rank(); }
+  [[noreturn]] int64_t fail_rank() const {
+    eager::fail(ir::info(call.op).name, "self", "a zero-dim tensor", "a tensor with at least one dim", call.location);
+  }
+  void slice_end(Attr& a, int64_t size) const {
+    int64_t& end = a.list[0].code;
+    if (end < 0) end += size;
+    end = std::min(std::max<int64_t>(end, 0), size);
+  }
+  // Ends that stand before the start give an empty slice.
+  void slice_position(Attr& a, std::span<const Attr> attrs) const {
+    slice_end(a, self->sizes[dim_of(attrs)]);
+    if (argument->name == "end") a.list[0] = std::max(a.list[0].code, attrs[1].list[0].code);
+  }
+
+  void size(Attr& a, std::span<const Attr> attrs) const {
+    switch (call.op) {
+      case OpId::view:
+        return view_size(a);
+      case OpId::expand:
+        return expand_size(a);
+      case OpId::slice:
+        return slice_position(a, attrs);
+      case OpId::select: {
+        int64_t& index = a.list[0].code;
+        index = position(index, self->sizes[dim_of(attrs)], "an index");
+        return;
+      }
+      default:
+        return no_negative(a);
+    }
+  }
+
+  void run(std::span<Attr> attrs) {
+    if (!call.operands.empty() && call.operands[0].kind == Operand::Kind::tensor)
+      self = call.operands[0].tensor->impl();
+    size_t i = 0;
+    for (const ArgInfo& info : ir::info(call.op).arguments) {
+      if (ir::is_operand(info.kind)) continue;
+      Attr& a = attrs[i++];
+      if (!a.present()) continue;
+      argument = &info;
+      switch (info.kind) {
+        case ArgKind::dim:
+          dim(a.integer, std::max<int64_t>(rank(), 1));
+          break;
+        case ArgKind::new_dim:
+          dim(a.integer, rank() + 1);
+          break;
+        case ArgKind::dims:
+          for (Dim& d : a.list) dim(d.code, std::max<int64_t>(rank(), 1));
+          break;
+        case ArgKind::size:
+        case ArgKind::sizes:
+          size(a, attrs);
+          break;
+        case ArgKind::integers:
+          no_negative(a);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+};
+
+thread_local Interceptor* interceptor = nullptr;
+
+// The path is one string per thread that modules lengthen and cut; a pointer to it stays cheap.
+thread_local std::string path;
+
+}  // namespace
+
+void fail(std::string_view op, std::string_view argument, const std::string& got, const std::string& expected,
+          Location location) {
+  std::string text(op);
+  if (!argument.empty()) text.append(": ").append(argument);
+  text.append(": got ").append(got).append(", expected ").append(expected);
+  if (location.line) text += " (" + location.str() + ")";
+  throw Error(text);
+}
+
+Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location) {
+  Ints resolved(sizes);
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1 && open < 0)
+      open = static_cast<int64_t>(i);
+    else if (sizes[i] < 0)
+      fail(op, "size", std::to_string(sizes[i]), "sizes, at most one of them -1", location);
+    else
+      known *= sizes[i];
+  }
+  if (open < 0) return resolved;
+  if (known == 0 || count % known != 0)
+    fail(op, "size", "-1 beside sizes of " + std::to_string(known) + " elements",
+         "sizes that divide the " + std::to_string(count) + " elements", location);
+  resolved[open] = count / known;
+  return resolved;
+}
+
+void normalize(const OpCall& call, std::span<Attr> attrs) { Normalizer{call}.run(attrs); }
+
+int mode_number(OpId op, int index, std::string_view word, Location location) {
+  const ArgInfo& argument = ir::info(op).attribute(index);
+  std::string known;
+  for (size_t i = 0; i < argument.modes.size(); ++i) {
+    if (argument.modes[i] == word) return static_cast<int>(i);
+    known += (i ? ", " : "") + ("\"" + argument.modes[i] + "\"");
+  }
+  fail(ir::info(op).name, argument.name, "\"" + std::string(word) + "\"", "one of " + known, location);
+}
+
+Interceptor* current_interceptor() { return interceptor; }
+Interceptor* set_interceptor(Interceptor* next) { return std::exchange(interceptor, next); }
+
+void dispatch(const OpCall& call, std::span<Tensor> outputs) {
+  if (interceptor) return interceptor->call(call, outputs);
+  execute(call, outputs);
+}
+
+const char* module_path() { return path.c_str(); }
+
+ModuleScope::ModuleScope(const std::string& name) : length_(path.size()) {
+  if (name.empty()) return;
+  if (!path.empty()) path += '.';
+  path += name;
+}
+ModuleScope::~ModuleScope() { path.resize(length_); }
+
+}  // namespace ingot::eager

@@ -1,0 +1,140 @@
+// How an API function makes an OpCall: arguments one by one in the order of the signature, on the stack.
+#pragma once
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "eager/dispatch.h"
+
+namespace ingot::eager {
+
+/// Attributes as a user writes them become those of the rules: negative dims count from the end, -1 stands for the size
+/// that fits (view) or stays (expand), indices and slice ends from the end. Throws Error for what is out of range.
+void normalize(const OpCall& call, std::span<ir::Attr> attrs);
+/// Number of a word among the modes of attribute `index`; throws Error with the list if there is none.
+int mode_number(OpId op, int index, std::string_view word, Location location);
+/// A size as the user wrote it, negative numbers included; normalize settles them.
+inline Dim raw_size(int64_t value) {
+  Dim d;
+  d.code = value;
+  return d;
+}
+/// Sizes of `count` elements; one of them may be -1, for what is left.
+Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
+/// Throws Error: "OP: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
+[[noreturn]] void fail(std::string_view op, std::string_view argument, const std::string& got,
+                       const std::string& expected, Location location);
+
+}  // namespace ingot::eager
+
+namespace ingot::detail {
+
+/// Operands and attributes of one call of `op`; kOperands counts a list of tensors as one.
+template <int kOperands, int kAttributes, bool kList = false>
+class Call {
+ public:
+  Call(OpId op, Location location) : op_(op), location_(location) {}
+
+  void operand(const TensorArg& a) {
+    note(a.location);
+    if (a.tensor) operands_[operand_count_] = eager::Operand(*a.tensor);
+    ++operand_count_;
+  }
+  void operand(const Tensor& t) { operands_[operand_count_++] = eager::Operand(t); }
+  void operand(const OperandArg& a) {
+    note(a.location);
+    if (a.tensor) operands_[operand_count_] = eager::Operand(*a.tensor);
+    if (a.is_scalar) operands_[operand_count_] = eager::Operand(a.value);
+    ++operand_count_;
+  }
+  void operand(const ScalarArg& a) {
+    note(a.location);
+    if (a.present) operands_[operand_count_] = eager::Operand(a.value);
+    ++operand_count_;
+  }
+  void tensors(const TensorList& list) {
+    note(list.location);
+    operands_.resize(list.size + kOperands - 1);
+    for (size_t i = 0; i < list.size; ++i) operands_[operand_count_++] = eager::Operand(list.data[i]);
+  }
+  template <class T>
+  void attribute(T value) {
+    if constexpr (std::is_same_v<T, double>)
+      attrs_[attr_count_++] = ir::Attr::number(value);
+    else
+      attrs_[attr_count_++] = ir::Attr::of(value);
+  }
+  template <class T>
+  void attribute(const std::optional<T>& value) {
+    if (value)
+      attribute(*value);
+    else
+      ++attr_count_;
+  }
+  void size(int64_t value) {
+    Dims list;
+    list.push_back(eager::raw_size(value));
+    attrs_[attr_count_++] = ir::Attr::of(std::move(list));
+  }
+  void size(const std::optional<int64_t>& value) {
+    if (value)
+      size(*value);
+    else
+      ++attr_count_;
+  }
+  void list(const IntList& values) {
+    if (values.present()) {
+      Dims list;
+      for (int64_t v : values.items()) list.push_back(eager::raw_size(v));
+      attrs_[attr_count_] = ir::Attr::of(std::move(list));
+    }
+    ++attr_count_;
+  }
+  void mode(std::string_view word) {
+    attrs_[attr_count_] = ir::Attr::mode(eager::mode_number(op_, attr_count_, word, location_));
+    ++attr_count_;
+  }
+
+  Tensor run() {
+    Tensor out;
+    eager::dispatch(make(), {&out, 1});
+    return out;
+  }
+  std::tuple<Tensor, Tensor> run_2() {
+    Tensor out[2];
+    eager::dispatch(make(), out);
+    return {std::move(out[0]), std::move(out[1])};
+  }
+  std::tuple<Tensor, Tensor, Tensor> run_3() {
+    Tensor out[3];
+    eager::dispatch(make(), out);
+    return {std::move(out[0]), std::move(out[1]), std::move(out[2])};
+  }
+  void run_inplace() {
+    Tensor out;
+    eager::OpCall call = make();
+    call.inplace = true;
+    eager::dispatch(call, {&out, 1});
+  }
+
+ private:
+  void note(Location l) {
+    if (!location_.line) location_ = l;
+  }
+  eager::OpCall make() {
+    eager::OpCall call{op_, false, {operands_.data(), operands_.size()}, {attrs_.data(), kAttributes}, location_};
+    if constexpr (kAttributes > 0) eager::normalize(call, {attrs_.data(), kAttributes});
+    return call;
+  }
+
+  using Operands = std::conditional_t<kList, std::vector<eager::Operand>, std::array<eager::Operand, kOperands>>;
+  OpId op_;
+  Location location_;
+  int operand_count_ = 0, attr_count_ = 0;
+  Operands operands_;
+  std::array<ir::Attr, kAttributes> attrs_;
+};
+
+}  // namespace ingot::detail

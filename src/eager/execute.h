@@ -1,0 +1,32 @@
+// Executing a call: views at once, elementwise ops by their kernel, everything else as a program of one op.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "eager/dispatch.h"
+
+namespace ingot::eager {
+
+/// What eager execution of this process has compiled so far.
+struct EagerStatistics {
+  int64_t pointwise_kernels = 0;  // elementwise ops, one for each key and access
+  int64_t programs = 0;           // other ops
+  int64_t fallbacks = 0;          // calls that ran on the scalar executor because no code could be made
+};
+EagerStatistics eager_statistics();
+
+/// Runs an elementwise call; false where it is outside what one kernel can do, and execute_program takes it.
+bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& output);
+/// Runs any call but a view. With call.inplace the result is written through operand 0.
+void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs);
+/// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
+void check_values(const OpCall& call);
+
+namespace statistics {
+void count_pointwise();
+void count_program();
+/// Says the reason once, and counts.
+void count_fallback(std::string_view reason);
+}  // namespace statistics
+
+}  // namespace ingot::eager

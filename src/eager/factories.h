@@ -1,0 +1,59 @@
+// Tensors from the caller's data, and random ones.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+#include "eager/tensor.h"
+
+namespace ingot {
+
+/// What stands between the braces of tensor({{1, 2}, {3, 4}}): a number, or a list of these. Integers give i64,
+/// floating point numbers f32, bools bool; a vector keeps its element type.
+class INGOT_API TensorData {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T> TensorData(T value)
+      : scalar_(value), type_(default_dtype(Scalar(value).category())) {}
+  TensorData(std::initializer_list<TensorData> items);
+  template <class T>
+  requires std::is_arithmetic_v<T> TensorData(const std::vector<T>& items) : type_(dtype_of<T>()), is_list_(true) {
+    items_.reserve(items.size());
+    for (T item : items) items_.emplace_back(item);
+    sizes_.push_back(static_cast<int64_t>(items.size()));
+  }
+
+ private:
+  friend class TensorDataReader;
+  Scalar scalar_ = 0;
+  DType type_ = DType::f32;
+  bool is_list_ = false;
+  std::vector<TensorData> items_;
+  Ints sizes_;
+};
+
+/// A tensor with these values.
+INGOT_API Tensor tensor(TensorData data, TensorOptions options = {}, Location location = Location());
+
+/// A tensor over memory that the caller keeps alive; with `deleter`, over memory that is given back with the last
+/// reference.
+INGOT_API Tensor from_blob(void* data, const IntList& sizes, TensorOptions options = {},
+                           Location location = Location());
+INGOT_API Tensor from_blob(void* data, const IntList& sizes, std::function<void(void*)> deleter,
+                           TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, TensorOptions options = {},
+                           Location location = Location());
+INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, std::function<void(void*)> deleter,
+                           TensorOptions options = {}, Location location = Location());
+
+/// Starts the random numbers of this process anew.
+INGOT_API void manual_seed(uint64_t seed);
+/// Uniform in [0, 1).
+INGOT_API Tensor rand(const IntList& size, TensorOptions options = {}, Location location = Location());
+/// Normal, mean 0, variance 1.
+INGOT_API Tensor randn(const IntList& size, TensorOptions options = {}, Location location = Location());
+/// Uniform integers in [low, high).
+INGOT_API Tensor randint(int64_t low, int64_t high, const IntList& size, TensorOptions options = {},
+                         Location location = Location());
+
+}  // namespace ingot

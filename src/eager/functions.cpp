@@ -1,0 +1,303 @@
+#include "eager/functions.h"
+
+#include <cmath>
+
+#include "eager/call.h"
+#include "eager/data.h"
+#include "ir/rules/rules.h"
+
+namespace ingot {
+namespace {
+
+using eager::fail;
+
+int64_t wrapped(const char* op, const char* argument, int64_t d, int64_t rank, Location location) {
+  int64_t count = std::max<int64_t>(rank, 1);
+  if (d < -count || d >= count)
+    fail(op, argument, std::to_string(d), "a dim from " + std::to_string(-count) + " to " + std::to_string(count - 1),
+         location);
+  return d < 0 ? d + count : d;
+}
+
+const Tensor& present(const char* op, const TensorArg& a) {
+  if (!a.tensor || !a.tensor->defined()) fail(op, "self", "an undefined tensor", "a tensor", a.location);
+  return *a.tensor;
+}
+
+bool has_view(const Tensor& self, const Ints& sizes) {
+  DimTable dims;
+  const detail::TensorImpl& impl = *self.impl();
+  ir::Layout base{Dims(impl.sizes.begin(), impl.sizes.end()), Dims(impl.strides.begin(), impl.strides.end()),
+                  impl.offset};
+  Dims wanted(sizes.begin(), sizes.end());
+  return ir::view_strides(dims, base, wanted).has_value();
+}
+
+}  // namespace
+
+Tensor Tensor::reshape(const IntList& shape, Location location) const {
+  Ints sizes = eager::resolve_sizes("reshape", shape.items(), numel(location), location);
+  int64_t wanted = eager::count(sizes);
+  if (wanted != numel())
+    fail("reshape", "shape", std::to_string(wanted) + " elements", std::to_string(numel()) + ", those of the tensor",
+         location);
+  return has_view(*this, sizes) ? view(sizes, location) : clone(location).view(sizes, location);
+}
+Tensor Tensor::reshape_as(const Tensor& other, Location location) const {
+  return reshape(other.sizes(location), location);
+}
+Tensor Tensor::view_as(const Tensor& other, Location location) const { return view(other.sizes(location), location); }
+Tensor Tensor::expand_as(const Tensor& other, Location location) const {
+  return expand(other.sizes(location), location);
+}
+
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
+  int64_t rank = dim(location);
+  int64_t first = wrapped("flatten", "start_dim", start_dim, rank, location);
+  int64_t last = wrapped("flatten", "end_dim", end_dim, rank, location);
+  if (first > last)
+    fail("flatten", "start_dim", std::to_string(start_dim), "a dim that does not come after end_dim", location);
+  if (rank == 0) return reshape({1}, location);
+  if (first == last) return *this;
+  Ints shape;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d <= first || d > last)
+      shape.push_back(size(d));
+    else
+      shape.back() *= size(d);
+  }
+  return reshape(shape, location);
+}
+
+Tensor Tensor::unflatten(int64_t d, const IntList& sizes, Location location) const {
+  d = wrapped("unflatten", "dim", d, dim(location), location);
+  Ints pieces = eager::resolve_sizes("unflatten", sizes.items(), size(d, location), location);
+  if (eager::count(pieces) != size(d))
+    fail("unflatten", "sizes", std::to_string(eager::count(pieces)) + " elements",
+         std::to_string(size(d)) + ", the size of the dim", location);
+  Ints shape;
+  for (int64_t i = 0; i < dim(); ++i) {
+    if (i != d)
+      shape.push_back(size(i));
+    else
+      for (int64_t s : pieces) shape.push_back(s);
+  }
+  return view(shape, location);
+}
+
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
+  int64_t rank = dim(location);
+  int64_t a = wrapped("transpose", "dim0", dim0, rank, location),
+          b = wrapped("transpose", "dim1", dim1, rank, location);
+  if (a == b) return *this;
+  Ints order(rank);
+  for (int64_t d = 0; d < rank; ++d) order[d] = d;
+  std::swap(order[a], order[b]);
+  return permute(order, location);
+}
+Tensor Tensor::t(Location location) const {
+  if (dim(location) > 2) fail("t", "self", "a tensor with " + std::to_string(dim()) + " dims", "at most two", location);
+  return dim() < 2 ? *this : transpose(0, 1, location);
+}
+Tensor Tensor::mT(Location location) const {
+  if (dim(location) < 2)
+    fail("mT", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
+  return transpose(-2, -1, location);
+}
+
+Tensor Tensor::movedim(const IntList& source, const IntList& destination, Location location) const {
+  int64_t rank = dim(location);
+  if (source.items().size() != destination.items().size())
+    fail("movedim", "destination", std::to_string(destination.items().size()) + " dims",
+         std::to_string(source.items().size()) + ", as many as source", location);
+  Ints order(rank, -1);
+  SmallVector<bool, 8> moved(rank, false);
+  for (size_t i = 0; i < source.items().size(); ++i) {
+    int64_t from = wrapped("movedim", "source", source.items()[i], rank, location);
+    int64_t to = wrapped("movedim", "destination", destination.items()[i], rank, location);
+    if (rank == 0) continue;
+    if (moved[from] || order[to] >= 0) fail("movedim", "source", "a dim twice", "each dim once", location);
+    order[to] = from;
+    moved[from] = true;
+  }
+  for (int64_t to = 0, from = 0; to < rank; ++to) {
+    if (order[to] >= 0) continue;
+    while (moved[from]) ++from;
+    order[to] = from++;
+  }
+  return permute(order, location);
+}
+
+Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length, Location location) const {
+  d = wrapped("narrow", "dim", d, dim(location), location);
+  int64_t n = size(d, location), first = start < 0 ? start + n : start;
+  if (first < 0 || first > n)
+    fail("narrow", "start", std::to_string(start), "a position in a dim of size " + std::to_string(n), location);
+  if (length < 0 || length > n - first)
+    fail("narrow", "length", std::to_string(length), "at most " + std::to_string(n - first), location);
+  return slice(d, first, first + length, 1, location);
+}
+
+std::vector<Tensor> Tensor::unbind(int64_t d, Location location) const {
+  int64_t n = size(d, location);
+  std::vector<Tensor> pieces;
+  pieces.reserve(n);
+  for (int64_t i = 0; i < n; ++i) pieces.push_back(select(d, i, location));
+  return pieces;
+}
+
+std::vector<Tensor> Tensor::split_with_sizes(const IntList& split_sizes, int64_t d, Location location) const {
+  int64_t n = size(d, location), total = 0;
+  for (int64_t s : split_sizes.items()) {
+    if (s < 0) fail("split_with_sizes", "split_sizes", std::to_string(s), "no negative size", location);
+    total += s;
+  }
+  if (total != n)
+    fail("split_with_sizes", "split_sizes", "sizes that sum to " + std::to_string(total),
+         std::to_string(n) + ", the size of the dim", location);
+  std::vector<Tensor> pieces;
+  int64_t at = 0;
+  for (int64_t s : split_sizes.items()) {
+    pieces.push_back(slice(d, at, at + s, 1, location));
+    at += s;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t d, Location location) const {
+  int64_t n = size(d, location);
+  if (split_size < 0 || (split_size == 0 && n > 0))
+    fail("split", "split_size", std::to_string(split_size), "a positive size", location);
+  Ints sizes;
+  for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
+  if (n == 0) sizes.push_back(0);
+  return split_with_sizes(sizes, d, location);
+}
+std::vector<Tensor> Tensor::split(const std::vector<int64_t>& split_sizes, int64_t d, Location location) const {
+  return split_with_sizes(split_sizes, d, location);
+}
+
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t d, Location location) const {
+  if (chunks < 1) fail("chunk", "chunks", std::to_string(chunks), "a positive number", location);
+  int64_t n = size(d, location);
+  if (n == 0) return split_with_sizes(Ints(chunks, 0), d, location);
+  return split((n + chunks - 1) / chunks, d, location);
+}
+
+Tensor Tensor::repeat(const IntList& repeats, Location location) const {
+  const Ints& times = repeats.items();
+  int64_t rank = static_cast<int64_t>(times.size()), lead = rank - dim(location);
+  if (lead < 0)
+    fail("repeat", "repeats", std::to_string(rank) + " numbers", "at least one for each of the tensor's dims",
+         location);
+  // Each dim stands once more in front of itself with stride 0; the pairs are then joined.
+  Ints spread, wide, joined;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (times[d] < 0) fail("repeat", "repeats", std::to_string(times[d]), "no negative number", location);
+    int64_t n = d < lead ? 1 : size(d - lead);
+    spread.push_back(1), spread.push_back(n);
+    wide.push_back(times[d]), wide.push_back(n);
+    joined.push_back(times[d] * n);
+  }
+  return reshape(spread, location).expand(wide, location).clone(location).view(joined, location);
+}
+
+Tensor Tensor::tile(const IntList& repeats, Location location) const {
+  Ints times = repeats.items();
+  while (static_cast<int64_t>(times.size()) < dim(location)) times.insert(0, 1);
+  return repeat(times, location);
+}
+
+Tensor Tensor::contiguous(Location location) const { return is_contiguous(location) ? *this : clone(location); }
+Tensor Tensor::to(DType type, Location location) const {
+  return dtype(location) == type ? *this : cast(type, location);
+}
+Tensor Tensor::to(const TensorOptions& options, Location location) const {
+  return options.type ? to(*options.type, location) : *this;
+}
+Tensor Tensor::type_as(const Tensor& other, Location location) const { return to(other.dtype(location), location); }
+Tensor Tensor::detach(Location location) const {
+  get("detach", location);
+  return *this;  // nothing records gradients yet, so there is nothing to cut
+}
+const Tensor& Tensor::zero_(Location location) const { return fill_(0, location); }
+
+Tensor Tensor::max(Location location) const { return amax({}, false, location); }
+Tensor Tensor::max(const TensorArg& other, Location location) const { return maximum(other, location); }
+Tensor Tensor::min(Location location) const { return amin({}, false, location); }
+Tensor Tensor::min(const TensorArg& other, Location location) const { return minimum(other, location); }
+Tensor Tensor::where(const TensorArg& condition, const OperandArg& other, Location location) const {
+  return ingot::where(TensorArg(*condition.tensor, location), *this, other);
+}
+
+// The free forms of the above.
+Tensor reshape(const TensorArg& self, const IntList& shape) {
+  return present("reshape", self).reshape(shape, self.location);
+}
+Tensor flatten(const TensorArg& self, int64_t start_dim, int64_t end_dim) {
+  return present("flatten", self).flatten(start_dim, end_dim, self.location);
+}
+Tensor unflatten(const TensorArg& self, int64_t dim, const IntList& sizes) {
+  return present("unflatten", self).unflatten(dim, sizes, self.location);
+}
+Tensor transpose(const TensorArg& self, int64_t dim0, int64_t dim1) {
+  return present("transpose", self).transpose(dim0, dim1, self.location);
+}
+Tensor t(const TensorArg& self) { return present("t", self).t(self.location); }
+Tensor movedim(const TensorArg& self, const IntList& source, const IntList& destination) {
+  return present("movedim", self).movedim(source, destination, self.location);
+}
+Tensor narrow(const TensorArg& self, int64_t dim, int64_t start, int64_t length) {
+  return present("narrow", self).narrow(dim, start, length, self.location);
+}
+std::vector<Tensor> unbind(const TensorArg& self, int64_t dim) {
+  return present("unbind", self).unbind(dim, self.location);
+}
+std::vector<Tensor> split(const TensorArg& self, int64_t split_size, int64_t dim) {
+  return present("split", self).split(split_size, dim, self.location);
+}
+std::vector<Tensor> split(const TensorArg& self, const std::vector<int64_t>& split_sizes, int64_t dim) {
+  return present("split", self).split(split_sizes, dim, self.location);
+}
+std::vector<Tensor> split_with_sizes(const TensorArg& self, const IntList& split_sizes, int64_t dim) {
+  return present("split_with_sizes", self).split_with_sizes(split_sizes, dim, self.location);
+}
+std::vector<Tensor> chunk(const TensorArg& self, int64_t chunks, int64_t dim) {
+  return present("chunk", self).chunk(chunks, dim, self.location);
+}
+Tensor tile(const TensorArg& self, const IntList& repeats) {
+  return present("tile", self).tile(repeats, self.location);
+}
+Tensor max(const TensorArg& self) { return present("max", self).max(self.location); }
+Tensor max(const TensorArg& self, const TensorArg& other) { return maximum(self, other); }
+Tensor min(const TensorArg& self) { return present("min", self).min(self.location); }
+Tensor min(const TensorArg& self, const TensorArg& other) { return minimum(self, other); }
+
+Tensor hstack(const TensorList& tensors) {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < tensors.size; ++i)
+    parts.push_back(tensors.data[i].dim() ? tensors.data[i] : tensors.data[i].reshape({1}, tensors.location));
+  return cat(TensorList(parts, tensors.location), !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+}
+Tensor vstack(const TensorList& tensors) {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < tensors.size; ++i) {
+    const Tensor& part = tensors.data[i];
+    parts.push_back(part.dim() > 1 ? part : part.reshape({1, -1}, tensors.location));
+  }
+  return cat(TensorList(parts, tensors.location), 0);
+}
+
+bool equal(const TensorArg& self, const TensorArg& other) {
+  if (present("equal", self).sizes() != present("equal", other).sizes()) return false;
+  return eq(self, other).all().item<bool>(self.location);
+}
+
+bool allclose(const TensorArg& self, const TensorArg& other, double rtol, double atol, bool equal_nan) {
+  Tensor near = le(abs(sub(self, other)), add(mul(abs(other), rtol), atol)) & isfinite(other);
+  Tensor close = logical_or(near, eq(self, other));
+  if (equal_nan) close = logical_or(close, logical_and(isnan(self), isnan(other)));
+  return close.all().item<bool>(self.location);
+}
+
+}  // namespace ingot

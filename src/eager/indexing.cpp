@@ -1,0 +1,250 @@
+// x.index({...}): what is a view becomes views; tensors of positions become one index_select over joined dims.
+#include "eager/indexing.h"
+
+#include "eager/call.h"
+#include "eager/data.h"
+#include "eager/factories.h"
+#include "eager/functions.h"
+
+namespace ingot {
+namespace {
+
+using eager::fail;
+
+/// After the views: which dims of `base` are selected by tensors of positions.
+struct Parsed {
+  Tensor base;
+  std::vector<Tensor> positions;  // one a dim of base; undefined: the whole dim
+  bool any = false;
+};
+
+// A mask stands for the positions where it is true, one tensor a dim: the values are needed now.
+std::vector<Tensor> positions_of(const Tensor& mask, Location location) {
+  eager::settle(mask, "index", location);
+  const detail::TensorImpl& impl = *mask.impl();
+  int64_t rank = mask.dim();
+  std::vector<std::vector<int64_t>> found(rank);
+  Ints position(rank, 0);
+  eager::for_each_offset(impl, [&](int64_t offset) {
+    if (*(eager::data_of(impl) + offset))
+      for (int64_t d = 0; d < rank; ++d) found[d].push_back(position[d]);
+    for (int64_t d = rank; d-- > 0;) {
+      if (++position[d] < impl.sizes[d]) break;
+      position[d] = 0;
+    }
+  });
+  std::vector<Tensor> result;
+  for (int64_t d = 0; d < rank; ++d) result.push_back(tensor(found[d], kInt64, location));
+  return result;
+}
+
+int64_t consumed(const TensorIndex& i) {
+  switch (i.kind) {
+    case TensorIndex::Kind::integer:
+    case TensorIndex::Kind::slice:
+      return 1;
+    case TensorIndex::Kind::tensor:
+      return i.tensor.dtype() == kBool ? i.tensor.dim() : 1;
+    default:
+      return 0;
+  }
+}
+
+Parsed parse(const Tensor& self, std::span<const TensorIndex> indices, Location location) {
+  int64_t used = 0, ellipses = 0;
+  for (const TensorIndex& i : indices) {
+    used += consumed(i);
+    ellipses += i.kind == TensorIndex::Kind::ellipsis;
+  }
+  int64_t rank = self.dim(location);
+  if (used > rank)
+    fail("index", "indices", std::to_string(used) + " indices", "at most " + std::to_string(rank) + ", one a dim",
+         location);
+  if (ellipses > 1) fail("index", "indices", "several ellipses", "at most one", location);
+  Parsed p{self, {}, false};
+  int64_t d = 0;
+  auto keep = [&](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) p.positions.emplace_back();
+    d += count;
+  };
+  for (const TensorIndex& i : indices) {
+    switch (i.kind) {
+      case TensorIndex::Kind::none:
+        p.base = p.base.unsqueeze(d, location), keep(1);
+        break;
+      case TensorIndex::Kind::ellipsis:
+        keep(rank - used);
+        break;
+      case TensorIndex::Kind::integer:
+        p.base = p.base.select(d, i.integer, location);
+        break;
+      case TensorIndex::Kind::boolean:
+        p.base = p.base.unsqueeze(d, location).slice(d, 0, i.integer ? 1 : 0, 1, location), keep(1);
+        break;
+      case TensorIndex::Kind::slice: {
+        int64_t step = i.slice.step.value_or(1);
+        if (step < 1) fail("index", "step", std::to_string(step), "a positive step", location);
+        bool whole = !i.slice.start && !i.slice.stop && step == 1;
+        if (!whole) p.base = p.base.slice(d, i.slice.start.value_or(0), i.slice.stop, step, location);
+        keep(1);
+        break;
+      }
+      case TensorIndex::Kind::tensor: {
+        p.any = true;
+        if (i.tensor.dtype() != kBool) {
+          if (category_of(i.tensor.dtype()) != Category::integer)
+            fail("index", "indices", "a tensor of " + std::string(name_of(i.tensor.dtype())), "integers or bools",
+                 location);
+          p.positions.push_back(i.tensor.to(kInt64, location)), ++d;
+          break;
+        }
+        for (int64_t m = 0; m < i.tensor.dim(); ++m)
+          if (i.tensor.size(m) != p.base.size(d + m))
+            fail("index", "indices", "a mask of size " + std::to_string(i.tensor.size(m)),
+                 std::to_string(p.base.size(d + m)) + ", the size of the dim", location);
+        for (Tensor& t : positions_of(i.tensor, location)) p.positions.push_back(std::move(t)), ++d;
+        break;
+      }
+    }
+  }
+  while (static_cast<int64_t>(p.positions.size()) < p.base.dim()) p.positions.emplace_back();
+  return p;
+}
+
+/// Brings the selected dims together: they stay where they are if they are neighbours, else they come first.
+struct Joined {
+  Tensor base;  // selected dims are dims [first, first + count)
+  int64_t first = 0, count = 0;
+  Ints selected;  // their sizes
+  Tensor linear;  // positions within the selected dims taken as one
+};
+
+Joined join(const Parsed& p, Location location) {
+  Joined j;
+  Ints order;
+  bool neighbours = true;
+  int64_t last = -1;
+  std::vector<Tensor> positions;
+  for (size_t d = 0; d < p.positions.size(); ++d) {
+    if (!p.positions[d].defined()) continue;
+    if (last >= 0 && static_cast<int64_t>(d) != last + 1) neighbours = false;
+    last = static_cast<int64_t>(d);
+    positions.push_back(p.positions[d]);
+    j.selected.push_back(p.base.size(last));
+  }
+  j.count = static_cast<int64_t>(positions.size());
+  j.first = neighbours ? last - j.count + 1 : 0;
+  for (size_t d = 0; d < p.positions.size(); ++d)
+    if (p.positions[d].defined()) order.push_back(static_cast<int64_t>(d));
+  Ints all;
+  for (int64_t d = 0, at = 0; d < p.base.dim(); ++d) {
+    if (at == j.first)
+      for (int64_t o : order) all.push_back(o);
+    at += !p.positions[d].defined();
+    if (!p.positions[d].defined()) all.push_back(d);
+  }
+  if (static_cast<int64_t>(all.size()) < p.base.dim())
+    for (int64_t o : order) all.push_back(o);
+  j.base = neighbours ? p.base : p.base.permute(all, location);
+  for (int64_t k = 0; k < j.count; ++k) {
+    // A negative position counts from the end of its dim; one that is out of range must not slip into a neighbouring
+    // row.
+    int64_t n = j.selected[k];
+    if (j.count > 1) {
+      Tensor outside = logical_or(ge(positions[k], n), lt(positions[k], -n));
+      if (outside.any().item<bool>(location))
+        fail("index", "indices", "a position out of range",
+             "positions from " + std::to_string(-n) + " to " + std::to_string(n - 1), location);
+    }
+    Tensor wrapped = ingot::where(lt(positions[k], 0), add(positions[k], n), positions[k]);
+    j.linear = k ? add(mul(j.linear, n), wrapped) : wrapped;
+  }
+  return j;
+}
+
+Tensor select_positions(const Parsed& p, Location location) {
+  Joined j = join(p, location);
+  Tensor flat = j.count > 1 ? j.base.flatten(j.first, j.first + j.count - 1, location) : j.base;
+  Ints shape;
+  for (int64_t d = 0; d < j.first; ++d) shape.push_back(flat.size(d));
+  for (int64_t s : j.linear.sizes()) shape.push_back(s);
+  for (int64_t d = j.first + 1; d < flat.dim(); ++d) shape.push_back(flat.size(d));
+  return flat.index_select(j.first, j.linear.reshape({-1}, location), location).view(shape, location);
+}
+
+/// Writes element by element; later positions win.
+void put_positions(const Parsed& p, const Tensor& value, Location location) {
+  Joined j = join(p, location);
+  Ints shape;
+  for (int64_t d = 0; d < j.first; ++d) shape.push_back(j.base.size(d));
+  for (int64_t s : j.linear.sizes()) shape.push_back(s);
+  for (int64_t d = j.first + j.count; d < j.base.dim(); ++d) shape.push_back(j.base.size(d));
+  Tensor source = value.to(j.base.dtype(), location).expand(shape, location).contiguous(location);
+  Tensor linear = j.linear.contiguous(location);
+  eager::settle(source, "index_put_", location);
+  eager::settle(linear, "index_put_", location);
+  eager::settle(j.base, "index_put_", location);
+  int64_t selected = eager::count(j.selected), positions = linear.numel();
+  const int64_t* index = linear.data_ptr<int64_t>(location);
+  for (int64_t i = 0; i < positions; ++i)
+    if (index[i] < 0 || index[i] >= selected)
+      fail("index_put_", "indices", "a position out of range", "positions in the tensor", location);
+  const detail::TensorImpl& to = *j.base.impl();
+  int64_t width = size_of(to.dtype), inner = 1;
+  int64_t outer = eager::count(std::span(shape.data(), static_cast<size_t>(j.first)));
+  Ints inner_sizes;
+  for (int64_t d = j.first + j.count; d < j.base.dim(); ++d) inner_sizes.push_back(to.sizes[d]), inner *= to.sizes[d];
+  // Offset in elements of a position among dims [from, from + sizes.size()).
+  auto offset_of = [&](int64_t position, int64_t from, const Ints& sizes) {
+    int64_t offset = 0;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      offset += position % sizes[d] * to.strides[from + d];
+      position /= sizes[d];
+    }
+    return offset;
+  };
+  Ints outer_sizes(shape.begin(), shape.begin() + j.first);
+  const char* from = eager::data_of(*source.impl());
+  char* base = static_cast<char*>(j.base.mutable_data_ptr(location));
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < positions; ++i)
+      for (int64_t k = 0; k < inner; ++k) {
+        int64_t at = offset_of(o, 0, outer_sizes) + offset_of(index[i], j.first, j.selected) +
+                     offset_of(k, j.first + j.count, inner_sizes);
+        std::memcpy(base + at * width, from + ((o * positions + i) * inner + k) * width, static_cast<size_t>(width));
+      }
+}
+
+}  // namespace
+
+TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
+  if (std::string_view(dots) != "...")
+    fail("index", "indices", "\"" + std::string(dots) + "\"", "\"...\"", Location::none());
+}
+
+Tensor Tensor::index(const std::vector<TensorIndex>& indices, Location location) const {
+  Parsed p = parse(*this, indices, location);
+  return p.any ? select_positions(p, location) : p.base;
+}
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices, Location location) const {
+  return index(std::vector<TensorIndex>(indices), location);
+}
+
+const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value,
+                                 Location location) const {
+  Parsed p = parse(*this, indices, location);
+  if (!p.any) {
+    p.base.copy_(value, location);
+  } else {
+    put_positions(p, value.tensor ? *value.tensor : scalar_tensor(value.value, dtype(), location), location);
+  }
+  return *this;
+}
+const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value,
+                                 Location location) const {
+  return index_put_(std::vector<TensorIndex>(indices), value, location);
+}
+
+Tensor Tensor::operator[](PositionArg i) const { return select(0, i.value, i.location); }
+
+}  // namespace ingot

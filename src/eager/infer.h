@@ -1,0 +1,13 @@
+// Keys of elementwise calls: what decides dtypes and the kernel, packed into one number.
+#pragma once
+#include "eager/dispatch.h"
+
+namespace ingot::eager {
+
+inline constexpr size_t kMaxPointwiseOperands = 5;
+
+/// Op, in-place or not, and of each operand kind, dtype or category, zero-dim or not, and the attribute. 0: does not
+/// fit.
+uint64_t pointwise_key(const OpCall& call);
+
+}  // namespace ingot::eager

@@ -1,0 +1,4 @@
+// Ingot: eager tensors and compile(). The one header to include.
+#pragma once
+#include "eager/factories.h"
+#include "eager/functions.h"
