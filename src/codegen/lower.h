@@ -1,0 +1,57 @@
+// From a graph of primitives to a program: layouts, fusion groups, kernels, buffers. A pure function of its arguments.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/program.h"
+#include "codegen/kernel_ir.h"
+#include "ir/graph.h"
+
+namespace ingot::codegen {
+
+struct LowerOptions {
+  /// An output that is an input, a view of one, or the same value as an earlier output gets no step: the caller aliases
+  /// it.
+  bool outputs_may_alias = false;
+  /// False: every op is a kernel of its own (to bisect a fault).
+  bool fuse = true;
+  /// Makes or finds the code of a loop kernel. Empty: codegen::generate.
+  std::function<KernelPtr(const Kernel&, const Target&, const std::string& name)> generate;
+};
+
+/// Why a value is computed where it is.
+struct FusionDecision {
+  ir::ValueId value;
+  uint32_t group;  // where it is computed; the first one, where it is computed in several
+  bool fused;      // with a consumer
+  const char* reason;
+  int64_t bytes_saved;  // of memory traffic a call, at the sizes of the trace
+};
+
+/// What one group of ops became.
+struct FusionGroup {
+  std::string name;                 // of its kernel
+  std::vector<ir::NodeId> members;  // in order of the graph; a node may be computed in several groups
+  std::vector<ir::ValueId> stored;
+  std::vector<uint32_t> steps;  // of the program
+};
+
+struct Explanation {
+  std::vector<FusionGroup> groups;  // in order of execution
+  std::vector<FusionDecision> decisions;
+  std::vector<std::string> notes;  // layouts that needed a copy, order of a reduction, form of a contraction
+  /// The whole as text: groups with members and kernels, decisions with reasons, operations and bytes a step.
+  std::string str(const ir::Graph& graph, const Program& program) const;
+};
+
+struct LowerResult {
+  Program program;
+  Explanation explanation;
+};
+
+/// The graph is functional and consists of primitives. Inputs of the program are those of the graph in order, outputs
+/// and run-time scalars too. Guards that a size decision needed stand in program.dims.
+LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptions& options = {});
+
+}  // namespace ingot::codegen

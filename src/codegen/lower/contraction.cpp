@@ -1,0 +1,164 @@
+// Matrix products: which dims are batch, rows and columns; tiles; the epilogue.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "codegen/generate.h"
+#include "codegen/lower/steps.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+struct TileKernels {
+  int rows = 1, vectors = 1;
+  std::vector<KernelPtr> tiles, packs, transposed_packs;
+  KernelPtr pack_a;
+};
+
+/// The kernels of all products of one type on one target: made once, they depend on nothing else.
+const TileKernels& tile_kernels(const Target& target, DType dtype) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, DType>, TileKernels> made;
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = made.try_emplace({target.str(), dtype});
+  TileKernels& t = it->second;
+  if (!fresh) return t;
+  t.rows = max_tile_rows(target, dtype);
+  t.vectors = max_tile_vectors(target, dtype);
+  for (int rows = 1; rows <= t.rows; ++rows)
+    for (int vectors = 1; vectors <= t.vectors; ++vectors)
+      t.tiles.push_back(generate(TileSpec{dtype, rows, vectors}, target));
+  for (int vectors = 1; vectors <= t.vectors; ++vectors) {
+    t.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
+    t.transposed_packs.push_back(generate(PackSpec{dtype, vectors, true}, target));
+  }
+  Kernel copy;
+  copy.buffers = {{dtype, Access::strided, false}, {dtype, Access::dense, true}};
+  Builder builder(copy);
+  copy.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
+  t.pack_a = generate(copy, target, "pack_a");
+  return t;
+}
+
+}  // namespace
+
+void StepWriter::write_matmul(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const ir::Node& node = *g.anchor;
+  ir::ValueId product = node.outputs[0];
+  const StoredOperand &left = g.operands[0], &right = g.operands[1];
+  DType dtype = left.dtype;
+  DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
+  Dim k = graph_.type(left.value).shape.back();
+  size_t rank = g.space.size();
+
+  // Both operands over [space..., k].
+  std::vector<OperandRead> reads = operand_reads(graph_, layouts_, node, g.anchor_map, static_cast<int>(rank));
+  auto a = layouts_.strided({left.value, left.strides, left.offset}, reads[0].map, rank + 1);
+  auto b = layouts_.strided({right.value, right.strides, right.offset}, reads[1].map, rank + 1);
+  bool has_columns = graph_.type(right.value).shape.size() > 1 && !g.anchor_map.back().terms.empty();
+  size_t n_dim = has_columns ? g.anchor_map.back().terms[0].dim : rank;
+  Dim n = has_columns ? g.space[n_dim] : Dim(1);
+
+  const Output* direct = nullptr;  // what can hold the raw product
+  for (const Output& o : g.outputs)
+    if (o.dtype == raw && (!direct || o.value == product)) direct = &o;
+  bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && direct;
+  KernelWriter writer(graph_, layouts_, plan_, group);
+  if (!plain) {
+    writer.use_product(product);
+    writer.arguments[0].strides.resize(rank, 0);
+    writer.write();
+  }
+  Layouts::Strided c{ir::contiguous_strides(dims_, g.space), 0};
+  uint32_t c_buffer;
+  if (direct) {
+    c = layouts_.strided({direct->value, direct->strides, direct->offset}, direct->map, rank);
+    c_buffer = direct->buffer;
+  } else {
+    c_buffer = static_cast<uint32_t>(result_.program.buffers.size());
+    result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, dims_.product(g.space), raw), 0, 0});
+  }
+
+  // All dims but the columns merge where A, B, C and the epilogue's arguments move as one.
+  std::vector<Dims> all{a.strides, b.strides, c.strides};
+  for (const KernelArgument& argument : writer.arguments) all.push_back(argument.strides);
+  std::vector<Dims> rows_strides;
+  Dims rows;
+  for (size_t d = 0; d < rank; ++d)
+    if (d != n_dim) rows.push_back(g.space[d]);
+  for (const Dims& s : all) {
+    Dims kept;
+    for (size_t d = 0; d < rank; ++d)
+      if (d != n_dim) kept.push_back(s[d]);
+    rows_strides.push_back(std::move(kept));
+  }
+  SmallVector<bool, 8> fixed(rows.size(), false);
+  CollapsedSpace collapsed = collapse(dims_, rows, rows_strides, fixed);
+  // The rows of the product: a dim over which B stays the same, the longest.
+  int m_dim = -1;
+  for (size_t d = 0; d < collapsed.sizes.size(); ++d)
+    if (collapsed.strides[1][d] == Dim(0) &&
+        (m_dim < 0 || dims_.hint(collapsed.sizes[d]) >= dims_.hint(collapsed.sizes[static_cast<size_t>(m_dim)])))
+      m_dim = static_cast<int>(d);
+  auto arrange = [&](size_t which, std::initializer_list<Dim> last, bool with_m) {
+    Dims result;
+    for (size_t d = 0; d < collapsed.sizes.size(); ++d)
+      if (static_cast<int>(d) != m_dim) result.push_back(collapsed.strides[which][d]);
+    if (with_m) result.push_back(m_dim < 0 ? Dim(0) : collapsed.strides[which][static_cast<size_t>(m_dim)]);
+    for (Dim d : last) result.push_back(d);
+    return result;
+  };
+  auto along_n = [&](const Dims& strides) { return has_columns ? strides[n_dim] : Dim(0); };
+
+  const TileKernels& kernels = tile_kernels(target_, dtype);
+  Step step;
+  step.kind = Step::Kind::matmul;
+  step.name = result_.explanation.groups.back().name;
+  MatmulStep& matmul = step.matmul;
+  matmul.dtype = dtype;
+  matmul.accumulate = raw;
+  for (size_t d = 0; d < collapsed.sizes.size(); ++d)
+    if (static_cast<int>(d) != m_dim) matmul.batch.push_back(collapsed.sizes[d]);
+  matmul.m = m_dim < 0 ? Dim(1) : collapsed.sizes[static_cast<size_t>(m_dim)];
+  matmul.n = n;
+  matmul.k = k;
+  Dim a_k = a.strides[rank], b_k = b.strides[rank], b_n = along_n(b.strides);
+  bool k_dense = a_k == Dim(1) || k == Dim(1);
+  bool n_dense = b_n == Dim(1) || n == Dim(1);
+  matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
+  matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
+  matmul.c.buffer = c_buffer;
+  matmul.c.offset = bytes(dims_, c.offset, raw);
+  matmul.c.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
+  matmul.max_rows = kernels.rows;
+  matmul.max_vectors = kernels.vectors;
+  matmul.tiles = kernels.tiles;
+  matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
+  if (!k_dense) matmul.pack_a = kernels.pack_a;
+  ir::ValueId root = layouts_.of(right.value).root;
+  for (const ir::InputInfo& input : graph_.inputs)
+    matmul.b_is_weight = matmul.b_is_weight || (input.constant && input.value == root && right.buffer == kNoBuffer);
+  Dim epilogue_work = 0;
+  if (!plain) {
+    std::vector<Dims> strides;
+    for (size_t i = 0; i < writer.arguments.size(); ++i)
+      strides.push_back(arrange(3 + i, {i == 0 ? Dim(1) : along_n(writer.arguments[i].strides)}, true));
+    Dims sizes{1, n};
+    std::vector<Argument> arguments_of = arguments(writer, sizes, strides);
+    writer.kernel.buffers[0].access = Access::dense;
+    matmul.epilogue_arguments.assign(arguments_of.begin() + 1, arguments_of.end());
+    matmul.epilogue_scalars = writer.scalars;
+    Dims any{1, 0};  // pieces of the tile's width, whatever n is
+    matmul.epilogue = generate(writer, any, step.name);
+    epilogue_work = writer.work;
+  }
+  Dim points = dims_.product(g.space);
+  step.operations = dims_.mul(points, dims_.add(dims_.mul(k, 2), epilogue_work));
+  for (const StoredOperand* operand : {&left, &right})
+    step.bytes = dims_.add(step.bytes, bytes(dims_, layouts_.elements(operand->value), operand->dtype));
+  for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
+  append(group, std::move(step));
+}
+
+}  // namespace ingot::codegen::lowering

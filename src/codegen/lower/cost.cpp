@@ -1,0 +1,70 @@
+#include "codegen/lower/cost.h"
+
+#include <atomic>
+#include <vector>
+
+#include "codegen/elementwise.h"
+#include "ir/graph.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+/// Nodes of the op's definition; a division or root weighs as four.
+int measure(OpId op, DType working) {
+  const ir::OpInfo& info = ir::info(op);
+  Kernel kernel;
+  Builder builder(kernel);
+  std::vector<Expr> operands;
+  for (int i = 0; i < info.operand_count; ++i) {
+    kernel.buffers.push_back({info.operand(i).mask ? DType::bool_ : working, Access::dense, false});
+    operands.push_back(builder.load(static_cast<uint32_t>(i)));
+  }
+  std::vector<ir::Attr> attributes;
+  for (size_t i = info.operand_count; i < info.arguments.size(); ++i)
+    attributes.push_back(ir::default_attribute(info.attribute(static_cast<int>(i) - info.operand_count)));
+  for (ir::Attr& a : attributes)
+    if (!a.present() && op == OpId::cast) a = ir::Attr::of(working);
+  size_t before = kernel.nodes.size();
+  define_elementwise(op, {builder, operands, attributes, working, working});
+  int cost = 0;
+  for (size_t n = before; n < kernel.nodes.size(); ++n) {
+    Op kind = kernel.nodes[n].op;
+    if (kernel.nodes[n].region == 0 && kind != Op::constant) cost += kind == Op::div || kind == Op::sqrt ? 4 : 1;
+  }
+  return cost;
+}
+
+}  // namespace
+
+int op_cost(OpId op, DType working) {
+  static std::atomic<int> known[ingot::kOpCount][kDTypeCount];  // one more than the cost; 0: not measured yet
+  std::atomic<int>& slot = known[static_cast<int>(op)][static_cast<int>(working)];
+  int cost = slot.load(std::memory_order_relaxed);
+  if (!cost) slot.store(cost = measure(op, working) + 1, std::memory_order_relaxed);
+  return cost - 1;
+}
+
+FusionAnswer weigh(const FusionQuestion& q) {
+  bool expensive = q.cost >= kExpensive;
+  if (q.consumers == 0) return {Placing::alone, "read from memory only", 0};
+  if (!q.must_store) {
+    if (q.no_operands) return {Placing::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
+    if (q.consumers == 1) {
+      if (q.ends_product) return {Placing::alone, "belongs to the epilogue of its matrix product", 0};
+      if (q.larger_space && expensive) return {Placing::alone, "its reader would repeat expensive work", 0};
+      if (q.several_maps && expensive)
+        return {Placing::alone, "its reader needs it at several places: expensive work once", 0};
+      return {Placing::inside, "one reader", 2 * q.bytes};
+    }
+    if (q.from_inputs && !expensive && !q.larger_space)
+      return {Placing::inside, "cheaper to compute again in each reader than to store", 2 * q.bytes};
+  }
+  if (q.can_store_there && !(q.several_maps && expensive))
+    return {Placing::stored, "computed and stored by a reader", q.bytes};
+  return {
+      Placing::alone,
+      q.ends_product ? "belongs to the epilogue of its matrix product" : "several readers that cannot be one kernel",
+      0};
+}
+
+}  // namespace ingot::codegen::lowering

@@ -1,0 +1,41 @@
+// The one place where fusion weighs recomputation against memory traffic.
+#pragma once
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "ir/op.h"
+
+namespace ingot::codegen::lowering {
+
+/// Work of an elementwise op for one element, in units of a multiplication: the nodes of its definition.
+int op_cost(OpId op, DType working);
+/// From here on an op is computed once and kept rather than computed again.
+inline constexpr int kExpensive = 6;
+
+/// Facts about a value and those who read it.
+struct FusionQuestion {
+  int consumers = 0;             // groups that could compute it in place
+  bool must_store = false;       // an output, or read from memory by someone
+  bool no_operands = false;      // computed from coordinates and scalars alone
+  bool from_inputs = false;      // its operands are inputs of the graph
+  bool larger_space = false;     // a consumer's space repeats it
+  bool several_maps = false;     // a consumer reads it at several places
+  bool ends_product = false;     // the elementwise tail of a matrix product that the consumer cannot be part of
+  bool can_store_there = false;  // one consumer computes every element once, before all other readers
+  int cost = 0;
+  int64_t bytes = 0;
+};
+
+enum class Placing : uint8_t {
+  inside,  // computed in every consumer, not stored
+  stored,  // computed and stored by one consumer, read by the others
+  alone    // a group of its own, or the epilogue of what produces it
+};
+struct FusionAnswer {
+  Placing placing;
+  const char* reason;
+  int64_t bytes_saved;
+};
+FusionAnswer weigh(const FusionQuestion& q);
+
+}  // namespace ingot::codegen::lowering

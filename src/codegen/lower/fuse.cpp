@@ -1,0 +1,250 @@
+#include "codegen/lower/fuse.h"
+
+#include <algorithm>
+
+namespace ingot::codegen::lowering {
+
+Plan fuse(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation) {
+  return Fuser(graph, layouts, options, explanation).run();
+}
+
+Fuser::Fuser(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation)
+    : graph_(graph), layouts_(layouts), dims_(layouts.dims()), options_(options), explanation_(explanation) {}
+
+Plan Fuser::run() {
+  plan_.stored.resize(graph_.values.size());
+  plan_.homes.resize(graph_.nodes.size());
+  requests_.resize(graph_.values.size());
+  bind_buffers();
+  find_product_tails();
+  // From the last node to the first: when a node is placed, all who read it are.
+  for (ir::NodeId n = static_cast<ir::NodeId>(graph_.nodes.size()); n-- > 0;) place(n);
+  if (options_.fuse)
+    for (const ir::InputInfo& input : graph_.inputs) merge_siblings(input.value);
+  finish();
+  return std::move(plan_);
+}
+
+uint32_t Fuser::arena_buffer(DType dtype, Dim elements) {
+  plan_.buffers.push_back({Place::arena, 0, dims_.mul(elements, size_of(dtype)), 0, 0});
+  return static_cast<uint32_t>(plan_.buffers.size() - 1);
+}
+
+void Fuser::bind_buffers() {
+  for (uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+    plan_.buffers.push_back({Place::input, i, 0, 0, 0});
+    ir::ValueId v = graph_.inputs[i].value;
+    plan_.stored[v] = {i, graph_.type(v).dtype};
+  }
+  uint32_t first = static_cast<uint32_t>(plan_.buffers.size());
+  for (uint32_t k = 0; k < graph_.outputs.size(); ++k) plan_.buffers.push_back({Place::output, k, 0, 0, 0});
+  for (uint32_t k = 0; k < graph_.outputs.size(); ++k) {
+    ir::ValueId v = graph_.outputs[k];
+    const Placement& p = layouts_.of(v);
+    bool outside = plan_.stored[p.root].buffer != kNoBuffer;  // an input, or given as an earlier output
+    if (outside && options_.outputs_may_alias) continue;
+    Dims dense = ir::contiguous_strides(dims_, graph_.type(v).shape);
+    if (!outside && p.strides == dense && p.offset == Dim(0) &&
+        dims_.same(layouts_.elements(p.root), layouts_.elements(v))) {
+      plan_.stored[p.root] = {first + k, graph_.type(v).dtype};
+      continue;
+    }
+    explanation_.notes.push_back("output " + std::to_string(k) +
+                                 " is a copy: its value is a view that is not row-major, or given elsewhere");
+    copy_group(v, first + k, graph_.type(v).dtype, dense, 0);
+  }
+}
+
+uint32_t Fuser::new_group(Group::Kind kind, Dims space) {
+  Group g;
+  g.kind = kind;
+  g.space = std::move(space);
+  g.order = current_;
+  plan_.groups.push_back(std::move(g));
+  parents_.push_back(static_cast<uint32_t>(parents_.size()));
+  return static_cast<uint32_t>(plan_.groups.size() - 1);
+}
+
+uint32_t Fuser::find(uint32_t group) {
+  while (parents_[group] != group) group = parents_[group] = parents_[parents_[group]];
+  return group;
+}
+
+uint32_t Fuser::copy_group(ir::ValueId v, uint32_t buffer, DType dtype, Dims strides, Dim offset) {
+  const Dims& shape = graph_.type(v).shape;
+  uint32_t g = new_group(Group::Kind::loop, shape);
+  IndexMap map = identity_map(shape);
+  plan_.groups[g].outputs.push_back({v, map, buffer, dtype, std::move(strides), offset});
+  request(v, g, std::move(map));
+  return g;
+}
+
+void Fuser::request(ir::ValueId v, uint32_t group, IndexMap map) {
+  for (const Request& r : requests_[v])
+    if (!r.from_memory && find(r.group) == find(group) && r.map == map) return;
+  requests_[v].push_back({group, false, std::move(map)});
+}
+
+void Fuser::request_memory(ir::ValueId v, uint32_t group) {
+  requests_[layouts_.of(v).root].push_back({group, true, {}});
+}
+
+void Fuser::request_operands(const ir::Node& node, uint32_t group) {
+  // The maps are taken before requests grow: an op may read one value twice.
+  std::vector<IndexMap> maps = maps_in(node.outputs[0], group);
+  for (const IndexMap& map : maps)
+    for (OperandRead& read : operand_reads(graph_, layouts_, node, map, plan_.groups[group].reduced))
+      request(read.value, group, std::move(read.map));
+}
+
+std::vector<IndexMap> Fuser::maps_in(ir::ValueId v, uint32_t group) {
+  std::vector<IndexMap> maps;
+  for (const Request& r : requests_[v])
+    if (!r.from_memory && find(r.group) == group && std::find(maps.begin(), maps.end(), r.map) == maps.end())
+      maps.push_back(r.map);
+  return maps;
+}
+
+std::vector<uint32_t> Fuser::readers(ir::ValueId v, bool inlined_only) {
+  std::vector<uint32_t> groups;
+  for (const Request& r : requests_[v]) {
+    if (inlined_only && r.from_memory) continue;
+    uint32_t g = find(r.group);
+    if (std::find(groups.begin(), groups.end(), g) == groups.end()) groups.push_back(g);
+  }
+  return groups;
+}
+
+bool Fuser::must_store(ir::ValueId v) {
+  if (plan_.stored[v].buffer != kNoBuffer) return true;
+  return std::any_of(requests_[v].begin(), requests_[v].end(), [](const Request& r) { return r.from_memory; });
+}
+
+/// The value is stored by `home`: all other readers follow it.
+void Fuser::add_edges(ir::ValueId v, uint32_t home) {
+  for (uint32_t reader : readers(v, false))
+    if (reader != home) plan_.groups[home].successors.push_back(reader);
+}
+
+/// True if `to` must run after `from`.
+bool Fuser::path(uint32_t from, uint32_t to) {
+  std::vector<uint32_t> open{from};
+  std::vector<bool> seen(plan_.groups.size());
+  while (!open.empty()) {
+    uint32_t g = find(open.back());
+    open.pop_back();
+    if (seen[g]) continue;
+    seen[g] = true;
+    for (uint32_t s : plan_.groups[g].successors) {
+      if (find(s) == to && g != to) return true;
+      open.push_back(s);
+    }
+  }
+  return false;
+}
+
+void Fuser::unite(uint32_t into, uint32_t from) {
+  Group& a = plan_.groups[into];
+  Group& b = plan_.groups[from];
+  auto append = [](auto& to, auto& items) { to.insert(to.end(), items.begin(), items.end()); };
+  append(a.members, b.members);
+  append(a.outputs, b.outputs);
+  append(a.operands, b.operands);
+  append(a.successors, b.successors);
+  if (b.reduced >= 0) a.reduced = b.reduced;
+  if (b.kind == Group::Kind::matmul) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
+  a.order = std::max(a.order, b.order);
+  b.alive = false;
+  parents_[from] = into;
+}
+
+bool Fuser::covers_in_order(const IndexMap& map, const Group& group) {
+  SmallVector<bool, 8> all(group.space.size(), true);
+  if (!covers(dims_, map, group.space, all)) return false;
+  int last = -1;
+  for (const Coordinate& c : map)
+    for (const Term& t : c.terms) {
+      if (static_cast<int>(t.dim) < last) return false;
+      last = static_cast<int>(t.dim);
+    }
+  return true;
+}
+
+/// Groups over one space that read the same elements of v become one, where neither waits for the other.
+void Fuser::merge_siblings(ir::ValueId v) {
+  std::vector<uint32_t> groups = readers(v, true);
+  if (groups.size() < 2) return;
+  auto whole = [&](uint32_t g) {
+    std::vector<IndexMap> maps = maps_in(v, g);
+    return maps.size() == 1 && covers_in_order(maps[0], plan_.groups[g]);
+  };
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (size_t j = i + 1; j < groups.size(); ++j) {
+      uint32_t a = find(groups[i]), b = find(groups[j]);
+      if (a == b) continue;
+      const Group &x = plan_.groups[a], &y = plan_.groups[b];
+      if (x.space != y.space || x.kind == Group::Kind::column || y.kind == Group::Kind::column) continue;
+      if (x.kind == Group::Kind::library || y.kind == Group::Kind::library) continue;
+      if (x.kind == Group::Kind::matmul && y.kind == Group::Kind::matmul) continue;
+      if ((x.kind == Group::Kind::matmul && y.reduced >= 0) || (y.kind == Group::Kind::matmul && x.reduced >= 0))
+        continue;
+      if (x.reduced >= 0 && y.reduced >= 0 && x.reduced != y.reduced) continue;
+      if (x.outputs.size() + y.outputs.size() > kMaxOutputs) continue;
+      if (!whole(a) || !whole(b)) continue;
+      if (path(a, b) || path(b, a)) {
+        explanation_.decisions.push_back(
+            {v, a, false, "one reader waits for another, so they cannot be one kernel", 0});
+        continue;
+      }
+      unite(a, b);
+      explanation_.decisions.push_back({v, a, true, "readers over one space are one kernel", layouts_.bytes_hint(v)});
+    }
+}
+
+void Fuser::decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes) {
+  explanation_.decisions.push_back({v, group, fused, reason, bytes});
+}
+
+/// Groups in order of execution: a group follows all whose results it reads; else in order of the graph.
+void Fuser::finish() {
+  size_t n = plan_.groups.size();
+  std::vector<uint32_t> waiting(n);
+  for (uint32_t g = 0; g < n; ++g) {
+    Group& group = plan_.groups[g];
+    if (!group.alive) continue;
+    for (uint32_t& s : group.successors) s = find(s);
+    std::sort(group.successors.begin(), group.successors.end());
+    group.successors.erase(std::unique(group.successors.begin(), group.successors.end()), group.successors.end());
+    std::erase(group.successors, g);
+    for (uint32_t s : group.successors) ++waiting[s];
+    std::sort(group.members.begin(), group.members.end());
+    group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
+  }
+  auto later = [&](uint32_t a, uint32_t b) {
+    return std::pair(plan_.groups[a].order, a) > std::pair(plan_.groups[b].order, b);
+  };
+  std::vector<uint32_t> ready;
+  auto push = [&](uint32_t g) {
+    ready.push_back(g);
+    std::push_heap(ready.begin(), ready.end(), later);
+  };
+  size_t alive = 0;
+  for (uint32_t g = 0; g < n; ++g)
+    if (plan_.groups[g].alive && ++alive && !waiting[g]) push(g);
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), later);
+    uint32_t g = ready.back();
+    ready.pop_back();
+    plan_.order.push_back(g);
+    for (uint32_t s : plan_.groups[g].successors)
+      if (!--waiting[s]) push(s);
+  }
+  INGOT_CHECK(plan_.order.size() == alive, "groups wait for each other");
+  for (auto& homes : plan_.homes) {
+    for (uint32_t& g : homes) g = find(g);
+    std::sort(homes.begin(), homes.end());
+    homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
+  }
+}
+
+}  // namespace ingot::codegen::lowering

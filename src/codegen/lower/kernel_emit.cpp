@@ -1,0 +1,247 @@
+// Kernel IR of a group, phase by phase.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/elementwise.h"
+#include "codegen/lower/kernel_plan.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+DType scalar_type(Type t) {
+  switch (t) {
+    case Type::f32:
+      return DType::f32;
+    case Type::f64:
+      return DType::f64;
+    case Type::i32:
+      return DType::i32;
+    case Type::i64:
+      return DType::i64;
+    case Type::mask:
+      return DType::bool_;
+  }
+  return DType::f32;
+}
+
+}  // namespace
+
+uint32_t KernelWriter::scalar_slot(ScalarSource source) {
+  for (uint32_t i = 0; i < scalars.size(); ++i)
+    if (scalars[i].kind == source.kind && scalars[i].number == source.number && scalars[i].size == source.size &&
+        scalars[i].type == source.type)
+      return i;
+  scalars.push_back(source);
+  return static_cast<uint32_t>(scalars.size() - 1);
+}
+
+Expr KernelWriter::size_value(Dim d, Type type) {
+  if (d.is_constant()) return builder_.constant(type, d.code);
+  return builder_.scalar(type, scalar_slot({ScalarSource::Kind::size, 0, d, scalar_type(type)}));
+}
+
+Expr KernelWriter::scalar_operand(const ir::Operand& o, Type type) {
+  switch (o.kind) {
+    case ir::Operand::Kind::scalar:
+      return builder_.scalar(type, scalar_slot({ScalarSource::Kind::call, o.id, 0, scalar_type(type)}));
+    case ir::Operand::Kind::size:
+      return size_value(o.dim, type);
+    case ir::Operand::Kind::constant:
+      return o.category == Category::floating ? builder_.constant(type, o.number) : builder_.constant(type, o.integer);
+    default:
+      break;
+  }
+  return {};
+}
+
+Expr KernelWriter::position_value(const Item& i, size_t coordinate, const std::vector<Expr>& done) {
+  return convert(done[i.positions[coordinate]], Type::i64);
+}
+
+/// A coordinate of the item's value as a number.
+Expr KernelWriter::coordinate_value(const Item& i, size_t coordinate, const std::vector<Expr>& done) {
+  const Coordinate& c = i.map[coordinate];
+  Expr sum = size_value(c.offset, Type::i64);
+  for (const Term& t : c.terms) {
+    Expr index = builder_.index(t.dim);
+    if (std::find(index_dims.begin(), index_dims.end(), t.dim) == index_dims.end()) index_dims.push_back(t.dim);
+    sum = sum + (t.coefficient == Dim(1) ? index : index * size_value(t.coefficient, Type::i64));
+  }
+  if (c.index != kNoIndex) sum = sum + position_value(i, coordinate, done) * size_value(c.index_coefficient, Type::i64);
+  return sum;
+}
+
+Expr KernelWriter::emit_load(const Item& i, const std::vector<Expr>& done) {
+  const KernelArgument& a = arguments[i.argument];
+  Expr index;
+  int count = 0;
+  for (const Coordinate& c : i.map) count += c.index != kNoIndex;
+  for (size_t d = 0; d < i.map.size() && count; ++d) {
+    if (i.map[d].index == kNoIndex) continue;
+    Expr position = position_value(i, d, done);
+    if (count > 1)
+      position =
+          position * size_value(dims_.mul(i.map[d].index_coefficient, layouts_.of(i.value).strides[d]), Type::i64);
+    index = index.present() ? index + position : position;
+  }
+  Expr x = builder_.load(i.argument, index);
+  DType d = graph_.type(i.value).dtype;
+  return a.dtype == d ? x : convert_element(x, d);
+}
+
+Expr KernelWriter::emit_op(const Item& i, const std::vector<Expr>& operands, const std::vector<Expr>& done) {
+  const ir::Node& node = *i.node;
+  DType dtype = graph_.type(i.value).dtype;
+  Type type = register_type(dtype);
+  switch (node.op) {
+    case OpId::full:
+      return convert_element(scalar_operand(node.operands[0], type), dtype);
+    case OpId::arange: {
+      Type wide = is_floating(dtype) ? Type::f64 : type;
+      Expr index = i.map.empty() ? builder_.constant(Type::i64, 0) : coordinate_value(i, 0, done);
+      Expr at = convert(index, wide);
+      return convert_element(scalar_operand(node.operands[0], wide) + at * scalar_operand(node.operands[1], wide),
+                             dtype);
+    }
+    case OpId::tril:
+    case OpId::triu: {
+      size_t rank = i.map.size();
+      Expr diagonal = coordinate_value(i, rank - 1, done) - coordinate_value(i, rank - 2, done);
+      int64_t limit = node.attrs[0].integer;
+      Expr zero = builder_.constant(type, 0);
+      return select(node.op == OpId::tril ? diagonal <= limit : diagonal >= limit, operands[0], zero);
+    }
+    default:
+      break;
+  }
+  std::vector<ir::TensorType> types;
+  DType compute = dtype;
+  ir::infer(graph_, node, dims_, &types, &compute);
+  std::vector<Expr> arguments(node.operands.size());
+  size_t tensor = 0;
+  const ir::OpInfo& op = ir::info(node.op);
+  for (size_t o = 0; o < node.operands.size(); ++o) {
+    const ir::Operand& operand = node.operands[o];
+    if (operand.is_value()) {
+      Expr x = operands[tensor++];
+      arguments[o] = op.operand(static_cast<int>(o)).mask ? x : convert_element(x, compute);
+    } else {
+      arguments[o] = scalar_operand(operand, register_type(compute));
+    }
+  }
+  return define_elementwise(node.op, {builder_, arguments, node.attrs, compute, dtype});
+}
+
+/// The item's value in one phase; its operands are in `done`.
+Expr KernelWriter::emit(uint32_t number, int phase, const std::vector<Expr>& done) {
+  Item& i = items_[number];
+  if (i.local >= 0 && phase > i.kept_from) return builder_.local(static_cast<uint32_t>(i.local));
+  if (i.kind == Kind::reduction) return i.result;
+  std::vector<Expr> operands;
+  std::vector<Value> key;
+  for (uint32_t o : i.operands) operands.push_back(done[o]), key.push_back(done[o].value);
+  for (uint32_t o : i.positions)
+    if (o != kNoIndex) key.push_back(done[o].value);
+  for (auto& [values, expr] : i.emitted)
+    if (values == key) return expr;
+  size_t before = kernel.nodes.size();
+  Expr x;
+  switch (i.kind) {
+    case Kind::load:
+      x = emit_load(i, done);
+      break;
+    case Kind::product:
+      x = convert_element(builder_.load(0), graph_.type(i.value).dtype);
+      break;
+    default:
+      x = emit_op(i, operands, done);
+      break;
+  }
+  if (i.per_column) work += static_cast<int64_t>(kernel.nodes.size() - before);
+  i.emitted.push_back({std::move(key), x});
+  return x;
+}
+
+void KernelWriter::emit_phases() {
+  kernel.phases.resize(static_cast<size_t>(phases_));
+  std::vector<uint32_t> open;
+  // Evaluates the wanted items and what they need, in one phase.
+  auto evaluate = [&](int phase, std::vector<uint32_t> wanted) {
+    std::vector<bool> needed(items_.size());
+    while (!wanted.empty()) {
+      uint32_t i = wanted.back();
+      wanted.pop_back();
+      if (needed[i]) continue;
+      needed[i] = true;
+      const Item& item = items_[i];
+      if (item.kind == Kind::reduction || (item.local >= 0 && phase > item.kept_from)) continue;
+      wanted.insert(wanted.end(), item.operands.begin(), item.operands.end());
+      for (uint32_t o : item.positions)
+        if (o != kNoIndex) wanted.push_back(o);
+    }
+    std::vector<Expr> done(items_.size());
+    for (uint32_t i : order_)
+      if (needed[i]) done[i] = emit(i, phase, done);
+    return done;
+  };
+  for (int p = 0; p < phases_; ++p) {
+    Phase& phase = kernel.phases[static_cast<size_t>(p)];
+    std::vector<uint32_t> wanted, reductions;
+    for (uint32_t i : order_) {
+      const Item& item = items_[i];
+      if (item.kind == Kind::reduction && item.level == p + 1) {
+        reductions.push_back(i);
+        wanted.insert(wanted.end(), item.operands.begin(), item.operands.end());
+      }
+      if (item.local >= 0 && item.kept_from == p) wanted.push_back(i);
+    }
+    for (uint32_t i : stored_items_)
+      if (items_[i].per_column && items_[i].level == p) wanted.push_back(i);
+    std::vector<Expr> done = evaluate(p, wanted);
+    for (uint32_t i : order_)
+      if (items_[i].local >= 0 && items_[i].kept_from == p)
+        phase.local_stores.push_back({static_cast<uint32_t>(items_[i].local), done[i].value});
+    for (uint32_t i : reductions) {
+      Item& item = items_[i];
+      DType operand = graph_.type(items_[item.operands[0]].value).dtype, result = graph_.type(item.value).dtype;
+      bool product = item.node->op == OpId::matmul;
+      Combination how = combination_of(product ? OpId::sum : item.node->op, operand, result);
+      Expr x = convert(done[item.operands[0]], how.type);
+      if (product) x = x * convert(done[item.operands[1]], how.type);
+      uint32_t number = static_cast<uint32_t>(kernel.reductions.size());
+      kernel.reductions.push_back({how.combiner, x.value});
+      phase.reductions.push_back(number);
+      if (group_.kind == Group::Kind::loop) item.result = convert_element(builder_.reduced(number), result);
+    }
+    auto store = [&](std::vector<Store>& stores, size_t output, Expr x) {
+      const Output& o = group_.outputs[output];
+      auto strided = layouts_.strided({o.value, o.strides, o.offset}, o.map, group_.space.size());
+      uint32_t a = argument({o.buffer, o.dtype, true, std::move(strided.strides), strided.offset, 0});
+      stores.push_back({a, convert_element(x, o.dtype).value});
+    };
+    if (group_.kind == Group::Kind::column) continue;
+    std::vector<uint32_t> rows;
+    for (size_t o = 0; o < stored_items_.size(); ++o) {
+      const Item& item = items_[stored_items_[o]];
+      if (item.per_column && item.level == p) store(phase.stores, o, done[stored_items_[o]]);
+      if (!item.per_column && std::max(item.level - 1, 0) == p) rows.push_back(static_cast<uint32_t>(o));
+    }
+    if (rows.empty()) continue;
+    for (uint32_t o : rows) wanted.push_back(stored_items_[o]);
+    std::vector<uint32_t> row_items;
+    for (uint32_t o : rows) row_items.push_back(stored_items_[o]);
+    std::vector<Expr> row = evaluate(p, row_items);
+    for (uint32_t o : rows) store(phase.row_stores, o, row[stored_items_[o]]);
+  }
+}
+
+void KernelWriter::write() {
+  collect();
+  order_items();
+  choose_locals();
+  emit_phases();
+  kernel.scalars = static_cast<uint32_t>(scalars.size());
+  kernel.form = group_.kind == Group::Kind::column ? Form::columns : Form::rows;
+}
+
+}  // namespace ingot::codegen::lowering

@@ -1,0 +1,72 @@
+// Where every value of a graph would lie in memory, and how views and ops read their operands.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "codegen/lower/index_map.h"
+#include "ir/graph.h"
+
+namespace ingot::codegen::lowering {
+
+/// A value as a view of a root: an input, or a value that some step stores. Elements.
+struct Placement {
+  ir::ValueId root;
+  Dims strides;
+  Dim offset;
+};
+
+/// An element of an index tensor, used as a coordinate.
+struct Position {
+  ir::ValueId value;
+  IndexMap map;
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+/// What an op reads of one operand for one element of its result.
+struct OperandRead {
+  ir::ValueId value;
+  IndexMap map;
+};
+
+class Layouts {
+ public:
+  /// Keeps references to both.
+  Layouts(const ir::Graph& graph, DimTable& dims);
+
+  const Placement& of(ir::ValueId v) const { return placements_[v]; }
+  /// Coordinates in a view's base of each element of the view; null where they are not affine, and for what is no view.
+  const IndexMap* view_map(ir::ValueId v) const { return view_maps_[v] ? &*view_maps_[v] : nullptr; }
+  bool is_view(ir::ValueId v) const { return producer_kind(v) == Producer::view; }
+  const ir::Node* producer(ir::ValueId v) const;
+
+  /// The operand of an elementwise or triangular op, aligned from the right.
+  IndexMap broadcast_map(std::span<const Dim> operand, std::span<const Dim> result, const IndexMap& map) const;
+  /// Follows views down to a value that is computed or stored; nothing changes where the way is not affine.
+  OperandRead resolve(OperandRead read) const;
+  /// Strides over the space, and offset, of reading a stored value through a map (positions not counted).
+  struct Strided {
+    Dims strides;
+    Dim offset;
+  };
+  Strided strided(const Placement& placement, const IndexMap& map, size_t space_rank) const;
+
+  uint32_t position(Position p);
+  const Position& position(uint32_t number) const { return positions_[number]; }
+  DimTable& dims() const { return dims_; }
+  Dim elements(ir::ValueId v) const { return dims_.product(graph_.type(v).shape); }
+  int64_t bytes_hint(ir::ValueId v) const;
+
+ private:
+  enum class Producer { input, view, computed };
+  Producer producer_kind(ir::ValueId v) const;
+  void place_view(const ir::Node& node, ir::ValueId v);
+  void place_reshape(const ir::Node& node, ir::ValueId v);
+
+  const ir::Graph& graph_;
+  DimTable& dims_;
+  std::vector<Placement> placements_;
+  std::vector<std::optional<IndexMap>> view_maps_;
+  std::vector<Position> positions_;
+};
+
+}  // namespace ingot::codegen::lowering

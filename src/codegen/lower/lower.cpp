@@ -1,0 +1,66 @@
+#include "codegen/lower.h"
+
+#include <algorithm>
+
+#include "codegen/lower/plan.h"
+#include "codegen/lower/steps.h"
+
+namespace ingot::codegen {
+namespace {
+
+template <class F>
+void for_each_argument(const Step& step, F f) {
+  switch (step.kind) {
+    case Step::Kind::loop:
+      for (const Argument& a : step.loop.arguments) f(a);
+      break;
+    case Step::Kind::column:
+      for (const Argument& a : step.column.arguments) f(a);
+      for (const ColumnStep::Result& r : step.column.results) f(r.out);
+      break;
+    case Step::Kind::matmul:
+      for (const Argument* a : {&step.matmul.a, &step.matmul.b, &step.matmul.c}) f(*a);
+      for (const Argument& a : step.matmul.epilogue_arguments) f(a);
+      break;
+    case Step::Kind::library:
+      for (const Argument& a : step.library.arguments) f(a);
+      break;
+  }
+}
+
+/// From the first to the last step that touches an arena buffer.
+void set_lifetimes(Program& program) {
+  for (ProgramBuffer& b : program.buffers)
+    if (b.place == Place::arena) b.first_step = ~0u;
+  for (uint32_t s = 0; s < program.steps.size(); ++s)
+    for_each_argument(program.steps[s], [&](const Argument& a) {
+      ProgramBuffer& b = program.buffers[a.buffer];
+      if (b.place != Place::arena) return;
+      b.first_step = std::min(b.first_step, s);
+      b.last_step = std::max(b.last_step, s);
+    });
+  for (ProgramBuffer& b : program.buffers)
+    if (b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
+}
+
+}  // namespace
+
+LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptions& options) {
+  LowerResult result;
+  Program& program = result.program;
+  program.target = target;
+  program.dims = graph.dims;
+  program.inputs = static_cast<uint32_t>(graph.inputs.size());
+  program.outputs = static_cast<uint32_t>(graph.outputs.size());
+  program.scalars = graph.scalars;
+
+  lowering::Layouts layouts(graph, program.dims);
+  lowering::Plan plan = lowering::fuse(graph, layouts, options, result.explanation);
+  program.buffers = plan.buffers;
+  lowering::StepWriter writer(graph, layouts, plan, target, options, result);
+  for (uint32_t group : plan.order) writer.write(group);
+  set_lifetimes(program);
+  return result;
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,78 @@
+// What fusion decides: groups of ops, what each stores, and the buffers.
+#pragma once
+#include <vector>
+
+#include "codegen/lower.h"
+#include "codegen/lower/layout.h"
+
+namespace ingot::codegen::lowering {
+
+inline constexpr uint32_t kNoBuffer = ~0u;
+
+/// A value that a group writes: element `map` of the value, at each point of the space, goes to its place in the
+/// buffer.
+struct Output {
+  ir::ValueId value;
+  IndexMap map;
+  uint32_t buffer;
+  DType dtype;   // of the buffer; the value is converted as the cast op does
+  Dims strides;  // over the dims of the value, elements
+  Dim offset;
+};
+
+/// An operand that a contraction, library step or scatter reads from memory.
+struct StoredOperand {
+  ir::ValueId value = ir::kNoValue;  // kNoValue: absent
+  uint32_t buffer = kNoBuffer;       // kNoBuffer: where the value's root is stored
+  DType dtype = DType::f32;
+  Dims strides;  // over the dims of the value, elements
+  Dim offset;
+};
+
+struct Group {
+  enum class Kind : uint8_t {
+    loop,    // a kernel over the space; rows are reduced if `reduced` is set
+    column,  // reduction of one op over an outer dim; its one output is the raw result
+    matmul,  // a contraction with an epilogue over the space
+    library
+  } kind = Kind::loop;
+  Dims space;
+  int reduced = -1;                  // dim of the space along which reductions run
+  const ir::Node* anchor = nullptr;  // column, matmul, library: the op
+  IndexMap anchor_map;               // matmul: of the product over the space
+  std::vector<ir::NodeId> members;
+  std::vector<Output> outputs;
+  std::vector<StoredOperand> operands;  // matmul, library
+  std::vector<uint32_t> successors;     // groups that read what this one stores
+  uint32_t order = 0;                   // number of the last node that founded it: ties in the order of steps
+  bool alive = true;
+};
+
+/// Where a root is stored.
+struct Stored {
+  uint32_t buffer = kNoBuffer;
+  DType dtype = DType::f32;  // may be wider than the value's: the raw result of a reduction over columns
+};
+
+struct Plan {
+  std::vector<Group> groups;
+  std::vector<uint32_t> order;               // of execution, alive groups
+  std::vector<Stored> stored;                // by value
+  std::vector<std::vector<uint32_t>> homes;  // by node: groups in which it is computed
+  std::vector<ProgramBuffer> buffers;
+};
+
+/// How a loop group's node reads its operands, for one map of its result over the space. `reduced` is the dim of the
+/// space along which the group's reductions run.
+std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
+                                       const IndexMap& map, int reduced);
+/// True if the op is computed from coordinates or memory inside of a kernel: it needs no step of its own.
+bool inlines(const ir::Node& node);
+/// True for inlined ops that read memory or coordinates only through positions, and pass the element on (index_select,
+/// gather).
+bool passes_through(OpId op);
+
+/// Decides all groups and buffers. Decisions and notes go to the explanation.
+Plan fuse(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation);
+
+}  // namespace ingot::codegen::lowering

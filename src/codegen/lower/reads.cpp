@@ -1,0 +1,94 @@
+#include "codegen/lower/plan.h"
+#include "codegen/lower/primitives.h"
+
+namespace ingot::codegen::lowering {
+
+int reduced_dim(const ir::Node& node) {
+  const ir::Attr& dims = node.attrs[0];
+  if (dims.kind == ir::Attr::Kind::integer) return static_cast<int>(dims.integer);
+  INGOT_CHECK(dims.kind == ir::Attr::Kind::list && dims.list.size() == 1, "a primitive reduces one dim");
+  return static_cast<int>(dims.list[0].code);
+}
+
+IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdim, const IndexMap& over_operand) {
+  IndexMap map;
+  for (size_t i = 0; i < operand.size(); ++i) {
+    if (static_cast<int>(i) != dim)
+      map.push_back(over_operand[i]);
+    else if (keepdim)
+      map.push_back({});
+  }
+  return map;
+}
+
+bool passes_through(OpId op) { return op == OpId::index_select || op == OpId::gather; }
+
+bool inlines(const ir::Node& node) {
+  switch (ir::info(node.op).kind) {
+    case ir::OpKind::elementwise:
+      return true;
+    case ir::OpKind::structured:
+      return passes_through(node.op) || node.op == OpId::full || node.op == OpId::arange || node.op == OpId::tril ||
+             node.op == OpId::triu;
+    default:
+      return false;
+  }
+}
+
+std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
+                                       const IndexMap& map, int reduced) {
+  std::vector<OperandRead> reads;
+  const Dims& result = graph.type(node.outputs[0]).shape;
+  if (ir::info(node.op).kind == ir::OpKind::reduction) {
+    ir::ValueId operand = node.operands[0].id;
+    const Dims& shape = graph.type(operand).shape;
+    size_t dim = static_cast<size_t>(reduced_dim(node));
+    bool keepdim = result.size() == shape.size();
+    IndexMap read(shape.size());
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (i != dim) read[i] = map[keepdim || i < dim ? i : i - 1];
+    if (shape[dim] != Dim(1)) read[dim] = unit(static_cast<uint32_t>(reduced));
+    reads.push_back({operand, std::move(read)});
+  } else if (node.op == OpId::matmul) {
+    // A sum of products along the reduced dim (integers).
+    const Dims &a = graph.type(node.operands[0].id).shape, &b = graph.type(node.operands[1].id).shape;
+    Dim k = a.back();
+    Coordinate along = k == Dim(1) ? Coordinate{} : unit(static_cast<uint32_t>(reduced));
+    size_t columns = b.size() > 1, rows = a.size() > 1, batch = map.size() - rows - columns;
+    auto batch_part = [&](const Dims& shape, size_t own) {
+      IndexMap read;
+      for (size_t i = 0; i + own < shape.size(); ++i) {
+        size_t at = i + batch - (shape.size() - own);
+        read.push_back(shape[i] == Dim(1) ? Coordinate{} : map[at]);
+      }
+      return read;
+    };
+    IndexMap left = batch_part(a, 1 + rows), right = batch_part(b, 1 + columns);
+    if (rows) left.push_back(map[batch]);
+    left.push_back(along);
+    right.push_back(along);
+    if (columns) right.push_back(map.back());
+    reads.push_back({node.operands[0].id, std::move(left)});
+    reads.push_back({node.operands[1].id, std::move(right)});
+  } else if (passes_through(node.op)) {
+    ir::ValueId source = node.operands[0].id, index = node.operands[1].id;
+    size_t dim = static_cast<size_t>(node.attrs[0].integer);
+    IndexMap at = map;
+    if (node.op == OpId::index_select) at = graph.type(index).shape.empty() ? IndexMap{} : IndexMap{map[dim]};
+    IndexMap read = map;
+    read[dim] = {};
+    read[dim].index = layouts.position({index, at});
+    read[dim].index_coefficient = 1;
+    const Dims& shape = graph.type(source).shape;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (i != dim && shape[i] == Dim(1)) read[i] = {};
+    reads.push_back({source, std::move(read)});
+    reads.push_back({index, std::move(at)});
+  } else {
+    for (const ir::Operand& o : node.operands)
+      if (o.is_value()) reads.push_back({o.id, layouts.broadcast_map(graph.type(o.id).shape, result, map)});
+  }
+  return reads;
+}
+
+}  // namespace ingot::codegen::lowering

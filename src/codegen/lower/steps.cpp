@@ -1,0 +1,300 @@
+#include "codegen/lower/steps.h"
+
+#include <algorithm>
+
+#include "codegen/generate.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+/// Rows so short are unrolled when the extent is a constant.
+constexpr int64_t kShortRow = 64;
+
+}  // namespace
+
+Dim bytes(DimTable& dims, Dim elements, DType dtype) { return dims.mul(elements, ingot::size_of(dtype)); }
+Dims bytes(DimTable& dims, const Dims& elements, DType dtype) {
+  Dims result = elements;
+  for (Dim& d : result) d = bytes(dims, d, dtype);
+  return result;
+}
+
+StepWriter::StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const Target& target,
+                       const LowerOptions& options, LowerResult& result)
+    : graph_(graph),
+      layouts_(layouts),
+      dims_(layouts.dims()),
+      plan_(plan),
+      target_(target),
+      options_(options),
+      result_(result) {}
+
+void StepWriter::write(uint32_t group) {
+  FusionGroup explained;
+  const Group& g = plan_.groups[group];
+  explained.members = g.members;
+  for (const Output& o : g.outputs) explained.stored.push_back(o.value);
+  explained.name = name_of_group(g);
+  result_.explanation.groups.push_back(std::move(explained));
+  switch (g.kind) {
+    case Group::Kind::loop:
+      return write_loop(group);
+    case Group::Kind::column:
+      return write_column(group);
+    case Group::Kind::matmul:
+      return write_matmul(group);
+    case Group::Kind::library:
+      return write_library(group);
+  }
+}
+
+std::string StepWriter::name_of_group(const Group& g) const {
+  std::string name;
+  int more = 0;
+  for (ir::NodeId n : g.members) {
+    const ir::OpInfo& op = ir::info(graph_.nodes[n].op);
+    if (op.kind == ir::OpKind::view) continue;
+    if (name.size() > 40) {
+      ++more;
+      continue;
+    }
+    if (!name.empty()) name += '_';
+    name += op.name;
+  }
+  if (more) name += "_and_" + std::to_string(more);
+  return name.empty() ? "copy" : name;
+}
+
+Step& StepWriter::append(uint32_t group, Step step) {
+  result_.explanation.groups.back().steps.push_back(static_cast<uint32_t>(result_.program.steps.size()));
+  result_.program.steps.push_back(std::move(step));
+  return result_.program.steps.back();
+}
+
+std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides) {
+  std::vector<Argument> result;
+  for (size_t i = 0; i < writer.arguments.size(); ++i) {
+    const KernelArgument& a = writer.arguments[i];
+    Buffer& buffer = writer.kernel.buffers[i];
+    Dim along = sizes.back() == Dim(1) && !(strides[i].back() == Dim(1)) ? Dim(0) : strides[i].back();
+    buffer.access = along == Dim(1) ? Access::dense : along == Dim(0) ? Access::uniform : Access::strided;
+    if (sizes.back() == Dim(1)) strides[i].back() = along;
+    Argument argument;
+    argument.buffer = a.buffer;
+    argument.offset = bytes(dims_, a.offset, a.dtype);
+    argument.strides = bytes(dims_, strides[i], a.dtype);
+    argument.index_stride = bytes(dims_, a.index_stride, a.dtype);
+    argument.read_only = !a.written;
+    result.push_back(std::move(argument));
+  }
+  return result;
+}
+
+/// Gives every index node the number of its dim from the inside; `order` has the old dims as collapse saw them.
+void StepWriter::number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order) {
+  if (writer.index_dims.empty()) return;
+  int rank = static_cast<int>(space.sizes.size());
+  for (Node& node : writer.kernel.nodes) {
+    if (node.op != Op::index) continue;
+    for (size_t d = 0; d < order.size(); ++d)
+      if (order[d] == static_cast<int>(node.imm)) {
+        node.imm = static_cast<uint64_t>(rank - 1 - space.position[d]);
+        break;
+      }
+  }
+}
+
+KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const std::string& name) {
+  Kernel& kernel = writer.kernel;
+  if (sizes.back().is_constant() && sizes.back().code > 0 && sizes.back().code <= kShortRow)
+    kernel.known_columns = sizes.back().code;
+  return options_.generate ? options_.generate(kernel, target_, name) : codegen::generate(kernel, target_, name);
+}
+
+Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes,
+                            const std::vector<Dims>& strides) {
+  Dim total = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Dim touched = ingot::size_of(arguments[i].dtype);
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (!(strides[i][d] == Dim(0))) touched = dims_.mul(touched, sizes[d]);
+    total = dims_.add(total, touched);
+  }
+  return total;
+}
+
+void StepWriter::write_loop(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  KernelWriter writer(graph_, layouts_, plan_, group);
+  writer.write();
+  // Reduced dim innermost: rows run along it.
+  SmallVector<int, 8> order;
+  Dims space;
+  for (int d = 0; d < static_cast<int>(g.space.size()); ++d)
+    if (d != g.reduced) order.push_back(d);
+  if (g.reduced >= 0) order.push_back(g.reduced);
+  SmallVector<bool, 8> fixed;
+  for (int d : order) {
+    space.push_back(g.space[d]);
+    fixed.push_back(d == g.reduced ||
+                    std::find(writer.index_dims.begin(), writer.index_dims.end(), d) != writer.index_dims.end());
+  }
+  std::vector<Dims> strides;
+  for (const KernelArgument& a : writer.arguments) {
+    Dims s;
+    for (int d : order) s.push_back(a.strides[d]);
+    strides.push_back(std::move(s));
+  }
+  CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  number_indices(writer, collapsed, order);
+  while (collapsed.sizes.size() < 2) {
+    collapsed.sizes.insert(0, 1);
+    for (Dims& s : collapsed.strides) s.insert(0, 0);
+  }
+  Step step;
+  step.kind = Step::Kind::loop;
+  step.name = result_.explanation.groups.back().name;
+  step.loop.space = collapsed.sizes;
+  step.loop.arguments = arguments(writer, collapsed.sizes, collapsed.strides);
+  step.loop.scalars = writer.scalars;
+  for (Type t : writer.kernel.locals) step.loop.local_bytes.push_back(size_of(t));
+  step.loop.rows_whole = g.reduced >= 0;
+  step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
+  step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
+  step.loop.kernel = generate(writer, collapsed.sizes, step.name);
+  append(group, std::move(step));
+}
+
+void StepWriter::write_column(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const Output& output = g.outputs[0];
+  KernelWriter writer(graph_, layouts_, plan_, group);
+  writer.write();
+  // The dims that stay are merged first; the one that most arguments are dense along becomes the columns.
+  SmallVector<int, 8> order;
+  Dims space;
+  SmallVector<bool, 8> fixed;
+  for (int d = 0; d < static_cast<int>(g.space.size()); ++d)
+    if (d != g.reduced) {
+      order.push_back(d);
+      space.push_back(g.space[d]);
+      fixed.push_back(std::find(writer.index_dims.begin(), writer.index_dims.end(), d) != writer.index_dims.end());
+    }
+  auto placed = layouts_.strided({output.value, output.strides, output.offset}, output.map, g.space.size());
+  std::vector<Dims> strides;
+  auto pick = [&](const Dims& all) {
+    Dims s;
+    for (int d : order) s.push_back(all[d]);
+    strides.push_back(std::move(s));
+  };
+  for (const KernelArgument& a : writer.arguments) pick(a.strides);
+  pick(placed.strides);
+  CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  if (collapsed.sizes.empty()) {
+    collapsed.sizes.push_back(1);
+    for (Dims& s : collapsed.strides) s.push_back(0);
+  }
+  size_t rank = collapsed.sizes.size(), columns = rank - 1;
+  int best = -1;
+  for (size_t d = 0; d < rank; ++d) {
+    int dense = 0;
+    for (size_t a = 0; a < writer.arguments.size(); ++a) dense += collapsed.strides[a][d] == Dim(1);
+    if (dense >= best) best = dense, columns = d;
+  }
+  auto arrange = [&](const Dims& of, bool with_reduced, Dim reduced) {
+    Dims result;
+    for (size_t d = 0; d < rank; ++d)
+      if (d != columns) result.push_back(of[d]);
+    if (with_reduced) result.push_back(reduced);
+    result.push_back(of[columns]);
+    return result;
+  };
+  Dims sizes = arrange(collapsed.sizes, true, g.space[g.reduced]);
+  std::vector<Dims> arranged;
+  for (size_t a = 0; a < writer.arguments.size(); ++a)
+    arranged.push_back(arrange(collapsed.strides[a], true, writer.arguments[a].strides[g.reduced]));
+  // Index nodes: positions in the arranged space.
+  CollapsedSpace numbered;
+  numbered.sizes = sizes;
+  for (size_t i = 0; i < order.size(); ++i) {
+    int at = collapsed.position[i];
+    if (at >= 0) {
+      size_t p = static_cast<size_t>(at);
+      at = p == columns ? static_cast<int>(rank) : static_cast<int>(p < columns ? p : p - 1);
+    }
+    numbered.position.push_back(at);
+  }
+  order.push_back(g.reduced);
+  numbered.position.push_back(static_cast<int>(rank) - 1);
+  number_indices(writer, numbered, order);
+
+  Step step;
+  step.kind = Step::Kind::column;
+  step.name = result_.explanation.groups.back().name;
+  step.column.space = sizes;
+  step.column.arguments = arguments(writer, sizes, arranged);
+  step.column.scalars = writer.scalars;
+  DType operand = graph_.type(g.anchor->operands[0].id).dtype;
+  Combination how = combination_of(g.anchor->op, operand, graph_.type(output.value).dtype);
+  ColumnStep::Result result;
+  result.combiner = how.combiner;
+  bool indexed = how.combiner == Combiner::argmax || how.combiner == Combiner::argmin;
+  result.type = indexed ? (how.type == Type::f32   ? DType::f32
+                           : how.type == Type::f64 ? DType::f64
+                           : how.type == Type::i32 ? DType::i32
+                                                   : DType::i64)
+                        : how.result;
+  result.out.buffer = output.buffer;
+  result.out.offset = bytes(dims_, placed.offset, output.dtype);
+  result.out.strides = bytes(dims_, arrange(collapsed.strides.back(), false, 0), output.dtype);
+  step.column.results.push_back(std::move(result));
+  step.operations = dims_.mul(dims_.product(sizes), writer.work);
+  step.bytes = moved_bytes(writer.arguments, sizes, arranged);
+  step.column.kernel = generate(writer, sizes, step.name);
+  append(group, std::move(step));
+}
+
+Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {
+  Argument a;
+  a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan_.stored[layouts_.of(operand.value).root].buffer;
+  a.offset = bytes(dims_, offset, dtype);
+  a.strides = bytes(dims_, strides, dtype);
+  a.read_only = true;
+  return a;
+}
+
+void StepWriter::write_library(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  Step step;
+  step.kind = Step::Kind::library;
+  step.name = result_.explanation.groups.back().name;
+  LibraryStep& library = step.library;
+  library.name = std::string(ir::info(g.anchor->op).name);
+  Dim total = 0;
+  auto add = [&](Argument a, const ir::TensorType& type) {
+    library.arguments.push_back(std::move(a));
+    library.shapes.push_back(type.shape);
+    library.dtypes.push_back(type.dtype);
+    total = dims_.add(total, bytes(dims_, dims_.product(type.shape), type.dtype));
+  };
+  for (const Output& o : g.outputs) {
+    Argument a;
+    a.buffer = o.buffer;
+    a.strides = bytes(dims_, o.strides, o.dtype);
+    add(std::move(a), graph_.type(o.value));
+  }
+  for (const StoredOperand& operand : g.operands)
+    if (operand.value != ir::kNoValue)
+      add(stored_argument(operand, operand.strides, operand.offset, operand.dtype), graph_.type(operand.value));
+  for (const ir::Attr& attr : g.anchor->attrs) {
+    if (attr.kind == ir::Attr::Kind::list)
+      library.sizes.insert(library.sizes.end(), attr.list.begin(), attr.list.end());
+    else
+      library.sizes.push_back(attr.present() ? attr.integer : 0);
+  }
+  step.bytes = total;
+  step.operations = 0;
+  append(group, std::move(step));
+}
+
+}  // namespace ingot::codegen::lowering

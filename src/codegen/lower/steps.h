@@ -1,0 +1,46 @@
+// From groups to the steps of a program.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/lower/kernel_plan.h"
+#include "codegen/lower/plan.h"
+
+namespace ingot::codegen::lowering {
+
+class StepWriter {
+ public:
+  StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const Target& target,
+             const LowerOptions& options, LowerResult& result);
+  /// Appends the steps of a group.
+  void write(uint32_t group);
+
+ private:
+  void write_loop(uint32_t group);
+  void write_column(uint32_t group);
+  void write_matmul(uint32_t group);
+  void write_library(uint32_t group);
+
+  /// Kernel arguments over a collapsed space (outermost first); sets how each buffer moves along the columns.
+  std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
+  void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
+  KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
+  Step& append(uint32_t group, Step step);
+  std::string name_of_group(const Group& g) const;
+  Dim moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes, const std::vector<Dims>& strides);
+  Argument stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype);
+
+  const ir::Graph& graph_;
+  Layouts& layouts_;
+  DimTable& dims_;
+  const Plan& plan_;
+  const Target& target_;
+  const LowerOptions& options_;
+  LowerResult& result_;
+};
+
+/// Bytes from elements.
+Dim bytes(DimTable& dims, Dim elements, DType dtype);
+Dims bytes(DimTable& dims, const Dims& elements, DType dtype);
+
+}  // namespace ingot::codegen::lowering
