@@ -37,6 +37,7 @@ class DimTable {
   /// A new free symbol; `hint` is its value in the call that is being compiled.
   Dim symbol(int64_t hint);
   int64_t symbol_count() const { return static_cast<int64_t>(symbols_.size()); }
+  Dim symbol_dim(int64_t symbol) const { return Dim::expression(symbols_[symbol]); }
   int64_t symbol_hint(int64_t symbol) const { return entries_[symbols_[symbol]].hint; }
 
   Dim add(Dim a, Dim b);
