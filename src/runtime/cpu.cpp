@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/executable_memory.h"
 
 namespace ingot::runtime {
 namespace {
@@ -40,6 +41,7 @@ Target detect() {
   uint64_t states = enabled_states();
   bool fma = bit(basic.c, 12), avx = bit(basic.c, 28), f16c = bit(basic.c, 29);
   bool bmi1 = bit(extended.b, 3), avx2 = bit(extended.b, 5), bmi2 = bit(extended.b, 8);
+  if (!executable_memory_available()) return {};
   if (!(avx && fma && f16c && avx2 && bmi1 && bmi2) || (states & 0x6) != 0x6) return {};
   bool avx512 = bit(extended.b, 16) && bit(extended.b, 17) && bit(extended.b, 28) && bit(extended.b, 30) &&
                 bit(extended.b, 31);  // F, DQ, CD, BW, VL

@@ -207,10 +207,10 @@ void run_region(int threads, RegionFunction function, void* context) {
   Pool::instance().run(threads, function, context);
 }
 
-void Barrier::wait() {
-  if (threads_ == 1) return;
+void Barrier::wait(int threads) {
+  if (threads == 1) return;
   uint32_t generation = generation_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.store(generation + 1, std::memory_order_release);
     return;

@@ -43,15 +43,13 @@ inline Range share(int64_t n, int thread, int threads, int64_t grain = 1) {
   return {begin < n ? begin : n, end < n ? end : n};
 }
 
-/// Inside a region: wait() returns when all its threads have called it. If one of them threw instead, wait() throws
-/// too.
+/// Inside a region: wait(threads) returns when all threads of the region have called it. If one of them threw instead,
+/// wait throws too.
 class Barrier {
  public:
-  explicit Barrier(int threads) : threads_(threads) {}
-  void wait();
+  void wait(int threads);
 
  private:
-  const int threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
 };

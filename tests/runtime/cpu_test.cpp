@@ -21,7 +21,7 @@ int target_with(const char* isa) {
   }
 }
 
-TEST(Cpu, EnvironmentForcesALevel) {
+TEST(CpuDeathTest, EnvironmentForcesALevel) {
   for (Isa isa : {Isa::none, Isa::avx2, Isa::avx512}) {
     bool supported = isa <= detected_target().isa;
     int expected = supported ? 10 + static_cast<int>(isa) : 1;

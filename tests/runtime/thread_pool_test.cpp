@@ -60,13 +60,13 @@ TEST_P(ThreadPool, BarriersOrderWhatThreadsWrite) {
   constexpr int kRounds = 200;
   std::vector<int> cells(GetParam(), 0);
   std::atomic<int> wrong{0};
-  Barrier barrier(GetParam());
+  Barrier barrier;
   parallel(GetParam(), [&](int thread, int threads) {
     for (int round = 1; round <= kRounds; ++round) {
       cells[thread] = round;
-      barrier.wait();
+      barrier.wait(threads);
       if (std::accumulate(cells.begin(), cells.end(), 0) != round * threads) ++wrong;
-      barrier.wait();
+      barrier.wait(threads);
     }
   });
   EXPECT_EQ(wrong, 0);
@@ -74,10 +74,10 @@ TEST_P(ThreadPool, BarriersOrderWhatThreadsWrite) {
 
 TEST_P(ThreadPool, ExceptionsReachTheCallerAndReleaseBarriers) {
   for (int thrower = 0; thrower < GetParam(); ++thrower) {
-    Barrier barrier(GetParam());
-    auto region = [&](int thread, int) {
+    Barrier barrier;
+    auto region = [&](int thread, int threads) {
       if (thread == thrower) throw std::runtime_error("thread " + std::to_string(thrower));
-      barrier.wait();
+      barrier.wait(threads);
     };
     try {
       parallel(GetParam(), region);

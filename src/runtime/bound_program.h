@@ -1,0 +1,36 @@
+// A program with its sizes: drivers in order, where each buffer lies, and where threads must wait.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/program.h"
+#include "runtime/step_driver.h"
+
+namespace ingot::runtime {
+
+struct BoundStep {
+  std::unique_ptr<StepDriver> driver;
+  bool barrier_before = false;  // an earlier step of several threads touches what this one touches
+};
+
+class BoundProgram {
+ public:
+  BoundProgram(const Program& program, std::span<const int64_t> symbols, int threads,
+               std::span<const uint32_t> first_scalars,
+               const std::function<const LoadedKernel&(const KernelPtr&)>& kernel);
+
+  std::vector<int64_t> symbols;
+  int threads;                  // that the process allowed when it was bound
+  std::vector<int64_t> values;  // of the program's expressions
+  std::vector<BoundStep> steps;
+  std::vector<uint32_t> weight_steps;  // those that prepare
+  std::vector<int64_t> arena_offsets;  // one a buffer of the program; 0 for inputs and outputs
+  int64_t arena_bytes = 0;
+  int useful_threads = 1;
+
+ private:
+  void plan_memory(const Program& program);
+  void plan_barriers(const Program& program);
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,65 @@
+#include "runtime/kernel_cache.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace ingot::runtime {
+
+size_t KernelCache::Hash::operator()(std::string_view key) const { return hash_text(key); }
+
+KernelCache& KernelCache::instance() {
+  static KernelCache* cache = new KernelCache;  // never destroyed: kernels may run while the process ends
+  return *cache;
+}
+
+LoadedKernelPtr KernelCache::find(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  auto it = kernels_.find(key);
+  if (it == kernels_.end()) return nullptr;
+  it->second->hits.fetch_add(1, std::memory_order_relaxed);
+  return it->second;
+}
+
+LoadedKernelPtr KernelCache::load(const KernelPtr& source, double compile_ns) {
+  if (LoadedKernelPtr known = find(source->key)) return known;
+  auto start = std::chrono::steady_clock::now();
+  auto kernel = std::make_shared<LoadedKernel>();
+  kernel->source = source;
+  kernel->context = source->context.get();
+  if (source->code.empty()) {
+    INGOT_CHECK(source->interpret != nullptr, source->text);
+    kernel->entry = source->interpret;
+  } else {
+    kernel->code = ExecutableBlock(source->code, source->name);
+    kernel->entry = reinterpret_cast<KernelEntry>(const_cast<void*>(kernel->code.address()));
+  }
+  kernel->compile_ns =
+      compile_ns + std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+  if (log_enabled(Topic::kernels))
+    log(Topic::kernels, source->name + ": " + std::to_string(source->code.size()) + " bytes\n" + source->text);
+  std::lock_guard lock(mutex_);
+  return kernels_.try_emplace(source->key, std::move(kernel)).first->second;  // another thread may have been first
+}
+
+std::vector<LoadedKernelPtr> KernelCache::kernels() {
+  std::vector<LoadedKernelPtr> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [key, kernel] : kernels_) all.push_back(kernel);
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a->source->name, a->source->key) < std::tie(b->source->name, b->source->key);
+  });
+  return all;
+}
+
+void KernelCache::clear() {
+  std::lock_guard lock(mutex_);
+  kernels_.clear();
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,49 @@
+// The loaded kernels of the process, by key: equal kernels are loaded once.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/program.h"
+#include "runtime/executable_memory.h"
+
+namespace ingot::runtime {
+
+/// A kernel that can be called: entry(frame), with frame.context = context.
+struct LoadedKernel {
+  KernelEntry entry = nullptr;
+  const void* context = nullptr;
+  KernelPtr source;
+  double compile_ns = 0;                 // what generating and loading took
+  mutable std::atomic<int64_t> hits{0};  // how often it was asked for again
+  ExecutableBlock code;
+};
+using LoadedKernelPtr = std::shared_ptr<const LoadedKernel>;
+
+class KernelCache {
+ public:
+  static KernelCache& instance();
+
+  /// The kernel with this key, or null.
+  LoadedKernelPtr find(std::string_view key);
+  /// The kernel of this source, loaded if its key is new. Throws Error if the system refuses executable memory.
+  LoadedKernelPtr load(const KernelPtr& source, double compile_ns = 0);
+  /// All kernels, in order of name.
+  std::vector<LoadedKernelPtr> kernels();
+  /// Forgets all kernels; those in use stay loaded until their last user ends.
+  void clear();
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, LoadedKernelPtr, Hash, std::equal_to<>> kernels_;
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,103 @@
+// Loop steps: a kernel over planes of rows x columns.
+#include <alloca.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/step_driver.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+class LoopDriver final : public StepDriver {
+ public:
+  LoopDriver(const LoopStep& step, const Step& costs, const BindContext& context)
+      : kernel_(context.kernel(step.kernel)), first_scalar_(context.first_scalar), rows_whole_(step.rows_whole) {
+    Ints space = context.values_of(step.space);
+    INGOT_CHECK(space.size() >= 2, costs.name);
+    columns_ = space.back();
+    rows_ = space[space.size() - 2];
+    outer_.assign(space.begin(), space.end() - 2);
+    for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
+    for (const Argument& a : step.arguments) {
+      BoundArgument bound = context.argument(a);
+      INGOT_CHECK(bound.strides.size() == space.size(), costs.name);
+      row_strides_.push_back(bound.strides[space.size() - 2]);
+      column_strides_.push_back(bound.strides.back());
+      index_strides_.push_back(bound.index_stride);
+      arguments_.push_back(std::move(bound));
+    }
+    int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
+    for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
+    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
+
+    int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
+    int64_t bytes = context.value(costs.bytes);
+    if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));
+    useful_threads = threads_for(bytes, context.value(costs.operations));
+    int64_t parts = saturating_product(planes_, rows_);
+    if (!rows_whole_) parts = saturating_product(parts, (columns_ + kLanes - 1) / kLanes);
+    useful_threads = static_cast<int>(std::clamp<int64_t>(parts, 1, useful_threads));
+  }
+
+  void run(RunState& state, const Team& team) const override {
+    int64_t total = planes_ * rows_;
+    Range rows{0, total}, columns{0, columns_};
+    if (team.threads > 1) {
+      // Rows divide evenly enough where each thread has several of them; else columns do, if rows may be cut.
+      bool by_rows = rows_whole_ || total >= 8 * team.threads || columns_ < 4 * kLanes * team.threads;
+      if (by_rows)
+        rows = share(total, team.thread, team.threads);
+      else
+        columns = share(columns_, team.thread, team.threads, columns_ >= 1024 * team.threads ? 4 * kLanes : kLanes);
+    }
+    if (rows.begin >= rows.end) return;
+    if (columns.begin >= columns.end && !rows_whole_) return;  // a reduction over no columns has a result all the same
+
+    size_t count = arguments_.size();
+    char** at = static_cast<char**>(alloca(2 * count * sizeof(char*)));
+    char** plane_at = at + count;
+    KernelFrame frame;
+    frame.buffers = at;
+    frame.row_strides = row_strides_.data();
+    frame.column_strides = column_strides_.data();
+    frame.index_strides = index_strides_.data();
+    frame.scalars = state.scalars.data() + first_scalar_;
+    frame.columns = columns.end - columns.begin;
+    frame.column_index = columns.begin;
+    frame.scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
+    frame.context = kernel_.context;
+    PlaneWalk walk(outer_, arguments_, state, plane_at, rows.begin / rows_);
+    frame.outer_index = walk.index();
+    for (int64_t row = rows.begin; row < rows.end;) {
+      frame.row_index = row % rows_;
+      frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
+      for (size_t i = 0; i < count; ++i)
+        at[i] = plane_at[i] + frame.row_index * row_strides_[i] + columns.begin * column_strides_[i];
+      kernel_.entry(&frame);
+      row += frame.rows;
+      if (row < rows.end) walk.next();
+    }
+  }
+
+ private:
+  const LoadedKernel& kernel_;
+  const uint32_t first_scalar_;
+  const bool rows_whole_;
+  int64_t planes_ = 1, rows_ = 0, columns_ = 0;
+  Ints outer_;
+  std::vector<BoundArgument> arguments_;
+  std::vector<int64_t> row_strides_, column_strides_, index_strides_;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context) {
+  return std::make_unique<LoopDriver>(step, costs, context);
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,229 @@
+#include "runtime/program_runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "runtime/allocator.h"
+#include "runtime/bound_program.h"
+#include "runtime/profiler.h"
+#include "runtime/thread_pool.h"
+#include "runtime/weight_cache.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr size_t kBindings = 64;
+
+const std::vector<ScalarSource>& scalars_of(const Step& step) {
+  switch (step.kind) {
+    case Step::Kind::loop:
+      return step.loop.scalars;
+    case Step::Kind::column:
+      return step.column.scalars;
+    case Step::Kind::matmul:
+      return step.matmul.epilogue_scalars;
+    case Step::Kind::library:
+      break;
+  }
+  return step.library.scalars;
+}
+
+template <class F>
+void for_each_kernel(const Step& step, F fn) {
+  auto one = [&](const KernelPtr& kernel) {
+    if (kernel) fn(kernel);
+  };
+  one(step.loop.kernel);
+  one(step.column.kernel);
+  for (const KernelPtr& kernel : step.matmul.tiles) one(kernel);
+  for (const KernelPtr& kernel : step.matmul.packs) one(kernel);
+  one(step.matmul.pack_a);
+  one(step.matmul.epilogue);
+  for (const KernelPtr& kernel : step.library.kernels) one(kernel);
+}
+
+// Truncates; out of range saturates, NaN gives 0.
+template <class I>
+I saturated(double x) {
+  if (std::isnan(x)) return 0;
+  constexpr double low = static_cast<double>(std::numeric_limits<I>::min());
+  if (x < low) return std::numeric_limits<I>::min();
+  if (x >= -low) return std::numeric_limits<I>::max();
+  return static_cast<I>(x);
+}
+
+// A number, f64 or i64, as the kernel's register type.
+template <class T>
+uint64_t converted(T x, DType type) {
+  constexpr bool floating = std::is_same_v<T, double>;
+  switch (type) {
+    case DType::f32:
+      return std::bit_cast<uint32_t>(static_cast<float>(x));
+    case DType::f64:
+      return std::bit_cast<uint64_t>(static_cast<double>(x));
+    case DType::i32:
+      if constexpr (floating) return static_cast<uint32_t>(saturated<int32_t>(x));
+      return static_cast<uint32_t>(x);
+    case DType::i64:
+      if constexpr (floating) return static_cast<uint64_t>(saturated<int64_t>(x));
+      return static_cast<uint64_t>(x);
+    case DType::bool_:
+      return x != 0;
+    default:
+      INGOT_CHECK(false, "a scalar has a register type");
+      return 0;
+  }
+}
+
+}  // namespace
+
+struct LoadedProgram::Bindings {
+  std::mutex mutex;
+  std::vector<BoundProgramPtr> recent;  // the last used first
+  std::unordered_map<const KernelSource*, const LoadedKernel*> kernels;
+  struct Scalar {
+    ScalarSource source;
+    bool floating;  // how the call gives it
+  };
+  std::vector<Scalar> scalars;  // of all steps, in order
+};
+
+LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
+    : program_(std::move(program)),
+      bindings_(std::make_unique<Bindings>()),
+      weights_(std::make_unique<WeightCache>(program_->steps.size())) {
+  for (const Step& step : program_->steps) {
+    for_each_kernel(step, [&](const KernelPtr& source) {
+      auto [it, fresh] = bindings_->kernels.try_emplace(source.get());
+      if (!fresh) return;
+      kernels_.push_back(KernelCache::instance().load(source));
+      it->second = kernels_.back().get();
+    });
+    first_scalars_.push_back(static_cast<uint32_t>(bindings_->scalars.size()));
+    for (const ScalarSource& s : scalars_of(step)) {
+      bool call = s.kind == ScalarSource::Kind::call;
+      INGOT_CHECK(!call || s.number < program_->scalars.size(), step.name);
+      bindings_->scalars.push_back({s, call && program_->scalars[s.number] == Category::floating});
+    }
+  }
+}
+
+LoadedProgram::~LoadedProgram() { delete idle_.load(); }
+
+BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols) const {
+  int threads = num_threads();
+  std::lock_guard lock(bindings_->mutex);
+  auto& recent = bindings_->recent;
+  auto it = std::find_if(recent.begin(), recent.end(), [&](const BoundProgramPtr& b) {
+    return b->threads == threads && std::equal(symbols.begin(), symbols.end(), b->symbols.begin(), b->symbols.end());
+  });
+  if (it == recent.end()) {
+    auto kernel = [&](const KernelPtr& source) -> const LoadedKernel& { return *bindings_->kernels.at(source.get()); };
+    auto bound = std::make_shared<const BoundProgram>(*program_, symbols, threads, first_scalars_, kernel);
+    if (recent.size() == kBindings) recent.pop_back();
+    it = recent.insert(recent.end(), std::move(bound));
+  }
+  std::rotate(recent.begin(), it, it + 1);
+  return recent.front();
+}
+
+std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
+  std::unique_ptr<RunState> state(idle_.exchange(nullptr, std::memory_order_acquire));
+  if (!state) {
+    std::lock_guard lock(mutex_);
+    if (!more_idle_.empty()) {
+      state = std::move(more_idle_.back());
+      more_idle_.pop_back();
+    }
+  }
+  if (!state) {
+    state = std::make_unique<RunState>();
+    state->buffers.resize(program_->buffers.size());
+    state->scalars.resize(bindings_->scalars.size());
+    state->weights.resize(program_->steps.size());
+  }
+  if (state->arena_bytes < arena_bytes) {
+    char* arena = static_cast<char*>(allocate(arena_bytes));
+    deallocate(state->arena, state->arena_bytes);
+    state->arena = arena, state->arena_bytes = arena_bytes;
+  }
+  return state;
+}
+
+void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
+  std::unique_ptr<RunState> other(idle_.exchange(state.release(), std::memory_order_acq_rel));
+  if (!other) return;
+  std::lock_guard lock(mutex_);
+  more_idle_.push_back(std::move(other));
+}
+
+void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
+  const Program& program = *program_;
+  INGOT_CHECK(data.inputs.size() == program.inputs && data.outputs.size() == program.outputs &&
+              data.scalars.size() == program.scalars.size());
+  std::unique_ptr<RunState> state = acquire(bound.arena_bytes);
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[i];
+    void* base = buffer.place == Place::input    ? data.inputs[buffer.number]
+                 : buffer.place == Place::output ? data.outputs[buffer.number]
+                                                 : state->arena + bound.arena_offsets[i];
+    state->buffers[i] = static_cast<char*>(base);
+  }
+  for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
+    const auto& [source, floating] = bindings_->scalars[i];
+    uint64_t& to = state->scalars[i];
+    if (source.kind == ScalarSource::Kind::size)
+      to = converted(DimTable::value_of(source.size, bound.values), source.type);
+    else if (floating)
+      to = converted(std::bit_cast<double>(data.scalars[source.number]), source.type);
+    else
+      to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
+  }
+  for (uint32_t i : bound.weight_steps) {
+    const StepDriver& driver = *bound.steps[i].driver;
+    uint32_t input = program.buffers[driver.weight_buffer].number;
+    driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_->slots[i]);
+  }
+  run_steps(bound, *state);
+  give_back(std::move(state));
+}
+
+void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
+  bool timed = profiling();
+  Barrier barrier;
+  auto region = [&](int thread, int threads) {
+    auto start = std::chrono::steady_clock::time_point();
+    for (size_t i = 0; i < bound.steps.size(); ++i) {
+      const BoundStep& step = bound.steps[i];
+      if (step.barrier_before || timed) barrier.wait(threads);
+      if (timed) start = std::chrono::steady_clock::now();
+      int helpers = step.driver->waits ? threads : std::min(threads, step.driver->useful_threads);
+      if (thread < helpers) step.driver->run(state, {thread, helpers, &barrier});
+      if (!timed) continue;
+      barrier.wait(threads);
+      if (thread == 0) {
+        std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+        record_step(program_, static_cast<uint32_t>(i), elapsed.count());
+      }
+    }
+  };
+  parallel(bound.useful_threads, region);
+}
+
+int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.arena_bytes; }
+
+int64_t LoadedProgram::weight_packs() const {
+  int64_t packs = 0;
+  for (size_t i = 0; i < weights_->count; ++i) {
+    std::lock_guard lock(weights_->slots[i].mutex);
+    packs += weights_->slots[i].packs;
+  }
+  return packs;
+}
+
+}  // namespace ingot::runtime

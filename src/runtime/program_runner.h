@@ -1,0 +1,67 @@
+// Loaded programs: kernels in memory, sizes bound, steps run in one parallel region.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/program.h"
+#include "runtime/kernel_cache.h"
+
+namespace ingot::runtime {
+
+struct RunState;
+class WeightCache;
+
+/// Tells whether the memory behind an input has changed since an earlier call.
+struct InputIdentity {
+  uint64_t storage = 0, version = 0;  // Storage::id() and version(); 0: unknown, nothing of it is kept
+};
+
+/// The data of one call. Outputs are allocated by the caller, as dense as the program's arguments say.
+struct CallData {
+  std::span<void* const> inputs;
+  std::span<const InputIdentity> identities;  // one an input, or empty
+  std::span<void* const> outputs;
+  std::span<const uint64_t> scalars;  // floating: bits of f64, else i64 (Program::scalars)
+};
+
+/// A program for one tuple of sizes: every expression evaluated, the arena planned, the steps' launches worked out.
+class BoundProgram;
+using BoundProgramPtr = std::shared_ptr<const BoundProgram>;
+
+/// May be used by many threads at once.
+class LoadedProgram {
+ public:
+  /// Loads the kernels that the kernel cache does not hold yet.
+  explicit LoadedProgram(std::shared_ptr<const Program> program);
+  ~LoadedProgram();
+  const Program& program() const { return *program_; }
+
+  /// The program for these values of its symbols. The last used ones are remembered.
+  BoundProgramPtr bind(std::span<const int64_t> symbols) const;
+  /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind.
+  void run(const BoundProgram& bound, const CallData& data) const;
+
+  int64_t arena_bytes(const BoundProgram& bound) const;
+  /// Times that a weight's panels were packed, over all steps.
+  int64_t weight_packs() const;
+
+ private:
+  std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;
+  void give_back(std::unique_ptr<RunState> state) const;
+  void run_steps(const BoundProgram& bound, RunState& state) const;
+
+  struct Bindings;
+  std::shared_ptr<const Program> program_;
+  std::vector<LoadedKernelPtr> kernels_;
+  std::vector<uint32_t> first_scalars_;  // of each step, in RunState::scalars
+  std::unique_ptr<Bindings> bindings_;
+  std::unique_ptr<WeightCache> weights_;
+  mutable std::atomic<RunState*> idle_{nullptr};  // the state that most runs find
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<RunState>> more_idle_;
+};
+
+}  // namespace ingot::runtime

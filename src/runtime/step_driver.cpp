@@ -1,0 +1,73 @@
+#include "runtime/step_driver.h"
+
+#include <algorithm>
+
+#include "runtime/allocator.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kGrainBytes = 32 << 10;
+constexpr int64_t kGrainOperations = 200'000;
+
+struct Scratch {
+  char* memory = nullptr;
+  int64_t bytes = 0;
+  ~Scratch() { deallocate(memory, bytes); }
+};
+thread_local Scratch scratch;
+
+}  // namespace
+
+RunState::~RunState() { deallocate(arena, arena_bytes); }
+
+Ints BindContext::values_of(const Dims& dims) const {
+  Ints result;
+  for (Dim d : dims) result.push_back(value(d));
+  return result;
+}
+
+BoundArgument BindContext::argument(const Argument& a) const {
+  return {a.buffer, value(a.offset), values_of(a.strides), value(a.index_stride)};
+}
+
+int64_t saturating_product(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+int threads_for(int64_t bytes, int64_t operations) {
+  return static_cast<int>(std::clamp<int64_t>(std::max(bytes / kGrainBytes, operations / kGrainOperations), 1, 1024));
+}
+
+char* thread_scratch(int64_t bytes) {
+  if (scratch.bytes < bytes) {
+    char* memory = static_cast<char*>(allocate(bytes));
+    deallocate(scratch.memory, scratch.bytes);
+    scratch.memory = memory, scratch.bytes = bytes;
+  }
+  return scratch.memory;
+}
+
+PlaneWalk::PlaneWalk(std::span<const int64_t> outer, std::span<const BoundArgument> arguments, const RunState& state,
+                     char** at, int64_t plane)
+    : outer_(outer), arguments_(arguments), at_(at) {
+  for (size_t i = 0; i < arguments.size(); ++i) at[i] = arguments[i].at(state);
+  for (size_t d = outer.size(); d-- > 0; plane /= outer[d]) {
+    int64_t index = plane % outer[d];
+    index_.push_back(index);
+    for (size_t i = 0; i < arguments.size(); ++i) at[i] += index * arguments[i].strides[d];
+  }
+}
+
+void PlaneWalk::next() {
+  for (size_t d = outer_.size(), inside = 0; d-- > 0; ++inside) {
+    bool wraps = ++index_[inside] == outer_[d];
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      at_[i] += wraps ? -arguments_[i].strides[d] * (outer_[d] - 1) : arguments_[i].strides[d];
+    if (!wraps) return;
+    index_[inside] = 0;
+  }
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,107 @@
+// What runs one step of a bound program: all sizes are known, only addresses and scalars are missing.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/program.h"
+#include "base/small_vector.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::runtime {
+
+struct PackedWeight;
+struct WeightSlot;
+struct InputIdentity;
+
+/// What one run of a program owns.
+struct RunState {
+  std::vector<char*> buffers;                                // base address of each buffer of the program
+  std::vector<uint64_t> scalars;                             // of all steps, as their kernels expect them
+  std::vector<std::shared_ptr<const PackedWeight>> weights;  // one a step; null where B is packed as it is used
+  char* arena = nullptr;
+  int64_t arena_bytes = 0;
+  RunState() = default;
+  RunState(const RunState&) = delete;
+  RunState& operator=(const RunState&) = delete;
+  ~RunState();
+};
+
+/// The threads that run a step together, seen by one of them.
+struct Team {
+  int thread = 0, threads = 1;
+  Barrier* barrier = nullptr;
+};
+
+/// An argument with its numbers worked out.
+struct BoundArgument {
+  uint32_t buffer = 0;
+  int64_t offset = 0;
+  Ints strides;
+  int64_t index_stride = 0;
+  char* at(const RunState& state) const { return state.buffers[buffer] + offset; }
+};
+
+/// What binding a step needs to know.
+struct BindContext {
+  std::span<const int64_t> values;  // of the program's expressions
+  int threads = 1;                  // for which work is divided; any number may run it
+  uint32_t step = 0;
+  uint32_t first_scalar = 0;  // of the step, in RunState::scalars
+  std::function<const LoadedKernel&(const KernelPtr&)> kernel;
+
+  int64_t value(Dim d) const { return DimTable::value_of(d, values); }
+  Ints values_of(const Dims& dims) const;
+  BoundArgument argument(const Argument& a) const;
+};
+
+/// Runs its step as often as wanted, on any number of threads, with the same bits.
+class StepDriver {
+ public:
+  virtual ~StepDriver() = default;
+  virtual void run(RunState& state, const Team& team) const = 0;
+  /// Called by the thread that starts a run, before any step, if `weight_buffer` is set: brings state.weights up to
+  /// date.
+  virtual void prepare(RunState&, const InputIdentity&, WeightSlot&) const {}
+
+  int useful_threads = 1;      // more would not pay
+  bool waits = false;          // its threads wait for each other, so all of the region take part
+  int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
+  int64_t shared_bytes = 0;    // arena memory that it needs for itself
+  char* shared(const RunState& state) const { return state.arena + shared_offset; }
+  int64_t shared_offset = 0;
+};
+
+std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
+std::unique_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
+std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);
+
+/// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
+int threads_for(int64_t bytes, int64_t operations);
+/// a * b, or a large number where that overflows.
+int64_t saturating_product(int64_t a, int64_t b);
+
+/// Memory of the calling thread, aligned to 64, valid until its next call on this thread.
+char* thread_scratch(int64_t bytes);
+
+/// Walks the planes of a space whose last two dims are rows and columns, with the address of each argument.
+class PlaneWalk {
+ public:
+  /// `outer` are the sizes of the outer dims; `at` receives the addresses in the first plane.
+  PlaneWalk(std::span<const int64_t> outer, std::span<const BoundArgument> arguments, const RunState& state, char** at,
+            int64_t plane);
+  void next();
+  /// Indices of the plane, from the inside out.
+  const int64_t* index() const { return index_.data(); }
+
+ private:
+  std::span<const int64_t> outer_;
+  std::span<const BoundArgument> arguments_;
+  char** at_;
+  Ints index_;
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/hand_kernels.h"
+
+namespace ingot::runtime {
+namespace {
+
+using namespace testing_kernels;
+
+// The definition of the canonical order, word by word from the design.
+float canonical_sum(const float* x, int64_t n) {
+  std::vector<std::array<float, 16>> parts;
+  for (int64_t b = 0; b < n; b += 256) {
+    std::array<float, 16> lane;
+    lane.fill(-0.0f);
+    for (int64_t i = b; i < std::min(b + 256, n); ++i) lane[(i - b) % 16] += x[i];
+    parts.push_back(lane);
+  }
+  if (parts.empty()) return 0.0f;
+  while (parts.size() > 1) {
+    for (size_t i = 0; i + 1 < parts.size(); i += 2)
+      for (int l = 0; l < 16; ++l) parts[i / 2][l] = parts[i][l] + parts[i + 1][l];
+    if (parts.size() % 2) parts[parts.size() / 2] = parts.back();
+    parts.resize((parts.size() + 1) / 2);
+  }
+  for (int half = 8; half; half /= 2)
+    for (int l = 0; l < half; ++l) parts[0][l] += parts[0][l + half];
+  return parts[0][0];
+}
+
+// Sum, argmax and any (of negative values) of the rows of buffer 0.
+KernelPtr reduce_kernel() {
+  return loop_kernel([](const KernelFrame& f) {
+    EXPECT_LE(f.rows, 256);
+    int64_t n = 16 * f.columns;
+    float* sum = reinterpret_cast<float*>(f.scratch);
+    float* best = sum + n;
+    int64_t* index = reinterpret_cast<int64_t*>(best + n);
+    uint8_t* any = reinterpret_cast<uint8_t*>(index + n);
+    std::fill_n(sum, n, -0.0f);
+    std::fill_n(best, n, -INFINITY);
+    std::fill_n(index, n, INT64_MAX);
+    std::fill_n(any, n, 0);
+    for (int64_t r = 0; r < f.rows; ++r)
+      for (int64_t c = 0; c < f.columns; ++c) {
+        int64_t at = r % 16 * f.columns + c;
+        float x = element<float>(f, 0, r, c);
+        sum[at] += x;
+        if (x > best[at] || index[at] == INT64_MAX) best[at] = x, index[at] = f.row_index + r;
+        any[at] |= x < -1.9f;
+      }
+  });
+}
+
+void check(int64_t outer, int64_t rows, int64_t columns, int threads) {
+  Threads scope(threads);
+  auto p = std::make_shared<Program>();
+  p->inputs = 1, p->outputs = 3;
+  p->buffers = {input(0), output(0), output(1), output(2)};
+  Step step = costly_step(Step::Kind::column, "reduce");
+  step.column.kernel = reduce_kernel();
+  step.column.space = {outer, rows, columns};
+  step.column.arguments = {{0, 0, {rows * columns * 4, columns * 4, 4}, 0}};
+  step.column.results = {{Combiner::sum, DType::f32, {1, 0, {columns * 4, 4}, 0}},
+                         {Combiner::argmax, DType::f32, {2, 0, {columns * 8, 8}, 0}},
+                         {Combiner::any, DType::bool_, {3, 0, {columns * 2, 2}, 0}}};  // not dense
+  p->steps = {step};
+  LoadedProgram program(p);
+  std::vector<float> x = random_floats(outer * rows * columns, 17);
+  for (size_t i = 0; i < x.size(); i += 3) x[i] = std::round(x[i]);  // equal extremes
+  std::vector<float> sums(outer * columns);
+  std::vector<int64_t> firsts(outer * columns);
+  std::vector<uint8_t> anys(outer * columns * 2, 9);
+  run(program, {}, {x.data()}, {sums.data(), firsts.data(), anys.data()});
+  std::vector<float> column(rows);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) column[r] = x[(o * rows + r) * columns + c];
+      int64_t at = o * columns + c;
+      float expected = canonical_sum(column.data(), rows);
+      ASSERT_EQ(std::memcmp(&sums[at], &expected, 4), 0)
+          << outer << "x" << rows << "x" << columns << " threads " << threads;
+      int64_t first = rows ? std::max_element(column.begin(), column.end()) - column.begin() : INT64_MAX;
+      ASSERT_EQ(firsts[at], first) << outer << "x" << rows << "x" << columns << " threads " << threads;
+      ASSERT_EQ(anys[2 * at], std::any_of(column.begin(), column.end(), [](float v) { return v < -1.9f; }));
+      ASSERT_EQ(anys[2 * at + 1], 9);
+    }
+}
+
+TEST(ColumnDriver, CanonicalForAnyShapeAndThreads) {
+  for (int threads : kThreadCounts) {
+    for (int64_t rows : {0, 1, 15, 16, 17, 255, 256, 257, 512, 1000, 1300, 2000})
+      for (int64_t columns : {1, 5, 64}) check(2, rows, columns, threads);
+    check(1, 20000, 3, threads);  // blocks are divided
+    check(1, 256 * 37 + 5, 10, threads);
+    check(1, 300, 9000, threads);  // several tiles
+    check(3, 40, 4100, threads);
+    check(0, 5, 5, threads);
+    check(2, 5, 0, threads);
+  }
+}
+
+TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {
+  auto reduce = [](Combiner combiner, std::vector<double> values) {
+    auto p = std::make_shared<Program>();
+    p->inputs = p->outputs = 1;
+    p->buffers = {input(0), output(0)};
+    Step step = costly_step(Step::Kind::column, "extreme");
+    int64_t rows = static_cast<int64_t>(values.size());
+    step.column.space = {rows, 1};
+    step.column.arguments = {{0, 0, {8, 8}, 0}};
+    step.column.results = {{combiner, DType::f64, {1, 0, {8}, 0}}};
+    bool indexed = combiner == Combiner::argmax || combiner == Combiner::argmin;
+    bool high = combiner == Combiner::max || combiner == Combiner::argmax;
+    // One value a lane: at most 16 rows, so that the combination is all the runtime's.
+    step.column.kernel = loop_kernel([=](const KernelFrame& f) {
+      double* value = reinterpret_cast<double*>(f.scratch);
+      int64_t* index = reinterpret_cast<int64_t*>(value + 16);
+      for (int64_t r = 0; r < 16; ++r) {
+        value[r] = r < f.rows ? element<double>(f, 0, r, 0) : high ? -INFINITY : INFINITY;
+        if (indexed) index[r] = r < f.rows ? f.row_index + r : INT64_MAX;
+      }
+    });
+    p->steps = {step};
+    LoadedProgram program(p);
+    uint64_t result = 0;
+    run(program, {}, {values.data()}, {&result});
+    return result;
+  };
+  auto bits = [](double x) {
+    uint64_t b;
+    std::memcpy(&b, &x, 8);
+    return b;
+  };
+  double nan = std::nan("");
+  EXPECT_EQ(reduce(Combiner::max, {-0.0, 0.0, -0.0}), bits(0.0));
+  EXPECT_EQ(reduce(Combiner::min, {0.0, -0.0, 0.0}), bits(-0.0));
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(reduce(Combiner::max, {1, nan, INFINITY}))));
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(reduce(Combiner::min, {nan, -INFINITY}))));
+  EXPECT_EQ(reduce(Combiner::argmax, {-0.0, 0.0, -1.0}), 0u);
+  EXPECT_EQ(reduce(Combiner::argmax, {1, 5, nan, 7, nan}), 2u);
+  EXPECT_EQ(reduce(Combiner::argmin, {4, 3, 3, 9, 3}), 1u);
+  EXPECT_EQ(reduce(Combiner::argmax, {-INFINITY, -INFINITY}), 0u);
+  EXPECT_EQ(reduce(Combiner::max, {}), bits(-INFINITY));
+}
+
+}  // namespace
+}  // namespace ingot::runtime

@@ -1,0 +1,82 @@
+// Kernels written by hand in C++, so that drivers are tested without a generator; and programs made of them.
+#pragma once
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/program.h"
+#include "runtime/program_runner.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::runtime::testing_kernels {
+
+inline std::atomic<int> kernel_count{0};
+
+template <class Frame>
+KernelPtr kernel_of(std::function<void(const Frame&)> body) {
+  auto source = std::make_shared<KernelSource>();
+  source->key = "hand " + std::to_string(++kernel_count);
+  source->name = source->key;
+  source->interpret = [](const void* frame) {
+    const Frame& f = *static_cast<const Frame*>(frame);
+    (*static_cast<const std::function<void(const Frame&)>*>(f.context))(f);
+  };
+  source->context = std::make_shared<const std::function<void(const Frame&)>>(std::move(body));
+  return source;
+}
+inline KernelPtr loop_kernel(std::function<void(const KernelFrame&)> body) {
+  return kernel_of<KernelFrame>(std::move(body));
+}
+
+/// Element of a buffer at (row, column) of a frame.
+template <class T>
+T& element(const KernelFrame& f, int buffer, int64_t row, int64_t column) {
+  return *reinterpret_cast<T*>(f.buffers[buffer] + row * f.row_strides[buffer] + column * f.column_strides[buffer]);
+}
+inline float scalar_f32(const KernelFrame& f, int number) {
+  float value;
+  std::memcpy(&value, &f.scalars[number], 4);
+  return value;
+}
+
+inline std::vector<float> random_floats(size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  std::vector<float> values(n);
+  for (float& v : values) v = uniform(generator);
+  return values;
+}
+
+/// A step that all threads will want to share.
+inline Step costly_step(Step::Kind kind, std::string name) {
+  Step step;
+  step.kind = kind;
+  step.name = std::move(name);
+  step.operations = int64_t{1} << 40;
+  step.bytes = int64_t{1} << 40;
+  return step;
+}
+inline ProgramBuffer input(uint32_t number) { return {Place::input, number, 0, 0, 0}; }
+inline ProgramBuffer output(uint32_t number) { return {Place::output, number, 0, 0, 0}; }
+
+inline void run(const LoadedProgram& program, std::vector<int64_t> symbols, std::vector<void*> inputs,
+                std::vector<void*> outputs, std::vector<uint64_t> scalars = {},
+                std::vector<InputIdentity> identities = {}) {
+  program.run(*program.bind(symbols), {inputs, identities, outputs, scalars});
+}
+
+constexpr int kThreadCounts[] = {1, 2, 3, 7};
+
+/// Restores the number of threads.
+struct Threads {
+  int before = num_threads();
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+};
+
+}  // namespace ingot::runtime::testing_kernels

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/hand_kernels.h"
+
+namespace ingot::runtime {
+namespace {
+
+using namespace testing_kernels;
+
+constexpr int kMaxRows = 4, kMaxVectors = 2;
+
+KernelPtr tile_kernel(int rows) {
+  return kernel_of<TileFrame>([rows](const TileFrame& f) {
+    int64_t width = (f.columns + 15) / 16 * 16;
+    EXPECT_TRUE(f.k >= 1 && f.k <= 512);
+    for (int i = 0; i < rows; ++i) {
+      const float* a = reinterpret_cast<const float*>(f.a + i * f.a_stride);
+      float* c = reinterpret_cast<float*>(f.c + i * f.c_stride);
+      for (int64_t j = 0; j < f.columns; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < f.k; ++k) sum = std::fma(a[k], reinterpret_cast<const float*>(f.b)[k * width + j], sum);
+        c[j] = f.accumulate ? c[j] + sum : sum;
+      }
+    }
+  });
+}
+
+KernelPtr pack_kernel(int vectors, std::atomic<int64_t>* packed) {
+  return kernel_of<PackFrame>([vectors, packed](const PackFrame& f) {
+    EXPECT_TRUE(f.columns > 16 * (vectors - 1) && f.columns <= 16 * vectors);
+    float* panel = reinterpret_cast<float*>(f.panel);
+    for (int64_t k = 0; k < f.k; ++k)
+      for (int64_t j = 0; j < 16 * vectors; ++j)
+        *panel++ = j < f.columns ? *reinterpret_cast<const float*>(f.b + k * f.k_stride + j * f.n_stride) : 0.0f;
+    if (packed) *packed += f.k * f.columns;
+  });
+}
+
+struct Shape {
+  int64_t batch, m, n, k;
+  bool transpose_a = false, transpose_b = false, epilogue = false, weight = false, shared_b = false;
+};
+
+struct Product {
+  std::shared_ptr<Program> program = std::make_shared<Program>();
+  std::shared_ptr<std::atomic<int64_t>> packed = std::make_shared<std::atomic<int64_t>>(0);
+  Shape s;
+
+  explicit Product(const Shape& shape) : s(shape) {
+    Program& p = *program;
+    p.inputs = 3, p.outputs = 1;
+    p.buffers = {input(0), input(1), input(2), output(0)};
+    Step step = costly_step(Step::Kind::matmul, "product");
+    MatmulStep& mm = step.matmul;
+    mm.batch = {s.batch};
+    mm.m = s.m, mm.n = s.n, mm.k = s.k;
+    mm.a = {0, 0, {s.m * s.k * 4, s.transpose_a ? 4 : s.k * 4, s.transpose_a ? s.m * 4 : 4}, 0};
+    mm.b = {1, 0, {s.shared_b ? 0 : s.n * s.k * 4, s.transpose_b ? 4 : s.n * 4, s.transpose_b ? s.k * 4 : 4}, 0};
+    mm.max_rows = kMaxRows, mm.max_vectors = kMaxVectors;
+    for (int rows = 1; rows <= kMaxRows; ++rows)
+      for (int vectors = 1; vectors <= kMaxVectors; ++vectors) mm.tiles.push_back(tile_kernel(rows));
+    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) mm.packs.push_back(pack_kernel(vectors, packed.get()));
+    if (s.transpose_a)
+      mm.pack_a = loop_kernel([](const KernelFrame& f) {
+        for (int64_t r = 0; r < f.rows; ++r)
+          for (int64_t c = 0; c < f.columns; ++c) element<float>(f, 1, r, c) = element<float>(f, 0, r, c);
+      });
+    mm.b_is_weight = s.weight;
+    Argument c = {3, 0, {s.m * s.n * 4, s.n * 4, 4}, 0};
+    if (s.epilogue) {
+      // out = tile * scalar + bias[column] + row number + 100 * batch number
+      mm.epilogue = loop_kernel([](const KernelFrame& f) {
+        for (int64_t r = 0; r < f.rows; ++r)
+          for (int64_t j = 0; j < f.columns; ++j)
+            element<float>(f, 2, r, j) = element<float>(f, 0, r, j) * scalar_f32(f, 0) + element<float>(f, 1, r, j) +
+                                         static_cast<float>(f.row_index + r + 100 * f.outer_index[0]);
+      });
+      mm.epilogue_arguments = {{2, 0, {0, 0, 4}, 0}, c};
+      mm.epilogue_scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+      p.scalars = {Category::floating};
+    } else {
+      mm.c = c;
+    }
+    p.steps = {step};
+  }
+
+  std::vector<float> expected(const std::vector<float>& a, const std::vector<float>& b,
+                              const std::vector<float>& bias) const {
+    std::vector<float> c(s.batch * s.m * s.n);
+    for (int64_t q = 0; q < s.batch; ++q)
+      for (int64_t i = 0; i < s.m; ++i)
+        for (int64_t j = 0; j < s.n; ++j) {
+          float total = 0;
+          for (int64_t block = 0; block < s.k; block += 512) {
+            float sum = 0;
+            for (int64_t k = block; k < std::min(block + 512, s.k); ++k) {
+              float x = a[q * s.m * s.k + (s.transpose_a ? k * s.m + i : i * s.k + k)];
+              float y = b[(s.shared_b ? 0 : q * s.n * s.k) + (s.transpose_b ? j * s.k + k : k * s.n + j)];
+              sum = std::fma(x, y, sum);
+            }
+            total = block ? total + sum : sum;
+          }
+          float& out = c[(q * s.m + i) * s.n + j];
+          out = total;
+          if (s.epilogue) out = total * 0.5f + bias[j] + static_cast<float>(i + 100 * q);
+        }
+    return c;
+  }
+};
+
+void check(const Shape& shape, int threads) {
+  Threads scope(threads);
+  Product product(shape);
+  LoadedProgram program(product.program);
+  const Shape& s = shape;
+  std::vector<float> a = random_floats(s.batch * s.m * s.k, 1), b = random_floats(s.batch * s.n * s.k, 2);
+  std::vector<float> bias = random_floats(s.n, 3), c(s.batch * s.m * s.n, 7);
+  std::vector<uint64_t> scalars;
+  if (s.epilogue) scalars = {std::bit_cast<uint64_t>(0.5)};
+  std::vector<float> expected = product.expected(a, b, bias);
+  for (int round = 0; round < (s.weight ? 2 : 1); ++round) {
+    run(program, {}, {a.data(), b.data(), bias.data()}, {c.data()}, scalars, {{1, 0}, {2, 5}, {3, 0}});
+    for (size_t i = 0; i < c.size(); ++i)
+      ASSERT_EQ(c[i], expected[i]) << s.batch << "x" << s.m << "x" << s.n << "x" << s.k << " threads " << threads;
+    std::fill(c.begin(), c.end(), 7.0f);
+  }
+}
+
+TEST(MatmulDriver, SameBitsForAnyShapeAndThreads) {
+  for (int threads : kThreadCounts) {
+    for (int64_t m : {1, 3, 4, 5, 13})
+      for (int64_t n : {1, 16, 17, 32, 33, 100})
+        for (int64_t k : {1, 3, 512, 513, 1100}) check({1, m, n, k}, threads);
+    check({1, 600, 40, 1030}, threads);  // several blocks of rows
+    check({1, 5, 0, 7}, threads);
+    check({1, 0, 5, 7}, threads);
+    check({2, 3, 20, 0}, threads);
+    check({0, 3, 20, 5}, threads);
+  }
+}
+
+TEST(MatmulDriver, TransposedBatchedEpilogue) {
+  for (int threads : kThreadCounts)
+    for (int options = 0; options < 32; ++options) {
+      Shape s{3, 9, 50, 530};
+      s.transpose_a = options & 1, s.transpose_b = options & 2, s.epilogue = options & 4;
+      s.weight = options & 8, s.shared_b = options & 16;
+      check(s, threads);
+      s.batch = 1, s.k = 40;
+      check(s, threads);
+    }
+  Shape none{2, 3, 5, 0};
+  none.epilogue = true;
+  check(none, 2);
+}
+
+TEST(MatmulDriver, WeightsArePackedOncePerVersionUntilGivenUp) {
+  Shape s{2, 5, 40, 30};
+  s.weight = s.shared_b = true;
+  Product product(s);
+  LoadedProgram program(product.program);
+  std::vector<float> a = random_floats(2 * 5 * 30, 1), b = random_floats(40 * 30, 2), c(2 * 5 * 40);
+  auto run_with = [&](InputIdentity weight) {
+    for (float& x : b) x += 1;
+    run(program, {}, {a.data(), b.data(), nullptr}, {c.data()}, {}, {{1, 0}, weight, {}});
+    std::vector<float> expected = product.expected(a, b, {});
+    return c == expected;
+  };
+  EXPECT_TRUE(run_with({2, 5}));
+  EXPECT_EQ(*product.packed, 40 * 30);
+  EXPECT_FALSE(run_with({2, 5}));  // written behind our back: the panels are the old ones
+  EXPECT_EQ(*product.packed, 40 * 30);
+  EXPECT_TRUE(run_with({2, 6}));
+  EXPECT_TRUE(run_with({3, 6}));
+  EXPECT_EQ(program.weight_packs(), 3);
+  EXPECT_EQ(*product.packed, 3 * 40 * 30);
+  EXPECT_TRUE(run_with({3, 7}));  // from here on B is packed as it is used
+  EXPECT_TRUE(run_with({3, 7}));
+  EXPECT_EQ(program.weight_packs(), 3);
+  EXPECT_GE(*product.packed, 5 * 40 * 30);
+}
+
+TEST(MatmulDriver, UnknownIdentityIsNeverKept) {
+  Shape s{1, 5, 40, 30};
+  s.weight = true;
+  Product product(s);
+  LoadedProgram program(product.program);
+  std::vector<float> a = random_floats(5 * 30, 1), b = random_floats(40 * 30, 2), c(5 * 40);
+  for (int round = 0; round < 3; ++round) {
+    for (float& x : b) x += 1;
+    run(program, {}, {a.data(), b.data(), nullptr}, {c.data()});
+    EXPECT_EQ(c, product.expected(a, b, {}));
+  }
+  EXPECT_EQ(program.weight_packs(), 0);
+}
+
+}  // namespace
+}  // namespace ingot::runtime

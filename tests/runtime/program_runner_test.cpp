@@ -1,0 +1,284 @@
+#include "runtime/program_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <thread>
+
+#include "base/error.h"
+#include "runtime/arena_plan.h"
+#include "runtime/hand_kernels.h"
+#include "runtime/profiler.h"
+
+namespace ingot::runtime {
+namespace {
+
+using namespace testing_kernels;
+
+// out = in * scalar, any strides.
+KernelPtr scale_kernel() {
+  return loop_kernel([](const KernelFrame& f) {
+    for (int64_t r = 0; r < f.rows; ++r)
+      for (int64_t c = 0; c < f.columns; ++c)
+        element<float>(f, 1, r, c) = element<float>(f, 0, r, c) * scalar_f32(f, 0);
+  });
+}
+
+Argument dense(uint32_t buffer, Dim row_bytes) { return {buffer, 0, {row_bytes, 4}, 0}; }
+
+// x [rows, columns] * scalar twice, through an arena buffer, rows being a symbol.
+std::shared_ptr<Program> two_steps() {
+  auto p = std::make_shared<Program>();
+  Dim rows = p->dims.symbol(3);
+  constexpr int64_t kColumns = 37;
+  p->inputs = p->outputs = 1;
+  p->scalars = {Category::floating};
+  p->buffers = {input(0), output(0), {Place::arena, 0, p->dims.mul(rows, kColumns * 4), 0, 1}};
+  for (uint32_t i = 0; i < 2; ++i) {
+    Step step = costly_step(Step::Kind::loop, "scale");
+    step.loop.kernel = scale_kernel();
+    step.loop.space = {rows, kColumns};
+    step.loop.arguments = {dense(i == 0 ? 0 : 2, kColumns * 4), dense(i == 0 ? 2 : 1, kColumns * 4)};
+    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+    p->steps.push_back(step);
+  }
+  return p;
+}
+
+TEST(ProgramRunner, StepsFollowEachOtherForAnySizeAndThreads) {
+  for (int threads : kThreadCounts) {
+    Threads scope(threads);
+    LoadedProgram program(two_steps());
+    for (int64_t rows : {0, 1, 2, 40, 1000, 3}) {
+      std::vector<float> x = random_floats(rows * 37, 1), y(rows * 37);
+      run(program, {rows}, {x.data()}, {y.data()}, {std::bit_cast<uint64_t>(3.0)});
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] * 3.0f * 3.0f);
+    }
+  }
+}
+
+TEST(ProgramRunner, BindingsAreRememberedAndBounded) {
+  LoadedProgram program(two_steps());
+  auto first = program.bind(std::vector<int64_t>{5});
+  EXPECT_EQ(program.bind(std::vector<int64_t>{5}), first);
+  EXPECT_NE(program.bind(std::vector<int64_t>{6}), first);
+  for (int64_t rows = 100; rows < 300; ++rows) program.bind(std::vector<int64_t>{rows});
+  EXPECT_NE(program.bind(std::vector<int64_t>{5}), first);
+}
+
+TEST(ProgramRunner, ManyCallersAtOnce) {
+  Threads scope(2);
+  LoadedProgram program(two_steps());
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < 50; ++round) {
+        int64_t rows = 1 + (caller * 7 + round) % 30;
+        std::vector<float> x = random_floats(rows * 37, caller), y(rows * 37);
+        run(program, {rows}, {x.data()}, {y.data()}, {std::bit_cast<uint64_t>(0.5)});
+        for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] * 0.25f);
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+}
+
+// Each element is visited once, with its own indices, whatever the division over threads.
+TEST(LoopDriver, VisitsEachElementOnce) {
+  struct Case {
+    Dims space;
+    bool rows_whole;
+  };
+  const Case cases[] = {{{1, 1000}, false}, {{1, 7}, false},       {{100, 3}, false},       {{3, 5000}, false},
+                        {{3, 500}, true},   {{2, 3, 4, 5}, false}, {{5, 1, 40, 33}, false}, {{4, 2, 300}, true},
+                        {{0, 4, 5}, false}, {{4, 0}, false}};
+  for (int threads : kThreadCounts)
+    for (const Case& c : cases) {
+      Threads scope(threads);
+      auto p = std::make_shared<Program>();
+      p->outputs = 1;
+      p->buffers = {output(0)};
+      Step step = costly_step(Step::Kind::loop, "visit");
+      step.loop.space = c.space;
+      step.loop.rows_whole = c.rows_whole;
+      size_t outer = c.space.size() - 2;
+      int64_t total = 8;
+      Dims strides(c.space.size());
+      for (size_t d = c.space.size(); d-- > 0; total *= c.space[d].code) strides[d] = total;
+      step.loop.kernel = loop_kernel([&](const KernelFrame& f) {
+        for (int64_t r = 0; r < f.rows; ++r)
+          for (int64_t col = 0; col < f.columns; ++col) {
+            int64_t place = strides.back().code * (f.column_index + col) + strides[outer].code * (f.row_index + r);
+            for (size_t d = 0; d < outer; ++d) place += strides[outer - 1 - d].code * f.outer_index[d];
+            element<int64_t>(f, 0, r, col) += 1 + place;
+          }
+        if (c.rows_whole) {
+          EXPECT_EQ(f.columns, c.space.back().code);
+        }
+        EXPECT_TRUE(f.column_index % 16 == 0);
+      });
+      step.loop.arguments = {{0, 0, strides, 0}};
+      p->steps = {step};
+      LoadedProgram program(p);
+      std::vector<int64_t> out(total / 8 + 1, 0);
+      run(program, {}, {}, {out.data()});
+      for (int64_t i = 0; i < total / 8; ++i) ASSERT_EQ(out[i], 1 + 8 * i) << "threads " << threads;
+    }
+}
+
+TEST(LoopDriver, LocalsHaveScratchOfTheirOwn) {
+  for (int threads : kThreadCounts) {
+    Threads scope(threads);
+    constexpr int64_t kRows = 50, kColumns = 21;
+    auto p = std::make_shared<Program>();
+    p->inputs = p->outputs = 1;
+    p->buffers = {input(0), output(0)};
+    Step step = costly_step(Step::Kind::loop, "reverse");
+    step.loop.space = {kRows, kColumns};
+    step.loop.rows_whole = true;
+    step.loop.local_bytes = {4, 8};
+    auto kernel = loop_kernel([](const KernelFrame& f) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(f.scratch) % 64, 0u);
+      float* row = reinterpret_cast<float*>(f.scratch);
+      for (int64_t r = 0; r < f.rows; ++r) {
+        for (int64_t c = 0; c < f.columns; ++c) row[c] = element<float>(f, 0, r, c);
+        std::memset(f.scratch + 32 * 4, 0xff, 32 * 8 + 100);
+        for (int64_t c = 0; c < f.columns; ++c) element<float>(f, 1, r, c) = row[f.columns - 1 - c];
+      }
+    });
+    std::const_pointer_cast<KernelSource>(kernel)->scratch_bytes = 100;
+    step.loop.kernel = kernel;
+    step.loop.arguments = {dense(0, kColumns * 4), dense(1, kColumns * 4)};
+    p->steps = {step};
+    LoadedProgram program(p);
+    std::vector<float> x = random_floats(kRows * kColumns, 3), y(x.size());
+    run(program, {}, {x.data()}, {y.data()});
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t c = 0; c < kColumns; ++c) ASSERT_EQ(y[r * kColumns + c], x[r * kColumns + kColumns - 1 - c]);
+  }
+}
+
+TEST(ProgramRunner, ScalarsBecomeWhatKernelsExpect) {
+  struct Case {
+    Category category;
+    uint64_t given;
+    DType type;
+    uint64_t expected;
+  };
+  auto f64 = [](double x) { return std::bit_cast<uint64_t>(x); };
+  auto f32 = [](float x) { return uint64_t{std::bit_cast<uint32_t>(x)}; };
+  const Case cases[] = {
+      {Category::floating, f64(0.1), DType::f32, f32(0.1f)},
+      {Category::floating, f64(0.1), DType::f64, f64(0.1)},
+      {Category::floating, f64(-2.9), DType::i64, static_cast<uint64_t>(-2)},
+      {Category::floating, f64(1e30), DType::i32, 0x7fffffff},
+      {Category::floating, f64(std::numeric_limits<double>::quiet_NaN()), DType::i64, 0},
+      {Category::floating, f64(0.25), DType::bool_, 1},
+      {Category::integer, static_cast<uint64_t>(-3), DType::f32, f32(-3.0f)},
+      {Category::integer, 16777217, DType::f32, f32(16777216.0f)},
+      {Category::integer, static_cast<uint64_t>(-3), DType::i32, 0xfffffffdu},
+      {Category::integer, uint64_t{1} << 40, DType::i64, uint64_t{1} << 40},
+      {Category::boolean, 1, DType::f64, f64(1.0)},
+      {Category::integer, 2, DType::bool_, 1},
+  };
+  for (const Case& c : cases) {
+    auto p = std::make_shared<Program>();
+    uint64_t seen[2] = {};
+    p->dims.symbol(9);
+    p->scalars = {c.category};
+    Step step;
+    step.loop.space = {1, 1};
+    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, c.type},
+                         {ScalarSource::Kind::size, 0, Dim::expression(0), DType::f32}};
+    step.loop.kernel = loop_kernel([&](const KernelFrame& f) { std::copy_n(f.scalars, 2, seen); });
+    p->steps = {step};
+    LoadedProgram program(p);
+    run(program, {11}, {}, {}, {c.given});
+    EXPECT_EQ(seen[0], c.expected) << name_of(c.type) << " from " << c.given;
+    EXPECT_EQ(seen[1], f32(11.0f));
+  }
+}
+
+TEST(ProgramRunner, ExceptionsLeaveTheProgramUsable) {
+  for (int threads : kThreadCounts) {
+    Threads scope(threads);
+    auto p = std::make_shared<Program>();
+    bool fail = true;
+    std::atomic<int> rows{0};
+    Step step = costly_step(Step::Kind::loop, "fails");
+    step.loop.space = {100, 1};
+    step.loop.kernel = loop_kernel([&](const KernelFrame& f) {
+      if (fail && f.row_index == 0) throw Error("on purpose");
+      rows += static_cast<int>(f.rows);
+    });
+    p->steps = {step};
+    LoadedProgram program(p);
+    EXPECT_THROW(run(program, {}, {}, {}), Error);
+    fail = false, rows = 0;
+    run(program, {}, {}, {});
+    EXPECT_EQ(rows, 100);
+  }
+}
+
+TEST(Profiler, TimesStepsWhileAProfileExists) {
+  Threads scope(2);
+  LoadedProgram program(two_steps());
+  std::vector<float> x(37), y(37);
+  auto once = [&] { run(program, {1}, {x.data()}, {y.data()}, {0}); };
+  once();
+  Profile profile;
+  once();
+  once();
+  auto steps = profile.steps();
+  ASSERT_EQ(steps.size(), 2u);
+  for (uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(steps[i].step, i);
+    EXPECT_EQ(steps[i].runs, 2);
+    EXPECT_GT(steps[i].least_ns, 0);
+    EXPECT_LE(steps[i].least_ns * 2, steps[i].total_ns);
+  }
+  EXPECT_FALSE(Profile().steps().size());
+}
+
+TEST(ArenaPlan, LiveBuffersNeverOverlapAndDeadOnesAreReused) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<ArenaRequest> requests(1 + random() % 20);
+    for (ArenaRequest& r : requests) {
+      r.bytes = random() % 3 ? random() % 1000 : random() % 100000;
+      r.first_step = random() % 10;
+      r.last_step = r.first_step + random() % 4;
+    }
+    ArenaPlan plan = plan_arena(requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(plan.offsets[i] % 64, 0);
+      EXPECT_LE(plan.offsets[i] + requests[i].bytes, plan.bytes);
+      for (size_t j = 0; j < i; ++j) {
+        bool live = requests[i].first_step <= requests[j].last_step && requests[j].first_step <= requests[i].last_step;
+        bool apart = plan.offsets[i] + requests[i].bytes <= plan.offsets[j] ||
+                     plan.offsets[j] + requests[j].bytes <= plan.offsets[i];
+        EXPECT_TRUE(!live || apart) << round;
+      }
+    }
+  }
+  std::vector<ArenaRequest> chain;
+  for (uint32_t i = 0; i < 50; ++i) chain.push_back({1 << 20, i, i + 1});
+  EXPECT_LE(plan_arena(chain).bytes, (2 << 20) + (16 << 10));
+  std::vector<ArenaRequest> absurd(4, {int64_t{1} << 45, 0, 0});
+  EXPECT_THROW(plan_arena(absurd), Error);
+}
+
+TEST(KernelCache, EqualKeysAreLoadedOnce) {
+  KernelPtr source = scale_kernel();
+  auto copy = std::make_shared<KernelSource>(*source);
+  auto first = KernelCache::instance().load(source, 1000);
+  auto again = KernelCache::instance().load(copy);
+  EXPECT_EQ(first, again);
+  EXPECT_EQ(KernelCache::instance().find(source->key), first);
+  EXPECT_EQ(first->hits, 2);
+  EXPECT_GE(first->compile_ns, 1000);
+  EXPECT_EQ(KernelCache::instance().find("no such key"), nullptr);
+}
+
+}  // namespace
+}  // namespace ingot::runtime
