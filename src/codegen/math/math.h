@@ -1,0 +1,71 @@
+// Math functions over the kernel-IR builder, for f32 and f64: the same bits on every target. Maximum errors, in units
+// in the last place of the result, stand at each group; NaN gives NaN, and special values follow IEEE 754 and C.
+#pragma once
+#include <limits>
+
+#include "codegen/builder.h"
+
+namespace ingot::codegen::math {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// Exponentials. f32: 1; tanh, sigmoid 2. f64: 1; sinh, cosh, tanh, sigmoid 2.
+Expr exp(Expr x);
+Expr exp2(Expr x);
+Expr expm1(Expr x);
+Expr sigmoid(Expr x);
+Expr tanh(Expr x);
+Expr sinh(Expr x);
+Expr cosh(Expr x);
+
+// Logarithms. f32: 1. f64: 2; asinh, acosh, atanh 4.
+Expr log(Expr x);
+Expr log2(Expr x);
+Expr log10(Expr x);
+Expr log1p(Expr x);
+Expr asinh(Expr x);
+Expr acosh(Expr x);
+Expr atanh(Expr x);
+
+// Trigonometric functions. f32: 2; tan, asin, acos, atan, atan2 1. f64: 2; tan 4.
+Expr sin(Expr x);
+Expr cos(Expr x);
+Expr tan(Expr x);
+Expr asin(Expr x);
+Expr acos(Expr x);
+Expr atan(Expr x);
+Expr atan2(Expr y, Expr x);
+
+// Error function. f32: erf 2, erfc 1. f64: erf 2, erfc 4. normal_cdf (f32 and f64): absolute error 2^-24 and 2^-52.
+Expr erf(Expr x);
+Expr erfc(Expr x);
+/// (1 + erf(x / sqrt 2)) / 2.
+Expr normal_cdf(Expr x);
+
+// f32: 1. f64: pow 2, hypot 1; fmod and remainder are exact.
+Expr pow(Expr x, Expr y);
+Expr hypot(Expr x, Expr y);
+/// x - y * trunc(x / y), exact; the sign of x.
+Expr fmod(Expr x, Expr y);
+
+inline Expr reciprocal(Expr x) { return 1.0 / x; }
+inline Expr rsqrt(Expr x) { return 1.0 / sqrt(x); }
+
+/// a < b ? a : b and its mirror: b where an operand is NaN. One instruction on x86, where min and max need three.
+inline Expr lesser(Expr a, Expr b) { return select(a < b, a, b); }
+inline Expr greater(Expr a, Expr b) { return select(b < a, a, b); }
+/// x limited to [low, high]; NaN stays.
+template <Term L, Term H>
+Expr limit(Expr x, L low, H high) {
+  return lesser(lift(x, high), greater(lift(x, low), x));
+}
+
+/// f32 through the f64 function: one rounding, at about three times the cost.
+template <class Function, class... Rest>
+Expr in_double(Function f, Expr x, Rest... rest) {
+  if (x.type() == Type::f64) return f(x, rest...);
+  return convert(f(convert(x, Type::f64), convert(rest, Type::f64)...), Type::f32);
+}
+
+}  // namespace ingot::codegen::math

@@ -1,0 +1,145 @@
+// Powers and remainders.
+#include "codegen/math/math.h"
+
+namespace ingot::codegen::math {
+namespace {
+
+/// A sum of two f64 of which the second is below the last place of the first.
+struct Pair {
+  Expr high, low;
+};
+
+// T. J. Dekker, A floating-point technique for extending the available precision, 1971; products by fma.
+Pair fast_sum(Expr a, Expr b) {
+  Expr s = a + b;
+  return {s, b - (s - a)};
+}
+Pair product(Expr a, Expr b) {
+  Expr p = a * b;
+  return {p, fma(a, b, -p)};
+}
+Pair operator*(Pair a, Pair b) {
+  Pair p = product(a.high, b.high);
+  return fast_sum(p.high, fma(a.high, b.low, fma(a.low, b.high, p.low)));
+}
+
+Pair pair(Expr like, double high, double low) { return {lift(like, high), lift(like, low)}; }
+
+// log2 of a positive f64 with an error of about 2^-66: 2^e (1 + f), and log(1 + f) = 2 (s + s^3 / 3 + ...) with s = f /
+// (2 + f) and its leading terms as pairs.
+Pair log2_pair(Expr x) {
+  Builder& b = *x.builder;
+  Expr denormal = x < 0x1p-1022;
+  Expr low = b.bits(Type::i64, 0x3fe6a09e667f3bcd);
+  Expr bits = bitcast(select(denormal, x * 0x1p60, x)) - low;
+  Expr e = convert(shift_right_arithmetic(bits, 52), Type::f64) - select(denormal, lift(x, 60.0), 0.0);
+  Expr f = bitcast((bits & 0xfffffffffffff) + low) - 1.0;
+
+  Pair d = fast_sum(lift(x, 2.0), f);
+  Expr s_high = f / d.high;
+  Pair s = {s_high, fma(s_high, -d.low, fma(s_high, -d.high, f)) / d.high};
+  Pair z = s * s;
+  // log((1 + s) / (1 - s)) = 2s + s z (2/3 + z P(z))
+  Expr p = polynomial(z.high, {0x1.9999999999996p-2, 0x1.2492492493044p-2, 0x1.c71c71c57dcbcp-3, 0x1.745d183377bc3p-3,
+                               0x1.3b136267c83a5p-3, 0x1.1120c1658127fp-3, 0x1.de3192b80697ap-4, 0x1.eb20b11431eb9p-4});
+  Pair third = fast_sum(lift(x, 0x1.5555555555555p-1), fma(z.high, p, 0x1.5555555555555p-55));
+  Pair tail = s * z * third;
+  Pair log = fast_sum(s.high + s.high, tail.high);
+  log.low = log.low + (tail.low + (s.low + s.low));
+  Pair y = log * pair(x, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56);
+  Pair sum = fast_sum(e, y.high);
+  // e may be smaller than y only where it is zero.
+  return {select(eq(e, 0.0), y.high, sum.high), select(eq(e, 0.0), y.low, sum.low + y.low)};
+}
+
+Expr pow_f64(Expr x, Expr y) {
+  Expr t = abs(x);
+  Pair l = log2_pair(t);
+  Pair p = product(l.high, y);
+  Expr low = fma(l.low, y, p.low);
+  // Past these limits the result is 0 or infinite; where the product is, its low part is NaN.
+  Expr high = limit(p.high, -1100, 1100);
+  low = select(eq(high, p.high), low, 0.0);
+  Expr n = round_even(high), r = high - n;
+  Pair a = product(r, lift(x, 0x1.62e42fefa39efp-1));  // r ln 2
+  Expr rest = fma(r, 0x1.abc9e3b39803fp-56, fma(low, 0x1.62e42fefa39efp-1, a.low));
+  // e^(a + rest) = e^a + e^a rest
+  Expr q =
+      polynomial(a.high, {0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555556p-5, 0x1.111111110f6ecp-7,
+                          0x1.6c16c16c18132p-10, 0x1.a01a01afb67a7p-13, 0x1.a01a019643e4p-16, 0x1.71ddf8d811d5cp-19,
+                          0x1.27e5094d0b9cfp-22, 0x1.af5ddbadc579bp-26, 0x1.1f20fc9fcde93p-29});
+  Expr m = fma(a.high * a.high, q, a.high);
+  return scale(fma(m, rest, rest) + m + 1.0, n);
+}
+
+// C's table of special cases over the value for finite positive |x|.
+Expr special_cases(Expr x, Expr y, Expr value) {
+  Expr t = abs(x), infinite_y = eq(abs(y), kInfinity);
+  Expr integral = eq(floor(y), y), half = y * 0.5;
+  Expr odd = integral & ne(floor(half), half) & ~infinite_y;
+  Expr edge = eq(t, 0.0) | eq(t, kInfinity) | infinite_y;
+  // Infinite where the base moves away from 1 in the direction of y.
+  Expr grows = (t > 1.0) ^ (y < 0.0);
+  value = select(edge, select(grows, lift(x, kInfinity), 0.0), value);
+  value = select(x < 0.0, select(integral, value, kNaN), value);
+  value = select(odd, copysign(value, x), value);
+  // Infinite bases are numbers with any exponent.
+  value = select(eq(t, kInfinity) & ~integral, select(grows, lift(x, kInfinity), 0.0), value);
+  value = select(is_nan(x) | is_nan(y), kNaN, value);
+  Expr one = eq(y, 0.0) | eq(x, 1.0) | (eq(x, -1.0) & infinite_y);
+  return select(one, 1.0, value);
+}
+
+// The remainder where the quotient is at most 2^bits; then at most one step too far.
+Expr fmod_step(Expr x, Expr y) {
+  Expr q = trunc(x / y);
+  Expr r = fma(-q, y, x);
+  return select(r < 0.0, r + y, r);
+}
+
+}  // namespace
+
+// f32 computes log2 and exp2 in f64: 150 * 2^-52 is far below its last place.
+Expr pow(Expr x, Expr y) {
+  if (x.type() == Type::f64) return special_cases(x, y, pow_f64(x, y));
+  Expr t = convert(abs(x), Type::f64);
+  Expr value = convert(exp2(log2(t) * convert(y, Type::f64)), Type::f32);
+  return special_cases(x, y, value);
+}
+
+Expr hypot(Expr x, Expr y) {
+  Expr infinite = eq(abs(x), kInfinity) | eq(abs(y), kInfinity);
+  auto root = [](Expr a, Expr b) { return sqrt(fma(a, a, b * b)); };
+  if (x.type() == Type::f32) return select(infinite, kInfinity, in_double(root, x, y));
+  Expr a = abs(x), b = abs(y), large = select(a < b, b, a);
+  Expr power = select(large > 0x1p500, lift(x, -600.0), select(large < 0x1p-450, lift(x, 600.0), 0.0));
+  return select(infinite, kInfinity, scale(root(scale(a, power), scale(b, power)), -power));
+}
+
+// x - trunc(x / y) y is exact where the quotient fits the mantissa; a larger quotient is taken off in steps, with y
+// scaled up.
+Expr fmod(Expr x, Expr y) {
+  if (x.type() == Type::f32) {
+    Expr a = convert(abs(x), Type::f64), b = convert(abs(y), Type::f64);
+    Expr usual = fmod_step(a, b);
+    Expr r = x.builder->rare((a > b * 0x1p50) & (b > 0.0) & (a < kInfinity), usual, [&] {
+      Expr rest = a;
+      for (int power = 250; power >= 0; power -= 50) rest = fmod_step(rest, b * __builtin_ldexp(1, power));
+      return rest;
+    });
+    r = select(eq(b, kInfinity) & (a < kInfinity), a, r);
+    return copysign(convert(r, Type::f32), x);
+  }
+  Expr a = abs(x), b = abs(y);
+  Expr r = x.builder->rare((a > b * 0x1p50) & (b > 0.0) & (a < kInfinity), fmod_step(a, b), [&] {
+    Expr rest = a;
+    for (int power = 2100; power >= 0; power -= 50) {
+      Expr divisor = scale(b, static_cast<double>(power));
+      rest = select(divisor > rest, rest, fmod_step(rest, divisor));
+    }
+    return rest;
+  });
+  return copysign(select(eq(b, kInfinity) & (a < kInfinity), a, r), x);
+}
+
+}  // namespace ingot::codegen::math
