@@ -1,0 +1,164 @@
+#include "cli/conformance.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/conformance_functions.h"
+#include "cli/conformance_judge.h"
+#include "cli/conformance_modes.h"
+#include "ir/op.h"
+
+namespace ingot::cli {
+namespace {
+
+std::vector<std::filesystem::path> files_of(const ConformanceOptions& options) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  if (fs::is_regular_file(options.path)) return {options.path};
+  if (!fs::is_directory(options.path)) throw Error("conformance: no folder or file " + options.path);
+  for (const auto& entry : fs::directory_iterator(options.path)) {
+    const fs::path& p = entry.path();
+    if (p.extension() == ".safetensors" && p.stem().string().find(options.filter) != std::string::npos)
+      files.push_back(p);
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) throw Error("conformance: no *.safetensors in " + options.path + " that match");
+  std::vector<fs::path> mine;
+  for (size_t i = static_cast<size_t>(options.shard); i < files.size(); i += options.shards) mine.push_back(files[i]);
+  return mine;
+}
+
+std::vector<Mode> modes_of(const ConformanceOptions& options) {
+  std::vector<Mode> modes = conformance_modes(), chosen;
+  std::string known;
+  for (const Mode& m : modes) known += (known.empty() ? "" : ", ") + m.name;
+  for (const std::string& name : options.modes) {
+    auto found = std::find_if(modes.begin(), modes.end(), [&](const Mode& m) { return m.name == name; });
+    if (found == modes.end()) throw Error("conformance: no mode " + name + "; there are " + known);
+    chosen.push_back(*found);
+  }
+  return options.modes.empty() ? modes : chosen;
+}
+
+/// Why a result may not come from there, or nothing.
+std::string forbidden(const Case& c, const Outcome& outcome) {
+  if (!outcome.compiled || outcome.source == Source::generated) return {};
+  const Function* function = find_function(c.op);
+  bool by_function = function && function->takes(c);
+  const ir::OpInfo* row = by_function ? nullptr : ir::find_op(c.op);
+  bool allowed = false;
+  if (outcome.source == Source::view) allowed = by_function || row->kind == ir::OpKind::view;
+  if (outcome.source == Source::library) allowed = row && row->kind == ir::OpKind::host;
+  if (outcome.source == Source::graph_break) allowed = by_function ? function->may_break : row->has(ir::kMayBreak);
+  if (allowed) return {};
+  return std::string("came from a ") + kSourceNames[static_cast<int>(outcome.source)] +
+         (outcome.reason.empty() ? "" : ": " + outcome.reason);
+}
+
+void run_case(const Case& c, const std::vector<Mode>& modes, ConformanceReport& report) {
+  size_t failures_before = report.failures.size();
+  for (const Mode& mode : modes) {
+    if (!mode.unavailable.empty()) continue;
+    std::string why;
+    try {
+      BoundCase bound = mode.inplace ? bind_inplace(c) : bind(c);
+      if (!bound) continue;
+      Outcome outcome = mode.run(c, bound);
+      if (outcome.compiled) ++report.executed[static_cast<int>(outcome.source)];
+      why = judge(c, outcome.results);
+      if (why.empty()) why = forbidden(c, outcome);
+    } catch (const std::exception& e) {
+      why = std::string("threw: ") + e.what();
+    }
+    ++report.runs;
+    if (!why.empty()) report.failures.push_back({c.op, c.name, mode.name, why});
+  }
+  ++(report.failures.size() == failures_before ? report.passed : report.failed);
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error("conformance: cannot read " + path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+void print_json(const ConformanceReport& report) {
+  nlohmann::json j;
+  j["passed"] = report.passed;
+  j["failed"] = report.failed;
+  j["runs"] = report.runs;
+  j["cases_of_missing_ops"] = report.cases_of_missing_ops;
+  j["ops_missing"] = report.ops_missing;
+  j["required_missing"] = report.required_missing;
+  for (size_t i = 0; i < std::size(report.executed); ++i) j["executed"][kSourceNames[i]] = report.executed[i];
+  j["failures"] = nlohmann::json::array();
+  for (const ConformanceFailure& f : report.failures)
+    j["failures"].push_back({{"op", f.op}, {"case", f.name}, {"mode", f.mode}, {"why", f.why}});
+  j["modes_unavailable"] = nlohmann::json::object();
+  for (const auto& [name, reason] : report.modes_unavailable) j["modes_unavailable"][name] = reason;
+  std::printf("%s\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void print_table(const ConformanceReport& report) {
+  for (const ConformanceFailure& f : report.failures)
+    std::printf("FAILED %s %s (%s): %s\n", f.op.c_str(), f.name.c_str(), f.mode.c_str(), f.why.c_str());
+  if (!report.ops_missing.empty()) {
+    std::printf("missing ops (%lld cases):", static_cast<long long>(report.cases_of_missing_ops));
+    for (const std::string& op : report.ops_missing) std::printf(" %s", op.c_str());
+    std::printf("\n");
+  }
+  for (const std::string& op : report.required_missing) std::printf("REQUIRED BUT MISSING %s\n", op.c_str());
+  for (const auto& [name, reason] : report.modes_unavailable)
+    std::printf("not run here: %s (%s)\n", name.c_str(), reason.c_str());
+  std::printf("compiled results came from:");
+  for (size_t i = 0; i < std::size(report.executed); ++i)
+    std::printf(" %s %lld", kSourceNames[i], static_cast<long long>(report.executed[i]));
+  std::printf("\n%lld passed, %lld failed\n", static_cast<long long>(report.passed),
+              static_cast<long long>(report.failed));
+}
+
+}  // namespace
+
+ConformanceReport conformance(const ConformanceOptions& options) {
+  ConformanceReport report;
+  std::vector<Mode> modes = modes_of(options);
+  for (const Mode& m : modes)
+    if (!m.unavailable.empty()) report.modes_unavailable.emplace_back(m.name, m.unavailable);
+  std::vector<std::filesystem::path> files = files_of(options);
+  for (size_t i = 0; i < files.size(); ++i) {
+    std::vector<Case> cases = read_cases(files[i].string());
+    if (cases.empty()) continue;
+    if (!options.quiet) std::fprintf(stderr, "[%zu/%zu] %s\n", i + 1, files.size(), cases[0].op.c_str());
+    if (!knows_op(cases[0].op)) {
+      report.ops_missing.push_back(cases[0].op);
+      report.cases_of_missing_ops += static_cast<int64_t>(cases.size());
+      continue;
+    }
+    for (const Case& c : cases) run_case(c, modes, report);
+  }
+  if (!options.require_ops.empty())
+    for (const std::string& op : lines_of(options.require_ops))
+      if (!knows_op(op)) report.required_missing.push_back(op);
+  return report;
+}
+
+int run_conformance(const ConformanceOptions& options) {
+  ConformanceReport report = conformance(options);
+  if (options.json)
+    print_json(report);
+  else
+    print_table(report);
+  return report.good() ? 0 : 1;
+}
+
+}  // namespace ingot::cli

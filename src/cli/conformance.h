@@ -1,0 +1,38 @@
+// `ingot conformance`: PyTorch's operator cases against eager, interpreted and compiled code.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace ingot::cli {
+
+struct ConformanceOptions {
+  std::string path;                // folder of *.safetensors, or one file
+  bool json = false;               // for programs, on stdout
+  std::string require_ops;         // file with op names, one a line, that must not be missing; empty: none
+  std::string filter;              // only ops whose name has this in it
+  std::vector<std::string> modes;  // by name; empty: all
+  int shard = 0, shards = 1;       // every shards-th op from `shard` on
+  bool quiet = false;              // no progress on stderr
+};
+
+struct ConformanceFailure {
+  std::string op, name, mode, why;
+};
+
+struct ConformanceReport {
+  int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode
+  int64_t runs = 0;                // of a case in a mode
+  int64_t cases_of_missing_ops = 0;
+  std::vector<std::string> ops_missing, required_missing;
+  int64_t executed[5] = {};  // by what made the result, in the order of Source
+  std::vector<ConformanceFailure> failures;
+  std::vector<std::pair<std::string, std::string>> modes_unavailable;  // name and reason
+  bool good() const { return failed == 0 && required_missing.empty(); }
+};
+
+/// Throws Error where the folder, a file, or a mode's name is wrong.
+ConformanceReport conformance(const ConformanceOptions& options);
+/// Runs and prints; returns the exit code: 1 for a failure or a required op that is missing.
+int run_conformance(const ConformanceOptions& options);
+
+}  // namespace ingot::cli

@@ -1,0 +1,65 @@
+#include "cli/conformance_binding.h"
+
+#include "cli/conformance_functions.h"
+#include "cli/conformance_row.h"
+#include "eager/call.h"
+#include "eager/dispatch.h"
+
+namespace ingot::cli {
+namespace {
+
+using Kind = CaseValue::Kind;
+
+eager::Operand scalar_operand(const CaseValue& v) {
+  if (v.is(Kind::number)) return Scalar(v.number);
+  if (v.is(Kind::boolean)) return Scalar(v.integer != 0);
+  return Scalar(v.integer);
+}
+
+std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, bool inplace) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(row.operands.size());
+  std::vector<eager::Operand> operands;
+  for (const CaseValue* v : row.operands) {
+    if (!v) {
+      operands.emplace_back();
+    } else if (v->is(Kind::tensor)) {
+      tensors.push_back(materialize(v->tensor));
+      operands.emplace_back(tensors.back());
+    } else {
+      operands.push_back(scalar_operand(*v));
+    }
+  }
+  std::vector<ir::Attr> attrs = row.attrs;
+  eager::OpCall call{row.op, inplace, operands, attrs, Location()};
+  eager::normalize(call, attrs);
+  std::vector<Tensor> outputs(ir::info(row.op).outputs);
+  eager::dispatch(call, outputs);
+  if (inplace) outputs[0] = tensors[0];
+  return outputs;
+}
+
+}  // namespace
+
+bool knows_op(const std::string& op) { return find_function(op) || ir::find_op(op); }
+
+BoundCase bind(const Case& c) {
+  if (const Function* function = find_function(c.op); function && function->takes(c))
+    return [&c, function](const Materialize& m) { return function->run(Arguments(c, m)); };
+  const ir::OpInfo* row = ir::find_op(c.op);
+  if (!row) throw Error("neither a row nor a function of the API takes these arguments");
+  return [call = place(*row, c)](const Materialize& m) { return run_row(call, m, false); };
+}
+
+BoundCase bind_inplace(const Case& c) {
+  const ir::OpInfo* row = ir::find_op(c.op);
+  if (!row || !row->has(ir::kInplace) || c.outputs.size() != 1 || c.args.empty() || !c.args[0].is(Kind::tensor))
+    return {};
+  const Function* function = find_function(c.op);
+  if (function && function->takes(c)) return {};
+  const CaseTensor &self = c.args[0].tensor, &expected = c.outputs[0].expected.tensor;
+  if (self.dtype != c.outputs[0].dtype || !(self.shape == expected.shape)) return {};
+  return [call = place(*row, c)](const Materialize& m) { return run_row(call, m, true); };
+}
+
+}  // namespace ingot::cli

@@ -1,0 +1,53 @@
+// Conformance cases as they are stored: one safetensors file an op, cases in its header.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/small_vector.h"
+
+namespace ingot::cli {
+
+/// A stored tensor: dense and row-major.
+struct CaseTensor {
+  DType dtype = DType::f32;
+  Ints shape;
+  std::string bytes;
+};
+
+/// An argument as it is written.
+struct CaseValue {
+  enum class Kind { null, boolean, integer, number, text, dtype, tensor, list, slice, ellipsis } kind = Kind::null;
+  int64_t integer = 0;  // boolean, integer
+  double number = 0;
+  DType dtype = DType::f32;
+  std::string text;
+  CaseTensor tensor;
+  std::vector<CaseValue> items;              // list
+  std::optional<int64_t> start, stop, step;  // slice
+  bool is(Kind k) const { return kind == k; }
+};
+
+struct CaseOutput {
+  DType dtype = DType::f32;  // that the result must have; the stored reference may be wider
+  CaseValue expected;        // a tensor, or a number or bool
+};
+
+struct Case {
+  std::string op, name;
+  std::vector<CaseValue> args;
+  std::vector<std::pair<std::string, CaseValue>> kwargs;
+  std::vector<CaseOutput> outputs;
+  bool exact = false;
+  double rtol = 0, atol = 0;
+
+  /// The argument at a position or of a name; null if neither is given.
+  const CaseValue* find(size_t position, std::string_view name) const;
+};
+
+/// The cases of one file. Throws Error for a file that is not of the format.
+std::vector<Case> read_cases(const std::string& path);
+
+}  // namespace ingot::cli

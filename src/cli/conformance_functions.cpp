@@ -1,0 +1,214 @@
+#include "cli/conformance_functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "eager/functions.h"
+#include "eager/indexing.h"
+
+namespace ingot::cli {
+
+using Kind = CaseValue::Kind;
+
+bool Arguments::has(size_t i, std::string_view name) const {
+  const CaseValue* v = case_.find(i, name);
+  return v && !v->is(Kind::null);
+}
+const CaseValue& Arguments::value(size_t i, std::string_view name) const {
+  const CaseValue* v = case_.find(i, name);
+  if (!v) throw Error("no argument " + std::to_string(i) + " " + std::string(name));
+  return *v;
+}
+Tensor Arguments::tensor(size_t i, std::string_view name) const {
+  const CaseValue& v = value(i, name);
+  if (!v.is(Kind::tensor)) throw Error("argument " + std::to_string(i) + " is no tensor");
+  return materialize_(v.tensor);
+}
+std::vector<Tensor> Arguments::tensors(size_t i, std::string_view name) const {
+  std::vector<Tensor> result;
+  for (const CaseValue& v : value(i, name).items) result.push_back(materialize_(v.tensor));
+  return result;
+}
+int64_t Arguments::integer(size_t i, std::string_view name) const {
+  const CaseValue& v = value(i, name);
+  // A tensor in the place of a number: its value is read.
+  return v.is(Kind::tensor) ? materialize_(v.tensor).item<int64_t>() : v.integer;
+}
+int64_t Arguments::integer(size_t i, std::string_view name, int64_t otherwise) const {
+  return has(i, name) ? integer(i, name) : otherwise;
+}
+std::vector<int64_t> Arguments::list(size_t i, std::string_view name) const {
+  const CaseValue& v = value(i, name);
+  if (v.is(Kind::integer)) return {v.integer};
+  std::vector<int64_t> result;
+  for (const CaseValue& item : v.items) result.push_back(item.integer);
+  return result;
+}
+Scalar Arguments::scalar(size_t i, std::string_view name) const {
+  const CaseValue& v = value(i, name);
+  if (v.is(Kind::number)) return Scalar(v.number);
+  return v.is(Kind::boolean) ? Scalar(v.integer != 0) : Scalar(v.integer);
+}
+std::optional<DType> Arguments::dtype() const {
+  for (const CaseValue& v : case_.args)
+    if (v.is(Kind::dtype)) return v.dtype;
+  const CaseValue* v = case_.find(case_.args.size(), "dtype");
+  return v && v->is(Kind::dtype) ? std::optional<DType>(v->dtype) : std::nullopt;
+}
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using A = const Arguments&;
+
+TensorOptions options_of(A a) { return a.dtype() ? TensorOptions(*a.dtype()) : TensorOptions(); }
+/// PyTorch's factories "like" a tensor take its dtype where none is given.
+TensorOptions options_like(A a) { return a.dtype() ? TensorOptions(*a.dtype()) : TensorOptions(a.tensor(0).dtype()); }
+
+Tensors index(A a) {
+  std::vector<TensorIndex> indices;
+  for (const CaseValue& v : a.value(1).items) {
+    if (v.is(Kind::null))
+      indices.emplace_back(None);
+    else if (v.is(Kind::ellipsis))
+      indices.emplace_back(Ellipsis);
+    else if (v.is(Kind::slice))
+      indices.emplace_back(Slice(v.start, v.stop, v.step));
+    else if (v.is(Kind::tensor))
+      indices.emplace_back(a.make(v.tensor));
+    else if (v.is(Kind::boolean))
+      indices.emplace_back(v.integer != 0);
+    else
+      indices.emplace_back(v.integer);
+  }
+  return {a.tensor(0).index(indices)};
+}
+
+Tensors arange(A a) {
+  std::vector<Scalar> numbers;
+  for (size_t i = 0; i < a.given().args.size(); ++i) numbers.push_back(a.scalar(i));
+  if (const CaseValue* end = a.given().find(a.given().args.size(), "end"); end) numbers.push_back(a.scalar(9, "end"));
+  if (numbers.size() == 1) return {ingot::arange(numbers[0], options_of(a))};
+  if (numbers.size() == 2) return {ingot::arange(numbers[0], numbers[1], options_of(a))};
+  return {ingot::arange(numbers[0], numbers[1], numbers[2], options_of(a))};
+}
+
+/// var(self, unbiased), var(self, dim, unbiased, keepdim): PyTorch's older spelling of correction 1 or 0.
+template <class F>
+Tensors spread(A a, F f) {
+  bool only = a.given().args.size() == 2 && a.value(1).is(Kind::boolean);
+  IntList dims;
+  if (!only && a.has(1, "dim")) dims = IntList(a.list(1, "dim"));
+  bool unbiased = only ? a.integer(1) : a.integer(2, "unbiased", 1);
+  return {f(a.tensor(0), dims, unbiased ? 1.0 : 0.0, a.integer(3, "keepdim", 0) != 0)};
+}
+bool is_unbiased_form(const Case& c) {
+  return c.find(c.args.size(), "unbiased") || (c.args.size() > 1 && c.args[1].is(Kind::boolean));
+}
+
+template <class Whole, class Two>
+Tensors extreme(A a, Whole whole, Two two) {
+  return {a.given().args.size() > 1 ? two(a.tensor(0), a.tensor(1)) : whole(a.tensor(0))};
+}
+bool is_without_dim(const Case& c) { return c.kwargs.empty() && (c.args.size() == 1 || c.args[1].is(Kind::tensor)); }
+
+Tensors cast(A a) {
+  const Case& c = a.given();
+  if (c.args[1].is(Kind::tensor)) return {a.tensor(0).type_as(a.tensor(1))};
+  return {a.tensor(0).to(*a.dtype())};
+}
+
+bool always(const Case&) { return true; }
+
+const std::map<std::string, Function, std::less<>>& functions() {
+  static const std::map<std::string, Function, std::less<>> table = {
+      {"__getitem__", {index, always, true}},  // a bool tensor among the indices: the shape depends on data
+      {"reshape", {[](A a) { return Tensors{a.tensor(0).reshape(a.list(1, "shape"))}; }, always}},
+      {"flatten",
+       {[](A a) { return Tensors{a.tensor(0).flatten(a.integer(1, "start_dim", 0), a.integer(2, "end_dim", -1))}; },
+        always}},
+      {"unflatten",
+       {[](A a) { return Tensors{a.tensor(0).unflatten(a.integer(1, "dim"), a.list(2, "sizes"))}; }, always}},
+      {"transpose",
+       {[](A a) { return Tensors{a.tensor(0).transpose(a.integer(1, "dim0"), a.integer(2, "dim1"))}; }, always}},
+      {"t", {[](A a) { return Tensors{a.tensor(0).t()}; }, always}},
+      {"mT", {[](A a) { return Tensors{a.tensor(0).mT()}; }, always}},
+      {"movedim",
+       {[](A a) { return Tensors{a.tensor(0).movedim(a.list(1, "source"), a.list(2, "destination"))}; }, always}},
+      {"narrow",
+       {[](A a) {
+          return Tensors{a.tensor(0).narrow(a.integer(1, "dim"), a.integer(2, "start"), a.integer(3, "length"))};
+        },
+        always, true}},
+      {"unbind", {[](A a) { return a.tensor(0).unbind(a.integer(1, "dim", 0)); }, always}},
+      {"split",
+       {[](A a) {
+          int64_t dim = a.integer(2, "dim", 0);
+          if (a.value(1).is(Kind::list)) return a.tensor(0).split(a.list(1), dim);
+          return a.tensor(0).split(a.integer(1), dim);
+        },
+        always}},
+      {"split_with_sizes",
+       {[](A a) { return a.tensor(0).split_with_sizes(a.list(1, "split_sizes"), a.integer(2, "dim", 0)); }, always}},
+      {"chunk", {[](A a) { return a.tensor(0).chunk(a.integer(1, "chunks"), a.integer(2, "dim", 0)); }, always}},
+      {"repeat", {[](A a) { return Tensors{a.tensor(0).repeat(a.list(1, "repeats"))}; }, always}},
+      {"tile", {[](A a) { return Tensors{a.tensor(0).tile(a.list(1, "dims"))}; }, always}},
+      {"hstack", {[](A a) { return Tensors{hstack(a.tensors(0))}; }, always}},
+      {"vstack", {[](A a) { return Tensors{vstack(a.tensors(0))}; }, always}},
+      {"contiguous", {[](A a) { return Tensors{a.tensor(0).contiguous()}; }, always}},
+      {"expand_as", {[](A a) { return Tensors{a.tensor(0).expand_as(a.tensor(1))}; }, always}},
+      {"to", {cast, always}},
+      {"zeros", {[](A a) { return Tensors{zeros(a.list(0), options_of(a))}; }, always}},
+      {"ones", {[](A a) { return Tensors{ones(a.list(0), options_of(a))}; }, always}},
+      {"zeros_like", {[](A a) { return Tensors{zeros_like(a.tensor(0), options_of(a))}; }, always}},
+      {"ones_like", {[](A a) { return Tensors{ones_like(a.tensor(0), options_of(a))}; }, always}},
+      {"full_like", {[](A a) { return Tensors{full_like(a.tensor(0), a.scalar(1), options_of(a))}; }, always}},
+      {"new_zeros", {[](A a) { return Tensors{zeros(a.list(1), options_like(a))}; }, always}},
+      {"new_ones", {[](A a) { return Tensors{ones(a.list(1), options_like(a))}; }, always}},
+      {"new_full",
+       {[](A a) { return Tensors{full(a.list(1), a.scalar(2), *TensorOptions(options_like(a)).type)}; }, always}},
+      {"arange", {arange, always}},
+      {"max",
+       {[](A a) {
+          return extreme(
+              a, [](const Tensor& x) { return x.max(); }, [](const Tensor& x, const Tensor& y) { return x.max(y); });
+        },
+        is_without_dim}},
+      {"min",
+       {[](A a) {
+          return extreme(
+              a, [](const Tensor& x) { return x.min(); }, [](const Tensor& x, const Tensor& y) { return x.min(y); });
+        },
+        is_without_dim}},
+      {"where",
+       {[](A a) {
+          OperandArg other = a.value(2).is(Kind::tensor) ? OperandArg() : OperandArg(a.scalar(2));
+          Tensor held = a.value(2).is(Kind::tensor) ? a.tensor(2) : Tensor();
+          return Tensors{a.tensor(0).where(a.tensor(1), held.defined() ? OperandArg(held) : other)};
+        },
+        always}},
+      {"var",
+       {[](A a) {
+          return spread(a,
+                        [](const Tensor& x, const IntList& dims, double n, bool keep) { return x.var(dims, n, keep); });
+        },
+        is_unbiased_form}},
+      {"std",
+       {[](A a) {
+          return spread(a,
+                        [](const Tensor& x, const IntList& dims, double n, bool keep) { return x.std(dims, n, keep); });
+        },
+        is_unbiased_form}},
+  };
+  return table;
+}
+
+}  // namespace
+
+const Function* find_function(const std::string& op) {
+  auto found = functions().find(op);
+  return found == functions().end() ? nullptr : &found->second;
+}
+
+}  // namespace ingot::cli

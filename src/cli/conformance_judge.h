@@ -1,0 +1,13 @@
+// Whether a result is the expected one, by the rule of its case.
+#pragma once
+#include <span>
+#include <string>
+
+#include "cli/conformance_case.h"
+
+namespace ingot::cli {
+
+/// Empty if the results are right, else what is wrong with the first that is not.
+std::string judge(const Case& c, std::span<const CaseTensor> results);
+
+}  // namespace ingot::cli

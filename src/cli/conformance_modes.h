@@ -1,0 +1,33 @@
+// The ways in which a case is run.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/conformance_binding.h"
+
+namespace ingot::cli {
+
+/// What made a result in a compiled mode.
+enum class Source : uint8_t { generated, view, library, graph_break, fallback };
+inline constexpr const char* kSourceNames[] = {"generated", "view", "library", "break", "fallback"};
+
+struct Outcome {
+  std::vector<CaseTensor> results;
+  bool compiled = false;
+  Source source = Source::generated;  // where compiled
+  std::string reason;                 // of a break or fallback
+};
+
+struct Mode {
+  std::string name;
+  std::string unavailable;  // why this machine cannot run it; empty: it can
+  bool inplace = false;     // runs the op's in-place form
+  std::function<Outcome(const Case&, const BoundCase&)> run;
+};
+
+/// Eager, its in-place forms, interpreted, compiled for each instruction set, and eager and compiled on views that are
+/// not contiguous.
+std::vector<Mode> conformance_modes();
+
+}  // namespace ingot::cli

@@ -1,0 +1,21 @@
+// A case's arguments placed in the signature of an op's row: PyTorch's positions, names and defaults.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/conformance_case.h"
+#include "ir/op.h"
+
+namespace ingot::cli {
+
+/// Operands and attributes in the order of the row. Attributes stand as the user wrote them: negative dims and sizes
+/// are not yet settled; absent ones have the row's default.
+struct RowCall {
+  OpId op;
+  std::vector<const CaseValue*> operands;  // null: absent or the row's default; borrowed from the case
+  std::vector<ir::Attr> attrs;
+};
+
+/// Throws Error for an argument that the row does not have or that is of another kind.
+RowCall place(const ir::OpInfo& row, const Case& c);
+}  // namespace ingot::cli
