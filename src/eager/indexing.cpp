@@ -136,15 +136,9 @@ Joined join(const Parsed& p, Location location) {
   j.first = neighbours ? last - j.count + 1 : 0;
   for (size_t d = 0; d < p.positions.size(); ++d)
     if (p.positions[d].defined()) order.push_back(static_cast<int64_t>(d));
-  Ints all;
-  for (int64_t d = 0, at = 0; d < p.base.dim(); ++d) {
-    if (at == j.first)
-      for (int64_t o : order) all.push_back(o);
-    at += !p.positions[d].defined();
+  Ints all = order;
+  for (int64_t d = 0; d < p.base.dim(); ++d)
     if (!p.positions[d].defined()) all.push_back(d);
-  }
-  if (static_cast<int64_t>(all.size()) < p.base.dim())
-    for (int64_t o : order) all.push_back(o);
   j.base = neighbours ? p.base : p.base.permute(all, location);
   for (int64_t k = 0; k < j.count; ++k) {
     // A negative position counts from the end of its dim; one that is out of range must not slip into a neighbouring

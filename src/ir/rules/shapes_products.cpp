@@ -216,6 +216,8 @@ void layer_norm(RuleContext& context) {
 
 void batch_norm(RuleContext& context) {
   const Dims& input = shape_of(context, 0);
+  // Nothing to normalise: PyTorch lets an empty tensor of one dim pass.
+  if (input.size() == 1 && input[0] == Dim(0)) return set(context, input);
   if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
   check_affine(context, std::span<const Dim>(&input[1], 1));
   if (!boolean_attribute(context, "training"))

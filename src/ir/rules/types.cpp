@@ -81,6 +81,8 @@ std::optional<DType> dtype_attribute(const RuleContext& context) {
 
 void check_index(RuleContext& context, std::string_view name) {
   const OperandType& index = operand(context, name);
+  // An empty index may be of any integer dtype, as in PyTorch.
+  if (index.present() && is_integral(index.dtype) && std::count(index.shape->begin(), index.shape->end(), Dim(0))) return;
   if (index.present() && index.dtype != DType::i64 && index.dtype != DType::i32)
     context.fail(name, describe(context, index), "an i64 or i32 tensor");
 }
