@@ -2,3 +2,4 @@
 #pragma once
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "eager/nn/layers.h"

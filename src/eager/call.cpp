@@ -171,11 +171,14 @@ void dispatch(const OpCall& call, std::span<Tensor> outputs) {
 
 const char* module_path() { return path.c_str(); }
 
-ModuleScope::ModuleScope(const std::string& name) : length_(path.size()) {
-  if (name.empty()) return;
-  if (!path.empty()) path += '.';
-  path += name;
+size_t push_module(const std::string& name) {
+  size_t length = path.size();
+  if (!name.empty()) {
+    if (length) path += '.';
+    path += name;
+  }
+  return length;
 }
-ModuleScope::~ModuleScope() { path.resize(length_); }
+void pop_module(size_t length) { path.resize(length); }
 
 }  // namespace ingot::eager

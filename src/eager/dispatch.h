@@ -60,16 +60,8 @@ void dispatch(const OpCall& call, std::span<Tensor> outputs);
 
 /// Path of the modules being called on this thread ("h.3.mlp_up"); nn::Module pushes and pops.
 const char* module_path();
-/// Appends a name to the path of this thread for as long as it lives; an empty name changes nothing.
-class INGOT_API ModuleScope {
- public:
-  explicit ModuleScope(const std::string& name);
-  ~ModuleScope();
-  ModuleScope(const ModuleScope&) = delete;
-  ModuleScope& operator=(const ModuleScope&) = delete;
-
- private:
-  size_t length_;
-};
+/// Appends a name; returns the length to go back to. An empty name changes nothing.
+size_t push_module(const std::string& name);
+void pop_module(size_t length);
 
 }  // namespace ingot::eager

@@ -159,11 +159,12 @@ Scalar read_element(DType dtype, const char* at) {
 
 void write_element(DType dtype, char* at, Scalar value) {
   auto store = [at]<class T>(T x) { std::memcpy(at, &x, sizeof(T)); };
-  // Casts from float to integer saturate at the type's own range; from integer they wrap.
+  // From a float a number saturates in the type of a register, 32 or 64 bits, and is then cut to a narrower one.
   auto integer = [&]<class T>(T) {
-    if (value.category() != Category::floating) return store(static_cast<T>(value.to_int64_saturated()));
     int64_t wide = value.to_int64_saturated();
-    store(static_cast<T>(std::clamp<int64_t>(wide, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
+    if (value.category() == Category::floating && sizeof(T) < 8)
+      wide = std::clamp<int64_t>(wide, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+    store(static_cast<T>(wide));
   };
   switch (dtype) {
     case DType::f64:

@@ -1,0 +1,123 @@
+#include "eager/execute.h"
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/log.h"
+#include "eager/call.h"
+#include "eager/data.h"
+
+namespace ingot::eager {
+namespace {
+
+std::atomic<int64_t> pointwise_kernels{0}, programs{0}, fallbacks{0};
+
+constexpr int kMaxOutputs = 4;
+
+/// Bytes that a view reaches, from its first element on.
+struct Extent {
+  const char *begin, *end;
+};
+Extent extent_of(const detail::TensorImpl& t) {
+  const char* begin = data_of(t);
+  int64_t last = 0;
+  for (size_t d = 0; d < t.sizes.size(); ++d) {
+    if (t.sizes[d] == 0) return {begin, begin};
+    last += (t.sizes[d] - 1) * t.strides[d];
+  }
+  return {begin, begin + (last + 1) * size_of(t.dtype)};
+}
+
+bool overlap(const detail::TensorImpl& a, const detail::TensorImpl& b) {
+  if (a.storage != b.storage) return false;
+  Extent x = extent_of(a), y = extent_of(b);
+  return x.begin < y.end && y.begin < x.end;
+}
+
+/// True if element by element both are at the same place, so that reading before writing is enough.
+bool same_places(const detail::TensorImpl& a, const detail::TensorImpl& b) {
+  return a.offset == b.offset && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+}
+
+void check_target(const OpCall& call) {
+  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (self.sizes[d] > 1 && self.strides[d] == 0)
+      fail(ir::info(call.op).name, "self", "an expanded tensor, several elements of which are one place in memory",
+           "a tensor whose elements are places of their own, for an in-place op (clone() it first)", call.location);
+}
+
+void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
+  const ir::OpInfo& op = ir::info(call.op);
+  if (op.kind == ir::OpKind::elementwise && execute_pointwise(call, metas[0], outputs[0])) return;
+  execute_program(call, metas, outputs);
+}
+
+/// Sources that share memory with the destination without lying at the same places are read first.
+void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
+  check_target(call);
+  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  bool in_the_way = false;
+  for (size_t i = 1; i < call.operands.size(); ++i) {
+    const Operand& o = call.operands[i];
+    in_the_way |=
+        o.kind == Operand::Kind::tensor && overlap(self, *o.tensor->impl()) && !same_places(self, *o.tensor->impl());
+  }
+  if (!in_the_way) {
+    execute_now(call, metas, outputs);
+  } else {
+    std::vector<Operand> operands(call.operands.begin(), call.operands.end());
+    std::vector<Tensor> copies;
+    copies.reserve(operands.size());
+    for (size_t i = 1; i < operands.size(); ++i) {
+      if (operands[i].kind != Operand::Kind::tensor || !overlap(self, *operands[i].tensor->impl())) continue;
+      Operand source = operands[i];
+      OpCall clone{OpId::clone, false, {&source, 1}, {}, call.location};
+      copies.emplace_back();
+      execute(clone, {&copies.back(), 1});
+      operands[i].tensor = &copies.back();
+    }
+    OpCall safe = call;
+    safe.operands = operands;
+    execute_now(safe, metas, outputs);
+  }
+  self.storage->bump_version();
+  outputs[0] = *call.operands[0].tensor;
+}
+
+}  // namespace
+
+void execute(const OpCall& call, std::span<Tensor> outputs) {
+  for (const Operand& o : call.operands)
+    if (o.kind == Operand::Kind::tensor && !o.tensor->impl()->storage)
+      settle(*o.tensor, ir::info(call.op).name.data(), call.location);
+  OutputMeta metas[kMaxOutputs];
+  std::span<OutputMeta> results(metas, outputs.size());
+  infer_outputs(call, results);
+  if (metas[0].alias && !call.inplace) {
+    const detail::TensorImpl& base = *call.operands[0].tensor->impl();
+    outputs[0] = make_tensor(metas[0].dtype, metas[0].sizes, metas[0].strides, metas[0].offset, base.storage);
+    return;
+  }
+  check_values(call);
+  if (call.inplace)
+    execute_inplace(call, results, outputs);
+  else
+    execute_now(call, results, outputs);
+}
+
+EagerStatistics eager_statistics() { return {pointwise_kernels, programs, fallbacks}; }
+
+void statistics::count_pointwise() { ++pointwise_kernels; }
+void statistics::count_program() { ++programs; }
+void statistics::count_fallback(std::string_view reason) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> said;
+  ++fallbacks;
+  std::lock_guard lock(mutex);
+  if (said.emplace(reason).second) warn("eager: falls back to the scalar executor: " + std::string(reason));
+}
+
+}  // namespace ingot::eager

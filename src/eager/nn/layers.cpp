@@ -1,0 +1,146 @@
+#include "eager/nn/layers.h"
+
+#include <cmath>
+
+#include "eager/call.h"
+#include "eager/data.h"
+#include "eager/factories.h"
+
+namespace ingot::nn {
+namespace {
+
+Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
+  Tensor t = empty(sizes, dtype);
+  char* at = eager::data_of(*t.impl());
+  for (int64_t i = 0; i < t.numel(); ++i, at += size_of(dtype)) eager::write_element(dtype, at, value);
+  return t;
+}
+
+/// Uniform in [-bound, bound): what PyTorch starts linear and convolution layers with, bound = 1 / sqrt(fan in).
+Tensor uniform(const IntList& sizes, int64_t fan_in) {
+  Tensor t = rand(sizes);
+  float bound = fan_in > 0 ? 1.0f / std::sqrt(static_cast<float>(fan_in)) : 0.0f;
+  float* data = t.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < t.numel(); ++i) data[i] = (2 * data[i] - 1) * bound;
+  return t;
+}
+
+void check_positive(const char* op, const char* argument, int64_t value) {
+  if (value < 1) eager::fail(op, argument, std::to_string(value), "a positive number", Location::none());
+}
+
+}  // namespace
+
+LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias)
+    : weight(uniform({out_features, in_features}, in_features)) {
+  if (with_bias) bias = uniform({out_features}, in_features);
+}
+
+Conv2dImpl::Conv2dImpl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o)
+    : options(std::move(o)) {
+  check_positive("Conv2d", "groups", options.groups);
+  const Ints& k = kernel_size.items();
+  if (k.empty() || k.size() > 2)
+    eager::fail("Conv2d", "kernel_size", std::to_string(k.size()) + " numbers", "one or two", Location::none());
+  int64_t height = k[0], width = k.back(), fan_in = in_channels / options.groups * height * width;
+  weight = uniform({out_channels, in_channels / options.groups, height, width}, fan_in);
+  if (options.bias) bias = uniform({out_channels}, fan_in);
+}
+
+LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o) : normalized_shape(shape), eps(o.eps) {
+  if (!o.affine) return;
+  weight = filled(shape, 1);
+  bias = filled(shape, 0);
+}
+RMSNormImpl::RMSNormImpl(const IntList& shape, std::optional<double> epsilon, bool affine)
+    : normalized_shape(shape), eps(epsilon) {
+  if (affine) weight = filled(shape, 1);
+}
+GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o) : groups(num_groups), eps(o.eps) {
+  if (!o.affine) return;
+  weight = filled(channels, 1);
+  bias = filled(channels, 0);
+}
+
+BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o)
+    : running_mean(filled(channels, 0)),
+      running_var(filled(channels, 1)),
+      num_batches_tracked(filled(IntList(Ints()), 0, kInt64)),
+      eps(o.eps),
+      momentum(o.momentum) {
+  if (!o.affine) return;
+  weight = filled(channels, 1);
+  bias = filled(channels, 0);
+}
+
+Tensor BatchNormImpl::forward(const TensorArg& x) const {
+  if (is_training() && x.tensor && x.tensor->defined()) {
+    Ints dims;
+    for (int64_t d = 0; d < x.tensor->dim(); ++d)
+      if (d != 1) dims.push_back(d);
+    Tensor mean = x.tensor->mean(dims, false, {}, x.location), var = x.tensor->var(dims, 1, false, x.location);
+    running_mean.copy_(lerp(running_mean, mean.to(running_mean.dtype()), momentum), x.location);
+    running_var.copy_(lerp(running_var, var.to(running_var.dtype()), momentum), x.location);
+    num_batches_tracked.add_(1, 1, x.location);
+  }
+  return batch_norm(x, running_mean, running_var, weight, bias, is_training(), momentum, eps);
+}
+
+EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) : weight(randn({count, width})) {}
+
+MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias)
+    : in_proj_weight(uniform({3 * embed_dim, embed_dim}, embed_dim)),
+      out_proj(embed_dim, embed_dim, with_bias),
+      heads(num_heads) {
+  check_positive("MultiheadAttention", "num_heads", num_heads);
+  if (embed_dim % num_heads != 0)
+    eager::fail("MultiheadAttention", "embed_dim", std::to_string(embed_dim),
+                "a multiple of num_heads (" + std::to_string(num_heads) + ")", Location::none());
+  if (with_bias) in_proj_bias = filled(3 * embed_dim, 0);
+}
+
+Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& key, const TensorArg& value,
+                                       const TensorArg& attn_mask, bool is_causal) const {
+  int64_t width = in_proj_weight.size(1);
+  auto projected = [&](const TensorArg& x, int64_t part) {
+    Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * width, width) : Tensor();
+    Tensor y = linear(x, in_proj_weight.narrow(0, part * width, width), bias);
+    return y.unflatten(-1, {heads, -1}).transpose(-3, -2);
+  };
+  Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
+  Tensor y = scaled_dot_product_attention(TensorArg(q, query.location), k, v, attn_mask, 0, is_causal);
+  return out_proj(y.transpose(-3, -2).flatten(-2));
+}
+
+void SequentialImpl::push_back(AnyModule module) {
+  modules.push_back(std::move(module));
+  detail::count_module();  // the new one has no name yet
+}
+
+Tensor SequentialImpl::forward(const TensorArg& x) const {
+  if (!x.tensor) eager::fail("Sequential", "x", "nothing", "a tensor", x.location);
+  Tensor y = *x.tensor;
+  for (const AnyModule& module : modules) y = module(TensorArg(y, x.location));
+  return y;
+}
+
+void Sequential::fields(SequentialImpl& self, Fields& visit) {
+  for (size_t i = 0; i < self.modules.size(); ++i) visit(std::to_string(i), self.modules[i]);
+}
+
+namespace functional {
+
+Tensor dropout(const TensorArg& input, double p, bool training) {
+  if (!input.tensor) eager::fail("dropout", "input", "nothing", "a tensor", input.location);
+  if (p < 0 || p > 1) eager::fail("dropout", "p", std::to_string(p), "a probability", input.location);
+  if (!training || p == 0) return *input.tensor;
+  Tensor kept = ge(rand(input.tensor->sizes(), kFloat32, input.location), p);
+  return mul(where(kept, input, 0), p < 1 ? 1 / (1 - p) : 0.0);
+}
+
+Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {
+  return div(input, clamp_min(vector_norm(input, p, dim, true), eps));
+}
+
+}  // namespace functional
+}  // namespace ingot::nn

@@ -1,0 +1,223 @@
+// The layers of a network, with PyTorch's names and initial values for their parameters.
+#pragma once
+#include "eager/nn/functional.h"
+#include "eager/nn/module.h"
+
+namespace ingot::nn {
+
+/// y = x W^T + b.
+struct INGOT_API LinearImpl : Module {
+  Tensor weight, bias;
+  LinearImpl(int64_t in_features, int64_t out_features, bool with_bias = true);
+  Tensor forward(const TensorArg& x) const { return linear(x, weight, bias); }
+};
+INGOT_MODULE(Linear, weight, bias);
+
+struct ConvOptions {
+  IntList stride = 1, padding = 0, dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+};
+struct INGOT_API Conv2dImpl : Module {
+  Tensor weight, bias;
+  ConvOptions options;
+  Conv2dImpl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o = {});
+  Tensor forward(const TensorArg& x) const {
+    return conv2d(x, weight, bias, options.stride, options.padding, options.dilation, options.groups);
+  }
+};
+class Conv2d : public Handle<Conv2d, Conv2dImpl> {
+ public:
+  using Handle::Handle;
+  Conv2d(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o = {})
+      : Handle(in_channels, out_channels, kernel_size, std::move(o)) {}
+  INGOT_MODULE_FIELDS(Conv2d, weight, bias)
+};
+
+struct NormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+  double momentum = 0.1;  // batch norm
+};
+/// Over the last dims, those of `normalized_shape`.
+struct INGOT_API LayerNormImpl : Module {
+  Tensor weight, bias;
+  IntList normalized_shape;
+  double eps;
+  explicit LayerNormImpl(const IntList& shape, NormOptions o = {});
+  Tensor forward(const TensorArg& x) const { return layer_norm(x, normalized_shape, weight, bias, eps); }
+};
+class LayerNorm : public Handle<LayerNorm, LayerNormImpl> {
+ public:
+  using Handle::Handle;
+  LayerNorm(const IntList& normalized_shape, NormOptions o = {}) : Handle(normalized_shape, o) {}
+  INGOT_MODULE_FIELDS(LayerNorm, weight, bias)
+};
+struct INGOT_API RMSNormImpl : Module {
+  Tensor weight;
+  IntList normalized_shape;
+  std::optional<double> eps;  // absent: the dtype's own
+  explicit RMSNormImpl(const IntList& shape, std::optional<double> epsilon = {}, bool affine = true);
+  Tensor forward(const TensorArg& x) const {
+    return rms_norm(x, normalized_shape, weight, eps ? ScalarArg(*eps) : ScalarArg());
+  }
+};
+class RMSNorm : public Handle<RMSNorm, RMSNormImpl> {
+ public:
+  using Handle::Handle;
+  RMSNorm(const IntList& normalized_shape, std::optional<double> eps = {}, bool affine = true)
+      : Handle(normalized_shape, eps, affine) {}
+  INGOT_MODULE_FIELDS(RMSNorm, weight)
+};
+struct INGOT_API GroupNormImpl : Module {
+  Tensor weight, bias;
+  int64_t groups;
+  double eps;
+  GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o = {});
+  Tensor forward(const TensorArg& x) const { return group_norm(x, groups, weight, bias, eps); }
+};
+INGOT_MODULE(GroupNorm, weight, bias);
+
+/// Over all dims but the second, for any number of them. In training it uses the batch's statistics and follows them.
+struct INGOT_API BatchNormImpl : Module {
+  Tensor weight, bias;
+  Buffer running_mean, running_var, num_batches_tracked;
+  double eps, momentum;
+  explicit BatchNormImpl(int64_t channels, NormOptions o = {});
+  Tensor forward(const TensorArg& x) const;
+};
+class BatchNorm : public Handle<BatchNorm, BatchNormImpl> {
+ public:
+  using Handle::Handle;
+  BatchNorm(int64_t channels, NormOptions o) : Handle(channels, o) {}
+  INGOT_MODULE_FIELDS(BatchNorm, weight, bias, running_mean, running_var, num_batches_tracked)
+};
+using BatchNorm1d = BatchNorm;
+using BatchNorm2d = BatchNorm;
+
+/// Rows of a table.
+struct INGOT_API EmbeddingImpl : Module {
+  Tensor weight;
+  EmbeddingImpl(int64_t count, int64_t width);
+  Tensor forward(const TensorArg& indices) const { return embedding(weight, indices); }
+};
+INGOT_MODULE(Embedding, weight);
+
+struct PoolOptions {
+  IntList stride = {}, padding = 0, dilation = 1;
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // average
+};
+struct INGOT_API MaxPool2dImpl : Module {
+  IntList kernel;
+  PoolOptions options;
+  explicit MaxPool2dImpl(const IntList& kernel_size, PoolOptions o = {}) : kernel(kernel_size), options(std::move(o)) {}
+  Tensor forward(const TensorArg& x) const {
+    return max_pool2d(x, kernel, options.stride, options.padding, options.dilation, options.ceil_mode);
+  }
+};
+class MaxPool2d : public Handle<MaxPool2d, MaxPool2dImpl> {
+ public:
+  using Handle::Handle;
+  MaxPool2d(const IntList& kernel_size, PoolOptions o = {}) : Handle(kernel_size, std::move(o)) {}
+  INGOT_MODULE_FIELDS(MaxPool2d)
+};
+struct INGOT_API AvgPool2dImpl : Module {
+  IntList kernel;
+  PoolOptions options;
+  explicit AvgPool2dImpl(const IntList& kernel_size, PoolOptions o = {}) : kernel(kernel_size), options(std::move(o)) {}
+  Tensor forward(const TensorArg& x) const {
+    return avg_pool2d(x, kernel, options.stride, options.padding, options.ceil_mode, options.count_include_pad);
+  }
+};
+class AvgPool2d : public Handle<AvgPool2d, AvgPool2dImpl> {
+ public:
+  using Handle::Handle;
+  AvgPool2d(const IntList& kernel_size, PoolOptions o = {}) : Handle(kernel_size, std::move(o)) {}
+  INGOT_MODULE_FIELDS(AvgPool2d)
+};
+struct INGOT_API AdaptiveAvgPool2dImpl : Module {
+  IntList output_size;
+  explicit AdaptiveAvgPool2dImpl(const IntList& size) : output_size(size) {}
+  Tensor forward(const TensorArg& x) const { return adaptive_avg_pool2d(x, output_size); }
+};
+class AdaptiveAvgPool2d : public Handle<AdaptiveAvgPool2d, AdaptiveAvgPool2dImpl> {
+ public:
+  using Handle::Handle;
+  AdaptiveAvgPool2d(const IntList& output_size) : Handle(output_size) {}
+  INGOT_MODULE_FIELDS(AdaptiveAvgPool2d)
+};
+
+// Without parameters.
+#define INGOT_ACTIVATION(NAME, expression)                          \
+  struct INGOT_API NAME##Impl : Module {                            \
+    Tensor forward(const TensorArg& x) const { return expression; } \
+  };                                                                \
+  INGOT_MODULE(NAME)
+INGOT_ACTIVATION(ReLU, relu(x));
+INGOT_ACTIVATION(SiLU, silu(x));
+INGOT_ACTIVATION(Tanh, tanh(x));
+INGOT_ACTIVATION(Sigmoid, sigmoid(x));
+INGOT_ACTIVATION(Identity, *x.tensor);
+#undef INGOT_ACTIVATION
+
+struct INGOT_API GELUImpl : Module {
+  std::string approximate;
+  explicit GELUImpl(std::string kind = "none") : approximate(std::move(kind)) {}
+  Tensor forward(const TensorArg& x) const { return gelu(x, approximate); }
+};
+INGOT_MODULE(GELU);
+struct INGOT_API SoftmaxImpl : Module {
+  int64_t dim;
+  explicit SoftmaxImpl(int64_t d) : dim(d) {}
+  Tensor forward(const TensorArg& x) const { return softmax(x, dim); }
+};
+INGOT_MODULE(Softmax);
+struct INGOT_API DropoutImpl : Module {
+  double p;
+  explicit DropoutImpl(double probability = 0.5) : p(probability) {}
+  Tensor forward(const TensorArg& x) const { return functional::dropout(x, p, is_training()); }
+};
+INGOT_MODULE(Dropout);
+struct INGOT_API FlattenImpl : Module {
+  int64_t start_dim, end_dim;
+  explicit FlattenImpl(int64_t start = 1, int64_t end = -1) : start_dim(start), end_dim(end) {}
+  Tensor forward(const TensorArg& x) const { return flatten(x, start_dim, end_dim); }
+};
+INGOT_MODULE(Flatten);
+
+/// softmax(q k^T) v of [N, T, C], with PyTorch's packed projection; key and value default to the query.
+struct INGOT_API MultiheadAttentionImpl : Module {
+  Tensor in_proj_weight, in_proj_bias;
+  Linear out_proj;
+  int64_t heads;
+  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias = true);
+  Tensor forward(const TensorArg& query, const TensorArg& key, const TensorArg& value, const TensorArg& attn_mask = {},
+                 bool is_causal = false) const;
+  Tensor forward(const TensorArg& x) const { return forward(x, x, x); }
+};
+INGOT_MODULE(MultiheadAttention, in_proj_weight, in_proj_bias, out_proj);
+
+/// Modules one after the other, named 0, 1, 2 ...
+struct INGOT_API SequentialImpl : Module {
+  std::vector<AnyModule> modules;
+  SequentialImpl() = default;
+  explicit SequentialImpl(std::vector<AnyModule> m) : modules(std::move(m)) {}
+  void push_back(AnyModule module);
+  size_t size() const { return modules.size(); }
+  Tensor forward(const TensorArg& x) const;
+};
+class Sequential : public Handle<Sequential, SequentialImpl> {
+ public:
+  using Handle::Handle;
+  Sequential() : Handle(std::vector<AnyModule>()) {}
+  template <class First, class... Rest>
+  requires(detail::ModuleHandle<First> && (detail::ModuleHandle<Rest> && ...) &&
+           !(sizeof...(Rest) == 0 && std::is_base_of_v<Sequential, std::remove_cvref_t<First>>))
+      Sequential(First&& first, Rest&&... rest)
+      : Handle(std::vector<AnyModule>{AnyModule(std::remove_cvref_t<First>(first)),
+                                      AnyModule(std::remove_cvref_t<Rest>(rest))...}) {}
+  static void fields(SequentialImpl& self, Fields& visit);
+};
+
+}  // namespace ingot::nn

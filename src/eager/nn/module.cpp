@@ -1,0 +1,164 @@
+#include "eager/nn/module.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "eager/call.h"
+#include "eager/data.h"
+
+namespace ingot::nn {
+namespace {
+
+// Children get their names again once a module has been made since: a field may hold another one now.
+std::atomic<uint64_t> modules_made{1};
+
+struct Slot {
+  std::string name;
+  Tensor* tensor;
+  bool buffer;
+};
+
+/// The whole tree under full names.
+class Gather : public Fields {
+ public:
+  std::vector<Slot> slots;
+  Module::NamedModules modules, children;
+
+  explicit Gather(Module& root) {
+    modules.emplace_back("", &root);
+    root.visit(*this);
+  }
+
+ protected:
+  void parameter(const std::string& name, Tensor& tensor) override { add(name, tensor, false); }
+  void buffer(const std::string& name, Tensor& tensor) override { add(name, tensor, true); }
+  // As deep as the user's types and vectors nest.
+  void child(const std::string& name, Module& module) override {
+    if (prefix_.empty()) children.emplace_back(name, &module);
+    modules.emplace_back(prefix_ + name, &module);
+    size_t length = prefix_.size();
+    prefix_ += name + ".";
+    module.visit(*this);
+    prefix_.resize(length);
+  }
+
+ private:
+  void add(const std::string& name, Tensor& tensor, bool buffer) {
+    if (tensor.defined()) slots.push_back({prefix_ + name, &tensor, buffer});
+  }
+  std::string prefix_;
+};
+
+Module::NamedTensors named(Module& module, bool buffers) {
+  Module::NamedTensors result;
+  for (const Slot& s : Gather(module).slots)
+    if (s.buffer == buffers) result.emplace_back(s.name, *s.tensor);
+  return result;
+}
+
+std::vector<Tensor> values(const Module::NamedTensors& named) {
+  std::vector<Tensor> result;
+  for (const auto& [name, tensor] : named) result.push_back(tensor);
+  return result;
+}
+
+std::string text(IntArrayRef sizes) {
+  std::string s = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
+  return s + "]";
+}
+
+}  // namespace
+
+void detail::count_module() { modules_made.fetch_add(1, std::memory_order_relaxed); }
+
+void Module::visit(Fields& fields) {
+  if (describe_) describe_(*this, fields);
+}
+
+void Module::train(bool on) {
+  for (auto& [name, module] : Gather(*this).modules) module->training_ = on;
+}
+
+Module::NamedTensors Module::named_parameters() { return named(*this, false); }
+Module::NamedTensors Module::named_buffers() { return named(*this, true); }
+std::vector<Tensor> Module::parameters() { return values(named(*this, false)); }
+std::vector<Tensor> Module::buffers() { return values(named(*this, true)); }
+Module::NamedModules Module::named_children() { return Gather(*this).children; }
+Module::NamedModules Module::named_modules() { return Gather(*this).modules; }
+
+StateDict Module::state_dict() {
+  StateDict state;
+  for (const Slot& s : Gather(*this).slots) state[s.name] = *s.tensor;
+  return state;
+}
+
+void Module::load_state_dict(const StateDict& state, bool strict, Location location) {
+  Gather tree(*this);
+  std::string missing, unknown;
+  size_t found = 0;
+  for (const Slot& s : tree.slots) {
+    auto given = state.find(s.name);
+    if (given == state.end()) {
+      missing += " " + s.name;
+      continue;
+    }
+    ++found;
+    if (given->second.sizes(location) != s.tensor->sizes())
+      eager::fail("load_state_dict", s.name, "shape " + text(given->second.sizes()), text(s.tensor->sizes()), location);
+  }
+  if (found < state.size()) {
+    StateDict own = state_dict();
+    for (const auto& [name, tensor] : state)
+      if (!own.count(name)) unknown += " " + name;
+  }
+  if (strict && !missing.empty())
+    eager::fail("load_state_dict", "state", "no tensor for" + missing, "one for each parameter and buffer", location);
+  if (strict && !unknown.empty())
+    eager::fail("load_state_dict", "state", "tensors that the module does not have:" + unknown, "only its own",
+                location);
+  for (const Slot& s : tree.slots)
+    if (auto given = state.find(s.name); given != state.end()) s.tensor->copy_(given->second, location);
+}
+
+void Module::to(DType dtype, Location location) {
+  if (!is_floating(dtype)) eager::fail("to", "dtype", std::string(name_of(dtype)), "a floating-point dtype", location);
+  std::map<ingot::detail::TensorImpl*, Tensor> converted;  // tied parameters stay tied
+  for (const Slot& s : Gather(*this).slots) {
+    if (!s.tensor->is_floating_point()) continue;
+    auto [it, fresh] = converted.try_emplace(s.tensor->impl());
+    if (fresh) it->second = s.tensor->to(dtype, location);
+    *s.tensor = it->second;
+  }
+}
+
+void Module::apply(const std::function<void(Module&)>& f) {
+  NamedModules modules = named_modules();
+  for (size_t i = modules.size(); i-- > 0;) f(*modules[i].second);
+}
+
+void Module::name_children() {
+  uint64_t made = modules_made.load(std::memory_order_relaxed);
+  if (named_at_.load(std::memory_order_acquire) == made) return;
+  static std::mutex mutex;  // a module may be called by several threads at once
+  std::lock_guard lock(mutex);
+  if (named_at_.load(std::memory_order_relaxed) == made) return;
+  class Namer : public Fields {
+   protected:
+    void parameter(const std::string&, Tensor&) override {}
+    void buffer(const std::string&, Tensor&) override {}
+    void child(const std::string& name, Module& module) override {
+      if (module.name_ != name) module.name_ = name;
+    }
+  } namer;
+  visit(namer);
+  named_at_.store(made, std::memory_order_release);
+}
+
+CallScope::CallScope(Module& module) {
+  module.name_children();
+  length_ = eager::push_module(module.name_);
+}
+CallScope::~CallScope() { eager::pop_module(length_); }
+
+}  // namespace ingot::nn

@@ -1,0 +1,224 @@
+// Modules: what holds parameters and computes with them. A module's state lives in a struct NAMEImpl; NAME is a handle
+// to it, and copies of the handle share that state.
+//
+//   struct NetImpl : nn::Module {
+//     nn::Linear fc1{64, 256}, fc2{256, 10};
+//     Tensor forward(const Tensor& x) { return fc2(F::gelu(fc1(x))); }
+//   };
+//   INGOT_MODULE(Net, fc1, fc2);
+//
+//   Net net;
+//   net->eval();
+//   Tensor y = net(x);
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/for_each.h"
+#include "eager/tensor.h"
+
+namespace ingot {
+
+/// Tensors by name.
+using StateDict = std::map<std::string, Tensor>;
+
+namespace nn {
+
+class Module;
+
+/// A tensor of a module that is no parameter (running statistics); it is saved and loaded with the others.
+struct Buffer : Tensor {
+  Buffer() = default;
+  Buffer(const Tensor& t) : Tensor(t) {}
+};
+
+/// Base of all handles to modules.
+struct HandleBase {};
+
+/// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors and optionals of these.
+class INGOT_API Fields {
+ public:
+  virtual ~Fields() = default;
+  template <class T>
+  void operator()(const std::string& name, T& field) {
+    if constexpr (std::is_base_of_v<Buffer, T>) {
+      buffer(name, field);
+    } else if constexpr (std::is_same_v<T, Tensor>) {
+      parameter(name, field);
+    } else if constexpr (std::is_base_of_v<HandleBase, T>) {
+      if (field) child(name, *field);
+    } else if constexpr (requires { field.has_value(); }) {
+      if (field) (*this)(name, *field);
+    } else if constexpr (requires { field.begin(); }) {
+      size_t i = 0;
+      for (auto& item : field) (*this)(name + "." + std::to_string(i++), item);
+    } else {
+      static_assert(
+          std::is_same_v<T, Tensor>,
+          "ingot: a field of INGOT_MODULE is a Tensor, an nn::Buffer, a module, or a vector or optional of these");
+    }
+  }
+
+ protected:
+  virtual void parameter(const std::string& name, Tensor& tensor) = 0;
+  virtual void buffer(const std::string& name, Tensor& tensor) = 0;
+  virtual void child(const std::string& name, Module& module) = 0;
+};
+
+/// Base of all NAMEImpl structs.
+class INGOT_API Module {
+ public:
+  using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+  using NamedModules = std::vector<std::pair<std::string, Module*>>;
+
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  virtual ~Module() = default;
+
+  bool is_training() const { return training_; }
+  /// For this module and all below it.
+  void train(bool on = true);
+  void eval() { train(false); }
+
+  /// With the names that PyTorch gives: "h.3.mlp_up.weight".
+  NamedTensors named_parameters();
+  NamedTensors named_buffers();
+  std::vector<Tensor> parameters();
+  std::vector<Tensor> buffers();
+  NamedModules named_children();
+  /// All modules of the tree; this one comes first, its name is empty.
+  NamedModules named_modules();
+  StateDict state_dict();
+  /// Copies values into parameters and buffers. Throws Error, before anything is copied, where a shape differs or, if
+  /// strict, a name is missing or unknown.
+  void load_state_dict(const StateDict& state, bool strict = true, Location location = Location());
+  /// Converts floating-point parameters and buffers.
+  void to(DType dtype, Location location = Location());
+  /// Calls f for every module of the tree, children first.
+  void apply(const std::function<void(Module&)>& f);
+
+  /// Its fields, as its handle describes them.
+  void visit(Fields& fields);
+
+ private:
+  friend class CallScope;
+  template <class Self, class Impl>
+  friend class Handle;
+  void name_children();
+
+  bool training_ = true;
+  std::string name_;                   // in the parent that was called last
+  std::atomic<uint64_t> named_at_{0};  // count of modules made when the children got their names
+  void (*describe_)(Module&, Fields&) = nullptr;
+};
+
+/// For the length of a call: the module's name stands in the path that every recorded op carries.
+class INGOT_API CallScope {
+ public:
+  explicit CallScope(Module& module);
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  size_t length_;
+};
+
+namespace detail {
+INGOT_API void count_module();
+template <class T>
+concept TensorLike = std::is_convertible_v<T, const Tensor&>;
+template <class T>
+concept ModuleHandle = std::is_base_of_v<HandleBase, std::remove_cvref_t<T>>;
+/// forward takes one tensor, and the caller's line with it or not.
+template <class Impl>
+concept TakesTensorArg = requires(Impl& impl, const TensorArg& x) {
+  impl.forward(x);
+};
+template <class Impl>
+concept TakesTensor = requires(Impl& impl, const Tensor& x) {
+  impl.forward(x);
+};
+}  // namespace detail
+
+/// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one.
+template <class Self, class Implementation>
+class Handle : public HandleBase {
+ public:
+  using Impl = Implementation;
+  Handle(std::nullptr_t) {}
+  template <class... Args>
+  requires(std::is_constructible_v<Impl, Args...> && !(sizeof...(Args) == 1 && (detail::ModuleHandle<Args> && ...)))
+      Handle(Args&&... args)
+      : impl_(std::make_shared<Impl>(std::forward<Args>(args)...)) {
+    impl_->describe_ = [](Module& module, Fields& fields) { Self::fields(static_cast<Impl&>(module), fields); };
+    detail::count_module();
+  }
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  Impl* operator->() const { return impl_.get(); }
+  Impl& operator*() const { return *impl_; }
+  const std::shared_ptr<Impl>& ptr() const { return impl_; }
+
+  /// Runs forward.
+  template <class T = Impl>
+  requires(detail::TakesTensorArg<T> || detail::TakesTensor<T>) auto operator()(const TensorArg& x) const {
+    CallScope scope(*impl_);
+    if constexpr (detail::TakesTensorArg<T>)
+      return impl_->forward(x);
+    else
+      return impl_->forward(*x.tensor);
+  }
+  template <class... Args>
+  requires(!(sizeof...(Args) == 1 && (detail::TensorLike<Args> && ...)) &&
+           requires(Implementation & impl, Args&&... args) { impl.forward(std::forward<Args>(args)...); }) auto
+  operator()(Args&&... args) const {
+    CallScope scope(*impl_);
+    return impl_->forward(std::forward<Args>(args)...);
+  }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Any module that takes one tensor and gives one.
+class AnyModule : public HandleBase {
+ public:
+  template <class M>
+  requires(detail::ModuleHandle<M> && !std::is_same_v<M, AnyModule>) AnyModule(M module)
+      : module_(module.ptr()), call_([module](const TensorArg& x) -> Tensor { return module(x); }) {}
+  explicit operator bool() const { return module_ != nullptr; }
+  Module* operator->() const { return module_.get(); }
+  Module& operator*() const { return *module_; }
+  const std::shared_ptr<Module>& ptr() const { return module_; }
+  Tensor operator()(const TensorArg& x) const { return call_(x); }
+
+ private:
+  std::shared_ptr<Module> module_;
+  std::function<Tensor(const TensorArg&)> call_;
+};
+
+}  // namespace nn
+}  // namespace ingot
+
+#define INGOT_MODULE_FIELD(field) visit(#field, self.field)
+/// The fields of NAMEImpl that are parameters, buffers and modules; stands inside the handle's class.
+#define INGOT_MODULE_FIELDS(NAME, ...)                                                                 \
+  static void fields([[maybe_unused]] NAME##Impl& self, [[maybe_unused]] ::ingot::nn::Fields& visit) { \
+    static_cast<void>(0) __VA_OPT__(, INGOT_FOR_EACH(INGOT_MODULE_FIELD, __VA_ARGS__));                \
+  }
+/// Makes NAME, the handle to NAMEImpl, and lists its fields.
+#define INGOT_MODULE(NAME, ...)                               \
+  class NAME : public ::ingot::nn::Handle<NAME, NAME##Impl> { \
+   public:                                                    \
+    using ::ingot::nn::Handle<NAME, NAME##Impl>::Handle;      \
+    INGOT_MODULE_FIELDS(NAME __VA_OPT__(, ) __VA_ARGS__)      \
+  }
