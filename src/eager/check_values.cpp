@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "eager/call.h"
+#include "eager/check_values.h"
 #include "eager/data.h"
 #include "eager/execute.h"
 
@@ -32,16 +33,8 @@ void check_positions(const OpCall& call, size_t operand, int64_t low, int64_t hi
   for_each_offset(t, [&](int64_t offset) { check(integer_at(t, offset)); });
 }
 
-const detail::TensorImpl& tensor_of(const OpCall& call, size_t i) { return *call.operands[i].tensor->impl(); }
-
-bool is_integer(const Operand& o) {
-  if (o.kind == Operand::Kind::scalar) return o.category <= Category::integer;
-  return category_of(o.tensor->impl()->dtype) <= Category::integer;
-}
-
-void check_divisor(const OpCall& call) {
-  const Operand& divisor = call.operands[1];
-  if (!is_integer(call.operands[0]) || !is_integer(divisor)) return;
+void check_divisor(const OpCall& call, size_t operand) {
+  const Operand& divisor = call.operands[operand];
   bool zero = false;
   if (divisor.kind == Operand::Kind::scalar) {
     zero = divisor.integer == 0;
@@ -53,35 +46,66 @@ void check_divisor(const OpCall& call) {
   if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
 }
 
-}  // namespace
+bool is_integer(DType dtype) { return category_of(dtype) <= Category::integer; }
 
-void check_values(const OpCall& call) {
-  switch (call.op) {
+bool is_integer(const Operand& o) {
+  return o.kind == Operand::Kind::scalar ? o.category <= Category::integer : is_integer(o.tensor->impl()->dtype);
+}
+size_t rank_of(const Operand& o) { return o.tensor->impl()->sizes.size(); }
+
+bool is_integer(const ir::OperandType& o) {
+  return o.is_scalar() ? o.category <= Category::integer : is_integer(o.dtype);
+}
+size_t rank_of(const ir::OperandType& o) { return o.shape->size(); }
+
+// Written for eager's operands and for those of a graph.
+template <class AnyOperand>
+ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
+  ValueCheck check;
+  switch (op) {
     case OpId::index_select:
-    case OpId::gather: {
-      const detail::TensorImpl& self = tensor_of(call, 0);
-      int64_t size = self.sizes.empty() ? 1 : self.sizes[call.attrs[0].integer];
-      return check_positions(call, 1, 0, size);
-    }
+    case OpId::gather:
+      check.kind = ValueCheck::Kind::positions;
+      check.dim = attrs[0].list[0].code;
+      break;
     case OpId::embedding:
-      return check_positions(call, 1, 0, tensor_of(call, 0).sizes[0]);
+      check.kind = ValueCheck::Kind::positions;
+      break;
     case OpId::nll_loss:
-    case OpId::cross_entropy: {
-      if (category_of(tensor_of(call, 1).dtype) != Category::integer) return;  // probabilities
-      const detail::TensorImpl& input = tensor_of(call, 0);
-      int64_t ignored = call.attrs[0].integer;
-      return check_positions(call, 1, 0, input.sizes[input.sizes.size() == 1 ? 0 : 1], &ignored);
-    }
+    case OpId::cross_entropy:
+      if (!is_integer(operands[1])) break;  // probabilities
+      check.kind = ValueCheck::Kind::positions;
+      check.dim = rank_of(operands[0]) == 1 ? 0 : 1;
+      check.ignored = attrs[0].integer;
+      break;
     case OpId::div:
-      if (call.attrs[0].integer == 0) return;
-      return check_divisor(call);
+      if (attrs[0].integer == 0) break;
+      [[fallthrough]];
     case OpId::floor_divide:
     case OpId::remainder:
     case OpId::fmod:
-      return check_divisor(call);
+      if (is_integer(operands[0]) && is_integer(operands[1])) check.kind = ValueCheck::Kind::divisor;
+      break;
     default:
-      return;
+      break;
   }
+  return check;
+}
+
+}  // namespace
+
+ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs) {
+  return check_of(op, operands, attrs);
+}
+ValueCheck value_check(const OpCall& call) { return check_of(call.op, call.operands, call.attrs); }
+
+void check_values(const OpCall& call) {
+  ValueCheck check = value_check(call);
+  if (check.kind == ValueCheck::Kind::divisor) return check_divisor(call, check.operand);
+  if (check.kind == ValueCheck::Kind::none) return;
+  const Ints& sizes = call.operands[0].tensor->impl()->sizes;
+  check_positions(call, check.operand, 0, sizes.empty() ? 1 : sizes[check.dim],
+                  check.ignored ? &*check.ignored : nullptr);
 }
 
 }  // namespace ingot::eager

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "eager/call.h"
+#include "eager/check_values.h"
 #include "eager/data.h"
 
 namespace ingot::eager {

@@ -19,8 +19,6 @@ EagerStatistics eager_statistics();
 bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& output);
 /// Runs any call but a view. With call.inplace the result is written through operand 0.
 void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs);
-/// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
-void check_values(const OpCall& call);
 
 namespace statistics {
 void count_pointwise();

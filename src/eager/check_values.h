@@ -1,0 +1,25 @@
+// Checks that need the data: positions within a dim, integers divided by zero.
+#pragma once
+#include <optional>
+
+#include "eager/dispatch.h"
+
+namespace ingot::eager {
+
+/// What is checked of a call's data before it computes.
+struct ValueCheck {
+  enum class Kind : uint8_t {
+    none,
+    positions,  // every value of the operand is a position of dim `dim` of operand 0, or is `ignored`
+    divisor     // no value of the operand is 0
+  } kind = Kind::none;
+  size_t operand = 1;
+  int64_t dim = 0;
+  std::optional<int64_t> ignored;
+};
+ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);
+ValueCheck value_check(const OpCall& call);
+/// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
+void check_values(const OpCall& call);
+
+}  // namespace ingot::eager
