@@ -10,8 +10,8 @@ namespace ingot::codegen {
 /// One call of an elementwise op on one element.
 struct ElementwiseContext {
   Builder& builder;
-  /// In the order of the row. Tensors, scalars and values come in register_type(compute), masks as masks; an absent operand is
-  /// not present().
+  /// In the order of the row. Tensors, scalars and values come in register_type(compute), masks as masks; an absent
+  /// operand is not present().
   std::span<const Expr> operands;
   std::span<const ir::Attr> attributes;
   DType compute;  // what the row's type rule says (ir::RuleContext::compute)
@@ -21,8 +21,8 @@ struct ElementwiseContext {
 /// The result, in register_type(result): rounded to a 16-bit float, wrapped to a narrow integer.
 Expr define_elementwise(OpId op, const ElementwiseContext& context);
 
-/// PyTorch's conversion of an element: to bool is x != 0; float to integer saturates (NaN gives 0) and then wraps to a narrow
-/// type; to a 16-bit float rounds to nearest even. The result is in register_type(to).
+/// PyTorch's conversion of an element, in register_type(to): to bool is x != 0; float to integer saturates to the range
+/// of `to` (NaN gives 0), integer to a narrower one wraps; to a 16-bit float rounds to nearest even.
 Expr convert_element(Expr x, DType to);
 
 }  // namespace ingot::codegen

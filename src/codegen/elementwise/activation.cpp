@@ -1,0 +1,96 @@
+// Activations; PyTorch's formulas. NaN stays NaN.
+#include "codegen/elementwise/definitions.h"
+
+namespace ingot::codegen::define {
+namespace {
+
+Expr clamped(Expr x, double low, double high) { return math::limit(x, low, high); }
+
+// x above zero, alpha * (e^(x * inner) - 1) below; both times `outer`.
+Expr elu_of(Expr x, Expr alpha, Expr inner, Expr outer) {
+  return select(x <= 0.0, math::expm1(x * inner) * (alpha * outer), x * outer);
+}
+
+// log(1 + e^x) without overflow.
+Expr softplus_of(Expr x) { return max(x, 0.0) + math::log1p(math::exp(-codegen::abs(x))); }
+
+}  // namespace
+
+Expr sigmoid(const ElementwiseContext& c) { return math::sigmoid(c.operands[0]); }
+
+// +0 for -0.
+Expr relu(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return floating(c) ? select(x <= 0.0, 0.0, x) : max(x, 0);
+}
+Expr relu6(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return floating(c) ? clamped(x, 0, 6) : min(max(x, 0), 6);
+}
+Expr hardtanh(const ElementwiseContext& c) {
+  if (boolean(c)) return (c.operands[0] | c.operands[1]) & c.operands[2];
+  return min(max(c.operands[0], c.operands[1]), c.operands[2]);
+}
+
+// {none|tanh}: x times the normal distribution function, or its approximation by tanh.
+Expr gelu(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  if (c.attributes[0].integer == 0) return x * math::normal_cdf(x);
+  Expr inner = fma(x * x, x * 0.044715, x) * 0x1.9884533d43651p-1;  // sqrt(2 / pi)
+  return x * 0.5 * (math::tanh(inner) + 1.0);
+}
+
+Expr silu(const ElementwiseContext& c) { return c.operands[0] * math::sigmoid(c.operands[0]); }
+
+Expr hardsigmoid(const ElementwiseContext& c) { return clamped(c.operands[0] + 3.0, 0, 6) * (1.0 / 6); }
+Expr hardswish(const ElementwiseContext& c) { return c.operands[0] * (clamped(c.operands[0] + 3.0, 0, 6) * (1.0 / 6)); }
+
+Expr elu(const ElementwiseContext& c) {
+  Expr x = c.operands[0], one = lift(x, 1.0);
+  return elu_of(x, c.operands[1], one, one);
+}
+Expr celu(const ElementwiseContext& c) {
+  Expr x = c.operands[0], one = lift(x, 1.0);
+  return elu_of(x, c.operands[1], 1.0 / c.operands[1], one);
+}
+Expr selu(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return elu_of(x, lift(x, 1.6732632423543772), lift(x, 1.0), lift(x, 1.0507009873554805));
+}
+Expr leaky_relu(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return select(x > 0.0, x, x * c.operands[1]);
+}
+
+// x itself where beta * x is above the threshold.
+Expr softplus(const ElementwiseContext& c) {
+  Expr x = c.operands[0], beta = c.operands[1], scaled = x * beta;
+  return select(scaled > c.operands[2], x, softplus_of(scaled) / beta);
+}
+Expr softsign(const ElementwiseContext& c) { return c.operands[0] / (codegen::abs(c.operands[0]) + 1.0); }
+
+// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = e^x; 1 from 20 on.
+Expr mish(const ElementwiseContext& c) {
+  Expr x = c.operands[0], e = math::exp(math::lesser(lift(x, 20.0), x));
+  Expr product = e * (e + 2.0);
+  return x * (product / (product + 2.0));
+}
+
+Expr logsigmoid(const ElementwiseContext& c) { return -softplus_of(-c.operands[0]); }
+
+Expr threshold(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  if (boolean(c)) return select(~x | c.operands[1], c.operands[2], x);
+  return select(x <= c.operands[1], c.operands[2], x);
+}
+Expr hardshrink(const ElementwiseContext& c) {
+  Expr x = c.operands[0], lambda = c.operands[1];
+  return select((x >= -lambda) & (x <= lambda), 0.0, x);
+}
+Expr softshrink(const ElementwiseContext& c) {
+  Expr x = c.operands[0], lambda = c.operands[1];
+  return select(x > lambda, x - lambda, select(x < -lambda, x + lambda, x * 0.0));
+}
+Expr tanhshrink(const ElementwiseContext& c) { return c.operands[0] - math::tanh(c.operands[0]); }
+
+}  // namespace ingot::codegen::define
