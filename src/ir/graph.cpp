@@ -46,6 +46,18 @@ Attr default_attribute(const ArgInfo& argument) {
   }
 }
 
+void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr>* attrs) {
+  size_t attribute_count = op.arguments.size() - op.operand_count, operand_count = op.operand_count;
+  INGOT_CHECK(attrs->size() <= attribute_count && (op.list_first || operands->size() <= operand_count),
+              std::string(op.name));
+  if (!op.list_first) operands->resize(operand_count);
+  attrs->resize(attribute_count);
+  for (size_t i = 0; i < operands->size(); ++i)
+    if (!(*operands)[i].present()) (*operands)[i] = default_operand(op.operand(static_cast<int>(i)));
+  for (size_t i = 0; i < attribute_count; ++i)
+    if (!(*attrs)[i].present()) (*attrs)[i] = default_attribute(op.attribute(static_cast<int>(i)));
+}
+
 void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<TensorType>* outputs, DType* compute) {
   std::vector<OperandType> operands;
   operands.reserve(node.operands.size());
@@ -75,17 +87,7 @@ uint32_t Graph::add_scalar(Category c) {
 }
 
 ValueId Graph::add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs, Location location, bool inplace) {
-  const OpInfo& row = info(op);
-  size_t attribute_count = row.arguments.size() - row.operand_count;
-  INGOT_CHECK(attrs.size() <= attribute_count && (row.list_first || operands.size() <= size_t(row.operand_count)),
-              std::string(row.name));
-  if (!row.list_first) operands.resize(row.operand_count);
-  attrs.resize(attribute_count);
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (!operands[i].present()) operands[i] = default_operand(row.operand(static_cast<int>(i)));
-  for (size_t i = 0; i < attrs.size(); ++i)
-    if (!attrs[i].present()) attrs[i] = default_attribute(row.attribute(static_cast<int>(i)));
-
+  complete(info(op), &operands, &attrs);
   Node node{op, inplace, std::move(operands), std::move(attrs), {}, location, {}};
   std::vector<TensorType> types;
   infer(*this, node, dims, &types);

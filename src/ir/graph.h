@@ -114,6 +114,8 @@ struct Graph {
 /// The operand that a default stands for, and the attribute; none where the argument has no default.
 Operand default_operand(const ArgInfo& argument);
 Attr default_attribute(const ArgInfo& argument);
+/// Gives missing and absent operands and attributes of a call their defaults.
+void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr>* attrs);
 /// Runs the rules of a node again; fills its outputs' types, and the dtype in which an elementwise node computes.
 void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<TensorType>* outputs,
            DType* compute = nullptr);

@@ -1,0 +1,146 @@
+#include "ir/builder.h"
+
+#include "ir/decompose.h"
+#include "ir/normalize.h"
+#include "ir/rules/rules.h"
+
+namespace ingot::ir {
+namespace {
+
+Decomposition decomposition(OpId op) {
+#define INGOT_ENTRY_elementwise(name) nullptr
+#define INGOT_ENTRY_reduction(name) nullptr
+#define INGOT_ENTRY_view(name) nullptr
+#define INGOT_ENTRY_structured(name) nullptr
+#define INGOT_ENTRY_host(name) nullptr
+#define INGOT_ENTRY_composite(name) &decompositions::name
+  static constexpr Decomposition table[] = {
+#define OP(kind, name, ...) INGOT_ENTRY_##kind(name),
+#include "ir/ops.def"
+#undef OP
+  };
+  return table[static_cast<size_t>(op)];
+}
+
+}  // namespace
+
+const Operand& CompositeCall::operand(std::string_view name) const {
+  int position = operand_position(op, name);
+  INGOT_CHECK(position >= 0, std::string(name));
+  return operands[position];
+}
+
+const Attr& CompositeCall::attribute(std::string_view name) const {
+  int position = attribute_position(op, name);
+  INGOT_CHECK(position >= 0, std::string(name));
+  return attrs[position];
+}
+
+std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
+  graph_.add(op, std::move(operands), std::move(attrs), location_);
+  Node& node = graph_.nodes.back();
+  node.module = module_;
+  std::vector<Operand> outputs;
+  for (ValueId output : node.outputs) outputs.push_back(Operand::value(output));
+  return outputs;
+}
+
+std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
+  const OpInfo& row = info(op);
+  if (row.kind == OpKind::elementwise || row.kind == OpKind::view || row.kind == OpKind::host)
+    return primitive(op, std::move(operands), std::move(attrs));
+  complete(row, &operands, &attrs);
+
+  // What the call gives, whatever the steps below compute in.
+  std::vector<TensorType> declared;
+  infer(graph_, Node{op, false, operands, attrs, {}, location_, {}}, dims(), &declared);
+
+  int dtype_position = attribute_position(row, "dtype");
+  if (dtype_position >= 0 && attrs[dtype_position].present() && !operands.empty() && operands[0].is_value()) {
+    operands[0] = to(operands[0], static_cast<DType>(attrs[dtype_position].integer));
+    attrs[dtype_position] = {};
+  }
+  if (!row.has(kExact))
+    for (Operand& operand : operands)
+      if (operand.is_value() && is_half(graph_.type(operand.id).dtype)) operand = to(operand, DType::f32);
+
+  std::vector<Operand> outputs;
+  if (Decomposition decompose = decomposition(op))
+    outputs = decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype});
+  else
+    outputs = Normalizer{*this}.call(row, std::move(operands), std::move(attrs), declared);
+  INGOT_CHECK(outputs.size() == declared.size(), std::string(row.name));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = to(outputs[i], declared[i].dtype);
+  return outputs;
+}
+
+Operand GraphBuilder::first(OpId op, std::initializer_list<Argument> arguments) {
+  std::vector<Operand> operands;
+  std::vector<Attr> attrs;
+  for (const Argument& argument : arguments) {
+    if (argument.is_attribute)
+      attrs.push_back(argument.attr);
+    else
+      operands.push_back(argument.operand);
+  }
+  return call(op, std::move(operands), std::move(attrs))[0];
+}
+
+Operand GraphBuilder::size_operand(Dim size) {
+  return size.is_constant() ? Operand::constant(size.code) : Operand::size(size);
+}
+
+Operand GraphBuilder::divisor(Dim size) {
+  return size.is_constant() ? Operand::constant(static_cast<double>(size.code)) : Operand::size(size);
+}
+
+Operand GraphBuilder::to(const Operand& x, DType target) { return dtype(x) == target ? x : cast(x, target); }
+
+Operand GraphBuilder::reshape(const Operand& x, Dims sizes) {
+  return shape(x) == sizes ? x : view(x, std::move(sizes));
+}
+
+Operand GraphBuilder::reduce_dims(OpId op, const Operand& x, Dims reduced, bool keepdim) {
+  return call(op, {x}, {Attr::of(std::move(reduced)), Attr::of(keepdim)})[0];
+}
+
+Operand GraphBuilder::scalar(const Operand& value, DType target) { return full(Dims{}, value, target); }
+
+Operand GraphBuilder::per_channel(const Operand& x, size_t channel, size_t rank) {
+  Dims sizes(rank - channel, 1);
+  sizes[0] = shape(x)[0];
+  return reshape(x, std::move(sizes));
+}
+
+Operand GraphBuilder::scaled(const Operand& x, const Operand& factor) {
+  bool one = factor.kind == Operand::Kind::constant &&
+             (factor.category == Category::floating ? factor.number == 1.0 : factor.integer == 1);
+  return one ? x : mul(x, factor);
+}
+
+void decompose(Graph& graph) {
+  Graph fresh;
+  fresh.dims = graph.dims;
+  fresh.scalars = graph.scalars;
+  std::vector<Operand> renamed(graph.values.size());
+  for (const InputInfo& input : graph.inputs) {
+    const TensorType& type = graph.type(input.value);
+    ValueId id = fresh.add_input(type.dtype, type.shape, input.strides);
+    fresh.inputs.back().constant = input.constant;
+    renamed[input.value] = Operand::value(id);
+  }
+  GraphBuilder builder(fresh);
+  for (const Node& node : graph.nodes) {
+    INGOT_CHECK(!node.inplace, "decompose takes a functional graph");
+    builder.at(node.location, node.module);
+    std::vector<Operand> operands = node.operands;
+    for (Operand& operand : operands)
+      if (operand.is_value()) operand = renamed[operand.id];
+    std::vector<Operand> outputs = builder.call(node.op, std::move(operands), node.attrs);
+    for (size_t i = 0; i < outputs.size(); ++i) renamed[node.outputs[i]] = outputs[i];
+  }
+  for (ValueId output : graph.outputs) fresh.outputs.push_back(renamed[output].id);
+  graph = std::move(fresh);
+}
+
+}  // namespace ingot::ir

@@ -1,0 +1,80 @@
+// Builds graphs in terms of ops: b.add(x, y), b.softmax(x, b.attr(dim)). Every op of the table is a member.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace ingot::ir {
+
+/// An operand or an attribute of a builder's call. Operands and attributes each keep their order; what is left out has
+/// its default.
+struct Argument {
+  bool is_attribute = false;
+  Operand operand;
+  Attr attr;
+  Argument(Operand o) : operand(std::move(o)) {}
+  Argument(double x) : operand(Operand::constant(x)) {}
+  Argument(Attr a) : is_attribute(true), attr(std::move(a)) {}
+  Argument(Dims dims) : is_attribute(true), attr(Attr::of(std::move(dims))) {}
+  Argument(DType d) : is_attribute(true), attr(Attr::of(d)) {}
+};
+
+/// Adds nodes to a graph in the form that the compiler's later passes and lowering take: a composite is decomposed at
+/// once, a reduction reduces one dim, 16-bit floats are widened where an op computes (decompose.h has the contract).
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+
+  /// Source line and module of the nodes that follow.
+  void at(Location location, std::string module) {
+    location_ = location;
+    module_ = std::move(module);
+  }
+  std::vector<Operand> call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
+
+#define OP(kind, name, ...)                                                      \
+  template <class... Arguments>                                                  \
+  Operand name(Arguments&&... arguments) {                                       \
+    return first(OpId::name, {Argument(std::forward<Arguments>(arguments))...}); \
+  }
+#include "ir/ops.def"
+#undef OP
+
+  Graph& graph() { return graph_; }
+  DimTable& dims() { return graph_.dims; }
+  const Dims& shape(const Operand& value) const { return graph_.type(value.id).shape; }
+  DType dtype(const Operand& value) const { return graph_.type(value.id).dtype; }
+  size_t rank(const Operand& value) const { return shape(value).size(); }
+
+  // Short forms.
+  static Attr attr(int64_t integer) { return Attr::of(integer); }
+  static Attr flag(bool value) { return Attr::of(value); }
+  static Operand integer(int64_t value) { return Operand::constant(value); }
+  /// A size as a scalar operand; a constant one as a floating constant where it divides.
+  static Operand size_operand(Dim size);
+  static Operand divisor(Dim size);
+  /// x with another dtype; itself where it has it.
+  Operand to(const Operand& x, DType dtype);
+  /// A view with these sizes; x itself where it has them.
+  Operand reshape(const Operand& x, Dims sizes);
+  Operand reduce_dims(OpId op, const Operand& x, Dims dims, bool keepdim);
+  /// A zero-dim tensor with this value.
+  Operand scalar(const Operand& value, DType dtype);
+  /// x, one value a channel, with the sizes to broadcast at dim `channel` of `rank` dims.
+  Operand per_channel(const Operand& x, size_t channel, size_t rank);
+  /// x + y * 1 and so on where the factor is the constant one.
+  Operand scaled(const Operand& x, const Operand& factor);
+
+ private:
+  friend struct Normalizer;
+  Operand first(OpId op, std::initializer_list<Argument> arguments);
+  std::vector<Operand> primitive(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
+
+  Graph& graph_;
+  Location location_ = Location::none();
+  std::string module_;
+};
+
+}  // namespace ingot::ir

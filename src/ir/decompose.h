@@ -1,0 +1,50 @@
+// Composites as graphs of primitives. What holds afterwards:
+//
+// - no composite is left;
+// - a reduction reduces exactly one dim (attribute of length 1, or argmax's dim), without keepdim and dtype: dims that
+// are
+//   neighbours by number became one dim, the others nest, innermost first; an integer sum reads i64, any and all read
+//   bool;
+// - an op that computes (sum, prod, matmul, and all that came from a composite) sees no 16-bit float: f16 and bf16
+// operands
+//   are cast to f32 before it and the result is cast back once, after the op that the user called. So a bf16 product is
+//   matmul(cast(a), cast(b)) in f32;
+// - the operands of matmul have two dims or more; a stack of rows times one matrix is one product of two dims;
+// - the operands of cat have one dtype; self and index of gather and index_select have a dim.
+#pragma once
+#include "ir/builder.h"
+
+namespace ingot::ir {
+
+/// A composite to decompose: operands already widened to f32, `result` what the user's op gives.
+struct CompositeCall {
+  const OpInfo& op;
+  std::vector<Operand> operands;
+  std::vector<Attr> attrs;
+  DType result;  // dtype of the first output before widening
+
+  const Operand& operand(std::string_view name) const;
+  const Attr& attribute(std::string_view name) const;
+  int64_t integer(std::string_view name) const { return attribute(name).integer; }
+  bool flag(std::string_view name) const { return attribute(name).integer != 0; }
+};
+using Outputs = std::vector<Operand>;
+using Decomposition = Outputs (*)(GraphBuilder&, const CompositeCall&);
+
+/// One function a composite, under its name; the table in decompose.cpp is made from ops.def.
+namespace decompositions {
+#define INGOT_DECOMPOSITION_elementwise(name)
+#define INGOT_DECOMPOSITION_reduction(name)
+#define INGOT_DECOMPOSITION_view(name)
+#define INGOT_DECOMPOSITION_structured(name)
+#define INGOT_DECOMPOSITION_host(name)
+#define INGOT_DECOMPOSITION_composite(name) Outputs name(GraphBuilder& b, const CompositeCall& call);
+#define OP(kind, name, ...) INGOT_DECOMPOSITION_##kind(name)
+#include "ir/ops.def"
+#undef OP
+}  // namespace decompositions
+
+/// Rewrites a functional graph. Values keep their types; their numbers change.
+void decompose(Graph& graph);
+
+}  // namespace ingot::ir

@@ -1,0 +1,107 @@
+#include "ir/decompose.h"
+
+namespace ingot::ir {
+namespace {
+enum Reduction : int64_t { kNone, kMean, kSum };  // in the order of the table's words
+
+Operand total(GraphBuilder& b, const Operand& x) { return b.sum(x); }
+
+/// Class losses over targets that name a class; the channel dim of the input is `channel`.
+struct Targets {
+  size_t channel;
+  Operand valid;   // bool: not the ignored class
+  Operand index;   // a class, 0 where it is ignored
+  Operand weight;  // of the target's class, 0 where it is ignored; absent without weights
+};
+
+Targets read_targets(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& weight = call.operand("weight");
+  Targets targets;
+  targets.channel = b.rank(call.operands[0]) == 1 ? 0 : 1;
+  Operand target = b.to(call.operands[1], DType::i64);
+  targets.valid = b.ne(target, GraphBuilder::integer(call.integer("ignore_index")));
+  targets.index = b.where(targets.valid, target, GraphBuilder::integer(0));
+  if (weight.present()) {
+    Operand flat = b.reshape(targets.index, {b.dims().product(b.shape(targets.index))});
+    Operand picked = b.reshape(b.index_select(weight, flat, GraphBuilder::attr(0)), b.shape(targets.index));
+    targets.weight = b.where(targets.valid, picked, 0.0);
+  }
+  return targets;
+}
+
+/// What a mean divides by: the weights of the targets that count.
+Operand weight_total(GraphBuilder& b, const Targets& targets, DType dtype) {
+  return total(b, targets.weight.present() ? targets.weight : b.cast(targets.valid, dtype));
+}
+
+Operand reduced(GraphBuilder& b, const Operand& losses, int64_t reduction, const Operand& weights) {
+  if (reduction == kNone) return losses;
+  return reduction == kSum ? total(b, losses) : b.div(total(b, losses), weights);
+}
+
+/// -weight * log probability of the target, 0 where it is ignored.
+Operand target_losses(GraphBuilder& b, const Operand& log_probabilities, const Targets& targets) {
+  Attr channel = GraphBuilder::attr(static_cast<int64_t>(targets.channel));
+  Operand picked = b.gather(log_probabilities, b.unsqueeze(targets.index, channel), channel);
+  Operand losses = b.neg(b.reshape(picked, b.shape(targets.index)));
+  if (targets.weight.present()) losses = b.mul(losses, targets.weight);
+  return b.where(targets.valid, losses, 0.0);
+}
+
+/// Sum over the classes of -weight * x, for log probabilities x.
+Operand class_sum(GraphBuilder& b, Operand x, const Operand& weight, size_t channel) {
+  if (weight.present()) x = b.mul(x, b.per_channel(weight, channel, b.rank(x)));
+  return b.neg(b.reduce_dims(OpId::sum, x, {static_cast<int64_t>(channel)}, false));
+}
+
+Operand probability_loss(GraphBuilder& b, const CompositeCall& call, const Operand& log_probabilities, size_t channel) {
+  double smoothing = call.attribute("label_smoothing").as_number();
+  Operand target = b.to(call.operands[1], b.dtype(log_probabilities));
+  Dim classes = b.shape(log_probabilities)[channel];
+  if (smoothing > 0) {
+    Operand uniform = b.div(b.scalar(Operand::constant(smoothing), b.dtype(target)), GraphBuilder::divisor(classes));
+    target = b.add(b.mul(target, 1 - smoothing), uniform);
+  }
+  Operand losses = class_sum(b, b.mul(log_probabilities, target), call.operand("weight"), channel);
+  return reduced(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))));
+}
+
+}  // namespace
+
+namespace decompositions {
+
+Outputs mse_loss(GraphBuilder& b, const CompositeCall& call) {
+  Operand difference = b.sub(call.operands[0], call.operands[1]);
+  Operand squares = b.mul(difference, difference);
+  return {reduced(b, squares, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(squares))))};
+}
+
+Outputs nll_loss(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& input = call.operands[0];
+  Targets targets = read_targets(b, call);
+  int64_t reduction = call.integer("reduction");
+  Operand losses = target_losses(b, input, targets);
+  return {
+      reduced(b, losses, reduction, reduction == kMean ? weight_total(b, targets, b.dtype(input)) : Operand::none())};
+}
+
+Outputs cross_entropy(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& input = call.operands[0];
+  size_t channel = b.rank(input) == 1 ? 0 : 1;
+  Operand log_probabilities = b.log_softmax(input, GraphBuilder::attr(static_cast<int64_t>(channel)));
+  if (is_floating(b.dtype(call.operands[1]))) return {probability_loss(b, call, log_probabilities, channel)};
+
+  Targets targets = read_targets(b, call);
+  int64_t reduction = call.integer("reduction");
+  Operand weights = reduction == kMean ? weight_total(b, targets, b.dtype(input)) : Operand::none();
+  Operand hard = reduced(b, target_losses(b, log_probabilities, targets), reduction, weights);
+  double smoothing = call.attribute("label_smoothing").as_number();
+  if (smoothing == 0) return {hard};
+  // A share of the loss is spread evenly over the classes.
+  Operand spread = b.where(targets.valid, class_sum(b, log_probabilities, call.operand("weight"), channel), 0.0);
+  Operand soft = b.mul(reduced(b, spread, reduction, weights), smoothing);
+  return {b.add(b.mul(hard, 1 - smoothing), b.div(soft, GraphBuilder::divisor(b.shape(input)[channel])))};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

@@ -1,0 +1,100 @@
+// Layer, RMS, batch and group normalisation: (x - mean) * rsqrt(variance + eps), then weight and bias. Variance is the
+// mean of squared differences, in a second pass.
+#include "ir/decompose.h"
+
+namespace ingot::ir {
+namespace {
+
+/// One over the standard deviation, from the mean square of what was centered.
+Operand inverse_deviation(GraphBuilder& b, const Operand& variance, const Operand& eps) {
+  return b.rsqrt(b.add(variance, eps));
+}
+
+Operand mean_keeping(GraphBuilder& b, const Operand& x, const Dims& dims) {
+  return b.mean(x, Attr::of(dims), GraphBuilder::flag(true));
+}
+
+Operand normalized(GraphBuilder& b, const Operand& x, const Dims& dims, const Operand& eps) {
+  Operand centered = b.sub(x, mean_keeping(b, x, dims));
+  Operand variance = mean_keeping(b, b.mul(centered, centered), dims);
+  return b.mul(centered, inverse_deviation(b, variance, eps));
+}
+
+Operand affine(GraphBuilder& b, Operand x, const Operand& weight, const Operand& bias) {
+  if (weight.present()) x = b.mul(x, weight);
+  if (bias.present()) x = b.add(x, bias);
+  return x;
+}
+
+/// The last `n` dims of x.
+Dims last_dims(GraphBuilder& b, const Operand& x, size_t n) {
+  Dims dims;
+  for (size_t i = b.rank(x) - n; i < b.rank(x); ++i) dims.push_back(static_cast<int64_t>(i));
+  return dims;
+}
+
+Operand channelwise(GraphBuilder& b, const Operand& x, size_t rank) {
+  return x.present() ? b.per_channel(x, 1, rank) : x;
+}
+
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-52;
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
+}
+
+}  // namespace
+
+namespace decompositions {
+
+Outputs layer_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims = last_dims(b, x, call.attribute("normalized_shape").list.size());
+  return {affine(b, normalized(b, x, dims, call.operand("eps")), call.operand("weight"), call.operand("bias"))};
+}
+
+Outputs rms_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims = last_dims(b, x, call.attribute("normalized_shape").list.size());
+  Operand eps = call.operand("eps").present() ? call.operand("eps") : Operand::constant(epsilon_of(call.result));
+  Operand scale = inverse_deviation(b, mean_keeping(b, b.mul(x, x), dims), eps);
+  return {affine(b, b.mul(x, scale), call.operand("weight"), Operand::none())};
+}
+
+Outputs batch_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  size_t rank = b.rank(x);
+  Operand weight = channelwise(b, call.operand("weight"), rank), bias = channelwise(b, call.operand("bias"), rank);
+  if (call.flag("training")) {
+    Dims dims;
+    for (size_t i = 0; i < rank; ++i)
+      if (i != 1) dims.push_back(static_cast<int64_t>(i));
+    return {affine(b, normalized(b, x, dims, call.operand("eps")), weight, bias)};
+  }
+  // Weight and deviation are one factor a channel.
+  Operand factor = inverse_deviation(b, channelwise(b, call.operand("running_var"), rank), call.operand("eps"));
+  if (weight.present()) factor = b.mul(factor, weight);
+  Operand centered = b.sub(x, channelwise(b, call.operand("running_mean"), rank));
+  return {affine(b, centered, factor, bias)};
+}
+
+Outputs group_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  const Dims shape = b.shape(x);
+  Dim groups = call.integer("num_groups"), inner = b.dims().floor_div(shape[1], groups);
+  for (size_t i = 2; i < shape.size(); ++i) inner = b.dims().mul(inner, shape[i]);
+  Operand grouped = b.reshape(x, {shape[0], groups, inner});
+  Operand result = b.reshape(normalized(b, grouped, {2}, call.operand("eps")), shape);
+  return {affine(b, result, channelwise(b, call.operand("weight"), shape.size()),
+                 channelwise(b, call.operand("bias"), shape.size()))};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

@@ -1,0 +1,140 @@
+// Means, variances, norms, softmax: reductions with arithmetic around them.
+#include <cmath>
+
+#include "ir/decompose.h"
+
+namespace ingot::ir {
+namespace {
+
+/// The dims that a call reduces; all where it names none.
+Dims reduced(GraphBuilder& b, const Operand& x, const Attr& dim) {
+  if (dim.kind == Attr::Kind::integer) return {dim.integer};
+  if (!dim.list.empty()) return dim.list;
+  Dims all;
+  for (size_t i = 0; i < b.rank(x); ++i) all.push_back(static_cast<int64_t>(i));
+  return all;
+}
+
+Dim count(GraphBuilder& b, const Operand& x, const Dims& dims) {
+  Dim n = 1;
+  if (b.rank(x) > 0)
+    for (Dim d : dims) n = b.dims().mul(n, b.shape(x)[d.code]);
+  return n;
+}
+
+Operand mean_over(GraphBuilder& b, const Operand& x, const Dims& dims, bool keepdim) {
+  return b.div(b.reduce_dims(OpId::sum, x, dims, keepdim), GraphBuilder::divisor(count(b, x, dims)));
+}
+
+/// sum / max(n - correction, 0) of squared differences from the mean (two passes).
+Operand variance(GraphBuilder& b, const Operand& x, const Dims& dims, double correction, bool keepdim) {
+  Operand centered = b.sub(x, mean_over(b, x, dims, true));
+  Operand squares = b.reduce_dims(OpId::sum, b.mul(centered, centered), dims, keepdim);
+  Dim n = count(b, x, dims);
+  if (n.is_constant()) return b.div(squares, std::max(static_cast<double>(n.code) - correction, 0.0));
+  Operand freedom = b.sub(b.scalar(Operand::size(n), b.dtype(x)), correction);
+  return b.div(squares, b.clamp_min(freedom, 0.0));
+}
+
+/// x - max, finite where all of x is infinite.
+Operand shift_of(GraphBuilder& b, const Operand& x, const Dims& dims) {
+  Operand top = b.reduce_dims(OpId::amax, x, dims, true);
+  return b.where(b.isinf(top), 0.0, top);
+}
+
+Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, bool keepdim) {
+  auto sum = [&](const Operand& y) { return b.reduce_dims(OpId::sum, y, dims, keepdim); };
+  if (p == 2) return b.sqrt(sum(b.mul(x, x)));
+  if (p == 1) return sum(b.abs(x));
+  if (p == 0) return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
+  if (std::isinf(p)) return b.reduce_dims(p > 0 ? OpId::amax : OpId::amin, b.abs(x), dims, keepdim);
+  return b.pow(sum(b.pow(b.abs(x), p)), 1 / p);
+}
+
+}  // namespace
+
+namespace decompositions {
+
+Outputs mean(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {mean_over(b, x, reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+}
+
+Outputs var(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  double correction = call.attribute("correction").as_number();
+  return {variance(b, x, reduced(b, x, call.attribute("dim")), correction, call.flag("keepdim"))};
+}
+
+Outputs std(GraphBuilder& b, const CompositeCall& call) { return {b.sqrt(var(b, call)[0])}; }
+
+Outputs max(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {b.amax(x, Dims{call.integer("dim")}, call.attribute("keepdim")),
+          b.argmax(x, call.attribute("dim"), call.attribute("keepdim"))};
+}
+
+Outputs min(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {b.amin(x, Dims{call.integer("dim")}, call.attribute("keepdim")),
+          b.argmin(x, call.attribute("dim"), call.attribute("keepdim"))};
+}
+
+Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {
+  Operand x = is_floating(b.dtype(call.operands[0])) ? call.operands[0] : b.to(call.operands[0], DType::f32);
+  Dims dims = reduced(b, x, call.attribute("dim"));
+  bool keepdim = call.flag("keepdim");
+  if (count(b, x, dims) == Dim(0)) return {b.log(b.reduce_dims(OpId::sum, x, dims, keepdim))};
+  Operand shift = shift_of(b, x, dims);
+  Operand sum = b.reduce_dims(OpId::sum, b.exp(b.sub(x, shift)), dims, keepdim);
+  Operand logarithm = b.log(sum);
+  return {b.add(logarithm, b.reshape(shift, b.shape(logarithm)))};
+}
+
+Outputs norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {norm_of(b, x, call.attribute("p").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+}
+
+Outputs vector_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {norm_of(b, x, call.attribute("ord").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+}
+
+// e * (1 / sum): one division a row instead of one an element; within one rounding of e / sum.
+Outputs softmax(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims{call.integer("dim")};
+  Operand e = b.exp(b.sub(x, b.reduce_dims(OpId::amax, x, dims, true)));
+  return {b.mul(e, b.reciprocal(b.reduce_dims(OpId::sum, e, dims, true)))};
+}
+
+Outputs log_softmax(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims{call.integer("dim")};
+  Operand shifted = b.sub(x, b.reduce_dims(OpId::amax, x, dims, true));
+  return {b.sub(shifted, b.log(b.reduce_dims(OpId::sum, b.exp(shifted), dims, true)))};
+}
+
+// A prefix sum as a sum over all elements up to each one, in the canonical order of its length.
+Outputs cumsum(GraphBuilder& b, const CompositeCall& call) {
+  Operand x = call.operands[0];
+  if (!is_floating(b.dtype(x))) x = b.to(x, DType::i64);
+  if (b.rank(x) == 0) return {x};
+  int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
+  Dims order, back;
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != dim) order.push_back(i);
+  order.push_back(dim);
+  for (int64_t i = 0; i < rank; ++i) back.push_back(i == dim ? rank - 1 : i < dim ? i : i - 1);
+  Dim n = b.shape(x)[dim];
+  Operand rows = b.unsqueeze(b.permute(x, order), GraphBuilder::attr(rank - 1));
+  Operand position = b.arange(GraphBuilder::integer(0), GraphBuilder::integer(1), Dims{n}, DType::i64);
+  Operand seen = b.le(position, b.unsqueeze(position, GraphBuilder::attr(1)));
+  Operand zero = is_floating(b.dtype(x)) ? Operand::constant(0.0) : GraphBuilder::integer(0);
+  Operand sums = b.reduce_dims(OpId::sum, b.where(seen, rows, zero), {rank}, false);
+  return {b.permute(sums, back)};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

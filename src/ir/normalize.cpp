@@ -1,0 +1,79 @@
+#include "ir/normalize.h"
+
+namespace ingot::ir {
+
+std::vector<Operand> Normalizer::call(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs,
+                                      const std::vector<TensorType>& declared) {
+  if (op.kind == OpKind::reduction) return {reduction(op.id, operands[0], attrs[0], declared[0].shape)};
+  if (op.id == OpId::matmul) return {matmul(operands[0], operands[1], declared[0].shape)};
+  if (op.id == OpId::cat) return {cat(std::move(operands), attrs[0], declared[0].dtype)};
+  if (op.id == OpId::gather || op.id == OpId::index_select)
+    return {indexed(op.id, operands[0], operands[1], attrs[0], declared[0].shape)};
+  return b.primitive(op.id, std::move(operands), std::move(attrs));
+}
+
+Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& result) {
+  bool position = op == OpId::argmax || op == OpId::argmin;
+  if ((op == OpId::sum || op == OpId::prod) && !is_floating(b.dtype(x))) x = b.to(x, DType::i64);
+  if ((op == OpId::any || op == OpId::all) && b.dtype(x) != DType::bool_) x = b.ne(x, GraphBuilder::integer(0));
+  if (b.dtype(x) == DType::bool_ && op == OpId::amax) op = OpId::any;
+  if (b.dtype(x) == DType::bool_ && op == OpId::amin) op = OpId::all;
+
+  bool all = !dim.present() || (dim.kind == Attr::Kind::list && dim.list.empty());
+  // A position over all dims counts in row-major order; a zero-dim tensor has one element to reduce.
+  if (b.rank(x) == 0 || (position && all)) {
+    x = b.reshape(x, {b.dims().product(b.shape(x))});
+    all = true;
+  }
+  SmallVector<bool, 8> reduced(b.rank(x), all);
+  if (!all && dim.kind == Attr::Kind::integer) reduced[dim.integer] = true;
+  if (!all)
+    for (Dim d : dim.list) reduced[d.code] = true;
+
+  // Innermost first; dims that are neighbours by number are one dim.
+  for (size_t end = b.rank(x); end > 0;) {
+    if (!reduced[end - 1]) {
+      --end;
+      continue;
+    }
+    size_t begin = end - 1;
+    while (begin > 0 && reduced[begin - 1]) --begin;
+    Dims merged(b.shape(x).begin(), b.shape(x).begin() + begin);
+    merged.push_back(b.dims().product(std::span<const Dim>(&b.shape(x)[begin], end - begin)));
+    for (size_t i = end; i < b.rank(x); ++i) merged.push_back(b.shape(x)[i]);
+    x = b.reshape(x, std::move(merged));
+    int64_t at = static_cast<int64_t>(begin);
+    x = b.primitive(op, {x}, {position ? Attr::of(at) : Attr::of(Dims{at}), Attr::of(false)})[0];
+    end = begin;
+  }
+  return b.reshape(x, result);
+}
+
+Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
+  if (b.rank(self) == 1) self = b.unsqueeze(self, GraphBuilder::attr(0));
+  if (b.rank(other) == 1) other = b.unsqueeze(other, GraphBuilder::attr(1));
+  if (b.rank(self) > 2 && b.rank(other) == 2) {
+    const Dims& shape = b.shape(self);
+    Dim rows = b.dims().product(std::span<const Dim>(shape.data(), shape.size() - 1));
+    self = b.reshape(self, {rows, shape.back()});
+  }
+  return b.reshape(b.primitive(OpId::matmul, {self, other}, {})[0], result);
+}
+
+Operand Normalizer::cat(std::vector<Operand> tensors, const Attr& dim, DType dtype) {
+  auto skipped = [&](const Operand& x) { return b.rank(x) == 1 && b.shape(x)[0] == Dim(0); };
+  std::vector<Operand> joined;
+  for (const Operand& x : tensors)
+    if (!skipped(x)) joined.push_back(b.to(x, dtype));
+  if (joined.empty()) joined.push_back(b.to(tensors[0], dtype));
+  if (joined.size() == 1) return joined[0];
+  return b.primitive(OpId::cat, std::move(joined), {dim})[0];
+}
+
+Operand Normalizer::indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result) {
+  if (b.rank(self) == 0) self = b.unsqueeze(self, GraphBuilder::attr(0));
+  if (b.rank(index) == 0) index = b.unsqueeze(index, GraphBuilder::attr(0));
+  return b.reshape(b.primitive(op, {self, index}, {dim})[0], result);
+}
+
+}  // namespace ingot::ir

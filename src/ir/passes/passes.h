@@ -1,0 +1,15 @@
+// Clean-up passes. Each keeps every bit of every output, NaN and the sign of zero included, and needs no stack on deep
+// graphs.
+#pragma once
+#include "ir/graph.h"
+
+namespace ingot::ir {
+
+/// Algebraic rules, views of views, casts of casts (the table stands in simplify.cpp).
+void simplify(Graph& graph);
+/// Nodes that compute the same become one.
+void eliminate_common_subexpressions(Graph& graph);
+/// Nodes that no output needs go; values are numbered anew.
+void eliminate_dead_code(Graph& graph);
+
+}  // namespace ingot::ir

@@ -1,0 +1,59 @@
+#include "ir/passes/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+
+#include "ir/decompose.h"
+#include "ir/passes/passes.h"
+
+namespace ingot::ir {
+namespace {
+
+constexpr std::array kPasses = {
+    Pass{"decompose", decompose, true},
+    Pass{"simplify", simplify},
+    Pass{"cse", eliminate_common_subexpressions},
+    Pass{"dce", eliminate_dead_code},
+};
+
+std::vector<std::string> disabled_names(const PipelineOptions& options) {
+  std::vector<std::string> names = options.disabled;
+  const char* variable = std::getenv("INGOT_DISABLE");
+  std::string_view rest = variable ? variable : "";
+  while (!rest.empty()) {
+    size_t end = rest.find(',');
+    if (end != 0) names.emplace_back(rest.substr(0, end));
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  std::string known;
+  for (const Pass& pass : kPasses)
+    if (!pass.required) known.append(known.empty() ? "" : ", ").append(pass.name);
+  for (const std::string& name : names) {
+    bool found =
+        std::any_of(kPasses.begin(), kPasses.end(), [&](const Pass& p) { return p.name == name && !p.required; });
+    if (!found) throw Error("passes: got \"" + name + "\" to disable, expected one of: " + known);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+std::vector<PassTime> run_pipeline(Graph& graph, const PipelineOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::string> disabled = disabled_names(options);
+  std::vector<PassTime> times;
+  for (const Pass& pass : kPasses) {
+    if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
+    Clock::time_point start = Clock::now();
+    pass.function(graph);
+    times.push_back({pass.name, std::chrono::duration<double, std::milli>(Clock::now() - start).count()});
+    if (options.verify) verify(graph);
+  }
+  return times;
+}
+
+}  // namespace ingot::ir

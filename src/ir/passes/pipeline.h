@@ -1,0 +1,36 @@
+// The passes from a traced, functional graph to the graph that is lowered: one flat, named list.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace ingot::ir {
+
+struct PipelineOptions {
+  std::vector<std::string> disabled;  // names of passes; INGOT_DISABLE=name,... adds its own
+#ifdef NDEBUG
+  bool verify = false;
+#else
+  bool verify = true;
+#endif
+};
+
+struct Pass {
+  std::string_view name;
+  void (*function)(Graph&);
+  bool required = false;  // what follows relies on it: cannot be disabled
+};
+std::span<const Pass> passes();
+
+struct PassTime {
+  std::string_view name;
+  double milliseconds;
+};
+/// Runs every pass that is not disabled; returns what each took. Throws Error for the name of no pass, listing those
+/// that exist.
+std::vector<PassTime> run_pipeline(Graph& graph, const PipelineOptions& options = {});
+
+}  // namespace ingot::ir
