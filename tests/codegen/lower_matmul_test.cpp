@@ -56,7 +56,8 @@ TEST(LowerMatmul, BatchesStayWhereBothOperandsMove) {
 
 TEST(LowerMatmul, BroadcastBatchesAndOddStrides) {
   Graph g;
-  ValueId a = g.add_input(DType::f32, {2, 1, 5, 4}, {20, 20, 1, 5}), b = g.add_input(DType::f32, {3, 4, 6}, {48, 12, 2});
+  ValueId a = g.add_input(DType::f32, {2, 1, 5, 4}, {20, 20, 1, 5}),
+          b = g.add_input(DType::f32, {3, 4, 6}, {48, 12, 2});
   g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
   LowerResult r = check_against_reference(g, 1e-6);
   EXPECT_EQ(r.program.steps.size(), 2u) << "B is copied, A packed by the step";

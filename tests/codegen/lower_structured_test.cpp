@@ -70,7 +70,8 @@ TEST(LowerStructured, CoordinatesAreMadeInTheKernel) {
   ValueId row = g.add(OpId::unsqueeze, {val(range())}, {Attr::of(int64_t{1})});
   ValueId seen = g.add(OpId::lt, {val(range()), val(row)});
   g.outputs = {g.add(OpId::where, {val(seen), val(x), Operand::constant(-1.0)}),
-               g.add(OpId::tril, {val(x)}, {Attr::of(int64_t{-1})}), g.add(OpId::triu, {val(x)}, {Attr::of(int64_t{1})})};
+               g.add(OpId::tril, {val(x)}, {Attr::of(int64_t{-1})}),
+               g.add(OpId::triu, {val(x)}, {Attr::of(int64_t{1})})};
   LowerResult r = check_against_reference(g, 0, interpreted(), {5});
   EXPECT_EQ(r.program.steps.size(), 1u);
 }
@@ -90,7 +91,8 @@ TEST(LowerStructured, ScatterWritesOverACopy) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {4, 5}), s = g.add_input(DType::f32, {2, 3});
   ValueId n = g.add(OpId::neg, {val(s)});
-  ValueId y = g.add(OpId::as_strided_scatter, {val(x), val(n)}, {Attr::of(Dims{2, 3}), Attr::of(Dims{10, 2}), Attr::of(Dims{5})});
+  ValueId y = g.add(OpId::as_strided_scatter, {val(x), val(n)},
+                    {Attr::of(Dims{2, 3}), Attr::of(Dims{10, 2}), Attr::of(Dims{5})});
   g.outputs = {g.add(OpId::relu, {val(y)})};
   check_against_reference(g, 0);
 }
@@ -98,14 +100,17 @@ TEST(LowerStructured, ScatterWritesOverACopy) {
 TEST(LowerStructured, ComputedValuesFollowTheMemoryTheyComeFrom) {
   // As after a convolution: a product [pixels, channels] seen as [n, channels, h, w].
   Graph g;
-  ValueId a = g.add_input(DType::f32, {2 * 3 * 4, 5}), b = g.add_input(DType::f32, {5, 6}), scale = g.add_input(DType::f32, {1, 6, 1, 1});
+  ValueId a = g.add_input(DType::f32, {2 * 3 * 4, 5}), b = g.add_input(DType::f32, {5, 6}),
+          scale = g.add_input(DType::f32, {1, 6, 1, 1});
   ValueId p = g.add(OpId::matmul, {val(a), val(b)});
   ValueId v = g.add(OpId::view, {val(p)}, {Attr::of(Dims{2, 3, 4, 6})});
   ValueId t = g.add(OpId::permute, {val(v)}, {Attr::of(Dims{0, 3, 1, 2})});
   ValueId s = g.add(OpId::mul, {val(t), val(scale)});
   ValueId r = g.add(OpId::relu, {val(s)});
-  ValueId left = g.add(OpId::slice, {val(r)}, {Attr::of(int64_t{3}), Attr::of(Dims{0}), Attr::of(Dims{3}), Attr::of(int64_t{2})});
-  ValueId right = g.add(OpId::slice, {val(r)}, {Attr::of(int64_t{3}), Attr::of(Dims{1}), Attr::of(Dims{4}), Attr::of(int64_t{2})});
+  ValueId left =
+      g.add(OpId::slice, {val(r)}, {Attr::of(int64_t{3}), Attr::of(Dims{0}), Attr::of(Dims{3}), Attr::of(int64_t{2})});
+  ValueId right =
+      g.add(OpId::slice, {val(r)}, {Attr::of(int64_t{3}), Attr::of(Dims{1}), Attr::of(Dims{4}), Attr::of(int64_t{2})});
   g.outputs = {g.add(OpId::sub, {val(left), val(right)})};
   LowerResult result = check_against_reference(g, 1e-6);
   ASSERT_EQ(result.program.steps.size(), 2u);
