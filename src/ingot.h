@@ -3,3 +3,4 @@
 #include "eager/factories.h"
 #include "eager/functions.h"
 #include "eager/nn/layers.h"
+#include "eager/serialization.h"

@@ -66,7 +66,7 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     case OpId::index_select:
     case OpId::gather:
       check.kind = ValueCheck::Kind::positions;
-      check.dim = attrs[0].list[0].code;
+      check.dim = attrs[0].integer;
       break;
     case OpId::embedding:
       check.kind = ValueCheck::Kind::positions;

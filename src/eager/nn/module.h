@@ -22,12 +22,9 @@
 #include <vector>
 
 #include "base/for_each.h"
-#include "eager/tensor.h"
+#include "eager/serialization.h"
 
 namespace ingot {
-
-/// Tensors by name.
-using StateDict = std::map<std::string, Tensor>;
 
 namespace nn {
 

@@ -1,0 +1,251 @@
+// Ops that are more than one elementwise kernel: a graph of one op through the whole compiler, once for each key.
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "codegen/lower.h"
+#include "eager/data.h"
+#include "eager/execute.h"
+#include "ir/graph.h"
+#include "ir/passes/pipeline.h"
+#include "runtime/cpu.h"
+#include "runtime/program_runner.h"
+
+namespace ingot::eager {
+namespace {
+
+/// Sizes below this are constants of a program, the others symbols: short rows, windows and head counts get code of
+/// their own.
+constexpr int64_t kSymbolFrom = 16;
+
+enum StrideCode : int64_t { kZero, kOne, kDense, kFree };
+
+/// A call as structure and numbers: calls with equal words run the same program with their own values.
+struct Signature {
+  std::vector<int64_t> words;
+  std::vector<int64_t> values;  // of the symbols, in order
+  std::vector<int64_t> sizes;   // values of the symbols that are sizes; equal sizes share a symbol
+  std::vector<int64_t> size_symbols;
+
+  /// Below kSymbolFrom the size itself, else kSymbolFrom + the number of its symbol.
+  int64_t size(int64_t v) {
+    if (v < kSymbolFrom) return v;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      if (sizes[i] == v) return kSymbolFrom + size_symbols[i];
+    sizes.push_back(v);
+    size_symbols.push_back(static_cast<int64_t>(values.size()));
+    values.push_back(v);
+    return kSymbolFrom + size_symbols.back();
+  }
+  void clear() { words.clear(), values.clear(), sizes.clear(), size_symbols.clear(); }
+};
+
+void sign_tensor(Signature& s, const detail::TensorImpl& t) {
+  s.words.push_back(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(t.sizes.size()));
+  for (int64_t n : t.sizes) s.words.push_back(s.size(n));
+  int64_t dense = 1;
+  for (size_t d = t.sizes.size(); d-- > 0;) {
+    int64_t stride = t.strides[d], code = kFree;
+    if (t.sizes[d] <= 1 || stride == dense)
+      code = kDense;
+    else if (stride == 0)
+      code = kZero;
+    else if (stride == 1)
+      code = kOne;
+    else
+      s.values.push_back(stride);
+    s.words.push_back(code);
+    dense *= t.sizes[d];
+  }
+}
+
+void sign(Signature& s, const OpCall& call, const Target& target) {
+  s.clear();
+  s.words.push_back(static_cast<int64_t>(call.op) << 32 | static_cast<int64_t>(call.operands.size()) << 8 |
+                    static_cast<int64_t>(target.isa) << 1 | static_cast<int64_t>(target.bf16_dot));
+  for (const Operand& o : call.operands) {
+    s.words.push_back(static_cast<int64_t>(o.kind) << 8 | static_cast<int64_t>(o.category));
+    if (o.kind == Operand::Kind::tensor) sign_tensor(s, *o.tensor->impl());
+  }
+  const ir::OpInfo& op = ir::info(call.op);
+  size_t i = 0;
+  for (const ir::ArgInfo& argument : op.arguments) {
+    if (ir::is_operand(argument.kind)) continue;
+    const ir::Attr& a = call.attrs[i++];
+    bool sizes = argument.kind == ir::ArgKind::size || argument.kind == ir::ArgKind::sizes;
+    s.words.push_back(static_cast<int64_t>(a.kind) << 32 | static_cast<int64_t>(a.list.size()));
+    s.words.push_back(a.integer);
+    for (Dim d : a.list) s.words.push_back(sizes ? s.size(d.code) : d.code);
+  }
+}
+
+struct Compiled {
+  std::unique_ptr<runtime::LoadedProgram> loaded;
+  bool holds(std::span<const int64_t> symbols) const {
+    const DimTable& dims = loaded->program().dims;
+    if (dims.guards().empty()) return true;
+    std::vector<int64_t> values = dims.evaluate(symbols);
+    for (const DimGuard& g : dims.guards())
+      if (!dims.holds(g, values)) return false;
+    return true;
+  }
+};
+
+/// The programs of one structure; more than one where a decision depended on the sizes.
+struct Entry {
+  std::vector<int64_t> words;
+  std::vector<std::unique_ptr<const Compiled>> variants;
+};
+
+ir::Graph graph_of(const OpCall& call, const Signature& s) {
+  ir::Graph graph;
+  DimTable& dims = graph.dims;
+  std::vector<Dim> symbols;
+  for (int64_t v : s.values) symbols.push_back(dims.symbol(v));
+  size_t at = 1, next_free = 0;
+  auto size = [&](int64_t word) { return word < kSymbolFrom ? Dim(word) : symbols[word - kSymbolFrom]; };
+  // Free strides are the symbols that are no size, in order.
+  std::vector<bool> is_size(s.values.size(), false);
+  for (int64_t number : s.size_symbols) is_size[number] = true;
+  auto free_stride = [&] {
+    while (is_size[next_free]) ++next_free;
+    return symbols[next_free++];
+  };
+  std::vector<ir::Operand> operands;
+  for (const Operand& o : call.operands) {
+    ++at;
+    if (o.kind == Operand::Kind::none) {
+      operands.push_back(ir::Operand::none());
+    } else if (o.kind == Operand::Kind::scalar) {
+      operands.push_back(ir::Operand::scalar(graph.add_scalar(o.category), o.category));
+    } else {
+      const detail::TensorImpl& t = *o.tensor->impl();
+      size_t rank = t.sizes.size();
+      ++at;
+      Dims shape, strides(rank);
+      for (size_t d = 0; d < rank; ++d) shape.push_back(size(s.words[at++]));
+      Dim dense = 1;
+      for (size_t d = rank; d-- > 0;) {
+        int64_t code = s.words[at++];
+        strides[d] = code == kDense ? dense : code == kZero ? Dim(0) : code == kOne ? Dim(1) : free_stride();
+        dense = dims.mul(dense, shape[d]);
+      }
+      operands.push_back(ir::Operand::value(graph.add_input(t.dtype, std::move(shape), std::move(strides))));
+    }
+  }
+  std::vector<ir::Attr> attrs(call.attrs.begin(), call.attrs.end());
+  size_t i = 0;
+  for (const ir::ArgInfo& argument : ir::info(call.op).arguments) {
+    if (ir::is_operand(argument.kind)) continue;
+    ir::Attr& a = attrs[i++];
+    at += 2;
+    bool sizes = argument.kind == ir::ArgKind::size || argument.kind == ir::ArgKind::sizes;
+    for (Dim& d : a.list) {
+      int64_t word = s.words[at++];
+      if (sizes) d = size(word);
+    }
+  }
+  graph.add(call.op, std::move(operands), std::move(attrs), call.location);
+  graph.outputs = graph.nodes.back().outputs;
+  return graph;
+}
+
+std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, const Target& target) {
+  ir::Graph graph = graph_of(call, s);
+  ir::run_pipeline(graph);
+  auto compiled = std::make_unique<Compiled>();
+  compiled->loaded =
+      std::make_unique<runtime::LoadedProgram>(std::make_shared<const Program>(codegen::lower(graph, target).program));
+  statistics::count_program();
+  return compiled;
+}
+
+/// Where no code can be made for this machine, the scalar executor runs the same kernels.
+std::unique_ptr<const Compiled> compile_or_fall_back(const OpCall& call, const Signature& s, const Target& target) {
+  if (target.isa != Isa::none) {
+    try {
+      return compile(call, s, target);
+    } catch (const std::exception& reason) {
+      statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason.what());
+    }
+  }
+  return compile(call, s, Target{});
+}
+
+const Compiled& find(const OpCall& call, const Signature& s, const Target& target) {
+  static std::shared_mutex mutex;
+  static auto& table = *new std::unordered_map<uint64_t, std::vector<std::unique_ptr<Entry>>>;  // outlives all threads
+  uint64_t hash = hash_ints(s.words);
+  auto seek = [&]() -> Entry* {
+    auto bucket = table.find(hash);
+    if (bucket == table.end()) return nullptr;
+    for (auto& entry : bucket->second)
+      if (entry->words == s.words) return entry.get();
+    return nullptr;
+  };
+  auto variant = [&](const Entry* entry) -> const Compiled* {
+    if (!entry) return nullptr;
+    for (const auto& v : entry->variants)
+      if (v->holds(s.values)) return v.get();
+    return nullptr;
+  };
+  {
+    std::shared_lock lock(mutex);
+    if (const Compiled* found = variant(seek())) return *found;
+  }
+  std::unique_ptr<const Compiled> made = compile_or_fall_back(call, s, target);
+  std::unique_lock lock(mutex);
+  Entry* entry = seek();
+  if (const Compiled* found = variant(entry)) return *found;
+  if (!entry) {
+    table[hash].push_back(std::make_unique<Entry>());
+    entry = table[hash].back().get();
+    entry->words = s.words;
+  }
+  entry->variants.push_back(std::move(made));
+  return *entry->variants.back();
+}
+
+bool all_empty(std::span<const OutputMeta> metas) {
+  for (const OutputMeta& m : metas)
+    if (count(m.sizes) != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
+  if (call.inplace) {
+    OpCall apart = call;
+    apart.inplace = false;
+    Tensor result;
+    execute(apart, {&result, 1});
+    Operand operands[] = {call.operands[0], Operand(result)};
+    bool written = execute_pointwise({OpId::copy, true, operands, {}, call.location}, metas[0], outputs[0]);
+    INGOT_CHECK(written, "copy into a view");
+    return;
+  }
+  for (size_t i = 0; i < metas.size(); ++i) outputs[i] = make_empty(metas[i].dtype, metas[i].sizes);
+  if (all_empty(metas)) return;
+  thread_local Signature s;
+  const Target target = runtime::host_target();
+  sign(s, call, target);
+  const Compiled& compiled = find(call, s, target);
+
+  SmallVector<void*, 8> inputs, results;
+  SmallVector<uint64_t, 8> scalars;
+  for (const Operand& o : call.operands) {
+    if (o.kind == Operand::Kind::tensor) inputs.push_back(data_of(*o.tensor->impl()));
+    if (o.kind == Operand::Kind::scalar)
+      scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
+                                                         : static_cast<uint64_t>(o.integer));
+  }
+  for (const Tensor& t : outputs) results.push_back(data_of(*t.impl()));
+  runtime::BoundProgramPtr bound = compiled.loaded->bind(s.values);
+  compiled.loaded->run(
+      *bound, {{inputs.data(), inputs.size()}, {}, {results.data(), results.size()}, {scalars.data(), scalars.size()}});
+}
+
+}  // namespace ingot::eager

@@ -1,0 +1,180 @@
+// Handles, views, factories and printing: what needs no kernel.
+#include "eager/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "eager/factories.h"
+#include "eager/functions.h"
+
+namespace ingot {
+namespace {
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Tensor counting(const IntList& sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes.items()) n *= s;
+  std::vector<float> values(n);
+  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(i);
+  return tensor(values).view(sizes);
+}
+
+TEST(Tensor, NestedListsGiveShapeAndDtype) {
+  Tensor a = tensor({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(a.dtype(), kInt64);
+  EXPECT_EQ(a.sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(a.data_ptr<int64_t>()[5], 6);
+  EXPECT_EQ(tensor({1.5, 2.5}).dtype(), kFloat32);
+  EXPECT_EQ(tensor({1, 2.5}).dtype(), kFloat32);
+  EXPECT_EQ(tensor({true, false}).dtype(), kBool);
+  EXPECT_EQ(tensor(3).dim(), 0);
+  EXPECT_EQ(tensor({3}).dim(), 1);
+  EXPECT_EQ(tensor(std::vector<double>{1, 2}).dtype(), kFloat64);
+  EXPECT_EQ(tensor({1, 2}, kInt8).dtype(), kInt8);
+  EXPECT_THROW(tensor({{1, 2}, {3}}), Error);
+}
+
+TEST(Tensor, CopiesAndViewsShareStorage) {
+  Tensor a = counting({2, 3}), b = a, c = a.transpose(0, 1);
+  a.mutable_data_ptr<float>()[1] = 9;
+  EXPECT_EQ(b.data_ptr<float>()[1], 9);
+  EXPECT_EQ(c[1][0].item<float>(), 9);
+  EXPECT_TRUE(a.shares_storage(c));
+  EXPECT_TRUE(a.is_same(b));
+  EXPECT_FALSE(a.is_same(c));
+}
+
+TEST(Tensor, MutableAccessCountsAsAWrite) {
+  Tensor a = counting({4}), view = a.slice(0, 1, 3);
+  uint64_t before = a.version();
+  a.data_ptr<float>();
+  EXPECT_EQ(a.version(), before);
+  view.mutable_data_ptr<float>();
+  EXPECT_EQ(a.version(), before + 1);
+}
+
+TEST(Tensor, ViewsFollowTheLayout) {
+  Tensor a = counting({2, 3, 4});
+  EXPECT_EQ(a.permute({2, 0, 1}).strides(), (std::vector<int64_t>{1, 12, 4}));
+  EXPECT_EQ(a.select(1, -1).strides(), (std::vector<int64_t>{12, 1}));
+  EXPECT_EQ(a.select(1, -1).storage_offset(), 8);
+  EXPECT_EQ(a.slice(2, 1, -1, 2).sizes(), (std::vector<int64_t>{2, 3, 1}));
+  EXPECT_EQ(a.slice(2, -100, 100).sizes(), (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_EQ(a.slice(2, 3, 1).sizes(), (std::vector<int64_t>{2, 3, 0}));
+  EXPECT_EQ(a.unsqueeze(-1).sizes(), (std::vector<int64_t>{2, 3, 4, 1}));
+  EXPECT_EQ(a.unsqueeze(0).squeeze(0).sizes(), a.sizes());
+  EXPECT_EQ(counting({1, 3, 1}).squeeze().sizes(), (std::vector<int64_t>{3}));
+  EXPECT_EQ(counting({3}).expand({2, -1}).strides(), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(a.view({-1, 4}).sizes(), (std::vector<int64_t>{6, 4}));
+  EXPECT_EQ(a.flatten(1).sizes(), (std::vector<int64_t>{2, 12}));
+  EXPECT_EQ(a.unflatten(2, {2, -1}).sizes(), (std::vector<int64_t>{2, 3, 2, 2}));
+  EXPECT_EQ(a.movedim(0, -1).sizes(), (std::vector<int64_t>{3, 4, 2}));
+  EXPECT_EQ(a.mT().sizes(), (std::vector<int64_t>{2, 4, 3}));
+  EXPECT_EQ(a.narrow(1, 1, 2).storage_offset(), 4);
+  EXPECT_TRUE(a.reshape({6, 4}).shares_storage(a));
+}
+
+TEST(Tensor, PiecesCoverTheTensor) {
+  Tensor a = counting({7, 2});
+  std::vector<Tensor> pieces = a.split(3);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[2].sizes(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(pieces[1][0][0].item<float>(), 6);
+  EXPECT_EQ(a.chunk(4).size(), 4u);
+  EXPECT_EQ(a.unbind(1)[1][3].item<float>(), 7);
+  EXPECT_EQ(a.split(std::vector<int64_t>{5, 2})[1].sizes(), (std::vector<int64_t>{2, 2}));
+  EXPECT_THROW(a.split(std::vector<int64_t>{5, 3}), Error);
+}
+
+TEST(Tensor, BasicIndicesAreViews) {
+  Tensor a = counting({3, 4, 5});
+  Tensor b = a.index({Slice(0, 2), None, 1, "..."});
+  EXPECT_EQ(b.sizes(), (std::vector<int64_t>{2, 1, 5}));
+  EXPECT_EQ(b[1][0][2].item<float>(), 27);
+  EXPECT_TRUE(b.shares_storage(a));
+  EXPECT_EQ(a.index({Ellipsis, -1}).sizes(), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(a.index({Slice(None, None, 2)}).sizes(), (std::vector<int64_t>{2, 4, 5}));
+  EXPECT_THROW(a.index({0, 0, 0, 0}), Error);
+}
+
+TEST(Tensor, FromBlobSharesAndGivesBack) {
+  float data[6] = {0, 1, 2, 3, 4, 5};
+  int released = 0;
+  {
+    Tensor a = from_blob(data, {2, 3}, [&](void* p) { released += p == data; });
+    Tensor view = a[1];
+    a = Tensor();
+    data[3] = 7;
+    EXPECT_EQ(view[0].item<float>(), 7);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(from_blob(data, {2, 2}, {1, 2})[0][1].item<float>(), 2);
+  EXPECT_THROW(from_blob(nullptr, {2}), Error);
+}
+
+TEST(Tensor, ItemNeedsOneElement) {
+  EXPECT_EQ(tensor({2.5}).item<int>(), 2);
+  EXPECT_TRUE(static_cast<bool>(tensor(1)));
+  EXPECT_THROW(counting({2}).item<float>(), Error);
+}
+
+TEST(Tensor, ErrorsNameOpArgumentAndLine) {
+  Tensor a = counting({2, 3});
+  int line = __LINE__ + 1;
+  std::string text = message_of([&] { a.select(0, 2); });
+  EXPECT_NE(text.find("select: index: got 2, expected an index from -2 to 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+  text = message_of([&] { a.unsqueeze(3); });
+  EXPECT_NE(text.find("unsqueeze: dim: got 3, expected a dim from -3 to 2"), std::string::npos) << text;
+  line = __LINE__ + 1;
+  text = message_of([&] { transpose(a, 0, 5); });
+  EXPECT_NE(text.find("tensor_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+  text = message_of([&] { a.data_ptr<double>(); });
+  EXPECT_NE(text.find("got a pointer to f64, expected one to f32"), std::string::npos) << text;
+  text = message_of([&] { Tensor().sizes(); });
+  EXPECT_NE(text.find("sizes: self: got an undefined tensor"), std::string::npos) << text;
+  text = message_of([&] { a.view({4, -1}); });
+  EXPECT_NE(text.find("view: size"), std::string::npos) << text;
+}
+
+TEST(Tensor, PrintsAsNumPy) {
+  EXPECT_EQ(counting({2, 3}).str(), "[[0. 1. 2.]\n [3. 4. 5.]]");
+  EXPECT_EQ(tensor({1.5, 2.25, -3.0}).str(), "[ 1.5   2.25 -3.  ]");
+  EXPECT_EQ(tensor({1, -20}).str(), "[  1 -20]");
+  EXPECT_EQ(tensor({true, false}).str(), "[ True False]");
+  EXPECT_EQ(tensor(3).str(), "3");
+  EXPECT_EQ(tensor({1e10, 1.0}).str(), "[1.e+10 1.e+00]");
+  EXPECT_EQ(counting({2, 1, 2}).str(), "[[[0. 1.]]\n\n [[2. 3.]]]");
+  std::ostringstream out;
+  out << counting({2000}) << " " << counting({2}).sizes();
+  EXPECT_EQ(out.str(), "[   0.    1.    2. ... 1997. 1998. 1999.] [2]");
+}
+
+TEST(Tensor, ARandomTensorDependsOnTheSeedAlone) {
+  manual_seed(7);
+  Tensor a = rand({100}), b = rand({100});
+  manual_seed(7);
+  Tensor c = rand({100});
+  bool same = true, differs = false;
+  for (int64_t i = 0; i < 100; ++i) {
+    float x = a.data_ptr<float>()[i];
+    same &= x == c.data_ptr<float>()[i];
+    differs |= x != b.data_ptr<float>()[i];
+    EXPECT_TRUE(x >= 0 && x < 1);
+  }
+  EXPECT_TRUE(same);
+  EXPECT_TRUE(differs);
+}
+
+}  // namespace
+}  // namespace ingot
