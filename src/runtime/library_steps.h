@@ -1,20 +1,21 @@
 // Library steps: C++ functions over generated kernels, known by the name in LibraryStep. Their conventions:
 //
-// Both compute in one type, f32 or f64 (16-bit operands are converted before and the result after), and take the kernels of
-// a matrix product of that type; "tiles" and "packs" are ordered as in MatmulStep.
+// Both compute in one type, f32 or f64 (16-bit operands are converted before and the result after), and take the
+// kernels of a matrix product of that type; "tiles" and "packs" are ordered as in MatmulStep.
 //
 // "attention": out = softmax(q k^T * scale + mask) v.
 //   arguments  out [B, H, T, Dv], q [B, H, T, D], k [B, Hk, S, D], v [B, Hk, S, Dv]; optionally mask [B, H, T, S]
 //              (expanded by strides of 0). `shapes` has the same shapes. Last dims of all but the mask are contiguous.
 //              Hk divides H: head h reads key head h / (H / Hk).
-//   sizes      causal (0 or 1: row t sees keys 0 .. t), max_rows, max_vectors, bytes an element of the softmax's locals.
-//   scalars    scale, in the type computed in; empty: 1 / sqrt(D).
-//   kernels    tiles; packs of a B whose columns are contiguous; packs of a B whose k is; the softmax: a rows kernel over
+//   sizes      causal (0 or 1: row t sees keys 0 .. t), max_rows, max_vectors, bytes an element of the softmax's
+//   locals. scalars    scale, in the type computed in; empty: 1 / sqrt(D). kernels    tiles; packs of a B whose columns
+//   are contiguous; packs of a B whose k is; the softmax: a rows kernel over
 //              buffers 0 (raw scores, dense), 1 (probabilities, dense, the memory of 0: it stores a row after its last
 //              read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with scalar 0 the scale.
 //
 // "conv2d": NCHW input, as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels].
-//   arguments  input [N, C, H, W] and weight [Cout, C / groups, KH, KW], any strides; then over [N, Cout, OH * OW] (three
+//   arguments  input [N, C, H, W] and weight [Cout, C / groups, KH, KW], any strides; then over [N, Cout, OH * OW]
+//   (three
 //              strides): without an epilogue the result, pixels contiguous; with one, its buffers 1, 2, ...
 //   shapes     of input and weight.
 //   sizes      stride (h, w), padding (h, w), dilation (h, w), groups, weight is constant (0 or 1), has an epilogue
