@@ -1,0 +1,49 @@
+#include "codegen/x86/vcode.h"
+
+#include <cstring>
+
+namespace ingot::codegen::x86 {
+
+bool Inst::reads_dst() const {
+  if (dst == kNoReg) return false;
+  if (op == VOp::vdpbf16ps || op == VOp::gather_ps || op == VOp::gather_pd) return true;
+  switch (op) {
+    case VOp::blendm_ps: case VOp::blendm_pd:
+    case VOp::cmp_ps: case VOp::cmp_pd: case VOp::cmp_d: case VOp::cmp_q: case VOp::test_b: case VOp::test_d:
+      return false;
+    default: return pred != kNoReg && !zeroing;
+  }
+}
+
+VReg VCode::constant(const Constant& value) {
+  for (size_t i = 0; i < constants.size(); ++i)
+    if (constants[i] == value) return constant_regs_[i];
+  constants.push_back(value);
+  VReg r = add_reg({RegClass::vector, static_cast<int32_t>(constants.size() - 1)});
+  constant_regs_.push_back(r);
+  return r;
+}
+
+VReg VCode::splat32(uint32_t bits) {
+  Constant c;
+  for (int i = 0; i < 16; ++i) std::memcpy(&c.bytes[i * 4], &bits, 4);
+  c.splat = 4;
+  return constant(c);
+}
+
+VReg VCode::splat64(uint64_t bits) {
+  if (static_cast<uint32_t>(bits) == static_cast<uint32_t>(bits >> 32)) return splat32(static_cast<uint32_t>(bits));
+  Constant c;
+  for (int i = 0; i < 8; ++i) std::memcpy(&c.bytes[i * 8], &bits, 8);
+  c.splat = 8;
+  return constant(c);
+}
+
+int64_t VCode::reserve(int64_t bytes, int64_t align) {
+  frame_bytes = (frame_bytes + align - 1) / align * align;
+  int64_t offset = frame_bytes;
+  frame_bytes += bytes;
+  return offset;
+}
+
+}  // namespace ingot::codegen::x86
