@@ -471,6 +471,7 @@ void Encoder::encode_memory(const Inst& inst) {
   auto to = [&] { return masked(address(inst.mem), inst); };
   switch (inst.op) {
     case VOp::store: return c_.vmovups(to(), source(inst.a, width, 1));
+    case VOp::store_pd: return c_.vmovupd(to(), source(inst.a, width, 1));
     case VOp::store_half: return c_.vcvtps2ph(to(), source(inst.a, width, 1), inst.imm);
     case VOp::store_words: return c_.vpmovdw(to(), source(inst.a, width, 1));
     case VOp::store_bytes: return c_.vpmovdb(to(), source(inst.a, width, 1));

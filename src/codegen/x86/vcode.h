@@ -28,7 +28,7 @@ enum class RegClass : uint8_t { vector, mask };
 #define INGOT_X86_OPS2(X)                                                                                         \
   X(vsqrtps) X(vsqrtpd) X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq)           \
   X(vcvtqq2ps) X(vcvtqq2pd) X(vcvttps2qq) X(vcvttpd2qq) X(vcvtph2ps) X(vpmovsxwd) X(vpmovzxwd) X(vpmovsxbd)       \
-  X(vpmovzxbd) X(vpmovsxdq) X(vpmovzxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovups)
+  X(vpmovzxbd) X(vpmovsxdq) X(vpmovzxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovups) X(vmovupd)
 #define INGOT_X86_OPS2_IMM(X) \
   X(vroundps) X(vroundpd) X(vrndscaleps) X(vrndscalepd) X(vpslld) X(vpsllq) X(vpsrld) X(vpsrlq) X(vpsrad) X(vpsraq) \
   X(vpshufd)
@@ -57,7 +57,7 @@ enum class VOp : uint8_t {
   v_test,                  // flags: zero if no bit of a is set
   v_movmsk,                // g = sign bits of a's dwords
   // Memory.
-  store,                   // [mem] = a
+  store, store_pd,         // [mem] = a; masked by elements of 32 or 64 bits
   store_half,              // [mem] = vcvtps2ph(a)
   store_words, store_bytes,  // [mem] = the low word or byte of each dword of a (AVX-512)
   store_bytes16,           // the 16 bytes of xmm a

@@ -1,0 +1,23 @@
+#include "codegen/generate.h"
+
+#include "codegen/scalar/executor.h"
+#include "codegen/x86/x86.h"
+
+namespace ingot::codegen {
+
+KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name) {
+  return target.isa == Isa::none ? scalar::interpret(kernel, name) : x86::compile(kernel, target, name);
+}
+
+KernelPtr generate(const TileSpec& tile, const Target& target) {
+  return target.isa == Isa::none ? scalar::interpret(tile) : x86::compile(tile, target);
+}
+
+KernelPtr generate(const PackSpec& pack, const Target& target) {
+  return target.isa == Isa::none ? scalar::interpret(pack) : x86::compile(pack, target);
+}
+
+int max_tile_rows(const Target& target, DType dtype) { return x86::max_tile_rows(target, dtype); }
+int max_tile_vectors(const Target& target, DType dtype) { return x86::max_tile_vectors(target, dtype); }
+
+}  // namespace ingot::codegen

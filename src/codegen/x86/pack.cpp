@@ -1,0 +1,353 @@
+// Packs a piece of B into a panel. Rows that are contiguous are copied; where k is contiguous, squares are transposed in
+// registers; any other strides go element by element.
+#include <cstddef>
+
+#include "codegen/x86/tile.h"
+#include "codegen/x86/vectors.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+
+constexpr Gpr kFrame = Gpr::rdi, kFrom = Gpr::rsi, kPanel = Gpr::rdx, kK = Gpr::rcx, kColumns = Gpr::r8,
+              kStride = Gpr::r9, kStride3 = Gpr::r10;
+
+class Pack {
+ public:
+  // What is moved about is an element of 4 or 8 bytes; for bf16 a pair of k.
+  Pack(const PackSpec& spec, VCode& code)
+      : spec_(spec), code_(code), v_(code), pairs_(spec.dtype == DType::bf16), element_(spec.dtype == DType::f64 ? 8 : 4),
+        lanes_(code.width / element_), columns_(kLanes * spec.vectors) {}
+
+  void emit() {
+    int64_t slow = code_.label(), done = code_.label();
+    load(kFrom, offsetof(PackFrame, b));
+    load(kPanel, offsetof(PackFrame, panel));
+    load(kK, offsetof(PackFrame, k));
+    load(kColumns, offsetof(PackFrame, columns));
+    load(Gpr::rax, spec_.transposed ? offsetof(PackFrame, k_stride) : offsetof(PackFrame, n_stride));
+    g(VOp::g_cmpi, Gpr::rax, ingot::size_of(spec_.dtype));
+    code_.jump(slow, Cond::not_equal);
+    load(kStride, spec_.transposed ? offsetof(PackFrame, n_stride) : offsetof(PackFrame, k_stride));
+    if (spec_.transposed) {
+      transpose();
+    } else {
+      // A row of pairs is two rows of memory; its end, and an odd last row, are left to the element path.
+      if (pairs_) {
+        g(VOp::g_cmpi, kColumns, columns_);
+        code_.jump(slow, Cond::not_equal);
+        g(VOp::g_testi, kK, 1);
+        code_.jump(slow, Cond::not_equal);
+        interleave();
+      } else {
+        copy_rows();
+      }
+    }
+    code_.jump(done);
+    code_.place(slow);
+    elements();
+    code_.place(done);
+  }
+
+ private:
+  void load(Gpr to, size_t offset) {
+    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
+  }
+  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
+  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
+  uint8_t width() const { return static_cast<uint8_t>(code_.width); }
+  int parts() const { return columns_ / lanes_; }
+  int64_t row_bytes() const { return static_cast<int64_t>(columns_) * element_; }
+  void store(VReg x, const Mem& at) { code_.add({.op = VOp::store, .width = width(), .a = x, .mem = at}); }
+  template <class F>
+  void count_down(Gpr counter, F body) {
+    int64_t head = code_.label();
+    int32_t begin = code_.position();
+    code_.place(head);
+    body();
+    g(VOp::g_addi, counter, -1);
+    code_.jump(head, Cond::not_equal);
+    code_.loops.push_back({begin, code_.position()});
+  }
+
+  /// Masks of the first `count` lanes over several registers.
+  std::vector<VReg> masks(int registers, Gpr count) {
+    std::vector<VReg> out;
+    const bool wide = element_ == 8;
+    VReg first = code_.vector();
+    code_.add({.op = VOp::q_from_gpr, .g = count, .dst = first});
+    VReg limit = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, first, 0, code_.width, 16);
+    for (int p = 0; p < registers; ++p) {
+      Constant c;
+      for (int l = 0; l < lanes_; ++l) c.bytes[static_cast<size_t>(l * element_)] = static_cast<uint8_t>(p * lanes_ + l);
+      VReg lane = code_.constant(c);
+      out.push_back(v_.avx512() ? v_.emit_mask(wide ? VOp::cmp_q : VOp::cmp_d, lane, limit, 1)
+                                : v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, limit, lane));
+    }
+    return out;
+  }
+  VReg masked_load(const Mem& from, VReg mask) {
+    const bool wide = element_ == 8;
+    Inst inst{.op = v_.avx512() ? (wide ? VOp::vmovupd : VOp::vmovups) : wide ? VOp::maskload_q : VOp::maskload_d,
+              .width = width(), .zeroing = v_.avx512(), .mem = from};
+    inst.dst = code_.vector();
+    (v_.avx512() ? inst.pred : inst.b) = mask;
+    code_.add(inst);
+    return inst.dst;
+  }
+
+  void copy_rows() {
+    int64_t edge = code_.label(), done = code_.label();
+    g(VOp::g_cmpi, kColumns, columns_);
+    code_.jump(edge, Cond::less);
+    auto rows = [&](const std::vector<VReg>& mask) {
+      count_down(kK, [&] {
+        for (int p = 0; p < parts(); ++p) {
+          Mem from = Mem::at(kFrom, p * code_.width);
+          VReg x = mask.empty() ? v_.force(Source(from)) : masked_load(from, mask[static_cast<size_t>(p)]);
+          store(x, Mem::at(kPanel, p * code_.width));
+        }
+        g(VOp::g_add, kFrom, kStride);
+        g(VOp::g_addi, kPanel, row_bytes());
+      });
+    };
+    rows({});
+    code_.jump(done);
+    code_.place(edge);
+    rows(masks(parts(), kColumns));
+    code_.place(done);
+  }
+
+  /// Two rows of 16-bit elements to one of pairs.
+  void interleave() {
+    g(VOp::g_shri, kK, 1);
+    count_down(kK, [&] {
+      for (int p = 0; p < parts(); ++p) {
+        Mem even = Mem::at(kFrom, p * code_.width / 2), odd = Mem::at(kFrom, kStride, 1, p * code_.width / 2);
+        VReg low = v_.emit1(VOp::vpmovzxwd, even, 0, code_.width, code_.width / 2),
+             high = v_.emit1(VOp::vpslld, v_.emit1(VOp::vpmovzxwd, odd, 0, code_.width, code_.width / 2), 16);
+        store(v_.emit(VOp::vor, low, high), Mem::at(kPanel, p * code_.width));
+      }
+      code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 2)});
+      g(VOp::g_addi, kPanel, row_bytes());
+    });
+  }
+
+  // -- transposed ------------------------------------------------------------------------------------------------------
+  /// Column i of the square at r11: the addresses of every fourth column in four registers.
+  Mem column(int i) const {
+    static constexpr Gpr base[4] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};
+    switch (i % 4) {
+      case 0: return Mem::at(base[i / 4]);
+      case 1: return Mem::at(base[i / 4], kStride, 1);
+      case 2: return Mem::at(base[i / 4], kStride, 2);
+      default: return Mem::at(base[i / 4], kStride3, 1);
+    }
+  }
+  void transpose() {
+    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
+    if (pairs_) g(VOp::g_shri, kK, 1);
+    // rbx: columns of this strip that exist, maybe none; r15: where the strip starts in the panel.
+    for (int strip = 0; strip < columns_ / lanes_; ++strip) {
+      int64_t head = code_.label(), partial = code_.label(), done = code_.label();
+      g(VOp::g_mov, Gpr::rax, kK);  // rows left
+      g(VOp::g_mov, Gpr::rbx, kColumns);
+      g(VOp::g_addi, Gpr::rbx, -strip * lanes_);
+      code_.add({.op = VOp::g_lea, .g = Gpr::r15, .mem = Mem::at(kPanel, strip * code_.width)});
+      g(VOp::g_mov, Gpr::r11, kFrom);
+      for (Gpr next : {Gpr::r12, Gpr::r13, Gpr::r14})
+        code_.add({.op = VOp::g_lea, .g = next,
+                   .mem = Mem::at(next == Gpr::r12 ? Gpr::r11 : next == Gpr::r13 ? Gpr::r12 : Gpr::r13, kStride, 4)});
+      g(VOp::g_cmpi, Gpr::rbx, lanes_);
+      code_.jump(partial, Cond::less);
+      int32_t begin = code_.position();
+      code_.place(head);
+      g(VOp::g_cmpi, Gpr::rax, lanes_);
+      code_.jump(partial, Cond::less);
+      whole_square();
+      code_.jump(head);
+      code_.loops.push_back({begin, code_.position()});
+      code_.place(partial);
+      partial_squares(done);
+      code_.place(done);
+      // The next strip of columns.
+      code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, lanes_ == 4 ? 4 : 8)});
+      if (lanes_ == 16) code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 8)});
+    }
+    if (pairs_) odd_pairs();
+  }
+  void advance() {
+    for (Gpr base : {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14}) g(VOp::g_addi, base, code_.width);
+    g(VOp::g_addi, Gpr::rax, -lanes_);
+  }
+  void whole_square() {
+    std::vector<VReg> x;
+    for (int i = 0; i < lanes_; ++i) x.push_back(v_.force(Source(column(i))));
+    x = transposed(x);
+    for (int i = 0; i < lanes_; ++i) {
+      store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
+      g(VOp::g_addi, Gpr::r15, row_bytes());
+    }
+    advance();
+  }
+  /// Squares at an edge: rax rows are left, rbx columns exist.
+  void partial_squares(int64_t done) {
+    int64_t head = code_.label();
+    int32_t begin = code_.position();
+    code_.place(head);
+    g(VOp::g_cmpi, Gpr::rax, 0);
+    code_.jump(done, Cond::less_equal);
+    VReg mask = masks(1, Gpr::rax)[0];
+    std::vector<VReg> x;
+    for (int i = 0; i < lanes_; ++i) {
+      VReg r = code_.vector();
+      code_.add({.op = VOp::vmovups, .width = width(), .dst = r, .a = code_.splat32(0)});
+      int64_t missing = code_.label();
+      g(VOp::g_cmpi, Gpr::rbx, i);
+      code_.jump(missing, Cond::less_equal);
+      VReg loaded = masked_load(column(i), mask);
+      code_.add({.op = VOp::vmovups, .width = width(), .dst = r, .a = loaded});
+      code_.place(missing);
+      x.push_back(r);
+    }
+    x = transposed(x);
+    for (int i = 0; i < lanes_; ++i) {
+      g(VOp::g_cmpi, Gpr::rax, i);
+      code_.jump(done, Cond::less_equal);
+      store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
+      g(VOp::g_addi, Gpr::r15, row_bytes());
+    }
+    advance();
+    code_.jump(head);
+    code_.loops.push_back({begin, code_.position()});
+  }
+
+  /// Rows of the square: columns of registers in, rows out.
+  std::vector<VReg> transposed(std::vector<VReg> x) {
+    auto pairs = [&](VOp low, VOp high, int distance) {
+      std::vector<VReg> y(x.size());
+      for (int i = 0; i < lanes_; ++i) {
+        if (i & distance) continue;
+        size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + distance);
+        y[a] = v_.emit(low, x[a], x[b]);
+        y[b] = v_.emit(high, x[a], x[b]);
+      }
+      x = y;
+    };
+    // Inside of 128-bit lanes. Afterwards register i holds, in each lane l, element (i % n) of group l of n columns.
+    if (element_ == 4) {
+      pairs(VOp::vunpcklps, VOp::vunpckhps, 1);
+      pairs(VOp::vunpcklpd, VOp::vunpckhpd, 2);
+      // Positions 1 and 2 of each four have changed places.
+      for (size_t i = 0; i < x.size(); i += 4) std::swap(x[i + 1], x[i + 2]);
+    } else {
+      pairs(VOp::vunpcklpd, VOp::vunpckhpd, 1);
+    }
+    const int n = 16 / element_;  // elements of a 128-bit lane
+    std::vector<VReg> y(x.size());
+    if (!v_.avx512()) {
+      for (int i = 0; i < n; ++i) {
+        size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + n);
+        y[a] = v_.emit(VOp::vperm2f128, x[a], x[b], 0x20);
+        y[b] = v_.emit(VOp::vperm2f128, x[a], x[b], 0x31);
+      }
+      return y;
+    }
+    for (int i = 0; i < n; ++i) {
+      auto at = [&](int group) { return x[static_cast<size_t>(i + group * n)]; };
+      VReg a = v_.emit(VOp::vshuff32x4, at(0), at(1), 0x88), b = v_.emit(VOp::vshuff32x4, at(0), at(1), 0xdd),
+           c = v_.emit(VOp::vshuff32x4, at(2), at(3), 0x88), d = v_.emit(VOp::vshuff32x4, at(2), at(3), 0xdd);
+      y[static_cast<size_t>(i)] = v_.emit(VOp::vshuff32x4, a, c, 0x88);
+      y[static_cast<size_t>(i + n)] = v_.emit(VOp::vshuff32x4, b, d, 0x88);
+      y[static_cast<size_t>(i + 2 * n)] = v_.emit(VOp::vshuff32x4, a, c, 0xdd);
+      y[static_cast<size_t>(i + 3 * n)] = v_.emit(VOp::vshuff32x4, b, d, 0xdd);
+    }
+    return y;
+  }
+
+  /// The odd last row of pairs, whose second elements are zero: by element, as nothing behind it may be read.
+  void odd_pairs() {
+    int64_t even = code_.label();
+    load(kK, offsetof(PackFrame, k));
+    g(VOp::g_testi, kK, 1);
+    code_.jump(even, Cond::equal);
+    load(Gpr::rax, offsetof(PackFrame, b));
+    code_.add({.op = VOp::g_lea, .g = Gpr::rax, .mem = Mem::at(Gpr::rax, kK, 2, -2)});
+    g(VOp::g_shri, kK, 1);
+    g(VOp::g_imm, Gpr::rbx, row_bytes());
+    g(VOp::g_imul, kK, Gpr::rbx);
+    g(VOp::g_add, kPanel, kK);
+    row_of_elements(4);
+    code_.place(even);
+  }
+
+  /// One row of the panel from rax on; r8: the columns that exist. Elements are stored with `bytes`, the others zero.
+  void row_of_elements(int bytes) {
+    int64_t missing = code_.label(), head = code_.label();
+    g(VOp::g_imm, Gpr::rbx, 0);
+    g(VOp::g_mov, Gpr::r15, kPanel);
+    int32_t begin = code_.position();
+    code_.place(head);
+    g(VOp::g_imm, Gpr::r12, 0);
+    g(VOp::g_cmp, Gpr::rbx, kColumns);
+    code_.jump(missing, Cond::greater_equal);
+    code_.add({.op = VOp::g_load, .width = static_cast<uint8_t>(ingot::size_of(spec_.dtype)), .g = Gpr::r12,
+               .mem = Mem::at(Gpr::rax)});
+    code_.place(missing);
+    code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::r12, .mem = Mem::at(Gpr::r15)});
+    g(VOp::g_add, Gpr::rax, kStride);
+    g(VOp::g_addi, Gpr::r15, element_);
+    g(VOp::g_addi, Gpr::rbx, 1);
+    g(VOp::g_cmpi, Gpr::rbx, columns_);
+    code_.jump(head, Cond::less);
+    code_.loops.push_back({begin, code_.position()});
+  }
+
+  void elements() {
+    load(Gpr::r10, offsetof(PackFrame, k_stride));
+    load(kStride, offsetof(PackFrame, n_stride));
+    const int bytes = static_cast<int>(ingot::size_of(spec_.dtype));
+    int64_t head = code_.label(), exists = code_.label(), end = code_.label();
+    g(VOp::g_imm, Gpr::r13, 0);
+    int32_t begin = code_.position();
+    code_.place(head);
+    g(VOp::g_cmp, Gpr::r13, kK);
+    code_.jump(exists, Cond::less);
+    if (!pairs_) {
+      code_.jump(end);
+    } else {  // one more row completes an odd last pair, with no columns
+      g(VOp::g_testi, Gpr::r13, 1);
+      code_.jump(end, Cond::equal);
+      g(VOp::g_imm, kColumns, 0);
+    }
+    code_.place(exists);
+    g(VOp::g_mov, Gpr::rax, kFrom);
+    row_of_elements(bytes);
+    g(VOp::g_add, kFrom, Gpr::r10);
+    g(VOp::g_addi, Gpr::r13, 1);
+    if (!pairs_) {
+      g(VOp::g_addi, kPanel, row_bytes());
+    } else {
+      int64_t second = code_.label();
+      g(VOp::g_addi, kPanel, bytes);
+      g(VOp::g_testi, Gpr::r13, 1);
+      code_.jump(second, Cond::not_equal);
+      g(VOp::g_addi, kPanel, row_bytes() - 2 * bytes);
+      code_.place(second);
+    }
+    code_.jump(head);
+    code_.loops.push_back({begin, code_.position()});
+    code_.place(end);
+  }
+
+  const PackSpec& spec_;
+  VCode& code_;
+  Vectors v_;
+  bool pairs_;
+  int element_, lanes_, columns_;
+};
+
+}  // namespace
+
+void emit_pack(const PackSpec& spec, VCode& code) { Pack(spec, code).emit(); }
+
+}  // namespace ingot::codegen::x86

@@ -1,0 +1,225 @@
+// Reductions along the columns, in the canonical order: 16 lanes over blocks of 256 columns, neighbouring blocks paired up by
+// a binary counter, then the lanes halved. Only sums and products of floats depend on the order; the others run through.
+#include <bit>
+#include <limits>
+
+#include "base/error.h"
+#include "codegen/x86/lower.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+
+bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
+bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
+
+Op op_of(Combiner c) {
+  switch (c) {
+    case Combiner::sum: return Op::add;
+    case Combiner::prod: return Op::mul;
+    case Combiner::max: return Op::max;
+    case Combiner::min: return Op::min;
+    case Combiner::any: return Op::bit_or;
+    default: return Op::bit_and;
+  }
+}
+
+double identity_value(Combiner c) {
+  switch (c) {
+    case Combiner::sum: return -0.0;
+    case Combiner::prod: return 1;
+    case Combiner::max:
+    case Combiner::argmax: return -std::numeric_limits<double>::infinity();
+    default: return std::numeric_limits<double>::infinity();
+  }
+}
+
+uint64_t identity_bits(Combiner c, Type t) {
+  bool least = c == Combiner::max || c == Combiner::argmax;
+  switch (t) {
+    case Type::f32: return std::bit_cast<uint32_t>(static_cast<float>(identity_value(c)));
+    case Type::f64: return std::bit_cast<uint64_t>(identity_value(c));
+    case Type::mask: return c == Combiner::all;
+    default: break;
+  }
+  if (c == Combiner::sum || c == Combiner::prod) return c == Combiner::prod;
+  uint64_t lowest = t == Type::i32 ? 0x80000000u : 0x8000000000000000u;
+  uint64_t highest = t == Type::i32 ? 0x7fffffffu : 0x7fffffffffffffffu;
+  return least ? lowest : highest;
+}
+
+constexpr int kTreeLevels = 48;
+
+}  // namespace
+
+bool Lowering::in_tree(const Reduction& r) const {
+  return (r.combiner == Combiner::sum || r.combiner == Combiner::prod) && is_float(node(r.value).type);
+}
+
+Vector Lowering::identity(const Reduction& r) {
+  Type t = node(r.value).type;
+  return v_.constant(t, identity_bits(r.combiner, t));
+}
+
+Accumulator Lowering::accumulator(const Reduction& r) {
+  Accumulator a;
+  a.reduction = &r;
+  a.value = v_.blank(node(r.value).type);
+  if (is_index(r.combiner)) a.index = v_.blank(Type::i64);
+  return a;
+}
+
+void Lowering::reset(Accumulator& a) {
+  v_.copy(a.value, identity(*a.reduction));
+  if (is_index(a.reduction->combiner)) v_.copy(a.index, v_.constant(Type::i64, INT64_MAX));
+}
+
+// Lanes that are not valid keep what they have.
+void Lowering::combine(Accumulator& into, Vector& x, Vector* index, Vector* valid) {
+  const Combiner c = into.reduction->combiner;
+  Vector mine = into.value;
+  if (!is_index(c)) {
+    Vector none = valid ? identity(*into.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x;
+    v_.binary(op_of(c), mine, masked, &into.value);
+    return;
+  }
+  Vector my_index = into.index;
+  v_.force(x);
+  Vector tie = v_.compare(Op::eq, mine, x);
+  Vector take = c == Combiner::argmax ? v_.compare(Op::lt, mine, x) : v_.compare(Op::lt, x, mine);
+  if (is_float(x.type)) {
+    Vector my_nan = v_.compare(Op::ne, mine, mine), nan = v_.compare(Op::ne, x, x);
+    Vector both = v_.binary(Op::bit_and, my_nan, nan), only = v_.binary(Op::bit_xor, both, nan);
+    tie = v_.binary(Op::bit_or, tie, both);
+    take = v_.binary(Op::bit_or, take, only);
+  }
+  Vector earlier = v_.compare(Op::lt, *index, my_index), tied = v_.binary(Op::bit_and, tie, earlier);
+  take = v_.binary(Op::bit_or, take, tied);
+  if (valid) take = v_.binary(Op::bit_and, take, *valid);
+  Vector best = v_.select(take, x, mine), best_index = v_.select(take, *index, my_index);
+  v_.copy(into.value, best);
+  v_.copy(into.index, best_index);
+}
+
+void Lowering::accumulate(Accumulator& a) {
+  Vector& x = value(a.reduction->value);
+  Vector index;
+  const bool along_rows = k_.form == Form::columns;
+  if (is_index(a.reduction->combiner)) index = index_vector(along_rows ? 1 : 0);
+  combine(a, x, &index, masked_ && !along_rows ? &tail_ : nullptr);
+}
+
+/// The 16 lanes halved to one, in every lane of the result.
+Vector Lowering::finish(Accumulator& a) {
+  const Combiner c = a.reduction->combiner;
+  if (a.value.type == Type::mask && v_.avx512()) {
+    g(VOp::g_imm, Gpr::rax, int64_t(0));
+    g(VOp::g_imm, Gpr::rbx, int64_t(0xffff));
+    code_.add({.op = VOp::k_test, .a = a.value.part[0].reg});
+    code_.add({.op = VOp::g_cmov, .cond = c == Combiner::any ? Cond::not_equal : Cond::carry, .g = Gpr::rax,
+               .h = Gpr::rbx});
+    Vector out = v_.blank(Type::mask, true);
+    code_.add({.op = VOp::k_from_gpr, .g = Gpr::rax, .dst = out.part[0].reg});
+    out.wide[0] = out.part[0].reg;
+    return out;
+  }
+  if (is_index(c)) {
+    for (int step = kLanes / 2; step; step /= 2) {
+      Vector x = v_.upper(a.value, step, true), index = v_.upper(a.index, step, true);
+      combine(a, x, &index);
+    }
+    return v_.broadcast_first(a.index);
+  }
+  Vector x = a.value;
+  for (int step = kLanes / 2; step; step /= 2) {
+    Vector other = v_.upper(x, step);
+    x = v_.binary(op_of(c), x, other);
+  }
+  Vector out = v_.broadcast_first(x);
+  if (c != Combiner::sum || !is_float(out.type)) return out;
+  // The empty sum is +0, not the identity.
+  Vector result = v_.blank(out.type, true);
+  v_.copy(result, out);
+  int64_t some = code_.label();
+  code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(columns_slot_), .value = 0});
+  code_.jump(some, Cond::not_equal);
+  int32_t begin = code_.position();
+  v_.copy(result, v_.constant(out.type, 0));
+  code_.cold.push_back({begin, code_.position()});
+  code_.place(some);
+  return result;
+}
+
+// -- the stack of subtrees: level l holds the sum of 2^l blocks ---------------------------------------------------------
+
+int64_t Lowering::level_bytes(const std::vector<Accumulator>& tree) const {
+  int64_t bytes = 0;
+  for (const Accumulator& a : tree) bytes += a.value.parts * code_.width;
+  return bytes;
+}
+
+/// The finished subtree of 2^level blocks goes to the stack, joined with its neighbours of equal size. rdx: the level.
+void Lowering::push_blocks(std::vector<Accumulator>& tree, int level) {
+  const int64_t step = level_bytes(tree);
+  scratch_bytes_ = std::max(scratch_bytes_, step * kTreeLevels);
+  load_slot(Gpr::rax, blocks_);
+  load_slot(Gpr::rdx, tree_slot_);
+  if (level) {
+    g(VOp::g_shri, Gpr::rax, int64_t(level));
+    g(VOp::g_addi, Gpr::rdx, level * step);
+  }
+  int64_t head = code_.label(), done = code_.label();
+  int32_t begin = code_.position();
+  code_.place(head);
+  g(VOp::g_testi, Gpr::rax, int64_t(1));
+  code_.jump(done, Cond::equal);
+  auto each = [&](auto f) {
+    int64_t offset = 0;
+    for (Accumulator& a : tree)
+      for (int p = 0; p < a.value.parts; ++p, offset += code_.width) f(a, p, Mem::at(Gpr::rdx, offset));
+  };
+  auto join = [&](Accumulator& a, int p, const Mem& at) {
+    bool single = a.value.type == Type::f32, add = a.reduction->combiner == Combiner::sum;
+    VReg x = a.value.part[p].reg;
+    v_.emit(add ? (single ? VOp::vaddps : VOp::vaddpd) : (single ? VOp::vmulps : VOp::vmulpd), x, at, 0, x);
+  };
+  each(join);
+  g(VOp::g_addi, Gpr::rdx, step);
+  g(VOp::g_shri, Gpr::rax, int64_t(1));
+  code_.jump(head);
+  code_.loops.push_back({begin, code_.position()});
+  code_.place(done);
+  each([&](Accumulator& a, int p, const Mem& at) {
+    code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = a.value.part[p].reg, .mem = at});
+  });
+  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(blocks_), .value = int64_t(1) << level});
+}
+
+/// Joins the last subtree with what the stack holds, small subtrees first: an odd last one moves up as it is.
+void Lowering::merge_stack(std::vector<Accumulator>& tree) {
+  const int64_t step = level_bytes(tree);
+  load_slot(Gpr::rax, blocks_);
+  load_slot(Gpr::rdx, tree_slot_);
+  int64_t head = code_.label(), next = code_.label(), done = code_.label();
+  int32_t begin = code_.position();
+  code_.place(head);
+  g(VOp::g_cmpi, Gpr::rax, int64_t(0));
+  code_.jump(done, Cond::equal);
+  g(VOp::g_testi, Gpr::rax, int64_t(1));
+  code_.jump(next, Cond::equal);
+  int64_t offset = 0;
+  for (Accumulator& a : tree)
+    for (int p = 0; p < a.value.parts; ++p, offset += code_.width) {
+      bool single = a.value.type == Type::f32, add = a.reduction->combiner == Combiner::sum;
+      VReg x = a.value.part[p].reg;
+      v_.emit(add ? (single ? VOp::vaddps : VOp::vaddpd) : (single ? VOp::vmulps : VOp::vmulpd), x,
+              Mem::at(Gpr::rdx, offset), 0, x);
+    }
+  code_.place(next);
+  g(VOp::g_addi, Gpr::rdx, step);
+  g(VOp::g_shri, Gpr::rax, int64_t(1));
+  code_.jump(head);
+  code_.loops.push_back({begin, code_.position()});
+  code_.place(done);
+}
+
+}  // namespace ingot::codegen::x86

@@ -1,0 +1,274 @@
+// Form::rows: for each row, each phase, a loop over the columns in steps of 16 with a masked end.
+#include <cstddef>
+
+#include "codegen/x86/lower.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+constexpr int64_t kBlock = 256;  // columns of a block of the canonical order
+}
+
+void Lowering::rows() {
+  prologue();
+  // Local row buffers lie side by side, each of the columns rounded up; behind them the stack of subtrees.
+  load_slot(Gpr::rdi, frame_slot_);
+  g(VOp::g_load, Gpr::rsi, Mem::at(Gpr::rdi, offsetof(KernelFrame, scratch)));
+  for (uint32_t l = 0; l < k_.locals.size(); ++l) {
+    store_slot(stream(l, true).slot, Gpr::rsi);
+    load_slot(Gpr::rax, columns_slot_);
+    g(VOp::g_addi, Gpr::rax, int64_t(kLanes - 1));
+    g(VOp::g_andi, Gpr::rax, int64_t(-kLanes));
+    int64_t bytes = size_of(k_.locals[l]);
+    if (bytes > 1) g(VOp::g_shli, Gpr::rax, int64_t(bytes == 8 ? 3 : 2));
+    g(VOp::g_add, Gpr::rsi, Gpr::rax);
+  }
+  store_slot(tree_slot_, Gpr::rsi);
+
+  int64_t head = code_.label(), end = code_.label();
+  code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(rows_left_), .value = 0});
+  code_.jump(end, Cond::less_equal);
+  int32_t begin = code_.position();
+  code_.place(head);
+  for (const Phase& phase : k_.phases) {
+    std::vector<Value> roots, row_roots;
+    for (const Store& s : phase.stores) roots.push_back(s.value);
+    for (const Store& s : phase.local_stores) roots.push_back(s.value);
+    for (uint32_t r : phase.reductions) roots.push_back(k_.reductions[r].value);
+    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
+    if (!roots.empty()) {
+      live_ = needed(roots);
+      count_uses(live_, roots);
+      emit_row_level(live_);
+      next_register_ = 0;
+      assign_streams(live_, phase);
+      phase_loop(phase);
+    }
+    emit_row_level(needed(row_roots));
+    for (const Store& s : phase.row_stores) row_store(s);
+  }
+  for (uint32_t b = 0; b < k_.buffers.size(); ++b) {
+    load_slot(Gpr::rax, row_stride_slots_[b]);
+    code_.add({.op = VOp::g_add_to, .g = Gpr::rax, .mem = Mem::frame(row_slots_[b])});
+  }
+  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(row_index_), .value = 1});
+  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(rows_left_), .value = -1});
+  code_.jump(head, Cond::not_equal);
+  code_.loops.push_back({begin, code_.position()});
+  code_.place(end);
+}
+
+void Lowering::phase_loop(const Phase& phase) {
+  std::vector<Accumulator> plain, tree;
+  for (uint32_t r : phase.reductions) {
+    const Reduction& reduction = k_.reductions[r];
+    (in_tree(reduction) ? tree : plain).push_back(accumulator(reduction));
+  }
+  for (Accumulator& a : plain) reset(a);
+  g(VOp::g_imm, Gpr::rcx, int64_t(0));
+  if (tree.empty()) {
+    plain_loop(phase, plain);
+  } else {
+    tree_loop(phase, plain, tree);
+  }
+  for (auto* group : {&plain, &tree})
+    for (Accumulator& a : *group) reduced_[static_cast<size_t>(a.reduction - k_.reductions.data())] = finish(a);
+}
+
+void Lowering::plain_loop(const Phase& phase, std::vector<Accumulator>& all) {
+  std::vector<Accumulator*> accumulators;
+  for (Accumulator& a : all) accumulators.push_back(&a);
+  int64_t head = code_.label(), tail = code_.label(), done = code_.label();
+  load_slot(kLimit, columns_slot_);
+  g(VOp::g_andi, kLimit, int64_t(-kLanes));
+  code_.jump(tail, Cond::equal);
+  code_.add({.op = VOp::align_here, .value = 32});
+  int32_t begin = code_.position();
+  code_.place(head);
+  body(phase, accumulators);
+  g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
+  g(VOp::g_cmp, Gpr::rcx, kLimit);
+  code_.jump(head, Cond::less);
+  code_.loops.push_back({begin, code_.position()});
+  code_.place(tail);
+  g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
+  code_.jump(done, Cond::equal);
+  masked_body(phase, accumulators);
+  code_.place(done);
+}
+
+// Blocks that are summed side by side hide the latency of addition; a body with much to do hides it by itself.
+int Lowering::group_size(const std::vector<Accumulator>& tree) const {
+  int work = 0, registers = 0;
+  for (Value v = 0; v < k_.nodes.size(); ++v) work += live_[v] && level_[v] == Level::column && !is_leaf(v);
+  for (const Accumulator& a : tree) registers += a.value.parts;
+  if (work > 6) return 1;
+  const int limit = v_.avx512() ? 24 : 8;
+  for (int size : {8, 4, 2})
+    if (size * registers <= limit) return size;
+  return 1;
+}
+
+void Lowering::tree_loop(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree) {
+  auto with = [&](std::vector<Accumulator>& own) {
+    std::vector<Accumulator*> all;
+    for (Accumulator& a : plain) all.push_back(&a);
+    for (Accumulator& a : own) all.push_back(&a);
+    return all;
+  };
+  int64_t block_head = code_.label(), last = code_.label();
+  g(VOp::g_imm, Gpr::rax, int64_t(0));
+  store_slot(blocks_, Gpr::rax);
+
+  if (const int size = group_size(tree); size > 1) {
+    std::vector<std::vector<Accumulator>> group(static_cast<size_t>(size));
+    for (auto& own : group)
+      for (const Accumulator& a : tree) own.push_back(accumulator(*a.reduction));
+    int64_t group_head = code_.label(), head = code_.label();
+    int32_t group_begin = code_.position();
+    code_.place(group_head);
+    load_slot(Gpr::rax, columns_slot_);
+    g(VOp::g_sub, Gpr::rax, Gpr::rcx);
+    g(VOp::g_cmpi, Gpr::rax, size * kBlock);
+    code_.jump(block_head, Cond::less);
+    for (auto& own : group)
+      for (Accumulator& a : own) reset(a);
+    code_.add({.op = VOp::g_lea, .g = kLimit, .mem = Mem::at(Gpr::rcx, kBlock)});
+    code_.add({.op = VOp::align_here, .value = 32});
+    int32_t begin = code_.position();
+    code_.place(head);
+    for (int j = 0; j < size; ++j) {
+      column_offset_ = j * kBlock;
+      body(phase, with(group[static_cast<size_t>(j)]));
+    }
+    column_offset_ = 0;
+    g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
+    g(VOp::g_cmp, Gpr::rcx, kLimit);
+    code_.jump(head, Cond::less);
+    code_.loops.push_back({begin, code_.position()});
+    g(VOp::g_addi, Gpr::rcx, (size - 1) * kBlock);
+    int level = 0;
+    for (int half = 1; half < size; half *= 2, ++level)
+      for (int j = 0; j < size; j += 2 * half)
+        for (size_t r = 0; r < tree.size(); ++r)
+          combine(group[static_cast<size_t>(j)][r], group[static_cast<size_t>(j + half)][r].value, nullptr);
+    for (size_t r = 0; r < tree.size(); ++r) v_.copy(tree[r].value, group[0][r].value);
+    g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
+    code_.jump(last, Cond::equal);
+    push_blocks(tree, level);
+    code_.jump(group_head);
+    code_.loops.push_back({group_begin, code_.position()});
+  }
+
+  int64_t head = code_.label(), tail = code_.label(), whole = code_.label();
+  int32_t block_begin = code_.position();
+  code_.place(block_head);
+  for (Accumulator& a : tree) reset(a);
+  // rax: columns of this block; the last 0..15 of them are the masked end.
+  load_slot(Gpr::rax, columns_slot_);
+  g(VOp::g_sub, Gpr::rax, Gpr::rcx);
+  g(VOp::g_imm, Gpr::rbx, kBlock);
+  g(VOp::g_cmp, Gpr::rax, Gpr::rbx);
+  code_.add({.op = VOp::g_cmov, .cond = Cond::greater, .g = Gpr::rax, .h = Gpr::rbx});
+  g(VOp::g_mov, Gpr::rbx, Gpr::rax);
+  g(VOp::g_andi, Gpr::rbx, int64_t(kLanes - 1));
+  store_slot(tail_count_, Gpr::rbx);
+  g(VOp::g_sub, Gpr::rax, Gpr::rbx);
+  code_.add({.op = VOp::g_lea, .g = kLimit, .mem = Mem::at(Gpr::rax, Gpr::rcx, 1)});
+  g(VOp::g_cmp, Gpr::rcx, kLimit);
+  code_.jump(tail, Cond::equal);
+  code_.add({.op = VOp::align_here, .value = 32});
+  int32_t begin = code_.position();
+  code_.place(head);
+  body(phase, with(tree));
+  g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
+  g(VOp::g_cmp, Gpr::rcx, kLimit);
+  code_.jump(head, Cond::less);
+  code_.loops.push_back({begin, code_.position()});
+  code_.place(tail);
+  code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(tail_count_), .value = 0});
+  code_.jump(whole, Cond::equal);
+  masked_body(phase, with(tree));
+  code_.jump(last);
+  code_.place(whole);
+  g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
+  code_.jump(last, Cond::greater_equal);
+  push_blocks(tree, 0);
+  code_.jump(block_head);
+  code_.loops.push_back({block_begin, code_.position()});
+  code_.place(last);
+  merge_stack(tree);
+}
+
+void Lowering::make_tail() {
+  load_slot(Gpr::rax, columns_slot_);
+  g(VOp::g_sub, Gpr::rax, Gpr::rcx);
+  store_slot(tail_count_, Gpr::rax);
+  tail_ = Vector();
+  tail_.type = Type::mask;
+  if (v_.avx512()) {
+    g(VOp::g_imm, Gpr::rbx, int64_t(-1));
+    g(VOp::g_bzhi, Gpr::rbx, Gpr::rax);
+    tail_.parts = 1;
+    tail_.part[0] = code_.mask();
+    code_.add({.op = VOp::k_from_gpr, .g = Gpr::rbx, .dst = tail_.part[0].reg});
+    return;
+  }
+  Vector count = broadcast_gpr(Type::i32, Gpr::rax), lanes;
+  lanes.type = Type::i32;
+  lanes.parts = v_.parts_of(Type::i32);
+  for (int p = 0; p < lanes.parts; ++p) {
+    Constant c;
+    for (int l = 0; l < 8; ++l) c.bytes[static_cast<size_t>(4 * l)] = static_cast<uint8_t>(8 * p + l);
+    lanes.part[p] = code_.constant(c);
+  }
+  tail_ = v_.compare(Op::lt, lanes, count);
+}
+
+void Lowering::masked_body(const Phase& phase, const std::vector<Accumulator*>& accumulators) {
+  masked_ = true;
+  make_tail();
+  body(phase, accumulators);
+  masked_ = false;
+}
+
+void Lowering::body(const Phase& phase, const std::vector<Accumulator*>& accumulators) {
+  std::fill(has_column_.begin(), has_column_.end(), false);
+  auto ready = [&](Value v) { return level_[v] != Level::column || has_column_[v]; };
+  std::vector<bool> stored(phase.stores.size()), stored_local(phase.local_stores.size()), added(accumulators.size());
+  std::vector<Value> loads;
+  for (Value v = 0; v < k_.nodes.size(); ++v)
+    if (live_[v] && (node(v).op == Op::load || node(v).op == Op::local)) loads.push_back(v);
+  size_t loaded = 0;
+  // Values leave their registers as soon as they are there; a store waits for the last load, which may be of the same memory.
+  auto flush = [&](bool all) {
+    for (size_t i = 0; i < accumulators.size(); ++i)
+      if (!added[i] && (all || ready(accumulators[i]->reduction->value))) {
+        accumulate(*accumulators[i]);
+        added[i] = true;
+      }
+    while (loaded < loads.size() && ready(loads[loaded])) ++loaded;
+    if (!all && loaded < loads.size()) return;
+    for (size_t i = 0; i < stored.size(); ++i)
+      if (!stored[i] && (all || ready(phase.stores[i].value))) {
+        store(phase.stores[i]);
+        stored[i] = true;
+      }
+    for (size_t i = 0; i < stored_local.size(); ++i)
+      if (!stored_local[i] && (all || ready(phase.local_stores[i].value))) {
+        local_store(phase.local_stores[i]);
+        stored_local[i] = true;
+      }
+  };
+  for (Value v = 0; v < k_.nodes.size(); ++v) {
+    const Node& n = node(v);
+    if (!live_[v] || level_[v] != Level::column || is_leaf(v) || n.region) continue;
+    emit_node(v);
+    flush(false);
+  }
+  // Loads that are stored or reduced as they are.
+  for (const Store& s : phase.stores) value(s.value);
+  for (const Store& s : phase.local_stores) value(s.value);
+  flush(true);
+}
+
+}  // namespace ingot::codegen::x86

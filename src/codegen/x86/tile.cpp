@@ -1,0 +1,260 @@
+// Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and fma by
+// rows, k unrolled by four: the shape that reaches the peak from unpacked A.
+#include <cstddef>
+
+#include "codegen/x86/tile.h"
+#include "codegen/x86/vectors.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+
+constexpr int kUnroll = 4;
+constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kC = Gpr::r8,
+              kK = Gpr::rcx, kFrame = Gpr::rdi;
+
+class Tile {
+ public:
+  Tile(const TileSpec& spec, const Target& target, VCode& code)
+      : spec_(spec), code_(code), v_(code), dot_(spec.a == DType::bf16 && target.bf16_dot),
+        type_(spec.a == DType::f64 ? Type::f64 : Type::f32), parts_(v_.parts_of(type_) * spec.vectors) {}
+
+  void emit() {
+    load(kA, offsetof(TileFrame, a));
+    load(kB, offsetof(TileFrame, b));
+    load(kK, offsetof(TileFrame, k));
+    load(kStride, offsetof(TileFrame, a_stride));
+    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
+    if (spec_.rows > 4) code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
+    sums_.resize(static_cast<size_t>(spec_.rows * parts_));
+    for (VReg& sum : sums_) {
+      sum = code_.vector();
+      code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
+    }
+    if (spec_.a == DType::bf16) {
+      g(VOp::g_mov, Gpr::rax, kK);  // pairs first, then the odd last one
+      g(VOp::g_shri, kK, 1);
+    }
+    loop(kUnroll);
+    loop(1);
+    if (spec_.a == DType::bf16) {
+      int64_t even = code_.label();
+      load(Gpr::rax, offsetof(TileFrame, k));
+      g(VOp::g_testi, Gpr::rax, 1);
+      code_.jump(even, Cond::equal);
+      odd_step();
+      code_.place(even);
+    }
+    finish();
+  }
+
+ private:
+  uint8_t width() const { return static_cast<uint8_t>(code_.width); }
+  void load(Gpr to, size_t offset) {
+    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
+  }
+  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
+  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
+  /// Bytes of A (and of each column of B) in one step: an element, or a pair of bf16.
+  int64_t step_bytes() const { return spec_.a == DType::f64 ? 8 : 4; }
+
+  Mem a_at(int row, int64_t offset) const {
+    Gpr base = row < 4 ? kA : kA4;
+    switch (row % 4) {
+      case 0: return Mem::at(base, offset);
+      case 1: return Mem::at(base, kStride, 1, offset);
+      case 2: return Mem::at(base, kStride, 2, offset);
+      default: return Mem::at(base, kStride3, 1, offset);
+    }
+  }
+  Mem b_at(int step, int part) const {
+    return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width);
+  }
+
+  /// kK counts steps down; `unroll` of them at a time.
+  void loop(int unroll) {
+    int64_t head = code_.label(), done = code_.label();
+    g(VOp::g_cmpi, kK, unroll);
+    code_.jump(done, Cond::less);
+    if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
+    int32_t begin = code_.position();
+    code_.place(head);
+    for (int u = 0; u < unroll; ++u) {
+      // About a kilobyte ahead: the panel streams in from L2.
+      for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
+        code_.add({.op = VOp::prefetch, .mem = b_at(u, p).plus(1024)});
+      step(u);
+    }
+    g(VOp::g_addi, kA, unroll * step_bytes());
+    if (spec_.rows > 4) g(VOp::g_addi, kA4, unroll * step_bytes());
+    g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
+    g(VOp::g_addi, kK, -unroll);
+    g(VOp::g_cmpi, kK, unroll);
+    code_.jump(head, Cond::greater_equal);
+    code_.loops.push_back({begin, code_.position()});
+    code_.place(done);
+  }
+
+  void step(int u) {
+    if (spec_.a == DType::bf16 && !dot_) {
+      for (bool odd : {false, true})
+        multiply([&](int row) { return half(v_.emit1(VOp::vpbroadcastd, a_at(row, u * 4)), odd); },
+                 [&](int p) { return half(v_.force(Source(b_at(u, p))), odd); });
+      return;
+    }
+    VOp broadcast = type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss;
+    multiply([&](int row) { return v_.emit1(broadcast, a_at(row, u * step_bytes())); },
+             [&](int p) { return v_.force(Source(b_at(u, p))); });
+  }
+
+  /// The f32 values of the first or second bf16 of each pair.
+  VReg half(VReg pairs, bool odd) {
+    return odd ? v_.emit(VOp::vand, pairs, code_.splat32(0xffff0000u)) : v_.emit1(VOp::vpslld, pairs, 16);
+  }
+
+  /// k is odd: the last pair of A has one element, which is all that may be read.
+  void odd_step() {
+    auto element = [&](int row) {
+      code_.add({.op = VOp::g_load, .width = 2, .g = Gpr::rax, .mem = a_at(row, 0)});
+      if (!dot_) g(VOp::g_shli, Gpr::rax, 16);
+      VReg first = code_.vector();
+      code_.add({.op = VOp::d_from_gpr, .g = Gpr::rax, .dst = first});
+      return v_.emit1(VOp::vbroadcastss, first, 0, code_.width, 16);
+    };
+    multiply(element, [&](int p) {
+      VReg b = v_.force(Source(b_at(0, p)));
+      return dot_ ? b : half(b, false);
+    });
+  }
+
+  /// sums[row][p] += a(row) * b(p); the side that is held in registers is the one that fits beside the sums.
+  template <class A, class B>
+  void multiply(A a, B b) {
+    const int registers = v_.avx512() ? 32 : 16;
+    if (spec_.rows * parts_ + parts_ + 1 <= registers) {
+      std::vector<VReg> held;
+      for (int p = 0; p < parts_; ++p) held.push_back(b(p));
+      for (int row = 0; row < spec_.rows; ++row) {
+        VReg x = a(row);
+        for (int p = 0; p < parts_; ++p) add(row, p, x, held[static_cast<size_t>(p)]);
+      }
+      return;
+    }
+    std::vector<VReg> held;
+    for (int row = 0; row < spec_.rows; ++row) held.push_back(a(row));
+    for (int p = 0; p < parts_; ++p) {
+      VReg y = b(p);
+      for (int row = 0; row < spec_.rows; ++row) add(row, p, held[static_cast<size_t>(row)], y);
+    }
+  }
+  void add(int row, int p, VReg a, VReg b) {
+    VReg sum = sum_at(row, p);
+    if (dot_) {
+      code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = a});
+    } else {
+      code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps, .width = width(), .dst = sum, .a = b, .b = a,
+                 .c = sum});
+    }
+  }
+  VReg sum_at(int row, int p) const { return sums_[static_cast<size_t>(row * parts_ + p)]; }
+
+  void finish() {
+    const int64_t whole = kLanes * spec_.vectors;
+    int64_t edge = code_.label(), done = code_.label();
+    load(kC, offsetof(TileFrame, c));
+    load(kStride, offsetof(TileFrame, c_stride));
+    load(Gpr::rax, offsetof(TileFrame, columns));
+    load(kK, offsetof(TileFrame, accumulate));
+    g(VOp::g_cmpi, Gpr::rax, whole);
+    code_.jump(edge, Cond::less);
+    write({});
+    code_.jump(done);
+    code_.place(edge);
+    write(edge_masks());
+    code_.place(done);
+  }
+
+  /// One mask a part; rax: the columns that exist.
+  std::vector<VReg> edge_masks() {
+    std::vector<VReg> masks;
+    const int lanes = v_.lanes_a_part(type_);
+    if (v_.avx512()) {
+      g(VOp::g_imm, Gpr::r9, -1);
+      g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
+      for (int p = 0; p < parts_; ++p) {
+        masks.push_back(code_.mask());
+        code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = masks.back()});
+        g(VOp::g_shri, Gpr::r9, lanes);
+      }
+      return masks;
+    }
+    VReg count = code_.vector();
+    const bool wide = type_ == Type::f64;
+    code_.add({.op = VOp::q_from_gpr, .g = Gpr::rax, .dst = count});
+    count = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, count, 0, code_.width, 16);
+    for (int p = 0; p < parts_; ++p) {
+      Constant c;
+      for (int l = 0; l < lanes; ++l) c.bytes[static_cast<size_t>(l * (wide ? 8 : 4))] = static_cast<uint8_t>(p * lanes + l);
+      masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.constant(c)));
+    }
+    return masks;
+  }
+
+  /// kK: whether to add to what C holds. No masks: all columns exist.
+  void write(const std::vector<VReg>& masks) {
+    int64_t overwrite = code_.label(), done = code_.label();
+    g(VOp::g_cmpi, kK, 0);
+    code_.jump(overwrite, Cond::equal);
+    rows(masks, true);
+    code_.jump(done);
+    code_.place(overwrite);
+    rows(masks, false);
+    code_.place(done);
+  }
+  void rows(const std::vector<VReg>& masks, bool accumulate) {
+    const bool wide = type_ == Type::f64, masked = !masks.empty(), by_vector = masked && !v_.avx512();
+    for (int row = 0; row < spec_.rows; ++row) {
+      for (int p = 0; p < parts_; ++p) {
+        Mem at = Mem::at(kC, p * code_.width);
+        VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
+        if (accumulate) {
+          Inst held{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d) : wide ? VOp::vmovupd : VOp::vmovups,
+                    .width = width(), .mem = at};
+          held.dst = code_.vector();
+          (by_vector ? held.b : held.pred) = mask;
+          held.zeroing = masked;
+          code_.add(held);
+          v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held.dst, sum, 0, sum);
+        }
+        Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d) : wide ? VOp::store_pd : VOp::store,
+                 .width = width(), .a = sum, .mem = at};
+        (by_vector ? out.b : out.pred) = mask;
+        code_.add(out);
+      }
+      if (row + 1 < spec_.rows) g(VOp::g_add, kC, kStride);
+    }
+  }
+
+  const TileSpec& spec_;
+  VCode& code_;
+  Vectors v_;
+  bool dot_;
+  Type type_;
+  int parts_;  // registers a row
+  std::vector<VReg> sums_;
+};
+
+}  // namespace
+
+void emit_tile(const TileSpec& spec, const Target& target, VCode& code) { Tile(spec, target, code).emit(); }
+
+// Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8 rows of
+// unpacked A would share few sets of L1 where their distance is a multiple of 4 KB.
+int max_tile_rows(const Target& target, DType dtype) {
+  if (target.isa == Isa::avx2) return dtype == DType::f64 ? 3 : 6;
+  return 8;
+}
+int max_tile_vectors(const Target& target, DType dtype) {
+  return target.isa == Isa::avx2 || dtype == DType::f64 ? 1 : 3;
+}
+
+}  // namespace ingot::codegen::x86

@@ -1,0 +1,42 @@
+#include "codegen/x86/x86.h"
+
+#include "codegen/x86/lower.h"
+#include "codegen/x86/tile.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+
+KernelPtr source(VCode& code, std::string text, const Target& target, std::string name, int64_t scratch_bytes) {
+  MachineCode machine = encode(code);
+  auto out = std::make_shared<KernelSource>();
+  out->key = target.str() + "\n" + text;
+  out->name = std::move(name);
+  out->text = std::move(text);
+  out->code = std::move(machine.bytes);
+  out->code_bytes = machine.code_bytes;
+  out->scratch_bytes = scratch_bytes;
+  return out;
+}
+
+}  // namespace
+
+KernelPtr compile(const Kernel& kernel, const Target& target, const std::string& name) {
+  VCode code(target.isa);
+  Lowering lowering(kernel, code);
+  kernel.form == Form::rows ? lowering.rows() : lowering.columns();
+  return source(code, print(kernel), target, name, lowering.scratch_bytes());
+}
+
+KernelPtr compile(const TileSpec& tile, const Target& target) {
+  VCode code(target.isa);
+  emit_tile(tile, target, code);
+  return source(code, print(tile), target, print(tile), 0);
+}
+
+KernelPtr compile(const PackSpec& pack, const Target& target) {
+  VCode code(target.isa);
+  emit_pack(pack, code);
+  return source(code, print(pack), target, print(pack), 0);
+}
+
+}  // namespace ingot::codegen::x86

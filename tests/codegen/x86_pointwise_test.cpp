@@ -1,0 +1,235 @@
+#include "codegen/x86_harness.h"
+
+namespace ingot::codegen::test {
+namespace {
+
+class X86Pointwise : public X86 {};
+INGOT_X86_SUITE(X86Pointwise);
+
+constexpr DType kAll[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
+                          DType::i32, DType::i16, DType::i8,  DType::u8,   DType::bool_};
+
+TEST_P(X86Pointwise, CopiesEveryTypeOfEverySizeWithinBounds) {
+  for (DType d : kAll)
+    for (int64_t n : kSizes) {
+      KernelBuilder k;
+      k.output(d, k.input(d));
+      Trial{k.kernel, target(), 1, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Pointwise, AddsRowsOfFloats) {
+  for (int64_t n : kSizes) {
+    KernelBuilder k;
+    k.output(DType::f32, k.input(DType::f32) + k.input(DType::f32));
+    Trial{k.kernel, target(), 3, n}.run();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(X86Pointwise, ReadsAndWritesStridedAndUniformBuffers) {
+  for (DType d : kAll)
+    for (int64_t step : {2, 3, -1, -2})
+      for (int64_t n : {1, 15, 16, 17, 40}) {
+        KernelBuilder k;
+        k.output(d, k.input(d, Access::strided));
+        k.output(d, k.input(d, Access::uniform));
+        k.output(d, k.input(d), Access::strided);
+        Trial{k.kernel, target(), 3, n, {{step}, {1}, {0}, {1}, {1}, {step}}}.run();
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(X86Pointwise, LoadsByIndex) {
+  for (DType d : kAll)
+    for (Access access : {Access::dense, Access::uniform, Access::strided})
+      for (int64_t n : {1, 16, 35}) {
+        KernelBuilder k;
+        Expr varying = k.input(DType::i64) & 7, fixed = k.input(DType::i64, Access::uniform) & 7;
+        uint32_t table = k.table(d, access);
+        k.output(d, k.b.load(table, varying));
+        k.output(d, k.b.load(table, fixed));
+        int64_t step = access == Access::dense ? 1 : access == Access::uniform ? 0 : 2;
+        Trial{k.kernel, target(), 3, n, {{1}, {0}, {step, false, 8}, {1}, {1}}}.run();
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(X86Pointwise, ArithmeticOfEveryType) {
+  for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64})
+    for (bool uniform : {false, true}) {
+      KernelBuilder k;
+      Access access = uniform ? Access::uniform : Access::dense;
+      Expr x = k.input(d, access), y = k.input(d, access), z = k.input(d, access);
+      auto out = [&](Expr e) { k.output(e.type() == Type::mask ? DType::bool_ : d, e); };
+      out(x + y);
+      out(x - y);
+      out(x * y);
+      out(x / y);
+      out(min(x, y));
+      out(max(x, y));
+      out(eq(x, y));
+      out(ne(x, y));
+      out(x < y);
+      out(x <= y);
+      out(select(x < y, z, x));
+      out(select((x < y) & (y < z), z, x));
+      out(select((x < y) | ~(y < z), z, x));
+      out((x < y) ^ (y < z));
+      if (is_floating(d)) {
+        out(fma(x, y, z));
+        out(fma(x, x, x));
+        out(sqrt(x));
+        for (auto rounded : {round_even(x), floor(x), ceil(x), trunc(x)}) out(rounded);
+        out(abs(x));
+        out(-x);
+        out(copysign(x, y));
+        for (int p : {-2000, -300, -149, -130, -40, -1, 0, 5, 127, 130, 260, 1100, 2100, 100000}) out(scale(x, p));
+        out(scale(x, select(ne(y, y), y, max(min(round_even(y), 1e30), -1e30))));
+      } else {
+        int64_t width = d == DType::i32 ? 31 : 63;
+        Expr amount = y & width;
+        for (Expr e : {x & y, x | y, x ^ y, ~x, -x, x << amount, shift_right_logical(x, amount),
+                       shift_right_arithmetic(x, amount), x << 3, shift_right_logical(x, 5), shift_right_arithmetic(x, 7)})
+          out(e);
+      }
+      for (int64_t n : {1, 33, 300}) Trial{k.kernel, target(), 2, n, {}, {}, {}, static_cast<uint64_t>(n)}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Pointwise, ConvertsBetweenAllRegisterTypes) {
+  const Type types[] = {Type::f32, Type::f64, Type::i32, Type::i64};
+  const DType dtypes[] = {DType::f32, DType::f64, DType::i32, DType::i64};
+  for (int from = 0; from < 4; ++from)
+    for (bool uniform : {false, true}) {
+      KernelBuilder k;
+      Expr x = k.input(dtypes[from], uniform ? Access::uniform : Access::dense);
+      for (int to = 0; to < 4; ++to) {
+        if (to == from) continue;
+        k.output(dtypes[to], convert(x, types[to]));
+        if (from < 2) k.output(dtypes[to], convert(scale(x, 60), types[to]));
+        k.output(dtypes[to], convert(x < 3, types[to]));
+      }
+      if (from < 2) k.output(from ? DType::i64 : DType::i32, bitcast(x));
+      for (int64_t n : {1, 33, 500}) Trial{k.kernel, target(), 2, n, {}, {}, {}, static_cast<uint64_t>(n)}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Pointwise, RoundsToSixteenBitsAndWraps) {
+  KernelBuilder k;
+  Expr x = k.input(DType::f32), i = k.input(DType::i32);
+  for (DType d : {DType::f16, DType::bf16}) {
+    k.output(DType::f32, round_to(x, d));
+    k.output(d, x * 1.0001);
+  }
+  for (DType d : {DType::i16, DType::i8, DType::u8}) {
+    k.output(DType::i32, wrap(i, d));
+    k.output(d, wrap(i, d));
+  }
+  for (uint64_t seed = 0; seed < 20; ++seed) Trial{k.kernel, target(), 1, 333, {}, {}, {}, seed}.run();
+}
+
+TEST_P(X86Pointwise, ScalarsIndicesAndConstants) {
+  KernelBuilder k;
+  Expr column = k.b.index(0), row = k.b.index(1), outer = k.b.index(2), next = k.b.index(3);
+  k.kernel.scalars = 5;
+  k.output(DType::i64, column + row * 1000 + outer * 1000000 + next);
+  k.output(DType::f32, convert(column, Type::f32) * k.b.scalar(Type::f32, 0));
+  k.output(DType::f64, convert(column, Type::f64) * k.b.scalar(Type::f64, 1));
+  k.output(DType::i32, convert(column, Type::i32) + k.b.scalar(Type::i32, 2));
+  k.output(DType::i64, column + k.b.scalar(Type::i64, 3));
+  k.output(DType::bool_, (column <= row) & k.b.scalar(Type::mask, 4));
+  k.output(DType::bool_, k.b.scalar(Type::mask, 4));
+  k.output(DType::f32, select(k.b.scalar(Type::mask, 4), k.b.constant(Type::f32, 3), convert(row, Type::f32)));
+  double d = 0.1;
+  float f = 0.3f;
+  std::vector<uint64_t> scalars(5);
+  std::memcpy(&scalars[0], &f, 4);
+  std::memcpy(&scalars[1], &d, 8);
+  scalars[2] = 0xfffffff0u;
+  scalars[3] = 1ull << 40;
+  for (uint64_t truth : {0, 1}) {
+    scalars[4] = truth;
+    for (int64_t n : {1, 16, 200}) Trial{k.kernel, target(), 4, n, {}, scalars}.run();
+  }
+}
+
+TEST_P(X86Pointwise, RareRegionsRunWhereALaneNeedsThem) {
+  for (DType d : {DType::f32, DType::f64})
+    for (double limit : {-1.0, 9.9, 1e9}) {
+      KernelBuilder k;
+      Expr x = k.input(d), y = k.input(d), z = k.input(d);
+      Expr usual = x * y;
+      Expr result = k.b.rare(abs(x) > limit, usual, [&] {
+        Expr t = x + z;
+        return select(t < 1, t * t + 3, sqrt(abs(t)) * usual);
+      });
+      Expr mask = k.b.rare(abs(y) > limit, x < y, [&] { return y < z * 0.7; });
+      k.output(d, result + x + z);
+      k.output(DType::bool_, mask);
+      k.output(d, k.b.rare(k.input(d, Access::uniform) > limit, k.input(d, Access::uniform), [&] { return k.b.constant(x.type(), 7.5); }));
+      for (int64_t n : {1, 16, 100}) Trial{k.kernel, target(), 5, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Pointwise, SpillsWhenManyValuesAreLive) {
+  for (DType d : {DType::f32, DType::f64, DType::i64}) {
+    KernelBuilder k;
+    std::vector<Expr> live;
+    Expr x = k.input(d), y = k.input(d);
+    std::vector<Expr> masks;
+    for (int i = 0; i < 60; ++i) {
+      live.push_back(i % 3 == 0 ? x * (i + 2) : i % 3 == 1 ? y + i : x - y * i);
+      if (i % 4 == 0) masks.push_back(x < live.back());
+    }
+    Expr sum = x;
+    for (int i = 0; i < 60; ++i) {
+      sum = is_floating(d) ? fma(sum, live[static_cast<size_t>(59 - i)], live[static_cast<size_t>(i)])
+                           : sum * live[static_cast<size_t>(59 - i)] + live[static_cast<size_t>(i)];
+      if (i % 4 == 0) sum = select(masks[static_cast<size_t>(i / 4)], sum, y);
+      if (is_floating(d)) sum = sum * 0.001;
+    }
+    k.output(d, sum);
+    for (int64_t n : {1, 16, 100}) Trial{k.kernel, target(), 2, n}.run();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(X86Pointwise, MoreBuffersThanRegisters) {
+  KernelBuilder k;
+  Expr sum = k.input(DType::f32);
+  for (int i = 0; i < 20; ++i) sum = sum + k.input(i % 2 ? DType::f32 : DType::bf16);
+  k.output(DType::f32, sum);
+  for (int i = 0; i < 5; ++i) k.output(DType::f16, sum * (i + 1));
+  for (int64_t n : {1, 16, 100}) Trial{k.kernel, target(), 3, n}.run();
+}
+
+TEST_P(X86Pointwise, WorksInPlace) {
+  KernelBuilder k;
+  Expr x = k.input(DType::f32);
+  Expr y = k.input(DType::f32);
+  k.kernel.phases.emplace_back();
+  k.kernel.buffers[0].written = k.kernel.buffers[1].written = true;
+  k.kernel.phases[0].stores = {{0, (x + y).value}, {1, (x * y).value}};
+  for (int64_t n : kSizes) Trial{k.kernel, target(), 2, n}.run();
+}
+
+TEST_P(X86Pointwise, EqualKernelsGiveEqualBytes) {
+  auto make = [&] {
+    KernelBuilder k;
+    Expr x = k.input(DType::f32);
+    k.output(DType::f32, fma(x, x, k.input(DType::f32) * 2));
+    return generate(k.kernel, target(), "one");
+  };
+  KernelPtr a = make(), b = make();
+  EXPECT_EQ(a->code, b->code);
+  EXPECT_EQ(a->key, b->key);
+  EXPECT_GT(a->code_bytes, 0);
+}
+
+}  // namespace
+}  // namespace ingot::codegen::test
