@@ -58,8 +58,8 @@ class Code {
 
 inline bool cpu_has(Isa isa) {
   if (isa == Isa::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
 /// Tests that run on each instruction set which this processor has.
@@ -71,13 +71,14 @@ class X86 : public testing::TestWithParam<Isa> {
   static std::string name(Isa isa) { return isa == Isa::avx512 ? "avx512" : "avx2"; }
   Target target() const { return {GetParam(), false}; }
 };
-#define INGOT_X86_SUITE(suite)                                                        \
-  INSTANTIATE_TEST_SUITE_P(Isa, suite, testing::Values(Isa::avx512, Isa::avx2),       \
+#define INGOT_X86_SUITE(suite)                                                  \
+  INSTANTIATE_TEST_SUITE_P(Isa, suite, testing::Values(Isa::avx512, Isa::avx2), \
                            [](const auto& info) { return info.param == Isa::avx512 ? "avx512" : "avx2"; })
 
 /// Values that meet every special case now and then.
 inline double interesting(std::mt19937_64& random, DType d) {
-  static const double special[] = {0.0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e-40, -1e-45, 3.4e38, 1e-310, 0.5, 2.5, 1e30, -65504, 70000};
+  static const double special[] = {0.0,    -0.0,   1,      -1,  INFINITY, -INFINITY, NAN,    1e-40,
+                                   -1e-45, 3.4e38, 1e-310, 0.5, 2.5,      1e30,      -65504, 70000};
   if (random() % 8 == 0 && is_floating(d)) return special[random() % std::size(special)];
   double x = std::uniform_real_distribution<double>(-10, 10)(random);
   return random() % 4 ? x : x * std::exp2(static_cast<double>(random() % 40) - 20);
@@ -86,15 +87,26 @@ inline double interesting(std::mt19937_64& random, DType d) {
 inline void put(char* p, DType d, std::mt19937_64& random) {
   auto write = [&](auto x) { std::memcpy(p, &x, sizeof x); };
   switch (d) {
-    case DType::f64: return write(interesting(random, d));
-    case DType::f32: return write(static_cast<float>(interesting(random, d)));
-    case DType::f16: return write(f16_from_f32(static_cast<float>(interesting(random, d))));
-    case DType::bf16: return write(bf16_from_f32(static_cast<float>(interesting(random, d))));
-    case DType::i64: return write(static_cast<int64_t>(random() % 3 ? static_cast<int64_t>(random() % 64) - 32 : static_cast<int64_t>(random())));
-    case DType::i32: return write(static_cast<int32_t>(random() % 3 ? static_cast<int32_t>(random() % 64) - 32 : static_cast<int32_t>(random())));
-    case DType::i16: return write(static_cast<int16_t>(random()));
-    case DType::bool_: return write(static_cast<uint8_t>(random() % 2 ? random() % 256 : 0));
-    default: return write(static_cast<uint8_t>(random()));
+    case DType::f64:
+      return write(interesting(random, d));
+    case DType::f32:
+      return write(static_cast<float>(interesting(random, d)));
+    case DType::f16:
+      return write(f16_from_f32(static_cast<float>(interesting(random, d))));
+    case DType::bf16:
+      return write(bf16_from_f32(static_cast<float>(interesting(random, d))));
+    case DType::i64:
+      return write(static_cast<int64_t>(random() % 3 ? static_cast<int64_t>(random() % 64) - 32
+                                                     : static_cast<int64_t>(random())));
+    case DType::i32:
+      return write(static_cast<int32_t>(random() % 3 ? static_cast<int32_t>(random() % 64) - 32
+                                                     : static_cast<int32_t>(random())));
+    case DType::i16:
+      return write(static_cast<int16_t>(random()));
+    case DType::bool_:
+      return write(static_cast<uint8_t>(random() % 2 ? random() % 256 : 0));
+    default:
+      return write(static_cast<uint8_t>(random()));
   }
 }
 
@@ -107,11 +119,16 @@ inline bool same(const char* a, const char* b, DType d) {
   };
   auto nan = [&](const char* p) {
     switch (d) {
-      case DType::f64: return std::isnan(read(p, double()));
-      case DType::f32: return std::isnan(read(p, float()));
-      case DType::f16: return std::isnan(f32_from_f16(read(p, uint16_t())));
-      case DType::bf16: return std::isnan(f32_from_bf16(read(p, uint16_t())));
-      default: return false;
+      case DType::f64:
+        return std::isnan(read(p, double()));
+      case DType::f32:
+        return std::isnan(read(p, float()));
+      case DType::f16:
+        return std::isnan(f32_from_f16(read(p, uint16_t())));
+      case DType::bf16:
+        return std::isnan(f32_from_bf16(read(p, uint16_t())));
+      default:
+        return false;
     }
   };
   return nan(a) && nan(b);
@@ -120,8 +137,8 @@ inline bool same(const char* a, const char* b, DType d) {
 /// How a buffer lies in memory: `step` elements from column to column (0: uniform), rows side by side.
 struct Layout {
   int64_t step = 1;
-  bool one_row = false;    // all rows read the same one
-  int64_t index_count = 0; // > 0: a table of so many entries, each of a whole plane
+  bool one_row = false;     // all rows read the same one
+  int64_t index_count = 0;  // > 0: a table of so many entries, each of a whole plane
 };
 
 /// A call with random data, made twice: by the scalar executor and by generated code.
@@ -129,7 +146,7 @@ struct Trial {
   const Kernel& kernel;
   Target target;
   int64_t rows = 1, columns = 0;
-  std::vector<Layout> layouts{};           // of the buffers; by their access where missing
+  std::vector<Layout> layouts{};  // of the buffers; by their access where missing
   std::vector<uint64_t> scalars{};
   /// Overwrites random data of a buffer before the runs.
   std::function<void(size_t, char*, size_t)> fill{};
@@ -144,7 +161,8 @@ struct Trial {
                                      got = call(*code, loaded.entry(), flush_end);
       for (size_t b = 0; b < expected.size(); ++b) compare(b, expected[b], got[b]);
       if (testing::Test::HasFailure()) {
-        ADD_FAILURE() << rows << " x " << columns << (flush_end ? ", flush end" : ", flush start") << "\n" << print(kernel);
+        ADD_FAILURE() << rows << " x " << columns << (flush_end ? ", flush end" : ", flush start") << "\n"
+                      << print(kernel);
         return;
       }
     }
@@ -170,7 +188,8 @@ struct Trial {
       const int64_t size = size_of(d), span = l.step == 0 ? 1 : columns * std::abs(l.step) - (std::abs(l.step) - 1);
       const int64_t row = std::max<int64_t>(span, 0), planes = std::max<int64_t>(l.index_count, 1);
       const int64_t plane = row * (l.one_row ? 1 : rows);
-      memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(std::max<int64_t>(0, plane * planes) * size), flush_end));
+      memory.push_back(
+          std::make_unique<Guarded>(static_cast<size_t>(std::max<int64_t>(0, plane * planes) * size), flush_end));
       char* base = memory.back()->data();
       for (int64_t i = 0; i < plane * planes; ++i) put(base + i * size, d, random);
       if (fill) fill(b, base, memory.back()->size());
@@ -182,8 +201,18 @@ struct Trial {
     int64_t scratch = source.scratch_bytes + partial_bytes();
     for (Type t : kernel.locals) scratch += (columns + 15) / 16 * 16 * size_of(t);
     Guarded scratch_memory(static_cast<size_t>((scratch + 63) / 64 * 64), kernel.form == Form::rows);
-    KernelFrame f{bases.data(), row_strides.data(), column_strides.data(), index_strides.data(), scalars.data(), rows, columns,
-                  scratch_memory.data(), 100, 0, outer.data(), source.context.get()};
+    KernelFrame f{bases.data(),
+                  row_strides.data(),
+                  column_strides.data(),
+                  index_strides.data(),
+                  scalars.data(),
+                  rows,
+                  columns,
+                  scratch_memory.data(),
+                  100,
+                  0,
+                  outer.data(),
+                  source.context.get()};
     entry(&f);
     std::vector<std::vector<char>> out;
     for (auto& m : memory) out.emplace_back(m->data(), m->data() + m->size());
@@ -232,7 +261,11 @@ struct Trial {
     uint64_t bits = 0;
     std::memcpy(&bits, p, static_cast<size_t>(size_of(d)));
     std::snprintf(hex, sizeof hex, " (0x%llx)", static_cast<unsigned long long>(bits));
-    return (d == DType::f32 ? read(float()) : d == DType::f64 ? read(double()) : d == DType::i64 ? read(int64_t()) : std::string()) + hex;
+    return (d == DType::f32   ? read(float())
+            : d == DType::f64 ? read(double())
+            : d == DType::i64 ? read(int64_t())
+                              : std::string()) +
+           hex;
   }
 };
 

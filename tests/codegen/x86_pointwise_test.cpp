@@ -90,8 +90,9 @@ TEST_P(X86Pointwise, ArithmeticOfEveryType) {
       } else {
         int64_t width = d == DType::i32 ? 31 : 63;
         Expr amount = y & width;
-        for (Expr e : {x & y, x | y, x ^ y, ~x, -x, x << amount, shift_right_logical(x, amount),
-                       shift_right_arithmetic(x, amount), x << 3, shift_right_logical(x, 5), shift_right_arithmetic(x, 7)})
+        for (Expr e :
+             {x & y, x | y, x ^ y, ~x, -x, x << amount, shift_right_logical(x, amount),
+              shift_right_arithmetic(x, amount), x << 3, shift_right_logical(x, 5), shift_right_arithmetic(x, 7)})
           out(e);
       }
       for (int64_t n : {1, 33, 300}) Trial{k.kernel, target(), 2, n, {}, {}, {}, static_cast<uint64_t>(n)}.run();
@@ -170,7 +171,8 @@ TEST_P(X86Pointwise, RareRegionsRunWhereALaneNeedsThem) {
       Expr mask = k.b.rare(abs(y) > limit, x < y, [&] { return y < z * 0.7; });
       k.output(d, result + x + z);
       k.output(DType::bool_, mask);
-      k.output(d, k.b.rare(k.input(d, Access::uniform) > limit, k.input(d, Access::uniform), [&] { return k.b.constant(x.type(), 7.5); }));
+      k.output(d, k.b.rare(k.input(d, Access::uniform) > limit, k.input(d, Access::uniform),
+                           [&] { return k.b.constant(x.type(), 7.5); }));
       for (int64_t n : {1, 16, 100}) Trial{k.kernel, target(), 5, n}.run();
       if (HasFailure()) return;
     }

@@ -1,5 +1,6 @@
-// Linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", TOPLAS 1999), one interval and one home a register:
-// code that is jumped over can then never change where a value lives. Intervals grow over the loops they live through.
+// Linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", TOPLAS 1999), one interval and one home a
+// register: code that is jumped over can then never change where a value lives. Intervals grow over the loops they live
+// through.
 #include <algorithm>
 #include <limits>
 
@@ -103,8 +104,8 @@ class LinearScan {
   void note_hint(const Inst& inst) {
     for (VReg source : {inst.c, inst.a, inst.b})
       if (source != kNoReg && hint_[inst.dst] == kNoReg && source != inst.dst &&
-          code_.regs[source].cls == code_.regs[inst.dst].cls &&
-          intervals_[source].end < intervals_[inst.dst].start && intervals_[source].end >= intervals_[inst.dst].start - 1)
+          code_.regs[source].cls == code_.regs[inst.dst].cls && intervals_[source].end < intervals_[inst.dst].start &&
+          intervals_[source].end >= intervals_[inst.dst].start - 1)
         hint_[inst.dst] = source;
     if (inst.op == VOp::vmovups && inst.a != kNoReg && hint_[inst.a] == kNoReg) hint_[inst.a] = inst.dst;
   }
@@ -147,8 +148,8 @@ Allocation allocate(VCode& code) {
     result.spilled += static_cast<int32_t>(spilled.size());
     for (VReg r : spilled)
       if (code.regs[r].constant < 0)
-        result.homes[r].slot = static_cast<int32_t>(cls == RegClass::vector ? code.reserve(code.width, code.width)
-                                                                            : code.reserve(8));
+        result.homes[r].slot =
+            static_cast<int32_t>(cls == RegClass::vector ? code.reserve(code.width, code.width) : code.reserve(8));
   };
   bool wide = code.isa == Isa::avx512;
   run_class(RegClass::vector, 0, wide ? 32 : 16, result.vector_scratch.data(), 3);

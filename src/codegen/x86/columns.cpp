@@ -1,5 +1,5 @@
-// Form::columns: sums along at most 256 rows, into 16 partial lanes a column. Lane by lane, several rows of the lane at a time
-// are added in registers to what the lane holds, so that a wide tile streams through memory at full speed.
+// Form::columns: sums along at most 256 rows, into 16 partial lanes a column. Lane by lane, several rows of the lane at
+// a time are added in registers to what the lane holds, so that a wide tile streams through memory at full speed.
 #include <cstddef>
 
 #include "codegen/x86/lower.h"
@@ -19,7 +19,7 @@ struct Lowering::RowContext {
 struct Lowering::Partial {
   const Reduction* reduction;
   DType format;
-  bool index;                       // the row indices of argmax and argmin, not the values
+  bool index;  // the row indices of argmax and argmin, not the values
   int64_t base_slot, lane_slot;
 };
 

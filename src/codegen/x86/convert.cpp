@@ -141,13 +141,15 @@ Vector Vectors::convert(Type to, Vector& a) {
       if (a.type == Type::f32) return widen(to, a, VOp::vcvtps2pd);
       if (a.type == Type::i32) return widen(to, a, VOp::vcvtdq2pd);
       return wide_isa_ ? each(VOp::vcvtqq2pd) : i64_to_float_by_lane(to, a);
-    case Type::i64: return widen(to, a, VOp::vpmovsxdq);
-    default: return narrow(to, a, VOp::narrow);
+    case Type::i64:
+      return widen(to, a, VOp::vpmovsxdq);
+    default:
+      return narrow(to, a, VOp::narrow);
   }
 }
 
-// a * 2^b without vscalefps: three powers of two, the largest last. Every product but the last is exact, unless the result
-// rounds to zero anyway or overflows.
+// a * 2^b without vscalefps: three powers of two, the largest last. Every product but the last is exact, unless the
+// result rounds to zero anyway or overflows.
 Vector Vectors::scale(Vector& a, Vector& b) {
   bool single = a.type == Type::f32;
   Vector out = like(a.type, a.uniform && b.uniform);
@@ -251,7 +253,9 @@ Mem Vectors::area(int number) {
 
 void Vectors::store_area(int number, Vector& v) {
   for (int p = 0; p < parts_of(v.type); ++p)
-    code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = force(v.at(p)),
+    code_.add({.op = VOp::store,
+               .width = static_cast<uint8_t>(code_.width),
+               .a = force(v.at(p)),
                .mem = area(number).plus(p * code_.width)});
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 using Xbyak::Address;
 using Xbyak::Label;
-using Xbyak::Opmask;
 using Xbyak::Operand;
+using Xbyak::Opmask;
 using Xbyak::Reg32;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
@@ -24,8 +24,12 @@ constexpr Gpr kSaved[] = {Gpr::rbx, Gpr::rbp, Gpr::r12, Gpr::r13, Gpr::r14, Gpr:
 class Encoder {
  public:
   Encoder(VCode& code, uint8_t* buffer, size_t size)
-      : code_(code), alloc_(allocate(code)), c_(size, buffer), labels_(static_cast<size_t>(code.labels)),
-        pool_labels_(2 * code.constants.size()), pool_used_(2 * code.constants.size()) {
+      : code_(code),
+        alloc_(allocate(code)),
+        c_(size, buffer),
+        labels_(static_cast<size_t>(code.labels)),
+        pool_labels_(2 * code.constants.size()),
+        pool_used_(2 * code.constants.size()) {
     c_.setDefaultJmpNEAR(true);
   }
 
@@ -40,7 +44,8 @@ class Encoder {
   size_t size() const { return c_.getSize(); }
 
  private:
-  // -- frame and constants ---------------------------------------------------------------------------------------------
+  // -- frame and constants
+  // ---------------------------------------------------------------------------------------------
   void prologue() {
     if (code_.frame_bytes > 0) saved_rsp_ = code_.reserve(8);
     for (Gpr g : kSaved)
@@ -73,9 +78,7 @@ class Encoder {
     bool zero = true;
     for (uint8_t byte : value.bytes) zero &= byte == 0;
     if (zero) {
-      c_.vpxor(Xmm(reg.getIdx() < 16 ? reg.getIdx() : 0), Xmm(reg.getIdx() < 16 ? reg.getIdx() : 0),
-               Xmm(reg.getIdx() < 16 ? reg.getIdx() : 0));
-      if (reg.getIdx() >= 16) c_.vpxord(reg, reg, reg);
+      wide() ? c_.vpxord(reg, reg, reg) : c_.vpxor(reg, reg, reg);
     } else if (value.splat == 4) {
       c_.vbroadcastss(reg, c_.ptr[c_.rip + pool_label(constant, true)]);
     } else if (value.splat == 8) {
@@ -104,7 +107,8 @@ class Encoder {
     }
   }
 
-  // -- operands --------------------------------------------------------------------------------------------------------
+  // -- operands
+  // --------------------------------------------------------------------------------------------------------
   static Xmm vec(int reg, int width) {
     return width == 64 ? static_cast<Xmm>(Zmm(reg)) : width == 32 ? static_cast<Xmm>(Ymm(reg)) : Xmm(reg);
   }
@@ -179,7 +183,8 @@ class Encoder {
     return {vec(home(r).reg, width), c_.ptr[c_.rsp], false};
   }
 
-  // -- instructions ----------------------------------------------------------------------------------------------------
+  // -- instructions
+  // ----------------------------------------------------------------------------------------------------
   void encode(const Inst& inst);
   void encode_mask(const Inst& inst);
   void encode_memory(const Inst& inst);
@@ -276,42 +281,42 @@ void Encoder::fma(const Inst& inst) {
 void Encoder::encode(const Inst& inst) {
   const int width = inst.width;
   switch (inst.op) {
-#define X(name)                                                            \
-  case VOp::name: {                                                        \
-    Xmm a = source(inst.a, width, 1);                                      \
-    RegOrMem b = last_source(inst, inst.b, width);                         \
-    c_.name(masked(destination(inst, width), inst), a, b.op());            \
-    return finish(inst);                                                   \
+#define X(name)                                                 \
+  case VOp::name: {                                             \
+    Xmm a = source(inst.a, width, 1);                           \
+    RegOrMem b = last_source(inst, inst.b, width);              \
+    c_.name(masked(destination(inst, width), inst), a, b.op()); \
+    return finish(inst);                                        \
   }
     INGOT_X86_OPS3(X)
 #undef X
-#define X(name)                                                            \
-  case VOp::name: {                                                        \
-    Xmm a = source(inst.a, width, 1);                                      \
-    RegOrMem b = last_source(inst, inst.b, width);                         \
-    c_.name(masked(destination(inst, width), inst), a, b.op(), inst.imm);  \
-    return finish(inst);                                                   \
+#define X(name)                                                           \
+  case VOp::name: {                                                       \
+    Xmm a = source(inst.a, width, 1);                                     \
+    RegOrMem b = last_source(inst, inst.b, width);                        \
+    c_.name(masked(destination(inst, width), inst), a, b.op(), inst.imm); \
+    return finish(inst);                                                  \
   }
     INGOT_X86_OPS3_IMM(X)
 #undef X
     // Conversions read no memory but inst.mem: the size of a spilled source would be ambiguous.
-#define X(name)                                                            \
-  case VOp::name: {                                                        \
-    Xmm dst = masked(destination(inst, width), inst);                      \
-    if (inst.mem) {                                                        \
-      c_.name(dst, address(inst.mem));                                     \
-    } else {                                                               \
-      c_.name(dst, source(inst.a, source_width(inst), 1));                 \
-    }                                                                      \
-    return finish(inst);                                                   \
+#define X(name)                                            \
+  case VOp::name: {                                        \
+    Xmm dst = masked(destination(inst, width), inst);      \
+    if (inst.mem) {                                        \
+      c_.name(dst, address(inst.mem));                     \
+    } else {                                               \
+      c_.name(dst, source(inst.a, source_width(inst), 1)); \
+    }                                                      \
+    return finish(inst);                                   \
   }
     INGOT_X86_OPS2(X)
 #undef X
-#define X(name)                                                            \
-  case VOp::name: {                                                        \
-    Xmm a = source(inst.a, source_width(inst), 1);                         \
+#define X(name)                                                   \
+  case VOp::name: {                                               \
+    Xmm a = source(inst.a, source_width(inst), 1);                \
     c_.name(masked(destination(inst, width), inst), a, inst.imm); \
-    return finish(inst);                                                   \
+    return finish(inst);                                          \
   }
     INGOT_X86_OPS2_IMM(X)
 #undef X
@@ -341,21 +346,22 @@ void Encoder::encode(const Inst& inst) {
                                  : c_.vshuff32x4(dst, Zmm(a.getIdx()), Zmm(b.getIdx()), inst.imm);
       return finish(inst);
     }
-#define INGOT_BITWISE(vop, evex, vex)                                                                     \
-  case VOp::vop: {                                                                                        \
-    Xmm a = source(inst.a, width, 1);                                                                    \
-    RegOrMem b = last_source(inst, inst.b, width);                                                       \
-    Xmm dst = masked(destination(inst, width), inst);                                                    \
-    wide() ? c_.evex(dst, a, b.op()) : c_.vex(dst, a, b.op());                                           \
-    return finish(inst);                                                                                 \
+#define INGOT_BITWISE(vop, evex, vex)                          \
+  case VOp::vop: {                                             \
+    Xmm a = source(inst.a, width, 1);                          \
+    RegOrMem b = last_source(inst, inst.b, width);             \
+    Xmm dst = masked(destination(inst, width), inst);          \
+    wide() ? c_.evex(dst, a, b.op()) : c_.vex(dst, a, b.op()); \
+    return finish(inst);                                       \
   }
-    INGOT_BITWISE(vand, vpandd, vpand)
-    INGOT_BITWISE(vor, vpord, vpor)
-    INGOT_BITWISE(vxor, vpxord, vpxor)
-    INGOT_BITWISE(vandn, vpandnd, vpandn)
+      INGOT_BITWISE(vand, vpandd, vpand)
+      INGOT_BITWISE(vor, vpord, vpor)
+      INGOT_BITWISE(vxor, vpxord, vpxor)
+      INGOT_BITWISE(vandn, vpandnd, vpandn)
 #undef INGOT_BITWISE
     case VOp::fma_ps:
-    case VOp::fma_pd: return fma(inst);
+    case VOp::fma_pd:
+      return fma(inst);
     case VOp::blend_ps:
     case VOp::blend_pd: {
       Xmm a = source(inst.a, width, 0), c = source(inst.c, width, 1);
@@ -403,11 +409,12 @@ void Encoder::encode(const Inst& inst) {
     case VOp::ss_from_gpr:
     case VOp::sd_from_gpr: {
       Xmm dst = destination(inst, 16);
-      c_.vpxor(Xmm(dst.getIdx() & 15), Xmm(dst.getIdx() & 15), Xmm(dst.getIdx() & 15));
+      wide() ? c_.vpxord(dst, dst, dst) : c_.vpxor(dst, dst, dst);
       inst.op == VOp::ss_from_gpr ? c_.vcvtsi2ss(dst, dst, r64(inst.g)) : c_.vcvtsi2sd(dst, dst, r64(inst.g));
       return finish(inst);
     }
-    default: break;
+    default:
+      break;
   }
   if (inst.op >= VOp::cmp_ps && inst.op <= VOp::v_movmsk) return encode_mask(inst);
   if (inst.op >= VOp::store && inst.op <= VOp::prefetch) return encode_memory(inst);
@@ -417,12 +424,12 @@ void Encoder::encode(const Inst& inst) {
 void Encoder::encode_mask(const Inst& inst) {
   const int width = inst.width;
   switch (inst.op) {
-#define INGOT_COMPARE(vop, name)                                                               \
-  case VOp::vop: {                                                                             \
-    Xmm a = source(inst.a, width, 1);                                                         \
-    RegOrMem b = last_source(inst, inst.b, width);                                            \
-    c_.name(masked(mask_destination(inst), inst), a, b.op(), inst.imm);                       \
-    return finish(inst);                                                                      \
+#define INGOT_COMPARE(vop, name)                                        \
+  case VOp::vop: {                                                      \
+    Xmm a = source(inst.a, width, 1);                                   \
+    RegOrMem b = last_source(inst, inst.b, width);                      \
+    c_.name(masked(mask_destination(inst), inst), a, b.op(), inst.imm); \
+    return finish(inst);                                                \
   }
     INGOT_COMPARE(cmp_ps, vcmpps)
     INGOT_COMPARE(cmp_pd, vcmppd)
@@ -436,22 +443,31 @@ void Encoder::encode_mask(const Inst& inst) {
       inst.op == VOp::test_b ? c_.vptestmb(k, a, a) : c_.vptestmd(k, a, a);
       return finish(inst);
     }
-#define INGOT_MASK_OP(vop, name)                                                                     \
-  case VOp::vop:                                                                                     \
-    c_.name(mask_destination(inst), mask_source(inst.a, 0), mask_source(inst.b, 1));                \
+#define INGOT_MASK_OP(vop, name)                                                     \
+  case VOp::vop:                                                                     \
+    c_.name(mask_destination(inst), mask_source(inst.a, 0), mask_source(inst.b, 1)); \
     return finish(inst);
-    INGOT_MASK_OP(kand, kandw)
-    INGOT_MASK_OP(kor, korw)
-    INGOT_MASK_OP(kxor, kxorw)
-    INGOT_MASK_OP(kandn, kandnw)
-    INGOT_MASK_OP(kxnor, kxnorw)
-    INGOT_MASK_OP(kunpack, kunpckbw)
+      INGOT_MASK_OP(kand, kandw)
+      INGOT_MASK_OP(kor, korw)
+      INGOT_MASK_OP(kxor, kxorw)
+      INGOT_MASK_OP(kandn, kandnw)
+      INGOT_MASK_OP(kxnor, kxnorw)
+      INGOT_MASK_OP(kunpack, kunpckbw)
 #undef INGOT_MASK_OP
-    case VOp::knot: c_.knotw(mask_destination(inst), mask_source(inst.a, 0)); return finish(inst);
-    case VOp::kmov: c_.kmovw(mask_destination(inst), mask_source(inst.a, 0)); return finish(inst);
-    case VOp::kshiftr8: c_.kshiftrw(mask_destination(inst), mask_source(inst.a, 0), 8); return finish(inst);
-    case VOp::k_from_gpr: c_.kmovw(mask_destination(inst), r32(inst.g)); return finish(inst);
-    case VOp::k_to_gpr: return c_.kmovw(r32(inst.g), mask_source(inst.a, 0));
+    case VOp::knot:
+      c_.knotw(mask_destination(inst), mask_source(inst.a, 0));
+      return finish(inst);
+    case VOp::kmov:
+      c_.kmovw(mask_destination(inst), mask_source(inst.a, 0));
+      return finish(inst);
+    case VOp::kshiftr8:
+      c_.kshiftrw(mask_destination(inst), mask_source(inst.a, 0), 8);
+      return finish(inst);
+    case VOp::k_from_gpr:
+      c_.kmovw(mask_destination(inst), r32(inst.g));
+      return finish(inst);
+    case VOp::k_to_gpr:
+      return c_.kmovw(r32(inst.g), mask_source(inst.a, 0));
     case VOp::k_test: {
       Opmask k = mask_source(inst.a, 0);
       return c_.kortestw(k, k);
@@ -460,8 +476,10 @@ void Encoder::encode_mask(const Inst& inst) {
       Xmm a = source(inst.a, width, 1);
       return c_.vptest(a, a);
     }
-    case VOp::v_movmsk: return c_.vmovmskps(r32(inst.g), source(inst.a, width, 1));
-    default: INGOT_CHECK(false, "not a mask instruction");
+    case VOp::v_movmsk:
+      return c_.vmovmskps(r32(inst.g), source(inst.a, width, 1));
+    default:
+      INGOT_CHECK(false, "not a mask instruction");
   }
 }
 
@@ -470,17 +488,24 @@ void Encoder::encode_memory(const Inst& inst) {
   // Stores are masked by their address.
   auto to = [&] { return masked(address(inst.mem), inst); };
   switch (inst.op) {
-    case VOp::store: return c_.vmovups(to(), source(inst.a, width, 1));
-    case VOp::store_pd: return c_.vmovupd(to(), source(inst.a, width, 1));
-    case VOp::store_half: return c_.vcvtps2ph(to(), source(inst.a, width, 1), inst.imm);
-    case VOp::store_words: return c_.vpmovdw(to(), source(inst.a, width, 1));
-    case VOp::store_bytes: return c_.vpmovdb(to(), source(inst.a, width, 1));
+    case VOp::store:
+      return c_.vmovups(to(), source(inst.a, width, 1));
+    case VOp::store_pd:
+      return c_.vmovupd(to(), source(inst.a, width, 1));
+    case VOp::store_half:
+      return c_.vcvtps2ph(to(), source(inst.a, width, 1), inst.imm);
+    case VOp::store_words:
+      return c_.vpmovdw(to(), source(inst.a, width, 1));
+    case VOp::store_bytes:
+      return c_.vpmovdb(to(), source(inst.a, width, 1));
     case VOp::store_bytes16: {
       Xmm a = source(inst.a, 16, 1);
       return wide() ? c_.vmovdqu8(to(), a) : c_.vmovups(to(), a);
     }
-    case VOp::store_ss: return c_.vmovss(address(inst.mem), source(inst.a, 16, 1));
-    case VOp::store_sd: return c_.vmovsd(address(inst.mem), source(inst.a, 16, 1));
+    case VOp::store_ss:
+      return c_.vmovss(address(inst.mem), source(inst.a, 16, 1));
+    case VOp::store_sd:
+      return c_.vmovsd(address(inst.mem), source(inst.a, 16, 1));
     case VOp::load_bytes: {
       Xmm dst = masked(destination(inst, width), inst);
       inst.mem ? c_.vmovdqu8(dst, address(inst.mem)) : c_.vmovdqu8(dst, source(inst.a, width, 1));
@@ -492,8 +517,10 @@ void Encoder::encode_memory(const Inst& inst) {
       inst.op == VOp::maskload_d ? c_.vmaskmovps(dst, m, address(inst.mem)) : c_.vmaskmovpd(dst, m, address(inst.mem));
       return finish(inst);
     }
-    case VOp::maskstore_d: return c_.vmaskmovps(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
-    case VOp::maskstore_q: return c_.vmaskmovpd(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
+    case VOp::maskstore_d:
+      return c_.vmaskmovps(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
+    case VOp::maskstore_q:
+      return c_.vmaskmovpd(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
     case VOp::gather_ps:
     case VOp::gather_pd: {
       Xmm dst = masked(destination(inst, width), inst);
@@ -502,8 +529,10 @@ void Encoder::encode_memory(const Inst& inst) {
       inst.op == VOp::gather_ps ? c_.vgatherqps(dst, from) : c_.vgatherqpd(dst, from);
       return finish(inst);
     }
-    case VOp::prefetch: return c_.prefetcht0(address(inst.mem));
-    default: INGOT_CHECK(false, "not a memory instruction");
+    case VOp::prefetch:
+      return c_.prefetcht0(address(inst.mem));
+    default:
+      INGOT_CHECK(false, "not a memory instruction");
   }
 }
 
@@ -513,45 +542,78 @@ void Encoder::encode_general(const Inst& inst) {
     return static_cast<uint32_t>(inst.value);
   };
   switch (inst.op) {
-    case VOp::d_to_gpr: return c_.vmovd(r32(inst.g), source(inst.a, 16, 1));
-    case VOp::q_to_gpr: return c_.vmovq(r64(inst.g), source(inst.a, 16, 1));
-    case VOp::ss_to_gpr: return c_.vcvttss2si(r64(inst.g), address(inst.mem));
-    case VOp::sd_to_gpr: return c_.vcvttsd2si(r64(inst.g), address(inst.mem));
-    case VOp::g_mov: return c_.mov(r64(inst.g), r64(inst.h));
-    case VOp::g_imm: return c_.mov(r64(inst.g), static_cast<uint64_t>(inst.value));
+    case VOp::d_to_gpr:
+      return c_.vmovd(r32(inst.g), source(inst.a, 16, 1));
+    case VOp::q_to_gpr:
+      return c_.vmovq(r64(inst.g), source(inst.a, 16, 1));
+    case VOp::ss_to_gpr:
+      return c_.vcvttss2si(r64(inst.g), address(inst.mem));
+    case VOp::sd_to_gpr:
+      return c_.vcvttsd2si(r64(inst.g), address(inst.mem));
+    case VOp::g_mov:
+      return c_.mov(r64(inst.g), r64(inst.h));
+    case VOp::g_imm:
+      return c_.mov(r64(inst.g), static_cast<uint64_t>(inst.value));
     case VOp::g_load:
       switch (inst.width) {
-        case 1: return c_.movzx(r32(inst.g), c_.byte[address(inst.mem).getRegExp()]);
-        case 2: return c_.movzx(r32(inst.g), c_.word[address(inst.mem).getRegExp()]);
-        case 4: return c_.mov(r32(inst.g), address(inst.mem));
-        default: return c_.mov(r64(inst.g), address(inst.mem));
+        case 1:
+          return c_.movzx(r32(inst.g), c_.byte[address(inst.mem).getRegExp()]);
+        case 2:
+          return c_.movzx(r32(inst.g), c_.word[address(inst.mem).getRegExp()]);
+        case 4:
+          return c_.mov(r32(inst.g), address(inst.mem));
+        default:
+          return c_.mov(r64(inst.g), address(inst.mem));
       }
     case VOp::g_store:
       switch (inst.width) {
-        case 1: return c_.mov(address(inst.mem), Xbyak::Reg8(static_cast<int>(inst.g), static_cast<int>(inst.g) >= 4));
-        case 2: return c_.mov(address(inst.mem), Xbyak::Reg16(static_cast<int>(inst.g)));
-        case 4: return c_.mov(address(inst.mem), r32(inst.g));
-        default: return c_.mov(address(inst.mem), r64(inst.g));
+        case 1:
+          return c_.mov(address(inst.mem), Xbyak::Reg8(static_cast<int>(inst.g), static_cast<int>(inst.g) >= 4));
+        case 2:
+          return c_.mov(address(inst.mem), Xbyak::Reg16(static_cast<int>(inst.g)));
+        case 4:
+          return c_.mov(address(inst.mem), r32(inst.g));
+        default:
+          return c_.mov(address(inst.mem), r64(inst.g));
       }
-    case VOp::g_lea: return c_.lea(r64(inst.g), address(inst.mem));
-    case VOp::g_add: return c_.add(r64(inst.g), r64(inst.h));
-    case VOp::g_addi: return c_.add(r64(inst.g), imm32());
-    case VOp::g_addm: return c_.add(r64(inst.g), address(inst.mem));
-    case VOp::g_add_to: return c_.add(address(inst.mem), r64(inst.g));
-    case VOp::g_addi_to: return c_.add(c_.qword[address(inst.mem).getRegExp()], imm32());
-    case VOp::g_sub: return c_.sub(r64(inst.g), r64(inst.h));
-    case VOp::g_imul: return c_.imul(r64(inst.g), r64(inst.h));
-    case VOp::g_imulm: return c_.imul(r64(inst.g), address(inst.mem));
-    case VOp::g_andi: return c_.and_(r64(inst.g), imm32());
-    case VOp::g_shri: return c_.shr(r64(inst.g), static_cast<int>(inst.value));
-    case VOp::g_shli: return c_.shl(r64(inst.g), static_cast<int>(inst.value));
-    case VOp::g_neg: return c_.neg(r64(inst.g));
-    case VOp::g_cmp: return c_.cmp(r64(inst.g), r64(inst.h));
-    case VOp::g_cmpi: return c_.cmp(r64(inst.g), imm32());
-    case VOp::g_cmpm: return c_.cmp(r64(inst.g), address(inst.mem));
-    case VOp::g_cmpi_m: return c_.cmp(c_.qword[address(inst.mem).getRegExp()], imm32());
-    case VOp::g_testi: return c_.test(r64(inst.g), imm32());
-    case VOp::g_bzhi: return c_.bzhi(r64(inst.g), r64(inst.g), r64(inst.h));
+    case VOp::g_lea:
+      return c_.lea(r64(inst.g), address(inst.mem));
+    case VOp::g_add:
+      return c_.add(r64(inst.g), r64(inst.h));
+    case VOp::g_addi:
+      return c_.add(r64(inst.g), imm32());
+    case VOp::g_addm:
+      return c_.add(r64(inst.g), address(inst.mem));
+    case VOp::g_add_to:
+      return c_.add(address(inst.mem), r64(inst.g));
+    case VOp::g_addi_to:
+      return c_.add(c_.qword[address(inst.mem).getRegExp()], imm32());
+    case VOp::g_sub:
+      return c_.sub(r64(inst.g), r64(inst.h));
+    case VOp::g_imul:
+      return c_.imul(r64(inst.g), r64(inst.h));
+    case VOp::g_imulm:
+      return c_.imul(r64(inst.g), address(inst.mem));
+    case VOp::g_andi:
+      return c_.and_(r64(inst.g), imm32());
+    case VOp::g_shri:
+      return c_.shr(r64(inst.g), static_cast<int>(inst.value));
+    case VOp::g_shli:
+      return c_.shl(r64(inst.g), static_cast<int>(inst.value));
+    case VOp::g_neg:
+      return c_.neg(r64(inst.g));
+    case VOp::g_cmp:
+      return c_.cmp(r64(inst.g), r64(inst.h));
+    case VOp::g_cmpi:
+      return c_.cmp(r64(inst.g), imm32());
+    case VOp::g_cmpm:
+      return c_.cmp(r64(inst.g), address(inst.mem));
+    case VOp::g_cmpi_m:
+      return c_.cmp(c_.qword[address(inst.mem).getRegExp()], imm32());
+    case VOp::g_testi:
+      return c_.test(r64(inst.g), imm32());
+    case VOp::g_bzhi:
+      return c_.bzhi(r64(inst.g), r64(inst.g), r64(inst.h));
     case VOp::g_idiv:
       if (inst.width == 4) {
         c_.cdq();
@@ -561,34 +623,54 @@ void Encoder::encode_general(const Inst& inst) {
       return c_.idiv(r64(inst.g));
     case VOp::g_cmov:
       switch (inst.cond) {
-        case Cond::equal: return c_.cmove(r64(inst.g), r64(inst.h));
-        case Cond::not_equal: return c_.cmovne(r64(inst.g), r64(inst.h));
-        case Cond::less: return c_.cmovl(r64(inst.g), r64(inst.h));
-        case Cond::greater: return c_.cmovg(r64(inst.g), r64(inst.h));
-        case Cond::carry: return c_.cmovc(r64(inst.g), r64(inst.h));
-        case Cond::not_carry: return c_.cmovnc(r64(inst.g), r64(inst.h));
-        default: INGOT_CHECK(false, "condition of cmov");
+        case Cond::equal:
+          return c_.cmove(r64(inst.g), r64(inst.h));
+        case Cond::not_equal:
+          return c_.cmovne(r64(inst.g), r64(inst.h));
+        case Cond::less:
+          return c_.cmovl(r64(inst.g), r64(inst.h));
+        case Cond::greater:
+          return c_.cmovg(r64(inst.g), r64(inst.h));
+        case Cond::carry:
+          return c_.cmovc(r64(inst.g), r64(inst.h));
+        case Cond::not_carry:
+          return c_.cmovnc(r64(inst.g), r64(inst.h));
+        default:
+          INGOT_CHECK(false, "condition of cmov");
       }
       return;
-    case VOp::label: return c_.L(labels_[static_cast<size_t>(inst.value)]);
-    case VOp::align_here: return c_.align(static_cast<size_t>(inst.value));
-    case VOp::jump: return jump(inst);
-    default: INGOT_CHECK(false, "unknown instruction");
+    case VOp::label:
+      return c_.L(labels_[static_cast<size_t>(inst.value)]);
+    case VOp::align_here:
+      return c_.align(static_cast<size_t>(inst.value));
+    case VOp::jump:
+      return jump(inst);
+    default:
+      INGOT_CHECK(false, "unknown instruction");
   }
 }
 
 void Encoder::jump(const Inst& inst) {
   const Label& to = labels_[static_cast<size_t>(inst.value)];
   switch (inst.cond) {
-    case Cond::always: return c_.jmp(to);
-    case Cond::equal: return c_.je(to);
-    case Cond::not_equal: return c_.jne(to);
-    case Cond::less: return c_.jl(to);
-    case Cond::less_equal: return c_.jle(to);
-    case Cond::greater: return c_.jg(to);
-    case Cond::greater_equal: return c_.jge(to);
-    case Cond::carry: return c_.jc(to);
-    case Cond::not_carry: return c_.jnc(to);
+    case Cond::always:
+      return c_.jmp(to);
+    case Cond::equal:
+      return c_.je(to);
+    case Cond::not_equal:
+      return c_.jne(to);
+    case Cond::less:
+      return c_.jl(to);
+    case Cond::less_equal:
+      return c_.jle(to);
+    case Cond::greater:
+      return c_.jg(to);
+    case Cond::greater_equal:
+      return c_.jge(to);
+    case Cond::carry:
+      return c_.jc(to);
+    case Cond::not_carry:
+      return c_.jnc(to);
   }
 }
 

@@ -58,8 +58,8 @@ void Lowering::count_uses(const std::vector<bool>& live, const std::vector<Value
 
 // rdi: the frame.
 void Lowering::prologue() {
-  for (int64_t* slot : {&frame_slot_, &columns_slot_, &rows_left_, &row_index_, &column_index_, &tail_count_, &blocks_,
-                        &tree_slot_})
+  for (int64_t* slot :
+       {&frame_slot_, &columns_slot_, &rows_left_, &row_index_, &column_index_, &tail_count_, &blocks_, &tree_slot_})
     *slot = code_.reserve(8);
   auto field = [](size_t offset) { return Mem::at(Gpr::rdi, static_cast<int64_t>(offset)); };
   auto copy = [&](size_t offset, int64_t slot) {
@@ -238,11 +238,7 @@ Vector Lowering::index_vector(uint64_t dim) {
   }
   v.parts = v_.parts_of(Type::i64);
   int lanes = v_.lanes_a_part(Type::i64);
-  for (int p = 0; p < v.parts; ++p) {
-    Constant c;
-    for (int l = 0; l < lanes; ++l) c.bytes[static_cast<size_t>(8 * l)] = static_cast<uint8_t>(p * lanes + l);
-    v.part[p] = code_.constant(c);
-  }
+  for (int p = 0; p < v.parts; ++p) v.part[p] = code_.counting(8, p * lanes);
   if (dim == ~0ull) return v;
   g(VOp::g_mov, Gpr::rax, Gpr::rcx);
   g(VOp::g_addm, Gpr::rax, Mem::frame(column_index_));
@@ -254,16 +250,21 @@ Vector Lowering::index_vector(uint64_t dim) {
 Vector Lowering::leaf(Value v) {
   const Node& n = node(v);
   switch (n.op) {
-    case Op::constant: return v_.constant(n.type, n.imm);
+    case Op::constant:
+      return v_.constant(n.type, n.imm);
     case Op::scalar:
       load_slot(Gpr::rax, frame_slot_);
       g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rax, offsetof(KernelFrame, scalars)));
       g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rax, 8 * static_cast<int64_t>(n.imm)));
       return broadcast_gpr(n.type, Gpr::rax);
-    case Op::load: return load(v);
-    case Op::local: return local_load(n);
-    case Op::index: return index_vector(n.imm);
-    default: return reduced_[n.imm];
+    case Op::load:
+      return load(v);
+    case Op::local:
+      return local_load(n);
+    case Op::index:
+      return index_vector(n.imm);
+    default:
+      return reduced_[n.imm];
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace ingot::codegen::x86 {
 
-/// Registers with a fixed use. rcx: the column; kLimit: where the loop ends; rax, rbx, rdx and r14 (lanes) are free between
-/// instructions; the others hold streams.
+/// Registers with a fixed use. rcx: the column; kLimit: where the loop ends; rax, rbx, rdx and r14 (lanes) are free
+/// between instructions; the others hold streams.
 inline constexpr Gpr kLimit = Gpr::r11;
 inline constexpr Gpr kStreamRegisters[] = {Gpr::rsi, Gpr::rdi, Gpr::r8,  Gpr::r9, Gpr::r10,
                                            Gpr::r12, Gpr::r13, Gpr::r15, Gpr::rbp};
@@ -22,8 +22,8 @@ struct Stream {
   uint32_t number = 0;  // of the buffer or local
   bool local = false;
   Value index = kNone;
-  int64_t slot = 0;       // in the frame: the address at column 0 of the row
-  Gpr reg = Gpr::none;    // holds it in the current phase, if a register was left
+  int64_t slot = 0;     // in the frame: the address at column 0 of the row
+  Gpr reg = Gpr::none;  // holds it in the current phase, if a register was left
 };
 
 /// Partial result of a reduction: 16 lanes, and for argmax and argmin where they come from.
@@ -129,13 +129,13 @@ class Lowering {
   std::vector<Level> region_level_;  // of the rare node that owns a region
   std::vector<Vector> call_, row_, column_;
   std::vector<bool> has_call_, has_row_, has_column_;
-  std::vector<bool> live_;           // what the current body needs
-  std::vector<uint32_t> uses_;       // in the current body
+  std::vector<bool> live_;      // what the current body needs
+  std::vector<uint32_t> uses_;  // in the current body
   std::vector<Vector> reduced_;
-  std::deque<Stream> streams_;  // references stay valid
+  std::deque<Stream> streams_;                      // references stay valid
   std::vector<Vector> lane_offsets_, index_scale_;  // by buffer; for gathers
-  size_t next_register_ = 0;         // of kStreamRegisters
-  uint16_t region_ = 0;              // that is being emitted
+  size_t next_register_ = 0;                        // of kStreamRegisters
+  uint16_t region_ = 0;                             // that is being emitted
 
   // Slots of the stack frame.
   int64_t frame_slot_ = 0, columns_slot_ = 0, rows_left_ = 0, row_index_ = 0, column_index_ = 0, tail_count_ = 0,

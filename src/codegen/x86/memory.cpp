@@ -9,15 +9,21 @@ bool stored_as_it_is(DType d) { return ingot::size_of(d) >= 4; }
 
 DType memory_format(Type t) {
   switch (t) {
-    case Type::f32: return DType::f32;
-    case Type::f64: return DType::f64;
-    case Type::i32: return DType::i32;
-    case Type::i64: return DType::i64;
-    default: return DType::bool_;
+    case Type::f32:
+      return DType::f32;
+    case Type::f64:
+      return DType::f64;
+    case Type::i32:
+      return DType::i32;
+    case Type::i64:
+      return DType::i64;
+    default:
+      return DType::bool_;
   }
 }
 
-// -- streams -----------------------------------------------------------------------------------------------------------
+// -- streams
+// -----------------------------------------------------------------------------------------------------------
 
 Stream& Lowering::stream(uint32_t number, bool local, Value index) {
   for (Stream& s : streams_)
@@ -80,12 +86,16 @@ void Lowering::address_to_rax(Stream& s, bool moves) {
   if (b.access == Access::strided) {
     g(VOp::g_imulm, Gpr::rax, Mem::frame(stride_slots_[s.number]));
   } else {
-    g(VOp::g_shli, Gpr::rax, ingot::size_of(b.dtype) == 8 ? 3 : ingot::size_of(b.dtype) == 4 ? 2 : ingot::size_of(b.dtype) - 1);
+    g(VOp::g_shli, Gpr::rax,
+      ingot::size_of(b.dtype) == 8   ? 3
+      : ingot::size_of(b.dtype) == 4 ? 2
+                                     : ingot::size_of(b.dtype) - 1);
   }
   g(VOp::g_addm, Gpr::rax, Mem::frame(s.slot));
 }
 
-// -- loads -------------------------------------------------------------------------------------------------------------
+// -- loads
+// -------------------------------------------------------------------------------------------------------------
 
 /// A load with one reader, which can take it from memory.
 bool Lowering::folds(Value v) {
@@ -141,7 +151,9 @@ Vector Lowering::load_format(DType d, const Mem& from, bool masked) {
   const int lanes = v_.lanes_a_part(out.type), step = lanes * static_cast<int>(ingot::size_of(d));
   out.parts = v_.parts_of(out.type);
   auto one = [&](VOp op, int p, int width, int source) {
-    Inst inst{.op = op, .width = static_cast<uint8_t>(width), .from = static_cast<uint8_t>(source),
+    Inst inst{.op = op,
+              .width = static_cast<uint8_t>(width),
+              .from = static_cast<uint8_t>(source),
               .mem = from.plus(p * step)};
     inst.dst = code_.vector();
     if (masked) {
@@ -165,14 +177,28 @@ Vector Lowering::load_format(DType d, const Mem& from, bool masked) {
     bool by_vector = masked && !v_.avx512();
     switch (d) {
       case DType::f32:
-      case DType::i32: out.part[p] = one(by_vector ? VOp::maskload_d : VOp::vmovups, p, code_.width, 0); break;
+      case DType::i32:
+        out.part[p] = one(by_vector ? VOp::maskload_d : VOp::vmovups, p, code_.width, 0);
+        break;
       case DType::f64:
-      case DType::i64: out.part[p] = one(by_vector ? VOp::maskload_q : VOp::vmovupd, p, code_.width, 0); break;
-      case DType::f16: out.part[p] = one(VOp::vcvtph2ps, p, code_.width, step); break;
-      case DType::bf16: out.part[p] = v_.emit1(VOp::vpslld, one(VOp::vpmovzxwd, p, code_.width, step), 16); break;
-      case DType::i16: out.part[p] = one(VOp::vpmovsxwd, p, code_.width, step); break;
-      case DType::i8: out.part[p] = one(VOp::vpmovsxbd, p, code_.width, step); break;
-      case DType::u8: out.part[p] = one(VOp::vpmovzxbd, p, code_.width, step); break;
+      case DType::i64:
+        out.part[p] = one(by_vector ? VOp::maskload_q : VOp::vmovupd, p, code_.width, 0);
+        break;
+      case DType::f16:
+        out.part[p] = one(VOp::vcvtph2ps, p, code_.width, step);
+        break;
+      case DType::bf16:
+        out.part[p] = v_.emit1(VOp::vpslld, one(VOp::vpmovzxwd, p, code_.width, step), 16);
+        break;
+      case DType::i16:
+        out.part[p] = one(VOp::vpmovsxwd, p, code_.width, step);
+        break;
+      case DType::i8:
+        out.part[p] = one(VOp::vpmovsxbd, p, code_.width, step);
+        break;
+      case DType::u8:
+        out.part[p] = one(VOp::vpmovzxbd, p, code_.width, step);
+        break;
       default:  // bool: 0..255 above 0
         out.part[p] = v_.emit(VOp::vpcmpgtd, one(VOp::vpmovzxbd, p, code_.width, step), code_.splat32(0));
     }
@@ -206,15 +232,24 @@ Vector Lowering::load_uniform(const Node& n) {
   switch (d) {
     case DType::f16:  // the lanes hold a half in their low word: pair them up
       out.part[0] = v_.broadcast_first([&] {
-        Vector half = wide;
-        half.part[0] = v_.emit1(VOp::vcvtph2ps, x, 0, code_.width, code_.width / 2);
-        return half;
-      }()).part[0];
+                        Vector half = wide;
+                        half.part[0] = v_.emit1(VOp::vcvtph2ps, x, 0, code_.width, code_.width / 2);
+                        return half;
+                      }())
+                        .part[0];
       break;
-    case DType::bf16: out.part[0] = v_.emit1(VOp::vpslld, x, 16); break;
-    case DType::i16: out.part[0] = v_.emit1(VOp::vpsrad, v_.emit1(VOp::vpslld, x, 16), 16); break;
-    case DType::i8: out.part[0] = v_.emit1(VOp::vpsrad, v_.emit1(VOp::vpslld, x, 24), 24); break;
-    case DType::u8: out.part[0] = x; break;
+    case DType::bf16:
+      out.part[0] = v_.emit1(VOp::vpslld, x, 16);
+      break;
+    case DType::i16:
+      out.part[0] = v_.emit1(VOp::vpsrad, v_.emit1(VOp::vpslld, x, 16), 16);
+      break;
+    case DType::i8:
+      out.part[0] = v_.emit1(VOp::vpsrad, v_.emit1(VOp::vpslld, x, 24), 24);
+      break;
+    case DType::u8:
+      out.part[0] = x;
+      break;
     default: {
       Vector zero = v_.constant(Type::i32, 0);
       Vector mask = v_.compare(Op::ne, wide, zero);
@@ -270,7 +305,8 @@ Vector Lowering::load_by_lane(const Node& n, Stream& s, Vector* index) {
   code_.place(head);
   g(VOp::g_load, Gpr::rbx, from);
   g(VOp::g_imulm, Gpr::rbx, Mem::frame(index_stride_slots_[s.number]));
-  code_.add({.op = VOp::g_load, .width = static_cast<uint8_t>(bytes), .g = Gpr::rbx, .mem = Mem::at(Gpr::rax, Gpr::rbx, 1)});
+  code_.add(
+      {.op = VOp::g_load, .width = static_cast<uint8_t>(bytes), .g = Gpr::rbx, .mem = Mem::at(Gpr::rax, Gpr::rbx, 1)});
   code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::rbx, .mem = to});
   if (b.access == Access::strided) {
     g(VOp::g_addm, Gpr::rax, Mem::frame(stride_slots_[s.number]));
@@ -309,8 +345,12 @@ Vector Lowering::gather(const Node& n, Stream& s, Vector* index) {
       code_.add({.op = VOp::k_from_gpr, .g = Gpr::rbx, .dst = lanes});
     }
     code_.add({.op = VOp::vmovups, .width = 64, .dst = dst, .a = code_.splat32(0)});
-    code_.add({.op = wide ? VOp::gather_pd : VOp::gather_ps, .width = static_cast<uint8_t>(wide ? 64 : 32), .dst = dst,
-               .a = offsets.reg(p), .pred = lanes, .mem = Mem::at(Gpr::rax)});
+    code_.add({.op = wide ? VOp::gather_pd : VOp::gather_ps,
+               .width = static_cast<uint8_t>(wide ? 64 : 32),
+               .dst = dst,
+               .a = offsets.reg(p),
+               .pred = lanes,
+               .mem = Mem::at(Gpr::rax)});
     half[p] = dst;
   }
   if (wide) {
@@ -322,7 +362,8 @@ Vector Lowering::gather(const Node& n, Stream& s, Vector* index) {
   return out;
 }
 
-// -- stores ------------------------------------------------------------------------------------------------------------
+// -- stores
+// ------------------------------------------------------------------------------------------------------------
 
 void Lowering::store(const Store& s) {
   Vector& v = value(s.value);
@@ -372,7 +413,11 @@ void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked) {
   if (wide_isa) {
     if (d == DType::bool_) {
       VReg bytes = code_.vector();
-      code_.add({.op = VOp::load_bytes, .width = 16, .zeroing = true, .dst = bytes, .a = code_.splat32(0x01010101),
+      code_.add({.op = VOp::load_bytes,
+                 .width = 16,
+                 .zeroing = true,
+                 .dst = bytes,
+                 .a = code_.splat32(0x01010101),
                  .pred = v_.narrow_mask(v)[0]});
       return one(VOp::store_bytes16, bytes, 0, 16);
     }
@@ -386,7 +431,10 @@ void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked) {
   for (int p = 0; p < 2; ++p) {
     VReg x = d == DType::bool_ ? mask[p] : v_.force(v.at(p));
     low[p] = d == DType::bf16 ? v_.bf16_bits(x)
-                              : v_.emit(VOp::vand, x, code_.splat32(d == DType::bool_ ? 1 : ingot::size_of(d) == 2 ? 0xffff : 0xff));
+                              : v_.emit(VOp::vand, x,
+                                        code_.splat32(d == DType::bool_        ? 1
+                                                      : ingot::size_of(d) == 2 ? 0xffff
+                                                                               : 0xff));
   }
   VReg words = v_.emit1(VOp::vpermq, v_.emit(VOp::vpackusdw, low[0], low[1]), 0xd8);
   if (ingot::size_of(d) == 2) {
@@ -418,7 +466,8 @@ void Lowering::row_store(const Store& s) {
     code_.add({.op = VOp::d_to_gpr, .g = Gpr::rbx, .a = x});
   }
   load_slot(Gpr::rax, row_slots_[s.buffer]);
-  code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(ingot::size_of(d)), .g = Gpr::rbx, .mem = Mem::at(Gpr::rax)});
+  code_.add(
+      {.op = VOp::g_store, .width = static_cast<uint8_t>(ingot::size_of(d)), .g = Gpr::rbx, .mem = Mem::at(Gpr::rax)});
 }
 
 }  // namespace ingot::codegen::x86

@@ -1,5 +1,5 @@
-// Packs a piece of B into a panel. Rows that are contiguous are copied; where k is contiguous, squares are transposed in
-// registers; any other strides go element by element.
+// Packs a piece of B into a panel. Rows that are contiguous are copied; where k is contiguous, squares are transposed
+// in registers; any other strides go element by element.
 #include <cstddef>
 
 #include "codegen/x86/tile.h"
@@ -15,8 +15,13 @@ class Pack {
  public:
   // What is moved about is an element of 4 or 8 bytes; for bf16 a pair of k.
   Pack(const PackSpec& spec, VCode& code)
-      : spec_(spec), code_(code), v_(code), pairs_(spec.dtype == DType::bf16), element_(spec.dtype == DType::f64 ? 8 : 4),
-        lanes_(code.width / element_), columns_(kLanes * spec.vectors) {}
+      : spec_(spec),
+        code_(code),
+        v_(code),
+        pairs_(spec.dtype == DType::bf16),
+        element_(spec.dtype == DType::f64 ? 8 : 4),
+        lanes_(code.width / element_),
+        columns_(kLanes * spec.vectors) {}
 
   void emit() {
     int64_t slow = code_.label(), done = code_.label();
@@ -77,9 +82,7 @@ class Pack {
     code_.add({.op = VOp::q_from_gpr, .g = count, .dst = first});
     VReg limit = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, first, 0, code_.width, 16);
     for (int p = 0; p < registers; ++p) {
-      Constant c;
-      for (int l = 0; l < lanes_; ++l) c.bytes[static_cast<size_t>(l * element_)] = static_cast<uint8_t>(p * lanes_ + l);
-      VReg lane = code_.constant(c);
+      VReg lane = code_.counting(element_, p * lanes_);
       out.push_back(v_.avx512() ? v_.emit_mask(wide ? VOp::cmp_q : VOp::cmp_d, lane, limit, 1)
                                 : v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, limit, lane));
     }
@@ -87,8 +90,12 @@ class Pack {
   }
   VReg masked_load(const Mem& from, VReg mask) {
     const bool wide = element_ == 8;
-    Inst inst{.op = v_.avx512() ? (wide ? VOp::vmovupd : VOp::vmovups) : wide ? VOp::maskload_q : VOp::maskload_d,
-              .width = width(), .zeroing = v_.avx512(), .mem = from};
+    Inst inst{.op = v_.avx512() ? (wide ? VOp::vmovupd : VOp::vmovups)
+                    : wide      ? VOp::maskload_q
+                                : VOp::maskload_d,
+              .width = width(),
+              .zeroing = v_.avx512(),
+              .mem = from};
     inst.dst = code_.vector();
     (v_.avx512() ? inst.pred : inst.b) = mask;
     code_.add(inst);
@@ -132,15 +139,20 @@ class Pack {
     });
   }
 
-  // -- transposed ------------------------------------------------------------------------------------------------------
+  // -- transposed
+  // ------------------------------------------------------------------------------------------------------
   /// Column i of the square at r11: the addresses of every fourth column in four registers.
   Mem column(int i) const {
     static constexpr Gpr base[4] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};
     switch (i % 4) {
-      case 0: return Mem::at(base[i / 4]);
-      case 1: return Mem::at(base[i / 4], kStride, 1);
-      case 2: return Mem::at(base[i / 4], kStride, 2);
-      default: return Mem::at(base[i / 4], kStride3, 1);
+      case 0:
+        return Mem::at(base[i / 4]);
+      case 1:
+        return Mem::at(base[i / 4], kStride, 1);
+      case 2:
+        return Mem::at(base[i / 4], kStride, 2);
+      default:
+        return Mem::at(base[i / 4], kStride3, 1);
     }
   }
   void transpose() {
@@ -155,8 +167,12 @@ class Pack {
       code_.add({.op = VOp::g_lea, .g = Gpr::r15, .mem = Mem::at(kPanel, strip * code_.width)});
       g(VOp::g_mov, Gpr::r11, kFrom);
       for (Gpr next : {Gpr::r12, Gpr::r13, Gpr::r14})
-        code_.add({.op = VOp::g_lea, .g = next,
-                   .mem = Mem::at(next == Gpr::r12 ? Gpr::r11 : next == Gpr::r13 ? Gpr::r12 : Gpr::r13, kStride, 4)});
+        code_.add({.op = VOp::g_lea,
+                   .g = next,
+                   .mem = Mem::at(next == Gpr::r12   ? Gpr::r11
+                                  : next == Gpr::r13 ? Gpr::r12
+                                                     : Gpr::r13,
+                                  kStride, 4)});
       g(VOp::g_cmpi, Gpr::rbx, lanes_);
       code_.jump(partial, Cond::less);
       int32_t begin = code_.position();
@@ -290,7 +306,9 @@ class Pack {
     g(VOp::g_imm, Gpr::r12, 0);
     g(VOp::g_cmp, Gpr::rbx, kColumns);
     code_.jump(missing, Cond::greater_equal);
-    code_.add({.op = VOp::g_load, .width = static_cast<uint8_t>(ingot::size_of(spec_.dtype)), .g = Gpr::r12,
+    code_.add({.op = VOp::g_load,
+               .width = static_cast<uint8_t>(ingot::size_of(spec_.dtype)),
+               .g = Gpr::r12,
                .mem = Mem::at(Gpr::rax)});
     code_.place(missing);
     code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::r12, .mem = Mem::at(Gpr::r15)});

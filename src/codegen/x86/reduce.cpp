@@ -1,5 +1,6 @@
-// Reductions along the columns, in the canonical order: 16 lanes over blocks of 256 columns, neighbouring blocks paired up by
-// a binary counter, then the lanes halved. Only sums and products of floats depend on the order; the others run through.
+// Reductions along the columns, in the canonical order: 16 lanes over blocks of 256 columns, neighbouring blocks paired
+// up by a binary counter, then the lanes halved. Only sums and products of floats depend on the order; the others run
+// through.
 #include <bit>
 #include <limits>
 
@@ -14,32 +15,46 @@ bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 
 Op op_of(Combiner c) {
   switch (c) {
-    case Combiner::sum: return Op::add;
-    case Combiner::prod: return Op::mul;
-    case Combiner::max: return Op::max;
-    case Combiner::min: return Op::min;
-    case Combiner::any: return Op::bit_or;
-    default: return Op::bit_and;
+    case Combiner::sum:
+      return Op::add;
+    case Combiner::prod:
+      return Op::mul;
+    case Combiner::max:
+      return Op::max;
+    case Combiner::min:
+      return Op::min;
+    case Combiner::any:
+      return Op::bit_or;
+    default:
+      return Op::bit_and;
   }
 }
 
 double identity_value(Combiner c) {
   switch (c) {
-    case Combiner::sum: return -0.0;
-    case Combiner::prod: return 1;
+    case Combiner::sum:
+      return -0.0;
+    case Combiner::prod:
+      return 1;
     case Combiner::max:
-    case Combiner::argmax: return -std::numeric_limits<double>::infinity();
-    default: return std::numeric_limits<double>::infinity();
+    case Combiner::argmax:
+      return -std::numeric_limits<double>::infinity();
+    default:
+      return std::numeric_limits<double>::infinity();
   }
 }
 
 uint64_t identity_bits(Combiner c, Type t) {
   bool least = c == Combiner::max || c == Combiner::argmax;
   switch (t) {
-    case Type::f32: return std::bit_cast<uint32_t>(static_cast<float>(identity_value(c)));
-    case Type::f64: return std::bit_cast<uint64_t>(identity_value(c));
-    case Type::mask: return c == Combiner::all;
-    default: break;
+    case Type::f32:
+      return std::bit_cast<uint32_t>(static_cast<float>(identity_value(c)));
+    case Type::f64:
+      return std::bit_cast<uint64_t>(identity_value(c));
+    case Type::mask:
+      return c == Combiner::all;
+    default:
+      break;
   }
   if (c == Combiner::sum || c == Combiner::prod) return c == Combiner::prod;
   uint64_t lowest = t == Type::i32 ? 0x80000000u : 0x8000000000000000u;
@@ -115,8 +130,8 @@ Vector Lowering::finish(Accumulator& a) {
     g(VOp::g_imm, Gpr::rax, int64_t(0));
     g(VOp::g_imm, Gpr::rbx, int64_t(0xffff));
     code_.add({.op = VOp::k_test, .a = a.value.part[0].reg});
-    code_.add({.op = VOp::g_cmov, .cond = c == Combiner::any ? Cond::not_equal : Cond::carry, .g = Gpr::rax,
-               .h = Gpr::rbx});
+    code_.add(
+        {.op = VOp::g_cmov, .cond = c == Combiner::any ? Cond::not_equal : Cond::carry, .g = Gpr::rax, .h = Gpr::rbx});
     Vector out = v_.blank(Type::mask, true);
     code_.add({.op = VOp::k_from_gpr, .g = Gpr::rax, .dst = out.part[0].reg});
     out.wide[0] = out.part[0].reg;
@@ -149,7 +164,8 @@ Vector Lowering::finish(Accumulator& a) {
   return result;
 }
 
-// -- the stack of subtrees: level l holds the sum of 2^l blocks ---------------------------------------------------------
+// -- the stack of subtrees: level l holds the sum of 2^l blocks
+// ---------------------------------------------------------
 
 int64_t Lowering::level_bytes(const std::vector<Accumulator>& tree) const {
   int64_t bytes = 0;

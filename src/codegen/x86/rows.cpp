@@ -216,11 +216,7 @@ void Lowering::make_tail() {
   Vector count = broadcast_gpr(Type::i32, Gpr::rax), lanes;
   lanes.type = Type::i32;
   lanes.parts = v_.parts_of(Type::i32);
-  for (int p = 0; p < lanes.parts; ++p) {
-    Constant c;
-    for (int l = 0; l < 8; ++l) c.bytes[static_cast<size_t>(4 * l)] = static_cast<uint8_t>(8 * p + l);
-    lanes.part[p] = code_.constant(c);
-  }
+  for (int p = 0; p < lanes.parts; ++p) lanes.part[p] = code_.counting(4, 8 * p);
   tail_ = v_.compare(Op::lt, lanes, count);
 }
 
@@ -239,7 +235,8 @@ void Lowering::body(const Phase& phase, const std::vector<Accumulator*>& accumul
   for (Value v = 0; v < k_.nodes.size(); ++v)
     if (live_[v] && (node(v).op == Op::load || node(v).op == Op::local)) loads.push_back(v);
   size_t loaded = 0;
-  // Values leave their registers as soon as they are there; a store waits for the last load, which may be of the same memory.
+  // Values leave their registers as soon as they are there; a store waits for the last load, which may be of the same
+  // memory.
   auto flush = [&](bool all) {
     for (size_t i = 0; i < accumulators.size(); ++i)
       if (!added[i] && (all || ready(accumulators[i]->reduction->value))) {

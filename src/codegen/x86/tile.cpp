@@ -1,5 +1,5 @@
-// Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and fma by
-// rows, k unrolled by four: the shape that reaches the peak from unpacked A.
+// Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and
+// fma by rows, k unrolled by four: the shape that reaches the peak from unpacked A.
 #include <cstddef>
 
 #include "codegen/x86/tile.h"
@@ -15,8 +15,12 @@ constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::
 class Tile {
  public:
   Tile(const TileSpec& spec, const Target& target, VCode& code)
-      : spec_(spec), code_(code), v_(code), dot_(spec.a == DType::bf16 && target.bf16_dot),
-        type_(spec.a == DType::f64 ? Type::f64 : Type::f32), parts_(v_.parts_of(type_) * spec.vectors) {}
+      : spec_(spec),
+        code_(code),
+        v_(code),
+        dot_(spec.a == DType::bf16 && target.bf16_dot),
+        type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
+        parts_(v_.parts_of(type_) * spec.vectors) {}
 
   void emit() {
     load(kA, offsetof(TileFrame, a));
@@ -60,15 +64,17 @@ class Tile {
   Mem a_at(int row, int64_t offset) const {
     Gpr base = row < 4 ? kA : kA4;
     switch (row % 4) {
-      case 0: return Mem::at(base, offset);
-      case 1: return Mem::at(base, kStride, 1, offset);
-      case 2: return Mem::at(base, kStride, 2, offset);
-      default: return Mem::at(base, kStride3, 1, offset);
+      case 0:
+        return Mem::at(base, offset);
+      case 1:
+        return Mem::at(base, kStride, 1, offset);
+      case 2:
+        return Mem::at(base, kStride, 2, offset);
+      default:
+        return Mem::at(base, kStride3, 1, offset);
     }
   }
-  Mem b_at(int step, int part) const {
-    return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width);
-  }
+  Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width); }
 
   /// kK counts steps down; `unroll` of them at a time.
   void loop(int unroll) {
@@ -151,7 +157,11 @@ class Tile {
     if (dot_) {
       code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = a});
     } else {
-      code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps, .width = width(), .dst = sum, .a = b, .b = a,
+      code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps,
+                 .width = width(),
+                 .dst = sum,
+                 .a = b,
+                 .b = a,
                  .c = sum});
     }
   }
@@ -191,11 +201,8 @@ class Tile {
     const bool wide = type_ == Type::f64;
     code_.add({.op = VOp::q_from_gpr, .g = Gpr::rax, .dst = count});
     count = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, count, 0, code_.width, 16);
-    for (int p = 0; p < parts_; ++p) {
-      Constant c;
-      for (int l = 0; l < lanes; ++l) c.bytes[static_cast<size_t>(l * (wide ? 8 : 4))] = static_cast<uint8_t>(p * lanes + l);
-      masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.constant(c)));
-    }
+    for (int p = 0; p < parts_; ++p)
+      masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.counting(wide ? 8 : 4, p * lanes)));
     return masks;
   }
 
@@ -217,16 +224,23 @@ class Tile {
         Mem at = Mem::at(kC, p * code_.width);
         VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
         if (accumulate) {
-          Inst held{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d) : wide ? VOp::vmovupd : VOp::vmovups,
-                    .width = width(), .mem = at};
+          Inst held{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
+                          : wide    ? VOp::vmovupd
+                                    : VOp::vmovups,
+                    .width = width(),
+                    .mem = at};
           held.dst = code_.vector();
           (by_vector ? held.b : held.pred) = mask;
           held.zeroing = masked;
           code_.add(held);
           v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held.dst, sum, 0, sum);
         }
-        Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d) : wide ? VOp::store_pd : VOp::store,
-                 .width = width(), .a = sum, .mem = at};
+        Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
+                       : wide    ? VOp::store_pd
+                                 : VOp::store,
+                 .width = width(),
+                 .a = sum,
+                 .mem = at};
         (by_vector ? out.b : out.pred) = mask;
         code_.add(out);
       }
@@ -247,8 +261,8 @@ class Tile {
 
 void emit_tile(const TileSpec& spec, const Target& target, VCode& code) { Tile(spec, target, code).emit(); }
 
-// Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8 rows of
-// unpacked A would share few sets of L1 where their distance is a multiple of 4 KB.
+// Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8
+// rows of unpacked A would share few sets of L1 where their distance is a multiple of 4 KB.
 int max_tile_rows(const Target& target, DType dtype) {
   if (target.isa == Isa::avx2) return dtype == DType::f64 ? 3 : 6;
   return 8;

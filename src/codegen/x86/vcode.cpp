@@ -8,10 +8,17 @@ bool Inst::reads_dst() const {
   if (dst == kNoReg) return false;
   if (op == VOp::vdpbf16ps || op == VOp::gather_ps || op == VOp::gather_pd) return true;
   switch (op) {
-    case VOp::blendm_ps: case VOp::blendm_pd:
-    case VOp::cmp_ps: case VOp::cmp_pd: case VOp::cmp_d: case VOp::cmp_q: case VOp::test_b: case VOp::test_d:
+    case VOp::blendm_ps:
+    case VOp::blendm_pd:
+    case VOp::cmp_ps:
+    case VOp::cmp_pd:
+    case VOp::cmp_d:
+    case VOp::cmp_q:
+    case VOp::test_b:
+    case VOp::test_d:
       return false;
-    default: return pred != kNoReg && !zeroing;
+    default:
+      return pred != kNoReg && !zeroing;
   }
 }
 
@@ -36,6 +43,13 @@ VReg VCode::splat64(uint64_t bits) {
   Constant c;
   for (int i = 0; i < 8; ++i) std::memcpy(&c.bytes[i * 8], &bits, 8);
   c.splat = 8;
+  return constant(c);
+}
+
+VReg VCode::counting(int element_bytes, int first) {
+  Constant c;
+  for (size_t at = 0; at < static_cast<size_t>(width); at += static_cast<size_t>(element_bytes))
+    c.bytes[at] = static_cast<uint8_t>(first++);
   return constant(c);
 }
 

@@ -1,5 +1,6 @@
-// Virtual-register code: x86 vector instructions over virtual registers, before registers are allocated. General-purpose
-// registers are physical from the start: they only hold addresses and counters, which the lowering assigns by itself.
+// Virtual-register code: x86 vector instructions over virtual registers, before registers are allocated.
+// General-purpose registers are physical from the start: they only hold addresses and counters, which the lowering
+// assigns by itself.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,66 +17,127 @@ inline constexpr VReg kNoReg = ~0u;
 enum class RegClass : uint8_t { vector, mask };
 
 /// dst = op(a, b); imm where the instruction has one. The last source may be memory.
-#define INGOT_X86_OPS3(X)                                                                                           \
-  X(vaddps) X(vaddpd) X(vsubps) X(vsubpd) X(vmulps) X(vmulpd) X(vdivps) X(vdivpd) X(vmaxps) X(vmaxpd) X(vminps)     \
-  X(vminpd) X(vpaddd) X(vpaddq) X(vpsubd) X(vpsubq) X(vpmulld) X(vpmullq) X(vpmuludq) X(vpminsd) X(vpmaxsd)         \
-  X(vpminsq) X(vpmaxsq) X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps) X(vscalefpd) \
-  X(vpcmpeqd) X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackssdw) X(vpackusdw) X(vpackuswb) X(vpacksswb) X(vunpcklps)  \
-  X(vunpckhps) X(vunpcklpd) X(vunpckhpd) X(vpunpcklwd) X(vpunpckhwd) X(vdpbf16ps)
-#define INGOT_X86_OPS3_IMM(X)                                                                                   \
-  X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps) X(vshufpd)
+#define INGOT_X86_OPS3(X)                                                                                          \
+  X(vaddps)                                                                                                        \
+  X(vaddpd)                                                                                                        \
+  X(vsubps) X(vsubpd) X(vmulps) X(vmulpd) X(vdivps) X(vdivpd) X(vmaxps) X(vmaxpd) X(vminps) X(vminpd) X(vpaddd)    \
+      X(vpaddq) X(vpsubd) X(vpsubq) X(vpmulld) X(vpmullq) X(vpmuludq) X(vpminsd) X(vpmaxsd) X(vpminsq) X(vpmaxsq)  \
+          X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps) X(vscalefpd) X(vpcmpeqd)  \
+              X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackssdw) X(vpackusdw) X(vpackuswb) X(vpacksswb) X(vunpcklps) \
+                  X(vunpckhps) X(vunpcklpd) X(vunpckhpd) X(vpunpcklwd) X(vpunpckhwd) X(vdpbf16ps)
+#define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps) X(vshufpd)
 /// dst = op(a); the source may be memory.
-#define INGOT_X86_OPS2(X)                                                                                         \
-  X(vsqrtps) X(vsqrtpd) X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq)           \
-  X(vcvtqq2ps) X(vcvtqq2pd) X(vcvttps2qq) X(vcvttpd2qq) X(vcvtph2ps) X(vpmovsxwd) X(vpmovzxwd) X(vpmovsxbd)       \
-  X(vpmovzxbd) X(vpmovsxdq) X(vpmovzxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovups) X(vmovupd)
+#define INGOT_X86_OPS2(X)                                                                                       \
+  X(vsqrtps)                                                                                                    \
+  X(vsqrtpd)                                                                                                    \
+  X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq) X(vcvtqq2ps) X(vcvtqq2pd)     \
+      X(vcvttps2qq) X(vcvttpd2qq) X(vcvtph2ps) X(vpmovsxwd) X(vpmovzxwd) X(vpmovsxbd) X(vpmovzxbd) X(vpmovsxdq) \
+          X(vpmovzxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovups) X(vmovupd)
 #define INGOT_X86_OPS2_IMM(X) \
-  X(vroundps) X(vroundpd) X(vrndscaleps) X(vrndscalepd) X(vpslld) X(vpsllq) X(vpsrld) X(vpsrlq) X(vpsrad) X(vpsraq) \
-  X(vpshufd)
+  X(vroundps)                 \
+  X(vroundpd) X(vrndscaleps) X(vrndscalepd) X(vpslld) X(vpsllq) X(vpsrld) X(vpsrlq) X(vpsrad) X(vpsraq) X(vpshufd)
 
 enum class VOp : uint8_t {
 #define X(name) name,
   INGOT_X86_OPS3(X) INGOT_X86_OPS3_IMM(X) INGOT_X86_OPS2(X) INGOT_X86_OPS2_IMM(X)
 #undef X
-  vbroadcastsd,            // dst = op(a or mem)
-  vpermq, vperm2f128, vshuff64x2, vshuff32x4,  // with imm; registers only
+      vbroadcastsd,  // dst = op(a or mem)
+  vpermq,
+  vperm2f128,
+  vshuff64x2,
+  vshuff32x4,  // with imm; registers only
   // Bitwise operations of whole registers, whatever their lanes: EVEX or VEX by target.
-  vand, vor, vxor, vandn,
-  fma_ps, fma_pd,          // dst = a * b + c; any one source may be memory
-  blend_ps, blend_pd,      // dst = c ? b : a; c a vector mask (AVX2)
-  blendm_ps, blendm_pd,    // dst = pred ? b : a (AVX-512)
-  insert_half,             // dst = low half of a, and b as its high half
-  extract_half,            // dst = high half of a (`width`: of a)
-  narrow,                  // dst = low half of each element of a (vpmovqd)
-  to_half,                 // dst = vcvtps2ph(a)
+  vand,
+  vor,
+  vxor,
+  vandn,
+  fma_ps,
+  fma_pd,  // dst = a * b + c; any one source may be memory
+  blend_ps,
+  blend_pd,  // dst = c ? b : a; c a vector mask (AVX2)
+  blendm_ps,
+  blendm_pd,     // dst = pred ? b : a (AVX-512)
+  insert_half,   // dst = low half of a, and b as its high half
+  extract_half,  // dst = high half of a (`width`: of a)
+  narrow,        // dst = low half of each element of a (vpmovqd)
+  to_half,       // dst = vcvtps2ph(a)
   // Masks of AVX-512 (mask registers).
-  cmp_ps, cmp_pd, cmp_d, cmp_q,  // dst (mask) = a imm b; pred: and
-  test_b, test_d,                // dst (mask) = a has a bit set, a byte or dword
-  kand, kor, kxor, kandn, kxnor, knot, kmov, kshiftr8, kunpack /* b: low 8, a: high 8 */,
-  k_from_gpr, k_to_gpr,
-  k_test,                  // flags: zero if no lane of a is set, carry if all 16 are
-  v_test,                  // flags: zero if no bit of a is set
-  v_movmsk,                // g = sign bits of a's dwords
+  cmp_ps,
+  cmp_pd,
+  cmp_d,
+  cmp_q,  // dst (mask) = a imm b; pred: and
+  test_b,
+  test_d,  // dst (mask) = a has a bit set, a byte or dword
+  kand,
+  kor,
+  kxor,
+  kandn,
+  kxnor,
+  knot,
+  kmov,
+  kshiftr8,
+  kunpack /* b: low 8, a: high 8 */,
+  k_from_gpr,
+  k_to_gpr,
+  k_test,    // flags: zero if no lane of a is set, carry if all 16 are
+  v_test,    // flags: zero if no bit of a is set
+  v_movmsk,  // g = sign bits of a's dwords
   // Memory.
-  store, store_pd,         // [mem] = a; masked by elements of 32 or 64 bits
-  store_half,              // [mem] = vcvtps2ph(a)
-  store_words, store_bytes,  // [mem] = the low word or byte of each dword of a (AVX-512)
-  store_bytes16,           // the 16 bytes of xmm a
-  store_ss, store_sd,      // the first element of a
-  load_bytes,              // vmovdqu8, masked
-  maskload_d, maskload_q, maskstore_d, maskstore_q,  // b: vector mask (AVX2)
-  gather_ps, gather_pd,    // dst{pred} = [mem.base + a]; a: 64-bit offsets; pred is cleared
+  store,
+  store_pd,    // [mem] = a; masked by elements of 32 or 64 bits
+  store_half,  // [mem] = vcvtps2ph(a)
+  store_words,
+  store_bytes,    // [mem] = the low word or byte of each dword of a (AVX-512)
+  store_bytes16,  // the 16 bytes of xmm a
+  store_ss,
+  store_sd,    // the first element of a
+  load_bytes,  // vmovdqu8, masked
+  maskload_d,
+  maskload_q,
+  maskstore_d,
+  maskstore_q,  // b: vector mask (AVX2)
+  gather_ps,
+  gather_pd,  // dst{pred} = [mem.base + a]; a: 64-bit offsets; pred is cleared
   prefetch,
   // Between vector and general-purpose registers.
-  d_from_gpr, q_from_gpr, d_to_gpr, q_to_gpr,
-  ss_from_gpr, sd_from_gpr,  // converts the 64-bit integer g; width: of the float
-  ss_to_gpr, sd_to_gpr,      // truncates [mem] to the 64-bit integer g
+  d_from_gpr,
+  q_from_gpr,
+  d_to_gpr,
+  q_to_gpr,
+  ss_from_gpr,
+  sd_from_gpr,  // converts the 64-bit integer g; width: of the float
+  ss_to_gpr,
+  sd_to_gpr,  // truncates [mem] to the 64-bit integer g
   // General-purpose.
-  g_mov, g_imm, g_load /* zero-extended, `width` bytes */, g_store, g_lea, g_add, g_addi, g_addm, g_add_to /* [mem] += g */,
-  g_addi_to, g_sub, g_imul, g_imulm, g_andi, g_shri, g_shli, g_neg, g_cmp, g_cmpi, g_cmpm, g_cmpi_m, g_testi, g_cmov, g_bzhi,
+  g_mov,
+  g_imm,
+  g_load /* zero-extended, `width` bytes */,
+  g_store,
+  g_lea,
+  g_add,
+  g_addi,
+  g_addm,
+  g_add_to /* [mem] += g */,
+  g_addi_to,
+  g_sub,
+  g_imul,
+  g_imulm,
+  g_andi,
+  g_shri,
+  g_shli,
+  g_neg,
+  g_cmp,
+  g_cmpi,
+  g_cmpm,
+  g_cmpi_m,
+  g_testi,
+  g_cmov,
+  g_bzhi,
   g_idiv /* rax / g of `width` bytes; clobbers rdx */,
   // Control.
-  label, jump, align_here
+  label,
+  jump,
+  align_here
 };
 
 enum class Cond : uint8_t { always, equal, not_equal, less, less_equal, greater, greater_equal, carry, not_carry };
@@ -104,15 +166,15 @@ struct Mem {
 
 struct Inst {
   VOp op;
-  uint8_t width = 0;       // bytes of dst (of a, where there is no vector dst)
-  uint8_t from = 0;        // bytes of the source, where it differs
+  uint8_t width = 0;  // bytes of dst (of a, where there is no vector dst)
+  uint8_t from = 0;   // bytes of the source, where it differs
   uint8_t imm = 0;
-  bool zeroing = false;    // lanes that pred leaves out: zero, else they keep dst
+  bool zeroing = false;  // lanes that pred leaves out: zero, else they keep dst
   Cond cond = Cond::always;
   Gpr g = Gpr::none, h = Gpr::none;
   VReg dst = kNoReg, a = kNoReg, b = kNoReg, c = kNoReg, pred = kNoReg;
   Mem mem{};
-  int64_t value = 0;       // immediate of a general-purpose instruction; number of a label
+  int64_t value = 0;  // immediate of a general-purpose instruction; number of a label
   bool reads_dst() const;
 };
 
@@ -141,6 +203,8 @@ class VCode {
   VReg constant(const Constant& value);
   VReg splat32(uint32_t bits);
   VReg splat64(uint64_t bits);
+  /// first, first + 1, ... in integer elements of this size (4 or 8).
+  VReg counting(int element_bytes, int first);
   int64_t label() { return labels++; }
   void add(const Inst& inst) { insts.push_back(inst); }
   int32_t position() const { return static_cast<int32_t>(insts.size()); }
@@ -170,8 +234,8 @@ class VCode {
 
 /// Where each virtual register lives, for all of its life.
 struct Home {
-  int16_t reg = -1;       // physical register; -1: memory
-  int32_t slot = -1;      // offset in the stack frame; -1: unused, or a constant in the pool
+  int16_t reg = -1;   // physical register; -1: memory
+  int32_t slot = -1;  // offset in the stack frame; -1: unused, or a constant in the pool
 };
 
 struct Allocation {

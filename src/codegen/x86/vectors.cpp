@@ -30,8 +30,10 @@ void Vectors::copy(const Vector& to, const Vector& from) {
   if (from.type == Type::mask) {
     std::array<VReg, 4> m = narrow_mask(source);
     for (int p = 0; p < to.parts; ++p)
-      code_.add({.op = wide_isa_ ? VOp::kmov : VOp::vmovups, .width = static_cast<uint8_t>(code_.width),
-                 .dst = to.part[p].reg, .a = m[from.uniform ? 0 : p]});
+      code_.add({.op = wide_isa_ ? VOp::kmov : VOp::vmovups,
+                 .width = static_cast<uint8_t>(code_.width),
+                 .dst = to.part[p].reg,
+                 .a = m[from.uniform ? 0 : p]});
     return;
   }
   for (int p = 0; p < to.parts; ++p) {
@@ -53,7 +55,9 @@ VReg Vectors::emit(VOp op, const Source& a, const Source& b, int imm, VReg dst, 
 }
 
 VReg Vectors::emit1(VOp op, const Source& a, int imm, int width, int from) {
-  Inst inst{.op = op, .width = static_cast<uint8_t>(width ? width : code_.width), .from = static_cast<uint8_t>(from),
+  Inst inst{.op = op,
+            .width = static_cast<uint8_t>(width ? width : code_.width),
+            .from = static_cast<uint8_t>(from),
             .imm = static_cast<uint8_t>(imm)};
   inst.dst = code_.vector();
   inst.a = a.reg;
@@ -64,8 +68,12 @@ VReg Vectors::emit1(VOp op, const Source& a, int imm, int width, int from) {
 
 VReg Vectors::emit_mask(VOp op, VReg a, VReg b, int imm) {
   VReg dst = code_.mask();
-  code_.add({.op = op, .width = static_cast<uint8_t>(code_.width), .imm = static_cast<uint8_t>(imm), .dst = dst,
-             .a = a, .b = b});
+  code_.add({.op = op,
+             .width = static_cast<uint8_t>(code_.width),
+             .imm = static_cast<uint8_t>(imm),
+             .dst = dst,
+             .a = a,
+             .b = b});
   return dst;
 }
 
@@ -99,7 +107,8 @@ VReg Vectors::splat(Type t, double value) {
                         : code_.splat32(std::bit_cast<uint32_t>(static_cast<float>(value)));
 }
 
-// -- masks -------------------------------------------------------------------------------------------------------------
+// -- masks
+// -------------------------------------------------------------------------------------------------------------
 
 std::array<VReg, 4> Vectors::narrow_mask(Vector& m) {
   std::array<VReg, 4> out{kNoReg, kNoReg, kNoReg, kNoReg};
@@ -111,8 +120,8 @@ std::array<VReg, 4> Vectors::narrow_mask(Vector& m) {
     out[0] = emit_mask(VOp::kunpack, m.wide_at(1), m.wide_at(0));
   } else {
     for (int p = 0; p < 2; ++p)
-      out[p] = m.uniform ? m.wide[0]
-                         : emit1(VOp::vpermq, emit(VOp::vshufps, m.wide[2 * p], m.wide[2 * p + 1], 0x88), 0xd8);
+      out[p] =
+          m.uniform ? m.wide[0] : emit1(VOp::vpermq, emit(VOp::vshufps, m.wide[2 * p], m.wide[2 * p + 1], 0x88), 0xd8);
   }
   if (keep_mask_forms) {
     m.parts = m.uniform ? 1 : parts_of(Type::mask);
@@ -183,8 +192,14 @@ Vector Vectors::compare(Op op, Vector& a, Vector& b) {
     if (wide_isa_) {
       VOp vop = t == Type::f32 ? VOp::cmp_ps : t == Type::f64 ? VOp::cmp_pd : t == Type::i32 ? VOp::cmp_d : VOp::cmp_q;
       // Predicates: quiet and ordered but for ne (floats); integers have their own numbers.
-      int imm = is_float(t) ? (op == Op::eq ? 0 : op == Op::ne ? 4 : op == Op::lt ? 17 : 18)
-                            : (op == Op::eq ? 0 : op == Op::ne ? 4 : op == Op::lt ? 1 : 2);
+      int imm = is_float(t) ? (op == Op::eq   ? 0
+                               : op == Op::ne ? 4
+                               : op == Op::lt ? 17
+                                              : 18)
+                            : (op == Op::eq   ? 0
+                               : op == Op::ne ? 4
+                               : op == Op::lt ? 1
+                                              : 2);
       Inst inst{.op = vop, .width = static_cast<uint8_t>(code_.width), .imm = static_cast<uint8_t>(imm)};
       inst.a = force(x);
       inst.b = y.reg;
@@ -235,7 +250,8 @@ Vector Vectors::select(Vector& mask, Vector& yes, Vector& no) {
   return out;
 }
 
-// -- arithmetic --------------------------------------------------------------------------------------------------------
+// -- arithmetic
+// --------------------------------------------------------------------------------------------------------
 
 Vector Vectors::binary(Op op, Vector& a, Vector& b, const Vector* into) {
   switch (op) {
@@ -244,8 +260,10 @@ Vector Vectors::binary(Op op, Vector& a, Vector& b, const Vector* into) {
       return is_float(a.type) ? minmax(op == Op::max, a, b, into) : integer_min_max(op == Op::max, a, b, into);
     case Op::bit_and:
     case Op::bit_or:
-    case Op::bit_xor: return a.type == Type::mask ? mask_logic(op, a, b, into) : bits(op, a, b, into);
-    default: break;
+    case Op::bit_xor:
+      return a.type == Type::mask ? mask_logic(op, a, b, into) : bits(op, a, b, into);
+    default:
+      break;
   }
   if (op == Op::div && !is_float(a.type)) return divide_integer(a, b);
   if (op == Op::mul && a.type == Type::i64 && !wide_isa_) {
@@ -276,7 +294,8 @@ Vector Vectors::floating(Op op, Vector& a, Vector& b, const Vector* into) {
 }
 
 // NaN wins and -0 < +0. AVX-512 has an instruction that orders zeros; on AVX2 both orders of operands of the maximum
-// differ only for zeros (and NaN, replaced by the sum, which keeps it): and-ing (max) or or-ing (min) them orders the signs.
+// differ only for zeros (and NaN, replaced by the sum, which keeps it): and-ing (max) or or-ing (min) them orders the
+// signs.
 Vector Vectors::minmax(bool greatest, Vector& a, Vector& b, const Vector* into) {
   bool single = a.type == Type::f32;
   Vector out = like(a.type, a.uniform && b.uniform);
@@ -288,13 +307,21 @@ Vector Vectors::minmax(bool greatest, Vector& a, Vector& b, const Vector* into) 
     if (wide_isa_) {
       VReg unordered = emit_mask(single ? VOp::cmp_ps : VOp::cmp_pd, x, y, 3);
       VReg ordered = emit(single ? VOp::vrangeps : VOp::vrangepd, x, y, greatest ? 5 : 4);
-      code_.add({.op = single ? VOp::blendm_ps : VOp::blendm_pd, .width = width, .dst = dst, .a = ordered, .b = sum,
+      code_.add({.op = single ? VOp::blendm_ps : VOp::blendm_pd,
+                 .width = width,
+                 .dst = dst,
+                 .a = ordered,
+                 .b = sum,
                  .pred = unordered});
     } else {
       VOp pick = greatest ? (single ? VOp::vmaxps : VOp::vmaxpd) : (single ? VOp::vminps : VOp::vminpd);
       VReg either = emit(greatest ? VOp::vand : VOp::vor, emit(pick, x, y), emit(pick, y, x));
       VReg unordered = emit(single ? VOp::vcmpps : VOp::vcmppd, x, y, 3);
-      code_.add({.op = single ? VOp::blend_ps : VOp::blend_pd, .width = width, .dst = dst, .a = either, .b = sum,
+      code_.add({.op = single ? VOp::blend_ps : VOp::blend_pd,
+                 .width = width,
+                 .dst = dst,
+                 .a = either,
+                 .b = sum,
                  .c = unordered});
     }
     out.part[p] = dst;
@@ -349,8 +376,8 @@ Vector Vectors::divide_integer(Vector& a, Vector& b) {
   force(a);
   force(b);
   if (a.type == Type::i32) {
-    // The quotient of two 32-bit integers in f64 is at least 2^-31 away from an integer it does not equal, so truncation is
-    // exact; INT_MIN / -1 comes out as the conversion's overflow value, INT_MIN.
+    // The quotient of two 32-bit integers in f64 is at least 2^-31 away from an integer it does not equal, so
+    // truncation is exact; INT_MIN / -1 comes out as the conversion's overflow value, INT_MIN.
     Vector x = convert(Type::f64, a), y = convert(Type::f64, b), quotient = floating(Op::div, x, y, nullptr);
     Vector truncated = narrow(Type::i32, quotient, VOp::vcvttpd2dq);
     Vector zero = constant(Type::i32, 0), by_zero = compare(Op::eq, b, zero);
@@ -434,20 +461,29 @@ Vector Vectors::compute(const Node& n, Type operand, Vector* a, Vector* b, Vecto
   };
   bool single = n.type == Type::f32;
   switch (n.op) {
-    case Op::fma: return fma(*a, *b, *c);
-    case Op::sqrt: return unary(single ? VOp::vsqrtps : VOp::vsqrtpd, -1);
+    case Op::fma:
+      return fma(*a, *b, *c);
+    case Op::sqrt:
+      return unary(single ? VOp::vsqrtps : VOp::vsqrtpd, -1);
     case Op::round:
-      return unary(wide_isa_ ? (single ? VOp::vrndscaleps : VOp::vrndscalepd) : (single ? VOp::vroundps : VOp::vroundpd),
-                   static_cast<int>(n.imm) | 8);
-    case Op::scale: return scale(*a, *b);
-    case Op::round_to: return round_to(*a, static_cast<DType>(n.imm));
-    case Op::wrap: return wrap(*a, static_cast<DType>(n.imm));
+      return unary(
+          wide_isa_ ? (single ? VOp::vrndscaleps : VOp::vrndscalepd) : (single ? VOp::vroundps : VOp::vroundpd),
+          static_cast<int>(n.imm) | 8);
+    case Op::scale:
+      return scale(*a, *b);
+    case Op::round_to:
+      return round_to(*a, static_cast<DType>(n.imm));
+    case Op::wrap:
+      return wrap(*a, static_cast<DType>(n.imm));
     case Op::eq:
     case Op::ne:
     case Op::lt:
-    case Op::le: return compare(n.op, *a, *b);
-    case Op::select: return select(*a, *b, *c);
-    case Op::convert: return convert(n.type, *a);
+    case Op::le:
+      return compare(n.op, *a, *b);
+    case Op::select:
+      return select(*a, *b, *c);
+    case Op::convert:
+      return convert(n.type, *a);
     case Op::bitcast: {
       force(*a);
       Vector out = *a;
@@ -463,7 +499,8 @@ Vector Vectors::compute(const Node& n, Type operand, Vector* a, Vector* b, Vecto
       if (number >= 0) amount = code_.constants[static_cast<size_t>(number)].bytes[0];
       return shift(n.op, *a, *b, amount);
     }
-    default: return binary(n.op, *a, *b);
+    default:
+      return binary(n.op, *a, *b);
   }
 }
 

@@ -1,5 +1,5 @@
-// Logical vectors of 16 elements and the operations of kernel IR on them, as virtual-register code. An element type takes
-// one to four vector registers, by instruction set; a mask is a mask register (AVX-512) or vector masks (AVX2).
+// Logical vectors of 16 elements and the operations of kernel IR on them, as virtual-register code. An element type
+// takes one to four vector registers, by instruction set; a mask is a mask register (AVX-512) or vector masks (AVX2).
 #pragma once
 #include <array>
 
@@ -55,8 +55,8 @@ class Vectors {
   Vector convert(Type to, Vector& a);
   Vector logical_not(Vector& m);
 
-  /// Element i of the result is element i + step of a (i < step; the others are unspecified). Unless `keep_shape`, once the
-  /// elements that count fit one register, a and the result shrink to it.
+  /// Element i of the result is element i + step of a (i < step; the others are unspecified). Unless `keep_shape`, once
+  /// the elements that count fit one register, a and the result shrink to it.
   Vector upper(Vector& a, int step, bool keep_shape = false);
   /// Element 0 in all lanes. A mask: its lane 0.
   Vector broadcast_first(const Vector& a);

@@ -1,0 +1,145 @@
+#include "codegen/x86_harness.h"
+
+namespace ingot::codegen::test {
+namespace {
+
+class X86Matmul : public X86 {};
+INGOT_X86_SUITE(X86Matmul);
+
+template <class T>
+T element(const char* p, DType d) {
+  if (d == DType::bf16) {
+    uint16_t bits;
+    std::memcpy(&bits, p, 2);
+    return static_cast<T>(f32_from_bf16(bits));
+  }
+  T x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+/// Where element (k, j) lies in a panel.
+int64_t panel_offset(DType d, int64_t k, int64_t j, int64_t width) {
+  return d == DType::bf16 ? (k / 2 * width + j) * 4 + k % 2 * 2 : (k * width + j) * size_of(d);
+}
+int64_t panel_bytes(DType d, int64_t k, int64_t width) {
+  return d == DType::bf16 ? (k + 1) / 2 * width * 4 : k * width * size_of(d);
+}
+
+template <class T>
+void tiles(DType d, const Target& target) {
+  std::mt19937_64 random(5);
+  for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+    for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
+      TileSpec spec{d, rows, vectors};
+      KernelPtr source = generate(spec, target);
+      Code code(*source);
+      for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 512})
+        for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
+          const int64_t width = 16 * vectors, size = size_of(d), a_row = (k + 3) * size,
+                        c_row = (columns + 5) * static_cast<int64_t>(sizeof(T));
+          if (columns > width) continue;
+          for (bool flush_end : {true, false}) {
+            Guarded a(static_cast<size_t>((rows - 1) * a_row + k * size), flush_end),
+                b(static_cast<size_t>(panel_bytes(d, k, width)), flush_end),
+                c(static_cast<size_t>((rows - 1) * c_row) + static_cast<size_t>(columns) * sizeof(T), flush_end);
+            for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, d, random);
+            for (int64_t i = 0; i < static_cast<int64_t>(b.size()) / size; ++i) put(b.data() + i * size, d, random);
+            if (d == DType::bf16 && k % 2)
+              for (int64_t j = 0; j < width; ++j) std::memset(b.data() + panel_offset(d, k, j, width), 0, 2);
+            for (size_t i = 0; i < c.size() / sizeof(T); ++i)
+              put(c.data() + i * sizeof(T), sizeof(T) == 8 ? DType::f64 : DType::f32, random);
+            for (int64_t accumulate : {0, 1}) {
+              std::vector<char> expected(c.data(), c.data() + c.size());
+              for (int64_t i = 0; i < rows; ++i)
+                for (int64_t j = 0; j < columns; ++j) {
+                  T sum = 0;
+                  for (int64_t kk = 0; kk < k; ++kk)
+                    sum = std::fma(element<T>(a.data() + i * a_row + kk * size, d),
+                                   element<T>(b.data() + panel_offset(d, kk, j, width), d), sum);
+                  char* to = &expected[static_cast<size_t>(i * c_row) + static_cast<size_t>(j) * sizeof(T)];
+                  if (accumulate) sum = element<T>(to, sizeof(T) == 8 ? DType::f64 : DType::f32) + sum;
+                  std::memcpy(to, &sum, sizeof(T));
+                }
+              TileFrame f{a.data(), b.data(), c.data(), k, a_row, c_row, accumulate, columns, nullptr};
+              code.entry()(&f);
+              for (size_t i = 0; i < c.size(); i += sizeof(T))
+                ASSERT_TRUE(same(&expected[i], c.data() + i, sizeof(T) == 8 ? DType::f64 : DType::f32))
+                    << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " byte "
+                    << i;
+            }
+          }
+        }
+    }
+}
+
+TEST_P(X86Matmul, TilesOfFloats) { tiles<float>(DType::f32, target()); }
+TEST_P(X86Matmul, TilesOfDoubles) { tiles<double>(DType::f64, target()); }
+TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
+
+TEST_P(X86Matmul, Panels) {
+  std::mt19937_64 random(6);
+  for (DType d : {DType::f32, DType::f64, DType::bf16})
+    for (int vectors = 1; vectors <= max_tile_vectors(target(), d); ++vectors)
+      for (bool transposed : {false, true}) {
+        PackSpec spec{d, vectors, transposed};
+        KernelPtr source = generate(spec, target());
+        Code code(*source);
+        const int64_t width = 16 * vectors, size = size_of(d);
+        for (int64_t k : {1, 2, 7, 15, 16, 17, 31, 32, 33, 100})
+          for (int64_t columns : {int64_t(1), int64_t(3), int64_t(15), int64_t(16), width - 7, width - 1, width})
+            for (int contiguous : {1, 2})  // 2: neither direction is
+              for (bool flush_end : {true, false}) {
+                if (columns > width) continue;
+                int64_t inner = contiguous * size, outer = inner * ((transposed ? k : columns) + 1);
+                int64_t k_stride = transposed ? inner : outer, n_stride = transposed ? outer : inner;
+                Guarded b(static_cast<size_t>((k - 1) * k_stride + (columns - 1) * n_stride + size), flush_end),
+                    panel(static_cast<size_t>(panel_bytes(d, k, width)), flush_end);
+                for (int64_t i = 0; i < static_cast<int64_t>(b.size()) / size; ++i) put(b.data() + i * size, d, random);
+                std::memset(panel.data(), 0x55, panel.size());
+                std::vector<char> expected(panel.size());
+                for (int64_t kk = 0; kk < k; ++kk)
+                  for (int64_t j = 0; j < columns; ++j)
+                    std::memcpy(&expected[static_cast<size_t>(panel_offset(d, kk, j, width))],
+                                b.data() + kk * k_stride + j * n_stride, static_cast<size_t>(size));
+                PackFrame f{b.data(), panel.data(), k, columns, k_stride, n_stride, nullptr};
+                code.entry()(&f);
+                ASSERT_EQ(std::memcmp(expected.data(), panel.data(), expected.size()), 0)
+                    << print(spec) << " k " << k << " columns " << columns << " step " << contiguous;
+              }
+      }
+}
+
+TEST(X86Bf16Dot, AddsPairsOfProducts) {
+  if (!cpu_has(Isa::avx512) || !__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "this processor has no vdpbf16ps";
+  const Target target{Isa::avx512, true};
+  std::mt19937_64 random(7);
+  for (int rows : {1, 5, 8})
+    for (int64_t k : {1, 2, 5, 8, 64, 511}) {
+      TileSpec spec{DType::bf16, rows, 3};
+      KernelPtr source = generate(spec, target);
+      Code code(*source);
+      Guarded a(static_cast<size_t>(rows * k * 2), true), b(static_cast<size_t>(panel_bytes(DType::bf16, k, 48)), true),
+          c(static_cast<size_t>(rows * 48 * 4), true);
+      auto small = [&](char* p) {  // integers: every sum is exact
+        uint16_t bits = bf16_from_f32(static_cast<float>(static_cast<int>(random() % 17) - 8));
+        std::memcpy(p, &bits, 2);
+      };
+      for (size_t i = 0; i < a.size(); i += 2) small(a.data() + i);
+      for (size_t i = 0; i < b.size(); i += 2) small(b.data() + i);
+      for (int64_t j = 0; j < 48 && k % 2; ++j) std::memset(b.data() + panel_offset(DType::bf16, k, j, 48), 0, 2);
+      TileFrame f{a.data(), b.data(), c.data(), k, k * 2, 48 * 4, 0, 48, nullptr};
+      code.entry()(&f);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < 48; ++j) {
+          float sum = 0;
+          for (int64_t kk = 0; kk < k; ++kk)
+            sum += element<float>(a.data() + (i * k + kk) * 2, DType::bf16) *
+                   element<float>(b.data() + panel_offset(DType::bf16, kk, j, 48), DType::bf16);
+          ASSERT_EQ(sum, element<float>(c.data() + (i * 48 + j) * 4, DType::f32)) << rows << " " << k;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ingot::codegen::test

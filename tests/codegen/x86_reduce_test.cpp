@@ -1,0 +1,175 @@
+#include <array>
+
+#include "codegen/x86_harness.h"
+
+namespace ingot::codegen::test {
+namespace {
+
+class X86Reduce : public X86 {};
+INGOT_X86_SUITE(X86Reduce);
+
+/// The definition of the canonical order.
+template <class T>
+T canonical_sum(const T* x, int64_t n) {
+  std::vector<std::array<T, 16>> parts;
+  for (int64_t b = 0; b < n; b += 256) {
+    std::array<T, 16> lane;
+    lane.fill(T(-0.0));
+    for (int64_t i = b; i < std::min(b + 256, n); ++i) lane[static_cast<size_t>((i - b) % 16)] += x[i];
+    parts.push_back(lane);
+  }
+  if (parts.empty()) return 0;
+  while (parts.size() > 1) {
+    for (size_t i = 0; i + 1 < parts.size(); i += 2)
+      for (size_t l = 0; l < 16; ++l) parts[i / 2][l] = parts[i][l] + parts[i + 1][l];
+    if (parts.size() % 2) parts[parts.size() / 2] = parts.back();
+    parts.resize((parts.size() + 1) / 2);
+  }
+  for (size_t half = 8; half; half /= 2)
+    for (size_t l = 0; l < half; ++l) parts[0][l] += parts[0][l + half];
+  return parts[0][0];
+}
+
+template <class T>
+void sums_like_the_definition(DType d, const Target& target) {
+  KernelBuilder k;
+  Expr sum = k.reduce(Combiner::sum, k.input(d));
+  k.row_output(d, sum);
+  KernelPtr source = generate(k.kernel, target, "sum");
+  Code code(*source);
+  std::vector<char> scratch(static_cast<size_t>(source->scratch_bytes));
+  std::mt19937_64 random(3);
+  for (int64_t n : {0,    1,    2,    15,   16,   17,   255,  256,  257,   511,   512,  513,
+                    1500, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
+    std::vector<T> x(static_cast<size_t>(2 * n));
+    for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+    T out[2] = {1, 1};
+    char* buffers[] = {reinterpret_cast<char*>(x.data()), reinterpret_cast<char*>(out)};
+    int64_t rows[] = {n * size_of(d), size_of(d)}, none[2] = {};
+    KernelFrame f{buffers, rows, none, none, nullptr, 2, n, scratch.data(), 0, 0, nullptr, nullptr};
+    code.entry()(&f);
+    for (int row = 0; row < 2; ++row) {
+      T expected = canonical_sum(x.data() + row * n, n);
+      EXPECT_EQ(std::memcmp(&expected, &out[row], sizeof(T)), 0) << n << ": " << expected << " " << out[row];
+    }
+  }
+}
+
+TEST_P(X86Reduce, SumsInTheCanonicalOrder) {
+  sums_like_the_definition<float>(DType::f32, target());
+  sums_like_the_definition<double>(DType::f64, target());
+}
+
+TEST_P(X86Reduce, EveryCombinerOfEveryType) {
+  for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64, DType::bf16, DType::u8})
+    for (int64_t n : kSizes) {
+      KernelBuilder k;
+      Expr x = k.input(d);
+      DType wide = is_half(d) ? DType::f32 : d == DType::u8 ? DType::i32 : d;
+      k.kernel.phases.emplace_back();
+      std::vector<Expr> results;
+      for (Combiner c :
+           {Combiner::sum, Combiner::prod, Combiner::max, Combiner::min, Combiner::argmax, Combiner::argmin})
+        results.push_back(k.reduce(c, x));
+      Expr any = k.reduce(Combiner::any, x < 0), all = k.reduce(Combiner::all, x < 30);
+      for (size_t i = 0; i < 6; ++i) k.row_output(i < 4 ? wide : DType::i64, results[i]);
+      k.row_output(DType::bool_, any);
+      k.row_output(DType::bool_, all);
+      Trial{k.kernel, target(), 3, n, {}, {}, {}, static_cast<uint64_t>(n)}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Reduce, ExtremesAmongEqualsNanAndInfinities) {
+  for (double only :
+       {static_cast<double>(-INFINITY), static_cast<double>(INFINITY), static_cast<double>(NAN), 0.0, -0.0})
+    for (int64_t n : {1, 5, 16, 40, 300}) {
+      KernelBuilder k;
+      Expr x = k.input(DType::f32);
+      for (Combiner c : {Combiner::max, Combiner::min}) k.reduce(c, x);
+      for (Combiner c : {Combiner::argmax, Combiner::argmin}) k.reduce(c, x);
+      for (uint32_t r = 0; r < 4; ++r) k.row_output(r < 2 ? DType::f32 : DType::i64, k.b.reduced(r));
+      auto fill = [&](size_t b, char* p, size_t bytes) {
+        for (size_t i = 0; b == 0 && i < bytes / 4; ++i) {
+          float v = i % 7 == 3 ? -static_cast<float>(only) : static_cast<float>(only);
+          std::memcpy(p + 4 * i, &v, 4);
+        }
+      };
+      Trial{k.kernel, target(), 2, n, {}, {}, fill}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Reduce, SoftmaxLikePhasesShareARowThroughALocal) {
+  for (DType d : {DType::f32, DType::f64, DType::f16})
+    for (int64_t n : kSizes) {
+      KernelBuilder k;
+      Expr x = k.input(d);
+      Type t = register_type(d);
+      Expr most = k.reduce(Combiner::max, x);
+      k.kernel.phases.emplace_back();
+      k.kernel.locals = {t, Type::mask};
+      Expr e = fma(x - most, 0.25, 1.0);
+      k.kernel.phases[1].local_stores = {{0, e.value}, {1, (x < most).value}};
+      Expr sum = k.reduce(Combiner::sum, e * e), count = k.reduce(Combiner::sum, convert(x < most, t));
+      k.row_output(DType::bool_, most < sum);
+      k.row_output(d, sum * 0.5);
+      k.kernel.phases.emplace_back();
+      Expr scale = 1 / sum;
+      k.output(d, k.b.local(0) * scale + count);
+      k.output(DType::bool_, k.b.local(1));
+      Trial{k.kernel, target(), 3, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Reduce, LightSumsRunBlocksSideBySide) {
+  for (DType d : {DType::f32, DType::f64})
+    for (int64_t n : {2048, 2049, 4096, 5000, 9999}) {
+      KernelBuilder k;
+      Expr x = k.input(d), y = k.input(d);
+      Expr dot = k.reduce(Combiner::sum, x * y), most = k.reduce(Combiner::max, x);
+      Expr last = k.reduce(Combiner::sum, convert(k.b.index(0), x.type()));
+      for (Expr e : {dot, most, last}) k.row_output(d, e);
+      k.output(d, x + y);
+      Trial{k.kernel, target(), 2, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(X86Reduce, ColumnsWriteSixteenPartialLanes) {
+  for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64, DType::f16})
+    for (int64_t rows : {0, 1, 15, 16, 17, 63, 64, 65, 200, 256})
+      for (int64_t n : {1, 16, 35}) {
+        KernelBuilder k;
+        k.kernel.form = Form::columns;
+        Expr x = k.input(d), y = k.input(d, Access::uniform);
+        k.kernel.phases.emplace_back();
+        for (Combiner c :
+             {Combiner::sum, Combiner::prod, Combiner::max, Combiner::argmax, Combiner::argmin, Combiner::min})
+          k.reduce(c, x);
+        k.reduce(Combiner::sum, x * y + convert(k.b.index(1), x.type()));
+        k.reduce(Combiner::any, x < y);
+        k.reduce(Combiner::all, x < 9);
+        Trial{k.kernel, target(), rows, n, {}, {}, {}, static_cast<uint64_t>(rows * 100 + n)}.run();
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(X86Reduce, ColumnsOfManyBuffersAndStrides) {
+  for (int64_t rows : {5, 64, 100})
+    for (int64_t n : {1, 16, 35}) {
+      KernelBuilder k;
+      k.kernel.form = Form::columns;
+      Expr sum = k.input(DType::f32) + k.input(DType::f32, Access::strided);
+      for (int i = 0; i < 8; ++i) sum = sum + k.input(DType::bf16);
+      k.kernel.phases.emplace_back();
+      k.reduce(Combiner::sum, sum);
+      k.reduce(Combiner::max, sum * 2);
+      Trial{k.kernel, target(), rows, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace ingot::codegen::test
