@@ -6,6 +6,7 @@
 
 #include "eager/functions.h"
 #include "eager/indexing.h"
+#include "eager/nn/windows.h"
 
 namespace ingot::cli {
 
@@ -113,6 +114,53 @@ Tensors extreme(A a, Whole whole, Two two) {
 }
 bool is_without_dim(const Case& c) { return c.kwargs.empty() && (c.args.size() == 1 || c.args[1].is(Kind::tensor)); }
 
+Tensors pad(A a) {
+  std::string mode = a.has(2, "mode") ? a.value(2, "mode").text : "constant";
+  return {
+      nn::functional::pad(a.tensor(0), a.list(1, "pad"), mode, a.has(3, "value") ? a.scalar(3, "value") : Scalar(0))};
+}
+
+template <class Convolve>
+Tensors convolve_by_word(A a, Convolve convolve) {
+  Tensor input = a.tensor(0), weight = a.tensor(1), bias = a.has(2, "bias") ? a.tensor(2, "bias") : Tensor();
+  IntList stride = a.has(3, "stride") ? IntList(a.list(3, "stride")) : IntList(1);
+  IntList dilation = a.has(5, "dilation") ? IntList(a.list(5, "dilation")) : IntList(1);
+  return {convolve(input, weight, bias, stride, a.value(4, "padding").text, dilation, a.integer(6, "groups", 1))};
+}
+bool is_padded_by_word(const Case& c) {
+  const CaseValue* padding = c.find(4, "padding");
+  return padding && padding->is(Kind::text);
+}
+
+Tensors max_pool2d(A a) {
+  IntList stride = a.has(2, "stride") && !a.list(2, "stride").empty() ? IntList(a.list(2, "stride")) : IntList();
+  IntList padding = a.has(3, "padding") ? IntList(a.list(3, "padding")) : IntList(0);
+  IntList dilation = a.has(4, "dilation") ? IntList(a.list(4, "dilation")) : IntList(1);
+  bool ceil_mode = a.integer(5, "ceil_mode", 0);
+  Tensor input = a.tensor(0);
+  IntList kernel = a.list(1, "kernel_size");
+  if (!a.integer(6, "return_indices", 0)) return {max_pool2d(input, kernel, stride, padding, dilation, ceil_mode)};
+  auto [values, indices] = nn::functional::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode);
+  return {values, indices};
+}
+
+Tensors adaptive_avg_pool2d(A a) {
+  std::vector<std::optional<int64_t>> sizes;
+  for (const CaseValue& v : a.value(1, "output_size").items)
+    sizes.push_back(v.is(Kind::null) ? std::nullopt : std::optional<int64_t>(v.integer));
+  return {nn::functional::adaptive_avg_pool2d(a.tensor(0), sizes)};
+}
+bool is_list_with_null(const Case& c) {
+  const CaseValue* sizes = c.find(1, "output_size");
+  return sizes &&
+         std::any_of(sizes->items.begin(), sizes->items.end(), [](const CaseValue& v) { return v.is(Kind::null); });
+}
+
+/// PyTorch's word for the norm of order 2 over all dims.
+Tensors frobenius(A a) {
+  return {norm(a.tensor(0), 2, a.has(2, "dim") ? IntList(a.list(2, "dim")) : IntList(), a.integer(3, "keepdim", 0))};
+}
+
 Tensors cast(A a) {
   const Case& c = a.given();
   if (c.args[1].is(Kind::tensor)) return {a.tensor(0).type_as(a.tensor(1))};
@@ -169,6 +217,43 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"new_full",
        {[](A a) { return Tensors{full(a.list(1), a.scalar(2), *TensorOptions(options_like(a)).type)}; }, always}},
       {"arange", {arange, always}},
+      {"nn.functional.pad", {pad, always}},
+      {"constant_pad_nd",
+       {[](A a) {
+          return Tensors{nn::functional::pad(a.tensor(0), a.list(1, "pad"), "constant",
+                                             a.has(2, "value") ? a.scalar(2, "value") : Scalar(0))};
+        },
+        always}},
+      {"nn.functional.conv1d",
+       {[](A a) {
+          return convolve_by_word(a, [](const Tensor& x, const Tensor& w, const Tensor& b, auto&&... more) {
+            return nn::functional::conv1d(x, w, b, more...);
+          });
+        },
+        is_padded_by_word}},
+      {"nn.functional.conv2d",
+       {[](A a) {
+          return convolve_by_word(a, [](const Tensor& x, const Tensor& w, const Tensor& b, auto&&... more) {
+            return nn::functional::conv2d(x, w, b, more...);
+          });
+        },
+        is_padded_by_word}},
+      {"nn.functional.max_pool2d",
+       {max_pool2d, [](const Case& c) { return c.find(c.args.size(), "return_indices") != nullptr; }}},
+      {"nn.functional.adaptive_avg_pool2d", {adaptive_avg_pool2d, is_list_with_null}},
+      {"nn.functional.embedding",
+       {[](A a) {
+          Tensor weight = a.tensor(0), indices = a.tensor(1);
+          Scalar limit = a.scalar(9, "max_norm");
+          return Tensors{embedding(nn::functional::embedding_renorm_(weight, indices, limit.to_double()), indices)};
+        },
+        [](const Case& c) { return c.find(c.args.size(), "max_norm") != nullptr; }}},
+      {"norm",
+       {frobenius,
+        [](const Case& c) {
+          const CaseValue* p = c.find(1, "p");
+          return p && p->text == "fro";
+        }}},
       {"max",
        {[](A a) {
           return extreme(

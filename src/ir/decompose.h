@@ -10,6 +10,8 @@
 //   are cast to f32 before it and the result is cast back once, after the op that the user called. So a bf16 product is
 //   matmul(cast(a), cast(b)) in f32;
 // - the operands of matmul have two dims or more; a stack of rows times one matrix is one product of two dims;
+// - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes
+//   before the heads (with enable_gqa) or before the last two dims (without);
 // - the operands of cat have one dtype; self and index of gather and index_select have a dim.
 #pragma once
 #include "ir/builder.h"
@@ -43,6 +45,9 @@ namespace decompositions {
 #include "ir/ops.def"
 #undef OP
 }  // namespace decompositions
+
+/// A conv2d over integers, for which there is no tile emitter, as a matrix product over the unfolded input.
+Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call);
 
 /// Rewrites a functional graph. Values keep their types; their numbers change.
 void decompose(Graph& graph);

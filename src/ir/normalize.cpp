@@ -1,5 +1,8 @@
 #include "ir/normalize.h"
 
+#include "ir/decompose.h"
+#include "ir/rules/rules.h"
+
 namespace ingot::ir {
 
 std::vector<Operand> Normalizer::call(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs,
@@ -9,6 +12,9 @@ std::vector<Operand> Normalizer::call(const OpInfo& op, std::vector<Operand> ope
   if (op.id == OpId::cat) return {cat(std::move(operands), attrs[0], declared[0].dtype)};
   if (op.id == OpId::gather || op.id == OpId::index_select)
     return {indexed(op.id, operands[0], operands[1], attrs[0], declared[0].shape)};
+  if (op.id == OpId::conv2d && !is_floating(declared[0].dtype))
+    return {convolution_as_product(b, {op, std::move(operands), std::move(attrs), declared[0].dtype})};
+  if (op.id == OpId::scaled_dot_product_attention) return attention(op, std::move(operands), std::move(attrs));
   return b.primitive(op.id, std::move(operands), std::move(attrs));
 }
 
@@ -58,6 +64,25 @@ Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
     self = b.reshape(self, {rows, shape.back()});
   }
   return b.reshape(b.primitive(OpId::matmul, {self, other}, {})[0], result);
+}
+
+std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs) {
+  // Heads of key and value may be fewer than those of the query where they are shared; what lies before them
+  // broadcasts.
+  bool shared = attrs[attribute_position(op, "enable_gqa")].integer != 0;
+  size_t own = shared ? 3 : 2;
+  std::vector<TensorType> none;
+  RuleContext context{op.id, {}, {}, b.dims(), Location::none(), none};
+  Dims batch;
+  for (size_t i = 0; i < 3; ++i)
+    broadcast_into(context, op.operand(static_cast<int>(i)).name, batch,
+                   std::span<const Dim>(b.shape(operands[i]).data(), b.rank(operands[i]) - own));
+  for (size_t i = 0; i < 3; ++i) {
+    Dims whole = batch;
+    for (size_t d = b.rank(operands[i]) - own; d < b.rank(operands[i]); ++d) whole.push_back(b.shape(operands[i])[d]);
+    if (!(whole == b.shape(operands[i]))) operands[i] = b.expand(operands[i], whole);
+  }
+  return b.primitive(op.id, std::move(operands), std::move(attrs));
 }
 
 Operand Normalizer::cat(std::vector<Operand> tensors, const Attr& dim, DType dtype) {

@@ -15,6 +15,7 @@ struct Normalizer {
   Operand reduction(OpId op, Operand x, const Attr& dim, const Dims& result);
   Operand matmul(Operand self, Operand other, const Dims& result);
   Operand cat(std::vector<Operand> tensors, const Attr& dim, DType dtype);
+  std::vector<Operand> attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs);
   Operand indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result);
 };
 

@@ -7,15 +7,7 @@
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen::lowering {
-namespace {
-
-struct TileKernels {
-  int rows = 1, vectors = 1;
-  std::vector<KernelPtr> tiles, packs, transposed_packs;
-  KernelPtr pack_a;
-};
-
-/// The kernels of all products of one type on one target: made once, they depend on nothing else.
+/// Made once.
 const TileKernels& tile_kernels(const Target& target, DType dtype) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, DType>, TileKernels> made;
@@ -40,8 +32,6 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
   return t;
 }
 
-}  // namespace
-
 void StepWriter::write_matmul(uint32_t group) {
   const Group& g = plan_.groups[group];
   const ir::Node& node = *g.anchor;
@@ -60,24 +50,18 @@ void StepWriter::write_matmul(uint32_t group) {
   size_t n_dim = has_columns ? g.anchor_map.back().terms[0].dim : rank;
   Dim n = has_columns ? g.space[n_dim] : Dim(1);
 
-  const Output* direct = nullptr;  // what can hold the raw product
-  for (const Output& o : g.outputs)
-    if (o.dtype == raw && (!direct || o.value == product)) direct = &o;
-  bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && direct;
+  bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && g.outputs[0].dtype == raw;
   KernelWriter writer(graph_, layouts_, plan_, group);
   if (!plain) {
     writer.use_product(product);
     writer.arguments[0].strides.resize(rank, 0);
     writer.write();
   }
-  Layouts::Strided c{ir::contiguous_strides(dims_, g.space), 0};
-  uint32_t c_buffer;
-  if (direct) {
-    c = layouts_.strided({direct->value, direct->strides, direct->offset}, direct->map, rank);
-    c_buffer = direct->buffer;
-  } else {
-    c_buffer = static_cast<uint32_t>(result_.program.buffers.size());
-    result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, dims_.product(g.space), raw), 0, 0});
+  // With an epilogue the raw product exists a tile at a time only.
+  Layouts::Strided c{Dims(rank, Dim(0)), 0};
+  if (plain) {
+    const Output& o = g.outputs[0];
+    c = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank);
   }
 
   // All dims but the columns merge where A, B, C and the epilogue's arguments move as one.
@@ -128,9 +112,11 @@ void StepWriter::write_matmul(uint32_t group) {
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
-  matmul.c.buffer = c_buffer;
-  matmul.c.offset = bytes(dims_, c.offset, raw);
-  matmul.c.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
+  if (plain) {
+    matmul.c.buffer = g.outputs[0].buffer;
+    matmul.c.offset = bytes(dims_, c.offset, raw);
+    matmul.c.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
+  }
   matmul.max_rows = kernels.rows;
   matmul.max_vectors = kernels.vectors;
   matmul.tiles = kernels.tiles;

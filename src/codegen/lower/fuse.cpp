@@ -152,22 +152,14 @@ void Fuser::unite(uint32_t into, uint32_t from) {
   append(a.operands, b.operands);
   append(a.successors, b.successors);
   if (b.reduced >= 0) a.reduced = b.reduced;
-  if (b.kind == Group::Kind::matmul) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
+  if (b.has_epilogue()) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
   a.order = std::max(a.order, b.order);
   b.alive = false;
   parents_[from] = into;
 }
 
-bool Fuser::covers_in_order(const IndexMap& map, const Group& group) {
-  SmallVector<bool, 8> all(group.space.size(), true);
-  if (!covers(dims_, map, group.space, all)) return false;
-  int last = -1;
-  for (const Coordinate& c : map)
-    for (const Term& t : c.terms) {
-      if (static_cast<int>(t.dim) < last) return false;
-      last = static_cast<int>(t.dim);
-    }
-  return true;
+bool Fuser::covers_all(const IndexMap& map, const Group& group) {
+  return covers(dims_, map, group.space, SmallVector<bool, 8>(group.space.size(), true));
 }
 
 /// Groups over one space that read the same elements of v become one, where neither waits for the other.
@@ -176,7 +168,7 @@ void Fuser::merge_siblings(ir::ValueId v) {
   if (groups.size() < 2) return;
   auto whole = [&](uint32_t g) {
     std::vector<IndexMap> maps = maps_in(v, g);
-    return maps.size() == 1 && covers_in_order(maps[0], plan_.groups[g]);
+    return maps.size() == 1 && covers_all(maps[0], plan_.groups[g]);
   };
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t j = i + 1; j < groups.size(); ++j) {

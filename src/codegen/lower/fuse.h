@@ -29,11 +29,16 @@ class Fuser {
   void place_inlined(ir::NodeId n);
   void place_reduction(ir::NodeId n);
   void place_matmul(ir::NodeId n);
+  void place_conv(ir::NodeId n);
+  void place_attention(ir::NodeId n);
   void place_library(ir::NodeId n);
   void place_cat(ir::NodeId n);
   void place_scatter(ir::NodeId n);
 
   bool reduce_into(ir::NodeId n, uint32_t group);
+  uint32_t contract_into(ir::NodeId n, Group::Kind kind);
+  const char* refuses_product(ir::ValueId v, uint32_t group, Group::Kind kind);
+  void store_raw(ir::ValueId v, DType raw);
   bool prefers_columns(const ir::Node& node);
   bool leads_to_reduction(ir::ValueId v, Dim size);
   bool repeats(ir::ValueId v, const IndexMap& map, uint32_t group);
@@ -51,7 +56,7 @@ class Fuser {
   void unite(uint32_t into, uint32_t from);
   bool path(uint32_t from, uint32_t to);
   void merge_siblings(ir::ValueId v);
-  bool covers_in_order(const IndexMap& map, const Group& group);
+  bool covers_all(const IndexMap& map, const Group& group);
 
   void request(ir::ValueId v, uint32_t group, IndexMap map);
   void request_memory(ir::ValueId v, uint32_t group);

@@ -151,7 +151,9 @@ Expr KernelWriter::emit(uint32_t number, int phase, const std::vector<Expr>& don
       x = emit_load(i, done);
       break;
     case Kind::product:
-      x = convert_element(builder_.load(0), graph_.type(i.value).dtype);
+      x = builder_.load(0);
+      if (addend_ != kNoIndex) x = x + builder_.load(addend_);
+      x = convert_element(x, graph_.type(i.value).dtype);
       break;
     default:
       x = emit_op(i, operands, done);

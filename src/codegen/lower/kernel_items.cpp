@@ -40,6 +40,8 @@ void KernelWriter::use_product(ir::ValueId product) {
   argument({kNoBuffer, graph_.type(product).dtype == DType::f64 ? DType::f64 : DType::f32, false, {}, 0, 0});
 }
 
+void KernelWriter::add_to_product(KernelArgument addend) { addend_ = argument(std::move(addend)); }
+
 uint32_t KernelWriter::add_item(OperandRead read) {
   for (;;) {
     read = layouts_.resolve(std::move(read));

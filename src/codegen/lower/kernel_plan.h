@@ -39,6 +39,8 @@ class KernelWriter {
   void write();
   /// The raw tile of a contraction as argument 0, read where the product is; before write().
   void use_product(ir::ValueId product);
+  /// What is added to each element of the product before anything else reads it (the bias of a convolution).
+  void add_to_product(KernelArgument addend);
 
   Kernel kernel;
   std::vector<KernelArgument> arguments;
@@ -92,6 +94,7 @@ class KernelWriter {
   const Group& group_;
   uint32_t group_number_;
   ir::ValueId product_ = ir::kNoValue;
+  uint32_t addend_ = kNoIndex;  // argument
   Builder builder_;
   std::vector<Item> items_;
   std::vector<uint32_t> order_;                         // items, operands first

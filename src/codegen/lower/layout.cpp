@@ -1,6 +1,19 @@
 #include "codegen/lower/layout.h"
 
+#include <algorithm>
+
 namespace ingot::codegen::lowering {
+
+SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shape, std::span<const Dim> strides) {
+  SmallVector<int, 8> order;
+  for (size_t d = 0; d < shape.size(); ++d) order.push_back(static_cast<int>(d));
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    bool one_a = shape[a] == Dim(1), one_b = shape[b] == Dim(1);
+    if (one_a || one_b) return !one_a && one_b;
+    return dims.hint(strides[a]) > dims.hint(strides[b]);
+  });
+  return order;
+}
 
 Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(dims) {
   placements_.resize(graph.values.size());
@@ -8,13 +21,43 @@ Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(
   for (const ir::InputInfo& input : graph.inputs) placements_[input.value] = {input.value, input.strides, 0};
   for (const ir::Node& node : graph.nodes)
     for (ir::ValueId v : node.outputs) {
-      placements_[v] = {v, ir::contiguous_strides(dims_, graph.type(v).shape), 0};
+      placements_[v] = {v, computed_strides(node, v), 0};
       if (!is_view(v)) continue;
       if (node.op == OpId::view)
         place_reshape(node, v);
       else
         place_view(node, v);
     }
+}
+
+/// Strides of a value that a step stores.
+Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
+  const Dims& shape = graph_.type(v).shape;
+  Dims dense = ir::contiguous_strides(dims_, shape);
+  bool follows = ir::info(node.op).kind == ir::OpKind::elementwise || node.op == OpId::cat;
+  if (!follows || shape.size() < 2 ||
+      std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end())
+    return dense;
+  SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
+  for (const ir::Operand& o : node.operands) {
+    if (!o.is_value()) continue;
+    const Dims& from = graph_.type(o.id).shape;
+    if (from.size() != shape.size() || (node.op != OpId::cat && !(from == shape))) continue;
+    const Dims& strides = placements_[o.id].strides;
+    // A broadcast operand has no order of its own.
+    bool broadcast = false;
+    for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
+    SmallVector<int, 8> order = memory_order(dims_, from, strides);
+    if (broadcast || order == plain) continue;
+    Dim step = 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      size_t d = static_cast<size_t>(order[i]);
+      dense[d] = step;
+      if (!(shape[d] == Dim(0))) step = dims_.mul(step, shape[d]);
+    }
+    break;
+  }
+  return dense;
 }
 
 const ir::Node* Layouts::producer(ir::ValueId v) const {

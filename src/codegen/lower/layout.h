@@ -28,9 +28,13 @@ struct OperandRead {
   IndexMap map;
 };
 
+/// Dims from the largest stride to the smallest (at the sizes of the trace); dims of one element come last.
+SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shape, std::span<const Dim> strides);
+
 class Layouts {
  public:
-  /// Keeps references to both.
+  /// Keeps references to both. A computed value is dense: row-major, or in the order of the memory that it is computed
+  /// from (so a convolution's channels stay innermost); an output of the graph is row-major.
   Layouts(const ir::Graph& graph, DimTable& dims);
 
   const Placement& of(ir::ValueId v) const { return placements_[v]; }
@@ -59,6 +63,7 @@ class Layouts {
  private:
   enum class Producer { input, view, computed };
   Producer producer_kind(ir::ValueId v) const;
+  Dims computed_strides(const ir::Node& node, ir::ValueId v);
   void place_view(const ir::Node& node, ir::ValueId v);
   void place_reshape(const ir::Node& node, ir::ValueId v);
 

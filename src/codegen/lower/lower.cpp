@@ -19,7 +19,9 @@ void for_each_argument(const Step& step, F f) {
       for (const ColumnStep::Result& r : step.column.results) f(r.out);
       break;
     case Step::Kind::matmul:
-      for (const Argument* a : {&step.matmul.a, &step.matmul.b, &step.matmul.c}) f(*a);
+      f(step.matmul.a);
+      f(step.matmul.b);
+      if (!step.matmul.epilogue) f(step.matmul.c);
       for (const Argument& a : step.matmul.epilogue_arguments) f(a);
       break;
     case Step::Kind::library:

@@ -62,8 +62,7 @@ uint32_t Fuser::buffer_of(ir::ValueId v) {
 
 void Fuser::store_in(ir::ValueId v, uint32_t group, IndexMap map) {
   uint32_t buffer = buffer_of(v);
-  Dims strides = ir::contiguous_strides(dims_, graph_.type(v).shape);
-  plan_.groups[group].outputs.push_back({v, std::move(map), buffer, plan_.stored[v].dtype, std::move(strides), 0});
+  plan_.groups[group].outputs.push_back({v, std::move(map), buffer, plan_.stored[v].dtype, layouts_.of(v).strides, 0});
   add_edges(v, group);
 }
 
@@ -76,7 +75,7 @@ void Fuser::enter(ir::NodeId n, uint32_t group) {
 /// True if the group can store v: it computes every element once, and no other reader must run before it.
 bool Fuser::can_store_in(ir::ValueId v, uint32_t group) {
   const Group& g = plan_.groups[group];
-  if (g.kind == Group::Kind::column || g.kind == Group::Kind::library || g.outputs.size() >= kMaxOutputs) return false;
+  if ((g.kind != Group::Kind::loop && !g.has_epilogue()) || g.outputs.size() >= kMaxOutputs) return false;
   std::vector<IndexMap> maps = maps_in(v, group);
   if (maps.empty()) return false;
   SmallVector<bool, 8> wanted(g.space.size(), true);
@@ -166,7 +165,7 @@ void Fuser::place_inlined(ir::NodeId n) {
     q.several_maps = q.several_maps || full > 1;
     if (product_tail_[v])
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
-                       !covers_in_order(maps[0], group);
+                       !covers_all(maps[0], group);
     if (keeper == kNoIndex && !product_tail_[v] && can_store_in(v, g)) keeper = g;
   }
   q.can_store_there = keeper != kNoIndex;
@@ -234,7 +233,7 @@ void Fuser::place_cat(ir::NodeId n) {
   size_t dim = static_cast<size_t>(node.attrs[0].integer);
   const Dims& shape = graph_.type(v).shape;
   uint32_t buffer = buffer_of(v);
-  Dims strides = ir::contiguous_strides(dims_, shape);
+  const Dims& strides = layouts_.of(v).strides;
   Dim start = 0;
   for (const ir::Operand& o : node.operands) {
     const Dims& part = graph_.type(o.id).shape;

@@ -33,19 +33,23 @@ struct Group {
   enum class Kind : uint8_t {
     loop,    // a kernel over the space; rows are reduced if `reduced` is set
     column,  // reduction of one op over an outer dim; its one output is the raw result
-    matmul,  // a contraction with an epilogue over the space
+    matmul,  // a product with an epilogue over the space
+    conv,    // a convolution with an epilogue over the space
+    attention,
     library
   } kind = Kind::loop;
   Dims space;
   int reduced = -1;                  // dim of the space along which reductions run
-  const ir::Node* anchor = nullptr;  // column, matmul, library: the op
-  IndexMap anchor_map;               // matmul: of the product over the space
+  const ir::Node* anchor = nullptr;  // all but loop: the op
+  IndexMap anchor_map;               // matmul, conv: of the product over the space
   std::vector<ir::NodeId> members;
   std::vector<Output> outputs;
-  std::vector<StoredOperand> operands;  // matmul, library
+  std::vector<StoredOperand> operands;  // all but loop and column, in the order of the op
   std::vector<uint32_t> successors;     // groups that read what this one stores
   uint32_t order = 0;                   // number of the last node that founded it: ties in the order of steps
   bool alive = true;
+  /// A contraction: what follows it may be its epilogue.
+  bool has_epilogue() const { return kind == Kind::matmul || kind == Kind::conv; }
 };
 
 /// Where a root is stored.

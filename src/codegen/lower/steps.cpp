@@ -124,13 +124,20 @@ Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const 
 }
 
 void StepWriter::write_loop(uint32_t group) {
-  const Group& g = plan_.groups[group];
   KernelWriter writer(graph_, layouts_, plan_, group);
   writer.write();
-  // Reduced dim innermost: rows run along it.
+  finish_loop(group, writer);
+}
+
+/// The step of a written kernel over the group's space.
+void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
+  const Group& g = plan_.groups[group];
+  // In the order of the first output's memory, but rows run along the reduced dim.
+  const Output& first = g.outputs[0];
+  auto written = layouts_.strided({first.value, first.strides, first.offset}, first.map, g.space.size());
   SmallVector<int, 8> order;
   Dims space;
-  for (int d = 0; d < static_cast<int>(g.space.size()); ++d)
+  for (int d : memory_order(dims_, g.space, written.strides))
     if (d != g.reduced) order.push_back(d);
   if (g.reduced >= 0) order.push_back(g.reduced);
   SmallVector<bool, 8> fixed;

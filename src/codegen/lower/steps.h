@@ -19,7 +19,10 @@ class StepWriter {
   void write_loop(uint32_t group);
   void write_column(uint32_t group);
   void write_matmul(uint32_t group);
+  void write_conv(uint32_t group);
+  void write_attention(uint32_t group);
   void write_library(uint32_t group);
+  void finish_loop(uint32_t group, KernelWriter& writer);
 
   /// Kernel arguments over a collapsed space (outermost first); sets how each buffer moves along the columns.
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
@@ -38,6 +41,15 @@ class StepWriter {
   const LowerOptions& options_;
   LowerResult& result_;
 };
+
+/// The kernels of all products of one type on one target; they depend on nothing else.
+struct TileKernels {
+  int rows = 1, vectors = 1;
+  std::vector<KernelPtr> tiles, packs,
+      transposed_packs;  // as MatmulStep orders them; packs of a B with dense columns, dense k
+  KernelPtr pack_a;
+};
+const TileKernels& tile_kernels(const Target& target, DType dtype);
 
 /// Bytes from elements.
 Dim bytes(DimTable& dims, Dim elements, DType dtype);

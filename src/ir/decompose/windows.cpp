@@ -188,7 +188,9 @@ Outputs conv1d(GraphBuilder& b, const CompositeCall& call) {
   return {b.squeeze(result, Dims{static_cast<int64_t>(b.rank(result)) - 2})};
 }
 
-Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
+}  // namespace decompositions
+
+Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call) {
   Operand x = call.operands[0];
   const Operand &weight = call.operands[1], &bias = call.operands[2];
   bool batched = b.rank(x) == 4;
@@ -207,8 +209,7 @@ Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
     s.count = slide_count(b, s);
     slides.push_back(s);
   }
-  Operand zero = is_floating(b.dtype(x)) ? Operand::constant(0.0) : GraphBuilder::integer(0);
-  Operand windows = padded(b, x, slides, zero);
+  Operand windows = padded(b, x, slides, GraphBuilder::integer(0));
   for (int64_t k = 0; k < 2; ++k) {
     const Slide& s = slides[k];
     int64_t reach = s.extent();
@@ -232,8 +233,7 @@ Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
   Operand result =
       b.reshape(b.permute(product, Dims{1, 0, 4, 2, 3}), {shape[0], kernel[0], slides[0].count, slides[1].count});
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, 4));
-  return {batched ? result : b.squeeze(result, Dims{0})};
+  return batched ? result : b.squeeze(result, Dims{0});
 }
 
-}  // namespace decompositions
 }  // namespace ingot::ir

@@ -166,6 +166,7 @@ void index_select(ReferenceContext& c) {
 }
 void gather(ReferenceContext& c) {
   const ReferenceTensor &x = c.tensor("self"), &index = c.tensor("index");
+  if (index.size() == 0) return;
   int64_t dim = c.integer("dim");
   Ints strides = strides_of(x.shape);
   int64_t stride = x.shape.empty() ? 1 : strides[dim], size = x.shape.empty() ? 1 : x.shape[dim];

@@ -117,8 +117,10 @@ void gather(RuleContext& context) {
   const Dims &self = shape_of(context, 0), &index = shape_of(context, 1);
   int64_t dim = integer_attribute(context, "dim");
   check_dim(context, "dim", dim, self.size());
-  bool fits = std::max<size_t>(self.size(), 1) == std::max<size_t>(index.size(), 1);
-  for (size_t d = 0; fits && d < index.size() && d < self.size(); ++d)
+  // An empty index selects nothing, whatever its shape.
+  bool empty = std::count(index.begin(), index.end(), Dim(0)) > 0;
+  bool fits = empty || std::max<size_t>(self.size(), 1) == std::max<size_t>(index.size(), 1);
+  for (size_t d = 0; fits && !empty && d < index.size() && d < self.size(); ++d)
     fits = static_cast<int64_t>(d) == dim || index[d] == self[d] || !context.dims.less(self[d], index[d]);
   if (!fits)
     context.fail("index", "shape " + shape_text(context.dims, index),

@@ -1,0 +1,214 @@
+// Steps that the runtime implements over generated kernels: convolution and attention.
+#include <limits>
+
+#include "codegen/elementwise.h"
+#include "codegen/generate.h"
+#include "codegen/lower/steps.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+Expr elementwise(Builder& builder, OpId op, DType dtype, std::initializer_list<Expr> operands) {
+  std::vector<Expr> list(operands);
+  return define_elementwise(op, {builder, list, {}, dtype, dtype});
+}
+
+/// Probabilities of a row of raw scores; a row without any finite score gives zeros.
+Kernel softmax_kernel(DType dtype, const Buffer* mask) {
+  Kernel k;
+  k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, true}};
+  if (mask) k.buffers.push_back(*mask);
+  k.scalars = 1;
+  Builder b(k);
+  Type type = register_type(dtype);
+  Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity());
+  Expr score = b.load(0) * b.scalar(type, 0);
+  if (mask) score = mask->dtype == DType::bool_ ? select(b.load(2), score, lowest) : score + b.load(2);
+  k.reductions.push_back({Combiner::max, score.value});
+  Expr top = b.reduced(0);
+  Expr e = elementwise(b, OpId::exp, dtype, {score - select(eq(top, lowest), b.constant(type, 0), top)});
+  k.locals = {type};
+  k.reductions.push_back({Combiner::sum, e.value});
+  Expr sum = b.reduced(1);
+  Expr factor = select(eq(sum, 0), b.constant(type, 0), 1.0 / sum);
+  k.phases.resize(3);
+  k.phases[0].reductions = {0};
+  k.phases[1].local_stores = {{0, e.value}};
+  k.phases[1].reductions = {1};
+  k.phases[2].stores = {{1, (b.local(0) * factor).value}};
+  return k;
+}
+
+}  // namespace
+
+void StepWriter::write_attention(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const ir::Node& node = *g.anchor;
+  const Output& output = g.outputs[0];
+  DType dtype = output.dtype;
+  const TileKernels& tiles = tile_kernels(target_, dtype);
+  Step step;
+  step.kind = Step::Kind::library;
+  step.name = result_.explanation.groups.back().name;
+  LibraryStep& library = step.library;
+  library.name = "attention";
+  // Every operand with four dims: leading ones merged (copies are dense) or added.
+  auto add = [&](Argument a, Dims shape, Dims strides, DType type, bool read_only) {
+    while (shape.size() > 4) {
+      INGOT_CHECK(dims_.same(strides[0], dims_.mul(strides[1], shape[1])), "leading dims of attention do not merge");
+      shape[1] = dims_.mul(shape[0], shape[1]);
+      shape.erase(0);
+      strides.erase(0);
+    }
+    while (shape.size() < 4) shape.insert(0, 1), strides.insert(0, 0);
+    a.strides = bytes(dims_, strides, type);
+    a.read_only = read_only;
+    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), type));
+    library.arguments.push_back(std::move(a));
+    library.shapes.push_back(std::move(shape));
+    library.dtypes.push_back(type);
+  };
+  Argument out;
+  out.buffer = output.buffer;
+  add(std::move(out), graph_.type(output.value).shape, output.strides, dtype, false);
+  const Dims query = graph_.type(g.operands[0].value).shape;
+  Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
+  for (size_t i = 0; i < 4; ++i) {
+    const StoredOperand& operand = g.operands[i];
+    if (operand.value == ir::kNoValue) continue;
+    Dims shape = graph_.type(operand.value).shape, strides = operand.strides;
+    if (i == 3) {
+      // The mask broadcasts to [batch..., heads, queries, keys].
+      Dims whole(query.begin(), query.end() - 1);
+      whole.push_back(keys);
+      size_t fresh = whole.size() - shape.size();
+      Dims expanded(whole.size(), Dim(0));
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (!(shape[d] == Dim(1))) expanded[fresh + d] = strides[d];
+      shape = whole;
+      strides = expanded;
+    }
+    add(stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides, operand.dtype, true);
+  }
+  library.sizes = {node.attrs[1].integer, tiles.rows, tiles.vectors, ingot::size_of(dtype)};
+  if (node.operands[4].present()) {
+    const ir::Operand& scale = node.operands[4];
+    INGOT_CHECK(scale.kind == ir::Operand::Kind::scalar, "attention takes its scale at run time");
+    library.scalars.push_back({ScalarSource::Kind::call, scale.id, 0, dtype});
+  }
+  library.kernels = tiles.tiles;
+  library.kernels.insert(library.kernels.end(), tiles.packs.begin(), tiles.packs.end());
+  library.kernels.insert(library.kernels.end(), tiles.transposed_packs.begin(), tiles.transposed_packs.end());
+  Buffer mask;
+  bool masked = g.operands[3].value != ir::kNoValue;
+  if (masked) {
+    Dim along = library.arguments[4].strides.back();
+    Dim element = ingot::size_of(g.operands[3].dtype);
+    mask = {g.operands[3].dtype,
+            along == element  ? Access::dense
+            : along == Dim(0) ? Access::uniform
+                              : Access::strided,
+            false};
+  }
+  Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr);
+  library.kernels.push_back(options_.generate ? options_.generate(softmax, target_, "softmax")
+                                              : codegen::generate(softmax, target_, "softmax"));
+  // Two products, and about twenty operations a score.
+  Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
+  step.operations = dims_.mul(scores, dims_.add(dims_.mul(query.back(), 4), 20));
+  append(group, std::move(step));
+}
+
+void StepWriter::write_conv(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const ir::Node& node = *g.anchor;
+  ir::ValueId product = node.outputs[0];
+  DType raw = g.operands[0].dtype;
+  const TileKernels& tiles = tile_kernels(target_, raw);
+  size_t rank = g.space.size();  // [batch,] channels, height, width
+  bool batched = rank == 4;
+  const StoredOperand& bias = g.operands[2];
+  bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue;
+
+  KernelWriter writer(graph_, layouts_, plan_, group);
+  Argument result;  // of the raw convolution, where nothing follows or what follows is a loop of its own
+  bool separate = false;
+  if (!plain) {
+    writer.use_product(product);
+    Dims dense = ir::contiguous_strides(dims_, g.space);
+    writer.arguments[0].strides = dense;
+    if (bias.value != ir::kNoValue) {
+      Dims along(rank, Dim(0));
+      along[rank - 3] = bias.strides[0];
+      Argument at = stored_argument(bias, {}, bias.offset, bias.dtype);
+      writer.add_to_product({at.buffer, bias.dtype, false, along, bias.offset, 0});
+    }
+    writer.write();
+    // An epilogue runs over [channels, pixels]: height and width must be one dim for all of its arguments.
+    for (const KernelArgument& a : writer.arguments)
+      separate = separate || !dims_.same(a.strides[rank - 2], dims_.mul(a.strides[rank - 1], g.space[rank - 1]));
+  }
+  auto over_pixels = [&](const Dims& strides) {
+    return Dims{batched ? strides[0] : Dim(0), strides[rank - 3], strides[rank - 1]};
+  };
+  if (plain || separate) {
+    const Dims strides = plain ? g.outputs[0].strides : ir::contiguous_strides(dims_, g.space);
+    if (plain) {
+      result.buffer = g.outputs[0].buffer;
+    } else {
+      result.buffer = static_cast<uint32_t>(result_.program.buffers.size());
+      result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, dims_.product(g.space), raw), 0, 0});
+    }
+    result.strides = bytes(dims_, over_pixels(strides), raw);
+  }
+
+  Step step;
+  step.kind = Step::Kind::library;
+  step.name = result_.explanation.groups.back().name;
+  LibraryStep& library = step.library;
+  library.name = "conv2d";
+  bool constant = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const StoredOperand& operand = g.operands[i];
+    Dims shape = graph_.type(operand.value).shape, strides = operand.strides;
+    if (i == 0 && !batched) shape.insert(0, 1), strides.insert(0, 0);
+    library.arguments.push_back(stored_argument(operand, strides, operand.offset, raw));
+    library.shapes.push_back(shape);
+    library.dtypes.push_back(raw);
+    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
+  }
+  for (const ir::InputInfo& input : graph_.inputs)
+    constant = constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
+                            input.value == layouts_.of(g.operands[1].value).root);
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t d = 0; d < 2; ++d) library.sizes.push_back(node.attrs[i].list[node.attrs[i].list.size() == 1 ? 0 : d]);
+  bool epilogue = !plain && !separate;
+  for (Dim d : {Dim(node.attrs[3].integer), Dim(constant), Dim(epilogue), Dim(tiles.rows), Dim(tiles.vectors)})
+    library.sizes.push_back(d);
+  library.kernels = tiles.tiles;
+  Dim points = dims_.product(g.space);
+  if (epilogue) {
+    Dims any{1, 0};
+    std::vector<Dims> strides;
+    for (const KernelArgument& a : writer.arguments) strides.push_back(over_pixels(a.strides));
+    std::vector<Argument> arguments_of = arguments(writer, any, strides);
+    library.arguments.insert(library.arguments.end(), arguments_of.begin() + 1, arguments_of.end());
+    library.scalars = writer.scalars;
+    library.kernels.push_back(generate(writer, any, step.name));
+  } else {
+    library.arguments.push_back(result);
+  }
+  const Dims& weight = graph_.type(g.operands[1].value).shape;
+  Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
+  step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
+  for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
+  append(group, std::move(step));
+  if (separate) {
+    result_.explanation.notes.push_back("what follows the convolution %" + std::to_string(product) +
+                                        " is a loop of its own: its operands differ within a row of pixels");
+    writer.arguments[0].buffer = result.buffer;
+    finish_loop(group, writer);
+  }
+}
+
+}  // namespace ingot::codegen::lowering

@@ -1,0 +1,154 @@
+#include "eager/nn/windows.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "eager/call.h"
+
+namespace ingot::nn::functional {
+namespace {
+
+using eager::fail;
+
+/// One value for each of `count` dims; one stands for all.
+Ints spread(const IntList& given, size_t count) {
+  return given.items().size() == count ? given.items() : Ints(count, given.items()[0]);
+}
+
+/// Positions along a dim of size n that a padded dim reads, by ops: they stay right when n varies.
+Tensor positions(int64_t n, int64_t before, int64_t after, std::string_view mode) {
+  Tensor at = arange(-before, n + after);
+  if (mode == "replicate") return clamp(at, 0, n - 1);
+  if (mode == "circular") return remainder(at, n);
+  Tensor distance = abs(sub(n - 1, abs(at)));
+  return sub(n - 1, distance);
+}
+
+Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
+  Tensor x = *input.tensor;
+  for (size_t pair = 0; 2 * pair < pad.size(); ++pair) {
+    int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
+    int64_t &before = pad[2 * pair], &after = pad[2 * pair + 1];
+    int64_t cut_before = std::max<int64_t>(-before, 0), cut_after = std::max<int64_t>(-after, 0);
+    if (cut_before + cut_after > x.size(dim))
+      fail("pad", "pad", "a cut of " + std::to_string(cut_before + cut_after),
+           "at most the size, " + std::to_string(x.size(dim)), input.location);
+    if (cut_before || cut_after) x = x.narrow(dim, cut_before, x.size(dim) - cut_before - cut_after, input.location);
+    before = std::max<int64_t>(before, 0);
+    after = std::max<int64_t>(after, 0);
+  }
+  return ingot::constant_pad_nd(TensorArg(x, input.location), pad, value);
+}
+
+using Convolution = Tensor (*)(const TensorArg&, const TensorArg&, const TensorArg&, const IntList&, const IntList&,
+                               const IntList&, int64_t);
+
+Tensor convolve(const char* name, Convolution convolution, size_t rank, const TensorArg& input, const TensorArg& weight,
+                const TensorArg& bias, const IntList& stride, std::string_view padding, const IntList& dilation,
+                int64_t groups) {
+  if (padding == "valid") return convolution(input, weight, bias, stride, 0, dilation, groups);
+  if (padding != "same")
+    fail(name, "padding", "\"" + std::string(padding) + "\"", "\"same\", \"valid\" or numbers", input.location);
+  for (int64_t s : stride.items())
+    if (s != 1) fail(name, "stride", std::to_string(s), "1 for padding \"same\"", input.location);
+  Ints steps = spread(dilation, rank), symmetric(rank), uneven;
+  bool even = true;
+  for (size_t d = rank; d-- > 0;) {
+    int64_t total = steps[d] * (weight.tensor->size(static_cast<int64_t>(d) + 2) - 1);
+    symmetric[d] = total / 2;
+    uneven.push_back(total / 2);
+    uneven.push_back(total - total / 2);
+    even = even && total % 2 == 0;
+  }
+  if (even) return convolution(input, weight, bias, 1, symmetric, dilation, groups);
+  Tensor padded = constant_pad(input, uneven, 0);
+  return convolution(TensorArg(padded, input.location), weight, bias, 1, 0, dilation, groups);
+}
+
+/// Smaller than, or equal to, everything that a dtype holds.
+Scalar lowest(DType dtype) {
+  if (is_floating(dtype)) return -std::numeric_limits<double>::infinity();
+  if (dtype == DType::u8) return 0;
+  return INT64_MIN >> (64 - 8 * size_of(dtype));
+}
+
+}  // namespace
+
+Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Scalar value) {
+  const Ints& pairs = pad.items();
+  if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
+    fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
+  if (mode == "constant") return constant_pad(input, pairs, value);
+  if (mode != "reflect" && mode != "replicate" && mode != "circular")
+    fail("pad", "mode", "\"" + std::string(mode) + "\"",
+         "one of \"constant\", \"reflect\", \"replicate\", \"circular\"", input.location);
+  Tensor x = *input.tensor;
+  for (size_t pair = 0; 2 * pair < pairs.size(); ++pair) {
+    int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair), size = x.size(dim);
+    int64_t before = pairs[2 * pair], after = pairs[2 * pair + 1];
+    int64_t limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : INT64_MAX;
+    if (std::max(before, after) > limit || (size == 0 && std::max(before, after) > 0) || size + before + after < 0)
+      fail("pad", "pad", std::to_string(std::max(before, after)) + " beside a size of " + std::to_string(size),
+           "what the mode can take from the tensor", input.location);
+    if (before || after) x = x.index_select(dim, positions(size, before, after, mode), input.location);
+  }
+  return x;
+}
+
+Tensor conv1d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
+              std::string_view padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv1d", ingot::conv1d, 1, input, weight, bias, stride, padding, dilation, groups);
+}
+Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
+              std::string_view padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding, dilation, groups);
+}
+
+std::tuple<Tensor, Tensor> max_pool2d_with_indices(const TensorArg& input, const IntList& kernel_size,
+                                                   const IntList& stride, const IntList& padding,
+                                                   const IntList& dilation, bool ceil_mode) {
+  Tensor values = ingot::max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode);
+  Ints kernel = spread(kernel_size, 2), step = stride.present() && !stride.items().empty() ? spread(stride, 2) : kernel;
+  Ints before = spread(padding, 2), gap = spread(dilation, 2);
+  const Tensor& x = *input.tensor;
+  int64_t rank = x.dim();
+  // Padded so that the last window fits whole, then every window as two more dims.
+  Ints pairs;
+  for (int d = 1; d >= 0; --d) {
+    int64_t last = (values.size(rank - 2 + d) - 1) * step[d] + (kernel[d] - 1) * gap[d] + 1;
+    pairs.push_back(before[d]);
+    pairs.push_back(std::max<int64_t>(last - before[d] - x.size(rank - 2 + d), 0));
+  }
+  Tensor windows = constant_pad(input, pairs, lowest(x.dtype()));
+  for (int d = 0; d < 2; ++d) {
+    int64_t dim = rank - 2 + d;
+    windows = windows.unfold(dim, (kernel[d] - 1) * gap[d] + 1, step[d]).narrow(dim, 0, values.size(dim));
+    windows = windows.slice(windows.dim() - 1, 0, std::nullopt, gap[d]);
+  }
+  Tensor tap = windows.flatten(-2, -1).argmax(-1);
+  int64_t width = x.size(rank - 1);
+  Tensor rows = sub(mul(arange(values.size(rank - 2)), step[0]), before[0]).unsqueeze(1);
+  Tensor columns = sub(mul(arange(values.size(rank - 1)), step[1]), before[1]);
+  Tensor row = add(rows, mul(floor_divide(tap, kernel[1]), gap[0]));
+  Tensor column = add(columns, mul(remainder(tap, kernel[1]), gap[1]));
+  return {values, add(mul(row, width), column)};
+}
+
+Tensor adaptive_avg_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
+  Ints sizes;
+  for (size_t i = 0; i < output_size.size(); ++i)
+    sizes.push_back(output_size[i]
+                        ? *output_size[i]
+                        : input.tensor->size(static_cast<int64_t>(i) - static_cast<int64_t>(output_size.size())));
+  return ingot::adaptive_avg_pool2d(input, sizes);
+}
+
+const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
+  Tensor rows = arange(weight.size(0)).unsqueeze(1);
+  Tensor named = any(eq(rows, indices.tensor->reshape({1, -1})), 1, true);
+  Tensor norms = norm(weight, norm_type, 1, true);
+  Tensor scale = where(logical_and(named, gt(norms, max_norm)), div(max_norm, add(norms, 1e-7)), 1.0);
+  return weight.mul_(scale);
+}
+
+}  // namespace ingot::nn::functional
