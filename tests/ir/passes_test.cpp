@@ -1,0 +1,215 @@
+// The clean-up passes, on IR text: what they change, and what they must leave.
+#include "ir/passes/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "ir/passes/pipeline.h"
+
+namespace ingot::ir {
+namespace {
+
+using PassFunction = void (*)(Graph&);
+
+/// The lines after the inputs, after a pass and the removal of what is dead.
+std::string after(PassFunction pass, const std::string& body) {
+  Graph graph = parse("ingot.ir 1\n" + body);
+  pass(graph);
+  verify(graph);
+  eliminate_dead_code(graph);
+  verify(graph);
+  std::string text = print(graph), kept;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at) + 1;
+    std::string line = text.substr(at, end - at);
+    if (!line.starts_with("ingot.ir") && !line.starts_with("input") && !line.starts_with("symbol")) kept += line;
+    at = end;
+  }
+  return kept;
+}
+
+TEST(Simplify, NodesThatAreOneOfTheirOperandsGo) {
+  struct Case {
+    const char *input, *nodes;
+  };
+  // Each ends in a value that is the input.
+  const Case gone[] = {
+      {"f32[2, 3]", "%1 = mul(%0, 1)\n"},
+      {"f32[2, 3]", "%1 = mul(%0, 1.0)\n"},
+      {"f32[2, 3]", "%1 = add(%0, -0.0)\n"},
+      {"i64[2, 3]", "%1 = add(%0, 0)\n"},
+      {"f32[2, 3]", "%1 = sub(%0, 0)\n"},
+      {"f32[2, 3]", "%1 = sub(%0, 0.0)\n"},
+      {"f32[2, 3]", "%1 = div(%0, 1)\n"},
+      {"f32[2, 3]", "%1 = pow(%0, 1)\n"},
+      {"f32[2, 3]", "%1 = neg(%0)\n%2 = neg(%1)\n"},
+      {"bool[2, 3]", "%1 = logical_not(%0)\n%2 = logical_not(%1)\n"},
+      {"i64[2, 3]", "%1 = bitwise_not(%0)\n%2 = bitwise_not(%1)\n"},
+      {"f32[2, 3]", "%1 = clone(%0)\n%2 = positive(%1)\n"},
+      {"f32[2, 3]", "%1 = maximum(%0, %0)\n"},
+      {"i64[2, 3]", "%1 = bitwise_and(%0, %0)\n"},
+      {"f32[2, 3]", "%1 = cast(%0, dtype=f32)\n"},
+      {"f16[2, 3]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f16)\n"},
+      {"i32[2, 3]", "%1 = cast(%0, dtype=f64)\n%2 = cast(%1, dtype=i32)\n"},
+      {"f32[2, 3]", "%1 = permute(%0, dims=[0, 1])\n"},
+      {"f32[2, 3]", "%1 = permute(%0, dims=[1, 0])\n%2 = permute(%1, dims=[1, 0])\n"},
+      {"f32[2, 3]", "%1 = view(%0, size=[6])\n%2 = view(%1, size=[2, 3])\n"},
+      {"f32[2, 3]", "%1 = unsqueeze(%0, dim=1)\n%2 = squeeze(%1)\n"},
+      {"f32[2, 3]", "%1 = expand(%0, size=[2, 3])\n"},
+      {"f32[2, 3]", "%1 = slice(%0, dim=1)\n"},
+      {"f32[2, 3]", "%1 = as_strided(%0, size=[2, 3], stride=[3, 1])\n"},
+      {"f32[1]", "%1 = sum(%0, dim=[0], keepdim=true)\n"},
+  };
+  for (const Case& c : gone) {
+    SCOPED_TRACE(c.nodes);
+    std::string nodes = c.nodes;
+    std::string last = "%" + std::to_string(std::count(nodes.begin(), nodes.end(), '\n'));
+    EXPECT_EQ(after(simplify, "input %0 = " + std::string(c.input) + "\n" + nodes + "output " + last + "\n"),
+              "output %0\n");
+  }
+}
+
+TEST(Simplify, RewritesKeepTypeAndMeaning) {
+  auto one = [](const std::string& input, const std::string& nodes) {
+    std::string last = "%" + std::to_string(std::count(nodes.begin(), nodes.end(), '\n'));
+    return after(simplify, "input %0 = " + input + "\n" + nodes + "output " + last + "\n");
+  };
+  EXPECT_EQ(one("f32[4]", "%1 = div(%0, 8)\n"), "%1 = mul(%0, 0.125) : f32[4]\noutput %1\n");
+  EXPECT_EQ(one("f32[4]", "%1 = div(%0, -0.25)\n"), "%1 = mul(%0, -4.0) : f32[4]\noutput %1\n");
+  EXPECT_EQ(one("f32[4]", "%1 = relu(%0)\n%2 = relu(%1)\n"), "%1 = relu(%0) : f32[4]\noutput %1\n");
+  EXPECT_EQ(one("bf16[4]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f64)\n"),
+            "%1 = cast(%0, dtype=f64) : f64[4]\noutput %1\n");
+  EXPECT_EQ(one("f32[2, 3, 4]", "%1 = permute(%0, dims=[2, 0, 1])\n%2 = permute(%1, dims=[0, 2, 1])\n"),
+            "%1 = permute(%0, dims=[2, 1, 0]) : f32[4, 3, 2]\noutput %1\n");
+  EXPECT_EQ(one("f32[2, 3, 4]", "%1 = view(%0, size=[6, 4])\n%2 = unsqueeze(%1, dim=0)\n%3 = view(%2, size=[24])\n"),
+            "%1 = view(%0, size=[24]) : f32[24]\noutput %1\n");
+  EXPECT_EQ(one("f32[3, 1]", "%1 = expand(%0, size=[3, 4])\n%2 = expand(%1, size=[2, 3, 4])\n"),
+            "%1 = expand(%0, size=[2, 3, 4]) : f32[2, 3, 4]\noutput %1\n");
+  EXPECT_EQ(one("f32[4]", "%1 = full(2.5, size=[1])\n%2 = expand(%1, size=[4])\n%3 = add(%0, %2)\n"),
+            "%1 = full(2.5, size=[4]) : f32[4]\n%2 = add(%0, %1, 1) : f32[4]\noutput %2\n");
+  EXPECT_EQ(one("f32[2, 1, 3]", "%1 = amax(%0, dim=[1])\n"), "%1 = view(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n");
+  EXPECT_EQ(one("f32[2]", "%1 = full(true, size=[2])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n"), "output %0\n");
+  EXPECT_EQ(one("f32[2]", "%1 = full(false, size=[])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n"),
+            "%1 = exp(%0) : f32[2]\noutput %1\n");
+}
+
+TEST(Simplify, LeavesWhatWouldChangeABitOrAType) {
+  struct Case {
+    const char *inputs, *node;
+  };
+  const Case kept[] = {
+      {"f32[2, 3]", "%1 = add(%0, 0.0) : f32[2, 3]"},  // -0 + 0 is +0
+      {"f32[2, 3]", "%1 = add(%0, 0) : f32[2, 3]"},
+      {"f32[2, 3]", "%1 = sub(%0, -0.0) : f32[2, 3]"},
+      {"f32[2, 3]", "%1 = mul(%0, 0) : f32[2, 3]"},  // NaN, infinity, -0
+      {"i64[2, 3]", "%1 = mul(%0, 1.0) : f32[2, 3]"},
+      {"i64[2, 3]", "%1 = div(%0, 1) : f32[2, 3]"},
+      {"i64[2, 3]", "%1 = div(%0, 2, rounding_mode=floor) : i64[2, 3]"},
+      {"f32[2, 3]", "%1 = div(%0, 3.0) : f32[2, 3]"},
+      {"f32[2, 3]", "%1 = div(%0, 0.0) : f32[2, 3]"},
+      {"f32[2, 3]", "%1 = sub(%0, %0) : f32[2, 3]"},
+      {"f32[2, 3]", "%1 = logical_and(%0, %0) : bool[2, 3]"},
+      {"f32[2, 3]", "%1 = permute(%0, dims=[1, 0]) : f32[3, 2]"},
+      {"f32[2, 3]", "%1 = slice(%0, dim=1, start=1, end=3) : f32[2, 2]"},
+      {"bf16[1]", "%1 = sum(%0, dim=[0], dtype=f32) : f32[]"},
+  };
+  for (const Case& c : kept) {
+    SCOPED_TRACE(c.node);
+    std::string body = "input %0 = " + std::string(c.inputs) + "\n" + c.node + "\noutput %1\n";
+    Graph graph = parse("ingot.ir 1\n" + body);
+    std::string before = print(graph);
+    simplify(graph);
+    EXPECT_EQ(print(graph), before);
+  }
+  // A narrower cast in between rounds.
+  EXPECT_EQ(after(simplify, "input %0 = f32[2]\n%1 = cast(%0, dtype=bf16)\n%2 = cast(%1, dtype=f32)\noutput %2\n"),
+            "%1 = cast(%0, dtype=bf16) : bf16[2]\n%2 = cast(%1, dtype=f32) : f32[2]\noutput %2\n");
+  EXPECT_EQ(after(simplify, "input %0 = i64[2]\n%1 = cast(%0, dtype=f64)\n%2 = cast(%1, dtype=i64)\noutput %2\n"),
+            "%1 = cast(%0, dtype=f64) : f64[2]\n%2 = cast(%1, dtype=i64) : i64[2]\noutput %2\n");
+}
+
+TEST(Simplify, WritesThroughViews) {
+  const std::string where = "size=[2, 2], stride=[4, 1], storage_offset=1";
+  EXPECT_EQ(after(simplify, "input %0 = f32[3, 4]\ninput %1 = f32[2, 2]\n%2 = as_strided_scatter(%0, %1, " + where +
+                                ")\n%3 = as_strided(%2, " + where + ")\noutput %3\n"),
+            "output %1\n");
+  EXPECT_EQ(after(simplify,
+                  "input %0 = f32[3, 4]\ninput %1 = f32[2, 2]\ninput %2 = f32[2, 2]\n%3 = as_strided_scatter(%0, %1, " +
+                      where + ")\n%4 = as_strided_scatter(%3, %2, " + where + ")\noutput %4\n"),
+            "%3 = as_strided_scatter(%0, %2, " + where + ") : f32[3, 4]\noutput %3\n");
+  EXPECT_EQ(after(simplify,
+                  "input %0 = f32[3, 4]\ninput %1 = f32[3, 4]\n"
+                  "%2 = as_strided_scatter(%0, %1, size=[3, 4], stride=[4, 1])\noutput %2\n"),
+            "output %1\n");
+}
+
+TEST(Cse, EqualNodesBecomeOne) {
+  EXPECT_EQ(
+      after(eliminate_common_subexpressions,
+            "input %0 = f32[2]\ninput %1 = f32[2]\n%2 = exp(%0)\n%3 = exp(%0)\n%4 = mul(%2, %1)\n%5 = mul(%1, %3)\n"
+            "%6 = sub(%4, %5)\noutput %6\n"),
+      "%2 = exp(%0) : f32[2]\n%3 = mul(%2, %1) : f32[2]\n%4 = sub(%3, %3, 1) : f32[2]\noutput %4\n");
+}
+
+TEST(Cse, KeepsApartWhatDiffers) {
+  const std::string body =
+      "input %0 = f32[2, 2]\ninput %1 = f32[2, 2]\n%2 = sub(%0, %1)\n%3 = sub(%1, %0)\n%4 = add(%0, %1, 2)\n"
+      "%5 = add(%1, %0, 2)\n%6 = mul(%0, 0.0)\n%7 = mul(%0, -0.0)\n%8 = mul(%0, 0)\n%9 = softmax(%0, dim=0)\n"
+      "%10 = softmax(%0, dim=1)\n%11 = cast(%0, dtype=f64)\n%12 = cast(%0, dtype=f16)\n"
+      "output %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12\n";
+  Graph graph = parse("ingot.ir 1\n" + body);
+  std::string before = print(graph);
+  eliminate_common_subexpressions(graph);
+  EXPECT_EQ(print(graph), before);
+}
+
+TEST(Dce, DeadNodesGoAndInputsStay) {
+  Graph graph = parse(
+      "ingot.ir 1\ninput %0 = f32[2]\ninput %1 = f32[2]\n%2 = exp(%0)\n%3 = log(%2)\n%4 = neg(%0)\n%5, %6 = max(%0, "
+      "dim=0)\n"
+      "output %4, %6\n");
+  eliminate_dead_code(graph);
+  verify(graph);
+  EXPECT_EQ(print(graph),
+            "ingot.ir 1\ninput %0 = f32[2]\ninput %1 = f32[2]\n%2 = neg(%0) : f32[2]\n"
+            "%3, %4 = max(%0, dim=0, keepdim=false) : f32[], i64[]\noutput %2, %4\n");
+}
+
+TEST(Passes, ADeepGraphNeedsNoStack) {
+  Graph graph;
+  ValueId value = graph.add_input(DType::f32, {4});
+  for (int i = 0; i < 50000; ++i) value = graph.add(i % 2 ? OpId::exp : OpId::softsign, {Operand::value(value)});
+  graph.outputs.push_back(value);
+  run_pipeline(graph, {.disabled = {}, .verify = true});
+  EXPECT_EQ(graph.nodes.size(), 50000u);
+}
+
+TEST(Pipeline, PassesAreDisabledByName) {
+  const std::string text = "ingot.ir 1\ninput %0 = f32[2]\n%1 = neg(%0)\n%2 = neg(%1)\n%3 = exp(%0)\noutput %2\n";
+  auto nodes = [&](std::vector<std::string> disabled) {
+    Graph graph = parse(text);
+    std::vector<PassTime> times = run_pipeline(graph, {.disabled = disabled, .verify = true});
+    EXPECT_EQ(times.size(), passes().size() - disabled.size());
+    return graph.nodes.size();
+  };
+  EXPECT_EQ(nodes({}), 0u);
+  EXPECT_EQ(nodes({"simplify"}), 2u);
+  EXPECT_EQ(nodes({"simplify", "dce"}), 3u);
+  setenv("INGOT_DISABLE", "dce,simplify", 1);
+  Graph graph = parse(text);
+  run_pipeline(graph);
+  EXPECT_EQ(graph.nodes.size(), 3u);
+  unsetenv("INGOT_DISABLE");
+  for (const char* wrong : {"nothing", "decompose"}) {
+    try {
+      nodes({wrong});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("expected one of: simplify"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ingot::ir
