@@ -1,0 +1,194 @@
+// Modules: names, state, handles, layers against their definitions.
+#include "eager/nn/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "eager/dispatch.h"
+#include "eager/factories.h"
+
+namespace ingot {
+namespace {
+
+struct BlockImpl : nn::Module {
+  nn::Linear up{4, 8}, down{8, 4};
+  Tensor scale = tensor({1.f, 2.f, 3.f, 4.f});
+  std::string seen;
+  Tensor forward(const Tensor& x) {
+    seen = eager::module_path();
+    return x + down(relu(up(x))) * scale;
+  }
+};
+INGOT_MODULE(Block, up, down, scale);
+
+struct NetImpl : nn::Module {
+  nn::LayerNorm norm{4};
+  std::vector<Block> h{Block(), Block()};
+  nn::Linear head{4, 2, false};
+  nn::Buffer steps = nn::Buffer(tensor(0));
+  bool twice = false;
+  Tensor forward(const Tensor& x) {
+    Tensor y = norm(x);
+    for (Block& block : h) y = block(y);
+    return twice ? head(y) * 2 : head(y);
+  }
+};
+INGOT_MODULE(Net, norm, h, head, steps);
+
+struct PairImpl : nn::Module {
+  Tensor forward(const Tensor& a, double b) { return a * b; }
+};
+INGOT_MODULE(Pair);
+
+std::vector<std::string> names(const nn::Module::NamedTensors& named) {
+  std::vector<std::string> result;
+  for (const auto& [name, tensor] : named) result.push_back(name);
+  return result;
+}
+
+TEST(Module, NamesAreThoseOfPyTorch) {
+  Net net;
+  EXPECT_EQ(names(net->named_parameters()),
+            (std::vector<std::string>{"norm.weight", "norm.bias", "h.0.up.weight", "h.0.up.bias", "h.0.down.weight",
+                                      "h.0.down.bias", "h.0.scale", "h.1.up.weight", "h.1.up.bias", "h.1.down.weight",
+                                      "h.1.down.bias", "h.1.scale", "head.weight"}));
+  EXPECT_EQ(names(net->named_buffers()), (std::vector<std::string>{"steps"}));
+  EXPECT_EQ(net->state_dict().size(), 14u);
+  EXPECT_EQ(net->named_modules().size(), 9u);
+  EXPECT_EQ(net->named_children().size(), 4u);
+  nn::Sequential layers{nn::Linear(2, 3), nn::ReLU(), nn::Linear(3, 1)};
+  EXPECT_EQ(names(layers->named_parameters()), (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
+}
+
+TEST(Module, HandlesShare) {
+  Net a, b = a;
+  Tensor x = rand({3, 4});
+  Tensor before = b(x);
+  a->twice = true;
+  EXPECT_TRUE(allclose(b(x), before * 2));
+  a->eval();
+  EXPECT_FALSE(b->is_training());
+  EXPECT_FALSE(b->h[1]->up->is_training());
+}
+
+TEST(Module, StateMovesBetweenModules) {
+  Net a, b;
+  Tensor x = rand({3, 4});
+  EXPECT_FALSE(equal(a(x), b(x)));
+  b->load_state_dict(a->state_dict());
+  EXPECT_TRUE(equal(a(x), b(x)));
+  EXPECT_FALSE(a->h[0]->up->weight.shares_storage(b->h[0]->up->weight));
+  StateDict state = a->state_dict();
+  state.erase("h.1.scale");
+  EXPECT_THROW(b->load_state_dict(state), Error);
+  EXPECT_NO_THROW(b->load_state_dict(state, false));
+  state["h.1.scale"] = rand({5});
+  EXPECT_THROW(b->load_state_dict(state), Error);
+  state["h.1.scale"] = rand({4});
+  state["extra"] = rand({1});
+  EXPECT_THROW(b->load_state_dict(state), Error);
+}
+
+TEST(Module, ThePathNamesTheModuleThatIsRunning) {
+  Net net;
+  net(rand({1, 4}));
+  EXPECT_EQ(net->h[0]->seen, "h.0");
+  EXPECT_EQ(net->h[1]->seen, "h.1");
+  EXPECT_STREQ(eager::module_path(), "");
+  net->h[0] = Block();
+  net(rand({1, 4}));
+  EXPECT_EQ(net->h[0]->seen, "h.0");
+}
+
+TEST(Module, ForwardTakesWhatItDeclares) {
+  Pair pair;
+  EXPECT_EQ(pair(tensor({2.f}), 1.5).item<float>(), 3);
+  static_assert(!std::is_invocable_v<Pair, Tensor>);
+  static_assert(std::is_invocable_v<Net, Tensor>);
+}
+
+TEST(Module, ToConvertsFloatsAndKeepsTies) {
+  Net net;
+  net->h[1]->scale = net->h[0]->scale;
+  net->to(kFloat64);
+  EXPECT_EQ(net->head->weight.dtype(), kFloat64);
+  EXPECT_EQ(net->steps.dtype(), kInt64);
+  EXPECT_TRUE(net->h[1]->scale.is_same(net->h[0]->scale));
+  EXPECT_EQ(net(rand({2, 4}, kFloat64)).dtype(), kFloat64);
+}
+
+TEST(Module, AnErrorInALayerNamesTheCallersLine) {
+  nn::Linear layer(4, 2);
+  int line = 0;
+  try {
+    line = __LINE__ + 1;
+    layer(rand({3, 5}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("nn_test.cpp:" + std::to_string(line)), std::string::npos) << e.what();
+  }
+}
+
+TEST(Layers, FollowTheirDefinitions) {
+  Tensor x = randn({5, 6});
+  nn::Linear linear(6, 3);
+  EXPECT_TRUE(allclose(linear(x), matmul(x, linear->weight.t()) + linear->bias, 1e-5, 1e-6));
+  nn::LayerNorm norm(6);
+  Tensor mean = x.mean(1, true), var = x.var(1, 0, true);
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+  nn::RMSNorm rms(6, 1e-6);
+  EXPECT_TRUE(allclose(rms(x), x / ((x * x).mean(1, true) + 1e-6).sqrt(), 1e-4, 1e-5));
+  nn::Embedding table(7, 6);
+  EXPECT_TRUE(equal(table(tensor({3, 0})), stack({table->weight[3], table->weight[0]})));
+  EXPECT_TRUE(equal(nn::Flatten()(rand({2, 3, 4})), nn::Flatten()(rand({2, 3, 4}))) == false);
+  EXPECT_EQ(nn::Flatten()(rand({2, 3, 4})).sizes(), (std::vector<int64_t>{2, 12}));
+  nn::Dropout dropout(0.5);
+  dropout->eval();
+  EXPECT_TRUE(dropout(x).is_same(x));
+}
+
+TEST(Layers, ConvolutionAndPooling) {
+  nn::Conv2d conv(2, 3, 3, {.stride = 2, .padding = 1});
+  Tensor x = randn({2, 2, 7, 5}), y = conv(x);
+  ASSERT_EQ(y.sizes(), (std::vector<int64_t>{2, 3, 4, 3}));
+  double expected = conv->bias[1].item<double>();
+  for (int64_t c = 0; c < 2; ++c)
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j) {
+        int64_t row = 2 * 2 - 1 + i, column = 1 * 2 - 1 + j;
+        expected += x[1][c][row][column].item<double>() * conv->weight[1][c][i][j].item<double>();
+      }
+  EXPECT_NEAR(y[1][1][2][1].item<double>(), expected, 1e-5);
+  Tensor pooled = nn::MaxPool2d(2)(x);
+  ASSERT_EQ(pooled.sizes(), (std::vector<int64_t>{2, 2, 3, 2}));
+  EXPECT_EQ(pooled[1][0][2][1].item<float>(), x[1][0].slice(0, 4, 6).slice(1, 2, 4).max().item<float>());
+  EXPECT_NEAR(nn::AvgPool2d(2)(x)[0][1][1][0].item<float>(), x[0][1].slice(0, 2, 4).slice(1, 0, 2).mean().item<float>(),
+              1e-6);
+  EXPECT_TRUE(allclose(nn::AdaptiveAvgPool2d(1)(x).flatten(1), x.mean({2, 3}), 1e-5, 1e-6));
+}
+
+TEST(Layers, BatchNormFollowsStatisticsInTrainingOnly) {
+  nn::BatchNorm2d norm(3);
+  Tensor x = randn({4, 3, 5, 5}) * 2 + 1;
+  Tensor y = norm(x);
+  EXPECT_TRUE(allclose(y.mean({0, 2, 3}), zeros({3}), 0, 1e-5));
+  EXPECT_TRUE(allclose(norm->running_mean, x.mean({0, 2, 3}) * 0.1, 1e-4, 1e-6));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+  norm->eval();
+  Tensor mean = norm->running_mean.view({1, 3, 1, 1}), var = norm->running_var.view({1, 3, 1, 1});
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+}
+
+TEST(Layers, AttentionOfOneHeadIsSoftmaxOfProducts) {
+  nn::MultiheadAttention attention(8, 1);
+  Tensor x = randn({2, 3, 8});
+  Tensor qkv = linear(x, attention->in_proj_weight, attention->in_proj_bias);
+  std::vector<Tensor> parts = qkv.split(8, 2);
+  Tensor weights = softmax(matmul(parts[0], parts[1].mT()) / std::sqrt(8.0), -1);
+  EXPECT_TRUE(allclose(attention(x), attention->out_proj(matmul(weights, parts[2])), 1e-4, 1e-5));
+}
+
+}  // namespace
+}  // namespace ingot
