@@ -159,11 +159,11 @@ Scalar read_element(DType dtype, const char* at) {
 
 void write_element(DType dtype, char* at, Scalar value) {
   auto store = [at]<class T>(T x) { std::memcpy(at, &x, sizeof(T)); };
-  // From a float a number saturates in the type of a register, 32 or 64 bits, and is then cut to a narrower one.
+  // From a float a number saturates at the range of the type, from an integer it wraps.
   auto integer = [&]<class T>(T) {
     int64_t wide = value.to_int64_saturated();
-    if (value.category() == Category::floating && sizeof(T) < 8)
-      wide = std::clamp<int64_t>(wide, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+    if (value.category() == Category::floating)
+      wide = std::clamp<int64_t>(wide, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
     store(static_cast<T>(wide));
   };
   switch (dtype) {
