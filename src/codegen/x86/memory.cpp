@@ -370,7 +370,8 @@ void Lowering::store(const Store& s) {
   const Buffer& b = k_.buffers[s.buffer];
   Stream& to = stream(s.buffer, false);
   const int64_t bytes = ingot::size_of(b.dtype);
-  if (b.access == Access::dense) return store_dense(b.dtype, v, address(to, bytes));
+  // A uniform destination is one place: it is written by a call of one column.
+  if (b.access != Access::strided) return store_dense(b.dtype, v, address(to, bytes));
   store_format(b.dtype, v, v_.area(2), false);
   address_to_rax(to, true);
   copy_lanes(bytes, v_.area(2), true, bytes, stride_slots_[s.buffer]);
