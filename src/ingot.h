@@ -4,3 +4,4 @@
 #include "eager/functions.h"
 #include "eager/nn/layers.h"
 #include "eager/serialization.h"
+#include "runtime/thread_pool.h"
