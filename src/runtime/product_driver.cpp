@@ -1,0 +1,255 @@
+// Loops, from the outside (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with A
+// unpacked): groups of panels, blocks of rows that keep their part of A in L2, panels, blocks of k, tiles of rows. Each
+// output sums its k blocks in order, so no division of M, N, batch or threads shows in the result.
+#include "runtime/product_driver.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "runtime/cpu.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kGroupBytes = 4 << 20;  // of panels packed for one call
+constexpr int64_t kGrainOperations = 1'000'000;
+constexpr int64_t kGrainBytes = 64 << 10;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+void prefetch(const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+}
+
+}  // namespace
+
+// Pieces of a thread's scratch.
+struct ProductDriver::Scratch {
+  char *panels, *a, *c, *epilogue;
+  char** at;
+};
+
+// One panel's piece of one block of rows.
+struct ProductDriver::Block {
+  int64_t tile_begin, tile_end, row, rows;
+  int64_t panel, k;
+  char* c;
+  int64_t a_stride, c_stride;
+};
+
+KernelCall call_of(const KernelPtr& source, const BindContext& context) {
+  if (!source) return {};
+  const LoadedKernel& kernel = context.kernel(source);
+  return {kernel.entry, kernel.context};
+}
+
+void ProductDriver::set_sizes(Sizes sizes) {
+  sizes_ = std::move(sizes);
+  element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
+  for (int64_t size : sizes_.batch) batches_ = saturating_product(batches_, size);
+  rows_ = Pieces(sizes_.m, sizes_.max_rows);
+  panels_ = Pieces(ceil_div(sizes_.n, kVector), sizes_.max_vectors);
+  k_padded_ = round_up(sizes_.k, 2);  // bf16 is packed in pairs
+}
+
+void ProductDriver::set_kernels(std::span<const KernelPtr> tiles, const KernelPtr& epilogue,
+                                const BindContext& context) {
+  INGOT_CHECK(static_cast<int64_t>(tiles.size()) == sizes_.max_rows * sizes_.max_vectors);
+  for (const KernelPtr& kernel : tiles) tiles_.push_back(call_of(kernel, context));
+  epilogue_ = call_of(epilogue, context);
+  if (epilogue) epilogue_scratch_ = epilogue->scratch_bytes;
+}
+
+void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
+  operands_ = std::move(operands);
+  const size_t rank = sizes_.batch.size() + 2;
+  for (const BoundArgument& a : operands_) INGOT_CHECK(a.strides.size() == rank);
+  a_row_ = operands_[0].strides[rank - 2], a_column_ = operands_[0].strides[rank - 1];
+  if (!epilogue_) {
+    INGOT_CHECK(operands_.size() == 3);
+    c_row_ = operands_[2].strides[rank - 2];
+    INGOT_CHECK(operands_[2].strides[rank - 1] == c_element_ || sizes_.n <= 1, "C's columns are contiguous");
+    return;
+  }
+  row_strides_ = {0}, column_strides_ = {c_element_}, index_strides_ = {0};
+  for (size_t i = 2; i < operands_.size(); ++i) {
+    row_strides_.push_back(operands_[i].strides[rank - 2]);
+    column_strides_.push_back(operands_[i].strides[rank - 1]);
+    index_strides_.push_back(operands_[i].index_stride);
+  }
+}
+
+// The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
+void ProductDriver::divide(const BindContext& context, int64_t packing) {
+  const auto [batch, m, n, k, dtype, accumulate, max_rows, max_vectors] = sizes_;
+  int64_t operations = saturating_product(saturating_product(2 * batches_, m), saturating_product(n, k));
+  int64_t b_bytes = saturating_product(saturating_product(batches_, element_), saturating_product(n, k));
+  int64_t useful = std::max(operations / kGrainOperations, b_bytes / kGrainBytes);
+  int64_t most = saturating_product(batches_, saturating_product(rows_.count, panels_.count));
+  useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, 1024));
+  int64_t threads = std::min(useful_threads, context.threads);
+  double least = 0;
+  for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, panels_.count); ++panel_cuts)
+    for (int64_t row_cuts = 1; row_cuts <= std::min(threads, rows_.count); ++row_cuts) {
+      double work = static_cast<double>(ceil_div(panels_.count, panel_cuts)) *
+                    static_cast<double>(ceil_div(rows_.count, row_cuts) + packing);
+      double cost = static_cast<double>(ceil_div(batches_ * panel_cuts * row_cuts, threads)) * work;
+      // Among equals, what reads least: each row cut reads all of B's panels again, each panel cut all of A.
+      cost *= 1 + 1e-3 * static_cast<double>((row_cuts - 1) * n + (panel_cuts - 1) * m) / static_cast<double>(n + m);
+      if (least != 0 && cost >= least) continue;
+      least = cost;
+      row_cuts_ = static_cast<int>(row_cuts), panel_cuts_ = static_cast<int>(panel_cuts);
+    }
+}
+
+void ProductDriver::run(RunState& state, const Team& team) const {
+  const int64_t cuts = row_cuts_ * panel_cuts_;
+  Range range = share(batches_ * cuts, team.thread, team.threads);
+  for (int64_t item = range.begin; item < range.end; ++item) {
+    int cut = static_cast<int>(item % cuts);
+    Range panels = share(panels_.count, cut / row_cuts_, panel_cuts_),
+          rows = share(rows_.count, cut % row_cuts_, row_cuts_);
+    multiply(state, item / cuts, rows, panels);
+  }
+}
+
+// One batch's rows and panels, given as ranges of tiles.
+void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels) const {
+  if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
+  const int64_t k_size = sizes_.k, rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
+  const char* packed = packed_panels(state, batch);
+  // The rows whose part of A takes half of L2, in blocks of nearly equal size.
+  const int64_t fitting =
+      std::max(cache_sizes().l2 / 2 / std::max<int64_t>(k_size * element_, 1), 4 * (rows_.each + 1));
+  const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
+  const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
+  // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
+  const int64_t panel_bytes =
+      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded_) : k_padded_) * element_;
+  int64_t group = panels.end - panels.begin;
+  if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
+
+  const int64_t most_rows = std::min(block_tiles * (rows_.each + 1), rows);
+  // Rows of packed A start at differing sets of L1.
+  const int64_t a_stride = pack_a_ ? round_up(k_size * element_, 64) + 64 : a_row_;
+  Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, pack_a_ ? most_rows * a_stride : 0,
+                            epilogue_ ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
+  PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
+  const char* a = a_matrix(state, batch, scratch.at[0]);
+  const char* b = scratch.at[1];
+  const char* packed_end = packed ? packed + packed_bytes() : nullptr;
+
+  for (int64_t group_begin = panels.begin; group_begin < panels.end; group_begin += group) {
+    const int64_t group_end = std::min(group_begin + group, panels.end);
+    for (int64_t tile = row_tiles.begin; tile < row_tiles.end; tile += block_tiles) {
+      Block block{};
+      block.tile_begin = tile, block.tile_end = std::min(tile + block_tiles, row_tiles.end);
+      block.row = rows_.begin(tile), block.rows = rows_.begin(block.tile_end) - block.row;
+      block.a_stride = a_stride;
+      const char* a_block = a + block.row * a_row_;
+      if (pack_a_) {
+        pack_rows(a_block, scratch.a, block.rows, a_stride);
+        a_block = scratch.a;
+      }
+      for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
+        const int64_t width = panel_width(block.panel);
+        block.c = epilogue_ ? scratch.c : scratch.at[2] + block.row * c_row_ + panel_column(block.panel) * c_element_;
+        block.c_stride = epilogue_ ? width * c_element_ : c_row_;
+        char* room = scratch.panels + (block.panel - group_begin) * panel_bytes;
+        if (k_size == 0)
+          for (int64_t i = 0; i < block.rows; ++i)
+            std::memset(block.c + i * block.c_stride, 0, panel_columns(block.panel) * c_element_);
+        for (block.k = 0; block.k < k_size; block.k += kBlock) {
+          const int64_t bytes = std::min(kBlock, k_size - block.k) * width * element_;
+          char* own = room + (one_block ? 0 : block.k * width * element_);
+          const char* b_block = own;
+          const char* next = nullptr;
+          if (packed) {
+            b_block = packed + panel_offset(block.panel) + block.k * width * element_;
+            next = b_block + bytes;  // what comes next in memory is what comes next in time
+            if (next + bytes > packed_end) next = nullptr;
+          } else if (tile == row_tiles.begin) {
+            pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k_size), own);
+          }
+          tile_rows(block, a_block + block.k * element_, b_block, next, bytes);
+        }
+        if (epilogue_) finish(state, walk, scratch, block);
+      }
+    }
+  }
+}
+
+ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const {
+  int64_t sizes[] = {panel_bytes, a_bytes, c_bytes, epilogue_scratch_,
+                     2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
+  int64_t offsets[5], total = 0;
+  for (int i = 0; i < 5; ++i) {
+    offsets[i] = total;
+    total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
+  }
+  char* memory = thread_scratch(total);
+  return {memory + offsets[0], memory + offsets[1], memory + offsets[2], memory + offsets[3],
+          reinterpret_cast<char**>(memory + offsets[4])};
+}
+
+void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const {
+  char* buffers[] = {const_cast<char*>(a), to};
+  const int64_t row_strides[] = {a_row_, to_stride}, column_strides[] = {a_column_, element_}, index_strides[] = {0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = rows, frame.columns = sizes_.k;
+  frame.context = pack_a_.context;
+  pack_a_.entry(&frame);
+}
+
+// One block of k, one panel, all tiles of the row block; meanwhile the next block of B is fetched, a piece a tile.
+void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, const char* next,
+                              int64_t next_bytes) const {
+  TileFrame frame;
+  frame.b = b;
+  frame.k = std::min(kBlock, sizes_.k - block.k);
+  frame.a_stride = block.a_stride, frame.c_stride = block.c_stride;
+  frame.accumulate = block.k > 0;
+  frame.columns = panel_columns(block.panel);
+  const int64_t vectors = panels_.size(block.panel), tiles = block.tile_end - block.tile_begin;
+  const int64_t piece = next && tiles >= 4 ? round_up(ceil_div(next_bytes, tiles), 64) : 0;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t tile = block.tile_begin + i, row = rows_.begin(tile) - block.row;
+    const KernelCall& call = tiles_[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
+    frame.a = a + row * block.a_stride;
+    frame.c = block.c + row * block.c_stride;
+    frame.context = call.context;
+    if (piece && i * piece < next_bytes) prefetch(next + i * piece, std::min(piece, next_bytes - i * piece));
+    call.entry(&frame);
+  }
+}
+
+void ProductDriver::finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const {
+  const size_t count = operands_.size() - 1;  // the raw piece instead of A and B
+  char** at = scratch.at + operands_.size();
+  const int64_t column = panel_column(block.panel);
+  at[0] = scratch.c;
+  for (size_t i = 1; i < count; ++i)
+    at[i] = scratch.at[i + 1] + block.row * row_strides_[i] + column * column_strides_[i];
+  int64_t row_strides[32];
+  INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
+  std::copy(row_strides_.begin(), row_strides_.end(), row_strides);
+  row_strides[0] = block.c_stride;
+  KernelFrame frame;
+  frame.buffers = at;
+  frame.row_strides = row_strides;
+  frame.column_strides = column_strides_.data();
+  frame.index_strides = index_strides_.data();
+  frame.scalars = state.scalars.data() + first_scalar_;
+  frame.rows = block.rows, frame.columns = panel_columns(block.panel);
+  frame.scratch = scratch.epilogue;
+  frame.row_index = block.row, frame.column_index = column;
+  frame.outer_index = walk.index();
+  frame.context = epilogue_.context;
+  epilogue_.entry(&frame);
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,94 @@
+// The loops of a matrix product over generated tiles; where A and B come from is for the kinds of product to say.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "runtime/step_driver.h"
+#include "runtime/weight_cache.h"
+
+namespace ingot::runtime {
+
+/// n cut into pieces of at most `most` whose sizes differ by one at most.
+struct Pieces {
+  int64_t n = 0, count = 0, each = 0, extra = 0;
+  Pieces() = default;
+  Pieces(int64_t total, int64_t most) : n(total), count((total + most - 1) / most) {
+    if (count) each = n / count, extra = n % count;
+  }
+  int64_t begin(int64_t i) const { return i * each + (i < extra ? i : extra); }
+  int64_t size(int64_t i) const { return each + (i < extra); }
+};
+
+/// A kernel that is ready to be called.
+struct KernelCall {
+  KernelEntry entry = nullptr;
+  const void* context = nullptr;
+  explicit operator bool() const { return entry != nullptr; }
+};
+KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
+
+/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n], then an epilogue on each finished piece.
+class ProductDriver : public StepDriver {
+ public:
+  void run(RunState& state, const Team& team) const override;
+
+ protected:
+  struct Sizes {
+    Ints batch;
+    int64_t m, n, k;
+    DType dtype, accumulate;
+    int64_t max_rows, max_vectors;
+  };
+  explicit ProductDriver(const BindContext& context) : first_scalar_(context.first_scalar), step_(context.step) {}
+  /// To be called in this order, then divide().
+  void set_sizes(Sizes sizes);
+  void set_kernels(std::span<const KernelPtr> tiles, const KernelPtr& epilogue, const BindContext& context);
+  /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments.
+  void set_operands(std::vector<BoundArgument> operands);
+  /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
+  /// is packed before.
+  void divide(const BindContext& context, int64_t packing);
+
+  /// Where the A of a batch starts, given where its argument does.
+  virtual const char* a_matrix(const RunState&, int64_t /*batch*/, const char* argument) const { return argument; }
+  /// All of B's panels of a batch, already packed, or null.
+  virtual const char* packed_panels(const RunState&, int64_t /*batch*/) const { return nullptr; }
+  /// Packs rows [k_begin, k_end) of one panel, [k][width], from the B that starts at b.
+  virtual void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const = 0;
+
+  int64_t panel_column(int64_t panel) const { return kVector * panels_.begin(panel); }
+  int64_t panel_width(int64_t panel) const { return kVector * panels_.size(panel); }
+  int64_t panel_columns(int64_t panel) const {
+    return std::min(panel_column(panel) + panel_width(panel), sizes_.n) - panel_column(panel);
+  }
+  // In packed B: bytes before a panel, and of all.
+  int64_t panel_offset(int64_t panel) const { return panel_column(panel) * k_padded_ * element_; }
+  int64_t packed_bytes() const { return kVector * panels_.n * k_padded_ * element_; }
+
+  static constexpr int64_t kBlock = 512;  // of k
+  static constexpr int64_t kVector = 16;  // columns
+  const uint32_t first_scalar_, step_;
+  Sizes sizes_;
+  int64_t element_ = 4, c_element_ = 4, k_padded_ = 0, batches_ = 1;
+  int64_t a_row_ = 0, a_column_ = 0;
+  KernelCall pack_a_;
+  std::vector<BoundArgument> operands_;
+  Pieces rows_, panels_;  // panels in units of 16 columns
+
+ private:
+  struct Scratch;
+  void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels) const;
+  Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
+  void pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const;
+  struct Block;
+  void tile_rows(const Block& block, const char* a, const char* b, const char* next, int64_t next_bytes) const;
+  void finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const;
+
+  std::vector<KernelCall> tiles_;
+  KernelCall epilogue_;
+  int64_t epilogue_scratch_ = 0, c_row_ = 0;
+  std::vector<int64_t> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
+  int row_cuts_ = 1, panel_cuts_ = 1;
+};
+
+}  // namespace ingot::runtime
