@@ -4,8 +4,6 @@
 namespace ingot::codegen::define {
 namespace {
 
-Expr clamped(Expr x, double low, double high) { return math::limit(x, low, high); }
-
 // x above zero, alpha * (e^(x * inner) - 1) below; both times `outer`.
 Expr elu_of(Expr x, Expr alpha, Expr inner, Expr outer) {
   return select(x <= 0.0, math::expm1(x * inner) * (alpha * outer), x * outer);
@@ -25,25 +23,27 @@ Expr relu(const ElementwiseContext& c) {
 }
 Expr relu6(const ElementwiseContext& c) {
   Expr x = c.operands[0];
-  return floating(c) ? clamped(x, 0, 6) : min(max(x, 0), 6);
+  return floating(c) ? math::lesser(lift(x, 6.0), select(x <= 0.0, 0.0, x)) : min(max(x, 0), 6);
 }
+// Bools lie between the default bounds.
 Expr hardtanh(const ElementwiseContext& c) {
-  if (boolean(c)) return (c.operands[0] | c.operands[1]) & c.operands[2];
-  return min(max(c.operands[0], c.operands[1]), c.operands[2]);
+  return boolean(c) ? c.operands[0] : min(max(c.operands[0], c.operands[1]), c.operands[2]);
 }
 
-// {none|tanh}: x times the normal distribution function, or its approximation by tanh.
+// {none|tanh}: x times the normal distribution function, or its approximation (1 + tanh u) / 2, which is sigmoid(2u):
+// that has no cancellation. u = sqrt(2 / pi) (x + 0.044715 x^3).
 Expr gelu(const ElementwiseContext& c) {
   Expr x = c.operands[0];
   if (c.attributes[0].integer == 0) return x * math::normal_cdf(x);
-  Expr inner = fma(x * x, x * 0.044715, x) * 0x1.9884533d43651p-1;  // sqrt(2 / pi)
-  return x * 0.5 * (math::tanh(inner) + 1.0);
+  return x * math::sigmoid(fma(x * x, x * 0.044715, x) * (2 * 0x1.9884533d43651p-1));
 }
 
 Expr silu(const ElementwiseContext& c) { return c.operands[0] * math::sigmoid(c.operands[0]); }
 
-Expr hardsigmoid(const ElementwiseContext& c) { return clamped(c.operands[0] + 3.0, 0, 6) * (1.0 / 6); }
-Expr hardswish(const ElementwiseContext& c) { return c.operands[0] * (clamped(c.operands[0] + 3.0, 0, 6) * (1.0 / 6)); }
+Expr hardsigmoid(const ElementwiseContext& c) { return math::limit(c.operands[0] + 3.0, 0, 6) * (1.0 / 6); }
+Expr hardswish(const ElementwiseContext& c) {
+  return c.operands[0] * (math::limit(c.operands[0] + 3.0, 0, 6) * (1.0 / 6));
+}
 
 Expr elu(const ElementwiseContext& c) {
   Expr x = c.operands[0], one = lift(x, 1.0);

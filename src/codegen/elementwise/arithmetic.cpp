@@ -131,7 +131,14 @@ Expr lerp(const ElementwiseContext& c) {
   return fma(b - a, select(near, weight, weight - 1.0), select(near, a, b));
 }
 
-// self * 2^other, the power rounded first, as PyTorch composes it.
-Expr ldexp(const ElementwiseContext& c) { return c.operands[0] * math::exp2(c.operands[1]); }
+// self * 2^other without overflow or loss of bits on the way; an infinite exponent multiplies by 0 or infinity.
+Expr ldexp(const ElementwiseContext& c) {
+  Expr x = c.operands[0], y = c.operands[1];
+  const double up = x.type() == Type::f32 ? 100 : 600;
+  Expr small = codegen::abs(x) < 1.0, whole = round_even(math::limit(y, -5000, 5000));
+  Expr product = scale(x, select(small, lift(x, up), 0.0)) * math::exp2(y - whole);
+  Expr scaled = scale(product, whole - select(small, lift(x, up), 0.0));
+  return select(eq(codegen::abs(y), kInfinity), x * max(y, 0.0), scaled);
+}
 
 }  // namespace ingot::codegen::define
