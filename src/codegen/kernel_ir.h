@@ -22,49 +22,66 @@ Type register_type(DType d);
 
 enum class Op : uint8_t {
   // Leaves.
-  constant,  // imm: the bits of the value (f32 and i32 in the low half, the rest zero; mask: 0 or 1)
-  scalar,    // imm: number of the run-time scalar; 8 bytes hold it in this node's type (mask: bit 0)
-  load,      // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
-  local,     // imm: local row buffer, at this column
-  index,     // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
-  reduced,   // imm: reduction of an earlier phase (or of this one, in row_stores)
-  // Floating point (f32, f64). One rounding each.
+  // imm: the bits of the value (f32 and i32 in the low half, the rest zero; mask: 0 or 1)
+  constant,
+  // imm: number of the run-time scalar; 8 bytes hold it in this node's type (mask: bit 0)
+  scalar,
+  // imm: buffer; a: index expression (i64) or kNone. Address: base + row, column and index parts
+  load,
+  // imm: local row buffer, at this column
+  local,
+  // imm: 0 column, 1 row, 2.. outer dims from the inside out; i64
+  index,
+  // imm: reduction of an earlier phase (or of this one, in row_stores)
+  reduced,
+
+  // Arithmetic on f32, f64 (one rounding), i32, i64 (wrapping). Integer division truncates; by zero it gives 0, and
+  // INT_MIN / -1 = INT_MIN. In float min and max NaN wins and -0 < +0.
   add,
   sub,
   mul,
   div,
-  fma /* a * b + c */,
-  sqrt,
-  round,     // imm: 0 nearest even, 1 down, 2 up, 3 toward zero
-  scale,     // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN
-             // gives NaN
-  round_to,  // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
-  // add, sub, mul, div also on i32, i64: wrapping; div truncates, division by zero gives 0, INT_MIN / -1 = INT_MIN.
-  // min, max on f32, f64, i32, i64. NaN wins and -0 < +0 in float min and max.
   min,
   max,
+
+  // f32 and f64 only. fma: a * b + c. round, imm: 0 nearest even, 1 down, 2 up, 3 toward zero.
+  fma,
+  sqrt,
+  round,
+  // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN
+  scale,
+  // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
+  round_to,
+
   // Bits: i32, i64, and mask (logical).
   bit_and,
   bit_or,
   bit_xor,
+  // i32, i64: by b of the same type, 0 <= b < width; shr is logical
   shl,
-  shr /* logical */,
-  sar,   // by b of the same type; the amount is 0 <= b < width
-  wrap,  // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
+  shr,
+  sar,
+  // i32 wrapped to the range of a narrow integer; imm: DType (i16, i8, u8)
+  wrap,
+
   // Comparison of f32, f64, i32, i64 -> mask. Ordered (false on NaN) but for ne.
   eq,
   ne,
   lt,
   le,
-  select,   // a: mask ? b : c; b and c not masks (the builder writes those as logic)
-  convert,  // to this node's other type. float -> integer truncates and saturates, NaN gives 0; i64 -> i32 wraps;
-            // integer or
-            // f64 -> narrower float rounds to nearest even; mask -> 0 or 1 (nothing converts to a mask: ne with zero)
-  bitcast,  // f32 <-> i32, f64 <-> i64
-  rare,     // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set. Regions are
-            // numbered from
+
+  // a: mask ? b : c; b and c not masks (the builder writes those as logic). select(lt(a, b), a, b) is minps a, b and
+  // select(lt(b, a), a, b) maxps a, b: one instruction.
+  select,
+  // To this node's other type. float -> integer truncates and saturates, NaN gives 0; i64 -> i32 wraps; integer or f64
+  // -> narrower float rounds to nearest even; mask -> 0 or 1 (nothing converts to a mask: ne with zero).
+  convert,
+  // f32 <-> i32, f64 <-> i64
+  bitcast,
+  // a: mask ? c : b; the nodes of region `imm` (c's own) run only if some lane's mask is set. Regions are numbered from
   // 1 in order, are not nested, hold no load with an index, and stand together just before their rare node; no other
-  // node uses their values
+  // node uses their values.
+  rare,
 };
 inline constexpr int kOpCount = static_cast<int>(Op::rare) + 1;
 const char* name_of(Op op);
@@ -118,8 +135,8 @@ struct Phase {
   std::vector<Store> stores;         // at each column
   std::vector<Store> local_stores;   // at each column, to a local row buffer
   std::vector<uint32_t> reductions;  // numbers of Kernel::reductions that this phase computes
-  std::vector<Store>
-      row_stores;  // once a row, after the phase; values do not depend on the column, buffers at column 0
+  // Once a row, after the phase; values do not depend on the column, buffers at column 0.
+  std::vector<Store> row_stores;
   friend bool operator==(const Phase&, const Phase&) = default;
 };
 

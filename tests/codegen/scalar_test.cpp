@@ -353,6 +353,50 @@ void check_tile(DType d) {
   }
 }
 
+TEST(ScalarTile, PanelsOfBf16HoldPairsOfK) {
+  constexpr int64_t rows = 2, k = 5, columns = 18, width = 32;
+  std::mt19937 rng(12);
+  auto values = [&](int64_t n) {
+    std::vector<uint16_t> v(static_cast<size_t>(n));
+    for (uint16_t& x : v) x = scalar::to_half(DType::bf16, static_cast<float>(rng() % 201) / 16 - 6);
+    return v;
+  };
+  auto value = [](uint16_t bits) { return scalar::from_half(DType::bf16, bits); };
+  auto a = values(rows * k), b = values(k * columns);
+  std::vector<uint16_t> panel((k + 1) / 2 * width * 2, 0x1234);
+  KernelPtr pack = scalar::interpret(PackSpec{DType::bf16, 2, false}),
+            tile = scalar::interpret(TileSpec{DType::bf16, rows, 2});
+  PackFrame pf{reinterpret_cast<char*>(b.data()),
+               reinterpret_cast<char*>(panel.data()),
+               k,
+               columns,
+               columns * 2,
+               2,
+               pack->context.get()};
+  pack->interpret(&pf);
+  for (int64_t i = 0; i < k + 1; ++i)
+    for (int64_t j = 0; j < width; ++j)
+      ASSERT_EQ(panel[(i / 2 * width + j) * 2 + i % 2], i < k && j < columns ? b[i * columns + j] : 0);
+  std::vector<float> c(rows * width, 7.0f);
+  TileFrame tf{reinterpret_cast<char*>(a.data()),
+               reinterpret_cast<char*>(panel.data()),
+               reinterpret_cast<char*>(c.data()),
+               k,
+               k * 2,
+               width * 4,
+               0,
+               columns,
+               tile->context.get()};
+  tile->interpret(&tf);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      float sum = 0;
+      for (int64_t kk = 0; kk < k && j < columns; ++kk)
+        sum = std::fma(value(a[i * k + kk]), value(b[kk * columns + j]), sum);
+      expect_same(c[i * width + j], j < columns ? sum : 7.0f);
+    }
+}
+
 TEST(ScalarTile, AccumulatesInOrderWithFma) {
   check_tile<float>(DType::f32);
   check_tile<double>(DType::f64);

@@ -24,24 +24,30 @@ T read(DType d, const char* p) {
   return x;
 }
 
+// Where element (k, j) of a panel stands; bf16 holds pairs of k.
+int64_t panel_index(DType d, int64_t k, int64_t j, int64_t width) {
+  return d == DType::bf16 ? (k / 2 * width + j) * 2 + k % 2 : k * width + j;
+}
+
 template <class T>
 void run_tile(const TileSpec& t, const TileFrame& f) {
-  const int64_t bytes = ingot::size_of(t.a);
-  const int width = kLanes * t.vectors;
-  std::vector<T> sums(static_cast<size_t>(width)), b(static_cast<size_t>(f.k * width));
-  for (int64_t i = 0; i < f.k * width; ++i) b[static_cast<size_t>(i)] = read<T>(t.a, f.b + i * bytes);
-  for (int i = 0; i < t.rows; ++i) {
+  const int64_t bytes = ingot::size_of(t.a), width = kLanes * t.vectors;
+  std::vector<T> sums(static_cast<size_t>(f.columns));
+  for (int64_t i = 0; i < t.rows; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
     for (int64_t k = 0; k < f.k; ++k) {
       T a = read<T>(t.a, f.a + i * f.a_stride + k * bytes);
-      for (int j = 0; j < width; ++j) sums[j] = std::fma(a, b[static_cast<size_t>(k * width + j)], sums[j]);
+      for (int64_t j = 0; j < f.columns; ++j)
+        sums[j] = std::fma(a, read<T>(t.a, f.b + panel_index(t.a, k, j, width) * bytes), sums[j]);
     }
     char* c = f.c + i * f.c_stride;
-    int64_t stored = width - kLanes + (f.columns - 1) % kLanes + 1;
-    for (int64_t j = 0; j < stored; ++j) {
-      T sum = sums[j];
-      if (f.accumulate) sum = read<T>(DType::f32, c + j * sizeof(T)) + sum;
-      std::memcpy(c + j * sizeof(T), &sum, sizeof(T));
+    for (int64_t j = 0; j < f.columns; ++j) {
+      if (f.accumulate) {
+        T before;
+        std::memcpy(&before, c + j * sizeof(T), sizeof(T));
+        sums[j] = before + sums[j];
+      }
+      std::memcpy(c + j * sizeof(T), &sums[j], sizeof(T));
     }
   }
 }
@@ -56,12 +62,12 @@ void run_pack_frame(const void* frame) {
   const auto& f = *static_cast<const PackFrame*>(frame);
   const auto& p = *static_cast<const PackSpec*>(f.context);
   const int64_t bytes = ingot::size_of(p.dtype), width = kLanes * p.vectors;
-  for (int64_t k = 0; k < f.k; ++k) {
-    char* to = f.panel + k * width * bytes;
+  const int64_t rows = p.dtype == DType::bf16 ? (f.k + 1) / 2 * 2 : f.k;
+  std::memset(f.panel, 0, static_cast<size_t>(rows * width * bytes));
+  for (int64_t k = 0; k < f.k; ++k)
     for (int64_t j = 0; j < f.columns; ++j)
-      std::memcpy(to + j * bytes, f.b + k * f.k_stride + j * f.n_stride, static_cast<size_t>(bytes));
-    std::memset(to + f.columns * bytes, 0, static_cast<size_t>((width - f.columns) * bytes));
-  }
+      std::memcpy(f.panel + panel_index(p.dtype, k, j, width) * bytes, f.b + k * f.k_stride + j * f.n_stride,
+                  static_cast<size_t>(bytes));
 }
 
 template <class Spec>

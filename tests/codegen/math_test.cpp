@@ -1,0 +1,236 @@
+// Math functions against MPFR: the bounds that math.h states.
+#include "codegen/math/math.h"
+
+#include <gtest/gtest.h>
+#include <mpfr.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "run_scalar.h"
+
+namespace ingot::codegen {
+namespace {
+
+/// An MPFR number with room for the products of an f64 function.
+struct Number {
+  mpfr_t m;
+  explicit Number(double x = 0) {
+    mpfr_init2(m, 160);
+    mpfr_set_d(m, x, MPFR_RNDN);
+  }
+  Number(const Number&) = delete;
+  ~Number() { mpfr_clear(m); }
+};
+
+using Unary = int (*)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
+using Binary = int (*)(mpfr_t, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
+
+int sigmoid(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  mpfr_neg(y, x, mode);
+  mpfr_exp(y, y, mode);
+  mpfr_add_ui(y, y, 1, mode);
+  return mpfr_ui_div(y, 1, y, mode);
+}
+
+struct Function {
+  const char* name;
+  Expr (*one)(Expr);
+  Unary oracle;
+  double f32, f64;  // bounds, in units in the last place
+};
+struct Function2 {
+  const char* name;
+  Expr (*two)(Expr, Expr);
+  Binary oracle;
+  double f32, f64;
+};
+
+const Function kFunctions[] = {
+    {"exp", math::exp, mpfr_exp, 1, 1},         {"exp2", math::exp2, mpfr_exp2, 1, 1},
+    {"expm1", math::expm1, mpfr_expm1, 1, 2},   {"sigmoid", math::sigmoid, sigmoid, 2.5, 2.5},
+    {"tanh", math::tanh, mpfr_tanh, 1.5, 2},    {"sinh", math::sinh, mpfr_sinh, 1, 2.5},
+    {"cosh", math::cosh, mpfr_cosh, 1, 2},      {"log", math::log, mpfr_log, 1, 1},
+    {"log2", math::log2, mpfr_log2, 1, 1.5},    {"log10", math::log10, mpfr_log10, 1, 1.5},
+    {"log1p", math::log1p, mpfr_log1p, 1, 1},   {"asinh", math::asinh, mpfr_asinh, 1, 2.5},
+    {"acosh", math::acosh, mpfr_acosh, 1, 2.5}, {"atanh", math::atanh, mpfr_atanh, 1, 2.5},
+    {"erf", math::erf, mpfr_erf, 2, 2},         {"erfc", math::erfc, mpfr_erfc, 1, 5},
+    {"sin", math::sin, mpfr_sin, 1.5, 1.5},     {"cos", math::cos, mpfr_cos, 1.5, 1.5},
+    {"tan", math::tan, mpfr_tan, 1, 3},         {"asin", math::asin, mpfr_asin, 1, 2.5},
+    {"acos", math::acos, mpfr_acos, 1, 2},      {"atan", math::atan, mpfr_atan, 1, 2},
+};
+const Function2 kFunctions2[] = {
+    {"atan2", math::atan2, mpfr_atan2, 1, 2},
+    {"pow", math::pow, mpfr_pow, 1, 1.5},
+    {"hypot", math::hypot, mpfr_hypot, 1, 1.5},
+    {"fmod", math::fmod, mpfr_fmod, 0, 0},
+};
+
+template <class T>
+constexpr DType kDType = sizeof(T) == 4 ? DType::f32 : DType::f64;
+
+template <class T, class Define>
+std::vector<T> evaluate(Define define, std::vector<T>& x, std::vector<T>& y) {
+  Kernel k;
+  k.buffers = {{kDType<T>}, {kDType<T>}, {kDType<T>, Access::dense, true}};
+  Builder b(k);
+  Expr a = b.load(0), c = b.load(1);
+  Phase p;
+  p.stores = {{2, define(a, c).value}};
+  k.phases = {p};
+  std::vector<T> out(x.size());
+  test::Call call;
+  call.columns = static_cast<int64_t>(x.size());
+  call.buffers = {x.data(), y.data(), out.data()};
+  call.run(k);
+  return out;
+}
+
+/// Of any exponent, of ordinary size, and around 1, with the special values in every pair.
+template <class T>
+void make_inputs(std::vector<T>& x, std::vector<T>& y) {
+  using Limits = std::numeric_limits<T>;
+  const T special[] = {0,
+                       -T(0),
+                       1,
+                       -1,
+                       2,
+                       3,
+                       T(0.5),
+                       Limits::infinity(),
+                       -Limits::infinity(),
+                       Limits::quiet_NaN(),
+                       Limits::max(),
+                       Limits::min(),
+                       Limits::denorm_min(),
+                       -Limits::denorm_min(),
+                       Limits::lowest()};
+  for (T a : special)
+    for (T b : special) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::mt19937_64 rng(3);
+  auto uniform = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(rng); };
+  auto scaled = [&](int low, int high) {
+    double v = std::ldexp(uniform(1, 2), low + static_cast<int>(rng() % static_cast<uint64_t>(high - low)));
+    return static_cast<T>(rng() % 2 ? -v : v);
+  };
+  for (int i = 0; i < 12000; ++i) {
+    switch (i % 4) {
+      case 0:
+        x.push_back(scaled(Limits::min_exponent - Limits::digits, Limits::max_exponent));
+        break;
+      case 1:
+        x.push_back(static_cast<T>(uniform(-10, 10)));
+        break;
+      case 2:
+        x.push_back(scaled(-14, 9));
+        break;
+      default:
+        x.push_back(static_cast<T>(uniform(0.4, 2.5)));
+        break;
+    }
+    switch (i % 3) {
+      case 0:
+        y.push_back(scaled(Limits::min_exponent - Limits::digits, Limits::max_exponent));
+        break;
+      case 1:
+        y.push_back(scaled(-6, 8));
+        break;
+      default:
+        y.push_back(static_cast<T>(static_cast<int>(rng() % 41) - 20));
+        break;
+    }
+  }
+}
+
+/// Distance of a result from the exact one, in units in the last place of T there.
+template <class T>
+double error_of(T got, mpfr_srcptr exact) {
+  using Limits = std::numeric_limits<T>;
+  if (mpfr_nan_p(exact) || std::isnan(got)) return mpfr_nan_p(exact) && std::isnan(got) ? 0 : INFINITY;
+  T rounded =
+      sizeof(T) == 4 ? static_cast<T>(mpfr_get_flt(exact, MPFR_RNDN)) : static_cast<T>(mpfr_get_d(exact, MPFR_RNDN));
+  if (got == rounded) return got == 0 && std::signbit(got) != (mpfr_signbit(exact) != 0) ? INFINITY : 0.5;
+  if (std::isinf(got))
+    return std::abs(rounded) == Limits::max() && std::signbit(got) == std::signbit(rounded) ? 1 : INFINITY;
+  if (std::isinf(rounded))
+    return std::abs(got) == Limits::max() && std::signbit(got) == std::signbit(rounded) ? 1 : INFINITY;
+  Number difference(static_cast<double>(got));
+  mpfr_sub(difference.m, difference.m, exact, MPFR_RNDN);
+  long exponent = mpfr_zero_p(exact) ? Limits::min_exponent : mpfr_get_exp(exact);
+  long unit = std::max<long>(exponent, Limits::min_exponent) - Limits::digits;
+  mpfr_mul_2si(difference.m, difference.m, -unit, MPFR_RNDN);
+  return std::abs(mpfr_get_d(difference.m, MPFR_RNDN));
+}
+
+template <class T, class Define, class Oracle>
+void check(const char* name, double bound, Define define, Oracle oracle) {
+  std::vector<T> x, y;
+  make_inputs(x, y);
+  std::vector<T> out = evaluate<T>(define, x, y);
+  double worst = 0;
+  size_t at = 0;
+  Number exact;
+  for (size_t i = 0; i < x.size(); ++i) {
+    Number a(static_cast<double>(x[i])), b(static_cast<double>(y[i]));
+    oracle(exact.m, a.m, b.m);
+    double error = error_of(out[i], exact.m);
+    // An exact function may still have to round denormal results of f32 computed in f64: none does here.
+    if (error > worst) {
+      worst = error;
+      at = i;
+    }
+  }
+  EXPECT_LE(worst, std::max(bound, 0.5)) << name << (sizeof(T) == 4 ? " f32" : " f64") << " at " << x[at] << " "
+                                         << y[at] << ": " << out[at];
+}
+
+TEST(Math, FunctionsOfOneNumberKeepTheirBounds) {
+  for (const Function& f : kFunctions) {
+    auto define = [&](Expr a, Expr) { return f.one(a); };
+    auto oracle = [&](mpfr_t y, mpfr_srcptr a, mpfr_srcptr) { f.oracle(y, a, MPFR_RNDN); };
+    check<float>(f.name, f.f32, define, oracle);
+    check<double>(f.name, f.f64, define, oracle);
+  }
+}
+
+TEST(Math, FunctionsOfTwoNumbersKeepTheirBounds) {
+  for (const Function2& f : kFunctions2) {
+    auto oracle = [&](mpfr_t y, mpfr_srcptr a, mpfr_srcptr b) { f.oracle(y, a, b, MPFR_RNDN); };
+    check<float>(f.name, f.f32, f.two, oracle);
+    check<double>(f.name, f.f64, f.two, oracle);
+  }
+}
+
+// (1 + erf(x / sqrt 2)) / 2 has an absolute bound: gelu multiplies it by x.
+template <class T>
+void check_normal_cdf(double bound) {
+  std::vector<T> x, y;
+  make_inputs(x, y);
+  std::vector<T> out = evaluate<T>([](Expr a, Expr) { return math::normal_cdf(a); }, x, y);
+  Number root(2), exact;
+  mpfr_sqrt(root.m, root.m, MPFR_RNDN);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) {
+      EXPECT_TRUE(std::isnan(out[i]));
+      continue;
+    }
+    Number a(static_cast<double>(-x[i]));
+    mpfr_div(a.m, a.m, root.m, MPFR_RNDN);
+    mpfr_erfc(exact.m, a.m, MPFR_RNDN);
+    mpfr_div_ui(exact.m, exact.m, 2, MPFR_RNDN);
+    mpfr_sub_d(exact.m, exact.m, static_cast<double>(out[i]), MPFR_RNDN);
+    EXPECT_LE(std::abs(mpfr_get_d(exact.m, MPFR_RNDN)), bound) << x[i];
+  }
+}
+
+TEST(Math, NormalDistribution) {
+  check_normal_cdf<float>(0x1p-23);
+  check_normal_cdf<double>(0x1p-52);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
