@@ -60,16 +60,16 @@ void set_self(OutputMeta& out, const detail::TensorImpl& self) {
   out.alias = true;
 }
 
-/// By the rules of the table. Returns the dtype in which an elementwise op computes.
-DType infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
+/// By the rules of the table.
+void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
   thread_local Scratch s;
   read_operands(call, s);
   s.outputs.clear();
   DimTable dims;
   ir::RuleContext context{call.op, s.operands, call.attrs, dims, call.location, s.outputs, call.inplace};
-  ir::infer(context);
   const ir::OpInfo& op = ir::info(call.op);
-  if (op.kind == ir::OpKind::view) {
+  // A view of a tensor has its dtype, and the layout rule checks everything else.
+  if (op.kind == ir::OpKind::view && call.operands[0].kind == Operand::Kind::tensor) {
     const detail::TensorImpl& self = *call.operands[0].tensor->impl();
     ir::Layout base{s.shapes[0], Dims(self.strides.begin(), self.strides.end()), self.offset};
     ir::Layout layout = op.layout(context, base);
@@ -80,18 +80,18 @@ DType infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
     for (Dim d : layout.strides) out.strides.push_back(d.code);
     out.offset = layout.offset.code;
     out.alias = true;
-    return self.dtype;
+    return;
   }
+  ir::infer(context);
   if (call.inplace) {
     set_self(outputs[0], *call.operands[0].tensor->impl());
-    return context.compute;
+    return;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     Ints sizes;
     for (Dim d : s.outputs[i].shape) sizes.push_back(d.code);
     set_contiguous(outputs[i], s.outputs[i].dtype, sizes);
   }
-  return context.compute;
 }
 
 struct KnownDtype {
