@@ -116,7 +116,7 @@ uint64_t scalar_bits(const Operand& o, DType type) {
 }
 
 /// The op over planes of R x C with the given column accesses, lowered by the compiler itself.
-Pointwise build(const OpCall& call, const Key& key, DType output, const Access* accesses) {
+Pointwise build(const OpCall& call, const Key& key, DType output, const Access* accesses, const Target& target) {
   constexpr int64_t kRows = 1009, kColumns = 2003;  // what the sizes are taken for when a decision needs a value
   Pointwise result;
   result.key = key;
@@ -168,7 +168,7 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
         if (b.written) b.access = Access::strided;
       return codegen::generate(strided, target, name);
     };
-  Program program = codegen::lower(graph, runtime::host_target(), options).program;
+  Program program = codegen::lower(graph, target, options).program;
   if (program.steps.size() != 1 || program.steps[0].kind != Step::Kind::loop || !program.dims.guards().empty())
     return result;
   const LoopStep& step = program.steps[0].loop;
@@ -197,6 +197,19 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   return result;
 }
 
+/// Where no code can be made for this machine, the scalar executor runs the same kernel.
+Pointwise build_or_fall_back(const OpCall& call, const Key& key, DType output, const Access* accesses) {
+  const Target target = runtime::host_target();
+  if (target.isa != Isa::none) {
+    try {
+      return build(call, key, output, accesses, target);
+    } catch (const std::exception& reason) {
+      statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason.what());
+    }
+  }
+  return build(call, key, output, accesses, Target{});
+}
+
 // A thread finds its kernels without a lock; what it has not seen comes from the table of the process.
 constexpr size_t kNear = 512;
 thread_local const Pointwise* near[kNear];
@@ -211,7 +224,7 @@ const Pointwise& find(const OpCall& call, const Key& key, DType output, const Ac
     auto found = table.find(key);
     if (found != table.end()) return *(slot = found->second.get());
   }
-  auto made = std::make_unique<const Pointwise>(build(call, key, output, accesses));
+  auto made = std::make_unique<const Pointwise>(build_or_fall_back(call, key, output, accesses));
   std::unique_lock lock(mutex);
   return *(slot = table.emplace(key, std::move(made)).first->second.get());
 }

@@ -7,9 +7,12 @@
 
 #include "eager/call.h"
 #include "eager/data.h"
+#include "eager/execute.h"
 #include "eager/functions.h"
 #include "ir/reference.h"
 #include "ir/samples.h"
+#include "runtime/cpu.h"
+#include "runtime/thread_pool.h"
 
 namespace ingot {
 namespace {
@@ -75,9 +78,16 @@ std::vector<Tensor> run(const ir::Graph& graph, const std::vector<Tensor>& input
   return outputs;
 }
 
+/// Every bit, but that all NaNs are equal.
 std::string bytes_of(const Tensor& t) {
-  Tensor dense = t.contiguous();
-  return std::string(static_cast<const char*>(dense.data_ptr()), static_cast<size_t>(dense.nbytes()));
+  Tensor dense = t.clone();
+  char* data = eager::data_of(*dense.impl());
+  int64_t width = dense.itemsize(), bytes = dense.nbytes();
+  if (dense.is_floating_point())
+    for (int64_t i = 0; i < bytes; i += width)
+      if (std::isnan(eager::read_element(dense.dtype(), data + i).to_double()))
+        eager::write_element(dense.dtype(), data + i, std::nan(""));
+  return std::string(data, static_cast<size_t>(bytes));
 }
 
 double bound_of(DType d) { return d == DType::bf16 ? 1e-2 : d == DType::f16 ? 2e-3 : d == DType::f32 ? 5e-6 : 1e-12; }
@@ -127,6 +137,36 @@ TEST(OpTable, LayoutChangesNoBit) {
       EXPECT_EQ(bytes_of(got[o]), bytes_of(expected[o])) << got[o] << "\n" << expected[o];
     }
   }
+}
+
+TEST(OpTable, InstructionSetsAndThreadsChangeNoBit) {
+  std::vector<std::optional<Target>> targets;
+  for (Isa isa : {Isa::none, Isa::avx2, Isa::avx512})
+    if (isa <= runtime::detected_target().isa) targets.push_back(runtime::target_of(isa));
+  int64_t fallbacks = eager::eager_statistics().fallbacks;
+  int threads = num_threads();
+  for (const ir::Sample& sample : ir::samples()) {
+    SCOPED_TRACE(sample.text);
+    ir::Graph graph = ir::parse(sample.text);
+    std::vector<Tensor> inputs;
+    for (const ReferenceTensor& r : random_inputs(graph, sample.op->name, 4)) inputs.push_back(eager_tensor(r));
+    std::vector<std::string> expected;
+    for (size_t t = 0; t < targets.size(); ++t) {
+      runtime::set_host_target(targets[t]);
+      set_num_threads(static_cast<int>(t) * 2 + 1);
+      std::vector<Tensor> got;
+      EXPECT_NO_THROW(got = run(graph, inputs));
+      for (size_t o = 0; o < got.size(); ++o) {
+        if (t == 0)
+          expected.push_back(bytes_of(got[o]));
+        else
+          EXPECT_EQ(bytes_of(got[o]), expected[o]) << targets[t]->str();
+      }
+    }
+  }
+  runtime::set_host_target(std::nullopt);
+  set_num_threads(threads);
+  EXPECT_EQ(eager::eager_statistics().fallbacks, fallbacks);
 }
 
 TEST(OpTable, InplaceFormsGiveWhatTheOthersGive) {
