@@ -4,9 +4,12 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "codegen/scalar/lanes.h"
+#include "run_scalar.h"
 
 namespace ingot::codegen {
 namespace {
@@ -91,6 +94,72 @@ TEST_F(BuilderTest, RareHoldsItsOwnNodes) {
   k.buffers.push_back({DType::f32, Access::dense, true});
   k.phases = {Phase{{{3, (r + second + outside).value}}, {}, {}, {}}};
   EXPECT_NO_THROW(verify(k));
+}
+
+/// The node on (x, constant) and (constant, x), built with and without simplification, over all special values of x.
+template <class T>
+void check_folding(DType d, Op op, uint64_t imm) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> special = {0, 1, 2, 3, 4, T(-1), T(-2), Limits::max(), Limits::lowest(), Limits::min()};
+  if constexpr (std::is_floating_point_v<T>)
+    for (T x : {T(0.5), T(0.25), T(1.5), T(0.1), Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(),
+                T(1) / Limits::max(), Limits::max() / 2 + 1, std::ldexp(T(1), Limits::max_exponent - 1),
+                std::ldexp(T(1), Limits::max_exponent - 2)})
+      special.insert(special.end(), {x, -x, -T(0)});
+  const Type type = register_type(d);
+  const bool compares = op == Op::eq || op == Op::ne || op == Op::lt || op == Op::le;
+  const bool shifts = op == Op::shl || op == Op::shr || op == Op::sar;
+  std::vector<T> x = special, folded(x.size()), raw(x.size());
+  for (T constant : special) {
+    if (op == Op::scale &&
+        !(std::abs(static_cast<double>(constant)) < 1e30 && constant == std::trunc(static_cast<double>(constant))))
+      continue;
+    for (bool swapped : {false, true}) {
+      if (shifts && (swapped || !(constant >= 0 && static_cast<double>(constant) < 8 * sizeof(T)))) continue;
+      if (swapped && op == Op::scale) continue;
+      for (bool simplify : {true, false}) {
+        Kernel k;
+        k.buffers = {{d}, {d, Access::dense, true}};
+        Builder b(k);
+        Value v = b.load(0).value, c = b.constant(type, constant).value, y;
+        Node n{op, compares ? Type::mask : type, 0, swapped ? c : v, swapped ? v : c, kNone, imm};
+        if (op == Op::fma) n.c = b.constant(type, -0.0).value;
+        if (simplify) {
+          y = b.node(n).value;
+        } else {
+          k.nodes.push_back(n);
+          y = static_cast<Value>(k.nodes.size() - 1);
+        }
+        if (compares) {
+          k.nodes.push_back({Op::convert, type, 0, y, kNone, kNone, 0});
+          y = static_cast<Value>(k.nodes.size() - 1);
+        }
+        k.phases = {Phase{{{1, y}}, {}, {}, {}}};
+        test::Call call;
+        call.columns = static_cast<int64_t>(x.size());
+        call.buffers = {x.data(), simplify ? folded.data() : raw.data()};
+        call.run(k);
+      }
+      for (size_t i = 0; i < x.size(); ++i) {
+        bool nan = folded[i] != folded[i] && raw[i] != raw[i];
+        EXPECT_TRUE(nan || std::memcmp(&folded[i], &raw[i], sizeof(T)) == 0)
+            << name_of(op) << " " << x[i] << " " << constant << ": " << folded[i] << " instead of " << raw[i];
+      }
+    }
+  }
+}
+
+TEST(BuilderFolding, KeepsEveryBit) {
+  for (Op op :
+       {Op::add, Op::sub, Op::mul, Op::div, Op::min, Op::max, Op::eq, Op::ne, Op::lt, Op::le, Op::fma, Op::scale}) {
+    check_folding<float>(DType::f32, op, 0);
+    check_folding<double>(DType::f64, op, 0);
+  }
+  for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::min, Op::max, Op::eq, Op::ne, Op::lt, Op::le, Op::bit_and,
+                Op::bit_or, Op::bit_xor, Op::shl, Op::shr, Op::sar}) {
+    check_folding<int32_t>(DType::i32, op, 0);
+    check_folding<int64_t>(DType::i64, op, 0);
+  }
 }
 
 TEST(HalfFloats, EveryValueSurvivesARoundTrip) {
