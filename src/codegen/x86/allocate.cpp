@@ -1,13 +1,17 @@
-// Linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", TOPLAS 1999), one interval and one home a
-// register: code that is jumped over can then never change where a value lives. Intervals grow over the loops they live
-// through.
+// Linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", TOPLAS 1999), one interval and one register for
+// all of its life: code that is jumped over can then never change where a value lives. Intervals grow over the loops
+// they live through. What does not fit lives in memory; the code is rewritten with short-lived registers around its
+// uses and scanned again.
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "codegen/x86/vcode.h"
 
 namespace ingot::codegen::x86 {
 namespace {
+
+constexpr double kLoopWeight = 8;
 
 struct Interval {
   VReg reg = kNoReg;
@@ -26,14 +30,12 @@ void for_each_use(const Inst& inst, F f) {
 std::vector<Interval> live_intervals(const VCode& code) {
   std::vector<double> weight_at(code.insts.size(), 1.0);
   for (const Range& loop : code.loops)
-    for (int32_t i = loop.begin; i < loop.end; ++i) weight_at[i] *= 8;
+    for (int32_t i = loop.begin; i < loop.end; ++i) weight_at[i] *= kLoopWeight;
   for (const Range& cold : code.cold)
     for (int32_t i = cold.begin; i < cold.end; ++i) weight_at[i] = 0;
 
   std::vector<Interval> intervals(code.regs.size());
-  for (size_t r = 0; r < intervals.size(); ++r) {
-    intervals[r].reg = static_cast<VReg>(r);
-  }
+  for (size_t r = 0; r < intervals.size(); ++r) intervals[r].reg = static_cast<VReg>(r);
   auto touch = [&](VReg r, int32_t position, double weight) {
     Interval& v = intervals[r];
     v.start = std::min(v.start, code.regs[r].constant >= 0 ? 0 : position);
@@ -51,13 +53,15 @@ std::vector<Interval> live_intervals(const VCode& code) {
   for (const Range& loop : loops)
     for (Interval& v : intervals)
       if (v.start < 2 * loop.begin && v.end >= 2 * loop.begin && v.end < 2 * loop.end) v.end = 2 * loop.end;
+  for (Interval& v : intervals)
+    if (code.regs[v.reg].short_lived) v.weight = std::numeric_limits<double>::infinity();
   return intervals;
 }
 
 class LinearScan {
  public:
   LinearScan(const VCode& code, const std::vector<Interval>& intervals, RegClass cls, int first, int count)
-      : code_(code), intervals_(intervals), first_(first), free_(count, true) {
+      : code_(code), intervals_(intervals), first_(first), free_(static_cast<size_t>(count), true) {
     for (const Interval& v : intervals)
       if (v.end >= 0 && code.regs[v.reg].cls == cls) order_.push_back(v.reg);
     std::stable_sort(order_.begin(), order_.end(),
@@ -67,36 +71,37 @@ class LinearScan {
       if (inst.dst != kNoReg) note_hint(inst);
   }
 
-  /// Fills homes[].reg; returns the registers left in memory.
-  std::vector<VReg> run(std::vector<Home>& homes) {
-    std::vector<VReg> spilled;
+  /// Fills `homes`; marks in `spilled` what must live in memory.
+  bool run(std::vector<int16_t>& homes, std::vector<bool>& spilled) {
+    bool fits = true;
     for (VReg r : order_) {
       const Interval& v = intervals_[r];
       for (size_t i = 0; i < active_.size();) {
         if (intervals_[active_[i]].end < v.start) {
-          free_[homes[active_[i]].reg - first_] = true;
+          free_[static_cast<size_t>(homes[active_[i]] - first_)] = true;
           active_.erase(active_.begin() + static_cast<long>(i));
         } else {
           ++i;
         }
       }
-      if (code_.regs[r].constant >= 0 && v.weight == 0) continue;  // used in cold code only: read from the pool
       int reg = pick(r, homes);
       if (reg < 0) {
         VReg victim = r;
         for (VReg other : active_)
           if (intervals_[other].cost() < intervals_[victim].cost()) victim = other;
-        spilled.push_back(victim);
+        INGOT_CHECK(!code_.regs[victim].short_lived, "an instruction needs more registers than there are");
+        spilled[victim] = true;
+        fits = false;
         if (victim == r) continue;
-        reg = homes[victim].reg - first_;
-        homes[victim].reg = -1;
+        reg = homes[victim] - first_;
+        homes[victim] = -1;
         active_.erase(std::find(active_.begin(), active_.end(), victim));
       }
-      free_[reg] = false;
-      homes[r].reg = static_cast<int16_t>(first_ + reg);
+      free_[static_cast<size_t>(reg)] = false;
+      homes[r] = static_cast<int16_t>(first_ + reg);
       active_.push_back(r);
     }
-    return spilled;
+    return fits;
   }
 
  private:
@@ -104,14 +109,13 @@ class LinearScan {
   void note_hint(const Inst& inst) {
     for (VReg source : {inst.c, inst.a, inst.b})
       if (source != kNoReg && hint_[inst.dst] == kNoReg && source != inst.dst &&
-          code_.regs[source].cls == code_.regs[inst.dst].cls && intervals_[source].end < intervals_[inst.dst].start &&
-          intervals_[source].end >= intervals_[inst.dst].start - 1)
+          code_.regs[source].cls == code_.regs[inst.dst].cls &&
+          intervals_[source].end == intervals_[inst.dst].start - 1)
         hint_[inst.dst] = source;
-    if (inst.op == VOp::vmovups && inst.a != kNoReg && hint_[inst.a] == kNoReg) hint_[inst.a] = inst.dst;
   }
-  int pick(VReg r, const std::vector<Home>& homes) const {
-    if (hint_[r] != kNoReg && homes[hint_[r]].reg >= 0 && free_[homes[hint_[r]].reg - first_])
-      return homes[hint_[r]].reg - first_;
+  int pick(VReg r, const std::vector<int16_t>& homes) const {
+    if (hint_[r] != kNoReg && homes[hint_[r]] >= 0 && free_[static_cast<size_t>(homes[hint_[r]] - first_)])
+      return homes[hint_[r]] - first_;
     for (size_t i = 0; i < free_.size(); ++i)
       if (free_[i]) return static_cast<int>(i);
     return -1;
@@ -124,37 +128,141 @@ class LinearScan {
   std::vector<VReg> order_, active_, hint_;
 };
 
+/// Which source of an instruction can be memory instead; null: none.
+VReg* memory_source(Inst& inst) {
+  if (inst.mem) return nullptr;
+  switch (inst.op) {
+#define X(name) case VOp::name:
+    INGOT_X86_OPS3(X)
+    INGOT_X86_OPS3_IMM(X)
+#undef X
+    case VOp::vand:
+    case VOp::vor:
+    case VOp::vxor:
+    case VOp::vandn:
+    case VOp::blend_ps:
+    case VOp::blend_pd:
+    case VOp::blendm_ps:
+    case VOp::blendm_pd:
+    case VOp::cmp_ps:
+    case VOp::cmp_pd:
+    case VOp::cmp_d:
+    case VOp::cmp_q:
+      return &inst.b;
+    case VOp::vmovups:
+    case VOp::kmov:
+      return &inst.a;
+    default:
+      return nullptr;
+  }
+}
+
+/// Takes spilled registers out of the code.
+class Rewriter {
+ public:
+  Rewriter(VCode& code, const std::vector<bool>& spilled) : code_(code), spilled_(spilled) {
+    slot_.assign(code.regs.size(), -1);
+  }
+
+  void run() {
+    std::vector<int32_t> place(code_.insts.size() + 1);
+    for (size_t i = 0; i < code_.insts.size(); ++i) {
+      place[i] = static_cast<int32_t>(out_.size());
+      rewrite(code_.insts[i]);
+    }
+    place.back() = static_cast<int32_t>(out_.size());
+    code_.insts = std::move(out_);
+    for (auto* ranges : {&code_.loops, &code_.cold})
+      for (Range& range : *ranges)
+        range = {place[static_cast<size_t>(range.begin)], place[static_cast<size_t>(range.end)]};
+  }
+
+ private:
+  bool spilled(VReg r) const { return r != kNoReg && r < spilled_.size() && spilled_[r]; }
+  bool is_mask(VReg r) const { return code_.regs[r].cls == RegClass::mask; }
+  Mem memory(VReg r) {
+    if (code_.regs[r].constant >= 0) return Mem::constant(code_.regs[r].constant);
+    if (slot_[r] < 0) slot_[r] = is_mask(r) ? code_.reserve(8) : code_.reserve(code_.width, code_.width);
+    return Mem::frame(slot_[r]);
+  }
+  VReg short_lived(VReg like) {
+    VReg r = is_mask(like) ? code_.mask() : code_.vector();
+    code_.regs[r].short_lived = true;
+    return r;
+  }
+  VReg loaded(VReg r) {
+    Inst load{
+        .op = is_mask(r) ? VOp::kmov : VOp::vmovups, .width = static_cast<uint8_t>(code_.width), .mem = memory(r)};
+    load.dst = short_lived(r);
+    out_.push_back(load);
+    return load.dst;
+  }
+
+  void rewrite(Inst inst) {
+    if (inst.op == VOp::fma_ps || inst.op == VOp::fma_pd) {  // any one source can be memory
+      for (VReg* source : {&inst.c, &inst.b, &inst.a})
+        if (spilled(*source) && !inst.mem && (source != &inst.b || inst.a != inst.b)) {
+          inst.mem = memory(*source);
+          *source = kNoReg;
+        }
+    } else if (VReg* source = memory_source(inst); source && spilled(*source)) {
+      inst.mem = memory(*source);
+      *source = kNoReg;
+    }
+    // A register that is read twice is loaded once.
+    VReg known = kNoReg, copy = kNoReg;
+    for (VReg* source : {&inst.a, &inst.b, &inst.c, &inst.pred}) {
+      if (!spilled(*source)) continue;
+      if (*source != known) {
+        known = *source;
+        copy = loaded(known);
+      }
+      *source = copy;
+    }
+    if (!spilled(inst.dst)) {
+      out_.push_back(inst);
+      return;
+    }
+    const VReg r = inst.dst;
+    inst.dst = inst.reads_dst() ? loaded(r) : short_lived(r);
+    out_.push_back(inst);
+    out_.push_back({.op = is_mask(r) ? VOp::k_store : VOp::store,
+                    .width = static_cast<uint8_t>(code_.width),
+                    .a = inst.dst,
+                    .mem = memory(r)});
+  }
+
+  VCode& code_;
+  const std::vector<bool>& spilled_;
+  std::vector<int64_t> slot_;
+  std::vector<Inst> out_;
+};
+
 }  // namespace
 
-Allocation allocate(VCode& code) {
-  Allocation result;
-  result.homes.resize(code.regs.size());
+std::vector<int16_t> allocate(VCode& code) {
+  // Constants that no loop reads are not worth a register from the start.
   std::vector<Interval> intervals = live_intervals(code);
-
-  auto run_class = [&](RegClass cls, int first, int count, int16_t* scratch, int scratch_count) {
-    auto clear = [&] {
-      for (size_t r = 0; r < code.regs.size(); ++r)
-        if (code.regs[r].cls == cls) result.homes[r] = {};
-    };
-    // Cold constants are read from memory too, so they need the scratch registers as a spilled value does.
-    bool cold_constants = false;
-    for (const Interval& v : intervals)
-      cold_constants |= code.regs[v.reg].cls == cls && v.end >= 0 && code.regs[v.reg].constant >= 0 && v.weight == 0;
-    std::vector<VReg> spilled = LinearScan(code, intervals, cls, first, count).run(result.homes);
-    if (spilled.empty() && !cold_constants) return;
-    clear();
-    for (int i = 0; i < scratch_count; ++i) scratch[i] = static_cast<int16_t>(first + count - 1 - i);
-    spilled = LinearScan(code, intervals, cls, first, count - scratch_count).run(result.homes);
-    result.spilled += static_cast<int32_t>(spilled.size());
-    for (VReg r : spilled)
-      if (code.regs[r].constant < 0)
-        result.homes[r].slot =
-            static_cast<int32_t>(cls == RegClass::vector ? code.reserve(code.width, code.width) : code.reserve(8));
-  };
-  bool wide = code.isa == Isa::avx512;
-  run_class(RegClass::vector, 0, wide ? 32 : 16, result.vector_scratch.data(), 3);
-  if (wide) run_class(RegClass::mask, 1, 7, result.mask_scratch.data(), 2);
-  return result;
+  std::vector<bool> spilled(code.regs.size());
+  bool fits = true;
+  for (const Interval& v : intervals)
+    if (code.regs[v.reg].constant >= 0 && v.end >= 0 && v.weight < kLoopWeight) {
+      spilled[v.reg] = true;
+      fits = false;
+    }
+  std::vector<int16_t> homes;
+  for (;;) {
+    if (!fits) {
+      Rewriter(code, spilled).run();
+      intervals = live_intervals(code);
+    }
+    homes.assign(code.regs.size(), -1);
+    spilled.assign(code.regs.size(), false);
+    const bool wide = code.isa == Isa::avx512;
+    fits = LinearScan(code, intervals, RegClass::vector, 0, wide ? 32 : 16).run(homes, spilled);
+    if (wide) fits &= LinearScan(code, intervals, RegClass::mask, 1, 7).run(homes, spilled);
+    if (fits) return homes;
+  }
 }
 
 }  // namespace ingot::codegen::x86

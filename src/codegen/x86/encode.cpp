@@ -23,9 +23,9 @@ constexpr Gpr kSaved[] = {Gpr::rbx, Gpr::rbp, Gpr::r12, Gpr::r13, Gpr::r14, Gpr:
 
 class Encoder {
  public:
-  Encoder(VCode& code, uint8_t* buffer, size_t size)
+  Encoder(VCode& code, const std::vector<int16_t>& homes, uint8_t* buffer, size_t size)
       : code_(code),
-        alloc_(allocate(code)),
+        homes_(homes),
         c_(size, buffer),
         labels_(static_cast<size_t>(code.labels)),
         pool_labels_(2 * code.constants.size()),
@@ -44,8 +44,7 @@ class Encoder {
   size_t size() const { return c_.getSize(); }
 
  private:
-  // -- frame and constants
-  // ---------------------------------------------------------------------------------------------
+  // frame and constants
   void prologue() {
     if (code_.frame_bytes > 0) saved_rsp_ = code_.reserve(8);
     for (Gpr g : kSaved)
@@ -58,7 +57,7 @@ class Encoder {
     }
     for (size_t r = 0; r < code_.regs.size(); ++r) {
       int constant = code_.regs[r].constant;
-      if (constant >= 0 && alloc_.homes[r].reg >= 0) load_constant(vec(alloc_.homes[r].reg, code_.width), constant);
+      if (constant >= 0 && homes_[r] >= 0) load_constant(physical(homes_[r], code_.width), constant);
     }
   }
   void epilogue() {
@@ -107,316 +106,179 @@ class Encoder {
     }
   }
 
-  // -- operands
-  // --------------------------------------------------------------------------------------------------------
-  static Xmm vec(int reg, int width) {
+  // operands
+  static Xmm physical(int reg, int width) {
     return width == 64 ? static_cast<Xmm>(Zmm(reg)) : width == 32 ? static_cast<Xmm>(Ymm(reg)) : Xmm(reg);
   }
   static Reg64 r64(Gpr g) { return Reg64(static_cast<int>(g)); }
   static Reg32 r32(Gpr g) { return Reg32(static_cast<int>(g)); }
   Address address(const Mem& m) {
+    if (m.kind == Mem::Kind::constant) return c_.ptr[c_.rip + pool_label(m.disp, false)];
     RegExp e = m.kind == Mem::Kind::frame ? RegExp(c_.rsp) : RegExp(r64(m.base));
     if (m.index != Gpr::none) e = e + RegExp(r64(m.index), m.scale);
     return c_.ptr[e + m.disp];
   }
-  const Home& home(VReg r) const { return alloc_.homes[r]; }
-  Address spill(VReg r) {
-    if (code_.regs[r].constant >= 0) return c_.ptr[c_.rip + pool_label(code_.regs[r].constant, false)];
-    INGOT_CHECK(home(r).slot >= 0);
-    return c_.ptr[c_.rsp + home(r).slot];
+  Xmm vec(VReg r, int width) const {
+    INGOT_CHECK(homes_[r] >= 0);
+    return physical(homes_[r], width);
   }
-  /// The physical register of a source, loaded into scratch register number `scratch` if it lives in memory.
-  Xmm source(VReg r, int width, int scratch) {
-    if (home(r).reg >= 0) return vec(home(r).reg, width);
-    int reg = alloc_.vector_scratch[static_cast<size_t>(scratch)];
-    INGOT_CHECK(reg >= 0);
-    if (code_.regs[r].constant >= 0 && code_.constants[static_cast<size_t>(code_.regs[r].constant)].splat) {
-      load_constant(vec(reg, code_.width), code_.regs[r].constant);
-    } else {
-      c_.vmovups(vec(reg, code_.width), spill(r));
-    }
-    return vec(reg, width);
-  }
-  Opmask mask_source(VReg r, int scratch) {
-    if (home(r).reg >= 0) return Opmask(home(r).reg);
-    Opmask k(alloc_.mask_scratch[static_cast<size_t>(scratch)]);
-    c_.kmovq(k, spill(r));
-    return k;
-  }
-  Xmm destination(const Inst& inst, int width) {
-    VReg r = inst.dst;
-    if (home(r).reg >= 0) return vec(home(r).reg, width);
-    int reg = alloc_.vector_scratch[0];
-    INGOT_CHECK(reg >= 0);
-    if (inst.reads_dst()) c_.vmovups(vec(reg, code_.width), spill(r));
-    return vec(reg, width);
-  }
-  Opmask mask_destination(const Inst& inst) {
-    return Opmask(home(inst.dst).reg >= 0 ? home(inst.dst).reg : alloc_.mask_scratch[0]);
-  }
-  void finish(const Inst& inst) {
-    if (home(inst.dst).reg >= 0) return;
-    if (code_.regs[inst.dst].cls == RegClass::mask) {
-      c_.kmovq(spill(inst.dst), Opmask(alloc_.mask_scratch[0]));
-    } else {
-      c_.vmovups(spill(inst.dst), vec(alloc_.vector_scratch[0], code_.width));
-    }
-  }
+  Ymm ymm(VReg r) const { return Ymm(homes_[r]); }
+  Zmm zmm(VReg r) const { return Zmm(homes_[r]); }
+  Opmask mask(VReg r) const { return Opmask(homes_[r]); }
   template <class R>
-  R masked(R reg, const Inst& inst) {
+  R masked(R reg, const Inst& inst) const {
     if (inst.pred == kNoReg) return reg;
-    reg.setOpmaskIdx(mask_source(inst.pred, 1).getIdx());
+    reg.setOpmaskIdx(homes_[inst.pred]);
     if (inst.zeroing) reg.setZero();
     return reg;
   }
+  /// The destination, with the mask of the instruction.
+  Xmm dst(const Inst& inst) const { return masked(vec(inst.dst, inst.width), inst); }
+  Opmask mask_dst(const Inst& inst) const { return masked(mask(inst.dst), inst); }
   int source_width(const Inst& inst) const { return inst.from ? inst.from : inst.width; }
-  /// The last source of an instruction: a register, memory, or where a spilled register lives.
+  /// The last source of an instruction: a register or memory.
   struct RegOrMem {
     Xmm reg;
     Address mem;
     bool is_mem;
     const Operand& op() const { return is_mem ? static_cast<const Operand&>(mem) : reg; }
   };
-  RegOrMem last_source(const Inst& inst, VReg r, int width) {
+  RegOrMem last(const Inst& inst, VReg r, int width) {
     if (inst.mem) return {Xmm(0), address(inst.mem), true};
-    if (home(r).reg < 0) return {Xmm(0), spill(r), true};
-    return {vec(home(r).reg, width), c_.ptr[c_.rsp], false};
+    return {vec(r, width), c_.ptr[c_.rsp], false};
   }
 
-  // -- instructions
-  // ----------------------------------------------------------------------------------------------------
+  // instructions
   void encode(const Inst& inst);
   void encode_mask(const Inst& inst);
   void encode_memory(const Inst& inst);
   void encode_general(const Inst& inst);
   void fma(const Inst& inst);
+  Address gathered(const Inst& inst) { return c_.ptr[r64(inst.mem.base) + zmm(inst.a) * 1 + inst.mem.disp]; }
   bool wide() const { return code_.isa == Isa::avx512; }
   void jump(const Inst& inst);
 
   VCode& code_;
-  Allocation alloc_;
+  const std::vector<int16_t>& homes_;
   Xbyak::CodeGenerator c_;
   std::vector<Label> labels_, pool_labels_;
   std::vector<bool> pool_used_;
   int64_t saved_rsp_ = 0;
 };
 
+// The form is chosen so that dst takes the place of a source that it shares the register with.
 void Encoder::fma(const Inst& inst) {
-  bool single = inst.op == VOp::fma_ps;
-  VReg a = inst.a, b = inst.b, c = inst.c;
-  Xmm dst = destination(inst, inst.width);
-  auto is_memory = [&](VReg r) { return r == kNoReg || home(r).reg < 0; };  // no register: inst.mem
-  auto memory = [&](VReg r) { return r == kNoReg ? address(inst.mem) : spill(r); };
-  auto in_dst = [&](VReg r) { return !is_memory(r) && home(r).reg == dst.getIdx(); };
+  const bool single = inst.op == VOp::fma_ps;
+  const Xmm to = vec(inst.dst, inst.width);
+  VReg a = inst.a, b = inst.b;
+  const VReg c = inst.c;  // kNoReg: this source is memory
+  auto reg = [&](VReg r) { return vec(r, inst.width); };
+  auto in_dst = [&](VReg r) { return r != kNoReg && homes_[r] == to.getIdx(); };
   auto move = [&](VReg r) {
-    if (is_memory(r)) {
-      c_.vmovups(dst, memory(r));
-    } else if (!in_dst(r)) {
-      c_.vmovaps(dst, vec(home(r).reg, inst.width));
-    }
+    if (!in_dst(r)) c_.vmovaps(to, reg(r));
   };
-  // Only one source can stay in memory: prefer the one of inst.mem.
-  if (is_memory(a) && (is_memory(b) || b == a)) {
-    Xmm t = a == kNoReg ? Xmm(0) : source(a, inst.width, 1);
-    if (a == kNoReg) {
-      t = vec(alloc_.vector_scratch[1], inst.width);
-      c_.vmovups(t, address(inst.mem));
-    }
-    bool same = a == b;
-    auto multiply_add = [&](const Operand& by) {
-      move(c);  // dst is no source here: a and b are in memory
-      single ? c_.vfmadd231ps(dst, t, by) : c_.vfmadd231pd(dst, t, by);
-    };
-    if (same) {
-      multiply_add(t);
-    } else {
-      multiply_add(memory(b));
-    }
-    return finish(inst);
-  }
-  if (is_memory(a)) std::swap(a, b);  // now a is a register
-  Xmm ra = vec(home(a).reg, inst.width);
-  if (is_memory(c)) {
-    if (is_memory(b)) {  // b and c in memory: load c, unless dst holds a
-      if (in_dst(a)) {
-        Xmm t = vec(alloc_.vector_scratch[1], inst.width);
-        c_.vmovups(t, memory(c));
-        single ? c_.vfmadd132ps(dst, t, memory(b)) : c_.vfmadd132pd(dst, t, memory(b));
-      } else {
-        move(c);
-        single ? c_.vfmadd231ps(dst, ra, memory(b)) : c_.vfmadd231pd(dst, ra, memory(b));
-      }
-      return finish(inst);
-    }
+  if (a == kNoReg) std::swap(a, b);
+  if (c == kNoReg) {
     if (in_dst(b)) std::swap(a, b);
     move(a);
-    Xmm rb = vec(home(b).reg, inst.width);
-    single ? c_.vfmadd213ps(dst, rb, memory(c)) : c_.vfmadd213pd(dst, rb, memory(c));
-    return finish(inst);
+    Address memory = address(inst.mem);
+    return single ? c_.vfmadd213ps(to, reg(b), memory) : c_.vfmadd213pd(to, reg(b), memory);
   }
-  Xmm rc = vec(home(c).reg, inst.width);
-  if (is_memory(b)) {
-    if (in_dst(a) && !in_dst(c)) {
-      single ? c_.vfmadd132ps(dst, rc, memory(b)) : c_.vfmadd132pd(dst, rc, memory(b));
-    } else if (in_dst(a)) {  // a and c are the same register: a * b + a
-      single ? c_.vfmadd132ps(dst, rc, memory(b)) : c_.vfmadd132pd(dst, rc, memory(b));
-    } else {
-      move(c);
-      single ? c_.vfmadd231ps(dst, ra, memory(b)) : c_.vfmadd231pd(dst, ra, memory(b));
-    }
-    return finish(inst);
-  }
-  Xmm rb = vec(home(b).reg, inst.width);
-  if (!in_dst(c) && in_dst(a)) {
-    single ? c_.vfmadd213ps(dst, rb, rc) : c_.vfmadd213pd(dst, rb, rc);
-  } else if (!in_dst(c) && in_dst(b)) {
-    single ? c_.vfmadd213ps(dst, ra, rc) : c_.vfmadd213pd(dst, ra, rc);
-  } else {
+  if (b == kNoReg) {
+    Address memory = address(inst.mem);
+    if (in_dst(a)) return single ? c_.vfmadd132ps(to, reg(c), memory) : c_.vfmadd132pd(to, reg(c), memory);
     move(c);
-    single ? c_.vfmadd231ps(dst, ra, rb) : c_.vfmadd231pd(dst, ra, rb);
+    return single ? c_.vfmadd231ps(to, reg(a), memory) : c_.vfmadd231pd(to, reg(a), memory);
   }
-  finish(inst);
+  if (!in_dst(c) && in_dst(b)) std::swap(a, b);
+  if (!in_dst(c) && in_dst(a)) return single ? c_.vfmadd213ps(to, reg(b), reg(c)) : c_.vfmadd213pd(to, reg(b), reg(c));
+  move(c);
+  single ? c_.vfmadd231ps(to, reg(a), reg(b)) : c_.vfmadd231pd(to, reg(a), reg(b));
 }
 
 void Encoder::encode(const Inst& inst) {
   const int width = inst.width;
   switch (inst.op) {
-#define X(name)                                                 \
-  case VOp::name: {                                             \
-    Xmm a = source(inst.a, width, 1);                           \
-    RegOrMem b = last_source(inst, inst.b, width);              \
-    c_.name(masked(destination(inst, width), inst), a, b.op()); \
-    return finish(inst);                                        \
-  }
+#define X(name)   \
+  case VOp::name: \
+    return c_.name(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op());
     INGOT_X86_OPS3(X)
 #undef X
-#define X(name)                                                           \
-  case VOp::name: {                                                       \
-    Xmm a = source(inst.a, width, 1);                                     \
-    RegOrMem b = last_source(inst, inst.b, width);                        \
-    c_.name(masked(destination(inst, width), inst), a, b.op(), inst.imm); \
-    return finish(inst);                                                  \
-  }
+#define X(name)   \
+  case VOp::name: \
+    return c_.name(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op(), inst.imm);
     INGOT_X86_OPS3_IMM(X)
 #undef X
-    // Conversions read no memory but inst.mem: the size of a spilled source would be ambiguous.
-#define X(name)                                            \
-  case VOp::name: {                                        \
-    Xmm dst = masked(destination(inst, width), inst);      \
-    if (inst.mem) {                                        \
-      c_.name(dst, address(inst.mem));                     \
-    } else {                                               \
-      c_.name(dst, source(inst.a, source_width(inst), 1)); \
-    }                                                      \
-    return finish(inst);                                   \
-  }
+#define X(name)   \
+  case VOp::name: \
+    return inst.mem ? c_.name(dst(inst), address(inst.mem)) : c_.name(dst(inst), vec(inst.a, source_width(inst)));
     INGOT_X86_OPS2(X)
 #undef X
-#define X(name)                                                   \
-  case VOp::name: {                                               \
-    Xmm a = source(inst.a, source_width(inst), 1);                \
-    c_.name(masked(destination(inst, width), inst), a, inst.imm); \
-    return finish(inst);                                          \
-  }
+#define X(name)   \
+  case VOp::name: \
+    return c_.name(dst(inst), vec(inst.a, source_width(inst)), inst.imm);
     INGOT_X86_OPS2_IMM(X)
 #undef X
-    case VOp::vbroadcastsd: {
-      Zmm zmm(destination(inst, width).getIdx());
-      Ymm ymm(zmm.getIdx());
-      Xmm a = inst.mem ? Xmm(0) : source(inst.a, 16, 1);
-      const Ymm& dst = width == 64 ? static_cast<const Ymm&>(zmm) : ymm;
-      inst.mem ? c_.vbroadcastsd(dst, address(inst.mem)) : c_.vbroadcastsd(dst, a);
-      return finish(inst);
-    }
-    case VOp::vpermq: {
-      Xmm a = source(inst.a, width, 1);
-      c_.vpermq(Ymm(destination(inst, width).getIdx()), Ymm(a.getIdx()), inst.imm);
-      return finish(inst);
-    }
-    case VOp::vperm2f128: {
-      Xmm a = source(inst.a, width, 1), b = source(inst.b, width, 2);
-      c_.vperm2f128(Ymm(destination(inst, width).getIdx()), Ymm(a.getIdx()), Ymm(b.getIdx()), inst.imm);
-      return finish(inst);
-    }
-    case VOp::vshuff64x2:
-    case VOp::vshuff32x4: {
-      Xmm a = source(inst.a, width, 1), b = source(inst.b, width, 2);
-      Zmm dst(destination(inst, width).getIdx());
-      inst.op == VOp::vshuff64x2 ? c_.vshuff64x2(dst, Zmm(a.getIdx()), Zmm(b.getIdx()), inst.imm)
-                                 : c_.vshuff32x4(dst, Zmm(a.getIdx()), Zmm(b.getIdx()), inst.imm);
-      return finish(inst);
-    }
-#define INGOT_BITWISE(vop, evex, vex)                          \
-  case VOp::vop: {                                             \
-    Xmm a = source(inst.a, width, 1);                          \
-    RegOrMem b = last_source(inst, inst.b, width);             \
-    Xmm dst = masked(destination(inst, width), inst);          \
-    wide() ? c_.evex(dst, a, b.op()) : c_.vex(dst, a, b.op()); \
-    return finish(inst);                                       \
+#define INGOT_BITWISE(vop, evex, vex)                                                                               \
+  case VOp::vop: {                                                                                                  \
+    RegOrMem b = last(inst, inst.b, width);                                                                         \
+    return wide() ? c_.evex(dst(inst), vec(inst.a, width), b.op()) : c_.vex(dst(inst), vec(inst.a, width), b.op()); \
   }
-      INGOT_BITWISE(vand, vpandd, vpand)
-      INGOT_BITWISE(vor, vpord, vpor)
-      INGOT_BITWISE(vxor, vpxord, vpxor)
-      INGOT_BITWISE(vandn, vpandnd, vpandn)
+    INGOT_BITWISE(vand, vpandd, vpand)
+    INGOT_BITWISE(vor, vpord, vpor)
+    INGOT_BITWISE(vxor, vpxord, vpxor)
+    INGOT_BITWISE(vandn, vpandnd, vpandn)
 #undef INGOT_BITWISE
+    case VOp::vmovups:
+      if (inst.mem.kind == Mem::Kind::constant && inst.pred == kNoReg) return load_constant(dst(inst), inst.mem.disp);
+      return inst.mem ? c_.vmovups(dst(inst), address(inst.mem)) : c_.vmovups(dst(inst), vec(inst.a, width));
+    case VOp::vbroadcastsd: {
+      RegOrMem a = last(inst, inst.a, 16);
+      return width == 64 ? c_.vbroadcastsd(zmm(inst.dst), a.op()) : c_.vbroadcastsd(ymm(inst.dst), a.op());
+    }
+    case VOp::vpermq:
+      return c_.vpermq(ymm(inst.dst), ymm(inst.a), inst.imm);
+    case VOp::vperm2f128:
+      return c_.vperm2f128(ymm(inst.dst), ymm(inst.a), ymm(inst.b), inst.imm);
+    case VOp::vshuff64x2:
+      return c_.vshuff64x2(zmm(inst.dst), zmm(inst.a), zmm(inst.b), inst.imm);
+    case VOp::vshuff32x4:
+      return c_.vshuff32x4(zmm(inst.dst), zmm(inst.a), zmm(inst.b), inst.imm);
     case VOp::fma_ps:
     case VOp::fma_pd:
       return fma(inst);
     case VOp::blend_ps:
-    case VOp::blend_pd: {
-      Xmm a = source(inst.a, width, 0), c = source(inst.c, width, 1);
-      RegOrMem b = last_source(inst, inst.b, width);
-      Xmm dst = destination(inst, width);
-      inst.op == VOp::blend_ps ? c_.vblendvps(dst, a, b.op(), c) : c_.vblendvpd(dst, a, b.op(), c);
-      return finish(inst);
-    }
+      return c_.vblendvps(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op(), vec(inst.c, width));
+    case VOp::blend_pd:
+      return c_.vblendvpd(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op(), vec(inst.c, width));
     case VOp::blendm_ps:
-    case VOp::blendm_pd: {
-      Xmm a = source(inst.a, width, 1);
-      RegOrMem b = last_source(inst, inst.b, width);
-      Xmm dst = masked(destination(inst, width), inst);
-      inst.op == VOp::blendm_ps ? c_.vblendmps(dst, a, b.op()) : c_.vblendmpd(dst, a, b.op());
-      return finish(inst);
-    }
-    case VOp::insert_half: {
-      Xmm a = source(inst.a, width, 1), b = source(inst.b, width / 2, 2), dst = destination(inst, width);
-      width == 64 ? c_.vinsertf32x8(Zmm(dst.getIdx()), Zmm(a.getIdx()), Ymm(b.getIdx()), 1)
-                  : c_.vinsertf128(Ymm(dst.getIdx()), Ymm(a.getIdx()), Xmm(b.getIdx()), 1);
-      return finish(inst);
-    }
-    case VOp::extract_half: {
-      Xmm a = source(inst.a, 2 * width, 1), dst = destination(inst, width);
-      width == 32 ? c_.vextractf32x8(Ymm(dst.getIdx()), Zmm(a.getIdx()), 1)
-                  : c_.vextractf128(Xmm(dst.getIdx()), Ymm(a.getIdx()), 1);
-      return finish(inst);
-    }
-    case VOp::narrow: {
-      Xmm a = source(inst.a, 2 * width, 1);
-      c_.vpmovqd(destination(inst, width), a);
-      return finish(inst);
-    }
-    case VOp::to_half: {
-      Xmm a = source(inst.a, 2 * width, 1);
-      c_.vcvtps2ph(destination(inst, width), a, inst.imm);
-      return finish(inst);
-    }
+      return c_.vblendmps(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op());
+    case VOp::blendm_pd:
+      return c_.vblendmpd(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op());
+    case VOp::insert_half:
+      return width == 64 ? c_.vinsertf32x8(zmm(inst.dst), zmm(inst.a), ymm(inst.b), 1)
+                         : c_.vinsertf128(ymm(inst.dst), ymm(inst.a), Xmm(homes_[inst.b]), 1);
+    case VOp::extract_half:
+      return width == 32 ? c_.vextractf32x8(ymm(inst.dst), zmm(inst.a), 1)
+                         : c_.vextractf128(Xmm(homes_[inst.dst]), ymm(inst.a), 1);
+    case VOp::narrow:
+      return c_.vpmovqd(vec(inst.dst, width), vec(inst.a, 2 * width));
+    case VOp::to_half:
+      return c_.vcvtps2ph(vec(inst.dst, width), vec(inst.a, 2 * width), inst.imm);
     case VOp::d_from_gpr:
-    case VOp::q_from_gpr: {
-      Xmm dst = destination(inst, 16);
-      inst.op == VOp::d_from_gpr ? c_.vmovd(dst, r32(inst.g)) : c_.vmovq(dst, r64(inst.g));
-      return finish(inst);
-    }
+      return c_.vmovd(vec(inst.dst, 16), r32(inst.g));
+    case VOp::q_from_gpr:
+      return c_.vmovq(vec(inst.dst, 16), r64(inst.g));
     case VOp::ss_from_gpr:
     case VOp::sd_from_gpr: {
-      Xmm dst = destination(inst, 16);
-      wide() ? c_.vpxord(dst, dst, dst) : c_.vpxor(dst, dst, dst);
-      inst.op == VOp::ss_from_gpr ? c_.vcvtsi2ss(dst, dst, r64(inst.g)) : c_.vcvtsi2sd(dst, dst, r64(inst.g));
-      return finish(inst);
+      Xmm to = vec(inst.dst, 16);
+      wide() ? c_.vpxord(to, to, to) : c_.vpxor(to, to, to);
+      return inst.op == VOp::ss_from_gpr ? c_.vcvtsi2ss(to, to, r64(inst.g)) : c_.vcvtsi2sd(to, to, r64(inst.g));
     }
     default:
       break;
   }
-  if (inst.op >= VOp::cmp_ps && inst.op <= VOp::v_movmsk) return encode_mask(inst);
+  if (inst.op >= VOp::cmp_ps && inst.op <= VOp::v_test) return encode_mask(inst);
   if (inst.op >= VOp::store && inst.op <= VOp::prefetch) return encode_memory(inst);
   encode_general(inst);
 }
@@ -424,60 +286,40 @@ void Encoder::encode(const Inst& inst) {
 void Encoder::encode_mask(const Inst& inst) {
   const int width = inst.width;
   switch (inst.op) {
-#define INGOT_COMPARE(vop, name)                                        \
-  case VOp::vop: {                                                      \
-    Xmm a = source(inst.a, width, 1);                                   \
-    RegOrMem b = last_source(inst, inst.b, width);                      \
-    c_.name(masked(mask_destination(inst), inst), a, b.op(), inst.imm); \
-    return finish(inst);                                                \
-  }
+#define INGOT_COMPARE(vop, name) \
+  case VOp::vop:                 \
+    return c_.name(mask_dst(inst), vec(inst.a, width), last(inst, inst.b, width).op(), inst.imm);
     INGOT_COMPARE(cmp_ps, vcmpps)
     INGOT_COMPARE(cmp_pd, vcmppd)
     INGOT_COMPARE(cmp_d, vpcmpd)
     INGOT_COMPARE(cmp_q, vpcmpq)
 #undef INGOT_COMPARE
-    case VOp::test_b:
-    case VOp::test_d: {
-      Xmm a = source(inst.a, width, 1);
-      Opmask k = masked(mask_destination(inst), inst);
-      inst.op == VOp::test_b ? c_.vptestmb(k, a, a) : c_.vptestmd(k, a, a);
-      return finish(inst);
-    }
-#define INGOT_MASK_OP(vop, name)                                                     \
-  case VOp::vop:                                                                     \
-    c_.name(mask_destination(inst), mask_source(inst.a, 0), mask_source(inst.b, 1)); \
-    return finish(inst);
-      INGOT_MASK_OP(kand, kandw)
-      INGOT_MASK_OP(kor, korw)
-      INGOT_MASK_OP(kxor, kxorw)
-      INGOT_MASK_OP(kandn, kandnw)
-      INGOT_MASK_OP(kxnor, kxnorw)
-      INGOT_MASK_OP(kunpack, kunpckbw)
+#define INGOT_MASK_OP(vop, name) \
+  case VOp::vop:                 \
+    return c_.name(mask(inst.dst), mask(inst.a), mask(inst.b));
+    INGOT_MASK_OP(kand, kandw)
+    INGOT_MASK_OP(kor, korw)
+    INGOT_MASK_OP(kxor, kxorw)
+    INGOT_MASK_OP(kunpack, kunpckbw)
 #undef INGOT_MASK_OP
+    case VOp::test_b:
+      return c_.vptestmb(mask_dst(inst), vec(inst.a, width), vec(inst.a, width));
     case VOp::knot:
-      c_.knotw(mask_destination(inst), mask_source(inst.a, 0));
-      return finish(inst);
+      return c_.knotw(mask(inst.dst), mask(inst.a));
     case VOp::kmov:
-      c_.kmovw(mask_destination(inst), mask_source(inst.a, 0));
-      return finish(inst);
+      return inst.mem ? c_.kmovw(mask(inst.dst), address(inst.mem)) : c_.kmovw(mask(inst.dst), mask(inst.a));
+    case VOp::k_store:
+      return c_.kmovw(address(inst.mem), mask(inst.a));
     case VOp::kshiftr8:
-      c_.kshiftrw(mask_destination(inst), mask_source(inst.a, 0), 8);
-      return finish(inst);
+      return c_.kshiftrw(mask(inst.dst), mask(inst.a), 8);
     case VOp::k_from_gpr:
-      c_.kmovw(mask_destination(inst), r32(inst.g));
-      return finish(inst);
+      return c_.kmovw(mask(inst.dst), r32(inst.g));
     case VOp::k_to_gpr:
-      return c_.kmovw(r32(inst.g), mask_source(inst.a, 0));
-    case VOp::k_test: {
-      Opmask k = mask_source(inst.a, 0);
-      return c_.kortestw(k, k);
-    }
-    case VOp::v_test: {
-      Xmm a = source(inst.a, width, 1);
-      return c_.vptest(a, a);
-    }
-    case VOp::v_movmsk:
-      return c_.vmovmskps(r32(inst.g), source(inst.a, width, 1));
+      return c_.kmovw(r32(inst.g), mask(inst.a));
+    case VOp::k_test:
+      return c_.kortestw(mask(inst.a), mask(inst.a));
+    case VOp::v_test:
+      return c_.vptest(vec(inst.a, width), vec(inst.a, width));
     default:
       INGOT_CHECK(false, "not a mask instruction");
   }
@@ -485,52 +327,42 @@ void Encoder::encode_mask(const Inst& inst) {
 
 void Encoder::encode_memory(const Inst& inst) {
   const int width = inst.width;
-  // Stores are masked by their address.
-  auto to = [&] { return masked(address(inst.mem), inst); };
+  // A masked store carries its mask on the address.
+  const Address to = masked(address(inst.mem), inst);
+  auto a = [&] { return vec(inst.a, width); };
   switch (inst.op) {
     case VOp::store:
-      return c_.vmovups(to(), source(inst.a, width, 1));
+      return c_.vmovups(to, a());
     case VOp::store_pd:
-      return c_.vmovupd(to(), source(inst.a, width, 1));
+      return c_.vmovupd(to, a());
     case VOp::store_half:
-      return c_.vcvtps2ph(to(), source(inst.a, width, 1), inst.imm);
+      return c_.vcvtps2ph(to, a(), inst.imm);
     case VOp::store_words:
-      return c_.vpmovdw(to(), source(inst.a, width, 1));
+      return c_.vpmovdw(to, a());
     case VOp::store_bytes:
-      return c_.vpmovdb(to(), source(inst.a, width, 1));
-    case VOp::store_bytes16: {
-      Xmm a = source(inst.a, 16, 1);
-      return wide() ? c_.vmovdqu8(to(), a) : c_.vmovups(to(), a);
-    }
+      return c_.vpmovdb(to, a());
+    case VOp::store_bytes16:
+      return wide() ? c_.vmovdqu8(to, vec(inst.a, 16)) : c_.vmovups(to, vec(inst.a, 16));
     case VOp::store_ss:
-      return c_.vmovss(address(inst.mem), source(inst.a, 16, 1));
+      return c_.vmovss(to, vec(inst.a, 16));
     case VOp::store_sd:
-      return c_.vmovsd(address(inst.mem), source(inst.a, 16, 1));
-    case VOp::load_bytes: {
-      Xmm dst = masked(destination(inst, width), inst);
-      inst.mem ? c_.vmovdqu8(dst, address(inst.mem)) : c_.vmovdqu8(dst, source(inst.a, width, 1));
-      return finish(inst);
-    }
+      return c_.vmovsd(to, vec(inst.a, 16));
+    case VOp::load_bytes:
+      return inst.a == kNoReg ? c_.vmovdqu8(dst(inst), address(inst.mem)) : c_.vmovdqu8(dst(inst), a());
     case VOp::maskload_d:
-    case VOp::maskload_q: {
-      Xmm m = source(inst.b, width, 1), dst = destination(inst, width);
-      inst.op == VOp::maskload_d ? c_.vmaskmovps(dst, m, address(inst.mem)) : c_.vmaskmovpd(dst, m, address(inst.mem));
-      return finish(inst);
-    }
+      return c_.vmaskmovps(dst(inst), vec(inst.b, width), to);
+    case VOp::maskload_q:
+      return c_.vmaskmovpd(dst(inst), vec(inst.b, width), to);
     case VOp::maskstore_d:
-      return c_.vmaskmovps(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
+      return c_.vmaskmovps(to, vec(inst.b, width), a());
     case VOp::maskstore_q:
-      return c_.vmaskmovpd(address(inst.mem), source(inst.b, width, 1), source(inst.a, width, 2));
+      return c_.vmaskmovpd(to, vec(inst.b, width), a());
     case VOp::gather_ps:
-    case VOp::gather_pd: {
-      Xmm dst = masked(destination(inst, width), inst);
-      Zmm index(source(inst.a, 64, 1).getIdx());
-      Address from = c_.ptr[r64(inst.mem.base) + index * 1 + inst.mem.disp];
-      inst.op == VOp::gather_ps ? c_.vgatherqps(dst, from) : c_.vgatherqpd(dst, from);
-      return finish(inst);
-    }
+      return c_.vgatherqps(dst(inst), gathered(inst));
+    case VOp::gather_pd:
+      return c_.vgatherqpd(dst(inst), gathered(inst));
     case VOp::prefetch:
-      return c_.prefetcht0(address(inst.mem));
+      return c_.prefetcht0(to);
     default:
       INGOT_CHECK(false, "not a memory instruction");
   }
@@ -543,9 +375,9 @@ void Encoder::encode_general(const Inst& inst) {
   };
   switch (inst.op) {
     case VOp::d_to_gpr:
-      return c_.vmovd(r32(inst.g), source(inst.a, 16, 1));
+      return c_.vmovd(r32(inst.g), vec(inst.a, 16));
     case VOp::q_to_gpr:
-      return c_.vmovq(r64(inst.g), source(inst.a, 16, 1));
+      return c_.vmovq(r64(inst.g), vec(inst.a, 16));
     case VOp::ss_to_gpr:
       return c_.vcvttss2si(r64(inst.g), address(inst.mem));
     case VOp::sd_to_gpr:
@@ -615,10 +447,6 @@ void Encoder::encode_general(const Inst& inst) {
     case VOp::g_bzhi:
       return c_.bzhi(r64(inst.g), r64(inst.g), r64(inst.h));
     case VOp::g_idiv:
-      if (inst.width == 4) {
-        c_.cdq();
-        return c_.idiv(r32(inst.g));
-      }
       c_.cqo();
       return c_.idiv(r64(inst.g));
     case VOp::g_cmov:
@@ -677,13 +505,14 @@ void Encoder::jump(const Inst& inst) {
 }  // namespace
 
 MachineCode encode(VCode& code) {
-  // At most 15 bytes an instruction, and a spilled one takes up to five; the pool holds each constant twice at most.
-  size_t size = code.insts.size() * 80 + code.regs.size() * 16 + code.constants.size() * 144 + 4096;
+  const std::vector<int16_t> homes = allocate(code);
+  // At most 15 bytes an instruction; the pool holds each constant twice at most.
+  size_t size = code.insts.size() * 16 + code.regs.size() * 16 + code.constants.size() * 144 + 4096;
   std::vector<uint8_t> buffer(size + 64);
   uint8_t* aligned = buffer.data() + (64 - reinterpret_cast<uintptr_t>(buffer.data()) % 64) % 64;
   MachineCode result;
   try {
-    Encoder encoder(code, aligned, size);
+    Encoder encoder(code, homes, aligned, size);
     result.code_bytes = encoder.run();
     result.bytes.assign(aligned, aligned + encoder.size());
   } catch (const Xbyak::Error& error) {

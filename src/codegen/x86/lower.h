@@ -43,7 +43,7 @@ class Lowering {
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
  private:
-  // -- lower.cpp: analysis and values
+  // Lower.cpp: analysis and values.
   void analyse();
   std::vector<bool> needed(const std::vector<Value>& roots) const;
   bool is_leaf(Value v) const;
@@ -60,7 +60,7 @@ class Lowering {
   Vector index_vector(uint64_t dim);
   Vector broadcast_gpr(Type type, Gpr from);
 
-  // -- memory.cpp: addresses, loads and stores
+  // Memory.cpp: addresses, loads and stores.
   Stream& stream(uint32_t number, bool local, Value index = kNone);
   void assign_streams(const std::vector<bool>& live, const Phase& phase);
   Value uniform_index(const Node& load) const;
@@ -83,7 +83,7 @@ class Lowering {
   void copy_lanes(int64_t bytes, const Mem& frame_area, bool to_memory, int64_t fixed_step, int64_t step_slot);
   bool folds(Value v);
 
-  // -- reduce.cpp
+  // Reduce.cpp.
   Vector identity(const Reduction& r);
   Accumulator accumulator(const Reduction& r);
   void reset(Accumulator& a);
@@ -95,7 +95,7 @@ class Lowering {
   void merge_stack(std::vector<Accumulator>& tree);
   int64_t level_bytes(const std::vector<Accumulator>& tree) const;
 
-  // -- rows.cpp
+  // Rows.cpp.
   void phase_loop(const Phase& phase);
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
   void tree_loop(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree);
@@ -105,7 +105,7 @@ class Lowering {
   void make_tail();
   int group_size(const std::vector<Accumulator>& tree) const;
 
-  // -- columns.cpp
+  // Columns.cpp.
   struct RowContext;
   struct Partial;
   void begin_partials(std::vector<Partial>& partials);
@@ -113,7 +113,7 @@ class Lowering {
   void column_step(std::vector<RowContext>& contexts, std::vector<Partial>& partials);
   void exchange(RowContext& context);
 
-  // -- short forms
+  // Short forms.
   void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
   void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
   void g(VOp op, Gpr a, const Mem& m) { code_.add({.op = op, .width = 8, .g = a, .mem = m}); }

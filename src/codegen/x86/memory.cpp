@@ -22,8 +22,7 @@ DType memory_format(Type t) {
   }
 }
 
-// -- streams
-// -----------------------------------------------------------------------------------------------------------
+// streams
 
 Stream& Lowering::stream(uint32_t number, bool local, Value index) {
   for (Stream& s : streams_)
@@ -94,8 +93,7 @@ void Lowering::address_to_rax(Stream& s, bool moves) {
   g(VOp::g_addm, Gpr::rax, Mem::frame(s.slot));
 }
 
-// -- loads
-// -------------------------------------------------------------------------------------------------------------
+// loads
 
 /// A load with one reader, which can take it from memory.
 bool Lowering::folds(Value v) {
@@ -362,8 +360,7 @@ Vector Lowering::gather(const Node& n, Stream& s, Vector* index) {
   return out;
 }
 
-// -- stores
-// ------------------------------------------------------------------------------------------------------------
+// stores
 
 void Lowering::store(const Store& s) {
   Vector& v = value(s.value);

@@ -139,8 +139,7 @@ class Pack {
     });
   }
 
-  // -- transposed
-  // ------------------------------------------------------------------------------------------------------
+  // transposed
   /// Column i of the square at r11: the addresses of every fourth column in four registers.
   Mem column(int i) const {
     static constexpr Gpr base[4] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};

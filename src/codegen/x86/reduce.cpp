@@ -164,8 +164,7 @@ Vector Lowering::finish(Accumulator& a) {
   return result;
 }
 
-// -- the stack of subtrees: level l holds the sum of 2^l blocks
-// ---------------------------------------------------------
+// the stack of subtrees: level l holds the sum of 2^l blocks
 
 int64_t Lowering::level_bytes(const std::vector<Accumulator>& tree) const {
   int64_t bytes = 0;

@@ -15,7 +15,6 @@ bool Inst::reads_dst() const {
     case VOp::cmp_d:
     case VOp::cmp_q:
     case VOp::test_b:
-    case VOp::test_d:
       return false;
     default:
       return pred != kNoReg && !zeroing;
@@ -26,7 +25,7 @@ VReg VCode::constant(const Constant& value) {
   for (size_t i = 0; i < constants.size(); ++i)
     if (constants[i] == value) return constant_regs_[i];
   constants.push_back(value);
-  VReg r = add_reg({RegClass::vector, static_cast<int32_t>(constants.size() - 1)});
+  VReg r = add_reg({RegClass::vector, static_cast<int32_t>(constants.size() - 1), false});
   constant_regs_.push_back(r);
   return r;
 }

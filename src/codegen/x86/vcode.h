@@ -16,134 +16,73 @@ using VReg = uint32_t;
 inline constexpr VReg kNoReg = ~0u;
 enum class RegClass : uint8_t { vector, mask };
 
+// clang-format off
 /// dst = op(a, b); imm where the instruction has one. The last source may be memory.
-#define INGOT_X86_OPS3(X)                                                                                          \
-  X(vaddps)                                                                                                        \
-  X(vaddpd)                                                                                                        \
-  X(vsubps) X(vsubpd) X(vmulps) X(vmulpd) X(vdivps) X(vdivpd) X(vmaxps) X(vmaxpd) X(vminps) X(vminpd) X(vpaddd)    \
-      X(vpaddq) X(vpsubd) X(vpsubq) X(vpmulld) X(vpmullq) X(vpmuludq) X(vpminsd) X(vpmaxsd) X(vpminsq) X(vpmaxsq)  \
-          X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps) X(vscalefpd) X(vpcmpeqd)  \
-              X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackssdw) X(vpackusdw) X(vpackuswb) X(vpacksswb) X(vunpcklps) \
-                  X(vunpckhps) X(vunpcklpd) X(vunpckhpd) X(vpunpcklwd) X(vpunpckhwd) X(vdpbf16ps)
-#define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps) X(vshufpd)
+#define INGOT_X86_OPS3(X)                                                                                           \
+  X(vaddps) X(vaddpd) X(vsubps) X(vsubpd) X(vmulps) X(vmulpd) X(vdivps) X(vdivpd) X(vmaxps) X(vmaxpd) X(vminps)     \
+  X(vminpd) X(vpaddd) X(vpaddq) X(vpsubd) X(vpsubq) X(vpmulld) X(vpmullq) X(vpmuludq) X(vpminsd) X(vpmaxsd)         \
+  X(vpminsq) X(vpmaxsq) X(vpmaxud) X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps)   \
+  X(vscalefpd) X(vpcmpeqd) X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackusdw) X(vpackuswb) X(vunpcklps) X(vunpckhps)  \
+  X(vunpcklpd) X(vunpckhpd) X(vdpbf16ps)
+#define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps)
 /// dst = op(a); the source may be memory.
-#define INGOT_X86_OPS2(X)                                                                                       \
-  X(vsqrtps)                                                                                                    \
-  X(vsqrtpd)                                                                                                    \
-  X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq) X(vcvtqq2ps) X(vcvtqq2pd)     \
-      X(vcvttps2qq) X(vcvttpd2qq) X(vcvtph2ps) X(vpmovsxwd) X(vpmovzxwd) X(vpmovsxbd) X(vpmovzxbd) X(vpmovsxdq) \
-          X(vpmovzxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovups) X(vmovupd)
-#define INGOT_X86_OPS2_IMM(X) \
-  X(vroundps)                 \
-  X(vroundpd) X(vrndscaleps) X(vrndscalepd) X(vpslld) X(vpsllq) X(vpsrld) X(vpsrlq) X(vpsrad) X(vpsraq) X(vpshufd)
+#define INGOT_X86_OPS2(X)                                                                                           \
+  X(vsqrtps) X(vsqrtpd) X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq)             \
+  X(vcvtqq2ps) X(vcvtqq2pd) X(vcvttps2qq) X(vcvttpd2qq) X(vcvtph2ps) X(vpmovsxwd) X(vpmovzxwd) X(vpmovsxbd)         \
+  X(vpmovzxbd) X(vpmovsxdq) X(vbroadcastss) X(vpbroadcastd) X(vpbroadcastq) X(vmovupd)
+#define INGOT_X86_OPS2_IMM(X)                                                                                       \
+  X(vroundps) X(vroundpd) X(vrndscaleps) X(vrndscalepd) X(vpslld) X(vpsllq) X(vpsrld) X(vpsrlq) X(vpsrad) X(vpsraq) \
+  X(vpshufd)
 
 enum class VOp : uint8_t {
 #define X(name) name,
   INGOT_X86_OPS3(X) INGOT_X86_OPS3_IMM(X) INGOT_X86_OPS2(X) INGOT_X86_OPS2_IMM(X)
 #undef X
-      vbroadcastsd,  // dst = op(a or mem)
-  vpermq,
-  vperm2f128,
-  vshuff64x2,
-  vshuff32x4,  // with imm; registers only
-  // Bitwise operations of whole registers, whatever their lanes: EVEX or VEX by target.
-  vand,
-  vor,
-  vxor,
-  vandn,
-  fma_ps,
-  fma_pd,  // dst = a * b + c; any one source may be memory
-  blend_ps,
-  blend_pd,  // dst = c ? b : a; c a vector mask (AVX2)
-  blendm_ps,
-  blendm_pd,     // dst = pred ? b : a (AVX-512)
-  insert_half,   // dst = low half of a, and b as its high half
-  extract_half,  // dst = high half of a (`width`: of a)
-  narrow,        // dst = low half of each element of a (vpmovqd)
-  to_half,       // dst = vcvtps2ph(a)
-  // Masks of AVX-512 (mask registers).
-  cmp_ps,
-  cmp_pd,
-  cmp_d,
-  cmp_q,  // dst (mask) = a imm b; pred: and
-  test_b,
-  test_d,  // dst (mask) = a has a bit set, a byte or dword
-  kand,
-  kor,
-  kxor,
-  kandn,
-  kxnor,
-  knot,
-  kmov,
-  kshiftr8,
-  kunpack /* b: low 8, a: high 8 */,
-  k_from_gpr,
-  k_to_gpr,
-  k_test,    // flags: zero if no lane of a is set, carry if all 16 are
-  v_test,    // flags: zero if no bit of a is set
-  v_movmsk,  // g = sign bits of a's dwords
+  vmovups, vbroadcastsd,                       // dst = a or mem
+  vpermq, vperm2f128, vshuff64x2, vshuff32x4,  // with imm; registers only
+  vand, vor, vxor, vandn,                      // of whole registers, whatever their lanes
+  fma_ps, fma_pd,          // dst = a * b + c; any one source may be memory
+  blend_ps, blend_pd,      // dst = c ? b : a; c a vector mask (AVX2)
+  blendm_ps, blendm_pd,    // dst = pred ? b : a (AVX-512)
+  insert_half,             // dst = low half of a, and b as its high half
+  extract_half,            // dst = high half of a
+  narrow,                  // dst = low half of each element of a (vpmovqd)
+  to_half,                 // dst = vcvtps2ph(a)
+  // Mask registers (AVX-512).
+  cmp_ps, cmp_pd, cmp_d, cmp_q,  // dst (mask) = a imm b
+  test_b,                  // dst (mask) = a byte of a has a bit set
+  kand, kor, kxor, knot,
+  kmov, k_store,           // dst = a or mem; mem = a
+  kshiftr8, kunpack,       // kunpack: b the low 8 lanes, a the high
+  k_from_gpr, k_to_gpr,
+  k_test,                  // flags: zero if no lane of a is set, carry if all 16 are
+  v_test,                  // flags: zero if no bit of vector a is set
   // Memory.
-  store,
-  store_pd,    // [mem] = a; masked by elements of 32 or 64 bits
-  store_half,  // [mem] = vcvtps2ph(a)
-  store_words,
-  store_bytes,    // [mem] = the low word or byte of each dword of a (AVX-512)
-  store_bytes16,  // the 16 bytes of xmm a
-  store_ss,
-  store_sd,    // the first element of a
-  load_bytes,  // vmovdqu8, masked
-  maskload_d,
-  maskload_q,
-  maskstore_d,
-  maskstore_q,  // b: vector mask (AVX2)
-  gather_ps,
-  gather_pd,  // dst{pred} = [mem.base + a]; a: 64-bit offsets; pred is cleared
+  store, store_pd,         // mem = a; masked by elements of 32 or 64 bits
+  store_half,              // mem = vcvtps2ph(a)
+  store_words, store_bytes,  // mem = the low word or byte of each dword of a (AVX-512)
+  store_bytes16,           // the 16 bytes of xmm a
+  store_ss, store_sd,      // the first element of a
+  load_bytes,              // vmovdqu8 of a or mem, masked
+  maskload_d, maskload_q, maskstore_d, maskstore_q,  // b: vector mask (AVX2)
+  gather_ps, gather_pd,    // dst{pred} = [mem.base + a]; a: 64-bit offsets; pred is cleared
   prefetch,
   // Between vector and general-purpose registers.
-  d_from_gpr,
-  q_from_gpr,
-  d_to_gpr,
-  q_to_gpr,
-  ss_from_gpr,
-  sd_from_gpr,  // converts the 64-bit integer g; width: of the float
-  ss_to_gpr,
-  sd_to_gpr,  // truncates [mem] to the 64-bit integer g
-  // General-purpose.
-  g_mov,
-  g_imm,
-  g_load /* zero-extended, `width` bytes */,
-  g_store,
-  g_lea,
-  g_add,
-  g_addi,
-  g_addm,
-  g_add_to /* [mem] += g */,
-  g_addi_to,
-  g_sub,
-  g_imul,
-  g_imulm,
-  g_andi,
-  g_shri,
-  g_shli,
-  g_neg,
-  g_cmp,
-  g_cmpi,
-  g_cmpm,
-  g_cmpi_m,
-  g_testi,
-  g_cmov,
-  g_bzhi,
-  g_idiv /* rax / g of `width` bytes; clobbers rdx */,
-  // Control.
-  label,
-  jump,
-  align_here
+  d_from_gpr, q_from_gpr, d_to_gpr, q_to_gpr,
+  ss_from_gpr, sd_from_gpr,  // converts the 64-bit integer g
+  ss_to_gpr, sd_to_gpr,    // truncates mem to the 64-bit integer g
+  // General-purpose. i: with an immediate, m: with memory, _to: into memory.
+  g_mov, g_imm, g_load /* zero-extended, `width` bytes */, g_store, g_lea, g_add, g_addi, g_addm, g_add_to, g_addi_to,
+  g_sub, g_imul, g_imulm, g_andi, g_shri, g_shli, g_neg, g_cmp, g_cmpi, g_cmpm, g_cmpi_m, g_testi, g_cmov, g_bzhi,
+  g_idiv /* rax / g of 64 bits; clobbers rdx */,
+  label, jump, align_here
 };
+// clang-format on
 
 enum class Cond : uint8_t { always, equal, not_equal, less, less_equal, greater, greater_equal, carry, not_carry };
 
 struct Mem {
-  enum class Kind : uint8_t { none, address, frame } kind = Kind::none;
+  enum class Kind : uint8_t { none, address, frame, constant /* number disp of the pool */ } kind = Kind::none;
   Gpr base = Gpr::none, index = Gpr::none;
   uint8_t scale = 1;
   int32_t disp = 0;
@@ -157,6 +96,7 @@ struct Mem {
   static Mem frame(int64_t offset, Gpr index, int scale) {
     return {Kind::frame, Gpr::none, index, static_cast<uint8_t>(scale), static_cast<int32_t>(offset)};
   }
+  static Mem constant(int32_t number) { return {Kind::constant, Gpr::none, Gpr::none, 1, number}; }
   Mem plus(int64_t bytes) const {
     Mem m = *this;
     m.disp += static_cast<int32_t>(bytes);
@@ -188,6 +128,7 @@ struct Constant {
 struct VRegInfo {
   RegClass cls = RegClass::vector;
   int32_t constant = -1;
+  bool short_lived = false;  // holds a spilled value for one instruction
 };
 
 struct Range {
@@ -198,8 +139,8 @@ class VCode {
  public:
   explicit VCode(Isa isa) : isa(isa), width(isa == Isa::avx512 ? 64 : 32) {}
 
-  VReg vector() { return add_reg({RegClass::vector, -1}); }
-  VReg mask() { return add_reg({RegClass::mask, -1}); }
+  VReg vector() { return add_reg({RegClass::vector, -1, false}); }
+  VReg mask() { return add_reg({RegClass::mask, -1, false}); }
   VReg constant(const Constant& value);
   VReg splat32(uint32_t bits);
   VReg splat64(uint64_t bits);
@@ -232,22 +173,10 @@ class VCode {
   std::vector<VReg> constant_regs_;
 };
 
-/// Where each virtual register lives, for all of its life.
-struct Home {
-  int16_t reg = -1;   // physical register; -1: memory
-  int32_t slot = -1;  // offset in the stack frame; -1: unused, or a constant in the pool
-};
-
-struct Allocation {
-  std::vector<Home> homes;
-  /// Registers kept free to hold spilled operands for one instruction; -1 where nothing was spilled.
-  std::array<int16_t, 3> vector_scratch{-1, -1, -1};
-  std::array<int16_t, 2> mask_scratch{-1, -1};
-  int32_t spilled = 0;
-};
-
-/// Linear scan over the liveness of virtual registers; adds spill slots to the frame. Deterministic.
-Allocation allocate(VCode& code);
+/// Gives each virtual register a physical one (-1: never used) by linear scan over their liveness. What does not fit
+/// goes to slots of the stack frame, or is read from the constant pool: the code is rewritten with loads and stores.
+/// Deterministic.
+std::vector<int16_t> allocate(VCode& code);
 
 struct MachineCode {
   std::vector<uint8_t> bytes;

@@ -107,8 +107,7 @@ VReg Vectors::splat(Type t, double value) {
                         : code_.splat32(std::bit_cast<uint32_t>(static_cast<float>(value)));
 }
 
-// -- masks
-// -------------------------------------------------------------------------------------------------------------
+// masks
 
 std::array<VReg, 4> Vectors::narrow_mask(Vector& m) {
   std::array<VReg, 4> out{kNoReg, kNoReg, kNoReg, kNoReg};
@@ -250,8 +249,7 @@ Vector Vectors::select(Vector& mask, Vector& yes, Vector& no) {
   return out;
 }
 
-// -- arithmetic
-// --------------------------------------------------------------------------------------------------------
+// arithmetic
 
 Vector Vectors::binary(Op op, Vector& a, Vector& b, const Vector* into) {
   switch (op) {
