@@ -123,7 +123,9 @@ IndexMap Layouts::broadcast_map(std::span<const Dim> operand, std::span<const Di
   IndexMap out(operand.size());
   size_t skip = result.size() - operand.size();
   for (size_t i = 0; i < operand.size(); ++i)
-    if (operand[i] != Dim(1)) out[i] = map[skip + i];
+    // A size that is an expression may be 1 by a guard: then it is not the result's, whose hint is another.
+    if (operand[i] == result[skip + i] || dims_.hint(operand[i]) == dims_.hint(result[skip + i]))
+      out[i] = operand[i] == Dim(1) ? Coordinate{} : map[skip + i];
   return out;
 }
 
