@@ -1,0 +1,351 @@
+#include "trace/build_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "eager/check_values.h"
+
+namespace ingot::trace {
+namespace {
+
+using Kind = OperandRecord::Kind;
+
+// The memory behind a tensor from outside or a result, and its value at this point of the path.
+struct Root {
+  uint32_t slot = ir::kNoValue;  // from outside
+  uint32_t value = 0;            // else: made by this value of the record
+  ir::ValueId current = ir::kNoValue;
+  int64_t generation = 0;         // number of writes so far
+  SmallVector<int64_t, 6> order;  // its dims from the outermost in memory
+  ir::Layout layout;              // as if it were dense in that order
+  int64_t counter = -1;           // the node of the path, if it is an arange
+  bool read = false;              // an op saw what it held at the start
+  bool written = false;
+};
+
+// A tensor of the record: a root, or a view of another tensor.
+struct Alias {
+  uint32_t root = 0;
+  int32_t parent = -1;         // alias; -1: it is its root
+  const Node* view = nullptr;  // how it is derived from the parent
+  std::vector<ir::Attr> attrs;
+  ir::ValueId current = ir::kNoValue;
+  int64_t generation = -1;
+  ir::Layout layout;
+};
+
+class Builder {
+ public:
+  explicit Builder(const BuildRequest& request) : request_(request) {}
+
+  BuiltGraph run() {
+    for (int s = 0; s < request_.symbol_count; ++s) built_.symbols.push_back(hinted_symbol(s));
+    for (size_t i = 0; i < request_.path.size(); ++i) {
+      node_number_ = i;
+      add(*request_.path[i]);
+    }
+    add_outputs();
+    add_flags();
+    return std::move(built_);
+  }
+
+ private:
+  ir::Graph& graph() { return built_.graph; }
+  DimTable& dims() { return built_.graph.dims; }
+
+  Dim hinted_symbol(int symbol) {
+    for (size_t i = 0; i < request_.sites.size(); ++i)
+      if (request_.symbol_of[i] == symbol) return dims().symbol(request_.sites[i]);
+    INGOT_CHECK(false, "a symbol without a site");
+    return 0;
+  }
+  Dim next_site() {
+    size_t i = next_site_++;
+    return request_.symbol_of[i] < 0 ? Dim(request_.sites[i]) : built_.symbols[request_.symbol_of[i]];
+  }
+
+  // Dims from the outermost in memory; equal strides and dims of size 1 keep their order.
+  static SmallVector<int64_t, 6> memory_order(const Ints& sizes, const Ints& strides) {
+    SmallVector<int64_t, 6> order(sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    Ints effective = strides;
+    for (size_t i = sizes.size(); i-- > 0;)
+      if (sizes[i] == 1) effective[i] = i + 1 < sizes.size() ? effective[i + 1] * sizes[i + 1] : 1;
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return effective[a] > effective[b]; });
+    return order;
+  }
+  ir::Layout dense_layout(const Dims& sizes, std::span<const int64_t> order) {
+    ir::Layout layout{sizes, Dims(sizes.size(), 1), 0};
+    Dim stride = 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      layout.strides[order[i]] = stride;
+      stride = dims().mul(stride, sizes[order[i]]);
+    }
+    return layout;
+  }
+
+  uint32_t add_root(Root root, const Dims& sizes) {
+    root.layout = dense_layout(sizes, root.order);
+    roots_.push_back(std::move(root));
+    Alias alias;
+    alias.root = static_cast<uint32_t>(roots_.size() - 1);
+    alias.layout = roots_.back().layout;
+    alias.current = roots_.back().current;
+    alias.generation = 0;
+    aliases_.push_back(std::move(alias));
+    return static_cast<uint32_t>(aliases_.size() - 1);
+  }
+
+  void bind(const SlotRecord& slot) {
+    Dims sizes, free;
+    for (size_t i = 0; i < slot.sizes.size(); ++i) sizes.push_back(next_site());
+    for (int i = 0; i < free_count(slot.classes); ++i) free.push_back(next_site());
+    if (!request_.aliases.empty() && request_.aliases[slot.slot] != slot.slot) {
+      // The same tensor under another handle: writes to one are seen by the other.
+      slots_.push_back(slots_[request_.aliases[slot.slot]]);
+      return;
+    }
+    Dims strides = strides_of(dims(), slot.classes, sizes, free);
+    Root root;
+    root.slot = slot.slot;
+    root.current = graph().add_input(slot.dtype, sizes, strides);
+    root.order = memory_order(slot.sizes, slot.strides);
+    graph().inputs.back().constant =
+        slot.constant && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==
+                             request_.written_slots.end();
+    built_.binding.input_slots.push_back(slot.slot);
+    slots_.push_back(add_root(std::move(root), sizes));
+  }
+
+  uint32_t alias_of(const OperandRecord& operand) const {
+    return operand.kind == Kind::slot ? slots_[operand.id] : values_[operand.id];
+  }
+
+  // The tensor's value now: views that are older than the latest write to their storage are derived again.
+  ir::ValueId read(uint32_t alias) {
+    Root& root = roots_[aliases_[alias].root];
+    std::vector<uint32_t> stale;
+    for (uint32_t a = alias; aliases_[a].generation != root.generation; a = static_cast<uint32_t>(aliases_[a].parent)) {
+      stale.push_back(a);
+      if (aliases_[a].parent < 0) break;
+    }
+    for (size_t i = stale.size(); i-- > 0;) {
+      Alias& a = aliases_[stale[i]];
+      a.current = a.parent < 0 ? root.current
+                               : graph().add(a.view->op, {ir::Operand::value(aliases_[a.parent].current)}, a.attrs,
+                                             a.view->location);
+      a.generation = root.generation;
+    }
+    if (!root.generation) root.read = true;
+    return aliases_[alias].current;
+  }
+
+  void write(uint32_t alias, ir::ValueId value, const Node& node) {
+    Alias& a = aliases_[alias];
+    Root& root = roots_[a.root];
+    if (a.parent < 0) {
+      root.current = value;
+    } else {
+      if (!root.generation) root.read = true;
+      root.current = write_part(root, a.layout, value, node);
+    }
+    ++root.generation;
+    root.written = true;
+    a.current = value;
+    a.generation = root.generation;
+  }
+
+  // The storage as a tensor in memory order, where positions are those of its layout; and back.
+  ir::ValueId to_memory_order(const Root& root, ir::ValueId value, Location location) {
+    if (std::is_sorted(root.order.begin(), root.order.end())) return value;
+    Dims order;
+    for (int64_t d : root.order) order.push_back(d);
+    return graph().add(OpId::permute, {ir::Operand::value(value)}, {ir::Attr::of(order)}, location);
+  }
+  ir::ValueId from_memory_order(const Root& root, ir::ValueId value, Location location) {
+    if (std::is_sorted(root.order.begin(), root.order.end())) return value;
+    Dims back(root.order.size(), 0);
+    for (size_t i = 0; i < root.order.size(); ++i) back[root.order[i]] = static_cast<int64_t>(i);
+    return graph().add(OpId::permute, {ir::Operand::value(value)}, {ir::Attr::of(back)}, location);
+  }
+  ir::ValueId write_part(const Root& root, const ir::Layout& part, ir::ValueId value, const Node& node) {
+    ir::ValueId whole = to_memory_order(root, root.current, node.location);
+    ir::ValueId result = graph().add(
+        OpId::as_strided_scatter, {ir::Operand::value(whole), ir::Operand::value(value)},
+        {ir::Attr::of(part.sizes), ir::Attr::of(part.strides), ir::Attr::of(Dims{part.offset})}, node.location);
+    graph().nodes.back().module = node.module;
+    return from_memory_order(root, result, node.location);
+  }
+
+  void add(Node& node) {
+    for (const SlotRecord& slot : node.slots) bind(slot);
+    std::vector<ir::Attr> attrs(node.attrs);
+    for (size_t i = 0; i < attrs.size(); ++i)
+      if (node.size_attrs >> i & 1)
+        for (Dim& size : attrs[i].list) size = next_site();
+    const ir::OpInfo& row = ir::info(node.op);
+    if (row.kind == ir::OpKind::view) return add_view(node, std::move(attrs));
+
+    // copy and fill overwrite: what the target held does not matter.
+    bool overwrites = node.inplace && (node.op == OpId::copy || node.op == OpId::fill);
+    Root* target_root = node.inplace ? &roots_[aliases_[alias_of(node.operands[0])].root] : nullptr;
+    bool target_was_read = target_root && target_root->read;
+    std::vector<ir::Operand> operands;
+    for (const OperandRecord& operand : node.operands) {
+      switch (operand.kind) {
+        case Kind::none:
+          operands.push_back(ir::Operand::none());
+          break;
+        case Kind::scalar:
+          operands.push_back(ir::Operand::scalar(graph().add_scalar(operand.category), operand.category));
+          break;
+        default:
+          operands.push_back(ir::Operand::value(read(alias_of(operand))));
+          break;
+      }
+      if (overwrites && operands.size() == 1) target_root->read = target_was_read;
+    }
+    check_values(node, operands, attrs);
+    ir::ValueId first = graph().add(node.op, std::move(operands), std::move(attrs), node.location);
+    graph().nodes.back().module = node.module;
+    if (node.inplace) {
+      uint32_t target = alias_of(node.operands[0]);
+      DType dtype = graph().type(aliases_[target].current).dtype;
+      if (graph().type(first).dtype != dtype)
+        first = graph().add(OpId::cast, {ir::Operand::value(first)}, {ir::Attr::of(dtype)}, node.location);
+      return write(target, first, node);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      Root root;
+      root.value = static_cast<uint32_t>(values_.size());
+      if (node.op == OpId::arange) root.counter = static_cast<int64_t>(node_number_);
+      root.current = first + static_cast<ir::ValueId>(i);
+      root.order = memory_order(node.outputs[i].meta.sizes, node.outputs[i].meta.strides);
+      Dims sizes = graph().type(root.current).shape;
+      values_.push_back(add_root(std::move(root), sizes));
+    }
+  }
+
+  // What eager checks of the data before it computes. Memory from outside is looked at before the program runs; values
+  // that the program makes are checked by it, and positions kept inside, so that no kernel reads elsewhere.
+  void check_values(const Node& node, std::vector<ir::Operand>& operands, const std::vector<ir::Attr>& attrs) {
+    std::vector<ir::OperandType> types;
+    for (const ir::Operand& operand : operands) {
+      ir::OperandType& type = types.emplace_back();
+      if (operand.is_value()) {
+        type.kind = ir::OperandType::Kind::tensor;
+        type.dtype = graph().type(operand.id).dtype;
+        type.shape = &graph().type(operand.id).shape;
+      } else if (operand.is_scalar()) {
+        type.kind = ir::OperandType::Kind::scalar;
+        type.category = operand.category;
+      }
+    }
+    eager::ValueCheck check = eager::value_check(node.op, types, attrs);
+    if (check.kind == eager::ValueCheck::Kind::none) return;
+    const OperandRecord& record = node.operands[check.operand];
+    if (record.kind == Kind::scalar) {
+      built_.binding.host_checks.push_back({node_number_, -1});
+      return;
+    }
+    const Alias& alias = aliases_[alias_of(record)];
+    const Root& root = roots_[alias.root];
+    if (root.slot != ir::kNoValue && !root.generation) {
+      built_.binding.host_checks.push_back({node_number_, -1});
+      return;
+    }
+    if (root.counter >= 0 && !root.generation && check.kind == eager::ValueCheck::Kind::positions) {
+      built_.binding.host_checks.push_back({node_number_, root.counter});
+      return;
+    }
+    using ir::Operand;
+    Operand checked = operands[check.operand];
+    auto add = [&](OpId op, std::vector<Operand> list) {
+      return Operand::value(graph().add(op, std::move(list), {}, node.location));
+    };
+    Operand wrong;
+    if (check.kind == eager::ValueCheck::Kind::divisor) {
+      wrong = add(OpId::eq, {checked, Operand::constant(int64_t{0})});
+    } else {
+      Dim size = check.dim < static_cast<int64_t>(types[0].shape->size()) ? (*types[0].shape)[check.dim] : Dim(1);
+      Operand last = Operand::size(dims().sub(dims().max(size, 1), 1));
+      Operand inside = add(OpId::clamp, {checked, Operand::constant(int64_t{0}), last});
+      if (check.ignored) {
+        Operand ignored = add(OpId::eq, {checked, Operand::constant(*check.ignored)});
+        inside = add(OpId::where, {ignored, checked, inside});
+      }
+      wrong = add(OpId::ne, {checked, inside});
+      operands[check.operand] = inside;
+    }
+    failed_.push_back(add(OpId::any, {wrong}).id);
+  }
+
+  void add_view(Node& node, std::vector<ir::Attr> attrs) {
+    uint32_t parent = alias_of(node.operands[0]);
+    ir::ValueId base = read(parent);
+    Alias alias;
+    alias.root = aliases_[parent].root;
+    alias.parent = static_cast<int32_t>(parent);
+    alias.view = &node;
+    alias.attrs = attrs;
+    alias.generation = roots_[alias.root].generation;
+    alias.current = graph().add(node.op, {ir::Operand::value(base)}, attrs, node.location);
+    graph().nodes.back().module = node.module;
+
+    ir::OperandType type;
+    type.kind = ir::OperandType::Kind::tensor;
+    type.dtype = graph().type(base).dtype;
+    Dims shape = graph().type(base).shape;
+    type.shape = &shape;
+    std::vector<ir::TensorType> outputs;
+    ir::RuleContext context{node.op, {&type, 1}, attrs, dims(), node.location, outputs};
+    alias.layout = ir::info(node.op).layout(context, aliases_[parent].layout);
+    values_.push_back(static_cast<uint32_t>(aliases_.size()));
+    aliases_.push_back(std::move(alias));
+  }
+
+  void add_outputs() {
+    std::vector<uint32_t> output_of(roots_.size(), ir::kNoValue);
+    for (uint32_t value : request_.live) {
+      uint32_t r = aliases_[values_[value]].root;
+      Root& root = roots_[r];
+      LiveValue live{value, root.slot != ir::kNoValue, root.slot};
+      if (!live.external) {
+        if (output_of[r] == ir::kNoValue)
+          output_of[r] = add_output(root, {OutputTarget::Kind::storage, root.value, false, root.order});
+        live.number = output_of[r];
+      }
+      built_.binding.live.push_back(live);
+    }
+    for (Root& root : roots_)
+      if (root.slot != ir::kNoValue && root.written)
+        add_output(root, {OutputTarget::Kind::write_back, root.slot, !root.read && failed_.empty(), root.order});
+  }
+  // One flag for each check that the program makes itself.
+  void add_flags() {
+    for (ir::ValueId failed : failed_) {
+      graph().outputs.push_back(failed);
+      built_.binding.outputs.push_back({OutputTarget::Kind::failed, 0, false, {}});
+    }
+  }
+  uint32_t add_output(const Root& root, OutputTarget target) {
+    graph().outputs.push_back(to_memory_order(root, root.current, Location::none()));
+    built_.binding.outputs.push_back(target);
+    return static_cast<uint32_t>(graph().outputs.size() - 1);
+  }
+
+  const BuildRequest& request_;
+  BuiltGraph built_;
+  size_t next_site_ = 0, node_number_ = 0;
+  std::vector<ir::ValueId> failed_;
+  std::vector<Root> roots_;
+  std::vector<Alias> aliases_;
+  std::vector<uint32_t> slots_, values_;  // alias of each
+};
+
+}  // namespace
+
+BuiltGraph build_graph(const BuildRequest& request) { return Builder(request).run(); }
+
+}  // namespace ingot::trace

@@ -1,0 +1,44 @@
+// A graph through the whole compiler: passes, lowering, loading.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/lower.h"
+#include "ir/graph.h"
+#include "runtime/program_runner.h"
+
+namespace ingot::trace {
+
+/// What the code of a compiled function depends on beside its graph.
+struct CompileSettings {
+  std::vector<std::string> disabled_passes;
+  std::string key() const;
+};
+
+/// A graph that is ready to run, and how it became so.
+class CompiledGraph {
+ public:
+  /// Throws where a stage cannot do it; the caller then falls back.
+  CompiledGraph(ir::Graph graph, const CompileSettings& settings);
+
+  const std::string& traced_text() const { return traced_; }  // IR before the passes
+  const ir::Graph& graph() const { return graph_; }           // after them
+  const Program& program() const { return loaded_->program(); }
+  const codegen::Explanation& explanation() const { return explanation_; }
+  const runtime::LoadedProgram& loaded() const { return *loaded_; }
+  /// Bytes of each output, in program().dims.
+  const std::vector<Dim>& output_bytes() const { return output_bytes_; }
+  std::vector<KernelPtr> kernels() const;
+  double milliseconds() const { return milliseconds_; }
+
+ private:
+  std::string traced_;
+  ir::Graph graph_;
+  codegen::Explanation explanation_;
+  std::unique_ptr<runtime::LoadedProgram> loaded_;
+  std::vector<Dim> output_bytes_;
+  double milliseconds_ = 0;
+};
+
+}  // namespace ingot::trace

@@ -1,0 +1,106 @@
+#include "trace/flush_point.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace ingot::trace {
+namespace {
+
+template <class Visit>
+void for_each_site(std::span<Node* const> path, Visit visit) {
+  for (const Node* node : path) {
+    for (const SlotRecord& slot : node->slots) {
+      for (size_t i = 0; i < slot.sizes.size(); ++i)
+        visit(slot.sizes[i], [&] { return "size " + std::to_string(i) + " of slot " + std::to_string(slot.slot); });
+      for (size_t i = 0; i < slot.classes.size(); ++i)
+        if (slot.classes[i] == kStrideFree)
+          visit(slot.strides[i],
+                [&] { return "stride " + std::to_string(i) + " of slot " + std::to_string(slot.slot); });
+    }
+    for (size_t i = 0; i < node->attrs.size(); ++i)
+      if (node->size_attrs >> i & 1)
+        for (Dim size : node->attrs[i].list)
+          visit(size.code, [&] {
+            return std::string(ir::info(node->op).attribute(static_cast<int>(i)).name) + " of " +
+                   std::string(ir::info(node->op).name);
+          });
+  }
+}
+
+}  // namespace
+
+Ints OutputTarget::strides(const Ints& sizes) const {
+  Ints strides(sizes.size(), 1);
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = stride;
+    stride *= sizes[order[i]];
+  }
+  return strides;
+}
+
+void collect_sites(std::span<Node* const> path, std::vector<int64_t>& sites) {
+  sites.clear();
+  for_each_site(path, [&](int64_t value, auto&&) { sites.push_back(value); });
+}
+
+std::string describe_site(std::span<Node* const> path, size_t site) {
+  std::string text;
+  size_t i = 0;
+  for_each_site(path, [&](int64_t, auto&& describe) {
+    if (i++ == site) text = describe();
+  });
+  return text;
+}
+
+std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count) {
+  std::map<std::vector<int64_t>, int32_t> symbols;
+  std::vector<int32_t> symbol_of(history[0].size(), -1);
+  for (size_t i = 0; i < symbol_of.size(); ++i) {
+    std::vector<int64_t> values;
+    bool varies = false;
+    for (const auto& sites : history) {
+      values.push_back(sites[i]);
+      varies = varies || sites[i] != history[0][i];
+    }
+    if (varies)
+      symbol_of[i] = symbols.try_emplace(std::move(values), static_cast<int32_t>(symbols.size())).first->second;
+  }
+  *count = static_cast<int>(symbols.size());
+  return symbol_of;
+}
+
+bool settle_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count) {
+  constexpr int32_t kStatic = -1;
+  std::vector<int32_t> becomes(static_cast<size_t>(*count));
+  std::iota(becomes.begin(), becomes.end(), 0);
+  auto number = [&](Dim d) {
+    for (int32_t s = 0; s < *count; ++s)
+      if (dims.symbol_dim(s) == d) return s;
+    return kStatic;
+  };
+  bool changed = false;
+  for (const DimGuard& guard : dims.guards()) {
+    if (guard.relation != DimGuard::Relation::equal) continue;
+    int32_t a = number(guard.a), b = number(guard.b);
+    if (a == kStatic) std::swap(a, b);
+    if (a == kStatic || (b == kStatic && !guard.a.is_constant() && !guard.b.is_constant())) continue;
+    int32_t from = becomes[static_cast<size_t>(a)], to = b == kStatic ? kStatic : becomes[static_cast<size_t>(b)];
+    if (from == to || from == kStatic) continue;
+    std::replace(becomes.begin(), becomes.end(), from, to);
+    changed = true;
+  }
+  if (!changed) return false;
+  // Numbered anew, in order of the sites.
+  std::map<int32_t, int32_t> numbers;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    if (symbol_of[i] < 0) continue;
+    int32_t s = becomes[static_cast<size_t>(symbol_of[i])];
+    symbol_of[i] = s == kStatic ? kStatic : numbers.try_emplace(s, static_cast<int32_t>(numbers.size())).first->second;
+  }
+  *count = static_cast<int>(numbers.size());
+  return true;
+}
+
+}  // namespace ingot::trace

@@ -1,0 +1,84 @@
+// Where a segment ends: the programs that compute its live values, one for each live set, aliasing and set of symbols.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trace/function.h"
+#include "trace/trace_tree.h"
+
+namespace ingot::trace {
+
+/// Where a live value lies after the program has run.
+struct LiveValue {
+  uint32_t value = 0;
+  bool external = false;  // a view of a tensor from outside
+  uint32_t number = 0;    // the slot, or the number of the program's output that holds its storage
+};
+
+/// Where an output of the program goes.
+struct OutputTarget {
+  enum class Kind : uint8_t {
+    storage,     // memory of value `number`
+    write_back,  // slot `number`
+    failed       // one bool: a check on values failed, the other outputs mean nothing
+  } kind = Kind::storage;
+  uint32_t number = 0;
+  bool direct = false;            // write back: nothing reads what the slot held, so the program may write there itself
+  SmallVector<int64_t, 6> order;  // dims of the storage's tensor, from the outermost in memory
+  /// Strides of that tensor, dense in this order.
+  Ints strides(const Ints& sizes) const;
+};
+
+/// A check on values that needs no computing: done before the program runs.
+struct HostCheck {
+  size_t node = 0;       // of the path: the call whose operand is checked
+  int64_t counter = -1;  // of the path: the arange that made the operand; -1: memory from outside, or a scalar
+};
+
+/// How a segment's record maps to a graph's inputs and outputs.
+struct SegmentBinding {
+  std::vector<uint32_t> input_slots;  // of each graph input
+  std::vector<OutputTarget> outputs;  // of each graph output
+  std::vector<LiveValue> live;
+  std::vector<HostCheck> host_checks;
+};
+
+/// One program at a flush, and what it holds for.
+struct Variant {
+  std::vector<uint32_t> live;  // numbers of the live values, ascending
+  std::vector<uint32_t>
+      aliases;  // for each slot the first slot that shares its storage; empty if nothing outside is written
+  std::vector<int64_t> sites;      // sizes and free strides of the path's record when it was compiled
+  std::vector<int32_t> symbol_of;  // of each site: its symbol, -1 where it is static
+  int symbol_count = 0;
+  SegmentBinding binding;
+  std::shared_ptr<CacheEntry> entry;  // the program
+  std::string fallback;  // why it runs op by op; a variant that computes nothing has neither entry nor this
+  // The latest sizes for which it is known to hold, and what follows from them.
+  uint64_t shapes = ~uint64_t{0};
+  std::vector<int64_t> symbols;
+  runtime::BoundProgramPtr bound;
+  std::vector<int64_t> output_bytes;
+
+  bool settle();
+  void bind();
+};
+
+struct FlushPoint {
+  std::vector<uint32_t> written_slots;
+  std::vector<std::vector<int64_t>> history;  // sites of each compilation: where two differ, a size is a symbol
+  std::vector<std::unique_ptr<Variant>> variants;
+};
+
+/// Sizes and free strides in the latest record of a path, in order.
+void collect_sites(std::span<Node* const> path, std::vector<int64_t>& sites);
+/// What the n-th site is: "size 0 of slot 1".
+std::string describe_site(std::span<Node* const> path, size_t site);
+/// Sites that took the same values in every entry of the history share a symbol; those that never changed are static.
+std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count);
+/// What the guards of a graph say of single symbols is better said by the sites: a symbol that must equal a constant is
+/// static, two that must be equal are one. True if it changed anything; the graph is then to be built again.
+bool settle_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count);
+
+}  // namespace ingot::trace

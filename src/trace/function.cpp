@@ -1,0 +1,149 @@
+#include "trace/function.h"
+
+#include "base/log.h"
+#include "ir/graph.h"
+#include "trace/background.h"
+
+namespace ingot::trace {
+namespace {
+
+std::string shapes_text(const ir::Graph& graph, const DimTable& dims) {
+  std::string text;
+  for (const ir::InputInfo& input : graph.inputs) {
+    const ir::TensorType& type = graph.type(input.value);
+    if (!text.empty()) text += ", ";
+    text += std::string(name_of(type.dtype)) + "[";
+    for (size_t i = 0; i < type.shape.size(); ++i) text += (i ? ", " : "") + dims.str(type.shape[i]);
+    text += "]";
+  }
+  return text;
+}
+
+std::string guards_text(const DimTable& dims) {
+  std::string text;
+  for (const DimGuard& guard : dims.guards()) {
+    constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
+    if (!text.empty()) text += ", ";
+    text += dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b);
+  }
+  return text;
+}
+
+}  // namespace
+
+Function::Function(std::string name, CompileSettings settings, int recompile_limit, bool background)
+    : name_(std::move(name)),
+      settings_(std::move(settings)),
+      recompile_limit_(recompile_limit),
+      background_(background) {}
+
+std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
+  std::string key = settings_.key() + ir::print(graph);
+  std::shared_ptr<CacheEntry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    auto& place = cache_[key];
+    *fresh = !place;
+    if (!place) {
+      place = std::make_shared<CacheEntry>();
+      place->key = key;
+    }
+    entry = place;
+  }
+  if (!background_) {
+    std::call_once(entry->once, [&] { compile(*entry, std::move(graph), ops); });
+  } else if (*fresh) {
+    run_in_background([self = shared_from_this(), entry, graph = std::move(graph), ops]() mutable {
+      self->compile(*entry, std::move(graph), ops);
+    });
+  }
+  return entry;
+}
+
+void Function::compile(CacheEntry& entry, ir::Graph graph, int64_t ops) {
+  try {
+    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings_);
+    entry.shapes = shapes_text(compiled->graph(), compiled->graph().dims);
+    entry.guards = guards_text(compiled->program().dims);
+    entry.compiled = compiled;
+    if (log_enabled(Topic::cache)) log(Topic::cache, name_ + ": new program for " + entry.shapes);
+    if (log_enabled(Topic::guards)) log(Topic::guards, name_ + ": " + entry.shapes + " where " + entry.guards);
+    std::lock_guard lock(mutex_);
+    ++statistics_.compilations;
+    statistics_.ops_traced += ops;
+    statistics_.kernels += static_cast<int64_t>(compiled->kernels().size());
+    statistics_.compile_ms += compiled->milliseconds();
+    order_.push_back(cache_[entry.key]);
+  } catch (const std::exception& e) {
+    entry.failure = std::string("no program: ") + e.what();
+  }
+  entry.ready.store(true, std::memory_order_release);
+}
+
+void Function::count(std::vector<Notice>& list, const std::string& reason, Location location, int64_t* total) {
+  ++*total;
+  for (Notice& notice : list)
+    if (notice.reason == reason && notice.location.line == location.line &&
+        std::string_view(notice.location.file) == location.file) {
+      ++notice.count;
+      return;
+    }
+  list.push_back({reason, location, 1});
+}
+
+void Function::note_break(const std::string& reason, OpId op, Location location) {
+  std::string text = reason + ", after " + std::string(ir::info(op).name);
+  if (log_enabled(Topic::breaks)) log(Topic::breaks, name_ + ": graph break: " + text + " at " + location.str());
+  std::lock_guard lock(mutex_);
+  count(breaks_, text, location, &statistics_.graph_breaks);
+}
+
+void Function::note_fallback(const std::string& reason, Location location) {
+  std::lock_guard lock(mutex_);
+  size_t known = fallbacks_.size();
+  count(fallbacks_, reason, location, &statistics_.fallbacks);
+  // Said once for each reason, whatever the log topics: a fallback is never silent.
+  if (fallbacks_.size() > known)
+    warn("compiled function " + name_ + " runs op by op: " + reason + " (" + location.str() + ")");
+}
+
+void Function::note_recompile(Recompile recompile) {
+  if (log_enabled(Topic::recompiles))
+    log(Topic::recompiles, name_ + ": " + recompile.guard + ": was " + recompile.before + ", is " + recompile.after);
+  std::lock_guard lock(mutex_);
+  recompiles_.push_back(std::move(recompile));
+}
+
+void Function::note_limit(Location location) {
+  std::lock_guard lock(mutex_);
+  if (!statistics_.recompile_limit_hits++)
+    warn("compiled function " + name_ + " met its recompile limit of " + std::to_string(recompile_limit_) +
+         "; paths that it has not seen run eagerly from now on (" + location.str() + ")");
+}
+
+Statistics Function::statistics() const {
+  std::lock_guard lock(mutex_);
+  Statistics s = statistics_;
+  s.cache_entries = static_cast<int64_t>(order_.size());
+  s.calls = calls.load(std::memory_order_relaxed);
+  s.hits = hits.load(std::memory_order_relaxed);
+  return s;
+}
+std::vector<std::shared_ptr<CacheEntry>> Function::entries() const {
+  std::lock_guard lock(mutex_);
+  return order_;
+}
+std::vector<Notice> Function::breaks() const {
+  std::lock_guard lock(mutex_);
+  return breaks_;
+}
+std::vector<Notice> Function::fallbacks() const {
+  std::lock_guard lock(mutex_);
+  return fallbacks_;
+}
+std::vector<Recompile> Function::recompiles() const {
+  std::lock_guard lock(mutex_);
+  return recompiles_;
+}
+
+}  // namespace ingot::trace

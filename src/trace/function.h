@@ -1,0 +1,85 @@
+// What all recordings of one compiled function share: options, programs, figures, and the log of what went otherwise.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "trace/compile_graph.h"
+#include "trace/statistics.h"
+
+namespace ingot::trace {
+
+/// Something that happened, as often as `count` says; one entry for each reason and place.
+struct Notice {
+  std::string reason;
+  Location location = Location::none();
+  int64_t count = 0;
+};
+
+/// Why a program was compiled although there was one: the first guard that failed, with what it held and what it met.
+struct Recompile {
+  std::string guard, before, after;
+};
+
+/// A program in the cache of a function.
+struct CacheEntry {
+  std::string key;     // IR text of the recorded graph, with what else the code depends on
+  std::string shapes;  // inputs, symbols written s0, s1, ...
+  std::string guards;  // on sizes
+  std::shared_ptr<CompiledGraph> compiled;
+  std::string failure;  // why there is none
+  std::atomic<int64_t> hits{0};
+  std::once_flag once;
+  std::atomic<bool> ready{false};  // compiled or failure is set
+};
+
+class Function : public std::enable_shared_from_this<Function> {
+ public:
+  Function(std::string name, CompileSettings settings, int recompile_limit, bool background = false);
+
+  const std::string& name() const { return name_; }
+  const CompileSettings& settings() const { return settings_; }
+  int recompile_limit() const { return recompile_limit_; }
+  bool background() const { return background_; }
+
+  /// The program of this graph. The first who asks compiles it and the others wait; in the background, nobody waits.
+  std::shared_ptr<CacheEntry> program(ir::Graph graph, int64_t ops, bool* fresh);
+
+  void note_break(const std::string& reason, OpId op, Location location);
+  void note_fallback(const std::string& reason, Location location);
+  void note_recompile(Recompile recompile);
+  void note_limit(Location location);
+
+  Statistics statistics() const;
+  std::vector<std::shared_ptr<CacheEntry>> entries() const;
+  std::vector<Notice> breaks() const;
+  std::vector<Notice> fallbacks() const;
+  std::vector<Recompile> recompiles() const;
+
+  std::atomic<int64_t> calls{0};
+  std::atomic<int64_t> hits{0};  // calls in which nothing was recorded or compiled
+
+ private:
+  void compile(CacheEntry& entry, ir::Graph graph, int64_t ops);
+  static void count(std::vector<Notice>& list, const std::string& reason, Location location, int64_t* total);
+
+  std::string name_;
+  CompileSettings settings_;
+  int recompile_limit_;
+  bool background_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<CacheEntry>> cache_;
+  std::vector<std::shared_ptr<CacheEntry>> order_;  // of compilation
+  std::vector<Notice> breaks_, fallbacks_;
+  std::vector<Recompile> recompiles_;
+  Statistics statistics_;
+};
+
+}  // namespace ingot::trace

@@ -1,0 +1,422 @@
+#include "trace/recorder.h"
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "base/log.h"
+#include "eager/data.h"
+#include "runtime/storage.h"
+
+namespace ingot::trace {
+namespace {
+
+std::atomic<uint64_t> next_segment{1};
+
+// All recorders, for the message about a tensor that was recorded elsewhere.
+std::mutex& registry_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+std::vector<Recorder*>& registry() {
+  static std::vector<Recorder*> recorders;
+  return recorders;
+}
+
+bool same(const Ints& a, const Ints& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(int64_t)) == 0;
+}
+
+}  // namespace
+
+Recorder::Recorder(std::shared_ptr<Function> function) : function_(std::move(function)) {
+  eager::set_pending_description([](const detail::TensorImpl& impl) {
+    std::string name = name_of_segment(impl.trace);
+    return name.empty() ? " (the call that recorded it ended with an error)" : " by " + name;
+  });
+  std::lock_guard lock(registry_mutex());
+  registry().push_back(this);
+}
+
+Recorder::~Recorder() {
+  std::lock_guard lock(registry_mutex());
+  std::erase(registry(), this);
+}
+
+std::string Recorder::name_of_segment(uint64_t segment) {
+  std::lock_guard lock(registry_mutex());
+  for (const Recorder* r : registry())
+    if (r->segment_.load(std::memory_order_relaxed) == segment)
+      return "compiled function " + r->function_->name() + " on thread " + std::to_string(r->thread_);
+  return {};
+}
+
+void Recorder::begin(std::span<const detail::TensorImpl* const> arguments) {
+  arguments_.assign(arguments.begin(), arguments.end());
+  made_.clear();
+  thread_ = std::hash<std::thread::id>()(std::this_thread::get_id());
+  passthrough_ = broken_ = fresh_ = false;
+  runs_.clear();
+  start_segment(&root_);
+  outer_ = eager::set_interceptor(this);
+  function_->calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Recorder::leave() {
+  clear_segment();
+  segment_.store(0, std::memory_order_relaxed);
+  eager::set_interceptor(outer_);
+}
+
+void Recorder::start_segment(Node* root) {
+  segment_.store(next_segment.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  segment_root_ = cursor_ = root;
+  clear_segment();
+}
+
+void Recorder::clear_segment() {
+  shapes_ = 0;
+  path_.clear();
+  values_.clear();
+  slot_records_.clear();
+  slots_.clear();
+  scalars_.clear();
+}
+
+void Recorder::finish() {
+  struct Leave {
+    Recorder* recorder;
+    ~Leave() { recorder->leave(); }
+  } leave{this};
+  if (!passthrough_ && !path_.empty()) run_segment(flush_node("end of the call", Location::none()));
+  if (!fresh_) function_->hits.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Recorder::abandon() {
+  struct Leave {
+    Recorder* recorder;
+    ~Leave() { recorder->leave(); }
+  } leave{this};
+  if (!path_.empty()) run_one_by_one();
+}
+
+void Recorder::flush(const char* reason, Location location) {
+  broken_ = true;
+  if (passthrough_ || path_.empty()) return;
+  function_->note_break(reason, path_.back()->op, location.line ? location : path_.back()->location);
+  struct Start {
+    Recorder* recorder;
+    Node* root;
+    ~Start() { recorder->start_segment(root); }
+  } start{this, flush_node(reason, location)};
+  run_segment(start.root);
+}
+
+int32_t Recorder::root_slot(const OperandRecord& operand) const {
+  return operand.kind == OperandRecord::Kind::slot ? static_cast<int32_t>(operand.id) : values_[operand.id]->root_slot;
+}
+
+Node* Recorder::flush_node(const char* reason, Location location) {
+  for (auto& child : cursor_->children)
+    if (child->event == Node::Event::flush) return child.get();
+  auto node = std::make_unique<Node>();
+  node->event = Node::Event::flush;
+  node->location = location;
+  node->module = reason;
+  node->flush = std::make_unique<FlushPoint>();
+  for (const Node* n : path_)
+    if (int32_t slot; n->inplace && (slot = root_slot(n->operands[0])) >= 0) {
+      auto& written = node->flush->written_slots;
+      if (std::find(written.begin(), written.end(), static_cast<uint32_t>(slot)) == written.end())
+        written.push_back(static_cast<uint32_t>(slot));
+    }
+  fresh_ = true;
+  cursor_->children.push_back(std::move(node));
+  return cursor_->children.back().get();
+}
+
+bool Recorder::fits(const SlotRecord& record, const detail::TensorImpl& impl) const {
+  if (impl.dtype != record.dtype || impl.requires_grad != record.requires_grad ||
+      impl.sizes.size() != record.sizes.size() || !impl.storage)
+    return false;
+  return (same(impl.sizes, record.sizes) && same(impl.strides, record.strides)) ||
+         classify(impl.sizes, impl.strides) == record.classes;
+}
+
+bool Recorder::is_constant(const detail::TensorImpl& impl) const {
+  return std::find(arguments_.begin(), arguments_.end(), &impl) == arguments_.end() &&
+         std::find(made_.begin(), made_.end(), impl.storage->id()) == made_.end();
+}
+
+void Recorder::set_bound(uint32_t slot, detail::TensorImpl* impl) {
+  if (slot >= bound_.size()) bound_.resize(slot + 16);
+  bound_[slot] = impl;
+}
+
+// Compares without side effects but for bound_ beyond slots_, which a later comparison overwrites.
+bool Recorder::matches(const Node& node, const eager::OpCall& call) {
+  if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
+      node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size())
+    return false;
+  uint64_t segment = segment_.load(std::memory_order_relaxed);
+  tentative_ = static_cast<uint32_t>(slots_.size());
+  size_t next_binding = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const OperandRecord& record = node.operands[i];
+    const eager::Operand& operand = call.operands[i];
+    switch (record.kind) {
+      case OperandRecord::Kind::none:
+        if (operand.kind != eager::Operand::Kind::none) return false;
+        break;
+      case OperandRecord::Kind::scalar:
+        if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category) return false;
+        break;
+      case OperandRecord::Kind::value: {
+        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        const detail::TensorImpl* impl = operand.tensor->impl();
+        if (impl->trace != segment || impl->value != record.id) return false;
+        break;
+      }
+      case OperandRecord::Kind::slot: {
+        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        detail::TensorImpl* impl = operand.tensor->impl();
+        if (record.id < tentative_) {
+          if (bound_[record.id] != impl) return false;
+        } else {
+          if (impl->trace == segment || !fits(node.slots[next_binding], *impl)) return false;
+          // A tensor that has its slot already is another path: "x op x" is not "x op y".
+          for (uint32_t s = 0; s < tentative_; ++s)
+            if (bound_[s] == impl) return false;
+          ++next_binding;
+          set_bound(tentative_++, impl);
+        }
+        break;
+      }
+    }
+  }
+  for (size_t i = 0; i < node.attrs.size(); ++i) {
+    const ir::Attr &a = node.attrs[i], &b = call.attrs[i];
+    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size()) return false;
+    if (!(node.size_attrs >> i & 1) && !(a.list == b.list)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Calls that a graph of values cannot say. None of this depends on more than what replay compares.
+const char* why_not_recorded(const eager::OpCall& call) {
+  if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
+  if (call.operands.empty() || call.operands[0].kind != eager::Operand::Kind::tensor) return nullptr;
+  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  if (call.inplace)
+    for (size_t d = 0; d < self.sizes.size(); ++d)
+      if (self.strides[d] == 0 && self.sizes[d] > 1) return "a write to an expanded tensor";
+  return call.op == OpId::as_strided ? "as_strided looks at a storage, not at a tensor" : nullptr;
+}
+
+}  // namespace
+
+void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
+  if (passthrough_) return eager::execute(call, outputs);
+  for (auto& child : cursor_->children)
+    if (matches(*child, call)) return advance(child.get(), call, outputs);
+  if (const char* reason = why_not_recorded(call)) {
+    flush(reason, call.location);
+    return eager::execute(call, outputs);
+  }
+  if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
+    function_->note_limit(call.location);
+    if (!path_.empty()) run_one_by_one();
+    clear_segment();
+    passthrough_ = true;
+    fresh_ = true;
+    return eager::execute(call, outputs);
+  }
+  advance(record(call), call, outputs);
+}
+
+void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs) {
+  size_t binding = 0;
+  for (size_t i = 0; i < node->operands.size(); ++i) {
+    const OperandRecord& record = node->operands[i];
+    if (record.kind == OperandRecord::Kind::scalar) {
+      const eager::Operand& operand = call.operands[i];
+      uint64_t bits;
+      if (operand.category == Category::floating)
+        std::memcpy(&bits, &operand.number, 8);
+      else
+        bits = static_cast<uint64_t>(operand.integer);
+      scalars_.push_back(bits);
+    } else if (record.kind == OperandRecord::Kind::slot && binding < node->slots.size() &&
+               node->slots[binding].slot == record.id && record.id == slots_.size()) {
+      slots_.push_back(*call.operands[i].tensor);
+      slot_records_.push_back(&node->slots[binding]);
+      ++binding;
+    }
+  }
+  if (node->has_sizes() || node->shapes_in != shapes_) refresh_shapes(node, call);
+  shapes_ = node->shapes_out;
+
+  uint64_t segment = segment_.load(std::memory_order_relaxed);
+  if (node->inplace) {
+    outputs[0] = *call.operands[0].tensor;
+  } else {
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      OutputRecord& output = node->outputs[i];
+      detail::TensorImpl* impl = output.handle.impl();
+      if (!impl || impl->references.load(std::memory_order_relaxed) != 1) {
+        impl = detail::new_impl();
+        output.handle = Tensor::of(impl);
+        impl->dtype = output.meta.dtype;
+        impl->sizes = output.meta.sizes;
+        impl->strides = output.meta.strides;
+        impl->offset = output.meta.offset;
+      }
+      impl->trace = segment;
+      impl->value = node->first_value + static_cast<uint32_t>(i);
+      outputs[i] = output.handle;
+      values_.push_back(&output);
+    }
+  }
+  path_.push_back(node);
+  cursor_ = node;
+}
+
+// Takes over this call's sizes; where they differ from the latest call's, the outputs are inferred again.
+void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
+  bool changed = node->shapes_in != shapes_;
+  for (SlotRecord& slot : node->slots) {
+    const detail::TensorImpl& impl = *bound_[slot.slot];
+    if (same(slot.sizes, impl.sizes) && same(slot.strides, impl.strides) &&
+        (slot.offset == impl.offset || !slot.viewed))
+      continue;
+    changed = true;
+    slot.offset = impl.offset;
+    slot.sizes = impl.sizes;
+    slot.strides = impl.strides;
+  }
+  for (size_t i = 0; i < node->attrs.size(); ++i)
+    if (node->size_attrs >> i & 1 && !(node->attrs[i].list == call.attrs[i].list)) {
+      changed = true;
+      node->attrs[i].list = call.attrs[i].list;
+    }
+  if (!changed) return;
+  // Until the metas are right again the node matches no arrival.
+  node->shapes_in = ~uint64_t{0};
+  std::vector<eager::OutputMeta> metas(node->outputs.size());
+  eager::infer_outputs(call, metas);
+  for (size_t i = 0; i < metas.size(); ++i) {
+    OutputRecord& output = node->outputs[i];
+    output.meta = std::move(metas[i]);
+    if (node->inplace) continue;
+    if (detail::TensorImpl* impl = output.handle.impl();
+        impl && impl->references.load(std::memory_order_relaxed) == 1) {
+      impl->sizes = output.meta.sizes;
+      impl->strides = output.meta.strides;
+      impl->offset = output.meta.offset;
+    }
+  }
+  node->shapes_in = shapes_;
+  node->shapes_out = node->has_sizes() ? ++next_shapes_ : shapes_;
+}
+
+Node* Recorder::record(const eager::OpCall& call) {
+  const ir::OpInfo& row = ir::info(call.op);
+  auto node = std::make_unique<Node>();
+  node->event = Node::Event::op;
+  node->op = call.op;
+  node->inplace = call.inplace;
+  node->first_value = static_cast<uint32_t>(values_.size());
+  node->location = call.location;
+  node->module = eager::module_path();
+  node->attrs.assign(call.attrs.begin(), call.attrs.end());
+  for (size_t i = 0; i < call.attrs.size(); ++i) {
+    ir::ArgKind kind = row.attribute(static_cast<int>(i)).kind;
+    if (kind == ir::ArgKind::size || kind == ir::ArgKind::sizes) node->size_attrs |= 1u << i;
+  }
+  uint64_t segment = segment_.load(std::memory_order_relaxed);
+  uint32_t scalar = static_cast<uint32_t>(scalars_.size());
+  tentative_ = static_cast<uint32_t>(slots_.size());
+  for (const eager::Operand& operand : call.operands) {
+    OperandRecord record;
+    if (operand.kind == eager::Operand::Kind::scalar) {
+      record = {OperandRecord::Kind::scalar, operand.category, scalar++};
+    } else if (operand.kind == eager::Operand::Kind::tensor) {
+      detail::TensorImpl* impl = operand.tensor->impl();
+      if (impl->trace == segment) {
+        record = {OperandRecord::Kind::value, Category::floating, impl->value};
+      } else {
+        if (!impl->storage) fail_foreign(*impl, call);
+        uint32_t slot = 0;
+        while (slot < tentative_ && bound_[slot] != impl) ++slot;
+        if (slot == tentative_) {
+          set_bound(tentative_++, impl);
+          node->slots.push_back({slot, impl->dtype, impl->requires_grad, is_constant(*impl),
+                                 classify(impl->sizes, impl->strides), impl->sizes, impl->strides, impl->offset});
+        }
+        record = {OperandRecord::Kind::slot, Category::floating, slot};
+      }
+    }
+    node->operands.push_back(record);
+  }
+  std::vector<eager::OutputMeta> metas(static_cast<size_t>(row.outputs));
+  eager::infer_outputs(call, metas);  // throws what the user did wrong; nothing is recorded then
+  for (eager::OutputMeta& meta : metas) {
+    OutputRecord& output = node->outputs.emplace_back();
+    output.meta = std::move(meta);
+    if (!output.meta.alias || node->inplace) continue;
+    const OperandRecord& base = node->operands[0];
+    if (base.kind == OperandRecord::Kind::value)
+      output.root_slot = values_[base.id]->root_slot;
+    else
+      output.root_slot = static_cast<int32_t>(base.id);
+    if (output.root_slot < 0) continue;
+    size_t slot = static_cast<size_t>(output.root_slot);
+    (slot < slot_records_.size() ? *slot_records_[slot] : node->slots[slot - slot_records_.size()]).viewed = true;
+  }
+  node->shapes_in = shapes_;
+  node->shapes_out = node->has_sizes() ? ++next_shapes_ : shapes_;
+  if (!cursor_->children.empty()) note_fork(call);
+  fresh_ = true;
+  cursor_->children.push_back(std::move(node));
+  return cursor_->children.back().get();
+}
+
+void Recorder::note_fork(const eager::OpCall& call) {
+  const Node& before = *cursor_->children.front();
+  Recompile recompile;
+  recompile.before = describe(before);
+  std::ostringstream after;
+  after << ir::info(call.op).name << (call.inplace ? "_" : "") << '(';
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const eager::Operand& operand = call.operands[i];
+    if (i) after << ", ";
+    if (operand.kind == eager::Operand::Kind::none)
+      after << "none";
+    else if (operand.kind == eager::Operand::Kind::scalar)
+      after << "scalar";
+    else
+      after << describe(operand.tensor->impl()->dtype, operand.tensor->impl()->sizes, operand.tensor->impl()->strides);
+  }
+  after << ')';
+  recompile.after = after.str();
+  recompile.guard = before.event == Node::Event::op && before.op == call.op
+                        ? "operands and attributes of " + std::string(ir::info(call.op).name)
+                        : "the op that comes next";
+  if (call.location.line) recompile.guard += " (" + call.location.str() + ")";
+  function_->note_recompile(std::move(recompile));
+}
+
+void Recorder::fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const {
+  std::string owner = name_of_segment(impl.trace);
+  std::string where = call.location.line ? " (" + call.location.str() + ")" : std::string();
+  std::string op(ir::info(call.op).name);
+  if (owner.empty())
+    throw Error(op + ": the tensor was never computed: the compiled call that recorded it ended with an error" + where);
+  throw Error(op + ": the tensor is still being recorded by " + owner +
+              "; ask for its value there, or let that call return, before another thread uses it" + where);
+}
+
+}  // namespace ingot::trace

@@ -1,0 +1,135 @@
+// Records the ops of one call at a time and replays them against the tree; computes at flushes.
+//
+// A call is cut into segments by its flushes. Within a segment a tensor is a value (made by a recorded op) or a slot (a
+// tensor from outside, real memory); after a flush everything that is still alive is real, and the next segment sees it
+// as outside.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "eager/dispatch.h"
+#include "runtime/storage.h"
+#include "trace/flush_point.h"
+#include "trace/function.h"
+#include "trace/trace_tree.h"
+
+namespace ingot::trace {
+
+/// A check on memory from outside that a repetition of the call has to make, with tensors that have sizes but no
+/// memory.
+struct RunCheck {
+  OpId op;
+  std::vector<ir::Attr> attrs;
+  std::vector<Tensor> operands;
+  size_t checked = 0;  // the operand: a view of a slot
+  uint32_t slot = 0;
+  int64_t offset = 0;  // beyond the slot's own
+  Location location;
+  /// True if eager would compute with the checked operand on this memory.
+  bool passes(const Tensor& slot) const;
+};
+
+/// One segment as it was run, for the freezer: valid until the next call of the recorder.
+struct SegmentRun {
+  const Variant* variant = nullptr;  // null: it ran op by op
+  std::vector<RunCheck> checks;
+  std::vector<Tensor> slots;
+  std::vector<uint64_t> scalars;
+  std::vector<Tensor> live;  // of variant->live
+};
+
+class Recorder final : public eager::Interceptor {
+ public:
+  explicit Recorder(std::shared_ptr<Function> function);
+  ~Recorder() override;
+
+  /// Starts a call on this thread and becomes its interceptor. Tensors among the call's arguments are told from
+  /// captured ones.
+  void begin(std::span<const detail::TensorImpl* const> arguments);
+  /// Ends the call: computes what is alive. Throws what eager would have thrown where a check fails.
+  void finish();
+  /// Ends a call that threw: the recorded ops run one by one, so that their effects are eager's.
+  void abandon();
+
+  void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
+  void flush(const char* reason, Location location) override;
+
+  const Function& function() const { return *function_; }
+  /// What the call did: its segments, and whether a value was asked for. Kept only if `keep_runs` was set before
+  /// begin().
+  bool keep_runs = false;
+  const std::vector<SegmentRun>& runs() const { return runs_; }
+  bool broken() const { return broken_; }
+  /// The slot of which an operand of the segment in progress is a view, or -1.
+  int32_t root_slot(const OperandRecord& operand) const;
+  /// The segment in progress.
+  std::span<Node* const> path() const { return path_; }
+  const Node& root() const { return root_; }
+
+  /// "compiled function NAME on thread ID" of the recorder whose segment this is; empty if none.
+  static std::string name_of_segment(uint64_t segment);
+
+ private:
+  bool matches(const Node& node, const eager::OpCall& call);
+  bool fits(const SlotRecord& record, const detail::TensorImpl& impl) const;
+  Node* record(const eager::OpCall& call);
+  void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
+  void refresh_shapes(Node* node, const eager::OpCall& call);
+  bool is_constant(const detail::TensorImpl& impl) const;
+  void set_bound(uint32_t slot, detail::TensorImpl* impl);
+  void start_segment(Node* root);
+  void clear_segment();
+  void leave();
+  Node* flush_node(const char* reason, Location location);
+  // recorder_run.cpp
+  void run_segment(Node* node);
+  void find_live();
+  bool find_aliases(const FlushPoint& point);
+  Variant* choose_variant(FlushPoint& point);
+  Variant* compile_variant(FlushPoint& point);
+  bool holds(Variant& variant);
+  void run_variant(Variant& variant);
+  void write_back(const Variant& variant, size_t output, runtime::StoragePtr storage);
+  eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
+  bool host_checks_pass(const Variant& variant);
+  void keep_run(const Variant& variant);
+  void run_one_by_one();
+  void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset);
+  void release_values();
+  void note_fork(const eager::OpCall& call);
+  [[noreturn]] void fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const;
+
+  std::shared_ptr<Function> function_;
+  Node root_;
+  uint64_t next_shapes_ = 0;
+  uint64_t thread_ = 0;
+
+  // The call in progress.
+  eager::Interceptor* outer_ = nullptr;
+  bool passthrough_ = false;  // past the recompile limit: the rest of the call is eager
+  bool broken_ = false;
+  bool fresh_ = false;  // something was recorded or compiled
+  std::vector<const detail::TensorImpl*> arguments_;
+  std::vector<uint64_t> made_;  // ids of the storages that this call's flushes made
+  std::vector<SegmentRun> runs_;
+
+  // The segment in progress.
+  std::atomic<uint64_t> segment_{0};
+  Node* segment_root_ = nullptr;
+  Node* cursor_ = nullptr;
+  uint64_t shapes_ = 0;
+  std::vector<Node*> path_;
+  std::vector<OutputRecord*> values_;
+  std::vector<SlotRecord*> slot_records_;
+  std::vector<Tensor> slots_;               // bound tensors, kept alive until the flush
+  std::vector<detail::TensorImpl*> bound_;  // the same as pointers, with room for those of a match in progress
+  uint32_t tentative_ = 0;                  // number of slots after that match
+  std::vector<uint64_t> scalars_;           // f64 bits or i64, in order
+  std::vector<uint32_t> live_;
+  std::vector<uint32_t> aliases_;
+  std::vector<int64_t> sites_;
+};
+
+}  // namespace ingot::trace

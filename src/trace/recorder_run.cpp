@@ -1,0 +1,402 @@
+// What happens at a flush: choose or compile the program of the segment, run it, and give the live tensors their
+// memory.
+#include <algorithm>
+
+#include "base/log.h"
+#include "eager/check_values.h"
+#include "eager/data.h"
+#include "runtime/storage.h"
+#include "trace/build_graph.h"
+#include "trace/recorder.h"
+
+namespace ingot::trace {
+namespace {
+
+struct WithoutInterceptor {
+  eager::Interceptor* interceptor = eager::set_interceptor(nullptr);
+  ~WithoutInterceptor() { eager::set_interceptor(interceptor); }
+};
+
+char* data_of(const Tensor& tensor) { return eager::data_of(*tensor.impl()); }
+
+}  // namespace
+
+void Recorder::give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset) {
+  storage->retain();
+  impl->storage = storage;
+  impl->offset = offset;
+  impl->trace = 0;
+}
+
+void Recorder::find_live() {
+  live_.clear();
+  for (uint32_t v = 0; v < values_.size(); ++v)
+    if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live_.push_back(v);
+}
+
+// Which slots share a storage, where one of them is written. False if two look at it differently: then no graph of
+// independent inputs says what the call does.
+bool Recorder::find_aliases(const FlushPoint& point) {
+  aliases_.clear();
+  if (point.written_slots.empty()) return true;
+  for (uint32_t s = 0; s < slots_.size(); ++s) {
+    const detail::TensorImpl& impl = *slots_[s].impl();
+    uint32_t first = 0;
+    while (slots_[first].impl()->storage != impl.storage) ++first;
+    aliases_.push_back(first);
+  }
+  for (uint32_t written : point.written_slots)
+    for (uint32_t s = 0; s < slots_.size(); ++s) {
+      const detail::TensorImpl &a = *slots_[written].impl(), &b = *slots_[s].impl();
+      if (a.storage == b.storage &&
+          !(a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides))
+        return false;
+    }
+  // Slots that nobody writes may look at one storage as they like.
+  for (uint32_t s = 0; s < slots_.size(); ++s) {
+    bool written = false;
+    for (uint32_t w : point.written_slots) written = written || slots_[w].impl()->storage == slots_[s].impl()->storage;
+    if (!written) aliases_[s] = s;
+  }
+  return true;
+}
+
+void Recorder::run_segment(Node* node) {
+  FlushPoint& point = *node->flush;
+  ++node->hits;
+  find_live();
+  if (live_.empty() && point.written_slots.empty()) return;
+  if (!find_aliases(point)) {
+    function_->note_fallback("a tensor that is written shares its storage with another tensor from outside",
+                             path_.front()->location);
+    return run_one_by_one();
+  }
+  Variant* variant = choose_variant(point);
+  if (!variant && function_->background())
+    for (auto& other : point.variants)
+      if (!other->settle()) return run_one_by_one();
+  if (!variant) {
+    if (segment_root_->compilations >= function_->recompile_limit()) {
+      function_->note_limit(node->location);
+      return run_one_by_one();
+    }
+    variant = compile_variant(point);
+  }
+  if (!variant->settle()) return run_one_by_one();  // still compiling in the background
+  if (!variant->fallback.empty()) {
+    function_->note_fallback(variant->fallback, path_.front()->location);
+    return run_one_by_one();
+  }
+  run_variant(*variant);
+}
+
+Variant* Recorder::choose_variant(FlushPoint& point) {
+  bool collected = false;
+  for (auto& variant : point.variants) {
+    if (variant->live != live_ || variant->aliases != aliases_) continue;
+    if (variant->shapes == shapes_) return variant.get();
+    if (!collected) {
+      collect_sites(path_, sites_);
+      collected = true;
+    }
+    if (!holds(*variant)) continue;
+    variant->shapes = shapes_;
+    return variant.get();
+  }
+  return nullptr;
+}
+
+// True if the program is right for sites_; it is then bound to them.
+bool Recorder::holds(Variant& variant) {
+  std::vector<int64_t> symbols(static_cast<size_t>(variant.symbol_count), -1);
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    int32_t symbol = variant.symbol_of[i];
+    int64_t& expected = symbol < 0 ? variant.sites[i] : symbols[static_cast<size_t>(symbol)];
+    if (expected < 0 && symbol >= 0) expected = sites_[i];
+    if (expected != sites_[i]) return false;
+  }
+  if (!variant.settle() || !variant.entry) return true;
+  const DimTable& dims = variant.entry->compiled->program().dims;
+  std::vector<int64_t> values = dims.evaluate(symbols);
+  for (const DimGuard& guard : dims.guards())
+    if (!dims.holds(guard, values)) return false;
+  variant.symbols = std::move(symbols);
+  variant.bind();
+  return true;
+}
+
+// True once the program is there, or it is known that there is none; it is then bound to the latest sizes.
+bool Variant::settle() {
+  if (!entry || bound) return true;
+  if (!entry->ready.load(std::memory_order_acquire)) return false;
+  if (entry->failure.empty()) {
+    bind();
+  } else {
+    fallback = entry->failure;
+    entry = nullptr;
+  }
+  return true;
+}
+
+void Variant::bind() {
+  const CompiledGraph& compiled = *entry->compiled;
+  bound = compiled.loaded().bind(symbols);
+  std::vector<int64_t> values = compiled.program().dims.evaluate(symbols);
+  output_bytes.clear();
+  for (Dim bytes : compiled.output_bytes()) output_bytes.push_back(DimTable::value_of(bytes, values));
+}
+
+Variant* Recorder::compile_variant(FlushPoint& point) {
+  fresh_ = true;
+  collect_sites(path_, sites_);
+  if (!point.variants.empty()) {
+    const Variant& before = *point.variants.back();
+    Recompile recompile;
+    size_t site = 0;
+    while (site < sites_.size() && sites_[site] == before.sites[site]) ++site;
+    if (before.live != live_) {
+      recompile = {"which results are alive", std::to_string(before.live.size()), std::to_string(live_.size())};
+    } else if (before.aliases != aliases_) {
+      recompile = {"which tensors from outside share storage", "", ""};
+    } else if (site < sites_.size()) {
+      recompile = {describe_site(path_, site), std::to_string(before.sites[site]), std::to_string(sites_[site])};
+    }
+    function_->note_recompile(std::move(recompile));
+  }
+  point.history.push_back(sites_);
+  auto variant = std::make_unique<Variant>();
+  variant->live = live_;
+  variant->aliases = aliases_;
+  variant->sites = sites_;
+  variant->symbol_of = assign_symbols(point.history, &variant->symbol_count);
+  try {
+    BuiltGraph built =
+        build_graph({path_, live_, aliases_, point.written_slots, sites_, variant->symbol_of, variant->symbol_count});
+    while (settle_symbols(built.graph.dims, sites_, variant->symbol_of, &variant->symbol_count))
+      built =
+          build_graph({path_, live_, aliases_, point.written_slots, sites_, variant->symbol_of, variant->symbol_count});
+    variant->symbols.resize(static_cast<size_t>(variant->symbol_count));
+    for (size_t i = 0; i < sites_.size(); ++i)
+      if (int32_t s = variant->symbol_of[i]; s >= 0) variant->symbols[static_cast<size_t>(s)] = sites_[i];
+    variant->binding = std::move(built.binding);
+    bool compiled_now = false;
+    if (!built.graph.outputs.empty())
+      variant->entry = function_->program(std::move(built.graph), static_cast<int64_t>(path_.size()), &compiled_now);
+    if (compiled_now) ++segment_root_->compilations;
+    variant->settle();
+  } catch (const std::exception& e) {
+    variant->entry = nullptr;
+    variant->fallback = std::string("no program: ") + e.what();
+  }
+  variant->shapes = shapes_;
+  point.variants.push_back(std::move(variant));
+  return point.variants.back().get();
+}
+
+void Recorder::run_variant(Variant& variant) {
+  const SegmentBinding& binding = variant.binding;
+  if (!host_checks_pass(variant)) return run_one_by_one();
+  SmallVector<void*, 32> inputs, outputs;
+  SmallVector<runtime::InputIdentity, 32> identities;
+  for (uint32_t slot : binding.input_slots) {
+    const runtime::Storage& storage = *slots_[slot].impl()->storage;
+    inputs.push_back(data_of(slots_[slot]));
+    identities.push_back({storage.id(), storage.version()});
+  }
+  std::vector<runtime::StoragePtr> storages(binding.outputs.size());
+  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+    const OutputTarget& target = binding.outputs[i];
+    if (target.kind == OutputTarget::Kind::write_back && target.direct) {
+      const Tensor& slot = slots_[target.number];
+      if (target.strides(slot.impl()->sizes) == slot.impl()->strides) {
+        outputs.push_back(data_of(slot));
+        continue;
+      }
+    }
+    storages[i] = runtime::Storage::allocate(variant.output_bytes[i]);
+    outputs.push_back(storages[i]->data());
+  }
+  if (variant.entry) {
+    variant.entry->compiled->loaded().run(*variant.bound, {inputs, identities, outputs, scalars_});
+    variant.entry->hits.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < binding.outputs.size(); ++i)
+    if (binding.outputs[i].kind == OutputTarget::Kind::failed && *static_cast<const uint8_t*>(storages[i]->data()))
+      return run_one_by_one();
+
+  if (keep_runs) keep_run(variant);
+  for (const LiveValue& live : binding.live) {
+    OutputRecord& value = *values_[live.value];
+    if (live.external) {
+      const detail::TensorImpl& base = *slots_[live.number].impl();
+      give_storage(value.handle.impl(), base.storage, value.meta.offset);
+    } else {
+      give_storage(value.handle.impl(), storages[live.number].get(), value.meta.offset);
+      made_.push_back(storages[live.number]->id());
+    }
+  }
+  for (size_t i = 0; i < binding.outputs.size(); ++i)
+    if (binding.outputs[i].kind == OutputTarget::Kind::write_back) {
+      if (storages[i])
+        write_back(variant, i, std::move(storages[i]));
+      else
+        slots_[binding.outputs[i].number].impl()->storage->bump_version();
+    }
+  release_values();
+}
+
+void Recorder::write_back(const Variant& variant, size_t output, runtime::StoragePtr storage) {
+  const Tensor& target = slots_[variant.binding.outputs[output].number];
+  detail::TensorImpl* impl = detail::new_impl();
+  Tensor source = Tensor::of(impl);
+  impl->dtype = target.impl()->dtype;
+  impl->sizes = target.impl()->sizes;
+  impl->strides = variant.binding.outputs[output].strides(impl->sizes);
+  impl->storage = storage.detach();
+  eager::Operand operands[] = {target, source};
+  Tensor result;
+  eager::execute({OpId::copy, true, operands, {}, Location::none()}, {&result, 1});
+}
+
+eager::OpCall Recorder::call_of(const Node& node, std::vector<eager::Operand>& operands) const {
+  operands.clear();
+  for (const OperandRecord& record : node.operands) {
+    switch (record.kind) {
+      case OperandRecord::Kind::none:
+        operands.emplace_back();
+        break;
+      case OperandRecord::Kind::value:
+        operands.emplace_back(values_[record.id]->handle);
+        break;
+      case OperandRecord::Kind::slot:
+        operands.emplace_back(slots_[record.id]);
+        break;
+      case OperandRecord::Kind::scalar: {
+        eager::Operand& scalar = operands.emplace_back();
+        scalar.kind = eager::Operand::Kind::scalar;
+        scalar.category = record.category;
+        if (record.category == Category::floating) {
+          std::memcpy(&scalar.number, &scalars_[record.id], 8);
+        } else {
+          scalar.integer = static_cast<int64_t>(scalars_[record.id]);
+          scalar.number = static_cast<double>(scalar.integer);
+        }
+        break;
+      }
+    }
+  }
+  return {node.op, node.inplace, operands, node.attrs, node.location};
+}
+
+// True if no value is where eager would refuse it, as far as that can be known before the program runs.
+bool Recorder::host_checks_pass(const Variant& variant) {
+  if (variant.binding.host_checks.empty()) return true;
+  WithoutInterceptor direct;
+  std::vector<eager::Operand> operands;
+  for (const HostCheck& check : variant.binding.host_checks) {
+    const Node& node = *path_[check.node];
+    eager::OpCall call = call_of(node, operands);
+    size_t checked = eager::value_check(call).operand;
+    Tensor stand_in;
+    if (check.counter >= 0) {
+      // The ends of the arange say all.
+      const Node& counter = *path_[static_cast<size_t>(check.counter)];
+      int64_t start = static_cast<int64_t>(scalars_[counter.operands[0].id]);
+      int64_t step = static_cast<int64_t>(scalars_[counter.operands[1].id]);
+      int64_t length = counter.attrs[0].list[0].code;
+      if (!length) continue;
+      int64_t ends[] = {start, start + step * (length - 1)};
+      stand_in = eager::make_empty(DType::i64, std::array<int64_t, 1>{2});
+      std::memcpy(eager::data_of(*stand_in.impl()), ends, sizeof ends);
+      operands[checked] = eager::Operand(stand_in);
+    } else if (node.operands[checked].kind == OperandRecord::Kind::value) {
+      const OutputRecord& view = *values_[node.operands[checked].id];
+      stand_in = eager::make_tensor(view.meta.dtype, view.meta.sizes, view.meta.strides, view.meta.offset,
+                                    slots_[static_cast<size_t>(view.root_slot)].impl()->storage);
+      operands[checked] = eager::Operand(stand_in);
+    }
+    try {
+      eager::check_values(call);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Recorder::keep_run(const Variant& variant) {
+  SegmentRun& run = runs_.emplace_back();
+  run.variant = &variant;
+  run.slots = slots_;
+  run.scalars = scalars_;
+  for (uint32_t value : live_) run.live.push_back(values_[value]->handle);
+  std::vector<eager::Operand> operands;
+  for (const HostCheck& check : variant.binding.host_checks) {
+    const Node& node = *path_[check.node];
+    eager::OpCall call = call_of(node, operands);
+    size_t checked = eager::value_check(call).operand;
+    if (check.counter >= 0 || operands[checked].kind != eager::Operand::Kind::tensor) continue;
+    RunCheck& kept = run.checks.emplace_back();
+    kept.op = node.op;
+    kept.attrs = node.attrs;
+    kept.checked = checked;
+    kept.location = node.location;
+    for (const eager::Operand& operand : operands) {
+      if (operand.kind != eager::Operand::Kind::tensor) {
+        kept.operands.emplace_back();
+        continue;
+      }
+      const detail::TensorImpl& impl = *operand.tensor->impl();
+      kept.operands.push_back(eager::make_tensor(impl.dtype, impl.sizes, impl.strides, 0, nullptr));
+    }
+    const OperandRecord& record = node.operands[checked];
+    bool view = record.kind == OperandRecord::Kind::value;
+    kept.slot = view ? static_cast<uint32_t>(values_[record.id]->root_slot) : record.id;
+    if (view) kept.offset = values_[record.id]->meta.offset - slots_[kept.slot].impl()->offset;
+  }
+}
+
+bool RunCheck::passes(const Tensor& slot) const {
+  WithoutInterceptor direct;
+  const detail::TensorImpl &shape = *operands[checked].impl(), &memory = *slot.impl();
+  Tensor stand_in = eager::make_tensor(shape.dtype, shape.sizes, shape.strides, memory.offset + offset, memory.storage);
+  SmallVector<eager::Operand, 8> list;
+  for (size_t i = 0; i < operands.size(); ++i)
+    list.push_back(i == checked ? eager::Operand(stand_in) : eager::Operand(operands[i]));
+  try {
+    eager::check_values({op, false, list, attrs, location});
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+void Recorder::run_one_by_one() {
+  WithoutInterceptor direct;
+  struct Release {
+    Recorder* recorder;
+    ~Release() { recorder->release_values(); }
+  } release{this};
+  std::vector<eager::Operand> operands;
+  std::vector<Tensor> outputs;
+  for (const Node* node : path_) {
+    outputs.assign(node->outputs.size(), Tensor());
+    eager::execute(call_of(*node, operands), outputs);
+    if (node->inplace) continue;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const detail::TensorImpl& result = *outputs[i].impl();
+      give_storage(node->outputs[i].handle.impl(), result.storage, result.offset);
+      if (node->outputs[i].root_slot < 0) made_.push_back(result.storage->id());
+    }
+  }
+}
+
+// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's.
+void Recorder::release_values() {
+  for (OutputRecord* value : values_) {
+    detail::TensorImpl* impl = value->handle.impl();
+    if (impl && (impl->storage || impl->references.load(std::memory_order_acquire) > 1)) value->handle = Tensor();
+  }
+}
+
+}  // namespace ingot::trace

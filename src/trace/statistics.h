@@ -1,0 +1,20 @@
+// The figures of a compiled function.
+#pragma once
+#include <cstdint>
+
+namespace ingot {
+
+struct Statistics {
+  int64_t compilations = 0;
+  int64_t cache_entries = 0;
+  int64_t calls = 0;
+  int64_t hits = 0;  // calls that recorded and compiled nothing
+  int64_t graph_breaks = 0;
+  int64_t fallbacks = 0;
+  int64_t recompile_limit_hits = 0;
+  int64_t ops_traced = 0;  // of all programs
+  int64_t kernels = 0;
+  double compile_ms = 0;
+};
+
+}  // namespace ingot

@@ -1,0 +1,81 @@
+#include "trace/trace_tree.h"
+
+#include "trace/flush_point.h"
+
+namespace ingot::trace {
+
+Node::Node() = default;
+Node::~Node() {
+  // A tree is as deep as its calls are long: taken apart without recursion.
+  std::vector<std::unique_ptr<Node>> pending;
+  pending.swap(children);
+  while (!pending.empty()) {
+    std::unique_ptr<Node> node = std::move(pending.back());
+    pending.pop_back();
+    for (auto& child : node->children) pending.push_back(std::move(child));
+    node->children.clear();
+  }
+}
+
+std::string describe(const Node& node) {
+  if (node.event == Node::Event::root) return "start";
+  if (node.event == Node::Event::flush) return "flush: " + node.module;
+  std::string text = std::string(ir::info(node.op).name) + (node.inplace ? "_(" : "(");
+  size_t binding = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const OperandRecord& operand = node.operands[i];
+    if (i) text += ", ";
+    switch (operand.kind) {
+      case OperandRecord::Kind::none:
+        text += "none";
+        break;
+      case OperandRecord::Kind::value:
+        text += "v" + std::to_string(operand.id);
+        break;
+      case OperandRecord::Kind::scalar: {
+        constexpr const char* categories[] = {"bool", "integer", "float", "complex"};
+        text += categories[static_cast<int>(operand.category)];
+        break;
+      }
+      case OperandRecord::Kind::slot:
+        text += "slot " + std::to_string(operand.id);
+        if (binding < node.slots.size() && node.slots[binding].slot == operand.id) {
+          const SlotRecord& slot = node.slots[binding++];
+          text += ": " + describe(slot.dtype, slot.sizes, slot.strides);
+        }
+        break;
+    }
+  }
+  text += ")";
+  for (size_t i = 0; i < node.attrs.size(); ++i) {
+    const ir::Attr& attr = node.attrs[i];
+    if (!attr.present()) continue;
+    text += " " + ir::info(node.op).attribute(static_cast<int>(i)).name + "=";
+    if (attr.kind == ir::Attr::Kind::list) {
+      text += "[";
+      for (size_t d = 0; d < attr.list.size(); ++d) text += (d ? ", " : "") + std::to_string(attr.list[d].code);
+      text += "]";
+    } else {
+      text += std::to_string(attr.integer);
+    }
+  }
+  return text;
+}
+
+std::string describe(DType dtype, const Ints& sizes, const Ints& strides) {
+  std::string text = std::string(name_of(dtype)) + "[";
+  int64_t dense = 1;
+  bool contiguous = true;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    contiguous = contiguous && (sizes[i] == 1 || strides[i] == dense);
+    dense *= sizes[i];
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  text += "]";
+  if (contiguous) return text;
+  text += " strides [";
+  for (size_t i = 0; i < strides.size(); ++i) text += (i ? ", " : "") + std::to_string(strides[i]);
+  return text + "]";
+}
+
+}  // namespace ingot::trace
