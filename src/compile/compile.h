@@ -1,0 +1,183 @@
+// compile(): the same callable, recorded, fused and run as generated code.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "compile/explain.h"
+#include "compile/leaves.h"
+#include "eager/tensor.h"
+
+namespace ingot {
+
+namespace ir {
+struct Graph;
+}
+namespace trace {
+class Recorder;
+}
+
+enum class CompileMode : uint8_t {
+  checked,  // the callable runs at each call and is compared with what was recorded: sound for any callable
+  frozen  // after two checked calls that agree it is not run again; only the arguments are checked. For pure functions
+};
+
+struct CompileOptions {
+  CompileMode mode = CompileMode::checked;
+  std::string name;                  // in logs and errors; a number by default
+  int recompile_limit = 8;           // programs for one stretch of code; beyond it, new paths run eagerly
+  std::vector<std::string> disable;  // passes, by name
+  bool background = false;           // calls run eagerly until their program is ready
+};
+
+namespace detail {
+
+class CompiledCore;
+struct FrozenCall;
+struct Arguments;
+
+/// One call of a compiled function. Frozen: the program has run, results() is to be read; else the callable is to be
+/// run, then finish() or abandon().
+class INGOT_API CompiledCall {
+ public:
+  CompiledCall(CompiledCore& core, const LeafList& arguments);
+  ~CompiledCall();
+  CompiledCall(const CompiledCall&) = delete;
+  bool frozen() const { return frozen_ != nullptr; }
+  /// The next tensor of a frozen call's result.
+  Tensor operator()();
+  /// The result to copy and fill in: what an earlier call returned.
+  const void* frozen_result() const;
+  /// True if finish wants the result's leaves, and a copy of the result.
+  bool wants_result() const { return wants_result_; }
+  void finish(const LeafList* result, std::shared_ptr<const void> copy);
+  void abandon();
+
+ private:
+  CompiledCore& core_;
+  std::unique_ptr<Arguments> arguments_;  // while the call is observed
+  std::unique_ptr<trace::Recorder> recorder_;
+  const FrozenCall* frozen_ = nullptr;
+  std::vector<Tensor> results_;
+  size_t next_result_ = 0;
+  bool wants_result_ = false;
+};
+
+class INGOT_API CompiledHandle {
+ public:
+  explicit CompiledHandle(const CompileOptions& options);
+  Explanation explain() const;
+  Statistics stats() const;
+  CompiledCore& core() const { return *core_; }
+
+ private:
+  std::shared_ptr<CompiledCore> core_;
+};
+
+/// Leaves of the arguments of the calls in progress on this thread, one list a nesting level, reused.
+class INGOT_API ArgumentLeaves {
+ public:
+  ArgumentLeaves();
+  ~ArgumentLeaves();
+  ArgumentLeaves(const ArgumentLeaves&) = delete;
+  LeafList& list() { return *list_; }
+
+ private:
+  LeafList* list_;
+};
+
+template <class F, class... Args>
+decltype(auto) invoke_captured(F& f, Args&&... args) {
+  if constexpr (std::is_invocable_v<F&, Args...>)
+    return f(std::forward<Args>(args)...);
+  else
+    return f.forward(std::forward<Args>(args)...);
+}
+
+}  // namespace detail
+
+/// What compile() returns: called like the callable itself. Copies share everything; may be called from many threads.
+template <class F>
+class CompiledFunction {
+ public:
+  CompiledFunction(F f, const CompileOptions& options)
+      : handle_(options), function_(std::make_shared<F>(std::move(f))) {}
+
+  template <class... Args>
+  decltype(auto) operator()(Args&&... args) const {
+    (void(detail::Capture<std::decay_t<Args>>()), ...);
+    using R = decltype(detail::invoke_captured(*function_, std::forward<Args>(args)...));
+    using Value = std::decay_t<R>;
+    detail::ArgumentLeaves leaves;
+    (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
+    detail::CompiledCall call(handle_.core(), leaves.list());
+    if constexpr (std::is_void_v<R>) {
+      if (call.frozen()) return;
+      run(call, [&] { detail::invoke_captured(*function_, std::forward<Args>(args)...); });
+      call.finish(nullptr, nullptr);
+    } else {
+      (void)detail::Capture<Value>();
+      if constexpr (!std::is_reference_v<R>) {
+        if (call.frozen()) {
+          Value result(*static_cast<const Value*>(call.frozen_result()));
+          detail::Leaves<Value>::assign(result, call);
+          return result;
+        }
+      }
+      R result = run(call, [&]() -> R { return detail::invoke_captured(*function_, std::forward<Args>(args)...); });
+      if (call.wants_result() && !std::is_reference_v<R>) {
+        detail::LeafList result_leaves;
+        detail::collect_leaves<Value>(result, result_leaves);
+        call.finish(&result_leaves, std::make_shared<const Value>(result));
+      } else {
+        call.finish(nullptr, nullptr);
+      }
+      return result;
+    }
+  }
+
+  /// What was recorded and compiled, and why.
+  Explanation explain() const { return handle_.explain(); }
+  Statistics stats() const { return handle_.stats(); }
+  F& function() const { return *function_; }
+
+ private:
+  template <class Body>
+  static decltype(auto) run(detail::CompiledCall& call, Body&& body) {
+    try {
+      return body();
+    } catch (...) {
+      call.abandon();
+      throw;
+    }
+  }
+
+  detail::CompiledHandle handle_;
+  std::shared_ptr<F> function_;
+};
+
+/// Wraps any callable, generic lambdas too, or a module (its forward).
+template <class F>
+auto compile(F&& f, const CompileOptions& options = {}) {
+  if constexpr (std::is_function_v<std::remove_reference_t<F>>)
+    return CompiledFunction<std::decay_t<F>>(&f, options);
+  else
+    return CompiledFunction<std::decay_t<F>>(std::forward<F>(f), options);
+}
+
+/// A graph as a function: the door for other front ends. Tensors in the order of the graph's inputs, scalars likewise.
+class INGOT_API CompiledGraphFunction {
+ public:
+  CompiledGraphFunction(ir::Graph graph, const CompileOptions& options);
+  std::vector<Tensor> operator()(std::span<const Tensor> inputs, std::span<const Scalar> scalars = {}) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+INGOT_API CompiledGraphFunction compile(ir::Graph graph, const CompileOptions& options = {});
+
+}  // namespace ingot

@@ -1,0 +1,97 @@
+#include "compile/core.h"
+
+#include "eager/dispatch.h"
+
+namespace ingot::detail {
+namespace {
+
+std::atomic<int64_t> unnamed{0};
+
+struct ThreadLeaves {
+  std::vector<std::unique_ptr<LeafList>> lists;
+  size_t depth = 0;
+};
+thread_local ThreadLeaves thread_leaves;
+
+}  // namespace
+
+CompiledCore::CompiledCore(const CompileOptions& options)
+    : mode_(options.mode),
+      function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
+                                                  trace::CompileSettings{options.disable}, options.recompile_limit,
+                                                  options.background)) {}
+
+std::unique_ptr<trace::Recorder> CompiledCore::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<trace::Recorder> recorder = std::move(idle_.back());
+      idle_.pop_back();
+      return recorder;
+    }
+  }
+  return std::make_unique<trace::Recorder>(function_);
+}
+
+void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
+  std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(recorder));
+}
+
+ArgumentLeaves::ArgumentLeaves() {
+  ThreadLeaves& mine = thread_leaves;
+  if (mine.depth == mine.lists.size()) mine.lists.push_back(std::make_unique<LeafList>());
+  list_ = mine.lists[mine.depth++].get();
+  list_->clear();
+}
+ArgumentLeaves::~ArgumentLeaves() {
+  list_->clear();
+  --thread_leaves.depth;
+}
+
+CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core_(core) {
+  eager::Interceptor* outer = eager::current_interceptor();
+  if (outer && core.mode() == CompileMode::checked) return;  // inlined into what is being recorded
+  if (core.mode() == CompileMode::frozen) {
+    if (outer) outer->flush("a frozen function is called", Location::none());
+    if (const FrozenCall* call = core.freezer().find(arguments)) {
+      core.function().calls.fetch_add(1, std::memory_order_relaxed);
+      core.function().hits.fetch_add(1, std::memory_order_relaxed);
+      results_ = call->run(arguments);
+      frozen_ = call;
+      return;
+    }
+    wants_result_ = !core.freezer().refused();
+    if (wants_result_) arguments_ = std::make_unique<Arguments>(arguments);
+  }
+  SmallVector<const TensorImpl*, 16> tensors;
+  for (const Leaf& leaf : arguments.items())
+    if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
+  recorder_ = core.take();
+  recorder_->keep_runs = wants_result_;
+  recorder_->begin(tensors);
+}
+
+CompiledCall::~CompiledCall() {
+  if (recorder_) core_.give_back(std::move(recorder_));
+}
+
+Tensor CompiledCall::operator()() { return std::move(results_[next_result_++]); }
+
+const void* CompiledCall::frozen_result() const { return frozen_->result_copy.get(); }
+
+void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> copy) {
+  if (!recorder_) return;
+  recorder_->finish();
+  if (wants_result_) core_.freezer().observe(*arguments_, *recorder_, result, std::move(copy));
+}
+
+void CompiledCall::abandon() {
+  if (recorder_) recorder_->abandon();
+}
+
+CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(std::make_shared<CompiledCore>(options)) {}
+Explanation CompiledHandle::explain() const { return core_->explain(); }
+Statistics CompiledHandle::stats() const { return core_->function().statistics(); }
+
+}  // namespace ingot::detail

@@ -1,0 +1,35 @@
+// What stands behind a CompiledFunction, free of its types.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "compile/compile.h"
+#include "compile/frozen.h"
+#include "trace/recorder.h"
+
+namespace ingot::detail {
+
+class CompiledCore {
+ public:
+  explicit CompiledCore(const CompileOptions& options);
+
+  /// A recorder for one call; calls at the same time have their own. Each grows its own tree, programs are shared.
+  std::unique_ptr<trace::Recorder> take();
+  void give_back(std::unique_ptr<trace::Recorder> recorder);
+
+  CompileMode mode() const { return mode_; }
+  trace::Function& function() const { return *function_; }
+  Freezer& freezer() { return freezer_; }
+  Explanation explain() const;
+
+ private:
+  CompileMode mode_;
+  std::shared_ptr<trace::Function> function_;
+  Freezer freezer_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<trace::Recorder>> idle_;  // the latest used one last: its tree is the fullest
+};
+
+}  // namespace ingot::detail

@@ -1,0 +1,247 @@
+#include "compile/frozen.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "eager/dispatch.h"
+#include "runtime/storage.h"
+
+namespace ingot::detail {
+namespace {
+
+std::string difference(const FrozenCall& a, const FrozenCall& b) {
+  if (a.entry != b.entry || a.bound != b.bound) return "two calls with equal arguments ran different programs";
+  if (a.scalars != b.scalars) return "a scalar changed between two calls with equal arguments";
+  if (!(a.slots == b.slots)) return "the function used another captured tensor at its second call";
+  if (!(a.result == b.result)) return "the result is put together differently at the second call";
+  for (size_t i = 0; i < a.result_rest.size(); ++i)
+    if (a.result_rest[i].bits != b.result_rest[i].bits || a.result_rest[i].text != b.result_rest[i].text)
+      return "a number or text in the result changed between two calls with equal arguments";
+  return {};
+}
+
+}  // namespace
+
+LeafGuard::LeafGuard(const std::vector<Leaf>& leaves, size_t i)
+    : kind(leaves[i].kind), bits(leaves[i].bits), text(leaves[i].text) {
+  if (kind != Leaf::Kind::tensor || !leaves[i].tensor->defined()) return;
+  const TensorImpl& impl = *leaves[i].tensor->impl();
+  defined = true;
+  dtype = impl.dtype;
+  requires_grad = impl.requires_grad;
+  sizes = impl.sizes;
+  strides = impl.strides;
+  storage = impl.storage ? impl.storage->id() : 0;
+  for (size_t j = 0; j < i && same_as < 0; ++j)
+    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &impl) same_as = static_cast<int32_t>(j);
+}
+
+bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
+  const Leaf& leaf = leaves[i];
+  if (leaf.kind != kind) return false;
+  if (kind == Leaf::Kind::text) return leaf.text == text;
+  if (kind != Leaf::Kind::tensor) return leaf.bits == bits;
+  if (!leaf.tensor->defined()) return !defined;
+  const TensorImpl& impl = *leaf.tensor->impl();
+  size_t rank = sizes.size();
+  return defined && impl.dtype == dtype && impl.requires_grad == requires_grad && impl.storage &&
+         (!storage || impl.storage->id() == storage) && impl.sizes.size() == rank &&
+         std::memcmp(impl.sizes.data(), sizes.data(), rank * 8) == 0 &&
+         std::memcmp(impl.strides.data(), strides.data(), rank * 8) == 0 &&
+         (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
+}
+
+bool LeafGuard::equal_but_storage(const LeafGuard& other) const {
+  return kind == other.kind && dtype == other.dtype && defined == other.defined &&
+         requires_grad == other.requires_grad && same_as == other.same_as && sizes == other.sizes &&
+         strides == other.strides && bits == other.bits && text == other.text;
+}
+
+Arguments::Arguments(const LeafList& list) {
+  const std::vector<Leaf>& leaves = list.items();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    guards.emplace_back(leaves, i);
+    tensors.push_back(leaves[i].kind == Leaf::Kind::tensor ? *leaves[i].tensor : Tensor());
+  }
+}
+
+bool FrozenCall::holds(const LeafList& arguments) const {
+  const std::vector<Leaf>& leaves = arguments.items();
+  if (leaves.size() != guards.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (!guards[i].holds(leaves, i)) return false;
+  for (const trace::RunCheck& check : checks)
+    if (!check.passes(slot(check.slot, arguments))) return false;
+  return true;
+}
+
+const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
+  const FrozenTensor& t = slots[number];
+  return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+}
+
+std::vector<Tensor> FrozenCall::run(const LeafList& arguments) const {
+  std::vector<runtime::StoragePtr> owned(output_bytes.size());
+  if (entry) {
+    SmallVector<void*, 32> inputs, outputs;
+    SmallVector<runtime::InputIdentity, 32> identities;
+    for (uint32_t s : binding.input_slots) {
+      const TensorImpl& impl = *slot(s, arguments).impl();
+      inputs.push_back(static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype));
+      identities.push_back({impl.storage->id(), impl.storage->version()});
+    }
+    for (size_t i = 0; i < owned.size(); ++i) {
+      owned[i] = runtime::Storage::allocate(output_bytes[i]);
+      outputs.push_back(owned[i]->data());
+    }
+    entry->compiled->loaded().run(*bound, {inputs, identities, outputs, scalars});
+    entry->hits.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::vector<Tensor> made(live.size());
+  for (size_t i = 0; i < live.size(); ++i) {
+    TensorImpl* impl = new_impl();
+    made[i] = Tensor::of(impl);
+    impl->dtype = live[i].dtype;
+    impl->sizes = live[i].sizes;
+    impl->strides = live[i].strides;
+    impl->offset = live[i].offset;
+    const trace::LiveValue& where = binding.live[i];
+    if (where.external) {
+      const TensorImpl& base = *slot(where.number, arguments).impl();
+      impl->storage = base.storage;
+      impl->offset += base.offset;
+    } else {
+      impl->storage = owned[where.number].get();
+    }
+    impl->storage->retain();
+  }
+  std::vector<Tensor> results;
+  results.reserve(result.size());
+  for (const FrozenTensor& t : result)
+    results.push_back(t.source == FrozenTensor::Source::live       ? made[t.number]
+                      : t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor
+                                                                   : t.captured);
+  return results;
+}
+
+Freezer::~Freezer() {
+  for (const FrozenCall* call = frozen_.load(); call;) {
+    const FrozenCall* next = call->next;
+    delete call;
+    call = next;
+  }
+}
+
+const FrozenCall* Freezer::find(const LeafList& arguments) const {
+  for (const FrozenCall* call = frozen_.load(std::memory_order_acquire); call; call = call->next)
+    if (call->holds(arguments)) return call;
+  return nullptr;
+}
+
+void Freezer::refuse(std::string reason) {
+  if (log_enabled(Topic::guards)) log(Topic::guards, "not frozen: " + reason);
+  reason_ = std::move(reason);
+  refused_.store(true, std::memory_order_relaxed);
+  seen_once_.clear();
+}
+
+// The two calls agree: what both saw of an argument's identity stays guarded, the rest may be any tensor.
+void Freezer::publish(std::unique_ptr<FrozenCall> call, const FrozenCall& before) {
+  for (size_t i = 0; i < call->guards.size(); ++i)
+    if (call->guards[i].storage != before.guards[i].storage) call->guards[i].storage = 0;
+  call->next = frozen_.load(std::memory_order_relaxed);
+  frozen_.store(call.release(), std::memory_order_release);
+}
+
+void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorder, const LeafList* result,
+                      std::shared_ptr<const void> result_copy) {
+  std::lock_guard lock(mutex_);
+  if (refused()) return;
+  if (recorder.broken()) return refuse("the callable asks for a value in the middle of the call");
+  if (recorder.runs().size() > 1) return refuse("the call has more than one part");
+  auto call = std::make_unique<FrozenCall>();
+  call->guards = arguments.guards;
+  auto source_of = [&](const Tensor& t) {
+    FrozenTensor source;
+    for (size_t i = 0; i < arguments.tensors.size(); ++i)
+      if (t.defined() && arguments.tensors[i].is_same(t)) {
+        source.number = i;
+        return source;
+      }
+    source.source = FrozenTensor::Source::captured;
+    source.captured = t;
+    return source;
+  };
+  std::vector<Tensor> live;
+  if (!recorder.runs().empty()) {
+    const trace::SegmentRun& run = recorder.runs()[0];
+    if (!run.variant) return refuse("the call did not run as one program");
+    for (const trace::OutputTarget& target : run.variant->binding.outputs)
+      if (target.kind == trace::OutputTarget::Kind::write_back)
+        return refuse("the callable writes to tensors from outside");
+      else if (target.kind == trace::OutputTarget::Kind::failed)
+        return refuse("values that the call computes are checked");
+    call->checks = run.checks;
+    call->entry = run.variant->entry;
+    call->bound = run.variant->bound;
+    call->binding = run.variant->binding;
+    call->output_bytes = run.variant->output_bytes;
+    call->scalars = run.scalars;
+    for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
+    live = run.live;
+    for (size_t i = 0; i < live.size(); ++i) {
+      const TensorImpl& impl = *live[i].impl();
+      const trace::LiveValue& where = call->binding.live[i];
+      int64_t base = where.external ? run.slots[where.number].impl()->offset : 0;
+      call->live.push_back({impl.dtype, impl.sizes, impl.strides, impl.offset - base});
+    }
+  }
+  std::vector<bool> returned(live.size(), false);
+  if (result)
+    for (size_t i = 0; i < result->items().size(); ++i) {
+      const Leaf& leaf = result->items()[i];
+      if (leaf.kind != Leaf::Kind::tensor) {
+        call->result_rest.emplace_back(result->items(), i);
+        continue;
+      }
+      auto found = std::find_if(live.begin(), live.end(), [&](const Tensor& t) { return t.is_same(*leaf.tensor); });
+      if (found == live.end()) {
+        call->result.push_back(source_of(*leaf.tensor));
+        continue;
+      }
+      FrozenTensor source;
+      source.source = FrozenTensor::Source::live;
+      source.number = static_cast<size_t>(found - live.begin());
+      returned[source.number] = true;
+      call->result.push_back(std::move(source));
+    }
+  if (std::find(returned.begin(), returned.end(), false) != returned.end())
+    return refuse("a tensor that the call computed escaped by another way than its result");
+  call->result_copy = std::move(result_copy);
+
+  auto like = [&](const FrozenCall& other) {
+    return std::equal(other.guards.begin(), other.guards.end(), call->guards.begin(), call->guards.end(),
+                      [](const LeafGuard& a, const LeafGuard& b) { return a.equal_but_storage(b); });
+  };
+  for (const FrozenCall* known = frozen_.load(); known; known = known->next)
+    if (like(*known) && difference(*known, *call).empty()) return publish(std::move(call), *known);
+  auto before = std::find_if(seen_once_.begin(), seen_once_.end(), [&](auto& seen) { return like(*seen); });
+  if (before == seen_once_.end()) {
+    seen_once_.push_back(std::move(call));
+    return;
+  }
+  if (std::string why = difference(**before, *call); !why.empty()) return refuse(std::move(why));
+  publish(std::move(call), **before);
+  seen_once_.erase(before);
+}
+
+std::string Freezer::state() const {
+  std::lock_guard lock(mutex_);
+  if (refused()) return "refused: " + reason_;
+  size_t count = 0;
+  for (const FrozenCall* call = frozen_.load(std::memory_order_acquire); call; call = call->next) ++count;
+  return std::to_string(count) + " frozen, " + std::to_string(seen_once_.size()) + " seen once";
+}
+
+}  // namespace ingot::detail

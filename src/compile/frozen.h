@@ -1,0 +1,97 @@
+// Frozen mode: after two checked calls that agree, only the arguments are looked at and the program runs.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "compile/leaves.h"
+#include "trace/recorder.h"
+
+namespace ingot::detail {
+
+/// What must hold of one argument leaf.
+struct LeafGuard {
+  Leaf::Kind kind = Leaf::Kind::tensor;
+  DType dtype = DType::f32;
+  bool defined = false, requires_grad = false;
+  int32_t same_as = -1;  // an earlier leaf that is the same tensor
+  Ints sizes, strides;
+  uint64_t bits = 0;
+  std::string text;
+  /// Not 0: only the tensor on this storage. As long as only one tensor was seen here, it may be one that is captured
+  /// as well.
+  uint64_t storage = 0;
+  LeafGuard(const std::vector<Leaf>& leaves, size_t i);
+  bool holds(const std::vector<Leaf>& leaves, size_t i) const;
+  bool equal_but_storage(const LeafGuard& other) const;
+};
+
+/// The arguments of a call as they were before it; the callable may move from them.
+struct Arguments {
+  std::vector<LeafGuard> guards;
+  std::vector<Tensor> tensors;  // one a leaf; undefined where it is no tensor
+  explicit Arguments(const LeafList& leaves);
+};
+
+/// Where a tensor comes from in a frozen call.
+struct FrozenTensor {
+  enum class Source : uint8_t { argument, captured, live } source = Source::argument;
+  size_t number = 0;  // of the argument leaf, of the live value
+  Tensor captured;
+  friend bool operator==(const FrozenTensor& a, const FrozenTensor& b) {
+    return a.source == b.source && a.number == b.number && a.captured.is_same(b.captured);
+  }
+};
+
+/// One call as it was seen, ready to be repeated without its callable.
+struct FrozenCall {
+  std::vector<LeafGuard> guards;
+  std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed
+  runtime::BoundProgramPtr bound;
+  trace::SegmentBinding binding;
+  std::vector<FrozenTensor> slots;
+  std::vector<uint64_t> scalars;
+  std::vector<int64_t> output_bytes;
+  struct Live {
+    DType dtype;
+    Ints sizes, strides;
+    int64_t offset = 0;  // within its storage; of a view of a slot: beyond the slot's own offset
+  };
+  std::vector<Live> live;
+  std::vector<FrozenTensor> result;    // tensors of the result, in order
+  std::vector<LeafGuard> result_rest;  // its other leaves
+  std::shared_ptr<const void> result_copy;
+  const FrozenCall* next = nullptr;
+
+  std::vector<trace::RunCheck> checks;
+
+  bool holds(const LeafList& arguments) const;
+  const Tensor& slot(size_t number, const LeafList& arguments) const;
+  /// Runs the program; returns the tensors of the result.
+  std::vector<Tensor> run(const LeafList& arguments) const;
+};
+
+class Freezer {
+ public:
+  ~Freezer();
+  /// The frozen call for these arguments, or null. Takes no lock.
+  const FrozenCall* find(const LeafList& arguments) const;
+  /// Told of a checked call that ended well.
+  void observe(const Arguments& arguments, const trace::Recorder& recorder, const LeafList* result,
+               std::shared_ptr<const void> result_copy);
+  bool refused() const { return refused_.load(std::memory_order_relaxed); }
+  std::string state() const;
+
+ private:
+  void refuse(std::string reason);
+  void publish(std::unique_ptr<FrozenCall> call, const FrozenCall& before);
+  std::atomic<const FrozenCall*> frozen_{nullptr};
+  std::atomic<bool> refused_{false};
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<FrozenCall>> seen_once_;
+  std::string reason_;
+};
+
+}  // namespace ingot::detail

@@ -1,0 +1,197 @@
+// The leaves of arguments and results: tensors, numbers and texts, through vectors, tuples, optionals and described
+// structs.
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/for_each.h"
+#include "eager/tensor.h"
+
+/// Describes a struct for compile(), after its definition and in its namespace: INGOT_FIELDS(Batch, x, y).
+#define INGOT_FIELDS(Type, ...)                                                                                        \
+  [[maybe_unused]] inline auto ingot_fields(Type& s) { return std::tie(INGOT_FOR_EACH(INGOT_FIELD_OF, __VA_ARGS__)); } \
+  [[maybe_unused]] inline auto ingot_fields(const Type& s) {                                                           \
+    return std::tie(INGOT_FOR_EACH(INGOT_FIELD_OF, __VA_ARGS__));                                                      \
+  }
+#define INGOT_FIELD_OF(name) s.name
+
+namespace ingot::detail {
+
+/// One leaf; borrowed.
+struct Leaf {
+  enum class Kind : uint8_t { tensor, number, text, length } kind = Kind::tensor;
+  const Tensor* tensor = nullptr;
+  uint64_t bits = 0;  // number (with its type's size and category folded in by the caller's type), length
+  std::string_view text;
+};
+
+class LeafList {
+ public:
+  void add(const Tensor& t) { leaves_.push_back({Leaf::Kind::tensor, &t, 0, {}}); }
+  void add_number(uint64_t bits) { leaves_.push_back({Leaf::Kind::number, nullptr, bits, {}}); }
+  void add_text(std::string_view text) { leaves_.push_back({Leaf::Kind::text, nullptr, 0, text}); }
+  void add_length(size_t n) { leaves_.push_back({Leaf::Kind::length, nullptr, n, {}}); }
+  void clear() { leaves_.clear(); }
+  const std::vector<Leaf>& items() const { return leaves_; }
+
+ private:
+  std::vector<Leaf> leaves_;
+};
+
+template <class T>
+concept Described = requires(const T& t) {
+  ingot_fields(t);
+};
+template <class T>
+concept Text = std::convertible_to<const T&, std::string_view>;
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// What compile() can look into. The primary template is for what it cannot.
+template <class T>
+struct Leaves {
+  static constexpr bool known = false;
+};
+
+/// Instantiated for each argument, so that the compiler's message names the type.
+template <class T>
+struct Capture {
+  static_assert(Leaves<T>::known,
+                "ingot::compile: an argument of this type cannot be captured; pass tensors, numbers, strings, vectors, "
+                "tuples, optionals, or describe the struct with INGOT_FIELDS(Type, members...)");
+};
+
+template <>
+struct Leaves<Tensor> {
+  static constexpr bool known = true;
+  static void collect(const Tensor& t, LeafList& out) { out.add(t); }
+  template <class Next>
+  static void assign(Tensor& t, Next& next) {
+    t = next();
+  }
+};
+template <Number T>
+struct Leaves<T> {
+  static constexpr bool known = true;
+  static void collect(const T& value, LeafList& out) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(T) < 8 ? sizeof(T) : 8);
+    out.add_number(bits);
+  }
+  template <class Next>
+  static void assign(T&, Next&) {}
+};
+template <>
+struct Leaves<Scalar> {
+  static constexpr bool known = true;
+  static void collect(const Scalar& s, LeafList& out) {
+    out.add_length(static_cast<size_t>(s.category()));
+    double number = s.to_double();
+    uint64_t bits;
+    std::memcpy(&bits, &number, 8);
+    out.add_number(s.category() == Category::floating ? bits : static_cast<uint64_t>(s.to_int64_saturated()));
+  }
+  template <class Next>
+  static void assign(Scalar&, Next&) {}
+};
+template <Text T>
+struct Leaves<T> {
+  static constexpr bool known = true;
+  static void collect(const T& text, LeafList& out) { out.add_text(text); }
+  template <class Next>
+  static void assign(T&, Next&) {}
+};
+template <>
+struct Leaves<std::nullopt_t> {
+  static constexpr bool known = true;
+  static void collect(const std::nullopt_t&, LeafList& out) { out.add_length(0); }
+};
+template <class T>
+struct Leaves<std::optional<T>> {
+  static constexpr bool known = Leaves<T>::known;
+  static void collect(const std::optional<T>& value, LeafList& out) {
+    out.add_length(value.has_value());
+    if (value) Leaves<T>::collect(*value, out);
+  }
+  template <class Next>
+  static void assign(std::optional<T>& value, Next& next) {
+    if (value) Leaves<T>::assign(*value, next);
+  }
+};
+
+template <class List, class T>
+struct ListLeaves {
+  static constexpr bool known = Leaves<T>::known;
+  static void collect(const List& list, LeafList& out) {
+    out.add_length(list.size());
+    for (const auto& item : list) Leaves<T>::collect(item, out);
+  }
+  template <class Next>
+  static void assign(List& list, Next& next) {
+    for (auto&& item : list) Leaves<T>::assign(item, next);
+  }
+};
+template <class T, class A>
+struct Leaves<std::vector<T, A>> : ListLeaves<std::vector<T, A>, T> {};
+template <class A>
+struct Leaves<std::vector<bool, A>> {
+  static constexpr bool known = true;
+  static void collect(const std::vector<bool, A>& list, LeafList& out) {
+    out.add_length(list.size());
+    for (bool item : list) out.add_number(item);
+  }
+  template <class Next>
+  static void assign(std::vector<bool, A>&, Next&) {}
+};
+template <class T, size_t N>
+struct Leaves<std::array<T, N>> : ListLeaves<std::array<T, N>, T> {};
+
+// Tuples, pairs, and structs through the tuple of their fields.
+template <class Tuple, class... T>
+struct TupleLeaves {
+  static constexpr bool known = (Leaves<T>::known && ...);
+  static void collect(const Tuple& tuple, LeafList& out) {
+    std::apply([&](const auto&... items) { (Leaves<T>::collect(items, out), ...); }, tuple);
+  }
+  template <class Next>
+  static void assign(Tuple& tuple, Next& next) {
+    std::apply([&](auto&... items) { (Leaves<T>::assign(items, next), ...); }, tuple);
+  }
+};
+template <class... T>
+struct Leaves<std::tuple<T...>> : TupleLeaves<std::tuple<T...>, T...> {};
+template <class A, class B>
+struct Leaves<std::pair<A, B>> : TupleLeaves<std::pair<A, B>, A, B> {};
+
+template <class Tied>
+struct FieldLeaves;
+template <class... T>
+struct FieldLeaves<std::tuple<T&...>> : TupleLeaves<std::tuple<T&...>, std::remove_const_t<T>...> {};
+template <Described T>
+struct Leaves<T> {
+  using Fields = FieldLeaves<decltype(ingot_fields(std::declval<T&>()))>;
+  static constexpr bool known = Fields::known;
+  static void collect(const T& value, LeafList& out) {
+    FieldLeaves<decltype(ingot_fields(value))>::collect(ingot_fields(value), out);
+  }
+  template <class Next>
+  static void assign(T& value, Next& next) {
+    auto fields = ingot_fields(value);
+    Fields::assign(fields, next);
+  }
+};
+
+template <class T>
+void collect_leaves(const T& value, LeafList& out) {
+  Leaves<T>::collect(value, out);
+}
+
+}  // namespace ingot::detail

@@ -1,0 +1,357 @@
+// Checked mode: one test a kind of guard. Each changes that fact and asks for the right answer.
+#include <thread>
+
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+auto layer(const Tensor& w, const Tensor& b) {
+  return [w, b](const Tensor& x) { return (x.matmul(w.t()) + b).relu(); };
+}
+
+TEST(Checked, ReplaysWithoutCompilingAgain) {
+  Tensor w = randn({16, 8}), b = randn({16});
+  auto f = layer(w, b);
+  auto fast = compile(f);
+  for (int i = 0; i < 5; ++i) {
+    Tensor x = randn({4, 8});
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.stats().calls, 5);
+  EXPECT_EQ(fast.stats().hits, 4);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+TEST(Checked, Dtype) {
+  auto f = [](const Tensor& x) { return x * 2 + 1; };
+  auto fast = compile(f);
+  for (DType d : {kFloat32, kFloat64, kInt64, kBFloat16, kInt32}) {
+    Tensor x = ones({3, 5}, d);
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_EQ(fast.stats().compilations, 5);
+  EXPECT_TRUE(same_bits(fast(ones({3, 5})), f(ones({3, 5}))));
+  EXPECT_EQ(fast.stats().compilations, 5);
+}
+
+TEST(Checked, Rank) {
+  auto f = [](const Tensor& x) { return x.exp() + 1; };
+  auto fast = compile(f);
+  for (IntList size : {IntList({6}), IntList({2, 3}), IntList({1, 2, 3})}) {
+    Tensor x = randn(size);
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_EQ(fast.stats().compilations, 3);
+}
+
+TEST(Checked, ABatchFrom1To64CostsTwoCompilations) {
+  Tensor w = randn({16, 8}), b = randn({16});
+  auto f = layer(w, b);
+  auto fast = compile(f);
+  for (int64_t batch = 1; batch <= 64; ++batch) {
+    Tensor x = randn({batch, 8});
+    ASSERT_TRUE(same_bits(fast(x), f(x))) << batch;
+  }
+  EXPECT_LE(fast.stats().compilations, 2);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+  EXPECT_EQ(fast.stats().recompile_limit_hits, 0);
+}
+
+TEST(Checked, SizesInAttributesGeneralizeToo) {
+  auto f = [](const Tensor& x) {
+    int64_t n = x.size(0), m = x.size(1);
+    return x.view({n * m}).reshape({m, n}) + arange(n).to(kFloat32);
+  };
+  auto fast = compile(f);
+  for (int64_t n : {3, 4, 7, 2, 9, 5}) {
+    Tensor x = randn({n, 6});
+    EXPECT_TRUE(same_bits(fast(x), f(x))) << n;
+  }
+  EXPECT_LE(fast.stats().compilations, 3);
+}
+
+TEST(Checked, ASizeThatBecomes1IsStillRight) {
+  auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
+  auto fast = compile(f);
+  for (auto [a, b] : {std::pair{4, 4}, {5, 5}, {5, 1}, {1, 6}, {7, 7}, {1, 1}}) {
+    Tensor x = randn({a, 3}), y = randn({b, 3});
+    EXPECT_TRUE(same_bits(fast(x, y), f(x, y))) << a << " " << b;
+  }
+}
+
+TEST(Checked, Strides) {
+  auto f = [](const Tensor& x) { return x.tanh() * 3; };
+  auto fast = compile(f);
+  Tensor base = randn({6, 6});
+  for (const Tensor& x :
+       {base, base.t(), base.index({Slice(None, None, 2)}), base.narrow(1, 0, 5), base[0].expand({6, 6}), base}) {
+    Tensor y = fast(x), expected = f(x);
+    EXPECT_TRUE(same_bits(y, expected));
+    EXPECT_TRUE(test::same_strides(y, expected));
+  }
+}
+
+TEST(Checked, AnOffsetOfAViewedArgument) {
+  auto f = [](const Tensor& x) { return x.t(); };
+  auto g = [](const Tensor& x) { return x.select(0, 1) * 2; };
+  auto fast_f = compile(f);
+  auto fast_g = compile(g);
+  Tensor base = randn({8, 3, 4});
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(same_bits(fast_f(base[i]), f(base[i])));
+    EXPECT_TRUE(fast_f(base[i]).shares_storage(base));
+    EXPECT_TRUE(same_bits(fast_g(base[i]), g(base[i])));
+  }
+}
+
+TEST(Checked, CapturedTensorsMayBeReplaced) {
+  Tensor w = randn({4, 4});
+  auto f = [&](const Tensor& x) { return x.matmul(w); };
+  auto fast = compile(f);
+  Tensor x = randn({2, 4});
+  EXPECT_TRUE(same_bits(fast(x), f(x)));
+  w = randn({4, 4});
+  EXPECT_TRUE(same_bits(fast(x), f(x)));
+  EXPECT_EQ(fast.stats().compilations, 1);
+  w = randn({4, 4}, kFloat64).to(kFloat32).t();
+  EXPECT_TRUE(same_bits(fast(x), f(x)));
+}
+
+TEST(Checked, CapturedTensorsMayBeWritten) {
+  Tensor w = randn({4, 4});
+  auto f = [&](const Tensor& x) { return x.matmul(w); };
+  auto fast = compile(f);
+  Tensor x = randn({2, 4});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+    w.add_(1);
+  }
+  w.mutable_data_ptr<float>()[5] = 17;
+  EXPECT_TRUE(same_bits(fast(x), f(x)));
+  EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+TEST(Checked, AScalarsValueNeverRecompiles) {
+  double captured = 0.5;
+  auto f = [&](const Tensor& x, double a, int64_t b) { return (x * a + b) / captured; };
+  auto fast = compile(f);
+  Tensor x = randn({5});
+  for (int i = 0; i < 20; ++i) {
+    captured = 0.25 * (i + 1);
+    EXPECT_TRUE(same_bits(fast(x, 0.1 * i, i), f(x, 0.1 * i, i)));
+  }
+  EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+TEST(Checked, AScalarsCategoryIsStructural) {
+  Tensor x = ones({3}, kInt64);
+  auto f = [](const Tensor& x, Scalar s) { return x * s; };
+  auto fast = compile(f);
+  EXPECT_TRUE(same_bits(fast(x, 2), f(x, 2)));
+  EXPECT_TRUE(same_bits(fast(x, 2.5), f(x, 2.5)));
+  EXPECT_EQ(fast(x, 2.5).dtype(), kFloat32);
+  EXPECT_EQ(fast.stats().compilations, 2);
+}
+
+TEST(Checked, Branches) {
+  bool flag = true;
+  auto f = [&](const Tensor& x, const std::string& mode) {
+    Tensor y = x + 1;
+    if (flag) y = y * 2;
+    return mode == "exp" ? y.exp() : y.sqrt();
+  };
+  auto fast = compile(f);
+  Tensor x = rand({4});
+  for (int round = 0; round < 2; ++round)
+    for (bool on : {true, false})
+      for (const char* mode : {"exp", "sqrt"}) {
+        flag = on;
+        EXPECT_TRUE(same_bits(fast(x, mode), f(x, mode)));
+      }
+  EXPECT_EQ(fast.stats().compilations, 4);
+  EXPECT_EQ(fast.stats().hits, 4);
+}
+
+TEST(Checked, LoopsOfAnyLength) {
+  auto f = [](Tensor x, int n) {
+    for (int i = 0; i < n; ++i) x = x * 0.5 + i;
+    return x;
+  };
+  auto fast = compile(f);
+  Tensor x = randn({3});
+  for (int n : {0, 3, 5, 1, 3, 0, 5}) EXPECT_TRUE(same_bits(fast(x, n), f(x, n))) << n;
+}
+
+TEST(Checked, Exceptions) {
+  Tensor state = zeros({3});
+  bool fail = false;
+  auto f = [&](const Tensor& x) {
+    state.add_(x);
+    if (fail) throw std::runtime_error("stop");
+    return state * 2;
+  };
+  auto fast = compile(f);
+  Tensor x = ones({3});
+  fast(x);
+  fail = true;
+  EXPECT_THROW(fast(x), std::runtime_error);
+  EXPECT_TRUE(same_bits(state, full({3}, 2.0))) << "what ran before the exception took effect";
+  fail = false;
+  EXPECT_TRUE(same_bits(fast(x), full({3}, 6.0)));
+  EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+TEST(Checked, AnErrorInsideIsEagersError) {
+  auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
+  auto fast = compile(f);
+  std::string eager, compiled;
+  try {
+    f(ones({2}), ones({3}));
+  } catch (const Error& e) {
+    eager = e.what();
+  }
+  try {
+    fast(ones({2}), ones({3}));
+  } catch (const Error& e) {
+    compiled = e.what();
+  }
+  EXPECT_FALSE(eager.empty());
+  EXPECT_EQ(eager, compiled);
+}
+
+TEST(Checked, TensorsThatEscape) {
+  std::vector<Tensor> kept;
+  bool keep = false;
+  auto f = [&](const Tensor& x) {
+    Tensor hidden = x * 3;
+    if (keep) kept.push_back(hidden);
+    return hidden + 1;
+  };
+  auto fast = compile(f);
+  for (int i = 0; i < 4; ++i) {
+    keep = i % 2;
+    Tensor x = randn({4});
+    EXPECT_TRUE(same_bits(fast(x), x * 3 + 1));
+    if (keep) EXPECT_TRUE(same_bits(kept.back(), x * 3));
+  }
+  EXPECT_EQ(fast.stats().compilations, 2) << "what is alive at the end is part of the key";
+}
+
+TEST(Checked, ACheckedFunctionInsideIsInlined) {
+  auto inner = compile([](const Tensor& x) { return x.sin(); });
+  auto outer = compile([&](const Tensor& x) { return inner(x + 1) * 2; });
+  Tensor x = randn({5});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(outer(x), (x + 1).sin() * 2));
+  EXPECT_EQ(outer.stats().compilations, 1);
+  EXPECT_EQ(outer.stats().graph_breaks, 0);
+  EXPECT_EQ(inner.stats().compilations, 0);
+}
+
+TEST(Checked, AnItemBreaksTheGraph) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    double sum = y.sum().item<float>();
+    return sum > 0 ? y + sum : y - sum;
+  };
+  auto fast = compile(f);
+  for (double v : {1.0, -1.0, 2.0, -2.0}) {
+    Tensor x = full({4}, v);
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_EQ(fast.stats().graph_breaks, 4);
+  EXPECT_EQ(fast.stats().compilations, 3);
+  Explanation e = fast.explain();
+  ASSERT_EQ(e.breaks.size(), 1u);
+  EXPECT_NE(e.breaks[0].reason.find("item"), std::string::npos);
+  EXPECT_NE(e.breaks[0].location.find("checked_test.cpp"), std::string::npos);
+}
+
+TEST(Checked, DataAndTruthBreakTheGraph) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x + 1;
+    float first = y.data_ptr<float>()[0];
+    if (y.sum() > 0) return y * first;
+    return y / first;
+  };
+  auto fast = compile(f);
+  for (double v : {1.0, -3.0, 4.0}) {
+    Tensor x = full({4}, v);
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+}
+
+TEST(Checked, TwoThreadsAtOnce) {
+  Tensor w = randn({8, 8});
+  auto f = [&](const Tensor& x) { return x.matmul(w).relu() + 1; };
+  auto fast = compile(f);
+  std::vector<Tensor> inputs, outputs(8), expected;
+  for (int i = 0; i < 8; ++i) {
+    inputs.push_back(randn({4, 8}));
+    expected.push_back(f(inputs.back()));
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 20; ++round) outputs[i] = fast(inputs[i]);
+    });
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(same_bits(outputs[i], expected[i]));
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.stats().calls, 160);
+}
+
+TEST(Checked, APendingTensorOnAnotherThreadIsAnError) {
+  std::string message;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        Tensor y = x + 1;
+        std::thread([&] {
+          try {
+            Tensor z = y * 2;
+          } catch (const Error& e) {
+            message = e.what();
+          }
+        }).join();
+        return y;
+      },
+      {.name = "leaky"});
+  Tensor x = ones({2});
+  EXPECT_TRUE(same_bits(fast(x), x + 1));
+  EXPECT_NE(message.find("leaky"), std::string::npos) << message;
+}
+
+TEST(Checked, TheRecompileLimitStopsNewPathsOnly) {
+  auto f = [](Tensor x, int n) {
+    for (int i = 0; i < n; ++i) x = x.sin();
+    return x.cos();
+  };
+  auto fast = compile(f, {.recompile_limit = 3});
+  Tensor x = randn({4});
+  for (int n = 0; n < 6; ++n) EXPECT_TRUE(same_bits(fast(x, n), f(x, n))) << n;
+  EXPECT_EQ(fast.stats().compilations, 3);
+  EXPECT_EQ(fast.stats().recompile_limit_hits, 3);
+  int64_t hits = fast.stats().hits;
+  EXPECT_TRUE(same_bits(fast(x, 1), f(x, 1)));
+  EXPECT_EQ(fast.stats().hits, hits + 1);
+}
+
+TEST(Checked, RecompilesSayWhichGuardFailed) {
+  auto fast = compile([](const Tensor& x) { return x + 1; });
+  fast(ones({4}));
+  fast(ones({5}));
+  fast(ones({5}, kFloat64));
+  Explanation e = fast.explain();
+  ASSERT_EQ(e.recompiles.size(), 2u);
+  EXPECT_EQ(e.recompiles[0].guard, "size 0 of slot 0");
+  EXPECT_EQ(e.recompiles[0].before, "4");
+  EXPECT_EQ(e.recompiles[0].after, "5");
+  EXPECT_NE(e.recompiles[1].after.find("f64[5]"), std::string::npos) << e.recompiles[1].after;
+}
+
+}  // namespace
+}  // namespace ingot

@@ -1,0 +1,136 @@
+// Frozen mode: what is repeated without the callable, what is guarded, what is refused.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+TEST(Frozen, TheThirdCallDoesNotRunTheCallable) {
+  int runs = 0;
+  Tensor w = randn({8, 4});
+  auto f = [&](const Tensor& x) {
+    ++runs;
+    Tensor y = x.matmul(w).relu();
+    return std::pair(y, y.sum(1));
+  };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  for (int i = 0; i < 5; ++i) {
+    Tensor x = randn({3, 8});
+    auto [y, sum] = fast(x);
+    Tensor expected = x.matmul(w).relu();
+    EXPECT_TRUE(same_bits(y, expected));
+    EXPECT_TRUE(same_bits(sum, expected.sum(1)));
+  }
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.explain().frozen, "1 frozen, 0 seen once");
+}
+
+TEST(Frozen, OtherArgumentsRunTheCallable) {
+  int runs = 0;
+  auto fast = compile(
+      [&](const Tensor& x, double scale, const std::string& mode) {
+        ++runs;
+        return mode == "neg" ? -x * scale : x * scale;
+      },
+      {.mode = CompileMode::frozen});
+  Tensor x = randn({4});
+  for (int i = 0; i < 3; ++i) fast(randn({4}), 2.0, "pos");
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(same_bits(fast(x, 3.0, "pos"), x * 3.0));
+  EXPECT_TRUE(same_bits(fast(x, 2.0, "neg"), -x * 2.0));
+  Tensor y = randn({5}), z = randn({4}, kFloat64), t = randn({4, 4}).select(1, 0);
+  EXPECT_TRUE(same_bits(fast(y, 2.0, "pos"), y * 2.0));
+  EXPECT_TRUE(same_bits(fast(z, 2.0, "pos"), z * 2.0));
+  EXPECT_TRUE(same_bits(fast(t, 2.0, "pos"), t * 2.0));
+  EXPECT_EQ(runs, 7);
+  EXPECT_TRUE(same_bits(fast(x, 2.0, "pos"), x * 2.0));
+  EXPECT_EQ(runs, 7);
+}
+
+TEST(Frozen, AnArgumentThatIsAlsoCapturedIsTold) {
+  Tensor w = randn({4});
+  auto f = [&](const Tensor& x) { return x * 2 + w; };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(fast(w), f(w)));
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = randn({4});
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_TRUE(same_bits(fast(w), f(w)));
+}
+
+TEST(Frozen, EqualArgumentsAreTold) {
+  auto f = [](const Tensor& x, const Tensor& y) { return x * 2 - y; };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = randn({4});
+    EXPECT_TRUE(same_bits(fast(x, x), f(x, x)));
+  }
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = randn({4}), y = randn({4});
+    EXPECT_TRUE(same_bits(fast(x, y), f(x, y)));
+  }
+}
+
+TEST(Frozen, PositionsAreStillChecked) {
+  Tensor table = randn({5, 3});
+  auto f = [&](const Tensor& index) { return table.index_select(0, index) * 2; };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  Tensor good = tensor({0, 4, 2}), bad = tensor({0, 5, 2});
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(fast(good.clone()), f(good)));
+  EXPECT_THROW(fast(bad), Error);
+  EXPECT_TRUE(same_bits(fast(good), f(good)));
+}
+
+TEST(Frozen, InsideACheckedFunctionItIsACall) {
+  int runs = 0;
+  auto inner = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return x.exp();
+      },
+      {.mode = CompileMode::frozen});
+  auto outer = compile([&](const Tensor& x) { return inner(x + 1) * 2; });
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = randn({3});
+    EXPECT_TRUE(same_bits(outer(x), (x + 1).exp() * 2));
+  }
+  EXPECT_EQ(runs, 2);
+}
+
+template <class F>
+std::string refusal(F f) {
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = ones({3});
+    fast(x);
+  }
+  return fast.explain().frozen;
+}
+
+TEST(Frozen, RefusesWhatOnlyARunCanKnow) {
+  double counter = 0;
+  EXPECT_EQ(refusal([&](const Tensor& x) { return x * ++counter; }),
+            "refused: a scalar changed between two calls with equal arguments");
+  std::vector<Tensor> kept;
+  EXPECT_EQ(refusal([&](const Tensor& x) {
+              kept.push_back(x * 2);
+              return x + 1;
+            }),
+            "refused: a tensor that the call computed escaped by another way than its result");
+  EXPECT_EQ(refusal([&](const Tensor& x) { return x * x.sum().item<float>(); }),
+            "refused: the callable asks for a value in the middle of the call");
+  EXPECT_EQ(refusal([&](const Tensor& x) {
+              return x + tensor({1.0f, 2.0f, 3.0f});
+            }),
+            "refused: the function used another captured tensor at its second call");
+  Tensor state = zeros({3});
+  EXPECT_EQ(refusal([&](const Tensor& x) { return state.add_(x) + 1; }),
+            "refused: the callable writes to tensors from outside");
+  EXPECT_TRUE(same_bits(state, full({3}, 4.0)));
+}
+
+}  // namespace
+}  // namespace ingot

@@ -1,0 +1,156 @@
+// Random programs over tensors: views, broadcasts, mixed dtypes, in-place ops, sizes that change. Compiled = eager,
+// bitwise.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+// Kind, two operands, and what else. What a step does is worked out from the numbers and the tensors at hand, so that
+// any numbers are a valid program, and shrinking them shrinks the program.
+using Step = std::tuple<uint8_t, uint8_t, uint8_t, uint8_t>;
+
+Tensor unary(uint8_t which, const Tensor& x) {
+  switch (which % 8) {
+    case 0:
+      return x.relu();
+    case 1:
+      return -x;
+    case 2:
+      return x.abs();
+    case 3:
+      return x.tanh();
+    case 4:
+      return x.sin();
+    case 5:
+      return x.square();
+    case 6:
+      return x.sigmoid();
+    default:
+      return x * 0.5;
+  }
+}
+
+Tensor binary(uint8_t which, const Tensor& x, const Tensor& y) {
+  switch (which % 5) {
+    case 0:
+      return x + y;
+    case 1:
+      return x - y;
+    case 2:
+      return x * y;
+    case 3:
+      return x.maximum(y);
+    default:
+      return (x < y).to(x.dtype());
+  }
+}
+
+Tensor view_of(uint8_t which, const Tensor& x) {
+  int64_t rank = x.dim();
+  if (!rank) return x.unsqueeze(0);
+  int64_t d = which / 8 % rank;
+  switch (which % 7) {
+    case 0:
+      return x.transpose(0, rank - 1);
+    case 1:
+      return x.size(d) > 1 ? x.narrow(d, 1, x.size(d) - 1) : x;
+    case 2:
+      return x.select(d, x.size(d) - 1);
+    case 3:
+      return rank < 4 ? x.unsqueeze(d) : x;
+    case 4:
+      return x.is_contiguous() ? x.view({x.numel()}) : x;
+    case 5:
+      return x.index({Slice(None, None, 2)});
+    default:
+      return rank == 1 ? x.unsqueeze(0).expand({3, x.size(0)}) : x;
+  }
+}
+
+bool expanded(const Tensor& x) {
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (x.stride(d) == 0 && x.size(d) > 1) return true;
+  return false;
+}
+
+// True if `from` broadcasts with `to`; with `into`, without changing the shape of `to`.
+bool broadcasts(const Tensor& from, const Tensor& to, bool into) {
+  if (into && from.dim() > to.dim()) return false;
+  for (int64_t i = 1; i <= std::min(from.dim(), to.dim()); ++i)
+    if (from.size(-i) != to.size(-i) && from.size(-i) != 1 && (into || to.size(-i) != 1)) return false;
+  return true;
+}
+
+std::vector<Tensor> run(const std::vector<Step>& steps, std::vector<Tensor> at_hand) {
+  constexpr DType dtypes[] = {kFloat32, kFloat64, kInt64, kInt32, kBFloat16, kFloat16};
+  for (const auto& [kind, a, b, extra] : steps) {
+    const Tensor x = at_hand[a % at_hand.size()], y = at_hand[b % at_hand.size()];
+    switch (kind % 8) {
+      case 0:
+        at_hand.push_back(unary(extra, x));
+        break;
+      case 1:
+        if (broadcasts(x, y, false)) at_hand.push_back(binary(extra, x, y));
+        break;
+      case 2:
+      case 3:
+        at_hand.push_back(view_of(extra, x));
+        break;
+      case 4:
+        // Only floats are written: a cast of a NaN to an integer in place is the same everywhere, but an error to
+        // promote.
+        if (is_floating(x.dtype()) && broadcasts(y, x, true) && !expanded(x)) {
+          if (extra % 3 == 0)
+            x.add_(y);
+          else if (extra % 3 == 1)
+            x.copy_(y);
+          else
+            x.mul_(0.5);
+        }
+        break;
+      case 5:
+        at_hand.push_back(x.to(dtypes[extra % 6]));
+        break;
+      case 6:
+        at_hand.push_back(x.dim() ? x.sum(extra % x.dim(), extra / 16 % 2) : x.sum());
+        break;
+      default:
+        at_hand.push_back(x + static_cast<double>(extra) / 16);
+        break;
+    }
+  }
+  // Some results stay alive, the others are the compiler's own.
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < at_hand.size(); i += 2) results.push_back(at_hand[i]);
+  results.push_back(at_hand.back());
+  return results;
+}
+
+std::vector<Tensor> inputs(int64_t n, int64_t m, uint64_t seed) {
+  manual_seed(seed);
+  return {randn({n, m}), randn({m}), randint(-5, 6, {n, 1}), randn({m, n}).t(), randn({n, 1}, kFloat64)};
+}
+
+RC_GTEST_PROP(RandomGraphs, CompiledIsEager, (const std::vector<Step>& steps, uint8_t seed)) {
+  auto fast = compile([&](const std::vector<Tensor>& x) { return run(steps, x); });
+  for (auto [n, m] : {std::pair{3, 5}, {3, 5}, {4, 5}, {6, 2}, {3, 5}}) {
+    std::vector<Tensor> a = inputs(n, m, seed), b = inputs(n, m, seed);
+    std::vector<Tensor> got = fast(a), expected = run(steps, b);
+    RC_ASSERT(got.size() == expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      auto same = test::same_bits(got[i], expected[i]);
+      if (!same) RC_FAIL("result " + std::to_string(i) + ": " + same.message());
+      if (!test::same_strides(got[i], expected[i])) RC_FAIL("strides of result " + std::to_string(i));
+    }
+    for (size_t i = 0; i < a.size(); ++i)
+      if (auto same = test::same_bits(a[i], b[i]); !same) RC_FAIL("input " + std::to_string(i) + ": " + same.message());
+  }
+  // The last two sizes are two programs at most for each path; nothing may have fallen back but for the limit.
+  RC_ASSERT(fast.stats().fallbacks == 0);
+}
+
+}  // namespace
+}  // namespace ingot

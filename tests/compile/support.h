@@ -1,0 +1,30 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "compile/compile.h"
+#include "ingot.h"
+
+namespace ingot::test {
+
+inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) return ::testing::AssertionFailure() << "dtypes differ";
+  if (!(a.sizes() == b.sizes())) return ::testing::AssertionFailure() << "sizes " << a.sizes() << " and " << b.sizes();
+  Tensor x = a.contiguous(), y = b.contiguous();
+  // NaNs are equal whatever their bits.
+  if (is_floating(a.dtype())) {
+    x = x.masked_fill(x.isnan(), 12345);
+    y = y.masked_fill(y.isnan(), 12345);
+  }
+  if (std::memcmp(x.data_ptr(), y.data_ptr(), static_cast<size_t>(x.nbytes())) != 0)
+    return ::testing::AssertionFailure() << "\n" << a << "\nis not\n" << b;
+  return ::testing::AssertionSuccess();
+}
+
+inline ::testing::AssertionResult same_strides(const Tensor& a, const Tensor& b) {
+  if (a.strides() == b.strides()) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << a.strides() << " and " << b.strides();
+}
+
+}  // namespace ingot::test
