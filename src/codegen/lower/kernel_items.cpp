@@ -166,6 +166,10 @@ void KernelWriter::order_items() {
           ir::info(item.node->op).kind == ir::OpKind::elementwise ? op_cost(item.node->op, working_dtype(compute)) : 2;
     }
   }
+  // A value that is the same in a whole row (of an expanded operand) is stored in each column all the same.
+  for (size_t o = 0; o < stored_items_.size(); ++o)
+    if (group_.reduced >= 0 && depends_on(group_.outputs[o].map, static_cast<uint32_t>(group_.reduced)))
+      items_[stored_items_[o]].per_column = true;
   for (uint32_t i : stored_items_)
     if (items_[i].per_column) phases_ = std::max(phases_, items_[i].level + 1);
 }
