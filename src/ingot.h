@@ -4,5 +4,6 @@
 #include "eager/factories.h"
 #include "eager/functions.h"
 #include "eager/nn/layers.h"
+#include "eager/nn/windows.h"
 #include "eager/serialization.h"
 #include "runtime/thread_pool.h"
