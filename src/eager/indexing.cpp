@@ -140,19 +140,19 @@ Joined join(const Parsed& p, Location location) {
   for (int64_t d = 0; d < p.base.dim(); ++d)
     if (!p.positions[d].defined()) all.push_back(d);
   j.base = neighbours ? p.base : p.base.permute(all, location);
+  Tensor outside;
   for (int64_t k = 0; k < j.count; ++k) {
-    // A negative position counts from the end of its dim; one that is out of range must not slip into a neighbouring
-    // row.
+    // A negative position counts from the end of its dim.
     int64_t n = j.selected[k];
-    if (j.count > 1) {
-      Tensor outside = logical_or(ge(positions[k], n), lt(positions[k], -n));
-      if (outside.any().item<bool>(location))
-        fail("index", "indices", "a position out of range",
-             "positions from " + std::to_string(-n) + " to " + std::to_string(n - 1), location);
-    }
     Tensor wrapped = ingot::where(lt(positions[k], 0), add(positions[k], n), positions[k]);
+    if (j.count > 1) {
+      Tensor here = logical_or(ge(wrapped, n), lt(wrapped, 0));
+      outside = k ? logical_or(outside, here) : here;
+    }
     j.linear = k ? add(mul(j.linear, n), wrapped) : wrapped;
   }
+  // A position out of range must not slip into a neighbouring row: it becomes one that no tensor has.
+  if (outside.defined()) j.linear = ingot::where(outside, eager::count(j.selected), j.linear);
   return j;
 }
 
