@@ -50,6 +50,7 @@ FusionAnswer weigh(const FusionQuestion& q) {
   if (!q.must_store) {
     if (q.no_operands) return {Placing::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
     if (q.consumers == 1) {
+      if (q.ends_row) return {Placing::alone, "ends a kernel over other rows than its reader's", 0};
       if (q.ends_product) return {Placing::alone, "belongs to the epilogue of its matrix product", 0};
       if (q.larger_space && expensive) return {Placing::alone, "its reader would repeat expensive work", 0};
       if (q.several_maps && expensive)

@@ -21,6 +21,7 @@ struct FusionQuestion {
   bool larger_space = false;     // a consumer's space repeats it
   bool several_maps = false;     // a consumer reads it at several places
   bool ends_product = false;     // the elementwise tail of a matrix product that the consumer cannot be part of
+  bool ends_row = false;         // made from reductions that the consumer, which reduces along another dim, cannot be part of
   bool can_store_there = false;  // one consumer computes every element once, before all other readers
   int cost = 0;
   int64_t bytes = 0;

@@ -41,6 +41,7 @@ class Fuser {
   void store_raw(ir::ValueId v, DType raw);
   bool prefers_columns(const ir::Node& node);
   bool leads_to_reduction(ir::ValueId v, Dim size);
+  bool ends_row(ir::ValueId v, uint32_t group);
   bool repeats(ir::ValueId v, const IndexMap& map, uint32_t group);
   bool can_store_in(ir::ValueId v, uint32_t group);
   void store_in(ir::ValueId v, uint32_t group, IndexMap map);

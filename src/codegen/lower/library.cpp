@@ -13,8 +13,8 @@ Expr elementwise(Builder& builder, OpId op, DType dtype, std::initializer_list<E
   return define_elementwise(op, {builder, list, {}, dtype, dtype});
 }
 
-/// Probabilities of a row of raw scores; a row without any finite score gives zeros.
-Kernel softmax_kernel(DType dtype, const Buffer* mask) {
+/// Probabilities of a row of raw scores; a row without any finite score gives zeros. The scale is a literal or scalar 0.
+Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
   Kernel k;
   k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, true}};
   if (mask) k.buffers.push_back(*mask);
@@ -22,7 +22,9 @@ Kernel softmax_kernel(DType dtype, const Buffer* mask) {
   Builder b(k);
   Type type = register_type(dtype);
   Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity());
-  Expr score = b.load(0) * b.scalar(type, 0);
+  double literal = scale.category == Category::floating ? scale.number : static_cast<double>(scale.integer);
+  Expr factor = scale.kind == ir::Operand::Kind::constant ? b.constant(type, literal) : b.scalar(type, 0);
+  Expr score = b.load(0) * factor;
   if (mask) score = mask->dtype == DType::bool_ ? select(b.load(2), score, lowest) : score + b.load(2);
   k.reductions.push_back({Combiner::max, score.value});
   Expr top = b.reduced(0);
@@ -30,12 +32,12 @@ Kernel softmax_kernel(DType dtype, const Buffer* mask) {
   k.locals = {type};
   k.reductions.push_back({Combiner::sum, e.value});
   Expr sum = b.reduced(1);
-  Expr factor = select(eq(sum, 0), b.constant(type, 0), 1.0 / sum);
+  Expr inverse = select(eq(sum, 0), b.constant(type, 0), 1.0 / sum);
   k.phases.resize(3);
   k.phases[0].reductions = {0};
   k.phases[1].local_stores = {{0, e.value}};
   k.phases[1].reductions = {1};
-  k.phases[2].stores = {{1, (b.local(0) * factor).value}};
+  k.phases[2].stores = {{1, (b.local(0) * inverse).value}};
   return k;
 }
 
@@ -91,11 +93,11 @@ void StepWriter::write_attention(uint32_t group) {
     add(stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides, operand.dtype, true);
   }
   library.sizes = {node.attrs[1].integer, tiles.rows, tiles.vectors, ingot::size_of(dtype)};
-  if (node.operands[4].present()) {
-    const ir::Operand& scale = node.operands[4];
-    INGOT_CHECK(scale.kind == ir::Operand::Kind::scalar, "attention takes its scale at run time");
+  const ir::Operand& scale = node.operands[4];
+  if (scale.kind == ir::Operand::Kind::scalar)
     library.scalars.push_back({ScalarSource::Kind::call, scale.id, 0, dtype});
-  }
+  if (scale.kind == ir::Operand::Kind::size)
+    library.scalars.push_back({ScalarSource::Kind::size, 0, scale.dim, dtype});
   library.kernels = tiles.tiles;
   library.kernels.insert(library.kernels.end(), tiles.packs.begin(), tiles.packs.end());
   library.kernels.insert(library.kernels.end(), tiles.transposed_packs.begin(), tiles.transposed_packs.end());
@@ -110,7 +112,7 @@ void StepWriter::write_attention(uint32_t group) {
                               : Access::strided,
             false};
   }
-  Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr);
+  Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr, scale);
   library.kernels.push_back(options_.generate ? options_.generate(softmax, target_, "softmax")
                                               : codegen::generate(softmax, target_, "softmax"));
   // Two products, and about twenty operations a score.

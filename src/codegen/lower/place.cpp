@@ -133,6 +133,32 @@ bool Fuser::leads_to_reduction(ir::ValueId v, Dim size) {
   return false;
 }
 
+/// True if the group reduces along a dim of v, and v has one element for each row that an earlier reduction works on.
+bool Fuser::ends_row(ir::ValueId v, uint32_t group) {
+  const Group& g = plan_.groups[group];
+  if (g.reduced < 0) return false;
+  for (const IndexMap& map : maps_in(v, group))
+    if (!depends_on(map, static_cast<uint32_t>(g.reduced))) return false;
+  constexpr size_t kFar = 64;
+  Dim elements = layouts_.elements(v);
+  std::vector<ir::ValueId> open{v}, seen;
+  while (!open.empty() && seen.size() < kFar) {
+    ir::ValueId u = open.back();
+    open.pop_back();
+    if (std::find(seen.begin(), seen.end(), u) != seen.end()) continue;
+    seen.push_back(u);
+    const ir::Node* node = layouts_.producer(u);
+    if (!node) continue;
+    if (ir::info(node->op).kind == ir::OpKind::reduction && dims_.same(layouts_.elements(u), elements) &&
+        !prefers_columns(*node))
+      return true;
+    if (!inlines(*node) && !layouts_.is_view(u)) continue;
+    for (const ir::Operand& o : node->operands)
+      if (o.is_value()) open.push_back(o.id);
+  }
+  return false;
+}
+
 void Fuser::place_inlined(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0];
@@ -169,6 +195,7 @@ void Fuser::place_inlined(ir::NodeId n) {
     if (keeper == kNoIndex && !product_tail_[v] && can_store_in(v, g)) keeper = g;
   }
   q.can_store_there = keeper != kNoIndex;
+  q.ends_row = groups.size() == 1 && ends_row(v, groups[0]);
   if (product_tail_[v] && groups.size() == 1 && q.must_store && !q.ends_product && can_store_in(v, groups[0])) {
     // The reader becomes the rest of the epilogue.
     q.can_store_there = true;
