@@ -122,9 +122,9 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.tiles = kernels.tiles;
   matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
   if (!k_dense) matmul.pack_a = kernels.pack_a;
-  ir::ValueId root = layouts_.of(right.value).root;
   for (const ir::InputInfo& input : graph_.inputs)
-    matmul.b_is_weight = matmul.b_is_weight || (input.constant && input.value == root && right.buffer == kNoBuffer);
+    matmul.b_is_weight =
+        matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);
   Dim epilogue_work = 0;
   if (!plain) {
     std::vector<Dims> strides;

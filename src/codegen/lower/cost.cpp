@@ -47,6 +47,7 @@ int op_cost(OpId op, DType working) {
 FusionAnswer weigh(const FusionQuestion& q) {
   bool expensive = q.cost >= kExpensive;
   if (q.consumers == 0) return {Placing::alone, "read from memory only", 0};
+  if (q.lacks_coordinates) return {Placing::alone, "needs coordinates, which an epilogue does not have", 0};
   if (!q.must_store) {
     if (q.no_operands) return {Placing::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
     if (q.consumers == 1) {

@@ -14,14 +14,15 @@ inline constexpr int kExpensive = 6;
 
 /// Facts about a value and those who read it.
 struct FusionQuestion {
-  int consumers = 0;             // groups that could compute it in place
-  bool must_store = false;       // an output, or read from memory by someone
-  bool no_operands = false;      // computed from coordinates and scalars alone
-  bool from_inputs = false;      // its operands are inputs of the graph
-  bool larger_space = false;     // a consumer's space repeats it
-  bool several_maps = false;     // a consumer reads it at several places
-  bool ends_product = false;     // the elementwise tail of a matrix product that the consumer cannot be part of
-  bool ends_row = false;         // made from reductions that the consumer, which reduces along another dim, cannot be part of
+  int consumers = 0;               // groups that could compute it in place
+  bool must_store = false;         // an output, or read from memory by someone
+  bool no_operands = false;        // computed from coordinates and scalars alone
+  bool from_inputs = false;        // its operands are inputs of the graph
+  bool larger_space = false;       // a consumer's space repeats it
+  bool several_maps = false;       // a consumer reads it at several places
+  bool lacks_coordinates = false;  // it needs coordinates, which a consumer does not have
+  bool ends_product = false;       // the elementwise tail of a matrix product that the consumer cannot be part of
+  bool ends_row = false;  // made from reductions that the consumer, which reduces along another dim, cannot be part of
   bool can_store_there = false;  // one consumer computes every element once, before all other readers
   int cost = 0;
   int64_t bytes = 0;

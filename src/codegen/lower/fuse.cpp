@@ -115,8 +115,9 @@ std::vector<uint32_t> Fuser::readers(ir::ValueId v, bool inlined_only) {
   return groups;
 }
 
-bool Fuser::must_store(ir::ValueId v) {
-  if (plan_.stored[v].buffer != kNoBuffer) return true;
+bool Fuser::must_store(ir::ValueId v) { return plan_.stored[v].buffer != kNoBuffer || read_from_memory(v); }
+
+bool Fuser::read_from_memory(ir::ValueId v) {
   return std::any_of(requests_[v].begin(), requests_[v].end(), [](const Request& r) { return r.from_memory; });
 }
 
@@ -154,12 +155,22 @@ void Fuser::unite(uint32_t into, uint32_t from) {
   if (b.reduced >= 0) a.reduced = b.reduced;
   if (b.has_epilogue()) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
   a.order = std::max(a.order, b.order);
+  a.coordinates = a.coordinates || b.coordinates;
   b.alive = false;
   parents_[from] = into;
 }
 
-bool Fuser::covers_all(const IndexMap& map, const Group& group) {
-  return covers(dims_, map, group.space, SmallVector<bool, 8>(group.space.size(), true));
+bool Fuser::covers_all(ir::ValueId v, const IndexMap& map, const Group& group) {
+  return covers(dims_, map, graph_.type(v).shape, group.space, SmallVector<bool, 8>(group.space.size(), true));
+}
+
+/// True if one kernel could run both: loops over the same rows, or an epilogue and what is pointwise.
+bool Fuser::can_unite(const Group& a, const Group& b) {
+  auto pointwise = [](const Group& g) { return g.kind == Group::Kind::loop && g.reduced < 0 && !g.coordinates; };
+  bool loops = a.kind == Group::Kind::loop && b.kind == Group::Kind::loop &&
+               (a.reduced < 0 || b.reduced < 0 || a.reduced == b.reduced);
+  bool epilogue = (a.has_epilogue() && pointwise(b)) || (b.has_epilogue() && pointwise(a));
+  return a.space == b.space && (loops || epilogue) && a.outputs.size() + b.outputs.size() <= kMaxOutputs;
 }
 
 /// Groups over one space that read the same elements of v become one, where neither waits for the other.
@@ -168,21 +179,15 @@ void Fuser::merge_siblings(ir::ValueId v) {
   if (groups.size() < 2) return;
   auto whole = [&](uint32_t g) {
     std::vector<IndexMap> maps = maps_in(v, g);
-    return maps.size() == 1 && covers_all(maps[0], plan_.groups[g]);
+    return maps.size() == 1 && covers_all(v, maps[0], plan_.groups[g]);
   };
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t j = i + 1; j < groups.size(); ++j) {
       uint32_t a = find(groups[i]), b = find(groups[j]);
       if (a == b) continue;
       const Group &x = plan_.groups[a], &y = plan_.groups[b];
-      if (x.space != y.space || x.kind == Group::Kind::column || y.kind == Group::Kind::column) continue;
-      if (x.kind == Group::Kind::library || y.kind == Group::Kind::library) continue;
-      if (x.kind == Group::Kind::matmul && y.kind == Group::Kind::matmul) continue;
-      if ((x.kind == Group::Kind::matmul && y.reduced >= 0) || (y.kind == Group::Kind::matmul && x.reduced >= 0))
-        continue;
-      if (x.reduced >= 0 && y.reduced >= 0 && x.reduced != y.reduced) continue;
-      if (x.outputs.size() + y.outputs.size() > kMaxOutputs) continue;
-      if (!whole(a) || !whole(b)) continue;
+      if (!can_unite(x, y)) continue;
+      if (!whole(a) || !whole(b) || maps_in(v, a) != maps_in(v, b)) continue;
       if (path(a, b) || path(b, a)) {
         explanation_.decisions.push_back(
             {v, a, false, "one reader waits for another, so they cannot be one kernel", 0});

@@ -38,6 +38,8 @@ class Fuser {
   bool reduce_into(ir::NodeId n, uint32_t group);
   uint32_t contract_into(ir::NodeId n, Group::Kind kind);
   const char* refuses_product(ir::ValueId v, uint32_t group, Group::Kind kind);
+  StoredOperand before_cast(ir::ValueId v, DType dtype);
+  bool product_reads(const StoredOperand& right);
   void store_raw(ir::ValueId v, DType raw);
   bool prefers_columns(const ir::Node& node);
   bool leads_to_reduction(ir::ValueId v, Dim size);
@@ -56,8 +58,9 @@ class Fuser {
   uint32_t find(uint32_t group);
   void unite(uint32_t into, uint32_t from);
   bool path(uint32_t from, uint32_t to);
+  static bool can_unite(const Group& a, const Group& b);
   void merge_siblings(ir::ValueId v);
-  bool covers_all(const IndexMap& map, const Group& group);
+  bool covers_all(ir::ValueId v, const IndexMap& map, const Group& group);
 
   void request(ir::ValueId v, uint32_t group, IndexMap map);
   void request_memory(ir::ValueId v, uint32_t group);
@@ -65,6 +68,7 @@ class Fuser {
   std::vector<IndexMap> maps_in(ir::ValueId v, uint32_t group);
   std::vector<uint32_t> readers(ir::ValueId v, bool inlined_only);
   bool must_store(ir::ValueId v);
+  bool read_from_memory(ir::ValueId v);
   void add_edges(ir::ValueId v, uint32_t home);
   void decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes);
 

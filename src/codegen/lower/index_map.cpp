@@ -45,12 +45,13 @@ std::optional<IndexMap> compose(DimTable& dims, const IndexMap& inner, const Ind
   return result;
 }
 
-bool covers(DimTable& dims, std::span<const Coordinate> coordinates, std::span<const Dim> space,
+bool covers(DimTable& dims, const IndexMap& map, std::span<const Dim> shape, std::span<const Dim> space,
             const SmallVector<bool, 8>& wanted) {
   SmallVector<bool, 8> open = wanted;
   for (size_t d = 0; d < space.size(); ++d)
     if (space[d] == Dim(1)) open[d] = false;
-  for (const Coordinate& c : coordinates) {
+  for (size_t d = 0; d < map.size(); ++d) {
+    const Coordinate& c = map[d];
     if (c.index != kNoIndex || c.offset != Dim(0)) return false;
     Dim expected = 1;
     for (size_t i = c.terms.size(); i-- > 0;) {
@@ -59,6 +60,7 @@ bool covers(DimTable& dims, std::span<const Coordinate> coordinates, std::span<c
       open[t.dim] = false;
       expected = dims.mul(expected, space[t.dim]);
     }
+    if (!dims.same(expected, shape[d])) return false;
   }
   for (bool o : open)
     if (o) return false;

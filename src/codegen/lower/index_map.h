@@ -34,9 +34,9 @@ IndexMap identity_map(std::span<const Dim> shape);
 /// `inner` gives coordinates over the dims of a value that `outer` reads. Nothing where two positions would meet in one
 /// coordinate.
 std::optional<IndexMap> compose(DimTable& dims, const IndexMap& inner, const IndexMap& outer);
-/// True if the coordinates together run once through the dims of the space that `wanted` marks, each coordinate
-/// row-major over some of them. Dims of size 1 do not count.
-bool covers(DimTable& dims, std::span<const Coordinate> coordinates, std::span<const Dim> space,
+/// True if the map runs once through all elements of a value of this shape as the indices run through the dims of the
+/// space that `wanted` marks. Dims of size 1 do not count.
+bool covers(DimTable& dims, const IndexMap& map, std::span<const Dim> shape, std::span<const Dim> space,
             const SmallVector<bool, 8>& wanted);
 /// True if some coordinate moves with this dim of the space.
 bool depends_on(const IndexMap& map, uint32_t dim);

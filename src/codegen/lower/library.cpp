@@ -13,7 +13,8 @@ Expr elementwise(Builder& builder, OpId op, DType dtype, std::initializer_list<E
   return define_elementwise(op, {builder, list, {}, dtype, dtype});
 }
 
-/// Probabilities of a row of raw scores; a row without any finite score gives zeros. The scale is a literal or scalar 0.
+/// Probabilities of a row of raw scores; a row without any finite score gives zeros. The scale is a literal or scalar
+/// 0.
 Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
   Kernel k;
   k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, true}};
@@ -96,8 +97,7 @@ void StepWriter::write_attention(uint32_t group) {
   const ir::Operand& scale = node.operands[4];
   if (scale.kind == ir::Operand::Kind::scalar)
     library.scalars.push_back({ScalarSource::Kind::call, scale.id, 0, dtype});
-  if (scale.kind == ir::Operand::Kind::size)
-    library.scalars.push_back({ScalarSource::Kind::size, 0, scale.dim, dtype});
+  if (scale.kind == ir::Operand::Kind::size) library.scalars.push_back({ScalarSource::Kind::size, 0, scale.dim, dtype});
   library.kernels = tiles.tiles;
   library.kernels.insert(library.kernels.end(), tiles.packs.begin(), tiles.packs.end());
   library.kernels.insert(library.kernels.end(), tiles.transposed_packs.begin(), tiles.transposed_packs.end());
@@ -180,8 +180,7 @@ void StepWriter::write_conv(uint32_t group) {
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
   }
   for (const ir::InputInfo& input : graph_.inputs)
-    constant = constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
-                            input.value == layouts_.of(g.operands[1].value).root);
+    constant = constant || (input.constant && g.operands[1].buffer == kNoBuffer && input.value == g.operands[1].root);
   for (size_t i = 0; i < 3; ++i)
     for (size_t d = 0; d < 2; ++d) library.sizes.push_back(node.attrs[i].list[node.attrs[i].list.size() == 1 ? 0 : d]);
   bool epilogue = !plain && !separate;

@@ -68,7 +68,9 @@ void Fuser::store_in(ir::ValueId v, uint32_t group, IndexMap map) {
 
 void Fuser::enter(ir::NodeId n, uint32_t group) {
   plan_.homes[n].push_back(group);
-  plan_.groups[group].members.push_back(n);
+  Group& g = plan_.groups[group];
+  g.members.push_back(n);
+  g.coordinates = g.coordinates || needs_coordinates(graph_.nodes[n].op);
   request_operands(graph_.nodes[n], group);
 }
 
@@ -80,9 +82,12 @@ bool Fuser::can_store_in(ir::ValueId v, uint32_t group) {
   if (maps.empty()) return false;
   SmallVector<bool, 8> wanted(g.space.size(), true);
   if (g.reduced >= 0 && !depends_on(maps[0], static_cast<uint32_t>(g.reduced))) wanted[g.reduced] = false;
-  if (!covers(dims_, maps[0], g.space, wanted)) return false;
-  for (uint32_t reader : readers(v, false))
-    if (reader != group && path(reader, group)) return false;
+  if (!covers(dims_, maps[0], graph_.type(v).shape, g.space, wanted)) return false;
+  for (const Request& r : requests_[v]) {
+    uint32_t reader = find(r.group);
+    if (reader == group ? r.from_memory : path(reader, group))
+      return false;  // memory that a group reads is ready before it
+  }
   return true;
 }
 
@@ -189,9 +194,10 @@ void Fuser::place_inlined(ir::NodeId n) {
       full += group.reduced < 0 || depends_on(map, static_cast<uint32_t>(group.reduced));
     }
     q.several_maps = q.several_maps || full > 1;
+    q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(node.op));
     if (product_tail_[v])
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
-                       !covers_all(maps[0], group);
+                       !covers_all(v, maps[0], group);
     if (keeper == kNoIndex && !product_tail_[v] && can_store_in(v, g)) keeper = g;
   }
   q.can_store_there = keeper != kNoIndex;
@@ -243,7 +249,7 @@ StoredOperand Fuser::memory_operand(ir::ValueId v, uint32_t group, DType dtype, 
   if (as_it_lies && graph_.type(v).dtype == dtype) {
     const Placement& p = layouts_.of(v);
     request_memory(v, group);
-    return {v, kNoBuffer, dtype, p.strides, p.offset};
+    return {v, p.root, kNoBuffer, dtype, p.strides, p.offset};
   }
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
@@ -251,7 +257,7 @@ StoredOperand Fuser::memory_operand(ir::ValueId v, uint32_t group, DType dtype, 
   uint32_t copy = copy_group(v, buffer, dtype, dense, 0);
   plan_.groups[copy].successors.push_back(group);
   decide(v, copy, false, "copied: the step that reads it needs another layout or type", 0);
-  return {v, buffer, dtype, std::move(dense), 0};
+  return {v, v, buffer, dtype, std::move(dense), 0};
 }
 
 void Fuser::place_cat(ir::NodeId n) {

@@ -13,9 +13,15 @@ void Fuser::find_product_tails() {
     for (const ir::Operand& o : node.operands)
       if (o.is_value()) ++uses[o.id];
   for (ir::ValueId v : graph_.outputs) ++uses[v];
+  std::vector<bool> coordinates(graph_.values.size());  // made in a kernel that has coordinates
   for (const ir::Node& node : graph_.nodes) {
     ir::ValueId v = node.outputs[0];
-    if (node.op == OpId::matmul) product_tail_[v] = is_floating(graph_.type(v).dtype);
+    bool made = needs_coordinates(node.op);
+    if (inlines(node) || layouts_.is_view(v))
+      for (const ir::Operand& o : node.operands) made = made || (o.is_value() && coordinates[o.id]);
+    coordinates[v] = made;
+    if (made) continue;
+    if (node.op == OpId::matmul || node.op == OpId::conv2d) product_tail_[v] = is_floating(graph_.type(v).dtype);
     bool keeps_all =
         node.op == OpId::view || node.op == OpId::squeeze || node.op == OpId::unsqueeze || node.op == OpId::permute;
     if (!keeps_all && ir::info(node.op).kind != ir::OpKind::elementwise) continue;
@@ -34,7 +40,7 @@ const char* Fuser::refuses_product(ir::ValueId v, uint32_t g, Group::Kind kind) 
   if (group.has_epilogue()) return "the reader is the epilogue of another product";
   if (group.kind != Group::Kind::loop || group.reduced >= 0) return "the reader reduces rows";
   std::vector<IndexMap> maps = maps_in(v, g);
-  if (maps.size() != 1 || !covers_all(maps[0], group)) return "the reader works over another space";
+  if (maps.size() != 1 || !covers_all(v, maps[0], group)) return "the reader works over another space";
   if (kind == Group::Kind::matmul) {
     if (shape.size() < 2 || shape.back() == Dim(1) || maps[0].back().terms.size() != 1)
       return "the columns of the product are not a dim of the reader";
@@ -42,12 +48,8 @@ const char* Fuser::refuses_product(ir::ValueId v, uint32_t g, Group::Kind kind) 
     return "the reader works over another space";
   }
   for (const Output& o : group.outputs)
-    if (!covers_all(o.map, group)) return "the reader stores another space";
-  for (ir::NodeId m : group.members) {
-    const ir::Node& node = graph_.nodes[m];
-    if (node.op == OpId::arange || node.op == OpId::tril || node.op == OpId::triu)
-      return "the reader needs coordinates, which an epilogue does not have";
-  }
+    if (!covers_all(o.value, o.map, group)) return "the reader stores another space";
+  if (group.coordinates) return "the reader needs coordinates, which an epilogue does not have";
   for (uint32_t other : readers(v, false))
     if (other != g && path(other, g)) return "another reader runs before";
   return nullptr;
@@ -89,19 +91,42 @@ uint32_t Fuser::contract_into(ir::NodeId n, Group::Kind kind) {
   return home;
 }
 
+/// v as it lies in memory before it was cast from this type; absent where it was not.
+StoredOperand Fuser::before_cast(ir::ValueId v, DType dtype) {
+  OperandRead read = layouts_.resolve({v, identity_map(graph_.type(v).shape)});
+  const ir::Node* node = layouts_.producer(read.value);
+  if (!node || node->op != OpId::cast || graph_.type(node->operands[0].id).dtype != dtype) return {};
+  const Placement& p = layouts_.of(node->operands[0].id);
+  auto strided = layouts_.strided(p, read.map, graph_.type(v).shape.size());
+  return {v, p.root, kNoBuffer, dtype, std::move(strided.strides), strided.offset};
+}
+
+/// True if a product can read this as its right operand: one of the last two dims must be dense.
+bool Fuser::product_reads(const StoredOperand& right) {
+  const Dims& shape = graph_.type(right.value).shape;
+  if (shape.size() < 2) return true;
+  for (size_t i = shape.size() - 2; i < shape.size(); ++i)
+    if (right.strides[i] == Dim(1) || shape[i] == Dim(1)) return true;
+  return false;
+}
+
 void Fuser::place_matmul(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0], a = node.operands[0].id, b = node.operands[1].id;
   if (!is_floating(graph_.type(v).dtype)) return integer_matmul(n);
   uint32_t home = contract_into(n, Group::Kind::matmul);
   DType dtype = graph_.type(v).dtype == DType::f16 ? DType::f32 : graph_.type(v).dtype;
-  // A is read with any strides; of B one of the last two dims must be dense.
-  const Dims &shape = graph_.type(b).shape, &strides = layouts_.of(b).strides;
-  bool dense = shape.size() < 2;
-  for (size_t i = shape.size() < 2 ? shape.size() : shape.size() - 2; i < shape.size(); ++i)
-    dense = dense || strides[i] == Dim(1) || shape[i] == Dim(1);
-  StoredOperand left = memory_operand(a, home, dtype, true);
-  StoredOperand right = memory_operand(b, home, dtype, dense);
+  StoredOperand left = before_cast(a, DType::bf16), right = before_cast(b, DType::bf16);
+  if (dtype != DType::f32 || left.value == ir::kNoValue || right.value == ir::kNoValue || !product_reads(right)) {
+    // A is read with any strides.
+    left = memory_operand(a, home, dtype, true);
+    right = memory_operand(b, home, dtype, product_reads({b, b, kNoBuffer, dtype, layouts_.of(b).strides, 0}));
+  } else {
+    request_memory(left.root, home);
+    request_memory(right.root, home);
+    decide(v, home, true, "products of bf16 are exact in f32: its operands are read before their casts",
+           2 * (layouts_.bytes_hint(a) + layouts_.bytes_hint(b)));
+  }
   plan_.groups[home].operands = {std::move(left), std::move(right)};
 }
 

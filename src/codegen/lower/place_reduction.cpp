@@ -52,7 +52,7 @@ bool Fuser::reduce_into(ir::NodeId n, uint32_t group) {
   SmallVector<bool, 8> wanted(g.space.size(), true);
   if (!extend) wanted[reduced] = false;
   for (const IndexMap& map : maps)
-    if (!covers(dims_, map, g.space, wanted)) return false;
+    if (!covers(dims_, map, graph_.type(v).shape, g.space, wanted)) return false;
   if (extend) {
     reduced = static_cast<int>(g.space.size());
     g.space.push_back(size);
@@ -64,7 +64,9 @@ bool Fuser::reduce_into(ir::NodeId n, uint32_t group) {
 void Fuser::place_reduction(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0];
-  bool columns = prefers_columns(node);
+  DType raw = combination_of(node.op, graph_.type(node.operands[0].id).dtype, graph_.type(v).dtype).result;
+  // Who reads memory reads it in the value's own type, which columns do not store where they compute in another.
+  bool columns = prefers_columns(node) && (raw == graph_.type(v).dtype || !read_from_memory(v));
   if (options_.fuse) merge_siblings(v);
   std::vector<uint32_t> groups = readers(v, true);
   bool must = must_store(v);
@@ -94,7 +96,7 @@ void Fuser::place_reduction(ir::NodeId n) {
   if (columns) {
     // The raw result is stored; rounding to a narrower type is the reader's.
     plan_.groups[g].anchor = &node;
-    store_raw(v, combination_of(node.op, graph_.type(node.operands[0].id).dtype, graph_.type(v).dtype).result);
+    store_raw(v, raw);
   }
   store_in(v, g, map);
   request(v, g, map);
@@ -107,6 +109,7 @@ void Fuser::store_raw(ir::ValueId v, DType raw) {
   DType dtype = graph_.type(v).dtype;
   if (raw == dtype) return;
   uint32_t bound = plan_.stored[v].buffer;
+  INGOT_CHECK(!read_from_memory(v), "a raw result is read in its own type");
   plan_.stored[v] = {arena_buffer(raw, layouts_.elements(v)), raw};
   if (bound != kNoBuffer) copy_group(v, bound, dtype, ir::contiguous_strides(dims_, graph_.type(v).shape), 0);
 }

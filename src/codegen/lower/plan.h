@@ -23,7 +23,8 @@ struct Output {
 /// An operand that a contraction, library step or scatter reads from memory.
 struct StoredOperand {
   ir::ValueId value = ir::kNoValue;  // kNoValue: absent
-  uint32_t buffer = kNoBuffer;       // kNoBuffer: where the value's root is stored
+  ir::ValueId root = ir::kNoValue;   // what is stored
+  uint32_t buffer = kNoBuffer;       // kNoBuffer: where the root is stored
   DType dtype = DType::f32;
   Dims strides;  // over the dims of the value, elements
   Dim offset;
@@ -47,6 +48,7 @@ struct Group {
   std::vector<StoredOperand> operands;  // all but loop and column, in the order of the op
   std::vector<uint32_t> successors;     // groups that read what this one stores
   uint32_t order = 0;                   // number of the last node that founded it: ties in the order of steps
+  bool coordinates = false;             // a member needs them: it cannot be an epilogue
   bool alive = true;
   /// A contraction: what follows it may be its epilogue.
   bool has_epilogue() const { return kind == Kind::matmul || kind == Kind::conv; }
@@ -72,6 +74,8 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
                                        const IndexMap& map, int reduced);
 /// True if the op is computed from coordinates or memory inside of a kernel: it needs no step of its own.
 bool inlines(const ir::Node& node);
+/// True for inlined ops that compute from coordinates of the space.
+bool needs_coordinates(OpId op);
 /// True for inlined ops that read memory or coordinates only through positions, and pass the element on (index_select,
 /// gather).
 bool passes_through(OpId op);

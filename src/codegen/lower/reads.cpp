@@ -23,13 +23,14 @@ IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdi
 
 bool passes_through(OpId op) { return op == OpId::index_select || op == OpId::gather; }
 
+bool needs_coordinates(OpId op) { return op == OpId::arange || op == OpId::tril || op == OpId::triu; }
+
 bool inlines(const ir::Node& node) {
   switch (ir::info(node.op).kind) {
     case ir::OpKind::elementwise:
       return true;
     case ir::OpKind::structured:
-      return passes_through(node.op) || node.op == OpId::full || node.op == OpId::arange || node.op == OpId::tril ||
-             node.op == OpId::triu;
+      return passes_through(node.op) || needs_coordinates(node.op) || node.op == OpId::full;
     default:
       return false;
   }

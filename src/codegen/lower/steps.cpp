@@ -263,7 +263,7 @@ void StepWriter::write_column(uint32_t group) {
 
 Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {
   Argument a;
-  a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan_.stored[layouts_.of(operand.value).root].buffer;
+  a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan_.stored[operand.root].buffer;
   a.offset = bytes(dims_, offset, dtype);
   a.strides = bytes(dims_, strides, dtype);
   a.read_only = true;

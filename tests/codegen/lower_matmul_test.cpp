@@ -1,0 +1,109 @@
+// Matrix products: dims, layouts that are read as they lie, epilogues.
+#include <gtest/gtest.h>
+
+#include "lower_support.h"
+
+namespace ingot::codegen {
+namespace {
+using namespace test;
+using ir::Attr;
+using ir::Graph;
+using ir::Operand;
+using ir::ValueId;
+
+Operand val(ValueId v) { return Operand::value(v); }
+
+const MatmulStep& only_matmul(const Program& program) {
+  EXPECT_EQ(program.steps.size(), 1u);
+  EXPECT_EQ(program.steps[0].kind, Step::Kind::matmul);
+  return program.steps[0].matmul;
+}
+
+TEST(LowerMatmul, PlainProductIsStoredDirectly) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {5, 7}), b = g.add_input(DType::f32, {7, 6});
+  g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(only_matmul(r.program).epilogue, nullptr);
+}
+
+TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {
+  Graph g;
+  Dim n = g.dims.symbol(4);
+  ValueId x = g.add_input(DType::f32, {n, 3, 8}), w = g.add_input(DType::f32, {6, 8}), b = g.add_input(DType::f32, {6});
+  ValueId residual = g.add_input(DType::f32, {n, 3, 6});
+  g.inputs[1].constant = true;
+  ValueId wt = g.add(OpId::permute, {val(w)}, {Attr::of(Dims{1, 0})});
+  ValueId y = g.add(OpId::add, {val(g.add(OpId::matmul, {val(x), val(wt)})), val(b)});
+  g.outputs = {g.add(OpId::add, {val(g.add(OpId::relu, {val(y)})), val(residual)})};
+  LowerResult r = check_against_reference(g, 1e-6, {}, {2});
+  const MatmulStep& m = only_matmul(r.program);
+  EXPECT_TRUE(m.b_is_weight);
+  EXPECT_TRUE(m.batch.empty()) << "the batch is part of the rows";
+  EXPECT_EQ(m.m, r.program.dims.mul(n, 3));
+  EXPECT_EQ(m.epilogue_arguments.size(), 3u);
+}
+
+TEST(LowerMatmul, BatchesStayWhereBothOperandsMove) {
+  Graph g;
+  ValueId q = g.add_input(DType::f32, {2, 3, 5, 4}), k = g.add_input(DType::f32, {2, 3, 6, 4});
+  ValueId kt = g.add(OpId::permute, {val(k)}, {Attr::of(Dims{0, 1, 3, 2})});
+  ValueId scores = g.add(OpId::matmul, {val(q), val(kt)});
+  g.outputs = {g.add(OpId::mul, {val(scores), Operand::constant(0.5)})};
+  const LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(only_matmul(r.program).batch, (Dims{6}));
+}
+
+TEST(LowerMatmul, BroadcastBatchesAndOddStrides) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {2, 1, 5, 4}, {20, 20, 1, 5}),
+          b = g.add_input(DType::f32, {3, 4, 6}, {48, 12, 2});
+  g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(r.program.steps.size(), 2u) << "B is copied, A packed by the step";
+  EXPECT_NE(r.program.steps.back().matmul.pack_a, nullptr);
+}
+
+TEST(LowerMatmul, TheRowKernelThatFollowsReadsTheStoredProduct) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {5, 7}), b = g.add_input(DType::f32, {7, 6});
+  ValueId s = g.add(OpId::mul, {val(g.add(OpId::matmul, {val(a), val(b)})), Operand::constant(0.25)});
+  ValueId m = g.add(OpId::amax, {val(s)}, {Attr::of(Dims{1}), Attr::of(true)});
+  g.outputs = {g.add(OpId::sub, {val(s), val(m)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  EXPECT_NE(r.program.steps[0].matmul.epilogue, nullptr) << "the scale belongs to the product";
+}
+
+TEST(LowerMatmul, GatedProductsEndInTheLaterOne) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {5, 7}), u = g.add_input(DType::f32, {7, 6}), w = g.add_input(DType::f32, {7, 6});
+  ValueId a = g.add(OpId::relu, {val(g.add(OpId::matmul, {val(x), val(u)}))});
+  ValueId b = g.add(OpId::matmul, {val(x), val(w)});
+  g.outputs = {g.add(OpId::mul, {val(a), val(b)})};
+  EXPECT_EQ(check_against_reference(g, 1e-6).program.steps.size(), 2u);
+}
+
+TEST(LowerMatmul, HalfAndIntegerProducts) {
+  for (DType d : {DType::bf16, DType::f16}) {
+    Graph g;
+    ValueId a = g.add_input(d, {3, 8}), b = g.add_input(d, {8, 5});
+    g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+    check_against_reference(g, 1e-2);
+  }
+  Graph g;
+  ValueId a = g.add_input(DType::i64, {2, 3, 8}), b = g.add_input(DType::i64, {8, 5});
+  g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+  check_against_reference(g, 0);
+}
+
+TEST(LowerMatmul, VectorsAsOperands) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {8}), b = g.add_input(DType::f32, {8, 5}), c = g.add_input(DType::f32, {4, 8});
+  g.outputs = {g.add(OpId::matmul, {val(a), val(b)}), g.add(OpId::matmul, {val(c), val(a)}),
+               g.add(OpId::matmul, {val(a), val(a)})};
+  check_against_reference(g, 1e-6);
+}
+
+}  // namespace
+}  // namespace ingot::codegen

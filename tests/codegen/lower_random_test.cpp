@@ -1,0 +1,212 @@
+// Random graphs: fused and unfused programs agree to the bit, and with the reference within a bound.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "ir/passes/pipeline.h"
+#include "lower_support.h"
+
+namespace ingot::codegen {
+namespace {
+using namespace test;
+using ir::Attr;
+using ir::Graph;
+using ir::Operand;
+using ir::ValueId;
+
+Operand val(ValueId v) { return Operand::value(v); }
+
+class RandomGraph {
+ public:
+  explicit RandomGraph(uint32_t seed) : random_(seed) {
+    symbolic_ = pick(2) == 0;
+    for (int i = 0; i < 4; ++i) sizes_.push_back(symbolic_ && i < 2 ? g.dims.symbol(2 + pick(4)) : Dim(1 + pick(6)));
+    for (int i = 0; i < 4; ++i) input();
+    for (int i = 0, n = 3 + pick(14); i < n; ++i) step();
+    int outputs = 1 + pick(3);
+    for (int i = 0; i < outputs; ++i)
+      g.outputs.push_back(pool_[pool_.size() - 1 - pick(std::min<int>(5, static_cast<int>(pool_.size())))]);
+  }
+  Graph g;
+  std::vector<int64_t> symbols() {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < g.dims.symbol_count(); ++i) values.push_back(g.dims.hint(sizes_[static_cast<size_t>(i)]));
+    return values;
+  }
+
+ private:
+  int pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+  ValueId any() { return pool_[static_cast<size_t>(pick(static_cast<int>(pool_.size())))]; }
+  const Dims& shape(ValueId v) { return g.type(v).shape; }
+  void keep(ValueId v) {
+    int64_t elements = 1;
+    for (Dim d : shape(v)) elements *= g.dims.hint(d);
+    if (elements <= 4000 && shape(v).size() <= 5) pool_.push_back(v);
+  }
+
+  void input() {
+    Dims shape;
+    for (int i = 0, rank = pick(4); i < rank; ++i)
+      shape.push_back(pick(6) ? sizes_[static_cast<size_t>(pick(4))] : Dim(1));
+    DType dtype = pick(6) ? DType::f32 : DType::bf16;
+    if (pick(3) || shape.size() < 2) {
+      keep(g.add_input(dtype, shape));
+      return;
+    }
+    // Memory in another order than the dims.
+    Dims strides(shape.size());
+    std::vector<size_t> order(shape.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random_);
+    Dim step = 1;
+    for (size_t i : order) strides[i] = step, step = g.dims.mul(step, shape[i]);
+    keep(g.add_input(dtype, shape, strides));
+  }
+
+  /// A value that broadcasts with `other`.
+  ValueId partner(ValueId other) {
+    for (int i = 0; i < 8; ++i) {
+      ValueId v = any();
+      const Dims &a = shape(v), &b = shape(other);
+      bool fits = true;
+      for (size_t d = 0; d < std::min(a.size(), b.size()); ++d) {
+        Dim x = a[a.size() - 1 - d], y = b[b.size() - 1 - d];
+        fits = fits && (x == y || x == Dim(1) || y == Dim(1));
+      }
+      if (fits) return v;
+    }
+    return other;
+  }
+
+  void step() {
+    ValueId v = any();
+    int64_t rank = static_cast<int64_t>(shape(v).size());
+    int64_t dim = rank ? pick(static_cast<int>(rank)) : 0;
+    switch (pick(15)) {
+      case 0:
+      case 1: {
+        constexpr OpId ops[] = {OpId::add, OpId::sub, OpId::mul, OpId::maximum};
+        return keep(g.add(ops[pick(4)], {val(v), val(partner(v))}));
+      }
+      case 2: {
+        constexpr OpId ops[] = {OpId::relu, OpId::neg, OpId::tanh, OpId::sigmoid, OpId::abs};
+        return keep(g.add(ops[pick(5)], {val(v)}));
+      }
+      case 3:
+        return keep(g.add(OpId::mul, {val(v), Operand::constant(0.5)}));
+      case 4: {
+        Dims order;
+        for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+        std::shuffle(order.begin(), order.end(), random_);
+        return keep(g.add(OpId::permute, {val(v)}, {Attr::of(order)}));
+      }
+      case 5: {
+        if (!rank || !shape(v)[static_cast<size_t>(dim)].is_constant()) return;
+        int64_t size = shape(v)[static_cast<size_t>(dim)].code, start = pick(static_cast<int>(size));
+        return keep(
+            g.add(OpId::slice, {val(v)},
+                  {Attr::of(dim), Attr::of(Dims{start}), Attr::of(Dims{size}), Attr::of(int64_t{1 + pick(2)})}));
+      }
+      case 6:
+        return keep(g.add(OpId::unsqueeze, {val(v)}, {Attr::of(int64_t{pick(static_cast<int>(rank) + 1)})}));
+      case 7: {
+        // A reshape, as the API makes it: a view of a clone where memory is in another order.
+        if (rank < 2) return;
+        Dims merged;
+        for (int64_t i = 0; i < rank; ++i) {
+          Dim d = shape(v)[static_cast<size_t>(i)];
+          if (i == dim && i > 0)
+            merged[merged.size() - 1] = g.dims.mul(merged.back(), d);
+          else
+            merged.push_back(d);
+        }
+        ValueId c = g.add(OpId::clone, {val(v)});
+        return keep(g.add(OpId::view, {val(c)}, {Attr::of(merged)}));
+      }
+      case 8:
+      case 9: {
+        if (!rank) return;
+        constexpr OpId ops[] = {OpId::sum, OpId::mean, OpId::amax};
+        return keep(g.add(ops[pick(3)], {val(v)}, {Attr::of(Dims{dim}), Attr::of(pick(2) == 0)}));
+      }
+      case 10: {
+        if (!rank) return;
+        return keep(g.add(OpId::softmax, {val(v)}, {Attr::of(dim)}));
+      }
+      case 11: {
+        if (rank < 1) return;
+        return keep(g.add(OpId::layer_norm, {val(v)}, {Attr::of(Dims{shape(v).back()})}));
+      }
+      case 12: {
+        if (rank < 2) return;
+        // Times its own transpose, or a weight.
+        Dims order;
+        for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+        std::swap(order[order.size() - 1], order[order.size() - 2]);
+        ValueId t = g.add(OpId::permute, {val(v)}, {Attr::of(order)});
+        if (pick(2)) t = g.add_input(g.type(v).dtype, Dims{shape(v).back(), Dim(1 + pick(7))});
+        return keep(g.add(OpId::matmul, {val(v), val(t)}));
+      }
+      case 13: {
+        if (!rank) return;
+        return keep(g.add(OpId::cat, {val(v), val(v)}, {Attr::of(dim)}));
+      }
+      default: {
+        if (!rank) return;
+        Dim size = shape(v)[static_cast<size_t>(dim)];
+        // Positions in range, whatever the size: a row of zeros and a range.
+        ValueId at = g.add(OpId::arange, {Operand::constant(int64_t{0}), Operand::constant(int64_t{1})},
+                           {Attr::of(Dims{size}), Attr::of(DType::i64)});
+        return keep(g.add(OpId::index_select, {val(v), val(at)}, {Attr::of(dim)}));
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  bool symbolic_ = false;
+  Dims sizes_;
+  std::vector<ValueId> pool_;
+};
+
+bool same(double a, double b) { return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b); }
+
+TEST(LowerRandom, FusedUnfusedAndReferenceAgree) {
+  for (uint32_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomGraph random(seed);
+    Graph lowered = random.g;
+    ir::run_pipeline(lowered);
+    LowerOptions apart;
+    apart.fuse = false;
+    LowerResult fused = lower(lowered, Target{}), unfused = lower(lowered, Target{}, apart);
+    std::vector<ir::ReferenceTensor> inputs;
+    for (size_t i = 0; i < lowered.inputs.size(); ++i)
+      inputs.push_back(
+          random_tensor(lowered, lowered.inputs[i].value, static_cast<uint32_t>(i + 1), 7, random.symbols()));
+    auto a = run_program(lowered, fused.program, inputs, {}, random.symbols());
+    auto b = run_program(lowered, unfused.program, inputs, {}, random.symbols());
+    ir::ReferenceOptions options;
+    std::vector<int64_t> symbols = random.symbols();
+    options.symbols = symbols;
+    auto expected = ir::interpret(random.g, inputs, {}, options);
+    for (size_t o = 0; o < a.size(); ++o) {
+      double largest = 1;
+      bool half = false;
+      for (const ir::ValueInfo& v : random.g.values) half = half || is_half(v.type.dtype);
+      for (int64_t i = 0; i < a[o].size(); ++i) largest = std::max(largest, std::abs(expected[o].at(i)));
+      for (int64_t i = 0; i < a[o].size(); ++i) {
+        ASSERT_TRUE(same(a[o].at(i), b[o].at(i)))
+            << "output " << o << " element " << i << ": " << a[o].at(i) << " fused, " << b[o].at(i) << " not\n"
+            << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
+        ASSERT_NEAR(a[o].at(i), expected[o].at(i), largest * (half ? 0.1 : 1e-4))
+            << "output " << o << " element " << i << "\n"
+            << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ingot::codegen

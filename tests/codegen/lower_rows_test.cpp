@@ -1,0 +1,154 @@
+// Reductions: rows with what comes before and after, rows of several phases, columns.
+#include <gtest/gtest.h>
+
+#include "lower_support.h"
+
+namespace ingot::codegen {
+namespace {
+using namespace test;
+using ir::Attr;
+using ir::Graph;
+using ir::Operand;
+using ir::ValueId;
+
+Operand val(ValueId v) { return Operand::value(v); }
+
+ValueId reduce(Graph& g, OpId op, ValueId x, int64_t dim, bool keepdim) {
+  if (op == OpId::argmax) return g.add(op, {val(x)}, {Attr::of(dim), Attr::of(keepdim)});
+  return g.add(op, {val(x)}, {Attr::of(Dims{dim}), Attr::of(keepdim)});
+}
+
+ValueId softmax(Graph& g, ValueId x, int64_t dim) {
+  ValueId m = reduce(g, OpId::amax, x, dim, true);
+  ValueId e = g.add(OpId::exp, {val(g.add(OpId::sub, {val(x), val(m)}))});
+  return g.add(OpId::div, {val(e), val(reduce(g, OpId::sum, e, dim, true))});
+}
+
+ValueId layer_norm(Graph& g, ValueId x, int64_t dim, Dim size, ValueId weight, ValueId bias) {
+  Operand n = Operand::size(size);
+  ValueId mean = g.add(OpId::div, {val(reduce(g, OpId::sum, x, dim, true)), n});
+  ValueId centered = g.add(OpId::sub, {val(x), val(mean)});
+  ValueId squares = g.add(OpId::mul, {val(centered), val(centered)});
+  ValueId variance = g.add(OpId::div, {val(reduce(g, OpId::sum, squares, dim, true)), n});
+  ValueId rstd = g.add(OpId::rsqrt, {val(g.add(OpId::add, {val(variance), Operand::constant(1e-5)}))});
+  ValueId y = g.add(OpId::mul, {val(centered), val(rstd)});
+  return g.add(OpId::add, {val(g.add(OpId::mul, {val(y), val(weight)})), val(bias)});
+}
+
+TEST(LowerRows, SumWithPrologueAndEpilogueIsOneKernel) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {5, 37}), y = g.add_input(DType::f32, {5, 37}), b = g.add_input(DType::f32, {5});
+  ValueId s = reduce(g, OpId::sum, g.add(OpId::mul, {val(x), val(y)}), 1, false);
+  g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(s), val(b)}))})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_TRUE(r.program.steps[0].loop.rows_whole);
+  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{5, 37}));
+}
+
+TEST(LowerRows, SoftmaxIsOneKernelThatKeepsTheExponentials) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {3, 4, 50});
+  ValueId scaled = g.add(OpId::mul, {val(x), Operand::constant(0.5)});
+  g.outputs = {softmax(g, scaled, 2)};
+  LowerResult r = check_against_reference(g, 1e-6);
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{12, 50}));
+  EXPECT_EQ(r.program.steps[0].loop.local_bytes.size(), 1u);
+}
+
+TEST(LowerRows, LayerNormWithResidualIsOneKernelWithTwoOutputs) {
+  Graph g;
+  Dim n = g.dims.symbol(4);
+  ValueId x = g.add_input(DType::f32, {n, 3, 40}), h = g.add_input(DType::f32, {n, 3, 40});
+  ValueId w = g.add_input(DType::f32, {40}), b = g.add_input(DType::f32, {40});
+  ValueId sum = g.add(OpId::add, {val(x), val(h)});
+  g.outputs = {layer_norm(g, sum, 2, 40, w, b), sum};
+  LowerResult r = check_against_reference(g, 1e-5, {}, {3});
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_EQ(r.program.steps[0].loop.space.size(), 2u);
+}
+
+TEST(LowerRows, CrossEntropyGathersInsideOfTheRowKernel) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {6, 7}), target = g.add_input(DType::i64, {6});
+  ValueId m = reduce(g, OpId::amax, x, 1, true);
+  ValueId c = g.add(OpId::sub, {val(x), val(m)});
+  ValueId s = reduce(g, OpId::sum, g.add(OpId::exp, {val(c)}), 1, true);
+  ValueId p = g.add(OpId::div, {val(c), val(s)});
+  ValueId index = g.add(OpId::unsqueeze, {val(target)}, {Attr::of(int64_t{1})});
+  ValueId at = g.add(OpId::gather, {val(p), val(index)}, {Attr::of(int64_t{1})});
+  ValueId flat = g.add(OpId::squeeze, {val(at)}, {Attr::of(Dims{1})});
+  g.outputs = {g.add(OpId::neg, {val(flat)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(r.program.steps.size(), 1u);
+}
+
+TEST(LowerRows, ReducedOverAnOuterDimIsAColumnStepAndAnEpilogue) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 30, 5, 4});
+  ValueId s = reduce(g, OpId::sum, g.add(OpId::mul, {val(x), val(x)}), 1, false);
+  g.outputs = {g.add(OpId::sqrt, {val(s)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(count_steps(r.program, Step::Kind::column), 1);
+  EXPECT_EQ(count_steps(r.program, Step::Kind::loop), 1);
+  for (const Step& s : r.program.steps)
+    if (s.kind == Step::Kind::column) {
+      EXPECT_EQ(s.column.space, (Dims{2, 30, 20}));
+    }
+}
+
+TEST(LowerRows, TheMemoryOrderChoosesTheForm) {
+  // The reduced dim is outer in the shape but dense in memory: rows.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {9, 6}, {1, 9});
+  g.outputs = {reduce(g, OpId::sum, x, 0, false)};
+  LowerResult r = check_against_reference(g, 1e-6);
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_EQ(r.program.steps[0].kind, Step::Kind::loop);
+  // And the other way round: columns.
+  Graph h;
+  ValueId y = h.add_input(DType::f32, {9, 6}, {1, 9});
+  h.outputs = {reduce(h, OpId::sum, y, 1, true)};
+  EXPECT_EQ(count_steps(check_against_reference(h, 1e-6).program, Step::Kind::column), 1);
+}
+
+TEST(LowerRows, ArgmaxAndHalfFloatColumns) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {8, 19});
+  g.outputs = {reduce(g, OpId::argmax, x, 1, false), reduce(g, OpId::argmax, x, 0, true)};
+  check_against_reference(g, 0);
+  Graph h;
+  ValueId y = h.add_input(DType::bf16, {8, 19});
+  ValueId s = reduce(h, OpId::sum, y, 0, false);
+  h.outputs = {s, h.add(OpId::mul, {val(s), Operand::constant(3.0)})};
+  check_against_reference(h, 0);
+}
+
+TEST(LowerRows, IntegerAndBoolReductions) {
+  Graph g;
+  ValueId x = g.add_input(DType::i32, {4, 21}), m = g.add_input(DType::bool_, {4, 21});
+  g.outputs = {reduce(g, OpId::sum, x, 1, false), reduce(g, OpId::any, m, 1, false), reduce(g, OpId::all, m, 1, true),
+               reduce(g, OpId::amax, x, 1, false), reduce(g, OpId::sum, m, 1, false)};
+  check_against_reference(g, 0);
+}
+
+TEST(LowerRows, RowsOfOneElementAndNone) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {5, 1}), y = g.add_input(DType::f32, {3, 0});
+  g.outputs = {softmax(g, x, 1), reduce(g, OpId::sum, y, 1, false)};
+  check_against_reference(g, 0);
+}
+
+TEST(LowerRows, ExpensiveWorkIsNotRepeatedOverALargerSpace) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {6, 8}), v = g.add_input(DType::f32, {8});
+  ValueId e = g.add(OpId::exp, {val(v)});
+  g.outputs = {g.add(OpId::mul, {val(x), val(e)})};
+  LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_EQ(r.program.steps.size(), 2u);
+  EXPECT_NE(r.explanation.str(g, r.program).find("would repeat expensive work"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ingot::codegen

@@ -1,0 +1,33 @@
+// Lowers a graph, runs the program, and compares with the reference interpreter.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/lower.h"
+#include "ir/reference.h"
+
+namespace ingot::codegen::test {
+
+/// Runs a program. Inputs are laid out as their InputInfo says.
+std::vector<ir::ReferenceTensor> run_program(const ir::Graph& graph, const Program& program,
+                                             std::span<const ir::ReferenceTensor> inputs,
+                                             std::span<const ir::ReferenceScalar> scalars = {},
+                                             std::span<const int64_t> symbols = {});
+
+/// Values in [-2, 2) for floats, [0, bound) for integers; the same for the same seed.
+ir::ReferenceTensor random_tensor(const ir::Graph& graph, ir::ValueId v, uint32_t seed, int64_t bound = 7,
+                                  std::span<const int64_t> symbols = {});
+
+/// Lowers and runs the graph on random inputs; fails the test where an output differs from the reference by more than
+/// `tolerance` relative to the largest magnitude. Returns what lowering gave.
+LowerResult check_against_reference(const ir::Graph& graph, double tolerance, LowerOptions options = {},
+                                    std::vector<int64_t> symbols = {}, std::vector<ir::ReferenceScalar> scalars = {});
+
+/// The same for a graph of any ops: the pipeline runs first, the reference judges the graph as it was written.
+LowerResult check_compiled(const ir::Graph& graph, double tolerance, LowerOptions options = {},
+                           std::vector<int64_t> symbols = {}, std::vector<ir::ReferenceScalar> scalars = {});
+
+/// Number of steps of a kind.
+int count_steps(const Program& program, Step::Kind kind);
+
+}  // namespace ingot::codegen::test
