@@ -7,6 +7,7 @@
 
 #include "ir/passes/pipeline.h"
 #include "lower_support.h"
+#include "runtime/cpu.h"
 
 namespace ingot::codegen {
 namespace {
@@ -186,6 +187,17 @@ TEST(LowerRandom, FusedUnfusedAndReferenceAgree) {
       inputs.push_back(
           random_tensor(lowered, lowered.inputs[i].value, static_cast<uint32_t>(i + 1), 7, random.symbols()));
     auto a = run_program(lowered, fused.program, inputs, {}, random.symbols());
+    Target machine = runtime::detected_target();
+    machine.bf16_dot = false;
+    if (seed % 4 == 0) {
+      auto c = run_program(lowered, lower(lowered, machine).program, inputs, {}, random.symbols());
+      for (size_t o = 0; o < a.size(); ++o)
+        for (int64_t i = 0; i < a[o].size(); ++i)
+          ASSERT_TRUE(same(a[o].at(i), c[o].at(i)))
+              << "output " << o << " element " << i << ": " << a[o].at(i) << " interpreted, " << c[o].at(i)
+              << " generated\n"
+              << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
+    }
     auto b = run_program(lowered, unfused.program, inputs, {}, random.symbols());
     ir::ReferenceOptions options;
     std::vector<int64_t> symbols = random.symbols();

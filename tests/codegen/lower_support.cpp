@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ir/passes/pipeline.h"
+#include "runtime/cpu.h"
 #include "runtime/program_runner.h"
 
 namespace ingot::codegen::test {
@@ -94,6 +95,16 @@ LowerResult check(const ir::Graph& lowered, const ir::Graph& graph, double toler
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     inputs.push_back(random_tensor(graph, graph.inputs[i].value, static_cast<uint32_t>(i + 1), 7, symbols));
   std::vector<ir::ReferenceTensor> got = run_program(lowered, result.program, inputs, scalars, symbols);
+  Target machine = runtime::detected_target();
+  machine.bf16_dot = false;
+  std::vector<ir::ReferenceTensor> generated =
+      run_program(lowered, lower(lowered, machine, options).program, inputs, scalars, symbols);
+  for (size_t o = 0; o < got.size(); ++o)
+    for (int64_t i = 0; i < got[o].size(); ++i) {
+      double a = got[o].at(i), b = generated[o].at(i);
+      EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+          << "output " << o << " element " << i << ": " << a << " interpreted, " << b << " generated";
+    }
   ir::ReferenceOptions reference;
   reference.symbols = symbols;
   std::vector<ir::ReferenceTensor> expected = ir::interpret(graph, inputs, scalars, reference);
