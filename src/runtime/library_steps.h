@@ -30,6 +30,9 @@
 
 namespace ingot::runtime {
 
+std::unique_ptr<StepDriver> bind_attention(const LibraryStep& step, const Step& costs, const BindContext& context);
+std::unique_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step& costs, const BindContext& context);
+
 /// Throws InternalError, with the names that exist, if no step has this name.
 std::unique_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context);
 

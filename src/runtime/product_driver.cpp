@@ -27,7 +27,7 @@ void prefetch(const char* from, int64_t bytes) {
 
 // Pieces of a thread's scratch.
 struct ProductDriver::Scratch {
-  char *panels, *a, *c, *epilogue;
+  char *panels, *a, *b, *c, *epilogue;
   char** at;
 };
 
@@ -138,7 +138,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
                             epilogue_ ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const char* a = a_matrix(state, batch, scratch.at[0]);
-  const char* b = scratch.at[1];
+  const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
   const char* packed_end = packed ? packed + packed_bytes() : nullptr;
 
   for (int64_t group_begin = panels.begin; group_begin < panels.end; group_begin += group) {
@@ -182,16 +182,16 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 }
 
 ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const {
-  int64_t sizes[] = {panel_bytes, a_bytes, c_bytes, epilogue_scratch_,
-                     2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
-  int64_t offsets[5], total = 0;
-  for (int i = 0; i < 5; ++i) {
+  int64_t sizes[] = {panel_bytes, a_bytes,           b_room_,
+                     c_bytes,     epilogue_scratch_, 2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
+  int64_t offsets[6], total = 0;
+  for (int i = 0; i < 6; ++i) {
     offsets[i] = total;
     total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
   }
   char* memory = thread_scratch(total);
-  return {memory + offsets[0], memory + offsets[1], memory + offsets[2], memory + offsets[3],
-          reinterpret_cast<char**>(memory + offsets[4])};
+  return {memory + offsets[0], memory + offsets[1], memory + offsets[2],
+          memory + offsets[3], memory + offsets[4], reinterpret_cast<char**>(memory + offsets[5])};
 }
 
 void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const {

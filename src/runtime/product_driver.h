@@ -51,6 +51,8 @@ class ProductDriver : public StepDriver {
 
   /// Where the A of a batch starts, given where its argument does.
   virtual const char* a_matrix(const RunState&, int64_t /*batch*/, const char* argument) const { return argument; }
+  /// Where the B of a batch starts; it may be put together in `room`, b_room_ bytes of this thread.
+  virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
   /// All of B's panels of a batch, already packed, or null.
   virtual const char* packed_panels(const RunState&, int64_t /*batch*/) const { return nullptr; }
   /// Packs rows [k_begin, k_end) of one panel, [k][width], from the B that starts at b.
@@ -72,6 +74,7 @@ class ProductDriver : public StepDriver {
   int64_t element_ = 4, c_element_ = 4, k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
   KernelCall pack_a_;
+  int64_t b_room_ = 0;
   std::vector<BoundArgument> operands_;
   Pieces rows_, panels_;  // panels in units of 16 columns
 

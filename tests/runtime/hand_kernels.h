@@ -1,5 +1,7 @@
 // Kernels written by hand in C++, so that drivers are tested without a generator; and programs made of them.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -42,6 +44,48 @@ inline float scalar_f32(const KernelFrame& f, int number) {
   float value;
   std::memcpy(&value, &f.scalars[number], 4);
   return value;
+}
+
+constexpr int kMaxRows = 4, kMaxVectors = 2;
+
+inline KernelPtr tile_kernel(int rows, int vectors) {
+  return kernel_of<TileFrame>([rows, vectors](const TileFrame& f) {
+    const int64_t width = 16 * vectors;
+    EXPECT_TRUE(f.k >= 1 && f.k <= 512);
+    for (int i = 0; i < rows; ++i) {
+      const float* a = reinterpret_cast<const float*>(f.a + i * f.a_stride);
+      float* c = reinterpret_cast<float*>(f.c + i * f.c_stride);
+      for (int64_t j = 0; j < f.columns; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < f.k; ++k) sum = std::fma(a[k], reinterpret_cast<const float*>(f.b)[k * width + j], sum);
+        c[j] = f.accumulate ? c[j] + sum : sum;
+      }
+    }
+  });
+}
+
+inline KernelPtr pack_kernel(int vectors, std::atomic<int64_t>* packed) {
+  return kernel_of<PackFrame>([vectors, packed](const PackFrame& f) {
+    EXPECT_TRUE(f.columns > 16 * (vectors - 1) && f.columns <= 16 * vectors);
+    float* panel = reinterpret_cast<float*>(f.panel);
+    for (int64_t k = 0; k < f.k; ++k)
+      for (int64_t j = 0; j < 16 * vectors; ++j)
+        *panel++ = j < f.columns ? *reinterpret_cast<const float*>(f.b + k * f.k_stride + j * f.n_stride) : 0.0f;
+    if (packed) *packed += f.k * f.columns;
+  });
+}
+
+/// Every tile, as MatmulStep orders them; and the packs.
+inline std::vector<KernelPtr> tile_kernels() {
+  std::vector<KernelPtr> kernels;
+  for (int rows = 1; rows <= kMaxRows; ++rows)
+    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) kernels.push_back(tile_kernel(rows, vectors));
+  return kernels;
+}
+inline std::vector<KernelPtr> pack_kernels(std::atomic<int64_t>* packed = nullptr) {
+  std::vector<KernelPtr> kernels;
+  for (int vectors = 1; vectors <= kMaxVectors; ++vectors) kernels.push_back(pack_kernel(vectors, packed));
+  return kernels;
 }
 
 inline std::vector<float> random_floats(size_t n, unsigned seed) {

@@ -9,35 +9,6 @@ namespace {
 
 using namespace testing_kernels;
 
-constexpr int kMaxRows = 4, kMaxVectors = 2;
-
-KernelPtr tile_kernel(int rows) {
-  return kernel_of<TileFrame>([rows](const TileFrame& f) {
-    int64_t width = (f.columns + 15) / 16 * 16;
-    EXPECT_TRUE(f.k >= 1 && f.k <= 512);
-    for (int i = 0; i < rows; ++i) {
-      const float* a = reinterpret_cast<const float*>(f.a + i * f.a_stride);
-      float* c = reinterpret_cast<float*>(f.c + i * f.c_stride);
-      for (int64_t j = 0; j < f.columns; ++j) {
-        float sum = 0;
-        for (int64_t k = 0; k < f.k; ++k) sum = std::fma(a[k], reinterpret_cast<const float*>(f.b)[k * width + j], sum);
-        c[j] = f.accumulate ? c[j] + sum : sum;
-      }
-    }
-  });
-}
-
-KernelPtr pack_kernel(int vectors, std::atomic<int64_t>* packed) {
-  return kernel_of<PackFrame>([vectors, packed](const PackFrame& f) {
-    EXPECT_TRUE(f.columns > 16 * (vectors - 1) && f.columns <= 16 * vectors);
-    float* panel = reinterpret_cast<float*>(f.panel);
-    for (int64_t k = 0; k < f.k; ++k)
-      for (int64_t j = 0; j < 16 * vectors; ++j)
-        *panel++ = j < f.columns ? *reinterpret_cast<const float*>(f.b + k * f.k_stride + j * f.n_stride) : 0.0f;
-    if (packed) *packed += f.k * f.columns;
-  });
-}
-
 struct Shape {
   int64_t batch, m, n, k;
   bool transpose_a = false, transpose_b = false, epilogue = false, weight = false, shared_b = false;
@@ -59,9 +30,7 @@ struct Product {
     mm.a = {0, 0, {s.m * s.k * 4, s.transpose_a ? 4 : s.k * 4, s.transpose_a ? s.m * 4 : 4}, 0};
     mm.b = {1, 0, {s.shared_b ? 0 : s.n * s.k * 4, s.transpose_b ? 4 : s.n * 4, s.transpose_b ? s.k * 4 : 4}, 0};
     mm.max_rows = kMaxRows, mm.max_vectors = kMaxVectors;
-    for (int rows = 1; rows <= kMaxRows; ++rows)
-      for (int vectors = 1; vectors <= kMaxVectors; ++vectors) mm.tiles.push_back(tile_kernel(rows));
-    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) mm.packs.push_back(pack_kernel(vectors, packed.get()));
+    mm.tiles = tile_kernels(), mm.packs = pack_kernels(packed.get());
     if (s.transpose_a)
       mm.pack_a = loop_kernel([](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
@@ -130,10 +99,10 @@ void check(const Shape& shape, int threads) {
 
 TEST(MatmulDriver, SameBitsForAnyShapeAndThreads) {
   for (int threads : kThreadCounts) {
-    for (int64_t m : {1, 3, 4, 5, 13})
-      for (int64_t n : {1, 16, 17, 32, 33, 100})
-        for (int64_t k : {1, 3, 512, 513, 1100}) check({1, m, n, k}, threads);
-    check({1, 600, 40, 1030}, threads);  // several blocks of rows
+    for (int64_t m : {1, 4, 5, 13})
+      for (int64_t n : {1, 16, 33, 100})
+        for (int64_t k : {1, 512, 1100}) check({1, m, n, k}, threads);
+    check({1, 300, 40, 1030}, threads);  // several blocks of rows
     check({1, 5, 0, 7}, threads);
     check({1, 0, 5, 7}, threads);
     check({2, 3, 20, 0}, threads);

@@ -1,0 +1,205 @@
+// Convolution as an implicit matrix product: weights [Cout / groups, (kh, kw, c)] times patches [(kh, kw, c), pixels],
+// the patches packed into panels as they are used. Where there is padding, the image is first copied with its border of
+// zeros: then a panel's pixels lie alike for every tap and channel.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/library_steps.h"
+#include "runtime/product_driver.h"
+
+namespace ingot::runtime {
+namespace {
+
+struct Geometry {
+  int64_t batch, channels, height, width;    // of the input
+  int64_t out_channels, kernel_h, kernel_w;  // of the weight
+  int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
+  int64_t out_height, out_width;
+  int64_t group_channels, group_out;   // channels of a group: of the input, of the output
+  Ints input_strides, weight_strides;  // bytes
+  int64_t pixels() const { return out_height * out_width; }
+  int64_t taps() const { return kernel_h * kernel_w; }
+};
+
+Geometry geometry_of(const LibraryStep& step, const BindContext& context) {
+  Ints input = context.values_of(step.shapes[0]), weight = context.values_of(step.shapes[1]);
+  auto size = [&](size_t i) { return context.value(step.sizes[i]); };
+  Geometry g{};
+  g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
+  g.out_channels = weight[0], g.group_channels = weight[1], g.kernel_h = weight[2], g.kernel_w = weight[3];
+  g.stride_h = size(0), g.stride_w = size(1), g.padding_h = size(2), g.padding_w = size(3);
+  g.dilation_h = size(4), g.dilation_w = size(5), g.groups = size(6);
+  INGOT_CHECK(g.groups > 0 && g.group_channels * g.groups == g.channels && g.out_channels % g.groups == 0);
+  g.group_out = g.out_channels / g.groups;
+  g.out_height = (g.height + 2 * g.padding_h - g.dilation_h * (g.kernel_h - 1) - 1) / g.stride_h + 1;
+  g.out_width = (g.width + 2 * g.padding_w - g.dilation_w * (g.kernel_w - 1) - 1) / g.stride_w + 1;
+  g.input_strides = context.argument(step.arguments[0]).strides;
+  g.weight_strides = context.argument(step.arguments[1]).strides;
+  return g;
+}
+
+template <class T>
+void copy_strided(char* to, const char* from, int64_t count, int64_t stride) {
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < count; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
+}
+
+class Conv2dDriver final : public ProductDriver {
+ public:
+  Conv2dDriver(const LibraryStep& step, const BindContext& context)
+      : ProductDriver(context), g_(geometry_of(step, context)) {
+    const bool constant = context.value(step.sizes[7]) != 0, epilogue = context.value(step.sizes[8]) != 0;
+    const int64_t max_rows = context.value(step.sizes[9]), max_vectors = context.value(step.sizes[10]);
+    const DType dtype = step.dtypes[0];
+    set_sizes({{g_.batch, g_.groups},
+               g_.group_out,
+               g_.pixels(),
+               g_.taps() * g_.group_channels,
+               dtype,
+               dtype,
+               max_rows,
+               max_vectors});
+    const size_t tiles = static_cast<size_t>(max_rows * max_vectors);
+    set_kernels(std::span(step.kernels).first(tiles), epilogue ? step.kernels.at(tiles) : nullptr, context);
+    weight_ = context.argument(step.arguments[1]);
+    // A is the packed weight: a row an output channel, groups one after the other.
+    const int64_t row = sizes_.k * element_;
+    std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, element_}, 0}};
+    BoundArgument input = context.argument(step.arguments[0]);
+    input.strides = {g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
+    operands.push_back(std::move(input));
+    for (size_t i = 2; i < step.arguments.size(); ++i) {
+      BoundArgument a = context.argument(step.arguments[i]);  // over [N, Cout, pixels]
+      a.strides.insert(1, g_.group_out * a.strides[1]);
+      operands.push_back(std::move(a));
+    }
+    set_operands(std::move(operands));
+    INGOT_CHECK(kVector * max_vectors <= kMostRuns);
+    channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
+    if (padded()) {
+      column_step_ = element_;
+      row_step_ = (g_.width + 2 * g_.padding_w) * element_;
+      channel_step_ = (g_.height + 2 * g_.padding_h) * row_step_;
+      b_room_ = saturating_product(g_.group_channels, channel_step_);
+    }
+    divide(context, 8);
+    if (constant) weight_buffer = weight_.buffer;
+    shared_bytes = weight_bytes();
+    waits = useful_threads > 1;
+  }
+
+  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+    update_weight(state.weights[step_], weight_.at(state), identity, g_.out_channels, sizes_.k, slot, [&] {
+      auto fresh = std::make_shared<PackedWeight>(weight_bytes());
+      pack_weight(weight_.at(state), fresh->data, 0, g_.out_channels);
+      return fresh;
+    });
+  }
+
+  void run(RunState& state, const Team& team) const override {
+    if (!state.weights[step_]) {
+      Range channels = share(g_.out_channels, team.thread, team.threads);
+      pack_weight(weight_.at(state), shared(state), channels.begin, channels.end);
+      team.barrier->wait(team.threads);
+    }
+    ProductDriver::run(state, team);
+  }
+
+ protected:
+  const char* a_matrix(const RunState& state, int64_t batch, const char*) const override {
+    const PackedWeight* kept = state.weights[step_].get();
+    return (kept ? kept->data : shared(state)) + batch % g_.groups * g_.group_out * sizes_.k * element_;
+  }
+
+  const char* b_matrix(const char* argument, char* room) const override {
+    if (!padded()) return argument;
+    const Ints& s = g_.input_strides;
+    char* to = room;
+    for (int64_t c = 0; c < g_.group_channels; ++c) {
+      std::memset(to, 0, channel_step_);
+      char* row = to + g_.padding_h * row_step_ + g_.padding_w * element_;
+      for (int64_t y = 0; y < g_.height; ++y, row += row_step_)
+        copy_elements(row, argument + c * s[1] + y * s[2], g_.width, s[3]);
+      to += channel_step_;
+    }
+    return room;
+  }
+
+  void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
+    const int64_t row_bytes = panel_width(panel) * element_;
+    const int64_t first = panel_column(panel), last = first + panel_columns(panel);
+    // Pixels of one output row lie evenly: a run.
+    Run runs[kMostRuns];
+    runs[0] = {};
+    int count = 0;
+    for (int64_t pixel = first, end; pixel < last; pixel = end, ++count) {
+      const int64_t y = pixel / g_.out_width, x = pixel % g_.out_width;
+      end = std::min(last, (y + 1) * g_.out_width);
+      runs[count] = {(pixel - first) * element_, y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_,
+                     end - pixel};
+    }
+    const int64_t step = g_.stride_w * column_step_;
+    const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
+    const int64_t run_bytes = runs[0].pixels * element_;
+    auto pack = [&](auto copy) {
+      for (int64_t k = k_begin; k < k_end; ++k, to += row_bytes) {
+        const int64_t tap = k / g_.group_channels;
+        const char* from = b + tap / g_.kernel_w * g_.dilation_h * row_step_ +
+                           tap % g_.kernel_w * g_.dilation_w * column_step_ + k % g_.group_channels * channel_step_;
+        for (int i = 0; i < count; ++i) copy(to + runs[i].at, from + runs[i].from, runs[i].pixels);
+        if (last - first < panel_width(panel))
+          std::memset(to + (last - first) * element_, 0, row_bytes - (last - first) * element_);
+      }
+    };
+    // Short runs of one length, as small images have, are copied by moves of 16 bytes.
+    if (step == element_ && even && run_bytes == 16)
+      pack([](char* out, const char* in, int64_t) { std::memcpy(out, in, 16); });
+    else if (step == element_ && even && run_bytes == 32)
+      pack([](char* out, const char* in, int64_t) { std::memcpy(out, in, 32); });
+    else
+      pack([&](char* out, const char* in, int64_t pixels) { copy_elements(out, in, pixels, step); });
+  }
+
+ private:
+  int64_t weight_bytes() const { return saturating_product(g_.out_channels, sizes_.k * element_); }
+
+  bool padded() const { return g_.padding_h > 0 || g_.padding_w > 0; }
+
+  void copy_elements(char* to, const char* from, int64_t count, int64_t stride) const {
+    if (stride == element_)
+      std::memcpy(to, from, count * element_);
+    else if (element_ == 4)
+      copy_strided<float>(to, from, count, stride);
+    else
+      copy_strided<double>(to, from, count, stride);
+  }
+
+  // [Cout, c, kh, kw] in any strides becomes [Cout, (kh, kw, c)].
+  void pack_weight(const char* from, char* to, int64_t begin, int64_t end) const {
+    const Ints& s = g_.weight_strides;
+    for (int64_t channel = begin; channel < end; ++channel)
+      for (int64_t tap = 0; tap < g_.taps(); ++tap) {
+        const char* source = from + channel * s[0] + tap / g_.kernel_w * s[2] + tap % g_.kernel_w * s[3];
+        copy_elements(to + (channel * g_.taps() + tap) * g_.group_channels * element_, source, g_.group_channels, s[1]);
+      }
+  }
+
+  struct Run {
+    int64_t at, from, pixels;  // bytes in the panel's row and in a channel
+  };
+  static constexpr int kMostRuns = 128;  // a panel of single pixels
+
+  const Geometry g_;
+  BoundArgument weight_;
+  int64_t channel_step_ = 0, row_step_ = 0, column_step_ = 0;  // bytes in the image that patches are taken from
+};
+
+}  // namespace
+
+std::unique_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step&, const BindContext& context) {
+  return std::make_unique<Conv2dDriver>(step, context);
+}
+
+}  // namespace ingot::runtime

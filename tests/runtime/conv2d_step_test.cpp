@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/hand_kernels.h"
+
+namespace ingot::runtime {
+namespace {
+
+using namespace testing_kernels;
+
+struct Conv {
+  int64_t n, c, h, w, out, kh, kw;
+  int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
+  bool epilogue = false, constant = false, channels_last = false;
+
+  int64_t out_h() const { return (h + 2 * pad_h - dil_h * (kh - 1) - 1) / stride_h + 1; }
+  int64_t out_w() const { return (w + 2 * pad_w - dil_w * (kw - 1) - 1) / stride_w + 1; }
+  int64_t depth() const { return c / groups * kh * kw; }
+  Ints input_strides() const {  // elements
+    return channels_last ? Ints{h * w * c, 1, w * c, c} : Ints{c * h * w, h * w, w, 1};
+  }
+
+  std::shared_ptr<Program> program() const {
+    auto p = std::make_shared<Program>();
+    p->inputs = 3, p->outputs = 1;
+    p->buffers = {input(0), input(1), input(2), output(0)};
+    Step step = costly_step(Step::Kind::library, "convolution");
+    LibraryStep& l = step.library;
+    l.name = "conv2d";
+    Dims strides;
+    for (int64_t s : input_strides()) strides.push_back(s * 4);
+    const int64_t depth_bytes = depth() * 4, pixels = out_h() * out_w();
+    l.arguments = {{0, 0, strides, 0}, {1, 0, {depth_bytes, kh * kw * 4, kw * 4, 4}, 0}};
+    l.shapes = {{n, c, h, w}, {out, c / groups, kh, kw}};
+    l.dtypes = {DType::f32, DType::f32};
+    l.sizes = {stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups, constant, epilogue, kMaxRows, kMaxVectors};
+    l.kernels = tile_kernels();
+    Argument result = {3, 0, {out * pixels * 4, pixels * 4, 4}, 0};
+    if (epilogue) {
+      // result = raw + bias[channel]
+      l.kernels.push_back(loop_kernel([](const KernelFrame& f) {
+        for (int64_t r = 0; r < f.rows; ++r)
+          for (int64_t j = 0; j < f.columns; ++j)
+            element<float>(f, 2, r, j) = element<float>(f, 0, r, j) + element<float>(f, 1, r, j);
+      }));
+      l.arguments.push_back({2, 0, {0, 4, 0}, 0});
+    }
+    l.arguments.push_back(result);
+    p->steps = {step};
+    return p;
+  }
+
+  // The sum over (kh, kw, c) in blocks of 512, taps outside of the image being zeros.
+  std::vector<float> expected(const std::vector<float>& x, const std::vector<float>& weight,
+                              const std::vector<float>& bias) const {
+    std::vector<float> result;
+    const Ints s = input_strides();
+    const int64_t group_c = c / groups;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t o = 0; o < out; ++o)
+        for (int64_t y = 0; y < out_h(); ++y)
+          for (int64_t z = 0; z < out_w(); ++z) {
+            float total = 0, sum = 0;
+            for (int64_t k = 0; k < depth(); ++k) {
+              int64_t ch = k % group_c, u = k / group_c / kw, v = k / group_c % kw;
+              int64_t in_y = y * stride_h + u * dil_h - pad_h, in_x = z * stride_w + v * dil_w - pad_w;
+              bool inside = in_y >= 0 && in_y < h && in_x >= 0 && in_x < w;
+              int64_t channel = o / (out / groups) * group_c + ch;
+              float value = inside ? x[i * s[0] + channel * s[1] + in_y * s[2] + in_x * s[3]] : 0.0f;
+              if (k % 512 == 0) sum = 0;
+              sum = std::fma(weight[((o * group_c + ch) * kh + u) * kw + v], value, sum);
+              if (k % 512 == 511 || k + 1 == depth()) total = k < 512 ? sum : total + sum;
+            }
+            result.push_back(epilogue ? total + bias[o] : total);
+          }
+    return result;
+  }
+};
+
+void check(const Conv& conv, int threads) {
+  Threads scope(threads);
+  LoadedProgram program(conv.program());
+  std::vector<float> x = random_floats(conv.n * conv.c * conv.h * conv.w, 1);
+  std::vector<float> weight = random_floats(conv.out * conv.depth(), 2), bias = random_floats(conv.out, 3);
+  std::vector<float> expected = conv.expected(x, weight, bias), y(expected.size());
+  for (int round = 0; round < (conv.constant ? 2 : 1); ++round) {
+    std::fill(y.begin(), y.end(), 7.0f);
+    run(program, {}, {x.data(), weight.data(), bias.data()}, {y.data()}, {}, {{1, 0}, {2, 0}, {3, 0}});
+    for (size_t i = 0; i < y.size(); ++i)
+      ASSERT_EQ(y[i], expected[i]) << conv.n << "x" << conv.c << "x" << conv.h << "x" << conv.w << " -> " << conv.out
+                                   << " (" << conv.kh << "x" << conv.kw << ") threads " << threads << " at " << i;
+  }
+  EXPECT_EQ(program.weight_packs(), conv.constant ? 1 : 0);
+}
+
+TEST(Conv2d, SameBitsForAnyGeometryAndThreads) {
+  for (int threads : kThreadCounts)
+    for (int options = 0; options < 8; ++options) {
+      auto with = [&](Conv conv) {
+        conv.epilogue = options & 1, conv.constant = options & 2, conv.channels_last = options & 4;
+        check(conv, threads);
+      };
+      with({2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1});
+      with({1, 2, 4, 4, 7, 3, 3, 1, 1, 1, 1});         // runs of four
+      with({1, 60, 5, 7, 6, 3, 3, 1, 1, 1, 1});        // more than one block of k
+      with({2, 4, 9, 11, 6, 3, 2, 2, 3, 1, 0, 1, 2});  // strides, dilation, one-sided padding
+      with({1, 6, 7, 7, 9, 1, 1});                     // 1x1
+      with({1, 6, 7, 7, 4, 1, 1, 2, 2});
+      with({2, 6, 6, 5, 4, 3, 3, 1, 1, 2, 2, 1, 1, 2});  // groups
+      with({1, 5, 6, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 5});  // depthwise
+      with({1, 1, 3, 40, 2, 3, 5, 1, 1, 0, 2});
+      with({0, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1});
+    }
+}
+
+}  // namespace
+}  // namespace ingot::runtime
