@@ -1,0 +1,70 @@
+// Modules: captured parameters, edited modules, whole models.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+nn::Sequential mlp() { return {nn::Linear(16, 32), nn::GELU(), nn::Linear(32, 32), nn::ReLU(), nn::Linear(32, 10)}; }
+
+TEST(Modules, AnMlp) {
+  nn::Sequential model = mlp();
+  auto fast = compile(model);
+  for (int64_t batch : {4, 4, 1, 64, 7}) {
+    Tensor x = randn({batch, 16});
+    EXPECT_TRUE(same_bits(fast(x), model(x))) << batch;
+  }
+  EXPECT_LE(fast.stats().compilations, 2);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+TEST(Modules, MayBeEdited) {
+  nn::Sequential model = mlp();
+  auto fast = compile(model);
+  Tensor x = randn({4, 16});
+  auto check = [&] { EXPECT_TRUE(same_bits(fast(x), model(x))); };
+  check();
+  model->parameters()[0].mul_(0.5);  // values
+  check();
+  EXPECT_EQ(fast.stats().compilations, 1);
+  model->push_back(nn::Tanh());  // another layer
+  check();
+  EXPECT_EQ(fast.stats().compilations, 2);
+  model->modules[1] = nn::SiLU();
+  check();
+  EXPECT_EQ(fast.stats().compilations, 3);
+  model->modules[0] = nn::Linear(16, 32);  // another tensor in the same place
+  check();
+  EXPECT_EQ(fast.stats().compilations, 3);
+  model->to(kFloat64);
+  x = x.to(kFloat64);
+  check();
+}
+
+TEST(Modules, TheirPathsStandInTheGraph) {
+  nn::Sequential model = mlp();
+  auto fast = compile(model);
+  fast(randn({2, 16}));
+  EXPECT_NE(fast.explain().programs.at(0).trace.find("in \"2\""), std::string::npos)
+      << fast.explain().programs[0].trace;
+}
+
+TEST(Modules, TrainAndEvalAreTwoPaths) {
+  nn::BatchNorm2d norm(3);
+  auto fast = compile(norm);
+  Tensor x = randn({2, 3, 4, 4});
+  norm->eval();
+  EXPECT_TRUE(same_bits(fast(x), norm(x)));
+  norm->train();
+  Tensor mean = norm->running_mean.clone(), var = norm->running_var.clone();
+  Tensor y = fast(x), mean_after = norm->running_mean.clone();
+  norm->running_mean.copy_(mean);
+  norm->running_var.copy_(var);
+  EXPECT_TRUE(same_bits(y, norm(x)));
+  EXPECT_TRUE(same_bits(mean_after, norm->running_mean));
+}
+
+}  // namespace
+}  // namespace ingot
