@@ -71,6 +71,7 @@ Outputs rms_norm(GraphBuilder& b, const CompositeCall& call) {
 Outputs batch_norm(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   size_t rank = b.rank(x);
+  if (rank < 2) return {x};  // empty
   Operand weight = channelwise(b, call.operand("weight"), rank), bias = channelwise(b, call.operand("bias"), rank);
   if (call.flag("training")) {
     Dims dims;

@@ -11,17 +11,26 @@ Operand transposed(GraphBuilder& b, const Operand& x) {
   return b.permute(x, order);
 }
 
+/// A factor in the category of what it multiplies: a floating one is truncated for integers, as in PyTorch.
+Operand factor_for(GraphBuilder& b, const Operand& factor, DType dtype) {
+  if (is_floating(dtype) || factor.category != Category::floating) return factor;
+  if (factor.kind == Operand::Kind::constant) return GraphBuilder::integer(static_cast<int64_t>(factor.number));
+  return b.scalar(factor, DType::i64);
+}
+
 /// beta * self + alpha * product. Where beta is zero, self is not read: its NaN and infinities do not count.
 Operand blended(GraphBuilder& b, const CompositeCall& call, const Operand& product) {
-  const Operand &self = call.operands[0], &beta = call.operand("beta");
-  Operand right = b.scaled(product, call.operand("alpha"));
+  const Operand& self = call.operands[0];
+  DType dtype = b.dtype(self);
+  Operand beta = factor_for(b, call.operand("beta"), dtype);
+  Operand right = b.scaled(product, factor_for(b, call.operand("alpha"), dtype));
   if (beta.kind == Operand::Kind::constant) {
     bool zero = beta.category == Category::floating ? beta.number == 0 : beta.integer == 0;
     return zero ? right : b.add(b.scaled(self, beta), right);
   }
-  Operand none =
-      b.eq(b.scalar(beta, is_floating(b.dtype(self)) ? b.dtype(self) : DType::i64), GraphBuilder::integer(0));
-  return b.add(b.where(none, b.scalar(GraphBuilder::integer(0), b.dtype(self)), b.mul(self, beta)), right);
+  if (!is_floating(dtype)) return b.add(b.mul(self, beta), right);
+  Operand none = b.eq(b.scalar(beta, dtype), GraphBuilder::integer(0));
+  return b.add(b.where(none, b.scalar(GraphBuilder::integer(0), dtype), b.mul(self, beta)), right);
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, b
   return b.pow(sum(b.pow(b.abs(x), p)), 1 / p);
 }
 
+/// x with an order: false and true as numbers.
+Operand ordered(GraphBuilder& b, const Operand& x) { return b.dtype(x) == DType::bool_ ? b.to(x, DType::u8) : x; }
+
 }  // namespace
 
 namespace decompositions {
@@ -66,18 +69,23 @@ Outputs var(GraphBuilder& b, const CompositeCall& call) {
   return {variance(b, x, reduced(b, x, call.attribute("dim")), correction, call.flag("keepdim"))};
 }
 
-Outputs std(GraphBuilder& b, const CompositeCall& call) { return {b.sqrt(var(b, call)[0])}; }
+// In double: the variance may overflow or vanish where its root does not.
+Outputs std(GraphBuilder& b, const CompositeCall& call) {
+  CompositeCall wide = call;
+  wide.operands[0] = b.to(call.operands[0], DType::f64);
+  return {b.sqrt(var(b, wide)[0])};
+}
 
 Outputs max(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   return {b.amax(x, Dims{call.integer("dim")}, call.attribute("keepdim")),
-          b.argmax(x, call.attribute("dim"), call.attribute("keepdim"))};
+          b.argmax(ordered(b, x), call.attribute("dim"), call.attribute("keepdim"))};
 }
 
 Outputs min(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   return {b.amin(x, Dims{call.integer("dim")}, call.attribute("keepdim")),
-          b.argmin(x, call.attribute("dim"), call.attribute("keepdim"))};
+          b.argmin(ordered(b, x), call.attribute("dim"), call.attribute("keepdim"))};
 }
 
 Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {

@@ -224,7 +224,6 @@ void same(RuleContext& context) {
                    std::string(name_of(dtype)) + ", the dtype of " + operand_name(context, 0));
   if (dtype == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
   set(context, dtype);
-  check_values(context);
 }
 
 void same_float(RuleContext& context) {
