@@ -34,6 +34,13 @@ Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(
 Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
+  if (node.op == OpId::scaled_dot_product_attention && shape.size() == 4 &&
+      std::find(graph_.outputs.begin(), graph_.outputs.end(), v) == graph_.outputs.end()) {
+    // The heads of one position lie side by side, as the projection that follows reads them.
+    dense[1] = shape[3];
+    dense[2] = dims_.mul(shape[1], shape[3]);
+    return dense;
+  }
   bool follows = ir::info(node.op).kind == ir::OpKind::elementwise || node.op == OpId::cat;
   if (!follows || shape.size() < 2 ||
       std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end())

@@ -17,6 +17,10 @@ void Fuser::place(ir::NodeId n) {
   switch (node.op) {
     case OpId::matmul:
       return place_matmul(n);
+    case OpId::conv2d:
+      return place_conv(n);
+    case OpId::scaled_dot_product_attention:
+      return place_attention(n);
     case OpId::cat:
       return place_cat(n);
     case OpId::as_strided_scatter:

@@ -43,6 +43,10 @@ void StepWriter::write(uint32_t group) {
       return write_column(group);
     case Group::Kind::matmul:
       return write_matmul(group);
+    case Group::Kind::conv:
+      return write_conv(group);
+    case Group::Kind::attention:
+      return write_attention(group);
     case Group::Kind::library:
       return write_library(group);
   }
