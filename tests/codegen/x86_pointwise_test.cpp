@@ -100,6 +100,25 @@ TEST_P(X86Pointwise, ArithmeticOfEveryType) {
     }
 }
 
+TEST_P(X86Pointwise, MinimaAndMaximaWithConstantsAndBySelection) {
+  for (DType d : {DType::f32, DType::f64}) {
+    KernelBuilder k;
+    Expr x = k.input(d), y = k.input(d, Access::uniform), z = k.input(d);
+    for (double c : {0.0, -0.0, 1.0, -2.5, static_cast<double>(INFINITY), static_cast<double>(-INFINITY),
+                     static_cast<double>(NAN)}) {
+      k.output(d, max(x, c));
+      k.output(d, min(c, x));
+    }
+    k.output(d, select(x < y, x, y));
+    k.output(d, select(x < y, y, x));
+    k.output(d, select(z < x, x, z));
+    k.output(DType::bool_, z < x);
+    k.output(d, select(x <= z, x, z));
+    k.output(d, select(y < x, k.b.constant(x.type(), 3), y));
+    for (uint64_t seed = 0; seed < 10; ++seed) Trial{k.kernel, target(), 4, 100, {}, {}, {}, seed}.run();
+  }
+}
+
 TEST_P(X86Pointwise, ConvertsBetweenAllRegisterTypes) {
   const Type types[] = {Type::f32, Type::f64, Type::i32, Type::i64};
   const DType dtypes[] = {DType::f32, DType::f64, DType::i32, DType::i64};

@@ -164,7 +164,7 @@ void Lowering::column_step(std::vector<RowContext>& contexts, std::vector<Partia
       return Mem::at(Gpr::rax, Gpr::rcx, static_cast<int>(ingot::size_of(p.format)));
     };
     for (const Partial& p : partials) {
-      if (!p.index) sums.push_back({p.reduction, {}, {}});
+      if (!p.index) sums.push_back({p.reduction, {}, {}, {}});
       (p.index ? sums.back().index : sums.back().value) = load_dense(p.format, place(p));
     }
     std::vector<Accumulator*> accumulators;

@@ -148,35 +148,49 @@ Vector Vectors::convert(Type to, Vector& a) {
   }
 }
 
-// a * 2^b without vscalefps: three powers of two, the largest last. Every product but the last is exact, unless the
-// result rounds to zero anyway or overflows.
+// a * 2^b. Without vscalefps: one product where 2^b is a normal number in all lanes. Else three powers of two, the
+// largest last: every product but the last is exact, unless the result rounds to zero anyway or overflows.
 Vector Vectors::scale(Vector& a, Vector& b) {
-  bool single = a.type == Type::f32;
+  const bool single = a.type == Type::f32;
   Vector out = like(a.type, a.uniform && b.uniform);
-  for (int p = 0; p < out.parts; ++p) {
-    if (wide_isa_) {
-      out.part[p] = emit(single ? VOp::vscalefps : VOp::vscalefpd, a.at(p), b.at(p));
-      continue;
-    }
-    VOp add = single ? VOp::vaddps : VOp::vaddpd, sub = single ? VOp::vsubps : VOp::vsubpd,
-        mul = single ? VOp::vmulps : VOp::vmulpd;
-    VReg x = force(a.at(p)), power = force(b.at(p));
-    double most = single ? 126 : 1022;
-    auto clamp = [&](VReg v) {
-      VReg low = emit(single ? VOp::vmaxps : VOp::vmaxpd, v, splat(a.type, -most));
-      return emit(single ? VOp::vminps : VOp::vminpd, low, splat(a.type, most));
-    };
-    // The sum with 1.5 * 2^mantissa bits holds the integer in its low bits; moved up, they are the exponent.
-    double magic = single ? 0x1.8p23 + 127 : 0x1.8p52 + 1023;
-    auto power_of_two = [&](VReg v) {
-      return emit1(single ? VOp::vpslld : VOp::vpsllq, emit(add, v, splat(a.type, magic)), single ? 23 : 52);
-    };
-    VReg first = clamp(power), rest = emit(sub, power, first), second = clamp(rest),
-         third = clamp(emit(sub, rest, second));
-    VReg nan_kept = emit(sub, x, emit(sub, power, power));
-    VReg scaled = emit(mul, emit(mul, nan_kept, power_of_two(third)), power_of_two(second));
-    out.part[p] = emit(mul, scaled, power_of_two(first));
+  if (wide_isa_) {
+    for (int p = 0; p < out.parts; ++p) out.part[p] = emit(single ? VOp::vscalefps : VOp::vscalefpd, a.at(p), b.at(p));
+    return out;
   }
+  const VOp add = single ? VOp::vaddps : VOp::vaddpd, sub = single ? VOp::vsubps : VOp::vsubpd,
+            mul = single ? VOp::vmulps : VOp::vmulpd;
+  const VReg most = splat(a.type, single ? 126 : 1022), least = splat(a.type, single ? -126 : -1022);
+  // The sum with 1.5 * 2^mantissa bits holds the integer in its low bits; moved up, they are the exponent.
+  const VReg magic = splat(a.type, single ? 0x1.8p23 + 127 : 0x1.8p52 + 1023);
+  auto power_of_two = [&](VReg v) {
+    return emit1(single ? VOp::vpslld : VOp::vpsllq, emit(add, v, magic), single ? 23 : 52);
+  };
+  force(a);
+  force(b);
+  VReg outside = kNoReg;
+  for (int p = 0; p < out.parts; ++p) {
+    VReg x = a.reg(p), power = b.reg(p),
+         size = emit(VOp::vand, power, splat_bits(a.type, single ? 0x7fffffff : INT64_MAX));
+    out.part[p] = emit(mul, x, power_of_two(power));
+    VReg large = emit(single ? VOp::vcmpps : VOp::vcmppd, size, most, 6);  // not at most; true for NaN
+    outside = outside == kNoReg ? large : emit(VOp::vor, outside, large);
+  }
+  int64_t done = code_.label();
+  code_.add({.op = VOp::v_test, .width = 32, .a = outside});
+  code_.jump(done, Cond::equal);
+  const int32_t begin = code_.position();
+  auto clamp = [&](VReg v) {
+    return emit(single ? VOp::vminps : VOp::vminpd, emit(single ? VOp::vmaxps : VOp::vmaxpd, v, least), most);
+  };
+  for (int p = 0; p < out.parts; ++p) {
+    VReg x = a.reg(p), power = b.reg(p);
+    VReg first = clamp(power), rest = emit(sub, power, first), second = clamp(rest),
+         third = clamp(emit(sub, rest, second)), nan_kept = emit(sub, x, emit(sub, power, power));
+    VReg scaled = emit(mul, emit(mul, nan_kept, power_of_two(third)), power_of_two(second));
+    emit(mul, scaled, power_of_two(first), 0, out.part[p].reg);
+  }
+  code_.cold.push_back({begin, code_.position()});
+  code_.place(done);
   return out;
 }
 

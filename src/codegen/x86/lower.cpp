@@ -30,6 +30,18 @@ void Lowering::analyse() {
     level_.push_back(level);
     if (n.op == Op::rare) regions = std::max(regions, n.imm);
   }
+  fused_.assign(k_.nodes.size(), false);
+  for (const Node& n : k_.nodes)
+    if (picks_by_comparison(n)) fused_[n.a] = true;
+  for (const Node& n : k_.nodes) {
+    const bool picks = picks_by_comparison(n);
+    for (Value o : {n.a, n.b, n.c})
+      if (o != kNone && !(picks && o == n.a)) fused_[o] = false;
+  }
+  for (const Reduction& r : k_.reductions) fused_[r.value] = false;
+  for (const Phase& p : k_.phases)
+    for (const auto* stores : {&p.stores, &p.local_stores, &p.row_stores})
+      for (const Store& s : *stores) fused_[s.value] = false;
   region_level_.assign(regions + 1, Level::column);
   for (Value v = 0; v < k_.nodes.size(); ++v)
     if (node(v).op == Op::rare) region_level_[node(v).imm] = level_[v];
@@ -45,13 +57,20 @@ std::vector<bool> Lowering::needed(const std::vector<Value>& roots) const {
   return live;
 }
 
+/// x < y ? x : y and x < y ? y : x are the processor's minimum and maximum.
+bool Lowering::picks_by_comparison(const Node& n) const {
+  if (n.op != Op::select || (n.type != Type::f32 && n.type != Type::f64)) return false;
+  const Node& m = node(n.a);
+  return m.op == Op::lt && ((m.a == n.b && m.b == n.c) || (m.a == n.c && m.b == n.b));
+}
+
 bool Lowering::is_leaf(Value v) const { return node(v).op <= Op::reduced; }
 
 void Lowering::count_uses(const std::vector<bool>& live, const std::vector<Value>& roots) {
   std::fill(uses_.begin(), uses_.end(), 0);
   for (Value v : roots) ++uses_[v];
   for (Value v = 0; v < k_.nodes.size(); ++v)
-    if (live[v] && level_[v] == Level::column)
+    if (live[v] && !fused_[v] && level_[v] == Level::column)
       for (Value o : {node(v).a, node(v).b, node(v).c})
         if (o != kNone) ++uses_[o];
 }
@@ -144,14 +163,21 @@ Vector& Lowering::value(Value v) {
 }
 
 void Lowering::emit_node(Value v) {
+  if (fused_[v]) return;
   if (is_leaf(v)) {
     value(v);
     return;
   }
   const Node& n = node(v);
   if (n.op == Op::rare) return emit_rare(v);
-  Vector *a = operand(n.a), *b = operand(n.b), *c = operand(n.c);
-  Vector result = v_.compute(n, node(n.a).type, a, b, c);
+  Vector result;
+  if (picks_by_comparison(n) && fused_[n.a]) {
+    const bool least = node(n.a).a == n.b;
+    result = v_.pick(least, value(n.b), value(n.c));
+  } else {
+    Vector *a = operand(n.a), *b = operand(n.b), *c = operand(n.c);
+    result = v_.compute(n, a, b, c);
+  }
   Level level = level_[v];
   (level == Level::call ? call_ : level == Level::row ? row_ : column_)[v] = result;
   (level == Level::call ? has_call_ : level == Level::row ? has_row_ : has_column_)[v] = true;

@@ -30,6 +30,7 @@ struct Stream {
 struct Accumulator {
   const Reduction* reduction = nullptr;
   Vector value, index;
+  Vector nan;  // max and min of floats: lanes that met a NaN, which `value` then has not
 };
 
 /// How values of a register type lie in local row buffers and partial results.
@@ -47,6 +48,7 @@ class Lowering {
   void analyse();
   std::vector<bool> needed(const std::vector<Value>& roots) const;
   bool is_leaf(Value v) const;
+  bool picks_by_comparison(const Node& n) const;
   void prologue();
   Vector& value(Value v);
   Vector* operand(Value v) { return v == kNone ? nullptr : &value(v); }
@@ -89,6 +91,8 @@ class Lowering {
   void reset(Accumulator& a);
   void combine(Accumulator& into, Vector& value, Vector* index, Vector* valid = nullptr);
   void accumulate(Accumulator& a);
+  void merge(Accumulator& into, Accumulator& from);
+  bool keeps_nan_apart(const Reduction& r) const;
   Vector finish(Accumulator& a);
   bool in_tree(const Reduction& r) const;
   void push_blocks(std::vector<Accumulator>& tree, int level);
@@ -98,6 +102,8 @@ class Lowering {
   // Rows.cpp.
   void phase_loop(const Phase& phase);
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
+  int side_by_side(const std::vector<Accumulator>& all) const;
+  int work() const;
   void tree_loop(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree);
   /// One step of 16 columns.
   void body(const Phase& phase, const std::vector<Accumulator*>& accumulators);
@@ -126,6 +132,7 @@ class Lowering {
   Vectors v_;
 
   std::vector<Level> level_;
+  std::vector<bool> fused_;          // comparisons that only serve as one instruction with their selects
   std::vector<Level> region_level_;  // of the rare node that owns a region
   std::vector<Vector> call_, row_, column_;
   std::vector<bool> has_call_, has_row_, has_column_;

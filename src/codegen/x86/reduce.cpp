@@ -75,17 +75,24 @@ Vector Lowering::identity(const Reduction& r) {
   return v_.constant(t, identity_bits(r.combiner, t));
 }
 
+bool Lowering::keeps_nan_apart(const Reduction& r) const {
+  return k_.form == Form::rows && (r.combiner == Combiner::max || r.combiner == Combiner::min) &&
+         is_float(node(r.value).type);
+}
+
 Accumulator Lowering::accumulator(const Reduction& r) {
   Accumulator a;
   a.reduction = &r;
   a.value = v_.blank(node(r.value).type);
   if (is_index(r.combiner)) a.index = v_.blank(Type::i64);
+  if (keeps_nan_apart(r)) a.nan = v_.blank_mask(node(r.value).type);
   return a;
 }
 
 void Lowering::reset(Accumulator& a) {
   v_.copy(a.value, identity(*a.reduction));
   if (is_index(a.reduction->combiner)) v_.copy(a.index, v_.constant(Type::i64, INT64_MAX));
+  if (keeps_nan_apart(*a.reduction)) v_.clear_mask(a.nan);
 }
 
 // Lanes that are not valid keep what they have.
@@ -120,7 +127,23 @@ void Lowering::accumulate(Accumulator& a) {
   Vector index;
   const bool along_rows = k_.form == Form::columns;
   if (is_index(a.reduction->combiner)) index = index_vector(along_rows ? 1 : 0);
-  combine(a, x, &index, masked_ && !along_rows ? &tail_ : nullptr);
+  Vector* valid = masked_ && !along_rows ? &tail_ : nullptr;
+  if (!keeps_nan_apart(*a.reduction)) return combine(a, x, &index, valid);
+  // Off the chain of maxima, NaN costs a comparison; it joins in finish().
+  Vector none = valid ? identity(*a.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x,
+         mine = a.value;
+  v_.force(masked);
+  Vector nan = v_.compare(Op::ne, masked, masked);
+  v_.or_into(a.nan, nan);
+  v_.ordered_minmax(a.reduction->combiner == Combiner::max, mine, masked, &a.value);
+}
+
+/// The result of another loop over other columns of the same row.
+void Lowering::merge(Accumulator& into, Accumulator& from) {
+  if (!keeps_nan_apart(*into.reduction)) return combine(into, from.value, &from.index);
+  Vector mine = into.value;
+  v_.or_into(into.nan, from.nan);
+  v_.ordered_minmax(into.reduction->combiner == Combiner::max, mine, from.value, &into.value);
 }
 
 /// The 16 lanes halved to one, in every lane of the result.
@@ -145,6 +168,10 @@ Vector Lowering::finish(Accumulator& a) {
     return v_.broadcast_first(a.index);
   }
   Vector x = a.value;
+  if (keeps_nan_apart(*a.reduction)) {
+    Vector nan = v_.constant(x.type, x.type == Type::f32 ? 0x7fc00000u : 0x7ff8000000000000u);
+    x = v_.select(a.nan, nan, x);
+  }
   for (int step = kLanes / 2; step; step /= 2) {
     Vector other = v_.upper(x, step);
     x = v_.binary(op_of(c), x, other);

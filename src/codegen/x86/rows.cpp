@@ -74,34 +74,85 @@ void Lowering::phase_loop(const Phase& phase) {
     for (Accumulator& a : *group) reduced_[static_cast<size_t>(a.reduction - k_.reductions.data())] = finish(a);
 }
 
+/// Column-level operations of the body.
+int Lowering::work() const {
+  int work = 0;
+  for (Value v = 0; v < k_.nodes.size(); ++v) work += live_[v] && level_[v] == Level::column && !is_leaf(v);
+  return work;
+}
+
+// Several steps at a time, each into its own partial results, where their order does not matter and one step is short.
+int Lowering::side_by_side(const std::vector<Accumulator>& all) const {
+  int vectors = 0, masks = 0;
+  for (const Accumulator& a : all) {
+    if (a.index.parts > 0) return 1;
+    (a.value.type == Type::mask ? masks : vectors) += a.value.parts;
+    if (keeps_nan_apart(*a.reduction)) masks += v_.parts_of(size_of(a.value.type) == 8 ? Type::f64 : Type::mask);
+  }
+  if (all.empty() || work() > 6) return 1;
+  if (!v_.avx512()) vectors += masks;  // vector masks
+  for (int steps : {4, 2})
+    if (steps * vectors <= (v_.avx512() ? 16 : 8) && (!v_.avx512() || steps * masks <= 4)) return steps;
+  return 1;
+}
+
 void Lowering::plain_loop(const Phase& phase, std::vector<Accumulator>& all) {
-  std::vector<Accumulator*> accumulators;
-  for (Accumulator& a : all) accumulators.push_back(&a);
-  int64_t head = code_.label(), tail = code_.label(), done = code_.label();
+  auto pointers = [](std::vector<Accumulator>& own) {
+    std::vector<Accumulator*> out;
+    for (Accumulator& a : own) out.push_back(&a);
+    return out;
+  };
+  auto loop = [&](int64_t step, auto once) {
+    code_.add({.op = VOp::align_here, .value = 32});
+    int64_t head = code_.label();
+    int32_t begin = code_.position();
+    code_.place(head);
+    once();
+    g(VOp::g_addi, Gpr::rcx, step);
+    g(VOp::g_cmp, Gpr::rcx, kLimit);
+    code_.jump(head, Cond::less);
+    code_.loops.push_back({begin, code_.position()});
+  };
+  if (const int steps = side_by_side(all); steps > 1) {
+    int64_t short_row = code_.label();
+    load_slot(kLimit, columns_slot_);
+    g(VOp::g_andi, kLimit, int64_t(-kLanes * steps));
+    code_.jump(short_row, Cond::equal);
+    std::vector<std::vector<Accumulator>> others(static_cast<size_t>(steps - 1));
+    for (auto& own : others)
+      for (const Accumulator& a : all) {
+        own.push_back(accumulator(*a.reduction));
+        reset(own.back());
+      }
+    loop(kLanes * steps, [&] {
+      for (int j = 0; j < steps; ++j) {
+        column_offset_ = j * kLanes;
+        body(phase, pointers(j ? others[static_cast<size_t>(j - 1)] : all));
+      }
+      column_offset_ = 0;
+    });
+    for (auto& own : others)
+      for (size_t i = 0; i < all.size(); ++i) merge(all[i], own[i]);
+    code_.place(short_row);
+  }
+  int64_t tail = code_.label(), done = code_.label();
   load_slot(kLimit, columns_slot_);
   g(VOp::g_andi, kLimit, int64_t(-kLanes));
-  code_.jump(tail, Cond::equal);
-  code_.add({.op = VOp::align_here, .value = 32});
-  int32_t begin = code_.position();
-  code_.place(head);
-  body(phase, accumulators);
-  g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
   g(VOp::g_cmp, Gpr::rcx, kLimit);
-  code_.jump(head, Cond::less);
-  code_.loops.push_back({begin, code_.position()});
+  code_.jump(tail, Cond::equal);
+  loop(kLanes, [&] { body(phase, pointers(all)); });
   code_.place(tail);
   g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
   code_.jump(done, Cond::equal);
-  masked_body(phase, accumulators);
+  masked_body(phase, pointers(all));
   code_.place(done);
 }
 
 // Blocks that are summed side by side hide the latency of addition; a body with much to do hides it by itself.
 int Lowering::group_size(const std::vector<Accumulator>& tree) const {
-  int work = 0, registers = 0;
-  for (Value v = 0; v < k_.nodes.size(); ++v) work += live_[v] && level_[v] == Level::column && !is_leaf(v);
+  int registers = 0;
   for (const Accumulator& a : tree) registers += a.value.parts;
-  if (work > 6) return 1;
+  if (work() > 6) return 1;
   const int limit = v_.avx512() ? 24 : 8;
   for (int size : {8, 4, 2})
     if (size * registers <= limit) return size;

@@ -1,6 +1,8 @@
 #include "codegen/x86/vectors.h"
 
 #include <bit>
+#include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -41,6 +43,41 @@ void Vectors::copy(const Vector& to, const Vector& from) {
     move.a = from.at(p).reg;
     move.mem = from.at(p).mem;
     code_.add(move);
+  }
+}
+
+Vector Vectors::blank_mask(Type element) {
+  if (size_of(element) == 4) return blank(Type::mask);
+  Vector m = like(Type::mask, false);
+  m.parts = 0;
+  for (int p = 0; p < parts_of(element); ++p) m.wide[p] = wide_isa_ ? code_.mask() : code_.vector();
+  return m;
+}
+
+void Vectors::clear_mask(const Vector& m) {
+  for (int p = 0; p < 4; ++p) {
+    VReg r = m.parts == 0 ? m.wide[p] : m.part[p].reg;
+    if (r == kNoReg) continue;
+    if (wide_isa_) {
+      code_.add({.op = VOp::g_imm, .g = Gpr::rax, .value = 0});
+      code_.add({.op = VOp::k_from_gpr, .g = Gpr::rax, .dst = r});
+    } else {
+      code_.add({.op = VOp::vmovups, .width = 32, .dst = r, .a = code_.splat32(0)});
+    }
+  }
+}
+
+void Vectors::or_into(Vector& m, Vector& other) {
+  const bool wide = m.parts == 0;
+  std::array<VReg, 4> from = wide ? wide_mask(other) : narrow_mask(other);
+  for (int p = 0; p < 4; ++p) {
+    VReg r = wide ? m.wide[p] : m.part[p].reg;
+    if (r == kNoReg) continue;
+    code_.add({.op = wide_isa_ ? VOp::kor : VOp::vor,
+               .width = static_cast<uint8_t>(code_.width),
+               .dst = r,
+               .a = r,
+               .b = from[p]});
   }
 }
 
@@ -291,10 +328,60 @@ Vector Vectors::floating(Op op, Vector& a, Vector& b, const Vector* into) {
   return out;
 }
 
+Vector Vectors::pick(bool least, Vector& a, Vector& b) {
+  const bool single = a.type == Type::f32;
+  Vector out = like(a.type, a.uniform && b.uniform);
+  for (int p = 0; p < out.parts; ++p)
+    out.part[p] =
+        emit(least ? (single ? VOp::vminps : VOp::vminpd) : (single ? VOp::vmaxps : VOp::vmaxpd), a.at(p), b.at(p));
+  return out;
+}
+
+Vector Vectors::ordered_minmax(bool greatest, Vector& a, Vector& b, const Vector* into) {
+  const bool single = a.type == Type::f32;
+  Vector out = like(a.type, a.uniform && b.uniform);
+  for (int p = 0; p < out.parts; ++p) {
+    VReg x = force(a.at(p)), y = force(b.at(p)), dst = target(into, p);
+    if (wide_isa_) {
+      emit(single ? VOp::vrangeps : VOp::vrangepd, x, y, greatest ? 5 : 4, dst);
+    } else {
+      VOp op = greatest ? (single ? VOp::vmaxps : VOp::vmaxpd) : (single ? VOp::vminps : VOp::vminpd);
+      emit(greatest ? VOp::vand : VOp::vor, emit(op, x, y), emit(op, y, x), 0, dst);
+    }
+    out.part[p] = dst;
+  }
+  return out;
+}
+
+bool Vectors::constant_value(const Vector& v, double* value) const {
+  int32_t number = v.uniform && v.part[0].reg != kNoReg ? code_.regs[v.part[0].reg].constant : -1;
+  if (number < 0) return false;
+  const auto& bytes = code_.constants[static_cast<size_t>(number)].bytes;
+  if (v.type == Type::f32) {
+    float x;
+    std::memcpy(&x, bytes.data(), sizeof x);
+    *value = x;
+  } else {
+    std::memcpy(value, bytes.data(), sizeof *value);
+  }
+  return true;
+}
+
 // NaN wins and -0 < +0. AVX-512 has an instruction that orders zeros; on AVX2 both orders of operands of the maximum
 // differ only for zeros (and NaN, replaced by the sum, which keeps it): and-ing (max) or or-ing (min) them orders the
 // signs.
 Vector Vectors::minmax(bool greatest, Vector& a, Vector& b, const Vector* into) {
+  // The instruction gives its second source if one is NaN or both are zero: with a constant first, only one zero is
+  // wrong, and for the maximum adding +0 rights it.
+  if (double c; !into && (constant_value(a, &c) || constant_value(b, &c)) && !std::isnan(c) &&
+                (greatest || c != 0 || !std::signbit(c))) {
+    double unused;
+    const bool first = constant_value(a, &unused);
+    Vector most = pick(!greatest, first ? a : b, first ? b : a);
+    if (!greatest || c != 0 || std::signbit(c)) return most;
+    Vector zero = constant(a.type, 0);
+    return floating(Op::add, most, zero, nullptr);
+  }
   bool single = a.type == Type::f32;
   Vector out = like(a.type, a.uniform && b.uniform);
   for (int p = 0; p < out.parts; ++p) {
@@ -451,7 +538,7 @@ Vector Vectors::fma(Vector& a, Vector& b, Vector& c) {
   return out;
 }
 
-Vector Vectors::compute(const Node& n, Type operand, Vector* a, Vector* b, Vector* c) {
+Vector Vectors::compute(const Node& n, Vector* a, Vector* b, Vector* c) {
   auto unary = [&](VOp op, int imm) {
     Vector out = like(a->type, a->uniform);
     for (int p = 0; p < out.parts; ++p) out.part[p] = emit1(op, imm >= 0 ? Source(force(a->at(p))) : a->at(p), imm);

@@ -46,9 +46,17 @@ class Vectors {
   /// New registers of this shape, to be written by copy().
   Vector blank(Type type, bool uniform = false);
   void copy(const Vector& to, const Vector& from);
+  /// A mask in the form of this element type, to be written by clear_mask() and or_into().
+  Vector blank_mask(Type element);
+  void clear_mask(const Vector& m);
+  void or_into(Vector& m, Vector& other);
 
   /// Any node that computes from its operands (not leaves, not rare). `into`: registers to write, else new ones.
-  Vector compute(const Node& node, Type operand, Vector* a, Vector* b, Vector* c);
+  Vector compute(const Node& node, Vector* a, Vector* b, Vector* c);
+  /// a < b ? a : b, or (not least) b < a ? a : b: b if they are unordered or equal.
+  Vector pick(bool least, Vector& a, Vector& b);
+  /// Minimum or maximum of floats, of which the result is unspecified where one is NaN; -0 < +0.
+  Vector ordered_minmax(bool greatest, Vector& a, Vector& b, const Vector* into);
   Vector binary(Op op, Vector& a, Vector& b, const Vector* into = nullptr);
   Vector compare(Op op, Vector& a, Vector& b);
   Vector select(Vector& mask, Vector& yes, Vector& no);
@@ -119,6 +127,8 @@ class Vectors {
   Vector like(Type type, bool uniform) const;
   bool is_float(Type t) const { return t == Type::f32 || t == Type::f64; }
   VReg splat(Type t, double value);
+  /// Whether v is one constant in all lanes; if so, its value.
+  bool constant_value(const Vector& v, double* value) const;
   VReg splat_bits(Type t, uint64_t bits) {
     return size_of(t) == 8 ? code_.splat64(bits) : code_.splat32(static_cast<uint32_t>(bits));
   }
