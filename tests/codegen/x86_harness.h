@@ -153,6 +153,7 @@ struct Trial {
   uint64_t seed = 1;
 
   void run() const {
+    verify(kernel);
     KernelPtr code = generate(kernel, target, "test"), plain = generate(kernel, {}, "test");
     ASSERT_FALSE(code->code.empty());
     Code loaded(*code);

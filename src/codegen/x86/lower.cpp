@@ -142,6 +142,7 @@ void Lowering::emit_call_level() {
 }
 
 void Lowering::emit_row_level(const std::vector<bool>& live) {
+  row_live_ = live;
   for (Value v = 0; v < k_.nodes.size(); ++v) {
     const Node& n = node(v);
     if (!live[v] || level_[v] != Level::row || has_row_[v]) continue;
@@ -187,14 +188,18 @@ void Lowering::emit_rare(Value v) {
   const Node& n = node(v);
   const uint16_t region = static_cast<uint16_t>(n.imm);
   const Level level = level_[v];
-  auto inside = [&](Value u) { return node(u).region == region && level_[u] == level; };
+  // Other nodes of the region are hoisted out of it, or not needed.
+  auto inside = [&](Value u) {
+    return node(u).region == region && level_[u] == level &&
+           (level == Level::call || (level == Level::row ? row_live_ : live_)[u]);
+  };
   Vector& mask = value(n.a);
   Vector& usual = value(n.b);
   // What the region reads from outside must exist on both paths.
   for (Value u = 0; u < v; ++u) {
-    if (!inside(u) || (level == Level::column && !live_[u])) continue;
+    if (!inside(u)) continue;
     for (Value o : {node(u).a, node(u).b, node(u).c})
-      if (o != kNone && !inside(o)) v_.force(value(o));
+      if (o != kNone && !inside(o) && !fused_[o]) v_.force(value(o));
   }
   if (!inside(n.c)) v_.force(value(n.c));
   Vector result = v_.blank(n.type, level != Level::column);
@@ -215,7 +220,7 @@ void Lowering::emit_rare(Value v) {
   v_.keep_mask_forms = false;
   region_ = region;
   for (Value u = 0; u < v; ++u)
-    if (inside(u) && !is_leaf(u) && (level != Level::column || live_[u])) emit_node(u);
+    if (inside(u) && !is_leaf(u)) emit_node(u);
   Vector chosen = v_.select(mask, value(n.c), result);
   v_.copy(result, chosen);
   region_ = 0;

@@ -136,8 +136,8 @@ class Lowering {
   std::vector<Level> region_level_;  // of the rare node that owns a region
   std::vector<Vector> call_, row_, column_;
   std::vector<bool> has_call_, has_row_, has_column_;
-  std::vector<bool> live_;      // what the current body needs
-  std::vector<uint32_t> uses_;  // in the current body
+  std::vector<bool> live_, row_live_;  // what the current body, and the current row level, need
+  std::vector<uint32_t> uses_;         // in the current body
   std::vector<Vector> reduced_;
   std::deque<Stream> streams_;                      // references stay valid
   std::vector<Vector> lane_offsets_, index_scale_;  // by buffer; for gathers
