@@ -93,35 +93,29 @@ inline Expr make(Op op, Type type, Expr a, Expr b, Expr c) {
 template <class T>
 concept Term = std::same_as<T, Expr> || std::integral<T> || std::floating_point<T>;
 
-#define INGOT_BINARY(name, op, result)                      \
-  template <Term B>                                         \
-  Expr name(Expr a, B b) {                                  \
-    return make(Op::op, result, a, lift(a, b));             \
-  }                                                         \
-  template <Term A>                                         \
-  requires(!std::same_as<A, Expr>) Expr name(A a, Expr b) { \
-    return make(                                            \
-        Op::op,                                             \
-        [&] {                                               \
-          Expr a = b;                                       \
-          return result;                                    \
-        }(),                                                \
-        lift(b, a), b);                                     \
-  }
-INGOT_BINARY(operator+, add, a.type())
-INGOT_BINARY(operator-, sub, a.type())
-INGOT_BINARY(operator*, mul, a.type())
-INGOT_BINARY(operator/, div, a.type())
-INGOT_BINARY(operator&, bit_and, a.type())
-INGOT_BINARY(operator|, bit_or, a.type())
-INGOT_BINARY(operator^, bit_xor, a.type())
-INGOT_BINARY(operator<<, shl, a.type())
-INGOT_BINARY(min, min, a.type())
-INGOT_BINARY(max, max, a.type())
-INGOT_BINARY(eq, eq, Type::mask)
-INGOT_BINARY(ne, ne, Type::mask)
-INGOT_BINARY(operator<, lt, Type::mask)
-INGOT_BINARY(operator<=, le, Type::mask)
+inline Type same_type(Expr x) { return x.type(); }
+inline Type mask_type(Expr) { return Type::mask; }
+#define INGOT_BINARY(name, op, result)             \
+  template <Term B>                                \
+  Expr name(Expr a, B b) {                         \
+    return make(Op::op, result(a), a, lift(a, b)); \
+  }                                                \
+  template <Term A>                                \
+  requires(!std::same_as<A, Expr>) Expr name(A a, Expr b) { return make(Op::op, result(b), lift(b, a), b); }
+INGOT_BINARY(operator+, add, same_type)
+INGOT_BINARY(operator-, sub, same_type)
+INGOT_BINARY(operator*, mul, same_type)
+INGOT_BINARY(operator/, div, same_type)
+INGOT_BINARY(operator&, bit_and, same_type)
+INGOT_BINARY(operator|, bit_or, same_type)
+INGOT_BINARY(operator^, bit_xor, same_type)
+INGOT_BINARY(operator<<, shl, same_type)
+INGOT_BINARY(min, min, same_type)
+INGOT_BINARY(max, max, same_type)
+INGOT_BINARY(eq, eq, mask_type)
+INGOT_BINARY(ne, ne, mask_type)
+INGOT_BINARY(operator<, lt, mask_type)
+INGOT_BINARY(operator<=, le, mask_type)
 #undef INGOT_BINARY
 template <Term B>
 Expr operator>(Expr a, B b) {
