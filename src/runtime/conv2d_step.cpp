@@ -46,6 +46,16 @@ void copy_strided(char* to, const char* from, int64_t count, int64_t stride) {
   for (int64_t i = 0; i < count; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
 }
 
+// Rows of small images are too short for the library's copy to pay.
+void copy_bytes(char* to, const char* from, int64_t bytes) {
+  if (bytes > 128) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
+  for (; bytes > 0; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
+}
+
 class Conv2dDriver final : public ProductDriver {
  public:
   Conv2dDriver(const LibraryStep& step, const BindContext& context)
@@ -116,13 +126,11 @@ class Conv2dDriver final : public ProductDriver {
   const char* b_matrix(const char* argument, char* room) const override {
     if (!padded()) return argument;
     const Ints& s = g_.input_strides;
-    char* to = room;
+    std::memset(room, 0, g_.group_channels * channel_step_);
     for (int64_t c = 0; c < g_.group_channels; ++c) {
-      std::memset(to, 0, channel_step_);
-      char* row = to + g_.padding_h * row_step_ + g_.padding_w * element_;
+      char* row = room + c * channel_step_ + g_.padding_h * row_step_ + g_.padding_w * element_;
       for (int64_t y = 0; y < g_.height; ++y, row += row_step_)
         copy_elements(row, argument + c * s[1] + y * s[2], g_.width, s[3]);
-      to += channel_step_;
     }
     return room;
   }
@@ -143,14 +151,18 @@ class Conv2dDriver final : public ProductDriver {
     const int64_t step = g_.stride_w * column_step_;
     const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
     const int64_t run_bytes = runs[0].pixels * element_;
+    const int64_t missing = row_bytes - (last - first) * element_;
     auto pack = [&](auto copy) {
-      for (int64_t k = k_begin; k < k_end; ++k, to += row_bytes) {
-        const int64_t tap = k / g_.group_channels;
+      for (int64_t k = k_begin; k < k_end;) {
+        const int64_t tap = k / g_.group_channels, channel = k % g_.group_channels;
         const char* from = b + tap / g_.kernel_w * g_.dilation_h * row_step_ +
-                           tap % g_.kernel_w * g_.dilation_w * column_step_ + k % g_.group_channels * channel_step_;
-        for (int i = 0; i < count; ++i) copy(to + runs[i].at, from + runs[i].from, runs[i].pixels);
-        if (last - first < panel_width(panel))
-          std::memset(to + (last - first) * element_, 0, row_bytes - (last - first) * element_);
+                           tap % g_.kernel_w * g_.dilation_w * column_step_ + channel * channel_step_;
+        const int64_t channels = std::min(g_.group_channels - channel, k_end - k);
+        for (int64_t c = 0; c < channels; ++c, to += row_bytes, from += channel_step_) {
+          for (int i = 0; i < count; ++i) copy(to + runs[i].at, from + runs[i].from, runs[i].pixels);
+          if (missing) std::memset(to + row_bytes - missing, 0, missing);
+        }
+        k += channels;
       }
     };
     // Short runs of one length, as small images have, are copied by moves of 16 bytes.
@@ -169,7 +181,7 @@ class Conv2dDriver final : public ProductDriver {
 
   void copy_elements(char* to, const char* from, int64_t count, int64_t stride) const {
     if (stride == element_)
-      std::memcpy(to, from, count * element_);
+      copy_bytes(to, from, count * element_);
     else if (element_ == 4)
       copy_strided<float>(to, from, count, stride);
     else
