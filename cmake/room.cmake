@@ -2,6 +2,7 @@
 function(ingot_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/generate_api\\.cpp$")  # programs, not parts of a library
   if(NOT sources)
     file(WRITE ${CMAKE_BINARY_DIR}/empty.cpp "")
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)

@@ -1,0 +1,26 @@
+# What `cmake --install` puts where: the library, the command, headers under include/ingot, and the package for find_package(ingot).
+include(CMakePackageConfigHelpers)
+
+install(TARGETS ingot EXPORT ingot_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ingot_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY examples/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ingot)
+install(EXPORT ingot_targets NAMESPACE ingot:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ingot FILE ingotTargets.cmake)
+file(WRITE ${CMAKE_BINARY_DIR}/ingotConfig.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/ingotTargets.cmake)\n")
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/ingotConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/ingotConfig.cmake ${CMAKE_BINARY_DIR}/ingotConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
+
+# Headers include each other as "room/file.h"; installed, as "ingot/room/file.h", so that a user's own folders cannot get between.
+install(CODE "
+  set(include_dir \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/ingot\")
+  foreach(root \"${CMAKE_SOURCE_DIR}/src\" \"${CMAKE_BINARY_DIR}/generated\")
+    file(GLOB_RECURSE headers RELATIVE \${root} \${root}/*.h \${root}/*.def)
+    foreach(header \${headers})
+      if(NOT header MATCHES \"^(cli|runtime|codegen/x86|codegen/scalar)/\")
+        file(READ \${root}/\${header} text)
+        string(REGEX REPLACE \"#include \\\"(base|ir|codegen|eager|trace|compile)/\" \"#include \\\"ingot/\\\\1/\" text \"\${text}\")
+        file(WRITE \${include_dir}/\${header} \"\${text}\")
+      endif()
+    endforeach()
+  endforeach()
+")

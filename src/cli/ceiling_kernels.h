@@ -1,0 +1,27 @@
+// The loops that measure the machine's roof: arithmetic peak, reads, copies.
+#pragma once
+#include "base/program.h"
+
+namespace ingot::cli {
+
+/// What a ceiling loop is called with. `bytes` is a multiple of 1024.
+struct CeilingFrame {
+  const char* source;
+  char* destination;
+  int64_t bytes;
+  int64_t repeats;
+};
+
+enum class CeilingLoop : uint8_t {
+  fma_f32,    // independent multiply-adds, kFmaOperations each repeat
+  dot_bf16,   // vdpbf16ps, twice as many operations
+  read,       // reads source
+  copy,       // source to destination
+  copy_streaming  // the same past the caches
+};
+/// Floating-point operations of one repeat of fma_f32 on this target; dot_bf16 does twice as many.
+int64_t fma_operations(const Target& target);
+/// Machine code for the loop; null where the target has no such instruction.
+KernelPtr ceiling_kernel(CeilingLoop loop, const Target& target);
+
+}  // namespace ingot::cli

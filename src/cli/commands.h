@@ -1,0 +1,27 @@
+// The subcommands of `ingot`; each returns the exit code: 0 good, 1 a check failed, 2 wrong usage.
+#pragma once
+#include <string>
+
+namespace ingot::cli {
+
+struct CommonOptions {
+  bool json = false;
+  std::string data;  // folder of the demo's weights and data; empty: the installed one, or examples/data
+  int threads = 0;   // 0: all usable processors
+};
+
+struct BenchOptions : CommonOptions {
+  std::string name;
+  std::string mode = "checked";
+  int batch = 0;       // 0: the model's larger demo batch
+  double seconds = 2;  // of measurement
+  std::string compare; // safetensors with a peer's `output` for the same input; empty: none
+};
+
+int run_demo(const CommonOptions& options);
+int run_bench(const BenchOptions& options);
+int run_explain(const CommonOptions& options, const std::string& name);
+int run_cache(const CommonOptions& options, const std::string& name);
+int run_ops(const CommonOptions& options);
+
+}  // namespace ingot::cli

@@ -1,0 +1,57 @@
+// The `ingot` command: reads the command line, nothing else.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/models.h"
+
+using namespace ingot;
+
+int main(int argc, char** argv) {
+  CLI::App app{"Ingot: a JIT tracing compiler runtime for tensor programs in C++."};
+  app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
+  app.require_subcommand(1);
+  cli::BenchOptions options;
+  std::string model;
+  auto common = [&](CLI::App* command, const char* example) {
+    command->add_flag("--json", options.json, "print JSON for programs");
+    command->add_option("--data", options.data, "folder of the demo's weights and data");
+    command->add_option("--threads", options.threads, "threads to use (default: all)")->check(CLI::PositiveNumber);
+    command->footer(std::string("Example:\n  ") + example);
+    return command;
+  };
+  auto named = [&](CLI::App* command, std::vector<std::string> names) {
+    command->add_option("name", model, "one of: " + CLI::detail::join(names, ", "))->required()->check(CLI::IsMember(names));
+    return command;
+  };
+  std::vector<std::string> models = cli::model_names();
+  std::vector<std::string> benches = models;
+  benches.insert(benches.end(), {"ceiling", "dispatch", "replay"});
+
+  auto* demo = common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");
+  auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
+                             "ingot bench bytegpt --batch 8 --seconds 5"), benches);
+  bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
+  bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
+  bench->add_option("--mode", options.mode, "checked or frozen")->check(CLI::IsMember({"checked", "frozen"}));
+  bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")->check(CLI::ExistingFile);
+  auto* explain = named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
+                               "ingot explain digits_mlp"), models);
+  auto* cache = named(common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"),
+                             "ingot cache bytegpt --json"), models);
+  auto* ops = common(app.add_subcommand("ops", "list the op table"), "ingot ops --json");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    options.name = model;
+    if (*demo) return cli::run_demo(options);
+    if (*bench) return cli::run_bench(options);
+    if (*explain) return cli::run_explain(options, model);
+    if (*cache) return cli::run_cache(options, model);
+    if (*ops) return cli::run_ops(options);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "ingot: %s\n", error.what());
+    return 2;
+  }
+  return 0;
+}

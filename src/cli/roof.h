@@ -1,0 +1,27 @@
+// The machine's roof, measured: arithmetic peak, bandwidth by footprint, and the cost of a parallel region.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace ingot::cli {
+
+/// Bandwidths in GB/s; `bytes` is what each thread works on (of a copy: source and destination together).
+struct Bandwidth {
+  int64_t bytes;
+  double read, copy, copy_streaming;
+};
+
+struct Roof {
+  int threads = 1;
+  double fma_gflops = 0, bf16_gflops = 0;  // bf16: 0 where there is no such instruction
+  double fork_join_us = 0;
+  std::vector<Bandwidth> bandwidths;  // by rising footprint
+
+  /// Copy bandwidth, in GB/s, of a working set of this many bytes over all threads.
+  double copy_gbps(double bytes) const;
+};
+
+/// Measures for about `seconds`. 16 KB to 256 MB; without `large`, up to 4 MB only.
+Roof measure_roof(int threads, double seconds, bool large);
+
+}  // namespace ingot::cli

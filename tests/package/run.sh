@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs the build given as $1 into an empty folder and builds and runs a user's project against it.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+cmake --install "$1" --prefix "$work/prefix" >/dev/null
+cmake -S "$here/project" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/build" >/dev/null
+"$work/build/uses_ingot"
+"$work/prefix/bin/ingot" --version
