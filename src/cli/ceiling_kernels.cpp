@@ -60,14 +60,20 @@ class CeilingGenerator : public Xbyak::CodeGenerator {
       auto from = ptr[rsi + rax + i * width];
       auto to = ptr[rdx + rax + i * width];
       if (loop == CeilingLoop::read) {
-        if (wide_) vpord(Xbyak::Zmm(i), Xbyak::Zmm(i), from);
-        else vorps(Xbyak::Ymm(i), Xbyak::Ymm(i), from);
+        if (wide_)
+          vpord(Xbyak::Zmm(i), Xbyak::Zmm(i), from);
+        else
+          vorps(Xbyak::Ymm(i), Xbyak::Ymm(i), from);
       } else if (loop == CeilingLoop::copy) {
-        if (wide_) vmovups(Xbyak::Zmm(i), from), vmovups(to, Xbyak::Zmm(i));
-        else vmovups(Xbyak::Ymm(i), from), vmovups(to, Xbyak::Ymm(i));
+        if (wide_)
+          vmovups(Xbyak::Zmm(i), from), vmovups(to, Xbyak::Zmm(i));
+        else
+          vmovups(Xbyak::Ymm(i), from), vmovups(to, Xbyak::Ymm(i));
       } else {
-        if (wide_) vmovups(Xbyak::Zmm(i), from), vmovntps(to, Xbyak::Zmm(i));
-        else vmovups(Xbyak::Ymm(i), from), vmovntps(to, Xbyak::Ymm(i));
+        if (wide_)
+          vmovups(Xbyak::Zmm(i), from), vmovntps(to, Xbyak::Zmm(i));
+        else
+          vmovups(Xbyak::Ymm(i), from), vmovntps(to, Xbyak::Ymm(i));
       }
     }
     add(rax, 512);
@@ -79,8 +85,10 @@ class CeilingGenerator : public Xbyak::CodeGenerator {
   }
 
   void zero(int i) {
-    if (wide_) vpxord(Xbyak::Zmm(i), Xbyak::Zmm(i), Xbyak::Zmm(i));
-    else vxorps(Xbyak::Ymm(i), Xbyak::Ymm(i), Xbyak::Ymm(i));
+    if (wide_)
+      vpxord(Xbyak::Zmm(i), Xbyak::Zmm(i), Xbyak::Zmm(i));
+    else
+      vxorps(Xbyak::Ymm(i), Xbyak::Ymm(i), Xbyak::Ymm(i));
   }
 
   bool wide_;
@@ -88,11 +96,16 @@ class CeilingGenerator : public Xbyak::CodeGenerator {
 
 const char* loop_name(CeilingLoop loop) {
   switch (loop) {
-    case CeilingLoop::fma_f32: return "fma_f32";
-    case CeilingLoop::dot_bf16: return "dot_bf16";
-    case CeilingLoop::read: return "read";
-    case CeilingLoop::copy: return "copy";
-    case CeilingLoop::copy_streaming: return "copy_streaming";
+    case CeilingLoop::fma_f32:
+      return "fma_f32";
+    case CeilingLoop::dot_bf16:
+      return "dot_bf16";
+    case CeilingLoop::read:
+      return "read";
+    case CeilingLoop::copy:
+      return "copy";
+    case CeilingLoop::copy_streaming:
+      return "copy_streaming";
   }
   return "";
 }

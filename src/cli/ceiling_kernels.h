@@ -13,10 +13,10 @@ struct CeilingFrame {
 };
 
 enum class CeilingLoop : uint8_t {
-  fma_f32,    // independent multiply-adds, kFmaOperations each repeat
-  dot_bf16,   // vdpbf16ps, twice as many operations
-  read,       // reads source
-  copy,       // source to destination
+  fma_f32,        // independent multiply-adds, kFmaOperations each repeat
+  dot_bf16,       // vdpbf16ps, twice as many operations
+  read,           // reads source
+  copy,           // source to destination
   copy_streaming  // the same past the caches
 };
 /// Floating-point operations of one repeat of fma_f32 on this target; dot_bf16 does twice as many.

@@ -13,9 +13,9 @@ struct CommonOptions {
 struct BenchOptions : CommonOptions {
   std::string name;
   std::string mode = "checked";
-  int batch = 0;       // 0: the model's larger demo batch
-  double seconds = 2;  // of measurement
-  std::string compare; // safetensors with a peer's `output` for the same input; empty: none
+  int batch = 0;        // 0: the model's larger demo batch
+  double seconds = 2;   // of measurement
+  std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
 };
 
 int run_demo(const CommonOptions& options);

@@ -22,24 +22,31 @@ int main(int argc, char** argv) {
     return command;
   };
   auto named = [&](CLI::App* command, std::vector<std::string> names) {
-    command->add_option("name", model, "one of: " + CLI::detail::join(names, ", "))->required()->check(CLI::IsMember(names));
+    command->add_option("name", model, "one of: " + CLI::detail::join(names, ", "))
+        ->required()
+        ->check(CLI::IsMember(names));
     return command;
   };
   std::vector<std::string> models = cli::model_names();
   std::vector<std::string> benches = models;
   benches.insert(benches.end(), {"ceiling", "dispatch", "replay"});
 
-  auto* demo = common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");
+  auto* demo =
+      common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");
   auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
-                             "ingot bench bytegpt --batch 8 --seconds 5"), benches);
+                             "ingot bench bytegpt --batch 8 --seconds 5"),
+                      benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
   bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
   bench->add_option("--mode", options.mode, "checked or frozen")->check(CLI::IsMember({"checked", "frozen"}));
-  bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")->check(CLI::ExistingFile);
-  auto* explain = named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
-                               "ingot explain digits_mlp"), models);
-  auto* cache = named(common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"),
-                             "ingot cache bytegpt --json"), models);
+  bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
+      ->check(CLI::ExistingFile);
+  auto* explain = named(
+      common(app.add_subcommand("explain", "show what compiling a model did, and why"), "ingot explain digits_mlp"),
+      models);
+  auto* cache = named(
+      common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"), "ingot cache bytegpt --json"),
+      models);
   auto* ops = common(app.add_subcommand("ops", "list the op table"), "ingot ops --json");
   CLI11_PARSE(app, argc, argv);
   try {

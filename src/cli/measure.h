@@ -10,8 +10,8 @@ struct Timing {
   double median = 0, low = 0, high = 0;  // low and high: 10th and 90th percentile of the samples
 };
 
-/// Runs the contenders in turns for about `seconds` in all, after a warm-up. A sample is one call, or a batch of calls where a
-/// call is too short for the clock (then their mean).
+/// Runs the contenders in turns for about `seconds` in all, after a warm-up. A sample is one call, or a batch of calls
+/// where a call is too short for the clock (then their mean).
 std::vector<Timing> interleave(const std::vector<std::function<void()>>& contenders, double seconds);
 
 double now_us();

@@ -38,7 +38,8 @@ Tensor windows_of(const std::string& text, int64_t begin, int64_t windows) {
   return ids;
 }
 
-DemoModel digits(const std::string& name, const std::string& folder, std::function<Tensor(const Tensor&)> forward, Ints tail) {
+DemoModel digits(const std::string& name, const std::string& folder, std::function<Tensor(const Tensor&)> forward,
+                 Ints tail) {
   auto data = load(path_in(folder, "digits.safetensors"));
   Tensor images = data.at("images").to(kFloat32) / 16.0;
   Tensor labels = data.at("labels");
@@ -131,6 +132,7 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
     model.metric = "bits per byte";
     model.expected = expected_values(folder)[name]["bits_per_byte_f64"].get<double>();
     model.large_batch = 8;
+    model.prompt = expected_values(folder)[name]["greedy_prompt"].get<std::string>();
     model.forward = [gpt](const Tensor& x) mutable { return gpt(x); };
     model.input = [text](int64_t batch) { return windows_of(*text, 0, batch); };
     model.evaluate = [text](const std::function<Tensor(const Tensor&)>& run) {
@@ -150,7 +152,8 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
   throw Error("unknown model '" + name + "'; there are: digits_mlp, digits_cnn, bytegpt");
 }
 
-std::string generate_greedily(const std::function<Tensor(const Tensor&)>& forward, const std::string& prompt, int64_t length) {
+std::string generate_greedily(const std::function<Tensor(const Tensor&)>& forward, const std::string& prompt,
+                              int64_t length) {
   std::string text = prompt;
   while (static_cast<int64_t>(text.size()) < length) {
     auto count = static_cast<int64_t>(text.size());

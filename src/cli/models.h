@@ -13,7 +13,8 @@ nn::Sequential digits_mlp();
 
 /// Three convolutions with batch norm, one of them residual; input f32 [N, 1, 8, 8], output f32 [N, 10].
 struct DigitsCnn : nn::Module {
-  nn::Conv2d conv1{1, 32, 3, {.padding = {1, 1}}}, conv2{32, 64, 3, {.padding = {1, 1}}}, conv3{64, 64, 3, {.padding = {1, 1}}};
+  nn::Conv2d conv1{1, 32, 3, {.padding = {1, 1}}}, conv2{32, 64, 3, {.padding = {1, 1}}},
+      conv3{64, 64, 3, {.padding = {1, 1}}};
   nn::BatchNorm2d bn1{32}, bn2{64}, bn3{64};
   nn::Linear fc{64, 10};
   INGOT_MODULE(DigitsCnn, conv1, conv2, conv3, bn1, bn2, bn3, fc)
@@ -40,23 +41,27 @@ struct ByteGpt : nn::Module {
 /// A model with its weights, what it is fed and what must come out.
 struct DemoModel {
   std::string name;
-  std::string metric;                // "correct of 1797" or "bits per byte"
-  double expected = 0;               // of the metric
+  std::string metric;   // "correct of 1797" or "bits per byte"
+  double expected = 0;  // of the metric
   int small_batch = 1, large_batch = 64;
+  std::string prompt;  // what a language model continues; else empty
   std::function<Tensor(const Tensor&)> forward;
   std::function<Tensor(int64_t batch)> input;  // the first examples
-  /// Runs the whole data set through `forward` in batches, computes the metric and, over all classes or bytes, the exact bits of
-  /// the outputs as a hash-free copy for comparison.
+  /// Runs the whole data set through `forward` in batches, computes the metric and, over all classes or bytes, the
+  /// exact bits of the outputs as a hash-free copy for comparison.
   std::function<double(const std::function<Tensor(const Tensor&)>& forward)> evaluate;
 };
 
 std::vector<std::string> model_names();
 /// Throws Error, listing what exists, for an unknown name, or if the data folder lacks a file.
 DemoModel demo_model(const std::string& name, const std::string& data);
-/// The folder of the demo's data: `given`, else share/ingot beside the command, else examples/data below the current folder.
+/// The folder of the demo's data: `given`, else share/ingot beside the command, else examples/data below the current
+/// folder.
 std::string data_folder(const std::string& given);
 
-/// Appends to the prompt the byte of largest logit at the last position until `length` bytes stand; returns what was appended.
-std::string generate_greedily(const std::function<Tensor(const Tensor&)>& forward, const std::string& prompt, int64_t length);
+/// Appends to the prompt the byte of largest logit at the last position until `length` bytes stand; returns what was
+/// appended.
+std::string generate_greedily(const std::function<Tensor(const Tensor&)>& forward, const std::string& prompt,
+                              int64_t length);
 
 }  // namespace ingot::cli

@@ -10,12 +10,18 @@ namespace {
 
 const char* kind_name(ir::OpKind kind) {
   switch (kind) {
-    case ir::OpKind::elementwise: return "elementwise";
-    case ir::OpKind::reduction: return "reduction";
-    case ir::OpKind::view: return "view";
-    case ir::OpKind::structured: return "structured";
-    case ir::OpKind::composite: return "composite";
-    case ir::OpKind::host: return "host";
+    case ir::OpKind::elementwise:
+      return "elementwise";
+    case ir::OpKind::reduction:
+      return "reduction";
+    case ir::OpKind::view:
+      return "view";
+    case ir::OpKind::structured:
+      return "structured";
+    case ir::OpKind::composite:
+      return "composite";
+    case ir::OpKind::host:
+      return "host";
   }
   return "";
 }
@@ -40,14 +46,18 @@ int run_ops(const CommonOptions& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ir::OpInfo& op : ir::ops())
-      list.push_back({{"name", op.name}, {"kind", kind_name(op.kind)}, {"arguments", arguments_of(op)},
-                      {"outputs", op.outputs}, {"in_place", op.has(ir::kInplace)}});
+      list.push_back({{"name", op.name},
+                      {"kind", kind_name(op.kind)},
+                      {"arguments", arguments_of(op)},
+                      {"outputs", op.outputs},
+                      {"in_place", op.has(ir::kInplace)}});
     fmt::print("{}\n", list.dump());
     return 0;
   }
   fmt::print("{:<24}{:<13}{:<10}arguments\n", "op", "kind", "in-place");
   for (const ir::OpInfo& op : ir::ops())
-    fmt::print("{:<24}{:<13}{:<10}{}\n", op.name, kind_name(op.kind), op.has(ir::kInplace) ? "yes" : "", arguments_of(op));
+    fmt::print("{:<24}{:<13}{:<10}{}\n", op.name, kind_name(op.kind), op.has(ir::kInplace) ? "yes" : "",
+               arguments_of(op));
   fmt::print("{} ops\n", ir::ops().size());
   return 0;
 }

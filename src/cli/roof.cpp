@@ -42,7 +42,9 @@ class Loop {
     if (source_) block_ = runtime::ExecutableBlock(source_->code, source_->name);
   }
   bool exists() const { return source_ != nullptr; }
-  void run(const CeilingFrame& frame) const { reinterpret_cast<KernelEntry>(const_cast<void*>(block_.address()))(&frame); }
+  void run(const CeilingFrame& frame) const {
+    reinterpret_cast<KernelEntry>(const_cast<void*>(block_.address()))(&frame);
+  }
 
  private:
   KernelPtr source_;
@@ -90,9 +92,11 @@ Roof measure_roof(int threads, double seconds, bool large) {
     int64_t operations = fma_operations(runtime::host_target());
     roof.fma_gflops = arithmetic_gflops(CeilingLoop::fma_f32, operations, each);
     roof.bf16_gflops = arithmetic_gflops(CeilingLoop::dot_bf16, 2 * operations, each);
-    roof.fork_join_us = best_us(each, [&] {
-                          for (int i = 0; i < 1000; ++i) runtime::parallel(threads, [](int, int) {});
-                        }) / 1000;
+    roof.fork_join_us = best_us(each,
+                                [&] {
+                                  for (int i = 0; i < 1000; ++i) runtime::parallel(threads, [](int, int) {});
+                                }) /
+                        1000;
     Loop read(CeilingLoop::read), copy(CeilingLoop::copy), streaming(CeilingLoop::copy_streaming);
     for (size_t f = 0; f < footprints; ++f) {
       int64_t bytes = kFootprints[f];
@@ -102,12 +106,14 @@ Roof measure_roof(int threads, double seconds, bool large) {
         double us = best_us(each, [&] {
           runtime::parallel(threads, [&](int t, int) {
             // The destination stands 128 bytes off the source modulo 4096 (a store just ahead of a load costs a stall).
-            loop.run({blocks[t], blocks[t] + (halves ? touched / 2 + 2048 : 0), halves ? touched / 2 : touched, repeats});
+            loop.run(
+                {blocks[t], blocks[t] + (halves ? touched / 2 + 2048 : 0), halves ? touched / 2 : touched, repeats});
           });
         });
         return static_cast<double>(touched) * static_cast<double>(repeats) * threads / us / 1e3;
       };
-      roof.bandwidths.push_back({bytes, rate(read, bytes, false), rate(copy, bytes, true), rate(streaming, bytes, true)});
+      roof.bandwidths.push_back(
+          {bytes, rate(read, bytes, false), rate(copy, bytes, true), rate(streaming, bytes, true)});
     }
   }
   set_num_threads(before);

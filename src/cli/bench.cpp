@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "runtime/cpu.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::cli {
+namespace {
+
+int bench_ceiling(const BenchOptions& options) {
+  Roof roof = measure_roof(num_threads(), options.seconds, true);
+  if (options.json) {
+    nlohmann::json bandwidths = nlohmann::json::array();
+    for (const Bandwidth& b : roof.bandwidths)
+      bandwidths.push_back({{"bytes", b.bytes},
+                            {"read_gbps", b.read},
+                            {"copy_gbps", b.copy},
+                            {"copy_streaming_gbps", b.copy_streaming}});
+    fmt::print("{}\n", nlohmann::json{{"name", "ceiling"},
+                                      {"threads", roof.threads},
+                                      {"isa", runtime::host_target().str()},
+                                      {"fma_f32_gflops", roof.fma_gflops},
+                                      {"dot_bf16_gflops", roof.bf16_gflops},
+                                      {"fork_join_us", roof.fork_join_us},
+                                      {"bandwidths", bandwidths}}
+                           .dump());
+    return 0;
+  }
+  fmt::print("{} threads, {}\n", roof.threads, runtime::host_target().str());
+  fmt::print("f32 fma {:.0f} GFLOP/s, bf16 dot {:.0f} GFLOP/s, fork and join {:.2f} us\n", roof.fma_gflops,
+             roof.bf16_gflops, roof.fork_join_us);
+  fmt::print("{:>14}{:>12}{:>12}{:>12}   (GB/s, all threads; a copy counts both sides)\n", "bytes a thread", "read",
+             "copy", "streaming");
+  for (const Bandwidth& b : roof.bandwidths)
+    fmt::print("{:>14}{:>12.1f}{:>12.1f}{:>12.1f}\n", b.bytes, b.read, b.copy, b.copy_streaming);
+  return 0;
+}
+
+// Cost of small calls: an eager op on 16 floats, and a frozen call of a function of 8 tensors.
+int bench_dispatch(const BenchOptions& options) {
+  Tensor a = ones({16}), b = ones({16});
+  std::vector<Tensor> eight;
+  for (int i = 0; i < 8; ++i) eight.push_back(ones({16}) * i);
+  auto sum = [](const std::vector<Tensor>& t) { return t[0] + t[1] + t[2] + t[3] + t[4] + t[5] + t[6] + t[7]; };
+  auto checked = compile(sum), frozen = compile(sum, {.mode = CompileMode::frozen});
+  bool equal_bits = true;
+  for (int call = 0; call < 4; ++call)
+    equal_bits = equal_bits && same_bits(checked(eight), sum(eight)) && same_bits(frozen(eight), sum(eight));
+  auto times = interleave(
+      {[&] { (void)(a + b); }, [&] { (void)sum(eight); }, [&] { (void)checked(eight); }, [&] { (void)frozen(eight); }},
+      options.seconds);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"name", "dispatch"},
+                                      {"threads", num_threads()},
+                                      {"eager_add_16_ns", times[0].median * 1e3},
+                                      {"eager_seven_adds_ns", times[1].median * 1e3},
+                                      {"checked_call_ns", times[2].median * 1e3},
+                                      {"frozen_call_ns", times[3].median * 1e3},
+                                      {"bitwise_equal", equal_bits}}
+                           .dump());
+    return equal_bits ? 0 : 1;
+  }
+  fmt::print("eager add of 16 floats              {:8.0f} ns\n", times[0].median * 1e3);
+  fmt::print("seven adds of 8 tensors, eager      {:8.0f} ns\n", times[1].median * 1e3);
+  fmt::print("the same compiled, checked          {:8.0f} ns\n", times[2].median * 1e3);
+  fmt::print("the same compiled, frozen           {:8.0f} ns   ({})\n", times[3].median * 1e3, frozen.explain().frozen);
+  return equal_bits ? 0 : 1;
+}
+
+// Cost of comparing a call with its recording, an op: the slope between a short and a long chain of one-element ops.
+int bench_replay(const BenchOptions& options) {
+  constexpr int kShort = 16, kLong = 272;
+  auto chain = [](int ops) {
+    return [ops](const Tensor& x) {
+      Tensor y = x;
+      for (int i = 0; i < ops; ++i) y = y * x;
+      return y;
+    };
+  };
+  Tensor x = ones({1});
+  auto small = compile(chain(kShort)), large = compile(chain(kLong));
+  bool equal_bits = true;
+  for (int call = 0; call < 3; ++call)
+    equal_bits = equal_bits && same_bits(small(x), chain(kShort)(x)) && same_bits(large(x), chain(kLong)(x));
+  auto times = interleave({[&] { (void)small(x); }, [&] { (void)large(x); }}, options.seconds);
+  double each = (times[1].median - times[0].median) * 1e3 / (kLong - kShort);
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json{{"name", "replay"},
+                                      {"threads", num_threads()},
+                                      {"ns_per_op", each},
+                                      {"call_of_16_ops_ns", times[0].median * 1e3},
+                                      {"bitwise_equal", equal_bits}}
+                           .dump());
+  else
+    fmt::print("checked replay, its kernel's part included: {:.1f} ns an op; a call of 16 ops {:.0f} ns\n", each,
+               times[0].median * 1e3);
+  return equal_bits ? 0 : 1;
+}
+
+int bench_model(const BenchOptions& options) {
+  DemoModel model = demo_model(options.name, options.data);
+  int batch = options.batch ? options.batch : model.large_batch;
+  CompileMode mode = options.mode == "frozen" ? CompileMode::frozen : CompileMode::checked;
+  Roof roof = measure_roof(num_threads(), 0.5, false);
+  Run run = measure_run(model, batch, mode, roof, options.seconds);
+  const Statistics& s = run.statistics;
+  nlohmann::json result = {{"name", model.name},
+                           {"mode", options.mode},
+                           {"threads", num_threads()},
+                           {"batch", batch},
+                           {"eager_us", run.eager.median},
+                           {"compiled_us", run.compiled.median},
+                           {"speedup", run.speedup()},
+                           {"compile_ms", s.compile_ms},
+                           {"compilations", s.compilations},
+                           {"fallbacks", s.fallbacks},
+                           {"max_abs_error", run.max_abs_error},
+                           {"bitwise_equal", run.bitwise_equal},
+                           {"roof_share", run.roof_share()},
+                           {"roof_us", run.roof_us}};
+  if (!options.compare.empty())
+    result["max_abs_error_to_peer"] =
+        max_abs_difference(model.forward(model.input(batch)), load(options.compare).at("output"));
+  if (options.json) {
+    fmt::print("{}\n", result.dump());
+  } else {
+    fmt::print("{} batch {}, {} threads, {} mode\n", model.name, batch, num_threads(), options.mode);
+    fmt::print("  eager    {:>10}   ({} to {})\n", duration(run.eager.median), duration(run.eager.low),
+               duration(run.eager.high));
+    fmt::print("  compiled {:>10}   ({} to {})   {:.2f}x\n", duration(run.compiled.median), duration(run.compiled.low),
+               duration(run.compiled.high), run.speedup());
+    fmt::print("  modelled roof {} ({:.0f}%), {}, max error {:.1e}\n", duration(run.roof_us), 100 * run.roof_share(),
+               run.bitwise_equal ? "same bits" : "BITS DIFFER", run.max_abs_error);
+    fmt::print("  compiled in {:.1f} ms, {} compilations, {} fallbacks\n", s.compile_ms, s.compilations, s.fallbacks);
+    if (!options.compare.empty())
+      fmt::print("  max difference from the peer {:.1e}\n", result["max_abs_error_to_peer"].get<double>());
+  }
+  return run.bitwise_equal && s.fallbacks == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  if (options.threads) set_num_threads(options.threads);
+  if (options.name == "ceiling") return bench_ceiling(options);
+  if (options.name == "dispatch") return bench_dispatch(options);
+  if (options.name == "replay") return bench_replay(options);
+  return bench_model(options);
+}
+
+}  // namespace ingot::cli
