@@ -1,0 +1,99 @@
+// The command as a user runs it: what it prints, its JSON, its exit codes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out;
+};
+
+Outcome ingot(const std::string& arguments) {
+  std::string command = std::string(INGOT_COMMAND) + " " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string out;
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
+  return {WEXITSTATUS(pclose(pipe)), out};
+}
+
+const std::string kData = " --data " INGOT_SOURCE_DIR "/examples/data";
+
+TEST(Command, DemoGivesTheExpectedResultsEagerAndCompiled) {
+  Outcome demo = ingot("demo --json" + kData);
+  ASSERT_EQ(demo.code, 0) << demo.out;
+  auto report = nlohmann::json::parse(demo.out);
+  ASSERT_EQ(report["models"].size(), 3u);
+  for (const auto& model : report["models"]) {
+    SCOPED_TRACE(model["name"].get<std::string>());
+    double expected = model["expected"];
+    double tolerance = model["name"] == "bytegpt" ? 1e-5 * expected : 0;
+    EXPECT_NEAR(model["eager"].get<double>(), expected, tolerance);
+    EXPECT_NEAR(model["compiled"].get<double>(), expected, tolerance);
+    EXPECT_TRUE(model["bitwise_equal"]);
+    EXPECT_EQ(model["fallbacks"], 0);
+    EXPECT_EQ(model["recompile_limit_hits"], 0);
+    EXPECT_EQ(model["graph_breaks"], 0);
+    EXPECT_LE(model["compilations"], 3);
+    EXPECT_GT(model["kernels"], 0);
+    EXPECT_EQ(model["runs"].size(), 2u);
+  }
+  EXPECT_EQ(report["generated"],
+            "a free, software you receive the\nsource code other you remane files for the software in notice");
+}
+
+TEST(Command, BenchReportsWhatProgramsRelyOn) {
+  Outcome bench = ingot("bench digits_mlp --seconds 0.2 --batch 4 --json" + kData);
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  auto report = nlohmann::json::parse(bench.out);
+  for (const char* field : {"name", "mode", "threads", "eager_us", "compiled_us", "speedup", "compile_ms",
+                            "compilations", "fallbacks", "max_abs_error", "bitwise_equal", "roof_share"})
+    EXPECT_TRUE(report.contains(field)) << field;
+  EXPECT_EQ(report["max_abs_error"], 0);
+}
+
+TEST(Command, ExplainAndCacheShowKernels) {
+  Outcome explain = ingot("explain digits_mlp --json" + kData);
+  ASSERT_EQ(explain.code, 0) << explain.out;
+  auto report = nlohmann::json::parse(explain.out);
+  ASSERT_FALSE(report["programs"].empty());
+  EXPECT_NE(report["programs"][0]["trace"].get<std::string>().find("gelu"), std::string::npos);
+  EXPECT_FALSE(report["programs"][0]["kernels"].empty());
+  Outcome cache = ingot("cache digits_mlp --json" + kData);
+  ASSERT_EQ(cache.code, 0) << cache.out;
+  EXPECT_FALSE(nlohmann::json::parse(cache.out)["entries"].empty());
+}
+
+TEST(Command, OpsListsTheTable) {
+  Outcome ops = ingot("ops --json");
+  ASSERT_EQ(ops.code, 0);
+  EXPECT_GT(nlohmann::json::parse(ops.out).size(), 100u);
+}
+
+TEST(Command, WrongUsageListsWhatExists) {
+  Outcome unknown = ingot("bench no_such_model");
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_NE(unknown.out.find("bytegpt"), std::string::npos) << unknown.out;
+  EXPECT_NE(ingot("--no-such-option").code, 0);
+  EXPECT_NE(ingot("").code, 0);
+  Outcome topic = ingot("--version; INGOT_LOGS=nonsense " + std::string(INGOT_COMMAND) + " cache digits_mlp" + kData);
+  EXPECT_NE(topic.out.find("recompiles"), std::string::npos) << topic.out;
+  Outcome folder = ingot("demo --data /nonexistent");
+  EXPECT_NE(folder.code, 0);
+  EXPECT_NE(folder.out.find("/nonexistent"), std::string::npos);
+}
+
+TEST(Command, HelpHasAnExample) {
+  for (const char* command : {"demo", "bench", "explain", "cache", "ops", "conformance"}) {
+    Outcome help = ingot(std::string(command) + " --help");
+    EXPECT_EQ(help.code, 0);
+    EXPECT_NE(help.out.find("Example"), std::string::npos) << help.out;
+  }
+}
+
+}  // namespace
