@@ -43,10 +43,8 @@ DemoModel digits(const std::string& name, const std::string& folder, std::functi
   auto data = load(path_in(folder, "digits.safetensors"));
   Tensor images = data.at("images").to(kFloat32) / 16.0;
   Tensor labels = data.at("labels");
-  Ints sizes{images.size(0)};
-  sizes.assign(sizes.begin(), sizes.end());
-  for (int64_t n : tail) sizes.push_back(n);
-  images = images.reshape(sizes);
+  tail.insert(0, images.size(0));
+  images = images.reshape(tail);
   DemoModel model;
   model.name = name;
   model.metric = "correct of 1797";
@@ -68,8 +66,8 @@ DemoModel digits(const std::string& name, const std::string& folder, std::functi
 
 template <class Model>
 Model loaded(Model model, const std::string& path) {
-  model.load_state_dict(load(path));
-  model.eval();
+  model->load_state_dict(load(path));
+  model->eval();
   return model;
 }
 
@@ -79,14 +77,14 @@ nn::Sequential digits_mlp() {
   return nn::Sequential{nn::Linear(64, 256), nn::GELU(), nn::Linear(256, 256), nn::GELU(), nn::Linear(256, 10)};
 }
 
-Tensor DigitsCnn::forward(const Tensor& x) {
+Tensor DigitsCnnImpl::forward(const Tensor& x) {
   Tensor h = F::relu(bn1(conv1(x)));
   h = F::max_pool2d(F::relu(bn2(conv2(h))), 2);
   h = h + F::relu(bn3(conv3(h)));
   return fc(h.mean({2, 3}));
 }
 
-Tensor ByteGptBlock::forward(const Tensor& x) {
+Tensor ByteGptBlockImpl::forward(const Tensor& x) {
   int64_t n = x.size(0), t = x.size(1);
   auto heads = [&](const Tensor& y) { return y.view({n, t, 4, 32}).transpose(1, 2); };
   auto qkv = attn_qkv(ln_1(x)).split(128, 2);
@@ -95,10 +93,10 @@ Tensor ByteGptBlock::forward(const Tensor& x) {
   return h + mlp_down(F::gelu(mlp_up(ln_2(h)), "tanh"));
 }
 
-Tensor ByteGpt::forward(const Tensor& ids) {
+Tensor ByteGptImpl::forward(const Tensor& ids) {
   Tensor x = wte(ids) + wpe(arange(ids.size(1)));
   for (auto& block : h) x = block(x);
-  return matmul(ln_f(x), wte.weight.t());
+  return matmul(ln_f(x), wte->weight.t());
 }
 
 std::vector<std::string> model_names() { return {"digits_mlp", "digits_cnn", "bytegpt"}; }

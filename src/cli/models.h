@@ -12,31 +12,30 @@ namespace ingot::cli {
 nn::Sequential digits_mlp();
 
 /// Three convolutions with batch norm, one of them residual; input f32 [N, 1, 8, 8], output f32 [N, 10].
-struct DigitsCnn : nn::Module {
-  nn::Conv2d conv1{1, 32, 3, {.padding = {1, 1}}}, conv2{32, 64, 3, {.padding = {1, 1}}},
-      conv3{64, 64, 3, {.padding = {1, 1}}};
+struct DigitsCnnImpl : nn::Module {
+  nn::Conv2d conv1{1, 32, 3, {.padding = 1}}, conv2{32, 64, 3, {.padding = 1}}, conv3{64, 64, 3, {.padding = 1}};
   nn::BatchNorm2d bn1{32}, bn2{64}, bn3{64};
   nn::Linear fc{64, 10};
-  INGOT_MODULE(DigitsCnn, conv1, conv2, conv3, bn1, bn2, bn3, fc)
   Tensor forward(const Tensor& x);
 };
+INGOT_MODULE(DigitsCnn, conv1, conv2, conv3, bn1, bn2, bn3, fc);
 
 /// One transformer block of width 128 with four heads.
-struct ByteGptBlock : nn::Module {
+struct ByteGptBlockImpl : nn::Module {
   nn::LayerNorm ln_1{128}, ln_2{128};
   nn::Linear attn_qkv{128, 384}, attn_out{128, 128}, mlp_up{128, 512}, mlp_down{512, 128};
-  INGOT_MODULE(ByteGptBlock, ln_1, ln_2, attn_qkv, attn_out, mlp_up, mlp_down)
   Tensor forward(const Tensor& x);
 };
+INGOT_MODULE(ByteGptBlock, ln_1, ln_2, attn_qkv, attn_out, mlp_up, mlp_down);
 
 /// A byte-level GPT of 842,496 parameters; input i64 [N, T] of byte values, T <= 128, output logits f32 [N, T, 256].
-struct ByteGpt : nn::Module {
+struct ByteGptImpl : nn::Module {
   nn::Embedding wte{256, 128}, wpe{128, 128};
-  nn::ModuleList<ByteGptBlock> h{ByteGptBlock(), ByteGptBlock(), ByteGptBlock(), ByteGptBlock()};
+  std::vector<ByteGptBlock> h{ByteGptBlock(), ByteGptBlock(), ByteGptBlock(), ByteGptBlock()};
   nn::LayerNorm ln_f{128};
-  INGOT_MODULE(ByteGpt, wte, wpe, h, ln_f)
   Tensor forward(const Tensor& ids);
 };
+INGOT_MODULE(ByteGpt, wte, wpe, h, ln_f);
 
 /// A model with its weights, what it is fed and what must come out.
 struct DemoModel {
