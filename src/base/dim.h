@@ -75,8 +75,8 @@ class DimTable {
   struct Entry {
     Kind kind;
     int64_t symbol = -1;
-    Dim a, b;
-    Polynomial polynomial;
+    Dim a{}, b{};
+    Polynomial polynomial{};
     int64_t hint = 0;
   };
   Polynomial polynomial(Dim a) const;

@@ -46,8 +46,7 @@ struct DemoModel {
   std::string prompt;  // what a language model continues; else empty
   std::function<Tensor(const Tensor&)> forward;
   std::function<Tensor(int64_t batch)> input;  // the first examples
-  /// Runs the whole data set through `forward` in batches, computes the metric and, over all classes or bytes, the
-  /// exact bits of the outputs as a hash-free copy for comparison.
+  /// Runs the whole data set through `forward` in batches and computes the metric.
   std::function<double(const std::function<Tensor(const Tensor&)>& forward)> evaluate;
 };
 
