@@ -27,10 +27,8 @@ double max_abs_difference(const Tensor& a, const Tensor& b) {
 
 double modelled_us(const Explanation& explanation, const Roof& roof) {
   if (explanation.programs.empty() || roof.fma_gflops <= 0) return 0;
-  const auto& latest = *std::max_element(explanation.programs.begin(), explanation.programs.end(),
-                                         [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
   double us = 0;
-  for (const auto& step : latest.steps)
+  for (const auto& step : explanation.programs.back().steps)
     us += std::max(step.operations / roof.fma_gflops, step.bytes / roof.copy_gbps(step.bytes)) / 1e3;
   return us;
 }

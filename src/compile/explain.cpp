@@ -25,6 +25,10 @@ Explanation::Program describe(const trace::CacheEntry& entry) {
   for (const codegen::FusionDecision& decision : compiled.explanation().decisions)
     program.decisions.push_back(
         {"%" + std::to_string(decision.value), decision.fused, decision.reason, decision.bytes_saved});
+  const ingot::Program& lowered = compiled.program();
+  for (const ingot::Step& step : lowered.steps)
+    program.steps.push_back({step.name, static_cast<double>(lowered.dims.hint(step.operations)),
+                             static_cast<double>(lowered.dims.hint(step.bytes))});
   for (const KernelPtr& kernel : compiled.kernels()) {
     program.kernels.push_back({kernel->name, kernel->text, kernel->code_bytes, kernel->code});
     program.code_bytes += kernel->code_bytes;

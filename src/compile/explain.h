@@ -25,6 +25,11 @@ struct Explanation {
     std::string reason;
     int64_t bytes_saved = 0;
   };
+  /// A step of a program and its floor: arithmetic and memory traffic, at the sizes it was compiled with.
+  struct Step {
+    std::string name;
+    double operations = 0, bytes = 0;
+  };
   struct Program {
     std::string key;
     std::string trace;       // IR as recorded
@@ -32,6 +37,7 @@ struct Explanation {
     std::vector<Group> groups;
     std::vector<Decision> decisions;
     std::string report;  // the lowering's own account: steps, operations, bytes
+    std::vector<Step> steps;
     std::vector<Kernel> kernels;
     std::string shapes, guards;
     int64_t hits = 0, code_bytes = 0;
