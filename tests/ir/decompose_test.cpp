@@ -102,7 +102,7 @@ TEST(Pipeline, EveryOpKeepsItsMeaningThroughAllPasses) {
   for (const Sample& sample : samples()) {
     SCOPED_TRACE(sample.text);
     Graph graph = parse(sample.text), after = graph;
-    run_pipeline(after, {.disabled = {}, .verify = true});
+    run_pipeline(after, {.disabled = {}, .evaluate = {}, .verify = true});
     SCOPED_TRACE(print(after));
     check_form(after);
     std::vector<ReferenceTensor> inputs = random_inputs(graph, sample.op->name, 2);

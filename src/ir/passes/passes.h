@@ -1,12 +1,20 @@
 // Clean-up passes. Each keeps every bit of every output, NaN and the sign of zero included, and needs no stack on deep
 // graphs.
 #pragma once
+#include <functional>
+#include <optional>
+
 #include "ir/graph.h"
 
 namespace ingot::ir {
 
 /// Algebraic rules, views of views, casts of casts (the table stands in simplify.cpp).
 void simplify(Graph& graph);
+/// The value of a graph without inputs and scalars whose one output is zero-dim, computed by our kernels; none where
+/// that is not possible.
+using Evaluate = std::function<std::optional<Operand>(const Graph&)>;
+/// Elementwise nodes all of whose operands are constants (or fulls of one) become fulls.
+void fold(Graph& graph, const Evaluate& evaluate);
 /// Nodes that compute the same become one.
 void eliminate_common_subexpressions(Graph& graph);
 /// Nodes that no output needs go; values are numbered anew.

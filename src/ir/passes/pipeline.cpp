@@ -6,16 +6,17 @@
 #include <cstdlib>
 
 #include "ir/decompose.h"
-#include "ir/passes/passes.h"
 
 namespace ingot::ir {
 namespace {
 
+using Options = PipelineOptions;
 constexpr std::array kPasses = {
-    Pass{"decompose", decompose, true},
-    Pass{"simplify", simplify},
-    Pass{"cse", eliminate_common_subexpressions},
-    Pass{"dce", eliminate_dead_code},
+    Pass{"decompose", [](Graph& g, const Options&) { decompose(g); }, true},
+    Pass{"simplify", [](Graph& g, const Options&) { simplify(g); }},
+    Pass{"fold", [](Graph& g, const Options& options) { fold(g, options.evaluate); }},
+    Pass{"cse", [](Graph& g, const Options&) { eliminate_common_subexpressions(g); }},
+    Pass{"dce", [](Graph& g, const Options&) { eliminate_dead_code(g); }},
 };
 
 std::vector<std::string> disabled_names(const PipelineOptions& options) {
@@ -49,7 +50,7 @@ std::vector<PassTime> run_pipeline(Graph& graph, const PipelineOptions& options)
   for (const Pass& pass : kPasses) {
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
     Clock::time_point start = Clock::now();
-    pass.function(graph);
+    pass.function(graph, options);
     times.push_back({pass.name, std::chrono::duration<double, std::milli>(Clock::now() - start).count()});
     if (options.verify) verify(graph);
   }

@@ -5,12 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/passes/passes.h"
 
 namespace ingot::ir {
 
 struct PipelineOptions {
   std::vector<std::string> disabled;  // names of passes; INGOT_DISABLE=name,... adds its own
+  Evaluate evaluate;                  // for fold, which does nothing without
 #ifdef NDEBUG
   bool verify = false;
 #else
@@ -20,7 +21,7 @@ struct PipelineOptions {
 
 struct Pass {
   std::string_view name;
-  void (*function)(Graph&);
+  void (*function)(Graph&, const PipelineOptions&);
   bool required = false;  // what follows relies on it: cannot be disabled
 };
 std::span<const Pass> passes();

@@ -120,6 +120,15 @@ Operand cast_of_cast(Match& m) {
   return keep();
 }
 
+/// A view of a constant is a constant of another shape.
+Operand view_of_full(Match& m) {
+  const Node* filled = m.producer(0, OpId::full);
+  if (!filled) return keep();
+  Attr dtype = Attr::of(m.result().dtype);
+  m.become(OpId::full, filled->operands[0], {Attr::of(m.result().shape), dtype});
+  return keep();
+}
+
 // Views. A value of the graph is its elements in row-major order: view, squeeze and unsqueeze only rename positions.
 bool renames(const Node* node) {
   return node && (node->op == OpId::view || node->op == OpId::squeeze || node->op == OpId::unsqueeze);
@@ -151,10 +160,6 @@ Operand expand_of_expand(Match& m) {
   const Node* inner = m.producer(0, OpId::expand);
   // A dim of size one that the outer one stretches may be one that the inner one left alone: still a valid expansion.
   if (inner) m.node.operands[0] = inner->operands[0];
-  if (const Node* filled = m.producer(0, OpId::full)) {
-    Attr dtype = filled->attrs[1];
-    m.become(OpId::full, filled->operands[0], {m.attr(0), dtype});
-  }
   return keep();
 }
 Operand whole_slice(Match& m) {
@@ -260,9 +265,10 @@ void simplify(Graph& graph) {
     for (Operand& operand : node.operands)
       if (operand.is_value()) operand.id = renamed[operand.id];
     // An edited node may be simpler still; every edit leads to an op nearer the inputs, so this ends.
+    Match match{graph, node};
+    if (info(node.op).kind == OpKind::view) view_of_full(match);
     for (Rewrite rule = rewrite_of(node.op); rule;) {
       Node before = node;
-      Match match{graph, node};
       Operand value = rule(match);
       const TensorType& result = graph.type(node.outputs[0]);
       if (value.is_value() && graph.type(value.id).dtype == result.dtype &&
