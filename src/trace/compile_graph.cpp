@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/cpu.h"
+#include "trace/evaluate.h"
 
 namespace ingot::trace {
 
@@ -21,6 +22,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
   if (log_enabled(Topic::graph)) log(Topic::graph, "traced:\n" + traced_);
   ir::PipelineOptions options;
   options.disabled = settings.disabled_passes;
+  options.evaluate = evaluate;
   ir::run_pipeline(graph, options);
   if (log_enabled(Topic::graph)) log(Topic::graph, "after the passes:\n" + ir::print(graph));
   codegen::LowerResult lowered = codegen::lower(graph, runtime::host_target());
