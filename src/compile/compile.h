@@ -61,7 +61,8 @@ class INGOT_API CompiledCall {
   std::unique_ptr<Arguments> arguments_;  // while the call is observed
   std::unique_ptr<trace::Recorder> recorder_;
   const FrozenCall* frozen_ = nullptr;
-  std::vector<Tensor> results_;
+  Tensor few_results_[4];
+  std::vector<Tensor> many_results_;
   size_t next_result_ = 0;
   bool wants_result_ = false;
 };

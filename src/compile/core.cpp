@@ -1,5 +1,7 @@
 #include "compile/core.h"
 
+#include <algorithm>
+
 #include "eager/dispatch.h"
 
 namespace ingot::detail {
@@ -57,7 +59,12 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
     if (const FrozenCall* call = core.freezer().find(arguments)) {
       core.function().calls.fetch_add(1, std::memory_order_relaxed);
       core.function().hits.fetch_add(1, std::memory_order_relaxed);
-      results_ = call->run(arguments);
+      std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
+      if (call->result.size() > results.size()) {
+        many_results_.resize(call->result.size());
+        results = many_results_;
+      }
+      call->run(arguments, results);
       frozen_ = call;
       return;
     }
@@ -76,7 +83,9 @@ CompiledCall::~CompiledCall() {
   if (recorder_) core_.give_back(std::move(recorder_));
 }
 
-Tensor CompiledCall::operator()() { return std::move(results_[next_result_++]); }
+Tensor CompiledCall::operator()() {
+  return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
+}
 
 const void* CompiledCall::frozen_result() const { return frozen_->result_copy.get(); }
 

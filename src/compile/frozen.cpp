@@ -1,9 +1,9 @@
 #include "compile/frozen.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/log.h"
+#include "base/scratch_array.h"
 #include "eager/dispatch.h"
 #include "runtime/storage.h"
 
@@ -45,10 +45,14 @@ bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
   if (!leaf.tensor->defined()) return !defined;
   const TensorImpl& impl = *leaf.tensor->impl();
   size_t rank = sizes.size();
-  return defined && impl.dtype == dtype && impl.requires_grad == requires_grad && impl.storage &&
-         (!storage || impl.storage->id() == storage) && impl.sizes.size() == rank &&
-         std::memcmp(impl.sizes.data(), sizes.data(), rank * 8) == 0 &&
-         std::memcmp(impl.strides.data(), strides.data(), rank * 8) == 0 &&
+  if (!defined || impl.dtype != dtype || impl.requires_grad != requires_grad || !impl.storage ||
+      impl.sizes.size() != rank)
+    return false;
+  const int64_t *want = sizes.data(), *have = impl.sizes.data();
+  const int64_t *want_strides = strides.data(), *have_strides = impl.strides.data();
+  for (size_t d = 0; d < rank; ++d)
+    if (want[d] != have[d] || want_strides[d] != have_strides[d]) return false;
+  return (!storage || impl.storage->id() == storage) &&
          (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
 }
 
@@ -81,48 +85,55 @@ const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
   return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
 }
 
-std::vector<Tensor> FrozenCall::run(const LeafList& arguments) const {
-  std::vector<runtime::StoragePtr> owned(output_bytes.size());
-  if (entry) {
-    SmallVector<void*, 32> inputs, outputs;
-    SmallVector<runtime::InputIdentity, 32> identities;
-    for (uint32_t s : binding.input_slots) {
-      const TensorImpl& impl = *slot(s, arguments).impl();
-      inputs.push_back(static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype));
-      identities.push_back({impl.storage->id(), impl.storage->version()});
-    }
-    for (size_t i = 0; i < owned.size(); ++i) {
-      owned[i] = runtime::Storage::allocate(output_bytes[i]);
-      outputs.push_back(owned[i]->data());
-    }
-    entry->compiled->loaded().run(*bound, {inputs, identities, outputs, scalars});
-    entry->hits.fetch_add(1, std::memory_order_relaxed);
-  }
-  std::vector<Tensor> made(live.size());
-  for (size_t i = 0; i < live.size(); ++i) {
+void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
+  ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
+  std::fill(storages.begin(), storages.end(), nullptr);
+  ScratchArray<TensorImpl*, 16> made(live.size());
+  std::fill(made.begin(), made.end(), nullptr);
+  auto make = [&](size_t i) {
     TensorImpl* impl = new_impl();
-    made[i] = Tensor::of(impl);
+    const trace::LiveValue& where = binding.live[i];
     impl->dtype = live[i].dtype;
     impl->sizes = live[i].sizes;
     impl->strides = live[i].strides;
     impl->offset = live[i].offset;
-    const trace::LiveValue& where = binding.live[i];
+    runtime::Storage*& storage = storages[where.external ? 0 : where.number];
     if (where.external) {
       const TensorImpl& base = *slot(where.number, arguments).impl();
       impl->storage = base.storage;
+      impl->storage->retain();
       impl->offset += base.offset;
+    } else if (storage) {
+      impl->storage = storage;
+      impl->storage->retain();
     } else {
-      impl->storage = owned[where.number].get();
+      impl->storage = storage = runtime::Storage::allocate(output_bytes[where.number]).detach();
     }
-    impl->storage->retain();
+    return impl;
+  };
+  for (size_t i = 0; i < result.size(); ++i) {
+    const FrozenTensor& t = result[i];
+    if (t.source == FrozenTensor::Source::live) {
+      TensorImpl*& impl = made[t.number];
+      if (!impl) impl = make(t.number);
+      results[i] = Tensor::of(impl);
+    } else {
+      results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+    }
   }
-  std::vector<Tensor> results;
-  results.reserve(result.size());
-  for (const FrozenTensor& t : result)
-    results.push_back(t.source == FrozenTensor::Source::live       ? made[t.number]
-                      : t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor
-                                                                   : t.captured);
-  return results;
+  if (!entry) return;
+  size_t count = binding.input_slots.size();
+  ScratchArray<void*, 32> inputs(count);
+  ScratchArray<void*, 16> outputs(storages.size());
+  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  for (size_t i = 0; i < count; ++i) {
+    const TensorImpl& impl = *slot(binding.input_slots[i], arguments).impl();
+    inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
+    identities[i] = {impl.storage->id(), impl.storage->version()};
+  }
+  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
+  entry->compiled->loaded().run(*bound, {inputs, identities, outputs, scalars});
+  entry->hits.fetch_add(1, std::memory_order_relaxed);
 }
 
 Freezer::~Freezer() {

@@ -69,8 +69,8 @@ struct FrozenCall {
 
   bool holds(const LeafList& arguments) const;
   const Tensor& slot(size_t number, const LeafList& arguments) const;
-  /// Runs the program; returns the tensors of the result.
-  std::vector<Tensor> run(const LeafList& arguments) const;
+  /// Runs the program; gives the tensors of the result.
+  void run(const LeafList& arguments, std::span<Tensor> results) const;
 };
 
 class Freezer {

@@ -130,6 +130,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<uint32_t> live_;
   std::vector<uint32_t> aliases_;
   std::vector<int64_t> sites_;
+  std::vector<runtime::StoragePtr> storages_;  // of the outputs while a program runs
 };
 
 }  // namespace ingot::trace

@@ -2,7 +2,7 @@
 // memory.
 #include <algorithm>
 
-#include "base/log.h"
+#include "base/scratch_array.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
 #include "runtime/storage.h"
@@ -196,25 +196,30 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
 void Recorder::run_variant(Variant& variant) {
   const SegmentBinding& binding = variant.binding;
   if (!host_checks_pass(variant)) return run_one_by_one();
-  SmallVector<void*, 32> inputs, outputs;
-  SmallVector<runtime::InputIdentity, 32> identities;
-  for (uint32_t slot : binding.input_slots) {
-    const runtime::Storage& storage = *slots_[slot].impl()->storage;
-    inputs.push_back(data_of(slots_[slot]));
-    identities.push_back({storage.id(), storage.version()});
+  size_t count = binding.input_slots.size();
+  ScratchArray<void*, 32> inputs(count);
+  ScratchArray<void*, 16> outputs(binding.outputs.size());
+  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& slot = slots_[binding.input_slots[i]];
+    const runtime::Storage& storage = *slot.impl()->storage;
+    inputs[i] = data_of(slot);
+    identities[i] = {storage.id(), storage.version()};
   }
-  std::vector<runtime::StoragePtr> storages(binding.outputs.size());
+  std::vector<runtime::StoragePtr>& storages = storages_;
+  storages.clear();
+  storages.resize(binding.outputs.size());
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
     const OutputTarget& target = binding.outputs[i];
     if (target.kind == OutputTarget::Kind::write_back && target.direct) {
       const Tensor& slot = slots_[target.number];
       if (target.strides(slot.impl()->sizes) == slot.impl()->strides) {
-        outputs.push_back(data_of(slot));
+        outputs[i] = data_of(slot);
         continue;
       }
     }
     storages[i] = runtime::Storage::allocate(variant.output_bytes[i]);
-    outputs.push_back(storages[i]->data());
+    outputs[i] = storages[i]->data();
   }
   if (variant.entry) {
     variant.entry->compiled->loaded().run(*variant.bound, {inputs, identities, outputs, scalars_});
@@ -242,6 +247,7 @@ void Recorder::run_variant(Variant& variant) {
       else
         slots_[binding.outputs[i].number].impl()->storage->bump_version();
     }
+  storages.clear();
   release_values();
 }
 
