@@ -50,7 +50,7 @@ struct Printer {
     return s;
   }
 
-  // NumPy's choice: as few decimals as tell the values, at most four; scientific for very large, small or mixed ones.
+  // NumPy's choice: as few decimals as tell the values, at most four; scientific where one is very large or small.
   void choose_format() {
     double low = INFINITY, high = 0;
     int needed = 0;
@@ -60,7 +60,7 @@ struct Printer {
       if (x != 0) low = std::min(low, x), high = std::max(high, x);
     };
     for_each_shown(0, 0, look);
-    scientific = high >= 1e8 || (high > 0 && (low < 1e-4 || high / low > 1e3 * 1e5));
+    scientific = high >= 1e8 || (high > 0 && low < 1e-4);
     auto digits = [&](Scalar v) {
       double x = v.to_double();
       if (v.category() != Category::floating || !std::isfinite(x)) return;

@@ -41,7 +41,8 @@ INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location lo
 
 }  // namespace detail
 
-/// A tensor, or nothing (`defined()` is false). Methods that compute are those of the op table; the rest is here.
+/// A tensor, or nothing (`defined()` is false). Methods that compute are those of the op table; the rest is here. The
+/// result of an op that is not a view is always row-major, whatever the strides of its operands.
 class INGOT_API Tensor {
  public:
   Tensor() = default;
