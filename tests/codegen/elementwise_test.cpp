@@ -1,4 +1,5 @@
-// Every elementwise row of the op table, for every dtype that it takes, against the reference interpreter.
+// Every elementwise row of the op table, for every dtype that it takes: the scalar executor against the reference
+// interpreter, and generated code against the scalar executor.
 #include "codegen/elementwise.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include "ir/graph.h"
 #include "ir/reference.h"
 #include "run_scalar.h"
+#include "x86_harness.h"
 
 namespace ingot::codegen {
 namespace {
@@ -282,6 +284,24 @@ Outcome run_case(const Case& c) {
   call.columns = n;
   call.run(k);
   ReferenceTensor got = ReferenceTensor::from_bytes(result, {n}, memory.back().data());
+
+  for (Isa isa : {Isa::avx512, Isa::avx2}) {
+    if (!test::cpu_has(isa)) continue;
+    std::vector<char> scalar = memory.back();
+    std::fill(memory.back().begin(), memory.back().end(), char(0x55));
+    KernelPtr source = generate(k, {isa, false}, std::string(row.name));
+    test::Code code(*source);
+    call.run(code.entry(), source->scratch_bytes);
+    ReferenceTensor generated = ReferenceTensor::from_bytes(result, {n}, memory.back().data());
+    for (int64_t i = 0; i < n; ++i) {
+      if (is_floating(result) && std::isnan(generated.at(i)) && std::isnan(got.at(i))) continue;
+      const int64_t bytes = size_of(result);
+      EXPECT_EQ(std::memcmp(&memory.back()[i * bytes], &scalar[i * bytes], bytes), 0)
+          << row.name << " " << name_of(c.dtype) << (isa == Isa::avx512 ? " avx512" : " avx2") << " at "
+          << inputs[0].at(i) << ": " << generated.at(i) << " instead of " << got.at(i);
+    }
+    memory.back() = scalar;
+  }
 
   Outcome outcome;
   outcome.applies = true;

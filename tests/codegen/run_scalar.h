@@ -20,25 +20,35 @@ struct Call {
   void run(const Kernel& kernel) {
     verify(kernel);
     KernelPtr source = scalar::interpret(kernel, "test");
+    context = source->context.get();
+    run(source->interpret,
+        static_cast<int64_t>((kernel.locals.size() + kernel.reductions.size() * 16) * 16) * (columns + 16));
+  }
+
+  void run(KernelEntry entry, int64_t scratch_bytes) {
     for (auto* strides : {&row_strides, &column_strides, &index_strides}) strides->resize(buffers.size());
     outer_index.resize(8);
-    scratch.resize(static_cast<size_t>((kernel.locals.size() + kernel.reductions.size() * 16) * (columns + 16) * 16));
+    scratch.resize(static_cast<size_t>(scratch_bytes) + 64);
     std::vector<char*> bases;
     for (void* b : buffers) bases.push_back(static_cast<char*>(b));
-    KernelFrame f{bases.data(),
-                  row_strides.data(),
-                  column_strides.data(),
-                  index_strides.data(),
-                  scalars.data(),
-                  rows,
-                  columns,
-                  scratch.data(),
-                  row_index,
-                  column_index,
-                  outer_index.data(),
-                  source->context.get()};
-    source->interpret(&f);
+    KernelFrame f{};
+    f.buffers = bases.data();
+    f.row_strides = row_strides.data();
+    f.column_strides = column_strides.data();
+    f.index_strides = index_strides.data();
+    f.scalars = scalars.data();
+    f.rows = rows;
+    f.columns = columns;
+    f.scratch = aligned_scratch();
+    f.row_index = row_index;
+    f.column_index = column_index;
+    f.outer_index = outer_index.data();
+    f.context = context;
+    entry(&f);
   }
+
+  char* aligned_scratch() { return scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64; }
+  const void* context = nullptr;
 };
 
 }  // namespace ingot::codegen::test

@@ -171,7 +171,7 @@ TEST(ScalarReduction, ColumnsKeepLaneByRow) {
   call.buffers = {x.data()};
   call.row_strides = {columns * 4};
   call.run(k);
-  auto* sums = reinterpret_cast<const float*>(call.scratch.data());
+  auto* sums = reinterpret_cast<const float*>(call.aligned_scratch());
   auto* values = sums + 16 * columns;
   auto* indices = reinterpret_cast<const int64_t*>(values + 16 * columns);
   for (int lane = 0; lane < 16; ++lane)
