@@ -51,6 +51,11 @@ void StepWriter::write_matmul(uint32_t group) {
   Dim n = has_columns ? g.space[n_dim] : Dim(1);
 
   bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && g.outputs[0].dtype == raw;
+  if (plain && has_columns) {
+    // Tiles are stored with dense columns only; an epilogue stores anywhere.
+    const Output& o = g.outputs[0];
+    plain = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[n_dim] == Dim(1);
+  }
   KernelWriter writer(graph_, layouts_, plan_, group);
   if (!plain) {
     writer.use_product(product);

@@ -130,7 +130,13 @@ void StepWriter::write_conv(uint32_t group) {
   size_t rank = g.space.size();  // [batch,] channels, height, width
   bool batched = rank == 4;
   const StoredOperand& bias = g.operands[2];
-  bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue;
+  bool plain =
+      g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue && g.outputs[0].dtype == raw;
+  if (plain) {
+    // Without an epilogue, pixels are stored one after the other.
+    const Dims& s = g.outputs[0].strides;
+    plain = s[rank - 1] == Dim(1) && dims_.same(s[rank - 2], g.space[rank - 1]);
+  }
 
   KernelWriter writer(graph_, layouts_, plan_, group);
   Argument result;  // of the raw convolution, where nothing follows or what follows is a loop of its own
@@ -157,6 +163,7 @@ void StepWriter::write_conv(uint32_t group) {
     const Dims strides = plain ? g.outputs[0].strides : ir::contiguous_strides(dims_, g.space);
     if (plain) {
       result.buffer = g.outputs[0].buffer;
+      result.offset = bytes(dims_, g.outputs[0].offset, raw);
     } else {
       result.buffer = static_cast<uint32_t>(result_.program.buffers.size());
       result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, dims_.product(g.space), raw), 0, 0});

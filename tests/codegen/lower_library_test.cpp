@@ -1,0 +1,117 @@
+// Convolution and attention: operands of any layout, epilogues that fit and those that do not.
+#include <gtest/gtest.h>
+
+#include "lower_support.h"
+
+namespace ingot::codegen {
+namespace {
+using namespace test;
+using ir::Attr;
+using ir::Graph;
+using ir::Operand;
+using ir::ValueId;
+
+Operand val(ValueId v) { return Operand::value(v); }
+Attr ints(Dims d) { return Attr::of(std::move(d)); }
+
+TEST(LowerConvolution, StridesGroupsDilationAndNoBatch) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 4, 9, 8}), w = g.add_input(DType::f32, {6, 2, 3, 2}),
+          b = g.add_input(DType::f32, {6});
+  ValueId y = g.add_input(DType::f32, {4, 9, 8});
+  std::vector<Attr> attrs{ints({2, 1}), ints({1, 0}), ints({1, 2}), Attr::of(int64_t{2})};
+  g.outputs = {g.add(OpId::conv2d, {val(x), val(w), val(b)}, attrs), g.add(OpId::conv2d, {val(y), val(w)}, attrs)};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, OtherTypes) {
+  for (DType d : {DType::f64, DType::bf16, DType::f16, DType::i64}) {
+    Graph g;
+    ValueId x = g.add_input(d, {2, 3, 5, 5}), w = g.add_input(d, {4, 3, 3, 3}), b = g.add_input(d, {4});
+    g.outputs = {g.add(OpId::relu, {val(g.add(OpId::conv2d, {val(x), val(w), val(b)}))})};
+    check_compiled(g, is_half(d) ? 2e-2 : d == DType::f64 ? 1e-12 : 0);
+  }
+}
+
+TEST(LowerConvolution, AnEpilogueThatDiffersWithinARowOfPixelsIsALoopOfItsOwn) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3});
+  ValueId rows = g.add_input(DType::f32, {4, 1}), b = g.add_input(DType::f32, {4});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w), val(b)});
+  g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(c), val(rows)}))})};
+  LowerResult r = check_compiled(g, 1e-5);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  EXPECT_EQ(r.program.steps[1].kind, Step::Kind::loop);
+}
+
+TEST(LowerConvolution, ResultsThatLieApartInMemory) {
+  // As padding makes them: parts of a larger tensor, whose rows of pixels do not follow one another.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3}),
+          z = g.add_input(DType::f32, {2, 4, 4, 1});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId m = g.add(OpId::matmul, {val(x), val(g.add_input(DType::f32, {5, 4}))});
+  g.outputs = {g.add(OpId::cat, {val(z), val(c)}, {Attr::of(int64_t{3})}),
+               g.add(OpId::cat, {val(m), val(m)}, {Attr::of(int64_t{2})})};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}, {90, 1, 15, 3}), w = g.add_input(DType::f32, {3, 3, 1, 1});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId p = g.add(OpId::permute, {val(c)}, {ints({0, 2, 3, 1})});
+  ValueId s = g.add(OpId::softmax, {val(p)}, {Attr::of(int64_t{3})});
+  g.outputs = {g.add(OpId::tanh, {val(c)}), s};
+  check_compiled(g, 1e-5);
+}
+
+ValueId attention(Graph& g, std::vector<Operand> operands, bool causal, bool gqa = false) {
+  return g.add(OpId::scaled_dot_product_attention, std::move(operands),
+               {Attr::number(0), Attr::of(causal), Attr::of(gqa)});
+}
+
+TEST(LowerAttention, MasksScalesAndSharedHeads) {
+  for (int kind = 0; kind < 5; ++kind) {
+    SCOPED_TRACE(kind);
+    Graph g;
+    Dim t = g.dims.symbol(6);
+    ValueId q = g.add_input(DType::f32, {2, 4, t, 8}), k = g.add_input(DType::f32, {2, kind == 3 ? 2 : 4, 7, 8}),
+            v = g.add_input(DType::f32, {2, kind == 3 ? 2 : 4, 7, 5});
+    std::vector<Operand> operands{val(q), val(k), val(v)};
+    std::vector<ir::ReferenceScalar> scalars;
+    if (kind == 0) operands.push_back(val(g.add_input(DType::bool_, {t, 7})));
+    if (kind == 1) operands.push_back(val(g.add_input(DType::f32, {2, 1, 1, 7})));
+    if (kind == 2) {
+      operands.push_back(Operand::none());
+      operands.push_back(Operand::scalar(g.add_scalar(Category::floating), Category::floating));
+      scalars.push_back(ir::ReferenceScalar(0.3));
+    }
+    if (kind == 4) {
+      operands.push_back(Operand::none());
+      operands.push_back(Operand::constant(0.7));
+    }
+    g.outputs = {g.add(OpId::relu, {val(attention(g, operands, kind == 2, kind == 3))})};
+    check_compiled(g, 1e-5, {}, {5}, scalars);
+  }
+}
+
+TEST(LowerAttention, RanksAndLayouts) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {5, 8}), b = g.add_input(DType::f32, {3, 5, 8}),
+          c = g.add_input(DType::f32, {2, 2, 3, 5, 8});
+  ValueId d = g.add_input(DType::f32, {3, 5, 8}, {40, 1, 5});
+  g.outputs = {attention(g, {val(a), val(a), val(a)}, true), attention(g, {val(b), val(d), val(d)}, false),
+               attention(g, {val(c), val(c), val(c)}, false)};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerAttention, HalfFloats) {
+  Graph g;
+  ValueId q = g.add_input(DType::bf16, {2, 2, 6, 8});
+  g.outputs = {attention(g, {val(q), val(q), val(q)}, true)};
+  check_compiled(g, 2e-2);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
