@@ -117,8 +117,11 @@ class Maker {
         Type from = kTypes[below(5)];
         return from == t ? any(t) : convert(any(from), t);
       }
-      case 15:
-        return bitcast(any(t));
+      case 15: {
+        // All NaN are equal, so their bits must not be looked at.
+        Expr x = any(t);
+        return bitcast(is_float(t) ? select(eq(x, x), x, k_.b.constant(t, 1)) : x);
+      }
       case 16:
         if (is_float(t)) return sqrt(any(t));
         if (t == Type::i32 && below(3) == 0) {

@@ -35,6 +35,8 @@ struct Accumulator {
 
 /// How values of a register type lie in local row buffers and partial results.
 DType memory_format(Type t);
+/// Whether memory holds the elements as registers do.
+inline bool stored_as_it_is(DType d) { return ingot::size_of(d) >= 4; }
 
 class Lowering {
  public:

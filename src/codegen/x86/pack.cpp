@@ -36,13 +36,8 @@ class Pack {
     if (spec_.transposed) {
       transpose();
     } else {
-      // A row of pairs is two rows of memory; its end, and an odd last row, are left to the element path.
       if (pairs_) {
-        g(VOp::g_cmpi, kColumns, columns_);
-        code_.jump(slow, Cond::not_equal);
-        g(VOp::g_testi, kK, 1);
-        code_.jump(slow, Cond::not_equal);
-        interleave();
+        interleave(slow);
       } else {
         copy_rows();
       }
@@ -124,22 +119,50 @@ class Pack {
     code_.place(done);
   }
 
-  /// Two rows of 16-bit elements to one of pairs.
-  void interleave() {
-    g(VOp::g_shri, kK, 1);
-    count_down(kK, [&] {
+  /// Two rows of 16-bit elements to one of pairs. AVX2 has no masked loads of 16 bits: it leaves edges to `slow`.
+  void interleave(int64_t slow) {
+    const int half = code_.width / 2;
+    auto row = [&](const std::vector<VReg>& mask, bool two) {
       for (int p = 0; p < parts(); ++p) {
-        Mem even = Mem::at(kFrom, p * code_.width / 2), odd = Mem::at(kFrom, kStride, 1, p * code_.width / 2);
-        VReg low = v_.emit1(VOp::vpmovzxwd, even, 0, code_.width, code_.width / 2),
-             high = v_.emit1(VOp::vpslld, v_.emit1(VOp::vpmovzxwd, odd, 0, code_.width, code_.width / 2), 16);
-        store(v_.emit(VOp::vor, low, high), Mem::at(kPanel, p * code_.width));
+        auto words = [&](const Mem& from) {
+          Inst inst{.op = VOp::vpmovzxwd, .width = width(), .from = static_cast<uint8_t>(half), .mem = from};
+          inst.dst = code_.vector();
+          if (!mask.empty()) inst.pred = mask[static_cast<size_t>(p)];
+          inst.zeroing = !mask.empty();
+          code_.add(inst);
+          return inst.dst;
+        };
+        VReg pair = words(Mem::at(kFrom, p * half));
+        if (two) pair = v_.emit(VOp::vor, pair, v_.emit1(VOp::vpslld, words(Mem::at(kFrom, kStride, 1, p * half)), 16));
+        store(pair, Mem::at(kPanel, p * code_.width));
       }
-      code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 2)});
-      g(VOp::g_addi, kPanel, row_bytes());
-    });
+    };
+    auto rows = [&](const std::vector<VReg>& mask) {
+      int64_t even = code_.label(), done = code_.label();
+      g(VOp::g_mov, Gpr::rax, kK);
+      g(VOp::g_shri, Gpr::rax, 1);
+      code_.jump(even, Cond::equal);
+      count_down(Gpr::rax, [&] {
+        row(mask, true);
+        code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 2)});
+        g(VOp::g_addi, kPanel, row_bytes());
+      });
+      code_.place(even);
+      g(VOp::g_testi, kK, 1);
+      code_.jump(done, Cond::equal);
+      row(mask, false);
+      code_.place(done);
+    };
+    int64_t edge = code_.label(), done = code_.label();
+    g(VOp::g_cmpi, kColumns, columns_);
+    code_.jump(v_.avx512() ? edge : slow, Cond::less);
+    rows({});
+    code_.jump(done);
+    code_.place(edge);
+    if (v_.avx512()) rows(masks(parts(), kColumns));
+    code_.place(done);
   }
 
-  // transposed
   /// Column i of the square at r11: the addresses of every fourth column in four registers.
   Mem column(int i) const {
     static constexpr Gpr base[4] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};
