@@ -26,7 +26,7 @@ namespace ir {
 /// What the middle of the compiler does with an op.
 enum class OpKind : uint8_t {
   elementwise,  // one scalar definition (codegen/elementwise.h), operands broadcast
-  reduction,    // one combiner over the dims of attribute `dims`
+  reduction,    // one combiner over the dims of attribute `dim`
   view,         // an address computation: a layout rule, no work
   structured,   // a primitive with its own kernel-IR lowering (cat, index_select, arange, matmul ...)
   composite,    // a decomposition into other ops

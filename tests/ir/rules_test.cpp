@@ -249,6 +249,7 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"f32[5, 5]", "diagonal(%0, dim1=1)", "another dim than dim1"},
       {"f32[5]", "unfold(%0, dimension=0, size=6, step=1)", "unfold: size: got 6"},
       {"f32[5]", "as_strided(%0, size=[2], stride=[1, 1])", "as_strided: stride: got [1, 1]"},
+      {"f32[5]; f64[2]", "as_strided_scatter(%0, %1, size=[2], stride=[1])", "src: got tensor f64[2], expected f32"},
       {"f32[5]; f32[2]", "as_strided_scatter(%0, %1, size=[2], stride=[5])", "positions up to 6, expected at most 5"},
       {"f32[4611686018427387904]", "expand(%0, size=[4611686018427387904])", "at most 2^59 elements"},
       // Joining and indexing.

@@ -15,7 +15,4 @@ struct Sample {
 /// At least one sample for each op; elementwise ones are made from the signature.
 std::vector<Sample> samples();
 
-/// True if the op is in the form that the rest of the compiler takes after decomposition.
-inline bool is_primitive(const OpInfo& op) { return op.kind != OpKind::composite; }
-
 }  // namespace ingot::ir

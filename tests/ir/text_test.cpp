@@ -36,15 +36,12 @@ input %2 = bool[floor_div(s0, 2), max(4, s1), (s0*s1 - s0)]
 %8 = mul(%7, -inf) : f32[s0, 10]
 %9 = add(%8, -0.0, $1) : f32[s0, 10]
 %10 = div(%9, size((s0 + s1)), rounding_mode=floor) : f32[s0, 10]
-%11 = where(%10, true, 3) : i64[s0, 10]
+%11 = where(%2, true, 3) : i64[floor_div(s0, 2), max(4, s1), (s0*s1 - s0)]
 %12, %13 = max(%10, dim=1, keepdim=false) : f32[s0], i64[s0]
 %14 = slice(%10, dim=0, start=(s0 - 1), end=s0, step=1) : f32[1, 10]
 %15 = norm(%14, p=2.0, dim=[], keepdim=false) : f32[]
 output %4, %12, %13, %15
 )";
-  text.replace(text.find("where(%10"), 9, "where(%2 ");
-  text = text.replace(text.find("%11 = where"), text.find("%12, %13") - text.find("%11 = where"),
-                      "%11 = where(%2, true, 3) : i64[floor_div(s0, 2), max(4, s1), (s0*s1 - s0)]\n");
   Graph graph = parse(text);
   EXPECT_EQ(print(graph), text);
   verify(graph, false);

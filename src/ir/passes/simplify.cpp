@@ -175,11 +175,10 @@ bool covers(const Match& m, size_t sizes, const Dims& shape) {
 Operand strided_view(Match& m) {
   if (covers(m, 0, m.type(0).shape)) return m.operand(0);
   const Node* write = m.producer(0, OpId::as_strided_scatter);
-  bool read_back = write && write->attrs == m.node.attrs;
-  return read_back && m.graph.type(write->operands[1].id).dtype == m.result().dtype ? write->operands[1] : keep();
+  return write && write->attrs == m.node.attrs ? write->operands[1] : keep();
 }
 Operand strided_write(Match& m) {
-  if (covers(m, 0, m.type(0).shape) && m.type(1).dtype == m.result().dtype) return m.operand(1);
+  if (covers(m, 0, m.type(0).shape)) return m.operand(1);
   // A second write to the same places hides the first.
   const Node* earlier = m.producer(0, OpId::as_strided_scatter);
   if (earlier && earlier->attrs == m.node.attrs) m.node.operands[0] = earlier->operands[0];

@@ -82,7 +82,8 @@ std::optional<DType> dtype_attribute(const RuleContext& context) {
 void check_index(RuleContext& context, std::string_view name) {
   const OperandType& index = operand(context, name);
   // An empty index may be of any integer dtype, as in PyTorch.
-  if (index.present() && is_integral(index.dtype) && std::count(index.shape->begin(), index.shape->end(), Dim(0))) return;
+  if (index.present() && is_integral(index.dtype) && std::count(index.shape->begin(), index.shape->end(), Dim(0)))
+    return;
   if (index.present() && index.dtype != DType::i64 && index.dtype != DType::i32)
     context.fail(name, describe(context, index), "an i64 or i32 tensor");
 }
@@ -149,6 +150,13 @@ void self(RuleContext& context) {
 void self_float(RuleContext& context) {
   self(context);
   require_floating(context, context.compute);
+}
+
+void self_and_src(RuleContext& context) {
+  self(context);
+  const OperandType& src = operand(context, "src");
+  if (src.dtype != context.compute)
+    context.fail("src", describe(context, src), std::string(name_of(context.compute)) + ", the dtype of self");
 }
 
 void square(RuleContext& context) {
