@@ -30,21 +30,24 @@ Expr word(Builder& b, size_t i) {
   return b.bits(Type::i64, high << 32 | low);
 }
 
-// The 64-bit words that start at 32-bit word `index`, index + 2, + 4 and + 6: one bit of the index at a time halves
-// what is left.
-std::vector<Expr> pick_words(Expr index, int greatest) {
+// The 64-bit words that start at 32-bit word `index`, index + 2, ... (`count` of them): one bit of the index at a time
+// halves what is left.
+std::vector<Expr> pick_words(Expr index, int greatest, size_t count) {
   Builder& b = *index.builder;
   int bits = 1;
   while (greatest >> bits) ++bits;
+  const size_t behind = 2 * (count - 1);
   std::vector<Expr> words;
-  for (size_t i = 0; i < (size_t(1) << bits) + 6; ++i) words.push_back(word(b, i));
+  for (size_t i = 0; i < (size_t(1) << bits) + behind; ++i) words.push_back(word(b, i));
   for (int bit = bits - 1; bit >= 0; --bit) {
     size_t half = size_t(1) << bit;
     Expr upper = ne(index & (int64_t(1) << bit), 0);
-    for (size_t i = 0; i < half + 6; ++i) words[i] = select(upper, words[i + half], words[i]);
-    words.resize(half + 6);
+    for (size_t i = 0; i < half + behind; ++i) words[i] = select(upper, words[i + half], words[i]);
+    words.resize(half + behind);
   }
-  return {words[0], words[2], words[4], words[6]};
+  std::vector<Expr> picked;
+  for (size_t i = 0; i < count; ++i) picked.push_back(words[2 * i]);
+  return picked;
 }
 
 Expr shifted_pair(Expr high, Expr low, Expr shift) {
@@ -60,22 +63,44 @@ Expr high_product(Expr m, Expr w) {
   return m_high * w_high + shift_right_logical(first, 32) + shift_right_logical(second, 32);
 }
 
-// For 2^13 <= t < 2^(greatest + 1).
-Reduced reduce_large(Expr t, int greatest) {
+// The bits of 1 / pi for t = m 2^k: the one that has weight 1 after the product with 2^k stands at k + 63.
+struct Window {
+  Expr m, at;
+};
+Window window_of(Expr bits, int mantissa_bits, int bias) {
+  Expr m = (bits & ((int64_t(1) << mantissa_bits) - 1)) | (int64_t(1) << mantissa_bits);
+  return {m, shift_right_logical(bits, mantissa_bits) - (bias + mantissa_bits - 63)};
+}
+
+// y in units of 2^-62 is a quadrant (mod 4) and a remainder in [-1/2, 1/2), which replaces y.
+Expr take_quadrant(Expr& y) {
+  Expr quadrant = shift_right_logical(y + (int64_t(1) << 61), 62);
+  y = y - (quadrant << 62);
+  return quadrant;
+}
+
+// For t >= 2^13: 96 bits of 1 / pi give t / (pi / 2) mod 4 to 2^-61.
+Reduced reduce_large_f32(Expr t) {
+  auto [m, at] = window_of(convert(bitcast(t), Type::i64), 23, 127);
+  std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (127 - 23 + 63) >> 5, 2);
+  Expr shift = at & 31;
+  Expr y = m * shifted_pair(w[0], w[1], shift) + shift_right_logical(m * shift_right_logical(w[1] << shift, 32), 32);
+  Expr quadrant = take_quadrant(y);
+  return {convert(convert(y, Type::f64) * (kHalfPi * 0x1p-62), Type::f32), {}, convert(quadrant, Type::i32)};
+}
+
+// For 2^13 <= t < 2^(greatest + 1): 192 bits of 1 / pi.
+Reduced reduce_large_f64(Expr t, int greatest) {
   constexpr int64_t kTop = std::numeric_limits<int64_t>::min();
-  Expr bits = bitcast(t);
-  Expr m = (bits & 0xfffffffffffff) | (int64_t(1) << 52);
-  // t = m 2^k; the bit of 1 / pi that has weight 1 after the product with 2^k stands at k + 63.
-  Expr at = shift_right_logical(bits, 52) - (1023 + 52 - 63);
-  std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (greatest - 52 + 63) >> 5);
+  auto [m, at] = window_of(bitcast(t), 52, 1023);
+  std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (greatest - 52 + 63) >> 5, 4);
   Expr shift = at & 31;
   Expr w0 = shifted_pair(w[0], w[1], shift), w1 = shifted_pair(w[1], w[2], shift), w2 = shifted_pair(w[2], w[3], shift);
   // y = t / (pi / 2) mod 4 in units of 2^-62, with 64 bits of fraction more.
   Expr part = m * w1, low = part + high_product(m, w2);
   Expr carry = convert((low ^ kTop) < (part ^ kTop), Type::i64);
   Expr y = m * w0 + high_product(m, w1) + carry;
-  Expr quadrant = shift_right_logical(y + (int64_t(1) << 61), 62);
-  y = y - (quadrant << 62);
+  Expr quadrant = take_quadrant(y);
   // y as a sum of two f64, times pi / 2.
   Expr first = convert(shift_right_arithmetic(y, 10), Type::f64) * 0x1p-52;
   Expr second = convert(((y & 0x3ff) << 53) | shift_right_logical(low, 11), Type::f64) * 0x1p-115;
@@ -158,8 +183,8 @@ Expr circular(Function function, Expr x, int greatest) {
   auto with_sign = [&](Expr y) { return function == Function::cosine ? y : bitcast(bitcast(y) ^ sign_bit(x)); };
   Expr usual = with_sign(of_positive(function, narrow ? reduce_f32(t) : reduce_f64(t)));
   return x.builder->rare(~(t <= (narrow ? 0x1p13 : 0x1p30)), usual, [&] {
-    Expr large = of_positive(function, reduce_large(convert(t, Type::f64), greatest));
-    return select(t < kInfinity, with_sign(convert(large, x.type())), kNaN);
+    Expr large = of_positive(function, narrow ? reduce_large_f32(t) : reduce_large_f64(t, greatest));
+    return select(t < kInfinity, with_sign(large), kNaN);
   });
 }
 
