@@ -4,6 +4,7 @@
 #include "cli/conformance_row.h"
 #include "eager/call.h"
 #include "eager/dispatch.h"
+#include "ir/graph.h"
 
 namespace ingot::cli {
 namespace {
@@ -16,13 +17,20 @@ eager::Operand scalar_operand(const CaseValue& v) {
   return Scalar(v.integer);
 }
 
+eager::Operand operand_by_default(const ir::ArgInfo& argument) {
+  if (!argument.has_default) return {};
+  if (argument.default_integer) return Scalar(static_cast<int64_t>(argument.default_number));
+  return Scalar(argument.default_number);
+}
+
 std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, bool inplace) {
   std::vector<Tensor> tensors;
   tensors.reserve(row.operands.size());
   std::vector<eager::Operand> operands;
+  const ir::OpInfo& op = ir::info(row.op);
   for (const CaseValue* v : row.operands) {
     if (!v) {
-      operands.emplace_back();
+      operands.push_back(operand_by_default(op.operand(static_cast<int>(operands.size()))));
     } else if (v->is(Kind::tensor)) {
       tensors.push_back(materialize(v->tensor));
       operands.emplace_back(tensors.back());
@@ -31,6 +39,8 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
     }
   }
   std::vector<ir::Attr> attrs = row.attrs;
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (!attrs[i].present()) attrs[i] = ir::default_attribute(op.attribute(static_cast<int>(i)));
   eager::OpCall call{row.op, inplace, operands, attrs, Location()};
   eager::normalize(call, attrs);
   std::vector<Tensor> outputs(ir::info(row.op).outputs);
