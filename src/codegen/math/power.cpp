@@ -1,4 +1,6 @@
 // Powers and remainders.
+#include <vector>
+
 #include "codegen/math/math.h"
 
 namespace ingot::codegen::math {
@@ -132,11 +134,12 @@ Expr fmod(Expr x, Expr y) {
   }
   Expr a = abs(x), b = abs(y);
   Expr r = x.builder->rare((a > b * 0x1p50) & (b > 0.0) & (a < kInfinity), fmod_step(a, b), [&] {
+    // Multiples by 2^50, the last of them past every number or infinite.
+    std::vector<Expr> multiples = {b};
+    while (multiples.size() <= 2100 / 50) multiples.push_back(multiples.back() * 0x1p50);
     Expr rest = a;
-    for (int power = 2100; power >= 0; power -= 50) {
-      Expr divisor = scale(b, static_cast<double>(power));
-      rest = select(divisor > rest, rest, fmod_step(rest, divisor));
-    }
+    for (; !multiples.empty(); multiples.pop_back())
+      rest = select(multiples.back() > rest, rest, fmod_step(rest, multiples.back()));
     return rest;
   });
   return copysign(select(eq(b, kInfinity) & (a < kInfinity), a, r), x);
