@@ -205,7 +205,7 @@ bool Recorder::matches(const Node& node, const eager::OpCall& call) {
 
 namespace {
 
-// Calls that a graph of values cannot say. None of this depends on more than what replay compares.
+// Calls that a graph of values cannot say. This depends on nothing but what replay compares.
 const char* why_not_recorded(const eager::OpCall& call) {
   if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
   if (call.operands.empty() || call.operands[0].kind != eager::Operand::Kind::tensor) return nullptr;
@@ -213,13 +213,28 @@ const char* why_not_recorded(const eager::OpCall& call) {
   if (call.inplace)
     for (size_t d = 0; d < self.sizes.size(); ++d)
       if (self.strides[d] == 0 && self.sizes[d] > 1) return "a write to an expanded tensor";
-  return call.op == OpId::as_strided ? "as_strided looks at a storage, not at a tensor" : nullptr;
+  return nullptr;
+}
+
+// True if as_strided reads no more than the tensor that it is called on; else it looks at a storage, which no value is.
+bool stays_inside(const eager::OpCall& call) {
+  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  int64_t elements = 1, last = call.attrs[2].present() ? call.attrs[2].list[0].code : 0;
+  for (size_t d = self.sizes.size(); d-- > 0; elements *= self.sizes[d])
+    if (self.sizes[d] != 1 && self.strides[d] != elements) return false;
+  for (size_t d = 0; d < call.attrs[0].list.size(); ++d)
+    last += std::max<int64_t>(call.attrs[0].list[d].code - 1, 0) * call.attrs[1].list[d].code;
+  return self.offset == 0 && last < elements;
 }
 
 }  // namespace
 
 void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   if (passthrough_) return eager::execute(call, outputs);
+  if (call.op == OpId::as_strided && !stays_inside(call)) {
+    flush("as_strided reads memory beyond its tensor", call.location);
+    return eager::execute(call, outputs);
+  }
   for (auto& child : cursor_->children)
     if (matches(*child, call)) return advance(child.get(), call, outputs);
   if (const char* reason = why_not_recorded(call)) {

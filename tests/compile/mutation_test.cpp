@@ -80,6 +80,24 @@ TEST(Mutation, OfTransposedIntermediates) {
   EXPECT_TRUE(test::same_strides(fast(x), f(x)));
 }
 
+TEST(Mutation, AsStrided) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x + 1;
+    Tensor diagonal = y.as_strided({3}, {5}, 0);
+    diagonal.fill_(0);
+    return std::pair(y, x.as_strided({2, 2}, {1, 4}, 3) * 2);
+  };
+  auto fast = compile(f);
+  Tensor base = randn({6, 4});
+  for (const Tensor& x : {base.narrow(0, 0, 3), base.narrow(0, 2, 3), base.narrow(0, 0, 3)}) {
+    auto [y, z] = fast(x);
+    auto [y0, z0] = f(x);
+    EXPECT_TRUE(same_bits(y, y0));
+    EXPECT_TRUE(same_bits(z, z0));
+  }
+  EXPECT_EQ(fast.stats().graph_breaks, 1) << "of a tensor that is not the beginning of its storage";
+}
+
 TEST(Mutation, KeepsTheDtypeOfItsTarget) {
   auto f = [](const Tensor& x, const Tensor& y) {
     x.add_(y);

@@ -1,0 +1,80 @@
+// compile(ir::Graph), compiling in the background, and what explain says.
+#include <thread>
+
+#include "ir/graph.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+TEST(CompiledGraph, RunsForEverySizeThatItsSymbolsAdmit) {
+  ir::Graph graph;
+  Dim n = graph.dims.symbol(4);
+  ir::ValueId x = graph.add_input(kFloat32, {n, 3}), b = graph.add_input(kFloat32, {3});
+  uint32_t scale = graph.add_scalar(Category::floating);
+  ir::ValueId sum = graph.add(OpId::add, {ir::Operand::value(x), ir::Operand::value(b)});
+  graph.outputs.push_back(
+      graph.add(OpId::mul, {ir::Operand::value(sum), ir::Operand::scalar(scale, Category::floating)}));
+  auto f = compile(std::move(graph));
+  for (int64_t size : {4, 1, 9}) {
+    Tensor inputs[] = {randn({size, 3}), randn({3})};
+    Scalar scalars[] = {0.5};
+    std::vector<Tensor> out = f(inputs, scalars);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_TRUE(same_bits(out[0], (inputs[0] + inputs[1]) * 0.5));
+  }
+  Tensor wrong[] = {randn({4, 2}), randn({3})};
+  Scalar scalars[] = {0.5};
+  EXPECT_THROW(f(wrong, scalars), Error);
+  Tensor dtype[] = {randn({4, 3}, kFloat64), randn({3})};
+  EXPECT_THROW(f(dtype, scalars), Error);
+  EXPECT_THROW(f(dtype), Error);
+}
+
+TEST(Background, CallsAreEagerUntilTheirProgramIsReady) {
+  auto f = [](const Tensor& x) { return x.exp() * 2; };
+  auto fast = compile(f, {.background = true});
+  Tensor x = randn({4});
+  int64_t calls = 0;
+  while (fast.stats().compilations == 0) {
+    ASSERT_TRUE(same_bits(fast(x), f(x)));
+    ++calls;
+    std::this_thread::yield();
+  }
+  int64_t hits = 0;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(fast(x), f(x)));
+  for (const auto& program : fast.explain().programs) hits += program.hits;
+  EXPECT_EQ(hits, 3);
+  EXPECT_GE(calls, 1);
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
+TEST(Explain, TellsWhatWasCompiledAndWhy) {
+  auto fast = compile([](const Tensor& x) { return softmax(x * 2, -1); }, {.name = "mine"});
+  fast(randn({3, 5}));
+  fast(randn({4, 5}));
+  Explanation e = fast.explain();
+  EXPECT_EQ(e.name, "mine");
+  ASSERT_EQ(e.programs.size(), 2u);
+  EXPECT_EQ(e.programs[0].shapes, "f32[3, 5]");
+  EXPECT_EQ(e.programs[1].shapes, "f32[s0, 5]");
+  EXPECT_NE(e.programs[0].trace.find("softmax"), std::string::npos);
+  EXPECT_EQ(e.programs[0].primitives.find("softmax"), std::string::npos) << "it was decomposed";
+  EXPECT_FALSE(e.programs[0].kernels.empty());
+  EXPECT_FALSE(e.programs[0].groups.empty());
+  EXPECT_EQ(e.programs[0].hits, 1);
+  std::string text = e.str(true);
+  for (const char* part : {"mine", "softmax", "kernel", "recompiles", "size 0 of slot 0"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+}
+
+struct Opaque {};
+static_assert(detail::Leaves<std::tuple<std::vector<Tensor>, std::optional<double>, std::string>>::known);
+static_assert(!detail::Leaves<Opaque>::known && !detail::Leaves<std::vector<Opaque>>::known);
+static_assert(!detail::Leaves<void*>::known);
+
+}  // namespace
+}  // namespace ingot
