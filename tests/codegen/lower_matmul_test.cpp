@@ -105,5 +105,16 @@ TEST(LowerMatmul, VectorsAsOperands) {
   check_against_reference(g, 1e-6);
 }
 
+TEST(LowerMatmul, AnEpilogueOfManyOperandsIsALoopOfItsOwn) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {3, 8}), b = g.add_input(DType::f32, {8, 5});
+  ValueId s = g.add(OpId::matmul, {val(a), val(b)});
+  for (int i = 0; i < 40; ++i) s = g.add(OpId::add, {val(s), val(g.add_input(DType::f32, {3, 5}))});
+  g.outputs = {s};
+  LowerResult r = check_against_reference(g, 1e-5);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  EXPECT_EQ(r.program.steps[0].matmul.epilogue, nullptr);
+}
+
 }  // namespace
 }  // namespace ingot::codegen

@@ -142,5 +142,30 @@ TEST(LowerPointwise, WithoutFusionEveryOpIsAStep) {
   EXPECT_EQ(check_against_reference(g, 0, options).program.steps.size(), 2u);
 }
 
+TEST(LowerPointwise, DeepGraphsNeedNoStack) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {5});
+  for (int i = 0; i < 3000; ++i) x = g.add(i % 2 ? OpId::neg : OpId::relu, {val(x)});
+  g.outputs = {x};
+  EXPECT_EQ(lower(g, Target{}).program.steps.size(), 1u);
+}
+
+TEST(LowerPointwise, WhatOneKernelWouldComputeAtManyPlacesIsStored) {
+  // Each level reads the one before at two places: in place, the work would double with each.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {40});
+  for (int64_t i = 0; i < 20; ++i) {
+    auto part = [&](int64_t start) {
+      return g.add(OpId::slice, {val(x)},
+                   {Attr::of(int64_t{0}), Attr::of(Dims{start}), Attr::of(Dims{39 - i + start}), Attr::of(int64_t{1})});
+    };
+    x = g.add(OpId::maximum, {val(part(0)), val(part(1))});
+  }
+  g.outputs = {x};
+  LowerResult r = check_against_reference(g, 0);
+  EXPECT_GT(r.program.steps.size(), 2u);
+  for (const Step& s : r.program.steps) EXPECT_LE(s.loop.arguments.size(), 17u);
+}
+
 }  // namespace
 }  // namespace ingot::codegen

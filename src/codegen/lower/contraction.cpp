@@ -32,6 +32,20 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
   return t;
 }
 
+uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
+  result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, layouts_.elements(product), raw), 0, 0});
+  return static_cast<uint32_t>(result_.program.buffers.size() - 1);
+}
+
+/// What follows a product, where it cannot be an epilogue: its first argument is the stored product.
+void StepWriter::loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer) {
+  result_.explanation.notes.push_back(
+      "what follows the product %" + std::to_string(plan_.groups[group].anchor->outputs[0]) +
+      " is a loop of its own: too many operands, or some that differ within a row of pixels");
+  writer.arguments[0].buffer = buffer;
+  finish_loop(group, writer);
+}
+
 void StepWriter::write_matmul(uint32_t group) {
   const Group& g = plan_.groups[group];
   const ir::Node& node = *g.anchor;
@@ -57,17 +71,24 @@ void StepWriter::write_matmul(uint32_t group) {
     plain = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[n_dim] == Dim(1);
   }
   KernelWriter writer(graph_, layouts_, plan_, group);
-  if (!plain) {
-    writer.use_product(product);
-    writer.arguments[0].strides.resize(rank, 0);
-    writer.write();
-  }
-  // With an epilogue the raw product exists a tile at a time only.
+  // Where C is stored. With an epilogue the raw product exists a tile at a time only.
   Layouts::Strided c{Dims(rank, Dim(0)), 0};
+  uint32_t c_buffer = kNoBuffer;
   if (plain) {
     const Output& o = g.outputs[0];
     c = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank);
+    c_buffer = o.buffer;
+  } else {
+    writer.use_product(product);
+    writer.arguments[0].strides.resize(rank, 0);
+    writer.write();
+    if (writer.arguments.size() > kMostEpilogueArguments) {
+      c_buffer = raw_buffer(product, raw);
+      c = layouts_.strided({product, ir::contiguous_strides(dims_, graph_.type(product).shape), 0}, g.anchor_map, rank);
+      writer.arguments[0].strides = c.strides;
+    }
   }
+  const bool epilogue = c_buffer == kNoBuffer;
 
   // All dims but the columns merge where A, B, C and the epilogue's arguments move as one.
   std::vector<Dims> all{a.strides, b.strides, c.strides};
@@ -117,8 +138,8 @@ void StepWriter::write_matmul(uint32_t group) {
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
-  if (plain) {
-    matmul.c.buffer = g.outputs[0].buffer;
+  if (!epilogue) {
+    matmul.c.buffer = c_buffer;
     matmul.c.offset = bytes(dims_, c.offset, raw);
     matmul.c.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
   }
@@ -131,7 +152,7 @@ void StepWriter::write_matmul(uint32_t group) {
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);
   Dim epilogue_work = 0;
-  if (!plain) {
+  if (epilogue) {
     std::vector<Dims> strides;
     for (size_t i = 0; i < writer.arguments.size(); ++i)
       strides.push_back(arrange(3 + i, {i == 0 ? Dim(1) : along_n(writer.arguments[i].strides)}, true));
@@ -150,6 +171,7 @@ void StepWriter::write_matmul(uint32_t group) {
     step.bytes = dims_.add(step.bytes, bytes(dims_, layouts_.elements(operand->value), operand->dtype));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
   append(group, std::move(step));
+  if (!plain && !epilogue) loop_after_product(group, writer, c_buffer);
 }
 
 }  // namespace ingot::codegen::lowering

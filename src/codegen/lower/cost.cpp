@@ -46,6 +46,7 @@ int op_cost(OpId op, DType working) {
 
 FusionAnswer weigh(const FusionQuestion& q) {
   bool expensive = q.cost >= kExpensive;
+  bool repeats_much = (q.maps - 1) * q.chain_cost >= kExpensive || q.maps > kMostMaps;
   if (q.consumers == 0) return {Placing::alone, "read from memory only", 0};
   if (q.lacks_coordinates) return {Placing::alone, "needs coordinates, which an epilogue does not have", 0};
   if (!q.must_store) {
@@ -53,16 +54,15 @@ FusionAnswer weigh(const FusionQuestion& q) {
     if (q.consumers == 1) {
       if (q.ends_row) return {Placing::alone, "ends a kernel over other rows than its reader's", 0};
       if (q.ends_product) return {Placing::alone, "belongs to the epilogue of its matrix product", 0};
-      if (q.larger_space && expensive) return {Placing::alone, "its reader would repeat expensive work", 0};
-      if (q.several_maps && expensive)
-        return {Placing::alone, "its reader needs it at several places: expensive work once", 0};
+      if (q.larger_space && q.chain_cost >= kExpensive)
+        return {Placing::alone, "its reader would repeat expensive work", 0};
+      if (repeats_much) return {Placing::alone, "its reader needs it at several places: expensive work once", 0};
       return {Placing::inside, "one reader", 2 * q.bytes};
     }
     if (q.from_inputs && !expensive && !q.larger_space)
       return {Placing::inside, "cheaper to compute again in each reader than to store", 2 * q.bytes};
   }
-  if (q.can_store_there && !(q.several_maps && expensive))
-    return {Placing::stored, "computed and stored by a reader", q.bytes};
+  if (q.can_store_there && !repeats_much) return {Placing::stored, "computed and stored by a reader", q.bytes};
   return {
       Placing::alone,
       q.ends_product ? "belongs to the epilogue of its matrix product" : "several readers that cannot be one kernel",

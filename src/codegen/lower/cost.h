@@ -11,6 +11,8 @@ namespace ingot::codegen::lowering {
 int op_cost(OpId op, DType working);
 /// From here on an op is computed once and kept rather than computed again.
 inline constexpr int kExpensive = 6;
+/// A value that one kernel reads at more places is stored, however cheap it is.
+inline constexpr int kMostMaps = 16;
 
 /// Facts about a value and those who read it.
 struct FusionQuestion {
@@ -19,12 +21,13 @@ struct FusionQuestion {
   bool no_operands = false;        // computed from coordinates and scalars alone
   bool from_inputs = false;        // its operands are inputs of the graph
   bool larger_space = false;       // a consumer's space repeats it
-  bool several_maps = false;       // a consumer reads it at several places
+  int maps = 1;                    // places at which one consumer reads it
   bool lacks_coordinates = false;  // it needs coordinates, which a consumer does not have
   bool ends_product = false;       // the elementwise tail of a matrix product that the consumer cannot be part of
   bool ends_row = false;  // made from reductions that the consumer, which reduces along another dim, cannot be part of
   bool can_store_there = false;  // one consumer computes every element once, before all other readers
-  int cost = 0;
+  int cost = 0;                  // of the op alone
+  int chain_cost = 0;            // with all that would be computed with it
   int64_t bytes = 0;
 };
 

@@ -17,6 +17,7 @@ Plan Fuser::run() {
   requests_.resize(graph_.values.size());
   bind_buffers();
   find_product_tails();
+  find_costs();
   // From the last node to the first: when a node is placed, all who read it are.
   for (ir::NodeId n = static_cast<ir::NodeId>(graph_.nodes.size()); n-- > 0;) place(n);
   if (options_.fuse)

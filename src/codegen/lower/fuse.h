@@ -22,6 +22,7 @@ class Fuser {
 
   void bind_buffers();
   void find_product_tails();
+  void find_costs();
   void finish();
 
   void place(ir::NodeId n);
@@ -80,6 +81,8 @@ class Fuser {
   Plan plan_;
   std::vector<std::vector<Request>> requests_;  // by value
   std::vector<uint32_t> parents_;               // groups that were united
+  std::vector<int> cost_;                       // by node: of an op alone
+  std::vector<int> chain_cost_;                 // by value: of computing an element from memory or reductions
   std::vector<bool> product_tail_;  // by value: elementwise work on one matrix product, read once on the way
   uint32_t current_ = 0;            // number of the node being placed
 };

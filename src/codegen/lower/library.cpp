@@ -152,6 +152,7 @@ void StepWriter::write_conv(uint32_t group) {
       writer.add_to_product({at.buffer, bias.dtype, false, along, bias.offset, 0});
     }
     writer.write();
+    separate = writer.arguments.size() > kMostEpilogueArguments;
     // An epilogue runs over [channels, pixels]: height and width must be one dim for all of its arguments.
     for (const KernelArgument& a : writer.arguments)
       separate = separate || !dims_.same(a.strides[rank - 2], dims_.mul(a.strides[rank - 1], g.space[rank - 1]));
@@ -165,8 +166,7 @@ void StepWriter::write_conv(uint32_t group) {
       result.buffer = g.outputs[0].buffer;
       result.offset = bytes(dims_, g.outputs[0].offset, raw);
     } else {
-      result.buffer = static_cast<uint32_t>(result_.program.buffers.size());
-      result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, dims_.product(g.space), raw), 0, 0});
+      result.buffer = raw_buffer(product, raw);
     }
     result.strides = bytes(dims_, over_pixels(strides), raw);
   }
@@ -211,12 +211,7 @@ void StepWriter::write_conv(uint32_t group) {
   step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
   append(group, std::move(step));
-  if (separate) {
-    result_.explanation.notes.push_back("what follows the convolution %" + std::to_string(product) +
-                                        " is a loop of its own: its operands differ within a row of pixels");
-    writer.arguments[0].buffer = result.buffer;
-    finish_loop(group, writer);
-  }
+  if (separate) loop_after_product(group, writer, result.buffer);
 }
 
 }  // namespace ingot::codegen::lowering

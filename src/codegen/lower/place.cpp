@@ -168,6 +168,28 @@ bool Fuser::ends_row(ir::ValueId v, uint32_t group) {
   return false;
 }
 
+/// Work of each op alone, and of each value with all that a kernel would compute with it.
+void Fuser::find_costs() {
+  constexpr int kMost = 1 << 20;  // a value that is read many times counts each time
+  cost_.resize(graph_.nodes.size());
+  chain_cost_.resize(graph_.values.size());
+  for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) {
+    const ir::Node& node = graph_.nodes[n];
+    bool inside = inlines(node);
+    if (!inside && !layouts_.is_view(node.outputs[0])) continue;
+    DType compute = graph_.type(node.outputs[0]).dtype;
+    int below = 0;
+    for (const ir::Operand& o : node.operands)
+      if (o.is_value()) {
+        below = std::min(kMost, below + chain_cost_[o.id]);
+        if (is_floating(graph_.type(o.id).dtype)) compute = graph_.type(o.id).dtype;
+      }
+    if (inside)
+      cost_[n] = ir::info(node.op).kind == ir::OpKind::elementwise ? op_cost(node.op, working_dtype(compute)) : 1;
+    chain_cost_[node.outputs[0]] = below + cost_[n];
+  }
+}
+
 void Fuser::place_inlined(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0];
@@ -183,21 +205,19 @@ void Fuser::place_inlined(ir::NodeId n) {
       q.no_operands = false;
       q.from_inputs = q.from_inputs && !layouts_.producer(layouts_.of(o.id).root);
     }
-  DType compute = graph_.type(v).dtype;
-  for (const ir::Operand& o : node.operands)
-    if (o.is_value() && is_floating(graph_.type(o.id).dtype)) compute = graph_.type(o.id).dtype;
-  q.cost = ir::info(node.op).kind == ir::OpKind::elementwise ? op_cost(node.op, working_dtype(compute)) : 1;
+  q.cost = cost_[n];
+  q.chain_cost = chain_cost_[v];
   q.bytes = layouts_.bytes_hint(v);
   uint32_t keeper = kNoIndex;
   for (uint32_t g : groups) {
     std::vector<IndexMap> maps = maps_in(v, g);
     const Group& group = plan_.groups[g];
-    size_t full = 0;
+    int full = 0;
     for (const IndexMap& map : maps) {
       q.larger_space = q.larger_space || repeats(v, map, g);
       full += group.reduced < 0 || depends_on(map, static_cast<uint32_t>(group.reduced));
     }
-    q.several_maps = q.several_maps || full > 1;
+    q.maps = std::max(q.maps, full);
     q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(node.op));
     if (product_tail_[v])
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||

@@ -8,6 +8,9 @@
 
 namespace ingot::codegen::lowering {
 
+/// An epilogue with more arguments is a loop of its own.
+inline constexpr size_t kMostEpilogueArguments = 24;
+
 class StepWriter {
  public:
   StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const Target& target,
@@ -23,6 +26,8 @@ class StepWriter {
   void write_attention(uint32_t group);
   void write_library(uint32_t group);
   void finish_loop(uint32_t group, KernelWriter& writer);
+  uint32_t raw_buffer(ir::ValueId product, DType raw);
+  void loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer);
 
   /// Kernel arguments over a collapsed space (outermost first); sets how each buffer moves along the columns.
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
