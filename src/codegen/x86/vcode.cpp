@@ -22,11 +22,14 @@ bool Inst::reads_dst() const {
 }
 
 VReg VCode::constant(const Constant& value) {
-  for (size_t i = 0; i < constants.size(); ++i)
-    if (constants[i] == value) return constant_regs_[i];
+  uint64_t last;  // tells most constants apart
+  std::memcpy(&last, value.bytes.data() + width - sizeof last, sizeof last);
+  auto [at, end] = known_constants_.equal_range(last);
+  for (; at != end; ++at)
+    if (constants[static_cast<size_t>(regs[at->second].constant)] == value) return at->second;
   constants.push_back(value);
   VReg r = add_reg({RegClass::vector, static_cast<int32_t>(constants.size() - 1), false});
-  constant_regs_.push_back(r);
+  known_constants_.emplace(last, r);
   return r;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "base/program.h"
@@ -170,7 +171,7 @@ class VCode {
     regs.push_back(info);
     return static_cast<VReg>(regs.size() - 1);
   }
-  std::vector<VReg> constant_regs_;
+  std::unordered_multimap<uint64_t, VReg> known_constants_;
 };
 
 /// Gives each virtual register a physical one (-1: never used) by linear scan over their liveness. What does not fit
