@@ -1,5 +1,6 @@
 // Runs generated code on memory between guard pages, and beside it the scalar executor: both must give the same bits.
 #pragma once
+#include <Zydis/Zydis.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -60,6 +61,29 @@ inline bool cpu_has(Isa isa) {
   if (isa == Isa::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+/// How many instructions of a kernel need more than AVX2: EVEX, or a register of AVX-512. -1: some bytes are no code.
+inline int instructions_of_avx512(const KernelSource& source) {
+  ZydisDecoder decoder;
+  ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+  int count = 0;
+  for (int64_t at = 0; at < source.code_bytes;) {
+    ZydisDecodedInstruction instruction;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, source.code.data() + at,
+                                             static_cast<ZyanUSize>(source.code_bytes - at), &instruction, operands)))
+      return -1;
+    bool wide = instruction.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX;
+    for (int i = 0; i < instruction.operand_count; ++i)
+      if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        ZydisRegisterClass c = ZydisRegisterGetClass(operands[i].reg.value);
+        wide |= c == ZYDIS_REGCLASS_ZMM || c == ZYDIS_REGCLASS_MASK;
+      }
+    count += wide;
+    at += instruction.length;
+  }
+  return count;
 }
 
 /// Tests that run on each instruction set which this processor has.
@@ -156,6 +180,9 @@ struct Trial {
     verify(kernel);
     KernelPtr code = generate(kernel, target, "test"), plain = generate(kernel, {}, "test");
     ASSERT_FALSE(code->code.empty());
+    if (target.isa == Isa::avx2) {
+      ASSERT_EQ(instructions_of_avx512(*code), 0) << print(kernel);
+    }
     Code loaded(*code);
     for (bool flush_end : {true, false}) {
       std::vector<std::vector<char>> expected = call(*plain, plain->interpret, flush_end),
