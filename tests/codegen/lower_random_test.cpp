@@ -220,7 +220,46 @@ class RandomGraph {
 
 bool same(double a, double b) { return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b); }
 
-TEST(LowerRandom, FusedUnfusedAndReferenceAgree) {
+using Tensors = std::vector<ir::ReferenceTensor>;
+
+void expect_same(const Tensors& a, const Tensors& b, const std::string& what) {
+  for (size_t o = 0; o < a.size(); ++o)
+    for (int64_t i = 0; i < a[o].size(); ++i)
+      ASSERT_TRUE(same(a[o].at(i), b[o].at(i)))
+          << "output " << o << " element " << i << ": " << a[o].at(i) << " and " << b[o].at(i) << ", " << what;
+}
+
+void expect_near(const Tensors& a, const Tensors& expected, double bound, const std::string& what) {
+  for (size_t o = 0; o < a.size(); ++o) {
+    double largest = 1;
+    for (int64_t i = 0; i < a[o].size(); ++i) largest = std::max(largest, std::abs(expected[o].at(i)));
+    for (int64_t i = 0; i < a[o].size(); ++i) {
+      if (std::isnan(a[o].at(i)) && std::isnan(expected[o].at(i))) continue;
+      if (a[o].at(i) == expected[o].at(i)) continue;
+      ASSERT_NEAR(a[o].at(i), expected[o].at(i), largest * bound) << "output " << o << " element " << i << ", " << what;
+    }
+  }
+}
+
+/// The symbols of the trace, then others for which the program's guards hold.
+std::vector<std::vector<int64_t>> sizes_to_try(RandomGraph& random, const Program& program, uint32_t seed) {
+  std::vector<std::vector<int64_t>> sizes{random.symbols()};
+  std::mt19937 draw(seed);
+  for (int i = 0; i < 2 && !sizes[0].empty(); ++i) {
+    std::vector<int64_t> other;
+    for (size_t s = 0; s < sizes[0].size(); ++s) other.push_back(static_cast<int64_t>(draw() % 9));
+    std::vector<int64_t> values = program.dims.evaluate(other);
+    bool holds = true;
+    for (const DimGuard& guard : program.dims.guards()) holds = holds && program.dims.holds(guard, values);
+    if (holds) sizes.push_back(other);
+  }
+  return sizes;
+}
+
+TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
+  Target machine = runtime::detected_target();
+  machine.bf16_dot = false;
+  int other_sizes = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomGraph random(seed);
@@ -229,43 +268,30 @@ TEST(LowerRandom, FusedUnfusedAndReferenceAgree) {
     LowerOptions apart;
     apart.fuse = false;
     LowerResult fused = lower(lowered, Target{}), unfused = lower(lowered, Target{}, apart);
-    std::vector<ir::ReferenceTensor> inputs;
-    for (size_t i = 0; i < lowered.inputs.size(); ++i)
-      inputs.push_back(
-          random_tensor(lowered, lowered.inputs[i].value, static_cast<uint32_t>(i + 1), 7, random.symbols()));
-    auto a = run_program(lowered, fused.program, inputs, {}, random.symbols());
-    Target machine = runtime::detected_target();
-    machine.bf16_dot = false;
-    if (seed % 4 == 0) {
-      auto c = run_program(lowered, lower(lowered, machine).program, inputs, {}, random.symbols());
-      for (size_t o = 0; o < a.size(); ++o)
-        for (int64_t i = 0; i < a[o].size(); ++i)
-          ASSERT_TRUE(same(a[o].at(i), c[o].at(i)))
-              << "output " << o << " element " << i << ": " << a[o].at(i) << " interpreted, " << c[o].at(i)
-              << " generated\n"
-              << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
-    }
-    auto b = run_program(lowered, unfused.program, inputs, {}, random.symbols());
-    ir::ReferenceOptions options;
-    std::vector<int64_t> symbols = random.symbols();
-    options.symbols = symbols;
-    auto expected = ir::interpret(random.g, inputs, {}, options);
-    for (size_t o = 0; o < a.size(); ++o) {
-      double largest = 1;
-      bool half = false;
-      for (const ir::ValueInfo& v : random.g.values) half = half || is_half(v.type.dtype);
-      for (int64_t i = 0; i < a[o].size(); ++i) largest = std::max(largest, std::abs(expected[o].at(i)));
-      for (int64_t i = 0; i < a[o].size(); ++i) {
-        ASSERT_TRUE(same(a[o].at(i), b[o].at(i)))
-            << "output " << o << " element " << i << ": " << a[o].at(i) << " fused, " << b[o].at(i) << " not\n"
-            << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
-        if (random.discontinuous || (std::isnan(a[o].at(i)) && std::isnan(expected[o].at(i)))) continue;
-        ASSERT_NEAR(a[o].at(i), expected[o].at(i), largest * (half ? 0.1 : 1e-4))
-            << "output " << o << " element " << i << "\n"
-            << ir::print(lowered) << fused.explanation.str(lowered, fused.program);
-      }
+    bool half = false;
+    for (const ir::ValueInfo& v : random.g.values) half = half || is_half(v.type.dtype);
+    for (const std::vector<int64_t>& sizes : sizes_to_try(random, fused.program, seed)) {
+      other_sizes += sizes != random.symbols();
+      std::string what = "symbols";
+      for (int64_t size : sizes) what += " " + std::to_string(size);
+      what += "\n" + ir::print(lowered) + fused.explanation.str(lowered, fused.program);
+      Tensors inputs;
+      for (size_t i = 0; i < lowered.inputs.size(); ++i)
+        inputs.push_back(random_tensor(lowered, lowered.inputs[i].value, static_cast<uint32_t>(i + 1), 7, sizes));
+      Tensors a = run_program(lowered, fused.program, inputs, {}, sizes);
+      expect_same(a, run_program(lowered, unfused.program, inputs, {}, sizes), "fused and not; " + what);
+      if (seed % 4 == 0)
+        expect_same(a, run_program(lowered, lower(lowered, machine).program, inputs, {}, sizes),
+                    "interpreted and generated; " + what);
+      if (HasFatalFailure()) return;
+      if (random.discontinuous) continue;
+      ir::ReferenceOptions options;
+      options.symbols = sizes;
+      expect_near(a, ir::interpret(random.g, inputs, {}, options), half ? 0.1 : 1e-4, "reference; " + what);
+      if (HasFatalFailure()) return;
     }
   }
+  EXPECT_GT(other_sizes, 50);
 }
 
 }  // namespace
