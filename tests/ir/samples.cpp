@@ -12,6 +12,8 @@ struct Call {
 
 const std::multimap<std::string, Call>& calls() {
   static const std::multimap<std::string, Call> table = {
+      {"softsign", {"bf16[2, 3]", "softsign(%0)"}},
+      {"softsign", {"i8[2, 3]", "softsign(%0)"}},
       {"prelu", {"f32[2, 3, 4]; f32[3]", "prelu(%0, %1)"}},
       {"prelu", {"bf16[5]; bf16[1]", "prelu(%0, %1)"}},
       {"full", {"", "full(2.5, size=[2, 3])"}},

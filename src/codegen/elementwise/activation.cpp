@@ -67,7 +67,6 @@ Expr softplus(const ElementwiseContext& c) {
   Expr x = c.operands[0], beta = c.operands[1], scaled = x * beta;
   return select(scaled > c.operands[2], x, softplus_of(scaled) / beta);
 }
-Expr softsign(const ElementwiseContext& c) { return c.operands[0] / (codegen::abs(c.operands[0]) + 1.0); }
 
 // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = e^x; 1 from 20 on.
 Expr mish(const ElementwiseContext& c) {

@@ -25,11 +25,16 @@ Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale)
   Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity());
   double literal = scale.category == Category::floating ? scale.number : static_cast<double>(scale.integer);
   Expr factor = scale.kind == ir::Operand::Kind::constant ? b.constant(type, literal) : b.scalar(type, 0);
-  Expr score = b.load(0) * factor;
+  Expr raw = b.load(0), score = raw * factor;
   if (mask) score = mask->dtype == DType::bool_ ? select(b.load(2), score, lowest) : score + b.load(2);
   k.reductions.push_back({Combiner::max, score.value});
   Expr top = b.reduced(0);
-  Expr e = elementwise(b, OpId::exp, dtype, {score - select(eq(top, lowest), b.constant(type, 0), top)});
+  Expr shift = select(eq(top, lowest), b.constant(type, 0), top);
+  // A score is large where a difference is not: the product is not rounded before the shift is taken off.
+  Expr shifted = score - shift;
+  if (!mask || mask->dtype == DType::bool_) shifted = fma(raw, factor, -shift);
+  if (mask && mask->dtype == DType::bool_) shifted = select(b.load(2), shifted, lowest);
+  Expr e = elementwise(b, OpId::exp, dtype, {shifted});
   k.locals = {type};
   k.reductions.push_back({Combiner::sum, e.value});
   Expr sum = b.reduced(1);
