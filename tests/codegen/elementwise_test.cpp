@@ -162,11 +162,13 @@ Bound bound_of(OpId op) {
     case OpId::sinc:
       return {3, 3};
     case OpId::gelu:
-    case OpId::logit:
     case OpId::logaddexp:
     case OpId::logaddexp2:
-    case OpId::tanhshrink:
       return {4, 4, true};
+    case OpId::logit:
+      return {1, 4, true};
+    case OpId::tanhshrink:
+      return {1, 4, true, true};  // what is below the smallest number keeps its sign
     case OpId::lerp:
     case OpId::addcmul:
     case OpId::addcdiv:

@@ -34,6 +34,18 @@ int sigmoid(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
   return mpfr_ui_div(y, 1, y, mode);
 }
 
+int tanhshrink(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  if (mpfr_inf_p(x)) return mpfr_set(y, x, mode);
+  if (!mpfr_zero_p(x) && mpfr_get_exp(x) < -100) {  // x^3 / 3
+    mpfr_pow_ui(y, x, 3, mode);
+    return mpfr_div_ui(y, y, 3, mode);
+  }
+  Number t;
+  mpfr_set_prec(t.m, 400);
+  mpfr_tanh(t.m, x, mode);
+  return mpfr_sub(y, x, t.m, mode);
+}
+
 struct Function {
   const char* name;
   Expr (*one)(Expr);
@@ -50,15 +62,16 @@ struct Function2 {
 const Function kFunctions[] = {
     {"exp", math::exp, mpfr_exp, 1, 1},         {"exp2", math::exp2, mpfr_exp2, 1, 1},
     {"expm1", math::expm1, mpfr_expm1, 1, 2},   {"sigmoid", math::sigmoid, sigmoid, 2.5, 2.5},
-    {"tanh", math::tanh, mpfr_tanh, 1.5, 2},    {"sinh", math::sinh, mpfr_sinh, 1, 2.5},
-    {"cosh", math::cosh, mpfr_cosh, 1, 2},      {"log", math::log, mpfr_log, 1, 1},
-    {"log2", math::log2, mpfr_log2, 1, 1.5},    {"log10", math::log10, mpfr_log10, 1, 1.5},
-    {"log1p", math::log1p, mpfr_log1p, 1, 1},   {"asinh", math::asinh, mpfr_asinh, 1, 2.5},
-    {"acosh", math::acosh, mpfr_acosh, 1, 2.5}, {"atanh", math::atanh, mpfr_atanh, 1, 2.5},
-    {"erf", math::erf, mpfr_erf, 2, 2},         {"erfc", math::erfc, mpfr_erfc, 1, 5},
-    {"sin", math::sin, mpfr_sin, 1.5, 1.5},     {"cos", math::cos, mpfr_cos, 1.5, 1.5},
-    {"tan", math::tan, mpfr_tan, 1, 3},         {"asin", math::asin, mpfr_asin, 1, 2.5},
-    {"acos", math::acos, mpfr_acos, 1, 2},      {"atan", math::atan, mpfr_atan, 1, 2},
+    {"tanh", math::tanh, mpfr_tanh, 1.5, 2},    {"tanhshrink", math::tanhshrink, tanhshrink, 1, 16},
+    {"sinh", math::sinh, mpfr_sinh, 1, 2.5},    {"cosh", math::cosh, mpfr_cosh, 1, 2},
+    {"log", math::log, mpfr_log, 1, 1},         {"log2", math::log2, mpfr_log2, 1, 1.5},
+    {"log10", math::log10, mpfr_log10, 1, 1.5}, {"log1p", math::log1p, mpfr_log1p, 1, 1},
+    {"asinh", math::asinh, mpfr_asinh, 1, 2.5}, {"acosh", math::acosh, mpfr_acosh, 1, 2.5},
+    {"atanh", math::atanh, mpfr_atanh, 1, 2.5}, {"erf", math::erf, mpfr_erf, 2, 2},
+    {"erfc", math::erfc, mpfr_erfc, 1, 5},      {"sin", math::sin, mpfr_sin, 1.5, 1.5},
+    {"cos", math::cos, mpfr_cos, 1.5, 1.5},     {"tan", math::tan, mpfr_tan, 1, 3},
+    {"asin", math::asin, mpfr_asin, 1, 2.5},    {"acos", math::acos, mpfr_acos, 1, 2},
+    {"atan", math::atan, mpfr_atan, 1, 2},
 };
 const Function2 kFunctions2[] = {
     {"atan2", math::atan2, mpfr_atan2, 1, 2},

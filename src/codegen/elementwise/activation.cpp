@@ -90,6 +90,6 @@ Expr softshrink(const ElementwiseContext& c) {
   Expr x = c.operands[0], lambda = c.operands[1];
   return select(x > lambda, x - lambda, select(x < -lambda, x + lambda, x * 0.0));
 }
-Expr tanhshrink(const ElementwiseContext& c) { return c.operands[0] - math::tanh(c.operands[0]); }
+Expr tanhshrink(const ElementwiseContext& c) { return math::tanhshrink(c.operands[0]); }
 
 }  // namespace ingot::codegen::define

@@ -53,14 +53,15 @@ Expr logaddexp2(const ElementwiseContext& c) {
   return log_of_sum(c, [](Expr d) { return math::log1p(math::exp2(d)) * 0x1.71547652b82fep0; });
 }
 
-// With eps (not negative), what is below eps becomes eps, and only else what is above 1 - eps becomes that.
+// With eps (not negative), what is below eps becomes eps, and only else what is above 1 - eps becomes that. In f32
+// through f64: near 1/2 the logarithm is small, and every rounding before it counts.
 Expr logit(const ElementwiseContext& c) {
   Expr x = c.operands[0], eps = c.operands[1];
   if (eps.present()) {
     Expr top = 1.0 - eps;
     x = select(eps < 0.0, x, select(x < eps, eps, select(x > top, top, x)));
   }
-  return math::log(x / (1.0 - x));
+  return math::in_double([](Expr v) { return math::log(v / (1.0 - v)); }, x);
 }
 
 Expr hypot(const ElementwiseContext& c) { return math::hypot(c.operands[0], c.operands[1]); }

@@ -1,6 +1,6 @@
-// Math functions over the kernel-IR builder, for f32 and f64: the same bits on every target. Maximum errors stand at each
-// group, in units in the last place of the result (tests/codegen/math_test.cpp); NaN gives NaN, and special values follow
-// IEEE 754 and C.
+// Math functions over the kernel-IR builder, for f32 and f64: the same bits on every target. Maximum errors stand at
+// each group, in units in the last place of the result (tests/codegen/math_test.cpp); NaN gives NaN, and special values
+// follow IEEE 754 and C.
 #pragma once
 #include <limits>
 
@@ -17,6 +17,8 @@ Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr sigmoid(Expr x);
 Expr tanh(Expr x);
+/// x - tanh x without cancellation near zero. f32: 1; f64: 16.
+Expr tanhshrink(Expr x);
 Expr sinh(Expr x);
 Expr cosh(Expr x);
 
