@@ -17,7 +17,7 @@ Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr sigmoid(Expr x);
 Expr tanh(Expr x);
-/// x - tanh x without cancellation near zero. f32: 1; f64: 16.
+/// x - tanh x without cancellation near zero. f32: 1; f64: 32, where a unit of tanh is 16 of the difference.
 Expr tanhshrink(Expr x);
 Expr sinh(Expr x);
 Expr cosh(Expr x);
