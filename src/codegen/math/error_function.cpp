@@ -1,7 +1,7 @@
 // Error functions. f32: erf t = 1 - 2^-v(t) and the normal distribution 2^-v(t) with polynomials v, since log erfc is
 // smooth; no division and no second branch. f64: Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2)
 // erfc x, Math. Comp. 36 (1981), with polynomials of our own (tools/minimax.py).
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -12,8 +12,7 @@ struct Power {
 
 Power power_of_two(Expr v) {
   Expr n = round_even(-v), r = -v - n;
-  return {
-      n, r * polynomial(r, {0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af82p-5, 0x1.3b2c04p-7, 0x1.5f0a62p-10, 0x1.430bep-13})};
+  return {n, r * exp2_tail(r)};
 }
 
 Expr erf_f32(Expr x) {

@@ -1,6 +1,6 @@
 // Exponentials: argument reduction by a multiple of ln 2 in two parts (W. J. Cody and W. Waite, Software Manual for the
 // Elementary Functions, 1980), minimax polynomials (tools/minimax.py), and scaling by a power of two.
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -21,7 +21,13 @@ Reduced reduce(Expr x) {
   return {n, fma(n, narrow ? 0x1.05c61p-29 : -0x1.ef35793c7673p-45, r)};
 }
 
-// (e^r - 1 - r) / r^2
+// Where results have reached zero, infinity, -1 or 1 for good.
+Expr limit_exponent(Expr x, double low32, double high32, double low64, double high64) {
+  return is_f32(x) ? limit(x, low32, high32) : limit(x, low64, high64);
+}
+
+}  // namespace
+
 Expr exp_tail(Expr r) {
   if (is_f32(r)) return polynomial(r, {0x1.fffffep-2, 0x1.5554aep-3, 0x1.5556c4p-5, 0x1.1229f4p-7, 0x1.6befb8p-10});
   return polynomial(r, {0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555556p-5, 0x1.111111110f6ecp-7, 0x1.6c16c16c18132p-10,
@@ -29,7 +35,6 @@ Expr exp_tail(Expr r) {
                         0x1.af5ddbadc579bp-26, 0x1.1f20fc9fcde93p-29});
 }
 
-// (2^r - 1) / r for |r| <= 1/2
 Expr exp2_tail(Expr r) {
   if (is_f32(r))
     return polynomial(r, {0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af82p-5, 0x1.3b2c04p-7, 0x1.5f0a62p-10, 0x1.430bep-13});
@@ -37,13 +42,6 @@ Expr exp2_tail(Expr r) {
                         0x1.5d87fe78a404cp-10, 0x1.430912f87497cp-13, 0x1.ffcbfc6dcfabp-17, 0x1.62c0221afee2fp-20,
                         0x1.b524eb6481a18p-24, 0x1.e4cfaf370f9ecp-28, 0x1.e9eceb4a30892p-32, 0x1.c3bd253daa84ap-36});
 }
-
-// Where results have reached zero, infinity, -1 or 1 for good.
-Expr limit_exponent(Expr x, double low32, double high32, double low64, double high64) {
-  return is_f32(x) ? limit(x, low32, high32) : limit(x, low64, high64);
-}
-
-}  // namespace
 
 Expr exp(Expr x) {
   auto [n, r] = reduce(limit_exponent(x, -104.5, 89, -746, 710));

@@ -1,7 +1,7 @@
 // Powers and remainders.
 #include <vector>
 
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -66,11 +66,7 @@ Expr pow_f64(Expr x, Expr y) {
   Pair a = product(r, lift(x, 0x1.62e42fefa39efp-1));  // r ln 2
   Expr rest = fma(r, 0x1.abc9e3b39803fp-56, fma(low, 0x1.62e42fefa39efp-1, a.low));
   // e^(a + rest) = e^a + e^a rest
-  Expr q =
-      polynomial(a.high, {0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555556p-5, 0x1.111111110f6ecp-7,
-                          0x1.6c16c16c18132p-10, 0x1.a01a01afb67a7p-13, 0x1.a01a019643e4p-16, 0x1.71ddf8d811d5cp-19,
-                          0x1.27e5094d0b9cfp-22, 0x1.af5ddbadc579bp-26, 0x1.1f20fc9fcde93p-29});
-  Expr m = fma(a.high * a.high, q, a.high);
+  Expr m = fma(a.high * a.high, exp_tail(a.high), a.high);
   return scale(fma(m, rest, rest) + m + 1.0, n);
 }
 
