@@ -54,8 +54,8 @@ class AttentionDriver final : public StepDriver {
     divide(context);
   }
 
-  void run(RunState& state, const Team& team) const override {
-    Range range = share(batch_ * key_heads_ * cuts_, team.thread, team.threads);
+  void run(RunState& state, int, int share, int shares) const override {
+    Range range = runtime::share(batch_ * key_heads_ * cuts_, share, shares);
     int64_t packed = -1;  // key head whose keys and values lie in our scratch
     for (int64_t item = range.begin; item < range.end; ++item) {
       Work work = lay_out();

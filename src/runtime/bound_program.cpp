@@ -76,8 +76,8 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
   for (uint32_t i = 0; i < program.steps.size(); ++i) {
     context.step = i;
     context.first_scalar = first_scalars[i];
-    steps.push_back({bind_step(program.steps[i], context)});
-    const StepDriver& driver = *steps.back().driver;
+    steps.push_back(bind_step(program.steps[i], context));
+    const StepDriver& driver = *steps.back();
     useful_threads = std::max(useful_threads, driver.useful_threads);
     if (driver.weight_buffer >= 0 && program.buffers[driver.weight_buffer].place == Place::input)
       weight_steps.push_back(i);
@@ -97,16 +97,16 @@ void BoundProgram::plan_memory(const Program& program) {
     places.push_back(&arena_offsets[i]);
   }
   for (uint32_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].driver->shared_bytes == 0) continue;
-    requests.push_back({steps[i].driver->shared_bytes, i, i});
-    places.push_back(&steps[i].driver->shared_offset);
+    if (steps[i]->shared_bytes == 0) continue;
+    requests.push_back({steps[i]->shared_bytes, i, i});
+    places.push_back(&steps[i]->shared_offset);
   }
   ArenaPlan plan = plan_arena(requests);
   for (size_t i = 0; i < places.size(); ++i) *places[i] = plan.offsets[i];
   arena_bytes = plan.bytes;
 }
 
-// Steps of one thread all run on thread 0, in order; others wait only for what they share.
+// Steps that do not pay for threads all run on the caller's, in order; others wait only for what they share.
 void BoundProgram::plan_barriers(const Program& program) {
   struct Earlier {
     Touched touched;
@@ -114,8 +114,8 @@ void BoundProgram::plan_barriers(const Program& program) {
   };
   std::vector<Earlier> since_barrier;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const StepDriver& driver = *steps[i].driver;
-    bool single = driver.useful_threads == 1 && !driver.waits;
+    const StepDriver& driver = *steps[i];
+    bool single = driver.useful_threads == 1;
     std::vector<Touched> touched;
     for_each_argument(program.steps[i], [&](const Argument& a, bool read_only) {
       const ProgramBuffer& buffer = program.buffers[a.buffer];
@@ -132,7 +132,8 @@ void BoundProgram::plan_barriers(const Program& program) {
       return !(single && earlier.single) && std::any_of(touched.begin(), touched.end(),
                                                         [&](const Touched& t) { return conflict(earlier.touched, t); });
     });
-    steps[i].barrier_before = wait;
+    for (int phase = 0; phase < driver.phases; ++phase)
+      phases.push_back({&driver, static_cast<uint32_t>(i), phase, single, phase == 0 ? wait : !single});
     if (wait) since_barrier.clear();
     for (const Touched& t : touched) since_barrier.push_back({t, single});
   }

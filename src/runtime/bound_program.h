@@ -8,9 +8,13 @@
 
 namespace ingot::runtime {
 
-struct BoundStep {
-  std::unique_ptr<StepDriver> driver;
-  bool barrier_before = false;  // an earlier step of several threads touches what this one touches
+/// A phase of a step, in order of the program.
+struct BoundPhase {
+  const StepDriver* driver = nullptr;
+  uint32_t step = 0;
+  int number = 0;
+  bool single = false;          // run by the caller's thread, all such phases in order
+  bool barrier_before = false;  // a phase since the last barrier, shared by threads, touches what this one touches
 };
 
 class BoundProgram {
@@ -22,7 +26,8 @@ class BoundProgram {
   std::vector<int64_t> symbols;
   int threads;                  // that the process allowed when it was bound
   std::vector<int64_t> values;  // of the program's expressions
-  std::vector<BoundStep> steps;
+  std::vector<std::unique_ptr<StepDriver>> steps;
+  std::vector<BoundPhase> phases;
   std::vector<uint32_t> weight_steps;  // those that prepare
   std::vector<int64_t> arena_offsets;  // one a buffer of the program; 0 for inputs and outputs
   int64_t arena_bytes = 0;

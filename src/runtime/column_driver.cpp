@@ -44,25 +44,15 @@ class ColumnDriver final : public StepDriver {
     divide(step, costs, context);
   }
 
-  void run(RunState& state, const Team& team) const override {
-    int64_t units = planes_ * tiles_;
-    if (chunks_ == 1) {
-      Range range = share(units, team.thread, team.threads);
-      for (int64_t unit = range.begin; unit < range.end; ++unit) {
-        char* part = reduce_blocks(state, unit, 0, blocks_);
-        finish(state, unit, part);
-      }
-      return;
-    }
-    Range range = share(units * chunks_, team.thread, team.threads);
-    for (int64_t item = range.begin; item < range.end; ++item) {
-      int64_t first = item % chunks_ * chunk_blocks_;
-      char* part = reduce_blocks(state, item / chunks_, first, std::min(first + chunk_blocks_, blocks_));
-      std::memcpy(shared(state) + item * part_bytes_, part, part_bytes_);
-    }
-    team.barrier->wait(team.threads);
-    range = share(units, team.thread, team.threads);
+  void run(RunState& state, int phase, int share, int shares) const override {
+    const int64_t units = planes_ * tiles_;
+    if (phase == 0 && chunks_ > 1) return reduce_chunks(state, runtime::share(units * chunks_, share, shares));
+    Range range = runtime::share(units, share, shares);
     for (int64_t unit = range.begin; unit < range.end; ++unit) {
+      if (chunks_ == 1) {
+        finish(state, unit, reduce_blocks(state, unit, 0, blocks_));
+        continue;
+      }
       char* parts = shared(state) + unit * chunks_ * part_bytes_;
       for (int64_t distance = 1; distance < chunks_; distance *= 2)
         for (int64_t i = 0; i + distance < chunks_; i += 2 * distance)
@@ -101,9 +91,17 @@ class ColumnDriver final : public StepDriver {
     call_bytes_ = part_bytes_ + (step.kernel->scratch_bytes + 63) / 64 * 64;
     if (chunks_ > 1) {
       shared_bytes = planes_ * tiles_ * chunks_ * part_bytes_;
-      waits = true;
+      phases = 2;
     }
     useful_threads = static_cast<int>(std::clamp<int64_t>(planes_ * tiles_ * chunks_, 1, useful_threads));
+  }
+
+  void reduce_chunks(RunState& state, Range items) const {
+    for (int64_t item = items.begin; item < items.end; ++item) {
+      int64_t first = item % chunks_ * chunk_blocks_;
+      char* part = reduce_blocks(state, item / chunks_, first, std::min(first + chunk_blocks_, blocks_));
+      std::memcpy(shared(state) + item * part_bytes_, part, part_bytes_);
+    }
   }
 
   int64_t width(int64_t unit) const { return std::min(tile_columns_, columns_ - unit % tiles_ * tile_columns_); }

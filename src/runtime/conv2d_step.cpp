@@ -97,7 +97,7 @@ class Conv2dDriver final : public ProductDriver {
     divide(context, 8);
     if (constant) weight_buffer = weight_.buffer;
     shared_bytes = weight_bytes();
-    waits = useful_threads > 1;
+    phases = 2;
   }
 
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
@@ -108,14 +108,12 @@ class Conv2dDriver final : public ProductDriver {
     });
   }
 
-  void run(RunState& state, const Team& team) const override {
-    if (!state.weights[step_]) {
-      Range channels = share(g_.out_channels, team.thread, team.threads);
-      pack_weight(weight_.at(state), shared(state), channels.begin, channels.end);
-      team.barrier->wait(team.threads);
-    }
-    ProductDriver::run(state, team);
+  void run(RunState& state, int phase, int share, int shares) const override {
+    if (phase == 1) return ProductDriver::run(state, phase, share, shares);
+    Range channels = runtime::share(g_.out_channels, share, shares);
+    pack_weight(weight_.at(state), shared(state), channels.begin, channels.end);
   }
+  bool idle(const RunState& state, int phase) const override { return phase == 0 && state.weights[step_]; }
 
  protected:
   const char* a_matrix(const RunState& state, int64_t batch, const char*) const override {

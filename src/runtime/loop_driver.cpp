@@ -43,16 +43,16 @@ class LoopDriver final : public StepDriver {
     useful_threads = static_cast<int>(std::clamp<int64_t>(parts, 1, useful_threads));
   }
 
-  void run(RunState& state, const Team& team) const override {
+  void run(RunState& state, int, int share, int shares) const override {
     int64_t total = planes_ * rows_;
     Range rows{0, total}, columns{0, columns_};
-    if (team.threads > 1) {
+    if (shares > 1) {
       // Rows divide evenly enough where each thread has several of them; else columns do, if rows may be cut.
-      bool by_rows = rows_whole_ || total >= 8 * team.threads || columns_ < 4 * kLanes * team.threads;
+      bool by_rows = rows_whole_ || total >= 8 * shares || columns_ < 4 * kLanes * shares;
       if (by_rows)
-        rows = share(total, team.thread, team.threads);
+        rows = runtime::share(total, share, shares);
       else
-        columns = share(columns_, team.thread, team.threads, columns_ >= 1024 * team.threads ? 4 * kLanes : kLanes);
+        columns = runtime::share(columns_, share, shares, columns_ >= 1024 * shares ? 4 * kLanes : kLanes);
     }
     if (rows.begin >= rows.end) return;
     if (columns.begin >= columns.end && !rows_whole_) return;  // a reduction over no columns has a result all the same

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kGroupBytes = 4 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
-constexpr int64_t kGrainBytes = 64 << 10;
+constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -104,13 +104,13 @@ void ProductDriver::divide(const BindContext& context, int64_t packing) {
     }
 }
 
-void ProductDriver::run(RunState& state, const Team& team) const {
+void ProductDriver::run(RunState& state, int, int share, int shares) const {
   const int64_t cuts = row_cuts_ * panel_cuts_;
-  Range range = share(batches_ * cuts, team.thread, team.threads);
+  Range range = runtime::share(batches_ * cuts, share, shares);
   for (int64_t item = range.begin; item < range.end; ++item) {
     int cut = static_cast<int>(item % cuts);
-    Range panels = share(panels_.count, cut / row_cuts_, panel_cuts_),
-          rows = share(rows_.count, cut % row_cuts_, row_cuts_);
+    Range panels = runtime::share(panels_.count, cut / row_cuts_, panel_cuts_),
+          rows = runtime::share(rows_.count, cut % row_cuts_, row_cuts_);
     multiply(state, item / cuts, rows, panels);
   }
 }

@@ -30,7 +30,7 @@ KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of 
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n], then an epilogue on each finished piece.
 class ProductDriver : public StepDriver {
  public:
-  void run(RunState& state, const Team& team) const override;
+  void run(RunState& state, int phase, int share, int shares) const override;
 
  protected:
   struct Sizes {

@@ -14,7 +14,7 @@ struct StepTime {
   std::shared_ptr<const Program> program;
   uint32_t step = 0;
   int64_t runs = 0;
-  double total_ns = 0, least_ns = 0;
+  double total_ns = 0, least_ns = 0;  // least: of one run
 };
 
 namespace detail {
@@ -38,6 +38,7 @@ class Profile {
   friend void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns);
 };
 
+/// Adds one run of a step.
 void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns);
 
 }  // namespace ingot::runtime

@@ -185,7 +185,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
   for (uint32_t i : bound.weight_steps) {
-    const StepDriver& driver = *bound.steps[i].driver;
+    const StepDriver& driver = *bound.steps[i];
     uint32_t input = program.buffers[driver.weight_buffer].number;
     driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_->slots[i]);
   }
@@ -193,25 +193,55 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   give_back(std::move(state));
 }
 
+// Shares are fixed, but any thread takes the next one: a thread that is late or has lost its processor holds nobody up
+// unless it has begun.
 void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
-  bool timed = profiling();
-  Barrier barrier;
+  const auto& phases = bound.phases;
+  const bool timed = profiling();
+  auto begin_progress = [&] {
+    if (state.phases < phases.size()) {
+      state.progress = std::make_unique<Progress[]>(phases.size());
+      state.phases = phases.size();
+    }
+    for (size_t i = 0; i < phases.size(); ++i)
+      state.progress[i].claimed.store(0, std::memory_order_relaxed),
+          state.progress[i].done.store(0, std::memory_order_relaxed);
+  };
   auto region = [&](int thread, int threads) {
+    auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, p.driver->useful_threads); };
+    size_t settled = 0;  // phases before this one have ended
+    auto settle = [&](size_t end) {
+      if (threads > 1)
+        for (size_t i = settled; i < end; ++i)
+          if (!phases[i].driver->idle(state, phases[i].number)) await(state.progress[i].done, shares(phases[i]));
+      settled = end;
+    };
     auto start = std::chrono::steady_clock::time_point();
-    for (size_t i = 0; i < bound.steps.size(); ++i) {
-      const BoundStep& step = bound.steps[i];
-      if (step.barrier_before || timed) barrier.wait(threads);
-      if (timed) start = std::chrono::steady_clock::now();
-      int helpers = step.driver->waits ? threads : std::min(threads, step.driver->useful_threads);
-      if (thread < helpers) step.driver->run(state, {thread, helpers, &barrier});
-      if (!timed) continue;
-      barrier.wait(threads);
-      if (thread == 0) {
+    for (size_t i = 0; i < phases.size(); ++i) {
+      const BoundPhase& p = phases[i];
+      if (p.barrier_before || timed) settle(i);
+      if (timed && p.number == 0) start = std::chrono::steady_clock::now();
+      if (p.driver->idle(state, p.number)) continue;
+      if (threads == 1) {
+        p.driver->run(state, p.number, 0, 1);
+      } else if (Progress& progress = state.progress[i]; p.single) {
+        if (thread == 0) p.driver->run(state, p.number, 0, 1), progress.done.store(1, std::memory_order_release);
+      } else {
+        const int n = shares(p);
+        for (int share; (share = progress.claimed.fetch_add(1, std::memory_order_relaxed)) < n;) {
+          p.driver->run(state, p.number, share, n);
+          progress.done.fetch_add(1, std::memory_order_acq_rel);
+        }
+      }
+      if (timed && p.number + 1 == p.driver->phases) {
+        settle(i + 1);
         std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-        record_step(program_, static_cast<uint32_t>(i), elapsed.count());
+        if (thread == 0) record_step(program_, p.step, elapsed.count());
       }
     }
+    if (thread == 0) settle(phases.size());
   };
+  if (bound.useful_threads > 1) begin_progress();
   parallel(bound.useful_threads, region);
 }
 

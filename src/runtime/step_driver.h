@@ -1,5 +1,6 @@
 // What runs one step of a bound program: all sizes are known, only addresses and scalars are missing.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,11 @@ struct PackedWeight;
 struct WeightSlot;
 struct InputIdentity;
 
+/// How far the shares of one phase of one step are.
+struct alignas(64) Progress {
+  std::atomic<int> claimed{0}, done{0};
+};
+
 /// What one run of a program owns.
 struct RunState {
   std::vector<char*> buffers;                                // base address of each buffer of the program
@@ -24,16 +30,12 @@ struct RunState {
   std::vector<std::shared_ptr<const PackedWeight>> weights;  // one a step; null where B is packed as it is used
   char* arena = nullptr;
   int64_t arena_bytes = 0;
+  std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run
+  size_t phases = 0;
   RunState() = default;
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
   ~RunState();
-};
-
-/// The threads that run a step together, seen by one of them.
-struct Team {
-  int thread = 0, threads = 1;
-  Barrier* barrier = nullptr;
 };
 
 /// An argument with its numbers worked out.
@@ -58,17 +60,21 @@ struct BindContext {
   BoundArgument argument(const Argument& a) const;
 };
 
-/// Runs its step as often as wanted, on any number of threads, with the same bits.
+/// Runs its step as often as wanted, in any number of shares, with the same bits. A phase begins when the one before
+/// has ended.
 class StepDriver {
  public:
   virtual ~StepDriver() = default;
-  virtual void run(RunState& state, const Team& team) const = 0;
+  /// One of `shares` shares of a phase; any thread may run it, in any order.
+  virtual void run(RunState& state, int phase, int share, int shares) const = 0;
+  /// Whether a phase has nothing to do in this run.
+  virtual bool idle(const RunState&, int /*phase*/) const { return false; }
   /// Called by the thread that starts a run, before any step, if `weight_buffer` is set: brings state.weights up to
   /// date.
   virtual void prepare(RunState&, const InputIdentity&, WeightSlot&) const {}
 
-  int useful_threads = 1;      // more would not pay
-  bool waits = false;          // its threads wait for each other, so all of the region take part
+  int useful_threads = 1;  // more would not pay
+  int phases = 1;
   int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
   char* shared(const RunState& state) const { return state.arena + shared_offset; }

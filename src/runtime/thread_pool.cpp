@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ constexpr int kMaxThreads = 1024;
 // About 50 us: time stamp counters run at 2 to 4 GHz.
 constexpr uint64_t kSpinCycles = 150'000, kEagerCycles = 3'000;
 
-// Thrown by Barrier::wait in the threads that did not fail themselves; never leaves run_region.
+// Thrown by await in the threads that did not fail themselves; never leaves run_region.
 struct RegionAborted {};
 
 struct Job {
@@ -36,11 +37,13 @@ struct Job {
 };
 
 struct alignas(128) Worker {
-  std::atomic<uint32_t> ticket{0};  // moves on when there is work; also the futex it sleeps on
+  // Odd: a region is offered. The worker takes it, or the caller takes it back, by moving the ticket on. Also the futex
+  // that the worker sleeps on.
+  std::atomic<uint32_t> ticket{0};
   std::atomic<uint32_t> asleep{0};
-  // The region, in the line that brings the ticket: written before the ticket moves, read after.
-  Job job;
-  alignas(64) std::atomic<uint32_t> done{0};  // the last ticket that was worked off
+  uint32_t offered = 0;  // the caller's note
+  Job job;  // the region, in the line that brings the ticket: written before it is offered, read when it is taken
+  alignas(64) std::atomic<uint32_t> done{0};  // the ticket after the last region that was worked off
   std::exception_ptr error;
 };
 
@@ -101,18 +104,13 @@ class Pool {
     for (int i = 0; i < threads - 1; ++i) {
       Worker& worker = *workers_[i];
       worker.job = job;
-      worker.ticket.fetch_add(1, std::memory_order_seq_cst);
+      worker.offered = worker.ticket.fetch_add(1, std::memory_order_seq_cst) + 1;
       if (worker.asleep.load(std::memory_order_seq_cst)) futex(worker.ticket, FUTEX_WAKE, 1);
     }
     std::exception_ptr error = work(job, 0);
     for (int i = 0; i < threads - 1; ++i) {
-      Worker& worker = *workers_[i];
-      uint32_t ticket = worker.ticket.load(std::memory_order_relaxed);
-      wait_until([&] { return worker.done.load(std::memory_order_acquire) == ticket; });
-      if (worker.error) {
-        if (!error) error = worker.error;
-        worker.error = nullptr;
-      }
+      std::exception_ptr theirs = join(*workers_[i], job, i + 1);
+      if (!error) error = theirs;
     }
     busy_.store(false, std::memory_order_release);
     if (error) std::rethrow_exception(error);
@@ -158,22 +156,41 @@ class Pool {
     }
   }
 
+  // A worker that has not begun, because it sleeps or has no processor, is not waited for.
+  std::exception_ptr join(Worker& worker, const Job& job, int number) {
+    const uint32_t offered = worker.offered;
+    auto ended = [&] { return worker.done.load(std::memory_order_acquire) == offered + 1; };
+    uint32_t expected = offered;
+    if (!ended() && worker.ticket.compare_exchange_strong(expected, offered + 1, std::memory_order_relaxed)) {
+      worker.done.store(offered + 1, std::memory_order_relaxed);
+      return failed() ? nullptr : work(job, number);
+    }
+    wait_until(ended);
+    return std::exchange(worker.error, nullptr);
+  }
+
   [[noreturn]] void serve(Worker& worker, int number) {
     pthread_setname_np(pthread_self(), ("ingot-" + std::to_string(number)).c_str());
-    for (uint32_t last = 0;;) {
-      await_ticket(worker, last);
+    for (;;) {
+      uint32_t offered = await_offer(worker);
+      if (!worker.ticket.compare_exchange_strong(offered, offered + 1, std::memory_order_acquire)) continue;
+      uint32_t taken = offered + 1;
       worker.error = work(worker.job, number);
-      worker.done.store(++last, std::memory_order_release);
+      worker.done.store(taken, std::memory_order_release);
     }
   }
 
   // Spins a while, since the next region often follows at once; then sleeps.
-  void await_ticket(Worker& worker, uint32_t last) {
-    if (spin([&] { return worker.ticket.load(std::memory_order_acquire) != last; })) return;
+  uint32_t await_offer(Worker& worker) {
+    uint32_t ticket;
+    auto offered = [&] { return ((ticket = worker.ticket.load(std::memory_order_relaxed)) & 1u) != 0; };
+    if (spin(offered)) return ticket;
     // The caller moves the ticket before it looks at asleep, and we the other way round: one of us sees the other.
     worker.asleep.store(1, std::memory_order_seq_cst);
-    while (worker.ticket.load(std::memory_order_seq_cst) == last) futex(worker.ticket, FUTEX_WAIT, last);
+    while (ticket = worker.ticket.load(std::memory_order_seq_cst), !(ticket & 1u))
+      futex(worker.ticket, FUTEX_WAIT, ticket);
     worker.asleep.store(0, std::memory_order_relaxed);
+    return ticket;
   }
 
   // The share of one thread; what it throws becomes the region's failure.
@@ -207,18 +224,11 @@ void run_region(int threads, RegionFunction function, void* context) {
   Pool::instance().run(threads, function, context);
 }
 
-void Barrier::wait(int threads) {
-  if (threads == 1) return;
-  uint32_t generation = generation_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
-    arrived_.store(0, std::memory_order_relaxed);
-    generation_.store(generation + 1, std::memory_order_release);
-    return;
-  }
+void await(const std::atomic<int>& value, int target) {
   Pool& pool = Pool::instance();
-  auto passed = [&] { return generation_.load(std::memory_order_acquire) != generation; };
-  pool.wait_until([&] { return passed() || pool.failed(); });
-  if (!passed()) throw RegionAborted();
+  auto reached = [&] { return value.load(std::memory_order_acquire) == target; };
+  pool.wait_until([&] { return reached() || pool.failed(); });
+  if (!reached()) throw RegionAborted();
 }
 
 }  // namespace runtime

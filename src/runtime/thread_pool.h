@@ -43,16 +43,8 @@ inline Range share(int64_t n, int thread, int threads, int64_t grain = 1) {
   return {begin < n ? begin : n, end < n ? end : n};
 }
 
-/// Inside a region: wait(threads) returns when all threads of the region have called it. If one of them threw instead,
-/// wait throws too.
-class Barrier {
- public:
-  void wait(int threads);
-
- private:
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> generation_{0};
-};
+/// Inside a region: returns when `value` is `target`. If another thread of the region threw instead, this throws too.
+void await(const std::atomic<int>& value, int target);
 
 }  // namespace runtime
 }  // namespace ingot

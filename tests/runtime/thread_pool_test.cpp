@@ -56,28 +56,33 @@ TEST_P(ThreadPool, NestedRegionsRunOnTheirCaller) {
   for (int count : inner) EXPECT_EQ(count, 1);
 }
 
-TEST_P(ThreadPool, BarriersOrderWhatThreadsWrite) {
+TEST_P(ThreadPool, AwaitOrdersWhatThreadsWrite) {
   constexpr int kRounds = 200;
   std::vector<int> cells(GetParam(), 0);
+  std::vector<std::atomic<int>> written(kRounds + 1), read(kRounds + 1);
   std::atomic<int> wrong{0};
-  Barrier barrier;
   parallel(GetParam(), [&](int thread, int threads) {
     for (int round = 1; round <= kRounds; ++round) {
       cells[thread] = round;
-      barrier.wait(threads);
+      ++written[round];
+      await(written[round], threads);
       if (std::accumulate(cells.begin(), cells.end(), 0) != round * threads) ++wrong;
-      barrier.wait(threads);
+      ++read[round];
+      await(read[round], threads);
     }
   });
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(ThreadPool, ExceptionsReachTheCallerAndReleaseBarriers) {
+TEST_P(ThreadPool, ExceptionsReachTheCallerAndThoseWhoWait) {
   for (int thrower = 0; thrower < GetParam(); ++thrower) {
-    Barrier barrier;
+    std::atomic<int> never{0};
+    std::atomic<int> begun{0};
     auto region = [&](int thread, int threads) {
+      ++begun;
+      await(begun, threads);
       if (thread == thrower) throw std::runtime_error("thread " + std::to_string(thrower));
-      barrier.wait(threads);
+      await(never, 1);
     };
     try {
       parallel(GetParam(), region);
@@ -108,10 +113,23 @@ TEST_P(ThreadPool, ASecondCallerHasItsOwnThreadOnly) {
   for (std::thread& caller : callers) caller.join();
 }
 
+// No thread need be there for the others: the caller does what nobody has begun.
+TEST_P(ThreadPool, AbsentWorkersAreNotWaitedFor) {
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::atomic<int>> calls(GetParam());
+    parallel(GetParam(), [&](int thread, int) { ++calls[thread]; });
+    for (const auto& count : calls) ASSERT_EQ(count, 1);
+    if (round % 20 == 0) usleep(500);
+  }
+}
+
 TEST_P(ThreadPool, WorkersThatSleepWakeUp) {
   for (int round = 0; round < 5; ++round) {
     std::atomic<int> calls{0};
-    parallel(GetParam(), [&](int, int) { ++calls; });
+    parallel(GetParam(), [&](int, int threads) {
+      ++calls;
+      await(calls, threads);  // so each must be there
+    });
     ASSERT_EQ(calls, GetParam());
     usleep(2000);  // longer than workers spin
   }
