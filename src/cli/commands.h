@@ -15,6 +15,7 @@ struct BenchOptions : CommonOptions {
   std::string mode = "checked";
   int batch = 0;        // 0: the model's larger demo batch
   double seconds = 2;   // of measurement
+  bool steps = false;   // show what each step of the program takes
   std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
 };
 

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   bench->add_option("--mode", options.mode, "checked or frozen")->check(CLI::IsMember({"checked", "frozen"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
+  bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");
   auto* explain = named(
       common(app.add_subcommand("explain", "show what compiling a model did, and why"), "ingot explain digits_mlp"),
       models);

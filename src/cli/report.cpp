@@ -26,10 +26,9 @@ double max_abs_difference(const Tensor& a, const Tensor& b) {
 }
 
 double modelled_us(const Explanation& explanation, const Roof& roof) {
-  if (explanation.programs.empty() || roof.fma_gflops <= 0) return 0;
   double us = 0;
-  for (const auto& step : explanation.programs.back().steps)
-    us += std::max(step.operations / roof.fma_gflops, step.bytes / roof.copy_gbps(step.bytes)) / 1e3;
+  if (explanation.programs.empty()) return us;
+  for (const auto& step : explanation.programs.back().steps) us += roof.floor_us(step.operations, step.bytes);
   return us;
 }
 

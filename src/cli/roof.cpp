@@ -81,6 +81,11 @@ double Roof::copy_gbps(double bytes) const {
   return bandwidths.empty() ? 0 : std::max(bandwidths.back().copy, bandwidths.back().copy_streaming);
 }
 
+double Roof::floor_us(double operations, double bytes) const {
+  if (fma_gflops <= 0) return 0;
+  return std::max(operations / fma_gflops, bytes / copy_gbps(bytes)) / 1e3;
+}
+
 Roof measure_roof(int threads, double seconds, bool large) {
   int before = num_threads();
   set_num_threads(threads);
