@@ -145,7 +145,9 @@ void Lowering::rows_of_lane(std::vector<RowContext>& contexts, std::vector<Parti
     store_slot(c.row_index, Gpr::rbx);
     exchange(c);
     emit_row_level(live_);
-    assign_streams(live_, k_.phases.front());
+    std::vector<Stream*> used = streams_of(live_, k_.phases.front());
+    assign_registers(used);
+    load_streams(used, false);
     exchange(c);
   }
   column_step(contexts, partials);

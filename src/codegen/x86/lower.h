@@ -23,7 +23,8 @@ struct Stream {
   bool local = false;
   Value index = kNone;
   int64_t slot = 0;     // in the frame: the address at column 0 of the row
-  Gpr reg = Gpr::none;  // holds it in the current phase, if a register was left
+  Gpr reg = Gpr::none;  // holds it, if a register was left
+  bool moves = false;   // the register itself goes from row to row
 };
 
 /// Partial result of a reduction: 16 lanes, and for argmax and argmin where they come from.
@@ -66,7 +67,10 @@ class Lowering {
 
   // Memory.cpp: addresses, loads and stores.
   Stream& stream(uint32_t number, bool local, Value index = kNone);
-  void assign_streams(const std::vector<bool>& live, const Phase& phase);
+  std::vector<Stream*> streams_of(const std::vector<bool>& live, const Phase& phase);
+  bool wants_register(const Stream& s) const;
+  void assign_registers(const std::vector<Stream*>& used);
+  void load_streams(const std::vector<Stream*>& used, bool resident);
   Value uniform_index(const Node& load) const;
   /// The address of this body's columns; may use rax.
   Mem address(Stream& s, int64_t element_bytes);
@@ -102,6 +106,9 @@ class Lowering {
   int64_t level_bytes(const std::vector<Accumulator>& tree) const;
 
   // Rows.cpp.
+  struct PhasePlan;
+  bool keep_streams_in_registers(std::vector<PhasePlan>& plans);
+  void advance_row();
   void phase_loop(const Phase& phase);
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
   int side_by_side(const std::vector<Accumulator>& all) const;

@@ -22,7 +22,7 @@ Stream& Lowering::stream(uint32_t number, bool local, Value index) {
   for (Stream& s : streams_)
     if (s.number == number && s.local == local && s.index == index) return s;
   int64_t slot = !local && index == kNone ? row_slots_[number] : code_.reserve(8);
-  streams_.push_back({number, local, index, slot, Gpr::none});
+  streams_.push_back({number, local, index, slot, Gpr::none, false});
   return streams_.back();
 }
 
@@ -30,9 +30,8 @@ Value Lowering::uniform_index(const Node& load) const {
   return load.a != kNone && level_[load.a] != Level::column ? load.a : kNone;
 }
 
-// Before a phase: addresses that depend on values of this row, and a register for each stream while they last.
-void Lowering::assign_streams(const std::vector<bool>& live, const Phase& phase) {
-  for (Stream& s : streams_) s.reg = Gpr::none;
+/// The streams of a phase, in order of first use.
+std::vector<Stream*> Lowering::streams_of(const std::vector<bool>& live, const Phase& phase) {
   std::vector<Stream*> used;
   auto use = [&](uint32_t number, bool local, Value index) {
     Stream* s = &stream(number, local, index);
@@ -46,19 +45,29 @@ void Lowering::assign_streams(const std::vector<bool>& live, const Phase& phase)
   }
   for (const Store& s : phase.stores) use(s.buffer, false, kNone);
   for (const Store& s : phase.local_stores) use(s.buffer, true, kNone);
+  return used;
+}
 
+bool Lowering::wants_register(const Stream& s) const { return s.local || k_.buffers[s.number].access == Access::dense; }
+
+/// A register for each stream, while they last.
+void Lowering::assign_registers(const std::vector<Stream*>& used) {
+  for (Stream* s : used)
+    if (wants_register(*s))
+      s->reg = next_register_ < std::size(kStreamRegisters) ? kStreamRegisters[next_register_++] : Gpr::none;
+}
+
+/// Before a phase: addresses that depend on values of this row, and what registers do not hold yet.
+void Lowering::load_streams(const std::vector<Stream*>& used, bool resident) {
   for (Stream* s : used) {
-    if (s->local || s->index == kNone) continue;
-    code_.add({.op = VOp::q_to_gpr, .g = Gpr::rax, .a = value(s->index).part[0].reg});
-    g(VOp::g_imulm, Gpr::rax, Mem::frame(index_stride_slots_[s->number]));
-    g(VOp::g_addm, Gpr::rax, Mem::frame(row_slots_[s->number]));
-    store_slot(s->slot, Gpr::rax);
-  }
-  for (Stream* s : used) {
-    bool dense = s->local || k_.buffers[s->number].access == Access::dense;
-    if (!dense || next_register_ == std::size(kStreamRegisters)) continue;
-    s->reg = kStreamRegisters[next_register_++];
-    load_slot(s->reg, s->slot);
+    const bool indexed = s->index != kNone;
+    if (indexed) {
+      code_.add({.op = VOp::q_to_gpr, .g = Gpr::rax, .a = value(s->index).part[0].reg});
+      g(VOp::g_imulm, Gpr::rax, Mem::frame(index_stride_slots_[s->number]));
+      g(VOp::g_addm, Gpr::rax, Mem::frame(row_slots_[s->number]));
+      store_slot(s->slot, Gpr::rax);
+    }
+    if (s->reg != Gpr::none && (indexed || !resident)) load_slot(s->reg, s->slot);
   }
 }
 

@@ -8,6 +8,13 @@ namespace {
 constexpr int64_t kBlock = 256;  // columns of a block of the canonical order
 }
 
+struct Lowering::PhasePlan {
+  const Phase* phase;
+  std::vector<Value> roots, row_roots;  // evaluated at each column, and once a row
+  std::vector<bool> live;               // what the roots need
+  std::vector<Stream*> streams;
+};
+
 void Lowering::rows() {
   prologue();
   // Local row buffers lie side by side, each of the columns rounded up; behind them the stack of subtrees.
@@ -24,37 +31,78 @@ void Lowering::rows() {
   }
   store_slot(tree_slot_, Gpr::rsi);
 
+  std::vector<PhasePlan> plans;
+  for (const Phase& phase : k_.phases) {
+    PhasePlan plan{&phase, {}, {}, {}, {}};
+    for (const Store& s : phase.stores) plan.roots.push_back(s.value);
+    for (const Store& s : phase.local_stores) plan.roots.push_back(s.value);
+    for (uint32_t r : phase.reductions) plan.roots.push_back(k_.reductions[r].value);
+    for (const Store& s : phase.row_stores) plan.row_roots.push_back(s.value);
+    plan.live = needed(plan.roots);
+    plan.streams = streams_of(plan.live, phase);
+    plans.push_back(plan);
+  }
   int64_t head = code_.label(), end = code_.label();
   code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(rows_left_), .value = 0});
   code_.jump(end, Cond::less_equal);
+  const bool resident = keep_streams_in_registers(plans);
   int32_t begin = code_.position();
   code_.place(head);
-  for (const Phase& phase : k_.phases) {
-    std::vector<Value> roots, row_roots;
-    for (const Store& s : phase.stores) roots.push_back(s.value);
-    for (const Store& s : phase.local_stores) roots.push_back(s.value);
-    for (uint32_t r : phase.reductions) roots.push_back(k_.reductions[r].value);
-    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
-    if (!roots.empty()) {
-      live_ = needed(roots);
-      count_uses(live_, roots);
+  for (const PhasePlan& plan : plans) {
+    if (!plan.roots.empty()) {
+      live_ = plan.live;
+      count_uses(live_, plan.roots);
       emit_row_level(live_);
-      next_register_ = 0;
-      assign_streams(live_, phase);
-      phase_loop(phase);
+      if (!resident) {
+        next_register_ = 0;
+        assign_registers(plan.streams);
+      }
+      load_streams(plan.streams, resident);
+      phase_loop(*plan.phase);
     }
-    emit_row_level(needed(row_roots));
-    for (const Store& s : phase.row_stores) row_store(s);
+    emit_row_level(needed(plan.row_roots));
+    for (const Store& s : plan.phase->row_stores) row_store(s);
   }
-  for (uint32_t b = 0; b < k_.buffers.size(); ++b) {
-    load_slot(Gpr::rax, row_stride_slots_[b]);
-    code_.add({.op = VOp::g_add_to, .g = Gpr::rax, .mem = Mem::frame(row_slots_[b])});
-  }
-  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(row_index_), .value = 1});
+  advance_row();
   code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(rows_left_), .value = -1});
   code_.jump(head, Cond::not_equal);
   code_.loops.push_back({begin, code_.position()});
   code_.place(end);
+}
+
+/// If there is a register for every stream of every phase, they stay there from row to row.
+bool Lowering::keep_streams_in_registers(std::vector<PhasePlan>& plans) {
+  std::vector<Stream*> all;
+  for (PhasePlan& plan : plans)
+    for (Stream* s : plan.streams)
+      if (wants_register(*s) && std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+  if (all.size() > std::size(kStreamRegisters)) return false;
+  next_register_ = 0;
+  assign_registers(all);
+  for (Stream* s : all) {
+    if (s->index == kNone) load_slot(s->reg, s->slot);
+    s->moves = !s->local && s->index == kNone;
+  }
+  return true;
+}
+
+void Lowering::advance_row() {
+  for (uint32_t b = 0; b < k_.buffers.size(); ++b) {
+    bool slot_is_read = true;
+    for (const Stream& s : streams_)
+      if (s.moves && s.number == b) {
+        g(VOp::g_addm, s.reg, Mem::frame(row_stride_slots_[b]));
+        slot_is_read = std::any_of(k_.nodes.begin(), k_.nodes.end(),
+                                   [&](const Node& n) { return n.op == Op::load && n.imm == b && n.a != kNone; });
+        for (const Phase& phase : k_.phases)
+          for (const Store& store : phase.row_stores) slot_is_read |= store.buffer == b;
+      }
+    if (!slot_is_read) continue;
+    load_slot(Gpr::rax, row_stride_slots_[b]);
+    code_.add({.op = VOp::g_add_to, .g = Gpr::rax, .mem = Mem::frame(row_slots_[b])});
+  }
+  if (std::any_of(k_.nodes.begin(), k_.nodes.end(), [](const Node& n) { return n.op == Op::index && n.imm == 1; }))
+    code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(row_index_), .value = 1});
 }
 
 void Lowering::phase_loop(const Phase& phase) {
