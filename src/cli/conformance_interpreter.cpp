@@ -4,6 +4,7 @@
 
 #include "eager/data.h"
 #include "ir/graph.h"
+#include "ir/passes/pipeline.h"
 #include "ir/reference.h"
 
 namespace ingot::cli {
@@ -37,7 +38,7 @@ ir::Operand constant(const eager::Operand& scalar) {
 
 }  // namespace
 
-InterpretedScope::InterpretedScope() : previous_(eager::set_interceptor(this)) {}
+InterpretedScope::InterpretedScope(bool passes) : passes_(passes), previous_(eager::set_interceptor(this)) {}
 InterpretedScope::~InterpretedScope() { eager::set_interceptor(previous_); }
 
 void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs) {
@@ -57,6 +58,12 @@ void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs
   }
   ir::ValueId first = graph.add(call.op, operands, {call.attrs.begin(), call.attrs.end()}, call.location, call.inplace);
   for (size_t i = 0; i < outputs.size(); ++i) graph.outputs.push_back(first + static_cast<ir::ValueId>(i));
+  if (passes_) {
+    ir::PipelineOptions options;
+    options.verify = true;
+    graph.nodes[0].inplace = false;
+    ir::run_pipeline(graph, options);
+  }
   std::vector<ir::ReferenceTensor> results = ir::interpret(graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = call.inplace ? *call.operands[0].tensor : eager::make_empty(results[i].dtype, results[i].shape);

@@ -4,16 +4,18 @@
 
 namespace ingot::cli {
 
-/// While it lives, every op of this thread is computed by the reference, one at a time; no kernel is made.
+/// While it lives, every op of this thread is computed by the reference, one at a time; no kernel is made. With
+/// `passes` it is what the pipeline makes of the op that is computed.
 class InterpretedScope : public eager::Interceptor {
  public:
-  InterpretedScope();
+  explicit InterpretedScope(bool passes);
   ~InterpretedScope() override;
   InterpretedScope(const InterpretedScope&) = delete;
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
   void flush(const char* reason, Location location) override {}
 
  private:
+  bool passes_;
   eager::Interceptor* previous_;
 };
 

@@ -135,10 +135,14 @@ std::vector<Mode> conformance_modes() {
   now("eager", Storage::dense, false);
   now("eager-strided", Storage::strided, false);
   now("eager-inplace", Storage::dense, true);
-  modes.push_back({"interpreted", {}, false, [](const Case& c, const BoundCase& b) {
-                     InterpretedScope scope;
-                     return run_now(c, b, Storage::dense);
-                   }});
+  auto interpreted = [&](const char* name, bool passes) {
+    modes.push_back({name, {}, false, [=](const Case& c, const BoundCase& b) {
+                       InterpretedScope scope(passes);
+                       return run_now(c, b, Storage::dense);
+                     }});
+  };
+  interpreted("interpreted", false);
+  interpreted("interpreted-passes", true);
   auto compiled = [&](const char* name, Storage storage, bool inplace, Isa isa) {
     modes.push_back({name, lacks(isa), inplace,
                      [=](const Case& c, const BoundCase& b) { return run_compiled(c, b, storage, isa); }});

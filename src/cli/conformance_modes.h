@@ -26,8 +26,8 @@ struct Mode {
   std::function<Outcome(const Case&, const BoundCase&)> run;
 };
 
-/// Eager, its in-place forms, interpreted, compiled for each instruction set, and eager and compiled on views that are
-/// not contiguous.
+/// Eager, its in-place forms, interpreted as it is and after the passes, compiled for each instruction set, and eager
+/// and compiled on views that are not contiguous.
 std::vector<Mode> conformance_modes();
 
 }  // namespace ingot::cli
