@@ -4,7 +4,6 @@
 #include "cli/conformance_row.h"
 #include "eager/call.h"
 #include "eager/dispatch.h"
-#include "ir/graph.h"
 
 namespace ingot::cli {
 namespace {
@@ -17,7 +16,7 @@ eager::Operand scalar_operand(const CaseValue& v) {
   return Scalar(v.integer);
 }
 
-eager::Operand operand_by_default(const ir::ArgInfo& argument) {
+eager::Operand default_operand(const ir::ArgInfo& argument) {
   if (!argument.has_default) return {};
   if (argument.default_integer) return Scalar(static_cast<int64_t>(argument.default_number));
   return Scalar(argument.default_number);
@@ -27,10 +26,10 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
   std::vector<Tensor> tensors;
   tensors.reserve(row.operands.size());
   std::vector<eager::Operand> operands;
-  const ir::OpInfo& op = ir::info(row.op);
+  const ir::OpInfo& info = ir::info(row.op);
   for (const CaseValue* v : row.operands) {
     if (!v) {
-      operands.push_back(operand_by_default(op.operand(static_cast<int>(operands.size()))));
+      operands.push_back(default_operand(info.operand(static_cast<int>(operands.size()))));
     } else if (v->is(Kind::tensor)) {
       tensors.push_back(materialize(v->tensor));
       operands.emplace_back(tensors.back());
@@ -39,11 +38,9 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
     }
   }
   std::vector<ir::Attr> attrs = row.attrs;
-  for (size_t i = 0; i < attrs.size(); ++i)
-    if (!attrs[i].present()) attrs[i] = ir::default_attribute(op.attribute(static_cast<int>(i)));
   eager::OpCall call{row.op, inplace, operands, attrs, Location()};
   eager::normalize(call, attrs);
-  std::vector<Tensor> outputs(ir::info(row.op).outputs);
+  std::vector<Tensor> outputs(info.outputs);
   eager::dispatch(call, outputs);
   if (inplace) outputs[0] = tensors[0];
   return outputs;

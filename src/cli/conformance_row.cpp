@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "ir/graph.h"
 
 namespace ingot::cli {
 namespace {
@@ -103,7 +104,8 @@ RowCall place(const ir::OpInfo& row, const Case& c) {
     } else if (ir::is_operand(argument.kind)) {
       call.operands.push_back(operand_of(argument, v ? *v : kNull));
     } else {
-      call.attrs.push_back(v ? attribute_of(argument, *v) : Attr());
+      Attr given = v ? attribute_of(argument, *v) : Attr();
+      call.attrs.push_back(given.present() ? given : ir::default_attribute(argument));
     }
   }
   return call;

@@ -9,10 +9,10 @@
 namespace ingot::cli {
 
 /// Operands and attributes in the order of the row. Attributes stand as the user wrote them: negative dims and sizes
-/// are not yet settled; absent ones have the row's default.
+/// are not yet settled; those not given have the row's default.
 struct RowCall {
   OpId op;
-  std::vector<const CaseValue*> operands;  // null: absent or the row's default; borrowed from the case
+  std::vector<const CaseValue*> operands;  // null: absent, or the row's default; borrowed from the case
   std::vector<ir::Attr> attrs;
 };
 
