@@ -30,8 +30,8 @@ Tensor strided_view(const CaseTensor& t, bool reversed) {
   return base.as_strided(t.shape, strides, offset);
 }
 
-Tensor make_tensor(const CaseTensor& t, Storage storage, size_t number) {
-  Tensor result = storage == Storage::dense ? eager::make_empty(t.dtype, t.shape) : strided_view(t, number % 2 == 0);
+Tensor make_tensor(const CaseTensor& t, Storage storage, bool reversed) {
+  Tensor result = storage == Storage::dense ? eager::make_empty(t.dtype, t.shape) : strided_view(t, reversed);
   const char* next = t.bytes.data();
   int64_t size = size_of(t.dtype);
   char* data = eager::data_of(*result.impl());
@@ -61,13 +61,7 @@ std::vector<CaseTensor> read(const std::vector<Tensor>& tensors) {
 /// The tensors of one run: the same stored tensor is the same argument.
 class Pool {
  public:
-  explicit Pool(Storage storage) : storage_(storage) {}
-  void add(const CaseValue& v) {
-    if (v.is(CaseValue::Kind::tensor) && numbers_.emplace(&v.tensor, tensors.size()).second)
-      tensors.push_back(make_tensor(v.tensor, storage_, tensors.size()));
-    for (const CaseValue& item : v.items) add(item);
-  }
-  void add(const Case& c) {
+  Pool(Storage storage, const Case& c) : storage_(storage), reversible_(c.op != "view") {
     for (const CaseValue& v : c.args) add(v);
     for (const auto& [name, v] : c.kwargs) add(v);
   }
@@ -75,13 +69,18 @@ class Pool {
   std::vector<Tensor> tensors;
 
  private:
+  void add(const CaseValue& v) {
+    if (v.is(CaseValue::Kind::tensor) && numbers_.emplace(&v.tensor, tensors.size()).second)
+      tensors.push_back(make_tensor(v.tensor, storage_, reversible_ && tensors.size() % 2 == 0));
+    for (const CaseValue& item : v.items) add(item);
+  }
   Storage storage_;
+  bool reversible_;  // view refuses, as PyTorch's does, strides that its sizes cannot describe
   std::map<const CaseTensor*, size_t> numbers_;
 };
 
 Outcome run_now(const Case& c, const BoundCase& bound, Storage storage) {
-  Pool pool(storage);
-  pool.add(c);
+  Pool pool(storage, c);
   Outcome outcome;
   outcome.results = read(bound([&](const CaseTensor& t) { return pool.find(t, pool.tensors); }));
   return outcome;
@@ -101,8 +100,7 @@ Outcome run_compiled(const Case& c, const BoundCase& bound, Storage storage, Isa
     ~Restore() { runtime::set_host_target(std::nullopt); }
   } restore;
   runtime::set_host_target(runtime::target_of(isa));
-  Pool pool(storage);
-  pool.add(c);
+  Pool pool(storage, c);
   auto compiled = compile([&](const std::vector<Tensor>& tensors) {
     return bound([&](const CaseTensor& t) { return pool.find(t, tensors); });
   });

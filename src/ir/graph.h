@@ -1,5 +1,6 @@
 // The graph: nodes in order of definition over values with types; sizes may be symbols.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,7 +60,11 @@ struct Operand {
   bool is_value() const { return kind == Kind::value; }
   bool is_scalar() const { return kind >= Kind::scalar; }
   bool present() const { return kind != Kind::none; }
-  friend bool operator==(const Operand&, const Operand&) = default;
+  /// Constants are equal where their bits are: NaN is itself, and -0 is not +0.
+  friend bool operator==(const Operand& a, const Operand& b) {
+    return a.kind == b.kind && a.category == b.category && a.id == b.id && a.integer == b.integer && a.dim == b.dim &&
+           std::bit_cast<int64_t>(a.number) == std::bit_cast<int64_t>(b.number);
+  }
 
  private:
   static Operand make(Kind k, uint32_t id) {

@@ -98,7 +98,17 @@ Expr pow(const ElementwiseContext& c) {
   if (is(-0.5)) return math::rsqrt(x);
   if (is(-1)) return math::reciprocal(x);
   if (is(-2)) return math::reciprocal(x * x);
-  return math::pow(x, y);
+  Expr power = math::pow(x, y);
+  // A scalar that is known only when the kernel runs has the same results.
+  if (c.builder.kernel().nodes[y.value].op != Op::scalar) return power;
+  auto where = [&](double value, Expr special) { power = select(eq(y, value), special, power); };
+  where(2, x * x);
+  where(3, x * x * x);
+  where(0.5, codegen::sqrt(x));
+  where(-0.5, math::rsqrt(x));
+  where(-1, math::reciprocal(x));
+  where(-2, math::reciprocal(x * x));
+  return power;
 }
 
 Expr float_power(const ElementwiseContext& c) { return math::pow(c.operands[0], c.operands[1]); }
