@@ -53,7 +53,10 @@ std::string forbidden(const Case& c, const Outcome& outcome) {
   const ir::OpInfo* row = by_function ? nullptr : ir::find_op(c.op);
   bool allowed = false;
   if (outcome.source == Source::view) allowed = by_function || row->kind == ir::OpKind::view;
-  if (outcome.source == Source::library) allowed = row && row->kind == ir::OpKind::host;
+  if (outcome.source == Source::library) {
+    const ir::OpInfo* op = ir::find_op(c.op);
+    allowed = op && op->has(ir::kLibrary);
+  }
   if (outcome.source == Source::graph_break) allowed = by_function ? function->may_break : row->has(ir::kMayBreak);
   if (allowed) return {};
   return std::string("came from a ") + kSourceNames[static_cast<int>(outcome.source)] +
@@ -123,8 +126,8 @@ void print_table(const ConformanceReport& report) {
   std::printf("compiled results came from:");
   for (size_t i = 0; i < std::size(report.executed); ++i)
     std::printf(" %s %lld", kSourceNames[i], static_cast<long long>(report.executed[i]));
-  std::printf("\n%lld passed, %lld failed\n", static_cast<long long>(report.passed),
-              static_cast<long long>(report.failed));
+  std::printf("\n%lld cases passed, %lld failed, in %lld runs\n", static_cast<long long>(report.passed),
+              static_cast<long long>(report.failed), static_cast<long long>(report.runs));
 }
 
 }  // namespace

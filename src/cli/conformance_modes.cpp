@@ -86,13 +86,25 @@ Outcome run_now(const Case& c, const BoundCase& bound, Storage storage) {
   return outcome;
 }
 
-Source source_of(const Explanation& e, const Outcome& outcome) {
-  if (!e.fallbacks.empty()) return Source::fallback;
-  if (!e.breaks.empty()) return Source::graph_break;
-  if (e.statistics.kernels > 0) return Source::generated;
-  for (const CaseTensor& t : outcome.results)
-    if (!t.bytes.empty()) return Source::view;
-  return Source::generated;  // nothing to compute
+/// Fills in what made the results.
+void trace_source(const Explanation& e, Isa isa, Outcome& outcome) {
+  bool interpreted = false, empty = true;
+  for (const Explanation::Program& program : e.programs)
+    for (const Explanation::Kernel& kernel : program.kernels) interpreted = interpreted || kernel.code.empty();
+  for (const CaseTensor& t : outcome.results) empty = empty && t.bytes.empty();
+  outcome.compiled = true;
+  if (!e.fallbacks.empty() || (interpreted && isa != Isa::none)) {
+    outcome.source = Source::fallback;
+    outcome.reason = e.fallbacks.empty() ? "a kernel without code" : e.fallbacks[0].reason;
+  } else if (!e.breaks.empty()) {
+    outcome.source = Source::graph_break;
+    outcome.reason = e.breaks[0].reason;
+  } else if (e.statistics.library_steps > 0) {
+    outcome.source = Source::library;
+  } else {
+    // Where there is nothing to compute, no kernel is needed.
+    outcome.source = e.statistics.kernels > 0 || empty ? Source::generated : Source::view;
+  }
 }
 
 Outcome run_compiled(const Case& c, const BoundCase& bound, Storage storage, Isa isa) {
@@ -106,11 +118,7 @@ Outcome run_compiled(const Case& c, const BoundCase& bound, Storage storage, Isa
   });
   Outcome outcome;
   outcome.results = read(compiled(pool.tensors));
-  outcome.compiled = true;
-  Explanation explanation = compiled.explain();
-  outcome.source = source_of(explanation, outcome);
-  if (!explanation.fallbacks.empty()) outcome.reason = explanation.fallbacks[0].reason;
-  if (!explanation.breaks.empty()) outcome.reason = explanation.breaks[0].reason;
+  trace_source(compiled.explain(), isa, outcome);
   return outcome;
 }
 

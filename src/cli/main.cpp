@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/conformance.h"
 #include "cli/models.h"
 
 using namespace ingot;
@@ -49,6 +50,18 @@ int main(int argc, char** argv) {
       common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"), "ingot cache bytegpt --json"),
       models);
   auto* ops = common(app.add_subcommand("ops", "list the op table"), "ingot ops --json");
+  cli::ConformanceOptions cases;
+  auto* conformance = app.add_subcommand("conformance", "run PyTorch's operator cases eager, interpreted and compiled");
+  conformance->add_option("path", cases.path, "a folder of case files, or one file")
+      ->required()
+      ->check(CLI::ExistingPath);
+  conformance->add_flag("--json", cases.json, "print JSON for programs");
+  conformance
+      ->add_option("--require-ops", cases.require_ops, "a file with op names, one a line, that must not be missing")
+      ->check(CLI::ExistingFile);
+  conformance->add_option("--filter", cases.filter, "only ops whose name has this in it");
+  conformance->add_option("--mode", cases.modes, "only these modes");
+  conformance->footer("Example:\n  ingot conformance cases/core --filter softmax");
   CLI11_PARSE(app, argc, argv);
   try {
     options.name = model;
@@ -57,6 +70,7 @@ int main(int argc, char** argv) {
     if (*explain) return cli::run_explain(options, model);
     if (*cache) return cli::run_cache(options, model);
     if (*ops) return cli::run_ops(options);
+    if (*conformance) return cli::run_conformance(cases);
   } catch (const Error& error) {
     std::fprintf(stderr, "ingot: %s\n", error.what());
     return 2;

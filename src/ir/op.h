@@ -40,7 +40,8 @@ enum Trait : uint16_t {
   kRandom = 4,       // takes (seed, offset) from the generator when it is recorded
   kEffect = 8,       // kept in order; never removed
   kMayBreak = 16,    // its shape depends on data: a graph break in compiled code is allowed
-  kExact = 32        // moves or selects values: a 16-bit float needs no wider type on the way
+  kExact = 32,       // moves or selects values: a 16-bit float needs no wider type on the way
+  kLibrary = 64      // may run as a library step: C++ over generated kernels
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.

@@ -14,6 +14,7 @@ struct Statistics {
   int64_t recompile_limit_hits = 0;
   int64_t ops_traced = 0;  // of all programs
   int64_t kernels = 0;
+  int64_t library_steps = 0;
   double compile_ms = 0;
 };
 

@@ -1,0 +1,121 @@
+// PyTorch's operator cases, from the packed copy, in every mode.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "cli/conformance.h"
+
+namespace ingot::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The packed cases in a folder of this process, which goes with it.
+class Cases {
+ public:
+  Cases() : folder_(fs::temp_directory_path() / ("ingot_conformance_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    std::string command = "tar -xJf " INGOT_SOURCE_DIR "/tests/data/conformance_core.tar.xz -C " + folder_.string();
+    unpacked_ = std::system(command.c_str()) == 0;
+  }
+  ~Cases() { fs::remove_all(folder_); }
+  bool unpacked() const { return unpacked_; }
+  std::string path() const { return (folder_ / "core").string(); }
+
+ private:
+  fs::path folder_;
+  bool unpacked_ = false;
+};
+
+/// Cases whose expected values PyTorch's own functions contradict; everything else must pass.
+const std::set<std::pair<std::string, std::string>> kContradicted = {
+    // The remainder by a denormal: PyTorch's vector code gives NaN, its scalar code (the last element) the remainder.
+    {"fmod", "edge_f32_0"},
+    {"remainder", "edge_f32_0"},
+    // A square root that is not the correctly rounded one.
+    {"sqrt", "f64_0"},
+    // gelu(inf) is inf in f64 and f16, and NaN in PyTorch's f32 and bf16.
+    {"nn.functional.gelu", "edge_f32_0"},
+    {"nn.functional.gelu", "edge_bf16_2"},
+    // The nuclear norm needs singular values, which no op of the table gives.
+    {"norm", "nuc_f32_0"},
+    {"norm", "nuc_f32_1"},
+    {"norm", "nuc_f64_0"},
+};
+
+class ConformanceShard : public testing::TestWithParam<int> {};
+
+constexpr int kShards = 12;
+
+TEST_P(ConformanceShard, EveryCaseInEveryMode) {
+  Cases cases;
+  ASSERT_TRUE(cases.unpacked());
+  ConformanceOptions options;
+  options.path = cases.path();
+  options.shard = GetParam();
+  options.shards = kShards;
+  options.quiet = true;
+  ConformanceReport report = conformance(options);
+  EXPECT_GT(report.passed, 0);
+  EXPECT_EQ(report.executed[4], 0) << "results of a fallback";
+  for (const ConformanceFailure& f : report.failures)
+    EXPECT_TRUE(kContradicted.count({f.op, f.name})) << f.op << " " << f.name << " (" << f.mode << "): " << f.why;
+}
+INSTANTIATE_TEST_SUITE_P(Core, ConformanceShard, testing::Range(0, kShards));
+
+TEST(Conformance, MissingOpsAreListedAndCanBeRequired) {
+  Cases cases;
+  ASSERT_TRUE(cases.unpacked());
+  std::string required = cases.path() + "/required.txt";
+  std::ofstream(required) << "add\nno_such_op\n";
+  ConformanceOptions options;
+  options.path = cases.path() + "/add.safetensors";
+  options.require_ops = required;
+  options.modes = {"interpreted"};
+  options.quiet = true;
+  ConformanceReport report = conformance(options);
+  EXPECT_EQ(report.failed, 0);
+  EXPECT_EQ(report.passed, 47);
+  EXPECT_EQ(report.required_missing, std::vector<std::string>{"no_such_op"});
+  EXPECT_FALSE(report.good());
+}
+
+TEST(Conformance, WrongValuesAreFound) {
+  Cases cases;
+  ASSERT_TRUE(cases.unpacked());
+  // Every stored tensor becomes the same bytes: sums no longer fit.
+  std::string path = cases.path() + "/add.safetensors";
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  uint64_t header = 0;
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  auto size = static_cast<int64_t>(fs::file_size(path));
+  std::string bytes(size - static_cast<int64_t>(header + sizeof header), '\x11');
+  file.seekp(static_cast<int64_t>(header + sizeof header));
+  file.write(bytes.data(), static_cast<int64_t>(bytes.size()));
+  file.close();
+  ConformanceOptions options;
+  options.path = path;
+  options.modes = {"interpreted"};
+  options.quiet = true;
+  EXPECT_GT(conformance(options).failed, 20);
+}
+
+TEST(Conformance, RefusesWhatIsNotThere) {
+  ConformanceOptions options;
+  options.path = "/no/such/folder";
+  EXPECT_THROW(conformance(options), Error);
+  options.path = INGOT_SOURCE_DIR "/tests/data/conformance_core.tar.xz";
+  options.quiet = true;
+  EXPECT_THROW(conformance(options), Error);
+  options.modes = {"sideways"};
+  EXPECT_THROW(conformance(options), Error);
+}
+
+}  // namespace
+}  // namespace ingot::cli
