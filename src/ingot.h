@@ -3,6 +3,7 @@
 #include "compile/compile.h"
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "eager/linalg.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/windows.h"
 #include "eager/serialization.h"

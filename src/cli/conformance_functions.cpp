@@ -6,6 +6,7 @@
 
 #include "eager/functions.h"
 #include "eager/indexing.h"
+#include "eager/linalg.h"
 #include "eager/nn/windows.h"
 
 namespace ingot::cli {
@@ -156,8 +157,12 @@ bool is_list_with_null(const Case& c) {
          std::any_of(sizes->items.begin(), sizes->items.end(), [](const CaseValue& v) { return v.is(Kind::null); });
 }
 
-/// PyTorch's word for the norm of order 2 over all dims.
-Tensors frobenius(A a) {
+/// PyTorch's words: "fro", the norm of order 2, and "nuc".
+Tensors norm_by_word(A a) {
+  Tensor x = a.tensor(0);
+  if (a.value(1, "p").text == "nuc")
+    return {
+        nuclear_norm(x, a.has(2, "dim") ? IntList(a.list(2, "dim")) : IntList({-2, -1}), a.integer(3, "keepdim", 0))};
   return {norm(a.tensor(0), 2, a.has(2, "dim") ? IntList(a.list(2, "dim")) : IntList(), a.integer(3, "keepdim", 0))};
 }
 
@@ -249,11 +254,12 @@ const std::map<std::string, Function, std::less<>>& functions() {
         },
         [](const Case& c) { return c.find(c.args.size(), "max_norm") != nullptr; }}},
       {"norm",
-       {frobenius,
+       {norm_by_word,
         [](const Case& c) {
           const CaseValue* p = c.find(1, "p");
-          return p && p->text == "fro";
-        }}},
+          return p && p->is(Kind::text);
+        },
+        true}},
       {"max",
        {[](A a) {
           return extreme(

@@ -43,10 +43,6 @@ const std::set<std::pair<std::string, std::string>> kContradicted = {
     // gelu(inf) is inf in f64 and f16, and NaN in PyTorch's f32 and bf16.
     {"nn.functional.gelu", "edge_f32_0"},
     {"nn.functional.gelu", "edge_bf16_2"},
-    // The nuclear norm needs singular values, which no op of the table gives.
-    {"norm", "nuc_f32_0"},
-    {"norm", "nuc_f32_1"},
-    {"norm", "nuc_f64_0"},
 };
 
 class ConformanceShard : public testing::TestWithParam<int> {};
