@@ -75,6 +75,46 @@ Tensor view_of(uint8_t which, const Tensor& x) {
   }
 }
 
+// Ops that are more than a scalar formula.
+Tensor larger(uint8_t which, const Tensor& x, const Tensor& y) {
+  int64_t rank = x.dim();
+  if (!rank) return x.clone();
+  int64_t d = which / 16 % rank, n = x.size(d);
+  switch (which % 14) {
+    case 0:
+      return is_floating(x.dtype()) ? softmax(x, d) : x.cumsum(d);
+    case 1:
+      return rank >= 2 && is_floating(x.dtype()) ? x.matmul(x.transpose(-1, -2)) : x.mul(x);
+    case 2:
+      return cat({x, x * 2}, d);
+    case 3:
+      return where(x > 0, x, x.neg());
+    case 4:
+      return x.argmax(d);
+    case 5:
+      return x.amax({d}, true);
+    case 6:
+      return is_floating(x.dtype()) ? layer_norm(x, {x.size(-1)}) : x.amin({d});
+    case 7:
+      return x.index_select(d, n - 1 - arange(n));
+    case 8:
+      return x.clamp(-0.5, 1.5);
+    case 9:
+      return is_floating(x.dtype()) ? x.mean({d}) : x.prod(d);
+    case 10:
+      return is_floating(x.dtype()) && n > 1 ? x.var({d}, 1, true) : x.any();
+    case 11:
+      return x.masked_fill(x < 0, 3);
+    case 12:
+      return stack({x, x}, d);
+    default:
+      return is_floating(y.dtype()) && y.dim() == 2 && is_floating(x.dtype()) && x.dtype() == y.dtype() &&
+                     x.size(-1) == y.size(1)
+                 ? linear(x, y)
+                 : x.reshape({-1});
+  }
+}
+
 bool expanded(const Tensor& x) {
   for (int64_t d = 0; d < x.dim(); ++d)
     if (x.stride(d) == 0 && x.size(d) > 1) return true;
@@ -93,7 +133,7 @@ std::vector<Tensor> run(const std::vector<Step>& steps, std::vector<Tensor> at_h
   constexpr DType dtypes[] = {kFloat32, kFloat64, kInt64, kInt32, kBFloat16, kFloat16};
   for (const auto& [kind, a, b, extra] : steps) {
     const Tensor x = at_hand[a % at_hand.size()], y = at_hand[b % at_hand.size()];
-    switch (kind % 8) {
+    switch (kind % 10) {
       case 0:
         at_hand.push_back(unary(extra, x));
         break;
@@ -118,6 +158,10 @@ std::vector<Tensor> run(const std::vector<Step>& steps, std::vector<Tensor> at_h
         break;
       case 5:
         at_hand.push_back(x.to(dtypes[extra % 6]));
+        break;
+      case 7:
+      case 8:
+        if (x.numel() < 2000) at_hand.push_back(larger(extra, x, y));
         break;
       case 6:
         at_hand.push_back(x.dim() ? x.sum(extra % x.dim(), extra / 16 % 2) : x.sum());
