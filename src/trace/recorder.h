@@ -66,6 +66,8 @@ class Recorder final : public eager::Interceptor {
   int32_t root_slot(const OperandRecord& operand) const;
   /// The segment in progress.
   std::span<Node* const> path() const { return path_; }
+  std::span<const Tensor> slots() const { return slots_; }
+  std::span<const uint64_t> scalars() const { return scalars_; }
   const Node& root() const { return root_; }
 
   /// "compiled function NAME on thread ID" of the recorder whose segment this is; empty if none.
