@@ -72,8 +72,7 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, int64_t ops) {
     ++statistics_.compilations;
     statistics_.ops_traced += ops;
     statistics_.kernels += static_cast<int64_t>(compiled->kernels().size());
-    for (const Step& step : compiled->program().steps)
-      statistics_.library_steps += step.kind == Step::Kind::library;
+    for (const Step& step : compiled->program().steps) statistics_.library_steps += step.kind == Step::Kind::library;
     statistics_.compile_ms += compiled->milliseconds();
     order_.push_back(cache_[entry.key]);
   } catch (const std::exception& e) {
