@@ -107,8 +107,7 @@ void tell_debugger(uint32_t action, jit_code_entry* entry) {
 }
 
 void write_perf_line(const void* address, int64_t bytes, const std::string& name) {
-  static const bool wanted = std::getenv("INGOT_PERF") != nullptr;
-  if (!wanted) return;
+  if (!perf_watches()) return;
   std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
   if (std::FILE* file = std::fopen(path.c_str(), "a")) {
     std::fprintf(file, "%lx %lx ingot::%s\n", reinterpret_cast<unsigned long>(address),
@@ -118,6 +117,11 @@ void write_perf_line(const void* address, int64_t bytes, const std::string& name
 }
 
 }  // namespace
+
+bool perf_watches() {
+  static const bool watches = std::getenv("INGOT_PERF") != nullptr;
+  return watches;
+}
 
 void* announce_code(const void* address, int64_t bytes, const std::string& name) {
   auto* entry = new Entry;

@@ -9,5 +9,6 @@ namespace ingot::runtime {
 /// Returns what withdraw_code takes.
 void* announce_code(const void* address, int64_t bytes, const std::string& name);
 void withdraw_code(void* entry) noexcept;
+bool perf_watches();
 
 }  // namespace ingot::runtime

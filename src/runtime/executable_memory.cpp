@@ -21,18 +21,21 @@ namespace {
 constexpr int64_t kArena = 1 << 20;
 constexpr int64_t kGrain = 64;
 
-// One memory file mapped twice: where we write, and where we run. The two never share an address.
+// One memory file mapped twice: where we write, and where we run. The two never share an address. Or, for one block,
+// private pages that are written first and made executable then: where the system refuses memory files, and where perf
+// watches, which finds names for private pages only.
 struct Arena {
   char *writable = nullptr, *executable = nullptr;
   int64_t bytes = 0;
   int64_t blocks = 0;
-  bool sealed = false;              // shared with another process since fork(): nothing in it may change any more
+  bool sealed = false;              // nothing more may come: private, or shared with another process since fork()
   std::map<int64_t, int64_t> free;  // offset -> length
 
   ~Arena() {
     if (writable) munmap(writable, bytes);
-    if (executable) munmap(executable, bytes);
+    if (executable && executable != writable) munmap(executable, bytes);
   }
+  bool is_private() const { return executable == writable; }
 
   static std::unique_ptr<Arena> make(int64_t bytes) {
     auto arena = std::make_unique<Arena>();
@@ -49,6 +52,17 @@ struct Arena {
     if (executable != MAP_FAILED) arena->executable = static_cast<char*>(executable);
     if (!arena->writable || !arena->executable) return nullptr;
     arena->free[0] = bytes;
+    return arena;
+  }
+
+  static std::unique_ptr<Arena> make_private(int64_t bytes) {
+    auto arena = std::make_unique<Arena>();
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    arena->bytes = bytes;
+    arena->writable = arena->executable = static_cast<char*>(memory);
+    arena->free[0] = bytes;
+    arena->sealed = true;
     return arena;
   }
 
@@ -91,7 +105,9 @@ class Arenas {
     for (auto& arena : arenas_)
       if (!arena->sealed)
         if (int64_t offset = arena->take(length); offset >= 0) return {arena.get(), offset};
-    auto fresh = Arena::make(std::max(kArena, (length + 4095) / 4096 * 4096));
+    const int64_t pages = (length + 4095) / 4096 * 4096;
+    auto fresh = perf_watches() ? nullptr : Arena::make(std::max(kArena, pages));
+    if (!fresh) fresh = Arena::make_private(pages);
     if (!fresh) return {nullptr, 0};
     arenas_.push_back(std::move(fresh));
     return {arenas_.back().get(), arenas_.back()->take(length)};
@@ -117,6 +133,10 @@ class Arenas {
   std::vector<std::unique_ptr<Arena>> arenas_;
 };
 
+[[noreturn]] void refused() {
+  throw Error("the system refuses executable memory; INGOT_ISA=none interprets kernels instead");
+}
+
 int64_t rounded(int64_t bytes) { return (bytes + kGrain - 1) / kGrain * kGrain; }
 
 }  // namespace
@@ -125,10 +145,14 @@ ExecutableBlock::ExecutableBlock(std::span<const uint8_t> code, const std::strin
     : bytes_(static_cast<int64_t>(code.size())) {
   INGOT_CHECK(bytes_ > 0);
   auto [arena, offset] = Arenas::instance().take(rounded(bytes_));
-  if (!arena) throw Error("the system refuses executable memory; INGOT_ISA=none interprets kernels instead");
-  arena_ = arena;
+  if (!arena) refused();
   std::memcpy(arena->writable + offset, code.data(), code.size());
   std::memset(arena->writable + offset + bytes_, 0xcc, rounded(bytes_) - bytes_);
+  if (arena->is_private() && mprotect(arena->executable, arena->bytes, PROT_READ | PROT_EXEC) != 0) {
+    Arenas::instance().give(arena, offset, rounded(bytes_));
+    refused();
+  }
+  arena_ = arena;
   address_ = arena->executable + offset;
   debugger_entry_ = announce_code(address_, bytes_, name);
 }
@@ -152,9 +176,13 @@ ExecutableBlock::~ExecutableBlock() {
 
 bool executable_memory_available() {
   static const bool available = [] {
-    auto [arena, offset] = Arenas::instance().take(kGrain);
-    if (arena) Arenas::instance().give(arena, offset, kGrain);
-    return arena != nullptr;
+    const uint8_t just_return[] = {0xc3};
+    try {
+      ExecutableBlock block(just_return, "probe");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }();
   return available;
 }

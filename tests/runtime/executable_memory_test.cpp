@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -59,6 +60,26 @@ TEST(ExecutableMemory, NothingIsWritableAndExecutable) {
     executable += line.find("ingot-code") != std::string::npos && permissions[2] == 'x';
   }
   EXPECT_GE(executable, 1);
+}
+
+// The choice is made once a process, so this has one of its own.
+int with_perf() {
+  setenv("INGOT_PERF", "1", 1);
+  ExecutableBlock a(returns(5), "first"), b(returns(6, 5000), "second");
+  if (call(a) != 5 || call(b) != 6) return 1;
+  std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map", line, text;
+  for (std::ifstream file(path); std::getline(file, line);) text += line + "\n";
+  unlink(path.c_str());
+  if (text.find("ingot::first\n") == std::string::npos || text.find("ingot::second\n") == std::string::npos) return 2;
+  for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);) {
+    if (line.find("wx") != std::string::npos) return 3;
+    if (line.find("ingot-code") != std::string::npos) return 4;
+  }
+  return 0;
+}
+TEST(ExecutableMemoryDeathTest, PerfSeesNamesInPrivatePages) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(with_perf()), testing::ExitedWithCode(0), "");
 }
 
 // The pages are shared after fork(): neither side may overwrite what the other runs.
