@@ -90,6 +90,10 @@ Expr softshrink(const ElementwiseContext& c) {
   Expr x = c.operands[0], lambda = c.operands[1];
   return select(x > lambda, x - lambda, select(x < -lambda, x + lambda, x * 0.0));
 }
-Expr tanhshrink(const ElementwiseContext& c) { return math::tanhshrink(c.operands[0]); }
+// 0 where x and tanh(x) are the same f64, as the difference is that PyTorch takes.
+Expr tanhshrink(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return select(codegen::abs(x) < 0x1p-26, 0.0, math::tanhshrink(x));
+}
 
 }  // namespace ingot::codegen::define
