@@ -167,5 +167,19 @@ TEST(LowerPointwise, WhatOneKernelWouldComputeAtManyPlacesIsStored) {
   for (const Step& s : r.program.steps) EXPECT_LE(s.loop.arguments.size(), 17u);
 }
 
+TEST(LowerPointwise, FewGatheredColumnsGiveWayToALongDim) {
+  // As in pooling: every second element of short rows.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {400, 8});
+  auto part = [&](int64_t start) {
+    return g.add(OpId::slice, {val(x)},
+                 {Attr::of(int64_t{1}), Attr::of(Dims{start}), Attr::of(Dims{8}), Attr::of(int64_t{2})});
+  };
+  g.outputs = {g.add(OpId::maximum, {val(part(0)), val(part(1))})};
+  LowerResult r = check_against_reference(g, 0);
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{4, 400}));
+}
+
 }  // namespace
 }  // namespace ingot::codegen

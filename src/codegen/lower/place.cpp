@@ -115,7 +115,17 @@ bool Fuser::repeats(ir::ValueId v, const IndexMap& map, uint32_t group) {
   for (Dim d : graph_.type(v).shape) elements *= dims_.hint(d);
   bool row_value = count == 1 && (g.reduced >= 0 ? missing == g.reduced : leads_to_reduction(v, g.space[missing]));
   if (row_value) points /= std::max<int64_t>(1, dims_.hint(g.space[missing]));
-  return points > elements;
+  if (points <= elements) return false;
+  // What is the same along the columns of the kernel is computed once a row: where rows are long and few, that is less
+  // than a step of its own.
+  if (g.reduced >= 0 || g.outputs.empty()) return true;
+  const Output& o = g.outputs[0];
+  SmallVector<int, 8> order =
+      memory_order(dims_, g.space, layouts_.strided({o.value, o.strides, o.offset}, o.map, g.space.size()).strides);
+  int64_t columns = 1;
+  for (size_t i = order.size(); i-- > 0 && !used[order[i]];) columns *= dims_.hint(g.space[order[i]]);
+  constexpr int64_t kStep = 2048;  // operations of a row, in the time that a step takes to start
+  return columns < 4 * chain_cost_[v] || points / std::max<int64_t>(columns, 1) * chain_cost_[v] > kStep;
 }
 
 /// True if v is computed from a reduction over a dim of this size, by work on reduced values only.

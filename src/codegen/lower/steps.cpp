@@ -12,6 +12,29 @@ constexpr int64_t kShortRow = 64;
 
 }  // namespace
 
+namespace {
+
+/// Few columns that are gathered fill no vector: a long dim takes their place. (The order of a loop shows in no bit.)
+void widen_columns(const DimTable& dims, CollapsedSpace& space) {
+  constexpr int64_t kFew = 8, kMany = 256;
+  if (space.sizes.size() < 2 || dims.hint(space.sizes.back()) > kFew) return;
+  bool gathered = false;
+  for (const Dims& s : space.strides) gathered = gathered || !(s.back() == Dim(1) || s.back() == Dim(0));
+  size_t last = space.sizes.size() - 1, longest = last;
+  for (size_t d = 0; d < last; ++d)
+    if (dims.hint(space.sizes[d]) > dims.hint(space.sizes[longest])) longest = d;
+  if (!gathered || dims.hint(space.sizes[longest]) < kMany) return;
+  std::swap(space.sizes[longest], space.sizes[last]);
+  for (Dims& s : space.strides) std::swap(s[longest], s[last]);
+  for (int& p : space.position)
+    if (p == static_cast<int>(longest))
+      p = static_cast<int>(last);
+    else if (p == static_cast<int>(last))
+      p = static_cast<int>(longest);
+}
+
+}  // namespace
+
 Dim bytes(DimTable& dims, Dim elements, DType dtype) { return dims.mul(elements, ingot::size_of(dtype)); }
 Dims bytes(DimTable& dims, const Dims& elements, DType dtype) {
   Dims result = elements;
@@ -157,6 +180,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     strides.push_back(std::move(s));
   }
   CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  if (g.reduced < 0) widen_columns(dims_, collapsed);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
     collapsed.sizes.insert(0, 1);
