@@ -7,6 +7,7 @@
 #include "eager/functions.h"
 #include "eager/indexing.h"
 #include "eager/linalg.h"
+#include "eager/nn/functional.h"
 #include "eager/nn/windows.h"
 
 namespace ingot::cli {
@@ -222,6 +223,13 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"new_full",
        {[](A a) { return Tensors{full(a.list(1), a.scalar(2), *TensorOptions(options_like(a)).type)}; }, always}},
       {"arange", {arange, always}},
+      {"nn.functional.normalize",
+       {[](A a) {
+          double p = a.has(1, "p") ? a.scalar(1, "p").to_double() : 2,
+                 eps = a.has(3, "eps") ? a.scalar(3, "eps").to_double() : 1e-12;
+          return Tensors{nn::functional::normalize(a.tensor(0), p, a.integer(2, "dim", 1), eps)};
+        },
+        always}},
       {"nn.functional.pad", {pad, always}},
       {"constant_pad_nd",
        {[](A a) {
