@@ -27,10 +27,10 @@ enum class CompileMode : uint8_t {
 
 struct CompileOptions {
   CompileMode mode = CompileMode::checked;
-  std::string name;                  // in logs and errors; a number by default
-  int recompile_limit = 8;           // programs for one stretch of code; beyond it, new paths run eagerly
-  std::vector<std::string> disable;  // passes, by name
-  bool background = false;           // calls run eagerly until their program is ready
+  std::string name = {};                  // in logs and errors; a number by default
+  int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly
+  std::vector<std::string> disable = {};  // passes, by name
+  bool background = false;                // calls run eagerly until their program is ready
 };
 
 namespace detail {

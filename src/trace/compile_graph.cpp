@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/cpu.h"
+#include "trace/dump.h"
 #include "trace/evaluate.h"
 
 namespace ingot::trace {
@@ -37,6 +38,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
   if (log_enabled(Topic::fusion)) log(Topic::fusion, explanation_.str(graph_, program()));
   milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (log_enabled(Topic::timings)) log(Topic::timings, "compiled in " + std::to_string(milliseconds_) + " ms");
+  dump(*this);
 }
 
 std::vector<KernelPtr> CompiledGraph::kernels() const {

@@ -1,5 +1,7 @@
 #include "trace/function.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "ir/graph.h"
 #include "trace/background.h"
@@ -19,13 +21,26 @@ std::string shapes_text(const ir::Graph& graph, const DimTable& dims) {
   return text;
 }
 
-std::string guards_text(const DimTable& dims) {
-  std::string text;
+// What must hold of inputs beyond their dtypes and shapes.
+std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
+  std::vector<std::string> guards;
+  DimTable table = dims;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::InputInfo& input = graph.inputs[i];
+    if (input.strides == ir::contiguous_strides(table, graph.type(input.value).shape)) continue;
+    std::string strides;
+    for (Dim stride : input.strides) strides += (strides.empty() ? "" : ", ") + dims.str(stride);
+    guards.push_back("strides of input " + std::to_string(i) + " == [" + strides + "]");
+  }
   for (const DimGuard& guard : dims.guards()) {
     constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
-    if (!text.empty()) text += ", ";
-    text += dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b);
+    guards.push_back(dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b));
   }
+  std::string text;
+  for (size_t i = 0; i < guards.size(); ++i)
+    if (std::find(guards.begin(), guards.begin() + static_cast<std::ptrdiff_t>(i), guards[i]) ==
+        guards.begin() + static_cast<std::ptrdiff_t>(i))
+      text += (text.empty() ? "" : ", ") + guards[i];
   return text;
 }
 
@@ -64,7 +79,7 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, int64_t ops) {
   try {
     auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings_);
     entry.shapes = shapes_text(compiled->graph(), compiled->graph().dims);
-    entry.guards = guards_text(compiled->program().dims);
+    entry.guards = guards_text(compiled->graph(), compiled->program().dims);
     entry.compiled = compiled;
     if (log_enabled(Topic::cache)) log(Topic::cache, name_ + ": new program for " + entry.shapes);
     if (log_enabled(Topic::guards)) log(Topic::guards, name_ + ": " + entry.shapes + " where " + entry.guards);

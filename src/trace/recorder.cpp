@@ -31,10 +31,14 @@ bool same(const Ints& a, const Ints& b) {
 }  // namespace
 
 Recorder::Recorder(std::shared_ptr<Function> function) : function_(std::move(function)) {
-  eager::set_pending_description([](const detail::TensorImpl& impl) {
-    std::string name = name_of_segment(impl.trace);
-    return name.empty() ? " (the call that recorded it ended with an error)" : " by " + name;
-  });
+  static const bool described = [] {
+    eager::set_pending_description([](const detail::TensorImpl& impl) {
+      std::string name = name_of_segment(impl.trace);
+      return name.empty() ? " (the call that recorded it ended with an error)" : " by " + name;
+    });
+    return true;
+  }();
+  static_cast<void>(described);
   std::lock_guard lock(registry_mutex());
   registry().push_back(this);
 }
@@ -48,14 +52,15 @@ std::string Recorder::name_of_segment(uint64_t segment) {
   std::lock_guard lock(registry_mutex());
   for (const Recorder* r : registry())
     if (r->segment_.load(std::memory_order_relaxed) == segment)
-      return "compiled function " + r->function_->name() + " on thread " + std::to_string(r->thread_);
+      return "compiled function " + r->function_->name() + " on thread " +
+             std::to_string(r->thread_.load(std::memory_order_relaxed));
   return {};
 }
 
 void Recorder::begin(std::span<const detail::TensorImpl* const> arguments) {
   arguments_.assign(arguments.begin(), arguments.end());
   made_.clear();
-  thread_ = std::hash<std::thread::id>()(std::this_thread::get_id());
+  thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
   passthrough_ = broken_ = fresh_ = false;
   runs_.clear();
   start_segment(&root_);

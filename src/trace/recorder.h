@@ -106,7 +106,7 @@ class Recorder final : public eager::Interceptor {
   std::shared_ptr<Function> function_;
   Node root_;
   uint64_t next_shapes_ = 0;
-  uint64_t thread_ = 0;
+  std::atomic<uint64_t> thread_{0};  // for messages
 
   // The call in progress.
   eager::Interceptor* outer_ = nullptr;

@@ -1,4 +1,8 @@
 // compile(ir::Graph), compiling in the background, and what explain says.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "ir/graph.h"
@@ -69,6 +73,22 @@ TEST(Explain, TellsWhatWasCompiledAndWhy) {
   std::string text = e.str(true);
   for (const char* part : {"mine", "softmax", "kernel", "recompiles", "size 0 of slot 0"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
+}
+
+TEST(Explain, TheStagesOfACompileCanBeWritten) {
+  std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / ("ingot_dump_" + std::to_string(getpid()));
+  setenv("INGOT_DUMP", folder.c_str(), 1);
+  compile([](const Tensor& x) { return x * 2; })(randn({3}));
+  unsetenv("INGOT_DUMP");
+  std::vector<std::string> found;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    EXPECT_GT(file.file_size(), 0u);
+    for (const char* ending : {"traced.ir", "primitives.ir", "program.txt", ".kir"})
+      if (file.path().string().ends_with(ending)) found.push_back(ending);
+  }
+  EXPECT_EQ(found.size(), 4u);
+  std::filesystem::remove_all(folder);
 }
 
 struct Opaque {};
