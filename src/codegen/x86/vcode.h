@@ -22,7 +22,7 @@ enum class RegClass : uint8_t { vector, mask };
 #define INGOT_X86_OPS3(X)                                                                                           \
   X(vaddps) X(vaddpd) X(vsubps) X(vsubpd) X(vmulps) X(vmulpd) X(vdivps) X(vdivpd) X(vmaxps) X(vmaxpd) X(vminps)     \
   X(vminpd) X(vpaddd) X(vpaddq) X(vpsubd) X(vpsubq) X(vpmulld) X(vpmullq) X(vpmuludq) X(vpminsd) X(vpmaxsd)         \
-  X(vpminsq) X(vpmaxsq) X(vpmaxud) X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps)   \
+  X(vpminsq) X(vpmaxsq) X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps)   \
   X(vscalefpd) X(vpcmpeqd) X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackusdw) X(vpackuswb) X(vunpcklps) X(vunpckhps)  \
   X(vunpcklpd) X(vunpckhpd) X(vdpbf16ps)
 #define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps)
