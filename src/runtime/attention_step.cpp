@@ -100,7 +100,7 @@ class AttentionDriver final : public StepDriver {
     int64_t useful = saturating_product(scores, 2 * (depth_ + value_depth_)) / kGrainOperations;
     int64_t heads = saturating_product(batch_, key_heads_), blocks = (rows_ + block_rows_ - 1) / block_rows_;
     useful_threads =
-        static_cast<int>(std::clamp<int64_t>(std::min(useful, saturating_product(heads, blocks)), 1, 1024));
+        static_cast<int>(std::clamp<int64_t>(std::min(useful, saturating_product(heads, blocks)), 1, kMostThreads));
     int64_t threads = std::min(useful_threads, context.threads);
     if (heads > 0 && heads % threads != 0 && heads < 4 * threads) cuts_ = std::min(threads, blocks);
   }

@@ -88,7 +88,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing) {
   int64_t b_bytes = saturating_product(saturating_product(batches_, element_), saturating_product(n, k));
   int64_t useful = std::max(operations / kGrainOperations, b_bytes / kGrainBytes);
   int64_t most = saturating_product(batches_, saturating_product(rows_.count, panels_.count));
-  useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, 1024));
+  useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
   int64_t threads = std::min(useful_threads, context.threads);
   double least = 0;
   for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, panels_.count); ++panel_cuts)

@@ -193,8 +193,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   give_back(std::move(state));
 }
 
-// Shares are fixed, but any thread takes the next one: a thread that is late or has lost its processor holds nobody up
-// unless it has begun.
+// Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
+// takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
 void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
   const auto& phases = bound.phases;
   const bool timed = profiling();
@@ -203,9 +203,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       state.progress = std::make_unique<Progress[]>(phases.size());
       state.phases = phases.size();
     }
-    for (size_t i = 0; i < phases.size(); ++i)
-      state.progress[i].claimed.store(0, std::memory_order_relaxed),
-          state.progress[i].done.store(0, std::memory_order_relaxed);
+    for (size_t i = 0; i < phases.size(); ++i) state.progress[i].reset();
   };
   auto region = [&](int thread, int threads) {
     auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, p.driver->useful_threads); };
@@ -228,7 +226,9 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
         if (thread == 0) p.driver->run(state, p.number, 0, 1), progress.done.store(1, std::memory_order_release);
       } else {
         const int n = shares(p);
-        for (int share; (share = progress.claimed.fetch_add(1, std::memory_order_relaxed)) < n;) {
+        for (int next = 0; next < n; ++next) {
+          const int share = (thread + next) % n;
+          if (!progress.claim(share)) continue;
           p.driver->run(state, p.number, share, n);
           progress.done.fetch_add(1, std::memory_order_acq_rel);
         }

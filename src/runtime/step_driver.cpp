@@ -37,7 +37,8 @@ int64_t saturating_product(int64_t a, int64_t b) {
 }
 
 int threads_for(int64_t bytes, int64_t operations) {
-  return static_cast<int>(std::clamp<int64_t>(std::max(bytes / kGrainBytes, operations / kGrainOperations), 1, 1024));
+  return static_cast<int>(
+      std::clamp<int64_t>(std::max(bytes / kGrainBytes, operations / kGrainOperations), 1, kMostThreads));
 }
 
 char* thread_scratch(int64_t bytes) {

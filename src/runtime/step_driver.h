@@ -18,9 +18,22 @@ struct PackedWeight;
 struct WeightSlot;
 struct InputIdentity;
 
-/// How far the shares of one phase of one step are.
-struct alignas(64) Progress {
-  std::atomic<int> claimed{0}, done{0};
+/// How far the shares of one phase of one step are. A share is begun by whoever claims it.
+class alignas(64) Progress {
+ public:
+  void reset() {
+    for (auto& word : claimed_) word.store(0, std::memory_order_relaxed);
+    done.store(0, std::memory_order_relaxed);
+  }
+  bool claim(int share) {
+    const uint64_t bit = uint64_t{1} << (share % 64);
+    std::atomic<uint64_t>& word = claimed_[share / 64];
+    return !(word.load(std::memory_order_relaxed) & bit) && !(word.fetch_or(bit, std::memory_order_relaxed) & bit);
+  }
+  std::atomic<int> done{0};
+
+ private:
+  std::atomic<uint64_t> claimed_[kMostThreads / 64] = {};
 };
 
 /// What one run of a program owns.

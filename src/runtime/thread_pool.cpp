@@ -23,7 +23,6 @@ namespace ingot {
 namespace runtime {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 // About 50 us: time stamp counters run at 2 to 4 GHz.
 constexpr uint64_t kSpinCycles = 150'000, kEagerCycles = 3'000;
 
@@ -123,12 +122,12 @@ class Pool {
     if (const char* text = std::getenv("INGOT_NUM_THREADS"); text && *text) {
       char* end;
       long value = std::strtol(text, &end, 10);
-      if (*end || value < 1 || value > kMaxThreads)
+      if (*end || value < 1 || value > kMostThreads)
         throw Error("INGOT_NUM_THREADS is '" + std::string(text) + "'; expected a number from 1 to " +
-                    std::to_string(kMaxThreads));
+                    std::to_string(kMostThreads));
       threads = static_cast<int>(value);
     }
-    set_limit(std::min(threads, kMaxThreads));
+    set_limit(std::min(threads, kMostThreads));
     // A child made by fork() has only the thread that called it: its workers start anew when they are first needed.
     pthread_atfork(nullptr, nullptr, [] {
       instance().workers_.clear();
@@ -236,9 +235,9 @@ void await(const std::atomic<int>& value, int target) {
 int num_threads() { return runtime::Pool::instance().limit(); }
 
 void set_num_threads(int n) {
-  if (n < 1 || n > runtime::kMaxThreads)
+  if (n < 1 || n > kMostThreads)
     throw Error("set_num_threads: got " + std::to_string(n) + ", expected a number from 1 to " +
-                std::to_string(runtime::kMaxThreads));
+                std::to_string(kMostThreads));
   runtime::Pool::instance().set_limit(n);
 }
 

@@ -9,10 +9,12 @@
 
 namespace ingot {
 
+inline constexpr int kMostThreads = 1024;
+
 /// Number of threads that compiled and eager code may use: INGOT_NUM_THREADS, else the processors that affinity and the
 /// control group leave us.
 INGOT_API int num_threads();
-/// Throws Error unless 1 <= n <= 1024.
+/// Throws Error unless 1 <= n <= kMostThreads.
 INGOT_API void set_num_threads(int n);
 
 namespace runtime {
