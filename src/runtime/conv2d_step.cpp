@@ -6,60 +6,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/conv2d_geometry.h"
 #include "runtime/library_steps.h"
 #include "runtime/product_driver.h"
 
 namespace ingot::runtime {
 namespace {
 
-struct Geometry {
-  int64_t batch, channels, height, width;    // of the input
-  int64_t out_channels, kernel_h, kernel_w;  // of the weight
-  int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
-  int64_t out_height, out_width;
-  int64_t group_channels, group_out;   // channels of a group: of the input, of the output
-  Ints input_strides, weight_strides;  // bytes
-  int64_t pixels() const { return out_height * out_width; }
-  int64_t taps() const { return kernel_h * kernel_w; }
-};
-
-Geometry geometry_of(const LibraryStep& step, const BindContext& context) {
-  Ints input = context.values_of(step.shapes[0]), weight = context.values_of(step.shapes[1]);
-  auto size = [&](size_t i) { return context.value(step.sizes[i]); };
-  Geometry g{};
-  g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
-  g.out_channels = weight[0], g.group_channels = weight[1], g.kernel_h = weight[2], g.kernel_w = weight[3];
-  g.stride_h = size(0), g.stride_w = size(1), g.padding_h = size(2), g.padding_w = size(3);
-  g.dilation_h = size(4), g.dilation_w = size(5), g.groups = size(6);
-  INGOT_CHECK(g.groups > 0 && g.group_channels * g.groups == g.channels && g.out_channels % g.groups == 0);
-  g.group_out = g.out_channels / g.groups;
-  g.out_height = (g.height + 2 * g.padding_h - g.dilation_h * (g.kernel_h - 1) - 1) / g.stride_h + 1;
-  g.out_width = (g.width + 2 * g.padding_w - g.dilation_w * (g.kernel_w - 1) - 1) / g.stride_w + 1;
-  g.input_strides = context.argument(step.arguments[0]).strides;
-  g.weight_strides = context.argument(step.arguments[1]).strides;
-  return g;
-}
-
-template <class T>
-void copy_strided(char* to, const char* from, int64_t count, int64_t stride) {
-  T* out = reinterpret_cast<T*>(to);
-  for (int64_t i = 0; i < count; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
-}
-
-// Rows of small images are too short for the library's copy to pay.
-void copy_bytes(char* to, const char* from, int64_t bytes) {
-  if (bytes > 128) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
-  for (; bytes > 0; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
-}
-
 class Conv2dDriver final : public ProductDriver {
  public:
-  Conv2dDriver(const LibraryStep& step, const BindContext& context)
-      : ProductDriver(context), g_(geometry_of(step, context)) {
+  Conv2dDriver(const LibraryStep& step, Geometry geometry, const BindContext& context)
+      : ProductDriver(context), g_(std::move(geometry)) {
     const bool constant = context.value(step.sizes[7]) != 0, epilogue = context.value(step.sizes[8]) != 0;
     const int64_t max_rows = context.value(step.sizes[9]), max_vectors = context.value(step.sizes[10]);
     const DType dtype = step.dtypes[0];
@@ -123,13 +80,7 @@ class Conv2dDriver final : public ProductDriver {
 
   const char* b_matrix(const char* argument, char* room) const override {
     if (!padded()) return argument;
-    const Ints& s = g_.input_strides;
-    std::memset(room, 0, g_.group_channels * channel_step_);
-    for (int64_t c = 0; c < g_.group_channels; ++c) {
-      char* row = room + c * channel_step_ + g_.padding_h * row_step_ + g_.padding_w * element_;
-      for (int64_t y = 0; y < g_.height; ++y, row += row_step_)
-        copy_elements(row, argument + c * s[1] + y * s[2], g_.width, s[3]);
-    }
+    copy_padded(g_, argument, g_.group_channels, element_, room);
     return room;
   }
 
@@ -178,12 +129,7 @@ class Conv2dDriver final : public ProductDriver {
   bool padded() const { return g_.padding_h > 0 || g_.padding_w > 0; }
 
   void copy_elements(char* to, const char* from, int64_t count, int64_t stride) const {
-    if (stride == element_)
-      copy_bytes(to, from, count * element_);
-    else if (element_ == 4)
-      copy_strided<float>(to, from, count, stride);
-    else
-      copy_strided<double>(to, from, count, stride);
+    runtime::copy_elements(to, from, count, stride, element_);
   }
 
   // [Cout, c, kh, kw] in any strides becomes [Cout, (kh, kw, c)].
@@ -209,7 +155,9 @@ class Conv2dDriver final : public ProductDriver {
 }  // namespace
 
 std::unique_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step&, const BindContext& context) {
-  return std::make_unique<Conv2dDriver>(step, context);
+  Geometry geometry = geometry_of(step, context);
+  if (geometry.group_channels == 1 && geometry.groups > 1) return bind_depthwise(step, std::move(geometry), context);
+  return std::make_unique<Conv2dDriver>(step, std::move(geometry), context);
 }
 
 }  // namespace ingot::runtime

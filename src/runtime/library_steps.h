@@ -13,7 +13,8 @@
 //              buffers 0 (raw scores, dense), 1 (probabilities, dense, the memory of 0: it stores a row after its last
 //              read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with scalar 0 the scale.
 //
-// "conv2d": NCHW input, as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels].
+// "conv2d": NCHW input, as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels];
+// with one input channel a group, a loop over the taps.
 //   arguments  input [N, C, H, W] and weight [Cout, C / groups, KH, KW], any strides; then over [N, Cout, OH * OW]
 //   (three
 //              strides): without an epilogue the result, pixels contiguous; with one, its buffers 1, 2, ...
