@@ -88,7 +88,8 @@ std::string Explanation::str(bool kernels) const {
     text += "trace\n" + p.trace + "primitives\n" + p.primitives + p.report;
     if (!kernels) continue;
     for (const Kernel& k : p.kernels)
-      text += "kernel " + k.name + ", " + std::to_string(k.code_bytes) + " bytes\n" + k.text;
+      text += "kernel " + k.name + ", " + std::to_string(k.code_bytes) + " bytes\n" + k.text +
+              (k.text.ends_with('\n') ? "" : "\n");
   }
   return text;
 }
