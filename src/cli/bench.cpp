@@ -99,6 +99,34 @@ int bench_replay(const BenchOptions& options) {
   return equal_bits ? 0 : 1;
 }
 
+// What the canonical order of a sum costs: sums over rows and over columns beside a loop that only reads.
+int bench_reduction_order(const BenchOptions& options) {
+  Roof roof = measure_roof(num_threads(), options.seconds / 2, true);
+  constexpr int64_t kShapes[][2] = {{256, 256}, {1024, 1024}, {4096, 4096}, {16384, 1024}, {512, 32768}};
+  nlohmann::json list = nlohmann::json::array();
+  for (auto [rows, columns] : kShapes) {
+    Tensor x = rand({rows, columns});
+    auto bytes = static_cast<double>(x.numel()) * 4;
+    auto times =
+        interleave({[&] { (void)x.sum({1}); }, [&] { (void)x.sum({0}); }}, options.seconds / 2 / std::size(kShapes));
+    list.push_back({{"rows", rows},
+                    {"columns", columns},
+                    {"over_columns_gbps", bytes / times[0].median / 1e3},
+                    {"over_rows_gbps", bytes / times[1].median / 1e3},
+                    {"read_gbps", roof.read_gbps(bytes)}});
+  }
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"name", "reduction_order"}, {"threads", num_threads()}, {"sums", list}}.dump());
+    return 0;
+  }
+  fmt::print("f32 sums in the canonical order, {} threads, GB/s\n{:>8}{:>9}{:>12}{:>12}{:>12}\n", num_threads(), "rows",
+             "columns", "sum(1)", "sum(0)", "read only");
+  for (const auto& s : list)
+    fmt::print("{:>8}{:>9}{:>12.1f}{:>12.1f}{:>12.1f}\n", s["rows"].get<int64_t>(), s["columns"].get<int64_t>(),
+               s["over_columns_gbps"].get<double>(), s["over_rows_gbps"].get<double>(), s["read_gbps"].get<double>());
+  return 0;
+}
+
 struct StepReport {
   std::string name;
   double mean_us, roof_us;
@@ -179,6 +207,7 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
   if (options.name == "replay") return bench_replay(options);
+  if (options.name == "reduction_order") return bench_reduction_order(options);
   return bench_model(options);
 }
 

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   };
   std::vector<std::string> models = cli::model_names();
   std::vector<std::string> benches = models;
-  benches.insert(benches.end(), {"ceiling", "dispatch", "replay"});
+  benches.insert(benches.end(), {"ceiling", "dispatch", "replay", "reduction_order"});
 
   auto* demo =
       common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");

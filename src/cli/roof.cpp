@@ -81,6 +81,13 @@ double Roof::copy_gbps(double bytes) const {
   return bandwidths.empty() ? 0 : std::max(bandwidths.back().copy, bandwidths.back().copy_streaming);
 }
 
+double Roof::read_gbps(double bytes) const {
+  double each = bytes / threads;
+  for (const Bandwidth& b : bandwidths)
+    if (each <= static_cast<double>(b.bytes)) return b.read;
+  return bandwidths.empty() ? 0 : bandwidths.back().read;
+}
+
 double Roof::floor_us(double operations, double bytes) const {
   if (fma_gflops <= 0) return 0;
   return std::max(operations / fma_gflops, bytes / copy_gbps(bytes)) / 1e3;

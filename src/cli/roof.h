@@ -19,6 +19,8 @@ struct Roof {
 
   /// Copy bandwidth, in GB/s, of a working set of this many bytes over all threads.
   double copy_gbps(double bytes) const;
+  /// Read bandwidth likewise.
+  double read_gbps(double bytes) const;
   /// max(operations / peak, bytes / bandwidth), in microseconds; 0 where the roof was not measured.
   double floor_us(double operations, double bytes) const;
 };
