@@ -8,6 +8,17 @@
 
 namespace ingot {
 namespace {
+
+// The same question is asked by every rule and pass that meets it: its answer is one guard.
+void record(std::vector<DimGuard>& guards, const DimGuard& guard) {
+  bool known = std::any_of(guards.begin(), guards.end(), [&](const DimGuard& g) {
+    return g.relation == guard.relation && g.a == guard.a && g.b == guard.b;
+  });
+  if (!known) guards.push_back(guard);
+}
+
+}  // namespace
+namespace {
 // Sizes come from users too: past 63 bits is their error.
 [[noreturn]] void fail_overflow() { throw Error("sizes: got a size past 2^63, expected one of 63 bits"); }
 int64_t checked_add(int64_t a, int64_t b) {
@@ -157,7 +168,7 @@ bool DimTable::equal(Dim a, Dim b) {
   std::erase_if(difference, [](const auto& term) { return term.second == 0; });
   if (difference.size() == 1 && difference.begin()->first.empty()) return false;
   bool result = hint(a) == hint(b);
-  guards_.push_back({result ? DimGuard::Relation::equal : DimGuard::Relation::not_equal, a, b});
+  record(guards_, {result ? DimGuard::Relation::equal : DimGuard::Relation::not_equal, a, b});
   return result;
 }
 
@@ -165,7 +176,7 @@ bool DimTable::less(Dim a, Dim b) {
   if (a == b) return false;
   if (a.is_constant() && b.is_constant()) return a.code < b.code;
   bool result = hint(a) < hint(b);
-  guards_.push_back({result ? DimGuard::Relation::less : DimGuard::Relation::not_less, a, b});
+  record(guards_, {result ? DimGuard::Relation::less : DimGuard::Relation::not_less, a, b});
   return result;
 }
 

@@ -24,6 +24,16 @@ TEST(Dim, UndecidableQuestionsAreAnsweredByHintsAndGuarded) {
   EXPECT_FALSE(t.holds(t.guards()[0], t.evaluate(different)));
 }
 
+TEST(Dim, AQuestionAskedAgainIsOneGuard) {
+  DimTable t;
+  Dim n = t.symbol(4), k = t.symbol(5);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(t.less(n, k));
+    EXPECT_FALSE(t.equal(n, k));
+  }
+  EXPECT_EQ(t.guards().size(), 2u);
+}
+
 TEST(Dim, EvaluatesEveryKindOfExpression) {
   DimTable t;
   Dim n = t.symbol(10);
