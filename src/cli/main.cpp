@@ -62,7 +62,11 @@ int main(int argc, char** argv) {
   conformance->add_option("--filter", cases.filter, "only ops whose name has this in it");
   conformance->add_option("--mode", cases.modes, "only these modes");
   conformance->footer("Example:\n  ingot conformance cases/core --filter softmax");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // help and version are no mistake
+  }
   try {
     options.name = model;
     if (*demo) return cli::run_demo(options);
