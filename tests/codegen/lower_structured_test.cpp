@@ -23,6 +23,25 @@ TEST(LowerStructured, CatWritesEachPartIntoItsPlace) {
   EXPECT_EQ(result.program.steps.size(), 3u) << "the two parts that read x are one kernel";
 }
 
+TEST(LowerStructured, APointwiseReaderOfACatIsOneKernelAPart) {
+  // Rotary embedding: x * cos + rotate_half(x) * sin.
+  Graph g;
+  Dim t = g.dims.symbol(5);
+  ValueId x = g.add_input(DType::f32, {2, 3, t, 8}), cos = g.add_input(DType::f32, {t, 8}),
+          sin = g.add_input(DType::f32, {t, 8});
+  auto half = [&](int64_t start) {
+    return g.add(OpId::slice, {val(x)},
+                 {Attr::of(int64_t{3}), Attr::of(Dims{start}), Attr::of(Dims{start + 4}), Attr::of(int64_t{1})});
+  };
+  ValueId rotated = g.add(OpId::cat, {val(g.add(OpId::neg, {val(half(4))})), val(half(0))}, {Attr::of(int64_t{3})});
+  ValueId a = g.add(OpId::mul, {val(x), val(cos)}), b = g.add(OpId::mul, {val(rotated), val(sin)});
+  g.outputs = {g.add(OpId::add, {val(a), val(b)})};
+  LowerResult r = check_against_reference(g, 1e-6, {}, {6});
+  EXPECT_EQ(r.program.steps.size(), 2u);
+  for (const ProgramBuffer& buffer : r.program.buffers)
+    EXPECT_NE(buffer.place, Place::arena) << "nothing is kept between";
+}
+
 TEST(LowerStructured, CatOfSymbolicSizes) {
   Graph g;
   Dim n = g.dims.symbol(4), m = g.dims.symbol(3);

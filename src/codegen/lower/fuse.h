@@ -35,6 +35,9 @@ class Fuser {
   void place_library(ir::NodeId n);
   void place_cat(ir::NodeId n);
   void place_scatter(ir::NodeId n);
+  bool split_at_cat(ir::NodeId n);
+  IndexMap shifted(const IndexMap& map, uint32_t dim, Dim start);
+  std::vector<uint32_t> split(uint32_t group, uint32_t dim, std::span<const Dim> sizes);
 
   bool reduce_into(ir::NodeId n, uint32_t group);
   uint32_t contract_into(ir::NodeId n, Group::Kind kind);

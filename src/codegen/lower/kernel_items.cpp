@@ -40,12 +40,40 @@ void KernelWriter::use_product(ir::ValueId product) {
   argument({kNoBuffer, graph_.type(product).dtype == DType::f64 ? DType::f64 : DType::f32, false, {}, 0, 0});
 }
 
+/// True if this group is the part of a split reader: it reads one tensor of the cat.
+bool KernelWriter::joins_here(ir::ValueId v) const {
+  if (plan_.stored[v].buffer != kNoBuffer) return false;
+  const std::vector<uint32_t>& homes = plan_.homes[graph_.values[v].producer];
+  return std::find(homes.begin(), homes.end(), group_number_) != homes.end();
+}
+
+OperandRead KernelWriter::part_of_cat(const ir::Node& node, IndexMap map) {
+  size_t along = static_cast<size_t>(node.attrs[0].integer);
+  Dim start = 0;
+  for (const ir::Operand& o : node.operands) {
+    const Dims& part = graph_.type(o.id).shape;
+    if (part.size() != map.size() || part[along] == Dim(0)) continue;
+    if (map[along].offset == start) {
+      map[along].offset = 0;
+      if (part[along] == Dim(1)) map[along] = {};
+      return {o.id, std::move(map)};
+    }
+    start = dims_.add(start, part[along]);
+  }
+  INGOT_CHECK(false, "a part of a cat begins where none of its tensors does");
+  return {};
+}
+
 void KernelWriter::add_to_product(KernelArgument addend) { addend_ = argument(std::move(addend)); }
 
 uint32_t KernelWriter::add_item(OperandRead read) {
   for (;;) {
     read = layouts_.resolve(std::move(read));
     const ir::Node* node = layouts_.producer(read.value);
+    if (node && node->op == OpId::cat && joins_here(read.value)) {
+      read = part_of_cat(*node, std::move(read.map));
+      continue;
+    }
     if (!node || !passes_through(node->op) || !is_home(read.value)) break;
     read = std::move(operand_reads(graph_, layouts_, *node, read.map, group_.reduced)[0]);
   }

@@ -73,6 +73,8 @@ class KernelWriter {
   uint32_t add_item(OperandRead read);
   void expand(uint32_t i);
   bool is_home(ir::ValueId v) const;
+  bool joins_here(ir::ValueId v) const;
+  OperandRead part_of_cat(const ir::Node& node, IndexMap map);
   uint32_t argument(KernelArgument a);
   void collect();
   void order_items();

@@ -299,6 +299,7 @@ void Fuser::place_cat(ir::NodeId n) {
   ir::ValueId v = node.outputs[0];
   size_t dim = static_cast<size_t>(node.attrs[0].integer);
   const Dims& shape = graph_.type(v).shape;
+  if (split_at_cat(n)) return;
   uint32_t buffer = buffer_of(v);
   const Dims& strides = layouts_.of(v).strides;
   Dim start = 0;
