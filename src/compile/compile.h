@@ -132,7 +132,11 @@ class CompiledFunction {
       if (call.wants_result() && !std::is_reference_v<R>) {
         detail::LeafList result_leaves;
         detail::collect_leaves<Value>(result, result_leaves);
-        call.finish(&result_leaves, std::make_shared<const Value>(result));
+        // What is kept of the result is its form: lengths, numbers and texts.
+        auto form = std::make_shared<Value>(result);
+        auto nothing = [] { return Tensor(); };
+        detail::Leaves<Value>::assign(*form, nothing);
+        call.finish(&result_leaves, std::move(form));
       } else {
         call.finish(nullptr, nullptr);
       }

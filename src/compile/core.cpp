@@ -80,7 +80,9 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
 }
 
 CompiledCall::~CompiledCall() {
-  if (recorder_) core_.give_back(std::move(recorder_));
+  if (!recorder_) return;
+  recorder_->forget_runs();
+  core_.give_back(std::move(recorder_));
 }
 
 Tensor CompiledCall::operator()() {

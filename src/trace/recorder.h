@@ -61,6 +61,7 @@ class Recorder final : public eager::Interceptor {
   /// begin().
   bool keep_runs = false;
   const std::vector<SegmentRun>& runs() const { return runs_; }
+  void forget_runs() { runs_.clear(); }
   bool broken() const { return broken_; }
   /// The slot of which an operand of the segment in progress is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;

@@ -1,6 +1,7 @@
 // Checked mode: one test a kind of guard. Each changes that fact and asks for the right answer.
 #include <thread>
 
+#include "runtime/storage.h"
 #include "support.h"
 
 namespace ingot {
@@ -323,6 +324,53 @@ TEST(Checked, APendingTensorOnAnotherThreadIsAnError) {
   Tensor x = ones({2});
   EXPECT_TRUE(same_bits(fast(x), x + 1));
   EXPECT_NE(message.find("leaky"), std::string::npos) << message;
+}
+
+TEST(Checked, DrawsAreEagers) {
+  auto f = [](const Tensor& x) { return x * rand({4}) + randn({4}); };
+  auto fast = compile(f);
+  Tensor x = ones({4});
+  manual_seed(5);
+  std::vector<Tensor> expected{f(x), f(x), f(x)};
+  manual_seed(5);
+  for (const Tensor& e : expected) EXPECT_TRUE(same_bits(fast(x), e));
+  EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+TEST(Checked, ResultsBelongToTheCallerAlone) {
+  auto fast = compile([](const Tensor& x) { return x + 1; });
+  for (int i = 0; i < 3; ++i) {
+    Tensor y = fast(ones({3}));
+    EXPECT_EQ(y.impl()->references, 1);
+    EXPECT_EQ(y.impl()->storage->references(), 1);
+  }
+}
+
+TEST(Checked, ManyThreadsOnManyPaths) {
+  std::atomic<int> wrong{0};
+  auto f = [](Tensor x, int n, bool ask) {
+    for (int i = 0; i < n; ++i) x = x * 0.5 + i;
+    if (ask && x.sum().item<float>() > 1e9) return x;
+    if (n == 2) throw std::runtime_error("two");
+    return x.relu();
+  };
+  auto fast = compile(f, {.recompile_limit = 4});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 60; ++round) {
+        Tensor x = full({1 + (round + t) % 3, 5}, 0.25 * t);
+        int n = (round * 7 + t) % 6;
+        try {
+          Tensor a = fast(x, n, round % 4 == 0), b = f(x, n, false);
+          wrong += !same_bits(a, b) || n == 2;
+        } catch (const std::runtime_error&) {
+          wrong += n != 2;
+        }
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Checked, TheRecompileLimitStopsNewPathsOnly) {

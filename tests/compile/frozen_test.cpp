@@ -1,4 +1,5 @@
 // Frozen mode: what is repeated without the callable, what is guarded, what is refused.
+#include "runtime/storage.h"
 #include "support.h"
 
 namespace ingot {
@@ -25,6 +26,16 @@ TEST(Frozen, TheThirdCallDoesNotRunTheCallable) {
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(fast.stats().compilations, 1);
   EXPECT_EQ(fast.explain().frozen, "1 frozen, 0 seen once");
+}
+
+TEST(Frozen, KeepsNoResult) {
+  auto fast = compile([](const Tensor& x) { return std::pair(x * 2, 3); }, {.mode = CompileMode::frozen});
+  for (int i = 0; i < 4; ++i) {
+    auto [y, three] = fast(randn({4}));
+    EXPECT_EQ(three, 3);
+    EXPECT_EQ(y.impl()->references, 1);
+    EXPECT_EQ(y.impl()->storage->references(), 1);
+  }
 }
 
 TEST(Frozen, OtherArgumentsRunTheCallable) {
