@@ -187,6 +187,7 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
   } catch (const std::exception& e) {
     variant->entry = nullptr;
     variant->fallback = std::string("no program: ") + e.what();
+    ++segment_root_->compilations;  // an attempt is limited as a program is
   }
   variant->shapes = shapes_;
   point.variants.push_back(std::move(variant));
