@@ -2,7 +2,7 @@
 # Installs what the build needs from Debian's or Ubuntu's packages (root or sudo), unless it is all there.
 set -euo pipefail
 packages=(g++ cmake ninja-build libxbyak-dev libzydis-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-          libgtest-dev librapidcheck-dev libmpfr-dev libbenchmark-dev xz-utils python3 "$@")
+          libgtest-dev librapidcheck-dev libmpfr-dev xz-utils python3 "$@")
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
