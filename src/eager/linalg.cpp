@@ -55,7 +55,7 @@ Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
   int64_t rank = matrices.dim(), rows = matrices.size(rank - 2), columns = matrices.size(rank - 1);
   Ints batch(matrices.sizes().begin(), matrices.sizes().end() - 2);
   const double* data = matrices.data_ptr<double>(location);
-  std::vector<double> sums(rows * columns ? matrices.numel() / (rows * columns) : 0);
+  std::vector<double> sums(rows > 0 && columns > 0 ? matrices.numel() / (rows * columns) : 0);
   for (double& sum : sums) {
     sum = sum_of_singular_values({data, data + rows * columns}, rows, columns);
     data += rows * columns;
