@@ -304,6 +304,39 @@ class Verifier {
 
 }  // namespace
 
+DType memory_type(Type t) {
+  switch (t) {
+    case Type::f32:
+      return DType::f32;
+    case Type::f64:
+      return DType::f64;
+    case Type::i32:
+      return DType::i32;
+    case Type::i64:
+      return DType::i64;
+    case Type::mask:
+      return DType::bool_;
+  }
+  INGOT_CHECK(!"a type without a dtype");
+}
+
+Op combining_op(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::sum:
+      return Op::add;
+    case Combiner::prod:
+      return Op::mul;
+    case Combiner::max:
+      return Op::max;
+    case Combiner::min:
+      return Op::min;
+    case Combiner::any:
+      return Op::bit_or;
+    default:
+      return Op::bit_and;
+  }
+}
+
 Type register_type(DType d) {
   switch (d) {
     case DType::f64:

@@ -19,6 +19,8 @@ namespace ingot::codegen {
 /// mask.
 enum class Type : uint8_t { f32, f64, i32, i64, mask };
 Type register_type(DType d);
+/// The dtype that holds a register of this type in memory as it is.
+DType memory_type(Type t);
 
 enum class Op : uint8_t {
   // Leaves.
@@ -124,6 +126,8 @@ struct Store {
 /// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 using ingot::Combiner;
 const char* name_of(Combiner combiner);
+/// The op that joins two partial results; not for argmax and argmin.
+Op combining_op(Combiner combiner);
 
 struct Reduction {
   Combiner combiner;
@@ -156,7 +160,7 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Phase> phases;
   uint32_t scalars = 0;
-  int64_t known_columns = 0;  // > 0: the number of columns is this constant (short rows are then unrolled)
+  int64_t known_columns = 0;  // > 0: the number of columns is this constant (an emitter may unroll; none does yet)
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

@@ -1,26 +1,6 @@
 #include "codegen/lower/primitives.h"
 
 namespace ingot::codegen::lowering {
-namespace {
-
-DType memory_type(Type t) {
-  switch (t) {
-    case Type::f32:
-      return DType::f32;
-    case Type::f64:
-      return DType::f64;
-    case Type::i32:
-      return DType::i32;
-    case Type::i64:
-      return DType::i64;
-    case Type::mask:
-      return DType::bool_;
-  }
-  return DType::f32;
-}
-
-}  // namespace
-
 Combination combination_of(OpId op, DType operand, DType result) {
   auto in = [](Combiner c, Type t) { return Combination{c, t, memory_type(t)}; };
   switch (op) {

@@ -6,26 +6,6 @@
 #include "codegen/lower/kernel_plan.h"
 
 namespace ingot::codegen::lowering {
-namespace {
-
-DType scalar_type(Type t) {
-  switch (t) {
-    case Type::f32:
-      return DType::f32;
-    case Type::f64:
-      return DType::f64;
-    case Type::i32:
-      return DType::i32;
-    case Type::i64:
-      return DType::i64;
-    case Type::mask:
-      return DType::bool_;
-  }
-  return DType::f32;
-}
-
-}  // namespace
-
 uint32_t KernelWriter::scalar_slot(ScalarSource source) {
   for (uint32_t i = 0; i < scalars.size(); ++i)
     if (scalars[i].kind == source.kind && scalars[i].number == source.number && scalars[i].size == source.size &&
@@ -37,13 +17,13 @@ uint32_t KernelWriter::scalar_slot(ScalarSource source) {
 
 Expr KernelWriter::size_value(Dim d, Type type) {
   if (d.is_constant()) return builder_.constant(type, d.code);
-  return builder_.scalar(type, scalar_slot({ScalarSource::Kind::size, 0, d, scalar_type(type)}));
+  return builder_.scalar(type, scalar_slot({ScalarSource::Kind::size, 0, d, memory_type(type)}));
 }
 
 Expr KernelWriter::scalar_operand(const ir::Operand& o, Type type) {
   switch (o.kind) {
     case ir::Operand::Kind::scalar:
-      return builder_.scalar(type, scalar_slot({ScalarSource::Kind::call, o.id, 0, scalar_type(type)}));
+      return builder_.scalar(type, scalar_slot({ScalarSource::Kind::call, o.id, 0, memory_type(type)}));
     case ir::Operand::Kind::size:
       return size_value(o.dim, type);
     case ir::Operand::Kind::constant:

@@ -10,23 +10,6 @@ namespace {
 
 constexpr int kBlockSteps = 256 / kLanes;
 
-Op combining_op(Combiner c) {
-  switch (c) {
-    case Combiner::sum:
-      return Op::add;
-    case Combiner::prod:
-      return Op::mul;
-    case Combiner::max:
-      return Op::max;
-    case Combiner::min:
-      return Op::min;
-    case Combiner::any:
-      return Op::bit_or;
-    default:
-      return Op::bit_and;
-  }
-}
-
 template <class T>
 uint64_t bits_of(T x) {
   if constexpr (sizeof(T) == 4) {

@@ -42,7 +42,7 @@ void Lowering::columns() {
   std::vector<Partial> partials;
   for (uint32_t r : phase.reductions) {
     const Reduction& reduction = k_.reductions[r];
-    partials.push_back({&reduction, memory_format(node(reduction.value).type), false, 0, 0});
+    partials.push_back({&reduction, memory_type(node(reduction.value).type), false, 0, 0});
     if (reduction.combiner == Combiner::argmax || reduction.combiner == Combiner::argmin)
       partials.push_back({&reduction, DType::i64, true, 0, 0});
   }

@@ -34,8 +34,6 @@ struct Accumulator {
   Vector nan;  // max and min of floats: lanes that met a NaN, which `value` then has not
 };
 
-/// How values of a register type lie in local row buffers and partial results.
-DType memory_format(Type t);
 /// Whether memory holds the elements as registers do.
 inline bool stored_as_it_is(DType d) { return ingot::size_of(d) >= 4; }
 

@@ -3,20 +3,6 @@
 #include "codegen/x86/lower.h"
 
 namespace ingot::codegen::x86 {
-DType memory_format(Type t) {
-  switch (t) {
-    case Type::f32:
-      return DType::f32;
-    case Type::f64:
-      return DType::f64;
-    case Type::i32:
-      return DType::i32;
-    case Type::i64:
-      return DType::i64;
-    default:
-      return DType::bool_;
-  }
-}
 
 Stream& Lowering::stream(uint32_t number, bool local, Value index) {
   for (Stream& s : streams_)
@@ -136,7 +122,7 @@ Vector Lowering::local_load(const Node& n) {
   Stream& s = stream(static_cast<uint32_t>(n.imm), true);
   Mem from = address(s, codegen::size_of(n.type));
   Value v = static_cast<Value>(&n - k_.nodes.data());
-  if (s.reg == Gpr::none || !folds(v)) return load_format(memory_format(n.type), from, false);
+  if (s.reg == Gpr::none || !folds(v)) return load_format(memory_type(n.type), from, false);
   Vector out;
   out.type = n.type;
   out.parts = v_.parts_of(n.type);

@@ -13,23 +13,6 @@ namespace {
 bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
 bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 
-Op op_of(Combiner c) {
-  switch (c) {
-    case Combiner::sum:
-      return Op::add;
-    case Combiner::prod:
-      return Op::mul;
-    case Combiner::max:
-      return Op::max;
-    case Combiner::min:
-      return Op::min;
-    case Combiner::any:
-      return Op::bit_or;
-    default:
-      return Op::bit_and;
-  }
-}
-
 double identity_value(Combiner c) {
   switch (c) {
     case Combiner::sum:
@@ -101,7 +84,7 @@ void Lowering::combine(Accumulator& into, Vector& x, Vector* index, Vector* vali
   Vector mine = into.value;
   if (!is_index(c)) {
     Vector none = valid ? identity(*into.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x;
-    v_.binary(op_of(c), mine, masked, &into.value);
+    v_.binary(combining_op(c), mine, masked, &into.value);
     return;
   }
   Vector my_index = into.index;
@@ -174,7 +157,7 @@ Vector Lowering::finish(Accumulator& a) {
   }
   for (int step = kLanes / 2; step; step /= 2) {
     Vector other = v_.upper(x, step);
-    x = v_.binary(op_of(c), x, other);
+    x = v_.binary(combining_op(c), x, other);
   }
   Vector out = v_.broadcast_first(x);
   if (c != Combiner::sum || !is_float(out.type)) return out;

@@ -25,7 +25,7 @@ void Lowering::store_dense(DType d, Vector& v, const Mem& to) {
 void Lowering::local_store(const Store& s) {
   Vector& v = value(s.value);
   Type t = k_.locals[s.buffer];
-  store_format(memory_format(t), v, address(stream(s.buffer, true), codegen::size_of(t)), false);
+  store_format(memory_type(t), v, address(stream(s.buffer, true), codegen::size_of(t)), false);
 }
 
 void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked) {
