@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/checked_memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -275,7 +276,9 @@ struct ThreadEnd {
 };
 thread_local ThreadEnd thread_end;
 
-__attribute__((noinline)) void* allocate_slow(int c) {
+// Where memory is checked no thread ever has a cache, so that every small block comes here.
+__attribute__((noinline)) void* allocate_slow(int c, int64_t bytes) {
+  if (checks_memory()) return allocate_checked(bytes);
   if (!local_cache && !thread_ended) {
     thread_end.armed = true;  // its first use registers the destructor
     local_cache = new ThreadCache;
@@ -288,6 +291,7 @@ __attribute__((noinline)) void* allocate_slow(int c) {
 __attribute__((noinline)) void* allocate_large(int64_t bytes) {
   if (bytes < 0) fail(bytes, "the size is negative");
   if (bytes > kMaximum) fail(bytes, "more than the address space");
+  if (checks_memory()) return allocate_checked(bytes);
   return Central::instance().refill(class_of(bytes), nullptr, nullptr);
 }
 
@@ -302,7 +306,7 @@ void* allocate(int64_t bytes) {
       block = cache->bins[c].pop();
       cache->counters.took(class_bytes(c), true);
     } else {
-      block = allocate_slow(c);
+      block = allocate_slow(c, bytes);
     }
   } else {
     block = allocate_large(bytes);
@@ -315,7 +319,10 @@ void deallocate(void* block, int64_t bytes) noexcept {
   if (!block) return;
   int c = class_of(bytes);
   ThreadCache* cache = local_cache;
-  if (c >= kThreadClasses || !cache) return Central::instance().take_back(c, block);
+  if (c >= kThreadClasses || !cache) {
+    if (checks_memory()) return deallocate_checked(block, bytes);
+    return Central::instance().take_back(c, block);
+  }
   Bin& bin = cache->bins[c];
   int64_t size = class_bytes(c);
   ASAN_UNPOISON_MEMORY_REGION(block, sizeof(FreeBlock));

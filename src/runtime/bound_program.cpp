@@ -88,21 +88,21 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
 
 void BoundProgram::plan_memory(const Program& program) {
   std::vector<ArenaRequest> requests;
-  std::vector<int64_t*> places;
-  arena_offsets.resize(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
     if (buffer.place != Place::arena) continue;
-    requests.push_back({DimTable::value_of(buffer.bytes, values), buffer.first_step, buffer.last_step});
-    places.push_back(&arena_offsets[i]);
+    const int64_t bytes = DimTable::value_of(buffer.bytes, values);
+    requests.push_back({bytes, buffer.first_step, buffer.last_step});
+    arena.push_back({static_cast<uint32_t>(i), 0, bytes});
   }
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i]->shared_bytes == 0) continue;
+    steps[i]->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
     requests.push_back({steps[i]->shared_bytes, i, i});
-    places.push_back(&steps[i]->shared_offset);
+    arena.push_back({steps[i]->shared_buffer, 0, steps[i]->shared_bytes});
   }
   ArenaPlan plan = plan_arena(requests);
-  for (size_t i = 0; i < places.size(); ++i) *places[i] = plan.offsets[i];
+  for (size_t i = 0; i < arena.size(); ++i) arena[i].offset = plan.offsets[i];
   arena_bytes = plan.bytes;
 }
 
@@ -112,6 +112,11 @@ void BoundProgram::plan_barriers(const Program& program) {
     Touched touched;
     bool single;
   };
+  std::vector<const ArenaBuffer*> place(program.buffers.size() + steps.size());
+  for (const ArenaBuffer& buffer : arena) place[buffer.buffer] = &buffer;
+  auto arena_touch = [&](uint32_t buffer, bool read_only) {
+    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->bytes, 0, read_only};
+  };
   std::vector<Earlier> since_barrier;
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepDriver& driver = *steps[i];
@@ -119,15 +124,12 @@ void BoundProgram::plan_barriers(const Program& program) {
     std::vector<Touched> touched;
     for_each_argument(program.steps[i], [&](const Argument& a, bool read_only) {
       const ProgramBuffer& buffer = program.buffers[a.buffer];
-      Touched t{buffer.place, 0, 0, buffer.number, read_only || buffer.place == Place::input};
-      if (buffer.place == Place::arena) {
-        t.begin = arena_offsets[a.buffer];
-        t.end = t.begin + DimTable::value_of(buffer.bytes, values);
-      }
-      touched.push_back(t);
+      if (buffer.place == Place::arena)
+        touched.push_back(arena_touch(a.buffer, read_only));
+      else
+        touched.push_back({buffer.place, 0, 0, buffer.number, read_only || buffer.place == Place::input});
     });
-    if (driver.shared_bytes)
-      touched.push_back({Place::arena, driver.shared_offset, driver.shared_offset + driver.shared_bytes, 0, false});
+    if (driver.shared_bytes) touched.push_back(arena_touch(driver.shared_buffer, false));
     bool wait = std::any_of(since_barrier.begin(), since_barrier.end(), [&](const Earlier& earlier) {
       return !(single && earlier.single) && std::any_of(touched.begin(), touched.end(),
                                                         [&](const Touched& t) { return conflict(earlier.touched, t); });

@@ -17,6 +17,12 @@ struct BoundPhase {
   bool barrier_before = false;  // a phase since the last barrier, shared by threads, touches what this one touches
 };
 
+/// A buffer in the arena: of the program, or (numbered after those) what a step needs for itself.
+struct ArenaBuffer {
+  uint32_t buffer;
+  int64_t offset, bytes;
+};
+
 class BoundProgram {
  public:
   BoundProgram(const Program& program, std::span<const int64_t> symbols, int threads,
@@ -29,7 +35,7 @@ class BoundProgram {
   std::vector<std::unique_ptr<StepDriver>> steps;
   std::vector<BoundPhase> phases;
   std::vector<uint32_t> weight_steps;  // those that prepare
-  std::vector<int64_t> arena_offsets;  // one a buffer of the program; 0 for inputs and outputs
+  std::vector<ArenaBuffer> arena;
   int64_t arena_bytes = 0;
   int useful_threads = 1;
 

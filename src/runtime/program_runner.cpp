@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/allocator.h"
 #include "runtime/bound_program.h"
+#include "runtime/checked_memory.h"
 #include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
 #include "runtime/weight_cache.h"
@@ -143,7 +144,7 @@ std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
   }
   if (!state) {
     state = std::make_unique<RunState>();
-    state->buffers.resize(program_->buffers.size());
+    state->buffers.resize(program_->buffers.size() + program_->steps.size());
     state->scalars.resize(bindings_->scalars.size());
     state->weights.resize(program_->steps.size());
   }
@@ -169,11 +170,12 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   std::unique_ptr<RunState> state = acquire(bound.arena_bytes);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
-    void* base = buffer.place == Place::input    ? data.inputs[buffer.number]
-                 : buffer.place == Place::output ? data.outputs[buffer.number]
-                                                 : state->arena + bound.arena_offsets[i];
-    state->buffers[i] = static_cast<char*>(base);
+    if (buffer.place == Place::input) state->buffers[i] = static_cast<char*>(data.inputs[buffer.number]);
+    if (buffer.place == Place::output) state->buffers[i] = static_cast<char*>(data.outputs[buffer.number]);
   }
+  for (const ArenaBuffer& buffer : bound.arena)
+    state->buffers[buffer.buffer] =
+        checks_memory() ? static_cast<char*>(allocate_checked(buffer.bytes)) : state->arena + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
     const auto& [source, floating] = bindings_->scalars[i];
     uint64_t& to = state->scalars[i];
@@ -190,6 +192,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_->slots[i]);
   }
   run_steps(bound, *state);
+  if (checks_memory())
+    for (const ArenaBuffer& buffer : bound.arena) deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
   give_back(std::move(state));
 }
 

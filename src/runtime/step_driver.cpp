@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/allocator.h"
+#include "runtime/checked_memory.h"
 
 namespace ingot::runtime {
 namespace {
@@ -42,7 +43,7 @@ int threads_for(int64_t bytes, int64_t operations) {
 }
 
 char* thread_scratch(int64_t bytes) {
-  if (scratch.bytes < bytes) {
+  if (scratch.bytes < bytes || (checks_memory() && scratch.bytes != bytes)) {
     char* memory = static_cast<char*>(allocate(bytes));
     deallocate(scratch.memory, scratch.bytes);
     scratch.memory = memory, scratch.bytes = bytes;

@@ -38,8 +38,8 @@ class alignas(64) Progress {
 
 /// What one run of a program owns.
 struct RunState {
-  std::vector<char*> buffers;                                // base address of each buffer of the program
-  std::vector<uint64_t> scalars;                             // of all steps, as their kernels expect them
+  std::vector<char*> buffers;     // base address of each buffer of the program, then of each step's own
+  std::vector<uint64_t> scalars;  // of all steps, as their kernels expect them
   std::vector<std::shared_ptr<const PackedWeight>> weights;  // one a step; null where B is packed as it is used
   char* arena = nullptr;
   int64_t arena_bytes = 0;
@@ -90,8 +90,8 @@ class StepDriver {
   int phases = 1;
   int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
-  char* shared(const RunState& state) const { return state.arena + shared_offset; }
-  int64_t shared_offset = 0;
+  char* shared(const RunState& state) const { return state.buffers[shared_buffer]; }
+  uint32_t shared_buffer = 0;
 };
 
 std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);

@@ -40,7 +40,7 @@ class Deferring : public eager::Interceptor {
     reasons.push_back(reason);
     eager::Interceptor* self = eager::set_interceptor(nullptr);
     for (Tensor& t : pending_) {
-      t.impl()->storage = runtime::Storage::allocate(t.nbytes()).detach();
+      t.impl()->storage = runtime::Storage::allocate(t.storage_offset() * t.itemsize() + t.nbytes()).detach();
       t.fill_(7);
     }
     pending_.clear();
