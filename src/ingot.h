@@ -1,5 +1,6 @@
 // Ingot: eager tensors and compile(). The one header to include.
 #pragma once
+#include "compile/compare.h"
 #include "compile/compile.h"
 #include "eager/factories.h"
 #include "eager/functions.h"

@@ -47,7 +47,8 @@ int bench_dispatch(const BenchOptions& options) {
   auto checked = compile(sum), frozen = compile(sum, {.mode = CompileMode::frozen});
   bool equal_bits = true;
   for (int call = 0; call < 4; ++call)
-    equal_bits = equal_bits && same_bits(checked(eight), sum(eight)) && same_bits(frozen(eight), sum(eight));
+    equal_bits =
+        equal_bits && bitwise_equal(checked(eight), sum(eight)) && ingot::bitwise_equal(frozen(eight), sum(eight));
   auto times = interleave(
       {[&] { (void)(a + b); }, [&] { (void)sum(eight); }, [&] { (void)checked(eight); }, [&] { (void)frozen(eight); }},
       options.seconds);
@@ -83,7 +84,8 @@ int bench_replay(const BenchOptions& options) {
   auto small = compile(chain(kShort)), large = compile(chain(kLong));
   bool equal_bits = true;
   for (int call = 0; call < 3; ++call)
-    equal_bits = equal_bits && same_bits(small(x), chain(kShort)(x)) && same_bits(large(x), chain(kLong)(x));
+    equal_bits =
+        equal_bits && bitwise_equal(small(x), chain(kShort)(x)) && ingot::bitwise_equal(large(x), chain(kLong)(x));
   auto times = interleave({[&] { (void)small(x); }, [&] { (void)large(x); }}, options.seconds);
   double each = (times[1].median - times[0].median) * 1e3 / (kLong - kShort);
   if (options.json)

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "cli/ceiling_kernels.h"
-#include "cli/measure.h"
+#include "compile/compare.h"
 #include "runtime/allocator.h"
 #include "runtime/cpu.h"
 #include "runtime/executable_memory.h"
