@@ -7,5 +7,6 @@
 #include "eager/linalg.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/windows.h"
+#include "eager/random.h"
 #include "eager/serialization.h"
 #include "runtime/thread_pool.h"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ std::string type_of(const ArgInfo& a) {
 
 /// The method of detail::Call that takes an argument of this kind.
 std::string adder_of(const ArgInfo& a) {
+  if (!a.special.empty()) return "special_operand";
   switch (a.kind) {
     case ArgKind::tensors:
       return "tensors";
@@ -69,6 +71,11 @@ std::string adder_of(const ArgInfo& a) {
   }
 }
 
+/// The arguments that a caller gives: all but the seed and offset of a random op.
+std::span<const ArgInfo> given_arguments(const OpInfo& op) {
+  return std::span(op.arguments).first(op.arguments.size() - (op.has(ingot::ir::kRandom) ? 2 : 0));
+}
+
 bool can_omit(const ArgInfo& a) { return a.optional || a.has_default; }
 
 std::string default_of(const ArgInfo& a) {
@@ -87,11 +94,12 @@ std::string default_of(const ArgInfo& a) {
 
 /// Parameters from argument `first` on; defaults only where every later argument can be omitted.
 std::string parameters(const OpInfo& op, size_t first, bool defaults, bool location) {
-  size_t omit_from = op.arguments.size();
-  while (omit_from > first && can_omit(op.arguments[omit_from - 1])) --omit_from;
+  std::span<const ArgInfo> arguments = given_arguments(op);
+  size_t omit_from = arguments.size();
+  while (omit_from > first && can_omit(arguments[omit_from - 1])) --omit_from;
   std::string text;
-  for (size_t i = first; i < op.arguments.size(); ++i) {
-    const ArgInfo& a = op.arguments[i];
+  for (size_t i = first; i < arguments.size(); ++i) {
+    const ArgInfo& a = arguments[i];
     text += (text.empty() ? "" : ", ") + type_of(a) + a.name;
     if (defaults && i >= omit_from) text += " = " + default_of(a);
   }
@@ -109,8 +117,9 @@ std::string result_type(const OpInfo& op) {
 /// The signature as a comment.
 std::string describe(const OpInfo& op, const std::string& name) {
   std::string text = "/// " + name + "(";
-  for (size_t i = 0; i < op.arguments.size(); ++i) {
-    const ArgInfo& a = op.arguments[i];
+  std::span<const ArgInfo> arguments = given_arguments(op);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ArgInfo& a = arguments[i];
     std::string kind = type_of(a);
     if (a.kind == ArgKind::tensor || a.kind == ArgKind::value) kind = a.kind == ArgKind::tensor ? "tensor" : "scalar";
     if (a.kind == ArgKind::operand) kind = "tensor or scalar";
@@ -141,7 +150,7 @@ bool has_method(const OpInfo& op) {
 /// by hand.
 bool has_function(const OpInfo& op) {
   bool omitted = false;
-  for (const ArgInfo& a : op.arguments) {
+  for (const ArgInfo& a : given_arguments(op)) {
     if (!can_omit(a) && omitted) return false;
     omitted |= a.has_default;
   }
@@ -153,9 +162,11 @@ std::string body(const OpInfo& op, bool method, const std::string& location, con
   std::string text = "  detail::Call<" + std::to_string(op.operand_count) + ", " +
                      std::to_string(op.arguments.size() - op.operand_count) + (op.list_first ? ", true" : "") +
                      "> call(OpId::" + std::string(op.name) + ", " + location + ");\n";
-  for (size_t i = 0; i < op.arguments.size(); ++i)
-    text += "  call." + adder_of(op.arguments[i]) + "(" +
-            (method && i == 0 ? std::string("*this") : op.arguments[i].name) + ");\n";
+  std::span<const ArgInfo> arguments = given_arguments(op);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    text += "  call." + adder_of(arguments[i]) + "(" + (method && i == 0 ? std::string("*this") : arguments[i].name) +
+            ");\n";
+  if (op.has(ingot::ir::kRandom)) text += "  call.draw();\n";
   return text + "  " + run + ";\n}\n";
 }
 

@@ -35,6 +35,7 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
       operands.emplace_back(tensors.back());
     } else {
       operands.push_back(scalar_operand(*v));
+      eager::note_special(row.op, static_cast<int>(operands.size()) - 1, &operands.back());
     }
   }
   std::vector<ir::Attr> attrs = row.attrs;

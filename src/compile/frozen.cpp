@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/scratch_array.h"
 #include "eager/dispatch.h"
+#include "eager/random.h"
 #include "runtime/storage.h"
 
 namespace ingot::detail {
@@ -12,7 +13,14 @@ namespace {
 
 std::string difference(const FrozenCall& a, const FrozenCall& b) {
   if (a.entry != b.entry || a.bound != b.bound) return "two calls with equal arguments ran different programs";
-  if (a.scalars != b.scalars) return "a scalar changed between two calls with equal arguments";
+  if (a.draws != b.draws) return "two calls with equal arguments drew differently many random numbers";
+  std::vector<uint64_t> expected = a.scalars;
+  for (const trace::RunDraw& draw : a.draws) {
+    bool again = a.scalars[draw.seed + 1] == b.scalars[draw.seed + 1] && draw.count > 0;
+    if (again) return "the random numbers start anew in each call";
+    for (size_t s : {draw.seed, draw.seed + 1}) expected[s] = b.scalars[s];
+  }
+  if (expected != b.scalars) return "a scalar changed between two calls with equal arguments";
   if (!(a.slots == b.slots)) return "the function used another captured tensor at its second call";
   if (!(a.result == b.result)) return "the result is put together differently at the second call";
   for (size_t i = 0; i < a.result_rest.size(); ++i)
@@ -121,6 +129,14 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
       results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
     }
   }
+  // Each random op takes its draws as the callable would.
+  ScratchArray<uint64_t, 32> fresh(draws.empty() ? 0 : scalars.size());
+  std::copy_n(scalars.begin(), fresh.size(), fresh.begin());
+  for (const trace::RunDraw& draw : draws) {
+    eager::Draws taken = eager::take_draws(draw.count);
+    fresh[draw.seed] = taken.seed;
+    fresh[draw.seed + 1] = taken.offset;
+  }
   if (!entry) return;
   size_t count = binding.input_slots.size();
   ScratchArray<void*, 32> inputs(count);
@@ -132,7 +148,9 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     identities[i] = {impl.storage->id(), impl.storage->version()};
   }
   for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
-  entry->compiled->loaded().run(*bound, {inputs, identities, outputs, scalars});
+  entry->compiled->loaded().run(
+      *bound, {inputs, identities, outputs,
+               draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
   entry->hits.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -187,25 +205,31 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
   std::vector<Tensor> live;
   if (!recorder.runs().empty()) {
     const trace::SegmentRun& run = recorder.runs()[0];
-    if (!run.variant) return refuse("the call did not run as one program");
-    for (const trace::OutputTarget& target : run.variant->binding.outputs)
-      if (target.kind == trace::OutputTarget::Kind::write_back)
-        return refuse("the callable writes to tensors from outside");
-      else if (target.kind == trace::OutputTarget::Kind::failed)
-        return refuse("values that the call computes are checked");
-    call->checks = run.checks;
-    call->entry = run.variant->entry;
-    call->bound = run.variant->bound;
-    call->binding = run.variant->binding;
-    call->output_bytes = run.variant->output_bytes;
+    if (run.one_by_one) {
+      if (!recorder.function().background()) refuse("the call did not run as one program");
+      return;
+    }
+    call->draws = run.draws;
     call->scalars = run.scalars;
-    for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
-    live = run.live;
-    for (size_t i = 0; i < live.size(); ++i) {
-      const TensorImpl& impl = *live[i].impl();
-      const trace::LiveValue& where = call->binding.live[i];
-      int64_t base = where.external ? run.slots[where.number].impl()->offset : 0;
-      call->live.push_back({impl.dtype, impl.sizes, impl.strides, impl.offset - base});
+    if (run.variant) {
+      for (const trace::OutputTarget& target : run.variant->binding.outputs)
+        if (target.kind == trace::OutputTarget::Kind::write_back)
+          return refuse("the callable writes to tensors from outside");
+        else if (target.kind == trace::OutputTarget::Kind::failed)
+          return refuse("values that the call computes are checked");
+      call->checks = run.checks;
+      call->entry = run.variant->entry;
+      call->bound = run.variant->bound;
+      call->binding = run.variant->binding;
+      call->output_bytes = run.variant->output_bytes;
+      for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
+      live = run.live;
+      for (size_t i = 0; i < live.size(); ++i) {
+        const TensorImpl& impl = *live[i].impl();
+        const trace::LiveValue& where = call->binding.live[i];
+        int64_t base = where.external ? run.slots[where.number].impl()->offset : 0;
+        call->live.push_back({impl.dtype, impl.sizes, impl.strides, impl.offset - base});
+      }
     }
   }
   std::vector<bool> returned(live.size(), false);

@@ -53,6 +53,7 @@ struct FrozenCall {
   trace::SegmentBinding binding;
   std::vector<FrozenTensor> slots;
   std::vector<uint64_t> scalars;
+  std::vector<trace::RunDraw> draws;  // of random numbers, taken anew in each call
   std::vector<int64_t> output_bytes;
   struct Live {
     DType dtype;

@@ -1,5 +1,7 @@
 #include "eager/call.h"
 
+#include "ir/graph.h"
+
 namespace ingot::eager {
 namespace {
 
@@ -159,6 +161,22 @@ int mode_number(OpId op, int index, std::string_view word, Location location) {
     known += (i ? ", " : "") + ("\"" + argument.modes[i] + "\"");
   }
   fail(ir::info(op).name, argument.name, "\"" + std::string(word) + "\"", "one of " + known, location);
+}
+
+void note_special(OpId op, int number, Operand* operand) {
+  if (operand->kind != Operand::Kind::scalar || operand->category == Category::boolean) return;
+  const std::vector<double>& special = ir::info(op).operand(number).special;
+  for (size_t i = 0; i < special.size(); ++i)
+    if (operand->number == special[i]) {
+      operand->number = special[i];  // -0 is 0
+      operand->special = static_cast<uint8_t>(i + 1);
+    }
+}
+
+ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
+  if (!operand.special) return ir::Operand::scalar(graph.add_scalar(operand.category), operand.category);
+  return operand.category == Category::floating ? ir::Operand::constant(operand.number)
+                                                : ir::Operand::constant(operand.integer);
 }
 
 Interceptor* current_interceptor() { return interceptor; }

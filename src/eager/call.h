@@ -23,6 +23,8 @@ inline Dim raw_size(int64_t value) {
 }
 /// Sizes of `count` elements; one of them may be -1, for what is left.
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
+/// Takes the draws of a random call from the generator: fills in its seed and offset.
+void draw(const OpCall& call, std::span<Operand> seed_and_offset);
 /// Throws Error: "OP: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
 [[noreturn]] void fail(std::string_view op, std::string_view argument, const std::string& got,
                        const std::string& expected, Location location);
@@ -48,6 +50,11 @@ class Call {
     if (a.tensor) operands_[operand_count_] = eager::Operand(*a.tensor);
     if (a.is_scalar) operands_[operand_count_] = eager::Operand(a.value);
     ++operand_count_;
+  }
+  /// An operand with special values.
+  void special_operand(const OperandArg& a) {
+    operand(a);
+    eager::note_special(op_, operand_count_ - 1, &operands_[operand_count_ - 1]);
   }
   void operand(const ScalarArg& a) {
     note(a.location);
@@ -95,6 +102,12 @@ class Call {
   void mode(std::string_view word) {
     attrs_[attr_count_] = ir::Attr::mode(eager::mode_number(op_, attr_count_, word, location_));
     ++attr_count_;
+  }
+
+  /// The last two operands of a random op: seed, and offset of one draw for each element of the result.
+  void draw() {
+    for (int i = kOperands - 2; i < kOperands; ++i) operands_[i] = eager::Operand(Scalar(int64_t{0}));
+    eager::draw(make(), {&operands_[kOperands - 2], 2});
   }
 
   Tensor run() {

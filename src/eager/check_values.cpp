@@ -1,4 +1,7 @@
-// Checks that need the data: positions within a dim, integers divided by zero. Before anything is written.
+// Checks that need the data: positions within a dim, integers divided by zero, probabilities. Before anything is
+// written.
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "eager/call.h"
@@ -46,11 +49,46 @@ void check_divisor(const OpCall& call, size_t operand) {
   if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
 }
 
+void check_interval(const OpCall& call, const ValueCheck& check) {
+  const Operand& given = call.operands[check.operand];
+  auto require = [&](double v) {
+    if (v >= check.low && v <= check.high) return;
+    std::string low = std::to_string(static_cast<int64_t>(check.low));
+    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(check.operand)).name, std::to_string(v),
+         std::isinf(check.high) ? "no number below " + low
+                                : "numbers from " + low + " to " + std::to_string(static_cast<int64_t>(check.high)),
+         call.location);
+  };
+  if (given.kind == Operand::Kind::scalar) return require(given.number);
+  settle(*given.tensor, ir::info(call.op).name.data(), call.location);
+  const detail::TensorImpl& t = *given.tensor->impl();
+  for_each_offset(
+      t, [&](int64_t offset) { require(read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double()); });
+}
+
+void check_order(const OpCall& call, const ValueCheck& check) {
+  const Operand &a = call.operands[check.operand - 1], &b = call.operands[check.operand];
+  bool whole = a.category <= Category::integer && b.category <= Category::integer;
+  bool less = whole ? a.integer < b.integer : a.number < b.number;
+  bool equal = whole ? a.integer == b.integer : a.number == b.number;
+  if (less || (equal && !check.strict)) return;
+  auto text = [](const Operand& o) {
+    return o.category <= Category::integer ? std::to_string(o.integer) : std::to_string(o.number);
+  };
+  const ir::OpInfo& op = ir::info(call.op);
+  fail(op.name, op.operand(static_cast<int>(check.operand)).name, text(b),
+       std::string(check.strict ? "a number above " : "no number below ") +
+           op.operand(static_cast<int>(check.operand - 1)).name + " (" + text(a) + ")",
+       call.location);
+}
+
 bool is_integer(DType dtype) { return category_of(dtype) <= Category::integer; }
 
 bool is_integer(const Operand& o) {
   return o.kind == Operand::Kind::scalar ? o.category <= Category::integer : is_integer(o.tensor->impl()->dtype);
 }
+bool is_present(const Operand& o) { return o.kind != Operand::Kind::none; }
+bool is_present(const ir::OperandType& o) { return o.present(); }
 size_t rank_of(const Operand& o) { return o.tensor->impl()->sizes.size(); }
 
 bool is_integer(const ir::OperandType& o) {
@@ -86,6 +124,26 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     case OpId::fmod:
       if (is_integer(operands[0]) && is_integer(operands[1])) check.kind = ValueCheck::Kind::divisor;
       break;
+    case OpId::bernoulli:
+      check.kind = ValueCheck::Kind::interval;
+      check.operand = is_present(operands[1]) ? 1 : 0;
+      break;
+    case OpId::dropout:
+      check.kind = ValueCheck::Kind::interval;
+      break;
+    case OpId::normal:
+      check.kind = ValueCheck::Kind::interval;
+      check.operand = 2;
+      check.high = std::numeric_limits<double>::infinity();
+      break;
+    case OpId::uniform:
+      check.kind = ValueCheck::Kind::order;
+      check.operand = 2;
+      break;
+    case OpId::randint:
+      check.kind = ValueCheck::Kind::order;
+      check.strict = true;
+      break;
     default:
       break;
   }
@@ -102,6 +160,8 @@ ValueCheck value_check(const OpCall& call) { return check_of(call.op, call.opera
 void check_values(const OpCall& call) {
   ValueCheck check = value_check(call);
   if (check.kind == ValueCheck::Kind::divisor) return check_divisor(call, check.operand);
+  if (check.kind == ValueCheck::Kind::interval) return check_interval(call, check);
+  if (check.kind == ValueCheck::Kind::order) return check_order(call, check);
   if (check.kind == ValueCheck::Kind::none) return;
   const Ints& sizes = call.operands[0].tensor->impl()->sizes;
   check_positions(call, check.operand, 0, sizes.empty() ? 1 : sizes[check.dim],

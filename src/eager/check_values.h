@@ -1,4 +1,4 @@
-// Checks that need the data: positions within a dim, integers divided by zero.
+// Checks that need the data: positions within a dim, integers divided by zero, probabilities.
 #pragma once
 #include <optional>
 
@@ -11,10 +11,14 @@ struct ValueCheck {
   enum class Kind : uint8_t {
     none,
     positions,  // every value of the operand is a position of dim `dim` of operand 0, or is `ignored`
-    divisor     // no value of the operand is 0
+    divisor,    // no value of the operand is 0
+    interval,   // every value of the operand lies in [low, high]
+    order       // the operand and the one before it are scalars a and b with a <= b, or a < b where `strict`
   } kind = Kind::none;
   size_t operand = 1;
   int64_t dim = 0;
+  double low = 0, high = 1;
+  bool strict = false;
   std::optional<int64_t> ignored;
 };
 ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);

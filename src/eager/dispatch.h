@@ -6,12 +6,18 @@
 #include "eager/tensor.h"
 #include "ir/op.h"
 
+namespace ingot::ir {
+struct Graph;
+struct Operand;
+}  // namespace ingot::ir
+
 namespace ingot::eager {
 
 /// An operand of a call: nothing, a tensor (borrowed), or a scalar with its category.
 struct Operand {
   enum class Kind : uint8_t { none, tensor, scalar } kind = Kind::none;
   Category category = Category::floating;
+  uint8_t special = 0;  // not 0: the number of the row's special value that this scalar is, counted from 1
   const Tensor* tensor = nullptr;
   double number = 0;    // floating
   int64_t integer = 0;  // boolean, integer
@@ -20,6 +26,11 @@ struct Operand {
   Operand(const Scalar& s)
       : kind(Kind::scalar), category(s.category()), number(s.to_double()), integer(s.to_int64_saturated()) {}
 };
+
+/// Marks a scalar whose value is one of those that operand `number` of the op has code of its own for.
+void note_special(OpId op, int number, Operand* operand);
+/// A scalar as an operand of a graph: a constant if it is special, else a new run-time scalar.
+ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand);
 
 /// One call of an op, on the caller's stack. A list of tensors comes first, its members one by one.
 struct OpCall {

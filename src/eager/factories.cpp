@@ -2,12 +2,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "eager/call.h"
 #include "eager/data.h"
 #include "eager/functions.h"
-#include "eager/random.h"
 
 namespace ingot {
 namespace {
@@ -171,37 +169,6 @@ Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, Tenso
 Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, std::function<void(void*)> deleter,
                  TensorOptions options, Location location) {
   return wrap(data, sizes, strides, std::move(deleter), options, location);
-}
-
-template <class Draw>
-static Tensor draw(const char* op, const IntList& size, DType dtype, Location location, Draw&& value) {
-  check_sizes(op, size.items(), location);
-  check_dtype(op, dtype, location);
-  Tensor result = eager::make_empty(dtype, size.items());
-  int64_t n = eager::count(size.items());
-  eager::RandomStream random = eager::take_random(n);
-  char* at = eager::data_of(*result.impl());
-  for (int64_t i = 0; i < n; ++i, at += size_of(dtype)) eager::write_element(dtype, at, value(random.next()));
-  return result;
-}
-Tensor rand(const IntList& size, TensorOptions options, Location location) {
-  return draw("rand", size, options.dtype_or(kFloat32), location,
-              [](eager::RandomBits r) { return Scalar(static_cast<double>(r.high >> 40) * 0x1p-24); });
-}
-Tensor randn(const IntList& size, TensorOptions options, Location location) {
-  // Box and Muller's method; one draw in two is left unused so that draw i depends on i alone.
-  return draw("randn", size, options.dtype_or(kFloat32), location, [](eager::RandomBits r) {
-    double u = (static_cast<double>(r.high >> 11) + 1) * 0x1p-53, v = static_cast<double>(r.low >> 11) * 0x1p-53;
-    return Scalar(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
-  });
-}
-Tensor randint(int64_t low, int64_t high, const IntList& size, TensorOptions options, Location location) {
-  if (low >= high)
-    fail("randint", "high", std::to_string(high), "a number above low (" + std::to_string(low) + ")", location);
-  uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  return draw("randint", size, options.dtype_or(kInt64), location, [=](eager::RandomBits r) {
-    return Scalar(static_cast<int64_t>(static_cast<uint64_t>(low) + r.high % range));
-  });
 }
 
 }  // namespace ingot

@@ -1,4 +1,4 @@
-// Tensors from the caller's data, and random ones.
+// Tensors from the caller's data.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -45,15 +45,5 @@ INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& stri
                            Location location = Location());
 INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, std::function<void(void*)> deleter,
                            TensorOptions options = {}, Location location = Location());
-
-/// Starts the random numbers of this process anew.
-INGOT_API void manual_seed(uint64_t seed);
-/// Uniform in [0, 1).
-INGOT_API Tensor rand(const IntList& size, TensorOptions options = {}, Location location = Location());
-/// Normal, mean 0, variance 1.
-INGOT_API Tensor randn(const IntList& size, TensorOptions options = {}, Location location = Location());
-/// Uniform integers in [low, high).
-INGOT_API Tensor randint(int64_t low, int64_t high, const IntList& size, TensorOptions options = {},
-                         Location location = Location());
 
 }  // namespace ingot

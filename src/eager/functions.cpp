@@ -221,6 +221,9 @@ Tensor Tensor::detach(Location location) const {
   return *this;  // nothing records gradients yet, so there is nothing to cut
 }
 const Tensor& Tensor::zero_(Location location) const { return fill_(0, location); }
+const Tensor& Tensor::bernoulli_(const OperandArg& p, Location location) const {
+  return copy_(bernoulli(p, location), location);
+}
 
 Tensor Tensor::max(Location location) const { return amax({}, false, location); }
 Tensor Tensor::max(const TensorArg& other, Location location) const { return maximum(other, location); }

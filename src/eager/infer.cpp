@@ -167,6 +167,7 @@ uint64_t pointwise_key(const OpCall& call) {
     } else if (o.kind == Operand::Kind::scalar) {
       kind = 3;
       type = static_cast<uint64_t>(o.category);
+      key |= static_cast<uint64_t>(o.special) << 48;  // at most one operand of a row has special values
     }
     key |= (kind << 4 | type) << shift;
     shift += 6;

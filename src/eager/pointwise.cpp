@@ -136,8 +136,8 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
     if (o.kind == Operand::Kind::none) {
       operands.push_back(ir::Operand::none());
     } else if (o.kind == Operand::Kind::scalar) {
-      operands.push_back(ir::Operand::scalar(graph.add_scalar(o.category), o.category));
-      operand_of_scalar.push_back(static_cast<int>(i));
+      operands.push_back(scalar_operand(graph, o));
+      if (!o.special) operand_of_scalar.push_back(static_cast<int>(i));
     } else {
       const detail::TensorImpl& t = *o.tensor->impl();
       ir::ValueId input;

@@ -66,7 +66,8 @@ void sign(Signature& s, const OpCall& call, const Target& target) {
   s.words.push_back(static_cast<int64_t>(call.op) << 32 | static_cast<int64_t>(call.operands.size()) << 8 |
                     static_cast<int64_t>(target.isa) << 1 | static_cast<int64_t>(target.bf16_dot));
   for (const Operand& o : call.operands) {
-    s.words.push_back(static_cast<int64_t>(o.kind) << 8 | static_cast<int64_t>(o.category));
+    s.words.push_back(static_cast<int64_t>(o.special) << 16 | static_cast<int64_t>(o.kind) << 8 |
+                      static_cast<int64_t>(o.category));
     if (o.kind == Operand::Kind::tensor) sign_tensor(s, *o.tensor->impl());
   }
   const ir::OpInfo& op = ir::info(call.op);
@@ -119,7 +120,7 @@ ir::Graph graph_of(const OpCall& call, const Signature& s) {
     if (o.kind == Operand::Kind::none) {
       operands.push_back(ir::Operand::none());
     } else if (o.kind == Operand::Kind::scalar) {
-      operands.push_back(ir::Operand::scalar(graph.add_scalar(o.category), o.category));
+      operands.push_back(scalar_operand(graph, o));
     } else {
       const detail::TensorImpl& t = *o.tensor->impl();
       size_t rank = t.sizes.size();
@@ -238,7 +239,7 @@ void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std:
   SmallVector<uint64_t, 8> scalars;
   for (const Operand& o : call.operands) {
     if (o.kind == Operand::Kind::tensor) inputs.push_back(data_of(*o.tensor->impl()));
-    if (o.kind == Operand::Kind::scalar)
+    if (o.kind == Operand::Kind::scalar && !o.special)
       scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
                                                          : static_cast<uint64_t>(o.integer));
   }

@@ -2,7 +2,8 @@
 
 #include <mutex>
 
-#include "eager/factories.h"
+#include "eager/call.h"
+#include "eager/data.h"
 
 namespace ingot {
 namespace {
@@ -16,29 +17,26 @@ Generator& generator() {
   return g;
 }
 
-}  // namespace
-
-// Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011), Philox 4x32 with ten rounds.
-eager::RandomBits eager::philox(uint64_t seed, uint64_t position) {
-  uint32_t c[4] = {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0, 0};
-  uint32_t k[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-    uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b),
-                        static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(a)};
-    for (int i = 0; i < 4; ++i) c[i] = next[i];
-    k[0] += 0x9E3779B9;
-    k[1] += 0xBB67AE85;
-  }
-  return {uint64_t{c[1]} << 32 | c[0], uint64_t{c[3]} << 32 | c[2]};
+const detail::TensorImpl& like(const TensorArg& self, const char* op) {
+  return detail::checked_impl(self.tensor ? self.tensor->impl() : nullptr, op, self.location);
 }
 
-eager::RandomStream eager::take_random(int64_t count) {
+}  // namespace
+
+eager::Draws eager::take_draws(int64_t count) {
   Generator& g = generator();
   std::lock_guard lock(g.mutex);
-  RandomStream stream{g.seed, g.position};
+  Draws draws{g.seed, g.position};
   g.position += static_cast<uint64_t>(count);
-  return stream;
+  return draws;
+}
+
+void eager::draw(const OpCall& call, std::span<Operand> seed_and_offset) {
+  OutputMeta result;
+  infer_outputs(call, {&result, 1});
+  Draws draws = take_draws(count(result.sizes));
+  seed_and_offset[0] = Operand(Scalar(draws.seed));
+  seed_and_offset[1] = Operand(Scalar(draws.offset));
 }
 
 void manual_seed(uint64_t seed) {
@@ -46,6 +44,25 @@ void manual_seed(uint64_t seed) {
   std::lock_guard lock(g.mutex);
   g.seed = seed;
   g.position = 0;
+}
+
+Tensor randint(int64_t high, const IntList& size, TensorOptions options, Location location) {
+  return randint(ScalarArg(0, location), high, size, options);
+}
+Tensor rand_like(const TensorArg& self, TensorOptions options) {
+  const detail::TensorImpl& t = like(self, "rand_like");
+  return rand(IntList(t.sizes), options.dtype_or(t.dtype), self.location);
+}
+Tensor randn_like(const TensorArg& self, TensorOptions options) {
+  const detail::TensorImpl& t = like(self, "randn_like");
+  return randn(IntList(t.sizes), options.dtype_or(t.dtype), self.location);
+}
+Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, TensorOptions options) {
+  const detail::TensorImpl& t = like(self, "randint_like");
+  return randint(ScalarArg(low, self.location), high, IntList(t.sizes), options.dtype_or(t.dtype));
+}
+Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options) {
+  return randint_like(self, 0, high, options);
 }
 
 }  // namespace ingot

@@ -1,21 +1,29 @@
-// The generator of this process: Philox 4x32-10, so that draw i is a function of (seed, i).
+// The generator of this process: draw i is a function of (seed, i), made by the kernels of the random ops.
 #pragma once
 #include <cstdint>
 
-namespace ingot::eager {
+#include "eager/functions.h"
 
-/// 128 random bits.
-struct RandomBits {
-  uint64_t high, low;
-};
-RandomBits philox(uint64_t seed, uint64_t position);
+namespace ingot {
 
-/// Draws of one call, in order.
-struct RandomStream {
-  uint64_t seed, position;
-  RandomBits next() { return philox(seed, position++); }
+/// Starts the random numbers of this process anew.
+INGOT_API void manual_seed(uint64_t seed);
+/// Uniform integers in [0, high).
+INGOT_API Tensor randint(int64_t high, const IntList& size, TensorOptions options = {}, Location location = Location());
+/// With the sizes, and unless told otherwise the dtype, of another tensor: uniform in [0, 1), normal, uniform integers.
+INGOT_API Tensor rand_like(const TensorArg& self, TensorOptions options = {});
+INGOT_API Tensor randn_like(const TensorArg& self, TensorOptions options = {});
+INGOT_API Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, TensorOptions options = {});
+INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options = {});
+
+namespace eager {
+
+/// Draws [offset, offset + count) under a seed.
+struct Draws {
+  uint64_t seed, offset;
 };
 /// Reserves `count` draws.
-RandomStream take_random(int64_t count);
+Draws take_draws(int64_t count);
 
-}  // namespace ingot::eager
+}  // namespace eager
+}  // namespace ingot

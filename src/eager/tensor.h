@@ -165,6 +165,8 @@ class INGOT_API Tensor {
   /// The same values, outside autograd.
   Tensor detach(Location location = Location()) const;
   const Tensor& zero_(Location location = Location()) const;
+  /// One with probability p, else zero.
+  const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
   /// The largest element; element by element the larger of two.
   Tensor max(Location location = Location()) const;
   Tensor max(const TensorArg& other, Location location = Location()) const;

@@ -37,7 +37,7 @@ enum Trait : uint16_t {
   kNoTrait = 0,
   kCommutative = 1,  // of the first two operands
   kInplace = 2,      // has an in-place form that writes to the first operand
-  kRandom = 4,       // takes (seed, offset) from the generator when it is recorded
+  kRandom = 4,       // its last two operands, seed and offset, are taken from the generator: one draw an element
   kEffect = 8,       // kept in order; never removed
   kMayBreak = 16,    // its shape depends on data: a graph break in compiled code is allowed
   kExact = 32,       // moves or selects values: a 16-bit float needs no wider type on the way
@@ -47,7 +47,7 @@ enum Trait : uint16_t {
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
 enum class ArgKind : uint8_t {
   tensor,   // a tensor
-  operand,  // a tensor or a scalar; the scalar's category is structural, its value given at run time
+  operand,  // a tensor or a scalar; the scalar's category is structural, its value given at run time unless special
   value,    // a scalar only, value given at run time (alpha, eps)
   tensors,  // a list of tensors; its length is structural
   dim,      // structural: a dim, normalised to 0 <= dim < rank (0 for a zero-dim tensor)
@@ -104,6 +104,7 @@ struct ArgInfo {
   bool default_integer = false;  // it was written as an integer
   int default_mode = 0;
   std::vector<std::string> modes;
+  std::vector<double> special;  // kind operand: a scalar of one of these values is structural
 };
 
 /// Type and shape of a tensor value.

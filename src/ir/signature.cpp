@@ -57,6 +57,13 @@ ArgInfo parse_argument(std::string_view text) {
     argument.kind = ArgKind::tensor;
     argument.mask = true;
   } else {
+    if (!kind.empty() && kind.back() == '}') {
+      std::string_view numbers = kind.substr(kind.find('{') + 1);
+      numbers.remove_suffix(1);
+      while (!numbers.empty())
+        argument.special.push_back(std::strtod(std::string(cut(&numbers, "|")).c_str(), nullptr));
+      kind = kind.substr(0, kind.find('{'));
+    }
     size_t number = 0;
     while (number < kKindNames.size() && kKindNames[number] != kind) ++number;
     INGOT_CHECK(number < kKindNames.size(), std::string(text));

@@ -192,13 +192,17 @@ class Builder {
     Root* target_root = node.inplace ? &roots_[aliases_[alias_of(node.operands[0])].root] : nullptr;
     bool target_was_read = target_root && target_root->read;
     std::vector<ir::Operand> operands;
-    for (const OperandRecord& operand : node.operands) {
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const OperandRecord& operand = node.operands[i];
       switch (operand.kind) {
         case Kind::none:
           operands.push_back(ir::Operand::none());
           break;
         case Kind::scalar:
           operands.push_back(ir::Operand::scalar(graph().add_scalar(operand.category), operand.category));
+          break;
+        case Kind::special:
+          operands.push_back(eager::scalar_operand(graph(), special_operand(node.op, i, operand)));
           break;
         default:
           operands.push_back(ir::Operand::value(read(alias_of(operand))));
@@ -245,7 +249,7 @@ class Builder {
     eager::ValueCheck check = eager::value_check(node.op, types, attrs);
     if (check.kind == eager::ValueCheck::Kind::none) return;
     const OperandRecord& record = node.operands[check.operand];
-    if (record.kind == Kind::scalar) {
+    if (record.kind == Kind::scalar || record.kind == Kind::special) {
       built_.binding.host_checks.push_back({node_number_, -1});
       return;
     }
@@ -267,6 +271,9 @@ class Builder {
     Operand wrong;
     if (check.kind == eager::ValueCheck::Kind::divisor) {
       wrong = add(OpId::eq, {checked, Operand::constant(int64_t{0})});
+    } else if (check.kind == eager::ValueCheck::Kind::interval) {
+      wrong = add(OpId::ne,
+                  {checked, add(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});
     } else {
       Dim size = check.dim < static_cast<int64_t>(types[0].shape->size()) ? (*types[0].shape)[check.dim] : Dim(1);
       Operand last = Operand::size(dims().sub(dims().max(size, 1), 1));

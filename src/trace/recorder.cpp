@@ -175,7 +175,11 @@ bool Recorder::matches(const Node& node, const eager::OpCall& call) {
         if (operand.kind != eager::Operand::Kind::none) return false;
         break;
       case OperandRecord::Kind::scalar:
-        if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category) return false;
+        if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category || operand.special)
+          return false;
+        break;
+      case OperandRecord::Kind::special:
+        if (operand.special != record.id || operand.category != record.category) return false;
         break;
       case OperandRecord::Kind::value: {
         if (operand.kind != eager::Operand::Kind::tensor) return false;
@@ -248,7 +252,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
     function_->note_limit(call.location);
-    if (!path_.empty()) run_one_by_one();
+    run_one_by_one();
     clear_segment();
     passthrough_ = true;
     fresh_ = true;
@@ -361,7 +365,9 @@ Node* Recorder::record(const eager::OpCall& call) {
   tentative_ = static_cast<uint32_t>(slots_.size());
   for (const eager::Operand& operand : call.operands) {
     OperandRecord record;
-    if (operand.kind == eager::Operand::Kind::scalar) {
+    if (operand.special) {
+      record = {OperandRecord::Kind::special, operand.category, operand.special};
+    } else if (operand.kind == eager::Operand::Kind::scalar) {
       record = {OperandRecord::Kind::scalar, operand.category, scalar++};
     } else if (operand.kind == eager::Operand::Kind::tensor) {
       detail::TensorImpl* impl = operand.tensor->impl();

@@ -31,10 +31,19 @@ struct RunCheck {
   bool passes(const Tensor& slot) const;
 };
 
+/// The draws that a random op of a run took from the generator: scalar `seed` of the segment and the one after it.
+struct RunDraw {
+  uint32_t seed = 0;
+  int64_t count = 0;
+  friend bool operator==(const RunDraw&, const RunDraw&) = default;
+};
+
 /// One segment as it was run, for the freezer: valid until the next call of the recorder.
 struct SegmentRun {
-  const Variant* variant = nullptr;  // null: it ran op by op
+  const Variant* variant = nullptr;  // null: nothing was computed
+  bool one_by_one = false;           // it ran op by op
   std::vector<RunCheck> checks;
+  std::vector<RunDraw> draws;
   std::vector<Tensor> slots;
   std::vector<uint64_t> scalars;
   std::vector<Tensor> live;  // of variant->live
@@ -97,7 +106,7 @@ class Recorder final : public eager::Interceptor {
   void write_back(const Variant& variant, size_t output, runtime::StoragePtr storage);
   eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
   bool host_checks_pass(const Variant& variant);
-  void keep_run(const Variant& variant);
+  void keep_run(const Variant* variant);
   void run_one_by_one();
   void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset);
   void release_values();

@@ -65,7 +65,10 @@ void Recorder::run_segment(Node* node) {
   FlushPoint& point = *node->flush;
   ++node->hits;
   find_live();
-  if (live_.empty() && point.written_slots.empty()) return;
+  if (live_.empty() && point.written_slots.empty()) {
+    if (keep_runs) keep_run(nullptr);
+    return;
+  }
   if (!find_aliases(point)) {
     function_->note_fallback("a tensor that is written shares its storage with another tensor from outside",
                              path_.front()->location);
@@ -230,7 +233,7 @@ void Recorder::run_variant(Variant& variant) {
     if (binding.outputs[i].kind == OutputTarget::Kind::failed && *static_cast<const uint8_t*>(storages[i]->data()))
       return run_one_by_one();
 
-  if (keep_runs) keep_run(variant);
+  if (keep_runs) keep_run(&variant);
   for (const LiveValue& live : binding.live) {
     OutputRecord& value = *values_[live.value];
     if (live.external) {
@@ -267,7 +270,8 @@ void Recorder::write_back(const Variant& variant, size_t output, runtime::Storag
 
 eager::OpCall Recorder::call_of(const Node& node, std::vector<eager::Operand>& operands) const {
   operands.clear();
-  for (const OperandRecord& record : node.operands) {
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const OperandRecord& record = node.operands[i];
     switch (record.kind) {
       case OperandRecord::Kind::none:
         operands.emplace_back();
@@ -277,6 +281,9 @@ eager::OpCall Recorder::call_of(const Node& node, std::vector<eager::Operand>& o
         break;
       case OperandRecord::Kind::slot:
         operands.emplace_back(slots_[record.id]);
+        break;
+      case OperandRecord::Kind::special:
+        operands.push_back(special_operand(node.op, i, record));
         break;
       case OperandRecord::Kind::scalar: {
         eager::Operand& scalar = operands.emplace_back();
@@ -331,14 +338,18 @@ bool Recorder::host_checks_pass(const Variant& variant) {
   return true;
 }
 
-void Recorder::keep_run(const Variant& variant) {
+void Recorder::keep_run(const Variant* variant) {
   SegmentRun& run = runs_.emplace_back();
-  run.variant = &variant;
+  run.variant = variant;
   run.slots = slots_;
   run.scalars = scalars_;
   for (uint32_t value : live_) run.live.push_back(values_[value]->handle);
+  for (const Node* node : path_)
+    if (ir::info(node->op).has(ir::kRandom))
+      run.draws.push_back({node->operands[node->operands.size() - 2].id, eager::count(node->outputs[0].meta.sizes)});
+  if (!variant) return;
   std::vector<eager::Operand> operands;
-  for (const HostCheck& check : variant.binding.host_checks) {
+  for (const HostCheck& check : variant->binding.host_checks) {
     const Node& node = *path_[check.node];
     eager::OpCall call = call_of(node, operands);
     size_t checked = eager::value_check(call).operand;
@@ -379,6 +390,7 @@ bool RunCheck::passes(const Tensor& slot) const {
 }
 
 void Recorder::run_one_by_one() {
+  if (keep_runs) runs_.emplace_back().one_by_one = true;
   WithoutInterceptor direct;
   struct Release {
     Recorder* recorder;

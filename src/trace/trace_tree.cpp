@@ -17,6 +17,13 @@ Node::~Node() {
   }
 }
 
+eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record) {
+  double value = ir::info(op).operand(static_cast<int>(number)).special[record.id - 1];
+  eager::Operand operand = record.category == Category::floating ? Scalar(value) : Scalar(static_cast<int64_t>(value));
+  operand.special = static_cast<uint8_t>(record.id);
+  return operand;
+}
+
 std::string describe(const Node& node) {
   if (node.event == Node::Event::root) return "start";
   if (node.event == Node::Event::flush) return "flush: " + node.module;
@@ -35,6 +42,11 @@ std::string describe(const Node& node) {
       case OperandRecord::Kind::scalar: {
         constexpr const char* categories[] = {"bool", "integer", "float", "complex"};
         text += categories[static_cast<int>(operand.category)];
+        break;
+      }
+      case OperandRecord::Kind::special: {
+        eager::Operand value = special_operand(node.op, i, operand);
+        text += value.category == Category::floating ? std::to_string(value.number) : std::to_string(value.integer);
         break;
       }
       case OperandRecord::Kind::slot:

@@ -17,9 +17,10 @@ struct FlushPoint;
 struct OperandRecord {
   enum class Kind : uint8_t {
     none,
-    value,  // number `id` of this segment
-    slot,   // tensor from outside, bound to slot `id`
-    scalar  // scalar `id` of this segment; its category is compared, its value belongs to the call
+    value,   // number `id` of this segment
+    slot,    // tensor from outside, bound to slot `id`
+    scalar,  // scalar `id` of this segment; its category is compared, its value belongs to the call
+    special  // a scalar that the op has code of its own for: number `id` of the row's special values, from 1
   } kind = Kind::none;
   Category category = Category::floating;
   uint32_t id = 0;
@@ -69,6 +70,9 @@ struct Node {
   ~Node();
   bool has_sizes() const { return size_attrs || !slots.empty(); }
 };
+
+/// Operand `number` of a call of `op`, recorded as special.
+eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record);
 
 /// What a node did, for logs and explain: "add(v3, slot 1, scalar 0)".
 std::string describe(const Node& node);

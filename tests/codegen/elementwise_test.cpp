@@ -344,6 +344,8 @@ std::vector<std::vector<Attr>> attributes_of(OpId op) {
       return {{Attr::mode(0)}, {Attr::mode(1)}, {Attr::mode(2)}};
     case OpId::gelu:
       return {{Attr::mode(0)}, {Attr::mode(1)}};
+    case OpId::random_bits:
+      return {{Attr::of(int64_t{0})}, {Attr::of(int64_t{1})}};
     case OpId::round:
       return {{Attr::of(int64_t(0))}, {Attr::of(int64_t(2))}, {Attr::of(int64_t(-1))}};
     case OpId::cast: {

@@ -143,5 +143,16 @@ TEST(Frozen, RefusesWhatOnlyARunCanKnow) {
   EXPECT_TRUE(same_bits(state, full({3}, 4.0)));
 }
 
+TEST(Frozen, WritesThatRanOpByOpAreRefused) {
+  Tensor state = zeros({3});
+  Tensor part = state.narrow(0, 0, 2);
+  EXPECT_EQ(refusal([&](const Tensor& x) {
+              part.add_(1);
+              state.add_(x);
+            }),
+            "refused: the call did not run as one program");
+  EXPECT_TRUE(same_bits(state, tensor({8.f, 8.f, 4.f})));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -181,6 +181,35 @@ TEST(Layers, BatchNormFollowsStatisticsInTrainingOnly) {
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
 }
 
+TEST(Layers, BatchNormWithoutMomentumAveragesAllBatches) {
+  nn::BatchNorm1d norm(3, {.momentum = std::nullopt});
+  Tensor means = zeros({3}), vars = zeros({3});
+  for (int i = 1; i <= 4; ++i) {
+    Tensor x = randn({6, 3, 5}) * i;
+    norm(x);
+    means.add_(x.mean({0, 2})), vars.add_(x.var({0, 2}));
+    EXPECT_TRUE(allclose(norm->running_mean, means / i, 1e-4, 1e-5));
+    EXPECT_TRUE(allclose(norm->running_var, vars / i, 1e-4, 1e-5));
+  }
+}
+
+TEST(Layers, BatchNormWithoutStatisticsUsesTheBatchAlways) {
+  nn::BatchNorm1d norm(3, {.track_running_stats = false});
+  EXPECT_TRUE(norm->named_buffers().empty());
+  Tensor x = randn({6, 3}), y = norm(x);
+  norm->eval();
+  EXPECT_TRUE(equal(norm(x), y));
+  EXPECT_TRUE(allclose(y.mean(0), zeros({3}), 0, 1e-5));
+}
+
+TEST(Layers, BatchNormNeedsMoreThanOneValue) {
+  nn::BatchNorm1d norm(3);
+  EXPECT_THROW(norm(randn({1, 3})), Error);
+  EXPECT_TRUE(equal(norm->running_mean, zeros({3})));
+  norm->eval();
+  EXPECT_NO_THROW(norm(randn({1, 3})));
+}
+
 TEST(Layers, AttentionOfOneHeadIsSoftmaxOfProducts) {
   nn::MultiheadAttention attention(8, 1);
   Tensor x = randn({2, 3, 8});

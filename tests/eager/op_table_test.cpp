@@ -31,6 +31,7 @@ std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::string_v
     for (int64_t i = 0; i < tensor.size(); ++i) {
       double real = std::uniform_real_distribution<double>(-2, 2)(random);
       if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
+      if (op == "bernoulli") real = std::abs(real) / 2;
       if (tensor.floating())
         tensor.real[i] = ir::round_to(type.dtype, real);
       else

@@ -160,21 +160,5 @@ TEST(Tensor, PrintsAsNumPy) {
   EXPECT_EQ(out.str(), "[   0.    1.    2. ... 1997. 1998. 1999.] [2]");
 }
 
-TEST(Tensor, ARandomTensorDependsOnTheSeedAlone) {
-  manual_seed(7);
-  Tensor a = rand({100}), b = rand({100});
-  manual_seed(7);
-  Tensor c = rand({100});
-  bool same = true, differs = false;
-  for (int64_t i = 0; i < 100; ++i) {
-    float x = a.data_ptr<float>()[i];
-    same &= x == c.data_ptr<float>()[i];
-    differs |= x != b.data_ptr<float>()[i];
-    EXPECT_TRUE(x >= 0 && x < 1);
-  }
-  EXPECT_TRUE(same);
-  EXPECT_TRUE(differs);
-}
-
 }  // namespace
 }  // namespace ingot

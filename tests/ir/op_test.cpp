@@ -31,6 +31,19 @@ TEST(OpTable, EveryRowHasItsPartsAndIsFoundByName) {
     EXPECT_EQ(operands, op.operand_count);
     if (op.has(kInplace)) EXPECT_EQ(op.operand(0).name, "self");
     if (op.has(kCommutative)) EXPECT_GE(op.operand_count, 2);
+    if (op.has(kRandom)) {
+      EXPECT_EQ(op.operand(op.operand_count - 2).name, "seed");
+      EXPECT_EQ(op.operand(op.operand_count - 1).name, "offset");
+      EXPECT_EQ(op.arguments.back().name, "offset");
+    }
+    // Eager's key of a call has room for one, of at most 15 values.
+    int special = 0;
+    for (const ArgInfo& argument : op.arguments) {
+      special += !argument.special.empty();
+      EXPECT_LE(argument.special.size(), 15u);
+      if (!argument.special.empty()) EXPECT_EQ(argument.kind, ArgKind::operand);
+    }
+    EXPECT_LE(special, 1);
   }
 }
 
@@ -55,6 +68,7 @@ TEST(OpTable, SignaturesReadAsWritten) {
   EXPECT_TRUE(find_op("cat")->list_first);
   EXPECT_EQ(find_op("cat")->operand(5).name, "tensors");
   EXPECT_TRUE(find_op("where")->operand(0).mask);
+  EXPECT_EQ(find_op("pow")->operand(1).special, (std::vector<double>{-2, -1, -0.5, 0, 0.5, 1, 2, 3}));
   EXPECT_EQ(find_op("nll_loss")->attribute(0).default_number, -100);
 }
 

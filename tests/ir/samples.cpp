@@ -19,6 +19,24 @@ const std::multimap<std::string, Call>& calls() {
       {"full", {"", "full(2.5, size=[2, 3])"}},
       {"arange", {"", "arange(0, 2, length=5, dtype=i32)"}},
       {"eye", {"", "eye(n=3, m=4)"}},
+      {"rand", {"", "rand(7, 1000, size=[2, 3])"}},
+      {"rand", {"", "rand(7, -3, size=[5], dtype=bf16)"}},
+      {"rand", {"", "rand(-7, 4294967294, size=[5], dtype=f64)"}},
+      {"randn", {"", "randn(7, 1000, size=[2, 40])"}},
+      {"randn", {"", "randn(7, 1000, size=[17], dtype=f64)"}},
+      {"randn", {"", "randn(7, 1000, size=[], dtype=f16)"}},
+      {"randint", {"", "randint(-3, 9, 7, 1000, size=[2, 30])"}},
+      {"randint", {"", "randint(-9223372036854775807, 9223372036854775807, 7, 8, size=[9])"}},
+      {"randint", {"", "randint(0, 5, 7, 8, size=[9], dtype=f32)"}},
+      {"uniform", {"f32[2, 3]", "uniform(%0, -2, 3.5, 7, 1000)"}},
+      {"uniform", {"f16[7]", "uniform(%0, 0, 1, 7, 1000)"}},
+      {"normal", {"f32[2, 3]", "normal(%0, 1.5, 0.25, 7, 1000)"}},
+      {"normal", {"bf16[7]", "normal(%0, 0, 1, 7, 1000)"}},
+      {"bernoulli", {"f32[2, 30]", "bernoulli(%0, none, 7, 1000)"}},
+      {"bernoulli", {"bf16[30]", "bernoulli(%0, 0.3, 7, 1000)"}},
+      {"bernoulli", {"f64[2, 30]; f64[30]", "bernoulli(%0, %1, 7, 1000)"}},
+      {"dropout", {"f32[2, 30]", "dropout(%0, 0.25, 7, 1000)"}},
+      {"dropout", {"bf16[9]", "dropout(%0, 0.1, 7, 1000)"}},
       {"permute", {"f32[2, 3, 4]", "permute(%0, dims=[2, 0, 1])"}},
       {"view", {"f32[2, 3, 4]", "view(%0, size=[6, 4])"}},
       {"expand", {"f32[3, 1]", "expand(%0, size=[2, 3, 4])"}},
@@ -149,7 +167,7 @@ std::string graph_text(std::string_view inputs, const std::string& call, int out
 }
 
 void add_elementwise(const OpInfo& op, std::vector<Sample>* out) {
-  bool bits = op.name.starts_with("bitwise");
+  bool bits = op.name.starts_with("bitwise") || op.id == OpId::random_bits;
   for (const char* dtype : {"f32", "bf16", "i64"}) {
     bool integral = std::string_view(dtype) == "i64";
     if (bits && !integral) continue;

@@ -84,8 +84,7 @@ Expr fmod(const ElementwiseContext& c) {
 
 Expr remainder(const ElementwiseContext& c) { return floor_modulo(c, c.operands[0], c.operands[1], fmod(c)); }
 
-// Exponents known when the kernel is made (-2, -1, -1/2, 0, 1/2, 1, 2, 3) are products, quotients and roots, as in
-// PyTorch.
+// The row's special exponents are products, quotients and roots, as in PyTorch.
 Expr pow(const ElementwiseContext& c) {
   Expr x = c.operands[0], y = c.operands[1];
   if (!floating(c)) return integer_power(x, y);
@@ -98,17 +97,7 @@ Expr pow(const ElementwiseContext& c) {
   if (is(-0.5)) return math::rsqrt(x);
   if (is(-1)) return math::reciprocal(x);
   if (is(-2)) return math::reciprocal(x * x);
-  Expr power = math::pow(x, y);
-  // A scalar that is known only when the kernel runs has the same results.
-  if (c.builder.kernel().nodes[y.value].op != Op::scalar) return power;
-  auto where = [&](double value, Expr special) { power = select(eq(y, value), special, power); };
-  where(2, x * x);
-  where(3, x * x * x);
-  where(0.5, codegen::sqrt(x));
-  where(-0.5, math::rsqrt(x));
-  where(-1, math::reciprocal(x));
-  where(-2, math::reciprocal(x * x));
-  return power;
+  return math::pow(x, y);
 }
 
 Expr float_power(const ElementwiseContext& c) { return math::pow(c.operands[0], c.operands[1]); }

@@ -10,6 +10,16 @@ using namespace ingot;
 
 /// Zero with probability p and scaled by 1 / (1 - p) in training, else the input.
 INGOT_API Tensor dropout(const TensorArg& input, double p = 0.5, bool training = true);
+/// In training, by the statistics of the batch, which the running ones (where there are any) then follow: they move by
+/// `momentum` of the way, the variance with n - 1.
+INGOT_API Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
+                            const TensorArg& weight = {}, const TensorArg& bias = {}, bool training = false,
+                            const OperandArg& momentum = 0.1, double eps = 1e-5);
+/// dropout_p is the share of attention weights that are dropped, in training or not.
+INGOT_API Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key, const TensorArg& value,
+                                              const TensorArg& attn_mask = {}, double dropout_p = 0,
+                                              bool is_causal = false, const ScalarArg& scale = {},
+                                              bool enable_gqa = false);
 /// x / max(norm(x), eps) along a dim.
 INGOT_API Tensor normalize(const TensorArg& input, double p = 2, int64_t dim = 1, double eps = 1e-12);
 }  // namespace nn::functional

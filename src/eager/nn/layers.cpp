@@ -1,10 +1,11 @@
 #include "eager/nn/layers.h"
 
 #include <cmath>
+#include <limits>
 
 #include "eager/call.h"
 #include "eager/data.h"
-#include "eager/factories.h"
+#include "eager/random.h"
 
 namespace ingot::nn {
 namespace {
@@ -18,10 +19,9 @@ Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
 
 /// Uniform in [-bound, bound): what PyTorch starts linear and convolution layers with, bound = 1 / sqrt(fan in).
 Tensor uniform(const IntList& sizes, int64_t fan_in) {
-  Tensor t = rand(sizes);
-  float bound = fan_in > 0 ? 1.0f / std::sqrt(static_cast<float>(fan_in)) : 0.0f;
-  float* data = t.mutable_data_ptr<float>();
-  for (int64_t i = 0; i < t.numel(); ++i) data[i] = (2 * data[i] - 1) * bound;
+  double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
+  Tensor t = empty(sizes);
+  t.uniform_(-bound, bound);
   return t;
 }
 
@@ -62,28 +62,25 @@ GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o
   bias = filled(channels, 0);
 }
 
-BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o)
-    : running_mean(filled(channels, 0)),
-      running_var(filled(channels, 1)),
-      num_batches_tracked(filled(IntList(Ints()), 0, kInt64)),
-      eps(o.eps),
-      momentum(o.momentum) {
+BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o) : eps(o.eps), momentum(o.momentum) {
+  if (o.track_running_stats) {
+    running_mean = filled(channels, 0);
+    running_var = filled(channels, 1);
+    num_batches_tracked = filled(IntList(Ints()), 0, kInt64);
+  }
   if (!o.affine) return;
   weight = filled(channels, 1);
   bias = filled(channels, 0);
 }
 
 Tensor BatchNormImpl::forward(const TensorArg& x) const {
-  if (is_training() && x.tensor && x.tensor->defined()) {
-    Ints dims;
-    for (int64_t d = 0; d < x.tensor->dim(); ++d)
-      if (d != 1) dims.push_back(d);
-    Tensor mean = x.tensor->mean(dims, false, {}, x.location), var = x.tensor->var(dims, 1, false, x.location);
-    running_mean.copy_(lerp(running_mean, mean.to(running_mean.dtype()), momentum), x.location);
-    running_var.copy_(lerp(running_var, var.to(running_var.dtype()), momentum), x.location);
-    num_batches_tracked.add_(1, 1, x.location);
-  }
-  return batch_norm(x, running_mean, running_var, weight, bias, is_training(), momentum, eps);
+  bool tracked = running_mean.defined();
+  if (!is_training() || !tracked)
+    return functional::batch_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, 0, eps);
+  num_batches_tracked.add_(1, 1, x.location);
+  if (momentum) return functional::batch_norm(x, running_mean, running_var, weight, bias, true, *momentum, eps);
+  Tensor cumulative = reciprocal(num_batches_tracked.to(running_mean.dtype()));
+  return functional::batch_norm(x, running_mean, running_var, weight, bias, true, cumulative, eps);
 }
 
 EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) : weight(randn({count, width})) {}
@@ -131,11 +128,65 @@ void Sequential::fields(SequentialImpl& self, Fields& visit) {
 namespace functional {
 
 Tensor dropout(const TensorArg& input, double p, bool training) {
-  if (!input.tensor) eager::fail("dropout", "input", "nothing", "a tensor", input.location);
-  if (p < 0 || p > 1) eager::fail("dropout", "p", std::to_string(p), "a probability", input.location);
-  if (!training || p == 0) return *input.tensor;
-  Tensor kept = ge(rand(input.tensor->sizes(), kFloat32, input.location), p);
-  return mul(where(kept, input, 0), p < 1 ? 1 / (1 - p) : 0.0);
+  if (!(p >= 0 && p <= 1)) eager::fail("dropout", "p", std::to_string(p), "numbers from 0 to 1", input.location);
+  if (training || !input.tensor) return ingot::dropout(input, p);
+  return *input.tensor;
+}
+
+Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
+                  const TensorArg& weight, const TensorArg& bias, bool training, const OperandArg& momentum,
+                  double eps) {
+  Tensor y = ingot::batch_norm(input, running_mean, running_var, weight, bias, training, 0, eps);
+  if (!training || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  const Tensor &x = *input.tensor, &mean = *running_mean.tensor;
+  Ints dims;
+  int64_t values = 1;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (d != 1) {
+      dims.push_back(d);
+      values *= x.size(d);
+    }
+  if (values < 2)
+    eager::fail("batch_norm", "input", "one value a channel", "more than one, for statistics in training",
+                input.location);
+  Tensor wide = x.to(mean.dtype(), input.location);
+  mean.lerp_(wide.mean(dims, false, {}, input.location), momentum, input.location);
+  if (running_var.tensor && running_var.tensor->defined())
+    running_var.tensor->lerp_(wide.var(dims, 1, false, input.location), momentum, input.location);
+  return y;
+}
+
+Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key, const TensorArg& value,
+                                    const TensorArg& attn_mask, double dropout_p, bool is_causal,
+                                    const ScalarArg& scale, bool enable_gqa) {
+  if (dropout_p == 0)
+    return ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
+  // With its weights laid open, for some of them to be dropped; what the op refuses is refused before a draw is taken.
+  Location location = query.location;
+  const Tensor whole =
+      ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
+  DType working = working_dtype(whole.dtype());
+  Tensor q = query.tensor->to(working), k = key.tensor->to(working), v = value.tensor->to(working);
+  if (enable_gqa) {
+    auto repeated = [&](const Tensor& x) {
+      int64_t groups = q.size(-3) / x.size(-3);
+      Tensor each = x.unsqueeze(-3);
+      Ints sizes(each.sizes());
+      sizes[sizes.size() - 3] = groups;
+      return each.expand(sizes).flatten(-4, -3);
+    };
+    k = repeated(k), v = repeated(v);
+  }
+  double factor = scale.present ? scale.value.to_double() : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  Tensor scores = mul(matmul(TensorArg(q, location), k.transpose(-2, -1)), factor);
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  if (is_causal) scores = scores.masked_fill(logical_not(ones({q.size(-2), k.size(-2)}, kBool).tril()), kHidden);
+  if (attn_mask.tensor && attn_mask.tensor->defined())
+    scores = attn_mask.tensor->dtype() == kBool ? scores.masked_fill(logical_not(attn_mask), kHidden)
+                                                : add(scores, attn_mask.tensor->to(working));
+  // A row without any key gives zeros.
+  Tensor weights = softmax(scores, -1).masked_fill(eq(amax(scores, -1, true), kHidden), 0);
+  return matmul(dropout(TensorArg(weights, location), dropout_p), v).to(whole.dtype());
 }
 
 Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {

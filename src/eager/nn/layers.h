@@ -37,7 +37,10 @@ class Conv2d : public Handle<Conv2d, Conv2dImpl> {
 struct NormOptions {
   double eps = 1e-5;
   bool affine = true;
-  double momentum = 0.1;  // batch norm
+  // Batch norm. Without a momentum the running statistics are the averages of all batches; untracked, every batch is
+  // normalised by its own.
+  std::optional<double> momentum = 0.1;
+  bool track_running_stats = true;
 };
 /// Over the last dims, those of `normalized_shape`.
 struct INGOT_API LayerNormImpl : Module {
@@ -82,7 +85,8 @@ INGOT_MODULE(GroupNorm, weight, bias);
 struct INGOT_API BatchNormImpl : Module {
   Tensor weight, bias;
   Buffer running_mean, running_var, num_batches_tracked;
-  double eps, momentum;
+  double eps;
+  std::optional<double> momentum;
   explicit BatchNormImpl(int64_t channels, NormOptions o = {});
   Tensor forward(const TensorArg& x) const;
 };

@@ -185,6 +185,25 @@ void creation(RuleContext& context) {
   set(context, dtype_attribute(context).value_or(default_dtype(category)));
 }
 
+void counter(RuleContext& context) {
+  if (self_dtype(context) != DType::i64)
+    context.fail("counter", describe(context, context.operands[0]), "an i64 tensor");
+  set(context, DType::i64);
+}
+
+void random_float(RuleContext& context) {
+  set(context, dtype_attribute(context).value_or(DType::f32));
+  if (!is_floating(context.compute))
+    context.fail("dtype", std::string(name_of(context.compute)), "a floating point dtype");
+}
+
+void random_integer(RuleContext& context) {
+  set(context, dtype_attribute(context).value_or(DType::i64));
+  for (size_t i = 0; i < context.operands.size(); ++i)
+    if (context.operands[i].category > Category::integer)
+      context.fail(operand_name(context, i), describe(context, context.operands[i]), "an integer");
+}
+
 void index(RuleContext& context) {
   self(context);
   check_index(context, "index");
@@ -249,7 +268,8 @@ void attention(RuleContext& context) {
                    std::string(name_of(context.compute)) + (i == 3 ? " or bool" : "") + ", the dtype of query");
   }
   if (attribute(context, "dropout_p").as_number() != 0)
-    context.fail("dropout_p", std::to_string(attribute(context, "dropout_p").as_number()), "0");
+    context.fail("dropout_p", std::to_string(attribute(context, "dropout_p").as_number()),
+                 "0 (F::scaled_dot_product_attention drops weights)");
 }
 
 }  // namespace types

@@ -1,0 +1,103 @@
+// Random numbers from random bits: the bits of an element depend on its position in row-major order.
+#include <bit>
+
+#include "ir/decompose.h"
+
+namespace ingot::ir {
+namespace {
+
+constexpr double kTwoPi = 0x1.921fb54442d18p2;
+
+struct Draws {
+  GraphBuilder& b;
+  Operand counter, seed, offset;
+
+  Draws(GraphBuilder& builder, const CompositeCall& call, const Dims& shape)
+      : b(builder), seed(call.operand("seed")), offset(call.operand("offset")) {
+    Dims count{b.dims().product(shape)};
+    counter = b.reshape(b.arange(GraphBuilder::integer(0), GraphBuilder::integer(1), count, DType::i64), shape);
+  }
+
+  Operand bits(int64_t word) { return b.random_bits(counter, seed, offset, GraphBuilder::attr(word)); }
+
+  /// A multiple of 2^-digits in [0, 1), from the bits of `word` above the lowest `skipped`.
+  Operand uniform(int64_t word, DType working, int digits, int skipped = 0) {
+    Operand x = bits(word);
+    if (skipped) x = b.bitwise_right_shift(x, GraphBuilder::integer(skipped));
+    x = b.bitwise_and(x, GraphBuilder::integer((int64_t{1} << digits) - 1));
+    if (working == DType::f32) x = b.to(x, DType::i32);
+    return b.mul(b.to(x, working), std::bit_cast<double>(static_cast<int64_t>(1023 - digits) << 52));
+  }
+  /// As many bits as the dtype of the result holds: rounding to it must not reach 1.
+  Operand uniform(DType result) {
+    int digits = result == DType::f64 ? 53 : result == DType::f32 ? 24 : result == DType::f16 ? 11 : 8;
+    return uniform(0, working_dtype(result), digits);
+  }
+
+  /// Box and Muller: one number of the two, so that element i depends on draw i alone.
+  Operand normal(DType working) {
+    int digits = working == DType::f64 ? 53 : 24;
+    Operand u = uniform(0, working, digits);
+    // 1 - u is in (0, 1], where the logarithm is finite.
+    Operand radius = b.sqrt(b.mul(b.log(b.rsub(u, 1.0)), -2.0));
+    Operand turn = working == DType::f64 ? uniform(1, working, digits) : uniform(0, working, digits, 32);
+    return b.mul(radius, b.cos(b.mul(turn, kTwoPi)));
+  }
+
+  /// In [0, range): the high half of the 128-bit product of 64 bits and the range, from products of 32-bit halves.
+  Operand below(const Operand& range) {
+    auto low = [&](const Operand& x) { return b.bitwise_and(x, GraphBuilder::integer(0xFFFFFFFF)); };
+    auto high = [&](const Operand& x) { return low(b.bitwise_right_shift(x, GraphBuilder::integer(32))); };
+    Operand x = bits(0), low_range = low(range), high_range = high(range);
+    Operand middle = b.add(b.mul(high(x), low_range), high(b.mul(low(x), low_range)));
+    Operand other = b.add(b.mul(low(x), high_range), low(middle));
+    return b.add(b.mul(high(x), high_range), b.add(high(middle), high(other)));
+  }
+};
+
+}  // namespace
+
+namespace decompositions {
+
+Outputs rand(GraphBuilder& b, const CompositeCall& call) {
+  return {Draws(b, call, call.attribute("size").list).uniform(call.result)};
+}
+
+Outputs randn(GraphBuilder& b, const CompositeCall& call) {
+  return {Draws(b, call, call.attribute("size").list).normal(working_dtype(call.result))};
+}
+
+Outputs randint(GraphBuilder& b, const CompositeCall& call) {
+  Operand low = b.scalar(call.operand("low"), DType::i64),
+          range = b.sub(b.scalar(call.operand("high"), DType::i64), low);
+  return {b.to(b.add(Draws(b, call, call.attribute("size").list).below(range), low), call.result)};
+}
+
+Outputs uniform(GraphBuilder& b, const CompositeCall& call) {
+  DType working = working_dtype(call.result);
+  Operand from = b.scalar(call.operand("from"), working), to = b.scalar(call.operand("to"), working);
+  Operand u = Draws(b, call, b.shape(call.operands[0])).uniform(call.result);
+  return {b.add(b.mul(u, b.sub(to, from)), from)};
+}
+
+Outputs normal(GraphBuilder& b, const CompositeCall& call) {
+  Operand z = Draws(b, call, b.shape(call.operands[0])).normal(working_dtype(call.result));
+  return {b.add(b.mul(z, call.operand("std")), call.operand("mean"))};
+}
+
+Outputs bernoulli(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& p = call.operand("p").present() ? call.operand("p") : call.operands[0];
+  return {b.to(b.lt(Draws(b, call, b.shape(call.operands[0])).uniform(DType::f32), p), call.result)};
+}
+
+// NaN stays NaN where it is dropped: it is multiplied by zero, as in PyTorch.
+Outputs dropout(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  DType working = b.dtype(x);
+  Operand p = b.scalar(call.operand("p"), working);
+  Operand kept = b.ge(Draws(b, call, b.shape(x)).uniform(DType::f32), p);
+  return {b.mul(x, b.where(kept, b.reciprocal(b.rsub(p, 1.0)), 0.0))};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

@@ -1,0 +1,58 @@
+// Scalars for which an op has code of its own: they fork the trace, and give eager's bits.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+TEST(SpecialValue, ExponentsOfTheRowHaveProgramsOfTheirOwn) {
+  auto f = [](const Tensor& x, double exponent) { return (x + 1).pow(exponent) * 2; };
+  auto fast = compile(f, {.recompile_limit = 20});
+  Tensor x = rand({1000}) + 0.5;
+  for (int round = 0; round < 2; ++round)
+    for (double e : {-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0}) EXPECT_TRUE(same_bits(fast(x, e), f(x, e))) << e;
+  EXPECT_EQ(fast.stats().compilations, 8);
+  // All others share one.
+  for (double e : {1.5, -3.0, 7.25}) EXPECT_TRUE(same_bits(fast(x, e), f(x, e))) << e;
+  EXPECT_EQ(fast.stats().compilations, 9);
+}
+
+TEST(SpecialValue, IntegersAndFloatsAreDifferentExponents) {
+  auto by_integer = [](const Tensor& x, int64_t e) { return x.pow(e); };
+  auto by_float = [](const Tensor& x, double e) { return x.pow(e); };
+  auto fast_integer = compile(by_integer);
+  auto fast_float = compile(by_float);
+  Tensor x = tensor({-3, 0, 5});
+  for (int64_t e : {0, 1, 2, 3, 5}) {
+    EXPECT_TRUE(same_bits(fast_integer(x, e), by_integer(x, e))) << e;
+    EXPECT_EQ(fast_integer(x, e).dtype(), kInt64);
+    EXPECT_TRUE(same_bits(fast_float(x, static_cast<double>(e)), by_float(x, static_cast<double>(e)))) << e;
+    EXPECT_EQ(fast_float(x, static_cast<double>(e)).dtype(), kFloat32);
+  }
+}
+
+TEST(SpecialValue, AreProductsQuotientsAndRoots) {
+  Tensor x = randn({1000}).abs();
+  EXPECT_TRUE(same_bits(x.pow(2), x * x));
+  EXPECT_TRUE(same_bits(x.pow(3), x * x * x));
+  EXPECT_TRUE(same_bits(x.pow(0.5), x.sqrt()));
+  EXPECT_TRUE(same_bits(x.pow(-1), x.reciprocal()));
+  EXPECT_TRUE(same_bits(x.pow(1), x));
+  Tensor y = x.clone();
+  y.pow_(2);
+  EXPECT_TRUE(same_bits(y, x * x));
+}
+
+TEST(SpecialValue, AreKeptWhereACallRunsOpByOp) {
+  auto f = [](const Tensor& x, double e) -> Tensor {
+    Tensor y = x.pow(e).pow(2);
+    if (y.dim() == 1) throw std::runtime_error("stop");
+    return y;
+  };
+  auto fast = compile(f);
+  for (double e : {3.0, 2.5}) EXPECT_THROW(fast(ones({2}), e), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace ingot
