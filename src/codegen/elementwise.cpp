@@ -50,10 +50,10 @@ Expr saturate(Expr x, DType d) {
 
 }  // namespace
 
-Expr convert_element(Expr x, DType to) {
+Expr convert_element(Expr x, DType to, bool keep_wide) {
   bool from_float = x.type() == Type::f32 || x.type() == Type::f64;
   Expr y = convert(x, register_type(to));
-  if (is_half(to)) return round_to(y, to);
+  if (is_half(to)) return keep_wide ? y : round_to(y, to);
   if (!is_narrow(to)) return y;
   return from_float ? saturate(y, to) : wrap(y, to);
 }
@@ -66,7 +66,8 @@ Expr define_elementwise(OpId op, const ElementwiseContext& c) {
     if (!operands[i].present() && argument.has_default)
       operands[i] = c.builder.constant(register_type(c.compute), argument.default_number);
   }
-  return convert_element(definition_of(op)({c.builder, operands, c.attributes, c.compute, c.result}), c.result);
+  return convert_element(definition_of(op)({c.builder, operands, c.attributes, c.compute, c.result}), c.result,
+                         c.keep_wide);
 }
 
 }  // namespace ingot::codegen

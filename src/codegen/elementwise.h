@@ -14,15 +14,16 @@ struct ElementwiseContext {
   /// operand is not present().
   std::span<const Expr> operands;
   std::span<const ir::Attr> attributes;
-  DType compute;  // what the row's type rule says (ir::RuleContext::compute)
-  DType result;   // of the output
+  DType compute;           // what the row's type rule says (ir::RuleContext::compute)
+  DType result;            // of the output
+  bool keep_wide = false;  // a 16-bit result stays f32
 };
 
-/// The result, in register_type(result): rounded to a 16-bit float, wrapped to a narrow integer.
+/// The result, in register_type(result): rounded to a 16-bit float unless kept wide, wrapped to a narrow integer.
 Expr define_elementwise(OpId op, const ElementwiseContext& context);
 
 /// PyTorch's conversion of an element, in register_type(to): to bool is x != 0; float to integer saturates to the range
-/// of `to` (NaN gives 0), integer to a narrower one wraps; to a 16-bit float rounds to nearest even.
-Expr convert_element(Expr x, DType to);
+/// of `to` (NaN gives 0), integer to a narrower one wraps; to a 16-bit float rounds to nearest even, or stays f32.
+Expr convert_element(Expr x, DType to, bool keep_wide = false);
 
 }  // namespace ingot::codegen

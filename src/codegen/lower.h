@@ -16,6 +16,8 @@ struct LowerOptions {
   bool outputs_may_alias = false;
   /// False: every op is a kernel of its own (to bisect a fault).
   bool fuse = true;
+  /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
+  bool keep_wide = false;
   /// Makes or finds the code of a loop kernel. Empty: codegen::generate.
   std::function<KernelPtr(const Kernel&, const Target&, const std::string& name)> generate;
 };

@@ -1,6 +1,7 @@
 // compile(): the same callable, recorded, fused and run as generated code.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -9,6 +10,7 @@
 
 #include "compile/explain.h"
 #include "compile/leaves.h"
+#include "eager/numerics.h"
 #include "eager/tensor.h"
 
 namespace ingot {
@@ -31,6 +33,7 @@ struct CompileOptions {
   int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly
   std::vector<std::string> disable = {};  // passes, by name
   bool background = false;                // calls run eagerly until their program is ready
+  std::optional<Numerics> numerics = {};  // the level of this function; absent: the global one
 };
 
 namespace detail {

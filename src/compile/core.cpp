@@ -20,8 +20,8 @@ thread_local ThreadLeaves thread_leaves;
 CompiledCore::CompiledCore(const CompileOptions& options)
     : mode_(options.mode),
       function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
-                                                  trace::CompileSettings{options.disable}, options.recompile_limit,
-                                                  options.background)) {}
+                                                  options.disable, options.recompile_limit, options.background,
+                                                  options.numerics)) {}
 
 std::unique_ptr<trace::Recorder> CompiledCore::take() {
   {
@@ -53,10 +53,15 @@ ArgumentLeaves::~ArgumentLeaves() {
 
 CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core_(core) {
   eager::Interceptor* outer = eager::current_interceptor();
-  if (outer && core.mode() == CompileMode::checked) return;  // inlined into what is being recorded
+  std::optional<Numerics> own = core.function().numerics();
+  bool same_level = !own || *own == numerics();
+  if (outer && core.mode() == CompileMode::checked) {
+    if (same_level) return;  // inlined into what is being recorded
+    outer->flush("a function with a level of numerics of its own is called", Location::none());
+  }
   if (core.mode() == CompileMode::frozen) {
     if (outer) outer->flush("a frozen function is called", Location::none());
-    if (const FrozenCall* call = core.freezer().find(arguments)) {
+    if (const FrozenCall* call = core.freezer().find(arguments, own)) {
       core.function().calls.fetch_add(1, std::memory_order_relaxed);
       core.function().hits.fetch_add(1, std::memory_order_relaxed);
       std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));

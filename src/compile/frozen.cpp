@@ -78,7 +78,8 @@ Arguments::Arguments(const LeafList& list) {
   }
 }
 
-bool FrozenCall::holds(const LeafList& arguments) const {
+bool FrozenCall::holds(const LeafList& arguments, const eager::CodeLevel& now) const {
+  if (level != now) return false;
   const std::vector<Leaf>& leaves = arguments.items();
   if (leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i)
@@ -162,9 +163,11 @@ Freezer::~Freezer() {
   }
 }
 
-const FrozenCall* Freezer::find(const LeafList& arguments) const {
+const FrozenCall* Freezer::find(const LeafList& arguments, std::optional<Numerics> own) const {
+  eager::NumericsScope scope(own);
+  const eager::CodeLevel level = eager::code_level();
   for (const FrozenCall* call = frozen_.load(std::memory_order_acquire); call; call = call->next)
-    if (call->holds(arguments)) return call;
+    if (call->holds(arguments, level)) return call;
   return nullptr;
 }
 
@@ -191,6 +194,10 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
   if (recorder.runs().size() > 1) return refuse("the call has more than one part");
   auto call = std::make_unique<FrozenCall>();
   call->guards = arguments.guards;
+  {
+    eager::NumericsScope scope(recorder.function().numerics());
+    call->level = eager::code_level();
+  }
   auto source_of = [&](const Tensor& t) {
     FrozenTensor source;
     for (size_t i = 0; i < arguments.tensors.size(); ++i)
@@ -256,7 +263,8 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
   call->result_copy = std::move(result_copy);
 
   auto like = [&](const FrozenCall& other) {
-    return std::equal(other.guards.begin(), other.guards.end(), call->guards.begin(), call->guards.end(),
+    return other.level == call->level &&
+           std::equal(other.guards.begin(), other.guards.end(), call->guards.begin(), call->guards.end(),
                       [](const LeafGuard& a, const LeafGuard& b) { return a.equal_but_storage(b); });
   };
   for (const FrozenCall* known = frozen_.load(); known; known = known->next)

@@ -48,6 +48,7 @@ struct FrozenTensor {
 /// One call as it was seen, ready to be repeated without its callable.
 struct FrozenCall {
   std::vector<LeafGuard> guards;
+  eager::CodeLevel level;                    // of the call
   std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed
   runtime::BoundProgramPtr bound;
   trace::SegmentBinding binding;
@@ -68,7 +69,7 @@ struct FrozenCall {
 
   std::vector<trace::RunCheck> checks;
 
-  bool holds(const LeafList& arguments) const;
+  bool holds(const LeafList& arguments, const eager::CodeLevel& level) const;
   const Tensor& slot(size_t number, const LeafList& arguments) const;
   /// Runs the program; gives the tensors of the result.
   void run(const LeafList& arguments, std::span<Tensor> results) const;
@@ -78,8 +79,8 @@ class Freezer {
  public:
   ~Freezer();
   /// The frozen call for these arguments, or null. Takes no lock.
-  const FrozenCall* find(const LeafList& arguments) const;
-  /// Told of a checked call that ended well.
+  const FrozenCall* find(const LeafList& arguments, std::optional<Numerics> own) const;
+  /// Told of a checked call that ended well, at its level.
   void observe(const Arguments& arguments, const trace::Recorder& recorder, const LeafList* result,
                std::shared_ptr<const void> result_copy);
   bool refused() const { return refused_.load(std::memory_order_relaxed); }

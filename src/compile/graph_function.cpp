@@ -22,7 +22,11 @@ std::string place(size_t input, const char* what) {
 
 struct CompiledGraphFunction::State {
   State(ir::Graph graph, const CompileOptions& options)
-      : inputs(graph.inputs), scalars(graph.scalars), compiled(std::move(graph), {options.disable}) {}
+      : inputs(graph.inputs), scalars(graph.scalars), compiled(std::move(graph), settings_of(options)) {}
+  static trace::CompileSettings settings_of(const CompileOptions& options) {
+    eager::NumericsScope scope(options.numerics);
+    return {options.disable};
+  }
   std::vector<ir::InputInfo> inputs;
   std::vector<Category> scalars;
   trace::CompiledGraph compiled;

@@ -6,11 +6,11 @@
 
 #include "base/hash.h"
 #include "codegen/lower.h"
+#include "eager/code_level.h"
 #include "eager/data.h"
 #include "eager/execute.h"
 #include "ir/graph.h"
 #include "ir/passes/pipeline.h"
-#include "runtime/cpu.h"
 #include "runtime/program_runner.h"
 
 namespace ingot::eager {
@@ -231,7 +231,7 @@ void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std:
   for (size_t i = 0; i < metas.size(); ++i) outputs[i] = make_empty(metas[i].dtype, metas[i].sizes);
   if (all_empty(metas)) return;
   thread_local Signature s;
-  const Target target = runtime::host_target();
+  const Target target = code_level().target;
   sign(s, call, target);
   const Compiled& compiled = find(call, s, target);
 

@@ -5,14 +5,13 @@
 
 #include "base/log.h"
 #include "ir/passes/pipeline.h"
-#include "runtime/cpu.h"
 #include "trace/dump.h"
 #include "trace/evaluate.h"
 
 namespace ingot::trace {
 
 std::string CompileSettings::key() const {
-  std::string text = runtime::host_target().str();
+  std::string text = level.str();
   for (const std::string& pass : disabled_passes) text += " -" + pass;
   return text + "\n";
 }
@@ -26,7 +25,9 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
   options.evaluate = evaluate;
   ir::run_pipeline(graph, options);
   if (log_enabled(Topic::graph)) log(Topic::graph, "after the passes:\n" + ir::print(graph));
-  codegen::LowerResult lowered = codegen::lower(graph, runtime::host_target());
+  codegen::LowerOptions lower_options;
+  lower_options.keep_wide = settings.level.numerics == Numerics::fast;
+  codegen::LowerResult lowered = codegen::lower(graph, settings.level.target, lower_options);
   DimTable& dims = lowered.program.dims;
   for (ir::ValueId output : graph.outputs) {
     const ir::TensorType& type = graph.type(output);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/lower.h"
+#include "eager/code_level.h"
 #include "ir/graph.h"
 #include "runtime/program_runner.h"
 
@@ -13,6 +14,7 @@ namespace ingot::trace {
 /// What the code of a compiled function depends on beside its graph.
 struct CompileSettings {
   std::vector<std::string> disabled_passes;
+  eager::CodeLevel level = eager::code_level();
   std::string key() const;
 };
 

@@ -46,6 +46,7 @@ struct SegmentBinding {
 
 /// One program at a flush, and what it holds for.
 struct Variant {
+  eager::CodeLevel level;
   std::vector<uint32_t> live;  // numbers of the live values, ascending
   std::vector<uint32_t>
       aliases;  // for each slot the first slot that shares its storage; empty if nothing outside is written

@@ -46,14 +46,17 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
 
 }  // namespace
 
-Function::Function(std::string name, CompileSettings settings, int recompile_limit, bool background)
+Function::Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background,
+                   std::optional<Numerics> numerics)
     : name_(std::move(name)),
-      settings_(std::move(settings)),
+      disabled_passes_(std::move(disabled_passes)),
+      numerics_(numerics),
       recompile_limit_(recompile_limit),
       background_(background) {}
 
 std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
-  std::string key = settings_.key() + ir::print(graph);
+  CompileSettings settings{disabled_passes_};
+  std::string key = settings.key() + ir::print(graph);
   std::shared_ptr<CacheEntry> entry;
   {
     std::lock_guard lock(mutex_);
@@ -66,18 +69,18 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
     entry = place;
   }
   if (!background_) {
-    std::call_once(entry->once, [&] { compile(*entry, std::move(graph), ops); });
+    std::call_once(entry->once, [&] { compile(*entry, std::move(graph), settings, ops); });
   } else if (*fresh) {
-    run_in_background([self = shared_from_this(), entry, graph = std::move(graph), ops]() mutable {
-      self->compile(*entry, std::move(graph), ops);
+    run_in_background([self = shared_from_this(), entry, graph = std::move(graph), settings, ops]() mutable {
+      self->compile(*entry, std::move(graph), settings, ops);
     });
   }
   return entry;
 }
 
-void Function::compile(CacheEntry& entry, ir::Graph graph, int64_t ops) {
+void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops) {
   try {
-    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings_);
+    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings);
     entry.shapes = shapes_text(compiled->graph(), compiled->graph().dims);
     entry.guards = guards_text(compiled->graph(), compiled->program().dims);
     entry.compiled = compiled;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,17 @@ struct CacheEntry {
 
 class Function : public std::enable_shared_from_this<Function> {
  public:
-  Function(std::string name, CompileSettings settings, int recompile_limit, bool background = false);
+  Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background = false,
+           std::optional<Numerics> numerics = {});
 
   const std::string& name() const { return name_; }
-  const CompileSettings& settings() const { return settings_; }
+  /// Its own level, if it has one.
+  std::optional<Numerics> numerics() const { return numerics_; }
   int recompile_limit() const { return recompile_limit_; }
   bool background() const { return background_; }
 
-  /// The program of this graph. The first who asks compiles it and the others wait; in the background, nobody waits.
+  /// The program of this graph at the level that holds now. The first who asks compiles it and the others wait; in the
+  /// background, nobody waits.
   std::shared_ptr<CacheEntry> program(ir::Graph graph, int64_t ops, bool* fresh);
 
   void note_break(const std::string& reason, OpId op, Location location);
@@ -67,11 +71,12 @@ class Function : public std::enable_shared_from_this<Function> {
   std::atomic<int64_t> hits{0};  // calls in which nothing was recorded or compiled
 
  private:
-  void compile(CacheEntry& entry, ir::Graph graph, int64_t ops);
+  void compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops);
   static void count(std::vector<Notice>& list, const std::string& reason, Location location, int64_t* total);
 
   std::string name_;
-  CompileSettings settings_;
+  std::vector<std::string> disabled_passes_;
+  std::optional<Numerics> numerics_;
   int recompile_limit_;
   bool background_;
   mutable std::mutex mutex_;

@@ -64,6 +64,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments) {
   passthrough_ = broken_ = fresh_ = false;
   runs_.clear();
   start_segment(&root_);
+  numerics_.emplace(function_->numerics());
   outer_ = eager::set_interceptor(this);
   function_->calls.fetch_add(1, std::memory_order_relaxed);
 }
@@ -72,6 +73,7 @@ void Recorder::leave() {
   clear_segment();
   segment_.store(0, std::memory_order_relaxed);
   eager::set_interceptor(outer_);
+  numerics_.reset();
 }
 
 void Recorder::start_segment(Node* root) {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -120,7 +121,8 @@ class Recorder final : public eager::Interceptor {
 
   // The call in progress.
   eager::Interceptor* outer_ = nullptr;
-  bool passthrough_ = false;  // past the recompile limit: the rest of the call is eager
+  std::optional<eager::NumericsScope> numerics_;  // the function's own level
+  bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager
   bool broken_ = false;
   bool fresh_ = false;  // something was recorded or compiled
   std::vector<const detail::TensorImpl*> arguments_;

@@ -95,8 +95,9 @@ void Recorder::run_segment(Node* node) {
 
 Variant* Recorder::choose_variant(FlushPoint& point) {
   bool collected = false;
+  const eager::CodeLevel level = eager::code_level();
   for (auto& variant : point.variants) {
-    if (variant->live != live_ || variant->aliases != aliases_) continue;
+    if (variant->level != level || variant->live != live_ || variant->aliases != aliases_) continue;
     if (variant->shapes == shapes_) return variant.get();
     if (!collected) {
       collect_sites(path_, sites_);
@@ -157,7 +158,9 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
     Recompile recompile;
     size_t site = 0;
     while (site < sites_.size() && sites_[site] == before.sites[site]) ++site;
-    if (before.live != live_) {
+    if (before.level != eager::code_level()) {
+      recompile = {"target and numerics", before.level.str(), eager::code_level().str()};
+    } else if (before.live != live_) {
       recompile = {"which results are alive", std::to_string(before.live.size()), std::to_string(live_.size())};
     } else if (before.aliases != aliases_) {
       recompile = {"which tensors from outside share storage", "", ""};
@@ -168,6 +171,7 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
   }
   point.history.push_back(sites_);
   auto variant = std::make_unique<Variant>();
+  variant->level = eager::code_level();
   variant->live = live_;
   variant->aliases = aliases_;
   variant->sites = sites_;

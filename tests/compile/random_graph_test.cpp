@@ -59,7 +59,7 @@ ir::ReferenceTensor reference(const Tensor& t) {
 RC_GTEST_PROP(RandomGraphs, EagerIsNearTheInterpreter, (const std::vector<Step>& steps, uint8_t seed)) {
   std::vector<Tensor> given = inputs(4, 5, seed);
   for (Tensor& t : given) t = t.to(kFloat64);
-  trace::Recorder recorder(std::make_shared<trace::Function>("random", trace::CompileSettings{}, 8));
+  trace::Recorder recorder(std::make_shared<trace::Function>("random", std::vector<std::string>{}, 8));
   recorder.begin({});
   std::vector<Tensor> results = test::run(steps, given, true);
   std::vector<uint32_t> live;

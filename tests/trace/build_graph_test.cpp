@@ -13,7 +13,7 @@ namespace {
 
 // Records a function of external tensors and builds the graph of the values that it returns.
 ir::Graph record(const std::function<std::vector<Tensor>()>& body) {
-  Recorder recorder(std::make_shared<Function>("test", CompileSettings{}, 8));
+  Recorder recorder(std::make_shared<Function>("test", std::vector<std::string>{}, 8));
   recorder.begin({});
   ir::Graph graph;
   {

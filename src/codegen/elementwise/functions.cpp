@@ -108,9 +108,9 @@ Expr round(const ElementwiseContext& c) {
 
 Expr copysign(const ElementwiseContext& c) { return codegen::copysign(c.operands[0], c.operands[1]); }
 
-// The next number of the result's own dtype; from zero the smallest one with the sign of `toward`.
+// The next number of the result's own dtype, of which x is one; from zero the smallest one with the sign of `toward`.
 Expr nextafter(const ElementwiseContext& c) {
-  Expr x = c.operands[0], toward = c.operands[1];
+  Expr x = convert_element(c.operands[0], c.compute), toward = convert_element(c.operands[1], c.compute);
   Expr at_zero = codegen::eq(x, 0.0), away = at_zero | ~((toward > x) ^ (x > 0.0));
   Expr from = select(at_zero, codegen::copysign(x, toward), x), bits = bitcast(from);
   Expr next = is_half(c.compute) ? next_half(c.compute, from, away) : bitcast(select(away, bits + 1, bits - 1));

@@ -12,6 +12,7 @@ Fuser::Fuser(const ir::Graph& graph, Layouts& layouts, const LowerOptions& optio
     : graph_(graph), layouts_(layouts), dims_(layouts.dims()), options_(options), explanation_(explanation) {}
 
 Plan Fuser::run() {
+  plan_.keep_wide = options_.keep_wide;
   plan_.stored.resize(graph_.values.size());
   plan_.homes.resize(graph_.nodes.size());
   requests_.resize(graph_.values.size());

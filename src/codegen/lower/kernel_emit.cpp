@@ -104,12 +104,12 @@ Expr KernelWriter::emit_op(const Item& i, const std::vector<Expr>& operands, con
     const ir::Operand& operand = node.operands[o];
     if (operand.is_value()) {
       Expr x = operands[tensor++];
-      arguments[o] = op.operand(static_cast<int>(o)).mask ? x : convert_element(x, compute);
+      arguments[o] = op.operand(static_cast<int>(o)).mask ? x : convert_element(x, compute, plan_.keep_wide);
     } else {
       arguments[o] = scalar_operand(operand, register_type(compute));
     }
   }
-  return define_elementwise(node.op, {builder_, arguments, node.attrs, compute, dtype});
+  return define_elementwise(node.op, {builder_, arguments, node.attrs, compute, dtype, plan_.keep_wide});
 }
 
 /// The item's value in one phase; its operands are in `done`.

@@ -66,6 +66,7 @@ struct Plan {
   std::vector<Stored> stored;                // by value
   std::vector<std::vector<uint32_t>> homes;  // by node: groups in which it is computed
   std::vector<ProgramBuffer> buffers;
+  bool keep_wide = false;  // LowerOptions::keep_wide
 };
 
 /// How a loop group's node reads its operands, for one map of its result over the space. `reduced` is the dim of the
