@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/conformance.h"
+#include "cli/kernel_cases.h"
 #include "cli/models.h"
 
 using namespace ingot;
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> models = cli::model_names();
   std::vector<std::string> benches = models;
   benches.insert(benches.end(), {"ceiling", "dispatch", "replay", "reduction_order"});
+  for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =
       common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");

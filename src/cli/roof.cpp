@@ -72,6 +72,24 @@ double arithmetic_gflops(CeilingLoop which, int64_t operations, double seconds) 
   return static_cast<double>(operations) * kRepeats * num_threads() / us / 1e3;
 }
 
+// `bytes`: what each thread works on, a multiple of 8192: then the destination stands half a page off the source (a
+// store just ahead of a load costs a stall).
+Bandwidth bandwidth_of(int threads, int64_t bytes, double seconds) {
+  Blocks blocks(threads, bytes + 4096);
+  auto rate = [&](CeilingLoop which, bool halves) {
+    const Loop loop(which);
+    const int64_t repeats = std::max<int64_t>(1, (8 << 20) / bytes);
+    const double us = best_us(seconds / 3, [&] {
+      runtime::parallel(threads, [&](int t, int) {
+        loop.run({blocks[t], blocks[t] + (halves ? bytes / 2 + 2048 : 0), halves ? bytes / 2 : bytes, repeats});
+      });
+    });
+    return static_cast<double>(bytes) * static_cast<double>(repeats) * threads / us / 1e3;
+  };
+  return {bytes, rate(CeilingLoop::read, false), rate(CeilingLoop::copy, true),
+          rate(CeilingLoop::copy_streaming, true)};
+}
+
 }  // namespace
 
 double Roof::copy_gbps(double bytes) const {
@@ -93,6 +111,12 @@ double Roof::floor_us(double operations, double bytes) const {
   return std::max(operations / fma_gflops, bytes / copy_gbps(bytes)) / 1e3;
 }
 
+Bandwidth measure_bandwidth(int threads, double bytes, double seconds) {
+  if (runtime::host_target().isa == Isa::none) return {};
+  const int64_t each = std::max<int64_t>(1, static_cast<int64_t>(bytes / threads / 8192)) * 8192;
+  return bandwidth_of(threads, each, seconds);
+}
+
 Roof measure_roof(int threads, double seconds, bool large) {
   int before = num_threads();
   set_num_threads(threads);
@@ -109,24 +133,7 @@ Roof measure_roof(int threads, double seconds, bool large) {
                                   for (int i = 0; i < 1000; ++i) runtime::parallel(threads, [](int, int) {});
                                 }) /
                         1000;
-    Loop read(CeilingLoop::read), copy(CeilingLoop::copy), streaming(CeilingLoop::copy_streaming);
-    for (size_t f = 0; f < footprints; ++f) {
-      int64_t bytes = kFootprints[f];
-      Blocks blocks(threads, bytes + 4096);
-      auto rate = [&](const Loop& loop, int64_t touched, bool halves) {
-        int64_t repeats = std::max<int64_t>(1, (8 << 20) / touched);
-        double us = best_us(each, [&] {
-          runtime::parallel(threads, [&](int t, int) {
-            // The destination stands 128 bytes off the source modulo 4096 (a store just ahead of a load costs a stall).
-            loop.run(
-                {blocks[t], blocks[t] + (halves ? touched / 2 + 2048 : 0), halves ? touched / 2 : touched, repeats});
-          });
-        });
-        return static_cast<double>(touched) * static_cast<double>(repeats) * threads / us / 1e3;
-      };
-      roof.bandwidths.push_back(
-          {bytes, rate(read, bytes, false), rate(copy, bytes, true), rate(streaming, bytes, true)});
-    }
+    for (size_t f = 0; f < footprints; ++f) roof.bandwidths.push_back(bandwidth_of(threads, kFootprints[f], 3 * each));
   }
   set_num_threads(before);
   return roof;

@@ -25,6 +25,9 @@ struct Roof {
   double floor_us(double operations, double bytes) const;
 };
 
+/// What each of the threads can move in a working set of `bytes` over all of them.
+Bandwidth measure_bandwidth(int threads, double bytes, double seconds);
+
 /// Measures for about `seconds`. 16 KB to 256 MB; without `large`, up to 4 MB only.
 Roof measure_roof(int threads, double seconds, bool large);
 

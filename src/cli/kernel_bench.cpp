@@ -1,0 +1,123 @@
+#include "cli/kernel_bench.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/report.h"
+
+namespace ingot::cli {
+namespace {
+
+struct KernelRun {
+  Timing eager, compiled;
+  double roof_us = 0, error = 0;  // error: relative to the largest result
+  bool bitwise_equal = true;
+  Statistics statistics;
+  bool good(const KernelCase& c) const { return bitwise_equal && error <= c.tolerance && statistics.fallbacks == 0; }
+  double share() const { return roof_us / compiled.median; }
+};
+
+// Microseconds an element of f32 takes in L1 on one thread: the slope between two sizes, so that calls cost nothing.
+double math_us(Tensor (*function)(const Tensor&), double seconds) {
+  constexpr int64_t kSmall = 1 << 10, kLarge = 4 << 10;
+  const int before = num_threads();
+  set_num_threads(1);
+  Tensor small = randn({kSmall}), large = randn({kLarge});
+  auto times = interleave({[&] { (void)function(small); }, [&] { (void)function(large); }}, seconds);
+  set_num_threads(before);
+  return std::max(0.0, times[1].median - times[0].median) / (kLarge - kSmall);
+}
+
+KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOptions& options) {
+  manual_seed(1);
+  Tensors operands, wide;
+  for (const Sizes& shape : bench.operands(c.sizes)) {
+    operands.push_back(randn(shape).to(c.dtype));
+    wide.push_back(operands.back().to(kFloat64));
+  }
+  const auto given = operands.end() - bench.constants;
+  const Tensors arguments(operands.begin(), given), constants(given, operands.end());
+  auto fast = compile(
+      [&](const Tensors& t) {
+        Tensors all = t;
+        all.insert(all.end(), constants.begin(), constants.end());
+        return bench.compute(all, c.sizes);
+      },
+      {.mode = options.mode == "frozen" ? CompileMode::frozen : CompileMode::checked, .name = bench.name});
+
+  KernelRun run;
+  Tensor expected = bench.compute(operands, c.sizes), exact = bench.compute(wide, c.sizes);
+  run.error = max_abs_difference(expected, exact) / exact.abs().amax().item<double>();
+  for (int call = 0; call < 4; ++call) run.bitwise_equal = run.bitwise_equal && same_bits(fast(arguments), expected);
+  expected = exact = Tensor();
+  wide.clear();
+
+  const double each = options.seconds / static_cast<double>(bench.cases.size());
+  const Roof roof = measure_roof(num_threads(), each / 10, false);
+  const Work work = bench.work(c.sizes, static_cast<double>(size_of(c.dtype)));
+  double arithmetic =
+      work.operations / (c.dtype == kBFloat16 && roof.bf16_gflops > 0 ? roof.bf16_gflops : roof.fma_gflops) / 1e3;
+  for (const MathCalls& math : work.math) arithmetic += math.calls * math_us(math.function, each / 10) / num_threads();
+  const Bandwidth bandwidth = measure_bandwidth(num_threads(), work.bytes, each / 10);
+  run.roof_us = std::max(arithmetic, work.bytes / (work.only_reads ? bandwidth.read : bandwidth.copy) / 1e3);
+  auto times = interleave({[&] { (void)bench.compute(operands, c.sizes); }, [&] { (void)fast(arguments); }}, each / 2);
+  run.eager = times[0], run.compiled = times[1];
+  run.statistics = fast.stats();
+  return run;
+}
+
+}  // namespace
+
+int bench_kernel(const KernelBench& bench, const BenchOptions& options) {
+  std::vector<KernelRun> runs;
+  for (const KernelCase& c : bench.cases) runs.push_back(run_case(bench, c, options));
+  bool good = true;
+  size_t worst = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    good = good && runs[i].good(bench.cases[i]);
+    if (runs[i].share() < runs[worst].share()) worst = i;
+  }
+  if (options.json) {
+    nlohmann::json cases = nlohmann::json::array();
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const KernelRun& r = runs[i];
+      cases.push_back({{"name", bench.name},
+                       {"mode", options.mode},
+                       {"threads", num_threads()},
+                       {"sizes", bench.cases[i].sizes},
+                       {"dtype", name_of(bench.cases[i].dtype)},
+                       {"eager_us", r.eager.median},
+                       {"compiled_us", r.compiled.median},
+                       {"speedup", r.eager.median / r.compiled.median},
+                       {"compile_ms", r.statistics.compile_ms},
+                       {"compilations", r.statistics.compilations},
+                       {"fallbacks", r.statistics.fallbacks},
+                       {"max_abs_error", r.error},
+                       {"bitwise_equal", r.bitwise_equal},
+                       {"roof_us", r.roof_us},
+                       {"roof_share", r.share()}});
+    }
+    nlohmann::json result = cases[worst];  // the case that is furthest from its roof, then all
+    result["cases"] = cases;
+    fmt::print("{}\n", result.dump());
+    return good ? 0 : 1;
+  }
+  fmt::print("{} ({}), {} threads, {} mode, aim {:.0f}% of the roof\n", bench.name, bench.sizes, num_threads(),
+             options.mode, 100 * bench.target);
+  fmt::print("{:<24}{:>12}{:>12}{:>24}{:>12}{:>8}{:>10}\n", "", "eager", "compiled", "(10% to 90%)", "roof", "share",
+             "error");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const KernelRun& r = runs[i];
+    const std::string label = fmt::format("{} {}", fmt::join(bench.cases[i].sizes, "x"), name_of(bench.cases[i].dtype));
+    const std::string spread = fmt::format("({} to {})", duration(r.compiled.low), duration(r.compiled.high));
+    fmt::print("{:<24}{:>12}{:>12}{:>24}{:>12}{:>7.0f}%{:>10.1e}{}{}\n", label, duration(r.eager.median),
+               duration(r.compiled.median), spread, duration(r.roof_us), 100 * r.share(), r.error,
+               r.bitwise_equal ? "" : "  BITS DIFFER", r.error <= bench.cases[i].tolerance ? "" : "  WRONG");
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace ingot::cli

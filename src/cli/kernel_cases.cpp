@@ -1,0 +1,175 @@
+#include "cli/kernel_cases.h"
+
+namespace ingot::cli {
+namespace {
+
+Tensor exp_of(const Tensor& x) { return exp(x); }
+Tensor tanh_of(const Tensor& x) { return tanh(x); }
+Tensor sigmoid_of(const Tensor& x) { return sigmoid(x); }
+Tensor gelu_of(const Tensor& x) { return gelu(x); }
+
+std::vector<Sizes> one_matrix(const Sizes& s) { return {s}; }
+
+Tensor chain8(const Tensors& t, const Sizes&) {
+  const Tensor &x = t[0], &y = t[1];
+  Tensor z = x * y + 0.5;
+  z = sigmoid(z) * x;
+  z = tanh(z - y);
+  return z * 2 + y;
+}
+
+double elements_of(const Sizes& s) {
+  double n = 1;
+  for (int64_t size : s) n *= static_cast<double>(size);
+  return n;
+}
+
+// Sizes m, k, n.
+double product_operations(const Sizes& s) { return 2 * elements_of(s); }
+double product_bytes(const Sizes& s, double element) {
+  const auto m = static_cast<double>(s[0]), k = static_cast<double>(s[1]), n = static_cast<double>(s[2]);
+  return (m * k + k * n + m * n) * element;
+}
+
+std::vector<KernelBench> table() {
+  const auto cubes = [](DType dtype, double tolerance) {
+    std::vector<KernelCase> cases;
+    for (int64_t n : {512, 1024, 2048}) cases.push_back({{n, n, n}, dtype, tolerance});
+    return cases;
+  };
+  std::vector<KernelCase> matmuls = cubes(kFloat32, 1e-5);
+  for (const KernelCase& c : cubes(kBFloat16, 1e-2)) matmuls.push_back(c);
+
+  std::vector<KernelBench> list;
+  list.push_back({"chain8",
+                  "elements",
+                  0.85,
+                  {{{16 << 20}}, {{64 << 10}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{s, s};
+                  },
+                  0,
+                  chain8,
+                  [](const Sizes& s, double element) {
+                    const double n = elements_of(s);
+                    return Work{6 * n, {{sigmoid_of, n}, {tanh_of, n}}, 3 * n * element};
+                  }});
+  list.push_back({"softmax",
+                  "rows, columns",
+                  0.8,
+                  {{{16 << 10, 1024}}},
+                  one_matrix,
+                  0,
+                  [](const Tensors& t, const Sizes&) { return softmax(t[0], -1); },
+                  [](const Sizes& s, double element) {
+                    const double n = elements_of(s);
+                    return Work{4 * n, {{exp_of, n}}, 2 * n * element};
+                  }});
+  list.push_back({"layer_norm",
+                  "rows, columns",
+                  0.8,
+                  {{{16 << 10, 1024}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{s, {s[1]}, {s[1]}};
+                  },
+                  2,
+                  [](const Tensors& t, const Sizes& s) { return layer_norm(t[0], {s[1]}, t[1], t[2]); },
+                  [](const Sizes& s, double element) {
+                    const double n = elements_of(s);
+                    return Work{8 * n, {}, 2 * n * element};
+                  }});
+  const auto reads = [](const Sizes& s, double element) {
+    const double n = elements_of(s);
+    return Work{n, {}, n * element, true};
+  };
+  list.push_back({"rowsum",
+                  "rows, columns",
+                  0.8,
+                  {{{16 << 10, 1024}}},
+                  one_matrix,
+                  0,
+                  [](const Tensors& t, const Sizes&) { return sum(t[0], {1}); },
+                  reads});
+  list.push_back({"colsum",
+                  "rows, columns",
+                  0.8,
+                  {{{16 << 10, 1024}}},
+                  one_matrix,
+                  0,
+                  [](const Tensors& t, const Sizes&) { return sum(t[0], {0}); },
+                  reads});
+  list.push_back({"transpose_copy",
+                  "rows, columns",
+                  0.7,
+                  {{{4096, 4096}, kFloat32, 0}},
+                  one_matrix,
+                  0,
+                  [](const Tensors& t, const Sizes&) { return t[0].t().contiguous(); },
+                  [](const Sizes& s, double element) {
+                    return Work{0, {}, 2 * elements_of(s) * element};
+                  }});
+  const auto product_operands = [](const Sizes& s) { return std::vector<Sizes>{{s[0], s[1]}, {s[1], s[2]}}; };
+  const auto product_work = [](const Sizes& s, double element) {
+    return Work{product_operations(s), {}, product_bytes(s, element)};
+  };
+  list.push_back({"matmul", "m, k, n", 0.92, matmuls, product_operands, 0,
+                  [](const Tensors& t, const Sizes&) { return matmul(t[0], t[1]); }, product_work});
+  list.push_back({"linear_gelu",
+                  "m, k, n",
+                  0.9,
+                  {{{512, 768, 3072}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[0], s[1]}, {s[2], s[1]}, {s[2]}};
+                  },
+                  2,
+                  [](const Tensors& t, const Sizes&) { return gelu(linear(t[0], t[1], t[2])); },
+                  [](const Sizes& s, double element) {
+                    const double outputs = static_cast<double>(s[0]) * static_cast<double>(s[2]);
+                    return Work{product_operations(s), {{gelu_of, outputs}}, product_bytes(s, element)};
+                  }});
+  list.push_back({"gemv",
+                  "m, k, n",
+                  0.9,
+                  {{{1, 4096, 4096}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[0], s[1]}, {s[2], s[1]}};
+                  },
+                  1,
+                  [](const Tensors& t, const Sizes&) { return linear(t[0], t[1]); },
+                  [](const Sizes& s, double element) {
+                    return Work{product_operations(s), {}, product_bytes(s, element), true};
+                  }});
+  list.push_back({"attention",
+                  "heads, positions, depth, causal",
+                  0.6,
+                  {{{12, 512, 64, 0}}, {{12, 512, 64, 1}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>(3, {1, s[0], s[1], s[2]});
+                  },
+                  0,
+                  [](const Tensors& t, const Sizes& s) {
+                    return scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, s[3] != 0);
+                  },
+                  [](const Sizes& s, double element) {
+                    const auto heads = static_cast<double>(s[0]), n = static_cast<double>(s[1]),
+                               depth = static_cast<double>(s[2]);
+                    const double scores = heads * (s[3] ? n * (n + 1) / 2 : n * n);
+                    return Work{4 * scores * depth, {{exp_of, scores}}, 4 * heads * n * depth * element};
+                  }});
+  return list;
+}
+
+}  // namespace
+
+const std::vector<KernelBench>& kernel_benches() {
+  static const std::vector<KernelBench> list = table();
+  return list;
+}
+
+const KernelBench* find_kernel_bench(const std::string& name) {
+  for (const KernelBench& bench : kernel_benches())
+    if (name == bench.name) return &bench;
+  return nullptr;
+}
+
+}  // namespace ingot::cli

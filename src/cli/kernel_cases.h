@@ -1,0 +1,50 @@
+// The kernels that are measured against the machine's roof: what each computes, on which sizes, and its floor.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ingot.h"
+
+namespace ingot::cli {
+
+using Tensors = std::vector<Tensor>;
+using Sizes = std::vector<int64_t>;
+
+/// A math function that is computed `calls` times; it counts at its own measured speed.
+struct MathCalls {
+  Tensor (*function)(const Tensor&);
+  double calls;
+};
+
+/// What a kernel cannot do without.
+struct Work {
+  double operations = 0;  // multiplications and additions
+  std::vector<MathCalls> math;
+  double bytes = 0;         // read and written once each
+  bool only_reads = false;  // its result is small beside what it reads
+};
+
+struct KernelCase {
+  Sizes sizes;
+  DType dtype = kFloat32;
+  double tolerance = 1e-5;  // largest error against the same in f64, relative to the largest result
+};
+
+struct KernelBench {
+  const char* name;
+  const char* sizes;  // what the sizes of a case are
+  double target;      // share of the roof
+  std::vector<KernelCase> cases;
+  /// The operands' shapes; the last `constants` of them come unchanged from outside, as weights do.
+  std::vector<Sizes> (*operands)(const Sizes& sizes);
+  int constants;
+  Tensor (*compute)(const Tensors& operands, const Sizes& sizes);
+  Work (*work)(const Sizes& sizes, double element_bytes);
+};
+
+const std::vector<KernelBench>& kernel_benches();
+/// Null if there is none of this name.
+const KernelBench* find_kernel_bench(const std::string& name);
+
+}  // namespace ingot::cli
