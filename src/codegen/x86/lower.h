@@ -111,7 +111,13 @@ class Lowering {
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
   int side_by_side(const std::vector<Accumulator>& all) const;
   int work() const;
+  int chains() const;
+  void fetch_ahead(int count);
+  void block_group(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree, int size,
+                   int64_t fewer, int64_t last);
   void tree_loop(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree);
+  /// Steps of 16 columns each, their instructions mixed.
+  void bodies(const Phase& phase, const std::vector<Accumulator*>& accumulators, int count);
   /// One step of 16 columns.
   void body(const Phase& phase, const std::vector<Accumulator*>& accumulators);
   void masked_body(const Phase& phase, const std::vector<Accumulator*>& accumulators);
@@ -156,7 +162,7 @@ class Lowering {
           blocks_ = 0, tree_slot_ = 0;
   std::vector<int64_t> row_slots_, stride_slots_, index_stride_slots_, row_stride_slots_;
 
-  int64_t column_offset_ = 0;  // of the body in a group of interleaved blocks
+  int64_t column_offset_ = 0;  // of the body, where several steps or blocks run side by side
   bool masked_ = false;        // the body handles the last columns, fewer than 16
   Vector tail_;                // its mask
   int64_t scratch_bytes_ = 0;

@@ -6,7 +6,15 @@
 namespace ingot::codegen::x86 {
 namespace {
 constexpr int64_t kBlock = 256;  // columns of a block of the canonical order
+
+std::vector<Accumulator*> with(std::vector<Accumulator>& plain, std::vector<Accumulator>& own) {
+  std::vector<Accumulator*> all;
+  for (auto* group : {&plain, &own})
+    for (Accumulator& a : *group) all.push_back(&a);
+  return all;
 }
+
+}  // namespace
 
 struct Lowering::PhasePlan {
   const Phase* phase;
@@ -129,6 +137,47 @@ int Lowering::work() const {
   return work;
 }
 
+// How many steps run side by side where each is one long chain of operations: the processor's window of waiting
+// instructions is shorter than a few of them in a row.
+int Lowering::chains() const {
+  if (!v_.avx512() || work() <= 6) return 1;
+  int most = 1;  // registers of a value
+  for (Value v = 0; v < k_.nodes.size(); ++v)
+    if (live_[v] && level_[v] == Level::column) most = std::max(most, v_.parts_of(node(v).type));
+  return std::max(1, 4 / most);
+}
+
+/// Fetches what comes soon, while there is much to compute: in a kernel of one phase the same streams further on, else
+/// the row behind this one and where this row's results will go.
+void Lowering::fetch_ahead(int count) {
+  constexpr int64_t kAhead = 1024;
+  for (const Stream& s : streams_) {
+    if (!s.moves || k_.buffers[s.number].access != Access::dense) continue;
+    const int64_t bytes = ingot::size_of(k_.buffers[s.number].dtype);
+    Gpr base = s.reg;
+    if (k_.phases.size() > 1 && !k_.buffers[s.number].written) {
+      base = Gpr::rax;
+      g(VOp::g_mov, base, s.reg);
+      g(VOp::g_addm, base, Mem::frame(row_stride_slots_[s.number]));
+    }
+    for (int64_t at = 0; at < count * kLanes * bytes; at += 64)
+      code_.add({.op = VOp::prefetch,
+                 .mem = Mem::at(base, Gpr::rcx, static_cast<int>(bytes), at + (k_.phases.size() > 1 ? 0 : kAhead))});
+  }
+}
+
+void Lowering::bodies(const Phase& phase, const std::vector<Accumulator*>& accumulators, int count) {
+  fetch_ahead(count);
+  std::vector<int32_t> starts;
+  for (int j = 0; j < count; ++j) {
+    column_offset_ = j * kLanes;
+    starts.push_back(code_.position());
+    body(phase, accumulators);
+  }
+  column_offset_ = 0;
+  code_.interleave(starts);
+}
+
 // Several steps at a time, each into its own partial results, where their order does not matter and one step is short.
 int Lowering::side_by_side(const std::vector<Accumulator>& all) const {
   int vectors = 0, masks = 0;
@@ -184,6 +233,14 @@ void Lowering::plain_loop(const Phase& phase, std::vector<Accumulator>& all) {
     code_.place(short_row);
   }
   int64_t tail = code_.label(), done = code_.label();
+  if (const int count = chains(); count > 1) {
+    int64_t short_row = code_.label();
+    load_slot(kLimit, columns_slot_);
+    g(VOp::g_andi, kLimit, int64_t(-kLanes * count));
+    code_.jump(short_row, Cond::equal);
+    loop(kLanes * count, [&] { bodies(phase, pointers(all), count); });
+    code_.place(short_row);
+  }
   load_slot(kLimit, columns_slot_);
   g(VOp::g_andi, kLimit, int64_t(-kLanes));
   g(VOp::g_cmp, Gpr::rcx, kLimit);
@@ -207,55 +264,57 @@ int Lowering::group_size(const std::vector<Accumulator>& tree) const {
   return 1;
 }
 
+/// Groups of `size` blocks, while there are as many; then to `fewer`, or to `last` where no column is left.
+void Lowering::block_group(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree,
+                           int size, int64_t fewer, int64_t last) {
+  std::vector<std::vector<Accumulator>> group(static_cast<size_t>(size));
+  for (auto& own : group)
+    for (const Accumulator& a : tree) own.push_back(accumulator(*a.reduction));
+  int64_t group_head = code_.label(), head = code_.label();
+  int32_t group_begin = code_.position();
+  code_.place(group_head);
+  load_slot(Gpr::rax, columns_slot_);
+  g(VOp::g_sub, Gpr::rax, Gpr::rcx);
+  g(VOp::g_cmpi, Gpr::rax, size * kBlock);
+  code_.jump(fewer, Cond::less);
+  for (auto& own : group)
+    for (Accumulator& a : own) reset(a);
+  code_.add({.op = VOp::g_lea, .g = kLimit, .mem = Mem::at(Gpr::rcx, kBlock)});
+  code_.add({.op = VOp::align_here, .value = 32});
+  int32_t begin = code_.position();
+  code_.place(head);
+  for (int j = 0; j < size; ++j) {
+    column_offset_ = j * kBlock;
+    body(phase, with(plain, group[static_cast<size_t>(j)]));
+  }
+  column_offset_ = 0;
+  g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
+  g(VOp::g_cmp, Gpr::rcx, kLimit);
+  code_.jump(head, Cond::less);
+  code_.loops.push_back({begin, code_.position()});
+  g(VOp::g_addi, Gpr::rcx, (size - 1) * kBlock);
+  int level = 0;
+  for (int half = 1; half < size; half *= 2, ++level)
+    for (int j = 0; j < size; j += 2 * half)
+      for (size_t r = 0; r < tree.size(); ++r)
+        combine(group[static_cast<size_t>(j)][r], group[static_cast<size_t>(j + half)][r].value, nullptr);
+  for (size_t r = 0; r < tree.size(); ++r) v_.copy(tree[r].value, group[0][r].value);
+  g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
+  code_.jump(last, Cond::equal);
+  push_blocks(tree, level);
+  code_.jump(group_head);
+  code_.loops.push_back({group_begin, code_.position()});
+}
+
 void Lowering::tree_loop(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree) {
-  auto with = [&](std::vector<Accumulator>& own) {
-    std::vector<Accumulator*> all;
-    for (Accumulator& a : plain) all.push_back(&a);
-    for (Accumulator& a : own) all.push_back(&a);
-    return all;
-  };
   int64_t block_head = code_.label(), last = code_.label();
   g(VOp::g_imm, Gpr::rax, int64_t(0));
   store_slot(blocks_, Gpr::rax);
 
-  if (const int size = group_size(tree); size > 1) {
-    std::vector<std::vector<Accumulator>> group(static_cast<size_t>(size));
-    for (auto& own : group)
-      for (const Accumulator& a : tree) own.push_back(accumulator(*a.reduction));
-    int64_t group_head = code_.label(), head = code_.label();
-    int32_t group_begin = code_.position();
-    code_.place(group_head);
-    load_slot(Gpr::rax, columns_slot_);
-    g(VOp::g_sub, Gpr::rax, Gpr::rcx);
-    g(VOp::g_cmpi, Gpr::rax, size * kBlock);
-    code_.jump(block_head, Cond::less);
-    for (auto& own : group)
-      for (Accumulator& a : own) reset(a);
-    code_.add({.op = VOp::g_lea, .g = kLimit, .mem = Mem::at(Gpr::rcx, kBlock)});
-    code_.add({.op = VOp::align_here, .value = 32});
-    int32_t begin = code_.position();
-    code_.place(head);
-    for (int j = 0; j < size; ++j) {
-      column_offset_ = j * kBlock;
-      body(phase, with(group[static_cast<size_t>(j)]));
-    }
-    column_offset_ = 0;
-    g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
-    g(VOp::g_cmp, Gpr::rcx, kLimit);
-    code_.jump(head, Cond::less);
-    code_.loops.push_back({begin, code_.position()});
-    g(VOp::g_addi, Gpr::rcx, (size - 1) * kBlock);
-    int level = 0;
-    for (int half = 1; half < size; half *= 2, ++level)
-      for (int j = 0; j < size; j += 2 * half)
-        for (size_t r = 0; r < tree.size(); ++r)
-          combine(group[static_cast<size_t>(j)][r], group[static_cast<size_t>(j + half)][r].value, nullptr);
-    for (size_t r = 0; r < tree.size(); ++r) v_.copy(tree[r].value, group[0][r].value);
-    g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
-    code_.jump(last, Cond::equal);
-    push_blocks(tree, level);
-    code_.jump(group_head);
-    code_.loops.push_back({group_begin, code_.position()});
+  for (int size = group_size(tree); size > 1; size /= 2) {
+    const int64_t fewer = code_.label();
+    block_group(phase, plain, tree, size, fewer, last);
+    code_.place(fewer);
   }
 
   int64_t head = code_.label(), tail = code_.label(), whole = code_.label();
@@ -273,12 +332,28 @@ void Lowering::tree_loop(const Phase& phase, std::vector<Accumulator>& plain, st
   store_slot(tail_count_, Gpr::rbx);
   g(VOp::g_sub, Gpr::rax, Gpr::rbx);
   code_.add({.op = VOp::g_lea, .g = kLimit, .mem = Mem::at(Gpr::rax, Gpr::rcx, 1)});
+  if (const int count = chains(); count > 1) {
+    int64_t few = code_.label(), chains_head = code_.label();
+    g(VOp::g_addi, kLimit, int64_t(-kLanes * (count - 1)));
+    g(VOp::g_cmp, Gpr::rcx, kLimit);
+    code_.jump(few, Cond::greater_equal);
+    code_.add({.op = VOp::align_here, .value = 32});
+    int32_t begin = code_.position();
+    code_.place(chains_head);
+    bodies(phase, with(plain, tree), count);
+    g(VOp::g_addi, Gpr::rcx, int64_t(kLanes * count));
+    g(VOp::g_cmp, Gpr::rcx, kLimit);
+    code_.jump(chains_head, Cond::less);
+    code_.loops.push_back({begin, code_.position()});
+    code_.place(few);
+    g(VOp::g_addi, kLimit, int64_t(kLanes * (count - 1)));
+  }
   g(VOp::g_cmp, Gpr::rcx, kLimit);
   code_.jump(tail, Cond::equal);
   code_.add({.op = VOp::align_here, .value = 32});
   int32_t begin = code_.position();
   code_.place(head);
-  body(phase, with(tree));
+  body(phase, with(plain, tree));
   g(VOp::g_addi, Gpr::rcx, int64_t(kLanes));
   g(VOp::g_cmp, Gpr::rcx, kLimit);
   code_.jump(head, Cond::less);
@@ -286,7 +361,7 @@ void Lowering::tree_loop(const Phase& phase, std::vector<Accumulator>& plain, st
   code_.place(tail);
   code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(tail_count_), .value = 0});
   code_.jump(whole, Cond::equal);
-  masked_body(phase, with(tree));
+  masked_body(phase, with(plain, tree));
   code_.jump(last);
   code_.place(whole);
   g(VOp::g_cmpm, Gpr::rcx, Mem::frame(columns_slot_));
