@@ -109,6 +109,10 @@ struct LoopStep {
   std::vector<ScalarSource> scalars;
   std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
   bool rows_whole = false;           // a row may not be split over threads (it reduces or has locals)
+  /// Pack kernels, one an argument, or empty: an argument with one is dense along the rows, and is turned tile by
+  /// tile into panels of turn_columns, from which the kernel reads it, dense along the columns.
+  std::vector<KernelPtr> turns;
+  int64_t turn_columns = 0;
 };
 
 /// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
@@ -170,6 +174,25 @@ struct Step {
   LibraryStep library;
   Dim operations = 0, bytes = 0;  // for the roof model
 };
+
+/// Calls visit(KernelPtr) for every kernel of the step.
+template <class F>
+void for_each_kernel(const Step& step, F visit) {
+  auto one = [&](const KernelPtr& kernel) {
+    if (kernel) visit(kernel);
+  };
+  auto all = [&](const std::vector<KernelPtr>& kernels) {
+    for (const KernelPtr& kernel : kernels) one(kernel);
+  };
+  one(step.loop.kernel);
+  all(step.loop.turns);
+  one(step.column.kernel);
+  all(step.matmul.tiles);
+  all(step.matmul.packs);
+  one(step.matmul.pack_a);
+  one(step.matmul.epilogue);
+  all(step.library.kernels);
+}
 
 /// A lowered graph: steps over buffers, sizes still symbolic. Immutable once made.
 struct Program {

@@ -429,7 +429,8 @@ std::string print(const TileSpec& t) {
 }
 
 std::string print(const PackSpec& p) {
-  return fmt::format("pack {} vectors {}{}", ingot::name_of(p.dtype), p.vectors, p.transposed ? " transposed" : "");
+  return fmt::format("pack {} vectors {}{}{}", ingot::name_of(p.dtype), p.vectors, p.transposed ? " transposed" : "",
+                     p.padded ? "" : " unpadded");
 }
 
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }

@@ -180,6 +180,7 @@ struct PackSpec {
   DType dtype = DType::f32;
   int vectors = 1;
   bool transposed = false;  // false: columns are contiguous in memory; true: k is
+  bool padded = true;       // false (transposed f32 and f64 only): missing columns may stay unwritten
   friend bool operator==(const PackSpec&, const PackSpec&) = default;
 };
 

@@ -84,6 +84,15 @@ void collapse(Plane& p, size_t arguments, const int64_t* sizes, size_t rank) {
   p.rank = out;
 }
 
+/// True if a program, which turns what is dense along the rows tile by tile, is faster than gathering it.
+bool pays_to_turn(const Plane& p, size_t arguments, const int64_t* widths, const Access* accesses) {
+  constexpr int64_t kFew = 16;
+  if (p.rank < 2 || p.sizes[p.rank - 1] < kFew || p.sizes[p.rank - 2] < kFew) return false;
+  for (size_t a = 1; a < arguments; ++a)
+    if (accesses[a] == Access::strided && widths[a] >= 4 && p.strides[a][p.rank - 2] == widths[a]) return true;
+  return false;
+}
+
 /// An in-place result goes through the destination in the order of its memory, whatever the order of its dims.
 void order_by_output(Plane& p, size_t arguments, Ints& sizes) {
   for (size_t d = 1; d < sizes.size(); ++d)
@@ -307,6 +316,7 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
     accesses[a] = access_of(plane.rank ? plane.strides[a][plane.rank - 1] : 0, widths[a], columns);
     key.access |= static_cast<uint64_t>(accesses[a]) << (16 + 2 * a);
   }
+  if (!call.inplace && pays_to_turn(plane, arguments, widths, accesses)) return false;
   const Pointwise& kernel = find(call, key, meta.dtype, accesses);
   if (!kernel.entry) return false;
 

@@ -11,6 +11,7 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kLanes = 16;
+constexpr int64_t kTurnRows = 256;  // of a tile that is turned
 
 class LoopDriver final : public StepDriver {
  public:
@@ -33,6 +34,18 @@ class LoopDriver final : public StepDriver {
     int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
     for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
+
+    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
+    panel_strides_ = row_strides_;
+    turn_columns_ = step.turn_columns;
+    for (size_t i = 0; i < step.turns.size(); ++i) {
+      if (!step.turns[i]) continue;
+      const int64_t element = row_strides_[i];
+      panel_strides_[i] = turn_columns_ * element;
+      turned_.push_back({i, &context.kernel(step.turns[i]), scratch_bytes_});
+      // A panel's lines do not stand in the same sets of L1 as those of the next.
+      scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
+    }
 
     int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
     int64_t bytes = context.value(costs.bytes);
@@ -77,13 +90,49 @@ class LoopDriver final : public StepDriver {
       frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
       for (size_t i = 0; i < count; ++i)
         at[i] = plane_at[i] + frame.row_index * row_strides_[i] + columns.begin * column_strides_[i];
-      kernel_.entry(&frame);
-      row += frame.rows;
+      if (turned_.empty()) {
+        kernel_.entry(&frame);
+        row += frame.rows;
+      } else {
+        const int64_t rows_here = frame.rows;
+        run_tiles(frame, at);
+        row += rows_here;
+      }
       if (row < rows.end) walk.next();
     }
   }
 
  private:
+  /// The frame's rows and columns in tiles, with what is dense along the rows turned.
+  void run_tiles(KernelFrame frame, char** at) const {
+    const int64_t rows = frame.rows, columns = frame.columns, row_index = frame.row_index,
+                  column_index = frame.column_index;
+    const size_t count = arguments_.size();
+    char** tile_at = static_cast<char**>(alloca(count * sizeof(char*)));
+    frame.buffers = tile_at;
+    frame.row_strides = panel_strides_.data();
+    for (int64_t row = 0; row < rows; row += kTurnRows)
+      for (int64_t column = 0; column < columns; column += turn_columns_) {
+        frame.rows = std::min(kTurnRows, rows - row);
+        frame.columns = std::min(turn_columns_, columns - column);
+        frame.row_index = row_index + row, frame.column_index = column_index + column;
+        for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
+        for (const Turned& t : turned_) {
+          PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
+                         row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
+          t.kernel->entry(&pack);
+          tile_at[t.argument] = frame.scratch + t.panel;
+        }
+        kernel_.entry(&frame);
+      }
+  }
+
+  struct Turned {
+    size_t argument;
+    const LoadedKernel* kernel;
+    int64_t panel;  // where in the scratch memory
+  };
+
   const LoadedKernel& kernel_;
   const uint32_t first_scalar_;
   const bool rows_whole_;
@@ -91,6 +140,9 @@ class LoopDriver final : public StepDriver {
   Ints outer_;
   std::vector<BoundArgument> arguments_;
   std::vector<int64_t> row_strides_, column_strides_, index_strides_;
+  std::vector<int64_t> panel_strides_;  // row strides where the kernel reads panels
+  std::vector<Turned> turned_;
+  int64_t turn_columns_ = 0;
   int64_t scratch_bytes_ = 0;
 };
 

@@ -34,20 +34,6 @@ const std::vector<ScalarSource>& scalars_of(const Step& step) {
   return step.library.scalars;
 }
 
-template <class F>
-void for_each_kernel(const Step& step, F fn) {
-  auto one = [&](const KernelPtr& kernel) {
-    if (kernel) fn(kernel);
-  };
-  one(step.loop.kernel);
-  one(step.column.kernel);
-  for (const KernelPtr& kernel : step.matmul.tiles) one(kernel);
-  for (const KernelPtr& kernel : step.matmul.packs) one(kernel);
-  one(step.matmul.pack_a);
-  one(step.matmul.epilogue);
-  for (const KernelPtr& kernel : step.library.kernels) one(kernel);
-}
-
 // Truncates; out of range saturates, NaN gives 0.
 template <class I>
 I saturated(double x) {

@@ -44,19 +44,10 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
 
 std::vector<KernelPtr> CompiledGraph::kernels() const {
   std::vector<KernelPtr> kernels;
-  auto add = [&](const KernelPtr& kernel) {
-    if (kernel && std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
-  };
-  auto add_all = [&](const std::vector<KernelPtr>& list) { std::for_each(list.begin(), list.end(), add); };
-  for (const Step& step : program().steps) {
-    add(step.loop.kernel);
-    add(step.column.kernel);
-    add_all(step.matmul.tiles);
-    add_all(step.matmul.packs);
-    add(step.matmul.pack_a);
-    add(step.matmul.epilogue);
-    add_all(step.library.kernels);
-  }
+  for (const Step& step : program().steps)
+    for_each_kernel(step, [&](const KernelPtr& kernel) {
+      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+    });
   return kernels;
 }
 

@@ -1,6 +1,8 @@
 #include "codegen/lower/steps.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "codegen/generate.h"
 
@@ -9,10 +11,26 @@ namespace {
 
 /// Rows so short are unrolled when the extent is a constant.
 constexpr int64_t kShortRow = 64;
+constexpr int64_t kLanes = 16;
+/// Of a panel: its tile, as tall as it is wide, fits L2.
+constexpr int64_t kTurnColumns = 256;
 
 }  // namespace
 
 namespace {
+
+/// Turns tiles of elements of so many bytes; null if there is no such kernel. Made once.
+KernelPtr turn_kernel(const Target& target, int64_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, int64_t>, KernelPtr> made;
+  if (bytes < 4) return nullptr;
+  std::lock_guard lock(mutex);
+  KernelPtr& kernel = made[{target.str(), bytes}];
+  if (!kernel)
+    kernel = codegen::generate(
+        PackSpec{bytes == 8 ? DType::f64 : DType::f32, static_cast<int>(kTurnColumns / kLanes), true, false}, target);
+  return kernel;
+}
 
 /// Few columns that are gathered fill no vector: a long dim takes their place. (The order of a loop shows in no bit.)
 void widen_columns(const DimTable& dims, CollapsedSpace& space) {
@@ -117,6 +135,25 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
   return result;
 }
 
+/// What is dense along the rows is turned tile by tile, instead of gathered.
+void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
+  const Kernel& kernel = writer.kernel;
+  for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {
+    Buffer& buffer = writer.kernel.buffers[i];
+    const bool indexed = std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                                     [&](const Node& n) { return n.op == Op::load && n.imm == i && n.a != kNone; });
+    const Dims& s = strides[i];
+    KernelPtr turn;
+    if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
+      turn = turn_kernel(target_, ingot::size_of(buffer.dtype));
+    if (!turn) continue;
+    loop.turns.resize(kernel.buffers.size());
+    loop.turns[i] = turn;
+    loop.turn_columns = kTurnColumns;
+    buffer.access = Access::dense;
+  }
+}
+
 /// Gives every index node the number of its dim from the inside; `order` has the old dims as collapse saw them.
 void StepWriter::number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order) {
   if (writer.index_dims.empty()) return;
@@ -194,6 +231,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   step.loop.scalars = writer.scalars;
   for (Type t : writer.kernel.locals) step.loop.local_bytes.push_back(size_of(t));
   step.loop.rows_whole = g.reduced >= 0;
+  if (!step.loop.rows_whole) turn_arguments(writer, step.loop, collapsed.strides);
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   step.loop.kernel = generate(writer, collapsed.sizes, step.name);

@@ -31,6 +31,7 @@ class StepWriter {
 
   /// Kernel arguments over a collapsed space (outermost first); sets how each buffer moves along the columns.
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
+  void turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
   void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
   Step& append(uint32_t group, Step step);

@@ -180,37 +180,49 @@ class Pack {
   void transpose() {
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
     if (pairs_) g(VOp::g_shri, kK, 1);
-    // rbx: columns of this strip that exist, maybe none; r15: where the strip starts in the panel.
-    for (int strip = 0; strip < columns_ / lanes_; ++strip) {
-      int64_t head = code_.label(), partial = code_.label(), done = code_.label();
-      g(VOp::g_mov, Gpr::rax, kK);  // rows left
-      g(VOp::g_mov, Gpr::rbx, kColumns);
-      g(VOp::g_addi, Gpr::rbx, -strip * lanes_);
-      code_.add({.op = VOp::g_lea, .g = Gpr::r15, .mem = Mem::at(kPanel, strip * code_.width)});
-      g(VOp::g_mov, Gpr::r11, kFrom);
-      for (Gpr next : {Gpr::r12, Gpr::r13, Gpr::r14})
-        code_.add({.op = VOp::g_lea,
-                   .g = next,
-                   .mem = Mem::at(next == Gpr::r12   ? Gpr::r11
-                                  : next == Gpr::r13 ? Gpr::r12
-                                                     : Gpr::r13,
-                                  kStride, 4)});
-      g(VOp::g_cmpi, Gpr::rbx, lanes_);
-      code_.jump(partial, Cond::less);
-      int32_t begin = code_.position();
-      code_.place(head);
-      g(VOp::g_cmpi, Gpr::rax, lanes_);
-      code_.jump(partial, Cond::less);
-      whole_square();
-      code_.jump(head);
-      code_.loops.push_back({begin, code_.position()});
-      code_.place(partial);
-      partial_squares(done);
-      code_.place(done);
-      // The next strip of columns.
-      code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, lanes_ == 4 ? 4 : 8)});
-      if (lanes_ == 16) code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 8)});
+    // A strip of columns at a time. rbp: strips left; rbx: columns of this strip that exist, maybe none; r15: where it
+    // stands in the panel.
+    int64_t strip = code_.label(), head = code_.label(), partial = code_.label(), done = code_.label(),
+            end = code_.label();
+    g(VOp::g_imm, Gpr::rbp, columns_ / lanes_);
+    g(VOp::g_mov, Gpr::rbx, kColumns);
+    int32_t strips_begin = code_.position();
+    code_.place(strip);
+    if (!spec_.padded) {
+      g(VOp::g_cmpi, Gpr::rbx, 0);
+      code_.jump(end, Cond::less_equal);
     }
+    g(VOp::g_mov, Gpr::rax, kK);  // rows left
+    g(VOp::g_mov, Gpr::r15, kPanel);
+    g(VOp::g_mov, Gpr::r11, kFrom);
+    for (Gpr next : {Gpr::r12, Gpr::r13, Gpr::r14})
+      code_.add({.op = VOp::g_lea,
+                 .g = next,
+                 .mem = Mem::at(next == Gpr::r12   ? Gpr::r11
+                                : next == Gpr::r13 ? Gpr::r12
+                                                   : Gpr::r13,
+                                kStride, 4)});
+    g(VOp::g_cmpi, Gpr::rbx, lanes_);
+    code_.jump(partial, Cond::less);
+    int32_t begin = code_.position();
+    code_.place(head);
+    g(VOp::g_cmpi, Gpr::rax, lanes_);
+    code_.jump(partial, Cond::less);
+    whole_square();
+    code_.jump(head);
+    code_.loops.push_back({begin, code_.position()});
+    code_.place(partial);
+    partial_squares(done);
+    code_.place(done);
+    // The next strip of columns.
+    code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, lanes_ == 4 ? 4 : 8)});
+    if (lanes_ == 16) code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 8)});
+    g(VOp::g_addi, kPanel, code_.width);
+    g(VOp::g_addi, Gpr::rbx, -lanes_);
+    g(VOp::g_addi, Gpr::rbp, -1);
+    code_.jump(strip, Cond::not_equal);
+    code_.loops.push_back({strips_begin, code_.position()});
+    code_.place(end);
     if (pairs_) odd_pairs();
   }
   void advance() {
@@ -306,6 +318,7 @@ class Pack {
   void odd_pairs() {
     int64_t even = code_.label();
     load(kK, offsetof(PackFrame, k));
+    load(kPanel, offsetof(PackFrame, panel));
     g(VOp::g_testi, kK, 1);
     code_.jump(even, Cond::equal);
     load(Gpr::rax, offsetof(PackFrame, b));
