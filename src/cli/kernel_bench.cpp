@@ -20,17 +20,6 @@ struct KernelRun {
   double share() const { return roof_us / compiled.median; }
 };
 
-// Microseconds an element of f32 takes in L1 on one thread: the slope between two sizes, so that calls cost nothing.
-double math_us(Tensor (*function)(const Tensor&), double seconds) {
-  constexpr int64_t kSmall = 1 << 10, kLarge = 4 << 10;
-  const int before = num_threads();
-  set_num_threads(1);
-  Tensor small = randn({kSmall}), large = randn({kLarge});
-  auto times = interleave({[&] { (void)function(small); }, [&] { (void)function(large); }}, seconds);
-  set_num_threads(before);
-  return std::max(0.0, times[1].median - times[0].median) / (kLarge - kSmall);
-}
-
 KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOptions& options) {
   manual_seed(1);
   Tensors operands, wide;
@@ -51,20 +40,38 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
   KernelRun run;
   Tensor expected = bench.compute(operands, c.sizes), exact = bench.compute(wide, c.sizes);
   run.error = max_abs_difference(expected, exact) / exact.abs().amax().item<double>();
-  for (int call = 0; call < 4; ++call) run.bitwise_equal = run.bitwise_equal && same_bits(fast(arguments), expected);
+  for (int call = 0; call < 4; ++call)
+    run.bitwise_equal = run.bitwise_equal && ingot::bitwise_equal(fast(arguments), expected);
   expected = exact = Tensor();
   wide.clear();
 
-  const double each = options.seconds / static_cast<double>(bench.cases.size());
-  const Roof roof = measure_roof(num_threads(), each / 10, false);
+  // The roof is measured in turns with the kernel: clocks and neighbours change from one second to the next.
   const Work work = bench.work(c.sizes, static_cast<double>(size_of(c.dtype)));
-  double arithmetic =
-      work.operations / (c.dtype == kBFloat16 && roof.bf16_gflops > 0 ? roof.bf16_gflops : roof.fma_gflops) / 1e3;
-  for (const MathCalls& math : work.math) arithmetic += math.calls * math_us(math.function, each / 10) / num_threads();
-  const Bandwidth bandwidth = measure_bandwidth(num_threads(), work.bytes, each / 10);
-  run.roof_us = std::max(arithmetic, work.bytes / (work.only_reads ? bandwidth.read : bandwidth.copy) / 1e3);
-  auto times = interleave({[&] { (void)bench.compute(operands, c.sizes); }, [&] { (void)fast(arguments); }}, each / 2);
+  Ceiling arithmetic = arithmetic_ceiling(num_threads(), CeilingLoop::fma_f32);
+  if (Ceiling dot = arithmetic_ceiling(num_threads(), CeilingLoop::dot_bf16); c.dtype == kBFloat16 && dot.call)
+    arithmetic = dot;
+  const Ceiling memory =
+      memory_ceiling(num_threads(), work.bytes, work.only_reads ? CeilingLoop::read : CeilingLoop::copy);
+  std::vector<std::function<void()>> contenders{[&] { (void)bench.compute(operands, c.sizes); },
+                                                [&] { (void)fast(arguments); }};
+  const bool measures_roof = arithmetic.call && memory.call;
+  // A math function takes, an element of f32 in L1 on one thread, the slope between two sizes: calls cost nothing.
+  constexpr int64_t kFew = 1 << 10, kMany = 4 << 10;
+  const Tensor few = randn({kFew}), many = randn({kMany});
+  if (measures_roof) {
+    contenders.push_back(arithmetic.call);
+    contenders.push_back(memory.call);
+    for (const MathCalls& math : work.math)
+      for (const Tensor& x : {few, many}) contenders.push_back([&math, x] { (void)math.function(x); });
+  }
+  auto times = interleave(contenders, options.seconds / static_cast<double>(bench.cases.size()));
   run.eager = times[0], run.compiled = times[1];
+  if (measures_roof) {
+    double us = work.operations * times[2].median / arithmetic.amount;
+    for (size_t i = 0; i < work.math.size(); ++i)
+      us += work.math[i].calls * (times[2 * i + 5].median - times[2 * i + 4].median) / (kMany - kFew) / num_threads();
+    run.roof_us = std::max(us, work.bytes * times[3].median / memory.amount);
+  }
   run.statistics = fast.stats();
   return run;
 }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <memory>
 
-#include "cli/ceiling_kernels.h"
 #include "compile/compare.h"
 #include "runtime/allocator.h"
 #include "runtime/cpu.h"
@@ -63,31 +62,8 @@ double best_us(double seconds, const std::function<void()>& call) {
   return best;
 }
 
-double arithmetic_gflops(CeilingLoop which, int64_t operations, double seconds) {
-  Loop loop(which);
-  if (!loop.exists()) return 0;
-  constexpr int64_t kRepeats = 20000;
-  CeilingFrame frame{nullptr, nullptr, 0, kRepeats};
-  double us = best_us(seconds, [&] { runtime::parallel(num_threads(), [&](int, int) { loop.run(frame); }); });
-  return static_cast<double>(operations) * kRepeats * num_threads() / us / 1e3;
-}
-
-// `bytes`: what each thread works on, a multiple of 8192: then the destination stands half a page off the source (a
-// store just ahead of a load costs a stall).
-Bandwidth bandwidth_of(int threads, int64_t bytes, double seconds) {
-  Blocks blocks(threads, bytes + 4096);
-  auto rate = [&](CeilingLoop which, bool halves) {
-    const Loop loop(which);
-    const int64_t repeats = std::max<int64_t>(1, (8 << 20) / bytes);
-    const double us = best_us(seconds / 3, [&] {
-      runtime::parallel(threads, [&](int t, int) {
-        loop.run({blocks[t], blocks[t] + (halves ? bytes / 2 + 2048 : 0), halves ? bytes / 2 : bytes, repeats});
-      });
-    });
-    return static_cast<double>(bytes) * static_cast<double>(repeats) * threads / us / 1e3;
-  };
-  return {bytes, rate(CeilingLoop::read, false), rate(CeilingLoop::copy, true),
-          rate(CeilingLoop::copy_streaming, true)};
+double best_rate(double seconds, const Ceiling& ceiling) {
+  return ceiling.call ? ceiling.amount / best_us(seconds, ceiling.call) / 1e3 : 0;
 }
 
 }  // namespace
@@ -111,10 +87,33 @@ double Roof::floor_us(double operations, double bytes) const {
   return std::max(operations / fma_gflops, bytes / copy_gbps(bytes)) / 1e3;
 }
 
-Bandwidth measure_bandwidth(int threads, double bytes, double seconds) {
-  if (runtime::host_target().isa == Isa::none) return {};
+Ceiling arithmetic_ceiling(int threads, CeilingLoop which) {
+  constexpr int64_t kRepeats = 20000;
+  auto loop = std::make_shared<const Loop>(which);
+  if (!loop->exists()) return {};
+  const auto operations = static_cast<double>(fma_operations(runtime::host_target())) * kRepeats * threads;
+  return {[=] { runtime::parallel(threads, [&](int, int) {
+                  loop->run({nullptr, nullptr, 0, kRepeats});
+                }); },
+          which == CeilingLoop::dot_bf16 ? 2 * operations : operations};
+}
+
+Ceiling memory_ceiling(int threads, double bytes, CeilingLoop which) {
+  auto loop = std::make_shared<const Loop>(which);
+  if (!loop->exists()) return {};
+  // A multiple of 8192: then a copy's destination stands half a page off its source (a store just ahead of a load costs
+  // a stall).
   const int64_t each = std::max<int64_t>(1, static_cast<int64_t>(bytes / threads / 8192)) * 8192;
-  return bandwidth_of(threads, each, seconds);
+  const int64_t repeats = std::max<int64_t>(1, (8 << 20) / each);
+  auto blocks = std::make_shared<Blocks>(threads, each + 4096);
+  const bool reads = which == CeilingLoop::read;
+  return {[=] {
+            runtime::parallel(threads, [&](int t, int) {
+              char* block = (*blocks)[t];
+              loop->run({block, reads ? block : block + each / 2 + 2048, reads ? each : each / 2, repeats});
+            });
+          },
+          static_cast<double>(each * repeats) * threads};
 }
 
 Roof measure_roof(int threads, double seconds, bool large) {
@@ -125,15 +124,20 @@ Roof measure_roof(int threads, double seconds, bool large) {
   if (runtime::host_target().isa != Isa::none) {
     size_t footprints = large ? std::size(kFootprints) : kSmallFootprints;
     double each = seconds / static_cast<double>(3 * footprints + 3);
-    int64_t operations = fma_operations(runtime::host_target());
-    roof.fma_gflops = arithmetic_gflops(CeilingLoop::fma_f32, operations, each);
-    roof.bf16_gflops = arithmetic_gflops(CeilingLoop::dot_bf16, 2 * operations, each);
+    roof.fma_gflops = best_rate(each, arithmetic_ceiling(threads, CeilingLoop::fma_f32));
+    roof.bf16_gflops = best_rate(each, arithmetic_ceiling(threads, CeilingLoop::dot_bf16));
     roof.fork_join_us = best_us(each,
                                 [&] {
                                   for (int i = 0; i < 1000; ++i) runtime::parallel(threads, [](int, int) {});
                                 }) /
                         1000;
-    for (size_t f = 0; f < footprints; ++f) roof.bandwidths.push_back(bandwidth_of(threads, kFootprints[f], 3 * each));
+    for (size_t f = 0; f < footprints; ++f) {
+      auto rate = [&](CeilingLoop loop) {
+        return best_rate(each, memory_ceiling(threads, static_cast<double>(kFootprints[f] * threads), loop));
+      };
+      roof.bandwidths.push_back(
+          {kFootprints[f], rate(CeilingLoop::read), rate(CeilingLoop::copy), rate(CeilingLoop::copy_streaming)});
+    }
   }
   set_num_threads(before);
   return roof;

@@ -1,7 +1,10 @@
 // The machine's roof, measured: arithmetic peak, bandwidth by footprint, and the cost of a parallel region.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
+
+#include "cli/ceiling_kernels.h"
 
 namespace ingot::cli {
 
@@ -25,8 +28,15 @@ struct Roof {
   double floor_us(double operations, double bytes) const;
 };
 
-/// What each of the threads can move in a working set of `bytes` over all of them.
-Bandwidth measure_bandwidth(int threads, double bytes, double seconds);
+/// A call that does nothing but what a ceiling measures, on all threads, and how much of it: operations or bytes. No
+/// call where the target has no such loop.
+struct Ceiling {
+  std::function<void()> call;
+  double amount = 0;
+};
+Ceiling arithmetic_ceiling(int threads, CeilingLoop loop);
+/// Over a working set of `bytes` over all threads.
+Ceiling memory_ceiling(int threads, double bytes, CeilingLoop loop);
 
 /// Measures for about `seconds`. 16 KB to 256 MB; without `large`, up to 4 MB only.
 Roof measure_roof(int threads, double seconds, bool large);

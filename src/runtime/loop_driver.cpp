@@ -11,7 +11,7 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kLanes = 16;
-constexpr int64_t kTurnRows = 256;  // of a tile that is turned
+constexpr int64_t kTurnRows = 64;  // of a tile that is turned
 
 class LoopDriver final : public StepDriver {
  public:

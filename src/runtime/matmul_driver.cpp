@@ -54,6 +54,13 @@ class MatmulDriver final : public ProductDriver {
     return weight ? weight->data + weight_of_batch_[batch] * packed_bytes() : nullptr;
   }
 
+  Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
+    const char* from = b + k_begin * b_row_ + panel_column(panel) * b_column_;
+    if (b_column_ == element_) return {from, k_end - k_begin, panel_columns(panel) * element_, b_row_};
+    if (b_row_ == element_) return {from, panel_columns(panel), (k_end - k_begin) * element_, b_column_};
+    return {};
+  }
+
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
     const KernelCall& pack = packs_[panels_.size(panel) - 1];
     for (int64_t k = k_begin; k < k_end; k += kBlock) {

@@ -12,7 +12,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kGroupBytes = 4 << 20;  // of panels packed for one call
+constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
@@ -20,7 +20,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 void prefetch(const char* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+  for (int64_t i = -(reinterpret_cast<intptr_t>(from) & 63); i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
 }  // namespace
@@ -79,6 +79,11 @@ void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
     column_strides_.push_back(operands_[i].strides[rank - 1]);
     index_strides_.push_back(operands_[i].index_stride);
   }
+}
+
+// Memory without gaps.
+ProductDriver::Ahead ProductDriver::lines(const char* from, int64_t bytes) {
+  return {from, ceil_div(bytes, 64), 64, 64};
 }
 
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
@@ -165,15 +170,23 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
           const int64_t bytes = std::min(kBlock, k_size - block.k) * width * element_;
           char* own = room + (one_block ? 0 : block.k * width * element_);
           const char* b_block = own;
-          const char* next = nullptr;
+          Ahead next;
           if (packed) {
             b_block = packed + panel_offset(block.panel) + block.k * width * element_;
-            next = b_block + bytes;  // what comes next in memory is what comes next in time
-            if (next + bytes > packed_end) next = nullptr;
-          } else if (tile == row_tiles.begin) {
-            pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k_size), own);
+            // What comes next in memory is what comes next in time.
+            if (b_block + 2 * bytes <= packed_end) next = lines(b_block + bytes, bytes);
+          } else {
+            const bool last_k = block.k + kBlock >= k_size;
+            const int64_t next_k = last_k ? 0 : block.k + kBlock, next_panel = block.panel + last_k;
+            if (tile == row_tiles.begin) {
+              pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k_size), own);
+              if (next_panel < panels.end)
+                next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k_size));
+            } else if (next_panel < group_end) {
+              next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
+            }
           }
-          tile_rows(block, a_block + block.k * element_, b_block, next, bytes);
+          tile_rows(block, a_block + block.k * element_, b_block, next);
         }
         if (epilogue_) finish(state, walk, scratch, block);
       }
@@ -206,8 +219,7 @@ void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t to_
 }
 
 // One block of k, one panel, all tiles of the row block; meanwhile the next block of B is fetched, a piece a tile.
-void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, const char* next,
-                              int64_t next_bytes) const {
+void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, const Ahead& next) const {
   TileFrame frame;
   frame.b = b;
   frame.k = std::min(kBlock, sizes_.k - block.k);
@@ -215,14 +227,15 @@ void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, 
   frame.accumulate = block.k > 0;
   frame.columns = panel_columns(block.panel);
   const int64_t vectors = panels_.size(block.panel), tiles = block.tile_end - block.tile_begin;
-  const int64_t piece = next && tiles >= 4 ? round_up(ceil_div(next_bytes, tiles), 64) : 0;
+  const int64_t piece = tiles >= 4 ? ceil_div(next.rows, tiles) : 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = rows_.begin(tile) - block.row;
     const KernelCall& call = tiles_[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
     frame.a = a + row * block.a_stride;
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;
-    if (piece && i * piece < next_bytes) prefetch(next + i * piece, std::min(piece, next_bytes - i * piece));
+    for (int64_t r = i * piece; r < std::min((i + 1) * piece, next.rows); ++r)
+      prefetch(next.from + r * next.stride, next.row_bytes);
     call.entry(&frame);
   }
 }

@@ -55,6 +55,16 @@ class ProductDriver : public StepDriver {
   virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
   /// All of B's panels of a batch, already packed, or null.
   virtual const char* packed_panels(const RunState&, int64_t /*batch*/) const { return nullptr; }
+  /// Memory that is read soon: rows of so many bytes.
+  struct Ahead {
+    const char* from = nullptr;
+    int64_t rows = 0, row_bytes = 0, stride = 0;
+  };
+  static Ahead lines(const char* from, int64_t bytes);
+  /// What packing these rows of a panel will read, if that is worth fetching.
+  virtual Ahead panel_source(const char* /*b*/, int64_t /*panel*/, int64_t /*k_begin*/, int64_t /*k_end*/) const {
+    return {};
+  }
   /// Packs rows [k_begin, k_end) of one panel, [k][width], from the B that starts at b.
   virtual void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const = 0;
 
@@ -84,7 +94,7 @@ class ProductDriver : public StepDriver {
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
   void pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const;
   struct Block;
-  void tile_rows(const Block& block, const char* a, const char* b, const char* next, int64_t next_bytes) const;
+  void tile_rows(const Block& block, const char* a, const char* b, const Ahead& next) const;
   void finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const;
 
   std::vector<KernelCall> tiles_;

@@ -61,6 +61,19 @@ TEST(Command, BenchReportsWhatProgramsRelyOn) {
   EXPECT_EQ(report["max_abs_error"], 0);
 }
 
+TEST(Command, BenchOfAKernelSaysHowFarItIsFromTheRoof) {
+  Outcome bench = ingot("bench rowsum --seconds 0.1 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  auto report = nlohmann::json::parse(bench.out);
+  ASSERT_EQ(report["cases"].size(), 1u);
+  EXPECT_EQ(report["sizes"], (std::vector<int64_t>{16384, 1024}));
+  EXPECT_TRUE(report["bitwise_equal"]);
+  EXPECT_LT(report["max_abs_error"], 1e-5);
+  EXPECT_GT(report["compiled_us"], 0);
+  EXPECT_GT(report["roof_us"], 0);
+  EXPECT_EQ(report["fallbacks"], 0);
+}
+
 TEST(Command, ExplainAndCacheShowKernels) {
   Outcome explain = ingot("explain digits_mlp --json" + kData);
   ASSERT_EQ(explain.code, 0) << explain.out;

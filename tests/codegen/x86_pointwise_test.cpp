@@ -252,5 +252,22 @@ TEST_P(X86Pointwise, EqualKernelsGiveEqualBytes) {
   EXPECT_GT(a->code_bytes, 0);
 }
 
+TEST_P(X86Pointwise, LongChainsRunSideBySideInEveryType) {
+  for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64})
+    for (int64_t n : {1, 16, 31, 32, 33, 48, 63, 64, 65, 79, 80, 127, 128, 130, 300}) {
+      KernelBuilder k;
+      Expr x = k.input(d), y = k.input(d, Access::uniform), z = k.input(d);
+      Expr a = x;
+      for (int i = 0; i < 4; ++i) {
+        a = select(a < z, a * y + x, a - z);
+        if (i == 1) k.output(d, a);
+      }
+      k.output(d, a);
+      k.output(DType::bool_, a < x);
+      Trial{k.kernel, target(), 3, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
 }  // namespace
 }  // namespace ingot::codegen::test

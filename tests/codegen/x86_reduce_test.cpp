@@ -39,8 +39,8 @@ void sums_like_the_definition(DType d, const Target& target) {
   Code code(*source);
   std::vector<char> scratch(static_cast<size_t>(source->scratch_bytes));
   std::mt19937_64 random(3);
-  for (int64_t n : {0,    1,    2,    15,   16,   17,   255,  256,  257,   511,   512,  513,
-                    1500, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
+  for (int64_t n : {0,    1,    2,    15,   16,   17,   255,  256,  257,  511,  512,   513,   768,  1024,
+                    1280, 1500, 1792, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
     std::vector<T> x(static_cast<size_t>(2 * n));
     for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
     T out[2] = {1, 1};
@@ -123,9 +123,24 @@ TEST_P(X86Reduce, SoftmaxLikePhasesShareARowThroughALocal) {
     }
 }
 
+TEST_P(X86Reduce, LongChainsAreSummedInOrder) {
+  for (DType d : {DType::f32, DType::f64})
+    for (int64_t n : kSizes) {
+      KernelBuilder k;
+      Expr x = k.input(d), y = x;
+      for (int i = 0; i < 6; ++i) y = fma(y, x, 0.5 * i);
+      Expr sum = k.reduce(Combiner::sum, y), most = k.reduce(Combiner::max, y);
+      k.row_output(d, most);
+      k.kernel.phases.emplace_back();
+      k.output(d, y * sum);
+      Trial{k.kernel, target(), 3, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(X86Reduce, LightSumsRunBlocksSideBySide) {
   for (DType d : {DType::f32, DType::f64})
-    for (int64_t n : {2048, 2049, 4096, 5000, 9999}) {
+    for (int64_t n : {512, 768, 1024, 1793, 2048, 2049, 4096, 5000, 9999}) {
       KernelBuilder k;
       Expr x = k.input(d), y = k.input(d);
       Expr dot = k.reduce(Combiner::sum, x * y), most = k.reduce(Combiner::max, x);

@@ -78,6 +78,24 @@ TEST(Pointwise, AnyLayoutGivesTheSameValues) {
   EXPECT_EQ(values(a - expanded), values(a - expanded.contiguous()));
 }
 
+TEST(Pointwise, WhatIsDenseAlongTheRowsIsReadInTiles) {
+  for (DType dtype : {kFloat32, kFloat64, kInt64, kInt32, kBFloat16, kBool})
+    for (auto [rows, columns] : {std::pair<int64_t, int64_t>{16, 16}, {17, 40}, {255, 33}, {300, 257}, {16, 600}}) {
+      Tensor x = arange(2 * rows * columns).reshape({2, columns, rows}), whole = x.to(dtype);
+      Tensor turned = whole.transpose(1, 2),
+             same =
+                 index_select(x.reshape({2, -1}), 1, (arange(rows).unsqueeze(1) + arange(columns) * rows).reshape({-1}))
+                     .reshape({2, rows, columns})
+                     .to(dtype);
+      EXPECT_TRUE(equal(turned.contiguous(), same)) << rows << " x " << columns;
+      if (dtype == kBool) continue;
+      EXPECT_TRUE(equal(turned * 2 + same, same * 2 + same)) << rows << " x " << columns;
+      Tensor into = zeros({2, rows, columns}, dtype);
+      into.add_(turned);
+      EXPECT_TRUE(equal(into, same));
+    }
+}
+
 TEST(Pointwise, ManyDimsThatDoNotJoin) {
   Tensor a = counting({2, 3, 2, 3, 2}), b = counting({2, 3, 2, 3, 2}).permute({4, 3, 2, 1, 0}).contiguous();
   Tensor c = b.permute({4, 3, 2, 1, 0});

@@ -12,7 +12,7 @@ namespace {
 /// Rows so short are unrolled when the extent is a constant.
 constexpr int64_t kShortRow = 64;
 constexpr int64_t kLanes = 16;
-/// Of a panel: its tile, as tall as it is wide, fits L2.
+/// Of a panel; its tile of some rows stays in L2.
 constexpr int64_t kTurnColumns = 256;
 
 }  // namespace
