@@ -2,6 +2,8 @@
 #pragma once
 #include <string>
 
+#include "compile/explain.h"
+
 namespace ingot::cli {
 
 struct CommonOptions {
@@ -19,9 +21,17 @@ struct BenchOptions : CommonOptions {
   std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
 };
 
+struct ExplainOptions : CommonOptions {
+  std::string name;
+  int batch = 0;  // of the last call and of the times; 0: the model's larger demo batch
+  ReportOptions report;
+  bool all = false;  // everything the report can show
+  std::string html;  // file to write the page to; empty: the report goes to the terminal
+};
+
 int run_demo(const CommonOptions& options);
 int run_bench(const BenchOptions& options);
-int run_explain(const CommonOptions& options, const std::string& name);
+int run_explain(ExplainOptions options);
 int run_cache(const CommonOptions& options, const std::string& name);
 int run_ops(const CommonOptions& options);
 

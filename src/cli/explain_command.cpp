@@ -1,57 +1,139 @@
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
 
 #include "cli/commands.h"
-#include "cli/disassemble.h"
 #include "cli/report.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::cli {
 namespace {
 
-// A compiled model after calls at both demo batch sizes.
-Explanation explanation_of(const std::string& name, const std::string& data) {
+constexpr double kProfiledUs = 200e3;
+
+// A compiled model after calls at both demo batch sizes, with what its steps take at the larger one.
+Explanation explanation_of(const std::string& name, const std::string& data, int batch) {
   DemoModel model = demo_model(name, data);
   auto fast = compile(model.forward, {.name = name});
-  for (int batch : {model.small_batch, model.large_batch, model.large_batch}) (void)fast(model.input(batch));
-  return fast.explain();
+  if (!batch) {
+    (void)fast(model.input(model.small_batch));
+    batch = model.large_batch;
+  }
+  Tensor x = model.input(batch);
+  for (int warm = 0; warm < 3; ++warm) (void)fast(x);
+  return fast.profile([&] {
+    double end = now_us() + kProfiledUs;
+    do {
+      (void)fast(x);
+    } while (now_us() < end);
+  });
 }
 
-nlohmann::json to_json(const Explanation& e) {
-  nlohmann::json programs = nlohmann::json::array();
-  for (const auto& p : e.programs) {
-    nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
-                   kernels = nlohmann::json::array();
-    for (const auto& g : p.groups) groups.push_back({{"name", g.name}, {"members", g.members}});
-    for (const auto& d : p.decisions)
-      decisions.push_back(
-          {{"value", d.value}, {"fused", d.fused}, {"reason", d.reason}, {"bytes_saved", d.bytes_saved}});
-    for (const auto& k : p.kernels)
-      kernels.push_back({{"name", k.name},
-                         {"ir", k.text},
-                         {"code_bytes", k.code_bytes},
-                         {"assembly", disassemble(k.code, k.code_bytes)}});
-    programs.push_back({{"key", p.key},
-                        {"trace", p.trace},
-                        {"primitives", p.primitives},
-                        {"groups", groups},
-                        {"decisions", decisions},
-                        {"report", p.report},
-                        {"kernels", kernels},
-                        {"shapes", p.shapes},
-                        {"guards", p.guards},
-                        {"hits", p.hits},
-                        {"code_bytes", p.code_bytes},
-                        {"compile_ms", p.compile_ms}});
-  }
+using nlohmann::json;
+
+json to_json(const std::vector<Explanation::Op>& ops) {
+  json list = json::array();
+  for (const auto& op : ops)
+    list.push_back({{"value", op.value},
+                    {"op", op.op},
+                    {"type", op.type},
+                    {"operands", op.operands},
+                    {"module", op.module},
+                    {"location", op.location}});
+  return list;
+}
+
+json to_json(const Explanation::Kernel& k, bool full) {
+  json kernel = {{"name", k.name}, {"code_bytes", k.code_bytes}};
+  if (full) kernel["ir"] = k.text, kernel["assembly"] = k.assembly();
+  return kernel;
+}
+
+json to_json(const Explanation::Program& p) {
+  json groups = json::array(), decisions = json::array(), kernels = json::array(), steps = json::array(),
+       inputs = json::array(), stages = json::array();
+  for (const auto& i : p.inputs)
+    inputs.push_back({{"value", i.value},
+                      {"type", i.type},
+                      {"strides", i.strides},
+                      {"constant", i.constant},
+                      {"used_by", i.used_by}});
+  for (const auto& g : p.groups)
+    groups.push_back({{"name", g.name},
+                      {"members", g.members},
+                      {"ops", g.ops},
+                      {"stored", g.stored},
+                      {"steps", g.steps},
+                      {"bytes_saved", g.bytes_saved}});
+  for (const auto& d : p.decisions)
+    decisions.push_back({{"value", d.value},
+                         {"fused", d.fused},
+                         {"reason", d.reason},
+                         {"bytes_saved", d.bytes_saved},
+                         {"op", d.op},
+                         {"module", d.module},
+                         {"location", d.location}});
+  for (const auto& s : p.steps)
+    steps.push_back({{"name", s.name},
+                     {"form", s.form},
+                     {"space", s.space},
+                     {"operations", s.operations},
+                     {"bytes", s.bytes},
+                     {"least_us", s.least_us},
+                     {"kernels", s.kernels}});
+  for (const auto& k : p.kernels) kernels.push_back(to_json(k, true));
+  for (const auto& s : p.stages) stages.push_back({{"name", s.name}, {"ms", s.ms}, {"ops", s.ops}});
+  return {{"key", p.key},
+          {"trace", p.trace},
+          {"primitives", p.primitives},
+          {"traced_ops", to_json(p.traced_ops)},
+          {"ops", to_json(p.ops)},
+          {"outputs", p.outputs},
+          {"inputs", inputs},
+          {"groups", groups},
+          {"decisions", decisions},
+          {"notes", p.notes},
+          {"report", p.report},
+          {"steps", steps},
+          {"kernels", kernels},
+          {"shapes", p.shapes},
+          {"guards", p.guards},
+          {"stages", stages},
+          {"hits", p.hits},
+          {"code_bytes", p.code_bytes},
+          {"compile_ms", p.compile_ms},
+          {"bytes_moved", p.bytes_moved()},
+          {"bytes_saved", p.bytes_saved()}};
+}
+
+json to_json(const Explanation& e) {
+  json programs = json::array(), recompiles = json::array();
+  for (const auto& p : e.programs) programs.push_back(to_json(p));
   auto notices = [](const std::vector<Explanation::Notice>& list) {
-    nlohmann::json out = nlohmann::json::array();
-    for (const auto& n : list) out.push_back({{"reason", n.reason}, {"location", n.location}, {"count", n.count}});
+    json out = json::array();
+    for (const auto& n : list)
+      out.push_back({{"reason", n.reason}, {"op", n.op}, {"location", n.location}, {"count", n.count}});
     return out;
   };
-  nlohmann::json recompiles = nlohmann::json::array();
   for (const auto& r : e.recompiles)
-    recompiles.push_back({{"guard", r.guard}, {"before", r.before}, {"after", r.after}});
+    recompiles.push_back(
+        {{"guard", r.guard}, {"before", r.before}, {"after", r.after}, {"op", r.op}, {"location", r.location}});
+  const Statistics& s = e.statistics;
   return {{"name", e.name},
+          {"target", e.target},
+          {"statistics",
+           {{"calls", s.calls},
+            {"hits", s.hits},
+            {"compilations", s.compilations},
+            {"compile_ms", s.compile_ms},
+            {"ops_traced", s.ops_traced},
+            {"kernels", s.kernels},
+            {"library_steps", s.library_steps},
+            {"graph_breaks", s.graph_breaks},
+            {"fallbacks", s.fallbacks},
+            {"recompile_limit_hits", s.recompile_limit_hits}}},
           {"programs", programs},
           {"graph_breaks", notices(e.breaks)},
           {"fallbacks", notices(e.fallbacks)},
@@ -60,28 +142,37 @@ nlohmann::json to_json(const Explanation& e) {
 
 }  // namespace
 
-int run_explain(const CommonOptions& options, const std::string& name) {
+int run_explain(ExplainOptions options) {
   if (options.threads) set_num_threads(options.threads);
-  Explanation e = explanation_of(name, options.data);
+  Explanation e = explanation_of(options.name, options.data, options.batch);
   if (options.json) {
     fmt::print("{}\n", to_json(e).dump());
     return 0;
   }
-  fmt::print("{}\n", e.str(/*kernels=*/true));
-  for (const auto& p : e.programs)
-    for (const auto& k : p.kernels)
-      fmt::print("\nassembly of {} ({} bytes)\n{}", k.name, k.code_bytes, disassemble(k.code, k.code_bytes));
+  if (!options.html.empty()) {
+    std::ofstream file(options.html, std::ios::binary);
+    file << e.html();
+    if (!file.flush()) throw Error("explain: --html: got " + options.html + ", expected a file that can be written");
+    fmt::print("wrote {}\n", options.html);
+    return 0;
+  }
+  if (options.all) {
+    options.report.ir = options.report.fusion = true;
+    options.report.kernel_ir = options.report.assembly = "";
+  }
+  options.report.color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  fmt::print("{}", e.str(options.report));
   return 0;
 }
 
 int run_cache(const CommonOptions& options, const std::string& name) {
   if (options.threads) set_num_threads(options.threads);
-  Explanation e = explanation_of(name, options.data);
+  Explanation e = explanation_of(name, options.data, 0);
   if (options.json) {
-    nlohmann::json entries = nlohmann::json::array();
+    json entries = json::array();
     for (const auto& p : e.programs) {
-      nlohmann::json kernels = nlohmann::json::array();
-      for (const auto& k : p.kernels) kernels.push_back({{"name", k.name}, {"code_bytes", k.code_bytes}});
+      json kernels = json::array();
+      for (const auto& k : p.kernels) kernels.push_back(to_json(k, false));
       entries.push_back({{"key", p.key},
                          {"guards", p.guards},
                          {"shapes", p.shapes},
@@ -90,16 +181,36 @@ int run_cache(const CommonOptions& options, const std::string& name) {
                          {"hits", p.hits},
                          {"compile_ms", p.compile_ms}});
     }
-    fmt::print("{}\n", nlohmann::json{{"name", e.name}, {"entries", entries}}.dump());
+    fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}}.dump());
     return 0;
   }
-  fmt::print("{}: {} cache entries\n", e.name, e.programs.size());
+  int64_t code = 0;
+  for (const auto& p : e.programs) code += p.code_bytes;
+  fmt::print("{}: {} programs, {:.1f} KB of code, {:.2f} ms of compiling\n", e.name, e.programs.size(),
+             static_cast<double>(code) / 1024, e.statistics.compile_ms);
   int number = 0;
   for (const auto& p : e.programs) {
-    fmt::print("\nentry {}: {} hits, {} kernels, {} bytes of code, compiled in {:.2f} ms\n  shapes {}\n  guards {}\n",
-               number++, p.hits, p.kernels.size(), p.code_bytes, p.compile_ms, p.shapes,
-               p.guards.empty() ? "none on sizes" : p.guards);
-    for (const auto& k : p.kernels) fmt::print("    {:<40} {:>7} bytes\n", k.name, k.code_bytes);
+    std::string arguments;
+    size_t held = 0;
+    for (const auto& input : p.inputs) {
+      held += input.constant;
+      if (!input.constant) arguments += (arguments.empty() ? "" : ", ") + input.type;
+    }
+    fmt::print("\nentry {}: {}\n", number++, arguments);
+    fmt::print("  guards   {}; {} tensors that the function holds\n", p.guards.empty() ? "none on sizes" : p.guards,
+               held);
+    fmt::print("  hits     {}\n  compiled in {:.2f} ms; key {} bytes\n", p.hits, p.compile_ms, p.key.size());
+    fmt::print("  kernels  {}, {:.1f} KB of code\n", p.kernels.size(), static_cast<double>(p.code_bytes) / 1024);
+    size_t forms = 0;
+    int64_t form_bytes = 0;
+    for (const auto& k : p.kernels) {
+      if (k.product_form()) {
+        ++forms, form_bytes += k.code_bytes;
+        continue;
+      }
+      fmt::print("    {:<58} {:>7} bytes\n", k.name, k.code_bytes);
+    }
+    if (forms) fmt::print("    {:<58} {:>7} bytes\n", fmt::format("{} tiles and packs of products", forms), form_bytes);
   }
   return 0;
 }

@@ -45,9 +45,25 @@ int main(int argc, char** argv) {
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");
-  auto* explain = named(
-      common(app.add_subcommand("explain", "show what compiling a model did, and why"), "ingot explain digits_mlp"),
-      models);
+  auto* explain = named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
+                               "ingot explain digits_mlp\n  ingot explain bytegpt --html bytegpt.html\n"
+                               "  ingot explain digits_cnn --asm relu --kernel-ir relu"),
+                        models);
+  cli::ExplainOptions explained;
+  explain->add_option("--batch", explained.batch, "examples a call (default: 1, then the demo's larger batch)")
+      ->check(CLI::PositiveNumber);
+  explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
+      ->check(CLI::NonNegativeNumber);
+  explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");
+  explain->add_flag("--fusion", explained.report.fusion, "list every fusion decision, not only each reason");
+  std::string kernel_ir, assembly;
+  auto* wants_ir =
+      explain->add_option("--kernel-ir", kernel_ir, "show the kernel IR of kernels with this in their name")
+          ->expected(0, 1);
+  auto* wants_asm = explain->add_option("--asm", assembly, "show the machine code of kernels with this in their name")
+                        ->expected(0, 1);
+  explain->add_flag("--all", explained.all, "show all of the above");
+  explain->add_option("--html", explained.html, "write a page with a picture of the graph to this file");
   auto* cache = named(
       common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"), "ingot cache bytegpt --json"),
       models);
@@ -73,7 +89,13 @@ int main(int argc, char** argv) {
     options.name = model;
     if (*demo) return cli::run_demo(options);
     if (*bench) return cli::run_bench(options);
-    if (*explain) return cli::run_explain(options, model);
+    if (*explain) {
+      static_cast<cli::CommonOptions&>(explained) = options;
+      explained.name = model;
+      if (*wants_ir) explained.report.kernel_ir = kernel_ir;
+      if (*wants_asm) explained.report.assembly = assembly;
+      return cli::run_explain(explained);
+    }
     if (*cache) return cli::run_cache(options, model);
     if (*ops) return cli::run_ops(options);
     if (*conformance) return cli::run_conformance(cases);

@@ -47,6 +47,11 @@ struct Explanation {
   std::string str(const ir::Graph& graph, const Program& program) const;
 };
 
+/// "loop", "column", "matmul" or "library".
+const char* form_of(const Step& step);
+/// What a step runs over, with symbols as such.
+std::string space_of(const DimTable& dims, const Step& step);
+
 struct LowerResult {
   Program program;
   Explanation explanation;

@@ -1,5 +1,6 @@
 // compile(): the same callable, recorded, fused and run as generated code.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,7 +32,7 @@ struct CompileOptions {
   CompileMode mode = CompileMode::checked;
   std::string name = {};                  // in logs and errors; a number by default
   int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly
-  std::vector<std::string> disable = {};  // passes, by name
+  std::vector<std::string> disable = {};  // passes, by name, to bisect a fault
   bool background = false;                // calls run eagerly until their program is ready
   std::optional<Numerics> numerics = {};  // the level of this function; absent: the global one
 };
@@ -74,6 +75,7 @@ class INGOT_API CompiledHandle {
  public:
   explicit CompiledHandle(const CompileOptions& options);
   Explanation explain() const;
+  Explanation profile(const std::function<void()>& calls) const;
   Statistics stats() const;
   CompiledCore& core() const { return *core_; }
 
@@ -149,6 +151,8 @@ class CompiledFunction {
 
   /// What was recorded and compiled, and why.
   Explanation explain() const { return handle_.explain(); }
+  /// The same after `calls`, which call this function, with what each step took in them.
+  Explanation profile(const std::function<void()>& calls) const { return handle_.profile(calls); }
   Statistics stats() const { return handle_.stats(); }
   F& function() const { return *function_; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "eager/dispatch.h"
+#include "ir/passes/pipeline.h"
+#include "runtime/profiler.h"
 
 namespace ingot::detail {
 namespace {
@@ -21,7 +23,9 @@ CompiledCore::CompiledCore(const CompileOptions& options)
     : mode_(options.mode),
       function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
                                                   options.disable, options.recompile_limit, options.background,
-                                                  options.numerics)) {}
+                                                  options.numerics)) {
+  static_cast<void>(ir::disabled_passes(options.disable));  // throws for the name of no pass
+}
 
 std::unique_ptr<trace::Recorder> CompiledCore::take() {
   {
@@ -108,6 +112,11 @@ void CompiledCall::abandon() {
 
 CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(std::make_shared<CompiledCore>(options)) {}
 Explanation CompiledHandle::explain() const { return core_->explain(); }
+Explanation CompiledHandle::profile(const std::function<void()>& calls) const {
+  runtime::Profile profile;
+  calls();
+  return core_->explain(&profile);
+}
 Statistics CompiledHandle::stats() const { return core_->function().statistics(); }
 
 }  // namespace ingot::detail

@@ -9,6 +9,10 @@
 #include "compile/frozen.h"
 #include "trace/recorder.h"
 
+namespace ingot::runtime {
+class Profile;
+}
+
 namespace ingot::detail {
 
 class CompiledCore {
@@ -22,7 +26,8 @@ class CompiledCore {
   CompileMode mode() const { return mode_; }
   trace::Function& function() const { return *function_; }
   Freezer& freezer() { return freezer_; }
-  Explanation explain() const;
+  /// With the times of steps, if a profile is given.
+  Explanation explain(const runtime::Profile* profile = nullptr) const;
 
  private:
   CompileMode mode_;

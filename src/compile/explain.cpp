@@ -1,11 +1,136 @@
+// The facts of a compiled function, gathered from where they are kept.
 #include "compile/explain.h"
 
+#include <algorithm>
+#include <map>
+
+#include "base/program.h"
 #include "compile/core.h"
+#include "runtime/cpu.h"
+#include "runtime/disassemble.h"
+#include "runtime/profiler.h"
 
 namespace ingot {
 namespace {
 
-Explanation::Program describe(const trace::CacheEntry& entry) {
+// "src/model.cpp:12" for "/home/me/project/src/model.cpp:12" would need the project's root; the file's name is enough.
+std::string short_location(const Location& location) {
+  std::string text = location.str();
+  size_t slash = text.rfind('/');
+  return slash == std::string::npos ? text : text.substr(slash + 1);
+}
+
+// Values as the IR's text numbers them: inputs, then outputs of nodes, in order.
+std::vector<std::string> value_names(const ir::Graph& graph) {
+  std::vector<std::string> names(graph.values.size());
+  size_t next = 0;
+  auto name = [&](ir::ValueId v) { names[v] = "%" + std::to_string(next++); };
+  for (const ir::InputInfo& input : graph.inputs) name(input.value);
+  for (const ir::Node& node : graph.nodes)
+    for (ir::ValueId v : node.outputs) name(v);
+  return names;
+}
+
+std::string type_text(const ir::TensorType& type, const DimTable& dims) {
+  std::string text = std::string(name_of(type.dtype)) + "[";
+  for (size_t i = 0; i < type.shape.size(); ++i) text += (i ? ", " : "") + dims.str(type.shape[i]);
+  return text + "]";
+}
+
+std::vector<Explanation::Op> ops_of(const ir::Graph& graph, const std::vector<std::string>& names) {
+  std::vector<Explanation::Op> ops;
+  for (const ir::Node& node : graph.nodes) {
+    Explanation::Op& op = ops.emplace_back();
+    op.value = names[node.outputs[0]];
+    op.op = ir::info(node.op).name;
+    for (ir::ValueId v : node.outputs) op.type += (op.type.empty() ? "" : ", ") + type_text(graph.type(v), graph.dims);
+    for (const ir::Operand& operand : node.operands)
+      if (operand.is_value()) op.operands.push_back(names[operand.id]);
+    op.module = node.module;
+    op.location = short_location(node.location);
+  }
+  return ops;
+}
+
+void describe_inputs(const ir::Graph& graph, const std::vector<std::string>& names, Explanation::Program& program) {
+  DimTable dims = graph.dims;
+  for (const ir::InputInfo& info : graph.inputs) {
+    const ir::TensorType& type = graph.type(info.value);
+    Explanation::Input& input = program.inputs.emplace_back();
+    input.value = names[info.value];
+    input.type = type_text(type, dims);
+    input.constant = info.constant;
+    if (!(info.strides == ir::contiguous_strides(dims, type.shape)))
+      for (Dim stride : info.strides) input.strides += (input.strides.empty() ? "" : ", ") + dims.str(stride);
+    for (const Explanation::Op& op : program.ops)
+      if (std::find(op.operands.begin(), op.operands.end(), input.value) != op.operands.end()) {
+        input.used_by = op.op + (op.module.empty() ? "" : " in " + op.module) + " (" + op.location + ")";
+        break;
+      }
+  }
+}
+
+void describe_fusion(const trace::CompiledGraph& compiled, const std::vector<std::string>& names,
+                     Explanation::Program& program) {
+  const ir::Graph& graph = compiled.graph();
+  const codegen::Explanation& explanation = compiled.explanation();
+  std::vector<uint32_t> home(graph.nodes.size(), 0);  // the first group that computes it
+  for (size_t g = explanation.groups.size(); g-- > 0;)
+    for (ir::NodeId n : explanation.groups[g].members) home[n] = static_cast<uint32_t>(g);
+  for (const codegen::FusionGroup& group : explanation.groups) {
+    Explanation::Group& out = program.groups.emplace_back();
+    out.name = group.name;
+    for (ir::NodeId n : group.members) out.members.emplace_back(ir::info(graph.nodes[n].op).name);
+    out.ops.assign(group.members.begin(), group.members.end());
+    for (ir::ValueId v : group.stored) out.stored.push_back(names[v]);
+    out.steps = group.steps;
+  }
+  for (const codegen::FusionDecision& decision : explanation.decisions) {
+    Explanation::Decision& out = program.decisions.emplace_back();
+    out.value = names[decision.value];
+    out.fused = decision.fused;
+    out.reason = decision.reason;
+    out.bytes_saved = decision.bytes_saved;
+    ir::NodeId producer = graph.values[decision.value].producer;
+    if (producer == ir::kNoValue) {
+      out.op = "input";
+      continue;
+    }
+    out.op = program.ops[producer].op;
+    out.module = program.ops[producer].module;
+    out.location = program.ops[producer].location;
+    if (decision.fused && !program.groups.empty()) program.groups[home[producer]].bytes_saved += decision.bytes_saved;
+  }
+  program.notes = explanation.notes;
+}
+
+void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile* profile,
+                    Explanation::Program& program) {
+  const ingot::Program& lowered = compiled.program();
+  std::map<std::string_view, uint32_t> number_of;
+  for (const KernelPtr& kernel : compiled.kernels()) {
+    number_of[kernel->key] = static_cast<uint32_t>(program.kernels.size());
+    program.kernels.push_back({kernel->name, kernel->text, kernel->code_bytes, kernel->code});
+    program.code_bytes += kernel->code_bytes;
+  }
+  for (const ingot::Step& step : lowered.steps) {
+    Explanation::Step& out = program.steps.emplace_back();
+    out.name = step.name;
+    out.operations = static_cast<double>(lowered.dims.hint(step.operations));
+    out.bytes = static_cast<double>(lowered.dims.hint(step.bytes));
+    out.form = codegen::form_of(step);
+    out.space = codegen::space_of(lowered.dims, step);
+    for_each_kernel(step, [&](const KernelPtr& kernel) {
+      uint32_t number = number_of.at(kernel->key);
+      if (std::find(out.kernels.begin(), out.kernels.end(), number) == out.kernels.end()) out.kernels.push_back(number);
+    });
+  }
+  if (!profile) return;
+  for (const runtime::StepTime& time : profile->steps())
+    if (time.program.get() == &lowered && time.runs) program.steps[time.step].least_us = time.least_ns / 1e3;
+}
+
+Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Profile* profile) {
   const trace::CompiledGraph& compiled = *entry.compiled;
   const ir::Graph& graph = compiled.graph();
   Explanation::Program program;
@@ -17,81 +142,64 @@ Explanation::Program describe(const trace::CacheEntry& entry) {
   program.hits = entry.hits.load(std::memory_order_relaxed);
   program.compile_ms = compiled.milliseconds();
   program.report = compiled.explanation().str(graph, compiled.program());
-  for (const codegen::FusionGroup& group : compiled.explanation().groups) {
-    Explanation::Group& g = program.groups.emplace_back();
-    g.name = group.name;
-    for (ir::NodeId member : group.members) g.members.emplace_back(ir::info(graph.nodes[member].op).name);
-  }
-  for (const codegen::FusionDecision& decision : compiled.explanation().decisions)
-    program.decisions.push_back(
-        {"%" + std::to_string(decision.value), decision.fused, decision.reason, decision.bytes_saved});
-  const ingot::Program& lowered = compiled.program();
-  for (const ingot::Step& step : lowered.steps)
-    program.steps.push_back({step.name, static_cast<double>(lowered.dims.hint(step.operations)),
-                             static_cast<double>(lowered.dims.hint(step.bytes))});
-  for (const KernelPtr& kernel : compiled.kernels()) {
-    program.kernels.push_back({kernel->name, kernel->text, kernel->code_bytes, kernel->code});
-    program.code_bytes += kernel->code_bytes;
-  }
+  for (const ir::PassTime& stage : compiled.stages())
+    program.stages.push_back({std::string(stage.name), stage.milliseconds, static_cast<int64_t>(stage.nodes)});
+  ir::Graph traced = ir::parse(program.trace);
+  program.traced_ops = ops_of(traced, value_names(traced));
+  std::vector<std::string> names = value_names(graph);
+  program.ops = ops_of(graph, names);
+  for (ir::ValueId output : graph.outputs) program.outputs.push_back(names[output]);
+  describe_inputs(graph, names, program);
+  describe_fusion(compiled, names, program);
+  describe_steps(compiled, profile, program);
   return program;
 }
 
 std::vector<Explanation::Notice> describe(const std::vector<trace::Notice>& notices) {
   std::vector<Explanation::Notice> list;
-  for (const trace::Notice& n : notices) list.push_back({n.reason, n.location.str(), n.count});
+  for (const trace::Notice& n : notices) list.push_back({n.reason, n.location.str(), n.count, n.op});
   return list;
+}
+
+template <class Get>
+double sum_of(const std::vector<Explanation::Step>& steps, Get get) {
+  double sum = 0;
+  for (const Explanation::Step& step : steps) sum += get(step);
+  return sum;
 }
 
 }  // namespace
 
-Explanation detail::CompiledCore::explain() const {
+bool Explanation::Kernel::product_form() const { return name.starts_with("tile ") || name.starts_with("pack "); }
+std::string Explanation::Kernel::assembly() const {
+  return code.empty() ? "  (interpreted: no code)\n" : runtime::disassemble(code, code_bytes);
+}
+
+double Explanation::Program::bytes_moved() const {
+  return sum_of(steps, [](const Step& s) { return s.bytes; });
+}
+double Explanation::Program::bytes_saved() const {
+  double sum = 0;
+  for (const Decision& d : decisions)
+    if (d.fused) sum += static_cast<double>(d.bytes_saved);
+  return sum;
+}
+double Explanation::Program::least_us() const {
+  return sum_of(steps, [](const Step& s) { return s.least_us; });
+}
+
+Explanation detail::CompiledCore::explain(const runtime::Profile* profile) const {
   Explanation e;
   e.name = function_->name();
   e.statistics = function_->statistics();
-  for (const auto& entry : function_->entries()) e.programs.push_back(describe(*entry));
+  e.target = runtime::host_target().str();
+  for (const auto& entry : function_->entries()) e.programs.push_back(describe(*entry, profile));
   e.breaks = describe(function_->breaks());
   e.fallbacks = describe(function_->fallbacks());
-  for (const trace::Recompile& r : function_->recompiles()) e.recompiles.push_back({r.guard, r.before, r.after});
+  for (const trace::Recompile& r : function_->recompiles())
+    e.recompiles.push_back({r.guard, r.before, r.after, r.op, r.location.str()});
   if (mode_ == CompileMode::frozen) e.frozen = freezer_.state();
   return e;
-}
-
-std::string Explanation::str(bool kernels) const {
-  std::string text = "compiled function " + name + "\n";
-  auto figure = [&](const char* what, int64_t value) {
-    text += "  " + std::string(what) + ": " + std::to_string(value) + "\n";
-  };
-  figure("calls", statistics.calls);
-  figure("hits", statistics.hits);
-  figure("compilations", statistics.compilations);
-  figure("graph breaks", statistics.graph_breaks);
-  figure("fallbacks", statistics.fallbacks);
-  figure("recompile limit hits", statistics.recompile_limit_hits);
-  if (!frozen.empty()) text += "  frozen: " + frozen + "\n";
-  auto notices = [&](const char* title, const std::vector<Notice>& list) {
-    if (list.empty()) return;
-    text += std::string(title) + "\n";
-    for (const Notice& n : list)
-      text += "  " + std::to_string(n.count) + " x " + n.reason + (n.location.empty() ? "" : " (" + n.location + ")") +
-              "\n";
-  };
-  notices("graph breaks", breaks);
-  notices("fallbacks", fallbacks);
-  if (!recompiles.empty()) text += "recompiles\n";
-  for (const Recompile& r : recompiles) text += "  " + r.guard + ": was " + r.before + ", is " + r.after + "\n";
-  for (size_t i = 0; i < programs.size(); ++i) {
-    const Program& p = programs[i];
-    text += "program " + std::to_string(i) + ": " + p.shapes + "\n";
-    if (!p.guards.empty()) text += "  where " + p.guards + "\n";
-    text += "  hits " + std::to_string(p.hits) + ", compiled in " + std::to_string(p.compile_ms) + " ms, " +
-            std::to_string(p.kernels.size()) + " kernels, " + std::to_string(p.code_bytes) + " bytes of code\n";
-    text += "trace\n" + p.trace + "primitives\n" + p.primitives + p.report;
-    if (!kernels) continue;
-    for (const Kernel& k : p.kernels)
-      text += "kernel " + k.name + ", " + std::to_string(k.code_bytes) + " bytes\n" + k.text +
-              (k.text.ends_with('\n') ? "" : "\n");
-  }
-  return text;
 }
 
 }  // namespace ingot

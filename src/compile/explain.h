@@ -1,6 +1,7 @@
-// What a compiled function did and why, as data.
+// What a compiled function did and why, as data and as pages for a person.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,46 +10,97 @@
 
 namespace ingot {
 
+/// What Explanation::str() shows. By default an overview, the trace, the steps, what was fused and why, the guards.
+struct ReportOptions {
+  int program = -1;     // which one is shown in full; -1: the last, which is the most general
+  bool ir = false;      // the IR as recorded and after the passes, instead of a line a module
+  bool fusion = false;  // every decision, instead of a line a reason
+  std::optional<std::string> kernel_ir = {},
+                             assembly = {};  // kernels with this in their name; "": all but the tiles of products
+  bool color = false;                        // for a terminal
+};
+
 struct Explanation {
   struct Kernel {
     std::string name, text;  // kernel IR
     int64_t code_bytes = 0;
-    std::vector<uint8_t> code;
+    std::vector<uint8_t> code;  // machine code, then constants; empty: interpreted
+    /// A tile or pack of a matrix product, one of a form for each edge.
+    INGOT_API bool product_form() const;
+    /// One instruction a line.
+    INGOT_API std::string assembly() const;
+  };
+  /// A tensor from outside, as a call must bring it.
+  struct Input {
+    std::string value, type, strides;  // strides: only where they are not row-major
+    bool constant = false;             // not an argument of the call: a parameter, say
+    std::string used_by;               // the op that reads it first
+  };
+  /// An op, as recorded or after the passes.
+  struct Op {
+    std::string value, op, type;        // value: as in the IR's text
+    std::vector<std::string> operands;  // values
+    std::string module, location;
   };
   struct Group {
     std::string name;
-    std::vector<std::string> members;
+    std::vector<std::string> members;  // names of ops
+    std::vector<uint32_t> ops;         // in Program::ops
+    std::vector<std::string> stored;   // values
+    std::vector<uint32_t> steps;       // in Program::steps
+    int64_t bytes_saved = 0;           // of memory traffic, by what was fused into it
   };
   struct Decision {
     std::string value;
     bool fused = false;
     std::string reason;
     int64_t bytes_saved = 0;
+    std::string op, module, location;
   };
   /// A step of a program and its floor: arithmetic and memory traffic, at the sizes it was compiled with.
   struct Step {
     std::string name;
     double operations = 0, bytes = 0;
+    std::string form;               // loop, column, matmul or library
+    std::string space;              // what it runs over
+    double least_us = 0;            // of one run, measured by profile(); else 0
+    std::vector<uint32_t> kernels;  // in Program::kernels
+  };
+  struct Stage {
+    std::string name;
+    double ms = 0;
+    int64_t ops = 0;  // of the graph after it
   };
   struct Program {
     std::string key;
     std::string trace;       // IR as recorded
     std::string primitives;  // IR after the passes
-    std::vector<Group> groups;
+    std::vector<Op> traced_ops, ops;
+    std::vector<std::string> outputs;  // values
+    std::vector<Input> inputs;
+    std::vector<Group> groups;  // in order of execution
     std::vector<Decision> decisions;
-    std::string report;  // the lowering's own account: steps, operations, bytes
+    std::vector<std::string> notes;  // of the lowering: copies that a layout needed
+    std::string report;              // the lowering's own account: steps, operations, bytes
     std::vector<Step> steps;
     std::vector<Kernel> kernels;
     std::string shapes, guards;
+    std::vector<Stage> stages;  // of its compilation
     int64_t hits = 0, code_bytes = 0;
     double compile_ms = 0;
+    /// Of memory traffic a call: what the steps move, and what they would move more if nothing were fused.
+    INGOT_API double bytes_moved() const;
+    INGOT_API double bytes_saved() const;
+    /// Measured; 0 where it was not.
+    INGOT_API double least_us() const;
   };
   struct Notice {
     std::string reason, location;
     int64_t count = 0;
+    std::string op;
   };
   struct Recompile {
-    std::string guard, before, after;
+    std::string guard, before, after, op, location;
   };
 
   std::string name;
@@ -57,8 +109,11 @@ struct Explanation {
   std::vector<Notice> breaks, fallbacks;
   std::vector<Recompile> recompiles;
   std::string frozen;  // frozen mode: its state, or why it was refused
-  /// All of it for a person; kernel texts only if asked for.
-  INGOT_API std::string str(bool kernels = false) const;
+  std::string target;  // of the code
+  /// A page for a person.
+  INGOT_API std::string str(const ReportOptions& options = {}) const;
+  /// A self-contained HTML page: a picture of the graph by its groups, with everything else a click away.
+  INGOT_API std::string html() const;
 };
 
 }  // namespace ingot

@@ -22,7 +22,9 @@ std::string place(size_t input, const char* what) {
 
 struct CompiledGraphFunction::State {
   State(ir::Graph graph, const CompileOptions& options)
-      : inputs(graph.inputs), scalars(graph.scalars), compiled(std::move(graph), settings_of(options)) {}
+      : inputs(graph.inputs),
+        scalars(graph.scalars),
+        compiled(std::move(graph), settings_of(options), options.name.empty() ? "compiled graph" : options.name) {}
   static trace::CompileSettings settings_of(const CompileOptions& options) {
     eager::NumericsScope scope(options.numerics);
     return {options.disable};

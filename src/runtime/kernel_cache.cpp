@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "runtime/disassemble.h"
 
 namespace ingot::runtime {
 
@@ -39,8 +40,13 @@ LoadedKernelPtr KernelCache::load(const KernelPtr& source, double compile_ns) {
   }
   kernel->compile_ns =
       compile_ns + std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+  if (log_enabled(Topic::cache))
+    log(Topic::cache, "new kernel " + source->name + ": " + std::to_string(source->code.size()) + " bytes");
   if (log_enabled(Topic::kernels))
     log(Topic::kernels, source->name + ": " + std::to_string(source->code.size()) + " bytes\n" + source->text);
+  if (log_enabled(Topic::asm_))
+    log(Topic::asm_, source->name + (source->code.empty() ? ": interpreted, no code" : "") + "\n" +
+                         disassemble(source->code, source->code_bytes));
   std::lock_guard lock(mutex_);
   return kernels_.try_emplace(source->key, std::move(kernel)).first->second;  // another thread may have been first
 }

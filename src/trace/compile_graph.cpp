@@ -1,10 +1,12 @@
 #include "trace/compile_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/log.h"
-#include "ir/passes/pipeline.h"
 #include "trace/dump.h"
 #include "trace/evaluate.h"
 
@@ -16,18 +18,33 @@ std::string CompileSettings::key() const {
   return text + "\n";
 }
 
-CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
-  auto start = std::chrono::steady_clock::now();
+CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings, const std::string& name) {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
+  Clock::time_point start = Clock::now();
+  Dump dump;
   traced_ = ir::print(graph);
-  if (log_enabled(Topic::graph)) log(Topic::graph, "traced:\n" + traced_);
+  dump.write("traced.ir", traced_);
+  if (log_enabled(Topic::graph)) log(Topic::graph, name + ": traced:\n" + traced_);
   ir::PipelineOptions options;
   options.disabled = settings.disabled_passes;
   options.evaluate = evaluate;
-  ir::run_pipeline(graph, options);
-  if (log_enabled(Topic::graph)) log(Topic::graph, "after the passes:\n" + ir::print(graph));
+  if (dump.on())
+    options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
+      dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));
+    };
+  stages_ = ir::run_pipeline(graph, options);
+  if (log_enabled(Topic::graph)) log(Topic::graph, name + ": after the passes:\n" + ir::print(graph));
+
+  Clock::time_point lowering = Clock::now();
+  std::vector<std::string> disabled = ir::disabled_passes(settings.disabled_passes);
   codegen::LowerOptions lower_options;
+  lower_options.fuse = std::find(disabled.begin(), disabled.end(), ir::kFusion) == disabled.end();
   lower_options.keep_wide = settings.level.numerics == Numerics::fast;
   codegen::LowerResult lowered = codegen::lower(graph, settings.level.target, lower_options);
+  stages_.push_back({"fuse and emit", since(lowering), graph.nodes.size()});
   DimTable& dims = lowered.program.dims;
   for (ir::ValueId output : graph.outputs) {
     const ir::TensorType& type = graph.type(output);
@@ -35,18 +52,28 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings) {
   }
   explanation_ = std::move(lowered.explanation);
   graph_ = std::move(graph);
+  Clock::time_point loading = Clock::now();
   loaded_ = std::make_unique<runtime::LoadedProgram>(std::make_shared<const Program>(std::move(lowered.program)));
-  if (log_enabled(Topic::fusion)) log(Topic::fusion, explanation_.str(graph_, program()));
-  milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (log_enabled(Topic::timings)) log(Topic::timings, "compiled in " + std::to_string(milliseconds_) + " ms");
-  dump(*this);
+  stages_.push_back({"load", since(loading), graph_.nodes.size()});
+  milliseconds_ = since(start);
+  if (log_enabled(Topic::fusion)) log(Topic::fusion, name + ":\n" + explanation_.str(graph_, program()));
+  if (log_enabled(Topic::timings)) log(Topic::timings, name + ": " + times());
+  dump.write(*this);
+}
+
+std::string CompiledGraph::times() const {
+  std::string text = fmt::format("compiled in {:.3f} ms:", milliseconds_);
+  for (const ir::PassTime& stage : stages_) text += fmt::format(" {} {:.3f},", stage.name, stage.milliseconds);
+  text.pop_back();
+  return text;
 }
 
 std::vector<KernelPtr> CompiledGraph::kernels() const {
   std::vector<KernelPtr> kernels;
+  std::set<std::string_view> keys;
   for (const Step& step : program().steps)
     for_each_kernel(step, [&](const KernelPtr& kernel) {
-      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+      if (keys.insert(kernel->key).second) kernels.push_back(kernel);
     });
   return kernels;
 }

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/log.h"
+#include "runtime/disassemble.h"
 #include "trace/compile_graph.h"
 
 namespace ingot::trace {
@@ -14,31 +16,37 @@ namespace {
 
 std::atomic<int> compiles{0};
 
-void write(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) warn("INGOT_DUMP: cannot write " + path.string());
-}
-
 }  // namespace
 
-void dump(const CompiledGraph& compiled) {
+Dump::Dump() {
   const char* folder = std::getenv("INGOT_DUMP");
   if (!folder || !*folder) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::string number = std::to_string(compiles++);
-  std::string prefix = std::string(3 - std::min<size_t>(number.size(), 3), '0') + number + "-";
-  auto path = [&](const std::string& name) { return std::filesystem::path(folder) / (prefix + name); };
-  write(path("traced.ir"), compiled.traced_text());
-  write(path("primitives.ir"), ir::print(compiled.graph()));
-  write(path("program.txt"), compiled.explanation().str(compiled.graph(), compiled.program()));
+  number.insert(0, 3 - std::min<size_t>(number.size(), 3), '0');
+  prefix_ = (std::filesystem::path(folder) / (number + "-")).string();
+}
+
+void Dump::write(const std::string& name, std::string_view bytes) const {
+  if (!on()) return;
+  std::ofstream file(prefix_ + name, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) warn("INGOT_DUMP: cannot write " + prefix_ + name);
+}
+
+void Dump::write(const CompiledGraph& compiled) const {
+  if (!on()) return;
+  write("program.txt", compiled.explanation().str(compiled.graph(), compiled.program()) + compiled.times() + "\n");
+  std::map<std::string, int> seen;  // different kernels may have one name
   for (const KernelPtr& kernel : compiled.kernels()) {
     std::string name = kernel->name;
     std::replace(name.begin(), name.end(), ' ', '_');
-    write(path(name + ".kir"), kernel->text);
-    if (!kernel->code.empty())
-      write(path(name + ".bin"), {reinterpret_cast<const char*>(kernel->code.data()), kernel->code.size()});
+    if (int n = seen[name]++) name += "." + std::to_string(n);
+    write(name + ".kir", kernel->text);
+    if (kernel->code.empty()) continue;
+    write(name + ".asm", runtime::disassemble(kernel->code, kernel->code_bytes));
+    write(name + ".bin", {reinterpret_cast<const char*>(kernel->code.data()), kernel->code.size()});
   }
 }
 

@@ -1,14 +1,24 @@
 // INGOT_DUMP=FOLDER: every stage of every compile as a file.
 #pragma once
+#include <string>
 #include <string_view>
 
 namespace ingot::trace {
 
 class CompiledGraph;
 
-/// Writes NNN-traced.ir, NNN-primitives.ir, NNN-program.txt and, for each kernel, NNN-KERNEL.kir and NNN-KERNEL.bin
-/// into the folder that INGOT_DUMP names; nothing where it names none. A file that cannot be written is said, not
-/// thrown.
-void dump(const CompiledGraph& compiled);
+/// The files of one compile, NNN-NAME in the folder; does nothing where INGOT_DUMP names none. A file that cannot be
+/// written is said, not thrown.
+class Dump {
+ public:
+  Dump();
+  bool on() const { return !prefix_.empty(); }
+  void write(const std::string& name, std::string_view bytes) const;
+  /// program.txt (groups, steps, decisions, times) and, for each kernel, KERNEL.kir, KERNEL.asm and KERNEL.bin.
+  void write(const CompiledGraph& compiled) const;
+
+ private:
+  std::string prefix_;
+};
 
 }  // namespace ingot::trace

@@ -7,23 +7,35 @@
 namespace ingot::trace {
 namespace {
 
+// "operand self of add": where a tensor from outside is first used.
+std::string use_of(const Node& node, const SlotRecord& slot) {
+  const ir::OpInfo& row = ir::info(node.op);
+  size_t i = 0;
+  while (node.operands[i].kind != OperandRecord::Kind::slot || node.operands[i].id != slot.slot) ++i;
+  return "operand " + (row.list_first ? std::to_string(i) : row.operand(static_cast<int>(i)).name) + " of " +
+         std::string(row.name);
+}
+
 template <class Visit>
 void for_each_site(std::span<Node* const> path, Visit visit) {
   for (const Node* node : path) {
     for (const SlotRecord& slot : node->slots) {
-      for (size_t i = 0; i < slot.sizes.size(); ++i)
-        visit(slot.sizes[i], [&] { return "size " + std::to_string(i) + " of slot " + std::to_string(slot.slot); });
+      auto text = [&](const char* what, size_t i) {
+        return [&slot, node, what, i] {
+          return SiteDescription{what + std::to_string(i) + " of " + use_of(*node, slot), node};
+        };
+      };
+      for (size_t i = 0; i < slot.sizes.size(); ++i) visit(slot.sizes[i], text("size ", i));
       for (size_t i = 0; i < slot.classes.size(); ++i)
-        if (slot.classes[i] == kStrideFree)
-          visit(slot.strides[i],
-                [&] { return "stride " + std::to_string(i) + " of slot " + std::to_string(slot.slot); });
+        if (slot.classes[i] == kStrideFree) visit(slot.strides[i], text("stride ", i));
     }
     for (size_t i = 0; i < node->attrs.size(); ++i)
       if (node->size_attrs >> i & 1)
         for (Dim size : node->attrs[i].list)
           visit(size.code, [&] {
-            return std::string(ir::info(node->op).attribute(static_cast<int>(i)).name) + " of " +
-                   std::string(ir::info(node->op).name);
+            const ir::OpInfo& row = ir::info(node->op);
+            return SiteDescription{
+                "argument " + row.attribute(static_cast<int>(i)).name + " of " + std::string(row.name), node};
           });
   }
 }
@@ -45,8 +57,8 @@ void collect_sites(std::span<Node* const> path, std::vector<int64_t>& sites) {
   for_each_site(path, [&](int64_t value, auto&&) { sites.push_back(value); });
 }
 
-std::string describe_site(std::span<Node* const> path, size_t site) {
-  std::string text;
+SiteDescription describe_site(std::span<Node* const> path, size_t site) {
+  SiteDescription text;
   size_t i = 0;
   for_each_site(path, [&](int64_t, auto&& describe) {
     if (i++ == site) text = describe();

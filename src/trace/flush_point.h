@@ -74,8 +74,12 @@ struct FlushPoint {
 
 /// Sizes and free strides in the latest record of a path, in order.
 void collect_sites(std::span<Node* const> path, std::vector<int64_t>& sites);
-/// What the n-th site is: "size 0 of slot 1".
-std::string describe_site(std::span<Node* const> path, size_t site);
+/// What the n-th site is, "size 0 of operand self of add", and where it is recorded.
+struct SiteDescription {
+  std::string text;
+  const Node* node = nullptr;
+};
+SiteDescription describe_site(std::span<Node* const> path, size_t site);
 /// Sites that took the same values in every entry of the history share a symbol; those that never changed are static.
 std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count);
 /// What the guards of a graph say of single symbols is better said by the sites: a symbol that must equal a constant is

@@ -32,10 +32,7 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
     for (Dim stride : input.strides) strides += (strides.empty() ? "" : ", ") + dims.str(stride);
     guards.push_back("strides of input " + std::to_string(i) + " == [" + strides + "]");
   }
-  for (const DimGuard& guard : dims.guards()) {
-    constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
-    guards.push_back(dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b));
-  }
+  for (const DimGuard& guard : dims.guards()) guards.push_back(describe(dims, guard));
   std::string text;
   for (size_t i = 0; i < guards.size(); ++i)
     if (std::find(guards.begin(), guards.begin() + static_cast<std::ptrdiff_t>(i), guards[i]) ==
@@ -45,6 +42,11 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
 }
 
 }  // namespace
+
+std::string describe(const DimTable& dims, const DimGuard& guard) {
+  constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
+  return dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b);
+}
 
 Function::Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background,
                    std::optional<Numerics> numerics)
@@ -80,12 +82,16 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
 
 void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops) {
   try {
-    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings);
+    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings, name_);
     entry.shapes = shapes_text(compiled->graph(), compiled->graph().dims);
     entry.guards = guards_text(compiled->graph(), compiled->program().dims);
     entry.compiled = compiled;
-    if (log_enabled(Topic::cache)) log(Topic::cache, name_ + ": new program for " + entry.shapes);
-    if (log_enabled(Topic::guards)) log(Topic::guards, name_ + ": " + entry.shapes + " where " + entry.guards);
+    if (log_enabled(Topic::cache))
+      log(Topic::cache,
+          name_ + ": new program for " + entry.shapes + ", " + std::to_string(entry.key.size()) + " bytes of key");
+    if (log_enabled(Topic::guards))
+      log(Topic::guards, name_ + ": inputs " + entry.shapes +
+                             (entry.guards.empty() ? "; nothing else about their sizes" : " where " + entry.guards));
     std::lock_guard lock(mutex_);
     ++statistics_.compilations;
     statistics_.ops_traced += ops;
@@ -99,36 +105,39 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings
   entry.ready.store(true, std::memory_order_release);
 }
 
-void Function::count(std::vector<Notice>& list, const std::string& reason, Location location, int64_t* total) {
+bool Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
   ++*total;
-  for (Notice& notice : list)
-    if (notice.reason == reason && notice.location.line == location.line &&
-        std::string_view(notice.location.file) == location.file) {
-      ++notice.count;
-      return;
+  for (Notice& known : list)
+    if (known.reason == notice.reason && known.op == notice.op && known.location.line == notice.location.line &&
+        std::string_view(known.location.file) == notice.location.file) {
+      ++known.count;
+      return false;
     }
-  list.push_back({reason, location, 1});
+  notice.count = 1;
+  list.push_back(std::move(notice));
+  return true;
 }
 
 void Function::note_break(const std::string& reason, OpId op, Location location) {
-  std::string text = reason + ", after " + std::string(ir::info(op).name);
-  if (log_enabled(Topic::breaks)) log(Topic::breaks, name_ + ": graph break: " + text + " at " + location.str());
+  std::string name(ir::info(op).name);
+  if (log_enabled(Topic::breaks))
+    log(Topic::breaks, name_ + ": graph break: " + reason + ", after " + name + " at " + location.str());
   std::lock_guard lock(mutex_);
-  count(breaks_, text, location, &statistics_.graph_breaks);
+  count(breaks_, {reason, std::move(name), location}, &statistics_.graph_breaks);
 }
 
-void Function::note_fallback(const std::string& reason, Location location) {
+void Function::note_fallback(const std::string& reason, OpId op, Location location) {
   std::lock_guard lock(mutex_);
-  size_t known = fallbacks_.size();
-  count(fallbacks_, reason, location, &statistics_.fallbacks);
+  std::string name(ir::info(op).name);
   // Said once for each reason, whatever the log topics: a fallback is never silent.
-  if (fallbacks_.size() > known)
-    warn("compiled function " + name_ + " runs op by op: " + reason + " (" + location.str() + ")");
+  if (count(fallbacks_, {reason, name, location}, &statistics_.fallbacks))
+    warn("compiled function " + name_ + " runs op by op from " + name + " on: " + reason + " (" + location.str() + ")");
 }
 
 void Function::note_recompile(Recompile recompile) {
   if (log_enabled(Topic::recompiles))
-    log(Topic::recompiles, name_ + ": " + recompile.guard + ": was " + recompile.before + ", is " + recompile.after);
+    log(Topic::recompiles, name_ + ": " + recompile.guard + ": was " + recompile.before + ", is " + recompile.after +
+                               " (" + recompile.op + " at " + recompile.location.str() + ")");
   std::lock_guard lock(mutex_);
   recompiles_.push_back(std::move(recompile));
 }

@@ -20,6 +20,7 @@ namespace ingot::trace {
 /// Something that happened, as often as `count` says; one entry for each reason and place.
 struct Notice {
   std::string reason;
+  std::string op;  // at which it happened
   Location location = Location::none();
   int64_t count = 0;
 };
@@ -27,7 +28,12 @@ struct Notice {
 /// Why a program was compiled although there was one: the first guard that failed, with what it held and what it met.
 struct Recompile {
   std::string guard, before, after;
+  std::string op;  // at which it was noticed
+  Location location = Location::none();
 };
+
+/// "s0 < 64".
+std::string describe(const DimTable& dims, const DimGuard& guard);
 
 /// A program in the cache of a function.
 struct CacheEntry {
@@ -57,7 +63,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::shared_ptr<CacheEntry> program(ir::Graph graph, int64_t ops, bool* fresh);
 
   void note_break(const std::string& reason, OpId op, Location location);
-  void note_fallback(const std::string& reason, Location location);
+  void note_fallback(const std::string& reason, OpId op, Location location);
   void note_recompile(Recompile recompile);
   void note_limit(Location location);
 
@@ -72,7 +78,8 @@ class Function : public std::enable_shared_from_this<Function> {
 
  private:
   void compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops);
-  static void count(std::vector<Notice>& list, const std::string& reason, Location location, int64_t* total);
+  /// True if it is the first of its kind.
+  static bool count(std::vector<Notice>& list, Notice notice, int64_t* total);
 
   std::string name_;
   std::vector<std::string> disabled_passes_;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "base/log.h"
 #include "eager/data.h"
 #include "runtime/storage.h"
+#include "trace/differences.h"
 
 namespace ingot::trace {
 namespace {
@@ -413,28 +413,7 @@ Node* Recorder::record(const eager::OpCall& call) {
 }
 
 void Recorder::note_fork(const eager::OpCall& call) {
-  const Node& before = *cursor_->children.front();
-  Recompile recompile;
-  recompile.before = describe(before);
-  std::ostringstream after;
-  after << ir::info(call.op).name << (call.inplace ? "_" : "") << '(';
-  for (size_t i = 0; i < call.operands.size(); ++i) {
-    const eager::Operand& operand = call.operands[i];
-    if (i) after << ", ";
-    if (operand.kind == eager::Operand::Kind::none)
-      after << "none";
-    else if (operand.kind == eager::Operand::Kind::scalar)
-      after << "scalar";
-    else
-      after << describe(operand.tensor->impl()->dtype, operand.tensor->impl()->sizes, operand.tensor->impl()->strides);
-  }
-  after << ')';
-  recompile.after = after.str();
-  recompile.guard = before.event == Node::Event::op && before.op == call.op
-                        ? "operands and attributes of " + std::string(ir::info(call.op).name)
-                        : "the op that comes next";
-  if (call.location.line) recompile.guard += " (" + call.location.str() + ")";
-  function_->note_recompile(std::move(recompile));
+  function_->note_recompile(difference(*cursor_->children.back(), call, slots_));
 }
 
 void Recorder::fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const {

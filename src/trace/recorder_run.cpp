@@ -7,6 +7,7 @@
 #include "eager/data.h"
 #include "runtime/storage.h"
 #include "trace/build_graph.h"
+#include "trace/differences.h"
 #include "trace/recorder.h"
 
 namespace ingot::trace {
@@ -71,7 +72,7 @@ void Recorder::run_segment(Node* node) {
   }
   if (!find_aliases(point)) {
     function_->note_fallback("a tensor that is written shares its storage with another tensor from outside",
-                             path_.front()->location);
+                             path_.front()->op, path_.front()->location);
     return run_one_by_one();
   }
   Variant* variant = choose_variant(point);
@@ -87,7 +88,7 @@ void Recorder::run_segment(Node* node) {
   }
   if (!variant->settle()) return run_one_by_one();  // still compiling in the background
   if (!variant->fallback.empty()) {
-    function_->note_fallback(variant->fallback, path_.front()->location);
+    function_->note_fallback(variant->fallback, path_.front()->op, path_.front()->location);
     return run_one_by_one();
   }
   run_variant(*variant);
@@ -153,22 +154,8 @@ void Variant::bind() {
 Variant* Recorder::compile_variant(FlushPoint& point) {
   fresh_ = true;
   collect_sites(path_, sites_);
-  if (!point.variants.empty()) {
-    const Variant& before = *point.variants.back();
-    Recompile recompile;
-    size_t site = 0;
-    while (site < sites_.size() && sites_[site] == before.sites[site]) ++site;
-    if (before.level != eager::code_level()) {
-      recompile = {"target and numerics", before.level.str(), eager::code_level().str()};
-    } else if (before.live != live_) {
-      recompile = {"which results are alive", std::to_string(before.live.size()), std::to_string(live_.size())};
-    } else if (before.aliases != aliases_) {
-      recompile = {"which tensors from outside share storage", "", ""};
-    } else if (site < sites_.size()) {
-      recompile = {describe_site(path_, site), std::to_string(before.sites[site]), std::to_string(sites_[site])};
-    }
-    function_->note_recompile(std::move(recompile));
-  }
+  if (!point.variants.empty())
+    function_->note_recompile(difference(path_, *point.variants.back(), live_, aliases_, sites_));
   point.history.push_back(sites_);
   auto variant = std::make_unique<Variant>();
   variant->level = eager::code_level();

@@ -1,8 +1,12 @@
 // The command as a user runs it: what it prints, its JSON, its exit codes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -84,6 +88,30 @@ TEST(Command, ExplainAndCacheShowKernels) {
   Outcome cache = ingot("cache digits_mlp --json" + kData);
   ASSERT_EQ(cache.code, 0) << cache.out;
   EXPECT_FALSE(nlohmann::json::parse(cache.out)["entries"].empty());
+}
+
+TEST(Command, ExplainIsAReportToRead) {
+  Outcome page = ingot("explain digits_mlp" + kData);
+  ASSERT_EQ(page.code, 0) << page.out;
+  EXPECT_LT(std::count(page.out.begin(), page.out.end(), '\n'), 100) << "details are shown on request";
+  for (const char* part : {"digits_mlp: ", "was 1, is 64", "Steps", "Fusion", "Guards", "%"})
+    EXPECT_NE(page.out.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.out.find("ret"), std::string::npos) << page.out;
+  Outcome assembly = ingot("explain digits_mlp --asm gelu" + kData);
+  EXPECT_NE(assembly.out.find("kernel matmul_add_gelu"), std::string::npos) << assembly.out;
+  EXPECT_EQ(assembly.out.find("\nkernel matmul_add "), std::string::npos);
+  Outcome all = ingot("explain digits_mlp --all" + kData);
+  EXPECT_NE(all.out.find("ingot.ir 1"), std::string::npos);
+
+  std::string file = ::testing::TempDir() + "ingot_explain_" + std::to_string(getpid()) + ".html";
+  EXPECT_EQ(ingot("explain digits_mlp --html " + file + kData).code, 0);
+  std::ifstream written(file);
+  std::string html((std::istreambuf_iterator<char>(written)), {});
+  EXPECT_NE(html.find("</html>"), std::string::npos);
+  std::remove(file.c_str());
+  Outcome nowhere = ingot("explain digits_mlp --html /nonexistent/page.html" + kData);
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.out.find("/nonexistent/page.html"), std::string::npos) << nowhere.out;
 }
 
 // Registers that only AVX-512 has: zmm, masks, and numbers past 15.

@@ -1,8 +1,4 @@
-// compile(ir::Graph), compiling in the background, and what explain says.
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
+// compile(ir::Graph), and compiling in the background.
 #include <thread>
 
 #include "ir/graph.h"
@@ -56,41 +52,6 @@ TEST(Background, CallsAreEagerUntilTheirProgramIsReady) {
   EXPECT_EQ(hits(), before + 1);
   EXPECT_EQ(fast.stats().compilations, 1);
   EXPECT_EQ(fast.stats().fallbacks, 0);
-}
-
-TEST(Explain, TellsWhatWasCompiledAndWhy) {
-  auto fast = compile([](const Tensor& x) { return softmax(x * 2, -1); }, {.name = "mine"});
-  fast(randn({3, 5}));
-  fast(randn({4, 5}));
-  Explanation e = fast.explain();
-  EXPECT_EQ(e.name, "mine");
-  ASSERT_EQ(e.programs.size(), 2u);
-  EXPECT_EQ(e.programs[0].shapes, "f32[3, 5]");
-  EXPECT_EQ(e.programs[1].shapes, "f32[s0, 5]");
-  EXPECT_NE(e.programs[0].trace.find("softmax"), std::string::npos);
-  EXPECT_EQ(e.programs[0].primitives.find("softmax"), std::string::npos) << "it was decomposed";
-  EXPECT_FALSE(e.programs[0].kernels.empty());
-  EXPECT_FALSE(e.programs[0].groups.empty());
-  EXPECT_EQ(e.programs[0].hits, 1);
-  std::string text = e.str(true);
-  for (const char* part : {"mine", "softmax", "kernel", "recompiles", "size 0 of slot 0"})
-    EXPECT_NE(text.find(part), std::string::npos) << part;
-}
-
-TEST(Explain, TheStagesOfACompileCanBeWritten) {
-  std::filesystem::path folder =
-      std::filesystem::path(::testing::TempDir()) / ("ingot_dump_" + std::to_string(getpid()));
-  setenv("INGOT_DUMP", folder.c_str(), 1);
-  compile([](const Tensor& x) { return x * 2; })(randn({3}));
-  unsetenv("INGOT_DUMP");
-  std::vector<std::string> found;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    EXPECT_GT(file.file_size(), 0u);
-    for (const char* ending : {"traced.ir", "primitives.ir", "program.txt", ".kir"})
-      if (file.path().string().ends_with(ending)) found.push_back(ending);
-  }
-  EXPECT_EQ(found.size(), 4u);
-  std::filesystem::remove_all(folder);
 }
 
 struct Opaque {};

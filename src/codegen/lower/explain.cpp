@@ -8,16 +8,20 @@
 namespace ingot::codegen {
 namespace {
 
-constexpr const char* kKinds[] = {"loop", "column", "matmul", "library"};
-
 std::string sizes_text(const DimTable& dims, std::span<const Dim> sizes) {
   std::string text;
   for (Dim d : sizes) text += (text.empty() ? "" : ", ") + dims.str(d);
   return "[" + text + "]";
 }
 
-std::string space_text(const Program& program, const Step& step) {
-  const DimTable& dims = program.dims;
+}  // namespace
+
+const char* form_of(const Step& step) {
+  constexpr const char* kinds[] = {"loop", "column", "matmul", "library"};
+  return kinds[static_cast<int>(step.kind)];
+}
+
+std::string space_of(const DimTable& dims, const Step& step) {
   switch (step.kind) {
     case Step::Kind::loop:
       return sizes_text(dims, step.loop.space) + (step.loop.rows_whole ? " by rows" : "");
@@ -25,16 +29,14 @@ std::string space_text(const Program& program, const Step& step) {
       return sizes_text(dims, step.column.space) + " by columns";
     case Step::Kind::matmul: {
       const MatmulStep& m = step.matmul;
-      return fmt::format("batch {} m {} n {} k {}{}{}", sizes_text(dims, m.batch), dims.str(m.m), dims.str(m.n),
-                         dims.str(m.k), m.epilogue ? ", epilogue" : "", m.b_is_weight ? ", B packed once" : "");
+      return fmt::format("{}[{}, {}] x [{}, {}]", m.batch.empty() ? "" : sizes_text(dims, m.batch) + " of ",
+                         dims.str(m.m), dims.str(m.k), dims.str(m.k), dims.str(m.n));
     }
     case Step::Kind::library:
-      return step.library.name;
+      return step.library.name + (step.library.shapes.empty() ? "" : " " + sizes_text(dims, step.library.shapes[0]));
   }
   return {};
 }
-
-}  // namespace
 
 std::string Explanation::str(const ir::Graph& graph, const Program& program) const {
   std::string text;
@@ -49,8 +51,10 @@ std::string Explanation::str(const ir::Graph& graph, const Program& program) con
     fmt::format_to(out, "\n");
     for (uint32_t s : group.steps) {
       const Step& step = program.steps[s];
-      fmt::format_to(out, "  step {} {} {}: {} operations, {} bytes\n", s, kKinds[static_cast<int>(step.kind)],
-                     space_text(program, step), program.dims.str(step.operations), program.dims.str(step.bytes));
+      fmt::format_to(out, "  step {} {} {}{}{}: {} operations, {} bytes\n", s, form_of(step),
+                     space_of(program.dims, step), step.matmul.epilogue ? ", epilogue" : "",
+                     step.matmul.b_is_weight ? ", B packed once" : "", program.dims.str(step.operations),
+                     program.dims.str(step.bytes));
     }
   }
   for (const FusionDecision& d : decisions)

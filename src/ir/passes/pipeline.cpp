@@ -19,8 +19,10 @@ constexpr std::array kPasses = {
     Pass{"dce", [](Graph& g, const Options&) { eliminate_dead_code(g); }},
 };
 
-std::vector<std::string> disabled_names(const PipelineOptions& options) {
-  std::vector<std::string> names = options.disabled;
+}  // namespace
+
+std::vector<std::string> disabled_passes(std::span<const std::string> also) {
+  std::vector<std::string> names(also.begin(), also.end());
   const char* variable = std::getenv("INGOT_DISABLE");
   std::string_view rest = variable ? variable : "";
   while (!rest.empty()) {
@@ -28,31 +30,33 @@ std::vector<std::string> disabled_names(const PipelineOptions& options) {
     if (end != 0) names.emplace_back(rest.substr(0, end));
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Pass& pass : kPasses)
-    if (!pass.required) known.append(known.empty() ? "" : ", ").append(pass.name);
-  for (const std::string& name : names) {
-    bool found =
-        std::any_of(kPasses.begin(), kPasses.end(), [&](const Pass& p) { return p.name == name && !p.required; });
-    if (!found) throw Error("passes: got \"" + name + "\" to disable, expected one of: " + known);
-  }
+    if (!pass.required) known.push_back(pass.name);
+  known.push_back(kFusion);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string list;
+      for (std::string_view k : known) list.append(list.empty() ? "" : ", ").append(k);
+      throw Error("passes: got \"" + name + "\" to disable, expected one of: " + list);
+    }
   return names;
 }
-
-}  // namespace
 
 std::span<const Pass> passes() { return kPasses; }
 
 std::vector<PassTime> run_pipeline(Graph& graph, const PipelineOptions& options) {
   using Clock = std::chrono::steady_clock;
-  std::vector<std::string> disabled = disabled_names(options);
+  std::vector<std::string> disabled = disabled_passes(options.disabled);
   std::vector<PassTime> times;
   for (const Pass& pass : kPasses) {
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
     Clock::time_point start = Clock::now();
     pass.function(graph, options);
-    times.push_back({pass.name, std::chrono::duration<double, std::milli>(Clock::now() - start).count()});
+    times.push_back(
+        {pass.name, std::chrono::duration<double, std::milli>(Clock::now() - start).count(), graph.nodes.size()});
     if (options.verify) verify(graph);
+    if (options.after) options.after(pass.name, graph);
   }
   return times;
 }

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace ingot::cli {
+namespace ingot::runtime {
 
 /// One instruction a line, in Intel syntax, of the first `code_bytes` bytes (constants follow).
 std::string disassemble(const std::vector<uint8_t>& code, int64_t code_bytes);
 
-}  // namespace ingot::cli
+}  // namespace ingot::runtime

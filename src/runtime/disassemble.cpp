@@ -1,11 +1,11 @@
-#include "cli/disassemble.h"
+#include "runtime/disassemble.h"
 
 #include <Zydis/Zydis.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace ingot::cli {
+namespace ingot::runtime {
 
 std::string disassemble(const std::vector<uint8_t>& code, int64_t code_bytes) {
   ZydisDecoder decoder;
@@ -30,4 +30,4 @@ std::string disassemble(const std::vector<uint8_t>& code, int64_t code_bytes) {
   return text;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::runtime

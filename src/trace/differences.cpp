@@ -1,0 +1,187 @@
+#include "trace/differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eager/tensor.h"
+
+namespace ingot::trace {
+namespace {
+
+using Kind = OperandRecord::Kind;
+constexpr const char* kCategories[] = {"a bool", "an integer", "a float", "a complex number"};
+
+std::string op_name(OpId op, bool inplace) { return std::string(ir::info(op).name) + (inplace ? "_" : ""); }
+
+std::string text_of(const ir::ArgInfo& argument, const ir::Attr& attr) {
+  switch (attr.kind) {
+    case ir::Attr::Kind::none:
+      return "none";
+    case ir::Attr::Kind::boolean:
+      return attr.integer ? "true" : "false";
+    case ir::Attr::Kind::integer:
+      return std::to_string(attr.integer);
+    case ir::Attr::Kind::dtype:
+      return std::string(name_of(static_cast<DType>(attr.integer)));
+    case ir::Attr::Kind::number:
+      return std::to_string(attr.as_number());
+    case ir::Attr::Kind::mode:
+      return argument.modes[static_cast<size_t>(attr.integer)];
+    case ir::Attr::Kind::list:
+      break;
+  }
+  std::string text = "[";
+  for (size_t i = 0; i < attr.list.size(); ++i) text += (i ? ", " : "") + std::to_string(attr.list[i].code);
+  return text + "]";
+}
+
+std::string text_of(const eager::Operand& operand) {
+  if (operand.kind == eager::Operand::Kind::none) return "none";
+  if (operand.kind == eager::Operand::Kind::scalar) {
+    std::string text = kCategories[static_cast<int>(operand.category)];
+    if (!operand.special) return text;
+    return text + " of " +
+           (operand.category == Category::floating ? fmt::format("{}", operand.number)
+                                                   : std::to_string(operand.integer));
+  }
+  const detail::TensorImpl& impl = *operand.tensor->impl();
+  return describe(impl.dtype, impl.sizes, impl.strides);
+}
+
+// What was recorded of an operand, as far as a call can differ in it.
+std::string text_of(const Node& node, size_t operand) {
+  const OperandRecord& record = node.operands[operand];
+  if (record.kind == Kind::none) return "none";
+  if (record.kind == Kind::value) return "result " + std::to_string(record.id) + " of the call";
+  if (record.kind == Kind::slot) {
+    for (const SlotRecord& slot : node.slots)
+      if (slot.slot == record.id) return describe(slot.dtype, slot.sizes, slot.strides);
+    return "tensor " + std::to_string(record.id);
+  }
+  if (record.kind == Kind::special) return text_of(special_operand(node.op, operand, record));
+  return kCategories[static_cast<int>(record.category)];
+}
+
+// The first fact of a tensor from outside that its record does not allow; empty texts: none.
+Recompile tensor_difference(const SlotRecord& record, const detail::TensorImpl& impl) {
+  Recompile r;
+  auto differs = [&](const char* fact, std::string before, std::string after) {
+    if (r.guard.empty() && before != after) r = {fact, std::move(before), std::move(after), {}, {}};
+  };
+  differs("dtype", std::string(name_of(record.dtype)), std::string(name_of(impl.dtype)));
+  differs("rank", std::to_string(record.sizes.size()), std::to_string(impl.sizes.size()));
+  differs("requires_grad", record.requires_grad ? "true" : "false", impl.requires_grad ? "true" : "false");
+  if (r.guard.empty() && !(classify(impl.sizes, impl.strides) == record.classes))
+    differs("strides", describe(record.dtype, record.sizes, record.strides),
+            describe(impl.dtype, impl.sizes, impl.strides));
+  return r;
+}
+
+std::string producers_of(std::span<Node* const> path, std::span<const uint32_t> values) {
+  std::string text;
+  for (uint32_t value : values)
+    for (const Node* node : path)
+      if (!node->inplace && value >= node->first_value && value < node->first_value + node->outputs.size())
+        text += (text.empty() ? "" : ", ") + std::string(ir::info(node->op).name) + " (result " +
+                std::to_string(value) + ")";
+  return text.empty() ? "none" : text;
+}
+
+std::string shared_text(std::span<const uint32_t> aliases) {
+  std::string text;
+  for (size_t s = 0; s < aliases.size(); ++s)
+    if (aliases[s] != s) text += (text.empty() ? "" : ", ") + std::to_string(s) + " with " + std::to_string(aliases[s]);
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Recompile difference(const Node& recorded, const eager::OpCall& call, std::span<const Tensor> slots) {
+  const ir::OpInfo& row = ir::info(call.op);
+  std::string op = op_name(call.op, call.inplace);
+  Recompile r;
+  auto result = [&](std::string guard, std::string before, std::string after) {
+    return Recompile{std::move(guard), std::move(before), std::move(after), op, call.location};
+  };
+  if (recorded.event != Node::Event::op) return result("the op that comes next", "the end: " + recorded.module, op);
+  if (recorded.op != call.op || recorded.inplace != call.inplace)
+    return result("the op that comes next", op_name(recorded.op, recorded.inplace), op);
+  if (recorded.operands.size() != call.operands.size())
+    return result("number of operands of " + op, std::to_string(recorded.operands.size()),
+                  std::to_string(call.operands.size()));
+  for (size_t i = 0; i < call.attrs.size(); ++i) {
+    const ir::ArgInfo& argument = row.attribute(static_cast<int>(i));
+    const ir::Attr &a = recorded.attrs[i], &b = call.attrs[i];
+    bool size = recorded.size_attrs >> i & 1;
+    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size() || (!size && !(a.list == b.list)))
+      return result("argument " + argument.name + " of " + op, text_of(argument, a), text_of(argument, b));
+  }
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    std::string name = row.list_first ? std::to_string(i) : row.operand(static_cast<int>(i)).name;
+    const OperandRecord& record = recorded.operands[i];
+    const eager::Operand& operand = call.operands[i];
+    std::string before = text_of(recorded, i), after = text_of(operand);
+    bool tensor = operand.kind == eager::Operand::Kind::tensor;
+    bool was_tensor = record.kind == Kind::value || record.kind == Kind::slot;
+    if (tensor != was_tensor || (!tensor && before != after))
+      return result("operand " + name + " of " + op, before, after);
+    if (!tensor || record.kind != Kind::slot) continue;
+    for (const SlotRecord& slot : recorded.slots)
+      if (slot.slot == record.id && operand.tensor->impl()->storage)
+        if (Recompile t = tensor_difference(slot, *operand.tensor->impl()); !t.guard.empty())
+          return result(t.guard + " of operand " + name + " of " + op, t.before, t.after);
+    if (record.id < slots.size() && !slots[record.id].is_same(*operand.tensor))
+      return result("which tensor operand " + name + " of " + op + " is", before, "another one");
+  }
+  return result("which tensors the operands of " + op + " are", describe(recorded), "other tensors of the call");
+}
+
+Recompile difference(std::span<Node* const> path, const Variant& variant, std::span<const uint32_t> live,
+                     std::span<const uint32_t> aliases, std::span<const int64_t> sites) {
+  Recompile r;
+  r.op = op_name(path.back()->op, path.back()->inplace);
+  r.location = path.back()->location;
+  auto set = [&](std::string guard, std::string before, std::string after) {
+    r.guard = std::move(guard), r.before = std::move(before), r.after = std::move(after);
+    return r;
+  };
+  if (eager::CodeLevel level = eager::code_level(); variant.level != level)
+    return set("target and numerics", variant.level.str(), level.str());
+  if (!std::equal(live.begin(), live.end(), variant.live.begin(), variant.live.end()))
+    return set("which results are kept", producers_of(path, variant.live), producers_of(path, live));
+  if (!std::equal(aliases.begin(), aliases.end(), variant.aliases.begin(), variant.aliases.end()))
+    return set("which tensors from outside share memory", shared_text(variant.aliases), shared_text(aliases));
+  auto at_site = [&](size_t site, std::string before) {
+    SiteDescription d = describe_site(path, site);
+    r.op = op_name(d.node->op, d.node->inplace);
+    r.location = d.node->location;
+    return set(std::move(d.text), std::move(before), std::to_string(sites[site]));
+  };
+  std::vector<size_t> first_of(static_cast<size_t>(variant.symbol_count), sites.size());
+  std::vector<int64_t> symbols(first_of.size(), 0);
+  for (size_t i = 0; i < sites.size(); ++i) {
+    int32_t symbol = variant.symbol_of[i];
+    if (symbol < 0) {
+      if (sites[i] != variant.sites[i]) return at_site(i, std::to_string(variant.sites[i]));
+    } else if (size_t& first = first_of[static_cast<size_t>(symbol)]; first == sites.size()) {
+      first = i;
+      symbols[static_cast<size_t>(symbol)] = sites[i];
+    } else if (sites[i] != sites[first]) {
+      return at_site(i, "the same as " + describe_site(path, first).text + " (" + std::to_string(sites[first]) + ")");
+    }
+  }
+  if (variant.entry && variant.entry->compiled) {
+    const DimTable& dims = variant.entry->compiled->program().dims;
+    std::vector<int64_t> now = dims.evaluate(symbols);
+    for (const DimGuard& guard : dims.guards()) {
+      if (dims.holds(guard, now)) continue;
+      auto values = [&](int64_t a, int64_t b) { return std::to_string(a) + " and " + std::to_string(b); };
+      return set("sizes: " + describe(dims, guard), values(dims.hint(guard.a), dims.hint(guard.b)),
+                 values(DimTable::value_of(guard.a, now), DimTable::value_of(guard.b, now)));
+    }
+  }
+  return set("sizes", "those of the program", "others");
+}
+
+}  // namespace ingot::trace

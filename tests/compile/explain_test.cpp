@@ -1,0 +1,303 @@
+// What a compiled function says of itself: explain() as data, as a page, as HTML; logs; dumps; passes left out.
+#include "compile/explain.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "base/log.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Tensor two_steps(const Tensor& x) { return softmax(x.matmul(x.t()).relu() * 2, -1); }
+
+TEST(Explain, TellsWhatWasCompiledAndWhy) {
+  auto fast = compile([](const Tensor& x) { return softmax(x * 2, -1); }, {.name = "mine"});
+  fast(randn({3, 5}));
+  fast(randn({4, 5}));
+  Explanation e = fast.explain();
+  EXPECT_EQ(e.name, "mine");
+  ASSERT_EQ(e.programs.size(), 2u);
+  EXPECT_EQ(e.programs[0].shapes, "f32[3, 5]");
+  EXPECT_EQ(e.programs[1].shapes, "f32[s0, 5]");
+  EXPECT_TRUE(contains(e.programs[0].trace, "softmax"));
+  EXPECT_FALSE(contains(e.programs[0].primitives, "softmax")) << "it was decomposed";
+  EXPECT_FALSE(e.programs[0].kernels.empty());
+  EXPECT_EQ(e.programs[0].hits, 1);
+  ASSERT_EQ(e.programs[1].inputs.size(), 1u);
+  EXPECT_EQ(e.programs[1].inputs[0].type, "f32[s0, 5]");
+  EXPECT_FALSE(e.programs[1].inputs[0].constant);
+  EXPECT_TRUE(contains(e.programs[1].inputs[0].used_by, "explain_test.cpp")) << e.programs[1].inputs[0].used_by;
+}
+
+TEST(Explain, EveryOpHasItsGroupAndEveryDecisionItsPlace) {
+  auto fast = compile(two_steps);
+  fast(randn({6, 5}));
+  const Explanation e = fast.explain();
+  const Explanation::Program& p = e.programs.at(0);
+  ASSERT_GE(p.groups.size(), 1u);
+  std::set<uint32_t> steps;
+  int64_t saved = 0;
+  for (const auto& group : p.groups) {
+    EXPECT_EQ(group.ops.size(), group.members.size());
+    for (size_t i = 0; i < group.ops.size(); ++i) EXPECT_EQ(p.ops.at(group.ops[i]).op, group.members[i]);
+    steps.insert(group.steps.begin(), group.steps.end());
+    saved += group.bytes_saved;
+  }
+  EXPECT_EQ(steps.size(), p.steps.size()) << "each step belongs to one group";
+  EXPECT_EQ(static_cast<double>(saved), p.bytes_saved());
+  bool fused = false, refused = false;
+  for (const auto& d : p.decisions) {
+    EXPECT_FALSE(d.reason.empty());
+    EXPECT_TRUE(contains(d.location, "explain_test.cpp")) << d.location;
+    EXPECT_TRUE(std::any_of(p.ops.begin(), p.ops.end(), [&](const auto& op) { return op.value == d.value; }))
+        << d.value;
+    (d.fused ? fused : refused) = true;
+    if (d.fused) EXPECT_GT(d.bytes_saved, 0) << d.reason;
+  }
+  EXPECT_TRUE(fused && refused);
+  for (const auto& step : p.steps) EXPECT_FALSE(step.kernels.empty()) << step.name;
+  double stages = 0;
+  for (const auto& stage : p.stages) stages += stage.ms;
+  EXPECT_LE(stages, p.compile_ms);
+  EXPECT_EQ(p.stages.front().name, "decompose");
+}
+
+TEST(Explain, ProfileHasTheTimeOfEachStep) {
+  auto fast = compile(two_steps);
+  Tensor x = randn({6, 5});
+  fast(x);
+  for (const auto& step : fast.explain().programs.at(0).steps) EXPECT_EQ(step.least_us, 0);
+  const Explanation measured = fast.profile([&] { fast(x); });
+  for (const auto& step : measured.programs.at(0).steps) EXPECT_GT(step.least_us, 0) << step.name;
+}
+
+TEST(Explain, ThePageShowsWhatIsAskedFor) {
+  auto fast = compile(two_steps, {.name = "mine"});
+  fast(randn({6, 5}));
+  fast(randn({7, 5}));
+  const Explanation e = fast.explain();
+  const std::string page = e.str();
+  for (const char* part : {"mine: 2 calls", "Recompiles", "size 0 of operand", "was 6, is 7", "Programs", "Trace",
+                           "matmul", "Steps", "Fusion", "fused:", "Guards", "Compiling", "Kernels"})
+    EXPECT_TRUE(contains(page, part)) << part << "\n" << page;
+  for (const char* part : {"ingot.ir", "kernel rows", "zmm", "\033["}) EXPECT_FALSE(contains(page, part)) << part;
+  EXPECT_TRUE(contains(e.str({.ir = true}), "ingot.ir 1"));
+  EXPECT_TRUE(contains(e.str({.kernel_ir = ""}), "%0 = "));
+  EXPECT_FALSE(contains(e.str({.kernel_ir = "no such kernel"}), "\nkernel "));
+  EXPECT_TRUE(contains(e.str({.program = 0}), "Program #0: f32[6, 5]"));
+  EXPECT_TRUE(contains(e.str({.color = true}), "\033[1m"));
+  const auto& decision = e.programs.back().decisions.front();
+  EXPECT_TRUE(contains(e.str({.fusion = true}), decision.value + " ")) << decision.value;
+}
+
+TEST(Explain, TheHtmlPageIsWhole) {
+  auto fast = compile(two_steps, {.name = "a<b>&c"});
+  fast(randn({6, 5}));
+  const Explanation e = fast.explain();
+  const std::string page = e.html();
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.ends_with("</html>\n"));
+  EXPECT_TRUE(contains(page, "a&lt;b&gt;&amp;c"));
+  EXPECT_FALSE(contains(page, "a<b>"));
+  EXPECT_FALSE(contains(page, "http://") && !contains(page, "xmlns=\"http://www.w3.org")) << "nothing is loaded";
+  for (const char* tag : {"<svg", "</svg>", "<path", "matmul", "relu"}) EXPECT_TRUE(contains(page, tag)) << tag;
+  auto count = [&](const std::string& what) {
+    int n = 0;
+    for (size_t at = page.find(what); at != std::string::npos; at = page.find(what, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("<details"), count("</details>"));
+  EXPECT_EQ(count("<g>"), count("</g>"));
+}
+
+Explanation::Recompile last_recompile(const Explanation& e) {
+  return e.recompiles.empty() ? Explanation::Recompile{} : e.recompiles.back();
+}
+
+TEST(Recompiles, NameTheGuardAndBothValues) {
+  auto f = [](const Tensor& x, int64_t dim, bool negate) {
+    Tensor y = x.sum(dim);
+    return negate ? -y : y.exp();
+  };
+  auto fast = compile(f);
+  auto expect = [&](const char* guard, const char* before, const char* after, const char* op) {
+    Explanation::Recompile r = last_recompile(fast.explain());
+    EXPECT_EQ(r.guard, guard);
+    EXPECT_EQ(r.before, before);
+    EXPECT_EQ(r.after, after);
+    EXPECT_EQ(r.op, op);
+    EXPECT_TRUE(contains(r.location, "explain_test.cpp")) << r.location;
+  };
+  Tensor x = ones({3, 4});
+  fast(x, 0, false);
+  EXPECT_TRUE(fast.explain().recompiles.empty());
+  fast(x, 1, false);
+  expect("argument dim of sum", "[0]", "[1]", "sum");
+  fast(x, 1, true);
+  expect("the op that comes next", "exp", "neg", "neg");
+  fast(x.to(kFloat64), 1, true);
+  expect("dtype of operand self of sum", "f32", "f64", "sum");
+  fast(ones({3, 4, 2}, kFloat64), 1, true);
+  expect("rank of operand self of sum", "2", "3", "sum");
+  fast = compile(f);
+  fast(x, 1, true);
+  fast(x.t(), 1, true);
+  EXPECT_EQ(last_recompile(fast.explain()).guard, "strides of operand self of sum");
+  EXPECT_TRUE(contains(last_recompile(fast.explain()).after, "strides [1, 4]"));
+}
+
+TEST(Recompiles, NameTheSizesThatDifferThoughTheyWereEqual) {
+  auto fast = compile([](const Tensor& x, const Tensor& y) {
+    Tensor a = x.sum();
+    return a + y.sum();
+  });
+  fast(ones({4}), ones({4}));
+  fast(ones({5}), ones({5}));
+  fast(ones({6}), ones({7}));
+  Explanation::Recompile r = last_recompile(fast.explain());
+  EXPECT_TRUE(contains(r.before, "the same as size 0 of operand self of sum (6)")) << r.before;
+  EXPECT_EQ(r.after, "7");
+}
+
+TEST(Recompiles, NameWhatIsKept) {
+  std::vector<Tensor> kept;
+  auto fast = compile([&](const Tensor& x, const Tensor& keep) {
+    Tensor y = x.exp();
+    if (kept.capacity()) kept.push_back(y);
+    return y + keep;
+  });
+  fast(ones({3}), ones({3}));
+  kept.reserve(1);
+  fast(ones({3}), ones({3}));
+  Explanation::Recompile r = last_recompile(fast.explain());
+  EXPECT_EQ(r.guard, "which results are kept");
+  EXPECT_EQ(r.before, "add (result 1)");
+  EXPECT_EQ(r.after, "exp (result 0), add (result 1)");
+}
+
+TEST(Notices, BreaksAndFallbacksNameOpAndLine) {
+  auto fast = compile([](const Tensor& x, const Tensor& y) {
+    Tensor s = x.tanh().sum();
+    Tensor view = y.view({6});
+    if (s.item<float>() > -100) y.add_(1);
+    return view.exp() + y.sum();
+  });
+  Tensor base = ones({6});
+  fast(ones({2}), base.view({2, 3}));
+  Explanation e = fast.explain();
+  ASSERT_FALSE(e.breaks.empty());
+  EXPECT_EQ(e.breaks[0].op, "view");
+  EXPECT_TRUE(contains(e.breaks[0].reason, "item"));
+  EXPECT_TRUE(contains(e.breaks[0].location, "explain_test.cpp"));
+  EXPECT_TRUE(contains(e.str(), "Graph breaks"));
+  auto falls = compile([](const Tensor& x, const Tensor& y) { return x.add_(1) * y; });
+  Tensor shared = ones({6});
+  falls(shared.narrow(0, 0, 3), shared.narrow(0, 1, 3));
+  e = falls.explain();
+  ASSERT_EQ(e.fallbacks.size(), 1u);
+  EXPECT_EQ(e.fallbacks[0].op, "add");
+  EXPECT_TRUE(contains(e.fallbacks[0].reason, "shares its storage"));
+  EXPECT_TRUE(contains(e.str(), "Fallbacks"));
+}
+
+TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
+  Tensor x = randn({6, 5});
+  const Tensor expected = two_steps(x);
+  size_t groups = 0;
+  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "fuse"}) {
+    CompileOptions options;
+    if (*pass) options.disable = {pass};
+    auto fast = compile(two_steps, options);
+    EXPECT_TRUE(same_bits(fast(x), expected)) << pass;
+    EXPECT_EQ(fast.stats().fallbacks, 0) << pass;
+    const Explanation e = fast.explain();
+    for (const auto& stage : e.programs.at(0).stages) EXPECT_NE(stage.name, pass);
+    if (!*pass) groups = e.programs.at(0).groups.size();
+    if (std::string(pass) == "fuse") {
+      EXPECT_GT(e.programs.at(0).groups.size(), groups);
+      EXPECT_EQ(e.programs.at(0).bytes_saved(), 0);
+    }
+  }
+}
+
+TEST(Disable, AnUnknownPassListsWhatExists) {
+  auto expect_list = [](auto&& action) {
+    try {
+      action();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, fuse"})
+        EXPECT_TRUE(contains(error.what(), part)) << error.what();
+    }
+  };
+  expect_list([] { compile(two_steps, {.disable = {"fsue"}}); });
+  setenv("INGOT_DISABLE", "cse,fsue", 1);
+  expect_list([] { compile(two_steps); });
+  setenv("INGOT_DISABLE", "fuse", 1);
+  auto fast = compile(two_steps);
+  fast(ones({6, 5}));
+  unsetenv("INGOT_DISABLE");
+  EXPECT_EQ(fast.explain().programs.at(0).bytes_saved(), 0);
+}
+
+TEST(Logs, EveryTopicTells) {
+  struct Row {
+    const char *topic, *part;
+  };
+  static int number = 0;
+  for (const Row& row :
+       {Row{"graph", "traced:\ningot.ir 1"}, Row{"guards", "inputs f32[6, "},
+        Row{"recompiles", "dtype of operand self of permute: was f32, is f64 (permute at "},
+        Row{"breaks", "graph break: item"}, Row{"fusion", "not fused: "}, Row{"kernels", "kernel rows"},
+        Row{"asm", " ret"}, Row{"cache", "new program for f32[6, "}, Row{"timings", "compiled in "}}) {
+    ++number;  // kernels are logged when they are new: each turn has its own
+    auto fast = compile([](const Tensor& x) {
+      Tensor y = two_steps(x) * static_cast<double>(number) - 1.0;
+      for (int i = 0; i < number; ++i) y = y.sin();
+      return y.sum().item<double>();
+    });
+    set_log_topics(row.topic);
+    testing::internal::CaptureStderr();
+    fast(ones({6, 5}));
+    fast(ones({6, 5}, kFloat64));
+    std::string text = testing::internal::GetCapturedStderr();
+    set_log_topics("");
+    EXPECT_TRUE(contains(text, row.part)) << row.topic << ": " << text.substr(0, 2000);
+    EXPECT_TRUE(contains(text, std::string("[ingot] ") + row.topic + ": ")) << row.topic;
+  }
+}
+
+TEST(Dump, EveryStageOfACompileIsAFile) {
+  std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / ("ingot_dump_" + std::to_string(getpid()));
+  setenv("INGOT_DUMP", folder.c_str(), 1);
+  compile([](const Tensor& x) { return softmax(x * 2, -1); })(randn({3, 9}));
+  unsetenv("INGOT_DUMP");
+  std::set<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    EXPECT_GT(file.file_size(), 0u) << file;
+    std::string name = file.path().filename().string();
+    names.insert(name.substr(name.find('-') + 1));
+  }
+  for (const char* name : {"traced.ir", "pass1-decompose.ir", "pass5-dce.ir", "program.txt"})
+    EXPECT_TRUE(names.count(name)) << name;
+  auto ending = [&](const char* end) {
+    return std::count_if(names.begin(), names.end(), [&](const std::string& name) { return name.ends_with(end); });
+  };
+  EXPECT_GE(ending(".kir"), 1);
+  EXPECT_EQ(ending(".asm"), ending(".bin"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ingot
