@@ -8,5 +8,6 @@
 #include "eager/nn/layers.h"
 #include "eager/nn/windows.h"
 #include "eager/random.h"
+#include "eager/selection.h"
 #include "eager/serialization.h"
 #include "runtime/thread_pool.h"

@@ -157,6 +157,9 @@ bool has_function(const OpInfo& op) {
   return true;
 }
 
+/// A namespace of the library has this name: the op is a method only.
+bool is_namespace(const std::string& name) { return name == "trace"; }
+
 /// Operands and attributes in the order of the signature, then the call.
 std::string body(const OpInfo& op, bool method, const std::string& location, const std::string& run) {
   std::string text = "  detail::Call<" + std::to_string(op.operand_count) + ", " +
@@ -178,9 +181,11 @@ struct Writer {
     std::string run = op.outputs == 1 ? "return call.run()" : "return call.run_" + std::to_string(op.outputs) + "()";
     // A first argument that is no operand does not record the caller's line.
     bool located = op.arguments.empty() || !ingot::ir::is_operand(op.arguments[0].kind);
-    header << comment << "\nINGOT_API " << result << " " << name << "(" << parameters(op, 0, true, located) << ");\n";
-    source << result << " " << name << "(" << parameters(op, 0, false, located) << ") {\n"
-           << body(op, false, located ? "location" : "Location::none()", run);
+    if (!is_namespace(name)) {
+      header << comment << "\nINGOT_API " << result << " " << name << "(" << parameters(op, 0, true, located) << ");\n";
+      source << result << " " << name << "(" << parameters(op, 0, false, located) << ") {\n"
+             << body(op, false, located ? "location" : "Location::none()", run);
+    }
     if (!has_method(op)) return;
     methods << comment << "\n" << result << " " << name << "(" << parameters(op, 1, true, true) << ") const;\n";
     source << result << " Tensor::" << name << "(" << parameters(op, 1, false, true) << ") const {\n"

@@ -55,7 +55,7 @@ std::string forbidden(const Case& c, const Outcome& outcome) {
   if (outcome.source == Source::view) allowed = by_function || row->kind == ir::OpKind::view;
   if (outcome.source == Source::library) {
     const ir::OpInfo* op = ir::find_op(c.op);
-    allowed = op && op->has(ir::kLibrary);
+    allowed = op ? op->has(ir::kLibrary) : function->may_use_library;
   }
   if (outcome.source == Source::graph_break) allowed = by_function ? function->may_break : row->has(ir::kMayBreak);
   if (allowed) return {};

@@ -9,6 +9,7 @@
 #include "eager/linalg.h"
 #include "eager/nn/functional.h"
 #include "eager/nn/windows.h"
+#include "eager/selection.h"
 
 namespace ingot::cli {
 
@@ -173,6 +174,38 @@ Tensors cast(A a) {
   return {a.tensor(0).to(*a.dtype())};
 }
 
+Tensors repeat_interleave(A a) {
+  std::optional<int64_t> dim, size;
+  if (a.has(2, "dim")) dim = a.integer(2, "dim");
+  if (a.has(3, "output_size")) size = a.integer(3, "output_size");
+  if (!a.has(1, "repeats")) return {ingot::repeat_interleave(a.tensor(0), size)};
+  if (!a.value(1, "repeats").is(Kind::tensor)) return {a.tensor(0).repeat_interleave(a.integer(1, "repeats"), dim)};
+  return {ingot::repeat_interleave(a.tensor(0), a.tensor(1, "repeats"), dim, size)};
+}
+
+Tensors embedding_bag(A a) {
+  std::optional<int64_t> padding;
+  if (a.has(10, "padding_idx")) padding = a.integer(10, "padding_idx");
+  auto optional = [&](size_t i, const char* name) { return a.has(i, name) ? a.tensor(i, name) : Tensor(); };
+  Tensor weight = a.tensor(0), indices = a.tensor(1), offsets = optional(2, "offsets"),
+         scale = optional(8, "per_sample_weights");
+  auto argument = [](const Tensor& t) { return t.defined() ? TensorArg(t) : TensorArg(); };
+  std::string mode = a.has(6, "mode") ? a.value(6, "mode").text : "mean";
+  return {nn::functional::embedding_bag(indices, weight, argument(offsets), mode, argument(scale),
+                                        a.integer(9, "include_last_offset", 0) != 0, padding)};
+}
+
+Tensors index_put(A a) {
+  std::vector<TensorIndex> indices;
+  for (const CaseValue& v : a.value(1).items) {
+    if (v.is(Kind::null))
+      indices.emplace_back(Slice());
+    else
+      indices.emplace_back(a.make(v.tensor));
+  }
+  return {ingot::index_put(a.tensor(0), indices, a.tensor(2), a.integer(3, "accumulate", 0) != 0)};
+}
+
 bool always(const Case&) { return true; }
 
 const std::map<std::string, Function, std::less<>>& functions() {
@@ -280,6 +313,17 @@ const std::map<std::string, Function, std::less<>>& functions() {
               a, [](const Tensor& x) { return x.min(); }, [](const Tensor& x, const Tensor& y) { return x.min(y); });
         },
         is_without_dim}},
+      {"nonzero", {[](A a) { return Tensors{a.tensor(0).nonzero()}; }, always, true}},
+      {"masked_select", {[](A a) { return Tensors{a.tensor(0).masked_select(a.tensor(1, "mask"))}; }, always, true}},
+      {"masked_scatter",
+       {[](A a) { return Tensors{a.tensor(0).masked_scatter(a.tensor(1, "mask"), a.tensor(2, "source"))}; }, always,
+        false, true}},
+      {"take", {[](A a) { return Tensors{a.tensor(0).take(a.tensor(1, "index"))}; }, always}},
+      {"repeat_interleave", {repeat_interleave, always, true, true}},
+      {"index_put", {index_put, always, true, true}},
+      {"nn.functional.one_hot",
+       {[](A a) { return Tensors{one_hot(a.tensor(0), a.integer(1, "num_classes", -1))}; }, always, true, true}},
+      {"nn.functional.embedding_bag", {embedding_bag, always, false, true}},
       {"where",
        {[](A a) {
           OperandArg other = a.value(2).is(Kind::tensor) ? OperandArg() : OperandArg(a.scalar(2));

@@ -78,8 +78,24 @@ struct Normalizer {
         index = position(index, self->sizes[dim_of(attrs)], "an index");
         return;
       }
+      case OpId::roll:
+        return shifts(a, attrs[1].list);
       default:
         return no_negative(a);
+    }
+  }
+
+  // A shift of a dim (of all elements as one, where no dims are given) lies in [0, size).
+  void shifts(Attr& a, const Dims& dims) const {
+    if (!self) return;
+    for (size_t i = 0; i < a.list.size(); ++i) {
+      int64_t n = 1;
+      if (dims.empty())
+        for (int64_t s : self->sizes) n *= s;
+      else if (i < dims.size() && rank())
+        n = self->sizes[position(dims[i].code, rank(), "a dim")];
+      int64_t& shift = a.list[i].code;
+      shift = n ? (shift % n + n) % n : 0;
     }
   }
 

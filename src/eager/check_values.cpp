@@ -8,6 +8,7 @@
 #include "eager/check_values.h"
 #include "eager/data.h"
 #include "eager/execute.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::eager {
 namespace {
@@ -33,7 +34,12 @@ void check_positions(const OpCall& call, size_t operand, int64_t low, int64_t hi
     for (int64_t i = 0; i < n; ++i) smallest = std::min(smallest, data[i]), largest = std::max(largest, data[i]);
     if (smallest >= low && (largest < high || n == 0)) return;
   }
-  for_each_offset(t, [&](int64_t offset) { check(integer_at(t, offset)); });
+  // A dim along which an element is repeated needs one look.
+  Ints sizes = t.sizes;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (t.strides[d] == 0) sizes[d] = std::min<int64_t>(sizes[d], 1);
+  Tensor distinct = make_tensor(t.dtype, sizes, t.strides, t.offset, t.storage);
+  for_each_offset(*distinct.impl(), [&](int64_t offset) { check(integer_at(t, offset)); });
 }
 
 void check_divisor(const OpCall& call, size_t operand) {
@@ -89,11 +95,13 @@ bool is_integer(const Operand& o) {
 }
 bool is_present(const Operand& o) { return o.kind != Operand::Kind::none; }
 bool is_present(const ir::OperandType& o) { return o.present(); }
+bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
 size_t rank_of(const Operand& o) { return o.tensor->impl()->sizes.size(); }
 
 bool is_integer(const ir::OperandType& o) {
   return o.is_scalar() ? o.category <= Category::integer : is_integer(o.dtype);
 }
+bool is_tensor(const ir::OperandType& o) { return o.is_tensor(); }
 size_t rank_of(const ir::OperandType& o) { return o.shape->size(); }
 
 // Written for eager's operands and for those of a graph.
@@ -101,14 +109,6 @@ template <class AnyOperand>
 ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
   ValueCheck check;
   switch (op) {
-    case OpId::index_select:
-    case OpId::gather:
-      check.kind = ValueCheck::Kind::positions;
-      check.dim = attrs[0].integer;
-      break;
-    case OpId::embedding:
-      check.kind = ValueCheck::Kind::positions;
-      break;
     case OpId::nll_loss:
     case OpId::cross_entropy:
       if (!is_integer(operands[1])) break;  // probabilities
@@ -147,6 +147,14 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     default:
       break;
   }
+  const ir::OpInfo& row = ir::info(op);
+  if (row.checked_positions >= 0 && is_tensor(operands[row.checked_positions])) {
+    check.kind = ValueCheck::Kind::positions;
+    check.operand = static_cast<size_t>(row.checked_positions);
+    const ir::ArgInfo& argument = row.operand(row.checked_positions);
+    check.dim = ir::dim_of_positions(row, argument, attrs, rank_of(operands[0]));
+    check.wraps = argument.wraps;
+  }
   return check;
 }
 
@@ -164,8 +172,8 @@ void check_values(const OpCall& call) {
   if (check.kind == ValueCheck::Kind::order) return check_order(call, check);
   if (check.kind == ValueCheck::Kind::none) return;
   const Ints& sizes = call.operands[0].tensor->impl()->sizes;
-  check_positions(call, check.operand, 0, sizes.empty() ? 1 : sizes[check.dim],
-                  check.ignored ? &*check.ignored : nullptr);
+  const int64_t size = check.dim < 0 || sizes.empty() ? count(sizes) : sizes[check.dim];
+  check_positions(call, check.operand, check.wraps ? -size : 0, size, check.ignored ? &*check.ignored : nullptr);
 }
 
 }  // namespace ingot::eager

@@ -10,13 +10,15 @@ namespace ingot::eager {
 struct ValueCheck {
   enum class Kind : uint8_t {
     none,
-    positions,  // every value of the operand is a position of dim `dim` of operand 0, or is `ignored`
+    positions,  // every value of the operand is a position of dim `dim` of operand 0 (-1: all), or is `ignored`;
+                // with `wraps`, from the end too
     divisor,    // no value of the operand is 0
     interval,   // every value of the operand lies in [low, high]
     order       // the operand and the one before it are scalars a and b with a <= b, or a < b where `strict`
   } kind = Kind::none;
   size_t operand = 1;
   int64_t dim = 0;
+  bool wraps = false;
   double low = 0, high = 1;
   bool strict = false;
   std::optional<int64_t> ignored;

@@ -60,11 +60,11 @@ void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::spa
 void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   check_target(call);
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
-  bool in_the_way = false;
+  bool in_the_way = false, overwrites = ir::info(call.op).has(ir::kOverwrites);
   for (size_t i = 1; i < call.operands.size(); ++i) {
     const Operand& o = call.operands[i];
-    in_the_way |=
-        o.kind == Operand::Kind::tensor && overlap(self, *o.tensor->impl()) && !same_places(self, *o.tensor->impl());
+    in_the_way |= o.kind == Operand::Kind::tensor && overlap(self, *o.tensor->impl()) &&
+                  (overwrites || !same_places(self, *o.tensor->impl()));
   }
   if (!in_the_way) {
     execute_now(call, metas, outputs);

@@ -5,6 +5,7 @@
 #include "eager/data.h"
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "eager/selection.h"
 
 namespace ingot {
 namespace {
@@ -18,23 +19,11 @@ struct Parsed {
   bool any = false;
 };
 
-// A mask stands for the positions where it is true, one tensor a dim: the values are needed now.
+// A mask stands for the positions where it is true, one tensor a dim: their number is read now.
 std::vector<Tensor> positions_of(const Tensor& mask, Location location) {
-  eager::settle(mask, "index", location);
-  const detail::TensorImpl& impl = *mask.impl();
-  int64_t rank = mask.dim();
-  std::vector<std::vector<int64_t>> found(rank);
-  Ints position(rank, 0);
-  eager::for_each_offset(impl, [&](int64_t offset) {
-    if (*(eager::data_of(impl) + offset))
-      for (int64_t d = 0; d < rank; ++d) found[d].push_back(position[d]);
-    for (int64_t d = rank; d-- > 0;) {
-      if (++position[d] < impl.sizes[d]) break;
-      position[d] = 0;
-    }
-  });
+  Tensor found = nonzero({mask, location});
   std::vector<Tensor> result;
-  for (int64_t d = 0; d < rank; ++d) result.push_back(tensor(found[d], kInt64, location));
+  for (int64_t d = 0; d < mask.dim(); ++d) result.push_back(found.select(1, d, location));
   return result;
 }
 
@@ -166,47 +155,74 @@ Tensor select_positions(const Parsed& p, Location location) {
   return flat.index_select(j.first, j.linear.reshape({-1}, location), location).view(shape, location);
 }
 
-/// Writes element by element; later positions win.
-void put_positions(const Parsed& p, const Tensor& value, Location location) {
+/// True if the joined dims are one dim in memory: flattening them is a view then.
+bool lie_together(const Joined& j) {
+  IntArrayRef sizes = j.base.sizes(), strides = j.base.strides();
+  for (int64_t d = j.first; d + 1 < j.first + j.count; ++d)
+    if (strides[d] != strides[d + 1] * sizes[d + 1]) return false;
+  return true;
+}
+
+/// Writes slices of the joined dims to their positions, in order.
+void put_positions(const Parsed& p, const Tensor& value, bool accumulate, Location location) {
   Joined j = join(p, location);
-  Ints shape;
-  for (int64_t d = 0; d < j.first; ++d) shape.push_back(j.base.size(d));
+  Ints shape, flat_shape;
+  auto add = [&](int64_t size) { shape.push_back(size), flat_shape.push_back(size); };
+  for (int64_t d = 0; d < j.first; ++d) add(j.base.size(d));
   for (int64_t s : j.linear.sizes()) shape.push_back(s);
-  for (int64_t d = j.first + j.count; d < j.base.dim(); ++d) shape.push_back(j.base.size(d));
-  Tensor source = value.to(j.base.dtype(), location).expand(shape, location).contiguous(location);
-  Tensor linear = j.linear.contiguous(location);
-  eager::settle(source, "index_put_", location);
-  eager::settle(linear, "index_put_", location);
-  eager::settle(j.base, "index_put_", location);
-  int64_t selected = eager::count(j.selected), positions = linear.numel();
-  const int64_t* index = linear.data_ptr<int64_t>(location);
-  for (int64_t i = 0; i < positions; ++i)
-    if (index[i] < 0 || index[i] >= selected)
-      fail("index_put_", "indices", "a position out of range", "positions in the tensor", location);
-  const detail::TensorImpl& to = *j.base.impl();
-  int64_t width = size_of(to.dtype), inner = 1;
-  int64_t outer = eager::count(std::span(shape.data(), static_cast<size_t>(j.first)));
-  Ints inner_sizes;
-  for (int64_t d = j.first + j.count; d < j.base.dim(); ++d) inner_sizes.push_back(to.sizes[d]), inner *= to.sizes[d];
-  // Offset in elements of a position among dims [from, from + sizes.size()).
-  auto offset_of = [&](int64_t position, int64_t from, const Ints& sizes) {
-    int64_t offset = 0;
-    for (size_t d = sizes.size(); d-- > 0;) {
-      offset += position % sizes[d] * to.strides[from + d];
-      position /= sizes[d];
+  flat_shape.push_back(j.linear.numel());
+  for (int64_t d = j.first + j.count; d < j.base.dim(); ++d) add(j.base.size(d));
+  Tensor source = value.to(j.base.dtype(), location).expand(shape, location).reshape(flat_shape, location);
+  Tensor index = j.linear.reshape({-1}, location);
+  Tensor flat = j.count > 1 ? j.base.flatten(j.first, j.first + j.count - 1, location) : j.base;
+  if (accumulate)
+    flat.index_add_(j.first, index, source, 1, location);
+  else
+    flat.index_copy_(j.first, index, source, location);
+  if (!lie_together(j)) j.base.copy_(flat.view(j.base.sizes(), location), location);
+}
+
+/// The one mask among the indices, where no other tensor is; a single value can then be written without positions.
+const Tensor* only_mask(std::span<const TensorIndex> indices) {
+  const Tensor* mask = nullptr;
+  for (const TensorIndex& i : indices) {
+    if (i.kind != TensorIndex::Kind::tensor) continue;
+    if (mask || i.tensor.dtype() != kBool) return nullptr;
+    mask = &i.tensor;
+  }
+  return mask;
+}
+
+/// The same value wherever the mask is true.
+void fill_masked(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& mask, const Tensor& value,
+                 Location location) {
+  // With slices in the mask's place, the other indices are views.
+  std::vector<TensorIndex> views;
+  int64_t dim = 0, after = 0;
+  bool passed = false, ellipsis_before = false;
+  for (const TensorIndex& i : indices) {
+    if (i.kind == TensorIndex::Kind::tensor) {
+      for (int64_t d = 0; d < mask.dim(); ++d) views.emplace_back(Slice());
+      passed = true;
+      continue;
     }
-    return offset;
-  };
-  Ints outer_sizes(shape.begin(), shape.begin() + j.first);
-  const char* from = eager::data_of(*source.impl());
-  char* base = static_cast<char*>(j.base.mutable_data_ptr(location));
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < positions; ++i)
-      for (int64_t k = 0; k < inner; ++k) {
-        int64_t at = offset_of(o, 0, outer_sizes) + offset_of(index[i], j.first, j.selected) +
-                     offset_of(k, j.first + j.count, inner_sizes);
-        std::memcpy(base + at * width, from + ((o * positions + i) * inner + k) * width, static_cast<size_t>(width));
-      }
+    views.push_back(i);
+    if (i.kind == TensorIndex::Kind::integer) continue;
+    if (i.kind == TensorIndex::Kind::ellipsis && !passed) ellipsis_before = true;
+    ++(passed ? after : dim);
+  }
+  Parsed p = parse(self, views, location);
+  if (ellipsis_before) dim = p.base.dim() - mask.dim() - after;
+  Ints shape;
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    if (mask.size(d) != p.base.size(dim + d))
+      fail("index_put_", "indices", "a mask of size " + std::to_string(mask.size(d)),
+           std::to_string(p.base.size(dim + d)) + ", the size of the dim", location);
+    shape.push_back(mask.size(d));
+  }
+  for (int64_t d = dim + mask.dim(); d < p.base.dim(); ++d) shape.push_back(1);
+  p.base.masked_fill_(mask.reshape(shape, location), value.to(p.base.dtype(), location).reshape({}, location),
+                      location);
 }
 
 }  // namespace
@@ -224,19 +240,25 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices, Location locati
   return index(std::vector<TensorIndex>(indices), location);
 }
 
-const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value,
+const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate,
                                  Location location) const {
-  Parsed p = parse(*this, indices, location);
-  if (!p.any) {
-    p.base.copy_(value, location);
-  } else {
-    put_positions(p, value.tensor ? *value.tensor : scalar_tensor(value.value, dtype(), location), location);
+  Tensor values = value.tensor ? *value.tensor : scalar_tensor(value.value, dtype(), location);
+  if (const Tensor* mask = only_mask(indices); mask && !accumulate && values.numel() == 1) {
+    fill_masked(*this, indices, *mask, values, location);
+    return *this;
   }
+  Parsed p = parse(*this, indices, location);
+  if (p.any)
+    put_positions(p, values, accumulate, location);
+  else if (accumulate)
+    p.base.add_(value, 1, location);
+  else
+    p.base.copy_(value, location);
   return *this;
 }
-const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value,
+const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate,
                                  Location location) const {
-  return index_put_(std::vector<TensorIndex>(indices), value, location);
+  return index_put_(std::vector<TensorIndex>(indices), value, accumulate, location);
 }
 
 Tensor Tensor::operator[](PositionArg i) const { return select(0, i.value, i.location); }

@@ -11,10 +11,21 @@
 #include "eager/execute.h"
 #include "ir/graph.h"
 #include "ir/passes/pipeline.h"
+#include "runtime/library_steps.h"
 #include "runtime/program_runner.h"
 
 namespace ingot::eager {
 namespace {
+
+#define INGOT_STEP_elementwise(name)
+#define INGOT_STEP_reduction(name)
+#define INGOT_STEP_view(name)
+#define INGOT_STEP_structured(name)
+#define INGOT_STEP_composite(name)
+#define INGOT_STEP_host(name) static_assert(runtime::has_library_step(#name), "the host op has no step: " #name);
+#define OP(kind, name, ...) INGOT_STEP_##kind(name)
+#include "ir/ops.def"
+#undef OP
 
 /// Sizes below this are constants of a program, the others symbols: short rows, windows and head counts get code of
 /// their own.
@@ -215,9 +226,45 @@ bool all_empty(std::span<const OutputMeta> metas) {
   return true;
 }
 
+void run_program(const OpCall& call, std::span<void* const> results) {
+  thread_local Signature s;
+  const Target target = code_level().target;
+  sign(s, call, target);
+  const Compiled& compiled = find(call, s, target);
+
+  SmallVector<void*, 8> inputs;
+  SmallVector<uint64_t, 8> scalars;
+  for (const Operand& o : call.operands) {
+    if (o.kind == Operand::Kind::tensor) inputs.push_back(data_of(*o.tensor->impl()));
+    if (o.kind == Operand::Kind::scalar && !o.special)
+      scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
+                                                         : static_cast<uint64_t>(o.integer));
+  }
+  runtime::BoundProgramPtr bound = compiled.loaded->bind(s.values);
+  compiled.loaded->run(*bound, {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
+}
+
+/// True if an in-place call's result can be made where self lies: it has self's dtype and order in memory.
+bool writes_over_self(const OpCall& call) {
+  if (!call.inplace || !ir::info(call.op).has(ir::kOverwrites) || !call.operands[0].tensor->is_contiguous())
+    return false;
+  OpCall apart = call;
+  apart.inplace = false;
+  OutputMeta result;
+  infer_outputs(apart, {&result, 1});
+  return result.dtype == call.operands[0].tensor->impl()->dtype;
+}
+
 }  // namespace
 
 void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
+  if (writes_over_self(call)) {
+    OpCall apart = call;
+    apart.inplace = false;
+    void* self = data_of(*call.operands[0].tensor->impl());
+    if (!all_empty(metas)) run_program(apart, {&self, 1});
+    return;
+  }
   if (call.inplace) {
     OpCall apart = call;
     apart.inplace = false;
@@ -230,23 +277,9 @@ void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std:
   }
   for (size_t i = 0; i < metas.size(); ++i) outputs[i] = make_empty(metas[i].dtype, metas[i].sizes);
   if (all_empty(metas)) return;
-  thread_local Signature s;
-  const Target target = code_level().target;
-  sign(s, call, target);
-  const Compiled& compiled = find(call, s, target);
-
-  SmallVector<void*, 8> inputs, results;
-  SmallVector<uint64_t, 8> scalars;
-  for (const Operand& o : call.operands) {
-    if (o.kind == Operand::Kind::tensor) inputs.push_back(data_of(*o.tensor->impl()));
-    if (o.kind == Operand::Kind::scalar && !o.special)
-      scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
-                                                         : static_cast<uint64_t>(o.integer));
-  }
+  SmallVector<void*, 4> results;
   for (const Tensor& t : outputs) results.push_back(data_of(*t.impl()));
-  runtime::BoundProgramPtr bound = compiled.loaded->bind(s.values);
-  compiled.loaded->run(
-      *bound, {{inputs.data(), inputs.size()}, {}, {results.data(), results.size()}, {scalars.data(), scalars.size()}});
+  run_program(call, {results.data(), results.size()});
 }
 
 }  // namespace ingot::eager

@@ -126,9 +126,11 @@ class INGOT_API Tensor {
   /// x.index({Slice(0, 3), None, 1, Ellipsis, tensor}): a view, unless there is a tensor among the indices.
   Tensor index(std::initializer_list<TensorIndex> indices, Location location = Location()) const;
   Tensor index(const std::vector<TensorIndex>& indices, Location location = Location()) const;
-  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value,
+  /// Writes to the chosen elements; with `accumulate`, adds. Where a position occurs again, in the order of the
+  /// indices.
+  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate = false,
                            Location location = Location()) const;
-  const Tensor& index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value,
+  const Tensor& index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate = false,
                            Location location = Location()) const;
   Tensor operator[](PositionArg i) const;
 
@@ -167,6 +169,13 @@ class INGOT_API Tensor {
   const Tensor& zero_(Location location = Location()) const;
   /// One with probability p, else zero.
   const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
+  /// Functions of eager/selection.h.
+  Tensor nonzero(Location location = Location()) const;
+  Tensor masked_select(const TensorArg& mask, Location location = Location()) const;
+  Tensor masked_scatter(const TensorArg& mask, const TensorArg& source, Location location = Location()) const;
+  const Tensor& masked_scatter_(const TensorArg& mask, const TensorArg& source, Location location = Location()) const;
+  Tensor take(const TensorArg& index, Location location = Location()) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location()) const;
   /// The largest element; element by element the larger of two.
   Tensor max(Location location = Location()) const;
   Tensor max(const TensorArg& other, Location location = Location()) const;

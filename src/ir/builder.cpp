@@ -22,6 +22,12 @@ Decomposition decomposition(OpId op) {
   return table[static_cast<size_t>(op)];
 }
 
+/// What an op that computes reads for a dtype; host ops have code for f32, f64 and i64.
+DType widened(const OpInfo& op, DType dtype) {
+  if (is_half(dtype)) return DType::f32;
+  return op.kind == OpKind::host && !is_floating(dtype) ? DType::i64 : dtype;
+}
+
 }  // namespace
 
 const Operand& CompositeCall::operand(std::string_view name) const {
@@ -47,7 +53,7 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
 
 std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
   const OpInfo& row = info(op);
-  if (row.kind == OpKind::elementwise || row.kind == OpKind::view || row.kind == OpKind::host)
+  if (row.kind == OpKind::elementwise || row.kind == OpKind::view)
     return primitive(op, std::move(operands), std::move(attrs));
   complete(row, &operands, &attrs);
 
@@ -62,11 +68,11 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
   }
   if (!row.has(kExact))
     for (Operand& operand : operands)
-      if (operand.is_value() && is_half(graph_.type(operand.id).dtype)) operand = to(operand, DType::f32);
+      if (operand.is_value()) operand = to(operand, widened(row, dtype(operand)));
 
   std::vector<Operand> outputs;
   if (Decomposition decompose = decomposition(op))
-    outputs = decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype});
+    outputs = decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape});
   else
     outputs = Normalizer{*this}.call(row, std::move(operands), std::move(attrs), declared);
   INGOT_CHECK(outputs.size() == declared.size(), std::string(row.name));

@@ -12,6 +12,8 @@
 // - the operands of matmul have two dims or more; a stack of rows times one matrix is one product of two dims;
 // - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes
 //   before the heads (with enable_gqa) or before the last two dims (without);
+// - a host op that computes reads f32, f64 and i64 only, and tensors only; where it moves or orders elements, positions
+//   are i64 and nonzero_static reads bool;
 // - the operands of cat have one dtype; self and index of gather and index_select have a dim.
 #pragma once
 #include "ir/builder.h"
@@ -23,7 +25,8 @@ struct CompositeCall {
   const OpInfo& op;
   std::vector<Operand> operands;
   std::vector<Attr> attrs;
-  DType result;  // dtype of the first output before widening
+  DType result;  // dtype and shape of the first output before widening
+  Dims shape;
 
   const Operand& operand(std::string_view name) const;
   const Attr& attribute(std::string_view name) const;

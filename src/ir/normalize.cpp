@@ -1,5 +1,7 @@
 #include "ir/normalize.h"
 
+#include <algorithm>
+
 #include "ir/decompose.h"
 #include "ir/rules/rules.h"
 
@@ -12,8 +14,17 @@ std::vector<Operand> Normalizer::call(const OpInfo& op, std::vector<Operand> ope
   if (op.id == OpId::cat) return {cat(std::move(operands), attrs[0], declared[0].dtype)};
   if (op.id == OpId::gather || op.id == OpId::index_select)
     return {indexed(op.id, operands[0], operands[1], attrs[0], declared[0].shape)};
+  if (op.id == OpId::scatter || op.id == OpId::scatter_reduce) {
+    const Dims& index = b.shape(operands[1]);
+    if (std::count(index.begin(), index.end(), Dim(0))) return {operands[0]};
+  }
+  if (op.id == OpId::scatter) return {scatter(std::move(operands), attrs)};
+  if (op.id == OpId::searchsorted) return {searchsorted(std::move(operands), std::move(attrs))};
+  if (op.id == OpId::nonzero_static && b.dtype(operands[0]) != DType::bool_)
+    operands[0] = b.ne(operands[0], GraphBuilder::integer(0));
   if (op.id == OpId::conv2d && !is_floating(declared[0].dtype))
-    return {convolution_as_product(b, {op, std::move(operands), std::move(attrs), declared[0].dtype})};
+    return {
+        convolution_as_product(b, {op, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape})};
   if (op.id == OpId::scaled_dot_product_attention) return attention(op, std::move(operands), std::move(attrs));
   return b.primitive(op.id, std::move(operands), std::move(attrs));
 }
@@ -93,6 +104,28 @@ Operand Normalizer::cat(std::vector<Operand> tensors, const Attr& dim, DType dty
   if (joined.empty()) joined.push_back(b.to(tensors[0], dtype));
   if (joined.size() == 1) return joined[0];
   return b.primitive(OpId::cat, std::move(joined), {dim})[0];
+}
+
+Operand Normalizer::scatter(const std::vector<Operand>& operands, const std::vector<Attr>& attrs) {
+  const Operand &self = operands[0], index = b.to(operands[1], DType::i64);
+  const Dims shape = b.shape(index);
+  Operand src = operands[2];
+  if (!src.is_value()) src = b.expand(b.scalar(src, b.dtype(self)), shape);
+  enum { kNone, kAdd, kMultiply };
+  enum { kSum, kProd };
+  if (attrs[1].integer == kNone) return b.primitive(OpId::scatter, {self, index, src}, attrs)[0];
+  Attr reduce = Attr::mode(attrs[1].integer == kAdd ? kSum : kProd);
+  return b.scatter_reduce(self, attrs[0], index, src, reduce, GraphBuilder::flag(true));
+}
+
+Operand Normalizer::searchsorted(std::vector<Operand> operands, std::vector<Attr> attrs) {
+  Operand &sequence = operands[0], &value = operands[1];
+  if (!value.is_value()) {
+    // A fraction among integers: both as doubles.
+    if (value.category == Category::floating && !is_floating(b.dtype(sequence))) sequence = b.to(sequence, DType::f64);
+    value = b.scalar(value, b.dtype(sequence));
+  }
+  return b.primitive(OpId::searchsorted, std::move(operands), std::move(attrs))[0];
 }
 
 Operand Normalizer::indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result) {

@@ -16,6 +16,8 @@ struct Normalizer {
   Operand matmul(Operand self, Operand other, const Dims& result);
   Operand cat(std::vector<Operand> tensors, const Attr& dim, DType dtype);
   std::vector<Operand> attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs);
+  Operand scatter(const std::vector<Operand>& operands, const std::vector<Attr>& attrs);
+  Operand searchsorted(std::vector<Operand> operands, std::vector<Attr> attrs);
   Operand indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result);
 };
 

@@ -41,7 +41,8 @@ enum Trait : uint16_t {
   kEffect = 8,       // kept in order; never removed
   kMayBreak = 16,    // its shape depends on data: a graph break in compiled code is allowed
   kExact = 32,       // moves or selects values: a 16-bit float needs no wider type on the way
-  kLibrary = 64      // may run as a library step: C++ over generated kernels
+  kLibrary = 64,     // may run as a library step: C++ over generated kernels
+  kOverwrites = 128  // of operand 0 it reads an element only to write it: the result may lie in its memory
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
@@ -99,6 +100,9 @@ struct ArgInfo {
   ArgKind kind;
   bool optional = false;  // may be absent (None)
   bool mask = false;      // kind tensor, written `mask`: a bool tensor that takes no part in promotion
+  std::string positions;  // not empty: its values are positions of this dim of operand 0: "dim", the attribute, or a
+                          // number, from the end where negative
+  bool wraps = false;     // positions from the end, -size to -1, are allowed as well
   bool has_default = false;
   double default_number = 0;     // operands, numbers, booleans, integers, dims (a list of one element stands for all)
   bool default_integer = false;  // it was written as an integer
@@ -156,6 +160,7 @@ struct OpInfo {
   std::vector<ArgInfo> arguments;  // in the order of the signature
   int operand_count = 0;           // a list counts as one
   bool list_first = false;
+  int checked_positions = -1;  // the operand that holds positions
   uint16_t traits = 0;
   int outputs = 1;
   Rule types = nullptr, shapes = nullptr;

@@ -43,7 +43,10 @@ ArgInfo parse_argument(std::string_view text) {
   ArgInfo argument;
   std::string_view rest = text;
   argument.name = cut(&rest, ":");
-  std::string_view kind = cut(&rest, "=");
+  std::string_view kind = cut(&rest, "="), positions = kind;
+  argument.wraps = kind.find(" around ") != std::string_view::npos;
+  kind = cut(&positions, argument.wraps ? " around " : " in ");
+  argument.positions = positions;
   if (!kind.empty() && kind.back() == '?') {
     argument.optional = true;
     kind.remove_suffix(1);
@@ -88,6 +91,7 @@ void parse_signature(std::string_view text, OpInfo* op) {
       INGOT_CHECK(op->operand_count == 0, "a list of tensors comes first");
       op->list_first = true;
     }
+    if (!argument.positions.empty()) op->checked_positions = op->operand_count;
     ++op->operand_count;
   }
 }

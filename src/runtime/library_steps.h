@@ -23,16 +23,46 @@
 //              (0 or 1), max_rows, max_vectors.
 //   scalars    of the epilogue.
 //   kernels    tiles; then the epilogue if there is one: over [channels, pixels], buffer 0 the raw results.
+//
+// The others are host ops, under the name of their row: arguments are the results (row-major) and then the operands
+// that are present, as they lie; sizes are the attributes in their order, those of a list one by one, an absent one 0.
 #pragma once
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "runtime/step_driver.h"
 
 namespace ingot::runtime {
 
-std::unique_ptr<StepDriver> bind_attention(const LibraryStep& step, const Step& costs, const BindContext& context);
-std::unique_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step& costs, const BindContext& context);
+using BindLibraryStep = std::unique_ptr<StepDriver>(const LibraryStep& step, const Step& costs,
+                                                    const BindContext& context);
+BindLibraryStep bind_attention, bind_conv2d, bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp,
+    bind_sort, bind_topk, bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
+
+struct LibraryRow {
+  std::string_view name;
+  BindLibraryStep* bind;
+};
+inline constexpr LibraryRow kLibrarySteps[] = {
+    {"attention", bind_attention},
+    {"conv2d", bind_conv2d},
+    {"cumsum", bind_cumsum},
+    {"cumprod", bind_cumprod},
+    {"cummax", bind_cummax},
+    {"cummin", bind_cummin},
+    {"logcumsumexp", bind_logcumsumexp},
+    {"sort", bind_sort},
+    {"topk", bind_topk},
+    {"searchsorted", bind_searchsorted},
+    {"nonzero_static", bind_nonzero_static},
+    {"scatter", bind_scatter},
+    {"scatter_reduce", bind_scatter_reduce},
+};
+constexpr bool has_library_step(std::string_view name) {
+  for (const LibraryRow& row : kLibrarySteps)
+    if (row.name == name) return true;
+  return false;
+}
 
 /// Throws InternalError, with the names that exist, if no step has this name.
 std::unique_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context);

@@ -275,9 +275,14 @@ class Builder {
       wrong = add(OpId::ne,
                   {checked, add(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});
     } else {
-      Dim size = check.dim < static_cast<int64_t>(types[0].shape->size()) ? (*types[0].shape)[check.dim] : Dim(1);
-      Operand last = Operand::size(dims().sub(dims().max(size, 1), 1));
-      Operand inside = add(OpId::clamp, {checked, Operand::constant(int64_t{0}), last});
+      const Dims& shape = *types[0].shape;
+      Dim size = check.dim < 0 ? dims().product(shape) : shape.empty() ? Dim(1) : shape[check.dim];
+      Operand last = Operand::size(dims().sub(dims().max(size, 1), 1)), first = Operand::constant(int64_t{0});
+      if (check.wraps)
+        first = Operand::value(graph().add(OpId::full, {Operand::size(size)},
+                                           {ir::Attr::of(Dims{}), ir::Attr::of(DType::i64)}, node.location));
+      if (check.wraps) first = add(OpId::neg, {first});
+      Operand inside = add(OpId::clamp, {checked, first, last});
       if (check.ignored) {
         Operand ignored = add(OpId::eq, {checked, Operand::constant(*check.ignored)});
         inside = add(OpId::where, {ignored, checked, inside});

@@ -124,25 +124,5 @@ Outputs log_softmax(GraphBuilder& b, const CompositeCall& call) {
   return {b.sub(shifted, b.log(b.reduce_dims(OpId::sum, b.exp(shifted), dims, true)))};
 }
 
-// A prefix sum as a sum over all elements up to each one, in the canonical order of its length.
-Outputs cumsum(GraphBuilder& b, const CompositeCall& call) {
-  Operand x = call.operands[0];
-  if (!is_floating(b.dtype(x))) x = b.to(x, DType::i64);
-  if (b.rank(x) == 0) return {x};
-  int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
-  Dims order, back;
-  for (int64_t i = 0; i < rank; ++i)
-    if (i != dim) order.push_back(i);
-  order.push_back(dim);
-  for (int64_t i = 0; i < rank; ++i) back.push_back(i == dim ? rank - 1 : i < dim ? i : i - 1);
-  Dim n = b.shape(x)[dim];
-  Operand rows = b.unsqueeze(b.permute(x, order), GraphBuilder::attr(rank - 1));
-  Operand position = b.arange(GraphBuilder::integer(0), GraphBuilder::integer(1), Dims{n}, DType::i64);
-  Operand seen = b.le(position, b.unsqueeze(position, GraphBuilder::attr(1)));
-  Operand zero = is_floating(b.dtype(x)) ? Operand::constant(0.0) : GraphBuilder::integer(0);
-  Operand sums = b.reduce_dims(OpId::sum, b.where(seen, rows, zero), {rank}, false);
-  return {b.permute(sums, back)};
-}
-
 }  // namespace decompositions
 }  // namespace ingot::ir

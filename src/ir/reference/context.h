@@ -85,6 +85,18 @@ struct Split {
   std::vector<int64_t> kept, walked;
   Split(const Ints& shape, const Ints& walked_dims);
 };
+/// Calls f(number, positions) for each line along one dim; the positions are also those of a result of the same shape.
+template <class F>
+void for_each_line(const Ints& shape, int64_t dim, F f) {
+  Ints walked;
+  if (!shape.empty()) walked.push_back(dim);
+  Split split(shape, walked);
+  std::vector<int64_t> line(split.walked.size());
+  for (size_t o = 0; o < split.kept.size(); ++o) {
+    for (size_t i = 0; i < line.size(); ++i) line[i] = split.kept[o] + split.walked[i];
+    f(static_cast<int64_t>(o), line);
+  }
+}
 /// Copies the elements at these positions, in order, to an output of the same dtype.
 void take_positions(const ReferenceTensor& from, const std::vector<int64_t>& at, ReferenceTensor& to);
 /// The dtype as which floats of this dtype are read and stored in working precision; identity where rounding is off.

@@ -1,4 +1,4 @@
-// Reductions and scans. Sums are kept in extended precision, so that they can judge f64 too.
+// Reductions. Sums are kept in extended precision, so that they can judge f64 too.
 #include <algorithm>
 
 #include "ir/reference/elementwise.h"
@@ -21,18 +21,6 @@ void for_each_group(ReferenceContext& c, F f) {
   for (size_t o = 0; o < split.kept.size(); ++o) {
     for (size_t i = 0; i < group.size(); ++i) group[i] = split.kept[o] + split.walked[i];
     f(static_cast<int64_t>(o), group);
-  }
-}
-/// The same along one dim; f gets the positions of the line, which are also those of a result of the same shape.
-template <class F>
-void for_each_line(const Ints& shape, int64_t dim, F f) {
-  Ints walked;
-  if (!shape.empty()) walked.push_back(dim);
-  Split split(shape, walked);
-  std::vector<int64_t> line(split.walked.size());
-  for (size_t o = 0; o < split.kept.size(); ++o) {
-    for (size_t i = 0; i < line.size(); ++i) line[i] = split.kept[o] + split.walked[i];
-    f(static_cast<int64_t>(o), line);
   }
 }
 
@@ -222,20 +210,6 @@ void vector_norm(ReferenceContext& c) {
   double order = c.number("ord");
   ReferenceTensor x = cast_to(c, input_of(c), c.out().dtype);
   for_each_group(c, [&](int64_t o, const Group& group) { c.out().real[o] = norm_of(x, group, order); });
-}
-
-void cumsum(ReferenceContext& c) {
-  ReferenceTensor x = cast_input(c);
-  for_each_line(x.shape, c.integer("dim"), [&](int64_t, const Group& line) {
-    long double running = 0;
-    int64_t count = 0;
-    for (int64_t p : line) {
-      if (x.floating())
-        c.out().real[p] = static_cast<double>(running += x.real[p]);
-      else
-        c.out().integer[p] = count = plus(count, x.integer[p]);
-    }
-  });
 }
 
 }  // namespace ingot::ir::reference

@@ -48,6 +48,15 @@ std::string operand_name(const RuleContext& context, size_t i) {
   return op.list_first ? name + "[" + std::to_string(i) + "]" : name;
 }
 
+int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<const Attr> attrs, size_t rank) {
+  if (argument.positions == "dim") {
+    const Attr& dim = attrs[attribute_position(op, "dim")];
+    return dim.present() ? dim.integer : -1;
+  }
+  int64_t dim = std::stoll(argument.positions);
+  return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
+}
+
 Ints spread(RuleContext& context, std::string_view name, size_t count) {
   const Attr& given = attribute(context, name);
   if (given.list.size() != 1 && given.list.size() != count)

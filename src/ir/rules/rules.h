@@ -44,6 +44,9 @@ const OperandType& operand(const RuleContext& context, std::string_view name);
 /// Name of the argument that operand i belongs to ("tensors[2]" in a list).
 std::string operand_name(const RuleContext& context, size_t i);
 
+/// The dim whose positions an argument holds; -1: of all elements.
+int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<const Attr> attrs, size_t rank);
+
 /// Shape of operand i, a tensor.
 inline const Dims& shape_of(const RuleContext& context, size_t i) { return *context.operands[i].shape; }
 /// Attribute `name`, a list of integers, as one value for each of `count` dims; a list of one stands for all.

@@ -210,6 +210,46 @@ void index(RuleContext& context) {
   check_index(context, "indices");
 }
 
+void positions(RuleContext& context) {
+  context.compute = self_dtype(context);
+  context.outputs.back().dtype = DType::i64;
+}
+
+void coordinates(RuleContext& context) {
+  set(context, dtype_attribute(context).value_or(DType::i64));
+  if (!is_integral(context.compute)) context.fail("dtype", std::string(name_of(context.compute)), "an integer dtype");
+}
+
+void scattered(RuleContext& context) {
+  self(context);
+  check_index(context, "index");
+  for (const char* name : {"src", "source", "value"}) {
+    const OperandType& given = operand(context, name);
+    if (given.is_tensor() && given.dtype != context.compute)
+      context.fail(name, describe(context, given), std::string(name_of(context.compute)) + ", the dtype of self");
+    if (given.is_scalar() && context.compute != DType::bool_ && given.category > category_of(context.compute))
+      context.fail(name, describe(context, given),
+                   "a value that a " + std::string(name_of(context.compute)) + " tensor can hold");
+  }
+  check_values(context);
+}
+
+void search(RuleContext& context) {
+  const OperandType& named = operand(context, "boundaries");
+  const OperandType& sequence = named.present() ? named : operand(context, "sorted_sequence");
+  const OperandType &values = operand(context, "self"), &sorter = operand(context, "sorter");
+  context.compute = sequence.dtype;
+  if (values.is_tensor() && values.dtype != sequence.dtype)
+    context.fail("self", describe(context, values),
+                 std::string(name_of(sequence.dtype)) + ", the dtype of the sorted sequence");
+  if (sorter.present() && sorter.dtype != DType::i64)
+    context.fail("sorter", describe(context, sorter), "an i64 tensor");
+  enum { kNone, kLeft };
+  if (boolean_attribute(context, "right") && integer_attribute(context, "side") == kLeft)
+    context.fail("side", "left beside right = true", "one side");
+  context.outputs[0].dtype = boolean_attribute(context, "out_int32") ? DType::i32 : DType::i64;
+}
+
 void sum(RuleContext& context) {
   DType self = self_dtype(context);
   set(context, dtype_attribute(context).value_or(is_floating(self) ? self : DType::i64));

@@ -1,0 +1,186 @@
+// Writing to positions: against plain loops, duplicates in order, whatever the threads; refused input changes nothing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "eager/factories.h"
+#include "eager/selection.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot {
+namespace {
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  Tensor x = a.contiguous(), y = b.contiguous();
+  return x.dtype() == y.dtype() && x.sizes() == y.sizes() &&
+         std::memcmp(x.data_ptr(), y.data_ptr(), static_cast<size_t>(x.nbytes())) == 0;
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Scatter, ElementsThatMeetAreAddedInTheOrderOfTheIndex) {
+  constexpr int64_t kPlaces = 37, kElements = 20000;
+  Tensor index = randint(0, kPlaces, {kElements}), x = randn({kElements});
+  std::vector<float> expected(kPlaces, 1.f);
+  for (int64_t i = 0; i < kElements; ++i) expected[index.data_ptr<int64_t>()[i]] += x.data_ptr<float>()[i];
+  int threads = num_threads();
+  for (int n : {1, 2, 3, 7}) {
+    set_num_threads(n);
+    Tensor y = ones({kPlaces}).scatter_add(0, index, x), z = ones({kPlaces}).index_add(0, index, x);
+    EXPECT_EQ(std::memcmp(y.data_ptr(), expected.data(), sizeof(float) * kPlaces), 0) << n << " threads";
+    EXPECT_TRUE(same_bytes(y, z));
+  }
+  set_num_threads(threads);
+}
+
+TEST(Scatter, AnyDimAndLayoutByAnyThreads) {
+  int threads = num_threads();
+  for (const IntList& sizes : {IntList({5, 70, 3}), IntList({1, 9, 130}), IntList({300, 4, 2}), IntList({2, 3, 1})})
+    for (int64_t dim = 0; dim < 3; ++dim) {
+      Tensor self = randn(sizes), src = randn(sizes), index = randint(0, self.size(dim), sizes);
+      Tensor expected = self.clone();
+      float* to = expected.mutable_data_ptr<float>();
+      for (int64_t i = 0; i < self.numel(); ++i) {
+        int64_t place = index.data_ptr<int64_t>()[i], at = i / self.stride(dim) % self.size(dim);
+        to[i + (place - at) * self.stride(dim)] += src.data_ptr<float>()[i];
+      }
+      auto turned = [](const Tensor& t) { return t.permute({2, 1, 0}).contiguous().permute({2, 1, 0}); };
+      for (int n : {1, 2, 7}) {
+        set_num_threads(n);
+        EXPECT_TRUE(same_bytes(self.scatter_add(dim, index, src), expected));
+        EXPECT_TRUE(same_bytes(turned(self).scatter_add(dim, turned(index), turned(src)), expected));
+        Tensor target = turned(self);
+        EXPECT_TRUE(same_bytes(target.scatter_add_(dim, index.to(kInt32), src), expected));
+      }
+    }
+  set_num_threads(threads);
+}
+
+TEST(Scatter, ReductionsWithAndWithoutSelf) {
+  Tensor self = tensor({10.f, 20.f, 30.f}), index = tensor({0, 0, 2}), src = tensor({1.f, 4.f, NAN});
+  auto run = [&](const char* reduce, bool with) { return self.scatter_reduce(0, index, src, reduce, with).str(); };
+  EXPECT_EQ(run("sum", true), tensor({15.f, 20.f, NAN}).str());
+  EXPECT_EQ(run("sum", false), tensor({5.f, 20.f, NAN}).str());
+  EXPECT_EQ(run("prod", false), tensor({4.f, 20.f, NAN}).str());
+  EXPECT_EQ(run("mean", true), tensor({5.f, 20.f, NAN}).str());
+  EXPECT_EQ(run("mean", false), tensor({2.5f, 20.f, NAN}).str());
+  EXPECT_EQ(run("amax", true), tensor({10.f, 20.f, NAN}).str());
+  EXPECT_EQ(run("amin", false), tensor({1.f, 20.f, NAN}).str());
+  Tensor whole = tensor({-7, 1}).scatter_reduce(0, tensor({0, 0}), tensor({1, -1}), "mean");
+  EXPECT_EQ(whole.str(), tensor({-3, 1}).str());
+}
+
+TEST(Scatter, SmallIntegersWrapAndBoolsJoin) {
+  Tensor y = tensor({100}, kInt8).scatter_add(0, tensor({0, 0}), tensor({100, 100}, kInt8));
+  EXPECT_EQ(y.item<int64_t>(), 300 - 256);
+  Tensor b = zeros({2}, kBool).index_add(0, tensor({1, 1}), ones({2}, kBool));
+  EXPECT_EQ(b.str(), tensor({0, 1}).to(kBool).str());
+}
+
+TEST(Scatter, InPlaceFormsWriteIntoViewsAndReadWhatTheyOverwriteFirst) {
+  Tensor base = zeros({4, 6}), part = base.slice(1, 1, 6, 2);
+  part.index_fill_(0, tensor({1, 3}), 2.5).index_add_(1, tensor({0}), ones({4, 1}));
+  EXPECT_EQ(base.sum().item<float>(), 6 * 2.5f + 4);
+  EXPECT_EQ(base.select(1, 0).sum().item<float>(), 0);
+  Tensor x = tensor({1.f, 2.f, 3.f, 4.f}), expected = x.scatter(0, tensor({1, 2, 3, 0}), x);
+  EXPECT_TRUE(same_bytes(x.scatter_(0, tensor({1, 2, 3, 0}), x), expected));
+  Tensor i = tensor({2, 0, 1}), moved = i.scatter(0, i, i);
+  EXPECT_TRUE(same_bytes(i.scatter_(0, i, i), moved));
+}
+
+TEST(Scatter, WhatIsRefusedChangesNothing) {
+  Tensor x = zeros({3, 2});
+  EXPECT_NE(message_of([&] {
+              x.scatter_(0, tensor({{0, 3}}), ones({1, 2}));
+            }).find("scatter: index: got the position 3"),
+            std::string::npos);
+  EXPECT_THROW(x.index_add_(0, tensor({-1}), ones({1, 2})), Error);
+  EXPECT_THROW(x.index_add_(0, tensor({0, 1}), ones({1, 2})), Error);
+  EXPECT_THROW(x.index_copy_(2, tensor({0}), ones({1, 2})), Error);
+  EXPECT_THROW(x.index_copy_(0, tensor({0}), ones({1, 2}, kFloat64)), Error);
+  EXPECT_THROW(x.index_fill_(0, tensor({0.5f}), 1), Error);
+  EXPECT_THROW(x.scatter_reduce_(0, tensor({{0, 0}}), ones({1, 2}), "median"), Error);
+  EXPECT_THROW(x.scatter_(0, zeros({1, 3}, kInt64), ones({1, 3})), Error);
+  EXPECT_THROW(x.scatter_(0, zeros({2, 2}, kInt64), ones({1, 2})), Error);
+  EXPECT_THROW(x.to(kInt64).scatter_(0, zeros({1, 1}, kInt64), 0.5), Error);
+  EXPECT_THROW(x.masked_scatter_(ones({3, 2}, kBool), ones({5})), Error);
+  EXPECT_THROW(x.index_put_({tensor({3})}, 1), Error);
+  EXPECT_EQ(x.abs().sum().item<float>(), 0);
+}
+
+TEST(IndexPut, PositionsMasksAndViews) {
+  Tensor x = zeros({3, 4});
+  x.index_put_({tensor({0, 0, 2}), tensor({1, 1, 3})}, tensor({1.f, 2.f, 3.f}), true);
+  EXPECT_EQ(x.index({0, 1}).item<float>(), 3);
+  x.index_put_({tensor({0, 0}), tensor({1, 1})}, tensor({7.f, 8.f}));
+  EXPECT_EQ(x.index({0, 1}).item<float>(), 8);  // the last one written stays
+  Tensor y = zeros({2, 3, 4});
+  y.index_put_({Ellipsis, tensor({-1})}, ones({2, 3, 1}));
+  EXPECT_EQ(y.select(2, 3).sum().item<float>(), 6);
+  y.index_put_({1, y.select(0, 1) > 0}, 5);
+  EXPECT_EQ(y.sum().item<float>(), 3 + 15);
+  y.index_put_({tensor({1, 0}) > 0}, tensor({9.f}));
+  EXPECT_EQ(y.select(0, 0).sum().item<float>(), 9 * 12);
+  y.index_put_({Slice(), tensor({0, 1, 0}) > 0, Slice(0, 2)}, -1);
+  EXPECT_EQ(y.slice(1, 1, 2).slice(2, 0, 2).sum().item<float>(), -4);
+  Tensor columns = zeros({4, 3}).t();
+  columns.index_put_({tensor({2, 1}), tensor({0, 3})}, tensor({1.f, 2.f}));
+  EXPECT_EQ(columns.index({1, 3}).item<float>(), 2);
+  EXPECT_EQ(index_put(columns, {tensor({0})}, tensor({4.f}), false).index({0, 2}).item<float>(), 4);
+  EXPECT_EQ(columns.index({0, 2}).item<float>(), 0);
+}
+
+TEST(Selection, MasksCountsAndRepeats) {
+  Tensor x = arange(6).view({2, 3});
+  EXPECT_EQ(nonzero(x > 2).str(), tensor({{1, 0}, {1, 1}, {1, 2}}).str());
+  EXPECT_EQ(nonzero(zeros({0, 3})).sizes(), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(masked_select(x, tensor({1, 0, 1}) > 0).str(), tensor({0, 2, 3, 5}).str());
+  EXPECT_EQ(masked_scatter(x, x > 3, tensor({-1, -2})).str(), tensor({{0, 1, 2}, {3, -1, -2}}).str());
+  EXPECT_EQ(masked_scatter(x, x > 9, zeros({0}, kInt64)).str(), x.str());
+  EXPECT_EQ(take(x, tensor({-1, 0})).str(), tensor({5, 0}).str());
+  EXPECT_THROW(take(x, tensor({6})), Error);
+  EXPECT_THROW(take(x, tensor({-7})), Error);
+  EXPECT_EQ(x.repeat_interleave(2, 1).str(), tensor({{0, 0, 1, 1, 2, 2}, {3, 3, 4, 4, 5, 5}}).str());
+  EXPECT_EQ(repeat_interleave(x, tensor({2, 0}), 0).str(), tensor({{0, 1, 2}, {0, 1, 2}}).str());
+  EXPECT_EQ(repeat_interleave(tensor({0, 3, 1})).str(), tensor({1, 1, 1, 2}).str());
+  EXPECT_THROW(repeat_interleave(x, tensor({2, -1}), 0), Error);
+  EXPECT_THROW(repeat_interleave(x, tensor({1, 1, 1}), 0), Error);
+  EXPECT_EQ(one_hot(tensor({2, 0})).str(), tensor({{0, 0, 1}, {1, 0, 0}}).str());
+  EXPECT_THROW(one_hot(tensor({2, 0}), 2), Error);
+  EXPECT_THROW(one_hot(tensor({-1})), Error);
+}
+
+TEST(Movement, EdgesAndErrors) {
+  Tensor x = arange(6).view({2, 3});
+  EXPECT_EQ(x.roll(-1, 1).str(), tensor({{1, 2, 0}, {4, 5, 3}}).str());
+  EXPECT_EQ(x.roll({7}).str(), x.roll({1}).str());
+  EXPECT_EQ(x.roll({1, 1, 1}, {0, 1, 0}).str(), x.roll(1, 1).str());
+  EXPECT_EQ(x.rot90(-1).str(), x.rot90(3).str());
+  EXPECT_EQ(x.flip({0, 1}).str(), x.rot90(2).str());
+  EXPECT_EQ(zeros({0, 3}).flip({0}).numel(), 0);
+  EXPECT_THROW(x.flip({0, 0}), Error);
+  EXPECT_THROW(x.flip({2}), Error);
+  EXPECT_THROW(x.roll({1, 2}, {0}), Error);
+  EXPECT_THROW(x.roll({1, 2}), Error);
+  EXPECT_THROW(x.rot90(1, {0, 0}), Error);
+  EXPECT_THROW(x.select(0, 0).fliplr(), Error);
+  EXPECT_THROW(ones({2, 2, 2}).diag(), Error);
+  EXPECT_THROW(ones({2}).trace(), Error);
+  EXPECT_THROW(ones({2}).diag_embed(0, 0, 0), Error);
+  EXPECT_THROW(tril_indices(-1, 2), Error);
+  EXPECT_EQ(x.diag(5).numel(), 0);
+  EXPECT_EQ(triu_indices(2, 2).str(), tensor({{0, 0, 1}, {0, 1, 1}}).str());
+}
+
+}  // namespace
+}  // namespace ingot
