@@ -1,5 +1,5 @@
 // Writing to positions along one dim of a copy of self. Elements that meet at one place are combined in the order of
-// their index, whatever the threads: a share has lines, columns or places of its own, never a part of the elements.
+// their index, whatever the threads: a share has lines or columns of its own, never a part of the elements of a line.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -83,18 +83,16 @@ class ScatterDriver final : public StepDriver {
     const int pay = threads_for(out_.elements() * 2 * static_cast<int64_t>(sizeof(T)), work);
     by_lines_ = lines_.count >= std::min(pay, context.threads);
     by_columns_ = !by_lines_ && columns_ >= 64;
-    const int64_t units = by_lines_ ? lines_.count : by_columns_ ? columns_ / 32 : places_;
+    const int64_t units = by_lines_ ? lines_.count : by_columns_ ? columns_ / 32 : 1;
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(units, 1)));
   }
 
   void run(RunState& state, int, int share, int shares) const override {
-    const Range whole{0, places_}, all{0, columns_};
     Range lines = by_lines_ ? runtime::share(lines_.count, share, shares) : Range{0, lines_.count};
-    Range columns = by_columns_ ? runtime::share(columns_, share, shares, 32) : all;
-    Range places = by_lines_ || by_columns_ ? whole : runtime::share(places_, share, shares);
+    Range columns = by_columns_ ? runtime::share(columns_, share, shares, 32) : Range{0, columns_};
     for (int64_t line = lines.begin; line < lines.end; ++line) {
-      if (out_.place.at(state) != self_.place.at(state)) copy(state, line, places, columns);
-      if (lines_.inside(line, index_.sizes)) scatter(state, line, places, columns);
+      if (out_.place.at(state) != self_.place.at(state)) copy(state, line, columns);
+      if (lines_.inside(line, index_.sizes)) scatter(state, line, columns);
     }
   }
 
@@ -104,17 +102,16 @@ class ScatterDriver final : public StepDriver {
     return t.place.at(state) + lines_.offset(line, t.place.strides);
   }
 
-  void copy(const RunState& state, int64_t line, Range places, Range columns) const {
+  void copy(const RunState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const char* from = at(state, self_, line);
     const int64_t to_place = stride(out_, dim_), from_place = stride(self_, dim_);
     const int64_t to_column = stride(out_, column_), from_column = stride(self_, column_);
     constexpr int64_t bytes = sizeof(T);
     if (column_ < 0 && from_place == bytes && to_place == bytes)
-      return static_cast<void>(std::memcpy(to + places.begin * bytes, from + places.begin * bytes,
-                                           static_cast<size_t>((places.end - places.begin) * bytes)));
+      return static_cast<void>(std::memcpy(to, from, static_cast<size_t>(places_ * bytes)));
     const bool dense = column_ >= 0 && from_column == bytes && to_column == bytes;
-    for (int64_t i = places.begin; i < places.end; ++i) {
+    for (int64_t i = 0; i < places_; ++i) {
       if (dense) {
         std::memcpy(to + i * to_place + columns.begin * bytes, from + i * from_place + columns.begin * bytes,
                     static_cast<size_t>((columns.end - columns.begin) * bytes));
@@ -127,7 +124,7 @@ class ScatterDriver final : public StepDriver {
 
   // Calls f(place, source, column) for each element of the index in this share, in order.
   template <class F>
-  void for_each(const RunState& state, int64_t line, Range places, Range columns, F f) const {
+  void for_each(const RunState& state, int64_t line, Range columns, F f) const {
     const char *index = at(state, index_, line), *src = at(state, src_, line);
     const int64_t n = index_.sizes[dim_], index_row = stride(index_, dim_), src_row = stride(src_, dim_);
     const int64_t index_column = stride(index_, column_), src_column = stride(src_, column_);
@@ -136,27 +133,27 @@ class ScatterDriver final : public StepDriver {
       for (int64_t k = columns.begin; k < end; ++k) {
         int64_t place;
         std::memcpy(&place, index + i * index_row + k * index_column, sizeof place);
-        if (place < places.begin || place >= places.end) continue;
+        if (place < 0 || place >= places_) continue;  // checked before; never written outside
         f(place, src + i * src_row + k * src_column, k);
       }
   }
 
-  void scatter(const RunState& state, int64_t line, Range places, Range columns) const {
+  void scatter(const RunState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t to_place = stride(out_, dim_), to_column = stride(out_, column_);
     auto cell = [&](int64_t place, int64_t k) { return reinterpret_cast<T*>(to + place * to_place + k * to_column); };
     if constexpr (!std::is_same_v<Op, Replace>)
       if (!include_self_)
-        for_each(state, line, places, columns,
+        for_each(state, line, columns,
                  [&](int64_t place, const char*, int64_t k) { *cell(place, k) = identity<T, Op>(); });
     if (rows_at_once(columns))
-      scatter_rows(state, line, places, columns);
+      scatter_rows(state, line, columns);
     else
-      for_each(state, line, places, columns, [&](int64_t place, const char* x, int64_t k) {
+      for_each(state, line, columns, [&](int64_t place, const char* x, int64_t k) {
         *cell(place, k) = Op::join(*cell(place, k), *reinterpret_cast<const T*>(x));
       });
     if constexpr (std::is_same_v<Op, Add>)
-      if (mean_) divide(state, line, places, columns);
+      if (mean_) divide(state, line, columns);
   }
 
   // One position for a whole row of columns, as index_add and index_copy have.
@@ -164,10 +161,10 @@ class ScatterDriver final : public StepDriver {
     return column_ >= 0 && stride(index_, column_) == 0 && stride(src_, column_) == sizeof(T) &&
            columns.end <= index_.sizes[column_];
   }
-  void scatter_rows(const RunState& state, int64_t line, Range places, Range columns) const {
+  void scatter_rows(const RunState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t width = columns.end - columns.begin;
-    for_each(state, line, places, {columns.begin, columns.begin + (width > 0)},
+    for_each(state, line, {columns.begin, columns.begin + (width > 0)},
              [&](int64_t place, const char* from, int64_t k) {
                T* __restrict y = reinterpret_cast<T*>(to + place * stride(out_, dim_)) + k;
                const T* __restrict x = reinterpret_cast<const T*>(from);
@@ -176,15 +173,15 @@ class ScatterDriver final : public StepDriver {
   }
 
   // The mean of what was written to a place: integers round down.
-  void divide(const RunState& state, int64_t line, Range places, Range columns) const {
+  void divide(const RunState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t width = columns.end - columns.begin;
-    std::vector<int64_t> counts(static_cast<size_t>((places.end - places.begin) * width), include_self_);
+    std::vector<int64_t> counts(static_cast<size_t>(places_ * width), include_self_);
     auto count = [&](int64_t place, int64_t k) -> int64_t& {
-      return counts[static_cast<size_t>((place - places.begin) * width + k - columns.begin)];
+      return counts[static_cast<size_t>(place * width + k - columns.begin)];
     };
-    for_each(state, line, places, columns, [&](int64_t place, const char*, int64_t k) { ++count(place, k); });
-    for (int64_t place = places.begin; place < places.end; ++place)
+    for_each(state, line, columns, [&](int64_t place, const char*, int64_t k) { ++count(place, k); });
+    for (int64_t place = 0; place < places_; ++place)
       for (int64_t k = columns.begin; k < columns.end; ++k) {
         const int64_t n = count(place, k);
         if (n <= 1) continue;

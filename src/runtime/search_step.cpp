@@ -15,6 +15,8 @@ namespace {
 /// at the sorter's position i.
 template <class T>
 class SearchDriver final : public StepDriver {
+  static constexpr int kLanes = 8;
+
  public:
   SearchDriver(const LibraryStep& step, const BindContext& context)
       : out_(step, 0, context), sequence_(step, 1, context), values_(step, 2, context) {
@@ -39,16 +41,16 @@ class SearchDriver final : public StepDriver {
       char* out = out_.place.at(state) + lines_.offset(line, out_.place.strides);
       const char* sequence = line_of(state, sequence_, line);
       const char* sorter = sorter_ ? line_of(state, *sorter_, line) : nullptr;
-      for (; i < end; ++i) {
-        const int64_t k = i - line * width;
-        const int64_t at = search(sequence, sorter, read<T>(value + k * values_.place.strides[last_]));
-        char* to = out + k * out_.place.strides[last_];
-        const int32_t narrow = static_cast<int32_t>(at);
-        if (narrow_)
-          std::memcpy(to, &narrow, sizeof narrow);
-        else
-          std::memcpy(to, &at, sizeof at);
+      for (; i < end; i += kLanes) {
+        const int64_t k = i - line * width, lanes = std::min<int64_t>(kLanes, end - i);
+        T x[kLanes] = {};
+        int64_t places[kLanes];
+        const int64_t step = values_.place.strides[last_], to = out_.place.strides[last_];
+        for (int64_t l = 0; l < lanes; ++l) x[l] = read<T>(value + (k + l) * step);
+        search(sequence, sorter, x, places);
+        for (int64_t l = 0; l < lanes; ++l) write(out + (k + l) * to, places[l]);
       }
+      i = end;
     }
   }
 
@@ -62,19 +64,28 @@ class SearchDriver final : public StepDriver {
   const char* line_of(const RunState& state, const BoundTensor& t, int64_t line) const {
     return t.place.at(state) + (one_sequence_ ? 0 : lines_.offset(line, t.place.strides));
   }
-  // The first place whose element is not below x (right: above x); NaN is above all.
-  int64_t search(const char* sequence, const char* sorter, T x) const {
-    int64_t low = 0, high = n_;
-    while (low < high) {
-      const int64_t mid = low + (high - low) / 2;
-      const int64_t from = sorter ? read<int64_t>(sorter + mid * sorter_->place.strides.back()) : mid;
+  void write(char* to, int64_t place) const {
+    const int32_t narrow = static_cast<int32_t>(place);
+    if (narrow_)
+      std::memcpy(to, &narrow, sizeof narrow);
+    else
+      std::memcpy(to, &place, sizeof place);
+  }
+
+  // The first place whose element is not below x (right: above x); NaN is above all. Several values take the same steps
+  // side by side, without branches.
+  void search(const char* sequence, const char* sorter, const T (&x)[kLanes], int64_t (&places)[kLanes]) const {
+    std::fill_n(places, kLanes, 0);
+    auto passes = [&](int64_t place, T value) -> int64_t {
+      const int64_t from = sorter ? read<int64_t>(sorter + place * sorter_->place.strides.back()) : place;
       const T y = read<T>(sequence + from * sequence_.place.strides.back());
-      if (right_ ? !(y > x) : !(y >= x))
-        low = mid + 1;
-      else
-        high = mid;
-    }
-    return low;
+      return right_ ? !(y > value) : !(y >= value);
+    };
+    int64_t left = n_;
+    for (; left > 1; left -= left / 2)
+      for (int l = 0; l < kLanes; ++l) places[l] += left / 2 * passes(places[l] + left / 2 - 1, x[l]);
+    if (left)
+      for (int l = 0; l < kLanes; ++l) places[l] += passes(places[l], x[l]);
   }
 
   BoundTensor out_, sequence_, values_;
