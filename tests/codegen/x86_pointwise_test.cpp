@@ -56,6 +56,24 @@ TEST_P(X86Pointwise, LoadsByIndex) {
       }
 }
 
+// Numbers of 32 bits have a product of one instruction; one bit more, and they have not.
+TEST_P(X86Pointwise, ProductsOfHalvesOfIntegers) {
+  for (int bits : {31, 32, 33}) {
+    KernelBuilder k;
+    Expr x = k.input(DType::i64), y = k.input(DType::i64);
+    Expr low = x & ((int64_t{1} << bits) - 1), high = shift_right_logical(y, 64 - bits);
+    k.output(DType::i64, low * high);
+    k.output(DType::i64, (low ^ high) * (high | (low & int64_t{0xFFFF})));
+    k.output(DType::i64, low * int64_t{0xD2511F53});
+    k.output(DType::i64, high * int64_t{0x1D2511F53});
+    k.output(DType::i64, low * int64_t{-3});
+    for (int64_t n : {1, 16, 35}) {
+      Trial{k.kernel, target(), 3, n}.run();
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(X86Pointwise, ArithmeticOfEveryType) {
   for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64})
     for (bool uniform : {false, true}) {

@@ -124,6 +124,18 @@ TEST(Random, DropoutKeepsTheMean) {
   EXPECT_TRUE(dropout(x).is_same(x));
 }
 
+TEST(Random, FeatureDropoutDropsWholeChannels) {
+  manual_seed(3);
+  nn::Dropout2d dropout(0.5);
+  Tensor y = dropout(ones({20, 30, 4, 5})), channels = y.amax({2, 3});
+  EXPECT_TRUE(same(channels, y.amin({2, 3})));
+  EXPECT_NEAR(mean_of(channels), 1, 5 / std::sqrt(600.0));
+  EXPECT_EQ(channels.unsqueeze(2).eq(tensor({0.f, 2.f})).sum().item<int64_t>(), 600);
+  EXPECT_THROW(dropout(ones({3})), Error);
+  dropout->eval();
+  EXPECT_TRUE(dropout(y).is_same(y));
+}
+
 // Averaged over draws, dropped attention is attention.
 TEST(Random, AttentionDropsWeights) {
   manual_seed(4);

@@ -164,6 +164,12 @@ Vector Vectors::bits(Op op, Vector& a, Vector& b, const Vector* into) {
   return out;
 }
 
+Vector Vectors::multiply_u32(Vector& a, Vector& b) {
+  Vector out = like(Type::i64, a.uniform && b.uniform);
+  for (int p = 0; p < out.parts; ++p) out.part[p] = emit(VOp::vpmuludq, force(a.at(p)), force(b.at(p)));
+  return out;
+}
+
 // The low 64 bits of a product from three 32-bit products.
 Vector Vectors::multiply_i64(Vector& a, Vector& b) {
   Vector out = like(Type::i64, a.uniform && b.uniform);

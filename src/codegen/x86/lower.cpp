@@ -64,6 +64,25 @@ bool Lowering::picks_by_comparison(const Node& n) const {
   return m.op == Op::lt && ((m.a == n.b && m.b == n.c) || (m.a == n.c && m.b == n.b));
 }
 
+bool Lowering::has_32_bits(Value v, int depth) const {
+  constexpr int kDeepest = 4;
+  const Node& n = node(v);
+  auto below = [&](Value x, uint64_t limit) { return node(x).op == Op::constant && node(x).imm < limit; };
+  switch (n.op) {
+    case Op::constant:
+      return n.imm >> 32 == 0;
+    case Op::bit_and:
+      return below(n.a, uint64_t{1} << 32) || below(n.b, uint64_t{1} << 32);
+    case Op::shr:
+      return node(n.b).op == Op::constant && !below(n.b, 32);
+    case Op::bit_or:
+    case Op::bit_xor:
+      return depth < kDeepest && has_32_bits(n.a, depth + 1) && has_32_bits(n.b, depth + 1);
+    default:
+      return false;
+  }
+}
+
 bool Lowering::is_leaf(Value v) const { return node(v).op <= Op::reduced; }
 
 void Lowering::count_uses(const std::vector<bool>& live, const std::vector<Value>& roots) {
@@ -177,7 +196,8 @@ void Lowering::emit_node(Value v) {
     result = v_.pick(least, value(n.b), value(n.c));
   } else {
     Vector *a = operand(n.a), *b = operand(n.b), *c = operand(n.c);
-    result = v_.compute(n, a, b, c);
+    bool halves = n.op == Op::mul && n.type == Type::i64 && has_32_bits(n.a) && has_32_bits(n.b);
+    result = halves ? v_.multiply_u32(*a, *b) : v_.compute(n, a, b, c);
   }
   Level level = level_[v];
   (level == Level::call ? call_ : level == Level::row ? row_ : column_)[v] = result;

@@ -49,6 +49,8 @@ class Lowering {
   void analyse();
   std::vector<bool> needed(const std::vector<Value>& roots) const;
   bool is_leaf(Value v) const;
+  /// True if an i64 surely lies in [0, 2^32).
+  bool has_32_bits(Value v, int depth = 0) const;
   bool picks_by_comparison(const Node& n) const;
   void prologue();
   Vector& value(Value v);

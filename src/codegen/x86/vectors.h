@@ -58,6 +58,8 @@ class Vectors {
   /// Minimum or maximum of floats, of which the result is unspecified where one is NaN; -0 < +0.
   Vector ordered_minmax(bool greatest, Vector& a, Vector& b, const Vector* into);
   Vector binary(Op op, Vector& a, Vector& b, const Vector* into = nullptr);
+  /// The product of two i64 that hold 32-bit numbers without sign: one instruction.
+  Vector multiply_u32(Vector& a, Vector& b);
   Vector compare(Op op, Vector& a, Vector& b);
   Vector select(Vector& mask, Vector& yes, Vector& no);
   Vector convert(Type to, Vector& a);

@@ -10,6 +10,8 @@ using namespace ingot;
 
 /// Zero with probability p and scaled by 1 / (1 - p) in training, else the input.
 INGOT_API Tensor dropout(const TensorArg& input, double p = 0.5, bool training = true);
+/// Whole channels (of the dims [N, C, ...]) zero with probability p and scaled by 1 / (1 - p) in training.
+INGOT_API Tensor feature_dropout(const TensorArg& input, double p = 0.5, bool training = true);
 /// In training, by the statistics of the batch, which the running ones (where there are any) then follow: they move by
 /// `momentum` of the way, the variance with n - 1.
 INGOT_API Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,

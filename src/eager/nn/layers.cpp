@@ -133,6 +133,18 @@ Tensor dropout(const TensorArg& input, double p, bool training) {
   return *input.tensor;
 }
 
+Tensor feature_dropout(const TensorArg& input, double p, bool training) {
+  const detail::TensorImpl& x =
+      ingot::detail::checked_impl(input.tensor ? input.tensor->impl() : nullptr, "feature_dropout", input.location);
+  if (x.sizes.size() < 2)
+    eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
+                input.location);
+  if (!training) return dropout(input, p, false);
+  Ints channels(x.sizes.size(), 1);
+  channels[0] = x.sizes[0], channels[1] = x.sizes[1];
+  return mul(input, dropout(TensorArg(ones(channels, x.dtype), input.location), p));
+}
+
 Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
                   const TensorArg& weight, const TensorArg& bias, bool training, const OperandArg& momentum,
                   double eps) {

@@ -183,6 +183,16 @@ struct INGOT_API DropoutImpl : Module {
   Tensor forward(const TensorArg& x) const { return functional::dropout(x, p, is_training()); }
 };
 INGOT_MODULE(Dropout);
+/// Drops whole channels.
+struct INGOT_API FeatureDropoutImpl : Module {
+  double p;
+  explicit FeatureDropoutImpl(double probability = 0.5) : p(probability) {}
+  Tensor forward(const TensorArg& x) const { return functional::feature_dropout(x, p, is_training()); }
+};
+INGOT_MODULE(FeatureDropout);
+using Dropout1d = FeatureDropout;
+using Dropout2d = FeatureDropout;
+using Dropout3d = FeatureDropout;
 struct INGOT_API FlattenImpl : Module {
   int64_t start_dim, end_dim;
   explicit FlattenImpl(int64_t start = 1, int64_t end = -1) : start_dim(start), end_dim(end) {}
