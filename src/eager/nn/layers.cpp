@@ -134,7 +134,7 @@ Tensor dropout(const TensorArg& input, double p, bool training) {
 }
 
 Tensor feature_dropout(const TensorArg& input, double p, bool training) {
-  const detail::TensorImpl& x =
+  const ingot::detail::TensorImpl& x =
       ingot::detail::checked_impl(input.tensor ? input.tensor->impl() : nullptr, "feature_dropout", input.location);
   if (x.sizes.size() < 2)
     eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
