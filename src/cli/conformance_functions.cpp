@@ -4,10 +4,14 @@
 #include <cmath>
 #include <map>
 
+#include "eager/contractions.h"
 #include "eager/functions.h"
 #include "eager/indexing.h"
 #include "eager/linalg.h"
+#include "eager/lists.h"
 #include "eager/nn/functional.h"
+#include "eager/nn/pooling.h"
+#include "eager/nn/resample.h"
 #include "eager/nn/windows.h"
 #include "eager/selection.h"
 
@@ -98,6 +102,9 @@ Tensors arange(A a) {
   return {ingot::arange(numbers[0], numbers[1], numbers[2], options_of(a))};
 }
 
+Tensors results(const Tensor& one) { return {one}; }
+Tensors results(const std::tuple<Tensor, Tensor>& two) { return {std::get<0>(two), std::get<1>(two)}; }
+
 /// var(self, unbiased), var(self, dim, unbiased, keepdim): PyTorch's older spelling of correction 1 or 0.
 template <class F>
 Tensors spread(A a, F f) {
@@ -105,7 +112,7 @@ Tensors spread(A a, F f) {
   IntList dims;
   if (!only && a.has(1, "dim")) dims = IntList(a.list(1, "dim"));
   bool unbiased = only ? a.integer(1) : a.integer(2, "unbiased", 1);
-  return {f(a.tensor(0), dims, unbiased ? 1.0 : 0.0, a.integer(3, "keepdim", 0) != 0)};
+  return results(f(a.tensor(0), dims, unbiased ? 1.0 : 0.0, a.integer(3, "keepdim", 0) != 0));
 }
 bool is_unbiased_form(const Case& c) {
   return c.find(c.args.size(), "unbiased") || (c.args.size() > 1 && c.args[1].is(Kind::boolean));
@@ -135,28 +142,89 @@ bool is_padded_by_word(const Case& c) {
   return padding && padding->is(Kind::text);
 }
 
-Tensors max_pool2d(A a) {
+/// Pooling that also gives the positions, where the case asks for them.
+template <class Pool, class WithIndices>
+Tensors max_pool(A a, Pool pool, WithIndices with_indices) {
   IntList stride = a.has(2, "stride") && !a.list(2, "stride").empty() ? IntList(a.list(2, "stride")) : IntList();
   IntList padding = a.has(3, "padding") ? IntList(a.list(3, "padding")) : IntList(0);
   IntList dilation = a.has(4, "dilation") ? IntList(a.list(4, "dilation")) : IntList(1);
   bool ceil_mode = a.integer(5, "ceil_mode", 0);
   Tensor input = a.tensor(0);
   IntList kernel = a.list(1, "kernel_size");
-  if (!a.integer(6, "return_indices", 0)) return {max_pool2d(input, kernel, stride, padding, dilation, ceil_mode)};
-  auto [values, indices] = nn::functional::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode);
+  if (!a.integer(6, "return_indices", 0)) return {pool(input, kernel, stride, padding, dilation, ceil_mode)};
+  auto [values, indices] = with_indices(input, kernel, stride, padding, dilation, ceil_mode);
   return {values, indices};
 }
+bool asks_for_indices(const Case& c) { return c.find(c.args.size(), "return_indices") != nullptr; }
 
-Tensors adaptive_avg_pool2d(A a) {
+/// Sizes of which some may be null; one stands for all.
+std::vector<std::optional<int64_t>> adaptive_sizes(A a, size_t spatial) {
+  const CaseValue& v = a.value(1, "output_size");
+  if (v.is(Kind::integer)) return std::vector<std::optional<int64_t>>(spatial, v.integer);
   std::vector<std::optional<int64_t>> sizes;
-  for (const CaseValue& v : a.value(1, "output_size").items)
-    sizes.push_back(v.is(Kind::null) ? std::nullopt : std::optional<int64_t>(v.integer));
-  return {nn::functional::adaptive_avg_pool2d(a.tensor(0), sizes)};
+  for (const CaseValue& item : v.items)
+    sizes.push_back(item.is(Kind::null) ? std::nullopt : std::optional<int64_t>(item.integer));
+  return sizes;
+}
+Tensors adaptive_max_pool2d(A a) {
+  Tensor x = a.tensor(0);
+  if (!a.integer(2, "return_indices", 0)) return {nn::functional::adaptive_max_pool2d(x, adaptive_sizes(a, 2))};
+  auto [values, indices] =
+      nn::functional::adaptive_max_pool2d_with_indices(x, nn::functional::adaptive_size(x, adaptive_sizes(a, 2)));
+  return {values, indices};
 }
 bool is_list_with_null(const Case& c) {
   const CaseValue* sizes = c.find(1, "output_size");
   return sizes &&
          std::any_of(sizes->items.begin(), sizes->items.end(), [](const CaseValue& v) { return v.is(Kind::null); });
+}
+
+Tensors interpolate(A a) {
+  std::vector<double> scales;
+  if (a.has(2, "scale_factor")) {
+    const CaseValue& v = a.value(2, "scale_factor");
+    if (!v.is(Kind::list)) scales.push_back(a.scalar(2, "scale_factor").to_double());
+    for (const CaseValue& item : v.items)
+      scales.push_back(item.is(Kind::number) ? item.number : static_cast<double>(item.integer));
+  }
+  std::optional<bool> align;
+  if (a.has(4, "align_corners")) align = a.integer(4, "align_corners") != 0;
+  return {nn::functional::interpolate(a.tensor(0), a.has(1, "size") ? IntList(a.list(1, "size")) : IntList(), scales,
+                                      a.has(3, "mode") ? a.value(3, "mode").text : "nearest", align,
+                                      a.integer(5, "recompute_scale_factor", 0) != 0)};
+}
+
+Tensors tensordot(A a) {
+  const CaseValue& dims = a.value(2, "dims");
+  if (!dims.is(Kind::list)) return {ingot::tensordot(a.tensor(0), a.tensor(1), dims.integer)};
+  auto numbers = [](const CaseValue& list) {
+    std::vector<int64_t> result;
+    for (const CaseValue& item : list.items) result.push_back(item.integer);
+    return result;
+  };
+  return {ingot::tensordot(a.tensor(0), a.tensor(1), numbers(dims.items[0]), numbers(dims.items[1]))};
+}
+
+Tensors tensor_split(A a) {
+  int64_t dim = a.integer(2, "dim", 0);
+  const CaseValue& given = a.value(1);
+  if (given.is(Kind::tensor)) return ingot::tensor_split(a.tensor(0), a.tensor(1), dim);
+  if (given.is(Kind::list)) return ingot::tensor_split(a.tensor(0), a.list(1), dim);
+  return ingot::tensor_split(a.tensor(0), a.integer(1), dim);
+}
+
+/// Tensors one by one, or a list of them.
+Tensors listed(A a) {
+  if (a.value(0).is(Kind::list)) return a.tensors(0);
+  Tensors all;
+  for (size_t i = 0; i < a.given().args.size(); ++i) all.push_back(a.tensor(i));
+  return all;
+}
+
+Tensors diff(A a) {
+  Tensor prepend = a.has(3, "prepend") ? a.tensor(3, "prepend") : Tensor();
+  Tensor append = a.has(4, "append") ? a.tensor(4, "append") : Tensor();
+  return {ingot::diff(a.tensor(0), a.integer(1, "n", 1), a.integer(2, "dim", -1), prepend, append)};
 }
 
 /// PyTorch's words: "fro", the norm of order 2, and "nuc".
@@ -284,9 +352,43 @@ const std::map<std::string, Function, std::less<>>& functions() {
           });
         },
         is_padded_by_word}},
+      {"nn.functional.conv3d",
+       {[](A a) {
+          return convolve_by_word(a, [](const Tensor& x, const Tensor& w, const Tensor& b, auto&&... more) {
+            return nn::functional::conv3d(x, w, b, more...);
+          });
+        },
+        is_padded_by_word}},
+      {"nn.functional.max_pool1d",
+       {[](A a) { return max_pool(a, max_pool1d, nn::functional::max_pool1d_with_indices); }, asks_for_indices}},
       {"nn.functional.max_pool2d",
-       {max_pool2d, [](const Case& c) { return c.find(c.args.size(), "return_indices") != nullptr; }}},
-      {"nn.functional.adaptive_avg_pool2d", {adaptive_avg_pool2d, is_list_with_null}},
+       {[](A a) { return max_pool(a, max_pool2d, nn::functional::max_pool2d_with_indices); }, asks_for_indices}},
+      {"nn.functional.max_pool3d",
+       {[](A a) { return max_pool(a, max_pool3d, nn::functional::max_pool3d_with_indices); }, asks_for_indices}},
+      {"nn.functional.adaptive_avg_pool2d",
+       {[](A a) { return Tensors{nn::functional::adaptive_avg_pool2d(a.tensor(0), adaptive_sizes(a, 2))}; },
+        is_list_with_null}},
+      {"nn.functional.adaptive_avg_pool3d",
+       {[](A a) { return Tensors{nn::functional::adaptive_avg_pool3d(a.tensor(0), adaptive_sizes(a, 3))}; },
+        is_list_with_null}},
+      {"nn.functional.adaptive_max_pool2d", {adaptive_max_pool2d, always}},
+      {"nn.functional.interpolate", {interpolate, always}},
+      {"nn.functional.pixel_shuffle",
+       {[](A a) { return Tensors{nn::functional::pixel_shuffle(a.tensor(0), a.integer(1, "upscale_factor"))}; },
+        always}},
+      {"nn.functional.pixel_unshuffle",
+       {[](A a) { return Tensors{nn::functional::pixel_unshuffle(a.tensor(0), a.integer(1, "downscale_factor"))}; },
+        always}},
+      {"inner", {[](A a) { return Tensors{inner(a.tensor(0), a.tensor(1))}; }, always}},
+      {"tensordot", {tensordot, always}},
+      {"einsum", {[](A a) { return Tensors{einsum(a.value(1).text, a.tensors(0))}; }, always}},
+      {"diff", {diff, always}},
+      {"column_stack", {[](A a) { return Tensors{column_stack(a.tensors(0))}; }, always}},
+      {"dstack", {[](A a) { return Tensors{dstack(a.tensors(0))}; }, always}},
+      {"broadcast_tensors", {[](A a) { return broadcast_tensors(listed(a)); }, always}},
+      {"meshgrid",
+       {[](A a) { return meshgrid(listed(a), a.has(99, "indexing") ? a.value(99, "indexing").text : "ij"); }, always}},
+      {"tensor_split", {tensor_split, always, true}},
       {"nn.functional.embedding",
        {[](A a) {
           Tensor weight = a.tensor(0), indices = a.tensor(1);
@@ -341,6 +443,18 @@ const std::map<std::string, Function, std::less<>>& functions() {
        {[](A a) {
           return spread(a,
                         [](const Tensor& x, const IntList& dims, double n, bool keep) { return x.std(dims, n, keep); });
+        },
+        is_unbiased_form}},
+      {"var_mean",
+       {[](A a) {
+          return spread(
+              a, [](const Tensor& x, const IntList& dims, double n, bool keep) { return x.var_mean(dims, n, keep); });
+        },
+        is_unbiased_form}},
+      {"std_mean",
+       {[](A a) {
+          return spread(
+              a, [](const Tensor& x, const IntList& dims, double n, bool keep) { return x.std_mean(dims, n, keep); });
         },
         is_unbiased_form}},
   };

@@ -291,6 +291,31 @@ Tensor vstack(const TensorList& tensors) {
   return cat(TensorList(parts, tensors.location), 0);
 }
 
+Tensor diff(const TensorArg& self, int64_t n, int64_t dim, const TensorArg& prepend, const TensorArg& append) {
+  Tensor x = present("diff", self);
+  Location location = self.location;
+  if (x.dim() == 0) fail("diff", "self", "a zero-dim tensor", "at least one dim", location);
+  if (n < 0) fail("diff", "n", std::to_string(n), "no negative number", location);
+  if (n == 0) return x.clone(location);
+  dim = wrapped("diff", "dim", dim, x.dim(), location);
+  std::vector<Tensor> parts;
+  for (const TensorArg* part : {&prepend, &self, &append})
+    if (part->tensor && part->tensor->defined()) parts.push_back(*part->tensor);
+  if (parts.size() > 1) x = cat(TensorList(parts, location), dim);
+  for (n = std::min(n, x.size(dim)); n > 0; --n) {
+    int64_t gaps = x.size(dim) - 1;
+    Tensor later = x.narrow(dim, 1, gaps, location), earlier = x.narrow(dim, 0, gaps, location);
+    x = x.dtype() == kBool ? logical_xor(TensorArg(later, location), earlier)
+                           : sub(TensorArg(later, location), earlier);
+  }
+  return x;
+}
+
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOptions options, Location location) {
+  Tensor exponents = linspace(OperandArg(start, location), end, steps, kFloat64);
+  return pow(OperandArg(base, location), exponents).to(options.dtype_or(kFloat32), location);
+}
+
 bool equal(const TensorArg& self, const TensorArg& other) {
   if (present("equal", self).sizes() != present("equal", other).sizes()) return false;
   return eq(self, other).all().item<bool>(self.location);

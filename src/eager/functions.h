@@ -24,6 +24,9 @@ INGOT_API Tensor max(const TensorArg& self);
 INGOT_API Tensor max(const TensorArg& self, const TensorArg& other);
 INGOT_API Tensor min(const TensorArg& self);
 INGOT_API Tensor min(const TensorArg& self, const TensorArg& other);
+/// The differences of neighbours along a dim, `n` times; `prepend` and `append` are joined to it first.
+INGOT_API Tensor diff(const TensorArg& self, int64_t n = 1, int64_t dim = -1, const TensorArg& prepend = {},
+                      const TensorArg& append = {});
 /// True if shapes and all elements are equal.
 INGOT_API bool equal(const TensorArg& self, const TensorArg& other);
 /// True if every element satisfies |self - other| <= atol + rtol * |other|.
@@ -44,5 +47,8 @@ INGOT_API Tensor arange(Scalar end, TensorOptions options = {}, Location locatio
 INGOT_API Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Location location = Location());
 INGOT_API Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options = {},
                         Location location = Location());
+/// base to the powers from start to end, evenly apart.
+INGOT_API Tensor logspace(Scalar start, Scalar end, int64_t steps, double base = 10, TensorOptions options = {},
+                          Location location = Location());
 
 }  // namespace ingot

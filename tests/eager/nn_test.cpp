@@ -168,6 +168,60 @@ TEST(Layers, ConvolutionAndPooling) {
   EXPECT_TRUE(allclose(nn::AdaptiveAvgPool2d(1)(x).flatten(1), x.mean({2, 3}), 1e-5, 1e-6));
 }
 
+TEST(Layers, WindowsInEveryNumberOfDims) {
+  Tensor line = randn({2, 4, 9}), image = randn({2, 4, 9, 8}), box = randn({2, 4, 5, 6, 7});
+  nn::ConvTranspose2d up(4, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1});
+  EXPECT_EQ(up->weight.sizes(), (std::vector<int64_t>{4, 3, 3, 3}));
+  EXPECT_TRUE(equal(up(image), conv_transpose2d(image, up->weight, up->bias, 2, 1, 1)));
+  nn::Conv1d conv1(4, 6, 3, {.groups = 2, .bias = false});
+  EXPECT_EQ(conv1->weight.sizes(), (std::vector<int64_t>{6, 2, 3}));
+  EXPECT_TRUE(equal(conv1(line), conv1d(line, conv1->weight, {}, 1, 0, 1, 2)));
+  nn::Conv3d conv3(4, 2, {1, 2, 3});
+  EXPECT_TRUE(equal(conv3(box), conv3d(box, conv3->weight, conv3->bias)));
+  EXPECT_THROW(nn::Conv3d(4, 2, {1, 2}), Error);
+  EXPECT_TRUE(equal(nn::MaxPool1d(2)(line), max_pool1d(line, 2)));
+  EXPECT_TRUE(equal(nn::MaxPool3d(2, {.stride = 1})(box), max_pool3d(box, 2, 1)));
+  EXPECT_TRUE(
+      equal(nn::AvgPool3d({2, 1, 2}, {.divisor_override = 3})(box), avg_pool3d(box, {2, 1, 2}, {}, 0, false, true, 3)));
+  EXPECT_TRUE(equal(nn::AdaptiveMaxPool2d({3, 2})(image), adaptive_max_pool2d(image, {3, 2})));
+  EXPECT_TRUE(equal(nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})(image),
+                    nn::functional::interpolate(image, {}, {2}, "bilinear")));
+  EXPECT_TRUE(equal(nn::PixelUnshuffle(2)(nn::PixelShuffle(2)(image)), image));
+  EXPECT_TRUE(equal(nn::Fold({9, 8}, 1)(nn::Unfold(1)(image)), image));
+}
+
+TEST(Layers, LossesAreTheFunctionsWithTheirSettings) {
+  Tensor x = randn({4, 3}), y = randn({4, 3}), share = sigmoid(y), classes = tensor({0, 2, 1, 1});
+  EXPECT_TRUE(equal(nn::MSELoss()(x, y), mse_loss(x, y)));
+  EXPECT_TRUE(equal(nn::L1Loss("sum")(x, y), l1_loss(x, y, "sum")));
+  EXPECT_TRUE(equal(nn::SmoothL1Loss("mean", 0.5)(x, y), smooth_l1_loss(x, y, "mean", 0.5)));
+  EXPECT_TRUE(equal(nn::HuberLoss("mean", 0.5)(x, y), huber_loss(x, y, "mean", 0.5)));
+  EXPECT_TRUE(equal(nn::KLDivLoss("batchmean")(x, share), kl_div(x, share, "batchmean")));
+  EXPECT_TRUE(equal(nn::BCEWithLogitsLoss()(x, share), binary_cross_entropy_with_logits(x, share)));
+  EXPECT_TRUE(allclose(nn::BCELoss(ones({3}))(sigmoid(x), share), nn::BCEWithLogitsLoss()(x, share), 1e-5, 1e-6));
+  EXPECT_TRUE(equal(nn::CrossEntropyLoss()(x, classes), cross_entropy(x, classes)));
+  EXPECT_TRUE(equal(nn::NLLLoss(ones({3}))(x, classes), nll_loss(x, classes)));
+  EXPECT_TRUE(equal(nn::CosineSimilarity()(x, y), cosine_similarity(x, y)));
+  EXPECT_TRUE(equal(nn::PairwiseDistance(1)(x, y), pairwise_distance(x, y, 1)));
+}
+
+TEST(Layers, InstanceNormFollowsStatisticsWhereItIsAsked) {
+  Tensor x = randn({4, 3, 5, 5}) * 2 + 1;
+  nn::InstanceNorm2d plain(3);
+  EXPECT_TRUE(plain->parameters().empty());
+  Tensor y = plain(x);
+  EXPECT_TRUE(allclose(y.mean({2, 3}), zeros({4, 3}), 0, 1e-5));
+  plain->eval();
+  EXPECT_TRUE(equal(plain(x), y));
+  nn::InstanceNorm2d norm(3, {.affine = true, .track_running_stats = true});
+  norm(x);
+  EXPECT_TRUE(allclose(norm->running_mean, x.mean({0, 2, 3}) * 0.1, 1e-4, 1e-6));
+  EXPECT_TRUE(allclose(norm->running_var, x.var({2, 3}).mean(0) * 0.1 + 0.9, 1e-4, 1e-6));
+  norm->eval();
+  Tensor mean = norm->running_mean.view({1, 3, 1, 1}), var = norm->running_var.view({1, 3, 1, 1});
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+}
+
 TEST(Layers, BatchNormFollowsStatisticsInTrainingOnly) {
   nn::BatchNorm2d norm(3);
   Tensor x = randn({4, 3, 5, 5}) * 2 + 1;

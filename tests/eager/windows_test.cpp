@@ -1,5 +1,8 @@
 // Padding modes, padding by word, pooling with indices, renormed embeddings, the nuclear norm.
 #include "eager/nn/windows.h"
+#include "eager/contractions.h"
+#include "eager/nn/pooling.h"
+#include "eager/nn/resample.h"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +45,125 @@ TEST(Windows, IndicesOfPoolingSelectItsValues) {
     EXPECT_TRUE(equal(values, max_pool2d(x, {3, 2}, 2, 1, {1, 2}, ceil_mode)));
     EXPECT_TRUE(equal(x.flatten(2).gather(2, indices.flatten(2)), values.flatten(2)));
   }
+}
+
+TEST(Windows, IndicesOfPoolingInOneAndThreeDims) {
+  Tensor line = remainder(mul(arange(2 * 3 * 11, kFloat32), 37), 101).view({2, 3, 11});
+  auto [values, indices] = F::max_pool1d_with_indices(line, 3, 2, 1, 2, true);
+  EXPECT_TRUE(equal(values, max_pool1d(line, 3, 2, 1, 2, true)));
+  EXPECT_TRUE(equal(line.gather(2, indices), values));
+  Tensor box = remainder(mul(arange(2 * 5 * 4 * 6, kFloat32), 37), 101).view({2, 5, 4, 6});
+  auto [largest, positions] = F::max_pool3d_with_indices(box, {2, 3, 2}, {2, 1, 3}, {1, 1, 0});
+  EXPECT_TRUE(equal(largest, max_pool3d(box, {2, 3, 2}, {2, 1, 3}, {1, 1, 0})));
+  EXPECT_TRUE(equal(box.flatten(1).gather(1, positions.flatten(1)), largest.flatten(1)));
+}
+
+TEST(Windows, IndicesOfAdaptivePoolingSelectItsValues) {
+  Tensor x = remainder(mul(arange(2 * 3 * 7 * 6, kFloat32), 37), 101).view({2, 3, 7, 6});
+  for (std::vector<int64_t> size : {std::vector<int64_t>{3, 4}, {7, 6}, {9, 2}, {1, 1}}) {
+    auto [values, indices] = F::adaptive_max_pool2d_with_indices(x, size);
+    EXPECT_TRUE(equal(values, adaptive_max_pool2d(x, size)));
+    EXPECT_TRUE(equal(x.flatten(2).gather(2, indices.flatten(2)), values.flatten(2)));
+  }
+  EXPECT_EQ(F::adaptive_max_pool2d(x, {std::nullopt, 2}).sizes(), (std::vector<int64_t>{2, 3, 7, 2}));
+  auto [values, indices] = F::adaptive_max_pool1d_with_indices(x.flatten(2), 5);
+  EXPECT_TRUE(equal(x.flatten(2).gather(2, indices), values));
+}
+
+// The transpose is defined by <conv(x), y> = <x, conv_transpose(y)>.
+TEST(Windows, TransposedConvolutionIsTheAdjoint) {
+  for (int64_t stride : {1, 2, 3})
+    for (int64_t dilation : {1, 2})
+      for (int64_t padding : {0, 1})
+        for (int64_t groups : {1, 2}) {
+          SCOPED_TRACE(std::to_string(stride) + " " + std::to_string(dilation) + " " + std::to_string(padding) + " " +
+                       std::to_string(groups));
+          Tensor x = randn({2, 4, 9, 10}, kFloat64), weight = randn({6, 4 / groups, 3, 2}, kFloat64);
+          Tensor y = conv2d(x, weight, {}, stride, padding, dilation, groups), other = randn(y.sizes(), kFloat64);
+          std::vector<int64_t> more;
+          for (int64_t d : {0, 1}) {
+            int64_t reach = dilation * (weight.size(2 + d) - 1) + 1;
+            more.push_back((x.size(2 + d) + 2 * padding - reach) % stride);
+          }
+          Tensor back = conv_transpose2d(other, weight, {}, stride, padding, more, groups, dilation);
+          ASSERT_EQ(back.sizes(), x.sizes());
+          EXPECT_NEAR((y * other).sum().item<double>(), (x * back).sum().item<double>(), 1e-9);
+        }
+}
+
+TEST(Windows, ConvolutionInThreeDimsIsASumOverDepth) {
+  Tensor x = randn({2, 4, 7, 5, 6}, kFloat64), weight = randn({6, 2, 3, 2, 3}, kFloat64), bias = randn({6}, kFloat64);
+  Tensor y = conv3d(x, weight, bias, {2, 1, 2}, {1, 1, 0}, {2, 1, 1}, 2);
+  Tensor padded = F::pad(x, {0, 0, 0, 0, 1, 1}), expected = zeros_like(y);
+  for (int64_t i = 0; i < y.size(2); ++i)
+    for (int64_t k = 0; k < 3; ++k)
+      expected.select(2, i).add_(
+          conv2d(padded.select(2, 2 * i + 2 * k), weight.select(2, k), {}, {1, 2}, {1, 0}, 1, 2));
+  EXPECT_TRUE(allclose(y, expected + bias.view({6, 1, 1, 1}), 1e-12, 1e-12));
+  EXPECT_EQ(F::conv3d(x, weight, bias, 1, "same", 1, 2).sizes(), (std::vector<int64_t>{2, 6, 7, 5, 6}));
+}
+
+TEST(Windows, PatchesAsColumnsAndBack) {
+  Tensor x = randn({2, 3, 6, 5}, kFloat64), weight = randn({4, 3, 3, 2}, kFloat64);
+  Tensor columns = F::unfold(x, {3, 2}, {1, 2}, 1, {2, 1});
+  Tensor product = matmul(weight.flatten(1), columns);
+  EXPECT_TRUE(allclose(product, conv2d(x, weight, {}, {2, 1}, 1, {1, 2}).flatten(2), 1e-12, 1e-12));
+  // Adjoints of each other.
+  Tensor other = randn(columns.sizes(), kFloat64);
+  Tensor image = F::fold(other, {6, 5}, {3, 2}, {1, 2}, 1, {2, 1});
+  EXPECT_NEAR((columns * other).sum().item<double>(), (x * image).sum().item<double>(), 1e-9);
+  Tensor blocks = F::unfold(x, {3, 5}, 1, 0, {3, 5});
+  EXPECT_TRUE(equal(F::fold(blocks, {6, 5}, {3, 5}, 1, 0, {3, 5}), x));
+}
+
+TEST(Resample, NearestRepeatsAndLinearKeepsLines) {
+  Tensor x = randn({2, 3, 4, 5});
+  Tensor twice = F::interpolate(x, {}, {2});
+  for (int64_t i = 0; i < 8; ++i)
+    for (int64_t j = 0; j < 10; ++j)
+      EXPECT_TRUE(equal(twice.select(3, j).select(2, i), x.select(3, j / 2).select(2, i / 2)));
+  // A line stays a line: exactly between the corners.
+  Tensor line = arange(5, kFloat64).view({1, 1, 5});
+  EXPECT_TRUE(allclose(F::interpolate(line, 9, {}, "linear", true), (arange(9, kFloat64) / 2).view({1, 1, 9}), 1e-12));
+  Tensor plane = add(mul(arange(4, kFloat64).view({4, 1}), 10), arange(5, kFloat64)).view({1, 1, 4, 5});
+  Tensor wide = F::interpolate(plane, {7, 9}, {}, "bilinear", true);
+  EXPECT_NEAR(wide[0][0][3][5].item<double>(), 15 + 2.5, 1e-12);
+  // The corners lie on each other in any mode that aligns them.
+  for (const char* mode : {"bilinear", "bicubic"}) {
+    Tensor y = F::interpolate(x, {9, 3}, {}, mode, true);
+    for (auto [i, j] : {std::pair{0, 0}, {-1, 0}, {0, -1}, {-1, -1}})
+      EXPECT_TRUE(allclose(y.select(3, j).select(2, i), x.select(3, j).select(2, i), 1e-5, 1e-6)) << mode;
+  }
+  EXPECT_TRUE(equal(F::interpolate(x, {2, 3}, {}, "area"), adaptive_avg_pool2d(x, {2, 3})));
+  // The factor says how far apart neighbours are, unless it is computed again from the sizes.
+  EXPECT_EQ(F::interpolate(line, {}, {1.5}, "linear").size(2), 7);
+  EXPECT_FALSE(allclose(F::interpolate(line, {}, {1.5}, "linear"), F::interpolate(line, 7, {}, "linear"), 1e-6));
+  EXPECT_TRUE(equal(F::interpolate(line, {}, {1.5}, "linear", {}, true), F::interpolate(line, 7, {}, "linear")));
+}
+
+TEST(Resample, RefusesModesAndSizesThatDoNotFit) {
+  Tensor x = ones({1, 1, 4, 4});
+  EXPECT_THROW(F::interpolate(x, {}, {2}, "sharp"), Error);
+  EXPECT_THROW(F::interpolate(x, {}, {2}, "linear"), Error);
+  EXPECT_THROW(F::interpolate(x, {}, {2}, "trilinear"), Error);
+  EXPECT_THROW(F::interpolate(x, {}, {2}, "nearest", true), Error);
+  EXPECT_THROW(F::interpolate(x, IntList()), Error);
+  EXPECT_THROW(F::interpolate(x, {8, 8}, {2.0}), Error);
+  EXPECT_THROW(F::interpolate(x, {8, 8, 8}), Error);
+  EXPECT_THROW(F::interpolate(x, {}, {-1.0}), Error);
+  EXPECT_THROW(F::interpolate(x, {}, {0.1}), Error);
+  EXPECT_THROW(F::interpolate(ones({4, 4}), 2), Error);
+  EXPECT_THROW(F::interpolate(x.to(kInt64), {}, {2}, "bilinear"), Error);
+}
+
+TEST(Resample, PixelsShuffleAndBack) {
+  Tensor x = arange(2 * 12 * 2 * 3).view({2, 12, 2, 3}), y = F::pixel_shuffle(x, 2);
+  ASSERT_EQ(y.sizes(), (std::vector<int64_t>{2, 3, 4, 6}));
+  EXPECT_EQ(y[1][2][3][5].item<int64_t>(), x[1][2 * 4 + 1 * 2 + 1][1][2].item<int64_t>());
+  EXPECT_TRUE(equal(F::pixel_unshuffle(y, 2), x));
+  EXPECT_THROW(F::pixel_shuffle(x, 5), Error);
+  EXPECT_THROW(F::pixel_unshuffle(x, 4), Error);
+  EXPECT_THROW(F::pixel_shuffle(x, 0), Error);
 }
 
 TEST(Windows, RenormScalesOnlyTheRowsThatAreNamed) {

@@ -56,6 +56,23 @@ Expr integer_power(Expr base, Expr exponent) {
   return select(exponent < 0, fraction, result);
 }
 
+// Stein's binary algorithm (1967) in a fixed number of steps: b always holds an odd multiple of the common power of
+// two, and each step halves a, so that the bits of both together become fewer by one. Magnitudes are compared as signed
+// numbers: 2^63 is odd only where the other number is 0 or itself.
+Expr greatest_common_divisor(const ElementwiseContext& c) {
+  Expr a = codegen::abs(c.operands[0]), b = codegen::abs(c.operands[1]);
+  Expr either = a | b, power = either & -either;
+  Expr even = eq(b & power, 0), first = a;
+  a = select(even, b, a);
+  b = select(even, first, b);
+  for (int64_t step = 0; step < 16 * size_of(c.compute) - 1; ++step) {
+    Expr odd = ne(a & power, 0), swapped = odd & (a < b), apart = codegen::abs(a - b);
+    b = select(swapped, a, b);
+    a = shift_right_logical(select(odd, apart, a), 1);
+  }
+  return b;
+}
+
 }  // namespace
 
 Expr add(const ElementwiseContext& c) { return sum_scaled(c, c.operands[0], c.operands[1], c.operands[2]); }
@@ -122,6 +139,13 @@ Expr addcmul(const ElementwiseContext& c) {
 }
 
 Expr addcdiv(const ElementwiseContext& c) { return fma(c.operands[1] / c.operands[2], c.operands[3], c.operands[0]); }
+
+Expr gcd(const ElementwiseContext& c) { return greatest_common_divisor(c); }
+
+// 0 where both are: dividing by zero gives 0.
+Expr lcm(const ElementwiseContext& c) {
+  return codegen::abs(c.operands[0] / greatest_common_divisor(c) * c.operands[1]);
+}
 
 // From the nearer end, so that both ends are met exactly.
 Expr lerp(const ElementwiseContext& c) {

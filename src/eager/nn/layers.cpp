@@ -36,16 +36,26 @@ LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias
   if (with_bias) bias = uniform({out_features}, in_features);
 }
 
-Conv2dImpl::Conv2dImpl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o)
-    : options(std::move(o)) {
-  check_positive("Conv2d", "groups", options.groups);
-  const Ints& k = kernel_size.items();
-  if (k.empty() || k.size() > 2)
-    eager::fail("Conv2d", "kernel_size", std::to_string(k.size()) + " numbers", "one or two", Location::none());
-  int64_t height = k[0], width = k.back(), fan_in = in_channels / options.groups * height * width;
-  weight = uniform({out_channels, in_channels / options.groups, height, width}, fan_in);
-  if (options.bias) bias = uniform({out_channels}, fan_in);
+ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_channels, int64_t out_channels,
+                                 const IntList& kernel_size, int64_t groups, bool with_bias, bool transposed) {
+  check_positive(name, "groups", groups);
+  Ints kernel = kernel_size.items();
+  if (kernel.size() == 1) kernel = Ints(spatial, kernel[0]);
+  if (kernel.size() != spatial)
+    eager::fail(name, "kernel_size", std::to_string(kernel.size()) + " numbers", "one, or " + std::to_string(spatial),
+                Location::none());
+  // [out, in of a group, kernel]; transposed [in, out of a group, kernel], of which PyTorch counts the same fan.
+  Ints shape{transposed ? in_channels : out_channels, (transposed ? out_channels : in_channels) / groups};
+  int64_t fan_in = shape[1];
+  for (int64_t k : kernel) {
+    shape.push_back(k);
+    fan_in *= k;
+  }
+  weight = uniform(shape, fan_in);
+  if (with_bias) bias = uniform({out_channels}, fan_in);
 }
+
+PReLUImpl::PReLUImpl(int64_t num_parameters, double initial) : weight(filled(num_parameters, initial)) {}
 
 LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o) : normalized_shape(shape), eps(o.eps) {
   if (!o.affine) return;
@@ -81,6 +91,30 @@ Tensor BatchNormImpl::forward(const TensorArg& x) const {
   if (momentum) return functional::batch_norm(x, running_mean, running_var, weight, bias, true, *momentum, eps);
   Tensor cumulative = reciprocal(num_batches_tracked.to(running_mean.dtype()));
   return functional::batch_norm(x, running_mean, running_var, weight, bias, true, cumulative, eps);
+}
+
+InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o) : eps(o.eps), momentum(o.momentum) {
+  if (o.track_running_stats) {
+    running_mean = filled(channels, 0);
+    running_var = filled(channels, 1);
+    num_batches_tracked = filled(IntList(Ints()), 0, kInt64);
+  }
+  if (!o.affine) return;
+  weight = filled(channels, 1);
+  bias = filled(channels, 0);
+}
+
+Tensor InstanceNormImpl::forward(const TensorArg& x) const {
+  bool tracks = running_mean.defined();
+  if (tracks && is_training() && x.tensor && x.tensor->defined()) {
+    Ints dims;
+    for (int64_t d = 2; d < x.tensor->dim(); ++d) dims.push_back(d);
+    auto [var, mean] = x.tensor->var_mean(dims, 1, false, x.location);
+    running_mean.copy_(lerp(running_mean, mean.mean(0).to(running_mean.dtype()), momentum), x.location);
+    running_var.copy_(lerp(running_var, var.mean(0).to(running_var.dtype()), momentum), x.location);
+    num_batches_tracked.add_(1, 1, x.location);
+  }
+  return instance_norm(x, running_mean, running_var, weight, bias, is_training() || !tracks, momentum, eps);
 }
 
 EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) : weight(randn({count, width})) {}

@@ -1,7 +1,11 @@
 // The layers of a network, with PyTorch's names and initial values for their parameters.
 #pragma once
+#include "eager/nn/activation_layers.h"
+#include "eager/nn/convolution_layers.h"
 #include "eager/nn/functional.h"
+#include "eager/nn/loss_layers.h"
 #include "eager/nn/module.h"
+#include "eager/nn/window_layers.h"
 
 namespace ingot::nn {
 
@@ -12,27 +16,6 @@ struct INGOT_API LinearImpl : Module {
   Tensor forward(const TensorArg& x) const { return linear(x, weight, bias); }
 };
 INGOT_MODULE(Linear, weight, bias);
-
-struct ConvOptions {
-  IntList stride = 1, padding = 0, dilation = 1;
-  int64_t groups = 1;
-  bool bias = true;
-};
-struct INGOT_API Conv2dImpl : Module {
-  Tensor weight, bias;
-  ConvOptions options;
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o = {});
-  Tensor forward(const TensorArg& x) const {
-    return conv2d(x, weight, bias, options.stride, options.padding, options.dilation, options.groups);
-  }
-};
-class Conv2d : public Handle<Conv2d, Conv2dImpl> {
- public:
-  using Handle::Handle;
-  Conv2d(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, ConvOptions o = {})
-      : Handle(in_channels, out_channels, kernel_size, std::move(o)) {}
-  INGOT_MODULE_FIELDS(Conv2d, weight, bias)
-};
 
 struct NormOptions {
   double eps = 1e-5;
@@ -50,10 +33,9 @@ struct INGOT_API LayerNormImpl : Module {
   explicit LayerNormImpl(const IntList& shape, NormOptions o = {});
   Tensor forward(const TensorArg& x) const { return layer_norm(x, normalized_shape, weight, bias, eps); }
 };
-class LayerNorm : public Handle<LayerNorm, LayerNormImpl> {
+class LayerNorm : public SizedHandle<LayerNorm, LayerNormImpl, NormOptions> {
  public:
-  using Handle::Handle;
-  LayerNorm(const IntList& normalized_shape, NormOptions o = {}) : Handle(normalized_shape, o) {}
+  using SizedHandle::SizedHandle;
   INGOT_MODULE_FIELDS(LayerNorm, weight, bias)
 };
 struct INGOT_API RMSNormImpl : Module {
@@ -98,6 +80,40 @@ class BatchNorm : public Handle<BatchNorm, BatchNormImpl> {
 };
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
+using BatchNorm3d = BatchNorm;
+
+struct InstanceNormOptions {
+  double eps = 1e-5, momentum = 0.1;
+  bool affine = false, track_running_stats = false;
+};
+/// Over the spatial dims of each channel of each sample. With running statistics it follows them in training and uses
+/// them otherwise.
+struct INGOT_API InstanceNormImpl : Module {
+  Tensor weight, bias;
+  Buffer running_mean, running_var, num_batches_tracked;
+  double eps, momentum;
+  explicit InstanceNormImpl(int64_t channels, InstanceNormOptions o = {});
+  Tensor forward(const TensorArg& x) const;
+};
+class InstanceNorm : public Handle<InstanceNorm, InstanceNormImpl> {
+ public:
+  using Handle::Handle;
+  InstanceNorm(int64_t channels, InstanceNormOptions o) : Handle(channels, o) {}
+  INGOT_MODULE_FIELDS(InstanceNorm, weight, bias, running_mean, running_var, num_batches_tracked)
+};
+using InstanceNorm1d = InstanceNorm;
+using InstanceNorm2d = InstanceNorm;
+using InstanceNorm3d = InstanceNorm;
+
+/// Over `size` neighbouring channels.
+struct INGOT_API LocalResponseNormImpl : Module {
+  int64_t size;
+  double alpha, beta, k;
+  explicit LocalResponseNormImpl(int64_t channels, double a = 1e-4, double b = 0.75, double offset = 1)
+      : size(channels), alpha(a), beta(b), k(offset) {}
+  Tensor forward(const TensorArg& x) const { return local_response_norm(x, size, alpha, beta, k); }
+};
+INGOT_MODULE(LocalResponseNorm);
 
 /// Rows of a table.
 struct INGOT_API EmbeddingImpl : Module {
@@ -107,76 +123,6 @@ struct INGOT_API EmbeddingImpl : Module {
 };
 INGOT_MODULE(Embedding, weight);
 
-struct PoolOptions {
-  IntList stride = {}, padding = 0, dilation = 1;
-  bool ceil_mode = false;
-  bool count_include_pad = true;  // average
-};
-struct INGOT_API MaxPool2dImpl : Module {
-  IntList kernel;
-  PoolOptions options;
-  explicit MaxPool2dImpl(const IntList& kernel_size, PoolOptions o = {}) : kernel(kernel_size), options(std::move(o)) {}
-  Tensor forward(const TensorArg& x) const {
-    return max_pool2d(x, kernel, options.stride, options.padding, options.dilation, options.ceil_mode);
-  }
-};
-class MaxPool2d : public Handle<MaxPool2d, MaxPool2dImpl> {
- public:
-  using Handle::Handle;
-  MaxPool2d(const IntList& kernel_size, PoolOptions o = {}) : Handle(kernel_size, std::move(o)) {}
-  INGOT_MODULE_FIELDS(MaxPool2d)
-};
-struct INGOT_API AvgPool2dImpl : Module {
-  IntList kernel;
-  PoolOptions options;
-  explicit AvgPool2dImpl(const IntList& kernel_size, PoolOptions o = {}) : kernel(kernel_size), options(std::move(o)) {}
-  Tensor forward(const TensorArg& x) const {
-    return avg_pool2d(x, kernel, options.stride, options.padding, options.ceil_mode, options.count_include_pad);
-  }
-};
-class AvgPool2d : public Handle<AvgPool2d, AvgPool2dImpl> {
- public:
-  using Handle::Handle;
-  AvgPool2d(const IntList& kernel_size, PoolOptions o = {}) : Handle(kernel_size, std::move(o)) {}
-  INGOT_MODULE_FIELDS(AvgPool2d)
-};
-struct INGOT_API AdaptiveAvgPool2dImpl : Module {
-  IntList output_size;
-  explicit AdaptiveAvgPool2dImpl(const IntList& size) : output_size(size) {}
-  Tensor forward(const TensorArg& x) const { return adaptive_avg_pool2d(x, output_size); }
-};
-class AdaptiveAvgPool2d : public Handle<AdaptiveAvgPool2d, AdaptiveAvgPool2dImpl> {
- public:
-  using Handle::Handle;
-  AdaptiveAvgPool2d(const IntList& output_size) : Handle(output_size) {}
-  INGOT_MODULE_FIELDS(AdaptiveAvgPool2d)
-};
-
-// Without parameters.
-#define INGOT_ACTIVATION(NAME, expression)                          \
-  struct INGOT_API NAME##Impl : Module {                            \
-    Tensor forward(const TensorArg& x) const { return expression; } \
-  };                                                                \
-  INGOT_MODULE(NAME)
-INGOT_ACTIVATION(ReLU, relu(x));
-INGOT_ACTIVATION(SiLU, silu(x));
-INGOT_ACTIVATION(Tanh, tanh(x));
-INGOT_ACTIVATION(Sigmoid, sigmoid(x));
-INGOT_ACTIVATION(Identity, *x.tensor);
-#undef INGOT_ACTIVATION
-
-struct INGOT_API GELUImpl : Module {
-  std::string approximate;
-  explicit GELUImpl(std::string kind = "none") : approximate(std::move(kind)) {}
-  Tensor forward(const TensorArg& x) const { return gelu(x, approximate); }
-};
-INGOT_MODULE(GELU);
-struct INGOT_API SoftmaxImpl : Module {
-  int64_t dim;
-  explicit SoftmaxImpl(int64_t d) : dim(d) {}
-  Tensor forward(const TensorArg& x) const { return softmax(x, dim); }
-};
-INGOT_MODULE(Softmax);
 struct INGOT_API DropoutImpl : Module {
   double p;
   explicit DropoutImpl(double probability = 0.5) : p(probability) {}

@@ -1,7 +1,6 @@
 #include "eager/nn/windows.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "eager/call.h"
 
@@ -65,13 +64,6 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
   return convolution(TensorArg(padded, input.location), weight, bias, 1, 0, dilation, groups);
 }
 
-/// Smaller than, or equal to, everything that a dtype holds.
-Scalar lowest(DType dtype) {
-  if (is_floating(dtype)) return -std::numeric_limits<double>::infinity();
-  if (dtype == DType::u8) return 0;
-  return INT64_MIN >> (64 - 8 * size_of(dtype));
-}
-
 }  // namespace
 
 Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Scalar value) {
@@ -103,44 +95,9 @@ Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
               std::string_view padding, const IntList& dilation, int64_t groups) {
   return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding, dilation, groups);
 }
-
-std::tuple<Tensor, Tensor> max_pool2d_with_indices(const TensorArg& input, const IntList& kernel_size,
-                                                   const IntList& stride, const IntList& padding,
-                                                   const IntList& dilation, bool ceil_mode) {
-  Tensor values = ingot::max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode);
-  Ints kernel = spread(kernel_size, 2), step = stride.present() && !stride.items().empty() ? spread(stride, 2) : kernel;
-  Ints before = spread(padding, 2), gap = spread(dilation, 2);
-  const Tensor& x = *input.tensor;
-  int64_t rank = x.dim();
-  // Padded so that the last window fits whole, then every window as two more dims.
-  Ints pairs;
-  for (int d = 1; d >= 0; --d) {
-    int64_t last = (values.size(rank - 2 + d) - 1) * step[d] + (kernel[d] - 1) * gap[d] + 1;
-    pairs.push_back(before[d]);
-    pairs.push_back(std::max<int64_t>(last - before[d] - x.size(rank - 2 + d), 0));
-  }
-  Tensor windows = constant_pad(input, pairs, lowest(x.dtype()));
-  for (int d = 0; d < 2; ++d) {
-    int64_t dim = rank - 2 + d;
-    windows = windows.unfold(dim, (kernel[d] - 1) * gap[d] + 1, step[d]).narrow(dim, 0, values.size(dim));
-    windows = windows.slice(windows.dim() - 1, 0, std::nullopt, gap[d]);
-  }
-  Tensor tap = windows.flatten(-2, -1).argmax(-1);
-  int64_t width = x.size(rank - 1);
-  Tensor rows = sub(mul(arange(values.size(rank - 2)), step[0]), before[0]).unsqueeze(1);
-  Tensor columns = sub(mul(arange(values.size(rank - 1)), step[1]), before[1]);
-  Tensor row = add(rows, mul(floor_divide(tap, kernel[1]), gap[0]));
-  Tensor column = add(columns, mul(remainder(tap, kernel[1]), gap[1]));
-  return {values, add(mul(row, width), column)};
-}
-
-Tensor adaptive_avg_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  Ints sizes;
-  for (size_t i = 0; i < output_size.size(); ++i)
-    sizes.push_back(output_size[i]
-                        ? *output_size[i]
-                        : input.tensor->size(static_cast<int64_t>(i) - static_cast<int64_t>(output_size.size())));
-  return ingot::adaptive_avg_pool2d(input, sizes);
+Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
+              std::string_view padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv3d", ingot::conv3d, 3, input, weight, bias, stride, padding, dilation, groups);
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {

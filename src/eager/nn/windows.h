@@ -1,9 +1,6 @@
-// Padding in every mode, and the forms of convolution, pooling and embedding that PyTorch has beyond the op table.
+// Padding in every mode, and the forms of convolution and embedding that PyTorch has beyond the op table.
 #pragma once
-#include <optional>
 #include <string_view>
-#include <tuple>
-#include <vector>
 
 #include "eager/functions.h"
 
@@ -18,16 +15,11 @@ INGOT_API Tensor conv1d(const TensorArg& input, const TensorArg& weight, const T
                         std::string_view padding, const IntList& dilation = 1, int64_t groups = 1);
 INGOT_API Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
                         std::string_view padding, const IntList& dilation = 1, int64_t groups = 1);
+INGOT_API Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
+                        std::string_view padding, const IntList& dilation = 1, int64_t groups = 1);
 using ingot::conv1d;
 using ingot::conv2d;
-
-/// max_pool2d and, for each output, the position of its element in the input's plane.
-INGOT_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const TensorArg& input, const IntList& kernel_size,
-                                                             const IntList& stride = {}, const IntList& padding = 0,
-                                                             const IntList& dilation = 1, bool ceil_mode = false);
-/// A size that is absent stays as it is.
-INGOT_API Tensor adaptive_avg_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size);
-using ingot::adaptive_avg_pool2d;
+using ingot::conv3d;
 
 /// Scales those rows of `weight` that `indices` name and whose norm is above max_norm down to it, in place.
 INGOT_API const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm,

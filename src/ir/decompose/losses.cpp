@@ -66,14 +66,68 @@ Operand probability_loss(GraphBuilder& b, const CompositeCall& call, const Opera
   return reduced(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))));
 }
 
+/// Losses one by one, reduced as the call asks.
+Outputs reduced_losses(GraphBuilder& b, const CompositeCall& call, const Operand& losses) {
+  return {reduced(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))))};
+}
+
+Operand distance(GraphBuilder& b, const CompositeCall& call) {
+  return b.abs(b.sub(call.operands[0], call.operands[1]));
+}
+
+Operand weighted(GraphBuilder& b, const CompositeCall& call, const Operand& losses) {
+  return call.operand("weight").present() ? b.mul(losses, call.operand("weight")) : losses;
+}
+
 }  // namespace
 
 namespace decompositions {
 
 Outputs mse_loss(GraphBuilder& b, const CompositeCall& call) {
   Operand difference = b.sub(call.operands[0], call.operands[1]);
-  Operand squares = b.mul(difference, difference);
-  return {reduced(b, squares, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(squares))))};
+  return reduced_losses(b, call, b.mul(difference, difference));
+}
+
+Outputs l1_loss(GraphBuilder& b, const CompositeCall& call) { return reduced_losses(b, call, distance(b, call)); }
+
+Outputs smooth_l1_loss(GraphBuilder& b, const CompositeCall& call) {
+  Operand apart = distance(b, call);
+  const Operand& beta = call.operand("beta");
+  Operand near = b.div(b.mul(b.mul(apart, 0.5), apart), beta), far = b.sub(apart, beta, 0.5);
+  return reduced_losses(b, call, b.where(b.lt(apart, beta), near, far));
+}
+
+Outputs huber_loss(GraphBuilder& b, const CompositeCall& call) {
+  Operand apart = distance(b, call);
+  const Operand& delta = call.operand("delta");
+  Operand near = b.mul(b.mul(apart, 0.5), apart), far = b.mul(b.sub(apart, delta, 0.5), delta);
+  return reduced_losses(b, call, b.where(b.le(apart, delta), near, far));
+}
+
+Outputs kl_div(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &input = call.operands[0], &target = call.operands[1];
+  Operand losses = call.flag("log_target") ? b.mul(b.exp(target), b.sub(target, input))
+                                           : b.sub(b.xlogy(target, target), b.mul(target, input));
+  constexpr int64_t kBatchMean = 3;  // in the order of the table's words
+  if (call.integer("reduction") != kBatchMean) return reduced_losses(b, call, losses);
+  Operand sum = total(b, losses);
+  return {b.rank(input) ? b.div(sum, GraphBuilder::divisor(b.shape(input)[0])) : sum};
+}
+
+// Logarithms are cut off at -100, so that a sure but wrong prediction has a finite loss.
+Outputs binary_cross_entropy(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &input = call.operands[0], &target = call.operands[1];
+  Operand yes = b.clamp_min(b.log(input), -100.0), no = b.clamp_min(b.log1p(b.neg(input)), -100.0);
+  Operand losses = b.sub(b.mul(b.sub(target, 1.0), no), b.mul(target, yes));
+  return reduced_losses(b, call, weighted(b, call, losses));
+}
+
+Outputs binary_cross_entropy_with_logits(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &input = call.operands[0], &target = call.operands[1], &positive = call.operand("pos_weight");
+  Operand surprise = b.neg(b.logsigmoid(input));
+  if (positive.present()) surprise = b.mul(surprise, b.add(b.mul(b.sub(positive, 1.0), target), 1.0));
+  Operand losses = b.add(b.mul(b.rsub(target, 1.0), input), surprise);
+  return reduced_losses(b, call, weighted(b, call, losses));
 }
 
 Outputs nll_loss(GraphBuilder& b, const CompositeCall& call) {

@@ -45,19 +45,4 @@ Outputs constant_pad_nd(GraphBuilder& b, const CompositeCall& call) {
   return {x};
 }
 
-// The denominator of an integer wraps, as in PyTorch.
-Outputs softsign(GraphBuilder& b, const CompositeCall& call) {
-  const Operand& x = call.operands[0];
-  if (b.dtype(x) == DType::bool_) return {b.div(x, b.add(x, GraphBuilder::integer(1)))};
-  return {b.div(x, b.add(b.abs(x), GraphBuilder::integer(1)))};
-}
-
-Outputs prelu(GraphBuilder& b, const CompositeCall& call) {
-  const Operand& x = call.operands[0];
-  Operand weight = call.operands[1];
-  if (b.rank(weight) == 1 && b.rank(x) >= 2) weight = b.per_channel(weight, 1, b.rank(x));
-  if (b.rank(weight) == 1 && b.rank(x) == 0) weight = b.reshape(weight, {});
-  return {b.where(b.gt(x, 0.0), x, b.mul(weight, x))};
-}
-
 }  // namespace ingot::ir::decompositions

@@ -1,5 +1,5 @@
-// Layer, RMS, batch and group normalisation: (x - mean) * rsqrt(variance + eps), then weight and bias. Variance is the
-// mean of squared differences, in a second pass.
+// Layer, RMS, batch, instance, group and local response normalisation: (x - mean) * rsqrt(variance + eps), then weight
+// and bias. Variance is the mean of squared differences, in a second pass.
 #include "ir/decompose.h"
 
 namespace ingot::ir {
@@ -84,6 +84,37 @@ Outputs batch_norm(GraphBuilder& b, const CompositeCall& call) {
   if (weight.present()) factor = b.mul(factor, weight);
   Operand centered = b.sub(x, channelwise(b, call.operand("running_mean"), rank));
   return {affine(b, centered, factor, bias)};
+}
+
+Outputs instance_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  size_t rank = b.rank(x);
+  auto channel = [&](std::string_view name) { return channelwise(b, call.operand(name), rank); };
+  if (!call.flag("use_input_stats")) {
+    Operand scale = inverse_deviation(b, channel("running_var"), call.operand("eps"));
+    return {affine(b, b.mul(b.sub(x, channel("running_mean")), scale), channel("weight"), channel("bias"))};
+  }
+  return {
+      affine(b, normalized(b, x, last_dims(b, x, rank - 2), call.operand("eps")), channel("weight"), channel("bias"))};
+}
+
+// x / (k + alpha * mean of the squares of `size` neighbouring channels)^beta; zeros stand beside the first and last
+// channel. The mean of integers is one.
+Outputs local_response_norm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  int64_t size = call.integer("size"), rank = static_cast<int64_t>(b.rank(x));
+  bool floating = is_floating(b.dtype(x));
+  Operand squares = floating ? b.mul(x, x) : b.to(b.mul(x, x), DType::i64);
+  Dims pad(2 * (rank - 1), 0);
+  pad[2 * rank - 4] = size / 2;
+  pad[2 * rank - 3] = (size - 1) / 2;
+  squares = b.constant_pad_nd(squares, floating ? Operand::constant(0.0) : GraphBuilder::integer(0), pad);
+  squares = b.unfold(squares, GraphBuilder::attr(1), Dims{size}, GraphBuilder::attr(1));
+  Operand sums = b.reduce_dims(OpId::sum, squares, {rank}, false);
+  Operand means = floating ? b.div(sums, static_cast<double>(size))
+                           : b.to(b.div(sums, GraphBuilder::integer(size), Attr::mode(2)), DType::f32);
+  Operand scale = b.pow(b.add(b.mul(means, call.operand("alpha")), call.operand("k")), call.operand("beta"));
+  return {b.div(floating ? x : b.to(x, DType::f32), scale)};
 }
 
 Outputs group_norm(GraphBuilder& b, const CompositeCall& call) {

@@ -52,6 +52,22 @@ Outputs addmm(GraphBuilder& b, const CompositeCall& call) {
 Outputs addmv(GraphBuilder& b, const CompositeCall& call) { return addmm(b, call); }
 Outputs baddbmm(GraphBuilder& b, const CompositeCall& call) { return addmm(b, call); }
 
+// Rows of all matrices side by side: one product sums over the batch too.
+Outputs addbmm(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &left = call.operands[1], &right = call.operands[2];
+  const Dims a = b.shape(left), c = b.shape(right);
+  Dim depth = b.dims().mul(a[0], a[2]);
+  Operand rows = b.reshape(b.permute(left, Dims{1, 0, 2}), {a[1], depth});
+  return {blended(b, call, b.matmul(rows, b.reshape(right, {depth, c[2]})))};
+}
+
+Outputs addr(GraphBuilder& b, const CompositeCall& call) {
+  CompositeCall same = call;
+  DType dtype = is_half(call.result) ? DType::f32 : call.result;
+  for (size_t i = 0; i < 3; ++i) same.operands[i] = b.to(call.operands[i], dtype);
+  return {blended(b, same, b.mul(b.unsqueeze(same.operands[1], GraphBuilder::attr(1)), same.operands[2]))};
+}
+
 Outputs linear(GraphBuilder& b, const CompositeCall& call) {
   const Operand &weight = call.operands[1], &bias = call.operands[2];
   Operand product = b.matmul(call.operands[0], b.rank(weight) == 1 ? weight : transposed(b, weight));

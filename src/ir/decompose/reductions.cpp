@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/decompose.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::ir {
 namespace {
@@ -51,6 +52,19 @@ Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, b
   return b.pow(sum(b.pow(b.abs(x), p)), 1 / p);
 }
 
+/// x with 0 for NaN.
+Operand numbers(GraphBuilder& b, const Operand& x) { return is_floating(b.dtype(x)) ? b.where(b.isnan(x), 0.0, x) : x; }
+
+/// The operands of a comparison broadcast together.
+std::pair<Operand, Operand> together(GraphBuilder& b, const Operand& x, const Operand& y) {
+  std::vector<TensorType> none;
+  RuleContext context{OpId::cosine_similarity, {}, {}, b.dims(), Location::none(), none};
+  Dims shape = b.shape(x);
+  broadcast_into(context, "x2", shape, b.shape(y));
+  auto expanded = [&](const Operand& v) { return b.shape(v) == shape ? v : b.expand(v, shape); };
+  return {expanded(x), expanded(y)};
+}
+
 /// x with an order: false and true as numbers.
 Operand ordered(GraphBuilder& b, const Operand& x) { return b.dtype(x) == DType::bool_ ? b.to(x, DType::u8) : x; }
 
@@ -88,6 +102,35 @@ Outputs min(GraphBuilder& b, const CompositeCall& call) {
           b.argmin(ordered(b, x), call.attribute("dim"), call.attribute("keepdim"))};
 }
 
+Outputs aminmax(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims = reduced(b, x, call.attribute("dim"));
+  bool keepdim = call.flag("keepdim");
+  return {b.reduce_dims(OpId::amin, x, dims, keepdim), b.reduce_dims(OpId::amax, x, dims, keepdim)};
+}
+
+Outputs nansum(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {b.reduce_dims(OpId::sum, numbers(b, x), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+}
+
+Outputs nanmean(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  Dims dims = reduced(b, x, call.attribute("dim"));
+  bool keepdim = call.flag("keepdim");
+  Operand counted = b.cast(b.logical_not(b.isnan(x)), b.dtype(x));
+  return {
+      b.div(b.reduce_dims(OpId::sum, numbers(b, x), dims, keepdim), b.reduce_dims(OpId::sum, counted, dims, keepdim))};
+}
+
+Outputs count_nonzero(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  return {b.reduce_dims(OpId::sum, b.ne(x, GraphBuilder::integer(0)), reduced(b, x, call.attribute("dim")), false)};
+}
+
+Outputs var_mean(GraphBuilder& b, const CompositeCall& call) { return {var(b, call)[0], mean(b, call)[0]}; }
+Outputs std_mean(GraphBuilder& b, const CompositeCall& call) { return {std(b, call)[0], mean(b, call)[0]}; }
+
 Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {
   Operand x = is_floating(b.dtype(call.operands[0])) ? call.operands[0] : b.to(call.operands[0], DType::f32);
   Dims dims = reduced(b, x, call.attribute("dim"));
@@ -109,12 +152,34 @@ Outputs vector_norm(GraphBuilder& b, const CompositeCall& call) {
   return {norm_of(b, x, call.attribute("ord").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
 }
 
+Outputs cosine_similarity(GraphBuilder& b, const CompositeCall& call) {
+  auto [x, y] = together(b, call.operands[0], call.operands[1]);
+  int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
+  Dims dims;
+  if (rank > 0) dims.push_back(dim < 0 ? dim + rank : dim);
+  auto length = [&](const Operand& v) { return b.clamp_min(norm_of(b, v, 2, dims, false), call.operand("eps")); };
+  return {b.div(b.div(b.reduce_dims(OpId::sum, b.mul(x, y), dims, false), length(x)), length(y))};
+}
+
+Outputs pairwise_distance(GraphBuilder& b, const CompositeCall& call) {
+  auto [x, y] = together(b, call.operands[0], call.operands[1]);
+  Operand apart = b.sub(x, y);
+  if (!is_floating(b.dtype(apart))) apart = b.to(apart, DType::f32);
+  Dims dims;
+  if (b.rank(x) > 0) dims.push_back(static_cast<int64_t>(b.rank(x)) - 1);
+  return {norm_of(b, b.add(apart, call.operand("eps")), call.attribute("p").as_number(), dims, call.flag("keepdim"))};
+}
+
 // e * (1 / sum): one division a row instead of one an element; within one rounding of e / sum.
 Outputs softmax(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   Dims dims{call.integer("dim")};
   Operand e = b.exp(b.sub(x, b.reduce_dims(OpId::amax, x, dims, true)));
   return {b.mul(e, b.reciprocal(b.reduce_dims(OpId::sum, e, dims, true)))};
+}
+
+Outputs softmin(GraphBuilder& b, const CompositeCall& call) {
+  return {b.softmax(b.neg(call.operands[0]), call.attribute("dim"))};
 }
 
 Outputs log_softmax(GraphBuilder& b, const CompositeCall& call) {

@@ -125,4 +125,14 @@ void threshold(ReferenceContext& c) {
       [=](int64_t x) { return static_cast<double>(x) <= limit ? saturate_to(DType::i64, value) : x; });
 }
 
+/// The first half of a dim times the sigmoid of the second.
+void glu(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  int64_t dim = c.integer("dim"), half = c.out().shape[dim];
+  Ints strides = strides_of(x.shape);
+  std::vector<int64_t> from = positions(c.out().shape, strides);
+  for (size_t i = 0; i < from.size(); ++i)
+    c.out().real[i] = x.real[from[i]] * sigmoid_of(x.real[from[i] + half * strides[dim]]);
+}
+
 }  // namespace ingot::ir::reference

@@ -71,6 +71,24 @@ double real_power(double base, double exponent, bool scalar) {
   return std::pow(base, exponent);
 }
 
+/// Euclid's, on magnitudes.
+int64_t divisor_of(int64_t a, int64_t b) {
+  uint64_t x = static_cast<uint64_t>(a < 0 ? minus(0, a) : a), y = static_cast<uint64_t>(b < 0 ? minus(0, b) : b);
+  while (y) {
+    uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return static_cast<int64_t>(x);
+}
+
+template <class Whole>
+void whole_pair(ReferenceContext& c, Whole whole) {
+  const std::string_view names[] = {"self", "other"};
+  map(
+      c, names, c.meeting_dtype({"self", "other"}), [](double, double) { return 0.0; }, whole);
+}
+
 }  // namespace
 
 void add(ReferenceContext& c) { sum_scaled(c, "self", "other", 1); }
@@ -108,6 +126,16 @@ void remainder(ReferenceContext& c) {
   divide(
       c, [](double a, double b) { return floor_modulo(a, b); },
       [](int64_t a, int64_t b) { return floor_modulo(a, b); });
+}
+
+void gcd(ReferenceContext& c) { whole_pair(c, divisor_of); }
+void lcm(ReferenceContext& c) {
+  whole_pair(c, [](int64_t a, int64_t b) -> int64_t {
+    int64_t divisor = divisor_of(a, b);
+    if (divisor == 0) return 0;
+    int64_t product = times(trunc_quotient(a, divisor), b);
+    return product < 0 ? minus(0, product) : product;
+  });
 }
 
 void pow(ReferenceContext& c) {

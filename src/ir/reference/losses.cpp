@@ -12,7 +12,35 @@ void reduce_losses(ReferenceContext& c, const std::vector<long double>& losses, 
   }
   long double sum = 0;
   for (long double l : losses) sum += l;
-  c.out().real[0] = static_cast<double>(c.mode("reduction") == "mean" ? sum / divisor : sum);
+  c.out().real[0] = static_cast<double>(c.mode("reduction") == "sum" ? sum : sum / divisor);
+}
+
+/// An optional weight, broadcast to the input; 1 where it is absent.
+std::vector<long double> broadcast_values(const ReferenceContext& c, std::string_view name, long double otherwise) {
+  const Ints& shape = c.tensor("input").shape;
+  std::vector<long double> values(product(shape), otherwise);
+  const ReferenceTensor* given = c.optional(name);
+  if (!given) return values;
+  std::vector<int64_t> at = broadcast_positions(given->shape, shape);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = given->at(at[i]);
+  return values;
+}
+
+/// loss(position, input, target) for every element of both together.
+template <class Loss>
+void pair_loss(ReferenceContext& c, Loss loss) {
+  const ReferenceTensor &input = c.tensor("input"), &target = c.tensor("target");
+  Ints shape(std::max(input.shape.size(), target.shape.size()), 1);
+  for (const ReferenceTensor* t : {&input, &target})
+    for (size_t d = 0; d < t->shape.size(); ++d) {
+      int64_t& size = shape[shape.size() - t->shape.size() + d];
+      if (t->shape[d] != 1) size = t->shape[d];
+    }
+  std::vector<int64_t> a = broadcast_positions(input.shape, shape), b = broadcast_positions(target.shape, shape);
+  std::vector<long double> losses(a.size());
+  for (size_t i = 0; i < a.size(); ++i) losses[i] = loss(i, input.at(a[i]), target.at(b[i]));
+  int64_t batch = input.shape.empty() ? 1 : input.shape[0];
+  reduce_losses(c, losses, static_cast<long double>(c.mode("reduction") == "batchmean" ? batch : product(shape)));
 }
 
 /// Log-probabilities by sample and class.
@@ -80,20 +108,48 @@ void probability_loss(ReferenceContext& c, const Scores& scores, double smoothin
 }  // namespace
 
 void mse_loss(ReferenceContext& c) {
-  const ReferenceTensor &input = c.tensor("input"), &target = c.tensor("target");
-  Ints shape(std::max(input.shape.size(), target.shape.size()), 1);
-  for (const ReferenceTensor* t : {&input, &target})
-    for (size_t d = 0; d < t->shape.size(); ++d) {
-      int64_t& size = shape[shape.size() - t->shape.size() + d];
-      if (t->shape[d] != 1) size = t->shape[d];
-    }
-  std::vector<int64_t> a = broadcast_positions(input.shape, shape), b = broadcast_positions(target.shape, shape);
-  std::vector<long double> losses(a.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    long double apart = static_cast<long double>(input.at(a[i])) - target.at(b[i]);
-    losses[i] = apart * apart;
-  }
-  reduce_losses(c, losses, static_cast<long double>(losses.size()));
+  pair_loss(c, [](size_t, long double x, long double y) { return (x - y) * (x - y); });
+}
+void l1_loss(ReferenceContext& c) {
+  pair_loss(c, [](size_t, long double x, long double y) { return std::fabs(x - y); });
+}
+void smooth_l1_loss(ReferenceContext& c) {
+  long double beta = c.number("beta", c.out().dtype);
+  pair_loss(c, [=](size_t, long double x, long double y) {
+    long double apart = std::fabs(x - y);
+    return apart < beta ? apart * apart / (2 * beta) : apart - beta / 2;
+  });
+}
+void huber_loss(ReferenceContext& c) {
+  long double delta = c.number("delta", c.out().dtype);
+  pair_loss(c, [=](size_t, long double x, long double y) {
+    long double apart = std::fabs(x - y);
+    return apart <= delta ? apart * apart / 2 : delta * (apart - delta / 2);
+  });
+}
+void kl_div(ReferenceContext& c) {
+  bool logarithm = c.flag("log_target");
+  pair_loss(c, [=](size_t, long double x, long double y) {
+    if (logarithm) return std::exp(y) * (y - x);
+    return (y == 0 ? 0 : y * std::log(y)) - y * x;
+  });
+}
+void binary_cross_entropy(ReferenceContext& c) {
+  std::vector<long double> weights = broadcast_values(c, "weight", 1);
+  pair_loss(c, [&](size_t i, long double x, long double y) {
+    long double yes = std::max<long double>(std::log(x), -100), no = std::max<long double>(std::log1p(-x), -100);
+    return -weights[i] * (y * yes + (1 - y) * no);
+  });
+}
+/// -weight * (pos_weight * y * log(sigmoid(x)) + (1 - y) * log(1 - sigmoid(x))).
+void binary_cross_entropy_with_logits(ReferenceContext& c) {
+  std::vector<long double> weights = broadcast_values(c, "weight", 1), positive = broadcast_values(c, "pos_weight", 1);
+  pair_loss(c, [&](size_t i, long double x, long double y) {
+    auto minus_log_sigmoid = [](long double v) {
+      return std::max<long double>(-v, 0) + std::log1p(std::exp(-std::fabs(v)));
+    };
+    return weights[i] * (positive[i] * y * minus_log_sigmoid(x) + (1 - y) * minus_log_sigmoid(-x));
+  });
 }
 void nll_loss(ReferenceContext& c) { index_loss(c, Scores(c.tensor("input")), 0); }
 void cross_entropy(ReferenceContext& c) {

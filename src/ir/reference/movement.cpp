@@ -85,6 +85,21 @@ void arange(ReferenceContext& c) {
       out.integer[i] = plus(start.integer(0), times(i, step.integer(0)));
   }
 }
+/// Counted from the nearer end; ends of integers are integers.
+void linspace(ReferenceContext& c) {
+  ReferenceTensor& out = c.out();
+  int64_t n = out.size();
+  auto end_at = [&](std::string_view name) -> double {
+    Reader whole(c, c.argument(name), {}, out.dtype), real(c, c.argument(name), {}, DType::f64);
+    return out.floating() ? real.real(0) : static_cast<double>(whole.integer(0));
+  };
+  double start = end_at("start"), end = end_at("end");
+  double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    bool near = i < n / 2 || i == 0;
+    put(out, i, near ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i));
+  }
+}
 void eye(ReferenceContext& c) {
   ReferenceTensor& out = c.out();
   for (int64_t d = 0; d < std::min(out.shape[0], out.shape[1]); ++d) put(out, d * (out.shape[1] + 1), int64_t{1});

@@ -16,9 +16,8 @@ void softmax_of(std::vector<long double>& x, bool logarithm) {
   for (long double& v : x) v = logarithm ? v - top - std::log(sum) : std::exp(v - top) / sum;
 }
 
-void softmax_rows(ReferenceContext& c, bool logarithm) {
+void softmax_rows(ReferenceContext& c, ReferenceTensor x, bool logarithm) {
   ReferenceTensor& out = c.out();
-  ReferenceTensor x = cast_to(c, c.tensor("self"), out.dtype);
   Ints walked;
   if (!x.shape.empty()) walked.push_back(c.integer("dim"));
   Split split(x.shape, walked);
@@ -61,8 +60,13 @@ Split trailing(const Ints& shape, size_t count) {
 
 }  // namespace
 
-void softmax(ReferenceContext& c) { softmax_rows(c, false); }
-void log_softmax(ReferenceContext& c) { softmax_rows(c, true); }
+void softmax(ReferenceContext& c) { softmax_rows(c, cast_to(c, c.tensor("self"), c.out().dtype), false); }
+void log_softmax(ReferenceContext& c) { softmax_rows(c, cast_to(c, c.tensor("self"), c.out().dtype), true); }
+void softmin(ReferenceContext& c) {
+  ReferenceTensor x = cast_to(c, c.tensor("input"), c.out().dtype);
+  for (double& v : x.real) v = -v;
+  softmax_rows(c, std::move(x), false);
+}
 
 void layer_norm(ReferenceContext& c) {
   const ReferenceTensor& x = c.tensor("input");
@@ -124,6 +128,48 @@ void group_norm(ReferenceContext& c) {
     for (int64_t p : row)
       c.out().real[p] = scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
                                c.optional("bias"), p / plane % channels);
+  }
+}
+
+/// Statistics of each channel of each sample, or the running ones.
+void instance_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  double eps = c.number("eps", x.dtype);
+  if (x.size() == 0) return;
+  int64_t channels = x.shape[1], plane = x.size() / (x.shape[0] * channels);
+  for (int64_t base = 0; base < x.size(); base += plane) {
+    int64_t channel = base / plane % channels;
+    Row row;
+    for (int64_t i = 0; i < plane; ++i) row.push_back(base + i);
+    Moments m = c.flag("use_input_stats")
+                    ? moments_of(x, row)
+                    : Moments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
+    for (int64_t p : row)
+      c.out().real[p] =
+          scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"), c.optional("bias"), channel);
+  }
+}
+
+/// The mean is over `size` channels, those outside counted as 0; the squares of integers and their mean are integers.
+void local_response_norm(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  int64_t size = c.integer("size"), channels = x.shape[1];
+  if (x.size() == 0) return;
+  int64_t plane = x.size() / (x.shape[0] * channels);
+  double alpha = c.number("alpha", c.out().dtype), beta = c.number("beta", c.out().dtype),
+         k = c.number("k", c.out().dtype);
+  for (int64_t p = 0; p < x.size(); ++p) {
+    int64_t channel = p / plane % channels;
+    long double squares = 0;
+    int64_t whole = 0;
+    for (int64_t at = std::max<int64_t>(channel - size / 2, 0); at < std::min(channel + (size + 1) / 2, channels);
+         ++at) {
+      int64_t q = p + (at - channel) * plane;
+      squares += static_cast<long double>(x.at(q)) * x.at(q);
+      if (!x.floating()) whole = plus(whole, wrap_to(x.dtype, times(x.integer[q], x.integer[q])));
+    }
+    long double mean = x.floating() ? squares / size : static_cast<long double>(whole / size);
+    c.out().real[p] = static_cast<double>(x.at(p) / std::pow(k + alpha * mean, static_cast<long double>(beta)));
   }
 }
 

@@ -54,20 +54,28 @@ void plain_product(ReferenceContext& c, std::string_view a, std::string_view b) 
   product_of(c.tensor(a), c.tensor(b), c.out().shape, [&](int64_t i, const Sum& sum) { put(c.out(), i, sum); });
 }
 
-/// beta * self + alpha * product; with beta 0 self is not looked at.
-void added_product(ReferenceContext& c, std::string_view a, std::string_view b) {
+/// beta * self + alpha * sum(element); with beta 0 self is not looked at.
+template <class F>
+void blend(ReferenceContext& c, F sum_at) {
   ReferenceTensor& out = c.out();
   double beta = c.number("beta", out.floating() ? out.dtype : DType::f64);
   double alpha = c.number("alpha", out.floating() ? out.dtype : DType::f64);
   int64_t whole_beta = saturate_to(DType::i64, beta), whole_alpha = saturate_to(DType::i64, alpha);
   Reader self(c, c.argument("self"), out.shape, out.dtype);
-  product_of(c.tensor(a), c.tensor(b), out.shape, [&](int64_t i, const Sum& sum) {
+  for (int64_t i = 0; i < out.size(); ++i) {
+    Sum sum = sum_at(i);
     if (out.floating())
       out.real[i] =
           static_cast<double>(alpha * sum.real + (beta == 0 ? 0 : static_cast<long double>(beta) * self.real(i)));
     else
       out.integer[i] = plus(times(whole_alpha, sum.whole), times(whole_beta, self.integer(i)));
-  });
+  }
+}
+
+void added_product(ReferenceContext& c, std::string_view a, std::string_view b) {
+  std::vector<Sum> sums(c.out().size());
+  product_of(c.tensor(a), c.tensor(b), c.out().shape, [&](int64_t i, const Sum& sum) { sums[i] = sum; });
+  blend(c, [&](int64_t i) { return sums[i]; });
 }
 
 }  // namespace
@@ -80,6 +88,27 @@ void dot(ReferenceContext& c) { plain_product(c, "self", "tensor"); }
 void addmm(ReferenceContext& c) { added_product(c, "mat1", "mat2"); }
 void addmv(ReferenceContext& c) { added_product(c, "mat", "vec"); }
 void baddbmm(ReferenceContext& c) { added_product(c, "batch1", "batch2"); }
+
+void addbmm(ReferenceContext& c) {
+  const ReferenceTensor &a = c.tensor("batch1"), &b = c.tensor("batch2");
+  int64_t batch = a.shape[0], rows = a.shape[1], depth = a.shape[2], columns = b.shape[2];
+  blend(c, [&](int64_t i) {
+    Sum sum;
+    for (int64_t g = 0; g < batch; ++g) {
+      Sum part = dot_of(a, (g * rows + i / columns) * depth, 1, b, g * depth * columns + i % columns, columns, depth);
+      sum.real += part.real;
+      sum.whole = plus(sum.whole, part.whole);
+    }
+    return sum;
+  });
+}
+
+/// On bools: or, with products as conditions.
+void addr(ReferenceContext& c) {
+  DType dtype = c.out().dtype;
+  const ReferenceTensor a = cast_to(c, c.tensor("vec1"), dtype), b = cast_to(c, c.tensor("vec2"), dtype);
+  blend(c, [&](int64_t i) { return dot_of(a, i / b.size(), 0, b, i % b.size(), 0, 1); });
+}
 
 void outer(ReferenceContext& c) {
   const ReferenceTensor a = cast_to(c, c.tensor("self"), c.out().dtype),

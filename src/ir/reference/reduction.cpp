@@ -187,6 +187,52 @@ void any(ReferenceContext& c) {
     put(c.out(), o, std::any_of(group.begin(), group.end(), [&](int64_t p) { return x.at(p) != 0; }));
   });
 }
+void aminmax(ReferenceContext& c) {
+  Ints walked;
+  if (c.has("dim") && !input_of(c).shape.empty()) walked.push_back(c.integer("dim"));
+  if (!c.has("dim"))
+    for (size_t d = 0; d < input_of(c).shape.size(); ++d) walked.push_back(static_cast<int64_t>(d));
+  const ReferenceTensor& x = input_of(c);
+  Split split(x.shape, walked);
+  for (size_t o = 0; o < split.kept.size(); ++o)
+    for (size_t i = 0; i < split.walked.size(); ++i) {
+      int64_t p = split.kept[o] + split.walked[i];
+      if (i == 0) assign(c.outputs[0], o, x, p), assign(c.outputs[1], o, x, p);
+      if (x.floating()) {
+        c.outputs[0].real[o] = least(c.outputs[0].real[o], x.real[p]);
+        c.outputs[1].real[o] = greatest(c.outputs[1].real[o], x.real[p]);
+      } else {
+        c.outputs[0].integer[o] = least(c.outputs[0].integer[o], x.integer[p]);
+        c.outputs[1].integer[o] = greatest(c.outputs[1].integer[o], x.integer[p]);
+      }
+    }
+}
+
+void nansum(ReferenceContext& c) {
+  ReferenceTensor x = cast_input(c);
+  for (double& v : x.real) v = std::isnan(v) ? 0 : v;
+  for_each_group(c, [&](int64_t o, const Group& group) {
+    if (x.floating())
+      put(c.out(), o, static_cast<double>(sum_of(x, group)));
+    else
+      put(c.out(), o, integer_sum_of(x, group));
+  });
+}
+void nanmean(ReferenceContext& c) {
+  ReferenceTensor x = cast_input(c);
+  for_each_group(c, [&](int64_t o, const Group& group) {
+    long double sum = 0, count = 0;
+    for (int64_t p : group)
+      if (!std::isnan(x.real[p])) sum += x.real[p], ++count;
+    c.out().real[o] = static_cast<double>(sum / count);
+  });
+}
+void count_nonzero(ReferenceContext& c) {
+  for_each_group(c, [&](int64_t o, const Group& group) {
+    c.out().integer[o] = std::count_if(group.begin(), group.end(), [&](int64_t p) { return input_of(c).at(p) != 0; });
+  });
+}
+
 void var(ReferenceContext& c) {
   double correction = c.number("correction");
   for_each_group(
@@ -197,6 +243,18 @@ void std(ReferenceContext& c) {
   for_each_group(c, [&](int64_t o, const Group& group) {
     c.out().real[o] = ::std::sqrt(moments_of(input_of(c), group, correction).variance);
   });
+}
+void var_mean(ReferenceContext& c) {
+  double correction = c.number("correction");
+  for_each_group(c, [&](int64_t o, const Group& group) {
+    Moments moments = moments_of(input_of(c), group, correction);
+    c.outputs[0].real[o] = moments.variance;
+    c.outputs[1].real[o] = moments.mean;
+  });
+}
+void std_mean(ReferenceContext& c) {
+  var_mean(c);
+  for (double& x : c.outputs[0].real) x = ::std::sqrt(x);
 }
 void logsumexp(ReferenceContext& c) {
   for_each_group(c, [&](int64_t o, const Group& group) { c.out().real[o] = logsumexp_of(input_of(c), group); });
@@ -210,6 +268,54 @@ void vector_norm(ReferenceContext& c) {
   double order = c.number("ord");
   ReferenceTensor x = cast_to(c, input_of(c), c.out().dtype);
   for_each_group(c, [&](int64_t o, const Group& group) { c.out().real[o] = norm_of(x, group, order); });
+}
+
+namespace {
+
+/// Calls f(position in the result, elements of x1, elements of x2) for the lines along a dim of both together.
+template <class F>
+void for_each_pair(ReferenceContext& c, int64_t dim, F f) {
+  const ReferenceTensor &a = c.tensor("x1"), &b = c.tensor("x2");
+  Ints shape(std::max(a.shape.size(), b.shape.size()), 1);
+  for (const ReferenceTensor* t : {&a, &b})
+    for (size_t d = 0; d < t->shape.size(); ++d)
+      if (t->shape[d] != 1) shape[shape.size() - t->shape.size() + d] = t->shape[d];
+  std::vector<int64_t> in_a = broadcast_positions(a.shape, shape), in_b = broadcast_positions(b.shape, shape);
+  for_each_line(shape, dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim, [&](int64_t o, const Group& line) {
+    std::vector<long double> x, y;
+    for (int64_t p : line) {
+      x.push_back(a.at(in_a[p]));
+      y.push_back(b.at(in_b[p]));
+    }
+    f(o, x, y);
+  });
+}
+
+}  // namespace
+
+void cosine_similarity(ReferenceContext& c) {
+  long double eps = c.number("eps", c.out().dtype);
+  for_each_pair(c, c.integer("dim"), [&](int64_t o, const auto& x, const auto& y) {
+    long double dot = 0, xx = 0, yy = 0;
+    for (size_t i = 0; i < x.size(); ++i) dot += x[i] * y[i], xx += x[i] * x[i], yy += y[i] * y[i];
+    c.out().real[o] = static_cast<double>(dot / std::max(::std::sqrt(xx), eps) / std::max(::std::sqrt(yy), eps));
+  });
+}
+void pairwise_distance(ReferenceContext& c) {
+  long double eps = c.number("eps", c.out().dtype);
+  DType dtype = c.meeting_dtype({"x1", "x2"});
+  for_each_pair(c, -1, [&](int64_t o, const auto& x, const auto& y) {
+    ReferenceTensor apart(DType::f64, {static_cast<int64_t>(x.size())});
+    Group all;
+    for (size_t i = 0; i < x.size(); ++i) {
+      long double difference = x[i] - y[i];
+      // Integers wrap, before eps makes them floats.
+      if (!is_floating(dtype)) difference = static_cast<long double>(wrap_to(dtype, static_cast<int64_t>(difference)));
+      apart.real[i] = static_cast<double>(difference + eps);
+      all.push_back(static_cast<int64_t>(i));
+    }
+    c.out().real[o] = norm_of(apart, all, c.number("p"));
+  });
 }
 
 }  // namespace ingot::ir::reference

@@ -194,4 +194,19 @@ void nan_to_num(ReferenceContext& c) {
   });
 }
 
+/// |self - other| <= atol + |rtol * other|, or equal; integers in double.
+void isclose(ReferenceContext& c) {
+  DType dtype = c.tensor("self").dtype, working = is_floating(dtype) ? dtype : DType::f64;
+  double rtol = c.number("rtol", working), atol = c.number("atol", working);
+  bool equal_nan = c.flag("equal_nan");
+  const std::string_view names[] = {"self", "other"};
+  auto close = [=](double a, double b) {
+    double apart = std::fabs(a - b);
+    return a == b || (equal_nan && std::isnan(a) && std::isnan(b)) ||
+           (std::isfinite(apart) && apart <= atol + std::fabs(rtol * b));
+  };
+  map(c, names, dtype, close,
+      [=](int64_t a, int64_t b) { return a == b || close(static_cast<double>(a), static_cast<double>(b)); });
+}
+
 }  // namespace ingot::ir::reference

@@ -72,15 +72,14 @@ void convolve(ReferenceContext& c, size_t rank) {
     }
 }
 
-Windows pool_windows(const ReferenceContext& c, bool dilated) {
-  const ReferenceTensor& x = c.tensor("self");
-  Ints kernel = c.list("kernel_size", 2);
-  return {last(x.shape, 2),
-          last(c.out().shape, 2),
+Windows pool_windows(const ReferenceContext& c, size_t rank, bool dilated) {
+  Ints kernel = c.list("kernel_size", rank);
+  return {last(c.tensor("self").shape, rank),
+          last(c.out().shape, rank),
           kernel,
-          c.has("stride") && !c.list("stride").empty() ? c.list("stride", 2) : kernel,
-          c.list("padding", 2),
-          dilated ? c.list("dilation", 2) : Ints(2, 1)};
+          c.has("stride") && !c.list("stride").empty() ? c.list("stride", rank) : kernel,
+          c.list("padding", rank),
+          dilated ? c.list("dilation", rank) : Ints(rank, 1)};
 }
 
 /// Calls f(output position, offset of the channel's plane, window index) for every window of every channel.
@@ -92,15 +91,10 @@ void for_each_window(const ReferenceContext& c, const Windows& w, F f) {
     for_each_index(w.output, [&](const Ints& at) { f(target++, channel * plane, at); });
 }
 
-}  // namespace
-
-void conv1d(ReferenceContext& c) { convolve(c, 1); }
-void conv2d(ReferenceContext& c) { convolve(c, 2); }
-
 /// NaN wins; padding never does.
-void max_pool2d(ReferenceContext& c) {
+void max_pool(ReferenceContext& c, size_t rank) {
   const ReferenceTensor& x = c.tensor("self");
-  Windows w = pool_windows(c, true);
+  Windows w = pool_windows(c, rank, true);
   for_each_window(c, w, [&](int64_t target, int64_t base, const Ints& at) {
     int64_t best = -1;
     for_each_index(w.kernel, [&](const Ints& tap) {
@@ -119,9 +113,9 @@ void max_pool2d(ReferenceContext& c) {
 }
 
 /// The divisor counts padding where asked, but not what a window reaches beyond the padding.
-void avg_pool2d(ReferenceContext& c) {
+void avg_pool(ReferenceContext& c, size_t rank) {
   const ReferenceTensor& x = c.tensor("self");
-  Windows w = pool_windows(c, false);
+  Windows w = pool_windows(c, rank, false);
   bool include_padding = c.flag("count_include_pad");
   for_each_window(c, w, [&](int64_t target, int64_t base, const Ints& at) {
     long double sum = 0;
@@ -147,24 +141,145 @@ void avg_pool2d(ReferenceContext& c) {
   });
 }
 
-/// Windows from floor(i * in / out) to ceil((i + 1) * in / out).
-void adaptive_avg_pool2d(ReferenceContext& c) {
+/// Calls f(output position, values) with the elements of every bin: from floor(i * in / out) to
+/// ceil((i + 1) * in / out).
+template <class F>
+void for_each_bin(ReferenceContext& c, size_t rank, F f) {
   const ReferenceTensor& x = c.tensor("self");
-  Ints input = last(x.shape, 2), output = last(c.out().shape, 2);
+  Ints input = last(x.shape, rank), output = last(c.out().shape, rank), strides = strides_of(input);
   int64_t planes = c.out().size() ? c.out().size() / product(output) : 0, target = 0;
   for (int64_t plane = 0; plane < planes; ++plane)
     for_each_index(output, [&](const Ints& at) {
-      Ints start(2), sizes(2);
-      for (int d = 0; d < 2; ++d) {
-        start[d] = at[d] * input[d] / output[d];
-        sizes[d] = ((at[d] + 1) * input[d] + output[d] - 1) / output[d] - start[d];
+      Ints sizes(rank);
+      int64_t start = plane * product(input);
+      for (size_t d = 0; d < rank; ++d) {
+        int64_t begin = at[d] * input[d] / output[d];
+        sizes[d] = ((at[d] + 1) * input[d] + output[d] - 1) / output[d] - begin;
+        start += begin * strides[d];
       }
-      long double sum = 0;
-      for_each_index(sizes, [&](const Ints& tap) {
-        sum += x.at((plane * input[0] + start[0] + tap[0]) * input[1] + start[1] + tap[1]);
-      });
-      c.out().real[target++] = static_cast<double>(sum / product(sizes));
+      std::vector<double> values;
+      for (int64_t p : positions(sizes, strides, start)) values.push_back(x.real[p]);
+      f(target++, values);
     });
+}
+
+void adaptive_avg_pool(ReferenceContext& c, size_t rank) {
+  for_each_bin(c, rank, [&](int64_t target, const std::vector<double>& values) {
+    long double sum = 0;
+    for (double v : values) sum += v;
+    c.out().real[target] = static_cast<double>(sum / static_cast<long double>(values.size()));
+  });
+}
+
+void adaptive_max_pool(ReferenceContext& c, size_t rank) {
+  for_each_bin(c, rank, [&](int64_t target, const std::vector<double>& values) {
+    double best = -kInfinity;
+    for (double v : values) best = greatest(best, v);
+    c.out().real[target] = best;
+  });
+}
+
+/// Every element of the input times the kernel, added at the place of the output that it reaches.
+void convolve_transposed(ReferenceContext& c, size_t rank) {
+  const ReferenceTensor &x = c.tensor("input"), &weight = c.tensor("weight");
+  const ReferenceTensor* bias = c.optional("bias");
+  ReferenceTensor& out = c.out();
+  // The output slides over what the input is to the convolution whose transpose this is.
+  Windows w{last(out.shape, rank),  last(x.shape, rank),     last(weight.shape, rank),
+            c.list("stride", rank), c.list("padding", rank), c.list("dilation", rank)};
+  int64_t plane = product(w.output), out_plane = product(w.input), taps = product(w.kernel);
+  int64_t channels = weight.shape[0], groups = c.integer("groups"), out_group = weight.shape[1];
+  int64_t batch = x.shape.size() == rank + 2 ? x.shape[0] : 1;
+  std::vector<long double> real(out.size());
+  std::vector<int64_t> whole(out.size());
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t k = 0; k < channels; ++k)
+      for (int64_t o = 0; o < out_group; ++o) {
+        int64_t group = k / (channels / groups), target = (n * out_group * groups + group * out_group + o) * out_plane;
+        int64_t from = (n * channels + k) * plane;
+        for_each_index(w.output, [&](const Ints& at) {
+          int64_t tap_number = (k * out_group + o) * taps;
+          for_each_index(w.kernel, [&](const Ints& tap) {
+            int64_t p = w.position(at, tap);
+            if (p >= 0 && x.floating())
+              real[target + p] += static_cast<long double>(x.real[from]) * weight.real[tap_number];
+            if (p >= 0 && !x.floating())
+              whole[target + p] = plus(whole[target + p], times(x.integer[from], weight.integer[tap_number]));
+            ++tap_number;
+          });
+          ++from;
+        });
+      }
+  for (int64_t i = 0; i < out.size(); ++i) {
+    int64_t channel = i / out_plane % (out_group * groups);
+    if (out.floating())
+      out.real[i] = static_cast<double>(real[i] + (bias ? bias->real[channel] : 0));
+    else
+      out.integer[i] = plus(whole[i], bias ? bias->integer[channel] : 0);
+  }
+}
+
+/// The windows of im2col and col2im over an image; output: how many positions each dim has.
+Windows patches(const ReferenceContext& c, const Ints& image) {
+  Windows w{image, Ints(2), c.list("kernel_size", 2), c.list("stride", 2), c.list("padding", 2), c.list("dilation", 2)};
+  for (size_t d = 0; d < 2; ++d)
+    w.output[d] = (image[d] + 2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1) / w.stride[d] + 1;
+  return w;
+}
+
+/// Calls f(position in the planes of all channels or -1, position in the columns) for every element of every patch.
+template <class F>
+void for_each_patch(const Windows& w, int64_t planes, F f) {
+  int64_t column = 0;
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for_each_index(w.kernel, [&](const Ints& tap) {
+      for_each_index(w.output, [&](const Ints& at) {
+        int64_t p = w.position(at, tap);
+        f(p < 0 ? p : plane * product(w.input) + p, column++);
+      });
+    });
+}
+
+}  // namespace
+
+void conv1d(ReferenceContext& c) { convolve(c, 1); }
+void conv2d(ReferenceContext& c) { convolve(c, 2); }
+void conv3d(ReferenceContext& c) { convolve(c, 3); }
+void conv_transpose1d(ReferenceContext& c) { convolve_transposed(c, 1); }
+void conv_transpose2d(ReferenceContext& c) { convolve_transposed(c, 2); }
+void conv_transpose3d(ReferenceContext& c) { convolve_transposed(c, 3); }
+void max_pool1d(ReferenceContext& c) { max_pool(c, 1); }
+void max_pool2d(ReferenceContext& c) { max_pool(c, 2); }
+void max_pool3d(ReferenceContext& c) { max_pool(c, 3); }
+void avg_pool1d(ReferenceContext& c) { avg_pool(c, 1); }
+void avg_pool2d(ReferenceContext& c) { avg_pool(c, 2); }
+void avg_pool3d(ReferenceContext& c) { avg_pool(c, 3); }
+void adaptive_avg_pool1d(ReferenceContext& c) { adaptive_avg_pool(c, 1); }
+void adaptive_avg_pool2d(ReferenceContext& c) { adaptive_avg_pool(c, 2); }
+void adaptive_avg_pool3d(ReferenceContext& c) { adaptive_avg_pool(c, 3); }
+void adaptive_max_pool1d(ReferenceContext& c) { adaptive_max_pool(c, 1); }
+void adaptive_max_pool2d(ReferenceContext& c) { adaptive_max_pool(c, 2); }
+void adaptive_max_pool3d(ReferenceContext& c) { adaptive_max_pool(c, 3); }
+
+void im2col(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  Windows w = patches(c, last(x.shape, 2));
+  int64_t planes = c.out().size() / std::max<int64_t>(product(w.kernel) * product(w.output), 1);
+  for_each_patch(w, planes, [&](int64_t p, int64_t column) {
+    if (p >= 0) assign(c.out(), column, x, p);
+  });
+}
+void col2im(ReferenceContext& c) {
+  const ReferenceTensor& x = c.tensor("input");
+  Windows w = patches(c, c.list("output_size"));
+  int64_t planes = x.size() / std::max<int64_t>(product(w.kernel) * product(w.output), 1);
+  for_each_patch(w, planes, [&](int64_t p, int64_t column) {
+    if (p < 0) return;
+    if (x.floating())
+      c.out().real[p] += x.real[column];
+    else
+      c.out().integer[p] = plus(c.out().integer[p], x.integer[column]);
+  });
 }
 
 }  // namespace ingot::ir::reference

@@ -82,6 +82,19 @@ void check_rank(RuleContext& context, std::string_view name, size_t rank) {
     context.fail(name, "shape " + shape_text(context.dims, *given.shape), std::to_string(rank) + " dims");
 }
 
+void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
+                const char* what) {
+  if (!context.dims.equal(shape[dim], expected))
+    context.fail(argument, "shape " + shape_text(context.dims, shape),
+                 "size " + context.dims.str(expected) + " at dim " + std::to_string(dim) + ", " + what);
+}
+
+size_t spatial_dims(const OpInfo& op) {
+  bool named = op.name.size() > 2 && op.name.back() == 'd' && op.name[op.name.size() - 2] >= '1' &&
+               op.name[op.name.size() - 2] <= '3';
+  return named ? static_cast<size_t>(op.name[op.name.size() - 2] - '0') : 2;
+}
+
 SmallVector<bool, 8> reduced_dims(RuleContext& context) {
   size_t rank = shape_of(context, 0).size();
   SmallVector<bool, 8> reduced(rank);

@@ -57,6 +57,9 @@ SmallVector<bool, 8> reduced_dims(RuleContext& context);
 void check_dim(RuleContext& context, std::string_view argument, int64_t dim, size_t rank);
 /// Fails unless operand `name` has this rank.
 void check_rank(RuleContext& context, std::string_view name, size_t rank);
+/// Fails unless a shape has this size at a dim; `what` says whose size that is.
+void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
+                const char* what);
 /// Broadcasts `shape` into `into`; fails under the name of the argument.
 void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape);
 /// Strides of a view of `base` with other sizes of the same count; absent where there is none without a copy.
@@ -64,6 +67,9 @@ std::optional<Dims> view_strides(DimTable& dims, const Layout& base, std::span<c
 /// Output size of a window that slides over one dim (convolution, pooling).
 Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                  bool ceil_mode);
+
+/// Spatial dims of a windowed op: the digit in its name (conv2d); two where it has none (im2col).
+size_t spatial_dims(const OpInfo& op);
 
 /// "[2, s0, 4]".
 std::string shape_text(const DimTable& dims, std::span<const Dim> shape);

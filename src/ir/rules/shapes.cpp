@@ -55,6 +55,13 @@ void self(RuleContext& context) {
 void from_size(RuleContext& context) { set(context, attribute(context, "size").list); }
 void from_length(RuleContext& context) { set(context, attribute(context, "length").list); }
 
+void from_steps(RuleContext& context) {
+  for (size_t i = 0; i < 2; ++i)
+    if (context.operands[i].is_tensor() && !context.operands[i].shape->empty())
+      context.fail(operand_name(context, i), describe(context, context.operands[i]), "a number or a zero-dim tensor");
+  set(context, attribute(context, "steps").list);
+}
+
 void eye(RuleContext& context) {
   Dim n = attribute(context, "n").list[0];
   set(context, {n, attribute(context, "m").present() ? attribute(context, "m").list[0] : n});
@@ -180,6 +187,35 @@ void reduce(RuleContext& context) {
       shape.push_back(1);
   }
   for (TensorType& output : context.outputs) output.shape = shape;
+}
+
+void halved(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  int64_t dim = integer_attribute(context, "dim");
+  check_dim(context, "dim", dim, shape.size());
+  DimTable& dims = context.dims;
+  Dim half = shape.empty() ? Dim(0) : dims.floor_div(shape[dim], 2);
+  if (shape.empty() || !dims.equal(dims.mul(half, 2), shape[dim]))
+    context.fail(operand_name(context, 0), "shape " + shape_text(dims, shape),
+                 "an even size at dim " + std::to_string(dim));
+  shape[dim] = half;
+  set(context, std::move(shape));
+}
+
+void compared(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  broadcast_into(context, "x2", shape, shape_of(context, 1));
+  const Attr& given = attribute(context, "dim");
+  int64_t rank = static_cast<int64_t>(shape.size());
+  int64_t dim = given.present() ? given.integer : -1;
+  if (dim < -std::max<int64_t>(rank, 1) || dim >= std::max<int64_t>(rank, 1))
+    context.fail("dim", std::to_string(dim), "a dim of shape " + shape_text(context.dims, shape));
+  if (dim < 0) dim += rank;
+  if (rank > 0 && boolean_attribute(context, "keepdim"))
+    shape[dim] = 1;
+  else if (rank > 0)
+    shape.erase(dim);
+  set(context, std::move(shape));
 }
 
 void reduce_some(RuleContext& context) {

@@ -1,18 +1,10 @@
-// Shape rules of matrix products, convolution, pooling, normalisation, attention and losses.
+// Shape rules of matrix products, normalisation, attention and losses.
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::shapes {
 namespace {
 void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
 std::string text(RuleContext& context, const Dims& shape) { return "shape " + shape_text(context.dims, shape); }
-
-/// Fails unless the two sizes are equal.
-void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
-                const char* what) {
-  if (!context.dims.equal(shape[dim], expected))
-    context.fail(argument, text(context, shape),
-                 "size " + context.dims.str(expected) + " at dim " + std::to_string(dim) + ", " + what);
-}
 
 /// Weight and bias of a norm: absent or of this shape.
 void check_affine(RuleContext& context, std::span<const Dim> shape) {
@@ -114,6 +106,19 @@ void baddbmm(RuleContext& context) {
   added(context, product(context, 1, 2));
 }
 
+void addbmm(RuleContext& context) {
+  check_ranks(context, 1, 3, 3);
+  check_size(context, "batch2", shape_of(context, 2), 0, shape_of(context, 1)[0], "the batch of batch1");
+  Dims shape = product(context, 1, 2);
+  shape.erase(0);
+  added(context, std::move(shape));
+}
+
+void addr(RuleContext& context) {
+  check_ranks(context, 1, 1, 1);
+  added(context, {shape_of(context, 1)[0], shape_of(context, 2)[0]});
+}
+
 void linear(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
   if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
@@ -129,66 +134,6 @@ void linear(RuleContext& context) {
                    "shape [" + context.dims.str(weight[0]) + "]");
     shape = together;
   }
-  set(context, std::move(shape));
-}
-
-void convolution(RuleContext& context) {
-  const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
-  size_t spatial = context.op == OpId::conv1d ? 1 : 2;
-  check_rank(context, "weight", spatial + 2);
-  if (input.size() != spatial + 2 && input.size() != spatial + 1)
-    context.fail("input", text(context, input),
-                 "[batch, channels, ...] or [channels, ...] with " + std::to_string(spatial) + " spatial dims");
-  size_t channel = input.size() - spatial - 1;
-  DimTable& dims = context.dims;
-  int64_t groups = integer_attribute(context, "groups");
-  if (groups < 1) context.fail("groups", std::to_string(groups), "a positive number");
-  check_size(context, "input", input, channel, dims.mul(weight[1], groups), "the channels that weight and groups name");
-  if (!dims.equal(dims.mul(dims.floor_div(weight[0], groups), groups), weight[0]))
-    context.fail("groups", std::to_string(groups), "a divisor of the " + dims.str(weight[0]) + " output channels");
-  const OperandType& bias = operand(context, "bias");
-  if (bias.present()) {
-    check_rank(context, "bias", 1);
-    check_size(context, "bias", *bias.shape, 0, weight[0], "the output channels");
-  }
-  Ints stride = spread(context, "stride", spatial), padding = spread(context, "padding", spatial),
-       dilation = spread(context, "dilation", spatial);
-  Dims shape(input.begin(), input.begin() + channel);
-  shape.push_back(weight[0]);
-  for (size_t i = 0; i < spatial; ++i) {
-    if (!weight[2 + i].is_constant()) context.fail("weight", text(context, weight), "a kernel of constant size");
-    shape.push_back(
-        window_count(context, input[channel + 1 + i], weight[2 + i].code, stride[i], padding[i], dilation[i], false));
-  }
-  set(context, std::move(shape));
-}
-
-void pool(RuleContext& context) {
-  Dims shape = shape_of(context, 0);
-  if (shape.size() != 3 && shape.size() != 4)
-    context.fail("self", text(context, shape), "[batch, channels, height, width] or [channels, height, width]");
-  Ints kernel = spread(context, "kernel_size", 2), padding = spread(context, "padding", 2);
-  const Attr& given = attribute(context, "stride");
-  Ints stride = given.present() && !given.list.empty() ? spread(context, "stride", 2) : kernel;
-  Ints dilation = attribute(context, "dilation").present() ? spread(context, "dilation", 2) : Ints(2, 1);
-  bool ceil_mode = boolean_attribute(context, "ceil_mode");
-  if (attribute(context, "divisor_override").present() && integer_attribute(context, "divisor_override") == 0)
-    context.fail("divisor_override", "0", "another number");
-  for (size_t i = 0; i < 2; ++i) {
-    if (2 * padding[i] > kernel[i])
-      context.fail("padding", std::to_string(padding[i]), "at most half the kernel's " + std::to_string(kernel[i]));
-    Dim& size = shape[shape.size() - 2 + i];
-    size = window_count(context, size, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
-  }
-  set(context, std::move(shape));
-}
-
-void adaptive_pool(RuleContext& context) {
-  Dims shape = shape_of(context, 0);
-  if (shape.size() != 3 && shape.size() != 4)
-    context.fail("self", text(context, shape), "[batch, channels, height, width] or [channels, height, width]");
-  Ints sizes = spread(context, "output_size", 2);
-  for (size_t i = 0; i < 2; ++i) shape[shape.size() - 2 + i] = sizes[i];
   set(context, std::move(shape));
 }
 
@@ -223,6 +168,24 @@ void batch_norm(RuleContext& context) {
   if (!boolean_attribute(context, "training"))
     for (const char* name : {"running_mean", "running_var"})
       if (!operand(context, name).present()) context.fail(name, "nothing", "a tensor, outside training");
+  set(context, input);
+}
+
+void instance_norm(RuleContext& context) {
+  const Dims& input = shape_of(context, 0);
+  if (input.size() < 3) context.fail("input", text(context, input), "[batch, channels, ...] with a spatial dim");
+  check_affine(context, std::span<const Dim>(&input[1], 1));
+  bool own = boolean_attribute(context, "use_input_stats");
+  for (const char* name : {"running_mean", "running_var"})
+    if (!own && !operand(context, name).present()) context.fail(name, "nothing", "a tensor without use_input_stats");
+  set(context, input);
+}
+
+void local_response_norm(RuleContext& context) {
+  const Dims& input = shape_of(context, 0);
+  if (input.size() < 3) context.fail("input", text(context, input), "[batch, channels, ...] with a spatial dim");
+  int64_t size = integer_attribute(context, "size");
+  if (size < 1) context.fail("size", std::to_string(size), "a positive number");
   set(context, input);
 }
 
@@ -284,6 +247,26 @@ void attention(RuleContext& context) {
 void loss(RuleContext& context) {
   Dims shape = shape_of(context, 0);
   broadcast_into(context, "target", shape, shape_of(context, 1));
+  if (integer_attribute(context, "reduction") != 0) shape.clear();
+  set(context, std::move(shape));
+}
+
+void binary_loss(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  const Dims& target = shape_of(context, 1);
+  bool same = target.size() == shape.size();
+  for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(target[i], shape[i]);
+  if (!same) context.fail("target", text(context, target), "shape " + shape_text(context.dims, shape));
+  for (const char* name : {"weight", "pos_weight"}) {
+    const OperandType& weight = operand(context, name);
+    if (!weight.present()) continue;
+    Dims together = shape;
+    broadcast_into(context, name, together, *weight.shape);
+    same = together.size() == shape.size();
+    for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(together[i], shape[i]);
+    if (!same)
+      context.fail(name, text(context, *weight.shape), "a shape that broadcasts to " + shape_text(context.dims, shape));
+  }
   if (integer_attribute(context, "reduction") != 0) shape.clear();
   set(context, std::move(shape));
 }

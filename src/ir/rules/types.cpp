@@ -110,7 +110,7 @@ void integral(RuleContext& context) {
     context.fail(operand_name(context, 0), std::string(name_of(context.compute)), "an integer or bool dtype");
 }
 
-void shift(RuleContext& context) {
+void whole(RuleContext& context) {
   integral(context);
   if (context.compute == DType::bool_) context.fail(operand_name(context, 0), "bool", "an integer dtype");
 }
@@ -140,6 +140,13 @@ void division(RuleContext& context) {
 void predicate(RuleContext& context) {
   context.compute = promoted(context);
   context.outputs[0].dtype = DType::bool_;
+}
+
+void same_predicate(RuleContext& context) {
+  const OperandType &self = context.operands[0], &other = context.operands[1];
+  if (self.dtype != other.dtype)
+    context.fail("other", describe(context, other), std::string(name_of(self.dtype)) + ", the dtype of self");
+  predicate(context);
 }
 
 void self(RuleContext& context) {
@@ -204,6 +211,14 @@ void random_integer(RuleContext& context) {
       context.fail(operand_name(context, i), describe(context, context.operands[i]), "an integer");
 }
 
+void creation_float(RuleContext& context) { set(context, dtype_attribute(context).value_or(DType::f32)); }
+
+void image(RuleContext& context) {
+  self(context);
+  if (!is_floating(context.compute) && context.compute != DType::u8)
+    context.fail(operand_name(context, 0), std::string(name_of(context.compute)), "a floating point dtype or u8");
+}
+
 void index(RuleContext& context) {
   self(context);
   check_index(context, "index");
@@ -257,6 +272,11 @@ void sum(RuleContext& context) {
 
 void position(RuleContext& context) {
   if (self_dtype(context) == DType::bool_) context.fail("self", "bool", "a numeric dtype");
+  context.compute = self_dtype(context);
+  context.outputs[0].dtype = DType::i64;
+}
+
+void count(RuleContext& context) {
   context.compute = self_dtype(context);
   context.outputs[0].dtype = DType::i64;
 }

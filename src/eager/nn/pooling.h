@@ -1,0 +1,48 @@
+// Pooling with the positions of what was pooled, and adaptive pooling to sizes that may stay as they are.
+#pragma once
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "eager/functions.h"
+
+namespace ingot::nn::functional {
+
+/// max_pool and, for each output, the position of its element in the input's plane.
+INGOT_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const TensorArg& input, const IntList& kernel_size,
+                                                             const IntList& stride = {}, const IntList& padding = 0,
+                                                             const IntList& dilation = 1, bool ceil_mode = false);
+INGOT_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const TensorArg& input, const IntList& kernel_size,
+                                                             const IntList& stride = {}, const IntList& padding = 0,
+                                                             const IntList& dilation = 1, bool ceil_mode = false);
+INGOT_API std::tuple<Tensor, Tensor> max_pool3d_with_indices(const TensorArg& input, const IntList& kernel_size,
+                                                             const IntList& stride = {}, const IntList& padding = 0,
+                                                             const IntList& dilation = 1, bool ceil_mode = false);
+/// adaptive_max_pool and the positions of its elements.
+INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool1d_with_indices(const TensorArg& input,
+                                                                      const IntList& output_size);
+INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(const TensorArg& input,
+                                                                      const IntList& output_size);
+INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const TensorArg& input,
+                                                                      const IntList& output_size);
+
+/// The output_size of adaptive pooling over the last dims of an input, where a size that is absent stays as it is.
+INGOT_API Ints adaptive_size(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size);
+inline Tensor adaptive_avg_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
+  return ingot::adaptive_avg_pool2d(input, adaptive_size(input, output_size));
+}
+using ingot::adaptive_avg_pool2d;
+inline Tensor adaptive_avg_pool3d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
+  return ingot::adaptive_avg_pool3d(input, adaptive_size(input, output_size));
+}
+using ingot::adaptive_avg_pool3d;
+inline Tensor adaptive_max_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
+  return ingot::adaptive_max_pool2d(input, adaptive_size(input, output_size));
+}
+using ingot::adaptive_max_pool2d;
+inline Tensor adaptive_max_pool3d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
+  return ingot::adaptive_max_pool3d(input, adaptive_size(input, output_size));
+}
+using ingot::adaptive_max_pool3d;
+
+}  // namespace ingot::nn::functional

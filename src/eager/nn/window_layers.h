@@ -1,0 +1,140 @@
+// Layers without parameters that look at an image through windows: pooling, resampling, patches.
+#pragma once
+#include "eager/nn/module.h"
+#include "eager/nn/resample.h"
+
+namespace ingot::nn {
+
+struct NoOptions {};
+/// A handle to a layer that is made from a list of sizes, with options or without.
+template <class Self, class Impl, class Options = NoOptions>
+class SizedHandle : public Handle<Self, Impl> {
+ public:
+  using Handle<Self, Impl>::Handle;
+  SizedHandle(const IntList& size) : Handle<Self, Impl>(size) {}
+  SizedHandle(const IntList& size, Options o) requires(!std::is_same_v<Options, NoOptions>)
+      : Handle<Self, Impl>(size, std::move(o)) {}
+};
+
+struct MaxPoolOptions {
+  IntList stride = {}, padding = 0, dilation = 1;
+  bool ceil_mode = false;
+};
+struct AvgPoolOptions {
+  IntList stride = {}, padding = 0;
+  bool ceil_mode = false, count_include_pad = true;
+  std::optional<int64_t> divisor_override = {};
+};
+#define INGOT_POOLING(NAME, OPTIONS, ...)                                                                      \
+  struct INGOT_API NAME##Impl : Module {                                                                       \
+    IntList kernel_size;                                                                                       \
+    OPTIONS options;                                                                                           \
+    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {}) : kernel_size(kernel), options(std::move(o)) {} \
+    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }                                           \
+  };                                                                                                           \
+  class NAME : public SizedHandle<NAME, NAME##Impl, OPTIONS> {                                                 \
+   public:                                                                                                     \
+    using SizedHandle::SizedHandle;                                                                            \
+    INGOT_MODULE_FIELDS(NAME)                                                                                  \
+  }
+#define INGOT_MAX_POOLED(function) \
+  function(x, kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode)
+#define INGOT_AVG_POOLED(function)                                                                        \
+  function(x, kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad, \
+           options.divisor_override)
+INGOT_POOLING(MaxPool1d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool1d));
+INGOT_POOLING(MaxPool2d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool2d));
+INGOT_POOLING(MaxPool3d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool3d));
+INGOT_POOLING(AvgPool1d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool1d));
+INGOT_POOLING(AvgPool2d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool2d));
+INGOT_POOLING(AvgPool3d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool3d));
+#undef INGOT_POOLING
+#undef INGOT_MAX_POOLED
+#undef INGOT_AVG_POOLED
+
+#define INGOT_ADAPTIVE_POOLING(NAME, function)                                    \
+  struct INGOT_API NAME##Impl : Module {                                          \
+    IntList output_size;                                                          \
+    explicit NAME##Impl(const IntList& size) : output_size(size) {}               \
+    Tensor forward(const TensorArg& x) const { return function(x, output_size); } \
+  };                                                                              \
+  class NAME : public SizedHandle<NAME, NAME##Impl> {                             \
+   public:                                                                        \
+    using SizedHandle::SizedHandle;                                               \
+    INGOT_MODULE_FIELDS(NAME)                                                     \
+  }
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool1d, adaptive_avg_pool1d);
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool2d, adaptive_avg_pool2d);
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool3d, adaptive_avg_pool3d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool1d, adaptive_max_pool1d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool2d, adaptive_max_pool2d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, adaptive_max_pool3d);
+#undef INGOT_ADAPTIVE_POOLING
+
+struct UpsampleOptions {
+  IntList size = {};
+  std::vector<double> scale_factor = {};
+  std::string mode = "nearest";
+  std::optional<bool> align_corners = {};
+};
+struct INGOT_API UpsampleImpl : Module {
+  UpsampleOptions options;
+  explicit UpsampleImpl(UpsampleOptions o) : options(std::move(o)) {}
+  Tensor forward(const TensorArg& x) const {
+    return functional::interpolate(x, options.size, options.scale_factor, options.mode, options.align_corners);
+  }
+};
+class Upsample : public Handle<Upsample, UpsampleImpl> {
+ public:
+  using Handle::Handle;
+  Upsample(UpsampleOptions o) : Handle(std::move(o)) {}
+  INGOT_MODULE_FIELDS(Upsample)
+};
+
+struct INGOT_API PixelShuffleImpl : Module {
+  int64_t upscale_factor;
+  explicit PixelShuffleImpl(int64_t factor) : upscale_factor(factor) {}
+  Tensor forward(const TensorArg& x) const { return functional::pixel_shuffle(x, upscale_factor); }
+};
+INGOT_MODULE(PixelShuffle);
+struct INGOT_API PixelUnshuffleImpl : Module {
+  int64_t downscale_factor;
+  explicit PixelUnshuffleImpl(int64_t factor) : downscale_factor(factor) {}
+  Tensor forward(const TensorArg& x) const { return functional::pixel_unshuffle(x, downscale_factor); }
+};
+INGOT_MODULE(PixelUnshuffle);
+
+struct PatchOptions {
+  IntList dilation = 1, padding = 0, stride = 1;
+};
+struct INGOT_API UnfoldImpl : Module {
+  IntList kernel_size;
+  PatchOptions options;
+  explicit UnfoldImpl(const IntList& kernel, PatchOptions o = {}) : kernel_size(kernel), options(std::move(o)) {}
+  Tensor forward(const TensorArg& x) const {
+    return functional::unfold(x, kernel_size, options.dilation, options.padding, options.stride);
+  }
+};
+class Unfold : public SizedHandle<Unfold, UnfoldImpl, PatchOptions> {
+ public:
+  using SizedHandle::SizedHandle;
+  INGOT_MODULE_FIELDS(Unfold)
+};
+struct INGOT_API FoldImpl : Module {
+  IntList output_size, kernel_size;
+  PatchOptions options;
+  FoldImpl(const IntList& size, const IntList& kernel, PatchOptions o = {})
+      : output_size(size), kernel_size(kernel), options(std::move(o)) {}
+  Tensor forward(const TensorArg& x) const {
+    return functional::fold(x, output_size, kernel_size, options.dilation, options.padding, options.stride);
+  }
+};
+class Fold : public Handle<Fold, FoldImpl> {
+ public:
+  using Handle::Handle;
+  Fold(const IntList& output_size, const IntList& kernel_size, PatchOptions o = {})
+      : Handle(output_size, kernel_size, std::move(o)) {}
+  INGOT_MODULE_FIELDS(Fold)
+};
+
+}  // namespace ingot::nn

@@ -1,0 +1,243 @@
+// Pooling and patches. A small window is arithmetic over strided slices, which fuses and reads nothing twice from
+// memory.
+#include <limits>
+
+#include "ir/decompose/windows.h"
+#include "ir/rules/rules.h"
+
+namespace ingot::ir {
+namespace {
+
+std::vector<Slide> pool_slides(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Slide> slides;
+  const Dims& shape = b.shape(call.operands[0]);
+  size_t spatial = spatial_dims(call.op);
+  bool dilated = attribute_position(call.op, "dilation") >= 0;
+  const Attr& stride = call.attribute("stride");
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t kernel = entry(call, "kernel_size", i);
+    slides.push_back(make_slide(b, kernel, stride.present() && !stride.list.empty() ? entry(call, "stride", i) : kernel,
+                                entry(call, "padding", i), dilated ? entry(call, "dilation", i) : 1,
+                                call.flag("ceil_mode"), shape[shape.size() - spatial + i]));
+  }
+  return slides;
+}
+
+int64_t taps(const std::vector<Slide>& slides) {
+  int64_t count = 1;
+  for (const Slide& s : slides) count *= s.kernel;
+  return count;
+}
+
+/// Element `tap` of every window, counted row by row, as a strided slice over the last dims.
+Operand window_element(GraphBuilder& b, Operand x, const std::vector<Slide>& slides, int64_t tap) {
+  DimTable& dims = b.dims();
+  for (size_t k = slides.size(); k-- > 0;) {
+    const Slide& s = slides[k];
+    int64_t dim = static_cast<int64_t>(b.rank(x) - slides.size() + k), start = tap % s.kernel * s.dilation;
+    Dim end = dims.add(dims.mul(dims.sub(s.count, 1), s.stride), start + 1);
+    x = b.slice(x, GraphBuilder::attr(dim), Dims{start}, Dims{end}, GraphBuilder::attr(s.stride));
+    tap /= s.kernel;
+  }
+  return x;
+}
+
+/// Combines the elements of every window: one after the other, or by a reduction where they are many.
+Operand combined(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides, OpId pair, OpId whole) {
+  constexpr int64_t kFew = 64;
+  if (taps(slides) <= kFew) {
+    Operand result;
+    for (int64_t tap = 0; tap < taps(slides); ++tap) {
+      Operand element = window_element(b, x, slides, tap);
+      result = result.present() ? b.call(pair, {result, element}, {})[0] : element;
+    }
+    return result;
+  }
+  Dims reduced;
+  for (size_t i = 0; i < slides.size(); ++i) reduced.push_back(static_cast<int64_t>(b.rank(x) + i));
+  return b.reduce_dims(whole, window_views(b, x, slides), reduced, false);
+}
+
+/// How many elements each window along one dim has: those inside the input, and the padding where it counts.
+Operand window_counts(GraphBuilder& b, const Slide& s, bool include_padding, DType dtype) {
+  DimTable& dims = b.dims();
+  Operand start =
+      b.arange(GraphBuilder::integer(-s.padding), GraphBuilder::integer(s.stride), Dims{s.count}, DType::i64);
+  Operand limit = GraphBuilder::size_operand(include_padding ? dims.add(s.size, s.padding) : s.size);
+  Operand end = b.clamp_max(b.add(start, GraphBuilder::integer(s.kernel)), limit);
+  if (!include_padding) start = b.clamp_min(start, GraphBuilder::integer(0));
+  return b.to(b.sub(end, start), dtype);
+}
+
+/// Smaller than, or equal to, everything that a dtype holds.
+Operand least_of(DType dtype) {
+  if (is_floating(dtype)) return Operand::constant(-std::numeric_limits<double>::infinity());
+  return GraphBuilder::integer(dtype == DType::u8 ? 0 : -(int64_t{1} << (8 * size_of(dtype) - 2)) * 2);
+}
+
+Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Slide> slides = pool_slides(b, call);
+  const Operand& x = call.operands[0];
+  return {combined(b, padded(b, x, slides, least_of(b.dtype(x))), slides, OpId::maximum, OpId::amax)};
+}
+
+Outputs avg_pool(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Slide> slides = pool_slides(b, call);
+  Operand x = call.operands[0];
+  bool floating = is_floating(b.dtype(x));
+  if (!floating) x = b.to(x, DType::i64);
+  Operand sums = combined(b, padded(b, x, slides, zero_of(b.dtype(x))), slides, OpId::add, OpId::sum);
+
+  // Every window counts alike unless it may hang over the end, or holds padding that does not count.
+  bool include = call.flag("count_include_pad"), same = true;
+  for (const Slide& s : slides) same = same && !s.ceil_mode && (include || s.padding == 0);
+  Attr whole = Attr::mode(floating ? 0 : 2);
+  auto constant = [&](int64_t n) {
+    return floating ? Operand::constant(static_cast<double>(n)) : GraphBuilder::integer(n);
+  };
+  if (call.attribute("divisor_override").present())
+    return {b.div(sums, constant(call.integer("divisor_override")), whole)};
+  if (same) return {b.div(sums, constant(taps(slides)), whole)};
+  Operand counts;
+  for (size_t i = 0; i < slides.size(); ++i) {
+    Operand line = window_counts(b, slides[i], include, b.dtype(x));
+    counts = counts.present() ? b.mul(b.unsqueeze(counts, GraphBuilder::attr(static_cast<int64_t>(i))), line) : line;
+  }
+  return {b.div(sums, counts, whole)};
+}
+
+/// One dim cut into `count` bins, from floor(i * size / count) to ceil((i + 1) * size / count): [.., count, widest
+/// bin], with `fill` beyond the end of a bin, and how many elements each bin has.
+struct Bins {
+  Operand elements, sizes;
+};
+Bins cut(GraphBuilder& b, const Operand& x, size_t dim, int64_t count, const Operand& fill) {
+  DimTable& dims = b.dims();
+  Dims shape = b.shape(x);
+  Dim size = shape[dim];
+  auto with = [&](Dim width) {
+    Dims split = shape;
+    split[dim] = count;
+    split.insert(dim + 1, width);
+    return split;
+  };
+  if (size.is_constant() && size.code % count == 0)
+    return {b.reshape(x, with(size.code / count)), Operand::constant(static_cast<double>(size.code / count))};
+  Dim widest = dims.add(dims.ceil_div(size, count), 1);
+  auto integer = [](int64_t n) { return GraphBuilder::integer(n); };
+  Operand length = GraphBuilder::size_operand(size);
+  Operand bin = b.unsqueeze(b.arange(integer(0), integer(1), Dims{count}, DType::i64), GraphBuilder::attr(1));
+  Operand start = b.floor_divide(b.mul(bin, length), integer(count));
+  Operand reach = b.add(b.mul(b.add(bin, integer(1)), length), integer(count - 1));
+  Operand end = b.floor_divide(reach, integer(count));
+  Operand at = b.add(start, b.arange(integer(0), integer(1), Dims{widest}, DType::i64));
+  Operand inside = b.lt(at, end);
+  Operand place = b.reshape(b.clamp_max(at, GraphBuilder::size_operand(dims.sub(size, 1))), {dims.mul(widest, count)});
+  Operand elements = b.reshape(b.index_select(x, place, GraphBuilder::attr(static_cast<int64_t>(dim))), with(widest));
+  // The masks and sizes broadcast against what follows the dim.
+  Dims mask{count, widest}, line{count};
+  for (size_t i = dim + 1; i < shape.size(); ++i) mask.push_back(1), line.push_back(1);
+  return {b.where(b.reshape(inside, mask), elements, fill), b.reshape(b.sub(end, start), line)};
+}
+
+/// Bins of the last dims, the last first, each combined by `combine`(bins, dim of their elements).
+template <class Combine>
+Operand binned(GraphBuilder& b, const CompositeCall& call, const Operand& fill, Combine combine) {
+  Operand x = call.operands[0];
+  size_t spatial = spatial_dims(call.op);
+  for (size_t i = spatial; i-- > 0;) {
+    size_t dim = b.rank(x) - spatial + i;
+    int64_t count = entry(call, "output_size", i);
+    Attr at = GraphBuilder::attr(static_cast<int64_t>(dim));
+    if (count == 0)
+      x = b.slice(x, at, Dims{0}, Dims{0}, GraphBuilder::attr(1));
+    else if (!(b.shape(x)[dim] == Dim(count)))
+      x = combine(cut(b, x, dim, count, fill), static_cast<int64_t>(dim) + 1);
+  }
+  return x;
+}
+
+bool is_global(const CompositeCall& call) {
+  for (Dim d : call.attribute("output_size").list)
+    if (!(d == Dim(1))) return false;
+  return true;
+}
+
+Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  size_t spatial = spatial_dims(call.op);
+  if (is_global(call)) {
+    Dims dims;
+    for (size_t i = b.rank(x) - spatial; i < b.rank(x); ++i) dims.push_back(static_cast<int64_t>(i));
+    return {b.mean(x, dims, GraphBuilder::flag(true))};
+  }
+  // -0 is what changes no sum.
+  return {binned(b, call, Operand::constant(-0.0), [&](const Bins& bins, int64_t dim) {
+    return b.div(b.reduce_dims(OpId::sum, bins.elements, {dim}, false), bins.sizes);
+  })};
+}
+
+Outputs adaptive_max_pool(GraphBuilder& b, const CompositeCall& call) {
+  return {binned(b, call, least_of(b.dtype(call.operands[0])), [&](const Bins& bins, int64_t dim) {
+    return b.reduce_dims(OpId::amax, bins.elements, {dim}, false);
+  })};
+}
+
+/// The windows of im2col and col2im over an image of these sizes.
+std::vector<Slide> patch_slides(GraphBuilder& b, const CompositeCall& call, Dim height, Dim width) {
+  std::vector<Slide> slides;
+  for (size_t i = 0; i < 2; ++i)
+    slides.push_back(make_slide(b, entry(call, "kernel_size", i), entry(call, "stride", i), entry(call, "padding", i),
+                                entry(call, "dilation", i), false, i ? width : height));
+  return slides;
+}
+
+}  // namespace
+
+namespace decompositions {
+
+Outputs max_pool1d(GraphBuilder& b, const CompositeCall& call) { return max_pool(b, call); }
+Outputs max_pool2d(GraphBuilder& b, const CompositeCall& call) { return max_pool(b, call); }
+Outputs max_pool3d(GraphBuilder& b, const CompositeCall& call) { return max_pool(b, call); }
+Outputs avg_pool1d(GraphBuilder& b, const CompositeCall& call) { return avg_pool(b, call); }
+Outputs avg_pool2d(GraphBuilder& b, const CompositeCall& call) { return avg_pool(b, call); }
+Outputs avg_pool3d(GraphBuilder& b, const CompositeCall& call) { return avg_pool(b, call); }
+Outputs adaptive_avg_pool1d(GraphBuilder& b, const CompositeCall& call) { return adaptive_avg_pool(b, call); }
+Outputs adaptive_avg_pool2d(GraphBuilder& b, const CompositeCall& call) { return adaptive_avg_pool(b, call); }
+Outputs adaptive_avg_pool3d(GraphBuilder& b, const CompositeCall& call) { return adaptive_avg_pool(b, call); }
+Outputs adaptive_max_pool1d(GraphBuilder& b, const CompositeCall& call) { return adaptive_max_pool(b, call); }
+Outputs adaptive_max_pool2d(GraphBuilder& b, const CompositeCall& call) { return adaptive_max_pool(b, call); }
+Outputs adaptive_max_pool3d(GraphBuilder& b, const CompositeCall& call) { return adaptive_max_pool(b, call); }
+
+Outputs im2col(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  const Dims shape = b.shape(x);
+  DimTable& dims = b.dims();
+  int64_t rank = static_cast<int64_t>(shape.size()), channel = rank - 3;
+  std::vector<Slide> slides = patch_slides(b, call, shape[rank - 2], shape[rank - 1]);
+  Operand windows = window_views(b, padded(b, x, slides, zero_of(b.dtype(x))), slides);
+  // [.., c, oh, ow, kh, kw] -> [.., c * kh * kw, oh * ow].
+  Dims order, result;
+  for (int64_t i = 0; i <= channel; ++i) order.push_back(i);
+  for (int64_t i : {rank, rank + 1, rank - 2, rank - 1}) order.push_back(i);
+  for (int64_t i = 0; i < channel; ++i) result.push_back(shape[i]);
+  result.push_back(dims.mul(shape[channel], taps(slides)));
+  result.push_back(dims.mul(slides[0].count, slides[1].count));
+  return {b.reshape(b.permute(windows, order), result)};
+}
+
+Outputs col2im(GraphBuilder& b, const CompositeCall& call) {
+  const Operand& x = call.operands[0];
+  const Dims& image = call.attribute("output_size").list;
+  DimTable& dims = b.dims();
+  std::vector<Slide> slides = patch_slides(b, call, image[0], image[1]);
+  Dims shape(b.shape(x).begin(), b.shape(x).end() - 2);
+  shape.push_back(dims.floor_div(b.shape(x)[shape.size()], taps(slides)));
+  size_t tap = shape.size();
+  for (Dim d : {Dim(slides[0].kernel), Dim(slides[1].kernel), slides[0].count, slides[1].count}) shape.push_back(d);
+  Operand rows = overlap_added(b, b.reshape(x, shape), tap + 1, tap + 3, slides[1], image[1]);
+  return {overlap_added(b, rows, tap, tap + 1, slides[0], image[0])};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

@@ -1,0 +1,119 @@
+// Resampling of images: each spatial dim by itself, the last first. Positions are counted in double.
+#include <cmath>
+
+#include "ir/decompose.h"
+#include "ir/rules/rules.h"
+
+namespace ingot::ir {
+namespace {
+enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic };  // in the order of the table's words
+
+/// One dim: its size, the size of the result, and how far apart in the input two neighbours of the result are, where
+/// that is given.
+struct Line {
+  int64_t dim;
+  Dim from, to;
+  const Attr& scale;
+  bool align_corners;
+};
+
+Operand size_in(GraphBuilder& b, Dim size, DType dtype) { return b.scalar(GraphBuilder::divisor(size), dtype); }
+
+Operand counted(GraphBuilder& b, Dim size, DType dtype) {
+  return b.arange(GraphBuilder::integer(0), GraphBuilder::integer(1), Dims{size}, dtype);
+}
+
+/// The position in the input of each element of the result.
+Operand positions(GraphBuilder& b, const Line& line) {
+  DimTable& dims = b.dims();
+  Operand i = counted(b, line.to, DType::f64);
+  if (line.align_corners) {
+    Operand gaps = size_in(b, dims.max(dims.sub(line.to, 1), 1), DType::f64);
+    return b.mul(i, b.div(size_in(b, dims.sub(line.from, 1), DType::f64), gaps));
+  }
+  Operand scale = line.scale.present() ? b.scalar(Operand::constant(1 / line.scale.as_number()), DType::f64)
+                                       : b.div(size_in(b, line.from, DType::f64), size_in(b, line.to, DType::f64));
+  return b.sub(b.mul(b.add(i, 0.5), scale), 0.5);
+}
+
+/// The elements of x at these positions of a dim, which are drawn to its ends where they lie outside.
+Operand taken(GraphBuilder& b, const Operand& x, const Line& line, const Operand& whole) {
+  Operand last = GraphBuilder::size_operand(b.dims().sub(line.from, 1));
+  Operand place = b.clamp(b.to(whole, DType::i64), GraphBuilder::integer(0), last);
+  return b.index_select(x, place, GraphBuilder::attr(line.dim));
+}
+
+/// A factor for each place of a dim, in the dtype of x.
+Operand factor(GraphBuilder& b, const Operand& x, const Line& line, const Operand& values) {
+  Dims sizes(b.rank(x) - line.dim, 1);
+  sizes[0] = line.to;
+  return b.reshape(b.to(values, b.dtype(x)), sizes);
+}
+
+// In f32, whatever the image: at the border between two elements the last bit decides, and PyTorch's rule is this one.
+Operand nearest(GraphBuilder& b, const Operand& x, const Line& line, bool exact) {
+  Operand scale =
+      line.scale.present()
+          ? b.scalar(Operand::constant(static_cast<double>(static_cast<float>(1 / line.scale.as_number()))), DType::f32)
+          : b.div(size_in(b, line.from, DType::f32), size_in(b, line.to, DType::f32));
+  Operand i = counted(b, line.to, DType::f32);
+  return taken(b, x, line, b.floor(b.mul(exact ? b.add(i, 0.5) : i, scale)));
+}
+
+Operand linear(GraphBuilder& b, const Operand& x, const Line& line) {
+  Operand at = b.clamp_min(positions(b, line), 0.0), before = b.floor(at), share = b.sub(at, before);
+  Operand left = taken(b, x, line, before), right = taken(b, x, line, b.add(before, 1.0));
+  return b.add(b.mul(left, factor(b, x, line, b.rsub(share, 1.0))), b.mul(right, factor(b, x, line, share)));
+}
+
+/// Keys' cubic convolution (1981) with PyTorch's a = -3/4: the weight of an element at this distance.
+Operand cubic_weight(GraphBuilder& b, const Operand& distance, bool near) {
+  constexpr double a = -0.75;
+  if (near) {
+    Operand inner = b.sub(b.mul(distance, a + 2), a + 3);
+    return b.add(b.mul(b.mul(inner, distance), distance), 1.0);
+  }
+  Operand inner = b.add(b.mul(b.sub(b.mul(distance, a), 5 * a), distance), 8 * a);
+  return b.sub(b.mul(inner, distance), 4 * a);
+}
+
+Operand cubic(GraphBuilder& b, const Operand& x, const Line& line) {
+  Operand at = positions(b, line), before = b.floor(at), share = b.sub(at, before), sum;
+  for (int tap = -1; tap <= 2; ++tap) {
+    Operand distance = tap <= 0 ? b.add(share, static_cast<double>(-tap)) : b.rsub(share, static_cast<double>(tap));
+    Operand weight = factor(b, x, line, cubic_weight(b, distance, tap == 0 || tap == 1));
+    Operand term = b.mul(taken(b, x, line, b.add(before, static_cast<double>(tap))), weight);
+    sum = sum.present() ? b.add(sum, term) : term;
+  }
+  return sum;
+}
+
+}  // namespace
+
+namespace decompositions {
+
+// Bytes are rounded to bytes after each dim, halves upwards, as PyTorch does.
+Outputs upsample(GraphBuilder& b, const CompositeCall& call) {
+  Operand x = call.operands[0];
+  int64_t mode = call.integer("mode");
+  const Dims& sizes = call.attribute("output_size").list;
+  bool bytes = !is_floating(b.dtype(x)) && mode >= kLinear;
+  if (bytes) x = b.to(x, DType::f32);
+  constexpr std::string_view kScales[] = {"scale_d", "scale_h", "scale_w"};
+  for (size_t i = sizes.size(); i-- > 0;) {
+    int64_t dim = static_cast<int64_t>(2 + i);
+    Line line{dim, b.shape(x)[dim], sizes[i], call.attribute(kScales[3 - sizes.size() + i]),
+              call.flag("align_corners")};
+    if (mode == kLinear)
+      x = linear(b, x, line);
+    else if (mode == kCubic)
+      x = cubic(b, x, line);
+    else
+      x = nearest(b, x, line, mode == kNearestExact);
+    if (bytes) x = b.clamp(b.floor(b.add(x, 0.5)), 0.0, 255.0);
+  }
+  return {x};
+}
+
+}  // namespace decompositions
+}  // namespace ingot::ir

@@ -1,0 +1,191 @@
+// Shape rules of convolution, pooling, patches and resampling.
+#include <algorithm>
+
+#include "ir/rules/rules.h"
+
+namespace ingot::ir::shapes {
+namespace {
+void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
+std::string text(RuleContext& context, const Dims& shape) { return "shape " + shape_text(context.dims, shape); }
+
+/// Fails unless a shape is [batch, channels, ...] or [channels, ...] with this many spatial dims.
+void check_image(RuleContext& context, std::string_view argument, const Dims& shape, size_t spatial) {
+  if (shape.size() != spatial + 2 && shape.size() != spatial + 1)
+    context.fail(argument, text(context, shape),
+                 "[batch, channels, ...] or [channels, ...] with " + std::to_string(spatial) + " spatial dims");
+}
+
+/// Fails unless groups divide `channels`; gives their number.
+int64_t checked_groups(RuleContext& context, Dim channels, const char* what) {
+  int64_t groups = integer_attribute(context, "groups");
+  DimTable& dims = context.dims;
+  if (groups < 1) context.fail("groups", std::to_string(groups), "a positive number");
+  if (!dims.equal(dims.mul(dims.floor_div(channels, groups), groups), channels))
+    context.fail("groups", std::to_string(groups), "a divisor of the " + dims.str(channels) + " " + what + " channels");
+  return groups;
+}
+
+void check_bias(RuleContext& context, Dim channels) {
+  const OperandType& bias = operand(context, "bias");
+  if (!bias.present()) return;
+  check_rank(context, "bias", 1);
+  check_size(context, "bias", *bias.shape, 0, channels, "the output channels");
+}
+
+int64_t kernel_size(RuleContext& context, const Dims& weight, size_t i) {
+  if (!weight[2 + i].is_constant()) context.fail("weight", text(context, weight), "a kernel of constant size");
+  return weight[2 + i].code;
+}
+
+/// Number of positions of a kernel over an image of these sizes, by the attributes of im2col and col2im.
+Dim patch_count(RuleContext& context, std::span<const Dim> image) {
+  Ints kernel = spread(context, "kernel_size", 2), dilation = spread(context, "dilation", 2),
+       padding = spread(context, "padding", 2), stride = spread(context, "stride", 2);
+  Dim count = 1;
+  for (size_t i = 0; i < 2; ++i)
+    count =
+        context.dims.mul(count, window_count(context, image[i], kernel[i], stride[i], padding[i], dilation[i], false));
+  return count;
+}
+}  // namespace
+
+void convolution(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
+  size_t spatial = spatial_dims(info(context.op));
+  check_rank(context, "weight", spatial + 2);
+  check_image(context, "input", input, spatial);
+  size_t channel = input.size() - spatial - 1;
+  int64_t groups = checked_groups(context, weight[0], "output");
+  check_size(context, "input", input, channel, context.dims.mul(weight[1], groups),
+             "the channels that weight and groups name");
+  check_bias(context, weight[0]);
+  Ints stride = spread(context, "stride", spatial), padding = spread(context, "padding", spatial),
+       dilation = spread(context, "dilation", spatial);
+  Dims shape(input.begin(), input.begin() + channel);
+  shape.push_back(weight[0]);
+  for (size_t i = 0; i < spatial; ++i)
+    shape.push_back(window_count(context, input[channel + 1 + i], kernel_size(context, weight, i), stride[i],
+                                 padding[i], dilation[i], false));
+  set(context, std::move(shape));
+}
+
+void convolution_transposed(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
+  size_t spatial = spatial_dims(info(context.op));
+  check_rank(context, "weight", spatial + 2);
+  check_image(context, "input", input, spatial);
+  size_t channel = input.size() - spatial - 1;
+  DimTable& dims = context.dims;
+  int64_t groups = checked_groups(context, weight[0], "input");
+  check_size(context, "input", input, channel, weight[0], "the channels of weight");
+  Dim channels = dims.mul(weight[1], groups);
+  check_bias(context, channels);
+  Ints stride = spread(context, "stride", spatial), padding = spread(context, "padding", spatial),
+       dilation = spread(context, "dilation", spatial), more = spread(context, "output_padding", spatial);
+  Dims shape(input.begin(), input.begin() + channel);
+  shape.push_back(channels);
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t kernel = kernel_size(context, weight, i);
+    if (kernel < 1 || stride[i] < 1 || dilation[i] < 1)
+      context.fail("kernel, stride, dilation",
+                   std::to_string(kernel) + ", " + std::to_string(stride[i]) + ", " + std::to_string(dilation[i]),
+                   "positive numbers");
+    if (more[i] >= std::max(stride[i], dilation[i]))
+      context.fail("output_padding", std::to_string(more[i]),
+                   "less than the stride (" + std::to_string(stride[i]) + ") or the dilation (" +
+                       std::to_string(dilation[i]) + ")");
+    // (size - 1) * stride - 2 * padding + extent of the kernel + output_padding, which must be positive.
+    Dim whole = dims.add(dims.mul(input[channel + 1 + i], stride[i]), dilation[i] * (kernel - 1) + 1 + more[i]);
+    Dim cut = stride[i] + 2 * padding[i];
+    if (!dims.less(cut, whole))
+      context.fail("padding", std::to_string(padding[i]), "what leaves a positive size of the output");
+    shape.push_back(dims.sub(whole, cut));
+  }
+  set(context, std::move(shape));
+}
+
+void pool(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  size_t spatial = spatial_dims(info(context.op));
+  check_image(context, "self", shape, spatial);
+  Ints kernel = spread(context, "kernel_size", spatial), padding = spread(context, "padding", spatial);
+  const Attr& given = attribute(context, "stride");
+  Ints stride = given.present() && !given.list.empty() ? spread(context, "stride", spatial) : kernel;
+  Ints dilation = attribute(context, "dilation").present() ? spread(context, "dilation", spatial) : Ints(spatial, 1);
+  bool ceil_mode = boolean_attribute(context, "ceil_mode");
+  if (attribute(context, "divisor_override").present() && integer_attribute(context, "divisor_override") == 0)
+    context.fail("divisor_override", "0", "another number");
+  for (size_t i = 0; i < spatial; ++i) {
+    if (2 * padding[i] > kernel[i])
+      context.fail("padding", std::to_string(padding[i]), "at most half the kernel's " + std::to_string(kernel[i]));
+    Dim& size = shape[shape.size() - spatial + i];
+    size = window_count(context, size, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
+  }
+  set(context, std::move(shape));
+}
+
+void adaptive_pool(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  size_t spatial = spatial_dims(info(context.op));
+  check_image(context, "self", shape, spatial);
+  Ints sizes = spread(context, "output_size", spatial);
+  for (size_t i = 0; i < spatial; ++i) {
+    Dim& size = shape[shape.size() - spatial + i];
+    if (sizes[i] > 0 && context.dims.equal(size, 0)) context.fail("self", text(context, shape), "no empty spatial dim");
+    size = sizes[i];
+  }
+  set(context, std::move(shape));
+}
+
+void im2col(RuleContext& context) {
+  const Dims& input = shape_of(context, 0);
+  check_image(context, "input", input, 2);
+  size_t channel = input.size() - 3;
+  Ints kernel = spread(context, "kernel_size", 2);
+  Dims shape(input.begin(), input.begin() + channel);
+  Dim count = patch_count(context, std::span<const Dim>(&input[channel + 1], 2));
+  shape.push_back(context.dims.mul(input[channel], kernel[0] * kernel[1]));
+  shape.push_back(count);
+  set(context, std::move(shape));
+}
+
+void col2im(RuleContext& context) {
+  const Dims &input = shape_of(context, 0), &image = attribute(context, "output_size").list;
+  if (input.size() != 2 && input.size() != 3)
+    context.fail("input", text(context, input), "[batch, channels * kernel, positions] or without the batch");
+  if (image.size() != 2) context.fail("output_size", shape_text(context.dims, image), "two sizes");
+  DimTable& dims = context.dims;
+  Dim count = patch_count(context, image);
+  check_size(context, "input", input, input.size() - 1, count, "the positions of the kernel in output_size");
+  Ints kernel = spread(context, "kernel_size", 2);
+  Dim taps = kernel[0] * kernel[1], channels = dims.floor_div(input[input.size() - 2], taps);
+  if (!dims.equal(dims.mul(channels, taps), input[input.size() - 2]))
+    context.fail("input", text(context, input),
+                 "a multiple of " + dims.str(taps) + " at dim " + std::to_string(input.size() - 2));
+  Dims shape(input.begin(), input.end() - 2);
+  shape.push_back(channels);
+  shape.push_back(image[0]);
+  shape.push_back(image[1]);
+  set(context, std::move(shape));
+}
+
+void upsample(RuleContext& context) {
+  Dims shape = shape_of(context, 0);
+  const Dims& sizes = attribute(context, "output_size").list;
+  if (shape.size() < 3 || shape.size() > 5)
+    context.fail("input", text(context, shape), "[batch, channels, ...] with one to three spatial dims");
+  size_t spatial = shape.size() - 2;
+  constexpr int64_t kCubic = 3;  // in the order of the table's words
+  if (integer_attribute(context, "mode") == kCubic && spatial != 2)
+    context.fail("mode", "cubic for " + std::to_string(spatial) + " spatial dims", "two spatial dims");
+  if (sizes.size() != spatial)
+    context.fail("output_size", shape_text(context.dims, sizes), std::to_string(spatial) + " sizes");
+  for (size_t i = 0; i < spatial; ++i) {
+    if (!context.dims.less(0, shape[2 + i])) context.fail("input", text(context, shape), "no empty spatial dim");
+    if (!context.dims.less(0, sizes[i])) context.fail("output_size", shape_text(context.dims, sizes), "positive sizes");
+    shape[2 + i] = sizes[i];
+  }
+  set(context, std::move(shape));
+}
+
+}  // namespace ingot::ir::shapes
