@@ -166,11 +166,12 @@ std::vector<std::optional<int64_t>> adaptive_sizes(A a, size_t spatial) {
     sizes.push_back(item.is(Kind::null) ? std::nullopt : std::optional<int64_t>(item.integer));
   return sizes;
 }
-Tensors adaptive_max_pool2d(A a) {
+template <class Pool, class WithIndices>
+Tensors adaptive_max_pool(A a, size_t spatial, Pool pool, WithIndices with_indices) {
   Tensor x = a.tensor(0);
-  if (!a.integer(2, "return_indices", 0)) return {nn::functional::adaptive_max_pool2d(x, adaptive_sizes(a, 2))};
-  auto [values, indices] =
-      nn::functional::adaptive_max_pool2d_with_indices(x, nn::functional::adaptive_size(x, adaptive_sizes(a, 2)));
+  IntList sizes = nn::functional::adaptive_size(x, adaptive_sizes(a, spatial));
+  if (!a.integer(2, "return_indices", 0)) return {pool(x, sizes)};
+  auto [values, indices] = with_indices(x, sizes);
   return {values, indices};
 }
 bool is_list_with_null(const Case& c) {
@@ -366,12 +367,32 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"nn.functional.max_pool3d",
        {[](A a) { return max_pool(a, max_pool3d, nn::functional::max_pool3d_with_indices); }, asks_for_indices}},
       {"nn.functional.adaptive_avg_pool2d",
-       {[](A a) { return Tensors{nn::functional::adaptive_avg_pool2d(a.tensor(0), adaptive_sizes(a, 2))}; },
+       {[](A a) {
+          Tensor x = a.tensor(0);
+          return Tensors{adaptive_avg_pool2d(x, nn::functional::adaptive_size(x, adaptive_sizes(a, 2)))};
+        },
         is_list_with_null}},
       {"nn.functional.adaptive_avg_pool3d",
-       {[](A a) { return Tensors{nn::functional::adaptive_avg_pool3d(a.tensor(0), adaptive_sizes(a, 3))}; },
+       {[](A a) {
+          Tensor x = a.tensor(0);
+          return Tensors{adaptive_avg_pool3d(x, nn::functional::adaptive_size(x, adaptive_sizes(a, 3)))};
+        },
         is_list_with_null}},
-      {"nn.functional.adaptive_max_pool2d", {adaptive_max_pool2d, always}},
+      {"nn.functional.adaptive_max_pool1d",
+       {[](A a) {
+          return adaptive_max_pool(a, 1, adaptive_max_pool1d, nn::functional::adaptive_max_pool1d_with_indices);
+        },
+        always}},
+      {"nn.functional.adaptive_max_pool2d",
+       {[](A a) {
+          return adaptive_max_pool(a, 2, adaptive_max_pool2d, nn::functional::adaptive_max_pool2d_with_indices);
+        },
+        always}},
+      {"nn.functional.adaptive_max_pool3d",
+       {[](A a) {
+          return adaptive_max_pool(a, 3, adaptive_max_pool3d, nn::functional::adaptive_max_pool3d_with_indices);
+        },
+        always}},
       {"nn.functional.interpolate", {interpolate, always}},
       {"nn.functional.pixel_shuffle",
        {[](A a) { return Tensors{nn::functional::pixel_shuffle(a.tensor(0), a.integer(1, "upscale_factor"))}; },
@@ -389,6 +410,12 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"meshgrid",
        {[](A a) { return meshgrid(listed(a), a.has(99, "indexing") ? a.value(99, "indexing").text : "ij"); }, always}},
       {"tensor_split", {tensor_split, always, true}},
+      {"logspace",
+       {[](A a) {
+          double base = a.has(3, "base") ? a.scalar(3, "base").to_double() : 10;
+          return Tensors{logspace(a.scalar(0), a.scalar(1), a.integer(2, "steps"), base, options_of(a))};
+        },
+        [](const Case& c) { return !c.args[0].is(Kind::tensor) && !c.args[1].is(Kind::tensor); }}},
       {"nn.functional.embedding",
        {[](A a) {
           Tensor weight = a.tensor(0), indices = a.tensor(1);

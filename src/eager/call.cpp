@@ -148,6 +148,23 @@ void fail(std::string_view op, std::string_view argument, const std::string& got
   throw Error(text);
 }
 
+const Tensor& present(std::string_view op, std::string_view argument, const TensorArg& a) {
+  if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
+  return *a.tensor;
+}
+
+int64_t wrapped_dim(std::string_view op, std::string_view argument, int64_t d, int64_t rank, Location location) {
+  int64_t count = std::max<int64_t>(rank, 1);
+  if (d < -count || d >= count)
+    fail(op, argument, std::to_string(d), "a dim from " + std::to_string(-count) + " to " + std::to_string(count - 1),
+         location);
+  return d < 0 ? d + count : d;
+}
+
+Ints spread(const IntList& given, size_t count) {
+  return given.items().size() == count ? given.items() : Ints(count, given.items()[0]);
+}
+
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location) {
   Ints resolved(sizes);
   int64_t known = 1, open = -1;

@@ -25,6 +25,12 @@ inline Dim raw_size(int64_t value) {
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
 /// Takes the draws of a random call from the generator: fills in its seed and offset.
 void draw(const OpCall& call, std::span<Operand> seed_and_offset);
+/// The tensor of an argument; throws Error where there is none.
+const Tensor& present(std::string_view op, std::string_view argument, const TensorArg& a);
+/// A dim of `rank` dims (0 and -1 are dims of a zero-dim tensor), negative ones counted from the end.
+int64_t wrapped_dim(std::string_view op, std::string_view argument, int64_t d, int64_t rank, Location location);
+/// One value for each of `count` dims; a list of one stands for all.
+Ints spread(const IntList& given, size_t count);
 /// Throws Error: "OP: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
 [[noreturn]] void fail(std::string_view op, std::string_view argument, const std::string& got,
                        const std::string& expected, Location location);

@@ -10,11 +10,7 @@ namespace ingot {
 namespace {
 
 using eager::fail;
-
-const Tensor& present(const char* op, const char* argument, const TensorArg& a) {
-  if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
-  return *a.tensor;
-}
+using eager::present;
 
 /// Sizes of some dims.
 Ints sizes_of(const Tensor& x, const Ints& dims) {
@@ -28,13 +24,6 @@ Ints joined(std::initializer_list<Ints> lists) {
   for (const Ints& list : lists)
     for (int64_t i : list) all.push_back(i);
   return all;
-}
-
-int64_t wrapped(const char* argument, int64_t d, int64_t rank, Location location) {
-  if (d < -rank || d >= rank)
-    fail("tensordot", argument, std::to_string(d),
-         "a dim from " + std::to_string(-rank) + " to " + std::to_string(rank - 1), location);
-  return d < 0 ? d + rank : d;
 }
 
 /// [batch, rows, depth] times [batch, depth, columns], each group of dims as one; without batch dims a plain product.
@@ -58,11 +47,13 @@ Tensor tensordot(const TensorArg& self, const TensorArg& other, const IntList& d
   if (dims_self.items().size() != dims_other.items().size())
     fail("tensordot", "dims_other", std::to_string(dims_other.items().size()) + " dims",
          std::to_string(dims_self.items().size()) + ", as many as dims_self", location);
+  if (!dims_self.items().empty() && (a.dim() == 0 || b.dim() == 0))
+    fail("tensordot", a.dim() == 0 ? "self" : "other", "a zero-dim tensor", "at least one dim", location);
   Ints from_a, from_b, kept_a, kept_b;
   SmallVector<bool, 8> summed_a(a.dim(), false), summed_b(b.dim(), false);
   for (size_t i = 0; i < dims_self.items().size(); ++i) {
-    int64_t p = wrapped("dims_self", dims_self.items()[i], a.dim(), location),
-            q = wrapped("dims_other", dims_other.items()[i], b.dim(), location);
+    int64_t p = eager::wrapped_dim("tensordot", "dims_self", dims_self.items()[i], a.dim(), location),
+            q = eager::wrapped_dim("tensordot", "dims_other", dims_other.items()[i], b.dim(), location);
     if (summed_a[p] || summed_b[q])
       fail("tensordot", summed_a[p] ? "dims_self" : "dims_other", std::to_string(summed_a[p] ? p : q) + " twice",
            "each dim once", location);

@@ -10,19 +10,9 @@ namespace ingot {
 namespace {
 
 using eager::fail;
+using eager::wrapped_dim;
 
-int64_t wrapped(const char* op, const char* argument, int64_t d, int64_t rank, Location location) {
-  int64_t count = std::max<int64_t>(rank, 1);
-  if (d < -count || d >= count)
-    fail(op, argument, std::to_string(d), "a dim from " + std::to_string(-count) + " to " + std::to_string(count - 1),
-         location);
-  return d < 0 ? d + count : d;
-}
-
-const Tensor& present(const char* op, const TensorArg& a) {
-  if (!a.tensor || !a.tensor->defined()) fail(op, "self", "an undefined tensor", "a tensor", a.location);
-  return *a.tensor;
-}
+const Tensor& present(const char* op, const TensorArg& self) { return eager::present(op, "self", self); }
 
 bool has_view(const Tensor& self, const Ints& sizes) {
   DimTable dims;
@@ -53,8 +43,8 @@ Tensor Tensor::expand_as(const Tensor& other, Location location) const {
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
   int64_t rank = dim(location);
-  int64_t first = wrapped("flatten", "start_dim", start_dim, rank, location);
-  int64_t last = wrapped("flatten", "end_dim", end_dim, rank, location);
+  int64_t first = wrapped_dim("flatten", "start_dim", start_dim, rank, location);
+  int64_t last = wrapped_dim("flatten", "end_dim", end_dim, rank, location);
   if (first > last)
     fail("flatten", "start_dim", std::to_string(start_dim), "a dim that does not come after end_dim", location);
   if (rank == 0) return reshape({1}, location);
@@ -70,7 +60,7 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) co
 }
 
 Tensor Tensor::unflatten(int64_t d, const IntList& sizes, Location location) const {
-  d = wrapped("unflatten", "dim", d, dim(location), location);
+  d = wrapped_dim("unflatten", "dim", d, dim(location), location);
   Ints pieces = eager::resolve_sizes("unflatten", sizes.items(), size(d, location), location);
   if (eager::count(pieces) != size(d))
     fail("unflatten", "sizes", std::to_string(eager::count(pieces)) + " elements",
@@ -87,8 +77,8 @@ Tensor Tensor::unflatten(int64_t d, const IntList& sizes, Location location) con
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
   int64_t rank = dim(location);
-  int64_t a = wrapped("transpose", "dim0", dim0, rank, location),
-          b = wrapped("transpose", "dim1", dim1, rank, location);
+  int64_t a = wrapped_dim("transpose", "dim0", dim0, rank, location),
+          b = wrapped_dim("transpose", "dim1", dim1, rank, location);
   if (a == b) return *this;
   Ints order(rank);
   for (int64_t d = 0; d < rank; ++d) order[d] = d;
@@ -113,8 +103,8 @@ Tensor Tensor::movedim(const IntList& source, const IntList& destination, Locati
   Ints order(rank, -1);
   SmallVector<bool, 8> moved(rank, false);
   for (size_t i = 0; i < source.items().size(); ++i) {
-    int64_t from = wrapped("movedim", "source", source.items()[i], rank, location);
-    int64_t to = wrapped("movedim", "destination", destination.items()[i], rank, location);
+    int64_t from = wrapped_dim("movedim", "source", source.items()[i], rank, location);
+    int64_t to = wrapped_dim("movedim", "destination", destination.items()[i], rank, location);
     if (rank == 0) continue;
     if (moved[from] || order[to] >= 0) fail("movedim", "source", "a dim twice", "each dim once", location);
     order[to] = from;
@@ -129,7 +119,7 @@ Tensor Tensor::movedim(const IntList& source, const IntList& destination, Locati
 }
 
 Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length, Location location) const {
-  d = wrapped("narrow", "dim", d, dim(location), location);
+  d = wrapped_dim("narrow", "dim", d, dim(location), location);
   int64_t n = size(d, location), first = start < 0 ? start + n : start;
   if (first < 0 || first > n)
     fail("narrow", "start", std::to_string(start), "a position in a dim of size " + std::to_string(n), location);
@@ -297,7 +287,7 @@ Tensor diff(const TensorArg& self, int64_t n, int64_t dim, const TensorArg& prep
   if (x.dim() == 0) fail("diff", "self", "a zero-dim tensor", "at least one dim", location);
   if (n < 0) fail("diff", "n", std::to_string(n), "no negative number", location);
   if (n == 0) return x.clone(location);
-  dim = wrapped("diff", "dim", dim, x.dim(), location);
+  dim = wrapped_dim("diff", "dim", dim, x.dim(), location);
   std::vector<Tensor> parts;
   for (const TensorArg* part : {&prepend, &self, &append})
     if (part->tensor && part->tensor->defined()) parts.push_back(*part->tensor);

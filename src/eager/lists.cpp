@@ -6,6 +6,7 @@ namespace ingot {
 namespace {
 
 using eager::fail;
+using eager::present;
 
 /// The tensors of a list, all of them defined.
 std::vector<Tensor> members(const char* op, const TensorList& list) {
@@ -14,11 +15,6 @@ std::vector<Tensor> members(const char* op, const TensorList& list) {
     if (!list.data[i].defined())
       fail(op, "tensors[" + std::to_string(i) + "]", "an undefined tensor", "a tensor", list.location);
   return {list.data, list.data + list.size};
-}
-
-const Tensor& present(const char* op, const char* argument, const TensorArg& a) {
-  if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
-  return *a.tensor;
 }
 
 }  // namespace

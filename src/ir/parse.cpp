@@ -83,13 +83,14 @@ class Parser {
     while (is_word(peek())) ++at_;
     return line_.substr(start, at_ - start);
   }
-  /// Takes this word if it is the next one.
+  /// Takes this word if it is the next one; the word of a mode may have hyphens.
   bool take_word(std::string_view expected) {
     skip_spaces();
-    size_t start = at_;
-    if (word() == expected) return true;
-    at_ = start;
-    return false;
+    size_t end = at_ + expected.size();
+    if (line_.substr(at_, expected.size()) != expected) return false;
+    if (end < line_.size() && (is_word(line_[end]) || line_[end] == '-')) return false;
+    at_ = end;
+    return true;
   }
   std::string_view name(const char* what) {
     skip_spaces();

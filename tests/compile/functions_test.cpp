@@ -1,5 +1,6 @@
 // Losses, pooling, convolution, resampling and contractions in compiled code: eager's bits, no break, and new sizes
 // without new programs.
+#include <cmath>
 #include <functional>
 
 #include "support.h"

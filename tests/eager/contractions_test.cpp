@@ -145,10 +145,11 @@ TEST(Tensordot, IsASumOverPairsOfDims) {
   EXPECT_TRUE(allclose(tensordot(a, b, 0), einsum("ijk,lmn->ijklmn", {a, b}), 1e-12, 1e-12));
   EXPECT_TRUE(allclose(tensordot(ones({2, 1}, kFloat64), a, 1, 1), einsum("ix,jkl->ijl", {ones({2, 1}, kFloat64), a}),
                        1e-12, 1e-12));
-  EXPECT_THROW(tensordot(a, b, 1), Error);
+  EXPECT_THROW(tensordot(a, b, 2), Error);
   EXPECT_THROW(tensordot(a, b, {1, 1}, {1, 0}), Error);
   EXPECT_THROW(tensordot(a, b, {1, 2}, 1), Error);
   EXPECT_THROW(tensordot(a, b, 4), Error);
+  EXPECT_THROW(tensordot(a, tensor(1.0, kFloat64), 0, 0), Error);
 }
 
 TEST(Inner, IsOverTheLastDims) {

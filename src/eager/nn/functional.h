@@ -17,6 +17,11 @@ INGOT_API Tensor feature_dropout(const TensorArg& input, double p = 0.5, bool tr
 INGOT_API Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
                             const TensorArg& weight = {}, const TensorArg& bias = {}, bool training = false,
                             const OperandArg& momentum = 0.1, double eps = 1e-5);
+/// By the statistics of each channel of each sample, whose means the running ones (where there are any) then follow.
+INGOT_API Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean = {},
+                               const TensorArg& running_var = {}, const TensorArg& weight = {},
+                               const TensorArg& bias = {}, bool use_input_stats = true,
+                               const OperandArg& momentum = 0.1, double eps = 1e-5);
 /// dropout_p is the share of attention weights that are dropped, in training or not.
 INGOT_API Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key, const TensorArg& value,
                                               const TensorArg& attn_mask = {}, double dropout_p = 0,

@@ -105,16 +105,10 @@ InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o) : ep
 }
 
 Tensor InstanceNormImpl::forward(const TensorArg& x) const {
-  bool tracks = running_mean.defined();
-  if (tracks && is_training() && x.tensor && x.tensor->defined()) {
-    Ints dims;
-    for (int64_t d = 2; d < x.tensor->dim(); ++d) dims.push_back(d);
-    auto [var, mean] = x.tensor->var_mean(dims, 1, false, x.location);
-    running_mean.copy_(lerp(running_mean, mean.mean(0).to(running_mean.dtype()), momentum), x.location);
-    running_var.copy_(lerp(running_var, var.mean(0).to(running_var.dtype()), momentum), x.location);
-    num_batches_tracked.add_(1, 1, x.location);
-  }
-  return instance_norm(x, running_mean, running_var, weight, bias, is_training() || !tracks, momentum, eps);
+  bool tracked = running_mean.defined();
+  if (tracked && is_training()) num_batches_tracked.add_(1, 1, x.location);
+  return functional::instance_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, momentum,
+                                   eps);
 }
 
 EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) : weight(randn({count, width})) {}
@@ -199,6 +193,22 @@ Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const T
   mean.lerp_(wide.mean(dims, false, {}, input.location), momentum, input.location);
   if (running_var.tensor && running_var.tensor->defined())
     running_var.tensor->lerp_(wide.var(dims, 1, false, input.location), momentum, input.location);
+  return y;
+}
+
+Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
+                     const TensorArg& weight, const TensorArg& bias, bool use_input_stats, const OperandArg& momentum,
+                     double eps) {
+  Tensor y = ingot::instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, 0, eps);
+  if (!use_input_stats || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  Ints dims;
+  for (int64_t d = 2; d < input.tensor->dim(); ++d) dims.push_back(d);
+  // Of each sample, then their mean.
+  Tensor wide = input.tensor->to(running_mean.tensor->dtype(), input.location);
+  auto [var, mean] = wide.var_mean(dims, 1, false, input.location);
+  running_mean.tensor->lerp_(mean.mean(0), momentum, input.location);
+  if (running_var.tensor && running_var.tensor->defined())
+    running_var.tensor->lerp_(var.mean(0), momentum, input.location);
   return y;
 }
 

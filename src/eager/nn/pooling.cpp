@@ -8,11 +8,7 @@ namespace ingot::nn::functional {
 namespace {
 
 using eager::fail;
-
-/// One value for each of `count` dims; one stands for all.
-Ints spread(const IntList& given, size_t count) {
-  return given.items().size() == count ? given.items() : Ints(count, given.items()[0]);
-}
+using eager::spread;
 
 /// Smaller than, or equal to, everything that a dtype holds.
 Scalar lowest(DType dtype) {
@@ -138,14 +134,13 @@ std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const TensorArg& inp
 }
 
 Ints adaptive_size(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  if (!input.tensor || !input.tensor->defined())
-    fail("adaptive_pool", "self", "an undefined tensor", "a tensor", input.location);
+  const Tensor& x = eager::present("adaptive_pool", "self", input);
   int64_t rank = static_cast<int64_t>(output_size.size());
-  if (input.tensor->dim() < rank)
-    fail("adaptive_pool", "output_size", std::to_string(rank) + " sizes",
-         "at most " + std::to_string(input.tensor->dim()), input.location);
+  if (x.dim() < rank)
+    fail("adaptive_pool", "output_size", std::to_string(rank) + " sizes", "at most " + std::to_string(x.dim()),
+         input.location);
   Ints sizes;
-  for (int64_t i = 0; i < rank; ++i) sizes.push_back(output_size[i] ? *output_size[i] : input.tensor->size(i - rank));
+  for (int64_t i = 0; i < rank; ++i) sizes.push_back(output_size[i] ? *output_size[i] : x.size(i - rank));
   return sizes;
 }
 

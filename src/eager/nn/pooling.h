@@ -26,23 +26,8 @@ INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(const Tens
 INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const TensorArg& input,
                                                                       const IntList& output_size);
 
-/// The output_size of adaptive pooling over the last dims of an input, where a size that is absent stays as it is.
+/// The output_size of adaptive pooling over the last dims of an input, where a size that is absent stays as it is:
+/// F::adaptive_avg_pool2d(x, F::adaptive_size(x, {std::nullopt, 2})).
 INGOT_API Ints adaptive_size(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size);
-inline Tensor adaptive_avg_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  return ingot::adaptive_avg_pool2d(input, adaptive_size(input, output_size));
-}
-using ingot::adaptive_avg_pool2d;
-inline Tensor adaptive_avg_pool3d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  return ingot::adaptive_avg_pool3d(input, adaptive_size(input, output_size));
-}
-using ingot::adaptive_avg_pool3d;
-inline Tensor adaptive_max_pool2d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  return ingot::adaptive_max_pool2d(input, adaptive_size(input, output_size));
-}
-using ingot::adaptive_max_pool2d;
-inline Tensor adaptive_max_pool3d(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
-  return ingot::adaptive_max_pool3d(input, adaptive_size(input, output_size));
-}
-using ingot::adaptive_max_pool3d;
 
 }  // namespace ingot::nn::functional

@@ -10,11 +10,6 @@ namespace {
 
 using eager::fail;
 
-const Tensor& present(const char* op, const TensorArg& input) {
-  if (!input.tensor || !input.tensor->defined()) fail(op, "input", "an undefined tensor", "a tensor", input.location);
-  return *input.tensor;
-}
-
 /// A mode as a user names it: the op's word for it, and the spatial dims that the name goes with (0: any).
 struct ModeName {
   std::string_view name, word;
@@ -50,7 +45,7 @@ Tensor reordered(const Tensor& x, std::initializer_list<int64_t> last, Location 
   return x.permute(order, location);
 }
 const Tensor& image(const char* op, const char* factor_name, const TensorArg& input, int64_t factor) {
-  const Tensor& x = present(op, input);
+  const Tensor& x = eager::present(op, "input", input);
   if (x.dim() < 3)
     fail(op, "input", "a tensor with " + std::to_string(x.dim()) + " dims", "at least three", input.location);
   if (factor < 1) fail(op, factor_name, std::to_string(factor), "a positive number", input.location);
@@ -61,7 +56,7 @@ const Tensor& image(const char* op, const char* factor_name, const TensorArg& in
 
 Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor,
                    std::string_view mode_name, std::optional<bool> align_corners, bool recompute_scale_factor) {
-  const Tensor& x = present("interpolate", input);
+  const Tensor& x = eager::present("interpolate", "input", input);
   Location location = input.location;
   const ModeName& mode = find_mode(mode_name, location);
   int64_t spatial = x.dim() - 2;

@@ -8,11 +8,7 @@ namespace ingot::nn::functional {
 namespace {
 
 using eager::fail;
-
-/// One value for each of `count` dims; one stands for all.
-Ints spread(const IntList& given, size_t count) {
-  return given.items().size() == count ? given.items() : Ints(count, given.items()[0]);
-}
+using eager::spread;
 
 /// Positions along a dim of size n that a padded dim reads, by ops: they stay right when n varies.
 Tensor positions(int64_t n, int64_t before, int64_t after, std::string_view mode) {

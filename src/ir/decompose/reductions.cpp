@@ -161,6 +161,13 @@ Outputs cosine_similarity(GraphBuilder& b, const CompositeCall& call) {
   return {b.div(b.div(b.reduce_dims(OpId::sum, b.mul(x, y), dims, false), length(x)), length(y))};
 }
 
+Outputs cdist(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &x = call.operands[0], &y = call.operands[1];
+  Operand apart = b.sub(b.unsqueeze(x, GraphBuilder::attr(static_cast<int64_t>(b.rank(x)) - 1)),
+                        b.unsqueeze(y, GraphBuilder::attr(static_cast<int64_t>(b.rank(y)) - 2)));
+  return {norm_of(b, apart, call.attribute("p").as_number(), {static_cast<int64_t>(b.rank(apart)) - 1}, false)};
+}
+
 Outputs pairwise_distance(GraphBuilder& b, const CompositeCall& call) {
   auto [x, y] = together(b, call.operands[0], call.operands[1]);
   Operand apart = b.sub(x, y);

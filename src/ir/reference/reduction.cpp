@@ -318,4 +318,23 @@ void pairwise_distance(ReferenceContext& c) {
   });
 }
 
+void cdist(ReferenceContext& c) {
+  const ReferenceTensor &a = c.tensor("x1"), &b = c.tensor("x2");
+  Ints batch(c.out().shape.begin(), c.out().shape.end() - 2), a_batch(a.shape.begin(), a.shape.end() - 2),
+      b_batch(b.shape.begin(), b.shape.end() - 2);
+  std::vector<int64_t> in_a = broadcast_positions(a_batch, batch), in_b = broadcast_positions(b_batch, batch);
+  int64_t rows = c.out().shape[batch.size()], columns = c.out().shape[batch.size() + 1], width = a.shape.back();
+  for (int64_t o = 0; o < c.out().size(); ++o) {
+    int64_t from_a = (in_a[o / (rows * columns)] * rows + o / columns % rows) * width;
+    int64_t from_b = (in_b[o / (rows * columns)] * columns + o % columns) * width;
+    ReferenceTensor apart(DType::f64, {width});
+    Group all;
+    for (int64_t i = 0; i < width; ++i) {
+      apart.real[i] = a.real[from_a + i] - b.real[from_b + i];
+      all.push_back(i);
+    }
+    c.out().real[o] = norm_of(apart, all, c.number("p"));
+  }
+}
+
 }  // namespace ingot::ir::reference

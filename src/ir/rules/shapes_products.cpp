@@ -119,6 +119,22 @@ void addr(RuleContext& context) {
   added(context, {shape_of(context, 1)[0], shape_of(context, 2)[0]});
 }
 
+// Every row of one with every row of the other.
+void cdist(RuleContext& context) {
+  const Dims &left = shape_of(context, 0), &right = shape_of(context, 1);
+  for (size_t i = 0; i < 2; ++i)
+    if (shape_of(context, i).size() < 2)
+      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
+  double p = attribute(context, "p").as_number();
+  if (!(p >= 0)) context.fail("p", std::to_string(p), "no negative number");
+  check_size(context, "x2", right, right.size() - 1, left.back(), "the last size of x1");
+  Dims shape(left.begin(), left.end() - 2);
+  broadcast_into(context, "x2", shape, std::span<const Dim>(right.data(), right.size() - 2));
+  shape.push_back(left[left.size() - 2]);
+  shape.push_back(right[right.size() - 2]);
+  set(context, std::move(shape));
+}
+
 void linear(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
   if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
