@@ -400,6 +400,10 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"nn.functional.pixel_unshuffle",
        {[](A a) { return Tensors{nn::functional::pixel_unshuffle(a.tensor(0), a.integer(1, "downscale_factor"))}; },
         always}},
+      // How PyTorch computes it, the last argument, changes no result.
+      {"cdist",
+       {[](A a) { return Tensors{cdist(a.tensor(0), a.tensor(1), a.has(2, "p") ? a.scalar(2, "p").to_double() : 2)}; },
+        always}},
       {"inner", {[](A a) { return Tensors{inner(a.tensor(0), a.tensor(1))}; }, always}},
       {"tensordot", {tensordot, always}},
       {"einsum", {[](A a) { return Tensors{einsum(a.value(1).text, a.tensors(0))}; }, always}},

@@ -43,7 +43,7 @@ const std::set<std::pair<std::string, std::string>> kContradicted = {
     // gelu(inf) is inf in f64 and f16, and NaN in PyTorch's f32 and bf16.
     {"nn.functional.gelu", "edge_f32_0"},
     {"nn.functional.gelu", "edge_bf16_2"},
-    // 16-bit sums that PyTorch rounds on the way: after each matrix, each term, each step of the normalisation. The exact
+    // PyTorch rounds 16-bit sums on the way: after each matrix, each term, each step of the normalisation. The exact
     // values are 0.138 (PyTorch: 0.463), -43.675 (-43.625) and -0.3468 (-0.3516).
     {"addbmm", "bf16_4"},
     {"nn.functional.conv_transpose3d", "f16_0"},

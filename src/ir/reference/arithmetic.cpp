@@ -129,11 +129,13 @@ void remainder(ReferenceContext& c) {
 }
 
 void gcd(ReferenceContext& c) { whole_pair(c, divisor_of); }
+/// The product wraps as a C++ int does, or as an i64, before its sign is taken.
 void lcm(ReferenceContext& c) {
-  whole_pair(c, [](int64_t a, int64_t b) -> int64_t {
+  DType working = size_of(c.out().dtype) == 8 ? DType::i64 : DType::i32;
+  whole_pair(c, [=](int64_t a, int64_t b) -> int64_t {
     int64_t divisor = divisor_of(a, b);
     if (divisor == 0) return 0;
-    int64_t product = times(trunc_quotient(a, divisor), b);
+    int64_t product = wrap_to(working, times(trunc_quotient(a, divisor), b));
     return product < 0 ? minus(0, product) : product;
   });
 }
