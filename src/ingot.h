@@ -2,6 +2,7 @@
 #pragma once
 #include "compile/compare.h"
 #include "compile/compile.h"
+#include "compile/custom_op.h"
 #include "eager/contractions.h"
 #include "eager/factories.h"
 #include "eager/functions.h"

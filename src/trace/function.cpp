@@ -118,12 +118,11 @@ bool Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
   return true;
 }
 
-void Function::note_break(const std::string& reason, OpId op, Location location) {
-  std::string name(ir::info(op).name);
+void Function::note_break(const std::string& reason, const std::string& op, Location location) {
   if (log_enabled(Topic::breaks))
-    log(Topic::breaks, name_ + ": graph break: " + reason + ", after " + name + " at " + location.str());
+    log(Topic::breaks, name_ + ": graph break: " + reason + " (" + op + ", " + location.str() + ")");
   std::lock_guard lock(mutex_);
-  count(breaks_, {reason, std::move(name), location}, &statistics_.graph_breaks);
+  count(breaks_, {reason, op, location}, &statistics_.graph_breaks);
 }
 
 void Function::note_fallback(const std::string& reason, OpId op, Location location) {

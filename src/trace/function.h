@@ -62,7 +62,8 @@ class Function : public std::enable_shared_from_this<Function> {
   /// background, nobody waits.
   std::shared_ptr<CacheEntry> program(ir::Graph graph, int64_t ops, bool* fresh);
 
-  void note_break(const std::string& reason, OpId op, Location location);
+  /// `op`: at which it happened, or after which a value was asked for.
+  void note_break(const std::string& reason, const std::string& op, Location location);
   void note_fallback(const std::string& reason, OpId op, Location location);
   void note_recompile(Recompile recompile);
   void note_limit(Location location);

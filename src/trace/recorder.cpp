@@ -111,7 +111,26 @@ void Recorder::abandon() {
 void Recorder::flush(const char* reason, Location location) {
   broken_ = true;
   if (passthrough_ || path_.empty()) return;
-  function_->note_break(reason, path_.back()->op, location.line ? location : path_.back()->location);
+  function_->note_break(reason, std::string(ir::info(path_.back()->op).name),
+                        location.line ? location : path_.back()->location);
+  end_segment(reason, location);
+}
+
+void Recorder::run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body) {
+  broken_ = true;
+  if (!passthrough_) {
+    function_->note_break("a custom op runs between two programs", name, location);
+    if (!path_.empty()) end_segment(name, location);
+  }
+  struct Off {
+    eager::Interceptor* recorder = eager::set_interceptor(nullptr);
+    ~Off() { eager::set_interceptor(recorder); }
+  } off;
+  for (const Tensor& made : body())
+    if (made.defined() && made.impl()->storage) made_.push_back(made.impl()->storage->id());
+}
+
+void Recorder::end_segment(const char* reason, Location location) {
   struct Start {
     Recorder* recorder;
     Node* root;

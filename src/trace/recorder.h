@@ -65,6 +65,7 @@ class Recorder final : public eager::Interceptor {
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
   void flush(const char* reason, Location location) override;
+  void run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body) override;
 
   const Function& function() const { return *function_; }
   /// What the call did: its segments, and whether a value was asked for. Kept only if `keep_runs` was set before
@@ -96,6 +97,7 @@ class Recorder final : public eager::Interceptor {
   void clear_segment();
   void leave();
   Node* flush_node(const char* reason, Location location);
+  void end_segment(const char* reason, Location location);
   // recorder_run.cpp
   void run_segment(Node* node);
   void find_live();

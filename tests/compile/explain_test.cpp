@@ -258,7 +258,7 @@ TEST(Logs, EveryTopicTells) {
   for (const Row& row :
        {Row{"graph", "traced:\ningot.ir 1"}, Row{"guards", "inputs f32[6, "},
         Row{"recompiles", "dtype of operand self of permute: was f32, is f64 (permute at "},
-        Row{"breaks", "graph break: item"}, Row{"fusion", "not fused: "}, Row{"kernels", "kernel rows"},
+        Row{"breaks", "graph break: item (sum, "}, Row{"fusion", "not fused: "}, Row{"kernels", "kernel rows"},
         Row{"asm", " ret"}, Row{"cache", "new program for f32[6, "}, Row{"timings", "compiled in "}}) {
     ++number;  // kernels are logged when they are new: each turn has its own
     auto fast = compile([](const Tensor& x) {

@@ -1,0 +1,38 @@
+#include "compile/custom_op.h"
+
+#include "eager/call.h"
+#include "ir/op.h"
+
+namespace ingot {
+namespace {
+
+std::string text_of(DType dtype, const Ints& sizes) {
+  std::string text = std::string(name_of(dtype)) + "[";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+}  // namespace
+
+void detail::check_custom_name(const std::string& name) {
+  if (name.empty()) throw Error("custom_op: name: got an empty one, expected one to show in errors and explain");
+  if (ir::find_op(name))
+    throw Error("custom_op: name: got \"" + name + "\", expected one that is not an op of Ingot's own");
+}
+
+void detail::check_custom_result(const std::string& name, const Tensor& result, const ResultType* stated,
+                                 Location location) {
+  if (!result.defined()) eager::fail(name, "result", "an undefined tensor", "a tensor", location);
+  if (stated && (result.dtype() != stated->dtype || !(result.impl()->sizes == stated->sizes)))
+    eager::fail(name, "result", text_of(result.dtype(), result.impl()->sizes),
+                text_of(stated->dtype, stated->sizes) + ", as its rule states", location);
+}
+
+void detail::run_custom(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body) {
+  if (eager::Interceptor* interceptor = eager::current_interceptor())
+    interceptor->run_opaque(name.c_str(), location, body);
+  else
+    static_cast<void>(body());
+}
+
+}  // namespace ingot
