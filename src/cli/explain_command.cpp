@@ -72,6 +72,7 @@ json to_json(const Explanation::Program& p) {
                          {"fused", d.fused},
                          {"reason", d.reason},
                          {"bytes_saved", d.bytes_saved},
+                         {"bytes", d.bytes},
                          {"op", d.op},
                          {"module", d.module},
                          {"location", d.location}});
@@ -81,7 +82,7 @@ json to_json(const Explanation::Program& p) {
                      {"space", s.space},
                      {"operations", s.operations},
                      {"bytes", s.bytes},
-                     {"least_us", s.least_us},
+                     {"mean_us", s.mean_us},
                      {"kernels", s.kernels}});
   for (const auto& k : p.kernels) kernels.push_back(to_json(k, true));
   for (const auto& s : p.stages) stages.push_back({{"name", s.name}, {"ms", s.ms}, {"ops", s.ops}});

@@ -23,9 +23,9 @@ void detail::check_custom_name(const std::string& name) {
 void detail::check_custom_result(const std::string& name, const Tensor& result, const ResultType* stated,
                                  Location location) {
   if (!result.defined()) eager::fail(name, "result", "an undefined tensor", "a tensor", location);
-  if (stated && (result.dtype() != stated->dtype || !(result.impl()->sizes == stated->sizes)))
+  if (stated && (result.dtype() != stated->dtype || !(result.impl()->sizes == stated->sizes.items())))
     eager::fail(name, "result", text_of(result.dtype(), result.impl()->sizes),
-                text_of(stated->dtype, stated->sizes) + ", as its rule states", location);
+                text_of(stated->dtype, stated->sizes.items()) + ", as its rule states", location);
 }
 
 void detail::run_custom(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body) {

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "compile/leaves.h"
+#include "eager/arguments.h"
 
 namespace ingot {
 
 /// What a custom op states of its result.
 struct ResultType {
   DType dtype = DType::f32;
-  Ints sizes;
+  IntList sizes;
 };
 
 namespace detail {

@@ -91,6 +91,8 @@ void describe_fusion(const trace::CompiledGraph& compiled, const std::vector<std
     out.fused = decision.fused;
     out.reason = decision.reason;
     out.bytes_saved = decision.bytes_saved;
+    out.bytes = size_of(graph.type(decision.value).dtype);
+    for (Dim d : graph.type(decision.value).shape) out.bytes *= graph.dims.hint(d);
     ir::NodeId producer = graph.values[decision.value].producer;
     if (producer == ir::kNoValue) {
       out.op = "input";
@@ -127,7 +129,8 @@ void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile
   }
   if (!profile) return;
   for (const runtime::StepTime& time : profile->steps())
-    if (time.program.get() == &lowered && time.runs) program.steps[time.step].least_us = time.least_ns / 1e3;
+    if (time.program.get() == &lowered && time.runs)
+      program.steps[time.step].mean_us = time.total_ns / 1e3 / static_cast<double>(time.runs);
 }
 
 Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Profile* profile) {
@@ -184,8 +187,8 @@ double Explanation::Program::bytes_saved() const {
     if (d.fused) sum += static_cast<double>(d.bytes_saved);
   return sum;
 }
-double Explanation::Program::least_us() const {
-  return sum_of(steps, [](const Step& s) { return s.least_us; });
+double Explanation::Program::mean_us() const {
+  return sum_of(steps, [](const Step& s) { return s.mean_us; });
 }
 
 Explanation detail::CompiledCore::explain(const runtime::Profile* profile) const {

@@ -56,6 +56,7 @@ struct Explanation {
     std::string reason;
     int64_t bytes_saved = 0;
     std::string op, module, location;
+    int64_t bytes = 0;  // of the value: what keeping it apart writes, and each reader reads
   };
   /// A step of a program and its floor: arithmetic and memory traffic, at the sizes it was compiled with.
   struct Step {
@@ -63,7 +64,7 @@ struct Explanation {
     double operations = 0, bytes = 0;
     std::string form;               // loop, column, matmul or library
     std::string space;              // what it runs over
-    double least_us = 0;            // of one run, measured by profile(); else 0
+    double mean_us = 0;             // of a run, measured by profile(); else 0
     std::vector<uint32_t> kernels;  // in Program::kernels
   };
   struct Stage {
@@ -92,7 +93,7 @@ struct Explanation {
     INGOT_API double bytes_moved() const;
     INGOT_API double bytes_saved() const;
     /// Measured; 0 where it was not.
-    INGOT_API double least_us() const;
+    INGOT_API double mean_us() const;
   };
   struct Notice {
     std::string reason, location;

@@ -102,7 +102,7 @@ class Picture {
   }
 
  private:
-  static double weight(const Explanation::Step& s) { return s.least_us > 0 ? s.least_us : s.bytes; }
+  static double weight(const Explanation::Step& s) { return s.mean_us > 0 ? s.mean_us : s.bytes; }
 
   std::string root(std::string value) const {
     for (auto it = view_of_.find(value); it != view_of_.end() && !home_.count(value); it = view_of_.find(value))
@@ -137,7 +137,7 @@ class Picture {
     for (uint32_t s : group.steps) {
       form = p_.steps[s].form;
       space = p_.steps[s].space;
-      time += p_.steps[s].least_us;
+      time += p_.steps[s].mean_us;
       bytes += p_.steps[s].bytes;
       share += weight(p_.steps[s]);
     }

@@ -159,23 +159,23 @@ class Report {
   }
 
   void steps(const Explanation::Program& p) {
-    double total = p.least_us();
+    double total = p.mean_us();
     bool timed = total > 0;
-    heading("Steps", timed ? fmt::format("what runs: {}, the fastest run of each step", duration(total))
+    heading("Steps", timed ? fmt::format("what runs: {}, the mean of each step in turn", duration(total))
                            : std::string("what runs"));
     double most = 0;
-    auto weight = [&](const Explanation::Step& s) { return timed ? s.least_us : s.bytes; };
+    auto weight = [&](const Explanation::Step& s) { return timed ? s.mean_us : s.bytes; };
     for (const auto& s : p.steps) most = std::max(most, weight(s));
     line("  {:<3} {:<28} {:<22} {:<30} {:>8} {:>9} {:>9}", "", "ops", "from", "over", "Mflop", "memory",
          timed ? "time" : "");
     for (const auto& group : p.groups)
       for (uint32_t number : group.steps) {
         const Explanation::Step& s = p.steps[number];
-        line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(ops_text(group), 28),
-             shortened(modules(p, group), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
-             timed ? duration(s.least_us) : "",
-             bar(most > 0 ? weight(s) / most : 0, 12) +
-                 (timed ? fmt::format(" {:.0f}%", 100 * s.least_us / total) : ""));
+        line(
+            "  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(ops_text(group), 28),
+            shortened(modules(p, group), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
+            timed ? duration(s.mean_us) : "",
+            bar(most > 0 ? weight(s) / most : 0, 12) + (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : ""));
       }
   }
 
@@ -220,9 +220,9 @@ class Report {
       for (const auto& d : p.decisions)
         if (d.fused == taken) by_reason[d.reason].push_back(&d);
       if (by_reason.empty()) continue;
-      auto bytes = [](const std::vector<const Explanation::Decision*>& list) {
+      auto bytes = [&](const std::vector<const Explanation::Decision*>& list) {
         double sum = 0;
-        for (const auto* d : list) sum += static_cast<double>(d->bytes_saved);
+        for (const auto* d : list) sum += static_cast<double>(taken ? d->bytes_saved : d->bytes);
         return sum;
       };
       std::vector<std::pair<std::string, std::vector<const Explanation::Decision*>>> order(by_reason.begin(),
@@ -230,13 +230,13 @@ class Report {
       std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
         return std::pair(bytes(a.second), a.second.size()) > std::pair(bytes(b.second), b.second.size());
       });
-      line("  {}", taken ? "fused:" : "kept apart (stored and read again):");
+      line("  {}", taken ? "fused, and what that saves:" : "kept apart, and what is stored:");
       for (const auto& [reason, list] : order) {
         if (taken)
           line("  {:>4} x  {:<64} {:>9} {}", list.size(), reason, amount(bytes(list)),
                bar(saved > 0 ? bytes(list) / saved : 0, 14));
         else
-          line("  {:>4} x  {:<64} {}", list.size(), reason, shortened(names(list), 50));
+          line("  {:>4} x  {:<64} {:>9} {}", list.size(), reason, amount(bytes(list)), shortened(names(list), 40));
         if (options_.fusion)
           for (const auto* d : list)
             line("             {:<6} {:<24} {:<18} {}{}", d->value, d->op, d->module, d->location,

@@ -1,0 +1,23 @@
+// Sizes that change from call to call. The first size is compiled as it is; when another comes, that size becomes a
+// symbol, and every later size runs the same program. explain() says why there was a second compilation.
+#include <ingot/ingot.h>
+
+#include <cstdio>
+
+using namespace ingot;
+
+int main() {
+  nn::Sequential model{nn::Linear(32, 64), nn::GELU(), nn::Linear(64, 8)};
+  auto fast = compile(model, {.name = "classifier"});
+  bool same = true;
+  for (int64_t batch : {1, 2, 3, 7, 16, 33, 64, 100}) {
+    Tensor x = randn({batch, 32});
+    same = same && bitwise_equal(fast(x), model(x));
+  }
+  std::printf("8 batch sizes, %d compilations, same bits: %s\n", static_cast<int>(fast.stats().compilations),
+              same ? "yes" : "no");
+  Explanation e = fast.explain();
+  for (const auto& r : e.recompiles)
+    std::printf("recompiled: %s was %s, is %s\n", r.guard.c_str(), r.before.c_str(), r.after.c_str());
+  std::printf("the general program takes %s\n", e.programs.back().inputs[0].type.c_str());
+}
