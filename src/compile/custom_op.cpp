@@ -2,6 +2,7 @@
 
 #include "eager/call.h"
 #include "ir/op.h"
+#include "trace/recorder.h"
 
 namespace ingot {
 namespace {
@@ -29,10 +30,13 @@ void detail::check_custom_result(const std::string& name, const Tensor& result, 
 }
 
 void detail::run_custom(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body) {
-  if (eager::Interceptor* interceptor = eager::current_interceptor())
-    interceptor->run_opaque(name.c_str(), location, body);
-  else
+  eager::Interceptor* interceptor = eager::current_interceptor();
+  if (auto* recorder = dynamic_cast<trace::Recorder*>(interceptor)) {
+    recorder->run_opaque(name, location, body);
+  } else {
+    if (interceptor) interceptor->flush(name.c_str(), location);
     static_cast<void>(body());
+  }
 }
 
 }  // namespace ingot

@@ -212,18 +212,6 @@ ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
                                                 : ir::Operand::constant(operand.integer);
 }
 
-void Interceptor::run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body) {
-  flush(name, location);
-  Interceptor* self = set_interceptor(nullptr);
-  try {
-    static_cast<void>(body());
-  } catch (...) {
-    set_interceptor(self);
-    throw;
-  }
-  set_interceptor(self);
-}
-
 Interceptor* current_interceptor() { return interceptor; }
 Interceptor* set_interceptor(Interceptor* next) { return std::exchange(interceptor, next); }
 

@@ -1,9 +1,7 @@
 // The one interception point: every op, eager or traced, is an OpCall that passes here.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <span>
-#include <vector>
 
 #include "eager/tensor.h"
 #include "ir/op.h"
@@ -61,9 +59,6 @@ class Interceptor {
   virtual void call(const OpCall& call, std::span<Tensor> outputs) = 0;
   /// A pending tensor's data, or any storage that recorded calls will write, is needed now: compute what was recorded.
   virtual void flush(const char* reason, Location location) = 0;
-  /// A function of the user's runs now, between what was recorded before it and after it, and what it does is not
-  /// recorded. The body returns the tensors that it made.
-  virtual void run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body);
 };
 Interceptor* current_interceptor();
 /// Sets the interceptor of this thread; returns the previous one.

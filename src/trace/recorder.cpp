@@ -116,11 +116,12 @@ void Recorder::flush(const char* reason, Location location) {
   end_segment(reason, location);
 }
 
-void Recorder::run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body) {
+void Recorder::run_opaque(const std::string& name, Location location,
+                          const std::function<std::vector<Tensor>()>& body) {
   broken_ = true;
   if (!passthrough_) {
     function_->note_break("a custom op runs between two programs", name, location);
-    if (!path_.empty()) end_segment(name, location);
+    if (!path_.empty()) end_segment(name.c_str(), location);
   }
   struct Off {
     eager::Interceptor* recorder = eager::set_interceptor(nullptr);

@@ -5,9 +5,11 @@
 // as outside.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "eager/dispatch.h"
@@ -65,7 +67,9 @@ class Recorder final : public eager::Interceptor {
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
   void flush(const char* reason, Location location) override;
-  void run_opaque(const char* name, Location location, const std::function<std::vector<Tensor>()>& body) override;
+  /// A function of the user's runs now, between what was recorded before it and after it, and what it does is not
+  /// recorded. The body returns the tensors that it made.
+  void run_opaque(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body);
 
   const Function& function() const { return *function_; }
   /// What the call did: its segments, and whether a value was asked for. Kept only if `keep_runs` was set before
