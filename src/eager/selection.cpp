@@ -129,8 +129,9 @@ Tensor repeat_interleave(const TensorArg& a, int64_t repeats, std::optional<int6
   int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location);
   Ints sizes(self.sizes().begin(), self.sizes().end()), repeated = sizes;
   repeated.insert(static_cast<size_t>(d) + 1, repeats);
+  Tensor copy = self.unsqueeze(d + 1, a.location).expand(repeated, a.location).clone(a.location);
   sizes[d] *= repeats;
-  return self.unsqueeze(d + 1, a.location).expand(repeated, a.location).clone(a.location).view(sizes, a.location);
+  return copy.view(sizes, a.location);
 }
 
 Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<int64_t> dim,

@@ -282,7 +282,7 @@ class SequentialScanDriver final : public StepDriver {
           states[k].start(x);
         else
           states[k].next(x, i);
-        states[k].write(values + k, positions + k);
+        states[k].write(values + k, positions ? positions + k : nullptr);
       }
     }
   }

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kShort = 128;       // lines that are sorted by comparison
 constexpr int64_t kShared = 1 << 15;  // lines that several threads sort
 constexpr int64_t kMostPieces = 16;
+constexpr int64_t kTogether = 16;  // neighbouring lines that are copied at once
 
 template <class K>
 struct Line {
@@ -101,33 +102,77 @@ class SortDriver final : public StepDriver {
     if (pieces_ > 1) return run_pieces(state, phase, share, shares);
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || n_ == 0) return;
-    Item* items = reinterpret_cast<Item*>(thread_scratch(2 * n_ * static_cast<int64_t>(sizeof(Item))));
-    for (int64_t line = range.begin; line < range.end; ++line) {
-      load(state, line, items, 0, n_);
-      sort_items<K>(items, items + n_, n_);
-      store(state, line, items, 0, n_);
+    const int64_t width = neighbours() ? kTogether : 0;
+    const int64_t item_bytes = 2 * n_ * static_cast<int64_t>(sizeof(Item));
+    char* memory = thread_scratch(item_bytes + width * n_ * (8 + 2 * static_cast<int64_t>(sizeof(Element))));
+    Item* items = reinterpret_cast<Item*>(memory);
+    for (int64_t line = range.begin; line < range.end;) {
+      if (!width) {
+        sort_line(line_of(state, line++), items);
+        continue;
+      }
+      const int64_t columns = in_.sizes.back();
+      const int64_t end = std::min({range.end, (line / columns + 1) * columns, line + width});
+      sort_together(line_of(state, line), end - line, items, memory + item_bytes);
+      line = end;
     }
   }
 
  private:
-  Line<K> line_of(const RunState& state, int64_t line) const {
-    return {in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_};
+  /// A line to sort and where its results go.
+  struct Job {
+    Line<K> from;
+    char *value, *index;
+    int64_t value_stride, index_stride;
+  };
+  Job line_of(const RunState& state, int64_t line) const {
+    return {{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_},
+            values_.place.at(state) + lines_.offset(line, values_.place.strides),
+            indices_.place.at(state) + lines_.offset(line, indices_.place.strides),
+            values_.place.strides[dim_],
+            indices_.place.strides[dim_]};
   }
-  void load(const RunState& state, int64_t line, Item* items, int64_t begin, int64_t end) const {
-    const Line<K> from = line_of(state, line);
-    for (int64_t i = begin; i < end; ++i) items[i] = K::item(K::key(from.at(i), flip_), i);
+  void load(const Job& job, Item* items, int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) items[i] = K::item(K::key(job.from.at(i), flip_), i);
   }
-  void store(const RunState& state, int64_t line, const Item* items, int64_t begin, int64_t end) const {
-    const Line<K> from = line_of(state, line);
-    char* value = values_.place.at(state) + lines_.offset(line, values_.place.strides);
-    char* index = indices_.place.at(state) + lines_.offset(line, indices_.place.strides);
-    const int64_t value_stride = values_.place.strides[dim_], index_stride = indices_.place.strides[dim_];
+  void store(const Job& job, const Item* items, int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t position = K::index_of(items[i]);
-      const Element x = from.at(position);
-      std::memcpy(value + i * value_stride, &x, sizeof x);
-      std::memcpy(index + i * index_stride, &position, sizeof position);
+      const Element x = job.from.at(position);
+      std::memcpy(job.value + i * job.value_stride, &x, sizeof x);
+      std::memcpy(job.index + i * job.index_stride, &position, sizeof position);
     }
+  }
+  void sort_line(const Job& job, Item* items) const {
+    load(job, items, 0, n_);
+    sort_items<K>(items, items + n_, n_);
+    store(job, items, 0, n_);
+  }
+
+  /// Lines that lie side by side in memory share its cache lines: some are copied, sorted and put back together.
+  bool neighbours() const {
+    return dim_ + 1 < static_cast<int64_t>(in_.sizes.size()) && in_.sizes.back() > 1 &&
+           in_.place.strides.back() == static_cast<int64_t>(sizeof(Element)) && n_ < kShared;
+  }
+  void sort_together(const Job& first, int64_t width, Item* items, char* memory) const {
+    int64_t* index = reinterpret_cast<int64_t*>(memory);
+    Element* value = reinterpret_cast<Element*>(index + width * n_);
+    Element* copy = value + width * n_;
+    for (int64_t i = 0; i < n_; ++i)
+      for (int64_t c = 0; c < width; ++c)
+        std::memcpy(copy + c * n_ + i, first.from.in + i * first.from.stride + c * sizeof(Element), sizeof(Element));
+    for (int64_t c = 0; c < width; ++c)
+      sort_line({{reinterpret_cast<char*>(copy + c * n_), sizeof(Element), n_},
+                 reinterpret_cast<char*>(value + c * n_),
+                 reinterpret_cast<char*>(index + c * n_),
+                 sizeof(Element),
+                 sizeof(int64_t)},
+                items);
+    for (int64_t i = 0; i < n_; ++i)
+      for (int64_t c = 0; c < width; ++c) {
+        std::memcpy(first.value + i * first.value_stride + c * sizeof(Element), value + c * n_ + i, sizeof(Element));
+        std::memcpy(first.index + i * first.index_stride + c * sizeof(int64_t), index + c * n_ + i, sizeof(int64_t));
+      }
   }
 
   // Phase 0 sorts the pieces, each further one merges pairs, the last writes.
@@ -139,7 +184,7 @@ class SortDriver final : public StepDriver {
         Range range = runtime::share(pieces_, share, shares);
         for (int64_t p = range.begin; p < range.end; ++p) {
           const int64_t begin = border(p), end = border(p + 1);
-          load(state, line, items, begin, end);
+          load(line_of(state, line), items, begin, end);
           sort_items<K>(items + begin, spare + begin, end - begin);
         }
       } else if (phase <= merges_) {
@@ -147,7 +192,7 @@ class SortDriver final : public StepDriver {
         merge(items, spare, int64_t{1} << (phase - 1), share, shares);
       } else {
         Range range = runtime::share(n_, share, shares);
-        store(state, line, merges_ % 2 ? spare : items, range.begin, range.end);
+        store(line_of(state, line), merges_ % 2 ? spare : items, range.begin, range.end);
       }
     }
   }

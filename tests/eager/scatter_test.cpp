@@ -179,6 +179,18 @@ TEST(Movement, EdgesAndErrors) {
   EXPECT_THROW(ones({2}).diag_embed(0, 0, 0), Error);
   EXPECT_THROW(tril_indices(-1, 2), Error);
   EXPECT_EQ(x.diag(5).numel(), 0);
+  EXPECT_THROW(x.diag(INT64_MIN), Error);
+  EXPECT_THROW(ones({2}).diag_embed(INT64_MAX), Error);
+  EXPECT_THROW(tril_indices(int64_t{1} << 40, int64_t{1} << 40), Error);
+  EXPECT_THROW(ones({2}).repeat_interleave(INT64_MAX), Error);
+  EXPECT_EQ(tril_indices(int64_t{1} << 50, 3, -(int64_t{1} << 50)).numel(), 0);
+  for (int64_t rows : {0, 1, 3, 5})
+    for (int64_t columns : {0, 1, 4})
+      for (int64_t offset = -7; offset <= 7; ++offset) {
+        Tensor whole = ones({rows, columns});
+        EXPECT_EQ(tril_indices(rows, columns, offset).str(), nonzero(whole.tril(offset)).t().contiguous().str());
+        EXPECT_EQ(triu_indices(rows, columns, offset).str(), nonzero(whole.triu(offset)).t().contiguous().str());
+      }
   EXPECT_EQ(triu_indices(2, 2).str(), tensor({{0, 0, 1}, {0, 1, 1}}).str());
 }
 

@@ -52,7 +52,7 @@ Outputs triangle(GraphBuilder& b, const CompositeCall& call, OpId compare) {
   Operand row =
       b.add(b.unsqueeze(range(b, call.integer("row")), attr(1)), GraphBuilder::integer(call.integer("offset")));
   Operand inside = b.call(compare, {range(b, call.integer("col")), row}, {})[0];
-  Dim count = call.shape[1];
+  const Dim count = call.shape[1];
   return {b.permute(b.nonzero_static(inside, Dims{count}), Dims{1, 0})};
 }
 

@@ -1,5 +1,6 @@
 // Shape rules of writing to positions, of order and search, and of movement along dims.
 #include <algorithm>
+#include <cstdlib>
 
 #include "ir/rules/rules.h"
 
@@ -54,21 +55,34 @@ void check_k(RuleContext& context, int64_t least) {
     context.fail("k", context.dims.str(k), std::to_string(least) + " to " + context.dims.str(size));
 }
 
-Dim square_size(RuleContext& context, Dim size, std::string_view offset) {
-  return context.dims.add(size, std::abs(integer_attribute(context, offset)));
+/// Attribute `name`, how far a diagonal lies from the main one.
+int64_t offset_of(RuleContext& context, std::string_view name) {
+  constexpr int64_t kFar = int64_t{1} << 59;
+  int64_t offset = integer_attribute(context, name);
+  if (offset < -kFar || offset > kFar) context.fail(name, std::to_string(offset), "an offset of at most 2^59");
+  return offset;
 }
 
-/// Number of elements of a triangle; `lower` keeps columns up to the row's diagonal, else from there on.
-int64_t triangle_count(RuleContext& context, bool lower) {
+/// Number of elements of a matrix on and below a diagonal.
+int64_t triangle_count(int64_t rows, int64_t columns, int64_t offset) {
+  // Row r has clamp(r + offset + 1, 0, columns) of them: none before `first`, all from `full` on.
+  using Wide = __int128;
+  int64_t first = std::clamp<int64_t>(-offset - 1, 0, rows);
+  int64_t full = std::clamp<int64_t>(columns - offset - 1, first, rows);
+  Wide growing = Wide(full - first) * (Wide(first) + full - 1 + 2 * (Wide(offset) + 1)) / 2;
+  Wide count = growing + Wide(rows - full) * columns;
+  return static_cast<int64_t>(std::min<Wide>(count, INT64_MAX));
+}
+
+void triangle_indices(RuleContext& context, bool lower) {
+  constexpr int64_t kMost = int64_t{1} << 59;
+  for (const char* name : {"row", "col"})
+    if (int64_t size = integer_attribute(context, name); size < 0 || size > kMost)
+      context.fail(name, std::to_string(size), "0 to 2^59");
   int64_t rows = integer_attribute(context, "row"), columns = integer_attribute(context, "col");
-  int64_t offset = integer_attribute(context, "offset"), count = 0;
-  if (rows < 0) context.fail("row", std::to_string(rows), "no negative number");
-  if (columns < 0) context.fail("col", std::to_string(columns), "no negative number");
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t below = std::clamp<int64_t>(r + offset + (lower ? 1 : 0), 0, columns);
-    count += lower ? below : columns - below;
-  }
-  return count;
+  int64_t offset = offset_of(context, "offset");
+  // What lies above a diagonal lies below the one beside it in the transposed matrix.
+  set(context, {2, lower ? triangle_count(rows, columns, offset) : triangle_count(columns, rows, -offset)});
 }
 
 }  // namespace
@@ -214,9 +228,9 @@ void rot90(RuleContext& context) {
 void diag(RuleContext& context) {
   const Dims& self = shape_of(context, 0);
   if (self.empty() || self.size() > 2) context.fail("self", self_text(context), "one dim or two");
-  int64_t offset = integer_attribute(context, "diagonal");
+  int64_t offset = offset_of(context, "diagonal");
   if (self.size() == 1) {
-    Dim size = square_size(context, self[0], "diagonal");
+    Dim size = context.dims.add(self[0], std::abs(offset));
     return set(context, {size, size});
   }
   // A diagonal that is not negative skips columns.
@@ -233,7 +247,7 @@ void diag_embed(RuleContext& context) {
   if (dim1 < 0 || dim1 >= rank) context.fail("dim1", std::to_string(dim1), "a dim below " + std::to_string(rank));
   if (dim2 < 0 || dim2 >= rank) context.fail("dim2", std::to_string(dim2), "a dim below " + std::to_string(rank));
   if (dim1 == dim2) context.fail("dim2", std::to_string(dim2), "another dim than dim1");
-  Dim size = square_size(context, shape.back(), "offset");
+  Dim size = context.dims.add(shape.back(), std::abs(offset_of(context, "offset")));
   shape.erase(shape.size() - 1);
   shape.insert(static_cast<size_t>(std::min(dim1, dim2)), size);
   shape.insert(static_cast<size_t>(std::max(dim1, dim2)), size);
@@ -245,7 +259,7 @@ void trace(RuleContext& context) {
   set(context, {});
 }
 
-void tril_indices(RuleContext& context) { set(context, {2, triangle_count(context, true)}); }
-void triu_indices(RuleContext& context) { set(context, {2, triangle_count(context, false)}); }
+void tril_indices(RuleContext& context) { triangle_indices(context, true); }
+void triu_indices(RuleContext& context) { triangle_indices(context, false); }
 
 }  // namespace ingot::ir::shapes
