@@ -5,6 +5,7 @@ Needs mpmath and numpy. `minimax.py` lists the fits, `minimax.py NAME...` prints
 base-2 logarithm of the error before and after rounding.
 """
 import random
+import re
 import sys
 
 import numpy as np
@@ -94,29 +95,32 @@ def of_square(value, series):
 EXP = near_zero(lambda r: (mp.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6)
 EXP2 = near_zero(lambda r: mp.expm1(r * LN2) / r, lambda r: LN2 + r * LN2**2 / 2)
 LOG = near_zero(lambda f: (mp.log1p(f) - f) / f**2, lambda f: -mpf(1) / 2 + f / 3)
+LOG_CUBE = near_zero(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: mpf(1) / 3 - f / 4)
 LOG_S = of_square(lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s) / s**3, lambda z: mpf(2) / 3 + 2 * z / 5)
 LOG_PAIR = of_square(lambda s: ((mp.log((1 + s) / (1 - s)) - 2 * s) / s**3 - mpf(2) / 3) / s**2, lambda z: mpf(2) / 5 + 2 * z / 7)
 SIN = of_square(lambda r: (mp.sin(r) - r) / r**3, lambda z: -mpf(1) / 6 + z / 120)
 COS = of_square(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4, lambda z: mpf(1) / 24 - z / 720)
 TANH = of_square(lambda r: (mp.tanh(r) - r) / r**3, lambda z: -mpf(1) / 3 + 2 * z / 15)
+TANHSHRINK = lambda z: -TANH(z)
+SINH = of_square(lambda r: (mp.sinh(r) - r) / r**3, lambda z: mpf(1) / 6 + z / 120)
+ASINH = of_square(lambda r: (mp.asinh(r) - r) / r**3, lambda z: -mpf(1) / 6 + 3 * z / 40)
+ATANH = of_square(lambda r: (mp.atanh(r) - r) / r**3, lambda z: mpf(1) / 3 + z / 5)
+TAN = of_square(lambda r: (mp.tan(r) - r) / r**3, lambda z: mpf(1) / 3 + 2 * z / 15)
 ATAN = of_square(lambda r: (mp.atan(r) - r) / r**3, lambda z: -mpf(1) / 3 + z / 5)
 ASIN = of_square(lambda r: (mp.asin(r) - r) / r**3, lambda z: mpf(1) / 6 + 3 * z / 40)
 ERF = of_square(lambda r: mp.erf(r) / r, lambda z: 2 / mp.sqrt(mp.pi) * (1 - z / 3))
-ERF_C0 = mpf(float.fromhex("0x1.a0be84p0")) + mpf(float.fromhex("-0x1.397e6ap-27"))
-ERF_V = near_zero(lambda t: (-mp.log(mp.erfc(t), 2) / t - ERF_C0) / t, lambda t: mpf("0.918444"))
+ERF_V = lambda t: -mp.log(mp.erfc(t), 2)
 CDF_V = lambda t: -mp.log(mp.erfc(t / mp.sqrt(2)) / 2, 2)
 ERFC_T = lambda w: mpf("3.75") * (1 + w) / (1 - w)
 ERFC = lambda w: (1 + 2 * ERFC_T(w)) * mp.exp(ERFC_T(w) ** 2) * mp.erfc(ERFC_T(w))
+
+ERFC_NEAR_T = lambda w: 2 * (1 + w) / (1 - w)
+ERFC_NEAR = lambda w: (1 + 2 * ERFC_NEAR_T(w)) * mp.exp(ERFC_NEAR_T(w) ** 2) * mp.erfc(ERFC_NEAR_T(w))
 
 relative = lambda f: lambda x: 1 / f(x)
 # The weight of a tail t in head(r) + power(r) t, relative to the sum.
 tail = lambda power, total: lambda x: mpf(0) if x == 0 else abs(power(x) / total(x))
 tail_z = lambda power, total: lambda z: mpf(0) if z == 0 else abs(power(z) / total(mp.sqrt(z)))
-
-
-def erf_weight(t):
-    v = t * (ERF_C0 + t * ERF_V(t))
-    return mpf(0) if t == 0 else LN2 * t**2 * mpf(2) ** -v / mp.erf(t)
 
 
 HALF_LN2 = LN2 / 2 * mpf("1.002")
@@ -133,23 +137,34 @@ Z = lambda z: z
 FITS = {
     "exp_f32": (EXP, -HALF_LN2, HALF_LN2, 4, EXP_WEIGHT, 24),
     "exp_f64": (EXP, -HALF_LN2, HALF_LN2, 10, EXP_WEIGHT, 53),
+    "expm1_f32": (EXP, -HALF_LN2, HALF_LN2, 5, EXP_WEIGHT, 24),
     "exp2_f32": (EXP2, mpf("-.501"), mpf(".501"), 5, relative(EXP2), 24),
     "exp2_f64": (EXP2, mpf("-.501"), mpf(".501"), 11, relative(EXP2), 53),
-    "log_f32": (LOG, 1 / ROOT - 1, ROOT - 1, 8, tail(lambda f: f**2, mp.log1p), 24),
+    "log_f32": (LOG_CUBE, 1 / ROOT - 1, ROOT - 1, 7, tail(lambda f: f**3, mp.log1p), 24),
+    "softplus_f32": (LOG_CUBE, -mpf(1) / 4, mpf(1) / 2, 7, tail(lambda f: f**3, mp.log1p), 24),
     "log_f64": (LOG_S, mpf(0), S, 6, lambda z: z / 2, 53),
     "log_pair_f64": (LOG_PAIR, mpf(0), S, 7, lambda z: z**2 / 2, 53),
     "sin_f32": (SIN, mpf(0), QUARTER, 2, SIN_WEIGHT, 24),
     "sin_f64": (SIN, mpf(0), QUARTER, 5, SIN_WEIGHT, 53),
     "cos_f32": (COS, mpf(0), QUARTER, 2, COS_WEIGHT, 24),
     "cos_f64": (COS, mpf(0), QUARTER, 5, COS_WEIGHT, 53),
-    "tanh_f32": (TANH, mpf(0), mpf(".5625") ** 2, 4, TANH_WEIGHT, 24),
+    "tanh_f32": (TANH, mpf(0), mpf(1), 6, TANH_WEIGHT, 24),
+    "tanhshrink_f32": (TANHSHRINK, mpf(0), mpf("1.5") ** 2, 9, relative(TANHSHRINK), 24),
+    "sinh_f32": (SINH, mpf(0), mpf(1), 3, tail_z(lambda z: z * mp.sqrt(z), mp.sinh), 24),
+    "asinh_f32": (ASINH, mpf(0), mpf(".25"), 4, tail_z(lambda z: z * mp.sqrt(z), mp.asinh), 24),
+    "atanh_f32": (ATANH, mpf(0), mpf(".09"), 3, tail_z(lambda z: z * mp.sqrt(z), mp.atanh), 24),
+    "tan_f32": (TAN, mpf(0), QUARTER, 6, tail_z(lambda z: z * mp.sqrt(z), mp.tan), 24),
+    "atan_f32": (ATAN, mpf(0), mpf(".2501"), 4, tail_z(lambda z: z * mp.sqrt(z), mp.atan), 24),
+    "asin_f32": (ASIN, mpf(0), mpf(".25"), 4, tail_z(lambda z: z * mp.sqrt(z), mp.asin), 24),
     "tanh_f64": (TANH, mpf(0), mpf(".5625") ** 2, 11, TANH_WEIGHT, 53),
     "atan_f64": (ATAN, mpf(0), ((ROOT - 1) * mpf("1.0005")) ** 2, 10, Z, 53),
     "asin_f64": (ASIN, mpf(0), mpf(".25"), 12, Z, 53),
-    "erf_f32": (ERF_V, mpf(0), mpf(4), 7, erf_weight, 24),
+    "erf_f32": (lambda z: ERF(z) - 1, mpf(0), mpf(".9") ** 2, 6, relative(ERF), 24),
+    "erf_v_f32": (ERF_V, mpf(".89"), mpf(4), 6, lambda t: LN2 * mp.erfc(t) / mp.erf(t), 24),
     "erf_f64": (ERF, mpf(0), mpf(1), 11, relative(ERF), 53),
+    "erfc_f32": (ERFC_NEAR, mpf("-.6"), mpf("8.1") / mpf("12.1"), 9, relative(ERFC_NEAR), 24),
     "erfc_f64": (ERFC, mpf(-1), (mpf("27.5") - 3.75) / (mpf("27.5") + 3.75), 24, relative(ERFC), 53),
-    "normal_cdf_f32": (CDF_V, mpf(0), mpf(6), 11, lambda t: 1 / max(mpf(1), CDF_V(t)), 24),
+    "normal_cdf_f32": (CDF_V, mpf(0), mpf(5), 10, lambda t: 1 / max(mpf(1), CDF_V(t)), 24),
 }
 
 if __name__ == "__main__":
@@ -158,4 +173,4 @@ if __name__ == "__main__":
     for name in sys.argv[1:]:
         values, ideal, reached = rounded(*FITS[name])
         print(f"{name}: 2^{mp.nstr(mp.log(ideal, 2), 4)}, rounded 2^{mp.nstr(mp.log(reached, 2), 4)}")
-        print("  {" + ", ".join(v.hex() for v in values) + "}")
+        print("  {" + ", ".join(re.sub(r"\.?0*p\+?", "p", v.hex()) for v in values) + "}")

@@ -1,5 +1,6 @@
 // Activations; PyTorch's formulas. NaN stays NaN.
 #include "codegen/elementwise/definitions.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::define {
 namespace {
@@ -9,8 +10,18 @@ Expr elu_of(Expr x, Expr alpha, Expr inner, Expr outer) {
   return select(x <= 0.0, math::expm1(x * inner) * (alpha * outer), x * outer);
 }
 
-// log(1 + e^x) without overflow.
-Expr softplus_of(Expr x) { return max(x, 0.0) + math::log1p(math::exp(-codegen::abs(x))); }
+// x + 3 limited to [0, 6], and what its rounding lost.
+math::Pair shifted(Expr x) {
+  Expr limited = math::limit(x, -3, 3), sum = limited + 3.0;
+  return {sum, limited - (sum - 3.0)};
+}
+
+// A pair divided by 6.
+Expr sixth(math::Pair x) {
+  constexpr double kSixth = 1.0 / 6;
+  const double high = x.high.type() == Type::f32 ? static_cast<float>(kSixth) : kSixth;
+  return fma(x.high, high, fma(x.high, kSixth - high, x.low * high));
+}
 
 }  // namespace
 
@@ -35,14 +46,17 @@ Expr hardtanh(const ElementwiseContext& c) {
 Expr gelu(const ElementwiseContext& c) {
   Expr x = c.operands[0];
   if (c.attributes[0].integer == 0) return x * math::normal_cdf(x);
-  return x * math::sigmoid(fma(x * x, x * 0.044715, x) * (2 * 0x1.9884533d43651p-1));
+  return math::logistic_product(x, fma(x * x, x * 0.044715, x) * (2 * 0x1.9884533d43651p-1));
 }
 
-Expr silu(const ElementwiseContext& c) { return c.operands[0] * math::sigmoid(c.operands[0]); }
+Expr silu(const ElementwiseContext& c) { return math::logistic_product(c.operands[0], c.operands[0]); }
 
-Expr hardsigmoid(const ElementwiseContext& c) { return math::limit(c.operands[0] + 3.0, 0, 6) * (1.0 / 6); }
+Expr hardsigmoid(const ElementwiseContext& c) { return sixth(shifted(c.operands[0])); }
 Expr hardswish(const ElementwiseContext& c) {
-  return c.operands[0] * (math::limit(c.operands[0] + 3.0, 0, 6) * (1.0 / 6));
+  Expr x = c.operands[0];
+  math::Pair t = shifted(x), y = math::product(x, t.high);
+  y.low = fma(x, t.low, y.low);
+  return select(x >= 3.0, x, codegen::copysign(sixth(y), x));
 }
 
 Expr elu(const ElementwiseContext& c) {
@@ -54,8 +68,9 @@ Expr celu(const ElementwiseContext& c) {
   return elu_of(x, c.operands[1], 1.0 / c.operands[1], one);
 }
 Expr selu(const ElementwiseContext& c) {
+  constexpr double kAlpha = 1.6732632423543772, kScale = 1.0507009873554805;
   Expr x = c.operands[0];
-  return elu_of(x, lift(x, 1.6732632423543772), lift(x, 1.0), lift(x, 1.0507009873554805));
+  return select(x <= 0.0, math::expm1_times(x, kAlpha * kScale), math::times(x, kScale));
 }
 Expr leaky_relu(const ElementwiseContext& c) {
   Expr x = c.operands[0];
@@ -65,17 +80,29 @@ Expr leaky_relu(const ElementwiseContext& c) {
 // x itself where beta * x is above the threshold.
 Expr softplus(const ElementwiseContext& c) {
   Expr x = c.operands[0], beta = c.operands[1], scaled = x * beta;
-  return select(scaled > c.operands[2], x, softplus_of(scaled) / beta);
+  return select(scaled > c.operands[2], x, math::softplus(scaled) / beta);
 }
 
-// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = e^x; 1 from 20 on.
+// With e = e^x = 2^n m: tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), 1 from 20 on. The power of two comes last, for
+// small results to be rounded once.
 Expr mish(const ElementwiseContext& c) {
-  Expr x = c.operands[0], e = math::exp(math::lesser(lift(x, 20.0), x));
-  Expr product = e * (e + 2.0);
-  return x * (product / (product + 2.0));
+  Expr x = c.operands[0];
+  const bool narrow = x.type() == Type::f32;
+  Expr limited = math::limit(x, narrow ? -200.0 : -2000.0, 20.0);
+  auto [n, m] = math::exp_pair(limited);
+  m = math::fast_sum(m.high, m.low);
+  Expr power = codegen::scale(lift(x, 1.0), n);
+  math::Pair next = math::sum(m.high * power, lift(x, 2.0));
+  next.low = fma(m.low, power, next.low);
+  math::Pair product = m * next, below = math::sum(product.high * power, lift(x, 2.0));
+  below.low = fma(product.low, power, below.low);
+  math::Pair above = math::product(limited, product.high);
+  above.low = fma(limited, product.low, above.low);
+  Expr y = scale(math::quotient(above, below) + (x - x), n);  // NaN for minus infinity
+  return select(x > 20.0, x, y);
 }
 
-Expr logsigmoid(const ElementwiseContext& c) { return -softplus_of(-c.operands[0]); }
+Expr logsigmoid(const ElementwiseContext& c) { return -math::softplus(-c.operands[0]); }
 
 Expr threshold(const ElementwiseContext& c) {
   Expr x = c.operands[0];

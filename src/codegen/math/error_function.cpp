@@ -1,6 +1,6 @@
-// Error functions. f32: erf t = 1 - 2^-v(t) and the normal distribution 2^-v(t) with polynomials v, since log erfc is
-// smooth; no division and no second branch. f64: Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2)
-// erfc x, Math. Comp. 36 (1981), with polynomials of our own (tools/minimax.py).
+// Error functions. f32: an odd polynomial near zero, else 1 - 2^-v(t) with a polynomial v, since log erfc is smooth.
+// Where relative accuracy counts, and in f64: M. Shepherd and J. Laframboise, Chebyshev approximation of (1 + 2x)
+// exp(x^2) erfc x, Math. Comp. 36 (1981), with polynomials of our own (tools/minimax.py).
 #include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
@@ -15,14 +15,44 @@ Power power_of_two(Expr v) {
   return {n, r * exp2_tail(r)};
 }
 
+// erf x = x + x * tail(x^2) for |x| <= 0.9.
+Expr erf_tail(Expr square) {
+  return polynomial(square, {0x1.06eba8p-3, -0x1.812744p-2, 0x1.ce2e54p-4, -0x1.b81524p-6, 0x1.550a46p-8,
+                             -0x1.aca398p-11, 0x1.6510dp-14});
+}
+
 Expr erf_f32(Expr x) {
-  Expr t = lesser(lift(x, 4.0), abs(x));
-  Expr p = polynomial(t, {-0x1.397e6ap-27, 0x1.d63ecap-1, 0x1.2fab4cp-3, -0x1.c4ac2p-6, -0x1.edd042p-13, 0x1.3b905ap-9,
-                          -0x1.defceep-11, 0x1.63d56p-13, -0x1.bf1b2ep-17});
-  Expr v = fma(t, 0x1.a0be84p0, t * p);
-  auto [n, m] = power_of_two(v);
-  Expr one = scale(lift(x, 1.0), -n);  // 1 - (1 + m) 2^n = ((2^-n - 1) - m) 2^n
-  return copysign(scale((one - 1.0) - m, n), x);
+  Expr t = abs(x), small = fma(erf_tail(t * t), t, t);
+  // v to more than its last place: the fraction of its exponent takes the rest.
+  Expr limited = lesser(lift(x, 4.0), t), slope = polynomial(limited, {0x1.a08ce2p0, 0x1.d66fcap-1, 0x1.33dffap-3,
+                                                                       -0x1.083c4ap-5, 0x1.22db58p-8, -0x1.2d8778p-12});
+  Expr v = fma(limited, slope, 0x1.ce909ap-13), v_low = fma(limited, slope, 0x1.ce909ap-13 - v);
+  Expr n = round_even(-v), r = (-v - n) - v_low, power = scale(lift(x, -1.0), n);
+  Expr large = fma(power, r * exp2_tail(r), power + 1.0);
+  return copysign(select(t < 0.9, small, large), x);
+}
+
+// erfc t for 1/2 <= t <= 11 from t^2 and 1 + 2t: a polynomial in u = (t - 2) / (t + 2), and both quotients from one.
+Expr erfc_positive_f32(Pair square, Expr t) {
+  Pair linear = fast_sum(t + t, lift(t, 1.0));
+  Expr above = t + 2.0, inverse = 1.0 / (above * linear.high);
+  Expr u = (t - 2.0) * (linear.high * inverse), v = above * inverse;
+  v = fma(fma(-v, linear.high, 1.0) - v * linear.low, v, v);
+  Expr v_low = fma(-v, linear.high, 1.0) - v * linear.low;  // relative
+  Expr rise = u * polynomial(u, {-0x1.7bf5dcp-4, -0x1.5407f8p-3, 0x1.4ff8d6p-3, -0x1.bc195ap-5, -0x1.065b74p-7,
+                                 0x1.1bc078p-7, 0x1.2d422p-10, -0x1.4bdd4ap-10, -0x1.def092p-13});
+  Expr p = rise + 0x1.46e80ep0, p_low = rise - (p - 0x1.46e80ep0) + 0x1.872276p-27;
+  auto [n, m] = exp_pair(-square.high, -square.low);
+  Pair product = math::product(v, p);
+  product.low = fma(v, p_low, fma(product.high, v_low, product.low));
+  return scale(fma(m.high, product.high, fma(m.high, product.low, m.low * product.high)), n);
+}
+
+Expr erfc_f32(Expr x) {
+  Expr t = lesser(lift(x, 10.5), abs(x)), tail = erfc_positive_f32(product(t, t), greater(lift(x, 0.5), t));
+  Pair rest = fast_sum(lift(x, 1.0), -x);
+  Expr small = rest.high + fma(erf_tail(x * x), -x, rest.low);
+  return select(t < 0.75, small, select(x < 0.0, 2.0 - tail, tail));
 }
 
 // (1 + 2t) exp(t^2) erfc t as a polynomial in (t - 3.75) / (t + 3.75), 0 <= t <= 27.5.
@@ -67,18 +97,23 @@ Expr erf_f64(Expr x) {
 
 Expr erf(Expr x) { return x.type() == Type::f32 ? erf_f32(x) : erf_f64(x); }
 
-Expr erfc(Expr x) { return in_double(erfc_f64, x); }
+Expr erfc(Expr x) { return x.type() == Type::f32 ? erfc_f32(x) : erfc_f64(x); }
 
-// In f32 the result is 0 below -6, where it is 1e-9: a wider range would cost degree that x * cdf(x) makes no use of.
+// f32: 2^-v down to -5, below by erfc.
 Expr normal_cdf(Expr x) {
-  if (x.type() == Type::f64) return erfc_f64(x * -0x1.6a09e667f3bcdp-1) * 0.5;
-  Expr t = lesser(lift(x, 7.0), abs(x));
-  Expr v =
-      polynomial(t, {0x1p0, 0x1.26aecap0, 0x1.d63d72p-2, 0x1.ad95aap-5, -0x1.c5f76ep-8, -0x1.337f44p-15, 0x1.46cca2p-12,
-                     -0x1.8248acp-14, 0x1.039ba6p-16, -0x1.b26c9ep-20, 0x1.a52526p-24, -0x1.69fc0ap-29});
+  constexpr double kRootHalf = 0x1.6a09e667f3bcdp-1;
+  if (x.type() == Type::f64) return erfc_f64(x * -kRootHalf) * 0.5;
+  Expr t = abs(x);
+  Expr v = polynomial(t, {0x1p0, 0x1.26aed4p0, 0x1.d63c04p-2, 0x1.adc3dcp-5, -0x1.c8de56p-8, 0x1.cbe19ap-17,
+                          0x1.22470cp-12, -0x1.42b888p-14, 0x1.7b8276p-17, -0x1.ed046cp-21, 0x1.15fd74p-25});
   auto [n, m] = power_of_two(v);
-  Expr lower = select(t > 6.0, 0.0, scale(m + 1.0, n));
-  return select(x > 0.0, 1.0 - lower, lower);
+  Expr lower = scale(m + 1.0, n);
+  Expr usual = select(x > 0.0, 1.0 - lower, lower);
+  return x.builder->rare(~(t <= 5.0), usual, [&] {
+    Expr limited = lesser(lift(x, 15.0), t), half = limited * 0.5;
+    Expr tail = erfc_positive_f32(product(limited, half), limited * kRootHalf) * 0.5;
+    return select(x < 0.0, tail, 1.0 - tail);
+  });
 }
 
 }  // namespace ingot::codegen::math

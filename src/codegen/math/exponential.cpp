@@ -9,16 +9,24 @@ bool is_f32(Expr x) { return x.type() == Type::f32; }
 
 constexpr double kLog2E = 0x1.71547652b82fep0, kLn2 = 0x1.62e42fefa39efp-1;
 
+/// ln 2 in two parts; the first has zeros at its end, so that its product with an exponent is exact (f32: by fma).
+struct Ln2 {
+  double high, low;
+};
+Ln2 ln2_parts(Expr x) {
+  return is_f32(x) ? Ln2{0x1.62e43p-1, -0x1.05c61p-29} : Ln2{0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
+}
+
 struct Reduced {
-  Expr n, r;  // x = n ln 2 + r, |r| <= ln 2 / 2, n integral
+  Expr n, first, r;  // x = n ln 2 + r, |r| <= ln 2 / 2, n integral; first: the first part taken off
 };
 
 Reduced reduce(Expr x) {
   Expr n = round_even(x * kLog2E);
-  bool narrow = is_f32(x);
+  const Ln2 ln2 = ln2_parts(x);
   // The first product and difference are exact but for the last bits of |n| > 2^10 in f64.
-  Expr r = fma(n, narrow ? -0x1.62e43p-1 : -0x1.62e42fefa38p-1, x);
-  return {n, fma(n, narrow ? 0x1.05c61p-29 : -0x1.ef35793c7673p-45, r)};
+  Expr first = fma(n, -ln2.high, x);
+  return {n, first, fma(n, -ln2.low, first)};
 }
 
 // Where results have reached zero, infinity, -1 or 1 for good.
@@ -35,6 +43,11 @@ Expr exp_tail(Expr r) {
                         0x1.af5ddbadc579bp-26, 0x1.1f20fc9fcde93p-29});
 }
 
+Expr exp_tail_long(Expr r) {
+  if (!is_f32(r)) return exp_tail(r);
+  return polynomial(r, {0x1p-1, 0x1.555556p-3, 0x1.55549cp-5, 0x1.11106cp-7, 0x1.6db07ep-10, 0x1.a17d46p-13});
+}
+
 Expr exp2_tail(Expr r) {
   if (is_f32(r))
     return polynomial(r, {0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af82p-5, 0x1.3b2c04p-7, 0x1.5f0a62p-10, 0x1.430bep-13});
@@ -43,8 +56,26 @@ Expr exp2_tail(Expr r) {
                         0x1.b524eb6481a18p-24, 0x1.e4cfaf370f9ecp-28, 0x1.e9eceb4a30892p-32, 0x1.c3bd253daa84ap-36});
 }
 
+Exponential exp_parts(Expr x) {
+  auto [n, first, r] = reduce(x);
+  return {n, fma(exp_tail(r) * r, r, r)};
+}
+
+PairExponential exp_pair(Expr x, Expr low) {
+  Reduced reduced = reduce(x);
+  Expr n = reduced.n, first = reduced.first, r = reduced.r;
+  Expr r_low = fma(n, -ln2_parts(x).low, first - r);
+  if (low.present()) {
+    Pair whole = fast_sum(r, r_low + low);
+    r = whole.high;
+    r_low = whole.low;
+  }
+  Expr high = r + 1.0;
+  return {n, {high, (r - (high - 1.0)) + fma(r * r, exp_tail_long(r), r_low)}};
+}
+
 Expr exp(Expr x) {
-  auto [n, r] = reduce(limit_exponent(x, -104.5, 89, -746, 710));
+  auto [n, first, r] = reduce(limit_exponent(x, -104.5, 89, -746, 710));
   return scale(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
 }
 
@@ -54,41 +85,68 @@ Expr exp2(Expr x) {
   return scale(fma(exp2_tail(r), r, 1.0), n);
 }
 
-// e^x - 1 = 2^n ((e^r - 1) + (1 - 2^-n)); the sum keeps what r loses in it.
-Expr expm1(Expr x) {
-  auto [n, r] = reduce(limit_exponent(x, -26, 89, -40, 710));
-  Expr whole = 1.0 - scale(lift(x, 1.0), -n);
-  Expr sum = whole + r, lost = r - (sum - whole);
-  Expr y = scale(sum + fma(exp_tail(r) * r, r, lost), n);
-  return bitcast(bitcast(y) | sign_bit(x));  // of -0
+namespace {
+
+// e^x - 1 = 2^n ((e^r - 1) + (1 - 2^-n)); the low part keeps what the sums lose.
+PairExponential expm1_pair(Expr x) {
+  auto [n, first, r] = reduce(limit_exponent(x, -26, 89, -40, 710));
+  Expr power = scale(lift(x, 1.0), -n), whole = 1.0 - power;
+  Expr lost = (1.0 - whole) - power;
+  Expr sum = whole + r;
+  return {n, {sum, fma(exp_tail_long(r) * r, r, (r - (sum - whole)) + lost)}};
 }
 
-// With e = e^-|x|, so that nothing overflows.
-Expr sigmoid(Expr x) {
-  Expr e = exp(bitcast(bitcast(x) | sign_bit(lift(x, -0.0))));
-  return select(x < 0.0, e, 1.0) / (e + 1.0);
+}  // namespace
+
+Expr expm1(Expr x) {
+  auto [n, m] = expm1_pair(x);
+  return bitcast(bitcast(scale(m.high + m.low, n)) | sign_bit(x));  // of -0
 }
+
+Expr expm1_times(Expr x, double factor) {
+  auto [n, m] = expm1_pair(x);
+  double high = is_f32(x) ? static_cast<float>(factor) : factor;
+  Expr y = scale(fma(m.high, high, fma(m.high, factor - high, m.low * high)), n);
+  return bitcast(bitcast(y) | sign_bit(x));
+}
+
+// factor / (1 + 2^n (1 + p)) with e^-x = 2^n (1 + p), where 1 + 2^n is exact. Past that, with e = e^-|x|, the result is
+// factor (1 - e) or factor (e - e^2).
+Expr logistic_product(Expr factor, Expr x) {
+  auto [n, p] = exp_parts(-x);
+  Expr power = scale(lift(x, 1.0), n), usual = factor / fma(power, p, power + 1.0);
+  Expr limit = lift(x, is_f32(x) ? 16.2 : 36.3);
+  return x.builder->rare(limit < abs(x), usual, [&] {
+    auto [k, m] = exp_pair(greater(lift(x, is_f32(x) ? -300.0 : -3000.0), -abs(x)));
+    Expr e = scale(m.high + m.low, k), rest = fma(-e, m.high + m.low, m.low);
+    Expr quarter = factor * 0.25;  // whose product does not overflow; an infinite factor gives NaN
+    Expr small = scale(fma(quarter, m.high, fma(quarter, rest, factor - factor)), k + 2.0);
+    return select(x > 0.0, select(eq(e, 0.0), factor, fma(-e, factor, factor)), small);
+  });
+}
+
+Expr sigmoid(Expr x) { return logistic_product(lift(x, 1.0), x); }
 
 namespace {
 
-// tanh t for t >= 0: t + t * tail below 0.5625, an odd polynomial; 1 - 2 / (e^2t + 1) above. There e^2t needs no second
-// part of ln 2, for the result hardly depends on it.
+// tanh t for t >= 0: t + t * tail below the limit, an odd polynomial; 1 - 2 / (e^2t + 1) above. There e^2t needs no
+// second part of ln 2, for the result hardly depends on it.
 struct TanhParts {
   Expr small, tail, large;
 };
 
 TanhParts tanh_parts(Expr t) {
   Expr square = t * t;
-  Expr p = is_f32(t)
-               ? polynomial(square, {-0x1.55554ap-2, 0x1.110c9ap-3, -0x1.b906dcp-5, 0x1.57e82ap-6, -0x1.929bf2p-8})
-               : polynomial(square, {-0x1.5555555555555p-2, 0x1.11111111110b3p-3, -0x1.ba1ba1ba1371fp-5,
-                                     0x1.664f488008fb1p-6, -0x1.226e34dc19531p-7, 0x1.d6d3b2815b7fp-9,
-                                     -0x1.7da10fd447ddfp-10, 0x1.35391b8b86bafp-11, -0x1.f346a37c9488bp-13,
-                                     0x1.88b975c98c1fbp-14, -0x1.10c476251c11ap-15, 0x1.e257c888887b7p-18});
-  Expr twice = lesser(lift(t, is_f32(t) ? 20.0 : 40.0), t + t);
+  Expr p = is_f32(t) ? polynomial(square, {-0x1.555544p-2, 0x1.110cc4p-3, -0x1.b9700cp-5, 0x1.60315p-6, -0x1.0470f8p-7,
+                                           0x1.2cda4p-9, -0x1.741dd2p-12})
+                     : polynomial(square, {-0x1.5555555555555p-2, 0x1.11111111110b3p-3, -0x1.ba1ba1ba1371fp-5,
+                                           0x1.664f488008fb1p-6, -0x1.226e34dc19531p-7, 0x1.d6d3b2815b7fp-9,
+                                           -0x1.7da10fd447ddfp-10, 0x1.35391b8b86bafp-11, -0x1.f346a37c9488bp-13,
+                                           0x1.88b975c98c1fbp-14, -0x1.10c476251c11ap-15, 0x1.e257c888887b7p-18});
+  Expr limited = lesser(lift(t, is_f32(t) ? 10.0 : 20.0), t), twice = limited + limited;
   Expr n = round_even(twice * kLog2E), r = fma(n, -kLn2, twice);
   Expr e = scale(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
-  return {t < 0.5625, p * square, fma(1.0 / (e + 1.0), -2.0, 1.0)};
+  return {t < (is_f32(t) ? 1.0 : 0.5625), p * square, fma(1.0 / (e + 1.0), -2.0, 1.0)};
 }
 
 }  // namespace
@@ -99,33 +157,60 @@ Expr tanh(Expr x) {
   return copysign(select(small, fma(tail, t, t), large), x);
 }
 
-Expr tanhshrink(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = abs(v);
-        auto [small, tail, large] = tanh_parts(t);
-        return select(eq(v, 0.0), 0.0, copysign(select(small, -(tail * t), t - large), v));
-      },
-      x);
+namespace {
+
+Expr tanhshrink_f64(Expr x) {
+  Expr t = abs(x);
+  auto [small, tail, large] = tanh_parts(t);
+  return select(eq(x, 0.0), 0.0, copysign(select(small, -(tail * t), t - large), x));
 }
 
-// With m = e^|x| - 1: sinh = (m + m / (m + 1)) / 2. Past the overflow of e^|x|, e^(|x| / 2) / 2 * e^(|x| / 2) has none.
+// t^3 times a polynomial up to 3/2; above t - 1 + 2 / (e^2t + 1).
+Expr tanhshrink_f32(Expr x) {
+  Expr t = abs(x), square = t * t;
+  Expr small = square * t *
+               polynomial(square, {0x1.555554p-2, -0x1.1110b8p-3, 0x1.ba0698p-5, -0x1.65551cp-6, 0x1.1c5fbcp-7,
+                                   -0x1.aa0cc2p-9, 0x1.12afeep-10, -0x1.0c8dfep-12, 0x1.505ceap-15, -0x1.886cfp-19});
+  auto [n, p] = exp_parts(lesser(lift(x, 10.0), t) * 2.0);
+  Expr power = scale(lift(x, 1.0), n), quotient = 2.0 / fma(power, p, power + 1.0);
+  Pair above = fast_sum(t, lift(x, -1.0));
+  Expr large = select(t < 0x1p24, above.high + (above.low + quotient), t);
+  return select(eq(x, 0.0), 0.0, copysign(select(t < 1.5, small, large), x));
+}
+
+}  // namespace
+
+Expr tanhshrink(Expr x) { return is_f32(x) ? tanhshrink_f32(x) : tanhshrink_f64(x); }
+
+namespace {
+
+// For t >= 1: 2^(n-1) (m +- 4^-n / m), e^t = 2^n m.
+Expr half_exponential(Expr t, double sign) {
+  auto [n, m] = exp_pair(t);
+  Expr inverse = scale(1.0 / (m.high + m.low), n * -2.0);
+  return scale(m.high + fma(inverse, sign, m.low), n - 1.0);
+}
+
+// sinh with m = e^|x| - 1: (m + m / (m + 1)) / 2. Past the overflow of e^|x|, e^(|x| / 2) / 2 * e^(|x| / 2) has none.
+Expr sinh_f64(Expr x) {
+  Expr t = abs(x), m = expm1(t), half = exp(t * 0.5);
+  return copysign(select(t > 709.0, half * 0.5 * half, (m + m / (m + 1.0)) * 0.5), x);
+}
+
+Expr cosh_f64(Expr x) {
+  Expr t = abs(x), e = exp(t), half = exp(t * 0.5);
+  return select(t > 709.0, half * 0.5 * half, fma(e, 0.5, 0.5 / e));
+}
+
+}  // namespace
+
 Expr sinh(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = abs(v), m = expm1(t), half = exp(t * 0.5);
-        return copysign(select(t > 709.0, half * 0.5 * half, (m + m / (m + 1.0)) * 0.5), v);
-      },
-      x);
+  if (!is_f32(x)) return sinh_f64(x);
+  Expr t = abs(x), square = t * t;
+  Expr small = fma(polynomial(square, {0x1.555556p-3, 0x1.111114p-7, 0x1.a002e8p-13, 0x1.7a0c16p-19}) * square, t, t);
+  return copysign(select(t < 1.0, small, half_exponential(lesser(lift(x, 91.0), t), -1)), x);
 }
 
-Expr cosh(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = abs(v), e = exp(t), half = exp(t * 0.5);
-        return select(t > 709.0, half * 0.5 * half, fma(e, 0.5, 0.5 / e));
-      },
-      x);
-}
+Expr cosh(Expr x) { return is_f32(x) ? half_exponential(lesser(lift(x, 91.0), abs(x)), 1) : cosh_f64(x); }
 
 }  // namespace ingot::codegen::math

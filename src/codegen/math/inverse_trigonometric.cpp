@@ -1,6 +1,6 @@
-// Inverse trigonometric functions in f64 (f32 through it): odd minimax polynomials after the classical reductions of W.
+// Inverse trigonometric functions: odd minimax polynomials after the classical reductions of W.
 // J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980.
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -54,7 +54,7 @@ Expr asin_tail(Expr square) {
 Expr asin_f64(Expr x) {
   Expr t = abs(x), upper = t > 0.5;
   Expr square = select(upper, fma(t, -0.5, 0.5), t * t);
-  Expr root = select(upper, sqrt(square), t);
+  Expr root = select(upper, codegen::sqrt(square), t);
   Expr y = fma(root, asin_tail(square), root);
   return copysign(select(upper, kHalfPi - (y + y - kHalfPiLow), y), x);
 }
@@ -62,18 +62,70 @@ Expr asin_f64(Expr x) {
 Expr acos_f64(Expr x) {
   Expr t = abs(x), upper = t > 0.5;
   Expr square = select(upper, fma(t, -0.5, 0.5), t * t);
-  Expr root = select(upper, sqrt(square), x);
+  Expr root = select(upper, codegen::sqrt(square), x);
   Expr y = fma(root, asin_tail(square), root);
   Expr twice = y + y;
   Expr outer = select(x < 0.0, 2 * kHalfPi - (twice - 2 * kHalfPiLow), twice);
   return select(upper, outer, kHalfPi - (y - kHalfPiLow));
 }
 
+constexpr double kHalfPi32 = 0x1.921fb6p0, kHalfPiLow32 = -0x1.777a5cp-25;
+
+// Up to 1/2 a polynomial; pi / 4 + atan((t - 1) / (t + 1)) up to 2, then pi / 2 - atan(1 / t).
+Expr atan_f32(Expr x) {
+  Expr t = lesser(lift(x, 0x1p100), abs(x)), small = t<0.5, large = t> 2.0;
+  Pair above = sum(t, lift(x, 1.0));
+  Expr d = select(small, lift(x, 1.0), select(large, t, above.high));
+  Expr d_low = select(small | large, lift(x, 0.0), above.low);
+  Expr n = select(small, t, select(large, lift(x, -1.0), t - 1.0));
+  Expr inverse = 1.0 / d, z = n * inverse, z_low = fma(-z, d_low, fma(-z, d, n)) * inverse;
+  Expr square = z * z,
+       p = square * polynomial(square, {-0x1.55552p-2, 0x1.997c68p-3, -0x1.2244a6p-3, 0x1.9f381cp-4, -0x1.9fe08cp-5});
+  Expr base = select(small, lift(x, 0.0), select(large, lift(x, kHalfPi32), kHalfPi32 / 2));
+  Expr base_low = select(small, lift(x, 0.0), select(large, lift(x, kHalfPiLow32), kHalfPiLow32 / 2));
+  Pair turned = fast_sum(base, z);
+  Expr y = turned.high + (turned.low + fma(p, z, z_low + base_low));
+  return copysign(y, x);
+}
+
+// asin r = r + r tail(r^2) for |r| <= 1/2; above, with r = sqrt((1 - t) / 2) as a pair.
+struct Arcsine {
+  Expr upper, root, low;  // asin(root) = root + low
+};
+Arcsine arcsine_f32(Expr x, Expr t) {
+  Expr upper = t > 0.5, square = select(upper, fma(t, -0.5, 0.5), t * t);
+  Expr tail = square * polynomial(square, {0x1.5555acp-3, 0x1.330598p-4, 0x1.747634p-5, 0x1.8a2708p-6, 0x1.5c99dcp-5});
+  Expr s = codegen::sqrt(square);
+  Expr s_low = select(square > 0.0, fma(-s, s, square) * (0.5 / s), 0.0);
+  Expr root = select(upper, s, x);
+  return {upper, root, fma(root, tail, select(upper, s_low, 0.0))};
+}
+
+Expr asin_f32(Expr x) {
+  Expr t = abs(x);
+  auto [upper, root, low] = arcsine_f32(t, t);
+  Pair turned = fast_sum(lift(x, kHalfPi32), root * -2.0);
+  Expr y = select(upper, turned.high + (turned.low - fma(low, 2.0, -kHalfPiLow32)), root + low);
+  return copysign(select(t > 1.0, kNaN, y), x);
+}
+
+// pi / 2 - asin x; above 1/2 it is 2 asin r, below -1/2 pi - 2 asin r.
+Expr acos_f32(Expr x) {
+  Expr t = abs(x);
+  auto [upper, root, low] = arcsine_f32(x, t);
+  Expr factor = select(upper, lift(x, 2.0), 1.0), right = x > 0.5;
+  Expr taken = root * factor, taken_low = low * factor;
+  Pair turned = fast_sum(select(upper, lift(x, 2 * kHalfPi32), kHalfPi32), -taken);
+  Expr base_low = select(upper, lift(x, 2 * kHalfPiLow32), kHalfPiLow32);
+  Expr y = select(right, taken + taken_low, turned.high + (turned.low - (taken_low - base_low)));
+  return select(t > 1.0, kNaN, y);
+}
+
 }  // namespace
 
-Expr atan(Expr x) { return in_double(atan_f64, x); }
+Expr atan(Expr x) { return x.type() == Type::f32 ? atan_f32(x) : atan_f64(x); }
 Expr atan2(Expr y, Expr x) { return in_double(atan2_f64, y, x); }
-Expr asin(Expr x) { return in_double(asin_f64, x); }
-Expr acos(Expr x) { return in_double(acos_f64, x); }
+Expr asin(Expr x) { return x.type() == Type::f32 ? asin_f32(x) : asin_f64(x); }
+Expr acos(Expr x) { return x.type() == Type::f32 ? acos_f32(x) : acos_f64(x); }
 
 }  // namespace ingot::codegen::math

@@ -1,7 +1,7 @@
 // Logarithms: x = 2^e m with m in [sqrt 1/2, sqrt 2), and log m from f = m - 1. f32: a minimax polynomial; f64: by
 // s = f / (2 + f), log(1 + f) = f - s (f - R(s^2)) (P. T. P. Tang, Table-driven implementation of the logarithm
 // function, 1990).
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -25,10 +25,12 @@ Parts split(Expr x) {
 
 // log(1 + f) - f
 Expr tail(Expr f) {
-  if (is_f32(f))
-    return f * f *
-           polynomial(f, {-0x1.fffff8p-2, 0x1.55555p-2, -0x1.000428p-2, 0x1.99a3fap-3, -0x1.542786p-3, 0x1.2271acp-3,
-                          -0x1.0f3736p-3, 0x1.0848eep-3, -0x1.3830ap-4});
+  if (is_f32(f)) {
+    Expr square = f * f;
+    Expr p = polynomial(f, {0x1.555554p-2, -0x1.000226p-2, 0x1.99a00cp-3, -0x1.547256p-3, 0x1.22da2ep-3, -0x1.0d8598p-3,
+                            0x1.055da8p-3, -0x1.38bd3cp-4});
+    return fma(square * f, p, square * -0.5);
+  }
   Expr s = f / (f + 2.0), z = s * s;
   Expr r = z * polynomial(z, {0x1.555555555557cp-1, 0x1.9999999985686p-2, 0x1.2492493df21f5p-2, 0x1.c71c54cf19814p-3,
                               0x1.7465bec5d01cp-3, 0x1.39ad54f0b8671p-3, 0x1.2e9ac922b6f2ep-3});
@@ -82,47 +84,104 @@ Expr log10(Expr x) {
                        : Base{0x1.34413509f78p-2, 0x1.fef311f12b358p-46, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
 }
 
-// 1 + x = u + c exactly (D. E. Knuth's sum of two numbers), and f takes c in.
-Expr log1p(Expr x) {
-  Expr u = x + 1.0, v = u - 1.0;
-  Expr c = (1.0 - (u - v)) + (x - v);
+// 1 + high + low = u + c (D. E. Knuth's sum of two numbers), and f takes c in.
+Expr log1p_pair(Pair x) {
+  Expr u = x.high + 1.0, v = u - 1.0;
+  Expr c = (1.0 - (u - v)) + (x.high - v);
+  if (x.low.present()) c = c + x.low;
   auto [e, f] = split(u);
   Expr low = scale(c, -e), sum = f + low;
   Expr rest = tail(sum) + ((f - sum) + low);
-  Expr y = combine(e, sum, rest, natural(x));
+  return combine(e, sum, rest, natural(x.high));
+}
+
+Expr log1p(Expr x) {
   Expr usual = (x > -1.0) & (x < kInfinity);
-  return x.builder->rare(~usual, copysign(y, x),
+  return x.builder->rare(~usual, copysign(log1p_pair({x, {}}), x),
                          [&] { return select(eq(x, -1.0), -kInfinity, select(x > 0.0, x, kNaN)); });
 }
 
+// log(1 + e^x) in f32: log(1 + e) with e = e^-|x| from e or (e - 1) / 2, and x where it is positive; every sum keeps
+// what it loses.
+Expr softplus_f32(Expr x) {
+  auto [n, m] = exp_pair(greater(lift(x, -104.5), -abs(x)));
+  Pair whole = fast_sum(m.high, m.low);
+  Expr e = scale(whole.high, n), e_low = scale(whole.low, n), upper = e > 0.5;
+  Expr f = select(upper, fma(e, 0.5, -0.5), e), f_low = select(upper, e_low * 0.5, e_low);
+  Expr square = f * f;
+  Expr p = polynomial(f, {0x1.5555a4p-2, -0x1.00004p-2, 0x1.9969a4p-3, -0x1.54effp-3, 0x1.288458p-3, -0x1.0d89ccp-3,
+                          0x1.ac8ee8p-4, -0x1.7139dep-5});
+  Expr rest = fma(f_low, 1.0 - f, fma(square * f, p, square * -0.5));
+  Pair first = fast_sum(select(upper, lift(x, 0x1.62e43p-1), 0.0), select(x > 0.0, lesser(lift(x, 200.0), x), 0.0));
+  Pair second = fast_sum(first.high, f);
+  Expr low = (first.low + second.low) + (rest + select(upper, lift(x, -0x1.05c61p-29), 0.0));
+  return select(x < 100.0, second.high + low, select(is_nan(x), kNaN, x));
+}
+
+Expr softplus(Expr x) {
+  if (is_f32(x)) return softplus_f32(x);
+  return max(x, 0.0) + log1p(exp(-abs(x)));
+}
+
+namespace {
+
+// For 1/2 <= t: log(1 + (sqrt(t^2 + 1) - 1 + t)), where past 2^40 the argument is 2t.
+Expr asinh_f32(Expr x) {
+  Expr t = abs(x), square = t * t;
+  Expr small = fma(
+      square * polynomial(square, {-0x1.55553cp-3, 0x1.33258p-4, -0x1.6b8f22p-5, 0x1.cc96fp-6, -0x1.ad41c8p-7}), t, t);
+  Expr limited = lesser(lift(x, 0x1p40), t);
+  Pair power = product(limited, limited), under = sum(power.high, lift(x, 1.0));
+  Pair root = sqrt(Pair{under.high, under.low + power.low});
+  Pair argument = sum(root.high - 1.0, limited);
+  argument.low = argument.low + root.low;
+  Expr large = select(t > 0x1p40, log(t) + kLn2, log1p_pair(argument));
+  return copysign(select(t < 0.5, small, large), x);
+}
+
+// With d = x - 1: log(1 + (d + sqrt(d^2 + 2d))).
+Expr acosh_f32(Expr x) {
+  Expr d = lesser(lift(x, 0x1p40), x) - 1.0;
+  Pair power = product(d, d), under = sum(d + d, power.high);
+  Pair root = sqrt(Pair{under.high, under.low + power.low});
+  Pair argument = fast_sum(root.high, d);
+  Expr y = log1p_pair({argument.high, argument.low + select(d > 0.0, root.low, 0.0)});
+  return select(x < 1.0, kNaN, select(x > 0x1p40, log(x) + kLn2, y));
+}
+
+// From 0.3 on log(1 + 2t / (1 - t)) / 2.
+Expr atanh_f32(Expr x) {
+  Expr t = abs(x);
+  Pair d = fast_sum(lift(x, 1.0), -t);
+  Expr inverse = 1.0 / d.high, twice = t + t, q = twice * inverse;
+  Expr q_low = (fma(-q, d.high, twice) - q * d.low) * inverse;
+  Expr square = t * t,
+       small = fma(square * polynomial(square, {0x1.555532p-2, 0x1.99b652p-3, 0x1.20e76ap-3, 0x1.120816p-3}), t, t);
+  Expr y = select(t < 0.3, small, log1p_pair({q, q_low}) * 0.5);
+  return copysign(select(t < 1.0, y, select(eq(t, 1.0), kInfinity, lift(x, kNaN))), x);
+}
+
+}  // namespace
+
 // Above 2^28 the 1 under the root does not count.
 Expr asinh(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = abs(v), square = t * t;
-        Expr y = log1p(t + square / (sqrt(square + 1.0) + 1.0));
-        return copysign(select(t > 0x1p28, log(t) + kLn2, y), v);
-      },
-      x);
+  if (is_f32(x)) return asinh_f32(x);
+  Expr t = abs(x), square = t * t;
+  Expr y = log1p(t + square / (codegen::sqrt(square + 1.0) + 1.0));
+  return copysign(select(t > 0x1p28, log(t) + kLn2, y), x);
 }
 
 Expr acosh(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = v - 1.0;
-        Expr y = select(v > 0x1p28, log(v) + kLn2, log1p(t + sqrt(fma(t, t, t + t))));
-        return select(v < 1.0, kNaN, y);
-      },
-      x);
+  if (is_f32(x)) return acosh_f32(x);
+  Expr t = x - 1.0;
+  Expr y = select(x > 0x1p28, log(x) + kLn2, log1p(t + codegen::sqrt(fma(t, t, t + t))));
+  return select(x < 1.0, kNaN, y);
 }
 
 Expr atanh(Expr x) {
-  return in_double(
-      [](Expr v) {
-        Expr t = abs(v);
-        return copysign(log1p((t + t) / (1.0 - t)) * 0.5, v);
-      },
-      x);
+  if (is_f32(x)) return atanh_f32(x);
+  Expr t = abs(x);
+  return copysign(log1p((t + t) / (1.0 - t)) * 0.5, x);
 }
 
 }  // namespace ingot::codegen::math

@@ -15,7 +15,11 @@ inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 Expr exp(Expr x);
 Expr exp2(Expr x);
 Expr expm1(Expr x);
+/// (e^x - 1) * factor, rounded once.
+Expr expm1_times(Expr x, double factor);
 Expr sigmoid(Expr x);
+/// factor * sigmoid(x) in one quotient.
+Expr logistic_product(Expr factor, Expr x);
 Expr tanh(Expr x);
 /// x - tanh x without cancellation near zero. f32: 1; f64: 32, where a unit of tanh is 16 of the difference.
 Expr tanhshrink(Expr x);
@@ -27,6 +31,8 @@ Expr log(Expr x);
 Expr log2(Expr x);
 Expr log10(Expr x);
 Expr log1p(Expr x);
+/// log(1 + e^x).
+Expr softplus(Expr x);
 Expr asinh(Expr x);
 Expr acosh(Expr x);
 Expr atanh(Expr x);
@@ -46,6 +52,11 @@ Expr erfc(Expr x);
 /// (1 + erf(x / sqrt 2)) / 2.
 Expr normal_cdf(Expr x);
 
+Expr erfinv(Expr x);
+/// log |gamma(x)|.
+Expr lgamma(Expr x);
+Expr digamma(Expr x);
+
 // f32: 1. f64: 1.5. fmod is exact.
 Expr pow(Expr x, Expr y);
 Expr hypot(Expr x, Expr y);
@@ -53,7 +64,13 @@ Expr hypot(Expr x, Expr y);
 Expr fmod(Expr x, Expr y);
 
 inline Expr reciprocal(Expr x) { return 1.0 / x; }
-inline Expr rsqrt(Expr x) { return 1.0 / sqrt(x); }
+Expr rsqrt(Expr x);
+/// x * factor, rounded once though the factor is not an f32.
+inline Expr times(Expr x, double factor) {
+  if (x.type() == Type::f64) return x * factor;
+  const double high = static_cast<float>(factor);
+  return fma(x, high, x * (factor - high));
+}
 
 /// a < b ? a : b and its mirror: b where an operand is NaN. One instruction on x86, where min and max need three.
 inline Expr lesser(Expr a, Expr b) { return select(a < b, a, b); }

@@ -6,27 +6,6 @@
 namespace ingot::codegen::math {
 namespace {
 
-/// A sum of two f64 of which the second is below the last place of the first.
-struct Pair {
-  Expr high, low;
-};
-
-// T. J. Dekker, A floating-point technique for extending the available precision, 1971; products by fma.
-Pair fast_sum(Expr a, Expr b) {
-  Expr s = a + b;
-  return {s, b - (s - a)};
-}
-Pair product(Expr a, Expr b) {
-  Expr p = a * b;
-  return {p, fma(a, b, -p)};
-}
-Pair operator*(Pair a, Pair b) {
-  Pair p = product(a.high, b.high);
-  return fast_sum(p.high, fma(a.high, b.low, fma(a.low, b.high, p.low)));
-}
-
-Pair pair(Expr like, double high, double low) { return {lift(like, high), lift(like, low)}; }
-
 // log2 of a positive f64 with an error of about 2^-66: 2^e (1 + f), and log(1 + f) = 2 (s + s^3 / 3 + ...) with s = f /
 // (2 + f) and its leading terms as pairs.
 Pair log2_pair(Expr x) {
@@ -105,9 +84,22 @@ Expr pow(Expr x, Expr y) {
   return special_cases(x, y, value);
 }
 
+// The root of the quotient: the quotient's error halves. Where that leaves the normal numbers, both are scaled.
+Expr rsqrt(Expr x) {
+  const bool narrow = x.type() == Type::f32;
+  const double limit = narrow ? 0x1p125 : 0x1p1021, step = narrow ? 0x1p32 : 0x1p256;
+  Expr usual = (x >= 1 / limit) & (x <= limit);
+  return x.builder->rare(~usual, codegen::sqrt(1.0 / x), [&] {
+    Expr small = x < 1.0;
+    Expr scaled = x * select(small, lift(x, step * step), 1 / (step * step));
+    Expr y = codegen::sqrt(1.0 / scaled) * select(small, lift(x, step), 1 / step);
+    return select(eq(x, 0.0), 1.0 / x, select(x < 0.0, kNaN, y));
+  });
+}
+
 Expr hypot(Expr x, Expr y) {
   Expr infinite = eq(abs(x), kInfinity) | eq(abs(y), kInfinity);
-  auto root = [](Expr a, Expr b) { return sqrt(fma(a, a, b * b)); };
+  auto root = [](Expr a, Expr b) { return codegen::sqrt(fma(a, a, b * b)); };
   if (x.type() == Type::f32) return select(infinite, kInfinity, in_double(root, x, y));
   Expr a = abs(x), b = abs(y), large = select(a < b, b, a);
   Expr power = select(large > 0x1p500, lift(x, -600.0), select(large < 0x1p-450, lift(x, 600.0), 0.0));

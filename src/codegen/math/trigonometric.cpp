@@ -4,7 +4,7 @@
 // that matter (M. Payne and R. Hanek, Radian reduction for trigonometric functions, 1983).
 #include <vector>
 
-#include "codegen/math/math.h"
+#include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
 namespace {
@@ -86,14 +86,15 @@ Reduced reduce_large_f32(Expr t) {
   Expr shift = at & 31;
   Expr y = m * shifted_pair(w[0], w[1], shift) + shift_right_logical(m * shift_right_logical(w[1] << shift, 32), 32);
   Expr quadrant = take_quadrant(y);
-  return {convert(convert(y, Type::f64) * (kHalfPi * 0x1p-62), Type::f32), {}, convert(quadrant, Type::i32)};
+  Expr r = convert(y, Type::f64) * (kHalfPi * 0x1p-62), high = convert(r, Type::f32);
+  return {high, convert(r - convert(high, Type::f64), Type::f32), convert(quadrant, Type::i32)};
 }
 
-// For 2^13 <= t < 2^(greatest + 1): 192 bits of 1 / pi.
-Reduced reduce_large_f64(Expr t, int greatest) {
+// For t >= 2^30: 192 bits of 1 / pi.
+Reduced reduce_large_f64(Expr t) {
   constexpr int64_t kTop = std::numeric_limits<int64_t>::min();
   auto [m, at] = window_of(bitcast(t), 52, 1023);
-  std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (greatest - 52 + 63) >> 5, 4);
+  std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (1023 - 52 + 63) >> 5, 4);
   Expr shift = at & 31;
   Expr w0 = shifted_pair(w[0], w[1], shift), w1 = shifted_pair(w[1], w[2], shift), w2 = shifted_pair(w[2], w[3], shift);
   // y = t / (pi / 2) mod 4 in units of 2^-62, with 64 bits of fraction more.
@@ -132,19 +133,20 @@ Reduced reduce_f64(Expr t) {
 // For 0 <= t <= 8192; the first difference is exact here too.
 Reduced reduce_f32(Expr t) {
   auto [n, quadrant] = nearest_multiple(t);
-  Expr r = fma(n, -0x1.4442dp-24, fma(n, -0x1.921fb4p0, t));
-  return {fma(n, -0x1.846988p-48, r), {}, quadrant};
+  Pair next = product(n, lift(n, -0x1.4442dp-24)), r = sum(fma(n, -0x1.921fb4p0, t), next.high);
+  return {r.high, fma(n, -0x1.846988p-48, r.low + next.low), quadrant};
 }
 
 struct SineCosine {
   Expr sine, cosine;
 };
 
-SineCosine of_remainder_f32(Expr r) {
+// To first order in low, without what low r^2 gives.
+SineCosine of_remainder_f32(Expr r, Expr low) {
   Expr square = r * r;
   Expr p = polynomial(square, {-0x1.555544p-3, 0x1.11070cp-7, -0x1.993cfap-13});
   Expr q = polynomial(square, {-0.5, 0x1.55554ap-5, -0x1.6c0c22p-10, 0x1.99e524p-16});
-  return {fma(r * square, p, r), fma(square, q, 1.0)};
+  return {fma(r * square, p, low) + r, fma(square, q, low * -r) + 1.0};
 }
 
 // sin(r + low) = sin r + low cos r and cos(r + low) = cos r - low sin r.
@@ -158,16 +160,27 @@ SineCosine of_remainder_f64(Expr r, Expr low) {
 }
 
 SineCosine of_remainder(const Reduced& x) {
-  return x.high.type() == Type::f32 ? of_remainder_f32(x.high) : of_remainder_f64(x.high, x.low);
+  return x.high.type() == Type::f32 ? of_remainder_f32(x.high, x.low) : of_remainder_f64(x.high, x.low);
+}
+
+// tan(high + low) or -1 / tan of it.
+Expr tangent_f32(const Reduced& x, Expr odd) {
+  Expr r = x.high, square = r * r;
+  Expr p = polynomial(
+      square, {0x1.55555cp-2, 0x1.110e16p-3, 0x1.bad378p-5, 0x1.5c95e4p-6, 0x1.65463cp-7, -0x1.7194p-15, 0x1.24496p-8});
+  Pair t = fast_sum(r, fma(square * r, p, fma(square, x.low, x.low)));
+  Expr d = select(odd, t.high, lift(r, 1.0));
+  return quotient({select(odd, lift(r, -1.0), t.high), select(odd, lift(r, 0.0), t.low)}, {d, select(odd, t.low, 0.0)});
 }
 
 enum class Function { sine, cosine, tangent };
 
 /// The function of |x|; an odd one still has to take the sign of x.
 Expr of_positive(Function function, const Reduced& x) {
-  SineCosine y = of_remainder(x);
   Expr quadrant = function == Function::cosine ? x.quadrant + 1 : x.quadrant;
   Expr odd = ne(quadrant & 1, 0);
+  if (function == Function::tangent && x.high.type() == Type::f32) return tangent_f32(x, odd);
+  SineCosine y = of_remainder(x);
   int top = codegen::size_of(quadrant.type()) == 4 ? 31 : 63;
   if (function == Function::tangent) {
     Expr ratio = select(odd, y.cosine, y.sine) / select(odd, y.sine, y.cosine);
@@ -176,26 +189,22 @@ Expr of_positive(Function function, const Reduced& x) {
   return bitcast(bitcast(select(odd, y.cosine, y.sine)) ^ ((quadrant & 2) << (top - 1)));
 }
 
-/// NaN and infinity take the way of large arguments. `greatest`: the largest exponent of x.
-Expr circular(Function function, Expr x, int greatest) {
+/// NaN and infinity take the way of large arguments.
+Expr circular(Function function, Expr x) {
   bool narrow = x.type() == Type::f32;
   Expr t = abs(x);
   auto with_sign = [&](Expr y) { return function == Function::cosine ? y : bitcast(bitcast(y) ^ sign_bit(x)); };
   Expr usual = with_sign(of_positive(function, narrow ? reduce_f32(t) : reduce_f64(t)));
   return x.builder->rare(~(t <= (narrow ? 0x1p13 : 0x1p30)), usual, [&] {
-    Expr large = of_positive(function, narrow ? reduce_large_f32(t) : reduce_large_f64(t, greatest));
+    Expr large = of_positive(function, narrow ? reduce_large_f32(t) : reduce_large_f64(t));
     return select(t < kInfinity, with_sign(large), kNaN);
   });
 }
 
 }  // namespace
 
-Expr sin(Expr x) { return circular(Function::sine, x, x.type() == Type::f32 ? 127 : 1023); }
-Expr cos(Expr x) { return circular(Function::cosine, x, x.type() == Type::f32 ? 127 : 1023); }
-
-Expr tan(Expr x) {
-  int greatest = x.type() == Type::f32 ? 127 : 1023;
-  return in_double([greatest](Expr v) { return circular(Function::tangent, v, greatest); }, x);
-}
+Expr sin(Expr x) { return circular(Function::sine, x); }
+Expr cos(Expr x) { return circular(Function::cosine, x); }
+Expr tan(Expr x) { return circular(Function::tangent, x); }
 
 }  // namespace ingot::codegen::math

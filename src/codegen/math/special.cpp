@@ -1,0 +1,95 @@
+// Inverse error function and the gamma function's logarithm and its derivative, in f64 (f32 through it).
+// erfinv: a start by M. Giles (Approximating the erfinv function, GPU Computing Gems 2, 2011), then Halley's steps.
+// lgamma, digamma: Stirling's series (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 6.1.41, 6.3.18)
+// after shifting the argument up by 8, and the reflection formulas below zero.
+#include "codegen/math/tails.h"
+
+namespace ingot::codegen::math {
+namespace {
+
+constexpr double kPi = 0x1.921fb54442d18p1;
+
+// For t in [0, 1): a start that is good to 2^-20 (2^-9 past 1 - 2^-24), then steps that triple the correct digits.
+Expr erfinv_positive(Expr t, int steps) {
+  Expr w = -log1p(t * -t);
+  Expr near = polynomial(w - 2.5, {1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
+                                   -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08});
+  Expr far = polynomial(codegen::sqrt(w) - 3.0, {2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
+                                                 -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257});
+  Expr y = t * select(w < 5.0, near, far);
+  // erfc y ~ exp(-y^2) / (y sqrt pi)
+  if (steps > 1) y = select(w > 16.0, codegen::sqrt(w + 0.693 - log(w * kPi) * 0.5), y);
+  for (int step = 0; step < steps; ++step) {
+    Expr error = select(t < 0.5, erf(y) - t, (1.0 - t) - erfc(y));
+    Expr f = error * (exp(y * y) * 0x1.c5bf891b4ef6bp-1);  // over erf'
+    y = y - f / fma(y, f, 1.0);
+  }
+  return y;
+}
+
+Expr erfinv_with(Expr x, int steps) {
+  Expr t = abs(x), limited = lesser(lift(x, 0x1.fffffffffffffp-1), t);
+  Expr y = select(eq(t, 0.0), t, erfinv_positive(limited, steps));
+  y = select(t < 1.0, y, select(eq(t, 1.0), kInfinity, lift(x, kNaN)));
+  return copysign(y, x);
+}
+
+/// x > 0 shifted to at least 8: log and derivative of log of x (x + 1) ... (x + 7), where it was shifted.
+struct Shifted {
+  Expr x, product, derivative;  // derivative: of the product
+};
+Shifted shift_up(Expr x) {
+  Expr low = x < 8.0, product = x, derivative = lift(x, 1.0);
+  for (int k = 1; k < 8; ++k) {
+    Expr factor = x + static_cast<double>(k);
+    derivative = fma(derivative, factor, product);
+    product = product * factor;
+  }
+  return {select(low, x + 8.0, x), select(low, product, 1.0), select(low, derivative, 0.0)};
+}
+
+// x > 0.
+Expr lgamma_positive(Expr x) {
+  auto [z, product, derivative] = shift_up(x);
+  Expr inverse = 1.0 / z, square = inverse * inverse;
+  Expr series = inverse * polynomial(square, {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
+                                              -691.0 / 360360, 1.0 / 156, -3617.0 / 122400});
+  return fma(z - 0.5, log(z) - 1.0, 0x1.acfe390c97d69p-2) + (series - log(product));
+}
+
+Expr digamma_positive(Expr x) {
+  auto [z, product, derivative] = shift_up(x);
+  Expr inverse = 1.0 / z, square = inverse * inverse;
+  Expr series = square * polynomial(square, {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760,
+                                             1.0 / 12, -3617.0 / 8160});
+  return log(z) - fma(inverse, 0.5, series) - derivative / product;
+}
+
+// log |gamma(x)| = log(pi / |x sin(pi x)|) - log gamma(-x); infinite at the poles.
+Expr lgamma_f64(Expr x) {
+  Expr t = abs(x), y = lgamma_positive(t);
+  Expr fraction = x - round_even(x), below = abs(sin(fraction * kPi)) * t;
+  Expr reflected = select(eq(fraction, 0.0), kInfinity, log(kPi / below) - y);
+  Expr tiny = t < 0x1p-60;
+  return select(eq(t, kInfinity), t, select(tiny, -log(t), select(x < 0.0, reflected, y)));
+}
+
+// digamma(x) = digamma(1 - x) - pi cot(pi x); PyTorch's values at the poles: NaN below zero, infinity at zero.
+Expr digamma_f64(Expr x) {
+  Expr left = x < 0.0, y = digamma_positive(select(left, 1.0 - x, x));
+  Expr fraction = x - round_even(x), angle = fraction * kPi;
+  Expr reflected = select(eq(fraction, 0.0), kNaN, y - kPi * (cos(angle) / sin(angle)));
+  y = select(left, reflected, y);
+  return select(eq(x, 0.0), copysign(lift(x, kInfinity), -x), select(eq(x, kInfinity), x, y));
+}
+
+}  // namespace
+
+Expr erfinv(Expr x) {
+  if (x.type() == Type::f64) return erfinv_with(x, 2);
+  return in_double([](Expr v) { return erfinv_with(v, 1); }, x);
+}
+Expr lgamma(Expr x) { return in_double(lgamma_f64, x); }
+Expr digamma(Expr x) { return in_double(digamma_f64, x); }
+
+}  // namespace ingot::codegen::math
