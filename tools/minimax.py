@@ -96,12 +96,12 @@ EXP = near_zero(lambda r: (mp.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6
 EXP2 = near_zero(lambda r: mp.expm1(r * LN2) / r, lambda r: LN2 + r * LN2**2 / 2)
 LOG = near_zero(lambda f: (mp.log1p(f) - f) / f**2, lambda f: -mpf(1) / 2 + f / 3)
 LOG_CUBE = near_zero(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: mpf(1) / 3 - f / 4)
+POW_LOG2 = near_zero(lambda f: mp.log1p(f) / f / LN2, lambda f: (1 - f / 2) / LN2)
 LOG_S = of_square(lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s) / s**3, lambda z: mpf(2) / 3 + 2 * z / 5)
 LOG_PAIR = of_square(lambda s: ((mp.log((1 + s) / (1 - s)) - 2 * s) / s**3 - mpf(2) / 3) / s**2, lambda z: mpf(2) / 5 + 2 * z / 7)
 SIN = of_square(lambda r: (mp.sin(r) - r) / r**3, lambda z: -mpf(1) / 6 + z / 120)
 COS = of_square(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4, lambda z: mpf(1) / 24 - z / 720)
 TANH = of_square(lambda r: (mp.tanh(r) - r) / r**3, lambda z: -mpf(1) / 3 + 2 * z / 15)
-TANHSHRINK = lambda z: -TANH(z)
 SINH = of_square(lambda r: (mp.sinh(r) - r) / r**3, lambda z: mpf(1) / 6 + z / 120)
 ASINH = of_square(lambda r: (mp.asinh(r) - r) / r**3, lambda z: -mpf(1) / 6 + 3 * z / 40)
 ATANH = of_square(lambda r: (mp.atanh(r) - r) / r**3, lambda z: mpf(1) / 3 + z / 5)
@@ -143,13 +143,14 @@ FITS = {
     "log_f32": (LOG_CUBE, 1 / ROOT - 1, ROOT - 1, 7, tail(lambda f: f**3, mp.log1p), 24),
     "softplus_f32": (LOG_CUBE, -mpf(1) / 4, mpf(1) / 2, 7, tail(lambda f: f**3, mp.log1p), 24),
     "log_f64": (LOG_S, mpf(0), S, 6, lambda z: z / 2, 53),
+    "pow_log2_f32": (POW_LOG2, 1 / ROOT - 1, ROOT - 1, 12, relative(POW_LOG2), 53),
+    "pow_exp2_f32": (EXP2, mpf("-.501"), mpf(".501"), 6, relative(EXP2), 53),
     "log_pair_f64": (LOG_PAIR, mpf(0), S, 7, lambda z: z**2 / 2, 53),
-    "sin_f32": (SIN, mpf(0), QUARTER, 2, SIN_WEIGHT, 24),
+    "sin_f32": (SIN, mpf(0), QUARTER, 3, SIN_WEIGHT, 24),
     "sin_f64": (SIN, mpf(0), QUARTER, 5, SIN_WEIGHT, 53),
     "cos_f32": (COS, mpf(0), QUARTER, 2, COS_WEIGHT, 24),
     "cos_f64": (COS, mpf(0), QUARTER, 5, COS_WEIGHT, 53),
     "tanh_f32": (TANH, mpf(0), mpf(1), 6, TANH_WEIGHT, 24),
-    "tanhshrink_f32": (TANHSHRINK, mpf(0), mpf("1.5") ** 2, 9, relative(TANHSHRINK), 24),
     "sinh_f32": (SINH, mpf(0), mpf(1), 3, tail_z(lambda z: z * mp.sqrt(z), mp.sinh), 24),
     "asinh_f32": (ASINH, mpf(0), mpf(".25"), 4, tail_z(lambda z: z * mp.sqrt(z), mp.asinh), 24),
     "atanh_f32": (ATANH, mpf(0), mpf(".09"), 3, tail_z(lambda z: z * mp.sqrt(z), mp.atanh), 24),
@@ -159,8 +160,8 @@ FITS = {
     "tanh_f64": (TANH, mpf(0), mpf(".5625") ** 2, 11, TANH_WEIGHT, 53),
     "atan_f64": (ATAN, mpf(0), ((ROOT - 1) * mpf("1.0005")) ** 2, 10, Z, 53),
     "asin_f64": (ASIN, mpf(0), mpf(".25"), 12, Z, 53),
-    "erf_f32": (lambda z: ERF(z) - 1, mpf(0), mpf(".9") ** 2, 6, relative(ERF), 24),
-    "erf_v_f32": (ERF_V, mpf(".89"), mpf(4), 6, lambda t: LN2 * mp.erfc(t) / mp.erf(t), 24),
+    "erf_f32": (lambda z: ERF(z) - 1, mpf(0), mpf(".96") ** 2, 6, relative(ERF), 24),
+    "erf_v_f32": (ERF_V, mpf(".94"), mpf(4), 6, lambda t: LN2 * mp.erfc(t) / mp.erf(t), 24),
     "erf_f64": (ERF, mpf(0), mpf(1), 11, relative(ERF), 53),
     "erfc_f32": (ERFC_NEAR, mpf("-.6"), mpf("8.1") / mpf("12.1"), 9, relative(ERFC_NEAR), 24),
     "erfc_f64": (ERFC, mpf(-1), (mpf("27.5") - 3.75) / (mpf("27.5") + 3.75), 24, relative(ERFC), 53),

@@ -6,10 +6,69 @@
 #include <limits>
 #include <random>
 
+#include "codegen/elementwise.h"
 #include "codegen/generate.h"
+#include "ir/op.h"
+#include "ir/reference.h"
 #include "runtime/executable_memory.h"
 
 namespace ingot::cli {
+namespace {
+
+/// A call of the row with defaults for all but its first operand; `mode` is the value of its mode, if it has one.
+std::vector<ir::Attr> attributes_of(const ir::OpInfo& row, int mode) {
+  std::vector<ir::Attr> attributes;
+  for (const ir::ArgInfo& argument : row.arguments)
+    if (!ir::is_operand(argument.kind))
+      attributes.push_back(argument.kind == ir::ArgKind::mode ? ir::Attr::mode(mode) : ir::Attr());
+  return attributes;
+}
+
+codegen::Expr define(const ir::OpInfo& row, const std::vector<ir::Attr>& attributes, codegen::Expr x) {
+  std::vector<codegen::Expr> operands(static_cast<size_t>(row.operand_count));
+  operands[0] = x;
+  return codegen::define_elementwise(row.id, {*x.builder, operands, attributes, DType::f32, DType::f32});
+}
+
+void interpret(const ir::OpInfo& row, const std::vector<ir::Attr>& attributes, std::span<const float> x,
+               std::vector<double>& y) {
+  const auto count = static_cast<int64_t>(x.size());
+  ir::Graph graph;
+  graph.add_input(DType::f32, {Dim(count)});
+  std::vector<ir::Operand> operands = {ir::Operand::value(0)};
+  for (int i = 1; i < row.operand_count; ++i) {
+    const ir::ArgInfo& argument = row.operand(i);
+    operands.push_back(argument.has_default ? ir::Operand::constant(argument.default_number) : ir::Operand::none());
+  }
+  graph.outputs = {graph.add(row.id, operands, attributes)};
+  const ir::ReferenceTensor input = ir::ReferenceTensor::from_values(DType::f32, {count}, {x.begin(), x.end()});
+  y = ir::interpret(graph, {&input, 1}, {}, {.round = false})[0].real;
+}
+
+}  // namespace
+
+std::vector<UnaryFunction> unary_functions() {
+  std::vector<UnaryFunction> functions;
+  for (const ir::OpInfo& row : ir::ops()) {
+    if (row.accuracy.f32 == 0) continue;
+    std::vector<std::string> modes = {""};
+    for (const ir::ArgInfo& argument : row.arguments)
+      if (argument.kind == ir::ArgKind::mode) modes = argument.modes;
+    for (size_t mode = 0; mode < modes.size(); ++mode) {
+      const std::vector<ir::Attr> attributes = attributes_of(row, static_cast<int>(mode));
+      UnaryFunction function;
+      function.name = std::string(row.name) + (modes[mode].empty() ? "" : "(" + modes[mode] + ")");
+      function.define = [&row, attributes](codegen::Expr x) { return cli::define(row, attributes, x); };
+      function.exact = [&row, attributes](std::span<const float> x, std::vector<double>& y) {
+        interpret(row, attributes, x, y);
+      };
+      function.bound = row.accuracy.f32;
+      function.of_operand = row.accuracy.of_operand;
+      functions.push_back(std::move(function));
+    }
+  }
+  return functions;
+}
 
 struct UnaryKernel::Loaded {
   KernelPtr source;
@@ -61,7 +120,7 @@ void Accuracy::join(const Accuracy& other) {
   exact = other.exact;
 }
 
-double error_in_ulps(float result, double exact) {
+double error_in_ulps(float result, double exact, double operand) {
   constexpr double kWrong = std::numeric_limits<double>::infinity();
   if (std::isnan(exact)) return std::isnan(result) ? 0 : kWrong;
   if (std::isnan(result)) return kWrong;
@@ -69,7 +128,8 @@ double error_in_ulps(float result, double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isinf(exact) || (std::isinf(result) && std::isinf(rounded))) return result == rounded ? 0 : kWrong;
   // 2^-e for 2^e <= |exact|, by its bits; an infinite result counts as 2^128.
-  const uint64_t bits = std::bit_cast<uint64_t>(exact) & 0x7ff0000000000000;
+  const double size = std::fabs(operand) > std::fabs(exact) ? operand : exact;
+  const uint64_t bits = std::bit_cast<uint64_t>(size) & 0x7ff0000000000000;
   const uint64_t least = uint64_t(1023 - 126) << 52, greatest = uint64_t(1023 + 127) << 52;
   const double unit = std::bit_cast<double>(std::clamp(bits, least, greatest) - (uint64_t(23) << 52));
   const double value = std::isinf(result) ? std::copysign(0x1p128, result) : static_cast<double>(result);
@@ -84,7 +144,7 @@ Accuracy measure(const UnaryFunction& function, const UnaryKernel& kernel, std::
   Accuracy accuracy;
   accuracy.inputs = inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const double error = error_in_ulps(results[i], exact[i]);
+    const double error = error_in_ulps(results[i], exact[i], function.of_operand ? inputs[i] : 0);
     accuracy.over += !(error <= function.bound);
     if (!(error > accuracy.worst)) continue;
     accuracy.worst = error;

@@ -17,7 +17,8 @@ struct UnaryFunction {
   std::string name;
   std::function<codegen::Expr(codegen::Expr)> define;
   std::function<void(std::span<const float>, std::vector<double>&)> exact;
-  double bound = 0;  // that its row states, in units in the last place
+  double bound = 0;         // that its row states, in units in the last place
+  bool of_operand = false;  // of the operand where that is larger than the exact value
 };
 
 /// Every row of the op table that states a bound, one function for each mode of the row; the values in double are the
@@ -46,14 +47,13 @@ struct Accuracy {
   void join(const Accuracy& other);
 };
 
-/// Error of one result.
-double error_in_ulps(float result, double exact);
+/// Error of one result, in units in the last place of `exact`, or of `operand` where that is larger.
+double error_in_ulps(float result, double exact, double operand = 0);
 
 /// Measures the inputs first, first + step, ... (bit patterns, below `end`).
 Accuracy measure(const UnaryFunction& function, const UnaryKernel& kernel, uint64_t first, uint64_t end, uint64_t step);
 
-/// Every exponent and both signs, with `mantissas` seeded mantissas each (the first and the last always), and the
-/// values around powers of two.
+/// Every exponent and both signs, with `mantissas` mantissas each: the first, the last, the middle and seeded ones.
 std::vector<float> sample_inputs(int mantissas, uint64_t seed);
 Accuracy measure(const UnaryFunction& function, const UnaryKernel& kernel, std::span<const float> inputs);
 

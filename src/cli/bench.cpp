@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/kernel_bench.h"
+#include "cli/math_bench.h"
 #include "cli/report.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
@@ -211,6 +212,7 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "dispatch") return bench_dispatch(options);
   if (options.name == "replay") return bench_replay(options);
   if (options.name == "reduction_order") return bench_reduction_order(options);
+  if (options.name == "math") return bench_math(options);
   if (const KernelBench* kernel = find_kernel_bench(options.name)) return bench_kernel(*kernel, options);
   return bench_model(options);
 }

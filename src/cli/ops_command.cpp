@@ -50,14 +50,17 @@ int run_ops(const CommonOptions& options) {
                       {"kind", kind_name(op.kind)},
                       {"arguments", arguments_of(op)},
                       {"outputs", op.outputs},
-                      {"in_place", op.has(ir::kInplace)}});
+                      {"in_place", op.has(ir::kInplace)},
+                      {"ulp_f32", op.accuracy.f32},
+                      {"ulp_f64", op.accuracy.f64},
+                      {"ulp_of_operand", op.accuracy.of_operand}});
     fmt::print("{}\n", list.dump());
     return 0;
   }
-  fmt::print("{:<24}{:<13}{:<10}arguments\n", "op", "kind", "in-place");
+  fmt::print("{:<24}{:<13}{:<10}{:<6}arguments\n", "op", "kind", "in-place", "ulp");
   for (const ir::OpInfo& op : ir::ops())
-    fmt::print("{:<24}{:<13}{:<10}{}\n", op.name, kind_name(op.kind), op.has(ir::kInplace) ? "yes" : "",
-               arguments_of(op));
+    fmt::print("{:<24}{:<13}{:<10}{:<6}{}\n", op.name, kind_name(op.kind), op.has(ir::kInplace) ? "yes" : "",
+               op.accuracy.f32 > 0 ? fmt::format("{}", op.accuracy.f32) : "", arguments_of(op));
   fmt::print("{} ops\n", ir::ops().size());
   return 0;
 }

@@ -28,7 +28,11 @@ OpInfo row(OpId id, OpKind kind, std::string_view name, std::string_view signatu
   return op;
 }
 
-OpInfo with(OpInfo op, Rule shapes) {
+Accuracy ulp(double f32, double f64) { return {f32, f64, false}; }
+Accuracy ulp_of_operand(double f32, double f64) { return {f32, f64, true}; }
+
+OpInfo with(OpInfo op, Rule shapes, Accuracy accuracy = {}) {
+  op.accuracy = accuracy;
   op.shapes = shapes;
   return op;
 }
@@ -49,8 +53,9 @@ OpInfo with(OpInfo op, LayoutRule layout) {
 
 const std::array<OpInfo, kOpCount>& table() {
   static const std::array<OpInfo, kOpCount> rows = {
-#define OP(kind, name, signature, traits, type, shape) \
-  with(row(OpId::name, OpKind::kind, #name, signature, traits, &types::type), &INGOT_RULE_NAMESPACE(kind)::shape),
+#define OP(kind, name, signature, traits, type, shape, ...)                   \
+  with(row(OpId::name, OpKind::kind, #name, signature, traits, &types::type), \
+       &INGOT_RULE_NAMESPACE(kind)::shape __VA_OPT__(, ) __VA_ARGS__),
 #include "ir/ops.def"
 #undef OP
   };

@@ -153,6 +153,13 @@ struct Layout {
 /// Layout of a view of `base`; throws Error through the context.
 using LayoutRule = Layout (*)(RuleContext&, const Layout& base);
 
+/// The largest error of an elementwise function for default arguments, in units in the last place of the exact value,
+/// or of its operand where that is larger; 0: none is stated.
+struct Accuracy {
+  double f32 = 0, f64 = 0;
+  bool of_operand = false;
+};
+
 struct OpInfo {
   OpId id;
   OpKind kind;
@@ -165,6 +172,7 @@ struct OpInfo {
   int outputs = 1;
   Rule types = nullptr, shapes = nullptr;
   LayoutRule layout = nullptr;  // views
+  Accuracy accuracy;
   bool has(Trait t) const { return traits & t; }
   const ArgInfo& operand(int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
   const ArgInfo& attribute(int i) const;

@@ -105,5 +105,39 @@ TEST(ReferenceElementwise, UnroundedModeKeepsDoubles) {
   EXPECT_EQ(interpret(graph, {&x, 1})[0].real[0], round_to(DType::bf16, 1.0 / 3));
 }
 
+// NIST's Digital Library of Mathematical Functions has the values at halves in closed form.
+TEST(ReferenceElementwise, SpecialFunctions) {
+  auto at = [](OpId op, std::vector<double> x) {
+    const auto count = static_cast<int64_t>(x.size());
+    return apply(op, {real({count}, std::move(x), DType::f64)}).real;
+  };
+  const double root_pi = std::sqrt(std::acos(-1.0)), gamma = 0.57721566490153286061;
+  std::vector<double> y = at(OpId::lgamma, {0.5, 1, 2, 4, -0.5, -2, INFINITY});
+  EXPECT_NEAR(y[0], std::log(root_pi), 1e-15);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_EQ(y[2], 0);
+  EXPECT_NEAR(y[3], std::log(6.0), 1e-15);
+  EXPECT_NEAR(y[4], std::log(2 * root_pi), 1e-15);
+  EXPECT_EQ(y[5], INFINITY);
+  EXPECT_EQ(y[6], INFINITY);
+  y = at(OpId::digamma, {1, 2, 0.5, -0.5, 0, -3, INFINITY});
+  EXPECT_NEAR(y[0], -gamma, 1e-15);
+  EXPECT_NEAR(y[1], 1 - gamma, 1e-15);
+  EXPECT_NEAR(y[2], -gamma - 2 * std::log(2.0), 1e-15);
+  EXPECT_NEAR(y[3], 2 - gamma - 2 * std::log(2.0), 1e-15);
+  EXPECT_EQ(y[4], -INFINITY);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], INFINITY);
+  y = at(OpId::erfinv, {0, 1, -1, 2, 1e-300});
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(y[1], INFINITY);
+  EXPECT_EQ(y[2], -INFINITY);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_NEAR(y[4] * 1e300, root_pi / 2, 1e-14);
+  const std::vector<double> x = {1e-9, 0.1, 0.5, 0.9, 0.999999, -0.3};
+  y = at(OpId::erfinv, x);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(std::erf(y[i]), x[i], 1e-15 * std::abs(x[i]));
+}
+
 }  // namespace
 }  // namespace ingot::ir

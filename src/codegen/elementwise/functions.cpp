@@ -65,6 +65,9 @@ Expr logit(const ElementwiseContext& c) {
 }
 
 Expr hypot(const ElementwiseContext& c) { return math::hypot(c.operands[0], c.operands[1]); }
+Expr erfinv(const ElementwiseContext& c) { return math::erfinv(c.operands[0]); }
+Expr lgamma(const ElementwiseContext& c) { return math::lgamma(c.operands[0]); }
+Expr digamma(const ElementwiseContext& c) { return math::digamma(c.operands[0]); }
 Expr sin(const ElementwiseContext& c) { return math::sin(c.operands[0]); }
 Expr cos(const ElementwiseContext& c) { return math::cos(c.operands[0]); }
 Expr tan(const ElementwiseContext& c) { return math::tan(c.operands[0]); }

@@ -15,21 +15,21 @@ Power power_of_two(Expr v) {
   return {n, r * exp2_tail(r)};
 }
 
-// erf x = x + x * tail(x^2) for |x| <= 0.9.
+// erf x = x + x * tail(x^2) for |x| <= 0.95.
 Expr erf_tail(Expr square) {
-  return polynomial(square, {0x1.06eba8p-3, -0x1.812744p-2, 0x1.ce2e54p-4, -0x1.b81524p-6, 0x1.550a46p-8,
-                             -0x1.aca398p-11, 0x1.6510dp-14});
+  return polynomial(square, {0x1.06eba8p-3, -0x1.812742p-2, 0x1.ce2daap-4, -0x1.b80684p-6, 0x1.547bf4p-8,
+                             -0x1.a7ac36p-11, 0x1.548882p-14});
 }
 
 Expr erf_f32(Expr x) {
   Expr t = abs(x), small = fma(erf_tail(t * t), t, t);
   // v to more than its last place: the fraction of its exponent takes the rest.
-  Expr limited = lesser(lift(x, 4.0), t), slope = polynomial(limited, {0x1.a08ce2p0, 0x1.d66fcap-1, 0x1.33dffap-3,
-                                                                       -0x1.083c4ap-5, 0x1.22db58p-8, -0x1.2d8778p-12});
-  Expr v = fma(limited, slope, 0x1.ce909ap-13), v_low = fma(limited, slope, 0x1.ce909ap-13 - v);
+  Expr limited = lesser(lift(x, 4.0), t), slope = polynomial(limited, {0x1.a06f8ep0, 0x1.d6d2dcp-1, 0x1.328328p-3,
+                                                                       -0x1.0599b8p-5, 0x1.1d8e06p-8, -0x1.24df68p-12});
+  Expr v = fma(limited, slope, 0x1.587d46p-12), v_low = fma(limited, slope, 0x1.587d46p-12 - v);
   Expr n = round_even(-v), r = (-v - n) - v_low, power = scale(lift(x, -1.0), n);
   Expr large = fma(power, r * exp2_tail(r), power + 1.0);
-  return copysign(select(t < 0.9, small, large), x);
+  return copysign(select(t < 0.95, small, large), x);
 }
 
 // erfc t for 1/2 <= t <= 11 from t^2 and 1 + 2t: a polynomial in u = (t - 2) / (t + 2), and both quotients from one.

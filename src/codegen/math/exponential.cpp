@@ -157,30 +157,15 @@ Expr tanh(Expr x) {
   return copysign(select(small, fma(tail, t, t), large), x);
 }
 
-namespace {
-
-Expr tanhshrink_f64(Expr x) {
-  Expr t = abs(x);
-  auto [small, tail, large] = tanh_parts(t);
-  return select(eq(x, 0.0), 0.0, copysign(select(small, -(tail * t), t - large), x));
+Expr tanhshrink(Expr x) {
+  return in_double(
+      [](Expr v) {
+        Expr t = abs(v);
+        auto [small, tail, large] = tanh_parts(t);
+        return select(eq(v, 0.0), 0.0, copysign(select(small, -(tail * t), t - large), v));
+      },
+      x);
 }
-
-// t^3 times a polynomial up to 3/2; above t - 1 + 2 / (e^2t + 1).
-Expr tanhshrink_f32(Expr x) {
-  Expr t = abs(x), square = t * t;
-  Expr small = square * t *
-               polynomial(square, {0x1.555554p-2, -0x1.1110b8p-3, 0x1.ba0698p-5, -0x1.65551cp-6, 0x1.1c5fbcp-7,
-                                   -0x1.aa0cc2p-9, 0x1.12afeep-10, -0x1.0c8dfep-12, 0x1.505ceap-15, -0x1.886cfp-19});
-  auto [n, p] = exp_parts(lesser(lift(x, 10.0), t) * 2.0);
-  Expr power = scale(lift(x, 1.0), n), quotient = 2.0 / fma(power, p, power + 1.0);
-  Pair above = fast_sum(t, lift(x, -1.0));
-  Expr large = select(t < 0x1p24, above.high + (above.low + quotient), t);
-  return select(eq(x, 0.0), 0.0, copysign(select(t < 1.5, small, large), x));
-}
-
-}  // namespace
-
-Expr tanhshrink(Expr x) { return is_f32(x) ? tanhshrink_f32(x) : tanhshrink_f64(x); }
 
 namespace {
 

@@ -74,14 +74,31 @@ Expr fmod_step(Expr x, Expr y) {
   return select(r < 0.0, r + y, r);
 }
 
+// f32 computes log2 and exp2 in f64, to 2^-33 and 2^-31: times 150, the largest exponent, far below its last place.
+Expr pow_f32(Expr x, Expr y) {
+  Builder& b = *x.builder;
+  Expr low = b.bits(Type::i64, 0x3fe6a09e667f3bcd);  // sqrt 1/2
+  Expr bits = bitcast(convert(abs(x), Type::f64)) - low;
+  Expr e = convert(convert(shift_right_arithmetic(bits, 52), Type::i32), Type::f64);
+  Expr f = bitcast((bits & 0xfffffffffffff) + low) - 1.0;
+  Expr log = fma(f,
+                 polynomial(f, {0x1.71547652a1e87p0, -0x1.715476565d54ep-1, 0x1.ec709ebb9736cp-2, -0x1.715470976cbe1p-2,
+                                0x1.277651fb5ed0ep-2, -0x1.ec72b5a5068cap-3, 0x1.a63f44918d086p-3,
+                                -0x1.71417019cbcb2p-3, 0x1.452916f60a1e1p-3, -0x1.252f3c9226e84p-3,
+                                0x1.2871f0bafdfc3p-3, -0x1.2488e679dff6ap-3, 0x1.3ce875cbb0a71p-4}),
+                 e);
+  Expr power = limit(log * convert(y, Type::f64), -200, 200), n = round_even(power), r = power - n;
+  Expr p = polynomial(r, {0x1.62e42fefd3e3ap-1, 0x1.ebfbe0461cebp-3, 0x1.c6b08caf0a419p-5, 0x1.3b2a1af972024p-7,
+                          0x1.5d88bf5e4819cp-10, 0x1.44409f8ddf67dp-13, 0x1.ffcba6ddbcd54p-17});
+  return convert(scale(fma(p, r, 1.0), n), Type::f32);
+}
+
 }  // namespace
 
-// f32 computes log2 and exp2 in f64: 150 * 2^-52 is far below its last place.
 Expr pow(Expr x, Expr y) {
   if (x.type() == Type::f64) return special_cases(x, y, pow_f64(x, y));
-  Expr t = convert(abs(x), Type::f64);
-  Expr value = convert(exp2(log2(t) * convert(y, Type::f64)), Type::f32);
-  return special_cases(x, y, value);
+  Expr value = pow_f32(x, y), usual = (x > 0.0) & (x < kInfinity) & (abs(y) < kInfinity);
+  return x.builder->rare(~usual, value, [&] { return special_cases(x, y, value); });
 }
 
 // The root of the quotient: the quotient's error halves. Where that leaves the normal numbers, both are scaled.

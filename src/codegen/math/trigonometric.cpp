@@ -133,20 +133,23 @@ Reduced reduce_f64(Expr t) {
 // For 0 <= t <= 8192; the first difference is exact here too.
 Reduced reduce_f32(Expr t) {
   auto [n, quadrant] = nearest_multiple(t);
-  Pair next = product(n, lift(n, -0x1.4442dp-24)), r = sum(fma(n, -0x1.921fb4p0, t), next.high);
-  return {r.high, fma(n, -0x1.846988p-48, r.low + next.low), quadrant};
+  Expr next = n * -0x1.4442dp-24;
+  Pair r = sum(fma(n, -0x1.921fb4p0, t), next);
+  return {r.high, fma(n, -0x1.846988p-48, r.low - fma(n, 0x1.4442dp-24, next)), quadrant};
 }
 
 struct SineCosine {
   Expr sine, cosine;
 };
 
-// To first order in low, without what low r^2 gives.
+// cos r = 1 - r^2 / 2 + ..., where the low part takes what the first difference loses.
 SineCosine of_remainder_f32(Expr r, Expr low) {
   Expr square = r * r;
-  Expr p = polynomial(square, {-0x1.555544p-3, 0x1.11070cp-7, -0x1.993cfap-13});
-  Expr q = polynomial(square, {-0.5, 0x1.55554ap-5, -0x1.6c0c22p-10, 0x1.99e524p-16});
-  return {fma(r * square, p, low) + r, fma(square, q, low * -r) + 1.0};
+  Expr p = polynomial(square, {-0x1.555556p-3, 0x1.111112p-7, -0x1.a009ep-13, 0x1.6cb4aep-19});
+  Expr q = polynomial(square, {0x1.55554ap-5, -0x1.6c0c22p-10, 0x1.99e524p-16});
+  Expr high = fma(square, -0.5, 1.0), lost = fma(square, -0.5, 1.0 - high);
+  Expr cosine = high + (fma(square * square, q, lost) - low * r);
+  return {fma(r * square, p, low * cosine) + r, cosine};
 }
 
 // sin(r + low) = sin r + low cos r and cos(r + low) = cos r - low sin r.
@@ -168,7 +171,11 @@ Expr tangent_f32(const Reduced& x, Expr odd) {
   Expr r = x.high, square = r * r;
   Expr p = polynomial(
       square, {0x1.55555cp-2, 0x1.110e16p-3, 0x1.bad378p-5, 0x1.5c95e4p-6, 0x1.65463cp-7, -0x1.7194p-15, 0x1.24496p-8});
-  Pair t = fast_sum(r, fma(square * r, p, fma(square, x.low, x.low)));
+  Pair tail = product(square * p, r);
+  Expr whole = r + tail.high, square_low = fma(r, r, -square);
+  tail.low = fma(square_low * p, r, tail.low) + fma(whole * whole, x.low, x.low);
+  Pair t = fast_sum(r, tail.high);
+  t.low = t.low + tail.low;
   Expr d = select(odd, t.high, lift(r, 1.0));
   return quotient({select(odd, lift(r, -1.0), t.high), select(odd, lift(r, 0.0), t.low)}, {d, select(odd, t.low, 0.0)});
 }

@@ -43,7 +43,7 @@ void gelu(ReferenceContext& c) {
   if (c.mode("approximate") == "tanh")
     activation(c, [](double x) {
       double inner = std::sqrt(2 / kPi) * (x + 0.044715 * x * x * x);
-      return 0.5 * x * (1 + std::tanh(inner));
+      return x / (1 + std::exp(-2 * inner));  // x (1 + tanh(inner)) / 2
     });
   else
     activation(c, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); });
@@ -76,7 +76,12 @@ void softsign(ReferenceContext& c) {
       });
 }
 void tanhshrink(ReferenceContext& c) {
-  activation(c, [](double x) { return x - std::tanh(x); });
+  activation(c, [](double x) {
+    if (std::fabs(x) < 0x1p-26) return 0.0;  // as PyTorch's difference of doubles
+    if (!(std::fabs(x) < 0.1)) return x - std::tanh(x);
+    const double z = x * x;  // where the difference cancels: its series
+    return x * z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835 - z * (1382.0 / 155925)))));
+  });
 }
 
 void leaky_relu(ReferenceContext& c) {

@@ -19,6 +19,42 @@ void rounded(ReferenceContext& c, F f) {
   map(c, names, c.out().dtype, f, [](int64_t a) { return a; });
 }
 
+/// Bisection on the C library's erf and erfc.
+double erfinv_of(double x) {
+  const double t = std::fabs(x);
+  if (!(t < 1)) return t == 1 ? std::copysign(kInfinity, x) : kNaN;
+  if (t < 1e-8) return x * (std::sqrt(kPi) / 2);  // the next term is x^2 / 4
+  double low = 0, high = 6;
+  for (int step = 0; step < 120; ++step) {
+    const double middle = (low + high) / 2;
+    const bool above = t < 0.5 ? std::erf(middle) > t : std::erfc(middle) < 1 - t;
+    (above ? high : low) = middle;
+  }
+  return std::copysign((low + high) / 2, x);
+}
+
+double lgamma_of(double x) {
+  if (std::isinf(x)) return kInfinity;
+  int sign;
+  return lgamma_r(x, &sign);  // std::lgamma writes a global sign
+}
+
+/// Shifted up by its recurrence to the range of the asymptotic series; reflected below zero.
+double digamma_of(double x) {
+  if (x == 0) return std::copysign(kInfinity, -x);
+  if (x < 0) {
+    if (x == std::floor(x)) return kNaN;
+    const double angle = kPi * (x - std::nearbyint(x));
+    return digamma_of(1 - x) - kPi / std::tan(angle);
+  }
+  if (!(x < kInfinity)) return x;
+  long double sum = 0, z = x;
+  for (; z < 20; z += 1) sum -= 1 / z;
+  const long double w = 1 / (z * z);
+  const long double series = w * (1.0L / 12 - w * (1.0L / 120 - w * (1.0L / 252 - w * (1.0L / 240 - w / 132))));
+  return static_cast<double>(sum + (std::log(z) - 1 / (2 * z) - series));
+}
+
 double log_add(double a, double b, double base_log) {
   if (std::isinf(a) && a == b) return a;
   double top = greatest(a, b);
@@ -69,6 +105,9 @@ void erf(ReferenceContext& c) {
 void erfc(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::erfc(x); });
 }
+void erfinv(ReferenceContext& c) { real_of_self(c, erfinv_of); }
+void lgamma(ReferenceContext& c) { real_of_self(c, lgamma_of); }
+void digamma(ReferenceContext& c) { real_of_self(c, digamma_of); }
 void exp(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::exp(x); });
 }

@@ -22,10 +22,10 @@ namespace ingot::ir {
   namespace layouts {                                    \
   Layout rule(RuleContext& context, const Layout& base); \
   }
-#define OP(kind, name, signature, traits, type, shape) \
-  namespace types {                                    \
-  void type(RuleContext&);                             \
-  }                                                    \
+#define OP(kind, name, signature, traits, type, shape, ...) \
+  namespace types {                                         \
+  void type(RuleContext&);                                  \
+  }                                                         \
   INGOT_SHAPE_##kind(shape)
 #include "ir/ops.def"
 #undef OP
