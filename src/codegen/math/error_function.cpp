@@ -52,7 +52,7 @@ Expr erfc_f32(Expr x) {
   Expr t = lesser(lift(x, 10.5), abs(x)), tail = erfc_positive_f32(product(t, t), greater(lift(x, 0.5), t));
   Pair rest = fast_sum(lift(x, 1.0), -x);
   Expr small = rest.high + fma(erf_tail(x * x), -x, rest.low);
-  return select(t < 0.75, small, select(x < 0.0, 2.0 - tail, tail));
+  return select(t < 0.65, small, select(x < 0.0, 2.0 - tail, tail));
 }
 
 // (1 + 2t) exp(t^2) erfc t as a polynomial in (t - 3.75) / (t + 3.75), 0 <= t <= 27.5.

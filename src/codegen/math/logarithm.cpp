@@ -91,8 +91,11 @@ Expr log1p_pair(Pair x) {
   if (x.low.present()) c = c + x.low;
   auto [e, f] = split(u);
   Expr low = scale(c, -e), sum = f + low;
-  Expr rest = tail(sum) + ((f - sum) + low);
-  return combine(e, sum, rest, natural(x.high));
+  const Base base = natural(x.high);
+  Expr lost = (f - sum) + low;
+  Expr rest = fma(e, base.two_low, fma(lost, 1.0 - sum, tail(sum)));
+  Pair y = fast_sum(e * base.two_high, sum);
+  return y.high + (y.low + rest);
 }
 
 Expr log1p(Expr x) {
