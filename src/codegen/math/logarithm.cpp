@@ -114,7 +114,7 @@ Expr softplus_f32(Expr x) {
   Expr square = f * f;
   Expr p = polynomial(f, {0x1.5555a4p-2, -0x1.00004p-2, 0x1.9969a4p-3, -0x1.54effp-3, 0x1.288458p-3, -0x1.0d89ccp-3,
                           0x1.ac8ee8p-4, -0x1.7139dep-5});
-  Expr rest = fma(f_low, 1.0 - f, fma(square * f, p, square * -0.5));
+  Expr rest = fma(f_low, fma(f, f, 1.0 - f), fma(square * f, p, square * -0.5));
   Pair first = fast_sum(select(upper, lift(x, 0x1.62e43p-1), 0.0), select(x > 0.0, lesser(lift(x, 200.0), x), 0.0));
   Pair second = fast_sum(first.high, f);
   Expr low = (first.low + second.low) + (rest + select(upper, lift(x, -0x1.05c61p-29), 0.0));
