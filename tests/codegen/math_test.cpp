@@ -36,7 +36,14 @@ int sigmoid(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
   return mpfr_ui_div(y, 1, y, mode);
 }
 
+int rsqrt(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  mpfr_sqrt(y, x, mode);
+  return mpfr_ui_div(y, 1, y, mode);
+}
+
+// 0 below 2^-26, as the row defines it.
 int tanhshrink(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  if (mpfr_zero_p(x) || (mpfr_number_p(x) && mpfr_get_exp(x) <= -26)) return mpfr_set_zero(y, 1), 0;
   if (mpfr_inf_p(x)) return mpfr_set(y, x, mode);
   if (!mpfr_zero_p(x) && mpfr_get_exp(x) < -100) {  // x^3 / 3
     mpfr_pow_ui(y, x, 3, mode);
@@ -124,7 +131,7 @@ struct Function2 {
 
 const Function kFunctions[] = {
     {OpId::sqrt, mpfr_sqrt},
-    {OpId::rsqrt, mpfr_rec_sqrt},
+    {OpId::rsqrt, rsqrt},
     {OpId::exp, mpfr_exp},
     {OpId::exp2, mpfr_exp2},
     {OpId::expm1, mpfr_expm1},

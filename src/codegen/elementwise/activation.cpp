@@ -99,7 +99,7 @@ Expr mish(const ElementwiseContext& c) {
   math::Pair above = math::product(limited, product.high);
   above.low = fma(limited, product.low, above.low);
   Expr y = scale(math::quotient(above, below) + (x - x), n);  // NaN for minus infinity
-  return select(x > 20.0, x, y);
+  return select(x > 20.0, x, codegen::copysign(y, x));
 }
 
 Expr logsigmoid(const ElementwiseContext& c) { return -math::softplus(-c.operands[0]); }

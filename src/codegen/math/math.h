@@ -65,11 +65,12 @@ Expr fmod(Expr x, Expr y);
 
 inline Expr reciprocal(Expr x) { return 1.0 / x; }
 Expr rsqrt(Expr x);
-/// x * factor, rounded once though the factor is not an f32.
+/// x * factor for x >= 0, rounded once though the factor is not an f32.
 inline Expr times(Expr x, double factor) {
   if (x.type() == Type::f64) return x * factor;
   const double high = static_cast<float>(factor);
-  return fma(x, high, x * (factor - high));
+  const Expr finite = select(x < kInfinity, x, std::numeric_limits<float>::max());  // the parts may differ in sign
+  return fma(x, high, finite * (factor - high));
 }
 
 /// a < b ? a : b and its mirror: b where an operand is NaN. One instruction on x86, where min and max need three.

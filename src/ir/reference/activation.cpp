@@ -78,7 +78,7 @@ void softsign(ReferenceContext& c) {
 void tanhshrink(ReferenceContext& c) {
   activation(c, [](double x) {
     if (std::fabs(x) < 0x1p-26) return 0.0;  // as PyTorch's difference of doubles
-    if (!(std::fabs(x) < 0.1)) return x - std::tanh(x);
+    if (!(std::fabs(x) < 0.02)) return x - std::tanh(x);
     const double z = x * x;  // where the difference cancels: its series
     return x * z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835 - z * (1382.0 / 155925)))));
   });
