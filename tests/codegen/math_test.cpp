@@ -43,12 +43,8 @@ int rsqrt(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
 
 // 0 below 2^-26, as the row defines it.
 int tanhshrink(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
-  if (mpfr_zero_p(x) || (mpfr_number_p(x) && mpfr_get_exp(x) <= -26)) return mpfr_set_zero(y, 1), 0;
+  if (mpfr_zero_p(x) || (mpfr_number_p(x) && mpfr_get_exp(x) <= -26)) return mpfr_set_ui(y, 0, mode);
   if (mpfr_inf_p(x)) return mpfr_set(y, x, mode);
-  if (!mpfr_zero_p(x) && mpfr_get_exp(x) < -100) {  // x^3 / 3
-    mpfr_pow_ui(y, x, 3, mode);
-    return mpfr_div_ui(y, y, 3, mode);
-  }
   Number t;
   mpfr_set_prec(t.m, 400);
   mpfr_tanh(t.m, x, mode);
