@@ -22,10 +22,11 @@ TEST(Accuracy, ErrorsInUnitsInTheLastPlace) {
   EXPECT_EQ(error_in_ulps(kInfinity, 0x1.ffffffp127), 0);
   EXPECT_EQ(error_in_ulps(kInfinity, 0x1.fffffep127), 1);
   EXPECT_EQ(error_in_ulps(std::numeric_limits<float>::quiet_NaN(), NAN), 0);
-  for (auto [result, exact] : {std::pair(0.0f, -0.0), {kInfinity, 1.0}, {1.0f, INFINITY}, {-kInfinity, INFINITY}})
+  for (auto [result, exact] : {std::pair(0.0f, -0.0), {1.0f, INFINITY}, {-kInfinity, INFINITY}})
     EXPECT_EQ(error_in_ulps(result, exact), INFINITY) << result << " for " << exact;
   EXPECT_EQ(error_in_ulps(std::numeric_limits<float>::quiet_NaN(), 1), INFINITY);
   EXPECT_EQ(error_in_ulps(1, NAN), INFINITY);
+  EXPECT_GT(error_in_ulps(kInfinity, 1), 1e40);
   EXPECT_EQ(error_in_ulps(0x1p-10f, 0x1p-9, 1), 0x1p13);
 }
 
