@@ -1,5 +1,5 @@
-// Convolution in one and three dims as conv2d, transposed convolution as a product whose results overlap, and integer
-// convolution as a product over the unfolded input.
+// Convolution in one and three dims as conv2d, transposed convolution as a convolution that gives every phase of the
+// stride, and integer convolution as a product over the unfolded input.
 #include "ir/decompose/windows.h"
 #include "ir/rules/rules.h"
 
@@ -11,34 +11,74 @@ Operand batched(GraphBuilder& b, const Operand& x, size_t spatial) {
   return b.rank(x) == spatial + 2 ? x : b.unsqueeze(x, GraphBuilder::attr(0));
 }
 
+/// A kernel with its elements at these dims in the opposite order.
+Operand turned(GraphBuilder& b, Operand kernel, size_t first, size_t count) {
+  for (size_t dim = first; dim < first + count; ++dim) {
+    int64_t size = b.shape(kernel)[dim].code;
+    if (size < 2) continue;
+    Operand back = b.arange(GraphBuilder::integer(size - 1), GraphBuilder::integer(-1), Dims{size}, DType::i64);
+    kernel = b.index_select(kernel, back, GraphBuilder::attr(static_cast<int64_t>(dim)));
+  }
+  return kernel;
+}
+
+// Place q * stride + r of the output is a sum over the inputs q - t with element t * stride + r of the kernel: one
+// convolution of stride 1 gives all phases r as channels of q, which then take their places. So nothing is multiplied
+// by the zeros between the inputs, and no window is stored.
 Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
   size_t spatial = spatial_dims(call.op);
-  Operand x = batched(b, call.operands[0], spatial);
-  const Operand &weight = call.operands[1], &bias = call.operands[2];
+  Operand x = batched(b, call.operands[0], spatial), panel = call.operands[1];
+  const Operand& bias = call.operands[2];
   DimTable& dims = b.dims();
-  const Dims shape = b.shape(x), kernel = b.shape(weight);
+  const Dims shape = b.shape(x), kernel = b.shape(panel);
   Dim groups = call.integer("groups"), depth = dims.floor_div(kernel[0], groups),
       channels = dims.mul(kernel[1], groups);
-  Dim taps = dims.product(std::span<const Dim>(&kernel[2], spatial)),
-      places = dims.product(std::span<const Dim>(&shape[2], spatial));
 
-  // [g][o * taps][c] times [n, g][c][places]: what each place of the input adds to each element of its window.
-  Operand panel = b.reshape(weight, {groups, depth, dims.mul(kernel[1], taps)});
-  panel = b.permute(panel, Dims{0, 2, 1});
-  Operand pixels = b.reshape(x, {shape[0], groups, depth, places});
-  Operand windows = b.matmul(panel, pixels);
+  // [g * c, o, t * s ...] to [g, o, s ..., c, t ...].
+  Dims split{groups, depth, kernel[1]}, padding, dilation, phases, taps;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = entry(call, "stride", i), gap = entry(call, "dilation", i),
+            extent = gap * (kernel[2 + i].code - 1);
+    int64_t count = kernel[2 + i].code;
+    if (stride > 1) {
+      count = extent / stride + 1;
+      panel = extended(b, spaced(b, panel, 2 + i, gap), 2 + i, 0, count * stride - extent - 1);
+    }
+    padding.push_back(stride > 1 ? count - 1 : extent);
+    dilation.push_back(stride > 1 ? 1 : gap);
+    phases.push_back(stride);
+    taps.push_back(count);
+    split.push_back(count);
+    split.push_back(stride);
+  }
+  Dims order{0, 2}, panel_shape{dims.mul(channels, dims.product(phases)), depth};
+  for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(4 + 2 * i));
+  order.push_back(1);
+  for (size_t i = 0; i < spatial; ++i) {
+    order.push_back(static_cast<int64_t>(3 + 2 * i));
+    panel_shape.push_back(taps[i]);
+  }
+  panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2, spatial);
+  constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
+  Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
+                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), call.attribute("groups")})[0];
 
-  Dims split{shape[0], channels};
-  for (size_t i = 0; i < spatial; ++i) split.push_back(kernel[2 + i]);
-  for (size_t i = 0; i < spatial; ++i) split.push_back(shape[2 + i]);
-  Operand result = b.reshape(windows, split);
-  for (size_t i = spatial; i-- > 0;) {
-    Slide s{
-        kernel[2 + i].code, entry(call, "stride", i), entry(call, "padding", i), entry(call, "dilation", i), false, 0,
-        shape[2 + i]};
-    Dim whole = dims.add(dims.mul(shape[2 + i], s.stride), s.extent() + entry(call, "output_padding", i));
-    Dim size = dims.sub(whole, s.stride + 2 * s.padding);
-    result = overlap_added(b, result, 2 + i, 3 + 2 * i, s, size);
+  // [n, o * s ..., q ...] to [n, o, q * s ...], of which the padding is cut off.
+  Dims apart{shape[0], channels}, places{0, 1}, joined{shape[0], channels};
+  for (size_t i = 0; i < spatial; ++i) apart.push_back(phases[i]);
+  for (size_t i = 0; i < spatial; ++i) {
+    Dim windows = b.shape(result)[2 + i];
+    apart.push_back(windows);
+    joined.push_back(dims.mul(windows, phases[i]));
+    places.push_back(static_cast<int64_t>(2 + spatial + i));
+    places.push_back(static_cast<int64_t>(2 + i));
+  }
+  result = b.reshape(b.permute(b.reshape(result, apart), places), joined);
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = entry(call, "stride", i), before = entry(call, "padding", i);
+    int64_t reach = entry(call, "dilation", i) * (kernel[2 + i].code - 1) + 1 + entry(call, "output_padding", i);
+    Dim size = dims.sub(dims.add(dims.mul(shape[2 + i], stride), reach), stride + 2 * before);
+    result = cut_out(b, result, 2 + i, before, size);
   }
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, spatial + 2));
   return {b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0})};

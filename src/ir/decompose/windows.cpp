@@ -54,15 +54,6 @@ Operand zero_of(DType dtype) { return is_floating(dtype) ? Operand::constant(0.0
 
 namespace {
 
-/// x with zeros after dim `dim`, so that it has `size` elements there.
-Operand extended(GraphBuilder& b, const Operand& x, size_t dim, Dim before, Dim after) {
-  if (before == Dim(0) && after == Dim(0)) return x;
-  Dims pad(2 * (b.rank(x) - dim), 0);
-  pad[pad.size() - 2] = before;
-  pad[pad.size() - 1] = after;
-  return b.constant_pad_nd(x, zero_of(b.dtype(x)), pad);
-}
-
 /// x with dim `dim` as two, of these sizes.
 Operand split_dim(GraphBuilder& b, const Operand& x, size_t dim, Dim outer, Dim inner) {
   Dims shape = b.shape(x);
@@ -81,16 +72,35 @@ Operand joined_dim(GraphBuilder& b, const Operand& x, size_t dim) {
 
 }  // namespace
 
+Operand extended(GraphBuilder& b, const Operand& x, size_t dim, Dim before, Dim after) {
+  if (before == Dim(0) && after == Dim(0)) return x;
+  Dims pad(2 * (b.rank(x) - dim), 0);
+  pad[pad.size() - 2] = before;
+  pad[pad.size() - 1] = after;
+  return b.constant_pad_nd(x, zero_of(b.dtype(x)), pad);
+}
+
+Operand spaced(GraphBuilder& b, const Operand& x, size_t dim, int64_t dilation) {
+  int64_t size = b.shape(x)[dim].code;
+  if (dilation == 1 || size < 2) return x;
+  Operand pairs = extended(b, split_dim(b, x, dim, size, 1), dim + 1, 0, dilation - 1);
+  return b.slice(joined_dim(b, pairs, dim), GraphBuilder::attr(static_cast<int64_t>(dim)), Dims{0},
+                 Dims{dilation * (size - 1) + 1}, GraphBuilder::attr(1));
+}
+
+Operand cut_out(GraphBuilder& b, const Operand& x, size_t dim, Dim first, Dim size) {
+  DimTable& dims = b.dims();
+  Dim end = dims.add(first, size), length = b.shape(x)[dim];
+  Operand whole = dims.less(length, end) ? extended(b, x, dim, 0, dims.sub(end, length)) : x;
+  return b.slice(whole, GraphBuilder::attr(static_cast<int64_t>(dim)), Dims{first}, Dims{end}, GraphBuilder::attr(1));
+}
+
 // Place q * stride + r gets element t * stride + r of window q - t, for every t: as many terms as strides fit into a
 // window. Dilation is a window with zeros between its elements.
 Operand overlap_added(GraphBuilder& b, Operand x, size_t tap, size_t at, const Slide& s, Dim size) {
   DimTable& dims = b.dims();
   int64_t extent = s.extent(), terms = (extent + s.stride - 1) / s.stride;
-  if (s.dilation > 1 && s.kernel > 1) {
-    x = split_dim(b, x, tap, s.kernel, 1);
-    x = joined_dim(b, extended(b, x, tap + 1, 0, s.dilation - 1), tap);
-    x = b.slice(x, GraphBuilder::attr(static_cast<int64_t>(tap)), Dims{0}, Dims{extent}, GraphBuilder::attr(1));
-  }
+  x = spaced(b, x, tap, s.dilation);
   x = split_dim(b, extended(b, x, tap, 0, terms * s.stride - extent), tap, terms, s.stride);
   Dim windows = b.shape(x)[at + 1], places = dims.add(windows, terms - 1);
   x = extended(b, x, at + 1, terms - 1, terms - 1);
@@ -107,12 +117,7 @@ Operand overlap_added(GraphBuilder& b, Operand x, size_t tap, size_t at, const S
     if (i != tap) order.push_back(static_cast<int64_t>(i));
     if (i == at) order.push_back(static_cast<int64_t>(tap));
   }
-  Operand line = joined_dim(b, b.permute(sum, order), at - 1);
-  // The padding is cut off; an output may reach beyond the last window.
-  Dim end = dims.add(size, s.padding), length = b.shape(line)[at - 1];
-  if (dims.less(length, end)) line = extended(b, line, at - 1, 0, dims.sub(end, length));
-  return b.slice(line, GraphBuilder::attr(static_cast<int64_t>(at) - 1), Dims{s.padding}, Dims{end},
-                 GraphBuilder::attr(1));
+  return cut_out(b, joined_dim(b, b.permute(sum, order), at - 1), at - 1, s.padding, size);
 }
 
 }  // namespace ingot::ir

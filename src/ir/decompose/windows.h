@@ -25,6 +25,12 @@ Slide make_slide(GraphBuilder& b, int64_t kernel, int64_t stride, int64_t paddin
 Operand padded(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides, const Operand& fill);
 /// Every window of the last dims of a padded x: [.., count of each, kernel of each].
 Operand window_views(GraphBuilder& b, Operand x, const std::vector<Slide>& slides);
+/// x with this many zeros before and after what it has at a dim.
+Operand extended(GraphBuilder& b, const Operand& x, size_t dim, Dim before, Dim after);
+/// x with dilation - 1 zeros between neighbours at a dim of constant size.
+Operand spaced(GraphBuilder& b, const Operand& x, size_t dim, int64_t dilation);
+/// The places [first, first + size) of a dim, with zeros for those beyond its end.
+Operand cut_out(GraphBuilder& b, const Operand& x, size_t dim, Dim first, Dim size);
 /// Sums what overlapping windows put at each place, the inverse of sliding along one dim: x has the elements of the
 /// windows at dim `tap` and the windows at a later dim `at`; the result lacks `tap`, and has `size` places at that dim
 /// (at - 1), the first of them at s.padding.
