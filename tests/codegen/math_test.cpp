@@ -117,6 +117,7 @@ int lgamma(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
 struct Function {
   OpId op;
   Unary oracle;
+  size_t every = 1;  // of the inputs: MPFR's gamma functions are slow
 };
 struct Function2 {
   const char* name;
@@ -151,8 +152,8 @@ const Function kFunctions[] = {
     {OpId::asin, mpfr_asin},
     {OpId::acos, mpfr_acos},
     {OpId::atan, mpfr_atan},
-    {OpId::lgamma, lgamma},
-    {OpId::digamma, mpfr_digamma},
+    {OpId::lgamma, lgamma, 16},
+    {OpId::digamma, mpfr_digamma, 16},
     {OpId::silu, silu},
     {OpId::gelu, gelu},
     {OpId::softplus, softplus},
@@ -270,14 +271,15 @@ double error_of(T got, mpfr_srcptr exact, mpfr_srcptr operand = nullptr) {
 }
 
 template <class T, class Define, class Oracle>
-void check(const std::string& name, double bound, Define define, Oracle oracle, bool of_operand = false) {
+void check(const std::string& name, double bound, Define define, Oracle oracle, bool of_operand = false,
+           size_t every = 1) {
   std::vector<T> x, y;
   make_inputs(x, y);
   std::vector<T> out = evaluate<T>(define, x, y);
   double worst = 0;
   size_t at = 0;
   Number exact;
-  for (size_t i = 0; i < x.size(); ++i) {
+  for (size_t i = 0; i < x.size(); i += every) {
     Number a(static_cast<double>(x[i])), b(static_cast<double>(y[i]));
     oracle(exact.m, a.m, b.m);
     double error = error_of(out[i], exact.m, of_operand ? a.m : nullptr);
@@ -302,8 +304,8 @@ TEST(Math, FunctionsOfOneNumberKeepTheirBounds) {
       return define_elementwise(f.op, {*a.builder, operands, {&mode, 1}, dtype, dtype});
     };
     auto oracle = [&](mpfr_t y, mpfr_srcptr a, mpfr_srcptr) { f.oracle(y, a, MPFR_RNDN); };
-    check<float>(std::string(row.name), row.accuracy.f32, define, oracle, row.accuracy.of_operand);
-    check<double>(std::string(row.name), row.accuracy.f64, define, oracle, row.accuracy.of_operand);
+    check<float>(std::string(row.name), row.accuracy.f32, define, oracle, row.accuracy.of_operand, f.every);
+    check<double>(std::string(row.name), row.accuracy.f64, define, oracle, row.accuracy.of_operand, f.every);
   }
 }
 

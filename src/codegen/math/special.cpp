@@ -54,7 +54,8 @@ Expr lgamma_positive(Expr x) {
   Expr inverse = 1.0 / z, square = inverse * inverse;
   Expr series = inverse * polynomial(square, {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
                                               -691.0 / 360360, 1.0 / 156, -3617.0 / 122400});
-  return fma(z - 0.5, log(z) - 1.0, 0x1.acfe390c97d69p-2) + (series - log(product));
+  Expr y = fma(z - 0.5, log(z) - 1.0, 0x1.acfe390c97d69p-2) + (series - log(product));
+  return select(eq(x, 1.0) | eq(x, 2.0), 0.0, y);
 }
 
 Expr digamma_positive(Expr x) {
