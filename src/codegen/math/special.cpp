@@ -55,7 +55,16 @@ Expr lgamma_positive(Expr x) {
   Expr series = inverse * polynomial(square, {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
                                               -691.0 / 360360, 1.0 / 156, -3617.0 / 122400});
   Expr y = fma(z - 0.5, log(z) - 1.0, 0x1.acfe390c97d69p-2) + (series - log(product));
-  return select(eq(x, 1.0) | eq(x, 2.0), 0.0, y);
+  // At its zeros its own series (Abramowitz and Stegun 6.1.33); log gamma(2 + d) = log(1 + d) + log gamma(1 + d).
+  Expr second = x > 1.5, d = x - select(second, lift(x, 2.0), 1.0);
+  Expr near =
+      d * polynomial(d, {-0x1.2788cfc6fb619p-1, 0x1.a51a6625307d3p-1, -0x1.9a4d55beab2d7p-2, 0x1.151322ac7d848p-2,
+                         -0x1.a8b9c17aa6149p-3, 0x1.5b40cb100c306p-3, -0x1.2703a1dcea3aep-3, 0x1.010b36af86397p-3,
+                         -0x1.c806706d57db4p-4, 0x1.9a01e385d5f8fp-4, -0x1.748c33114c6d6p-4, 0x1.556ad63243bc4p-4,
+                         -0x1.3b1d971fc5985p-4, 0x1.2496df8320c5fp-4, -0x1.11133476e7fep-4, 0x1.00010064cdeb2p-4,
+                         -0x1.e1e2d311e8abdp-5});
+  near = near + select(second, log1p(d), 0.0);
+  return select(abs(d) < 0.1, near, y);
 }
 
 Expr digamma_positive(Expr x) {
