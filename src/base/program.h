@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cuda_launch.h"
 #include "base/dim.h"
 #include "base/dtype.h"
 
@@ -16,6 +17,7 @@ enum class Isa : uint8_t { none, avx2, avx512 };  // none: kernels are interpret
 struct Target {
   Isa isa = Isa::none;
   bool bf16_dot = false;  // vdpbf16ps
+  int cuda_arch = 0;      // 0: the processor; else CUDA C++ for this compute capability (80, 90, 100) is made
   std::string str() const;
   friend bool operator==(const Target&, const Target&) = default;
 };
@@ -70,6 +72,7 @@ struct KernelSource {
   int64_t scratch_bytes = 0;  // beyond the locals, a call (form rows)
   KernelEntry interpret = nullptr;
   std::shared_ptr<const void> context;
+  std::shared_ptr<const CudaText> cuda;  // of a CUDA target; the fields about code are empty then
 };
 using KernelPtr = std::shared_ptr<const KernelSource>;
 
@@ -202,6 +205,7 @@ struct Program {
   std::vector<Step> steps;
   uint32_t inputs = 0, outputs = 0;
   std::vector<Category> scalars;  // of the call's scalars: floating ones are given as bits of f64, others of i64
+  std::string device_source;      // CUDA target: the one translation unit of all its kernels
 };
 
 }  // namespace ingot

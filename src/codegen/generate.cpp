@@ -1,11 +1,13 @@
 #include "codegen/generate.h"
 
+#include "codegen/cuda/cuda.h"
 #include "codegen/scalar/executor.h"
 #include "codegen/x86/x86.h"
 
 namespace ingot::codegen {
 
-KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name) {
+KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name, int outer) {
+  if (target.cuda_arch) return cuda::generate(kernel, target, name, outer);
   return target.isa == Isa::none ? scalar::interpret(kernel, name) : x86::compile(kernel, target, name);
 }
 

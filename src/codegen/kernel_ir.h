@@ -1,4 +1,4 @@
-// Kernel IR: what one kernel computes, free of lanes, cores and instruction sets.
+// Kernel IR: what one kernel computes, free of lanes, cores, blocks, threads and instruction sets.
 //
 // A kernel works on a plane of rows x columns (outer planes are iterated by the runtime). Its expressions are one flat
 // DAG of scalar nodes, evaluated for each (row, column); a phase is one pass over the columns of a row, and its
@@ -145,11 +145,12 @@ struct Phase {
 };
 
 /// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a
-/// column; the kernel then has one phase and no stores, handles at most 256 rows a call, and writes 16 partial lanes a
-/// column (see KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0
-/// for sum); the runtime combines blocks and lanes, and an epilogue kernel does what follows. argmax and argmin write
-/// [16][columns] values and then [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a
-/// row).
+/// column; the kernel then has one phase and no stores, and an epilogue kernel does what follows.
+///
+/// On a processor, form columns handles at most 256 rows a call and writes 16 partial lanes a column (see
+/// KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0 for sum); the
+/// runtime combines blocks and lanes. argmax and argmin write [16][columns] values and then [16][columns] row indices
+/// (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the kernel does all of it.
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {

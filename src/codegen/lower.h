@@ -58,7 +58,9 @@ struct LowerResult {
 };
 
 /// The graph is functional and consists of primitives. Inputs of the program are those of the graph in order, outputs
-/// and run-time scalars too. Guards that a size decision needed stand in program.dims.
+/// and run-time scalars too. Guards that a size decision needed stand in program.dims. For a CUDA target the kernels
+/// carry text and program.device_source is the unit to compile; products, convolutions and attention are steps without
+/// kernels, for a library of the device.
 LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptions& options = {});
 
 }  // namespace ingot::codegen

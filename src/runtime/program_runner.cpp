@@ -84,6 +84,7 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
       bindings_(std::make_unique<Bindings>()),
       weights_(std::make_unique<WeightCache>(program_->steps.size())) {
+  INGOT_CHECK(program_->target.cuda_arch == 0);
   for (const Step& step : program_->steps) {
     for_each_kernel(step, [&](const KernelPtr& source) {
       auto [it, fresh] = bindings_->kernels.try_emplace(source.get());

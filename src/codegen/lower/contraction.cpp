@@ -14,7 +14,7 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
   std::lock_guard lock(mutex);
   auto [it, fresh] = made.try_emplace({target.str(), dtype});
   TileKernels& t = it->second;
-  if (!fresh) return t;
+  if (!fresh || target.cuda_arch) return t;
   t.rows = max_tile_rows(target, dtype);
   t.vectors = max_tile_vectors(target, dtype);
   for (int rows = 1; rows <= t.rows; ++rows)
@@ -41,7 +41,8 @@ uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
 void StepWriter::loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer) {
   result_.explanation.notes.push_back(
       "what follows the product %" + std::to_string(plan_.groups[group].anchor->outputs[0]) +
-      " is a loop of its own: too many operands, or some that differ within a row of pixels");
+      (target_.cuda_arch ? " is a loop of its own: a library makes the product"
+                         : " is a loop of its own: too many operands, or some that differ within a row of pixels"));
   writer.arguments[0].buffer = buffer;
   finish_loop(group, writer);
 }
@@ -82,7 +83,7 @@ void StepWriter::write_matmul(uint32_t group) {
     writer.use_product(product);
     writer.arguments[0].strides.resize(rank, 0);
     writer.write();
-    if (writer.arguments.size() > kMostEpilogueArguments) {
+    if (!epilogue_fits(writer.arguments.size())) {
       c_buffer = raw_buffer(product, raw);
       c = layouts_.strided({product, ir::contiguous_strides(dims_, graph_.type(product).shape), 0}, g.anchor_map, rank);
       writer.arguments[0].strides = c.strides;

@@ -118,7 +118,8 @@ void StepWriter::write_attention(uint32_t group) {
             false};
   }
   Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr, scale);
-  library.kernels.push_back(options_.generate ? options_.generate(softmax, target_, "softmax")
+  if (!target_.cuda_arch)
+    library.kernels.push_back(options_.generate ? options_.generate(softmax, target_, "softmax")
                                               : codegen::generate(softmax, target_, "softmax"));
   // Two products, and about twenty operations a score.
   Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
@@ -157,7 +158,7 @@ void StepWriter::write_conv(uint32_t group) {
       writer.add_to_product({at.buffer, bias.dtype, false, along, bias.offset, 0});
     }
     writer.write();
-    separate = writer.arguments.size() > kMostEpilogueArguments;
+    separate = !epilogue_fits(writer.arguments.size());
     // An epilogue runs over [channels, pixels]: height and width must be one dim for all of its arguments.
     for (const KernelArgument& a : writer.arguments)
       separate = separate || !dims_.same(a.strides[rank - 2], dims_.mul(a.strides[rank - 1], g.space[rank - 1]));

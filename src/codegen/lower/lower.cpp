@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/cuda/cuda.h"
 #include "codegen/lower/plan.h"
 #include "codegen/lower/steps.h"
 
@@ -62,6 +63,7 @@ LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptio
   lowering::StepWriter writer(graph, layouts, plan, target, options, result);
   for (uint32_t group : plan.order) writer.write(group);
   set_lifetimes(program);
+  if (target.cuda_arch) program.device_source = cuda::translation_unit(program);
   return result;
 }
 

@@ -172,7 +172,8 @@ KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const st
   Kernel& kernel = writer.kernel;
   if (sizes.back().is_constant() && sizes.back().code > 0 && sizes.back().code <= kShortRow)
     kernel.known_columns = sizes.back().code;
-  return options_.generate ? options_.generate(kernel, target_, name) : codegen::generate(kernel, target_, name);
+  int outer = static_cast<int>(sizes.size()) - 2;
+  return options_.generate ? options_.generate(kernel, target_, name) : codegen::generate(kernel, target_, name, outer);
 }
 
 Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes,

@@ -36,6 +36,8 @@ class StepWriter {
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
   Step& append(uint32_t group, Step step);
   std::string name_of_group(const Group& g) const;
+  /// What follows a product runs tile by tile on a processor; a GPU's library leaves the whole of it in memory.
+  bool epilogue_fits(size_t arguments) const { return !target_.cuda_arch && arguments <= kMostEpilogueArguments; }
   Dim moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes, const std::vector<Dims>& strides);
   Argument stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype);
 

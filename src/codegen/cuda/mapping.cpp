@@ -1,0 +1,177 @@
+#include "codegen/cuda/mapping.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ingot::codegen::cuda {
+namespace {
+
+constexpr int kPieceBytes = 16;    // of one access
+constexpr int kMaxVector = 8;      // elements; the lanes of a thread in the canonical order
+constexpr int kLoadRegisters = 64; // what loads in flight may take
+constexpr int kUnrolledNodes = 1024;
+
+class Mapper {
+ public:
+  Mapper(const Kernel& kernel, int outer) : k_(kernel) {
+    m_.launch.outer = outer;
+    for (const Node& n : k_.nodes)
+      if (n.op == Op::index && n.imm >= 2) m_.launch.outer = std::max(m_.launch.outer, static_cast<int>(n.imm) - 1);
+    using Form = CudaMapping::Form;
+    bool plain = k_.phases.size() == 1 && k_.reductions.empty() && k_.locals.empty() && k_.phases[0].row_stores.empty();
+    m_.launch.form = k_.form == codegen::Form::columns ? Form::columns : plain ? Form::loop : Form::rows;
+  }
+
+  Mapping run() {
+    find_levels();
+    std::vector<bool> made(k_.nodes.size());
+    for (const Phase& phase : k_.phases) m_.phases.push_back(map_phase(phase, made));
+    keep_loads();
+    for (Value v = 0; v < k_.nodes.size(); ++v)
+      if (called_[v]) m_.call.push_back(v);
+    choose_vector();
+    for (size_t r = 0; r < k_.reductions.size(); ++r) m_.launch.slot_bytes += 16;
+    const Phase& first = k_.phases[0];
+    m_.launch.splits = m_.launch.form == CudaMapping::Form::rows && k_.phases.size() == 1 && k_.locals.empty() &&
+                       !first.reductions.empty();
+    return std::move(m_);
+  }
+
+ private:
+  bool columns() const { return m_.launch.form == CudaMapping::Form::columns; }
+
+  Level leaf_level(const Node& n) const {
+    switch (n.op) {
+      case Op::load:
+        return columns() || k_.buffers[n.imm].access != Access::uniform ? Level::element : Level::line;
+      case Op::local:
+        return Level::element;
+      case Op::index:
+        return n.imm == 0 || (columns() && n.imm == 1) ? Level::element : Level::line;
+      case Op::reduced:
+        return Level::line;
+      default:
+        return Level::call;
+    }
+  }
+
+  void find_levels() {
+    m_.levels.resize(k_.nodes.size(), Level::call);
+    size_t region_begin = 0;
+    for (Value v = 0; v < k_.nodes.size(); ++v) {
+      const Node& n = k_.nodes[v];
+      Level level = leaf_level(n);
+      for (Value operand : {n.a, n.b, n.c})
+        if (operand != kNone) level = std::max(level, m_.levels[operand]);
+      m_.levels[v] = level;
+      if (n.region && (v == 0 || k_.nodes[v - 1].region != n.region)) region_begin = v;
+      if (n.op != Op::rare) continue;
+      // A region runs where its result is made, as a whole.
+      for (size_t r = region_begin; r < v; ++r) level = std::max(level, m_.levels[r]);
+      for (size_t r = region_begin; r <= v; ++r) m_.levels[r] = level;
+    }
+  }
+
+  std::vector<bool> needed(const std::vector<Value>& roots) const {
+    std::vector<bool> live(k_.nodes.size());
+    for (Value v : roots) live[v] = true;
+    for (Value v = static_cast<Value>(k_.nodes.size()); v-- > 0;)
+      if (live[v])
+        for (Value operand : {k_.nodes[v].a, k_.nodes[v].b, k_.nodes[v].c})
+          if (operand != kNone) live[operand] = true;
+    return live;
+  }
+
+  PhaseMapping map_phase(const Phase& phase, std::vector<bool>& made) {
+    PhaseMapping out;
+    std::vector<Value> roots, row_roots;
+    for (const Store& s : phase.stores) roots.push_back(s.value);
+    for (const Store& s : phase.local_stores) roots.push_back(s.value);
+    for (uint32_t r : phase.reductions) roots.push_back(k_.reductions[r].value);
+    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
+    called_.resize(k_.nodes.size());
+    auto place = [&](const std::vector<bool>& live, std::vector<Value>& line, bool elements) {
+      for (Value v = 0; v < k_.nodes.size(); ++v) {
+        const Node& n = k_.nodes[v];
+        if (!live[v] || n.op == Op::constant) continue;
+        if (m_.levels[v] == Level::call) {
+          called_[v] = true;
+        } else if (m_.levels[v] == Level::line) {
+          if (!made[v]) line.push_back(v);
+          made[v] = true;
+        } else if (elements) {
+          if (n.op == Op::load && n.a == kNone) out.staged.push_back(v);
+          if (n.op == Op::local) out.locals.push_back(v);
+          out.elements.push_back(v);
+        }
+      }
+    };
+    place(needed(roots), out.before, true);
+    place(needed(row_roots), out.after, false);
+    return out;
+  }
+
+  void keep_loads() {
+    if (m_.launch.form != CudaMapping::Form::rows) return;
+    std::vector<int> uses(k_.nodes.size());
+    for (const PhaseMapping& p : m_.phases)
+      for (Value v : p.staged)
+        if (++uses[v] == 2) m_.kept.push_back(v);
+    for (Type t : k_.locals) m_.launch.local_bytes += codegen::size_of(t);
+    for (Value v : m_.kept) m_.launch.kept_bytes += ingot::size_of(k_.buffers[k_.nodes[v].imm].dtype);
+  }
+
+  /// Registers that an element of what the phase loads and stores takes.
+  int registers(const PhaseMapping& p, const Phase& phase) const {
+    int words = 0;
+    auto add = [&](int64_t bytes) { words += static_cast<int>((bytes + 3) / 4); };
+    for (Value v : p.staged) add(ingot::size_of(k_.buffers[k_.nodes[v].imm].dtype));
+    for (Value v : p.locals) add(codegen::size_of(k_.nodes[v].type));
+    for (const Store& s : phase.stores) add(ingot::size_of(k_.buffers[s.buffer].dtype));
+    for (const Store& s : phase.local_stores) add(codegen::size_of(k_.locals[s.buffer]));
+    return std::max(words, 1);
+  }
+
+  void choose_vector() {
+    int vector = 1;
+    for (const Buffer& b : k_.buffers)
+      if (b.access == Access::dense)
+        vector = std::max(vector, kPieceBytes / static_cast<int>(ingot::size_of(b.dtype)));
+    vector = std::min(vector, kMaxVector);
+    if (m_.launch.form == CudaMapping::Form::rows) vector = kMaxVector;
+    if (columns()) {
+      // A thread has eight rows in flight, and as many partial results a column.
+      int words = registers(m_.phases[0], k_.phases[0]);
+      for (const Reduction& r : k_.reductions) words += static_cast<int>(partial_bytes(k_, r) + 3) / 4;
+      vector = std::min(vector, 4);
+      while (vector > 1 && vector * 8 * words > 2 * kLoadRegisters) vector /= 2;
+      for (const Reduction& r : k_.reductions)
+        m_.launch.tile_bytes = std::max(m_.launch.tile_bytes, 32 * (16 * vector + 1) * partial_bytes(k_, r));
+    }
+    m_.launch.vector = vector;
+    for (size_t p = 0; p < m_.phases.size(); ++p) {
+      int most = kLoadRegisters / (vector * registers(m_.phases[p], k_.phases[p]));
+      int nodes = static_cast<int>(m_.phases[p].elements.size()) * vector;
+      most = std::min(most, kUnrolledNodes / std::max(nodes, 1));
+      m_.phases[p].unroll = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(most, 1, 4))));
+      if (columns()) m_.phases[p].unroll = 8;
+    }
+    m_.launch.unroll = m_.phases[0].unroll;
+  }
+
+  const Kernel& k_;
+  Mapping m_;
+  std::vector<bool> called_;
+};
+
+}  // namespace
+
+bool is_index(Combiner combiner) { return combiner == Combiner::argmax || combiner == Combiner::argmin; }
+
+int64_t partial_bytes(const Kernel& kernel, const Reduction& reduction) {
+  return is_index(reduction.combiner) ? 16 : codegen::size_of(kernel.nodes[reduction.value].type);
+}
+
+Mapping map_kernel(const Kernel& kernel, int outer) { return Mapper(kernel, outer).run(); }
+
+}  // namespace ingot::codegen::cuda

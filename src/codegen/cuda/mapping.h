@@ -1,0 +1,38 @@
+// From kernel IR to blocks and threads: at which level each value is computed, what is loaded in pieces, what a row
+// keeps. Printing (print.cpp) writes down what this decides; the kernel IR knows of neither.
+#pragma once
+#include <vector>
+
+#include "base/cuda_launch.h"
+#include "codegen/kernel_ir.h"
+
+namespace ingot::codegen::cuda {
+
+/// Once a thread; once a line (a row, or a plane in form columns); at each element.
+enum class Level : uint8_t { call, line, element };
+
+/// What one phase does, in numbers of nodes, stores and reductions of the kernel.
+struct PhaseMapping {
+  std::vector<Value> before;    // line level: what the elements need and no earlier phase made
+  std::vector<Value> staged;    // loads without an index: read for several elements before any is computed
+  std::vector<Value> locals;    // reads of local row buffers, likewise
+  std::vector<Value> elements;  // element level, in order
+  std::vector<Value> after;     // line level: what the row stores need
+  int unroll = 1;               // pieces whose loads are in flight together
+};
+
+struct Mapping {
+  CudaMapping launch;
+  std::vector<Level> levels;   // of each node; constants are literals
+  std::vector<Value> call;     // nodes computed once a thread
+  std::vector<PhaseMapping> phases;
+  std::vector<Value> kept;     // loads of several phases, in the order of their place in a row's memory
+};
+
+Mapping map_kernel(const Kernel& kernel, int outer);
+
+/// Bytes of a partial result as a thread holds it: a value, with its index for argmax and argmin.
+int64_t partial_bytes(const Kernel& kernel, const Reduction& reduction);
+bool is_index(Combiner combiner);
+
+}  // namespace ingot::codegen::cuda

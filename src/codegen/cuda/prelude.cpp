@@ -1,0 +1,383 @@
+// What every translation unit begins with: the scalar operations that C++ lacks, memory in pieces of up to 16 bytes,
+// and the canonical order of reductions. No header, no inline assembly: the same text compiles for a processor, where
+// tests run it.
+#include "codegen/cuda/cuda.h"
+
+namespace ingot::codegen::cuda {
+namespace {
+
+constexpr const char* kPrelude = R"(// Made by Ingot. Nothing may be contracted: compile with --fmad=false.
+#define INGOT_DEVICE __device__ __forceinline__
+
+// Values: float, double, int, long long and bool. 16-bit floats are computed in float.
+
+INGOT_DEVICE float from_bits(int x) { return __int_as_float(x); }
+INGOT_DEVICE double from_bits(long long x) { return __longlong_as_double(x); }
+INGOT_DEVICE int to_bits(float x) { return __float_as_int(x); }
+INGOT_DEVICE long long to_bits(double x) { return __double_as_longlong(x); }
+
+INGOT_DEVICE float from_bf16(unsigned short x) { return from_bits(int(unsigned(x) << 16)); }
+INGOT_DEVICE unsigned short to_bf16(float x) {
+  unsigned bits = unsigned(to_bits(x));
+  unsigned rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return (unsigned short)(x != x ? bits >> 16 | 0x40u : rounded);
+}
+INGOT_DEVICE float from_f16(unsigned short x) {
+  unsigned sign = unsigned(x & 0x8000u) << 16, magnitude = x & 0x7fffu;
+  unsigned normal = (magnitude << 13) + 0x38000000u, special = 0x7f800000u | (magnitude & 0x3ffu) << 13;
+  unsigned tiny = unsigned(to_bits(float(int(magnitude)) * 0x1p-24f));
+  return from_bits(int(sign | (magnitude >= 0x7c00u ? special : magnitude >= 0x400u ? normal : tiny)));
+}
+INGOT_DEVICE unsigned short to_f16(float x) {
+  unsigned bits = unsigned(to_bits(x)), magnitude = bits & 0x7fffffffu;
+  unsigned sign = bits >> 16 & 0x8000u;
+  unsigned normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  unsigned tiny = unsigned(to_bits(from_bits(int(magnitude)) + 0.5f)) - 0x3f000000u;
+  unsigned nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+  unsigned result = magnitude < 0x38800000u ? tiny : magnitude < 0x477ff000u ? normal : 0x7c00u;
+  return (unsigned short)(sign | (magnitude > 0x7f800000u ? nan : result));
+}
+
+template <class T> struct Limits;
+template <> struct Limits<float> {
+  static __device__ float lowest() { return from_bits(int(0xff800000u)); }
+  static __device__ float highest() { return from_bits(0x7f800000); }
+};
+template <> struct Limits<double> {
+  static __device__ double lowest() { return from_bits((long long)0xfff0000000000000ull); }
+  static __device__ double highest() { return from_bits(0x7ff0000000000000ll); }
+};
+template <> struct Limits<int> {
+  static __device__ int lowest() { return int(0x80000000u); }
+  static __device__ int highest() { return 0x7fffffff; }
+};
+template <> struct Limits<long long> {
+  static __device__ long long lowest() { return (long long)0x8000000000000000ull; }
+  static __device__ long long highest() { return 0x7fffffffffffffffll; }
+};
+
+INGOT_DEVICE float add(float a, float b) { return a + b; }
+INGOT_DEVICE double add(double a, double b) { return a + b; }
+INGOT_DEVICE int add(int a, int b) { return int(unsigned(a) + unsigned(b)); }
+INGOT_DEVICE long long add(long long a, long long b) {
+  return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+INGOT_DEVICE float sub(float a, float b) { return a - b; }
+INGOT_DEVICE double sub(double a, double b) { return a - b; }
+INGOT_DEVICE int sub(int a, int b) { return int(unsigned(a) - unsigned(b)); }
+INGOT_DEVICE long long sub(long long a, long long b) {
+  return (long long)((unsigned long long)a - (unsigned long long)b);
+}
+INGOT_DEVICE float mul(float a, float b) { return a * b; }
+INGOT_DEVICE double mul(double a, double b) { return a * b; }
+INGOT_DEVICE int mul(int a, int b) { return int(unsigned(a) * unsigned(b)); }
+INGOT_DEVICE long long mul(long long a, long long b) {
+  return (long long)((unsigned long long)a * (unsigned long long)b);
+}
+// Integers: by zero 0, the lowest by -1 itself.
+INGOT_DEVICE float divide(float a, float b) { return __fdiv_rn(a, b); }
+INGOT_DEVICE double divide(double a, double b) { return __ddiv_rn(a, b); }
+INGOT_DEVICE int divide(int a, int b) { return b == 0 ? 0 : b == -1 ? sub(0, a) : a / b; }
+INGOT_DEVICE long long divide(long long a, long long b) { return b == 0 ? 0 : b == -1 ? sub(0ll, a) : a / b; }
+// NaN wins, -0 < +0.
+INGOT_DEVICE float minimum(float a, float b) {
+  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) | to_bits(b)) : a < b ? a : b;
+}
+INGOT_DEVICE double minimum(double a, double b) {
+  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) | to_bits(b)) : a < b ? a : b;
+}
+INGOT_DEVICE int minimum(int a, int b) { return a < b ? a : b; }
+INGOT_DEVICE long long minimum(long long a, long long b) { return a < b ? a : b; }
+INGOT_DEVICE float maximum(float a, float b) {
+  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) & to_bits(b)) : a < b ? b : a;
+}
+INGOT_DEVICE double maximum(double a, double b) {
+  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) & to_bits(b)) : a < b ? b : a;
+}
+INGOT_DEVICE int maximum(int a, int b) { return a < b ? b : a; }
+INGOT_DEVICE long long maximum(long long a, long long b) { return a < b ? b : a; }
+
+INGOT_DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+INGOT_DEVICE double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+INGOT_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+INGOT_DEVICE double square_root(double x) { return __dsqrt_rn(x); }
+INGOT_DEVICE float round_even(float x) { return rintf(x); }
+INGOT_DEVICE double round_even(double x) { return rint(x); }
+INGOT_DEVICE float round_down(float x) { return floorf(x); }
+INGOT_DEVICE double round_down(double x) { return floor(x); }
+INGOT_DEVICE float round_up(float x) { return ceilf(x); }
+INGOT_DEVICE double round_up(double x) { return ceil(x); }
+INGOT_DEVICE float round_to_zero(float x) { return truncf(x); }
+INGOT_DEVICE double round_to_zero(double x) { return trunc(x); }
+INGOT_DEVICE float power_of_two(int e, float) { return from_bits((e + 127) << 23); }
+INGOT_DEVICE double power_of_two(int e, double) { return from_bits((long long)(e + 1023) << 52); }
+// x * 2^power with one rounding: in three steps of which only the last can round (or what it rounds is lost anyway).
+template <int kMin, int kMax, class T> INGOT_DEVICE T scale_in_steps(T x, T power) {
+  constexpr int kLimit = -3 * kMin;
+  int p = power > T(kLimit) ? kLimit : power < T(-kLimit) ? -kLimit : int(power);
+  int a = p > kMax ? kMax : p < kMin ? kMin : p, rest = p - a;
+  int b = rest > kMax ? kMax : rest < kMin ? kMin : rest, c = rest - b;
+  return power != power ? power : x * power_of_two(c, x) * power_of_two(b, x) * power_of_two(a, x);
+}
+INGOT_DEVICE float scale(float x, float power) { return scale_in_steps<-126, 127>(x, power); }
+INGOT_DEVICE double scale(double x, double power) { return scale_in_steps<-1022, 1023>(x, power); }
+
+INGOT_DEVICE int shift_left(int a, int b) { return int(unsigned(a) << b); }
+INGOT_DEVICE long long shift_left(long long a, long long b) { return (long long)((unsigned long long)a << b); }
+INGOT_DEVICE int shift_right_logical(int a, int b) { return int(unsigned(a) >> b); }
+INGOT_DEVICE long long shift_right_logical(long long a, long long b) {
+  return (long long)((unsigned long long)a >> b);
+}
+
+// Float to integer truncates and saturates; NaN gives 0.
+template <class I, class F> INGOT_DEVICE I to_integer(F x) {
+  const F limit = -F(Limits<I>::lowest());
+  return x != x ? I(0) : x >= limit ? Limits<I>::highest() : x < -limit ? Limits<I>::lowest() : I(x);
+}
+// Bits of a run-time scalar.
+template <class T> INGOT_DEVICE T scalar(unsigned long long bits);
+template <> INGOT_DEVICE float scalar<float>(unsigned long long bits) { return from_bits(int(unsigned(bits))); }
+template <> INGOT_DEVICE double scalar<double>(unsigned long long bits) { return from_bits((long long)bits); }
+template <> INGOT_DEVICE int scalar<int>(unsigned long long bits) { return int(unsigned(bits)); }
+template <> INGOT_DEVICE long long scalar<long long>(unsigned long long bits) { return (long long)bits; }
+template <> INGOT_DEVICE bool scalar<bool>(unsigned long long bits) { return (bits & 1) != 0; }
+
+// Division of sizes: a 32-bit one where both fit, which is many times as fast.
+INGOT_DEVICE long long quotient(long long a, long long b) {
+  return ((a | b) >> 32) == 0 ? (long long)(unsigned(a) / unsigned(b)) : a / b;
+}
+
+// A buffer: its first element and its strides in bytes.
+template <int kOuter> struct Operand {
+  char* at;
+  long long row, column, index;
+  long long outer[kOuter];
+};
+template <> struct Operand<0> {
+  char* at;
+  long long row, column, index;
+};
+INGOT_DEVICE long long strides_of(const Operand<0>& o) { return o.row; }
+template <int kOuter> INGOT_DEVICE long long strides_of(const Operand<kOuter>& o) {
+  long long bits = o.row;
+  #pragma unroll
+  for (int d = 0; d < kOuter; ++d) bits |= o.outer[d];
+  return bits;
+}
+
+// N elements side by side, moved in pieces of up to 16 bytes.
+template <class T, int N> struct Vector {
+  static constexpr int kPiece = N * sizeof(T) < 16 ? N : int(16 / sizeof(T));
+  struct alignas(kPiece * sizeof(T)) Piece {
+    T at[kPiece];
+  };
+};
+// True if every row of a dense buffer begins where pieces may.
+template <class T, int N, int kOuter> INGOT_DEVICE bool in_pieces(const Operand<kOuter>& o) {
+  return (((long long)o.at | strides_of(o)) & (long long)(sizeof(typename Vector<T, N>::Piece) - 1)) == 0;
+}
+template <class T, int N> INGOT_DEVICE void load_pieces(T (&to)[N], const char* from) {
+  using V = Vector<T, N>;
+  #pragma unroll
+  for (int i = 0; i < N; i += V::kPiece) {
+    typename V::Piece piece = *reinterpret_cast<const typename V::Piece*>(from + i * sizeof(T));
+    #pragma unroll
+    for (int k = 0; k < V::kPiece; ++k) to[i + k] = piece.at[k];
+  }
+}
+template <class T, int N> INGOT_DEVICE void store_pieces(char* to, const T (&from)[N]) {
+  using V = Vector<T, N>;
+  #pragma unroll
+  for (int i = 0; i < N; i += V::kPiece) {
+    typename V::Piece piece;
+    #pragma unroll
+    for (int k = 0; k < V::kPiece; ++k) piece.at[k] = from[i + k];
+    *reinterpret_cast<typename V::Piece*>(to + i * sizeof(T)) = piece;
+  }
+}
+// The first `count` elements; in pieces where all N are there. What is not there is 0.
+template <class T, int N> INGOT_DEVICE void load(T (&to)[N], const char* from, long long stride, int count, bool pieces) {
+  if (pieces && count == N) {
+    load_pieces(to, from);
+  } else {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = i < count ? *reinterpret_cast<const T*>(from + i * stride) : T(0);
+  }
+}
+template <class T, int N> INGOT_DEVICE void store(char* to, const T (&from)[N], long long stride, int count, bool pieces) {
+  if (pieces && count == N) {
+    store_pieces(to, from);
+  } else {
+    #pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (i < count) *reinterpret_cast<T*>(to + i * stride) = from[i];
+  }
+}
+template <class T> INGOT_DEVICE T load_one(const char* from) { return *reinterpret_cast<const T*>(from); }
+template <class T> INGOT_DEVICE void store_one(char* to, T x) { *reinterpret_cast<T*>(to) = x; }
+INGOT_DEVICE int count_from(long long first, long long end, int most) {
+  return end - first >= most ? most : end - first <= 0 ? 0 : int(end - first);
+}
+
+// Reductions. Canonical order on a GPU: the elements are cut into chunks of 1024; in a chunk element i adds to lane
+// i % 256 in order; lanes pair up, neighbours first; the results of the chunks are reduced in the same way.
+enum : int { kChunk = 1024, kLanes = 256, kWarp = 32, kThreadLanes = kLanes / kWarp };
+
+template <class T> struct Indexed {
+  T value;
+  long long index;
+};
+INGOT_DEVICE float zero_to_add(float) { return -0.0f; }
+INGOT_DEVICE double zero_to_add(double) { return -0.0; }
+INGOT_DEVICE int zero_to_add(int) { return 0; }
+INGOT_DEVICE long long zero_to_add(long long) { return 0; }
+template <class T> struct Plain {
+  using Value = T;
+  static __device__ T of(T x, long long) { return x; }
+};
+template <class T> struct Sum : Plain<T> {
+  static __device__ T none() { return zero_to_add(T(0)); }
+  static __device__ T empty() { return T(0); }
+  static __device__ T join(T a, T b) { return add(a, b); }
+};
+template <class T> struct Prod : Plain<T> {
+  static __device__ T none() { return T(1); }
+  static __device__ T empty() { return none(); }
+  static __device__ T join(T a, T b) { return mul(a, b); }
+};
+template <class T> struct Max : Plain<T> {
+  static __device__ T none() { return Limits<T>::lowest(); }
+  static __device__ T empty() { return none(); }
+  static __device__ T join(T a, T b) { return maximum(a, b); }
+};
+template <class T> struct Min : Plain<T> {
+  static __device__ T none() { return Limits<T>::highest(); }
+  static __device__ T empty() { return none(); }
+  static __device__ T join(T a, T b) { return minimum(a, b); }
+};
+template <class T> struct Any : Plain<T> {
+  static __device__ T none() { return false; }
+  static __device__ T empty() { return none(); }
+  static __device__ T join(T a, T b) { return a | b; }
+};
+template <class T> struct All : Plain<T> {
+  static __device__ T none() { return true; }
+  static __device__ T empty() { return none(); }
+  static __device__ T join(T a, T b) { return a & b; }
+};
+// NaN wins, then the extreme value, then the smaller index.
+template <class T, bool kGreatest> struct Extreme {
+  using Value = Indexed<T>;
+  static __device__ Value of(T x, long long index) { return {x, index}; }
+  static __device__ Value none() {
+    return {kGreatest ? Limits<T>::lowest() : Limits<T>::highest(), Limits<long long>::highest()};
+  }
+  static __device__ Value empty() { return none(); }
+  static __device__ Value join(Value a, Value b) {
+    bool tie = a.value != a.value ? b.value != b.value : a.value == b.value;
+    bool wins = b.value != b.value ? a.value == a.value : kGreatest ? b.value > a.value : b.value < a.value;
+    return wins || (tie && b.index < a.index) ? b : a;
+  }
+};
+template <class T> struct ArgMax : Extreme<T, true> {};
+template <class T> struct ArgMin : Extreme<T, false> {};
+
+INGOT_DEVICE float from_lane(float x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+INGOT_DEVICE double from_lane(double x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+INGOT_DEVICE int from_lane(int x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+INGOT_DEVICE long long from_lane(long long x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+INGOT_DEVICE bool from_lane(bool x, int distance) { return __shfl_xor_sync(0xffffffffu, int(x), distance) != 0; }
+template <class T> INGOT_DEVICE Indexed<T> from_lane(Indexed<T> x, int distance) {
+  return {from_lane(x.value, distance), from_lane(x.index, distance)};
+}
+template <class C> INGOT_DEVICE void clear(typename C::Value (&lanes)[kThreadLanes]) {
+  #pragma unroll
+  for (int l = 0; l < kThreadLanes; ++l) lanes[l] = C::none();
+}
+// The lanes of a thread, then those of a warp; every thread has the result.
+template <class C> INGOT_DEVICE typename C::Value thread_tree(const typename C::Value (&l)[kThreadLanes]) {
+  return C::join(C::join(C::join(l[0], l[1]), C::join(l[2], l[3])), C::join(C::join(l[4], l[5]), C::join(l[6], l[7])));
+}
+template <class C> INGOT_DEVICE typename C::Value warp_tree(typename C::Value x) {
+  #pragma unroll
+  for (int distance = 1; distance < kWarp; distance *= 2) x = C::join(x, from_lane(x, distance));
+  return x;
+}
+// Partial results in memory, 16 bytes each.
+enum : int { kSlot = 16 };
+template <class C> INGOT_DEVICE typename C::Value load_slot(const char* slots, long long i) {
+  return *reinterpret_cast<const typename C::Value*>(slots + i * kSlot);
+}
+template <class C> INGOT_DEVICE void store_slot(char* slots, long long i, typename C::Value x) {
+  *reinterpret_cast<typename C::Value*>(slots + i * kSlot) = x;
+}
+// The result of a row whose chunks lie in `slots`, in every thread of the block. Slots of further levels follow.
+template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long long count) {
+  typename C::Value result = C::none();
+  __syncthreads();
+  for (bool last = false; !last;) {
+    last = count <= kChunk;
+    const long long chunks = (count + kChunk - 1) / kChunk;
+    for (long long chunk = last ? 0 : threadIdx.y; chunk < chunks; chunk += last ? 1 : blockDim.y) {
+      typename C::Value lanes[kThreadLanes];
+      clear<C>(lanes);
+      for (int part = 0; part < kChunk; part += kLanes)
+        #pragma unroll
+        for (int l = 0; l < kThreadLanes; ++l) {
+          const long long i = chunk * kChunk + part + threadIdx.x * kThreadLanes + l;
+          if (i < count) lanes[l] = C::join(lanes[l], load_slot<C>(slots, i));
+        }
+      result = warp_tree<C>(thread_tree<C>(lanes));
+      if (!last && threadIdx.x == 0) store_slot<C>(slots, count + chunk, result);
+    }
+    slots += count * kSlot;
+    count = chunks;
+    __syncthreads();
+  }
+  return result;
+}
+
+// Form columns: blocks of 16 x 32 threads; a thread has 8 neighbouring lanes of V neighbouring columns.
+enum : int { kTileThreads = 16 };
+// The chunk's partial results of the launch before, instead of elements.
+template <class C, int V> INGOT_DEVICE void collect(typename C::Value (&lanes)[V][kThreadLanes], const char* slots, long long first_row, long long rows, long long first_column, long long columns) {
+  for (int part = 0; part < kChunk; part += kLanes)
+    #pragma unroll
+    for (int l = 0; l < kThreadLanes; ++l) {
+      const long long row = first_row + part + threadIdx.y * kThreadLanes + l;
+      #pragma unroll
+      for (int e = 0; e < V; ++e)
+        if (row < rows && first_column + e < columns)
+          lanes[e][l] = C::join(lanes[e][l], load_slot<C>(slots, row * columns + first_column + e));
+    }
+}
+// Results of a tile: to slots, or stored by `result` (where slots is null). R: what is stored.
+template <class R> INGOT_DEVICE R result_of(R x) { return x; }
+template <class R> INGOT_DEVICE R result_of(bool x) { return R(x); }
+template <class R, class T> INGOT_DEVICE R result_of(Indexed<T> x) { return x.index; }
+template <class C, class R, int V> INGOT_DEVICE void finish_columns(const typename C::Value (&lanes)[V][kThreadLanes], char* shared, long long rows, long long first_column, long long columns, char* slots, char* result, long long stride) {
+  using Row = typename C::Value[kTileThreads * V + 1];
+  Row* tile = reinterpret_cast<Row*>(shared);
+  #pragma unroll
+  for (int e = 0; e < V; ++e) tile[threadIdx.y][threadIdx.x * V + e] = thread_tree<C>(lanes[e]);
+  __syncthreads();
+  const int thread = threadIdx.y * kTileThreads + threadIdx.x;
+  for (int c = thread / kWarp; c < kTileThreads * V; c += kTileThreads) {
+    typename C::Value x = warp_tree<C>(tile[thread % kWarp][c]);
+    if (thread % kWarp != 0 || first_column + c >= columns) continue;
+    if (slots)
+      store_slot<C>(slots, first_column + c, x);
+    else
+      store_one<R>(result + (first_column + c) * stride, result_of<R>(rows > 0 ? x : C::empty()));
+  }
+  __syncthreads();
+}
+
+extern __shared__ uint4 shared_memory[];
+)";
+
+}  // namespace
+
+const char* prelude() { return kPrelude; }
+
+}  // namespace ingot::codegen::cuda
