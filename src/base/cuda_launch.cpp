@@ -6,11 +6,11 @@
 namespace ingot {
 namespace {
 
-constexpr int64_t kChunk = 1024;      // of the canonical order on a GPU
-constexpr int64_t kMaxGrid = 65535;   // of the second and third dim
+constexpr int64_t kChunk = 1024;     // of the canonical order on a GPU
+constexpr int64_t kMaxGrid = 65535;  // of the second and third dim
 constexpr int64_t kBlockThreads = 256, kWarp = 32;
 constexpr int64_t kMaxWarps = 16, kRowsPerBlock = 4;
-constexpr int64_t kTileThreads = 16;  // of form columns, along the columns; 32 stand along the rows
+constexpr int64_t kTileRows = 16;  // form columns: threads along the rows; a warp stands along the columns
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -32,7 +32,8 @@ CudaPlan plan_loop(const CudaMapping& m, int64_t lines, int64_t columns, const C
   // Enough blocks to fill the device several times; beyond that each block goes on to the next piece.
   int64_t most = int64_t(device.multiprocessors) * 64;
   launch.grid[0] = clamp_to(ceil_div(columns, piece * launch.block[0]), most);
-  launch.grid[1] = clamp_to(ceil_div(lines, launch.block[1]), std::min(kMaxGrid, std::max<int64_t>(most / launch.grid[0], 1)));
+  launch.grid[1] =
+      clamp_to(ceil_div(lines, launch.block[1]), std::min(kMaxGrid, std::max<int64_t>(most / launch.grid[0], 1)));
   return {{launch}, 0};
 }
 
@@ -56,7 +57,8 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
     }
     if (split) {
       launch.stage = 1;
-      launch.grid[1] = clamp_to(std::min(ceil_div(chunks, warps), device.multiprocessors * 4 / std::max<int64_t>(lines, 1)), kMaxGrid);
+      launch.grid[1] = clamp_to(
+          std::min(ceil_div(chunks, warps), device.multiprocessors * 4 / std::max<int64_t>(lines, 1)), kMaxGrid);
     }
   }
   // What rows keep: in shared memory, with as many rows a block as fit; else local buffers in device memory.
@@ -90,9 +92,9 @@ CudaPlan plan_columns(const CudaMapping& m, int64_t planes, int64_t rows, int64_
   for (int64_t count = rows;;) {
     int64_t chunks = std::max<int64_t>(ceil_div(count, kChunk), 1);
     CudaLaunch launch;
-    launch.block[0] = kTileThreads;
-    launch.block[1] = kWarp;
-    launch.grid[0] = clamp_to(ceil_div(columns, kTileThreads * m.vector), (int64_t(1) << 31) - 1);
+    launch.block[0] = kWarp;
+    launch.block[1] = kTileRows;
+    launch.grid[0] = clamp_to(ceil_div(columns, kWarp), (int64_t(1) << 31) - 1);
     launch.grid[1] = clamp_to(chunks, kMaxGrid);
     launch.grid[2] = clamp_to(planes, kMaxGrid);
     launch.shared_bytes = m.tile_bytes;

@@ -40,12 +40,12 @@ struct CudaLaunch {
   uint32_t block[3] = {1, 1, 1};
   int64_t shared_bytes = 0;
   // Words of the argument struct that differ from launch to launch; addresses are offsets into the scratch memory.
-  int64_t count = 0;      // form columns: rows that this launch reduces
-  int64_t stage = 0;      // form rows: 0 whole rows, 1 partial results only, 2 the rows from partial results
-  int64_t keep = 0;       // form rows: 1 if there is room for what several phases read
-  int64_t memory = -1;    // form rows: local row buffers, columns: partial results to read; -1: null
-  int64_t slots = -1;     // partial results to write (rows: and to read back); -1: null
-  int64_t slot_count = 0; // form rows: slots a row
+  int64_t count = 0;       // form columns: rows that this launch reduces
+  int64_t stage = 0;       // form rows: 0 whole rows, 1 partial results only, 2 the rows from partial results
+  int64_t keep = 0;        // form rows: 1 if there is room for what several phases read
+  int64_t memory = -1;     // form rows: local row buffers, columns: partial results to read; -1: null
+  int64_t slots = -1;      // partial results to write (rows: and to read back); -1: null
+  int64_t slot_count = 0;  // form rows: slots a row
 };
 
 /// The launches of one kernel over a space, in order, and the device memory that they share.

@@ -118,10 +118,12 @@ HostUnit::HostUnit(const std::vector<KernelPtr>& kernels) {
   out << kDevice << cuda::translation_unit(kernels);
   // Entries by a plain pointer: a by-value struct has no common signature.
   for (const KernelPtr& k : kernels)
-    out << fmt::format("extern \"C\" void call_{0}(const void* a) {{ {0}(*(const {0}_arguments*)a); }}\n", k->cuda->entry);
+    out << fmt::format("extern \"C\" void call_{0}(const void* a) {{ {0}(*(const {0}_arguments*)a); }}\n",
+                       k->cuda->entry);
   out.close();
-  std::string command = fmt::format("{} -x c++ -std=c++17 -O0 -w -ffp-contract=off -shared -fPIC -o {}/unit.so {}/unit.cpp -lm 2> {}/log",
-                                    INGOT_CXX_COMPILER, folder.string(), folder.string(), folder.string());
+  std::string command =
+      fmt::format("{} -x c++ -std=c++17 -O0 -w -ffp-contract=off -shared -fPIC -o {}/unit.so {}/unit.cpp -lm 2> {}/log",
+                  INGOT_CXX_COMPILER, folder.string(), folder.string(), folder.string());
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(folder / "log");
     std::string text((std::istreambuf_iterator<char>(log)), {});

@@ -44,7 +44,11 @@ CudaTrial::Memory CudaTrial::make() const {
         if (d == DType::f32) std::memcpy(base + i * size, &f, 4);
       }
     }
-    CudaOperand o{l.step < 0 ? base + (row - 1) * size : base, (l.one_row ? 0 : row) * size, l.step * size, plane * planes() * size, {}};
+    CudaOperand o{l.step < 0 ? base + (row - 1) * size : base,
+                  (l.one_row ? 0 : row) * size,
+                  l.step * size,
+                  plane * planes() * size,
+                  {}};
     int64_t stride = plane * size;
     o.outer.resize(outer.size());
     for (size_t i = outer.size(); i-- > 0; stride *= outer[i]) o.outer[i] = stride;
@@ -97,7 +101,8 @@ void CudaTrial::run_scalar(Memory& memory, Memory& results) const {
     std::vector<std::vector<scalar::Partial>> totals(kernel.reductions.size());
     for (size_t r = 0; r < kernel.reductions.size() && by_columns; ++r) {
       const Reduction& reduction = kernel.reductions[r];
-      totals[r].assign(static_cast<size_t>(columns), scalar::identity(reduction.combiner, kernel.nodes[reduction.value].type));
+      totals[r].assign(static_cast<size_t>(columns),
+                       scalar::identity(reduction.combiner, kernel.nodes[reduction.value].type));
       if (rows == 0 && reduction.combiner == Combiner::sum)
         for (scalar::Partial& p : totals[r]) p.value = scalar::broadcast(kernel.nodes[reduction.value].type, 0);
     }
@@ -106,8 +111,18 @@ void CudaTrial::run_scalar(Memory& memory, Memory& results) const {
       std::vector<char*> bases;
       for (const CudaOperand& o : memory.operands) bases.push_back(at(o) + row * o.row);
       char* lanes = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t(63));
-      KernelFrame f{bases.data(), row_strides.data(), column_strides.data(), index_strides.data(), scalars.data(),
-                    std::min(step, rows - row), columns, lanes, row, 0, inside_out.data(), plain->context.get()};
+      KernelFrame f{bases.data(),
+                    row_strides.data(),
+                    column_strides.data(),
+                    index_strides.data(),
+                    scalars.data(),
+                    std::min(step, rows - row),
+                    columns,
+                    lanes,
+                    row,
+                    0,
+                    inside_out.data(),
+                    plain->context.get()};
       plain->interpret(&f);
       for (size_t r = 0; r < kernel.reductions.size() && by_columns; ++r) {
         const Reduction& reduction = kernel.reductions[r];
@@ -151,7 +166,9 @@ void CudaTrial::run() const {
           ADD_FAILURE() << what << " " << i << ", byte " << at - kMargin << " of " << end - 2 * kMargin << ": expected "
                         << fmt::format("{:02x}, got {:02x}", fmt::join(std::vector<uint8_t>(x + at, x + at + size), ""),
                                        fmt::join(std::vector<uint8_t>(y + at, y + at + size), ""))
-                        << "\n" << planes() << " x " << rows << " x " << columns << "\n" << print(kernel) << text.cuda->source;
+                        << "\n"
+                        << planes() << " x " << rows << " x " << columns << "\n"
+                        << print(kernel) << text.cuda->source;
           return;
         }
     }

@@ -1,4 +1,5 @@
-// One kernel on random data, run as CUDA text on the processor and by the scalar executor: both must give the same bits.
+// One kernel on random data, run as CUDA text on the processor and by the scalar executor: both must give the same
+// bits.
 #pragma once
 #include "cuda_host.h"
 #include "random_kernel.h"
@@ -10,13 +11,13 @@ struct CudaTrial {
   const KernelSource& text;
   const HostUnit& unit;
   int64_t rows = 1, columns = 0;
-  std::vector<int64_t> outer{};    // sizes, outermost first
-  std::vector<Layout> layouts{};   // of the buffers
+  std::vector<int64_t> outer{};   // sizes, outermost first
+  std::vector<Layout> layouts{};  // of the buffers
   std::vector<uint64_t> scalars{};
   uint64_t seed = 1;
   CudaDevice device{};
-  int64_t shift = 0;   // elements by which rows begin after a 64-byte line
-  double scale = 0;    // > 0: floats are integers up to it, whose sums are exact in any order
+  int64_t shift = 0;  // elements by which rows begin after a 64-byte line
+  double scale = 0;   // > 0: floats are integers up to it, whose sums are exact in any order
 
   void run() const;
 

@@ -9,7 +9,7 @@
 namespace ingot::codegen::test {
 
 inline constexpr DType kStored[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
-                             DType::i32, DType::i16, DType::i8,  DType::u8,   DType::bool_};
+                                    DType::i32, DType::i16, DType::i8,  DType::u8,   DType::bool_};
 inline constexpr Type kTypes[] = {Type::f32, Type::f64, Type::i32, Type::i64, Type::mask};
 
 class RandomKernel {

@@ -18,7 +18,8 @@ std::string float_literal(Type type, uint64_t bits) {
   if (type == Type::f32) {
     float x = std::bit_cast<float>(static_cast<uint32_t>(bits));
     std::string text = fmt::format("{}", x);
-    if (!std::isnormal(x) && x != 0) return fmt::format("from_bits({})", static_cast<int32_t>(static_cast<uint32_t>(bits)));
+    if (!std::isnormal(x) && x != 0)
+      return fmt::format("from_bits({})", static_cast<int32_t>(static_cast<uint32_t>(bits)));
     if (static_cast<float>(std::strtod(text.c_str(), nullptr)) != x) return fmt::format("{:a}f", x);
     return text + (text.find_first_of(".e") == std::string::npos ? ".0f" : "f");
   }

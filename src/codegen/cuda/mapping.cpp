@@ -6,10 +6,9 @@
 namespace ingot::codegen::cuda {
 namespace {
 
-constexpr int kPieceBytes = 16;    // of one access
-constexpr int kMaxVector = 8;      // elements; the lanes of a thread in the canonical order
-constexpr int kLoadRegisters = 64; // what loads in flight may take
-constexpr int kUnrolledNodes = 1024;
+constexpr int kPieceBytes = 16;     // of one access
+constexpr int kThreadElements = 8;  // at once; of a row, the lanes of a thread in the canonical order
+constexpr int kLoadRegisters = 64;  // what loads in flight and their results may take
 
 class Mapper {
  public:
@@ -100,7 +99,7 @@ class Mapper {
           if (!made[v]) line.push_back(v);
           made[v] = true;
         } else if (elements) {
-          if (n.op == Op::load && n.a == kNone) out.staged.push_back(v);
+          if (n.op == Op::load && (n.a == kNone || m_.levels[n.a] != Level::element)) out.staged.push_back(v);
           if (n.op == Op::local) out.locals.push_back(v);
           out.elements.push_back(v);
         }
@@ -133,30 +132,28 @@ class Mapper {
   }
 
   void choose_vector() {
-    int vector = 1;
-    for (const Buffer& b : k_.buffers)
-      if (b.access == Access::dense)
-        vector = std::max(vector, kPieceBytes / static_cast<int>(ingot::size_of(b.dtype)));
-    vector = std::min(vector, kMaxVector);
-    if (m_.launch.form == CudaMapping::Form::rows) vector = kMaxVector;
-    if (columns()) {
-      // A thread has eight rows in flight, and as many partial results a column.
-      int words = registers(m_.phases[0], k_.phases[0]);
-      for (const Reduction& r : k_.reductions) words += static_cast<int>(partial_bytes(k_, r) + 3) / 4;
-      vector = std::min(vector, 4);
-      while (vector > 1 && vector * 8 * words > 2 * kLoadRegisters) vector /= 2;
-      for (const Reduction& r : k_.reductions)
-        m_.launch.tile_bytes = std::max(m_.launch.tile_bytes, 32 * (16 * vector + 1) * partial_bytes(k_, r));
+    CudaMapping& l = m_.launch;
+    const int words = registers(m_.phases[0], k_.phases[0]);
+    switch (l.form) {
+      case CudaMapping::Form::rows:
+        l.vector = kThreadElements;
+        break;
+      case CudaMapping::Form::columns:
+        // Eight loads of each buffer are in flight, four where there are many.
+        m_.phases[0].unroll = words * kThreadElements > kLoadRegisters ? kThreadElements / 2 : kThreadElements;
+        for (const Reduction& r : k_.reductions) l.tile_bytes = std::max(l.tile_bytes, 16 * 33 * partial_bytes(k_, r));
+        break;
+      case CudaMapping::Form::loop: {
+        for (const Buffer& b : k_.buffers)
+          if (b.access == Access::dense)
+            l.vector = std::max(l.vector, kPieceBytes / static_cast<int>(ingot::size_of(b.dtype)));
+        l.vector = std::min(l.vector, kThreadElements);
+        while (l.vector > 1 && l.vector * words > kLoadRegisters) l.vector /= 2;
+        l.unroll = std::clamp(kLoadRegisters / (l.vector * words), 1, kThreadElements / l.vector);
+        l.unroll = static_cast<int>(std::bit_floor(static_cast<unsigned>(l.unroll)));
+        break;
+      }
     }
-    m_.launch.vector = vector;
-    for (size_t p = 0; p < m_.phases.size(); ++p) {
-      int most = kLoadRegisters / (vector * registers(m_.phases[p], k_.phases[p]));
-      int nodes = static_cast<int>(m_.phases[p].elements.size()) * vector;
-      most = std::min(most, kUnrolledNodes / std::max(nodes, 1));
-      m_.phases[p].unroll = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(most, 1, 4))));
-      if (columns()) m_.phases[p].unroll = 8;
-    }
-    m_.launch.unroll = m_.phases[0].unroll;
   }
 
   const Kernel& k_;

@@ -14,19 +14,19 @@ enum class Level : uint8_t { call, line, element };
 /// What one phase does, in numbers of nodes, stores and reductions of the kernel.
 struct PhaseMapping {
   std::vector<Value> before;    // line level: what the elements need and no earlier phase made
-  std::vector<Value> staged;    // loads without an index: read for several elements before any is computed
+  std::vector<Value> staged;    // loads whose index, if any, is the same in a line: read before any element is computed
   std::vector<Value> locals;    // reads of local row buffers, likewise
   std::vector<Value> elements;  // element level, in order
   std::vector<Value> after;     // line level: what the row stores need
-  int unroll = 1;               // pieces whose loads are in flight together
+  int unroll = 1;               // form columns: rows whose loads are in flight together
 };
 
 struct Mapping {
   CudaMapping launch;
-  std::vector<Level> levels;   // of each node; constants are literals
-  std::vector<Value> call;     // nodes computed once a thread
+  std::vector<Level> levels;  // of each node; constants are literals
+  std::vector<Value> call;    // nodes computed once a thread
   std::vector<PhaseMapping> phases;
-  std::vector<Value> kept;     // loads of several phases, in the order of their place in a row's memory
+  std::vector<Value> kept;  // loads of several phases, in the order of their place in a row's memory
 };
 
 Mapping map_kernel(const Kernel& kernel, int outer);

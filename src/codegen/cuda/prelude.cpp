@@ -157,9 +157,9 @@ template <> struct Operand<0> {
   char* at;
   long long row, column, index;
 };
-INGOT_DEVICE long long strides_of(const Operand<0>& o) { return o.row; }
+INGOT_DEVICE long long strides_of(const Operand<0>& o) { return o.row | o.index; }
 template <int kOuter> INGOT_DEVICE long long strides_of(const Operand<kOuter>& o) {
-  long long bits = o.row;
+  long long bits = o.row | o.index;
   #pragma unroll
   for (int d = 0; d < kOuter; ++d) bits |= o.outer[d];
   return bits;
@@ -172,7 +172,7 @@ template <class T, int N> struct Vector {
     T at[kPiece];
   };
 };
-// True if every row of a dense buffer begins where pieces may.
+// True if every row of a dense buffer begins where pieces may, at every index.
 template <class T, int N, int kOuter> INGOT_DEVICE bool in_pieces(const Operand<kOuter>& o) {
   return (((long long)o.at | strides_of(o)) & (long long)(sizeof(typename Vector<T, N>::Piece) - 1)) == 0;
 }
@@ -290,18 +290,29 @@ INGOT_DEVICE bool from_lane(bool x, int distance) { return __shfl_xor_sync(0xfff
 template <class T> INGOT_DEVICE Indexed<T> from_lane(Indexed<T> x, int distance) {
   return {from_lane(x.value, distance), from_lane(x.index, distance)};
 }
-template <class C> INGOT_DEVICE void clear(typename C::Value (&lanes)[kThreadLanes]) {
+template <class C, int N> INGOT_DEVICE void clear(typename C::Value (&lanes)[N]) {
   #pragma unroll
-  for (int l = 0; l < kThreadLanes; ++l) lanes[l] = C::none();
+  for (int l = 0; l < N; ++l) lanes[l] = C::none();
 }
-// The lanes of a thread, then those of a warp; every thread has the result.
-template <class C> INGOT_DEVICE typename C::Value thread_tree(const typename C::Value (&l)[kThreadLanes]) {
-  return C::join(C::join(C::join(l[0], l[1]), C::join(l[2], l[3])), C::join(C::join(l[4], l[5]), C::join(l[6], l[7])));
-}
-template <class C> INGOT_DEVICE typename C::Value warp_tree(typename C::Value x) {
+// The lanes of a thread, neighbours first.
+template <class C, int N> INGOT_DEVICE typename C::Value tree(const typename C::Value (&lanes)[N]) {
+  typename C::Value level[N];
   #pragma unroll
-  for (int distance = 1; distance < kWarp; distance *= 2) x = C::join(x, from_lane(x, distance));
+  for (int l = 0; l < N; ++l) level[l] = lanes[l];
+  #pragma unroll
+  for (int distance = 1; distance < N; distance *= 2)
+    #pragma unroll
+    for (int l = 0; l < N; l += 2 * distance) level[l] = C::join(level[l], level[l + distance]);
+  return level[0];
+}
+// Those of N threads of a warp; each of them has the result.
+template <class C, int N> INGOT_DEVICE typename C::Value warp_tree(typename C::Value x) {
+  #pragma unroll
+  for (int distance = 1; distance < N; distance *= 2) x = C::join(x, from_lane(x, distance));
   return x;
+}
+template <class C> INGOT_DEVICE typename C::Value chunk_result(const typename C::Value (&lanes)[kThreadLanes]) {
+  return warp_tree<C, kWarp>(tree<C, kThreadLanes>(lanes));
 }
 // Partial results in memory, 16 bytes each.
 enum : int { kSlot = 16 };
@@ -321,13 +332,14 @@ template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long l
     for (long long chunk = last ? 0 : threadIdx.y; chunk < chunks; chunk += last ? 1 : blockDim.y) {
       typename C::Value lanes[kThreadLanes];
       clear<C>(lanes);
+      #pragma unroll 1
       for (int part = 0; part < kChunk; part += kLanes)
         #pragma unroll
         for (int l = 0; l < kThreadLanes; ++l) {
           const long long i = chunk * kChunk + part + threadIdx.x * kThreadLanes + l;
           if (i < count) lanes[l] = C::join(lanes[l], load_slot<C>(slots, i));
         }
-      result = warp_tree<C>(thread_tree<C>(lanes));
+      result = chunk_result<C>(lanes);
       if (!last && threadIdx.x == 0) store_slot<C>(slots, count + chunk, result);
     }
     slots += count * kSlot;
@@ -337,38 +349,36 @@ template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long l
   return result;
 }
 
-// Form columns: blocks of 16 x 32 threads; a thread has 8 neighbouring lanes of V neighbouring columns.
-enum : int { kTileThreads = 16 };
+// Form columns: blocks of 32 x 16 threads, one a column and 16 neighbouring lanes.
+enum : int { kTileRows = 16, kTileLanes = kLanes / kTileRows };
 // The chunk's partial results of the launch before, instead of elements.
-template <class C, int V> INGOT_DEVICE void collect(typename C::Value (&lanes)[V][kThreadLanes], const char* slots, long long first_row, long long rows, long long first_column, long long columns) {
+template <class C> INGOT_DEVICE void collect(typename C::Value (&lanes)[kTileLanes], const char* slots, long long first_row, long long rows, long long column, long long columns) {
+  #pragma unroll 1
   for (int part = 0; part < kChunk; part += kLanes)
     #pragma unroll
-    for (int l = 0; l < kThreadLanes; ++l) {
-      const long long row = first_row + part + threadIdx.y * kThreadLanes + l;
-      #pragma unroll
-      for (int e = 0; e < V; ++e)
-        if (row < rows && first_column + e < columns)
-          lanes[e][l] = C::join(lanes[e][l], load_slot<C>(slots, row * columns + first_column + e));
+    for (int l = 0; l < kTileLanes; ++l) {
+      const long long row = first_row + part + threadIdx.y * kTileLanes + l;
+      if (row < rows && column < columns) lanes[l] = C::join(lanes[l], load_slot<C>(slots, row * columns + column));
     }
 }
-// Results of a tile: to slots, or stored by `result` (where slots is null). R: what is stored.
+// Results of a tile of 32 columns: to slots, or stored by `result` (where slots is null). R: what is stored.
 template <class R> INGOT_DEVICE R result_of(R x) { return x; }
 template <class R> INGOT_DEVICE R result_of(bool x) { return R(x); }
 template <class R, class T> INGOT_DEVICE R result_of(Indexed<T> x) { return x.index; }
-template <class C, class R, int V> INGOT_DEVICE void finish_columns(const typename C::Value (&lanes)[V][kThreadLanes], char* shared, long long rows, long long first_column, long long columns, char* slots, char* result, long long stride) {
-  using Row = typename C::Value[kTileThreads * V + 1];
+template <class C, class R> INGOT_DEVICE void finish_columns(const typename C::Value (&lanes)[kTileLanes], char* shared, long long rows, long long first, long long columns, char* slots, char* result, long long stride) {
+  using Row = typename C::Value[kWarp + 1];
   Row* tile = reinterpret_cast<Row*>(shared);
-  #pragma unroll
-  for (int e = 0; e < V; ++e) tile[threadIdx.y][threadIdx.x * V + e] = thread_tree<C>(lanes[e]);
+  tile[threadIdx.y][threadIdx.x] = tree<C, kTileLanes>(lanes);
   __syncthreads();
-  const int thread = threadIdx.y * kTileThreads + threadIdx.x;
-  for (int c = thread / kWarp; c < kTileThreads * V; c += kTileThreads) {
-    typename C::Value x = warp_tree<C>(tile[thread % kWarp][c]);
-    if (thread % kWarp != 0 || first_column + c >= columns) continue;
+  // Sixteen threads a column.
+  const int thread = threadIdx.y * kWarp + threadIdx.x;
+  typename C::Value x = warp_tree<C, kTileRows>(tile[thread % kTileRows][thread / kTileRows]);
+  const long long column = first + thread / kTileRows;
+  if (thread % kTileRows == 0 && column < columns) {
     if (slots)
-      store_slot<C>(slots, first_column + c, x);
+      store_slot<C>(slots, column, x);
     else
-      store_one<R>(result + (first_column + c) * stride, result_of<R>(rows > 0 ? x : C::empty()));
+      store_one<R>(result + column * stride, result_of<R>(rows > 0 ? x : C::empty()));
   }
   __syncthreads();
 }

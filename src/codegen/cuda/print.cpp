@@ -10,7 +10,7 @@ namespace ingot::codegen::cuda {
 namespace {
 
 using Form = CudaMapping::Form;
-constexpr int kChunk = 1024, kLanes = 256;  // of the canonical order, as the prelude has it
+constexpr int kChunk = 1024;  // of the canonical order, as the prelude has it
 
 class Printer {
  public:
@@ -23,7 +23,8 @@ class Printer {
     open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ {}_arguments a)",
                      threads, entry_, entry_));
     for (size_t b = 0; b < k_.buffers.size(); ++b)
-      if (dense(b) && moved(b)) line("const bool pieces{} = in_pieces<{}, {}>(a.buffers[{}]);", b, memory(b), l_.vector, b);
+      if (dense(b) && moved(b))
+        line("const bool pieces{} = in_pieces<{}, {}>(a.buffers[{}]);", b, memory(b), l_.vector, b);
     nodes(m_.call, {});
     switch (l_.form) {
       case Form::loop:
@@ -131,6 +132,7 @@ class Printer {
   struct Place {
     std::string column = "0", row = "row", subscript, guard;
     bool row_moves = false;  // form columns: addresses do not hold the row
+    bool scalar = false;     // staged values are no arrays
   };
 
   std::string index_value(const Node& n, const Place& place) const {
@@ -154,7 +156,8 @@ class Printer {
     switch (n.op) {
       case Op::load: {
         DType d = k_.buffers[n.imm].dtype;
-        if (n.a == kNone && !place.subscript.empty()) return from_memory(d, fmt::format("b{}{}", v, place.subscript));
+        if ((place.scalar || !place.subscript.empty()) && (n.a == kNone || m_.levels[n.a] != Level::element))
+          return from_memory(d, fmt::format("b{}{}", v, place.subscript));
         std::string element = fmt::format("load_one<{}>({})", memory_name(d), load_address(n, place));
         if (!place.guard.empty()) element = fmt::format("({} ? {} : {}(0))", place.guard, element, cast_name(d));
         return from_memory(d, element);
@@ -187,7 +190,8 @@ class Printer {
           line("v{} = {};", v, operand(k_, n.c));
           close();
         } else {  // its region is a constant
-          line("const {} v{} = {} ? {} : {};", type_name(n.type), v, operand(k_, n.a), operand(k_, n.c), operand(k_, n.b));
+          line("const {} v{} = {} ? {} : {};", type_name(n.type), v, operand(k_, n.a), operand(k_, n.c),
+               operand(k_, n.b));
         }
       } else {
         line("const {} v{} = {};", type_name(n.type), v, node_value(v, place));
@@ -196,109 +200,126 @@ class Printer {
     }
   }
 
-  // The elements of one phase: `unroll` pieces of `vector` columns. Expects arrays `column` (or `row`) and `count`.
-  void stage_loads(const PhaseMapping& p, bool rows_move) {
-    for (Value v : p.staged) line("{} b{}[{}][{}];", memory(k_.nodes[v].imm), v, p.unroll, l_.vector);
-    for (Value v : p.locals)
-      line("{} b{}[{}][{}];", memory_name(memory_type(k_.nodes[v].type)), v, p.unroll, l_.vector);
-    if (p.staged.empty() && p.locals.empty()) return;
-    line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    for (Value v : p.staged) {
-      const size_t b = k_.nodes[v].imm;
-      std::string at = fmt::format("p{}", b);
-      if (rows_move) at += fmt::format(" + row[u] * a.buffers[{}].row", b);
-      if (k_.buffers[b].access != Access::uniform) at += fmt::format(" + {} * {}", rows_move ? "column" : "column[u]", stride(b));
-      std::string load = fmt::format("load(b{}[u], {}, {}, count[u], {});", v, at, stride(b), pieces(b));
-      if (kept_now(v)) {
-        line("if (a.keep && count[u] > 0)");
-        line("  load_pieces(b{}[u], k{} + column[u] * {});", v, v, element_bytes(b));
-        line("else");
-        line("  {}", load);
-      } else {
-        line("{}", load);
-        if (kept(v)) line("if (a.keep && count[u] > 0) store_pieces(k{} + column[u] * {}, b{}[u]);", v, element_bytes(b), v);
-      }
-    }
-    for (Value v : p.locals)
-      line("if (count[u] > 0) load_pieces(b{}[u], l{} + column[u] * {});", v, k_.nodes[v].imm,
-           codegen::size_of(k_.nodes[v].type));
-    close();
+  /// Where a staged load begins, without its column.
+  std::string staged_base(Value v, bool row_moves) const {
+    const Node& n = k_.nodes[v];
+    std::string at = fmt::format("p{}", n.imm);
+    if (n.a != kNone) at += fmt::format(" + {} * a.buffers[{}].index", operand(k_, n.a), n.imm);
+    if (row_moves) at += fmt::format(" + row[u] * a.buffers[{}].row", n.imm);
+    return at;
   }
-  bool kept(Value v) const { return std::find(m_.kept.begin(), m_.kept.end(), v) != m_.kept.end(); }
-  /// True if an earlier phase has written it.
-  bool kept_now(Value v) const { return kept(v) && std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
+  std::string at_column(std::string base, size_t buffer, const char* column) const {
+    if (k_.buffers[buffer].access == Access::uniform) return base;
+    return fmt::format("{} + {} * {}", base, column, stride(buffer));
+  }
+  const char* local_memory(Type t) const { return memory_name(memory_type(t)); }
 
-  void compute(const PhaseMapping& p, const Phase& phase) {
-    const bool rows_move = l_.form == Form::columns;
-    for (size_t s = 0; s < phase.stores.size(); ++s)
-      line("{} o{}[{}][{}];", memory(phase.stores[s].buffer), s, p.unroll, l_.vector);
-    for (size_t s = 0; s < phase.local_stores.size(); ++s)
-      line("{} q{}[{}][{}];", memory_name(memory_type(k_.locals[phase.local_stores[s].buffer])), s, p.unroll, l_.vector);
-    line("#pragma unroll");
-    line("for (int u = 0; u < {}; ++u)", p.unroll);
-    ++indent_;
-    line("#pragma unroll");
-    open(fmt::format("for (int e = 0; e < {}; ++e)", l_.vector));
-    Place place;
-    place.subscript = "[u][e]";
-    place.row_moves = rows_move;
-    place.guard = "e < count[u]";
-    place.column = rows_move ? "(column + e)" : "(column[u] + e)";
-    if (rows_move) place.row = "row[u]";
+  /// What the elements compute: nodes, then stores into o and q, subscripted by `place`, then lanes of reductions.
+  void elements(const PhaseMapping& p, const Phase& phase, const Place& place, const std::string& lane) {
     nodes(p.elements, place);
     for (size_t s = 0; s < phase.stores.size(); ++s)
-      line("o{}[u][e] = {};", s, to_memory(k_.buffers[phase.stores[s].buffer].dtype, operand(k_, phase.stores[s].value)));
+      line("o{}{} = {};", s, place.subscript,
+           to_memory(k_.buffers[phase.stores[s].buffer].dtype, operand(k_, phase.stores[s].value)));
     for (size_t s = 0; s < phase.local_stores.size(); ++s) {
       const Store& store = phase.local_stores[s];
-      line("q{}[u][e] = {};", s, to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
+      line("q{}{} = {};", s, place.subscript,
+           to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
     }
-    if (!phase.reductions.empty()) {
-      open("if (e < count[u])");
-      for (uint32_t r : phase.reductions) {
-        std::string lane = rows_move ? fmt::format("r{}_lanes[e][u]", r) : fmt::format("r{}_lanes[e]", r), c = combiner(r);
-        line("{} = {}::join({}, {}::of({}, {}));", lane, c, lane, c, operand(k_, k_.reductions[r].value),
-             rows_move ? place.row : place.column);
-      }
-      close();
-    }
-    close();
-    --indent_;
-    if (phase.stores.empty() && phase.local_stores.empty()) return;
-    line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    for (size_t s = 0; s < phase.stores.size(); ++s) {
-      const size_t b = phase.stores[s].buffer;
-      line("store(p{} + column[u] * {}, o{}[u], {}, count[u], {});", b, stride(b), s, stride(b), pieces(b));
-    }
-    for (size_t s = 0; s < phase.local_stores.size(); ++s) {
-      const Store& store = phase.local_stores[s];
-      line("if (count[u] > 0) store_pieces(l{} + column[u] * {}, q{}[u]);", store.buffer,
-           codegen::size_of(k_.locals[store.buffer]), s);
+    if (phase.reductions.empty()) return;
+    open(fmt::format("if ({})", place.guard));
+    for (uint32_t r : phase.reductions) {
+      std::string c = combiner(r), of = operand(k_, k_.reductions[r].value);
+      line("r{}_lanes[{}] = {}::join(r{}_lanes[{}], {}::of({}, {}));", r, lane, c, r, lane, c, of,
+           l_.form == Form::columns ? place.row : place.column);
     }
     close();
   }
 
   void loop() {
     const PhaseMapping& p = m_.phases[0];
-    const int piece = l_.vector * p.unroll;
-    line("const long long lines = a.planes * a.rows;");
-    open("for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y)");
+    const Phase& phase = k_.phases[0];
+    line("const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * {};", l_.vector * l_.unroll);
+    open(
+        "for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y "
+        "* blockDim.y)");
     line("const long long plane = quotient(at, a.rows), row = at - plane * a.rows;");
     plane_addresses(true);
     nodes(p.before, {});
-    line("const long long step = (long long)gridDim.x * blockDim.x * {};", piece);
-    open(fmt::format("for (long long first = (long long)blockIdx.x * blockDim.x * {}; first < a.columns; first += step)", piece));
-    line("long long column[{}];", p.unroll);
-    line("int count[{}];", p.unroll);
+    open("for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile)");
+    std::string all;
+    for (size_t b = 0; b < k_.buffers.size(); ++b)
+      if (dense(b) && moved(b)) all += fmt::format("{}pieces{}", all.empty() ? "" : " && ", b);
+    if (!all.empty()) {
+      open(fmt::format("if ({} && first + tile <= a.columns)", all));
+      loop_pieces(p, phase);
+      --indent_;
+      line("}} else {{");
+      ++indent_;
+    }
+    line("#pragma unroll 1");
+    open(
+        "for (long long column = first + threadIdx.x; column < a.columns && column < first + tile; column += "
+        "blockDim.x)");
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      line("const {} b{} = load_one<{}>({});", memory(b), v, memory(b), at_column(staged_base(v, false), b, "column"));
+    }
+    for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{};", memory(phase.stores[s].buffer), s);
+    Place place;
+    place.column = "column";
+    place.scalar = true;
+    elements(p, phase, place, "");
+    for (size_t s = 0; s < phase.stores.size(); ++s) {
+      const size_t b = phase.stores[s].buffer;
+      line("store_one<{}>({}, o{});", memory(b), at_column(fmt::format("p{}", b), b, "column"), s);
+    }
+    close();
+    if (!all.empty()) close();
+    close();
+    close();
+  }
+
+  /// Whole tiles of a loop: `unroll` pieces a thread, loaded before any is computed.
+  void loop_pieces(const PhaseMapping& p, const Phase& phase) {
+    for (Value v : p.staged) line("{} b{}[{}][{}];", memory(k_.nodes[v].imm), v, l_.unroll, l_.vector);
+    for (size_t s = 0; s < phase.stores.size(); ++s)
+      line("{} o{}[{}][{}];", memory(phase.stores[s].buffer), s, l_.unroll, l_.vector);
+    line("const long long column = first + threadIdx.x * {};", l_.vector);
+    line("const int next = blockDim.x * {};", l_.vector);
+    if (!p.staged.empty()) {
+      line("#pragma unroll");
+      open(fmt::format("for (int u = 0; u < {}; ++u)", l_.unroll));
+      for (Value v : p.staged) {
+        const size_t b = k_.nodes[v].imm;
+        std::string at = at_column(staged_base(v, false), b, "(column + u * next)");
+        if (dense(b))
+          line("load_pieces(b{}[u], {});", v, at);
+        else
+          line("load(b{}[u], {}, {}, {}, false);", v, at, stride(b), l_.vector);
+      }
+      close();
+    }
     line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    line("column[u] = first + (long long)(u * blockDim.x + threadIdx.x) * {};", l_.vector);
-    line("count[u] = count_from(column[u], a.columns, {});", l_.vector);
+    line("for (int u = 0; u < {}; ++u)", l_.unroll);
+    ++indent_;
+    line("#pragma unroll");
+    open(fmt::format("for (int e = 0; e < {}; ++e)", l_.vector));
+    Place place;
+    place.column = "(column + u * next + e)";
+    place.subscript = "[u][e]";
+    elements(p, phase, place, "");
     close();
-    stage_loads(p, false);
-    compute(p, k_.phases[0]);
-    close();
+    --indent_;
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", l_.unroll));
+    for (size_t s = 0; s < phase.stores.size(); ++s) {
+      const size_t b = phase.stores[s].buffer;
+      std::string at = at_column(fmt::format("p{}", b), b, "(column + u * next)");
+      if (dense(b))
+        line("store_pieces({}, o{}[u]);", at, s);
+      else
+        line("store({}, o{}[u], {}, {}, false);", at, s, stride(b), l_.vector);
+    }
     close();
   }
 
@@ -311,17 +332,23 @@ class Printer {
     line("const long long padded = (a.columns + 15) / 16 * 16;");
     line("const long long row_bytes = padded * (a.keep ? {} : {});", l_.local_bytes + l_.kept_bytes, l_.local_bytes);
     line("char* const shared = reinterpret_cast<char*>(shared_memory);");
-    line("char* const memory = a.memory ? a.memory + first * row_bytes : shared + (wide ? 0 : threadIdx.y) * row_bytes;");
+    line(
+        "char* const memory = a.memory ? a.memory + first * row_bytes : shared + (wide ? 0 : threadIdx.y) * "
+        "row_bytes;");
     int64_t offset = 0;
     for (size_t l = 0; l < k_.locals.size(); ++l) {
-      line("char* const l{} = memory + padded * {};", l, offset);
+      row_part("l", l, offset);
       offset += codegen::size_of(k_.locals[l]);
     }
     for (Value v : m_.kept) {
-      line("char* const k{} = memory + padded * {};", v, offset);
+      row_part("k", v, offset);
       offset += element_bytes(k_.nodes[v].imm);
     }
     line("char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);");
+  }
+
+  void row_part(const char* kind, size_t number, int64_t offset) {
+    line("char* const {}{} = memory{};", kind, number, offset ? fmt::format(" + padded * {}", offset) : "");
   }
 
   void rows() {
@@ -364,7 +391,8 @@ class Printer {
     if (!phase.row_stores.empty()) {
       open("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide))");
       for (const Store& s : phase.row_stores)
-        line("store_one<{}>(p{}, {});", memory(s.buffer), s.buffer, to_memory(k_.buffers[s.buffer].dtype, operand(k_, s.value)));
+        line("store_one<{}>(p{}, {});", memory(s.buffer), s.buffer,
+             to_memory(k_.buffers[s.buffer].dtype, operand(k_, s.value)));
       close();
     }
     for (Value v : p.staged)
@@ -374,27 +402,63 @@ class Printer {
     return r == 0 ? "row_slots" : fmt::format("row_slots + a.slot_count * {}", 16 * r);
   }
 
+  bool kept(Value v) const { return std::find(m_.kept.begin(), m_.kept.end(), v) != m_.kept.end(); }
+  /// True if an earlier phase has written it.
+  bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
+
   void row_chunks(const PhaseMapping& p, const Phase& phase) {
     open("for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y)");
     for (uint32_t r : phase.reductions) {
       line("{}::Value r{}_lanes[kThreadLanes];", combiner(r), r);
       line("clear<{}>(r{}_lanes);", combiner(r), r);
     }
-    const int parts = kChunk / kLanes / p.unroll;
-    if (parts > 1) line("#pragma unroll 1");
-    open(fmt::format("for (int part = 0; part < kChunk; part += {} * kLanes)", p.unroll));
-    line("long long column[{}];", p.unroll);
-    line("int count[{}];", p.unroll);
+    line("#pragma unroll 1");
+    open("for (int part = 0; part < kChunk; part += kLanes)");
+    line("const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;");
+    line("const int count = count_from(column, a.columns, kThreadLanes);");
+    line("if (count == 0) break;");
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      line("{} b{}[kThreadLanes];", memory(b), v);
+      std::string load = fmt::format("load(b{}, {}, {}, count, {});", v, at_column(staged_base(v, false), b, "column"),
+                                     stride(b), pieces(b));
+      if (kept(v) && in_memory(v)) {
+        line("if (a.keep)");
+        line("  load_pieces(b{}, k{} + column * {});", v, v, element_bytes(b));
+        line("else");
+        line("  {}", load);
+      } else {
+        line("{}", load);
+        if (kept(v)) line("if (a.keep) store_pieces(k{} + column * {}, b{});", v, element_bytes(b), v);
+      }
+    }
+    for (Value v : p.locals) {
+      const Node& n = k_.nodes[v];
+      line("{} b{}[kThreadLanes];", local_memory(n.type), v);
+      line("load_pieces(b{}, l{} + column * {});", v, n.imm, codegen::size_of(n.type));
+    }
+    for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{}[kThreadLanes];", memory(phase.stores[s].buffer), s);
+    for (size_t s = 0; s < phase.local_stores.size(); ++s)
+      line("{} q{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s);
     line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    line("column[u] = chunk * kChunk + part + u * kLanes + threadIdx.x * kThreadLanes;");
-    line("count[u] = count_from(column[u], a.columns, kThreadLanes);");
+    open("for (int e = 0; e < kThreadLanes; ++e)");
+    Place place;
+    place.column = "(column + e)";
+    place.subscript = "[e]";
+    place.guard = "e < count";
+    elements(p, phase, place, "e");
     close();
-    stage_loads(p, false);
-    compute(p, phase);
+    for (size_t s = 0; s < phase.stores.size(); ++s) {
+      const size_t b = phase.stores[s].buffer;
+      line("store({}, o{}, {}, count, {});", at_column(fmt::format("p{}", b), b, "column"), s, stride(b), pieces(b));
+    }
+    for (size_t s = 0; s < phase.local_stores.size(); ++s) {
+      const uint32_t l = phase.local_stores[s].buffer;
+      line("store_pieces(l{} + column * {}, q{});", l, codegen::size_of(k_.locals[l]), s);
+    }
     close();
     for (uint32_t r : phase.reductions) {
-      line("r{} = warp_tree<{}>(thread_tree<{}>(r{}_lanes));", r, combiner(r), combiner(r), r);
+      line("r{} = chunk_result<{}>(r{}_lanes);", r, combiner(r), r);
       line("if (wide && threadIdx.x == 0) store_slot<{}>({}, chunk, r{});", combiner(r), slots_of(r), r);
     }
     close();
@@ -403,52 +467,74 @@ class Printer {
   void columns() {
     const PhaseMapping& p = m_.phases[0];
     const Phase& phase = k_.phases[0];
-    const size_t reductions = k_.reductions.size();
-    line("// A block takes a tile of {} columns and a chunk of {} rows; a thread {} neighbouring rows at a time.", 16 * l_.vector,
-         kChunk, 8);
+    const uint32_t reductions = static_cast<uint32_t>(k_.reductions.size());
+    line("// A block takes 32 columns and a chunk of {} rows; a thread {} neighbouring rows of a column at a time.",
+         kChunk, p.unroll);
     line("const long long chunks = (a.count + kChunk - 1) / kChunk;");
-    line("const long long tile = kTileThreads * {};", l_.vector);
     open("for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z)");
     plane_addresses(false);
     nodes(p.before, {});
     open("for (long long chunk = blockIdx.y; chunk < chunks || chunk == 0; chunk += gridDim.y)");
-    open("for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile)");
-    line("const long long column = first + threadIdx.x * {};", l_.vector);
+    open(
+        "for (long long first = (long long)blockIdx.x * kWarp; first < a.columns; first += (long long)gridDim.x * "
+        "kWarp)");
+    line("const long long column = first + threadIdx.x;");
     for (uint32_t r = 0; r < reductions; ++r) {
-      line("{}::Value r{}_lanes[{}][kThreadLanes];", combiner(r), r, l_.vector);
-      line("#pragma unroll");
-      line("for (int e = 0; e < {}; ++e) clear<{}>(r{}_lanes[e]);", l_.vector, combiner(r), r);
+      line("{}::Value r{}_lanes[kTileLanes];", combiner(r), r);
+      line("clear<{}>(r{}_lanes);", combiner(r), r);
     }
     open("if (a.memory)");
     for (uint32_t r = 0; r < reductions; ++r)
-      line("collect<{}>(r{}_lanes, a.memory + ({} * a.planes + plane) * a.count * a.columns * kSlot, chunk * kChunk, a.count, column, a.columns);",
-           combiner(r), r, r);
+      line(
+          "collect<{}>(r{}_lanes, a.memory + {} * a.count * a.columns * kSlot, chunk * kChunk, a.count, column, "
+          "a.columns);",
+          combiner(r), r, plane_of(r));
     --indent_;
-    line("}} else {{");
+    line("}} else if (column < a.columns) {{");
     ++indent_;
     line("#pragma unroll 1");
-    open("for (int part = 0; part < kChunk; part += kLanes)");
+    line("for (int part = 0; part < kChunk; part += kLanes)");
+    ++indent_;
+    line("#pragma unroll");
+    open(fmt::format("for (int group = 0; group < kTileLanes; group += {})", p.unroll));
+    line("const long long first_row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;");
     line("long long row[{}];", p.unroll);
-    line("int count[{}];", p.unroll);
+    for (Value v : p.staged) line("{} b{}[{}];", memory(k_.nodes[v].imm), v, p.unroll);
     line("#pragma unroll");
     open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    line("row[u] = chunk * kChunk + part + threadIdx.y * kThreadLanes + u;");
-    line("count[u] = row[u] < a.rows ? count_from(column, a.columns, {}) : 0;", l_.vector);
+    line("row[u] = first_row + u;");
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      line("b{}[u] = row[u] < a.rows ? load_one<{}>({}) : ({})(0);", v, memory(b),
+           at_column(staged_base(v, true), b, "column"), memory(b));
+    }
     close();
-    stage_loads(p, true);
-    compute(p, phase);
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
+    Place place;
+    place.row_moves = true;
+    place.subscript = "[u]";
+    place.guard = "row[u] < a.rows";
+    place.column = "column";
+    place.row = "row[u]";
+    elements(p, phase, place, "group + u");
     close();
+    close();
+    --indent_;
     close();
     for (uint32_t r = 0; r < reductions; ++r) {
       line("finish_columns<{}, {}>(r{}_lanes, reinterpret_cast<char*>(shared_memory), a.count, first, a.columns,",
            combiner(r), memory_name(result_type(r)), r);
-      line("    a.slots ? a.slots + (({} * a.planes + plane) * chunks + chunk) * a.columns * kSlot : nullptr,", r);
+      line("    a.slots ? a.slots + ({} * chunks + chunk) * a.columns * kSlot : nullptr,", plane_of(r));
       line("    a.results[{}].at{}, a.results[{}].column);", r, outer_offset(fmt::format("a.results[{}]", r)), r);
     }
     close();
     close();
     close();
   }
+
+  /// Partial results of form columns: all planes of the first reduction, then of the next.
+  static std::string plane_of(uint32_t r) { return r ? fmt::format("({} * a.planes + plane)", r) : "plane"; }
 
   const Kernel& k_;
   const Mapping& m_;

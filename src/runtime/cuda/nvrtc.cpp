@@ -152,7 +152,8 @@ Cubin compile(const std::string& source, int arch) {
   Status status = usable().compile(unit.handle(), static_cast<int>(std::size(options)), options);
   std::string log = unit.log();
   if (status != 0)
-    throw InternalError(fmt::format("NVRTC refuses generated text ({}):\n{}\n{}", usable().error_string(status), log, source));
+    throw InternalError(
+        fmt::format("NVRTC refuses generated text ({}):\n{}\n{}", usable().error_string(status), log, source));
   Cubin out;
   size_t size = 0;
   check(usable().cubin_size(unit.handle(), &size), "cannot read the cubin");
