@@ -32,6 +32,9 @@ struct ExplainOptions : CommonOptions {
 int run_demo(const CommonOptions& options);
 int run_bench(const BenchOptions& options);
 int run_explain(ExplainOptions options);
+/// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
+/// found.
+int run_explain_cuda(const CommonOptions& options, const std::string& name, int arch);
 int run_cache(const CommonOptions& options, const std::string& name);
 int run_ops(const CommonOptions& options);
 

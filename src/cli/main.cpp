@@ -1,12 +1,14 @@
 // The `ingot` command: reads the command line, nothing else.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/conformance.h"
 #include "cli/kernel_cases.h"
 #include "cli/models.h"
+#include "codegen/cuda/cuda.h"
 
 using namespace ingot;
 
@@ -45,10 +47,11 @@ int main(int argc, char** argv) {
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");
-  auto* explain = named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
-                               "ingot explain digits_mlp\n  ingot explain bytegpt --html bytegpt.html\n"
-                               "  ingot explain digits_cnn --asm relu --kernel-ir relu"),
-                        models);
+  auto* explain =
+      named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
+                   "ingot explain digits_mlp\n  ingot explain bytegpt --html bytegpt.html\n"
+                   "  ingot explain digits_cnn --asm relu --kernel-ir relu\n  ingot explain bytegpt --target sm_90"),
+            models);
   cli::ExplainOptions explained;
   explain->add_option("--batch", explained.batch, "examples a call (default: 1, then the demo's larger batch)")
       ->check(CLI::PositiveNumber);
@@ -64,6 +67,13 @@ int main(int argc, char** argv) {
                         ->expected(0, 1);
   explain->add_flag("--all", explained.all, "show all of the above");
   explain->add_option("--html", explained.html, "write a page with a picture of the graph to this file");
+  std::map<std::string, int> targets;
+  for (int arch : codegen::cuda::kArchitectures) targets["sm_" + std::to_string(arch)] = arch;
+  int arch = 0;
+  explain->add_option("--target", arch, "show the CUDA text for a GPU instead: sm_80, sm_90 or sm_100")
+      ->transform(CLI::CheckedTransformer(targets));
+  explain->add_flag_function(
+      "--cuda", [&](int64_t) { arch = arch ? arch : 90; }, "the same as --target sm_90");
   auto* cache = named(
       common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"), "ingot cache bytegpt --json"),
       models);
@@ -89,6 +99,7 @@ int main(int argc, char** argv) {
     options.name = model;
     if (*demo) return cli::run_demo(options);
     if (*bench) return cli::run_bench(options);
+    if (*explain && arch) return cli::run_explain_cuda(options, model, arch);
     if (*explain) {
       static_cast<cli::CommonOptions&>(explained) = options;
       explained.name = model;

@@ -160,4 +160,31 @@ TEST(Command, HelpHasAnExample) {
   }
 }
 
+TEST(Command, ExplainShowsCudaTextForATarget) {
+  Outcome explain = ingot("explain digits_mlp --target sm_80 --json" + kData);
+  ASSERT_EQ(explain.code, 0) << explain.out;
+  auto report = nlohmann::json::parse(explain.out);
+  EXPECT_EQ(report["target"], "sm_80");
+  ASSERT_FALSE(report["programs"].empty());
+  for (const auto& program : report["programs"]) {
+    EXPECT_EQ(program["library_steps"].size(), 3u);
+    ASSERT_FALSE(program["kernels"].empty());
+    for (const auto& kernel : program["kernels"]) {
+      std::string entry = kernel["entry"], source = kernel["source"];
+      EXPECT_NE(source.find(" " + entry + "("), std::string::npos);
+      EXPECT_EQ(kernel.contains("registers"), !report["nvrtc"].is_null());
+      if (kernel.contains("registers")) {
+        EXPECT_GT(kernel["registers"], 0);
+        EXPECT_EQ(kernel["spill_store_bytes"], 0);
+      }
+    }
+  }
+  Outcome text = ingot("explain digits_mlp --cuda" + kData);
+  EXPECT_EQ(text.code, 0);
+  EXPECT_NE(text.out.find("extern \"C\" __global__"), std::string::npos);
+  Outcome unknown = ingot("explain digits_mlp --target sm_10" + kData);
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.out.find("sm_90"), std::string::npos) << unknown.out;
+}
+
 }  // namespace

@@ -21,13 +21,14 @@ namespace {
 // not at a barrier up to its next stop.
 constexpr const char* kDevice = R"(
 #include <math.h>
+#include <setjmp.h>
 #include <string.h>
 #include <ucontext.h>
 #define __device__
 #define __global__
 #define __shared__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __grid_constant__
 struct Index { unsigned x, y, z; };
 static Index gridDim, blockDim, blockIdx, threadIdx;
@@ -46,7 +47,9 @@ static inline double __dsqrt_rn(double x) { return sqrt(x); }
 
 enum State { kReady, kAtBarrier, kDone };
 static const int kMaxThreads = 512, kStack = 64 * 1024;
-static ucontext_t scheduler, fibers[kMaxThreads];
+static ucontext_t first_entry;
+static jmp_buf scheduler, fibers[kMaxThreads];  // after the first entry: no system call
+static bool entered[kMaxThreads];
 static State states[kMaxThreads];
 static unsigned long long exchanged[kMaxThreads];
 static char stacks[kMaxThreads][kStack];
@@ -55,9 +58,8 @@ static void (*body)(const void*);
 static const void* body_arguments;
 
 static void stop(State state) {
-  int me = current;
-  states[me] = state;
-  swapcontext(&fibers[me], &scheduler);
+  states[current] = state;
+  if (_setjmp(fibers[current]) == 0) _longjmp(scheduler, 1);
 }
 static inline void __syncthreads() { stop(kAtBarrier); }
 template <class T> T __shfl_xor_sync(unsigned, T x, int distance) {
@@ -72,6 +74,21 @@ template <class T> T __shfl_xor_sync(unsigned, T x, int distance) {
 static void fiber() {
   body(body_arguments);
   states[current] = kDone;
+  _longjmp(scheduler, 1);
+}
+static void resume(int t) {
+  current = t;
+  threadIdx = {t % blockDim.x, t / blockDim.x, 0};
+  if (_setjmp(scheduler)) return;
+  if (entered[t]) _longjmp(fibers[t], 1);
+  entered[t] = true;
+  ucontext_t fresh;
+  getcontext(&fresh);
+  fresh.uc_stack.ss_sp = stacks[t];
+  fresh.uc_stack.ss_size = kStack;
+  fresh.uc_link = nullptr;
+  makecontext(&fresh, fiber, 0);
+  swapcontext(&first_entry, &fresh);
 }
 extern "C" void run_block(void (*kernel)(const void*), const void* arguments, const unsigned* grid, const unsigned* block, const unsigned* at) {
   gridDim = {grid[0], grid[1], grid[2]};
@@ -82,11 +99,7 @@ extern "C" void run_block(void (*kernel)(const void*), const void* arguments, co
   memset(shared_memory, 0x7b, sizeof shared_memory);
   int threads = int(block[0] * block[1]);
   for (int t = 0; t < threads; ++t) {
-    getcontext(&fibers[t]);
-    fibers[t].uc_stack.ss_sp = stacks[t];
-    fibers[t].uc_stack.ss_size = kStack;
-    fibers[t].uc_link = &scheduler;
-    makecontext(&fibers[t], fiber, 0);
+    entered[t] = false;
     states[t] = kReady;
   }
   for (;;) {
@@ -95,9 +108,7 @@ extern "C" void run_block(void (*kernel)(const void*), const void* arguments, co
       waiting += states[t] == kAtBarrier;
       if (states[t] != kReady) continue;
       ++ran;
-      current = t;
-      threadIdx = {t % block[0], t / block[0], 0};
-      swapcontext(&scheduler, &fibers[t]);
+      resume(t);
     }
     if (ran) continue;
     if (!waiting) break;
@@ -121,9 +132,10 @@ HostUnit::HostUnit(const std::vector<KernelPtr>& kernels) {
     out << fmt::format("extern \"C\" void call_{0}(const void* a) {{ {0}(*(const {0}_arguments*)a); }}\n",
                        k->cuda->entry);
   out.close();
-  std::string command =
-      fmt::format("{} -x c++ -std=c++17 -O0 -w -ffp-contract=off -shared -fPIC -o {}/unit.so {}/unit.cpp -lm 2> {}/log",
-                  INGOT_CXX_COMPILER, folder.string(), folder.string(), folder.string());
+  std::string command = fmt::format(
+      "{} -x c++ -std=c++17 -O0 -w -U_FORTIFY_SOURCE -ffp-contract=off -shared -fPIC -o {}/unit.so {}/unit.cpp -lm 2> "
+      "{}/log",
+      INGOT_CXX_COMPILER, folder.string(), folder.string(), folder.string());
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(folder / "log");
     std::string text((std::istreambuf_iterator<char>(log)), {});

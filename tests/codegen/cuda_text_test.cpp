@@ -1,10 +1,14 @@
 // CUDA text, run on the processor, against the scalar executor.
+#include <bit>
 #include <cmath>
 #include <deque>
 
 #include "base/half.h"
 #include "codegen/cuda/cuda.h"
+#include "cuda_graphs.h"
+#include "cuda_program.h"
 #include "cuda_trial.h"
+#include "lower_support.h"
 
 namespace ingot::codegen::test {
 namespace {
@@ -50,6 +54,190 @@ TEST(CudaText, RandomKernelsGiveTheBitsOfTheScalarExecutor) {
       return;
     }
   }
+}
+
+/// Every operation that takes this type, and every conversion from it.
+Kernel all_operations(Type type) {
+  KernelBuilder k;
+  const DType d = memory_type(type);
+  Expr a = k.input(d), b = k.input(d), c = k.input(d);
+  auto out = [&](Expr x) { k.output(memory_type(x.type()), x); };
+  if (type != Type::f32 && type != Type::f64)
+    for (Expr x : {a & b, a | b, a ^ b}) out(x);
+  for (Type to : {Type::f32, Type::f64, Type::i32, Type::i64})
+    if (to != type) out(convert(a, to));
+  if (type == Type::mask) return k.kernel;
+  for (Expr x : {a + b, a - b, a * b, a / b, min(a, b), max(a, b), bitcast(a), select(a < b, c, a)}) out(x);
+  for (Expr x : {eq(a, b), ne(a, b), a < b, a <= b}) out(x);
+  out(k.b.rare(b < c, a, [&] { return a * c - b; }));
+  if (type == Type::f32 || type == Type::f64) {
+    for (Expr x : {fma(a, b, c), sqrt(a), round_even(a), floor(a), ceil(a), trunc(a), scale(a, round_even(b))}) out(x);
+    if (type == Type::f32)
+      for (DType half : {DType::f16, DType::bf16}) out(round_to(a, half));
+    return k.kernel;
+  }
+  Expr by = b & (type == Type::i32 ? 31 : 63);
+  for (Expr x : {a << by, shift_right_logical(a, by), shift_right_arithmetic(a, by)}) out(x);
+  if (type == Type::i32)
+    for (DType narrow : {DType::i16, DType::i8, DType::u8}) out(wrap(a, narrow));
+  return k.kernel;
+}
+
+TEST(CudaText, EveryOperationOfEveryType) {
+  std::deque<Kernel> makers;
+  std::vector<KernelPtr> texts;
+  std::vector<bool> seen(kOpCount);
+  for (Type type : kTypes) {
+    makers.push_back(all_operations(type));
+    const Kernel& kernel = makers.back();
+    for (const Node& n : kernel.nodes) seen[static_cast<size_t>(n.op)] = true;
+    texts.push_back(generate(kernel, kCuda, name_of(type)));
+  }
+  for (Op op : {Op::scalar, Op::local, Op::index, Op::reduced}) seen[static_cast<size_t>(op)] = true;  // other tests'
+  for (int op = 0; op < kOpCount; ++op) EXPECT_TRUE(seen[static_cast<size_t>(op)]) << name_of(static_cast<Op>(op));
+  HostUnit unit(texts);
+  for (size_t i = 0; i < texts.size(); ++i) CudaTrial{makers[i], *texts[i], unit, 1, 6000, {}, {}, {}, 77 + i}.run();
+}
+
+/// All 65,536 values of both 16-bit floats, and what rounds to each of them.
+TEST(CudaText, SixteenBitFloats) {
+  std::deque<KernelBuilder> makers;
+  std::vector<KernelPtr> texts;
+  for (DType half : {DType::f16, DType::bf16}) {
+    KernelBuilder& up = makers.emplace_back();
+    up.output(DType::f32, up.input(half));
+    KernelBuilder& down = makers.emplace_back();
+    down.output(half, down.input(DType::f32));
+    texts.push_back(generate(up.kernel, kCuda, "up"));
+    texts.push_back(generate(down.kernel, kCuda, "down"));
+  }
+  HostUnit unit(texts);
+  for (size_t i = 0; i < texts.size(); i += 2) {
+    const bool bf16 = i > 0;
+    std::vector<uint16_t> halves(65536);
+    for (size_t h = 0; h < halves.size(); ++h) halves[h] = static_cast<uint16_t>(h);
+    std::vector<float> floats(halves.size());
+    unit.run(*texts[i], {1, 65536, {}, {{halves.data(), 0, 2, 0, {}}, {floats.data(), 0, 4, 0, {}}}, {}, {}});
+    std::vector<float> near;
+    for (size_t h = 0; h < halves.size(); ++h) {
+      float expected = bf16 ? f32_from_bf16(halves[h]) : f32_from_f16(halves[h]);
+      ASSERT_TRUE(same(reinterpret_cast<char*>(&floats[h]), reinterpret_cast<char*>(&expected), DType::f32)) << h;
+      // Each value, the middle to the next one, and one unit in the last place beside that.
+      uint32_t bits = std::bit_cast<uint32_t>(expected), middle = bits + (bf16 ? 0x8000u : 0x1000u);
+      for (uint32_t x : {bits, middle - 1, middle, middle + 1}) near.push_back(std::bit_cast<float>(x));
+    }
+    std::vector<uint16_t> rounded(near.size());
+    const auto n = static_cast<int64_t>(near.size());
+    unit.run(*texts[i + 1], {1, n, {}, {{near.data(), 0, 4, 0, {}}, {rounded.data(), 0, 2, 0, {}}}, {}, {}});
+    for (size_t h = 0; h < near.size(); ++h) {
+      uint16_t expected = bf16 ? bf16_from_f32(near[h]) : f16_from_f32(near[h]);
+      const DType d = bf16 ? DType::bf16 : DType::f16;
+      ASSERT_TRUE(same(reinterpret_cast<char*>(&rounded[h]), reinterpret_cast<char*>(&expected), d)) << near[h];
+    }
+  }
+}
+
+/// Rows that keep values, on devices with much shared memory, little (loads are read again) and next to none (local row
+/// buffers lie in device memory).
+TEST(CudaText, RowsWithoutRoom) {
+  KernelBuilder k;
+  Expr x = k.input(DType::f32);
+  Expr top = k.reduce(Combiner::max, x);
+  k.kernel.locals.push_back(Type::f32);
+  k.kernel.phases.emplace_back();
+  Expr shifted = x - top;
+  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
+  Expr low = k.reduce(Combiner::min, shifted);
+  k.kernel.phases.emplace_back();
+  k.output(DType::f32, k.b.local(0) * low + x);
+  KernelPtr text = generate(k.kernel, kCuda, "rows");
+  EXPECT_EQ(text->cuda->mapping.local_bytes, 4);
+  EXPECT_EQ(text->cuda->mapping.kept_bytes, 4);
+  HostUnit unit({text});
+  int kept = 0, in_scratch = 0;
+  for (int64_t shared : {200000, 16000, 2000})
+    for (int64_t columns : {1000, 3000}) {
+      CudaDevice device{1, shared};
+      CudaLaunch launch = plan_launches(text->cuda->mapping, 1, 7, columns, device).launches[0];
+      kept += launch.keep != 0;
+      in_scratch += launch.memory >= 0;
+      CudaTrial{k.kernel, *text, unit, 7, columns, {}, {}, {}, 5, device}.run();
+    }
+  EXPECT_EQ(kept, 3);
+  EXPECT_EQ(in_scratch, 2);
+}
+
+/// Nothing, single elements, and rows that begin off a 16-byte line.
+TEST(CudaText, EdgesOfALoop) {
+  KernelBuilder k;
+  k.output(DType::bf16, k.input(DType::bf16) + k.input(DType::f32, Access::uniform));
+  KernelPtr text = generate(k.kernel, kCuda, "loop");
+  EXPECT_EQ(text->cuda->mapping.vector, 8);
+  HostUnit unit({text});
+  for (int64_t shift : {0, 1})
+    for (int64_t columns : {0, 1, 7, 8, 9, 2047, 2048, 2049, 4100})
+      for (int64_t rows : {0, 1, 3}) CudaTrial{k.kernel, *text, unit, rows, columns, {}, {}, {}, 9, {}, shift}.run();
+}
+
+/// Kernel IR names no block and no thread, no lane and no instruction set: it is the same for both kinds of target.
+TEST(CudaText, KernelIrIsTheSameForAProcessor) {
+  int compared = 0;
+  for (const CudaGraph& sample : cuda_graphs()) {
+    ir::Graph graph = sample.make();
+    Program device = lower(graph, kCuda).program, host = lower(graph, Target{}).program;
+    if (device.steps.size() != host.steps.size()) continue;  // a product with an epilogue of its own
+    for (size_t s = 0; s < device.steps.size(); ++s) {
+      if (!host.steps[s].loop.turns.empty()) continue;  // panels have another access
+      const KernelPtr& on_host = host.steps[s].loop.kernel ? host.steps[s].loop.kernel : host.steps[s].column.kernel;
+      const KernelPtr& on_device =
+          device.steps[s].loop.kernel ? device.steps[s].loop.kernel : device.steps[s].column.kernel;
+      ASSERT_TRUE(on_host && on_device) << sample.name;
+      EXPECT_EQ(on_host->text, on_device->text) << sample.name;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 9);
+}
+
+/// The graphs of the golden texts as programs, against the reference interpreter.
+TEST(CudaText, ProgramsAgreeWithTheReference) {
+  std::vector<KernelPtr> kernels;
+  std::vector<std::pair<ir::Graph, Program>> programs;
+  for (const CudaGraph& sample : cuda_graphs()) {
+    ir::Graph graph = sample.make();
+    Program program = lower(graph, kCuda).program;
+    bool ours = true;
+    for (const Step& step : program.steps) {
+      ours = ours && (step.kind == Step::Kind::loop || step.kind == Step::Kind::column);
+      for_each_kernel(step, [&](const KernelPtr& kernel) { kernels.push_back(kernel); });
+    }
+    if (ours) programs.emplace_back(std::move(graph), std::move(program));
+  }
+  EXPECT_EQ(programs.size() + 1, cuda_graphs().size());  // one has a product
+  HostUnit unit(kernels);
+  for (const auto& [graph, program] : programs)
+    for (int64_t factor : {1, 3, 40}) {
+      if (factor * static_cast<int64_t>(program.dims.symbol_count()) > 80)
+        continue;  // three dims of this size are much
+      std::vector<int64_t> symbols;
+      for (uint32_t s = 0; s < program.dims.symbol_count(); ++s) symbols.push_back(factor * 37 + s);
+      SCOPED_TRACE(ir::print(graph));
+      std::vector<ir::ReferenceTensor> inputs;
+      for (size_t i = 0; i < graph.inputs.size(); ++i)
+        inputs.push_back(random_tensor(graph, graph.inputs[i].value, static_cast<uint32_t>(i + 1), 7, symbols));
+      std::vector<double> scalars(graph.scalars.size(), 0.75);
+      std::vector<ir::ReferenceScalar> reference_scalars(graph.scalars.size());
+      for (ir::ReferenceScalar& s : reference_scalars) s.category = Category::floating, s.number = 0.75;
+      auto got = run_cuda_program(unit, graph, program, inputs, scalars, symbols);
+      auto expected = ir::interpret(graph, inputs, reference_scalars, {.symbols = symbols});
+      for (size_t o = 0; o < got.size(); ++o)
+        for (int64_t i = 0; i < got[o].size(); ++i) {
+          double bound = is_half(got[o].dtype) ? 0.02 : is_floating(got[o].dtype) ? 2e-6 : 0;
+          ASSERT_NEAR(got[o].at(i), expected[o].at(i), bound * (1 + std::abs(expected[o].at(i))) * (factor > 3 ? 4 : 1))
+              << "output " << o << " element " << i;
+        }
+      if (HasFailure()) return;
+    }
 }
 
 }  // namespace

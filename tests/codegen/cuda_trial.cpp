@@ -35,15 +35,7 @@ CudaTrial::Memory CudaTrial::make() const {
     const int64_t elements = plane * planes() * tables + shift;
     m.bytes.emplace_back(static_cast<size_t>(elements * size + 2 * kMargin + 64), char{0x55});
     char* base = aligned(m.bytes.back()) + kMargin + shift * size;
-    for (int64_t i = 0; i < elements - shift; ++i) {
-      put(base + i * size, d, random);
-      if (scale > 0 && is_floating(d)) {
-        double x = static_cast<double>(static_cast<int64_t>(random() % static_cast<uint64_t>(2 * scale))) - scale;
-        if (d == DType::f64) std::memcpy(base + i * size, &x, 8);
-        float f = static_cast<float>(x);
-        if (d == DType::f32) std::memcpy(base + i * size, &f, 4);
-      }
-    }
+    for (int64_t i = 0; i < elements - shift; ++i) put(base + i * size, d, random);
     CudaOperand o{l.step < 0 ? base + (row - 1) * size : base,
                   (l.one_row ? 0 : row) * size,
                   l.step * size,

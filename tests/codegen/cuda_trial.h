@@ -17,7 +17,6 @@ struct CudaTrial {
   uint64_t seed = 1;
   CudaDevice device{};
   int64_t shift = 0;  // elements by which rows begin after a 64-byte line
-  double scale = 0;   // > 0: floats are integers up to it, whose sums are exact in any order
 
   void run() const;
 

@@ -46,10 +46,8 @@ std::string translation_unit(std::span<const KernelPtr> kernels) {
 
 std::string translation_unit(const Program& program) {
   std::vector<KernelPtr> kernels;
-  for (const Step& step : program.steps) {
-    kernels.push_back(step.loop.kernel);
-    kernels.push_back(step.column.kernel);
-  }
+  for (const Step& step : program.steps)
+    for_each_kernel(step, [&](const KernelPtr& kernel) { kernels.push_back(kernel); });
   return translation_unit(kernels);
 }
 

@@ -19,7 +19,7 @@ class Printer {
 
   std::string run() {
     argument_struct();
-    int threads = l_.form == Form::loop ? 256 : 512;
+    const int threads = l_.form == Form::loop ? 256 : 512;
     open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ {}_arguments a)",
                      threads, entry_, entry_));
     for (size_t b = 0; b < k_.buffers.size(); ++b)
@@ -67,6 +67,17 @@ class Printer {
         if (k_.nodes[v].imm == buffer) return true;
     }
     return false;
+  }
+  /// True if anything of it is read or written: what folding made needless may stay a buffer.
+  bool touched(size_t buffer) const {
+    for (size_t i = 0; i < k_.phases.size(); ++i) {
+      for (const Store& s : k_.phases[i].row_stores)
+        if (s.buffer == buffer) return true;
+      for (const std::vector<Value>* list : {&m_.phases[i].before, &m_.phases[i].elements, &m_.phases[i].after})
+        for (Value v : *list)
+          if (k_.nodes[v].op == Op::load && k_.nodes[v].imm == buffer) return true;
+    }
+    return moved(buffer);
   }
   const char* memory(size_t buffer) const { return memory_name(k_.buffers[buffer].dtype); }
   int64_t element_bytes(size_t buffer) const { return ingot::size_of(k_.buffers[buffer].dtype); }
@@ -117,6 +128,7 @@ class Printer {
     }
     if (l_.outer) line("const long long i0 = rest;");
     for (size_t b = 0; b < k_.buffers.size(); ++b) {
+      if (!touched(b)) continue;
       std::string at = fmt::format("a.buffers[{}].at", b);
       if (row) at += fmt::format(" + row * a.buffers[{}].row", b);
       line("char* const p{} = {}{};", b, at, outer_offset(fmt::format("a.buffers[{}]", b)));
@@ -205,7 +217,7 @@ class Printer {
     const Node& n = k_.nodes[v];
     std::string at = fmt::format("p{}", n.imm);
     if (n.a != kNone) at += fmt::format(" + {} * a.buffers[{}].index", operand(k_, n.a), n.imm);
-    if (row_moves) at += fmt::format(" + row[u] * a.buffers[{}].row", n.imm);
+    if (row_moves) at += fmt::format(" + (row + u) * a.buffers[{}].row", n.imm);
     return at;
   }
   std::string at_column(std::string base, size_t buffer, const char* column) const {
@@ -497,15 +509,14 @@ class Printer {
     ++indent_;
     line("#pragma unroll");
     open(fmt::format("for (int group = 0; group < kTileLanes; group += {})", p.unroll));
-    line("const long long first_row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;");
-    line("long long row[{}];", p.unroll);
+    line("const long long row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;");
+    line("const int count = count_from(row, a.rows, {});", p.unroll);
     for (Value v : p.staged) line("{} b{}[{}];", memory(k_.nodes[v].imm), v, p.unroll);
     line("#pragma unroll");
     open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    line("row[u] = first_row + u;");
     for (Value v : p.staged) {
       const size_t b = k_.nodes[v].imm;
-      line("b{}[u] = row[u] < a.rows ? load_one<{}>({}) : ({})(0);", v, memory(b),
+      line("b{}[u] = u < count ? load_one<{}>({}) : ({})(0);", v, memory(b),
            at_column(staged_base(v, true), b, "column"), memory(b));
     }
     close();
@@ -514,9 +525,9 @@ class Printer {
     Place place;
     place.row_moves = true;
     place.subscript = "[u]";
-    place.guard = "row[u] < a.rows";
+    place.guard = "u < count";
     place.column = "column";
-    place.row = "row[u]";
+    place.row = "(row + u)";
     elements(p, phase, place, "group + u");
     close();
     close();

@@ -135,8 +135,10 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
   return result;
 }
 
-/// What is dense along the rows is turned tile by tile, instead of gathered.
+/// What is dense along the rows is turned tile by tile, instead of gathered. A processor's way: threads of a GPU share
+/// the lines that they read.
 void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
+  if (target_.cuda_arch) return;
   const Kernel& kernel = writer.kernel;
   for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {
     Buffer& buffer = writer.kernel.buffers[i];
