@@ -23,7 +23,7 @@ class Printer {
     open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ {}_arguments a)",
                      threads, entry_, entry_));
     for (size_t b = 0; b < k_.buffers.size(); ++b)
-      if (dense(b) && moved(b))
+      if (dense(b) && moved(b) && l_.form != Form::columns)
         line("const bool pieces{} = in_pieces<{}, {}>(a.buffers[{}]);", b, memory(b), l_.vector, b);
     nodes(m_.call, {});
     switch (l_.form) {

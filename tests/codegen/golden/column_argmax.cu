@@ -8,7 +8,6 @@ struct argmax_2bc5b4d13689b1b5_arguments {
   Operand<1> results[1];
 };
 extern "C" __global__ void __launch_bounds__(512) argmax_2bc5b4d13689b1b5(const __grid_constant__ argmax_2bc5b4d13689b1b5_arguments a) {
-  const bool pieces0 = in_pieces<unsigned short, 1>(a.buffers[0]);
   // A block takes 32 columns and a chunk of 1024 rows; a thread 8 neighbouring rows of a column at a time.
   const long long chunks = (a.count + kChunk - 1) / kChunk;
   for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z) {
@@ -27,19 +26,18 @@ extern "C" __global__ void __launch_bounds__(512) argmax_2bc5b4d13689b1b5(const 
           for (int part = 0; part < kChunk; part += kLanes)
             #pragma unroll
             for (int group = 0; group < kTileLanes; group += 8) {
-              const long long first_row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;
-              long long row[8];
+              const long long row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;
+              const int count = count_from(row, a.rows, 8);
               unsigned short b0[8];
               #pragma unroll
               for (int u = 0; u < 8; ++u) {
-                row[u] = first_row + u;
-                b0[u] = row[u] < a.rows ? load_one<unsigned short>(p0 + row[u] * a.buffers[0].row + column * 2) : (unsigned short)(0);
+                b0[u] = u < count ? load_one<unsigned short>(p0 + (row + u) * a.buffers[0].row + column * 2) : (unsigned short)(0);
               }
               #pragma unroll
               for (int u = 0; u < 8; ++u) {
                 const float v0 = from_f16(b0[u]);
-                if (row[u] < a.rows) {
-                  r0_lanes[group + u] = ArgMax<float>::join(r0_lanes[group + u], ArgMax<float>::of(v0, row[u]));
+                if (u < count) {
+                  r0_lanes[group + u] = ArgMax<float>::join(r0_lanes[group + u], ArgMax<float>::of(v0, (row + u)));
                 }
               }
             }

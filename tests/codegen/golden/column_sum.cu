@@ -7,7 +7,6 @@ struct sum_d43261c953d4bcde_arguments {
   Operand<0> results[1];
 };
 extern "C" __global__ void __launch_bounds__(512) sum_d43261c953d4bcde(const __grid_constant__ sum_d43261c953d4bcde_arguments a) {
-  const bool pieces0 = in_pieces<float, 1>(a.buffers[0]);
   // A block takes 32 columns and a chunk of 1024 rows; a thread 8 neighbouring rows of a column at a time.
   const long long chunks = (a.count + kChunk - 1) / kChunk;
   for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z) {
@@ -24,19 +23,18 @@ extern "C" __global__ void __launch_bounds__(512) sum_d43261c953d4bcde(const __g
           for (int part = 0; part < kChunk; part += kLanes)
             #pragma unroll
             for (int group = 0; group < kTileLanes; group += 8) {
-              const long long first_row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;
-              long long row[8];
+              const long long row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;
+              const int count = count_from(row, a.rows, 8);
               float b0[8];
               #pragma unroll
               for (int u = 0; u < 8; ++u) {
-                row[u] = first_row + u;
-                b0[u] = row[u] < a.rows ? load_one<float>(p0 + row[u] * a.buffers[0].row + column * 4) : (float)(0);
+                b0[u] = u < count ? load_one<float>(p0 + (row + u) * a.buffers[0].row + column * 4) : (float)(0);
               }
               #pragma unroll
               for (int u = 0; u < 8; ++u) {
                 const float v0 = b0[u];
-                if (row[u] < a.rows) {
-                  r0_lanes[group + u] = Sum<float>::join(r0_lanes[group + u], Sum<float>::of(v0, row[u]));
+                if (u < count) {
+                  r0_lanes[group + u] = Sum<float>::join(r0_lanes[group + u], Sum<float>::of(v0, (row + u)));
                 }
               }
             }
