@@ -1,0 +1,114 @@
+// Writes a mapped kernel as CUDA C++; print.cpp has what all forms share, print_forms.cpp the forms.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/expression.h"
+#include "codegen/cuda/mapping.h"
+
+namespace ingot::codegen::cuda {
+
+using Form = CudaMapping::Form;
+
+class Printer {
+ public:
+  Printer(const Kernel& kernel, const Mapping& mapping, const std::string& entry)
+      : k_(kernel), m_(mapping), l_(mapping.launch), entry_(entry) {}
+
+  std::string run();
+
+ private:
+  // Text.
+  template <class... A>
+  void line(fmt::format_string<A...> format, A&&... arguments) {
+    out_.append(static_cast<size_t>(indent_) * 2, ' ');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<A>(arguments)...);
+    out_ += '\n';
+  }
+  void open(const std::string& head);
+  void close();
+
+  /// True if elements of the buffer are read or written side by side.
+  bool moved(size_t buffer) const;
+  /// True if anything of it is read or written: what folding made needless may stay a buffer.
+  bool touched(size_t buffer) const;
+  const char* memory(size_t buffer) const { return memory_name(k_.buffers[buffer].dtype); }
+  int64_t element_bytes(size_t buffer) const { return ingot::size_of(k_.buffers[buffer].dtype); }
+  bool dense(size_t buffer) const { return k_.buffers[buffer].access == Access::dense; }
+  std::string pieces(size_t buffer) const { return dense(buffer) ? fmt::format("pieces{}", buffer) : "false"; }
+  /// From column to column, in bytes.
+  std::string stride(size_t buffer) const;
+  std::string combiner(uint32_t r) const;
+  DType result_type(uint32_t r) const;
+
+  void argument_struct();
+
+  /// Indices of a plane in the dims outside, and where its buffers begin. `row`: added to every address.
+  void plane_addresses(bool row);
+  std::string outer_offset(const std::string& operand) const;
+
+  /// Where an element is: names of its column and row, and how staged values are subscripted.
+  struct Place {
+    std::string column = "0", row = "row", subscript, guard;
+    bool row_moves = false;  // form columns: addresses do not hold the row
+    bool scalar = false;     // staged values are no arrays
+  };
+
+  std::string index_value(const Node& n, const Place& place) const;
+
+  std::string load_address(const Node& n, const Place& place) const;
+
+  std::string node_value(Value v, const Place& place) const;
+  /// A type that can be called like a function: "unsigned short" cannot.
+  static std::string cast_name(DType d) { return fmt::format("({})", memory_name(d)); }
+
+  /// Statements of nodes in order; those of a rare region in the branch of its node.
+  void nodes(const std::vector<Value>& list, const Place& place);
+
+  /// Where a staged load begins, without its column.
+  std::string staged_base(Value v, bool row_moves) const;
+  std::string at_column(std::string base, size_t buffer, const char* column) const;
+  const char* local_memory(Type t) const { return memory_name(memory_type(t)); }
+
+  /// What the elements compute: nodes, then stores into o and q, subscripted by `place`, then lanes of reductions.
+  void elements(const PhaseMapping& p, const Phase& phase, const Place& place, const std::string& lane);
+
+  void loop();
+
+  /// Whole tiles of a loop: `unroll` pieces a thread, loaded before any is computed.
+  void loop_pieces(const PhaseMapping& p, const Phase& phase);
+
+  /// Local row buffers, then what several phases read, each of the columns rounded up to 16.
+  void row_memory();
+
+  void row_part(const char* kind, size_t number, int64_t offset);
+
+  void rows();
+
+  void row_phase(size_t i);
+  std::string slots_of(uint32_t r) const;
+
+  bool kept(Value v) const { return std::find(m_.kept.begin(), m_.kept.end(), v) != m_.kept.end(); }
+  /// True if an earlier phase has written it.
+  bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
+
+  void row_chunks(const PhaseMapping& p, const Phase& phase);
+
+  void columns();
+
+  /// Partial results of form columns: all planes of the first reduction, then of the next.
+  static std::string plane_of(uint32_t r) { return r ? fmt::format("({} * a.planes + plane)", r) : "plane"; }
+
+  const Kernel& k_;
+  const Mapping& m_;
+  const CudaMapping& l_;
+  const std::string& entry_;
+  std::string out_;
+  int indent_ = 0;
+  std::vector<Value> in_memory_;  // kept loads that an earlier phase has written
+};
+
+}  // namespace ingot::codegen::cuda
