@@ -1,12 +1,12 @@
 
-struct cast_cast_cast_sum_div_sub_mul_sum_div_a_b07f1c7dcd629b99_arguments {
+struct cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[4];
   unsigned long long scalars[1];
 };
-extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_b07f1c7dcd629b99(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_b07f1c7dcd629b99_arguments a) {
+extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0_arguments a) {
   const bool pieces0 = in_pieces<unsigned short, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
@@ -93,8 +93,27 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
     const float v11 = r1;
     const float v14 = divide(v11, v2);
     const float v16 = multiply_add(1.0f, 1e-05f, v14);
-    const float v17 = square_root(v16);
-    const float v18 = divide(1.0f, v17);
+    const bool v18 = v16 <= 4.2535296e+37f;
+    const bool v20 = 2.3509887e-38f <= v16;
+    const bool v21 = v18 & v20;
+    const float v22 = divide(1.0f, v16);
+    const float v23 = square_root(v22);
+    const bool v25 = v21 ^ true;
+    float v43 = v23;
+    if (v25) {
+      const bool v26 = v16 < 1.0f;
+      const float v29 = v26 ? 1.8446744e+19f : 5.421011e-20f;
+      const float v30 = v16 * v29;
+      const float v33 = v26 ? 4294967300.0f : 2.3283064e-10f;
+      const float v34 = divide(1.0f, v30);
+      const float v35 = square_root(v34);
+      const float v36 = v33 * v35;
+      const bool v38 = v16 < 0.0f;
+      const float v40 = v38 ? from_bits(2143289344) : v36;
+      const bool v41 = v16 == 0.0f;
+      const float v42 = v41 ? v22 : v40;
+      v43 = v42;
+    }
     for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
       #pragma unroll 1
       for (int part = 0; part < kChunk; part += kLanes) {
@@ -117,11 +136,11 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
           const float v9 = multiply_add(v3, -1.0f, v0);
           const float v12 = from_bf16(b12[e]);
           const float v13 = from_bf16(b13[e]);
-          const float v19 = v9 * v18;
-          const float v20 = v13 * v19;
-          const float v21 = v12 + v20;
-          const float v22 = from_bf16(to_bf16(v21));
-          o0[e] = to_bf16(v22);
+          const float v44 = v9 * v43;
+          const float v45 = v13 * v44;
+          const float v46 = v12 + v45;
+          const float v47 = from_bf16(to_bf16(v46));
+          o0[e] = to_bf16(v47);
         }
         store(p3 + column * 2, o0, 2, count, pieces3);
       }
