@@ -216,7 +216,7 @@ TEST(CudaText, ProgramsAgreeWithTheReference) {
   EXPECT_EQ(programs.size() + 1, cuda_graphs().size());  // one has a product
   HostUnit unit(kernels);
   for (const auto& [graph, program] : programs)
-    for (auto [even, odd] : {std::pair{37, 38}, {111, 130}, {3, 1500}, {1500, 3}}) {
+    for (auto [even, odd] : {std::pair{37, 38}, {3, 1500}, {1500, 3}}) {
       std::vector<int64_t> symbols;
       for (int64_t s = 0; s < program.dims.symbol_count(); ++s) symbols.push_back(s == 0 ? even : s == 1 ? odd : 5);
       SCOPED_TRACE(ir::print(graph));
