@@ -36,6 +36,6 @@ int run_explain(ExplainOptions options);
 /// found.
 int run_explain_cuda(const CommonOptions& options, const std::string& name, int arch);
 int run_cache(const CommonOptions& options, const std::string& name);
-int run_ops(const CommonOptions& options);
+int run_ops(const CommonOptions& options, bool markdown);
 
 }  // namespace ingot::cli

@@ -78,6 +78,8 @@ int main(int argc, char** argv) {
       common(app.add_subcommand("cache", "show the in-memory kernel cache after a run"), "ingot cache bytegpt --json"),
       models);
   auto* ops = common(app.add_subcommand("ops", "list the op table"), "ingot ops --json");
+  bool markdown = false;
+  ops->add_flag("--markdown", markdown, "the table as docs/operators.md");
   cli::ConformanceOptions cases;
   auto* conformance = app.add_subcommand("conformance", "run PyTorch's operator cases eager, interpreted and compiled");
   conformance->add_option("path", cases.path, "a folder of case files, or one file")
@@ -108,7 +110,7 @@ int main(int argc, char** argv) {
       return cli::run_explain(explained);
     }
     if (*cache) return cli::run_cache(options, model);
-    if (*ops) return cli::run_ops(options);
+    if (*ops) return cli::run_ops(options, markdown);
     if (*conformance) return cli::run_conformance(cases);
   } catch (const Error& error) {
     std::fprintf(stderr, "ingot: %s\n", error.what());

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "ir/graph.h"
 #include "ir/op.h"
 
 namespace ingot::cli {
@@ -40,15 +41,108 @@ std::string arguments_of(const ir::OpInfo& op) {
   return text;
 }
 
+/// Whether the row's type rule takes tensors of this dtype, beside operands of the same, of positions, or of bools.
+bool takes(const ir::OpInfo& op, DType dtype) {
+  static const Dims kShape{2, 3};
+  for (DType others : {dtype, DType::i64, DType::bool_}) {
+    std::vector<ir::OperandType> operands;
+    bool first = true;
+    for (const ir::ArgInfo& a : op.arguments) {
+      if (!ir::is_operand(a.kind)) continue;
+      ir::OperandType type;
+      if (a.kind != ir::ArgKind::value) {
+        type.kind = ir::OperandType::Kind::tensor;
+        type.dtype = a.mask ? DType::bool_ : first ? dtype : others;
+        type.shape = &kShape;
+        first = first && a.mask;
+      } else {
+        type.kind = ir::OperandType::Kind::scalar;
+        type.category = Category::boolean;  // as weak as a scalar can be
+      }
+      operands.push_back(type);
+    }
+    std::vector<ir::Attr> attrs;
+    for (const ir::ArgInfo& a : op.arguments)
+      if (!ir::is_operand(a.kind)) attrs.push_back(ir::default_attribute(a));
+    DimTable dims;
+    std::vector<ir::TensorType> outputs(op.outputs);
+    ir::RuleContext context{op.id, operands, attrs, dims, Location::none(), outputs};
+    try {
+      op.types(context);
+      return true;
+    } catch (const Error&) {
+    }
+  }
+  return false;
+}
+
+std::string dtypes_of(const ir::OpInfo& op) {
+  struct Group {
+    const char* name;
+    std::vector<DType> members;
+  };
+  static const Group groups[] = {{"floats", {DType::f64, DType::f32, DType::f16, DType::bf16}},
+                                 {"integers", {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8}},
+                                 {"bool", {DType::bool_}}};
+  std::string text;
+  for (const Group& group : groups) {
+    std::string some;
+    size_t count = 0;
+    for (DType d : group.members)
+      if (takes(op, d)) some += (count++ ? " " : "") + std::string(name_of(d));
+    if (count) text += (text.empty() ? "" : ", ") + (count == group.members.size() ? group.name : some);
+  }
+  return text;
+}
+
+const char* lowering_of(const ir::OpInfo& op) {
+  switch (op.kind) {
+    case ir::OpKind::elementwise:
+      return "one scalar definition, fused";
+    case ir::OpKind::reduction:
+      return "a reduction, fused with its neighbours";
+    case ir::OpKind::view:
+      return "an address computation";
+    case ir::OpKind::structured:
+      return op.has(ir::kLibrary) ? "its own kernels" : "its own kernel form";
+    case ir::OpKind::composite:
+      return op.has(ir::kLibrary) ? "other ops, or its own kernels" : "other ops";
+    case ir::OpKind::host:
+      return op.has(ir::kMayBreak) ? "C++, at a graph break" : "C++, a step of the program";
+  }
+  return "";
+}
+
+/// docs/operators.md.
+void print_markdown() {
+  fmt::print(
+      "# Operators\n\nWritten by `ingot ops --markdown` from the op table (`src/ir/ops.def`): {} rows. Names, "
+      "arguments and "
+      "defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type rule takes it for the "
+      "first "
+      "tensor. 16-bit floats are computed in f32 and rounded once.\n\n| op | arguments | dtypes | in place | lowered "
+      "to |\n|---|---|---|---|---|\n",
+      ir::ops().size());
+  for (const ir::OpInfo& op : ir::ops())
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
+               op.has(ir::kInplace) ? "yes" : "", lowering_of(op));
+}
+
 }  // namespace
 
-int run_ops(const CommonOptions& options) {
+int run_ops(const CommonOptions& options, bool markdown) {
+  if (markdown) {
+    print_markdown();
+    return 0;
+  }
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ir::OpInfo& op : ir::ops())
       list.push_back({{"name", op.name},
                       {"kind", kind_name(op.kind)},
                       {"arguments", arguments_of(op)},
+                      {"dtypes", dtypes_of(op)},
+                      {"lowering", lowering_of(op)},
                       {"outputs", op.outputs},
                       {"in_place", op.has(ir::kInplace)},
                       {"ulp_f32", op.accuracy.f32},

@@ -95,7 +95,11 @@ void sign(Signature& s, const OpCall& call, const Target& target) {
 
 struct Compiled {
   std::unique_ptr<runtime::LoadedProgram> loaded;
+  /// Symbols that a rule pinned to one value (the sizes of a convolution's kernel): by number, as it was.
+  std::vector<std::pair<size_t, int64_t>> pinned;
   bool holds(std::span<const int64_t> symbols) const {
+    for (const auto& [number, value] : pinned)
+      if (symbols[number] != value) return false;
     const DimTable& dims = loaded->program().dims;
     if (dims.guards().empty()) return true;
     std::vector<int64_t> values = dims.evaluate(symbols);
@@ -111,11 +115,12 @@ struct Entry {
   std::vector<std::unique_ptr<const Compiled>> variants;
 };
 
-ir::Graph graph_of(const OpCall& call, const Signature& s) {
+ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::pair<size_t, int64_t>> pinned) {
   ir::Graph graph;
   DimTable& dims = graph.dims;
   std::vector<Dim> symbols;
   for (int64_t v : s.values) symbols.push_back(dims.symbol(v));
+  for (const auto& [number, value] : pinned) symbols[number] = Dim(value);
   size_t at = 1, next_free = 0;
   auto size = [&](int64_t word) { return word < kSymbolFrom ? Dim(word) : symbols[word - kSymbolFrom]; };
   // Free strides are the symbols that are no size, in order.
@@ -165,9 +170,16 @@ ir::Graph graph_of(const OpCall& call, const Signature& s) {
 }
 
 std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, const Target& target) {
-  ir::Graph graph = graph_of(call, s);
-  ir::run_pipeline(graph);
   auto compiled = std::make_unique<Compiled>();
+  ir::Graph graph = graph_of(call, s, {});
+  for (const DimGuard& guard : graph.dims.guards()) {
+    if (guard.relation != DimGuard::Relation::equal || guard.a.is_constant() == guard.b.is_constant()) continue;
+    const Dim symbol = guard.a.is_constant() ? guard.b : guard.a, value = guard.a.is_constant() ? guard.a : guard.b;
+    for (size_t i = 0; i < s.values.size(); ++i)
+      if (graph.dims.symbol_dim(static_cast<int64_t>(i)) == symbol) compiled->pinned.emplace_back(i, value.code);
+  }
+  if (!compiled->pinned.empty()) graph = graph_of(call, s, compiled->pinned);
+  ir::run_pipeline(graph);
   compiled->loaded =
       std::make_unique<runtime::LoadedProgram>(std::make_shared<const Program>(codegen::lower(graph, target).program));
   statistics::count_program();

@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include "ir/rules/rules.h"
+
 namespace ingot::ir {
 namespace {
 
@@ -65,6 +67,10 @@ void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<Ten
   RuleContext context{node.op, operands, node.attrs, dims, node.location, *outputs};
   context.inplace = node.inplace;
   infer(context);
+  // In a graph a view is of a value, not of whatever storage an eager tensor may have beyond itself.
+  if (node.op == OpId::as_strided)
+    check_extent(context, attribute(context, "size").list, attribute(context, "stride").list,
+                 attribute(context, "storage_offset").list[0], dims.product(*operands[0].shape));
   if (compute) *compute = context.compute;
 }
 

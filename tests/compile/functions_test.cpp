@@ -106,5 +106,14 @@ TEST(Functions, AreCompiledForAllSizesWithEagersBits) {
   }
 }
 
+TEST(Functions, KernelsOfAnySize) {
+  auto fast = compile([](const Tensor& x, const Tensor& w) { return F::conv2d(x, w, {}, w.size(2)); });
+  for (int64_t k : {16, 18, 20, 16}) {
+    Tensor x = randn({1, 3, 2 * k, 2 * k}), w = randn({4, 3, k, k});
+    EXPECT_TRUE(equal(fast(x, w), F::conv2d(x, w, {}, k))) << k;
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -53,6 +53,13 @@ TEST(Tensor, CopiesAndViewsShareStorage) {
   EXPECT_FALSE(a.is_same(c));
 }
 
+TEST(Tensor, AStridedViewStaysInsideItsStorage) {
+  Tensor x = arange(5).to(kFloat32);
+  EXPECT_EQ(x.narrow(0, 0, 1).as_strided({2, 2}, {3, 1}).sum().item<float>(), 0 + 1 + 3 + 4);
+  EXPECT_THROW(x.as_strided({2, 5}, {2, 2}, 3), Error);
+  EXPECT_THROW(x.as_strided({6}, {1}), Error);
+}
+
 TEST(Tensor, MutableAccessCountsAsAWrite) {
   Tensor a = counting({4}), view = a.slice(0, 1, 3);
   uint64_t before = a.version();

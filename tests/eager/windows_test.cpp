@@ -172,6 +172,12 @@ TEST(Windows, RenormScalesOnlyTheRowsThatAreNamed) {
   EXPECT_TRUE(allclose(weight, tensor({{0.6f, 0.8f}, {0.3f, 0.4f}, {6.f, 8.f}}), 1e-6));
 }
 
+TEST(Windows, KernelsOfAnySize) {
+  // As wide as sizes that are symbols in eager's programs: a patch embedding.
+  Tensor patches = F::conv2d(ones({1, 3, 32, 32}), ones({16, 3, 16, 16}), {}, 16);
+  EXPECT_TRUE(equal(patches, full({1, 16, 2, 2}, 3.f * 16 * 16)));
+}
+
 TEST(Linalg, NuclearNorm) {
   EXPECT_NEAR(nuclear_norm(tensor({{3.f, 0.f}, {0.f, -4.f}})).item<double>(), 7, 1e-6);
   // Of rank one: the product of the lengths.

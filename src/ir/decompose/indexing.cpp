@@ -84,7 +84,7 @@ Outputs flip(GraphBuilder& b, const CompositeCall& call) {
 Outputs fliplr(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 1)}; }
 Outputs flipud(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 0)}; }
 
-// Shifts lie in [0, size): what the shift moves past the end comes first.
+// Eager's shifts lie in [0, size); a graph's own text may hold any: what the shift moves past the end comes first.
 Outputs roll(GraphBuilder& b, const CompositeCall& call) {
   Operand x = call.operands[0];
   const Dims shape = b.shape(x);
@@ -95,6 +95,8 @@ Outputs roll(GraphBuilder& b, const CompositeCall& call) {
   }
   for (size_t i = 0; i < dims.size() && b.rank(x) > 0; ++i) {
     Dim shift = call.attribute("shifts").list[i], size = b.shape(x)[dims[i].code];
+    if (shift.is_constant() && size.is_constant())
+      shift = size == Dim(0) ? Dim(0) : Dim((shift.code % size.code + size.code) % size.code);
     if (shift == Dim(0)) continue;
     Dim kept = b.dims().sub(size, shift);
     Operand head = b.slice(x, attr(dims[i].code), Dims{kept}, Dims{size}, attr(1));

@@ -10,6 +10,8 @@ namespace ingot::ir {
 
 /// Algebraic rules, views of views, casts of casts (the table stands in simplify.cpp).
 void simplify(Graph& graph);
+/// The ops that it has a rule for.
+std::vector<OpId> simplified_ops();
 /// The value of a graph without inputs and scalars whose one output is zero-dim, computed by our kernels; none where
 /// that is not possible.
 using Evaluate = std::function<std::optional<Operand>(const Graph&)>;

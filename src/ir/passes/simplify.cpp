@@ -114,8 +114,12 @@ Operand cast_of_cast(Match& m) {
   const Node* inner = m.producer(0, OpId::cast);
   if (!inner) return keep();
   const Operand& base = inner->operands[0];
-  if (!holds(m.type(0).dtype, m.graph.type(base.id).dtype)) return keep();
-  if (m.graph.type(base.id).dtype == m.result().dtype) return base;
+  const DType from = m.graph.type(base.id).dtype, middle = m.type(0).dtype, to = m.result().dtype;
+  if (!holds(middle, from)) return keep();
+  if (from == to) return base;
+  // A float becomes an integer by saturation, a wider integer by dropping bits.
+  if (is_floating(middle) && !is_floating(from) && !is_floating(to) && to != DType::bool_ && !holds(to, from))
+    return keep();
   m.node.operands[0] = base;
   return keep();
 }
@@ -196,6 +200,9 @@ Operand reduce_one(Match& m) {
   return keep();
 }
 
+/// The truth of an element is that element only among bools: any of the u8 255 is 1.
+Operand truth_of_one(Match& m) { return m.result().dtype == DType::bool_ ? reduce_one(m) : keep(); }
+
 struct Row {
   OpId op;
   Rewrite rule;
@@ -242,8 +249,8 @@ constexpr Row kRows[] = {
     {OpId::prod, reduce_one},
     {OpId::amax, reduce_one},
     {OpId::amin, reduce_one},
-    {OpId::any, reduce_one},
-    {OpId::all, reduce_one},
+    {OpId::any, truth_of_one},
+    {OpId::all, truth_of_one},
 };
 
 Rewrite rewrite_of(OpId op) {
@@ -256,6 +263,12 @@ Rewrite rewrite_of(OpId op) {
 }
 
 }  // namespace
+
+std::vector<OpId> simplified_ops() {
+  std::vector<OpId> ops;
+  for (const Row& row : kRows) ops.push_back(row.op);
+  return ops;
+}
 
 void simplify(Graph& graph) {
   std::vector<ValueId> renamed(graph.values.size());

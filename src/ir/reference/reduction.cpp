@@ -26,8 +26,9 @@ void for_each_group(ReferenceContext& c, F f) {
 
 using Group = std::vector<int64_t>;
 
+/// The empty sum is +0, but a sum of negative zeros is one.
 long double sum_of(const ReferenceTensor& x, const Group& group) {
-  long double sum = 0;
+  long double sum = group.size() ? -0.0L : 0.0L;
   for (int64_t p : group) sum += x.at(p);
   return sum;
 }

@@ -95,6 +95,18 @@ size_t spatial_dims(const OpInfo& op) {
   return named ? static_cast<size_t>(op.name[op.name.size() - 2] - '0') : 2;
 }
 
+void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<const Dim> strides, Dim offset,
+                  Dim count) {
+  DimTable& dims = context.dims;
+  Dim end = dims.add(offset, 1);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (dims.equal(sizes[i], 0)) return;
+    end = dims.add(end, dims.mul(dims.sub(sizes[i], 1), strides[i]));
+  }
+  if (dims.less(count, end))
+    context.fail("storage_offset", "positions up to " + dims.str(end), "at most " + dims.str(count));
+}
+
 SmallVector<bool, 8> reduced_dims(RuleContext& context) {
   size_t rank = shape_of(context, 0).size();
   SmallVector<bool, 8> reduced(rank);

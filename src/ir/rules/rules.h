@@ -60,6 +60,9 @@ void check_rank(RuleContext& context, std::string_view name, size_t rank);
 /// Fails unless a shape has this size at a dim; `what` says whose size that is.
 void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
                 const char* what);
+/// The positions of a strided view, none of them negative, must lie inside `count` elements.
+void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<const Dim> strides, Dim offset,
+                  Dim count);
 /// Broadcasts `shape` into `into`; fails under the name of the argument.
 void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape);
 /// Strides of a view of `base` with other sizes of the same count; absent where there is none without a copy.

@@ -1,24 +1,12 @@
 // Shape rules of elementwise ops, creation, indexing and reductions.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::shapes {
 namespace {
 void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
-
-/// Elements from the first to past the last position of a strided view, which must lie inside `count` elements.
-void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<const Dim> strides, Dim offset,
-                  Dim count) {
-  DimTable& dims = context.dims;
-  Dim end = dims.add(offset, 1);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (dims.equal(sizes[i], 0)) return;
-    end = dims.add(end, dims.mul(dims.sub(sizes[i], 1), strides[i]));
-  }
-  if (dims.less(count, end))
-    context.fail("storage_offset", "positions up to " + dims.str(end), "at most " + dims.str(count));
-}
 }  // namespace
 
 void broadcast(RuleContext& context) {
@@ -175,6 +163,17 @@ void as_strided_scatter(RuleContext& context) {
   set(context, shape_of(context, 0));
 }
 
+namespace {
+void require_elements(RuleContext& context) {
+  const Dims& self = shape_of(context, 0);
+  SmallVector<bool, 8> reduced = reduced_dims(context);
+  for (size_t i = 0; i < self.size(); ++i)
+    if (reduced[i] && context.dims.equal(self[i], 0))
+      context.fail("self", "shape " + shape_text(context.dims, self),
+                   "at least one element along dim " + std::to_string(i) + ": this reduction has no identity");
+}
+}  // namespace
+
 void reduce(RuleContext& context) {
   const Dims& self = shape_of(context, 0);
   SmallVector<bool, 8> reduced = reduced_dims(context);
@@ -187,6 +186,9 @@ void reduce(RuleContext& context) {
       shape.push_back(1);
   }
   for (TensorType& output : context.outputs) output.shape = shape;
+  // The largest or smallest magnitude of nothing (a norm of infinite order) is not defined.
+  for (const Attr& a : context.attrs)
+    if (a.kind == Attr::Kind::number && std::isinf(a.as_number())) require_elements(context);
 }
 
 void halved(RuleContext& context) {
@@ -220,12 +222,7 @@ void compared(RuleContext& context) {
 
 void reduce_some(RuleContext& context) {
   reduce(context);
-  const Dims& self = shape_of(context, 0);
-  SmallVector<bool, 8> reduced = reduced_dims(context);
-  for (size_t i = 0; i < self.size(); ++i)
-    if (reduced[i] && context.dims.equal(self[i], 0))
-      context.fail("self", "shape " + shape_text(context.dims, self),
-                   "at least one element along dim " + std::to_string(i) + ": this reduction has no identity");
+  require_elements(context);
 }
 
 }  // namespace ingot::ir::shapes

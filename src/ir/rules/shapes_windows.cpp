@@ -32,9 +32,11 @@ void check_bias(RuleContext& context, Dim channels) {
   check_size(context, "bias", *bias.shape, 0, channels, "the output channels");
 }
 
+/// Kernels of another size are another program: a symbol is pinned to its value by a guard.
 int64_t kernel_size(RuleContext& context, const Dims& weight, size_t i) {
-  if (!weight[2 + i].is_constant()) context.fail("weight", text(context, weight), "a kernel of constant size");
-  return weight[2 + i].code;
+  const int64_t size = context.dims.hint(weight[2 + i]);
+  INGOT_CHECK(context.dims.equal(weight[2 + i], Dim(size)));
+  return size;
 }
 
 /// Number of positions of a kernel over an image of these sizes, by the attributes of im2col and col2im.
