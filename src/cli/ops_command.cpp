@@ -9,22 +9,21 @@
 namespace ingot::cli {
 namespace {
 
-const char* kind_name(ir::OpKind kind) {
-  switch (kind) {
-    case ir::OpKind::elementwise:
-      return "elementwise";
-    case ir::OpKind::reduction:
-      return "reduction";
-    case ir::OpKind::view:
-      return "view";
-    case ir::OpKind::structured:
-      return "structured";
-    case ir::OpKind::composite:
-      return "composite";
-    case ir::OpKind::host:
-      return "host";
-  }
-  return "";
+/// How ops of a kind are called, and what becomes of them: alone, and where the row allows a form beside the usual.
+struct KindText {
+  const char *name, *lowering, *other_lowering;
+  ir::Trait other;
+};
+const KindText& text_of(ir::OpKind kind) {
+  static const KindText kTexts[] = {
+      {"elementwise", "one scalar definition, fused", "", ir::kNoTrait},
+      {"reduction", "a reduction, fused with its neighbours", "", ir::kNoTrait},
+      {"view", "an address computation", "", ir::kNoTrait},
+      {"structured", "its own kernel form", "its own kernels", ir::kLibrary},
+      {"composite", "other ops", "other ops, or its own kernels", ir::kLibrary},
+      {"host", "C++, a step of the program", "C++, at a graph break", ir::kMayBreak},
+  };
+  return kTexts[static_cast<size_t>(kind)];
 }
 
 std::string arguments_of(const ir::OpInfo& op) {
@@ -96,21 +95,8 @@ std::string dtypes_of(const ir::OpInfo& op) {
 }
 
 const char* lowering_of(const ir::OpInfo& op) {
-  switch (op.kind) {
-    case ir::OpKind::elementwise:
-      return "one scalar definition, fused";
-    case ir::OpKind::reduction:
-      return "a reduction, fused with its neighbours";
-    case ir::OpKind::view:
-      return "an address computation";
-    case ir::OpKind::structured:
-      return op.has(ir::kLibrary) ? "its own kernels" : "its own kernel form";
-    case ir::OpKind::composite:
-      return op.has(ir::kLibrary) ? "other ops, or its own kernels" : "other ops";
-    case ir::OpKind::host:
-      return op.has(ir::kMayBreak) ? "C++, at a graph break" : "C++, a step of the program";
-  }
-  return "";
+  const KindText& text = text_of(op.kind);
+  return text.other && op.has(text.other) ? text.other_lowering : text.lowering;
 }
 
 /// docs/operators.md.
@@ -139,7 +125,7 @@ int run_ops(const CommonOptions& options, bool markdown) {
     nlohmann::json list = nlohmann::json::array();
     for (const ir::OpInfo& op : ir::ops())
       list.push_back({{"name", op.name},
-                      {"kind", kind_name(op.kind)},
+                      {"kind", text_of(op.kind).name},
                       {"arguments", arguments_of(op)},
                       {"dtypes", dtypes_of(op)},
                       {"lowering", lowering_of(op)},
@@ -153,7 +139,7 @@ int run_ops(const CommonOptions& options, bool markdown) {
   }
   fmt::print("{:<24}{:<13}{:<10}{:<6}arguments\n", "op", "kind", "in-place", "ulp");
   for (const ir::OpInfo& op : ir::ops())
-    fmt::print("{:<24}{:<13}{:<10}{:<6}{}\n", op.name, kind_name(op.kind), op.has(ir::kInplace) ? "yes" : "",
+    fmt::print("{:<24}{:<13}{:<10}{:<6}{}\n", op.name, text_of(op.kind).name, op.has(ir::kInplace) ? "yes" : "",
                op.accuracy.f32 > 0 ? fmt::format("{}", op.accuracy.f32) : "", arguments_of(op));
   fmt::print("{} ops\n", ir::ops().size());
   return 0;

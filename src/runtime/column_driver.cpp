@@ -18,30 +18,17 @@ constexpr int64_t kTileColumns = 4096;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-class ColumnDriver final : public StepDriver {
+class ColumnDriver final : public PlaneDriver {
  public:
   ColumnDriver(const ColumnStep& step, const Step& costs, const BindContext& context)
-      : kernel_(context.kernel(step.kernel)), first_scalar_(context.first_scalar) {
-    Ints space = context.values_of(step.space);
-    INGOT_CHECK(space.size() >= 2, costs.name);
-    columns_ = space.back();
-    rows_ = space[space.size() - 2];
-    outer_.assign(space.begin(), space.end() - 2);
-    for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
-    for (const Argument& a : step.arguments) {
-      BoundArgument bound = context.argument(a);
-      row_strides_.push_back(bound.strides[space.size() - 2]);
-      column_strides_.push_back(bound.strides.back());
-      index_strides_.push_back(bound.index_stride);
-      arguments_.push_back(std::move(bound));
-    }
+      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context) {
     for (const ColumnStep::Result& r : step.results) {
       ops_.push_back(partial_ops(r.combiner, r.type));
       BoundArgument out = context.argument(r.out);
       result_strides_.push_back(out.strides.back());
       results_.push_back(std::move(out));
     }
-    divide(step, costs, context);
+    divide(step, context);
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
@@ -64,11 +51,7 @@ class ColumnDriver final : public StepDriver {
  private:
   // Work is cut into planes, tiles of columns, and where these are few into chunks of 2^i blocks: whole subtrees of the
   // canonical tree, so the cut shows in no bit.
-  void divide(const ColumnStep& step, const Step& costs, const BindContext& context) {
-    int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
-    int64_t bytes = context.value(costs.bytes);
-    if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));
-    useful_threads = threads_for(bytes, context.value(costs.operations));
+  void divide(const ColumnStep& step, const BindContext& context) {
     blocks_ = ceil_div(rows_, kBlock);
     tile_columns_ = std::min(columns_, kTileColumns);
     tiles_ = columns_ ? ceil_div(columns_, tile_columns_) : 0;
@@ -118,15 +101,9 @@ class ColumnDriver final : public StepDriver {
     char* stack = scratch + pointers;
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
 
-    KernelFrame frame;
-    frame.buffers = at;
-    frame.row_strides = row_strides_.data();
-    frame.column_strides = column_strides_.data();
-    frame.index_strides = index_strides_.data();
-    frame.scalars = state.scalars.data() + first_scalar_;
+    KernelFrame frame = frame_of(state, at);
     frame.columns = columns;
     frame.column_index = column;
-    frame.context = kernel_.context;
     PlaneWalk walk(outer_, arguments_, state, plane_at, unit / tiles_);
     frame.outer_index = walk.index();
 
@@ -186,12 +163,8 @@ class ColumnDriver final : public StepDriver {
     }
   }
 
-  const LoadedKernel& kernel_;
-  const uint32_t first_scalar_;
-  int64_t planes_ = 1, rows_ = 0, columns_ = 0;
-  Ints outer_;
-  std::vector<BoundArgument> arguments_, results_;
-  std::vector<int64_t> row_strides_, column_strides_, index_strides_, result_strides_;
+  std::vector<BoundArgument> results_;
+  std::vector<int64_t> result_strides_;
   std::vector<PartialOps> ops_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
   int64_t element_bytes_ = 0, part_bytes_ = 0,

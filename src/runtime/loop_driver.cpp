@@ -13,24 +13,10 @@ namespace {
 constexpr int64_t kLanes = 16;
 constexpr int64_t kTurnRows = 64;  // of a tile that is turned
 
-class LoopDriver final : public StepDriver {
+class LoopDriver final : public PlaneDriver {
  public:
   LoopDriver(const LoopStep& step, const Step& costs, const BindContext& context)
-      : kernel_(context.kernel(step.kernel)), first_scalar_(context.first_scalar), rows_whole_(step.rows_whole) {
-    Ints space = context.values_of(step.space);
-    INGOT_CHECK(space.size() >= 2, costs.name);
-    columns_ = space.back();
-    rows_ = space[space.size() - 2];
-    outer_.assign(space.begin(), space.end() - 2);
-    for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
-    for (const Argument& a : step.arguments) {
-      BoundArgument bound = context.argument(a);
-      INGOT_CHECK(bound.strides.size() == space.size(), costs.name);
-      row_strides_.push_back(bound.strides[space.size() - 2]);
-      column_strides_.push_back(bound.strides.back());
-      index_strides_.push_back(bound.index_stride);
-      arguments_.push_back(std::move(bound));
-    }
+      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), rows_whole_(step.rows_whole) {
     int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
     for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
@@ -47,10 +33,6 @@ class LoopDriver final : public StepDriver {
       scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
     }
 
-    int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
-    int64_t bytes = context.value(costs.bytes);
-    if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));
-    useful_threads = threads_for(bytes, context.value(costs.operations));
     int64_t parts = saturating_product(planes_, rows_);
     if (!rows_whole_) parts = saturating_product(parts, (columns_ + kLanes - 1) / kLanes);
     useful_threads = static_cast<int>(std::clamp<int64_t>(parts, 1, useful_threads));
@@ -73,16 +55,10 @@ class LoopDriver final : public StepDriver {
     size_t count = arguments_.size();
     char** at = static_cast<char**>(alloca(2 * count * sizeof(char*)));
     char** plane_at = at + count;
-    KernelFrame frame;
-    frame.buffers = at;
-    frame.row_strides = row_strides_.data();
-    frame.column_strides = column_strides_.data();
-    frame.index_strides = index_strides_.data();
-    frame.scalars = state.scalars.data() + first_scalar_;
+    KernelFrame frame = frame_of(state, at);
     frame.columns = columns.end - columns.begin;
     frame.column_index = columns.begin;
     frame.scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
-    frame.context = kernel_.context;
     PlaneWalk walk(outer_, arguments_, state, plane_at, rows.begin / rows_);
     frame.outer_index = walk.index();
     for (int64_t row = rows.begin; row < rows.end;) {
@@ -133,13 +109,7 @@ class LoopDriver final : public StepDriver {
     int64_t panel;  // where in the scratch memory
   };
 
-  const LoadedKernel& kernel_;
-  const uint32_t first_scalar_;
   const bool rows_whole_;
-  int64_t planes_ = 1, rows_ = 0, columns_ = 0;
-  Ints outer_;
-  std::vector<BoundArgument> arguments_;
-  std::vector<int64_t> row_strides_, column_strides_, index_strides_;
   std::vector<int64_t> panel_strides_;  // row strides where the kernel reads panels
   std::vector<Turned> turned_;
   int64_t turn_columns_ = 0;

@@ -72,30 +72,74 @@ int64_t split_merge(const Item* left, int64_t lefts, const Item* right, int64_t 
   return low;
 }
 
+/// The lines of the input along one dim, and where values and positions go.
 template <class K>
-class SortDriver final : public StepDriver {
+class OrderDriver : public StepDriver {
+ protected:
   using Element = typename K::Element;
-  using Item = typename K::Item;
-
- public:
-  SortDriver(const LibraryStep& step, const BindContext& context)
+  /// `cost`: operations an element.
+  OrderDriver(const LibraryStep& step, const char* op, Dim dim, Dim descending, int64_t cost,
+              const BindContext& context)
       : values_(step, 0, context),
         indices_(step, 1, context),
         in_(step, 2, context),
-        dim_(context.value(step.sizes[0])),
-        flip_(context.value(step.sizes[1]) ? static_cast<Element>(~Element{0}) : Element{0}),
+        dim_(context.value(dim)),
+        flip_(context.value(descending) ? static_cast<Element>(~Element{0}) : Element{0}),
         n_(in_.sizes[dim_]),
-        lines_(in_.sizes, {dim_}) {
+        lines_(in_.sizes, {dim_}),
+        pay_(threads_for(0, saturating_product(in_.elements(), cost))) {
     if (n_ > std::numeric_limits<uint32_t>::max())
-      throw Error("sort: got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
-    const int pay = threads_for(0, saturating_product(in_.elements(), 30));
-    useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(lines_.count, 1)));
-    if (n_ < kShared || lines_.count >= std::min(pay, context.threads)) return;
+      throw Error(std::string(op) + ": got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
+    useful_threads = static_cast<int>(std::min<int64_t>(pay_, std::max<int64_t>(lines_.count, 1)));
+  }
+
+  /// A line and where its results go.
+  struct Job {
+    Line<K> from;
+    char *value, *index;
+    int64_t value_stride, index_stride;
+  };
+  Job line_of(const RunState& state, int64_t line) const {
+    return {{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_},
+            values_.place.at(state) + lines_.offset(line, values_.place.strides),
+            indices_.place.at(state) + lines_.offset(line, indices_.place.strides),
+            values_.place.strides[dim_],
+            indices_.place.strides[dim_]};
+  }
+  void store(const Job& job, const typename K::Item* items, int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t position = K::index_of(items[i]);
+      const Element x = job.from.at(position);
+      std::memcpy(job.value + i * job.value_stride, &x, sizeof x);
+      std::memcpy(job.index + i * job.index_stride, &position, sizeof position);
+    }
+  }
+
+  BoundTensor values_, indices_, in_;
+  int64_t dim_;
+  Element flip_;
+  int64_t n_;
+  Lines lines_;
+  int pay_;  // threads that pay
+};
+
+template <class K>
+class SortDriver final : public OrderDriver<K> {
+  using Base = OrderDriver<K>;
+  using typename Base::Element, typename Base::Job;
+  using Item = typename K::Item;
+  using Base::dim_, Base::flip_, Base::in_, Base::lines_, Base::n_, Base::line_of, Base::store, Base::shared,
+      Base::useful_threads;
+
+ public:
+  SortDriver(const LibraryStep& step, const BindContext& context)
+      : Base(step, "sort", step.sizes[0], step.sizes[1], 30, context) {
+    if (n_ < kShared || lines_.count >= std::min(this->pay_, context.threads)) return;
     // Pieces depend on the number of threads; the sorted line does not.
     while (pieces_ < std::min<int64_t>(kMostPieces, context.threads)) pieces_ *= 2, ++merges_;
-    useful_threads = std::min<int>(pay, static_cast<int>(pieces_));
-    phases = 2 + merges_;
-    shared_bytes = lines_.count * 2 * n_ * static_cast<int64_t>(sizeof(Item));
+    useful_threads = std::min<int>(this->pay_, static_cast<int>(pieces_));
+    this->phases = 2 + merges_;
+    this->shared_bytes = lines_.count * 2 * n_ * static_cast<int64_t>(sizeof(Item));
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
@@ -119,29 +163,8 @@ class SortDriver final : public StepDriver {
   }
 
  private:
-  /// A line to sort and where its results go.
-  struct Job {
-    Line<K> from;
-    char *value, *index;
-    int64_t value_stride, index_stride;
-  };
-  Job line_of(const RunState& state, int64_t line) const {
-    return {{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_},
-            values_.place.at(state) + lines_.offset(line, values_.place.strides),
-            indices_.place.at(state) + lines_.offset(line, indices_.place.strides),
-            values_.place.strides[dim_],
-            indices_.place.strides[dim_]};
-  }
   void load(const Job& job, Item* items, int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) items[i] = K::item(K::key(job.from.at(i), flip_), i);
-  }
-  void store(const Job& job, const Item* items, int64_t begin, int64_t end) const {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t position = K::index_of(items[i]);
-      const Element x = job.from.at(position);
-      std::memcpy(job.value + i * job.value_stride, &x, sizeof x);
-      std::memcpy(job.index + i * job.index_stride, &position, sizeof position);
-    }
   }
   void sort_line(const Job& job, Item* items) const {
     load(job, items, 0, n_);
@@ -210,53 +233,32 @@ class SortDriver final : public StepDriver {
     }
   }
 
-  BoundTensor values_, indices_, in_;
-  int64_t dim_;
-  Element flip_;
-  int64_t n_;
-  Lines lines_;
   int64_t pieces_ = 1;
   int merges_ = 0;
 };
 
 template <class K>
-class TopkDriver final : public StepDriver {
-  using Element = typename K::Element;
+class TopkDriver final : public OrderDriver<K> {
+  using Base = OrderDriver<K>;
+  using typename Base::Element;
   using Item = typename K::Item;
+  using Base::flip_, Base::lines_, Base::n_;
 
  public:
   TopkDriver(const LibraryStep& step, const BindContext& context)
-      : values_(step, 0, context),
-        indices_(step, 1, context),
-        in_(step, 2, context),
+      : Base(step, "topk", step.sizes[1], step.sizes[2], 8, context),
         k_(context.value(step.sizes[0])),
-        dim_(context.value(step.sizes[1])),
-        flip_(context.value(step.sizes[2]) ? static_cast<Element>(~Element{0}) : Element{0}),
-        n_(in_.sizes[dim_]),
-        room_(std::min(n_, 2 * k_ + 64)),
-        lines_(in_.sizes, {dim_}) {
-    if (n_ > std::numeric_limits<uint32_t>::max())
-      throw Error("topk: got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
-    const int pay = threads_for(0, saturating_product(in_.elements(), 8));
-    useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(lines_.count, 1)));
-  }
+        room_(std::min(n_, 2 * k_ + 64)) {}
 
   void run(RunState& state, int, int share, int shares) const override {
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || k_ == 0) return;
     Item* best = reinterpret_cast<Item*>(thread_scratch(room_ * static_cast<int64_t>(sizeof(Item))));
     for (int64_t line = range.begin; line < range.end; ++line) {
-      const Line<K> from{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_};
-      select(from, best);
+      const auto job = this->line_of(state, line);
+      select(job.from, best);
       std::sort(best, best + k_);
-      char* value = values_.place.at(state) + lines_.offset(line, values_.place.strides);
-      char* index = indices_.place.at(state) + lines_.offset(line, indices_.place.strides);
-      for (int64_t i = 0; i < k_; ++i) {
-        const int64_t position = K::index_of(best[i]);
-        const Element x = from.at(position);
-        std::memcpy(value + i * values_.place.strides[dim_], &x, sizeof x);
-        std::memcpy(index + i * indices_.place.strides[dim_], &position, sizeof position);
-      }
+      this->store(job, best, 0, k_);
     }
   }
 
@@ -282,11 +284,7 @@ class TopkDriver final : public StepDriver {
     cut();
   }
 
-  BoundTensor values_, indices_, in_;
-  int64_t k_, dim_;
-  Element flip_;
-  int64_t n_, room_;
-  Lines lines_;
+  int64_t k_, room_;
 };
 
 }  // namespace

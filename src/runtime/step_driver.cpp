@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "runtime/allocator.h"
 #include "runtime/checked_memory.h"
 
@@ -49,6 +50,41 @@ char* thread_scratch(int64_t bytes) {
     scratch.memory = memory, scratch.bytes = bytes;
   }
   return scratch.memory;
+}
+
+PlaneDriver::PlaneDriver(const KernelPtr& kernel, const Dims& space_dims, const std::vector<Argument>& arguments,
+                         const Step& costs, const BindContext& context)
+    : kernel_(context.kernel(kernel)), first_scalar_(context.first_scalar) {
+  Ints space = context.values_of(space_dims);
+  INGOT_CHECK(space.size() >= 2, costs.name);
+  columns_ = space.back();
+  rows_ = space[space.size() - 2];
+  outer_.assign(space.begin(), space.end() - 2);
+  for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
+  for (const Argument& a : arguments) {
+    BoundArgument bound = context.argument(a);
+    INGOT_CHECK(bound.strides.size() == space.size(), costs.name);
+    row_strides_.push_back(bound.strides[space.size() - 2]);
+    column_strides_.push_back(bound.strides.back());
+    index_strides_.push_back(bound.index_stride);
+    arguments_.push_back(std::move(bound));
+  }
+  int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
+  int64_t bytes = context.value(costs.bytes);
+  if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));
+  useful_threads = threads_for(bytes, context.value(costs.operations));
+}
+
+KernelFrame PlaneDriver::frame_of(const RunState& state, char** at) const {
+  KernelFrame frame;
+  frame.buffers = at;
+  frame.row_strides = row_strides_.data();
+  frame.column_strides = column_strides_.data();
+  frame.index_strides = index_strides_.data();
+  frame.scalars = state.scalars.data() + first_scalar_;
+  frame.columns = columns_;
+  frame.context = kernel_.context;
+  return frame;
 }
 
 PlaneWalk::PlaneWalk(std::span<const int64_t> outer, std::span<const BoundArgument> arguments, const RunState& state,

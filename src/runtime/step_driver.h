@@ -94,6 +94,22 @@ class StepDriver {
   uint32_t shared_buffer = 0;
 };
 
+/// A step whose kernel works on planes of rows x columns, each argument with a stride a dim.
+class PlaneDriver : public StepDriver {
+ protected:
+  PlaneDriver(const KernelPtr& kernel, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
+              const BindContext& context);
+  /// A frame for all columns; what varies by rows is for the caller.
+  KernelFrame frame_of(const RunState& state, char** at) const;
+
+  const LoadedKernel& kernel_;
+  const uint32_t first_scalar_;
+  int64_t planes_ = 1, rows_ = 0, columns_ = 0;
+  Ints outer_;
+  std::vector<BoundArgument> arguments_;
+  std::vector<int64_t> row_strides_, column_strides_, index_strides_;
+};
+
 std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
 std::unique_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
 std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);

@@ -6,14 +6,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-using ir::Attr;
-using ir::Graph;
-using ir::Operand;
-using ir::ValueId;
-
-Operand val(ValueId v) { return Operand::value(v); }
-Attr dim(int64_t d) { return Attr::of(d); }
-Attr ints(Dims d) { return Attr::of(std::move(d)); }
 
 TEST(LowerComposite, NormsAndSoftmaxAreOneKernelEach) {
   Graph g;

@@ -6,13 +6,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-using ir::Attr;
-using ir::Graph;
-using ir::Operand;
-using ir::ValueId;
-
-Operand val(ValueId v) { return Operand::value(v); }
-Attr ints(Dims d) { return Attr::of(std::move(d)); }
 
 TEST(LowerConvolution, StridesGroupsDilationAndNoBatch) {
   Graph g;

@@ -6,10 +6,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-using ir::Attr;
-using ir::Graph;
-using ir::Operand;
-using ir::ValueId;
 
 class Model {
  public:

@@ -6,12 +6,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-using ir::Attr;
-using ir::Graph;
-using ir::Operand;
-using ir::ValueId;
-
-Operand val(ValueId v) { return Operand::value(v); }
 
 TEST(LowerPointwise, ChainIsOneKernelOverOneMergedDim) {
   Graph g;

@@ -6,12 +6,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-using ir::Attr;
-using ir::Graph;
-using ir::Operand;
-using ir::ValueId;
-
-Operand val(ValueId v) { return Operand::value(v); }
 
 ValueId reduce(Graph& g, OpId op, ValueId x, int64_t dim, bool keepdim) {
   if (op == OpId::argmax) return g.add(op, {val(x)}, {Attr::of(dim), Attr::of(keepdim)});

@@ -8,6 +8,15 @@
 
 namespace ingot::codegen::test {
 
+using ir::Attr;
+using ir::Graph;
+using ir::Operand;
+using ir::ValueId;
+
+inline Operand val(ValueId v) { return Operand::value(v); }
+inline Attr dim(int64_t d) { return Attr::of(d); }
+inline Attr ints(Dims d) { return Attr::of(std::move(d)); }
+
 /// Runs a program. Inputs are laid out as their InputInfo says.
 std::vector<ir::ReferenceTensor> run_program(const ir::Graph& graph, const Program& program,
                                              std::span<const ir::ReferenceTensor> inputs,

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 
+#include "canonical_sum.h"
 #include "codegen/builder.h"
 #include "codegen/scalar/executor.h"
 #include "codegen/scalar/lanes.h"
@@ -15,30 +15,9 @@ namespace ingot::codegen {
 namespace {
 
 using test::Call;
+using ingot::test::canonical_sum;
 
 constexpr int64_t kSizes[] = {0, 1, 2, 15, 16, 17, 255, 256, 257, 511, 513, 1792, 2047, 2048, 2049, 5000};
-
-// The definition of the order of sums, word for word from the design, for any float type.
-template <class T>
-T canonical_sum(const T* x, int64_t n) {
-  std::vector<std::array<T, 16>> parts;
-  for (int64_t b = 0; b < n; b += 256) {
-    std::array<T, 16> lane;
-    lane.fill(T(-0.0));
-    for (int64_t i = b; i < std::min(b + 256, n); ++i) lane[(i - b) % 16] += x[i];
-    parts.push_back(lane);
-  }
-  if (parts.empty()) return T(0);
-  while (parts.size() > 1) {
-    for (size_t i = 0; i + 1 < parts.size(); i += 2)
-      for (int l = 0; l < 16; ++l) parts[i / 2][l] = parts[i][l] + parts[i + 1][l];
-    if (parts.size() % 2) parts[parts.size() / 2] = parts.back();
-    parts.resize((parts.size() + 1) / 2);
-  }
-  for (int half = 8; half; half /= 2)
-    for (int l = 0; l < half; ++l) parts[0][l] += parts[0][l + half];
-  return parts[0][0];
-}
 
 template <class T>
 std::vector<T> random_values(int64_t n, uint32_t seed) {

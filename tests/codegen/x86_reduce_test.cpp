@@ -1,5 +1,5 @@
-#include <array>
 
+#include "canonical_sum.h"
 #include "codegen/x86_harness.h"
 
 namespace ingot::codegen::test {
@@ -7,28 +7,7 @@ namespace {
 
 class X86Reduce : public X86 {};
 INGOT_X86_SUITE(X86Reduce);
-
-/// The definition of the canonical order.
-template <class T>
-T canonical_sum(const T* x, int64_t n) {
-  std::vector<std::array<T, 16>> parts;
-  for (int64_t b = 0; b < n; b += 256) {
-    std::array<T, 16> lane;
-    lane.fill(T(-0.0));
-    for (int64_t i = b; i < std::min(b + 256, n); ++i) lane[static_cast<size_t>((i - b) % 16)] += x[i];
-    parts.push_back(lane);
-  }
-  if (parts.empty()) return 0;
-  while (parts.size() > 1) {
-    for (size_t i = 0; i + 1 < parts.size(); i += 2)
-      for (size_t l = 0; l < 16; ++l) parts[i / 2][l] = parts[i][l] + parts[i + 1][l];
-    if (parts.size() % 2) parts[parts.size() / 2] = parts.back();
-    parts.resize((parts.size() + 1) / 2);
-  }
-  for (size_t half = 8; half; half /= 2)
-    for (size_t l = 0; l < half; ++l) parts[0][l] += parts[0][l + half];
-  return parts[0][0];
-}
+using ingot::test::canonical_sum;
 
 template <class T>
 void sums_like_the_definition(DType d, const Target& target) {

@@ -8,26 +8,11 @@
 
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "support.h"
 
 namespace ingot {
 namespace {
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-Tensor counting(const IntList& sizes) {
-  int64_t n = 1;
-  for (int64_t s : sizes.items()) n *= s;
-  std::vector<float> values(n);
-  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(i);
-  return tensor(values).view(sizes);
-}
+using namespace test;
 
 template <class T = float>
 std::vector<T> values(const Tensor& t) {

@@ -3,29 +3,21 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <random>
 
 #include "eager/factories.h"
 #include "eager/selection.h"
 #include "runtime/thread_pool.h"
+#include "support.h"
 
 namespace ingot {
 namespace {
+using namespace test;
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
   Tensor x = a.contiguous(), y = b.contiguous();
   return x.dtype() == y.dtype() && x.sizes() == y.sizes() &&
          std::memcmp(x.data_ptr(), y.data_ptr(), static_cast<size_t>(x.nbytes())) == 0;
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Scatter, ElementsThatMeetAreAddedInTheOrderOfTheIndex) {

@@ -1,35 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 
+#include "canonical_sum.h"
 #include "runtime/hand_kernels.h"
 
 namespace ingot::runtime {
 namespace {
 
 using namespace testing_kernels;
-
-// The definition of the canonical order, word by word from the design.
-float canonical_sum(const float* x, int64_t n) {
-  std::vector<std::array<float, 16>> parts;
-  for (int64_t b = 0; b < n; b += 256) {
-    std::array<float, 16> lane;
-    lane.fill(-0.0f);
-    for (int64_t i = b; i < std::min(b + 256, n); ++i) lane[(i - b) % 16] += x[i];
-    parts.push_back(lane);
-  }
-  if (parts.empty()) return 0.0f;
-  while (parts.size() > 1) {
-    for (size_t i = 0; i + 1 < parts.size(); i += 2)
-      for (int l = 0; l < 16; ++l) parts[i / 2][l] = parts[i][l] + parts[i + 1][l];
-    if (parts.size() % 2) parts[parts.size() / 2] = parts.back();
-    parts.resize((parts.size() + 1) / 2);
-  }
-  for (int half = 8; half; half /= 2)
-    for (int l = 0; l < half; ++l) parts[0][l] += parts[0][l + half];
-  return parts[0][0];
-}
+using ingot::test::canonical_sum;
 
 // Sum, argmax and any (of negative values) of the rows of buffer 0.
 KernelPtr reduce_kernel() {

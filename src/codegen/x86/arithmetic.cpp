@@ -133,6 +133,17 @@ Vector Vectors::minmax(bool greatest, Vector& a, Vector& b, const Vector* into) 
   return out;
 }
 
+/// An instruction whose operands may change places, so that one in memory comes second.
+Vector Vectors::commutative(VOp vop, Vector& a, Vector& b, const Vector* into) {
+  Vector out = like(a.type, a.uniform && b.uniform);
+  for (int p = 0; p < out.parts; ++p) {
+    Source x = a.at(p), y = b.at(p);
+    if (x.mem) std::swap(x, y);
+    out.part[p] = emit(vop, x, y, 0, into ? into->reg(p) : kNoReg);
+  }
+  return out;
+}
+
 Vector Vectors::integer_min_max(bool greatest, Vector& a, Vector& b, const Vector* into) {
   if (a.type == Type::i64 && !wide_isa_) {
     force(a);
@@ -144,24 +155,12 @@ Vector Vectors::integer_min_max(bool greatest, Vector& a, Vector& b, const Vecto
     return *into;
   }
   VOp vop = a.type == Type::i32 ? (greatest ? VOp::vpmaxsd : VOp::vpminsd) : (greatest ? VOp::vpmaxsq : VOp::vpminsq);
-  Vector out = like(a.type, a.uniform && b.uniform);
-  for (int p = 0; p < out.parts; ++p) {
-    Source x = a.at(p), y = b.at(p);
-    if (x.mem) std::swap(x, y);
-    out.part[p] = emit(vop, x, y, 0, into ? into->reg(p) : kNoReg);
-  }
-  return out;
+  return commutative(vop, a, b, into);
 }
 
 Vector Vectors::bits(Op op, Vector& a, Vector& b, const Vector* into) {
   VOp vop = op == Op::bit_and ? VOp::vand : op == Op::bit_or ? VOp::vor : VOp::vxor;
-  Vector out = like(a.type, a.uniform && b.uniform);
-  for (int p = 0; p < out.parts; ++p) {
-    Source x = a.at(p), y = b.at(p);
-    if (x.mem) std::swap(x, y);
-    out.part[p] = emit(vop, x, y, 0, into ? into->reg(p) : kNoReg);
-  }
-  return out;
+  return commutative(vop, a, b, into);
 }
 
 Vector Vectors::multiply_u32(Vector& a, Vector& b) {

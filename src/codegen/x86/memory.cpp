@@ -245,6 +245,17 @@ Vector Lowering::load_uniform(const Node& n) {
   return out;
 }
 
+/// The end of a loop over the lanes, which r14 counts.
+void Lowering::next_lane(int64_t head) {
+  g(VOp::g_addi, Gpr::r14, int64_t(1));
+  if (masked_) {
+    g(VOp::g_cmpm, Gpr::r14, Mem::frame(tail_count_));
+  } else {
+    g(VOp::g_cmpi, Gpr::r14, int64_t(kLanes));
+  }
+  code_.jump(head, Cond::less);
+}
+
 // Elements between rax (moving by a step) and an area of the frame (side by side).
 void Lowering::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, int64_t fixed_step, int64_t step_slot) {
   Mem lane = area;
@@ -261,13 +272,7 @@ void Lowering::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, int64_
   } else {
     g(VOp::g_addi, Gpr::rax, fixed_step);
   }
-  g(VOp::g_addi, Gpr::r14, int64_t(1));
-  if (masked_) {
-    g(VOp::g_cmpm, Gpr::r14, Mem::frame(tail_count_));
-  } else {
-    g(VOp::g_cmpi, Gpr::r14, int64_t(kLanes));
-  }
-  code_.jump(head, Cond::less);
+  next_lane(head);
 }
 
 Vector Lowering::load_by_lane(const Node& n, Stream& s, Vector* index) {
@@ -298,13 +303,7 @@ Vector Lowering::load_by_lane(const Node& n, Stream& s, Vector* index) {
   } else if (b.access == Access::dense) {
     g(VOp::g_addi, Gpr::rax, bytes);
   }
-  g(VOp::g_addi, Gpr::r14, int64_t(1));
-  if (masked_) {
-    g(VOp::g_cmpm, Gpr::r14, Mem::frame(tail_count_));
-  } else {
-    g(VOp::g_cmpi, Gpr::r14, int64_t(kLanes));
-  }
-  code_.jump(head, Cond::less);
+  next_lane(head);
   return load_format(b.dtype, v_.area(2), false);
 }
 

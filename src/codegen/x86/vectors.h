@@ -125,6 +125,7 @@ class Vectors {
   Vector i64_to_float_by_lane(Type to, Vector& a);
   Vector widen(Type to, Vector& a, VOp op);
   Vector narrow(Type to, Vector& a, VOp op);
+  Vector commutative(VOp vop, Vector& a, Vector& b, const Vector* into);
   Vector integer_min_max(bool greatest, Vector& a, Vector& b, const Vector* into);
   Vector like(Type type, bool uniform) const;
   bool is_float(Type t) const { return t == Type::f32 || t == Type::f64; }

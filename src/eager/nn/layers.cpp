@@ -72,41 +72,41 @@ GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o
   bias = filled(channels, 0);
 }
 
-BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o) : eps(o.eps), momentum(o.momentum) {
-  if (o.track_running_stats) {
+ChannelNormImpl::ChannelNormImpl(int64_t channels, double set_eps, bool affine, bool track_running_stats)
+    : eps(set_eps) {
+  if (track_running_stats) {
     running_mean = filled(channels, 0);
     running_var = filled(channels, 1);
     num_batches_tracked = filled(IntList(Ints()), 0, kInt64);
   }
-  if (!o.affine) return;
+  if (!affine) return;
   weight = filled(channels, 1);
   bias = filled(channels, 0);
 }
+
+void ChannelNormImpl::count_batch(Location location) const {
+  if (is_training() && running_mean.defined()) num_batches_tracked.add_(1, 1, location);
+}
+
+BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o)
+    : ChannelNormImpl(channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
 
 Tensor BatchNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
   if (!is_training() || !tracked)
     return functional::batch_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, 0, eps);
-  num_batches_tracked.add_(1, 1, x.location);
+  count_batch(x.location);
   if (momentum) return functional::batch_norm(x, running_mean, running_var, weight, bias, true, *momentum, eps);
   Tensor cumulative = reciprocal(num_batches_tracked.to(running_mean.dtype()));
   return functional::batch_norm(x, running_mean, running_var, weight, bias, true, cumulative, eps);
 }
 
-InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o) : eps(o.eps), momentum(o.momentum) {
-  if (o.track_running_stats) {
-    running_mean = filled(channels, 0);
-    running_var = filled(channels, 1);
-    num_batches_tracked = filled(IntList(Ints()), 0, kInt64);
-  }
-  if (!o.affine) return;
-  weight = filled(channels, 1);
-  bias = filled(channels, 0);
-}
+InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o)
+    : ChannelNormImpl(channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
 
 Tensor InstanceNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
-  if (tracked && is_training()) num_batches_tracked.add_(1, 1, x.location);
+  count_batch(x.location);
   return functional::instance_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, momentum,
                                    eps);
 }

@@ -63,11 +63,20 @@ struct INGOT_API GroupNormImpl : Module {
 };
 INGOT_MODULE(GroupNorm, weight, bias);
 
-/// Over all dims but the second, for any number of them. In training it uses the batch's statistics and follows them.
-struct INGOT_API BatchNormImpl : Module {
+/// Scale and shift a channel, and statistics that follow the batches; each only where it is asked for.
+struct INGOT_API ChannelNormImpl : Module {
   Tensor weight, bias;
   Buffer running_mean, running_var, num_batches_tracked;
   double eps;
+
+ protected:
+  ChannelNormImpl(int64_t channels, double eps, bool affine, bool track_running_stats);
+  /// In training and with running statistics, counts the batch.
+  void count_batch(Location location) const;
+};
+
+/// Over all dims but the second, for any number of them. In training it uses the batch's statistics and follows them.
+struct INGOT_API BatchNormImpl : ChannelNormImpl {
   std::optional<double> momentum;
   explicit BatchNormImpl(int64_t channels, NormOptions o = {});
   Tensor forward(const TensorArg& x) const;
@@ -88,10 +97,8 @@ struct InstanceNormOptions {
 };
 /// Over the spatial dims of each channel of each sample. With running statistics it follows them in training and uses
 /// them otherwise.
-struct INGOT_API InstanceNormImpl : Module {
-  Tensor weight, bias;
-  Buffer running_mean, running_var, num_batches_tracked;
-  double eps, momentum;
+struct INGOT_API InstanceNormImpl : ChannelNormImpl {
+  double momentum;
   explicit InstanceNormImpl(int64_t channels, InstanceNormOptions o = {});
   Tensor forward(const TensorArg& x) const;
 };
