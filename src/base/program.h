@@ -149,9 +149,10 @@ struct MatmulStep {
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
   KernelPtr pack_a;          // a copy kernel (buffer 0, strided, to 1, dense) if k is not contiguous in A, else null
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
-  /// Runs over each finished piece of C (rows x columns), while it is in cache. Its buffers: 0 is the raw C tile, the
-  /// others are `epilogue_arguments` over [batch..., m, n]. Null: C is the result.
-  KernelPtr epilogue;
+  /// Run over each finished piece of C (rows x columns), while it is in cache: [0] over any piece, [v] over those of
+  /// exactly 16 * v columns. Buffers: 0 is the raw C tile, the others are `epilogue_arguments` over [batch..., m, n].
+  /// Empty: C is the result.
+  std::vector<KernelPtr> epilogues;
   std::vector<Argument> epilogue_arguments;
   std::vector<ScalarSource> epilogue_scalars;
 };
@@ -193,7 +194,7 @@ void for_each_kernel(const Step& step, F visit) {
   all(step.matmul.tiles);
   all(step.matmul.packs);
   one(step.matmul.pack_a);
-  one(step.matmul.epilogue);
+  all(step.matmul.epilogues);
   all(step.library.kernels);
 }
 

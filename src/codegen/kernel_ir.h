@@ -161,7 +161,7 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Phase> phases;
   uint32_t scalars = 0;
-  int64_t known_columns = 0;  // > 0: the number of columns is this constant (an emitter may unroll; none does yet)
+  int64_t known_columns = 0;  // > 0: the number of columns is this constant, and few: an emitter needs no loop
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

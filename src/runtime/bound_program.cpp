@@ -26,7 +26,7 @@ void for_each_argument(const Step& step, F fn) {
     case Step::Kind::matmul:
       fn(step.matmul.a, true);
       fn(step.matmul.b, true);
-      if (!step.matmul.epilogue) fn(step.matmul.c, false);
+      if (step.matmul.epilogues.empty()) fn(step.matmul.c, false);
       all(step.matmul.epilogue_arguments, false);
       break;
     case Step::Kind::library:

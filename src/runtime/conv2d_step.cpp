@@ -20,36 +20,44 @@ class Conv2dDriver final : public ProductDriver {
     const bool constant = context.value(step.sizes[7]) != 0, epilogue = context.value(step.sizes[8]) != 0;
     const int64_t max_rows = context.value(step.sizes[9]), max_vectors = context.value(step.sizes[10]);
     const DType dtype = step.dtypes[0];
-    set_sizes({{g_.batch, g_.groups},
+    images_ = epilogue ? images_together() : 1;
+    set_sizes({{g_.batch / images_, g_.groups},
                g_.group_out,
-               g_.pixels(),
+               images_ * g_.pixels(),
                g_.taps() * g_.group_channels,
                dtype,
                dtype,
                max_rows,
                max_vectors});
     const size_t tiles = static_cast<size_t>(max_rows * max_vectors);
-    set_kernels(std::span(step.kernels).first(tiles), epilogue ? step.kernels.at(tiles) : nullptr, context);
+    const std::span kernels(step.kernels);
+    set_kernels(kernels.first(tiles), kernels.subspan(tiles), context);
     weight_ = context.argument(step.arguments[1]);
     // A is the packed weight: a row an output channel, groups one after the other.
     const int64_t row = sizes_.k * element_;
     std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, element_}, 0}};
     BoundArgument input = context.argument(step.arguments[0]);
-    input.strides = {g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
+    image_step_ = g_.input_strides[0];
+    input.strides = {images_ * g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
     operands.push_back(std::move(input));
+    std::vector<int64_t> image_strides(2, 0);
     for (size_t i = 2; i < step.arguments.size(); ++i) {
       BoundArgument a = context.argument(step.arguments[i]);  // over [N, Cout, pixels]
       a.strides.insert(1, g_.group_out * a.strides[1]);
+      image_strides.push_back(a.strides[0]);
+      a.strides[0] *= images_;
       operands.push_back(std::move(a));
     }
     set_operands(std::move(operands));
+    if (images_ > 1) set_segments(g_.pixels(), std::move(image_strides));
     INGOT_CHECK(kVector * max_vectors <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
       column_step_ = element_;
       row_step_ = (g_.width + 2 * g_.padding_w) * element_;
       channel_step_ = (g_.height + 2 * g_.padding_h) * row_step_;
-      b_room_ = saturating_product(g_.group_channels, channel_step_);
+      image_step_ = saturating_product(g_.group_channels, channel_step_);
+      b_room_ = saturating_product(images_, image_step_);
     }
     divide(context, 8);
     if (constant) weight_buffer = weight_.buffer;
@@ -80,7 +88,8 @@ class Conv2dDriver final : public ProductDriver {
 
   const char* b_matrix(const char* argument, char* room) const override {
     if (!padded()) return argument;
-    copy_padded(g_, argument, g_.group_channels, element_, room);
+    for (int64_t i = 0; i < images_; ++i)
+      copy_padded(g_, argument + i * g_.input_strides[0], g_.group_channels, element_, room + i * image_step_);
     return room;
   }
 
@@ -92,10 +101,10 @@ class Conv2dDriver final : public ProductDriver {
     runs[0] = {};
     int count = 0;
     for (int64_t pixel = first, end; pixel < last; pixel = end, ++count) {
-      const int64_t y = pixel / g_.out_width, x = pixel % g_.out_width;
-      end = std::min(last, (y + 1) * g_.out_width);
-      runs[count] = {(pixel - first) * element_, y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_,
-                     end - pixel};
+      const int64_t image = pixel / g_.pixels(), y = pixel % g_.pixels() / g_.out_width, x = pixel % g_.out_width;
+      end = std::min(last, pixel - x + g_.out_width);
+      runs[count] = {(pixel - first) * element_,
+                     image * image_step_ + y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_, end - pixel};
     }
     const int64_t step = g_.stride_w * column_step_;
     const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
@@ -126,6 +135,15 @@ class Conv2dDriver final : public ProductDriver {
  private:
   int64_t weight_bytes() const { return saturating_product(g_.out_channels, sizes_.k * element_); }
 
+  /// Small images of few pixels are taken together, as many as divide the batch, so that tiles are wide.
+  int64_t images_together() const {
+    constexpr int64_t kWide = 192;
+    int64_t images = 1;
+    for (int64_t i = 2; i <= g_.batch && i * g_.pixels() <= kWide; ++i)
+      if (g_.batch % i == 0) images = i;
+    return images;
+  }
+
   bool padded() const { return g_.padding_h > 0 || g_.padding_w > 0; }
 
   void copy_elements(char* to, const char* from, int64_t count, int64_t stride) const {
@@ -149,7 +167,9 @@ class Conv2dDriver final : public ProductDriver {
 
   const Geometry g_;
   BoundArgument weight_;
-  int64_t channel_step_ = 0, row_step_ = 0, column_step_ = 0;  // bytes in the image that patches are taken from
+  int64_t images_ = 1;  // that one product works on
+  // Bytes in the images that patches are taken from.
+  int64_t image_step_ = 0, channel_step_ = 0, row_step_ = 0, column_step_ = 0;
 };
 
 }  // namespace

@@ -22,7 +22,8 @@
 //   sizes      stride (h, w), padding (h, w), dilation (h, w), groups, weight is constant (0 or 1), has an epilogue
 //              (0 or 1), max_rows, max_vectors.
 //   scalars    of the epilogue.
-//   kernels    tiles; then the epilogue if there is one: over [channels, pixels], buffer 0 the raw results.
+//   kernels    tiles; then the epilogues if there are any, as MatmulStep orders them: over [channels, pixels], buffer 0
+//              the raw results.
 //
 // The others are host ops, under the name of their row: arguments are the results (row-major) and then the operands
 // that are present, as they lie; sizes are the attributes in their order, those of a list one by one, an absent one 0.

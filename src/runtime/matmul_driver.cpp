@@ -13,12 +13,12 @@ class MatmulDriver final : public ProductDriver {
   MatmulDriver(const MatmulStep& step, const BindContext& context) : ProductDriver(context) {
     set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n), context.value(step.k),
                step.dtype, step.accumulate, step.max_rows, step.max_vectors});
-    set_kernels(step.tiles, step.epilogue, context);
+    set_kernels(step.tiles, step.epilogues, context);
     for (const KernelPtr& kernel : step.packs) packs_.push_back(call_of(kernel, context));
     pack_a_ = call_of(step.pack_a, context);
     std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
-    if (!step.epilogue) operands.push_back(context.argument(step.c));
+    if (step.epilogues.empty()) operands.push_back(context.argument(step.c));
     set_operands(std::move(operands));
     INGOT_CHECK(pack_a_ || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
     const Ints& b = operands_[1].strides;

@@ -54,12 +54,14 @@ void ProductDriver::set_sizes(Sizes sizes) {
   k_padded_ = round_up(sizes_.k, 2);  // bf16 is packed in pairs
 }
 
-void ProductDriver::set_kernels(std::span<const KernelPtr> tiles, const KernelPtr& epilogue,
+void ProductDriver::set_kernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues,
                                 const BindContext& context) {
   INGOT_CHECK(static_cast<int64_t>(tiles.size()) == sizes_.max_rows * sizes_.max_vectors);
   for (const KernelPtr& kernel : tiles) tiles_.push_back(call_of(kernel, context));
-  epilogue_ = call_of(epilogue, context);
-  if (epilogue) epilogue_scratch_ = epilogue->scratch_bytes;
+  for (const KernelPtr& kernel : epilogues) {
+    epilogues_.push_back(call_of(kernel, context));
+    epilogue_scratch_ = std::max(epilogue_scratch_, kernel->scratch_bytes);
+  }
 }
 
 void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
@@ -67,7 +69,7 @@ void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
   const size_t rank = sizes_.batch.size() + 2;
   for (const BoundArgument& a : operands_) INGOT_CHECK(a.strides.size() == rank);
   a_row_ = operands_[0].strides[rank - 2], a_column_ = operands_[0].strides[rank - 1];
-  if (!epilogue_) {
+  if (epilogues_.empty()) {
     INGOT_CHECK(operands_.size() == 3);
     c_row_ = operands_[2].strides[rank - 2];
     INGOT_CHECK(operands_[2].strides[rank - 1] == c_element_ || sizes_.n <= 1, "C's columns are contiguous");
@@ -125,6 +127,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
   const int64_t k_size = sizes_.k, rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const char* packed = packed_panels(state, batch);
+  const bool epilogue = !epilogues_.empty();
   // The rows whose part of A takes half of L2, in blocks of nearly equal size.
   const int64_t fitting =
       std::max(cache_sizes().l2 / 2 / std::max<int64_t>(k_size * element_, 1), 4 * (rows_.each + 1));
@@ -140,7 +143,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   // Rows of packed A start at differing sets of L1.
   const int64_t a_stride = pack_a_ ? round_up(k_size * element_, 64) + 64 : a_row_;
   Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, pack_a_ ? most_rows * a_stride : 0,
-                            epilogue_ ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
+                            epilogue ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const char* a = a_matrix(state, batch, scratch.at[0]);
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
@@ -160,8 +163,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
         const int64_t width = panel_width(block.panel);
-        block.c = epilogue_ ? scratch.c : scratch.at[2] + block.row * c_row_ + panel_column(block.panel) * c_element_;
-        block.c_stride = epilogue_ ? width * c_element_ : c_row_;
+        block.c = epilogue ? scratch.c : scratch.at[2] + block.row * c_row_ + panel_column(block.panel) * c_element_;
+        block.c_stride = epilogue ? width * c_element_ : c_row_;
         char* room = scratch.panels + (block.panel - group_begin) * panel_bytes;
         if (k_size == 0)
           for (int64_t i = 0; i < block.rows; ++i)
@@ -188,7 +191,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
           }
           tile_rows(block, a_block + block.k * element_, b_block, next);
         }
-        if (epilogue_) finish(state, walk, scratch, block);
+        if (epilogue) finish(state, walk, scratch, block);
       }
     }
   }
@@ -243,10 +246,7 @@ void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, 
 void ProductDriver::finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const {
   const size_t count = operands_.size() - 1;  // the raw piece instead of A and B
   char** at = scratch.at + operands_.size();
-  const int64_t column = panel_column(block.panel);
-  at[0] = scratch.c;
-  for (size_t i = 1; i < count; ++i)
-    at[i] = scratch.at[i + 1] + block.row * row_strides_[i] + column * column_strides_[i];
+  const int64_t first = panel_column(block.panel), last = first + panel_columns(block.panel);
   int64_t row_strides[32];
   INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
   std::copy(row_strides_.begin(), row_strides_.end(), row_strides);
@@ -257,12 +257,24 @@ void ProductDriver::finish(RunState& state, const PlaneWalk& walk, const Scratch
   frame.column_strides = column_strides_.data();
   frame.index_strides = index_strides_.data();
   frame.scalars = state.scalars.data() + first_scalar_;
-  frame.rows = block.rows, frame.columns = panel_columns(block.panel);
+  frame.rows = block.rows;
   frame.scratch = scratch.epilogue;
-  frame.row_index = block.row, frame.column_index = column;
+  frame.row_index = block.row;
   frame.outer_index = walk.index();
-  frame.context = epilogue_.context;
-  epilogue_.entry(&frame);
+  for (int64_t column = first; column < last; column += frame.columns) {
+    const int64_t segment = column / segment_, within = column % segment_;
+    frame.columns = std::min(last - column, segment_ - within), frame.column_index = column;
+    at[0] = scratch.c + (column - first) * c_element_;
+    for (size_t i = 1; i < count; ++i) {
+      at[i] = scratch.at[i + 1] + block.row * row_strides_[i] + within * column_strides_[i];
+      if (segment) at[i] += segment * segment_strides_[i + 1];
+    }
+    const auto vectors = static_cast<size_t>(frame.columns / kVector);
+    const bool known = frame.columns % kVector == 0 && vectors < epilogues_.size();
+    const KernelCall& call = epilogues_[known ? vectors : 0];
+    frame.context = call.context;
+    call.entry(&frame);
+  }
 }
 
 }  // namespace ingot::runtime

@@ -42,12 +42,17 @@ class ProductDriver : public StepDriver {
   explicit ProductDriver(const BindContext& context) : first_scalar_(context.first_scalar), step_(context.step) {}
   /// To be called in this order, then divide().
   void set_sizes(Sizes sizes);
-  void set_kernels(std::span<const KernelPtr> tiles, const KernelPtr& epilogue, const BindContext& context);
+  void set_kernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues, const BindContext& context);
   /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments.
   void set_operands(std::vector<BoundArgument> operands);
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
   /// is packed before.
   void divide(const BindContext& context, int64_t packing);
+  /// Columns lie in memory in segments, `strides` apart (one an operand): as the pixels of several images do. Only with
+  /// an epilogue.
+  void set_segments(int64_t columns, std::vector<int64_t> strides) {
+    segment_ = columns, segment_strides_ = std::move(strides);
+  }
 
   /// Where the A of a batch starts, given where its argument does.
   virtual const char* a_matrix(const RunState&, int64_t /*batch*/, const char* argument) const { return argument; }
@@ -98,10 +103,12 @@ class ProductDriver : public StepDriver {
   void finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const;
 
   std::vector<KernelCall> tiles_;
-  KernelCall epilogue_;
+  std::vector<KernelCall> epilogues_;  // as MatmulStep has them
   int64_t epilogue_scratch_ = 0, c_row_ = 0;
   std::vector<int64_t> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
   int row_cuts_ = 1, panel_cuts_ = 1;
+  int64_t segment_ = INT64_MAX;
+  std::vector<int64_t> segment_strides_;
 };
 
 }  // namespace ingot::runtime

@@ -18,7 +18,7 @@ TEST(LowerMatmul, PlainProductIsStoredDirectly) {
   ValueId a = g.add_input(DType::f32, {5, 7}), b = g.add_input(DType::f32, {7, 6});
   g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
   LowerResult r = check_against_reference(g, 1e-6);
-  EXPECT_EQ(only_matmul(r.program).epilogue, nullptr);
+  EXPECT_TRUE(only_matmul(r.program).epilogues.empty());
 }
 
 TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {
@@ -66,7 +66,7 @@ TEST(LowerMatmul, TheRowKernelThatFollowsReadsTheStoredProduct) {
   g.outputs = {g.add(OpId::sub, {val(s), val(m)})};
   LowerResult r = check_against_reference(g, 1e-6);
   ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_NE(r.program.steps[0].matmul.epilogue, nullptr) << "the scale belongs to the product";
+  EXPECT_FALSE(r.program.steps[0].matmul.epilogues.empty()) << "the scale belongs to the product";
 }
 
 TEST(LowerMatmul, GatedProductsEndInTheLaterOne) {
@@ -107,7 +107,7 @@ TEST(LowerMatmul, AnEpilogueOfManyOperandsIsALoopOfItsOwn) {
   g.outputs = {s};
   LowerResult r = check_against_reference(g, 1e-5);
   ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_EQ(r.program.steps[0].matmul.epilogue, nullptr);
+  EXPECT_TRUE(r.program.steps[0].matmul.epilogues.empty());
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST(LowerStructured, ComputedValuesFollowTheMemoryTheyComeFrom) {
   LowerResult result = check_against_reference(g, 1e-6);
   ASSERT_EQ(result.program.steps.size(), 2u);
   const MatmulStep& m = result.program.steps[0].matmul;
-  ASSERT_NE(m.epilogue, nullptr) << "what follows in another order of dims is still the epilogue";
+  ASSERT_FALSE(m.epilogues.empty()) << "what follows in another order of dims is still the epilogue";
   EXPECT_EQ(m.batch.size(), 0u);
   for (const Argument& x : m.epilogue_arguments) EXPECT_EQ(x.strides.back(), Dim(4)) << "channels stay innermost";
 }

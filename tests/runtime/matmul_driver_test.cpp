@@ -40,12 +40,12 @@ struct Product {
     Argument c = {3, 0, {s.m * s.n * 4, s.n * 4, 4}, 0};
     if (s.epilogue) {
       // out = tile * scalar + bias[column] + row number + 100 * batch number
-      mm.epilogue = loop_kernel([](const KernelFrame& f) {
+      mm.epilogues.push_back(loop_kernel([](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
           for (int64_t j = 0; j < f.columns; ++j)
             element<float>(f, 2, r, j) = element<float>(f, 0, r, j) * scalar_f32(f, 0) + element<float>(f, 1, r, j) +
                                          static_cast<float>(f.row_index + r + 100 * f.outer_index[0]);
-      });
+      }));
       mm.epilogue_arguments = {{2, 0, {0, 0, 4}, 0}, c};
       mm.epilogue_scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
       p.scalars = {Category::floating};

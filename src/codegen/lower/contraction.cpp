@@ -32,6 +32,15 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
   return t;
 }
 
+std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, int vectors, const std::string& name) {
+  std::vector<KernelPtr> kernels;
+  for (int64_t v = 0; v <= vectors; ++v) {
+    writer.kernel.known_columns = 0;
+    kernels.push_back(generate(writer, Dims{1, 16 * v}, name));
+  }
+  return kernels;
+}
+
 uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
   result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, layouts_.elements(product), raw), 0, 0});
   return static_cast<uint32_t>(result_.program.buffers.size() - 1);
@@ -162,8 +171,7 @@ void StepWriter::write_matmul(uint32_t group) {
     writer.kernel.buffers[0].access = Access::dense;
     matmul.epilogue_arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     matmul.epilogue_scalars = writer.scalars;
-    Dims any{1, 0};  // pieces of the tile's width, whatever n is
-    matmul.epilogue = generate(writer, any, step.name);
+    matmul.epilogues = epilogues(writer, kernels.vectors, step.name);
     epilogue_work = writer.work;
   }
   Dim points = dims_.product(g.space);

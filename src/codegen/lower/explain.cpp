@@ -52,7 +52,7 @@ std::string Explanation::str(const ir::Graph& graph, const Program& program) con
     for (uint32_t s : group.steps) {
       const Step& step = program.steps[s];
       fmt::format_to(out, "  step {} {} {}{}{}: {} operations, {} bytes\n", s, form_of(step),
-                     space_of(program.dims, step), step.matmul.epilogue ? ", epilogue" : "",
+                     space_of(program.dims, step), step.matmul.epilogues.empty() ? "" : ", epilogue",
                      step.matmul.b_is_weight ? ", B packed once" : "", program.dims.str(step.operations),
                      program.dims.str(step.bytes));
     }

@@ -208,7 +208,8 @@ void StepWriter::write_conv(uint32_t group) {
     std::vector<Argument> arguments_of = arguments(writer, any, strides);
     library.arguments.insert(library.arguments.end(), arguments_of.begin() + 1, arguments_of.end());
     library.scalars = writer.scalars;
-    library.kernels.push_back(generate(writer, any, step.name));
+    std::vector<KernelPtr> kernels = epilogues(writer, tiles.vectors, step.name);
+    library.kernels.insert(library.kernels.end(), kernels.begin(), kernels.end());
   } else {
     library.arguments.push_back(result);
   }

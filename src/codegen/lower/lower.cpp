@@ -22,7 +22,7 @@ void for_each_argument(const Step& step, F f) {
     case Step::Kind::matmul:
       f(step.matmul.a);
       f(step.matmul.b);
-      if (!step.matmul.epilogue) f(step.matmul.c);
+      if (step.matmul.epilogues.empty()) f(step.matmul.c);
       for (const Argument& a : step.matmul.epilogue_arguments) f(a);
       break;
     case Step::Kind::library:

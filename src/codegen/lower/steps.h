@@ -33,6 +33,8 @@ class StepWriter {
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
   void turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
   void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
+  /// As MatmulStep orders them.
+  std::vector<KernelPtr> epilogues(KernelWriter& writer, int vectors, const std::string& name);
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
   Step& append(uint32_t group, Step step);
   std::string name_of_group(const Group& g) const;

@@ -111,6 +111,7 @@ class Lowering {
   bool keep_streams_in_registers(std::vector<PhasePlan>& plans);
   void advance_row();
   void phase_loop(const Phase& phase);
+  bool short_row(const Phase& phase, const std::vector<Accumulator>& all);
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
   int side_by_side(const std::vector<Accumulator>& all) const;
   int work() const;

@@ -151,6 +151,7 @@ int Lowering::chains() const {
 /// the row behind this one and where this row's results will go.
 void Lowering::fetch_ahead(int count) {
   constexpr int64_t kAhead = 1024;
+  if (k_.known_columns) return;  // what comes next is another row
   for (const Stream& s : streams_) {
     if (!s.moves || k_.buffers[s.number].access != Access::dense) continue;
     const int64_t bytes = ingot::size_of(k_.buffers[s.number].dtype);
@@ -193,7 +194,20 @@ int Lowering::side_by_side(const std::vector<Accumulator>& all) const {
   return 1;
 }
 
+/// A row of few columns, as many as is known, without a loop.
+bool Lowering::short_row(const Phase& phase, const std::vector<Accumulator>& all) {
+  constexpr int64_t kMost = 4 * kLanes;
+  if (k_.known_columns == 0 || k_.known_columns > kMost || !all.empty()) return false;
+  const int64_t whole = k_.known_columns / kLanes * kLanes;
+  if (whole > 0) bodies(phase, {}, static_cast<int>(whole / kLanes));
+  if (whole == k_.known_columns) return true;
+  g(VOp::g_imm, Gpr::rcx, whole);
+  masked_body(phase, {});
+  return true;
+}
+
 void Lowering::plain_loop(const Phase& phase, std::vector<Accumulator>& all) {
+  if (short_row(phase, all)) return;
   auto pointers = [](std::vector<Accumulator>& own) {
     std::vector<Accumulator*> out;
     for (Accumulator& a : own) out.push_back(&a);
