@@ -1,97 +1,16 @@
 // Every op of the table, executed eagerly: against the reference interpreter, and on other layouts to the bit.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <random>
-
 #include "eager/call.h"
 #include "eager/data.h"
-#include "eager/execute.h"
 #include "eager/functions.h"
-#include "ir/reference.h"
+#include "eager/op_support.h"
 #include "ir/samples.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot {
 namespace {
-
-using ir::ReferenceTensor;
-
-/// Floats of either sign; integers that are positions in range and divisors; a positive running variance.
-std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::string_view op, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<ReferenceTensor> inputs;
-  for (const ir::InputInfo& input : graph.inputs) {
-    const ir::TensorType& type = graph.type(input.value);
-    Ints shape;
-    for (Dim d : type.shape) shape.push_back(graph.dims.hint(d));
-    ReferenceTensor tensor(type.dtype, shape);
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      double real = std::uniform_real_distribution<double>(-2, 2)(random);
-      if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
-      if (op == "bernoulli") real = std::abs(real) / 2;
-      if (tensor.floating())
-        tensor.real[i] = ir::round_to(type.dtype, real);
-      else
-        tensor.integer[i] = type.dtype == DType::bool_ ? random() % 2 : 1 + random() % 2;
-    }
-    inputs.push_back(std::move(tensor));
-  }
-  return inputs;
-}
-
-Tensor eager_tensor(const ReferenceTensor& r) {
-  Tensor t = eager::make_empty(r.dtype, r.shape);
-  r.to_bytes(eager::data_of(*t.impl()));
-  return t;
-}
-
-/// The same values in memory that runs backwards through the dims, every second element left out.
-Tensor scattered(const Tensor& t) {
-  if (t.dim() == 0) return t;
-  Ints order, sizes;
-  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d), sizes.push_back(t.size(d));
-  sizes.back() *= 2;
-  Tensor view = eager::make_empty(t.dtype(), sizes).slice(t.dim() - 1, 0, {}, 2).permute(order);
-  view.copy_(t);
-  return view;
-}
-
-std::vector<Tensor> run(const ir::Graph& graph, const std::vector<Tensor>& inputs) {
-  const ir::Node& node = graph.nodes.at(0);
-  std::vector<eager::Operand> operands;
-  for (const ir::Operand& o : node.operands) {
-    if (o.is_value()) {
-      operands.emplace_back(inputs.at(o.id));
-    } else if (o.kind == ir::Operand::Kind::constant) {
-      if (o.category == Category::floating)
-        operands.emplace_back(Scalar(o.number));
-      else
-        operands.emplace_back(o.category == Category::boolean ? Scalar(o.integer != 0) : Scalar(o.integer));
-    } else {
-      operands.emplace_back();
-    }
-  }
-  std::vector<Tensor> outputs(node.outputs.size());
-  eager::execute({node.op, false, operands, node.attrs, Location()}, outputs);
-  return outputs;
-}
-
-/// Every bit, but that all NaNs are equal.
-std::string bytes_of(const Tensor& t) {
-  Tensor dense = t.clone();
-  char* data = eager::data_of(*dense.impl());
-  int64_t width = dense.itemsize(), bytes = dense.nbytes();
-  if (dense.is_floating_point())
-    for (int64_t i = 0; i < bytes; i += width)
-      if (std::isnan(eager::read_element(dense.dtype(), data + i).to_double()))
-        eager::write_element(dense.dtype(), data + i, std::nan(""));
-  return std::string(data, static_cast<size_t>(bytes));
-}
-
-double bound_of(DType d) { return d == DType::bf16 ? 1e-2 : d == DType::f16 ? 2e-3 : d == DType::f32 ? 5e-6 : 1e-12; }
 
 TEST(OpTable, EveryOpAgreesWithTheReference) {
   for (const ir::Sample& sample : ir::samples()) {
@@ -102,21 +21,7 @@ TEST(OpTable, EveryOpAgreesWithTheReference) {
     std::vector<Tensor> tensors, got;
     for (const ReferenceTensor& r : inputs) tensors.push_back(eager_tensor(r));
     ASSERT_NO_THROW(got = run(graph, tensors));
-    ASSERT_EQ(got.size(), expected.size());
-    double bound = 0;
-    for (const ReferenceTensor& r : inputs) bound = std::max(bound, bound_of(r.dtype));
-    for (size_t o = 0; o < got.size(); ++o) {
-      ASSERT_EQ(got[o].dtype(), expected[o].dtype);
-      ASSERT_EQ(got[o].sizes(), IntArrayRef(expected[o].shape));
-      Tensor dense = got[o].contiguous();
-      ReferenceTensor values = ReferenceTensor::from_bytes(dense.dtype(), expected[o].shape, dense.data_ptr());
-      for (int64_t i = 0; i < values.size(); ++i) {
-        double a = values.at(i), b = expected[o].at(i);
-        if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-        EXPECT_LE(std::abs(a - b), std::max(bound, bound_of(values.dtype)) * (1 + std::abs(b)))
-            << "output " << o << " element " << i << ": " << a << ", expected " << b;
-      }
-    }
+    expect_close(inputs, got, expected);
   }
 }
 

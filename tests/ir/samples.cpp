@@ -296,6 +296,7 @@ const std::multimap<std::string, Call>& calls() {
       {"cosine_similarity", {"f32[2, 5]; f32[2, 5]", "cosine_similarity(%0, %1, dim=0)"}},
       {"cdist", {"f32[2, 3, 4]; f32[1, 5, 4]", "cdist(%0, %1)"}},
       {"cdist", {"f16[3, 4]; f16[2, 4]", "cdist(%0, %1, p=1)"}},
+      {"cdist", {"f32[3, 4]; f32[2, 4]", "cdist(%0, %1, p=inf)"}},
       {"pairwise_distance", {"f32[2, 3]; f32[3]", "pairwise_distance(%0, %1)"}},
       {"pairwise_distance", {"f32[2, 3]; f32[2, 3]", "pairwise_distance(%0, %1, 0.001, p=1.5, keepdim=true)"}},
       {"pairwise_distance", {"u8[2, 3]; u8[2, 3]", "pairwise_distance(%0, %1, p=inf)"}},

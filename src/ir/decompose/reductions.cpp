@@ -48,6 +48,7 @@ Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, b
   if (p == 2) return b.sqrt(sum(b.mul(x, x)));
   if (p == 1) return sum(b.abs(x));
   if (p == 0) return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
+  if (std::isinf(p) && count(b, x, dims) == Dim(0)) return sum(b.abs(x));
   if (std::isinf(p)) return b.reduce_dims(p > 0 ? OpId::amax : OpId::amin, b.abs(x), dims, keepdim);
   return b.pow(sum(b.pow(b.abs(x), p)), 1 / p);
 }
@@ -181,6 +182,7 @@ Outputs pairwise_distance(GraphBuilder& b, const CompositeCall& call) {
 Outputs softmax(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   Dims dims{call.integer("dim")};
+  if (count(b, x, dims) == Dim(0)) return {x};
   Operand e = b.exp(b.sub(x, b.reduce_dims(OpId::amax, x, dims, true)));
   return {b.mul(e, b.reciprocal(b.reduce_dims(OpId::sum, e, dims, true)))};
 }
@@ -192,6 +194,7 @@ Outputs softmin(GraphBuilder& b, const CompositeCall& call) {
 Outputs log_softmax(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   Dims dims{call.integer("dim")};
+  if (count(b, x, dims) == Dim(0)) return {x};
   Operand shifted = b.sub(x, b.reduce_dims(OpId::amax, x, dims, true));
   return {b.sub(shifted, b.log(b.reduce_dims(OpId::sum, b.exp(shifted), dims, true)))};
 }

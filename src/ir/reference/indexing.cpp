@@ -115,10 +115,12 @@ int64_t checked(const ReferenceContext& c, int64_t index, int64_t size, bool wra
 /// One element, in the dtype of self.
 ReferenceTensor element(const ReferenceContext& c, const Argument& from, int64_t j) {
   ReferenceTensor x(c.tensor("self").dtype, {});
-  Reader reader(c, from, from.tensor ? from.tensor->shape : Ints(), x.dtype);
-  if (from.tensor)
+  if (from.tensor) {
     assign(x, 0, *from.tensor, j);
-  else if (x.floating())
+    return x;
+  }
+  Reader reader(c, from, Ints(), x.dtype);
+  if (x.floating())
     x.real[0] = reader.real(0);
   else
     x.integer[0] = reader.integer(0);

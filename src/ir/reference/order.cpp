@@ -114,12 +114,17 @@ void cummin(ReferenceContext& c) {
 void logcumsumexp(ReferenceContext& c) {
   const ReferenceTensor& x = self_of(c);
   for_each_line(x.shape, c.integer("dim"), [&](int64_t, const Line& line) {
-    for (size_t end = 1; end <= line.size(); ++end) {
-      double top = -kInfinity;
-      for (size_t i = 0; i < end; ++i) top = greatest(top, x.real[line[i]]);
-      long double sum = 0;
-      for (size_t i = 0; i < end; ++i) sum += std::exp(static_cast<long double>(x.real[line[i]]) - top);
-      c.out().real[line[end - 1]] = std::isfinite(top) ? static_cast<double>(top + std::log(sum)) : top;
+    double top = -kInfinity, shift = 0;  // the largest so far; what the sum is relative to
+    long double sum = 0;
+    for (int64_t at : line) {
+      const double value = x.real[at];
+      top = greatest(top, value);
+      if (std::isfinite(top) && (sum == 0 || top > shift)) {
+        if (sum != 0) sum *= std::exp(static_cast<long double>(shift) - top);
+        shift = top;
+      }
+      sum += std::exp(static_cast<long double>(value) - shift);
+      c.out().real[at] = std::isfinite(top) ? static_cast<double>(shift + std::log(sum)) : top;
     }
   });
 }

@@ -164,13 +164,23 @@ void as_strided_scatter(RuleContext& context) {
 }
 
 namespace {
+void require_elements(RuleContext& context, const Dims& shape, size_t dim) {
+  if (context.dims.equal(shape[dim], 0))
+    context.fail(operand_name(context, 0), "shape " + shape_text(context.dims, shape),
+                 "at least one element along dim " + std::to_string(dim) + ": this reduction has no identity");
+}
+
 void require_elements(RuleContext& context) {
   const Dims& self = shape_of(context, 0);
   SmallVector<bool, 8> reduced = reduced_dims(context);
   for (size_t i = 0; i < self.size(); ++i)
-    if (reduced[i] && context.dims.equal(self[i], 0))
-      context.fail("self", "shape " + shape_text(context.dims, self),
-                   "at least one element along dim " + std::to_string(i) + ": this reduction has no identity");
+    if (reduced[i]) require_elements(context, self, i);
+}
+
+/// The largest or smallest magnitude of nothing (a norm of infinite order) is not defined.
+bool infinite_order(const RuleContext& context) {
+  return std::any_of(context.attrs.begin(), context.attrs.end(),
+                     [](const Attr& a) { return a.kind == Attr::Kind::number && std::isinf(a.as_number()); });
 }
 }  // namespace
 
@@ -186,9 +196,7 @@ void reduce(RuleContext& context) {
       shape.push_back(1);
   }
   for (TensorType& output : context.outputs) output.shape = shape;
-  // The largest or smallest magnitude of nothing (a norm of infinite order) is not defined.
-  for (const Attr& a : context.attrs)
-    if (a.kind == Attr::Kind::number && std::isinf(a.as_number())) require_elements(context);
+  if (infinite_order(context)) require_elements(context);
 }
 
 void halved(RuleContext& context) {
@@ -213,6 +221,7 @@ void compared(RuleContext& context) {
   if (dim < -std::max<int64_t>(rank, 1) || dim >= std::max<int64_t>(rank, 1))
     context.fail("dim", std::to_string(dim), "a dim of shape " + shape_text(context.dims, shape));
   if (dim < 0) dim += rank;
+  if (rank > 0 && infinite_order(context)) require_elements(context, shape, static_cast<size_t>(dim));
   if (rank > 0 && boolean_attribute(context, "keepdim"))
     shape[dim] = 1;
   else if (rank > 0)
