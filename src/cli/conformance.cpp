@@ -35,11 +35,9 @@ std::vector<std::filesystem::path> files_of(const ConformanceOptions& options) {
 
 std::vector<Mode> modes_of(const ConformanceOptions& options) {
   std::vector<Mode> modes = conformance_modes(), chosen;
-  std::string known;
-  for (const Mode& m : modes) known += (known.empty() ? "" : ", ") + m.name;
   for (const std::string& name : options.modes) {
     auto found = std::find_if(modes.begin(), modes.end(), [&](const Mode& m) { return m.name == name; });
-    if (found == modes.end()) throw Error("conformance: no mode " + name + "; there are " + known);
+    if (found == modes.end()) throw Error("conformance: no mode " + name + "; there are " + conformance_mode_names());
     chosen.push_back(*found);
   }
   return options.modes.empty() ? modes : chosen;
@@ -72,6 +70,7 @@ void run_case(const Case& c, const std::vector<Mode>& modes, ConformanceReport& 
       BoundCase bound = mode.inplace ? bind_inplace(c) : bind(c);
       if (!bound) continue;
       Outcome outcome = mode.run(c, bound);
+      report.sizes_varied += outcome.sizes_varied;
       if (outcome.compiled) ++report.executed[static_cast<int>(outcome.source)];
       why = judge(c, outcome.results);
       if (why.empty()) why = forbidden(c, outcome);
@@ -100,6 +99,7 @@ void print_json(const ConformanceReport& report) {
   j["passed"] = report.passed;
   j["failed"] = report.failed;
   j["runs"] = report.runs;
+  j["sizes_varied"] = report.sizes_varied;
   j["cases_of_missing_ops"] = report.cases_of_missing_ops;
   j["ops_missing"] = report.ops_missing;
   j["required_missing"] = report.required_missing;
@@ -126,11 +126,18 @@ void print_table(const ConformanceReport& report) {
   std::printf("compiled results came from:");
   for (size_t i = 0; i < std::size(report.executed); ++i)
     std::printf(" %s %lld", kSourceNames[i], static_cast<long long>(report.executed[i]));
-  std::printf("\n%lld cases passed, %lld failed, in %lld runs\n", static_cast<long long>(report.passed),
-              static_cast<long long>(report.failed), static_cast<long long>(report.runs));
+  std::printf("\n%lld cases passed, %lld failed, in %lld runs; %lld dims with varying sizes\n",
+              static_cast<long long>(report.passed), static_cast<long long>(report.failed),
+              static_cast<long long>(report.runs), static_cast<long long>(report.sizes_varied));
 }
 
 }  // namespace
+
+std::string conformance_mode_names() {
+  std::string names;
+  for (const Mode& m : conformance_modes()) names += (names.empty() ? "" : ", ") + m.name;
+  return names;
+}
 
 ConformanceReport conformance(const ConformanceOptions& options) {
   ConformanceReport report;
@@ -140,7 +147,6 @@ ConformanceReport conformance(const ConformanceOptions& options) {
   std::vector<std::filesystem::path> files = files_of(options);
   for (size_t i = 0; i < files.size(); ++i) {
     std::vector<Case> cases = read_cases(files[i].string());
-    if (cases.empty()) continue;
     if (!options.quiet) std::fprintf(stderr, "[%zu/%zu] %s\n", i + 1, files.size(), cases[0].op.c_str());
     if (!knows_op(cases[0].op)) {
       report.ops_missing.push_back(cases[0].op);

@@ -22,6 +22,7 @@ struct ConformanceFailure {
 struct ConformanceReport {
   int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode
   int64_t runs = 0;                // of a case in a mode
+  int64_t sizes_varied = 0;        // dims along which one compiled function met three sizes
   int64_t cases_of_missing_ops = 0;
   std::vector<std::string> ops_missing, required_missing;
   int64_t executed[5] = {};  // by what made the result, in the order of Source
@@ -30,6 +31,7 @@ struct ConformanceReport {
   bool good() const { return failed == 0 && required_missing.empty(); }
 };
 
+std::string conformance_mode_names();
 /// Throws Error where the folder, a file, or a mode's name is wrong.
 ConformanceReport conformance(const ConformanceOptions& options);
 /// Runs and prints; returns the exit code: 1 for a failure or a required op that is missing.

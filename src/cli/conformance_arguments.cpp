@@ -21,7 +21,10 @@ Tensor Arguments::tensor(size_t i, std::string_view name) const {
 }
 std::vector<Tensor> Arguments::tensors(size_t i, std::string_view name) const {
   std::vector<Tensor> result;
-  for (const CaseValue& v : value(i, name).items) result.push_back(materialize_(v.tensor));
+  for (const CaseValue& v : value(i, name).items) {
+    if (!v.is(Kind::tensor)) throw Error("argument " + std::to_string(i) + " is no list of tensors");
+    result.push_back(materialize_(v.tensor));
+  }
   return result;
 }
 int64_t Arguments::integer(size_t i, std::string_view name) const {

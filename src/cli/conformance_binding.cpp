@@ -61,11 +61,10 @@ BoundCase bind(const Case& c) {
 
 BoundCase bind_inplace(const Case& c) {
   const ir::OpInfo* row = ir::find_op(c.op);
-  if (!row || !row->has(ir::kInplace) || c.outputs.size() != 1 || c.args.empty() || !c.args[0].is(Kind::tensor))
-    return {};
+  if (!row || !row->has(ir::kInplace) || c.outputs.size() != 1 || !c.has_tensor(0)) return {};
   const Function* function = find_function(c.op);
   if (function && function->takes(c)) return {};
-  const CaseTensor &self = c.args[0].tensor, &expected = c.outputs[0].expected.tensor;
+  const CaseTensor &self = c.args[0].tensor, &expected = c.outputs[0].expected;
   if (self.dtype != c.outputs[0].dtype || !(self.shape == expected.shape)) return {};
   return [call = place(*row, c)](const Materialize& m) { return run_row(call, m, true); };
 }

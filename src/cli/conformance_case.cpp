@@ -1,67 +1,50 @@
 #include "cli/conformance_case.h"
 
-#include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
+#include "ir/reference.h"
+#include "runtime/safetensors.h"
 
 namespace ingot::cli {
 namespace {
 
 using nlohmann::json;
 
-/// The tensors of a safetensors file by name.
-class Tensors {
+constexpr int kDeepest = 32;  // lists in lists
+
+/// A case file: the cases' text and the stored tensors by name.
+class CaseFile {
  public:
-  explicit Tensors(const std::string& path) : path_(path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    bytes_ = text.str();
-    uint64_t length = 0;
-    if (bytes_.size() < sizeof length) fail("no header");
-    std::memcpy(&length, bytes_.data(), sizeof length);
-    if (length > bytes_.size() - sizeof length) fail("a header longer than the file");
-    header_ = json::parse(bytes_.substr(sizeof length, length), nullptr, false);
-    if (!header_.is_object()) fail("a header that is not JSON");
-    data_ = sizeof length + length;
+  explicit CaseFile(const std::string& path) : path_(path), file_(runtime::read_safetensors(path)) {
+    if (metadata("format") != "conformance-1") fail("no metadata of format conformance-1");
+    for (const runtime::StoredTensor& t : file_.tensors) tensors_.emplace(t.name, &t);
   }
 
-  const json& metadata() const {
-    if (!header_.contains("__metadata__") || header_["__metadata__"].value("format", "") != "conformance-1")
-      fail("no metadata of format conformance-1");
-    return header_["__metadata__"];
+  std::string metadata(const std::string& key) const {
+    auto found = file_.metadata.find(key);
+    return found == file_.metadata.end() ? std::string() : found->second;
   }
 
   CaseTensor get(const std::string& key) const {
-    if (!header_.contains(key)) fail("no tensor " + key);
-    const json& entry = header_[key];
-    CaseTensor t;
-    std::string dtype = entry["dtype"];
-    for (char& c : dtype) c = static_cast<char>(std::tolower(c));
-    if (!parse_dtype(dtype, &t.dtype)) fail("dtype " + dtype);
-    int64_t count = 1;
-    for (int64_t size : entry["shape"]) {
-      t.shape.push_back(size);
-      count *= size;
-    }
-    uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
-    if (begin > end || end > bytes_.size() - data_ || end - begin != static_cast<uint64_t>(count * size_of(t.dtype)))
-      fail("data of " + key + " outside the file");
-    t.bytes = bytes_.substr(data_ + begin, end - begin);
+    auto found = tensors_.find(key);
+    if (found == tensors_.end()) fail("no tensor " + key);
+    const runtime::StoredTensor& stored = *found->second;
+    CaseTensor t{stored.dtype, stored.shape, {}};
+    int64_t bytes = size_of(t.dtype);
+    for (int64_t size : t.shape) bytes *= size;
+    t.bytes.assign(static_cast<const char*>(stored.storage->data()), static_cast<size_t>(bytes));
     return t;
   }
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(path_ + ": " + what); }
 
  private:
-  std::string path_, bytes_;
-  json header_;
-  uint64_t data_ = 0;
+  std::string path_;
+  runtime::SafetensorsFile file_;
+  std::map<std::string, const runtime::StoredTensor*, std::less<>> tensors_;
 };
 
 double named_number(const std::string& name) {
@@ -73,7 +56,13 @@ std::optional<int64_t> optional_integer(const json& j) {
   return j.is_null() ? std::nullopt : std::optional<int64_t>(j.get<int64_t>());
 }
 
-CaseValue read_value(const json& j, const Tensors& tensors) {
+DType read_dtype(const json& j, const CaseFile& file) {
+  DType dtype = DType::f32;
+  if (!parse_dtype(j.get<std::string>(), &dtype)) file.fail("dtype " + j.dump());
+  return dtype;
+}
+
+CaseValue read_value(const json& j, const CaseFile& file, int depth = 0) {
   using Kind = CaseValue::Kind;
   CaseValue v;
   if (j.is_boolean()) {
@@ -90,41 +79,61 @@ CaseValue read_value(const json& j, const Tensors& tensors) {
     v.text = j.get<std::string>();
   } else if (j.is_array()) {
     v.kind = Kind::list;
-    for (const json& item : j) v.items.push_back(read_value(item, tensors));
+    if (depth == kDeepest) file.fail("lists deeper than " + std::to_string(kDeepest));
+    for (const json& item : j) v.items.push_back(read_value(item, file, depth + 1));
   } else if (j.is_object() && j.contains("tensor")) {
     v.kind = Kind::tensor;
-    v.tensor = tensors.get(j["tensor"]);
+    v.tensor = file.get(j.at("tensor"));
   } else if (j.is_object() && j.contains("dtype")) {
     v.kind = Kind::dtype;
-    if (!parse_dtype(j["dtype"].get<std::string>(), &v.dtype)) tensors.fail("dtype " + j.dump());
+    v.dtype = read_dtype(j.at("dtype"), file);
   } else if (j.is_object() && j.contains("float")) {
     v.kind = Kind::number;
-    v.number = named_number(j["float"]);
+    v.number = named_number(j.at("float"));
   } else if (j.is_object() && j.contains("slice")) {
     v.kind = Kind::slice;
-    v.start = optional_integer(j["slice"][0]);
-    v.stop = optional_integer(j["slice"][1]);
-    v.step = optional_integer(j["slice"][2]);
+    v.start = optional_integer(j.at("slice").at(0));
+    v.stop = optional_integer(j.at("slice").at(1));
+    v.step = optional_integer(j.at("slice").at(2));
   } else if (j.is_object() && j.contains("ellipsis")) {
     v.kind = Kind::ellipsis;
   } else if (!j.is_null()) {
-    tensors.fail("a value of an unknown form: " + j.dump());
+    file.fail("a value of an unknown form: " + j.dump());
   }
   return v;
 }
 
-Case read_case(const json& j, const std::string& op, const Tensors& tensors) {
+/// A number or bool as a zero-dim tensor.
+CaseTensor tensor_of(const CaseValue& v, const CaseFile& file) {
+  using Kind = CaseValue::Kind;
+  if (v.is(Kind::tensor)) return v.tensor;
+  if (!v.is(Kind::boolean) && !v.is(Kind::integer) && !v.is(Kind::number))
+    file.fail("an output that is no tensor, number or bool");
+  const DType dtype = v.is(Kind::boolean) ? DType::bool_ : v.is(Kind::integer) ? DType::i64 : DType::f64;
+  ir::ReferenceTensor value(dtype, {});
+  if (value.floating())
+    value.real[0] = v.number;
+  else
+    value.integer[0] = v.integer;
+  CaseTensor t{dtype, {}, std::string(static_cast<size_t>(size_of(dtype)), '\0')};
+  value.to_bytes(t.bytes.data());
+  return t;
+}
+
+Case read_case(const json& j, const std::string& op, const CaseFile& file) {
   Case c;
   c.op = op;
-  c.name = j["name"];
-  for (const json& a : j["args"]) c.args.push_back(read_value(a, tensors));
-  for (const auto& [name, a] : j["kwargs"].items()) c.kwargs.emplace_back(name, read_value(a, tensors));
-  for (const json& o : j["outputs"]) {
+  c.name = j.at("name");
+  for (const json& a : j.at("args")) c.args.push_back(read_value(a, file));
+  for (const auto& [name, a] : j.at("kwargs").items()) c.kwargs.emplace_back(name, read_value(a, file));
+  for (const json& o : j.at("outputs")) {
     CaseOutput output;
-    output.expected = read_value(o.contains("value") ? o["value"] : json{{"tensor", o["tensor"]}}, tensors);
-    if (o.contains("dtype") && !parse_dtype(o["dtype"].get<std::string>(), &output.dtype)) tensors.fail(o.dump());
+    output.expected =
+        tensor_of(read_value(o.contains("value") ? o.at("value") : json{{"tensor", o.at("tensor")}}, file), file);
+    output.dtype = o.contains("dtype") ? read_dtype(o.at("dtype"), file) : output.expected.dtype;
     c.outputs.push_back(std::move(output));
   }
+  if (c.outputs.empty()) file.fail("a case without outputs: " + c.name);
   // No rule at all: integers and bools, which compare exactly.
   c.exact = j.value("exact", !j.contains("rtol"));
   c.rtol = j.value("rtol", 0.0);
@@ -142,15 +151,15 @@ const CaseValue* Case::find(size_t position, std::string_view wanted) const {
 }
 
 std::vector<Case> read_cases(const std::string& path) {
-  Tensors tensors(path);
+  CaseFile file(path);
   try {
-    std::string op = tensors.metadata()["op"];
-    json cases = json::parse(tensors.metadata()["cases"].get<std::string>());
     std::vector<Case> result;
-    for (const json& j : cases) result.push_back(read_case(j, op, tensors));
+    const json cases = json::parse(file.metadata("cases"));
+    if (!cases.is_array() || cases.empty()) file.fail("no list of cases");
+    for (const json& j : cases) result.push_back(read_case(j, file.metadata("op"), file));
     return result;
   } catch (const json::exception& e) {
-    tensors.fail(e.what());
+    file.fail(e.what());
   }
 }
 

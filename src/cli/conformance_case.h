@@ -32,7 +32,7 @@ struct CaseValue {
 
 struct CaseOutput {
   DType dtype = DType::f32;  // that the result must have; the stored reference may be wider
-  CaseValue expected;        // a tensor, or a number or bool
+  CaseTensor expected;       // a number or bool has no dims
 };
 
 struct Case {
@@ -45,6 +45,9 @@ struct Case {
 
   /// The argument at a position or of a name; null if neither is given.
   const CaseValue* find(size_t position, std::string_view name) const;
+  bool has_tensor(size_t position) const {
+    return position < args.size() && args[position].is(CaseValue::Kind::tensor);
+  }
 };
 
 /// The cases of one file. Throws Error for a file that is not of the format.

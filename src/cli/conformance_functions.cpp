@@ -76,7 +76,7 @@ template <class Whole, class Two>
 Tensors extreme(A a, Whole whole, Two two) {
   return {a.given().args.size() > 1 ? two(a.tensor(0), a.tensor(1)) : whole(a.tensor(0))};
 }
-bool is_without_dim(const Case& c) { return c.kwargs.empty() && (c.args.size() == 1 || c.args[1].is(Kind::tensor)); }
+bool is_without_dim(const Case& c) { return c.kwargs.empty() && (c.args.size() == 1 || c.has_tensor(1)); }
 
 Tensors pad(A a) {
   std::string mode = a.has(2, "mode") ? a.value(2, "mode").text : "constant";
@@ -157,6 +157,7 @@ Tensors tensordot(A a) {
     for (const CaseValue& item : list.items) result.push_back(item.integer);
     return result;
   };
+  if (dims.items.size() != 2) throw Error("dims are neither a number nor two lists");
   return {ingot::tensordot(a.tensor(0), a.tensor(1), numbers(dims.items[0]), numbers(dims.items[1]))};
 }
 
@@ -192,9 +193,10 @@ Tensors norm_by_word(A a) {
 }
 
 Tensors cast(A a) {
-  const Case& c = a.given();
-  if (c.args[1].is(Kind::tensor)) return {a.tensor(0).type_as(a.tensor(1))};
-  return {a.tensor(0).to(*a.dtype())};
+  if (a.given().has_tensor(1)) return {a.tensor(0).type_as(a.tensor(1))};
+  const std::optional<DType> dtype = a.dtype();
+  if (!dtype) throw Error("neither a dtype nor a tensor to cast to");
+  return {a.tensor(0).to(*dtype)};
 }
 
 Tensors repeat_interleave(A a) {
@@ -373,7 +375,7 @@ const std::map<std::string, Function, std::less<>>& functions() {
           double base = a.has(3, "base") ? a.scalar(3, "base").to_double() : 10;
           return Tensors{logspace(a.scalar(0), a.scalar(1), a.integer(2, "steps"), base, options_of(a))};
         },
-        [](const Case& c) { return !c.args[0].is(Kind::tensor) && !c.args[1].is(Kind::tensor); }}},
+        [](const Case& c) { return !c.has_tensor(0) && !c.has_tensor(1); }}},
       {"nn.functional.embedding",
        {[](A a) {
           Tensor weight = a.tensor(0), indices = a.tensor(1);

@@ -17,6 +17,7 @@ struct Outcome {
   bool compiled = false;
   Source source = Source::generated;  // where compiled
   std::string reason;                 // of a break or fallback
+  int sizes_varied = 0;               // dims along which one compiled function met three sizes
 };
 
 struct Mode {
@@ -26,8 +27,8 @@ struct Mode {
   std::function<Outcome(const Case&, const BoundCase&)> run;
 };
 
-/// Eager, its in-place forms, interpreted as it is and after the passes, compiled for each instruction set, and eager
-/// and compiled on views that are not contiguous.
+/// Eager, its in-place forms, interpreted as it is and after the passes, compiled for each instruction set, eager and
+/// compiled on views that are not contiguous, and compiled with sizes that vary.
 std::vector<Mode> conformance_modes();
 
 }  // namespace ingot::cli

@@ -90,8 +90,13 @@ int main(int argc, char** argv) {
       ->add_option("--require-ops", cases.require_ops, "a file with op names, one a line, that must not be missing")
       ->check(CLI::ExistingFile);
   conformance->add_option("--filter", cases.filter, "only ops whose name has this in it");
-  conformance->add_option("--mode", cases.modes, "only these modes");
-  conformance->footer("Example:\n  ingot conformance cases/core --filter softmax");
+  conformance->add_option("--mode", cases.modes, "only these of " + cli::conformance_mode_names());
+  conformance->footer(
+      "compiled-sizes calls one compiled function with each dim that an op leaves free at four sizes: the first three "
+      "may\n"
+      "take two compilations, and every result must be eager's to the bit and close to the interpreter's.\n\n"
+      "Exit code: 0, 1 where a case fails or a required op is missing, 2 where the command or a file is wrong.\n\n"
+      "Example:\n  ingot conformance cases/core --filter softmax");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

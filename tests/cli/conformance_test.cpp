@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "cli/conformance.h"
+#include "runtime/checked_memory.h"
+#include "runtime/safetensors.h"
 
 namespace ingot::cli {
 namespace {
@@ -62,9 +64,12 @@ TEST_P(ConformanceShard, EveryCaseInEveryMode) {
   options.shard = GetParam();
   options.shards = kShards;
   options.quiet = true;
+  if (runtime::checks_memory()) options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided"};
   ConformanceReport report = conformance(options);
   EXPECT_GT(report.passed, 0);
   EXPECT_EQ(report.executed[4], 0) << "results of a fallback";
+  if (options.modes.empty())
+    EXPECT_GT(report.sizes_varied, report.passed / 2) << "dims that one compiled function met in three sizes";
   for (const ConformanceFailure& f : report.failures)
     EXPECT_TRUE(kContradicted.count({f.op, f.name})) << f.op << " " << f.name << " (" << f.mode << "): " << f.why;
 }
@@ -116,6 +121,70 @@ TEST(Conformance, RefusesWhatIsNotThere) {
   EXPECT_THROW(conformance(options), Error);
   options.modes = {"sideways"};
   EXPECT_THROW(conformance(options), Error);
+}
+
+/// A file of one case of op `abs` (but for what is given) with the tensor "x" = [-1, 2].
+class HostileCase : public testing::Test {
+ protected:
+  HostileCase()
+      : path_((fs::temp_directory_path() / ("ingot_case_" + std::to_string(getpid()) + ".safetensors")).string()) {}
+  ~HostileCase() override { fs::remove(path_); }
+  void write(const std::string& cases, const std::string& format = "conformance-1") {
+    const float x[] = {-1, 2};
+    runtime::write_safetensors(path_, std::vector<runtime::TensorBytes>{{"x", DType::f32, {2}, x}},
+                               {{"format", format}, {"op", "abs"}, {"cases", cases}});
+  }
+  ConformanceReport run() {
+    ConformanceOptions options;
+    options.path = path_;
+    options.quiet = true;
+    return conformance(options);
+  }
+  void expect_refused(const std::string& why) {
+    try {
+      run();
+      FAIL() << "expected: " << why;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(path_), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+    }
+  }
+  std::string path_;
+};
+
+TEST_F(HostileCase, IsRefusedWithFileAndReason) {
+  write("[]", "conformance-2");
+  expect_refused("conformance-1");
+  write("[");
+  expect_refused("parse error");
+  for (const char* none : {"{}", "[]", "1"}) {
+    write(none);
+    expect_refused("no list of cases");
+  }
+  write(R"([{"name": "a", "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+  expect_refused("args");
+  write(R"([{"name": "a", "args": [{"tensor": "y"}], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+  expect_refused("no tensor y");
+  write(R"([{"name": "a", "args": [{"slice": [1]}], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+  expect_refused("range");
+  write(R"([{"name": "a", "args": [{"tensor": "x"}], "kwargs": {}, "outputs": []}])");
+  expect_refused("without outputs");
+  write(R"([{"name": "a", "args": [{"tensor": "x"}], "kwargs": {}, "outputs": [{"value": [1]}]}])");
+  expect_refused("no tensor, number or bool");
+  const std::string open(100000, '['), close(100000, ']');
+  write(R"([{"name": "a", "args": )" + open + close + R"(, "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+  expect_refused("deeper");
+  fs::resize_file(path_, fs::file_size(path_) - 1);
+  expect_refused("");
+}
+
+TEST_F(HostileCase, FailsWhereItsArgumentsAreWrong) {
+  for (const char* args : {"", "1, 2, 3", R"({"slice": [null, null, null]})", R"({"tensor": "x"}, {"tensor": "x"})"}) {
+    write(R"([{"name": "a", "args": [)" + std::string(args) + R"(], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+    const ConformanceReport report = run();
+    EXPECT_EQ(report.passed, 0) << args;
+    EXPECT_EQ(report.failed, 1) << args;
+  }
 }
 
 }  // namespace

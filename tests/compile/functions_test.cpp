@@ -82,6 +82,17 @@ TEST(Functions, AreCompiledForAllSizesWithEagersBits) {
          return F::interpolate(x, {7, 9});
        },
        {{2, 3, 5, 4}, {3, 3, 8, 6}, {5, 3, 9, 31}}},
+      {"adaptive pooling along one dim",
+       [](const Tensor& x) {
+         return F::adaptive_avg_pool2d(x, F::adaptive_size(x, {std::nullopt, 2}));
+       },
+       {{2, 3, 5, 4}, {3, 3, 8, 6}, {5, 3, 9, 31}}},
+      {"adaptive pooling to a part",
+       [](const Tensor& x) {
+         const Ints half{x.size(-2) / 2, x.size(-1) / 2};
+         return F::adaptive_avg_pool2d(x, half) + F::adaptive_max_pool2d(x, half);
+       },
+       {{2, 3, 8, 14}, {3, 3, 11, 22}, {5, 3, 12, 31}}},
       {"pixel_shuffle",
        [](const Tensor& x) { return F::pixel_shuffle(x, 2) + 1; },
        {{2, 4, 5, 4}, {3, 4, 8, 6}, {5, 4, 9, 31}}},

@@ -111,7 +111,7 @@ Outputs avg_pool(GraphBuilder& b, const CompositeCall& call) {
 struct Bins {
   Operand elements, sizes;
 };
-Bins cut(GraphBuilder& b, const Operand& x, size_t dim, int64_t count, const Operand& fill) {
+Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand& fill) {
   DimTable& dims = b.dims();
   Dims shape = b.shape(x);
   Dim size = shape[dim];
@@ -121,15 +121,15 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, int64_t count, const Ope
     split.insert(dim + 1, width);
     return split;
   };
-  if (size.is_constant() && size.code % count == 0)
-    return {b.reshape(x, with(size.code / count)), Operand::constant(static_cast<double>(size.code / count))};
+  if (size.is_constant() && count.is_constant() && size.code % count.code == 0)
+    return {b.reshape(x, with(size.code / count.code)), Operand::constant(static_cast<double>(size.code / count.code))};
   Dim widest = dims.add(dims.ceil_div(size, count), 1);
   auto integer = [](int64_t n) { return GraphBuilder::integer(n); };
-  Operand length = GraphBuilder::size_operand(size);
+  Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand bin = b.unsqueeze(b.arange(integer(0), integer(1), Dims{count}, DType::i64), GraphBuilder::attr(1));
-  Operand start = b.floor_divide(b.mul(bin, length), integer(count));
-  Operand reach = b.add(b.mul(b.add(bin, integer(1)), length), integer(count - 1));
-  Operand end = b.floor_divide(reach, integer(count));
+  Operand start = b.floor_divide(b.mul(bin, length), bins);
+  Operand reach = b.add(b.mul(b.add(bin, integer(1)), length), GraphBuilder::size_operand(dims.sub(count, 1)));
+  Operand end = b.floor_divide(reach, bins);
   Operand at = b.add(start, b.arange(integer(0), integer(1), Dims{widest}, DType::i64));
   Operand inside = b.lt(at, end);
   Operand place = b.reshape(b.clamp_max(at, GraphBuilder::size_operand(dims.sub(size, 1))), {dims.mul(widest, count)});
@@ -147,11 +147,11 @@ Operand binned(GraphBuilder& b, const CompositeCall& call, const Operand& fill, 
   size_t spatial = spatial_dims(call.op);
   for (size_t i = spatial; i-- > 0;) {
     size_t dim = b.rank(x) - spatial + i;
-    int64_t count = entry(call, "output_size", i);
+    Dim count = size_entry(call, "output_size", i);
     Attr at = GraphBuilder::attr(static_cast<int64_t>(dim));
-    if (count == 0)
+    if (!b.dims().less(0, count))
       x = b.slice(x, at, Dims{0}, Dims{0}, GraphBuilder::attr(1));
-    else if (!(b.shape(x)[dim] == Dim(count)))
+    else if (!(b.shape(x)[dim] == count))
       x = combine(cut(b, x, dim, count, fill), static_cast<int64_t>(dim) + 1);
   }
   return x;

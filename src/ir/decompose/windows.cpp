@@ -9,10 +9,11 @@ int64_t Slide::padding_after() const {
   return std::max<int64_t>(0, (count.code - 1) * stride + extent() - size.code - padding);
 }
 
-int64_t entry(const CompositeCall& call, std::string_view name, size_t i) {
+Dim size_entry(const CompositeCall& call, std::string_view name, size_t i) {
   const Dims& list = call.attribute(name).list;
-  return list[list.size() == 1 ? 0 : i].code;
+  return list[list.size() == 1 ? 0 : i];
 }
+int64_t entry(const CompositeCall& call, std::string_view name, size_t i) { return size_entry(call, name, i).code; }
 
 Slide make_slide(GraphBuilder& b, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode,
                  Dim size) {

@@ -57,15 +57,18 @@ int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<co
   return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
 }
 
+Dims spread_sizes(RuleContext& context, std::string_view name, size_t count) {
+  const Dims& given = attribute(context, name).list;
+  if (given.size() != 1 && given.size() != count)
+    context.fail(name, shape_text(context.dims, given), "1 or " + std::to_string(count) + " integers");
+  return given.size() == count ? given : Dims(count, given[0]);
+}
+
 Ints spread(RuleContext& context, std::string_view name, size_t count) {
-  const Attr& given = attribute(context, name);
-  if (given.list.size() != 1 && given.list.size() != count)
-    context.fail(name, shape_text(context.dims, given.list), "1 or " + std::to_string(count) + " integers");
-  Ints values(count);
-  for (size_t i = 0; i < count; ++i) {
-    Dim value = given.list[given.list.size() == 1 ? 0 : i];
+  Ints values;
+  for (Dim value : spread_sizes(context, name, count)) {
     INGOT_CHECK(value.is_constant(), std::string(name));
-    values[i] = value.code;
+    values.push_back(value.code);
   }
   return values;
 }

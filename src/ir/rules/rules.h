@@ -49,7 +49,8 @@ int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<co
 
 /// Shape of operand i, a tensor.
 inline const Dims& shape_of(const RuleContext& context, size_t i) { return *context.operands[i].shape; }
-/// Attribute `name`, a list of integers, as one value for each of `count` dims; a list of one stands for all.
+/// Attribute `name`, a list of sizes or integers, as one value for each of `count` dims; a list of one stands for all.
+Dims spread_sizes(RuleContext& context, std::string_view name, size_t count);
 Ints spread(RuleContext& context, std::string_view name, size_t count);
 /// The reduced dims, one flag for each dim of operand 0: attribute `dim`, or all if absent or empty.
 SmallVector<bool, 8> reduced_dims(RuleContext& context);

@@ -130,10 +130,11 @@ void adaptive_pool(RuleContext& context) {
   Dims shape = shape_of(context, 0);
   size_t spatial = spatial_dims(info(context.op));
   check_image(context, "self", shape, spatial);
-  Ints sizes = spread(context, "output_size", spatial);
+  const Dims sizes = spread_sizes(context, "output_size", spatial);
   for (size_t i = 0; i < spatial; ++i) {
     Dim& size = shape[shape.size() - spatial + i];
-    if (sizes[i] > 0 && context.dims.equal(size, 0)) context.fail("self", text(context, shape), "no empty spatial dim");
+    if (context.dims.less(0, sizes[i]) && context.dims.equal(size, 0))
+      context.fail("self", text(context, shape), "no empty spatial dim");
     size = sizes[i];
   }
   set(context, std::move(shape));
