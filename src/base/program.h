@@ -47,6 +47,12 @@ struct TileFrame {
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
+  // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
+  // written. Any addresses.
+  const char* ahead = nullptr;
+  int64_t ahead_step = 0;
+  const char* results = nullptr;
+  int64_t results_stride = 0;
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
@@ -116,6 +122,9 @@ struct LoopStep {
   /// tile into panels of turn_columns, from which the kernel reads it, dense along the columns.
   std::vector<KernelPtr> turns;
   int64_t turn_columns = 0;
+  /// The same kernel, past the caches, for results too large for them: or null. Its dense results begin at multiples of
+  /// 64 bytes.
+  KernelPtr streaming;
 };
 
 /// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
@@ -190,6 +199,7 @@ void for_each_kernel(const Step& step, F visit) {
   };
   one(step.loop.kernel);
   all(step.loop.turns);
+  one(step.loop.streaming);
   one(step.column.kernel);
   all(step.matmul.tiles);
   all(step.matmul.packs);

@@ -167,6 +167,7 @@ class AttentionDriver final : public StepDriver {
           const KernelCall& call = tiles_[(tiles.size(tile) - 1) * max_vectors_ + vectors - 1];
           frame.a = a + tiles.begin(tile) * a_stride + k * element_;
           frame.c = c + tiles.begin(tile) * c_stride + column * element_;
+          frame.ahead = frame.b, frame.results = frame.c, frame.results_stride = c_stride;
           frame.context = call.context;
           call.entry(&frame);
         }

@@ -19,7 +19,7 @@ class MatmulDriver final : public ProductDriver {
     std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
     if (step.epilogues.empty()) operands.push_back(context.argument(step.c));
-    set_operands(std::move(operands));
+    set_operands(std::move(operands), step.epilogue_arguments);
     INGOT_CHECK(pack_a_ || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
     const Ints& b = operands_[1].strides;
     b_row_ = b[b.size() - 2], b_column_ = b.back();
@@ -56,8 +56,7 @@ class MatmulDriver final : public ProductDriver {
 
   Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
     const char* from = b + k_begin * b_row_ + panel_column(panel) * b_column_;
-    if (b_column_ == element_) return {from, k_end - k_begin, panel_columns(panel) * element_, b_row_};
-    if (b_row_ == element_) return {from, panel_columns(panel), (k_end - k_begin) * element_, b_column_};
+    if (b_column_ == element_) return {from, k_end - k_begin, (panel_columns(panel) * element_ + 63) / 64, b_row_};
     return {};
   }
 

@@ -14,14 +14,12 @@ namespace {
 
 constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
+constexpr int64_t kLine = 64;
+constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-void prefetch(const char* from, int64_t bytes) {
-  for (int64_t i = -(reinterpret_cast<intptr_t>(from) & 63); i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
-}
 
 }  // namespace
 
@@ -37,6 +35,13 @@ struct ProductDriver::Block {
   int64_t panel, k;
   char* c;
   int64_t a_stride, c_stride;
+};
+
+// What all blocks of a batch have in common.
+struct ProductDriver::Run {
+  RunState& state;
+  const PlaneWalk& walk;
+  const Scratch& scratch;
 };
 
 KernelCall call_of(const KernelPtr& source, const BindContext& context) {
@@ -64,7 +69,7 @@ void ProductDriver::set_kernels(std::span<const KernelPtr> tiles, std::span<cons
   }
 }
 
-void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
+void ProductDriver::set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments) {
   operands_ = std::move(operands);
   const size_t rank = sizes_.batch.size() + 2;
   for (const BoundArgument& a : operands_) INGOT_CHECK(a.strides.size() == rank);
@@ -75,6 +80,8 @@ void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
     INGOT_CHECK(operands_[2].strides[rank - 1] == c_element_ || sizes_.n <= 1, "C's columns are contiguous");
     return;
   }
+  const auto written = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
+  if (written != arguments.end()) result_ = 2 + static_cast<size_t>(written - arguments.begin());
   row_strides_ = {0}, column_strides_ = {c_element_}, index_strides_ = {0};
   for (size_t i = 2; i < operands_.size(); ++i) {
     row_strides_.push_back(operands_[i].strides[rank - 2]);
@@ -85,7 +92,7 @@ void ProductDriver::set_operands(std::vector<BoundArgument> operands) {
 
 // Memory without gaps.
 ProductDriver::Ahead ProductDriver::lines(const char* from, int64_t bytes) {
-  return {from, ceil_div(bytes, 64), 64, 64};
+  return {from, ceil_div(bytes, kLine), 1, kLine};
 }
 
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
@@ -98,10 +105,14 @@ void ProductDriver::divide(const BindContext& context, int64_t packing) {
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
   int64_t threads = std::min(useful_threads, context.threads);
   double least = 0;
-  for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, panels_.count); ++panel_cuts)
+  for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, panels_.count); ++panel_cuts) {
+    int64_t vectors = 0;  // of the widest cut
+    for (int64_t cut = 0; cut < panel_cuts; ++cut) {
+      const Range panels = runtime::share(panels_.count, static_cast<int>(cut), static_cast<int>(panel_cuts));
+      vectors = std::max(vectors, panels_.begin(panels.end) - panels_.begin(panels.begin));
+    }
     for (int64_t row_cuts = 1; row_cuts <= std::min(threads, rows_.count); ++row_cuts) {
-      double work = static_cast<double>(ceil_div(panels_.count, panel_cuts)) *
-                    static_cast<double>(ceil_div(rows_.count, row_cuts) + packing);
+      double work = static_cast<double>(vectors) * static_cast<double>(ceil_div(rows_.count, row_cuts) + packing);
       double cost = static_cast<double>(ceil_div(batches_ * panel_cuts * row_cuts, threads)) * work;
       // Among equals, what reads least: each row cut reads all of B's panels again, each panel cut all of A.
       cost *= 1 + 1e-3 * static_cast<double>((row_cuts - 1) * n + (panel_cuts - 1) * m) / static_cast<double>(n + m);
@@ -109,6 +120,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing) {
       least = cost;
       row_cuts_ = static_cast<int>(row_cuts), panel_cuts_ = static_cast<int>(panel_cuts);
     }
+  }
 }
 
 void ProductDriver::run(RunState& state, int, int share, int shares) const {
@@ -128,9 +140,9 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const int64_t k_size = sizes_.k, rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const char* packed = packed_panels(state, batch);
   const bool epilogue = !epilogues_.empty();
-  // The rows whose part of A takes half of L2, in blocks of nearly equal size.
+  // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
   const int64_t fitting =
-      std::max(cache_sizes().l2 / 2 / std::max<int64_t>(k_size * element_, 1), 4 * (rows_.each + 1));
+      std::max(cache_sizes().l2 / 3 / std::max<int64_t>(k_size * element_, 1), 4 * (rows_.each + 1));
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
@@ -145,6 +157,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, pack_a_ ? most_rows * a_stride : 0,
                             epilogue ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
+  const Run run{state, walk, scratch};
   const char* a = a_matrix(state, batch, scratch.at[0]);
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
   const char* packed_end = packed ? packed + packed_bytes() : nullptr;
@@ -166,9 +179,11 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
         block.c = epilogue ? scratch.c : scratch.at[2] + block.row * c_row_ + panel_column(block.panel) * c_element_;
         block.c_stride = epilogue ? width * c_element_ : c_row_;
         char* room = scratch.panels + (block.panel - group_begin) * panel_bytes;
-        if (k_size == 0)
+        if (k_size == 0) {
           for (int64_t i = 0; i < block.rows; ++i)
             std::memset(block.c + i * block.c_stride, 0, panel_columns(block.panel) * c_element_);
+          if (epilogue) finish(run, block, 0, block.rows);
+        }
         for (block.k = 0; block.k < k_size; block.k += kBlock) {
           const int64_t bytes = std::min(kBlock, k_size - block.k) * width * element_;
           char* own = room + (one_block ? 0 : block.k * width * element_);
@@ -189,9 +204,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
           }
-          tile_rows(block, a_block + block.k * element_, b_block, next);
+          tile_rows(run, block, a_block + block.k * element_, b_block, next);
         }
-        if (epilogue) finish(state, walk, scratch, block);
       }
     }
   }
@@ -221,8 +235,10 @@ void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t to_
   pack_a_.entry(&frame);
 }
 
-// One block of k, one panel, all tiles of the row block; meanwhile the next block of B is fetched, a piece a tile.
-void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, const Ahead& next) const {
+// One block of k, one panel, all tiles of the row block, finished a few at a time; meanwhile the next block of B is
+// fetched, a piece a tile.
+void ProductDriver::tile_rows(const Run& run, const Block& block, const char* a, const char* b,
+                              const Ahead& next) const {
   TileFrame frame;
   frame.b = b;
   frame.k = std::min(kBlock, sizes_.k - block.k);
@@ -230,22 +246,48 @@ void ProductDriver::tile_rows(const Block& block, const char* a, const char* b, 
   frame.accumulate = block.k > 0;
   frame.columns = panel_columns(block.panel);
   const int64_t vectors = panels_.size(block.panel), tiles = block.tile_end - block.tile_begin;
-  const int64_t piece = tiles >= 4 ? ceil_div(next.rows, tiles) : 0;
+  // What is contiguous is shared out evenly; of rows a tile fetches as many lines as it can, of one column of lines.
+  const int64_t lines = std::max<int64_t>(frame.k / 2, 1), pieces = ceil_div(next.rows, lines);
+  const bool even = next.stride == kLine;
+  const int64_t fetching = tiles < 4 ? 0 : even ? tiles : pieces * next.row_lines;
+  const int64_t share = next.rows * kLine / tiles, even_step = std::min(ceil_div(share, lines), kLine);
+  const bool finishes = !epilogues_.empty() && block.k + kBlock >= sizes_.k;
+  const char* results = place(run, result_, block.row, panel_column(block.panel));
+  frame.results_stride = operands_[result_].strides[sizes_.batch.size()];
+  int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = rows_.begin(tile) - block.row;
     const KernelCall& call = tiles_[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
     frame.a = a + row * block.a_stride;
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;
-    for (int64_t r = i * piece; r < std::min((i + 1) * piece, next.rows); ++r)
-      prefetch(next.from + r * next.stride, next.row_bytes);
+    frame.ahead = b, frame.ahead_step = 0;
+    if (next.from && i < fetching) {
+      frame.ahead = next.from + (even ? i * share : i / pieces * kLine + i % pieces * lines * next.stride);
+      frame.ahead_step = even ? even_step : next.stride;
+    }
+    frame.results = results + row * frame.results_stride;
     call.entry(&frame);
+    if (!finishes || (i % kTilesAtOnce != kTilesAtOnce - 1 && i + 1 < tiles)) continue;
+    const int64_t end = row + rows_.size(tile);
+    finish(run, block, finished, end - finished);
+    finished = end;
   }
 }
 
-void ProductDriver::finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const {
+/// Where a row and column of C's are in an operand behind A and B.
+char* ProductDriver::place(const Run& run, size_t operand, int64_t row, int64_t column) const {
+  const Ints& strides = operands_[operand].strides;
+  const size_t rank = strides.size();
+  const int64_t segment = column / segment_;
+  return run.scratch.at[operand] + row * strides[rank - 2] + column % segment_ * strides[rank - 1] +
+         (segment ? segment * segment_strides_[operand] : 0);
+}
+
+// Rows [row, row + rows) of a block.
+void ProductDriver::finish(const Run& run, const Block& block, int64_t row, int64_t rows) const {
   const size_t count = operands_.size() - 1;  // the raw piece instead of A and B
-  char** at = scratch.at + operands_.size();
+  char** at = run.scratch.at + operands_.size();
   const int64_t first = panel_column(block.panel), last = first + panel_columns(block.panel);
   int64_t row_strides[32];
   INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
@@ -256,19 +298,15 @@ void ProductDriver::finish(RunState& state, const PlaneWalk& walk, const Scratch
   frame.row_strides = row_strides;
   frame.column_strides = column_strides_.data();
   frame.index_strides = index_strides_.data();
-  frame.scalars = state.scalars.data() + first_scalar_;
-  frame.rows = block.rows;
-  frame.scratch = scratch.epilogue;
-  frame.row_index = block.row;
-  frame.outer_index = walk.index();
+  frame.scalars = run.state.scalars.data() + first_scalar_;
+  frame.rows = rows;
+  frame.scratch = run.scratch.epilogue;
+  frame.row_index = block.row + row;
+  frame.outer_index = run.walk.index();
   for (int64_t column = first; column < last; column += frame.columns) {
-    const int64_t segment = column / segment_, within = column % segment_;
-    frame.columns = std::min(last - column, segment_ - within), frame.column_index = column;
-    at[0] = scratch.c + (column - first) * c_element_;
-    for (size_t i = 1; i < count; ++i) {
-      at[i] = scratch.at[i + 1] + block.row * row_strides_[i] + within * column_strides_[i];
-      if (segment) at[i] += segment * segment_strides_[i + 1];
-    }
+    frame.columns = std::min(last - column, segment_ - column % segment_), frame.column_index = column;
+    at[0] = block.c + row * block.c_stride + (column - first) * c_element_;
+    for (size_t i = 1; i < count; ++i) at[i] = place(run, i + 1, block.row + row, column);
     const auto vectors = static_cast<size_t>(frame.columns / kVector);
     const bool known = frame.columns % kVector == 0 && vectors < epilogues_.size();
     const KernelCall& call = epilogues_[known ? vectors : 0];

@@ -43,8 +43,8 @@ class ProductDriver : public StepDriver {
   /// To be called in this order, then divide().
   void set_sizes(Sizes sizes);
   void set_kernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues, const BindContext& context);
-  /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments.
-  void set_operands(std::vector<BoundArgument> operands);
+  /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments. `arguments`: the latter.
+  void set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments);
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
   /// is packed before.
   void divide(const BindContext& context, int64_t packing);
@@ -60,10 +60,10 @@ class ProductDriver : public StepDriver {
   virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
   /// All of B's panels of a batch, already packed, or null.
   virtual const char* packed_panels(const RunState&, int64_t /*batch*/) const { return nullptr; }
-  /// Memory that is read soon: rows of so many bytes.
+  /// Memory that is read soon: `rows` rows, `stride` apart, of so many lines of 64 bytes.
   struct Ahead {
     const char* from = nullptr;
-    int64_t rows = 0, row_bytes = 0, stride = 0;
+    int64_t rows = 0, row_lines = 0, stride = 0;
   };
   static Ahead lines(const char* from, int64_t bytes);
   /// What packing these rows of a panel will read, if that is worth fetching.
@@ -99,12 +99,15 @@ class ProductDriver : public StepDriver {
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
   void pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const;
   struct Block;
-  void tile_rows(const Block& block, const char* a, const char* b, const Ahead& next) const;
-  void finish(RunState& state, const PlaneWalk& walk, const Scratch& scratch, const Block& block) const;
+  struct Run;
+  void tile_rows(const Run& run, const Block& block, const char* a, const char* b, const Ahead& next) const;
+  void finish(const Run& run, const Block& block, int64_t row, int64_t rows) const;
+  char* place(const Run& run, size_t operand, int64_t row, int64_t column) const;
 
   std::vector<KernelCall> tiles_;
   std::vector<KernelCall> epilogues_;  // as MatmulStep has them
   int64_t epilogue_scratch_ = 0, c_row_ = 0;
+  size_t result_ = 2;                                                  // the operand that is written first
   std::vector<int64_t> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
   int row_cuts_ = 1, panel_cuts_ = 1;
   int64_t segment_ = INT64_MAX;

@@ -335,6 +335,8 @@ void Encoder::encode_memory(const Inst& inst) {
       return c_.vmovups(to, a());
     case VOp::store_pd:
       return c_.vmovupd(to, a());
+    case VOp::store_streaming:
+      return c_.vmovntps(to, a());
     case VOp::store_half:
       return c_.vcvtps2ph(to, a(), inst.imm);
     case VOp::store_words:
@@ -362,7 +364,7 @@ void Encoder::encode_memory(const Inst& inst) {
     case VOp::gather_pd:
       return c_.vgatherqpd(dst(inst), gathered(inst));
     case VOp::prefetch:
-      return c_.prefetcht0(to);
+      return inst.value == 0 ? c_.prefetcht0(to) : inst.value == 1 ? c_.prefetcht1(to) : c_.prefetchw(to);
     default:
       INGOT_CHECK(false, "not a memory instruction");
   }

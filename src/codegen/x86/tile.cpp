@@ -1,5 +1,6 @@
 // Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and
 // fma by rows, k unrolled by four: the shape that reaches the peak from unpacked A.
+#include <bit>
 #include <cstddef>
 
 #include "codegen/x86/tile.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr int kUnroll = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kC = Gpr::r8,
-              kK = Gpr::rcx, kFrame = Gpr::rdi;
+              kK = Gpr::rcx, kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx,
+              kResults = kC;
 
 class Tile {
  public:
@@ -29,15 +31,18 @@ class Tile {
     load(kStride, offsetof(TileFrame, a_stride));
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
     if (spec_.rows > 4) code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
+    load(kResults, offsetof(TileFrame, results));
+    load(kAhead, offsetof(TileFrame, ahead));
     sums_.resize(static_cast<size_t>(spec_.rows * parts_));
     for (VReg& sum : sums_) {
       sum = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
     }
-    if (spec_.a == DType::bf16) {
-      g(VOp::g_mov, Gpr::rax, kK);  // pairs first, then the odd last one
-      g(VOp::g_shri, kK, 1);
-    }
+    if (spec_.a == DType::bf16) g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
+    // Rows of results are asked for at even intervals.
+    g(VOp::g_mov, kInterval, kK);
+    g(VOp::g_shri, kInterval, std::bit_width(static_cast<unsigned>(kUnroll * spec_.rows - 1)));
+    g(VOp::g_imm, kUntil, int64_t(1));
     loop(kUnroll);
     loop(1);
     if (spec_.a == DType::bf16) {
@@ -55,6 +60,9 @@ class Tile {
   uint8_t width() const { return static_cast<uint8_t>(code_.width); }
   void load(Gpr to, size_t offset) {
     code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
+  }
+  void add_field(Gpr to, size_t offset) {
+    code_.add({.op = VOp::g_addm, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
   }
   void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
   void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
@@ -88,6 +96,8 @@ class Tile {
       // About a kilobyte ahead: the panel streams in from L2.
       for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
         code_.add({.op = VOp::prefetch, .mem = b_at(u, p).plus(1024)});
+      if (unroll > 1 && u % 2) fetch_ahead();
+      if (unroll > 1 && u == 0) fetch_results();
       step(u);
     }
     g(VOp::g_addi, kA, unroll * step_bytes());
@@ -98,6 +108,23 @@ class Tile {
     code_.jump(head, Cond::greater_equal);
     code_.loops.push_back({begin, code_.position()});
     code_.place(done);
+  }
+
+  // Lines asked for one by one, between multiplications, wait for nobody; many at once would hold up the loads of A
+  // and B.
+  void fetch_ahead() {
+    code_.add({.op = VOp::prefetch, .mem = Mem::at(kAhead), .value = 1});
+    add_field(kAhead, offsetof(TileFrame, ahead_step));
+  }
+  void fetch_results() {
+    int64_t fetched = code_.label();
+    g(VOp::g_addi, kUntil, -1);
+    code_.jump(fetched, Cond::greater);
+    g(VOp::g_mov, kUntil, kInterval);
+    for (int64_t at = 0; at < parts_ * code_.width; at += 64)
+      code_.add({.op = VOp::prefetch, .mem = Mem::at(kResults, at), .value = 2});
+    add_field(kResults, offsetof(TileFrame, results_stride));
+    code_.place(fetched);
   }
 
   void step(int u) {

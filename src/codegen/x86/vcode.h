@@ -60,6 +60,7 @@ enum class VOp : uint8_t {
   v_test,                  // flags: zero if no bit of vector a is set
   // Memory.
   store, store_pd,         // mem = a; masked by elements of 32 or 64 bits
+  store_streaming,         // mem = a, past the caches; aligned
   store_half,              // mem = vcvtps2ph(a)
   store_words, store_bytes,  // mem = the low word or byte of each dword of a (AVX-512)
   store_bytes16,           // the 16 bytes of xmm a
@@ -67,7 +68,7 @@ enum class VOp : uint8_t {
   load_bytes,              // vmovdqu8 of a or mem, masked
   maskload_d, maskload_q, maskstore_d, maskstore_q,  // b: vector mask (AVX2)
   gather_ps, gather_pd,    // dst{pred} = [mem.base + a]; a: 64-bit offsets; pred is cleared
-  prefetch,
+  prefetch,                // value: 0 into L1, 1 into L2, 2 to be written
   // Between vector and general-purpose registers.
   d_from_gpr, q_from_gpr, d_to_gpr, q_to_gpr,
   ss_from_gpr, sd_from_gpr,  // converts the 64-bit integer g
