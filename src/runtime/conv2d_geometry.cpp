@@ -56,11 +56,20 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
   const int64_t row_step = (g.width + 2 * g.padding_w) * element,
                 channel_step = (g.height + 2 * g.padding_h) * row_step;
   std::memset(to, 0, channels * channel_step);
-  for (int64_t c = 0; c < channels; ++c) {
-    char* row = to + c * channel_step + g.padding_h * row_step + g.padding_w * element;
-    for (int64_t y = 0; y < g.height; ++y, row += row_step)
-      copy_elements(row, image + c * s[1] + y * s[2], g.width, s[3], element);
-  }
+  auto copy = [&](auto copy_row) {
+    for (int64_t c = 0; c < channels; ++c) {
+      char* row = to + c * channel_step + g.padding_h * row_step + g.padding_w * element;
+      const char* from = image + c * s[1];
+      for (int64_t y = 0; y < g.height; ++y, row += row_step, from += s[2]) copy_row(row, from);
+    }
+  };
+  const int64_t row_bytes = s[3] == element ? g.width * element : 0;
+  if (row_bytes == 16)
+    copy([](char* row, const char* from) { std::memcpy(row, from, 16); });
+  else if (row_bytes == 32)
+    copy([](char* row, const char* from) { std::memcpy(row, from, 32); });
+  else
+    copy([&](char* row, const char* from) { copy_elements(row, from, g.width, s[3], element); });
 }
 
 }  // namespace ingot::runtime

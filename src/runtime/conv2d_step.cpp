@@ -3,6 +3,7 @@
 // zeros: then a panel's pixels lie alike for every tap and channel.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -48,7 +49,7 @@ class Conv2dDriver final : public ProductDriver {
       a.strides[0] *= images_;
       operands.push_back(std::move(a));
     }
-    set_operands(std::move(operands));
+    set_operands(std::move(operands), std::span(step.arguments).subspan(2));
     if (images_ > 1) set_segments(g_.pixels(), std::move(image_strides));
     INGOT_CHECK(kVector * max_vectors <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
@@ -110,26 +111,36 @@ class Conv2dDriver final : public ProductDriver {
     const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
     const int64_t run_bytes = runs[0].pixels * element_;
     const int64_t missing = row_bytes - (last - first) * element_;
-    auto pack = [&](auto copy) {
+    auto pack = [&](auto copy_row) {
       for (int64_t k = k_begin; k < k_end;) {
         const int64_t tap = k / g_.group_channels, channel = k % g_.group_channels;
         const char* from = b + tap / g_.kernel_w * g_.dilation_h * row_step_ +
                            tap % g_.kernel_w * g_.dilation_w * column_step_ + channel * channel_step_;
         const int64_t channels = std::min(g_.group_channels - channel, k_end - k);
         for (int64_t c = 0; c < channels; ++c, to += row_bytes, from += channel_step_) {
-          for (int i = 0; i < count; ++i) copy(to + runs[i].at, from + runs[i].from, runs[i].pixels);
+          copy_row(to, from);
           if (missing) std::memset(to + row_bytes - missing, 0, missing);
         }
         k += channels;
       }
     };
-    // Short runs of one length, as small images have, are copied by moves of 16 bytes.
-    if (step == element_ && even && run_bytes == 16)
-      pack([](char* out, const char* in, int64_t) { std::memcpy(out, in, 16); });
-    else if (step == element_ && even && run_bytes == 32)
-      pack([](char* out, const char* in, int64_t) { std::memcpy(out, in, 32); });
-    else
-      pack([&](char* out, const char* in, int64_t pixels) { copy_elements(out, in, pixels, step); });
+    // Short runs of one length, as small images have, are copied without a loop.
+    auto unrolled = [&](auto bytes, auto number) {
+      if (step != element_ || !even || run_bytes != bytes || count != number) return false;
+      int64_t at[number];
+      for (int i = 0; i < number; ++i) at[i] = runs[i].from;
+      pack([&](char* to_row, const char* from) {
+#pragma GCC unroll 12
+        for (int i = 0; i < number; ++i) std::memcpy(to_row + i * bytes, from + at[i], bytes);
+      });
+      return true;
+    };
+    if (unrolled(Fixed<16>(), Fixed<4>()) || unrolled(Fixed<16>(), Fixed<8>()) || unrolled(Fixed<16>(), Fixed<12>()) ||
+        unrolled(Fixed<32>(), Fixed<2>()) || unrolled(Fixed<32>(), Fixed<4>()) || unrolled(Fixed<32>(), Fixed<6>()))
+      return;
+    pack([&](char* to_row, const char* from) {
+      for (int i = 0; i < count; ++i) copy_elements(to_row + runs[i].at, from + runs[i].from, runs[i].pixels, step);
+    });
   }
 
  private:
@@ -160,6 +171,8 @@ class Conv2dDriver final : public ProductDriver {
       }
   }
 
+  template <int n>
+  using Fixed = std::integral_constant<int, n>;
   struct Run {
     int64_t at, from, pixels;  // bytes in the panel's row and in a channel
   };
