@@ -370,6 +370,7 @@ std::string print(const Kernel& k) {
   auto to = std::back_inserter(out);
   fmt::format_to(to, " scalars {}", k.scalars);
   if (k.known_columns) fmt::format_to(to, " known_columns {}", k.known_columns);
+  if (k.streams) out += " streams";
   out += '\n';
   for (size_t i = 0; i < k.buffers.size(); ++i) {
     const Buffer& b = k.buffers[i];

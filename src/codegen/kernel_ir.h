@@ -162,6 +162,9 @@ struct Kernel {
   std::vector<Phase> phases;
   uint32_t scalars = 0;
   int64_t known_columns = 0;  // > 0: the number of columns is this constant, and few: an emitter needs no loop
+  // Whole vectors of 4- and 8-byte elements are stored past the caches where the target can do that: dense results
+  // begin at multiples of 64 bytes in every row, and whoever calls lets a store fence follow.
+  bool streams = false;
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

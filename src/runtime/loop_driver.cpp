@@ -1,5 +1,6 @@
 // Loop steps: a kernel over planes of rows x columns.
 #include <alloca.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <vector>
@@ -12,6 +13,11 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kTurnRows = 64;  // of a tile that is turned
+// Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
+// written whole need not be fetched first, which matters most where what is read comes in pieces of lines.
+constexpr int64_t kStreamedBytes = 32 << 20;
+constexpr int64_t kStreamedTile = 32;  // rows and columns: few enough lines to be read ahead by the processor
+constexpr int64_t kLine = 64;
 
 class LoopDriver final : public PlaneDriver {
  public:
@@ -32,6 +38,7 @@ class LoopDriver final : public PlaneDriver {
       // A panel's lines do not stand in the same sets of L1 as those of the next.
       scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
     }
+    if (step.streaming && streams(step)) streaming_ = &context.kernel(step.streaming);
 
     int64_t parts = saturating_product(planes_, rows_);
     if (!rows_whole_) parts = saturating_product(parts, (columns_ + kLanes - 1) / kLanes);
@@ -59,6 +66,8 @@ class LoopDriver final : public PlaneDriver {
     frame.columns = columns.end - columns.begin;
     frame.column_index = columns.begin;
     frame.scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
+    const LoadedKernel& kernel = streaming_ && results_aligned(state) ? *streaming_ : kernel_;
+    frame.context = kernel.context;
     PlaneWalk walk(outer_, arguments_, state, plane_at, rows.begin / rows_);
     frame.outer_index = walk.index();
     for (int64_t row = rows.begin; row < rows.end;) {
@@ -71,36 +80,62 @@ class LoopDriver final : public PlaneDriver {
         row += frame.rows;
       } else {
         const int64_t rows_here = frame.rows;
-        run_tiles(frame, at);
+        run_tiles(frame, at, kernel);
         row += rows_here;
       }
       if (row < rows.end) walk.next();
     }
+    if (&kernel != &kernel_) _mm_sfence();
   }
 
  private:
   /// The frame's rows and columns in tiles, with what is dense along the rows turned.
-  void run_tiles(KernelFrame frame, char** at) const {
+  void run_tiles(KernelFrame frame, char** at, const LoadedKernel& kernel) const {
     const int64_t rows = frame.rows, columns = frame.columns, row_index = frame.row_index,
                   column_index = frame.column_index;
     const size_t count = arguments_.size();
     char** tile_at = static_cast<char**>(alloca(count * sizeof(char*)));
     frame.buffers = tile_at;
     frame.row_strides = panel_strides_.data();
-    for (int64_t row = 0; row < rows; row += kTurnRows)
-      for (int64_t column = 0; column < columns; column += turn_columns_) {
-        frame.rows = std::min(kTurnRows, rows - row);
-        frame.columns = std::min(turn_columns_, columns - column);
-        frame.row_index = row_index + row, frame.column_index = column_index + column;
-        for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
-        for (const Turned& t : turned_) {
-          PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
-                         row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
-          t.kernel->entry(&pack);
-          tile_at[t.argument] = frame.scratch + t.panel;
-        }
-        kernel_.entry(&frame);
+    auto tile = [&](int64_t row, int64_t column, int64_t most_rows, int64_t most_columns) {
+      frame.rows = std::min(most_rows, rows - row);
+      frame.columns = std::min(most_columns, columns - column);
+      frame.row_index = row_index + row, frame.column_index = column_index + column;
+      for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
+      for (const Turned& t : turned_) {
+        PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
+                       row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
+        t.kernel->entry(&pack);
+        tile_at[t.argument] = frame.scratch + t.panel;
       }
+      kernel.entry(&frame);
+    };
+    if (&kernel == &kernel_) {
+      for (int64_t row = 0; row < rows; row += kTurnRows)
+        for (int64_t column = 0; column < columns; column += turn_columns_) tile(row, column, kTurnRows, turn_columns_);
+      return;
+    }
+    // Along the lines that are turned.
+    for (int64_t column = 0; column < columns; column += kStreamedTile)
+      for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
+  }
+
+  /// Whether the results are large, and their rows begin at whole lines.
+  bool streams(const LoopStep& step) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (step.arguments[i].read_only) continue;
+      const Ints& strides = arguments_[i].strides;
+      results_.push_back(i);
+      bytes += saturating_product(saturating_product(planes_, rows_), columns_ * strides.back());
+      for (size_t d = 0; d + 1 < strides.size(); ++d)
+        if (strides[d] % kLine != 0) return false;
+    }
+    return bytes >= kStreamedBytes;
+  }
+  bool results_aligned(const RunState& state) const {
+    return std::all_of(results_.begin(), results_.end(),
+                       [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_[i].at(state)) % kLine == 0; });
   }
 
   struct Turned {
@@ -110,6 +145,8 @@ class LoopDriver final : public PlaneDriver {
   };
 
   const bool rows_whole_;
+  const LoadedKernel* streaming_ = nullptr;
+  std::vector<size_t> results_;         // arguments that are written, where it may stream
   std::vector<int64_t> panel_strides_;  // row strides where the kernel reads panels
   std::vector<Turned> turned_;
   int64_t turn_columns_ = 0;

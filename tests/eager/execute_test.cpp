@@ -81,6 +81,18 @@ TEST(Pointwise, WhatIsDenseAlongTheRowsIsReadInTiles) {
     }
 }
 
+// Large results go past the caches where their rows begin at whole lines.
+TEST(Pointwise, LargeTurnedCopies) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{4112, 2064}, {4112, 2051}, {4100, 2064}}) {
+    Tensor x = arange(rows * columns, kInt32).view({rows, columns}), whole = x.t().contiguous();
+    for (int64_t begin = 0; begin < rows; begin += rows / 4)
+      EXPECT_TRUE(equal(whole.narrow(1, begin, rows / 4), x.narrow(0, begin, rows / 4).t().contiguous()))
+          << rows << " x " << columns;
+    Tensor y = x.t() + x.t().contiguous();
+    EXPECT_TRUE(equal(y, whole * 2)) << rows << " x " << columns;
+  }
+}
+
 TEST(Pointwise, ManyDimsThatDoNotJoin) {
   Tensor a = counting({2, 3, 2, 3, 2}), b = counting({2, 3, 2, 3, 2}).permute({4, 3, 2, 1, 0}).contiguous();
   Tensor c = b.permute({4, 3, 2, 1, 0});

@@ -238,6 +238,13 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   step.loop.kernel = generate(writer, collapsed.sizes, step.name);
+  const auto streams = [](const Buffer& b) {
+    return !b.written || (b.access == Access::dense && ingot::size_of(b.dtype) >= 4);
+  };
+  if (!step.loop.turns.empty() && std::all_of(writer.kernel.buffers.begin(), writer.kernel.buffers.end(), streams)) {
+    writer.kernel.streams = true;
+    step.loop.streaming = generate(writer, collapsed.sizes, step.name);
+  }
   append(group, std::move(step));
 }
 

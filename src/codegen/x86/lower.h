@@ -86,7 +86,7 @@ class Lowering {
   Vector local_load(const Node& n);
   void store(const Store& s);
   void local_store(const Store& s);
-  void store_format(DType d, Vector& v, const Mem& to, bool masked);
+  void store_format(DType d, Vector& v, const Mem& to, bool masked, bool streams = false);
   void row_store(const Store& s);
   void next_lane(int64_t head);
   void copy_lanes(int64_t bytes, const Mem& frame_area, bool to_memory, int64_t fixed_step, int64_t step_slot);

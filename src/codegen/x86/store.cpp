@@ -16,7 +16,7 @@ void Lowering::store(const Store& s) {
 }
 
 void Lowering::store_dense(DType d, Vector& v, const Mem& to) {
-  if (!masked_ || v_.avx512() || stored_as_it_is(d)) return store_format(d, v, to, masked_);
+  if (!masked_ || v_.avx512() || stored_as_it_is(d)) return store_format(d, v, to, masked_, k_.streams && !masked_);
   store_format(d, v, v_.area(2), false);
   g(VOp::g_lea, Gpr::rax, to);
   copy_lanes(ingot::size_of(d), v_.area(2), true, ingot::size_of(d), -1);
@@ -28,7 +28,7 @@ void Lowering::local_store(const Store& s) {
   store_format(memory_type(t), v, address(stream(s.buffer, true), codegen::size_of(t)), false);
 }
 
-void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked) {
+void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked, bool streams) {
   const int parts = v_.parts_of(v.type), step = v_.lanes_a_part(v.type) * static_cast<int>(ingot::size_of(d));
   auto one = [&](VOp op, VReg a, int p, int width) {
     Inst inst{.op = op, .width = static_cast<uint8_t>(width), .a = a, .mem = to.plus(p * step)};
@@ -41,7 +41,10 @@ void Lowering::store_format(DType d, Vector& v, const Mem& to, bool masked) {
   const bool wide_isa = v_.avx512(), by_vector = masked && !wide_isa;
   if (stored_as_it_is(d)) {
     bool wide = ingot::size_of(d) == 8;
-    VOp op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d) : wide ? VOp::store_pd : VOp::store;
+    VOp op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
+             : streams ? VOp::store_streaming
+             : wide    ? VOp::store_pd
+                       : VOp::store;
     for (int p = 0; p < parts; ++p) one(op, v_.force(v.at(p)), p, code_.width);
     return;
   }
