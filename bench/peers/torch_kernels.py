@@ -28,6 +28,9 @@ def kernel(name, sizes, dtype):
     def randn(*shape):
         return torch.randn(*shape, dtype=torch.float32).to(dtype)
 
+    def weight(n, k):
+        return (torch.randn(n, k, dtype=torch.float32) / k**0.5).to(dtype)
+
     def chain8(x, y):
         z = x * y + 0.5
         z = torch.sigmoid(z) * x
@@ -50,10 +53,10 @@ def kernel(name, sizes, dtype):
         return [randn(*sizes[:2]), randn(*sizes[1:])], torch.matmul
     if name == "linear_gelu":
         m, k, n = sizes
-        return [randn(m, k), randn(n, k), randn(n)], lambda x, w, b: F.gelu(F.linear(x, w, b))
+        return [randn(m, k), weight(n, k), randn(n)], lambda x, w, b: F.gelu(F.linear(x, w, b))
     if name == "gemv":
         m, k, n = sizes
-        return [randn(m, k), randn(n, k)], F.linear
+        return [randn(m, k), weight(n, k)], F.linear
     heads, positions, depth, causal = sizes
     operands = [randn(1, heads, positions, depth) for _ in range(3)]
     return operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))

@@ -23,11 +23,15 @@ struct KernelRun {
 KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOptions& options) {
   manual_seed(1);
   Tensors operands, wide;
-  for (const Sizes& shape : bench.operands(c.sizes)) {
-    operands.push_back(randn(shape).to(c.dtype));
+  const std::vector<Sizes> shapes = bench.operands(c.sizes);
+  const size_t weights = shapes.size() - static_cast<size_t>(bench.constants);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    Tensor x = randn(shapes[i]);
+    if (i >= weights && shapes[i].size() == 2) x = x / std::sqrt(static_cast<double>(shapes[i].back()));
+    operands.push_back(x.to(c.dtype));
     wide.push_back(operands.back().to(kFloat64));
   }
-  const auto given = operands.end() - bench.constants;
+  const auto given = operands.begin() + static_cast<std::ptrdiff_t>(weights);
   const Tensors arguments(operands.begin(), given), constants(given, operands.end());
   auto fast = compile(
       [&](const Tensors& t) {
@@ -50,8 +54,7 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
   Ceiling arithmetic = arithmetic_ceiling(num_threads(), CeilingLoop::fma_f32);
   if (Ceiling dot = arithmetic_ceiling(num_threads(), CeilingLoop::dot_bf16); c.dtype == kBFloat16 && dot.call)
     arithmetic = dot;
-  const Ceiling memory =
-      memory_ceiling(num_threads(), work.bytes, work.only_reads ? CeilingLoop::read : CeilingLoop::copy);
+  const Ceiling memory = memory_ceiling(num_threads(), work.bytes, work.memory);
   std::vector<std::function<void()>> contenders{[&] { (void)bench.compute(operands, c.sizes); },
                                                 [&] { (void)fast(arguments); }};
   const bool measures_roof = arithmetic.call && memory.call;

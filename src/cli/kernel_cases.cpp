@@ -80,7 +80,7 @@ std::vector<KernelBench> table() {
                   }});
   const auto reads = [](const Sizes& s, double element) {
     const double n = elements_of(s);
-    return Work{n, {}, n * element, true};
+    return Work{n, {}, n * element, CeilingLoop::read};
   };
   list.push_back({"rowsum",
                   "rows, columns",
@@ -106,7 +106,7 @@ std::vector<KernelBench> table() {
                   0,
                   [](const Tensors& t, const Sizes&) { return t[0].t().contiguous(); },
                   [](const Sizes& s, double element) {
-                    return Work{0, {}, 2 * elements_of(s) * element};
+                    return Work{0, {}, 2 * elements_of(s) * element, CeilingLoop::copy_streaming};
                   }});
   const auto product_operands = [](const Sizes& s) { return std::vector<Sizes>{{s[0], s[1]}, {s[1], s[2]}}; };
   const auto product_work = [](const Sizes& s, double element) {
@@ -137,7 +137,7 @@ std::vector<KernelBench> table() {
                   1,
                   [](const Tensors& t, const Sizes&) { return linear(t[0], t[1]); },
                   [](const Sizes& s, double element) {
-                    return Work{product_operations(s), {}, product_bytes(s, element), true};
+                    return Work{product_operations(s), {}, product_bytes(s, element), CeilingLoop::read};
                   }});
   list.push_back({"attention",
                   "heads, positions, depth, causal",

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/ceiling_kernels.h"
 #include "ingot.h"
 
 namespace ingot::cli {
@@ -21,8 +22,8 @@ struct MathCalls {
 struct Work {
   double operations = 0;  // multiplications and additions
   std::vector<MathCalls> math;
-  double bytes = 0;         // read and written once each
-  bool only_reads = false;  // its result is small beside what it reads
+  double bytes = 0;                        // read and written once each
+  CeilingLoop memory = CeilingLoop::copy;  // what it does with them
 };
 
 struct KernelCase {
@@ -36,7 +37,8 @@ struct KernelBench {
   const char* sizes;  // what the sizes of a case are
   double target;      // share of the roof
   std::vector<KernelCase> cases;
-  /// The operands' shapes; the last `constants` of them come unchanged from outside, as weights do.
+  /// The operands' shapes; the last `constants` of them come unchanged from outside, as weights do. A matrix among them
+  /// is as small as a layer's first weights, so that what it gives is of the size of what it is given.
   std::vector<Sizes> (*operands)(const Sizes& sizes);
   int constants;
   Tensor (*compute)(const Tensors& operands, const Sizes& sizes);

@@ -110,8 +110,10 @@ Expr normal_cdf(Expr x) {
   Expr lower = scale(m + 1.0, n);
   Expr usual = select(x > 0.0, 1.0 - lower, lower);
   return x.builder->rare(~(t <= 5.0), usual, [&] {
-    Expr limited = lesser(lift(x, 15.0), t), half = limited * 0.5;
-    Expr tail = erfc_positive_f32(product(limited, half), limited * kRootHalf) * 0.5;
+    // Where nothing is left, numbers too small to be held would take a hundred times as long.
+    Expr none = t >= select(x < 0.0, lift(x, 14.5), lift(x, 6.0)), limited = select(none, lift(x, 1.0), t),
+         half = limited * 0.5;
+    Expr tail = select(none, lift(x, 0.0), erfc_positive_f32(product(limited, half), limited * kRootHalf) * 0.5);
     return select(x < 0.0, tail, 1.0 - tail);
   });
 }
