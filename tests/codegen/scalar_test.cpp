@@ -14,8 +14,8 @@
 namespace ingot::codegen {
 namespace {
 
-using test::Call;
 using ingot::test::canonical_sum;
+using test::Call;
 
 constexpr int64_t kSizes[] = {0, 1, 2, 15, 16, 17, 255, 256, 257, 511, 513, 1792, 2047, 2048, 2049, 5000};
 
