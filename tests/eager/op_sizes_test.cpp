@@ -115,6 +115,31 @@ TEST_P(OpSizes, InstructionSetAndLayoutChangeNoBit) {
   EXPECT_EQ(eager::eager_statistics().fallbacks, fallbacks);
 }
 
+// Sizes are run-time values: those from 16 on share their code. One more program may be made where a dim is broadcast
+// or divided; a transposed convolution unrolls its kernel, and rounding up asks for remainders.
+TEST_P(OpSizes, ShareTheirPrograms) {
+  for_each_op([&](const std::vector<ir::Sample>& samples) {
+    for (const ir::Sample& sample : samples) {
+      if (sample.op->name.starts_with("conv_transpose") || sample.text.find("ceil_mode") != std::string::npos) continue;
+      for (int64_t from : sizes_of(sample.text, false)) {
+        const eager::EagerStatistics before = eager::eager_statistics();
+        for (int64_t to : {20, 24, 37, 61, 66}) {
+          std::optional<ir::Graph> graph = resized(sample.text, from, to);
+          if (!graph || most_elements(*graph) > 1 << 17) continue;
+          try {
+            run(*graph, eager_tensors(random_inputs(*graph, sample.op->name, 9)));
+          } catch (const Error&) {
+            continue;  // an index out of range
+          }
+        }
+        const eager::EagerStatistics after = eager::eager_statistics();
+        EXPECT_LE(after.programs - before.programs, 2) << "size " << from << " of\n" << sample.text;
+        EXPECT_LE(after.pointwise_kernels - before.pointwise_kernels, 2) << "size " << from << " of\n" << sample.text;
+      }
+    }
+  });
+}
+
 /// The sample with sizes `from` such that its largest tensor has about this many elements; nothing if that cannot be.
 std::optional<ir::Graph> resized_about(const ir::Sample& sample, int64_t from, int64_t elements, int64_t multiple,
                                        int64_t rest) {

@@ -44,10 +44,10 @@ void for_each_size(const std::string& text, bool attributes, F f) {
   }
 }
 
-/// The different sizes in a sample, those of its attributes included.
-inline std::set<int64_t> sizes_of(const std::string& text) {
+/// The different sizes in a sample: of its inputs, and (where `attributes`) in the call.
+inline std::set<int64_t> sizes_of(const std::string& text, bool attributes = true) {
   std::set<int64_t> sizes;
-  for_each_size(text, true,
+  for_each_size(text, attributes,
                 [&](size_t begin, size_t end) { sizes.insert(std::stoll(text.substr(begin, end - begin))); });
   return sizes;
 }
