@@ -2,8 +2,10 @@
 // the patches packed into panels as they are used. Where there is padding, the image is first copied with its border of
 // zeros: then a panel's pixels lie alike for every tap and channel.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -125,18 +127,17 @@ class Conv2dDriver final : public ProductDriver {
       }
     };
     // Short runs of one length, as small images have, are copied without a loop.
-    auto unrolled = [&](auto bytes, auto number) {
-      if (step != element_ || !even || run_bytes != bytes || count != number) return false;
-      int64_t at[number];
-      for (int i = 0; i < number; ++i) at[i] = runs[i].from;
-      pack([&](char* to_row, const char* from) {
-#pragma GCC unroll 12
-        for (int i = 0; i < number; ++i) std::memcpy(to_row + i * bytes, from + at[i], bytes);
+    auto unrolled = [&]<size_t... i>(auto bytes, std::index_sequence<i...>) {
+      if (step != element_ || !even || run_bytes != bytes || count != sizeof...(i)) return false;
+      pack([bytes, at = std::array{runs[i].from...}](char* to_row, const char* from) {
+        (std::memcpy(to_row + i * bytes, from + at[i], bytes), ...);
       });
       return true;
     };
-    if (unrolled(Fixed<16>(), Fixed<4>()) || unrolled(Fixed<16>(), Fixed<8>()) || unrolled(Fixed<16>(), Fixed<12>()) ||
-        unrolled(Fixed<32>(), Fixed<2>()) || unrolled(Fixed<32>(), Fixed<4>()) || unrolled(Fixed<32>(), Fixed<6>()))
+    const Fixed<16> four;
+    const Fixed<32> eight;
+    if (unrolled(four, Runs<4>()) || unrolled(four, Runs<8>()) || unrolled(four, Runs<12>()) ||
+        unrolled(eight, Runs<2>()) || unrolled(eight, Runs<4>()) || unrolled(eight, Runs<6>()))
       return;
     pack([&](char* to_row, const char* from) {
       for (int i = 0; i < count; ++i) copy_elements(to_row + runs[i].at, from + runs[i].from, runs[i].pixels, step);
@@ -171,8 +172,10 @@ class Conv2dDriver final : public ProductDriver {
       }
   }
 
-  template <int n>
-  using Fixed = std::integral_constant<int, n>;
+  template <int64_t bytes>
+  using Fixed = std::integral_constant<int64_t, bytes>;
+  template <size_t number>
+  using Runs = std::make_index_sequence<number>;
   struct Run {
     int64_t at, from, pixels;  // bytes in the panel's row and in a channel
   };
