@@ -34,8 +34,9 @@ std::string type_of(const ArgInfo& a) {
     case ArgKind::dim:
     case ArgKind::new_dim:
     case ArgKind::integer:
-    case ArgKind::size:
       return maybe("int64_t");
+    case ArgKind::size:
+      return maybe("SizeArg");
     case ArgKind::number:
       return maybe("double");
     case ArgKind::boolean:

@@ -55,7 +55,7 @@ DemoModel digits(const std::string& name, const std::string& folder, std::functi
     constexpr int64_t kBatch = 64;
     int64_t correct = 0;
     for (int64_t at = 0; at < images.size(0); at += kBatch) {
-      int64_t count = std::min(kBatch, images.size(0) - at);
+      int64_t count = std::min<int64_t>(kBatch, images.size(0) - at);
       Tensor best = run(images.narrow(0, at, count)).argmax(1);
       correct += best.eq(labels.narrow(0, at, count)).sum().item<int64_t>();
     }

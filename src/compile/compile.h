@@ -40,7 +40,7 @@ struct CompileOptions {
 namespace detail {
 
 class CompiledCore;
-struct FrozenCall;
+struct GeneralCall;
 struct Arguments;
 
 /// One call of a compiled function. Frozen: the program has run, results() is to be read; else the callable is to be
@@ -50,7 +50,7 @@ class INGOT_API CompiledCall {
   CompiledCall(CompiledCore& core, const LeafList& arguments);
   ~CompiledCall();
   CompiledCall(const CompiledCall&) = delete;
-  bool frozen() const { return frozen_ != nullptr; }
+  bool frozen() const { return done_; }
   /// The next tensor of a frozen call's result.
   Tensor operator()();
   /// The result to copy and fill in: what an earlier call returned.
@@ -61,10 +61,14 @@ class INGOT_API CompiledCall {
   void abandon();
 
  private:
+  bool repeat(std::shared_ptr<const GeneralCall> call);
+
   CompiledCore& core_;
   std::unique_ptr<Arguments> arguments_;  // while the call is observed
   std::unique_ptr<trace::Recorder> recorder_;
-  const FrozenCall* frozen_ = nullptr;
+  bool done_ = false;           // the program has run
+  const void* form_ = nullptr;  // of the result
+  std::shared_ptr<const GeneralCall> general_;
   Tensor few_results_[4];
   std::vector<Tensor> many_results_;
   size_t next_result_ = 0;

@@ -74,11 +74,16 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
         results = many_results_;
       }
       call->run(arguments, results);
-      frozen_ = call;
+      done_ = true;
+      form_ = call->result_copy.get();
       return;
     }
     wants_result_ = !core.freezer().refused();
-    if (wants_result_) arguments_ = std::make_unique<Arguments>(arguments);
+    if (wants_result_) {
+      arguments_ = std::make_unique<Arguments>(arguments);
+      for (auto& general : core.freezer().find_general(arguments, own))
+        if (repeat(std::move(general))) return;
+    }
   }
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())
@@ -86,6 +91,17 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
   recorder_ = core.take();
   recorder_->keep_runs = wants_result_;
   recorder_->begin(tensors);
+}
+
+bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
+  std::unique_ptr<trace::Recorder> recorder = core_.take();
+  done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
+  recorder->forget_runs();
+  core_.give_back(std::move(recorder));
+  if (!done_) return false;
+  form_ = call->result_copy.get();
+  general_ = std::move(call);
+  return true;
 }
 
 CompiledCall::~CompiledCall() {
@@ -98,12 +114,16 @@ Tensor CompiledCall::operator()() {
   return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
 }
 
-const void* CompiledCall::frozen_result() const { return frozen_->result_copy.get(); }
+const void* CompiledCall::frozen_result() const { return form_; }
 
 void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> copy) {
   if (!recorder_) return;
+  std::vector<eager::ScriptTensor> sources;  // known while the call is recorded
+  if (wants_result_ && result)
+    for (const Leaf& leaf : result->items())
+      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->script().source(*leaf.tensor));
   recorder_->finish();
-  if (wants_result_) core_.freezer().observe(*arguments_, *recorder_, result, std::move(copy));
+  if (wants_result_) core_.freezer().observe(*arguments_, *recorder_, result, std::move(sources), std::move(copy));
 }
 
 void CompiledCall::abandon() {

@@ -11,6 +11,8 @@
 namespace ingot::detail {
 namespace {
 
+constexpr size_t kMostGeneral = 8;
+
 std::string difference(const FrozenCall& a, const FrozenCall& b) {
   if (a.entry != b.entry || a.bound != b.bound) return "two calls with equal arguments ran different programs";
   if (a.draws != b.draws) return "two calls with equal arguments drew differently many random numbers";
@@ -182,16 +184,27 @@ void Freezer::refuse(std::string reason) {
 void Freezer::publish(std::unique_ptr<FrozenCall> call, const FrozenCall& before) {
   for (size_t i = 0; i < call->guards.size(); ++i)
     if (call->guards[i].storage != before.guards[i].storage) call->guards[i].storage = 0;
+  publish(std::move(call));
+}
+
+void Freezer::publish(std::unique_ptr<FrozenCall> call) {
+  ++published_;
   call->next = frozen_.load(std::memory_order_relaxed);
   frozen_.store(call.release(), std::memory_order_release);
 }
 
-void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorder, const LeafList* result,
-                      std::shared_ptr<const void> result_copy) {
-  std::lock_guard lock(mutex_);
-  if (refused()) return;
-  if (recorder.broken()) return refuse("the callable asks for a value in the middle of the call");
-  if (recorder.runs().size() > 1) return refuse("the call has more than one part");
+namespace {
+
+/// The call that the recorder has just run, ready to be repeated; null, with the reason, if it cannot be.
+std::unique_ptr<FrozenCall> build(const Arguments& arguments, const trace::Recorder& recorder,
+                                  std::span<const Tensor> result, std::vector<LeafGuard> result_rest,
+                                  std::shared_ptr<const void> result_copy, std::string* refusal) {
+  auto no = [&](const char* why) {
+    *refusal = why;
+    return nullptr;
+  };
+  if (recorder.broken()) return no("the callable asks for a value in the middle of the call");
+  if (recorder.runs().size() > 1) return no("the call has more than one part");
   auto call = std::make_unique<FrozenCall>();
   call->guards = arguments.guards;
   {
@@ -212,18 +225,16 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
   std::vector<Tensor> live;
   if (!recorder.runs().empty()) {
     const trace::SegmentRun& run = recorder.runs()[0];
-    if (run.one_by_one) {
-      if (!recorder.function().background()) refuse("the call did not run as one program");
-      return;
-    }
+    if (run.one_by_one)
+      return no(recorder.function().background() ? "" : "the call did not run as one program");  // not yet, or never
     call->draws = run.draws;
     call->scalars = run.scalars;
     if (run.variant) {
       for (const trace::OutputTarget& target : run.variant->binding.outputs)
         if (target.kind == trace::OutputTarget::Kind::write_back)
-          return refuse("the callable writes to tensors from outside");
+          return no("the callable writes to tensors from outside");
         else if (target.kind == trace::OutputTarget::Kind::failed)
-          return refuse("values that the call computes are checked");
+          return no("values that the call computes are checked");
       call->checks = run.checks;
       call->entry = run.variant->entry;
       call->bound = run.variant->bound;
@@ -240,28 +251,156 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
     }
   }
   std::vector<bool> returned(live.size(), false);
-  if (result)
-    for (size_t i = 0; i < result->items().size(); ++i) {
-      const Leaf& leaf = result->items()[i];
-      if (leaf.kind != Leaf::Kind::tensor) {
-        call->result_rest.emplace_back(result->items(), i);
-        continue;
-      }
-      auto found = std::find_if(live.begin(), live.end(), [&](const Tensor& t) { return t.is_same(*leaf.tensor); });
-      if (found == live.end()) {
-        call->result.push_back(source_of(*leaf.tensor));
-        continue;
-      }
-      FrozenTensor source;
-      source.source = FrozenTensor::Source::live;
-      source.number = static_cast<size_t>(found - live.begin());
-      returned[source.number] = true;
-      call->result.push_back(std::move(source));
+  for (const Tensor& tensor : result) {
+    auto found = std::find_if(live.begin(), live.end(), [&](const Tensor& t) { return t.is_same(tensor); });
+    if (found == live.end()) {
+      call->result.push_back(source_of(tensor));
+      continue;
     }
+    FrozenTensor source;
+    source.source = FrozenTensor::Source::live;
+    source.number = static_cast<size_t>(found - live.begin());
+    returned[source.number] = true;
+    call->result.push_back(std::move(source));
+  }
   if (std::find(returned.begin(), returned.end(), false) != returned.end())
-    return refuse("a tensor that the call computed escaped by another way than its result");
+    return no("a tensor that the call computed escaped by another way than its result");
+  call->result_rest = std::move(result_rest);
   call->result_copy = std::move(result_copy);
+  return call;
+}
 
+/// True if leaf i is as it was seen but for the sizes of free dims; all dims are free where `free` is null.
+bool fits(const LeafGuard& seen, const std::vector<bool>* free, const std::vector<Leaf>& leaves, size_t i) {
+  const LeafGuard now(leaves, i);
+  if (seen.kind != now.kind || seen.dtype != now.dtype || seen.defined != now.defined ||
+      seen.requires_grad != now.requires_grad || seen.same_as != now.same_as || seen.bits != now.bits ||
+      seen.text != now.text || seen.sizes.size() != now.sizes.size() || (seen.storage && seen.storage != now.storage))
+    return false;
+  for (size_t d = 0; free && d < seen.sizes.size(); ++d)
+    if (!(*free)[d] && seen.sizes[d] != now.sizes[d]) return false;
+  return trace::classify(seen.sizes, seen.strides) == trace::classify(now.sizes, now.strides);
+}
+
+}  // namespace
+
+bool GeneralCall::holds(const LeafList& arguments, const eager::CodeLevel& now) const {
+  const std::vector<Leaf>& leaves = arguments.items();
+  if (level != now || leaves.size() != guards.size()) return false;
+  bool any = false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!fits(guards[i], &free[i], leaves, i)) return false;
+    any = any || std::find(free[i].begin(), free[i].end(), true) != free[i].end();
+  }
+  return any;
+}
+
+std::vector<std::shared_ptr<const GeneralCall>> Freezer::find_general(const LeafList& arguments,
+                                                                      std::optional<Numerics> own) const {
+  eager::NumericsScope scope(own);
+  const eager::CodeLevel level = eager::code_level();
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const GeneralCall>> found;
+  for (const auto& call : general_)
+    if (call->holds(arguments, level)) found.push_back(call);
+  return found;
+}
+
+namespace {
+
+/// Runs the script of a call with the recorder. False, with nothing computed, where it would go another way.
+bool run_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder, bool counted,
+                std::vector<Tensor>& results) {
+  SmallVector<const TensorImpl*, 16> impls;
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < arguments.guards.size(); ++i)
+    if (arguments.guards[i].kind == Leaf::Kind::tensor) {
+      tensors.push_back(arguments.tensors[i]);
+      impls.push_back(arguments.tensors[i].impl());
+    }
+  recorder.keep_runs = true;
+  recorder.forget_runs();
+  recorder.begin(impls, counted);
+  results.assign(call.result.size(), Tensor());
+  try {
+    if (!call.script.repeat(tensors, call.result, results)) {
+      recorder.discard();
+      return false;
+    }
+  } catch (const Error&) {
+    recorder.discard();  // the callable is to throw it
+    return false;
+  }
+  recorder.finish();
+  return true;
+}
+
+}  // namespace
+
+bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
+                     std::vector<Tensor>& results) {
+  if (!run_script(call, arguments, recorder, true, results)) return false;
+  constexpr size_t kMost = 256;  // sizes beyond these are repeated by the script each time
+  std::string refusal;
+  auto frozen = build(arguments, recorder, results, call.result_rest, call.result_copy, &refusal);
+  std::lock_guard lock(mutex_);
+  if (frozen && published_ < kMost && !refused()) {
+    for (size_t i = 0; i < frozen->guards.size(); ++i) frozen->guards[i].storage = call.guards[i].storage;
+    publish(std::move(frozen));
+  }
+  return true;
+}
+
+// A call with other sizes than those before: where a script foretells it, its sizes are free from now on.
+void Freezer::learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder) {
+  LeafList list;
+  for (size_t i = 0; i < arguments.guards.size(); ++i) {
+    const LeafGuard& g = arguments.guards[i];
+    if (g.kind == Leaf::Kind::tensor)
+      list.add(arguments.tensors[i]);
+    else if (g.kind == Leaf::Kind::number)
+      list.add_number(g.bits);
+    else if (g.kind == Leaf::Kind::text)
+      list.add_text(g.text);
+    else
+      list.add_length(g.bits);
+  }
+  const std::vector<Leaf>& leaves = list.items();
+  for (auto& known : general_) {
+    bool alike = known->level == seen.level && leaves.size() == known->guards.size();
+    for (size_t i = 0; alike && i < leaves.size(); ++i) alike = fits(known->guards[i], nullptr, leaves, i);
+    if (!alike) continue;
+    std::vector<Tensor> results;
+    std::string refusal;
+    if (!run_script(*known, arguments, recorder, false, results)) continue;
+    auto again = build(arguments, recorder, results, known->result_rest, known->result_copy, &refusal);
+    if (!again || !difference(seen, *again).empty()) continue;
+    auto freer = std::make_shared<GeneralCall>(*known);
+    for (size_t i = 0; i < leaves.size(); ++i)
+      for (size_t d = 0; d < freer->free[i].size(); ++d)
+        if (seen.guards[i].sizes[d] != freer->guards[i].sizes[d]) freer->free[i][d] = true;
+    known = std::move(freer);
+    return;
+  }
+}
+
+void Freezer::observe(const Arguments& arguments, trace::Recorder& recorder, const LeafList* result,
+                      std::vector<eager::ScriptTensor> sources, std::shared_ptr<const void> result_copy) {
+  std::lock_guard lock(mutex_);
+  if (refused()) return;
+  std::vector<Tensor> tensors;
+  std::vector<LeafGuard> rest;
+  for (size_t i = 0; result && i < result->items().size(); ++i)
+    if (const Leaf& leaf = result->items()[i]; leaf.kind == Leaf::Kind::tensor)
+      tensors.push_back(*leaf.tensor);
+    else
+      rest.emplace_back(result->items(), i);
+  std::string refusal;
+  auto call = build(arguments, recorder, tensors, std::move(rest), std::move(result_copy), &refusal);
+  if (!call) {
+    if (!refusal.empty()) refuse(std::move(refusal));
+    return;
+  }
   auto like = [&](const FrozenCall& other) {
     return other.level == call->level &&
            std::equal(other.guards.begin(), other.guards.end(), call->guards.begin(), call->guards.end(),
@@ -272,9 +411,23 @@ void Freezer::observe(const Arguments& arguments, const trace::Recorder& recorde
   auto before = std::find_if(seen_once_.begin(), seen_once_.end(), [&](auto& seen) { return like(*seen); });
   if (before == seen_once_.end()) {
     seen_once_.push_back(std::move(call));
-    return;
+    return learn(arguments, *seen_once_.back(), recorder);
   }
   if (std::string why = difference(**before, *call); !why.empty()) return refuse(std::move(why));
+  if (recorder.script().only_here().empty() && general_.size() < kMostGeneral) {
+    auto general = std::make_shared<GeneralCall>();
+    general->guards = call->guards;
+    for (size_t i = 0; i < general->guards.size(); ++i) {
+      if (general->guards[i].storage != (*before)->guards[i].storage) general->guards[i].storage = 0;
+      general->free.emplace_back(general->guards[i].sizes.size(), false);
+    }
+    general->level = call->level;
+    general->script = recorder.script();
+    general->result = std::move(sources);
+    general->result_rest = call->result_rest;
+    general->result_copy = call->result_copy;
+    general_.push_back(std::move(general));
+  }
   publish(std::move(call), **before);
   seen_once_.erase(before);
 }
@@ -284,7 +437,12 @@ std::string Freezer::state() const {
   if (refused()) return "refused: " + reason_;
   size_t count = 0;
   for (const FrozenCall* call = frozen_.load(std::memory_order_acquire); call; call = call->next) ++count;
-  return std::to_string(count) + " frozen, " + std::to_string(seen_once_.size()) + " seen once";
+  size_t sizes = 0;
+  for (const auto& call : general_)
+    for (const std::vector<bool>& dims : call->free)
+      sizes += static_cast<size_t>(std::count(dims.begin(), dims.end(), true));
+  return std::to_string(count) + " frozen, " + std::to_string(seen_once_.size()) + " seen once" +
+         (sizes ? ", " + std::to_string(sizes) + " sizes free" : "");
 }
 
 }  // namespace ingot::detail

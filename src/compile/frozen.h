@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compile/leaves.h"
+#include "eager/script.h"
 #include "trace/recorder.h"
 
 namespace ingot::detail {
@@ -75,24 +76,48 @@ struct FrozenCall {
   void run(const LeafList& arguments, std::span<Tensor> results) const;
 };
 
+/// A call that was seen with arguments of several sizes, which its script foretold: it holds for any sizes of the dims
+/// in which they differed.
+struct GeneralCall {
+  std::vector<LeafGuard> guards;
+  std::vector<std::vector<bool>> free;  // the dims of each leaf
+  eager::CodeLevel level;
+  eager::Script script;
+  std::vector<eager::ScriptTensor> result;
+  std::vector<LeafGuard> result_rest;
+  std::shared_ptr<const void> result_copy;
+  bool holds(const LeafList& arguments, const eager::CodeLevel& level) const;
+};
+
 class Freezer {
  public:
   ~Freezer();
   /// The frozen call for these arguments, or null. Takes no lock.
   const FrozenCall* find(const LeafList& arguments, std::optional<Numerics> own) const;
-  /// Told of a checked call that ended well, at its level.
-  void observe(const Arguments& arguments, const trace::Recorder& recorder, const LeafList* result,
-               std::shared_ptr<const void> result_copy);
+  /// Calls that may be repeated for these arguments, of sizes that were not seen yet.
+  std::vector<std::shared_ptr<const GeneralCall>> find_general(const LeafList& arguments,
+                                                               std::optional<Numerics> own) const;
+  /// Repeats it and freezes it for these sizes. False, with nothing computed, where it would go another way.
+  bool repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
+              std::vector<Tensor>& results);
+  /// Told of a checked call that ended well, at its level; `sources` says where the tensors of its result come from.
+  /// May repeat it with the recorder.
+  void observe(const Arguments& arguments, trace::Recorder& recorder, const LeafList* result,
+               std::vector<eager::ScriptTensor> sources, std::shared_ptr<const void> result_copy);
   bool refused() const { return refused_.load(std::memory_order_relaxed); }
   std::string state() const;
 
  private:
   void refuse(std::string reason);
   void publish(std::unique_ptr<FrozenCall> call, const FrozenCall& before);
+  void publish(std::unique_ptr<FrozenCall> call);
+  void learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
   std::atomic<const FrozenCall*> frozen_{nullptr};
   std::atomic<bool> refused_{false};
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<FrozenCall>> seen_once_;
+  std::vector<std::shared_ptr<const GeneralCall>> general_;
+  size_t published_ = 0;
   std::string reason_;
 };
 

@@ -90,6 +90,13 @@ struct Leaves<T> {
   static void assign(T&, Next&) {}
 };
 template <>
+struct Leaves<Size> {
+  static constexpr bool known = true;
+  static void collect(const Size& size, LeafList& out) { out.add_number(static_cast<uint64_t>(int64_t{size})); }
+  template <class Next>
+  static void assign(Size&, Next&) {}
+};
+template <>
 struct Leaves<Scalar> {
   static constexpr bool known = true;
   static void collect(const Scalar& s, LeafList& out) {

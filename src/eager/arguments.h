@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/small_vector.h"
+#include "eager/size.h"
 
 namespace ingot {
 
@@ -28,6 +29,7 @@ class Scalar {
   template <class T>
   requires(std::is_floating_point_v<T>) constexpr Scalar(T v)
       : category_(Category::floating), number_(static_cast<double>(v)) {}
+  Scalar(const Size& s) : Scalar(static_cast<int64_t>(s)) {}
   constexpr Category category() const { return category_; }
   constexpr double to_double() const { return number_; }
   /// Truncated; out of range saturates, NaN gives 0.
@@ -76,17 +78,37 @@ class IntList {
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) IntList(T one) : present_(true) {
     items_.push_back(static_cast<int64_t>(one));
   }
-  IntList(std::initializer_list<int64_t> items) : items_(items), present_(true) {}
+  IntList(const Size& one) : present_(true) { add(one); }
+  IntList(std::initializer_list<SizeArg> items) : present_(true) {
+    for (const SizeArg& item : items) add(item);
+  }
   IntList(std::span<const int64_t> items) : items_(items), present_(true) {}
   IntList(const Ints& items) : items_(items), present_(true) {}
   IntList(const std::vector<int64_t>& items) : items_(items.begin(), items.end()), present_(true) {}
   template <size_t N>
   IntList(const std::array<int64_t, N>& items) : items_(items.begin(), items.end()), present_(true) {}
   bool present() const { return present_; }
-  const Ints& items() const { return items_; }
+  /// The numbers, as what they are now: a function that is frozen holds for these only.
+  const Ints& items() const {
+    for (size_t i = 0; i < origins_.size(); ++i)
+      if (origins_[i]) detail::pinned(items_[i], origins_[i]);
+    return items_;
+  }
+  /// The numbers, and where they come from: as many origins, or none.
+  const Ints& numbers() const { return items_; }
+  const SmallVector<uint64_t, 6>& origins() const { return origins_; }
+  void add(const SizeArg& item) {
+    present_ = true;
+    if (item.origin || !origins_.empty()) {
+      origins_.resize(items_.size());
+      origins_.push_back(item.origin);
+    }
+    items_.push_back(item.value);
+  }
 
  private:
   Ints items_;
+  SmallVector<uint64_t, 6> origins_;
   bool present_ = false;
 };
 
@@ -103,11 +125,14 @@ struct TensorArg {
 /// A scalar argument and the line that gave it.
 struct ScalarArg {
   Scalar value = 0;
+  uint64_t origin = 0;  // of a size
   bool present = false;
   Location location = Location::none();
   ScalarArg() = default;
   ScalarArg(std::nullopt_t) {}
   ScalarArg(Scalar v, Location l = Location()) : value(v), present(true), location(l) {}
+  ScalarArg(const Size& s, Location l = Location())
+      : value(s.value()), origin(s.origin()), present(true), location(l) {}
   template <class T>
   requires std::is_arithmetic_v<T> ScalarArg(T v, Location l = Location()) : value(v), present(true), location(l) {}
 };
@@ -116,14 +141,17 @@ struct ScalarArg {
 struct OperandArg {
   const Tensor* tensor = nullptr;
   Scalar value = 0;
+  uint64_t origin = 0;  // of a size
   bool is_scalar = false;
   Location location = Location::none();
   OperandArg() = default;
   OperandArg(std::nullopt_t) {}
   OperandArg(const Tensor& t, Location l = Location()) : tensor(&t), location(l) {}
   OperandArg(const TensorArg& t) : tensor(t.tensor), location(t.location) {}
-  OperandArg(const ScalarArg& s) : value(s.value), is_scalar(s.present), location(s.location) {}
+  OperandArg(const ScalarArg& s) : value(s.value), origin(s.origin), is_scalar(s.present), location(s.location) {}
   OperandArg(Scalar v, Location l = Location()) : value(v), is_scalar(true), location(l) {}
+  OperandArg(const Size& s, Location l = Location())
+      : value(s.value()), origin(s.origin()), is_scalar(true), location(l) {}
   template <class T>
   requires std::is_arithmetic_v<T> OperandArg(T v, Location l = Location()) : value(v), is_scalar(true), location(l) {}
 };
@@ -135,6 +163,7 @@ struct PositionArg {
   template <class T>
   requires std::is_integral_v<T> PositionArg(T v, Location l = Location())
       : value(static_cast<int64_t>(v)), location(l) {}
+  PositionArg(const Size& s, Location l = Location()) : value(s), location(l) {}
 };
 
 /// A list of tensors: {a, b}, a vector or a span. Borrowed until the end of the call.

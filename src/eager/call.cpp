@@ -1,5 +1,7 @@
 #include "eager/call.h"
 
+#include "eager/script.h"
+
 #include "ir/graph.h"
 
 namespace ingot::eager {
@@ -184,7 +186,20 @@ Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t 
   return resolved;
 }
 
-void normalize(const OpCall& call, std::span<Attr> attrs) { Normalizer{call}.run(attrs); }
+void normalize(const OpCall& call, std::span<Attr> attrs) {
+  if (ScriptWriter* writer = ScriptWriter::current()) writer->given(call.op, attrs);
+  Normalizer{call}.run(attrs);
+}
+
+IntList sizes_of(const Tensor& tensor, Location location) {
+  IntList sizes{std::span<const int64_t>()};
+  for (int64_t d = 0; d < tensor.dim(location); ++d) sizes.add(tensor.size(d));
+  return sizes;
+}
+
+void note_size(int attribute, size_t item, uint64_t origin) {
+  if (ScriptWriter* writer = ScriptWriter::current()) writer->attribute(attribute, item, origin);
+}
 
 int mode_number(OpId op, int index, std::string_view word, Location location) {
   const ArgInfo& argument = ir::info(op).attribute(index);
@@ -216,8 +231,9 @@ Interceptor* current_interceptor() { return interceptor; }
 Interceptor* set_interceptor(Interceptor* next) { return std::exchange(interceptor, next); }
 
 void dispatch(const OpCall& call, std::span<Tensor> outputs) {
-  if (interceptor) return interceptor->call(call, outputs);
-  execute(call, outputs);
+  if (!interceptor) return execute(call, outputs);
+  interceptor->call(call, outputs);
+  if (ScriptWriter* writer = ScriptWriter::current()) writer->line(call, outputs);
 }
 
 const char* module_path() { return path.c_str(); }
@@ -231,5 +247,7 @@ size_t push_module(const std::string& name) {
   return length;
 }
 void pop_module(size_t length) { path.resize(length); }
+ModulePathScope::ModulePathScope(std::string inner) : outer_(std::exchange(path, std::move(inner))) {}
+ModulePathScope::~ModulePathScope() { path = std::move(outer_); }
 
 }  // namespace ingot::eager

@@ -21,6 +21,10 @@ inline Dim raw_size(int64_t value) {
   d.code = value;
   return d;
 }
+/// The sizes of a tensor as an argument: they remember where they come from.
+IntList sizes_of(const Tensor& tensor, Location location);
+/// Number `item` of attribute `attribute` of the call in the making is a size of this origin.
+void note_size(int attribute, size_t item, uint64_t origin);
 /// Sizes of `count` elements; one of them may be -1, for what is left.
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
 /// Takes the draws of a random call from the generator: fills in its seed and offset.
@@ -54,7 +58,10 @@ class Call {
   void operand(const OperandArg& a) {
     note(a.location);
     if (a.tensor) operands_[operand_count_] = eager::Operand(*a.tensor);
-    if (a.is_scalar) operands_[operand_count_] = eager::Operand(a.value);
+    if (a.is_scalar) {
+      operands_[operand_count_] = eager::Operand(a.value);
+      operands_[operand_count_].size_origin = a.origin;
+    }
     ++operand_count_;
   }
   /// An operand with special values.
@@ -64,7 +71,10 @@ class Call {
   }
   void operand(const ScalarArg& a) {
     note(a.location);
-    if (a.present) operands_[operand_count_] = eager::Operand(a.value);
+    if (a.present) {
+      operands_[operand_count_] = eager::Operand(a.value);
+      operands_[operand_count_].size_origin = a.origin;
+    }
     ++operand_count_;
   }
   void tensors(const TensorList& list) {
@@ -86,12 +96,14 @@ class Call {
     else
       ++attr_count_;
   }
-  void size(int64_t value) {
+  void size(const SizeArg& value) {
     Dims list;
-    list.push_back(eager::raw_size(value));
+    list.push_back(eager::raw_size(value.value));
+    if (value.origin) eager::note_size(attr_count_, 0, value.origin);
     attrs_[attr_count_++] = ir::Attr::of(std::move(list));
   }
-  void size(const std::optional<int64_t>& value) {
+  template <std::same_as<std::optional<SizeArg>> Maybe>
+  void size(const Maybe& value) {
     if (value)
       size(*value);
     else
@@ -100,7 +112,9 @@ class Call {
   void list(const IntList& values) {
     if (values.present()) {
       Dims list;
-      for (int64_t v : values.items()) list.push_back(eager::raw_size(v));
+      for (int64_t v : values.numbers()) list.push_back(eager::raw_size(v));
+      for (size_t i = 0; i < values.origins().size(); ++i)
+        if (uint64_t origin = values.origins()[i]) eager::note_size(attr_count_, i, origin);
       attrs_[attr_count_] = ir::Attr::of(std::move(list));
     }
     ++attr_count_;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "eager/tensor.h"
 #include "ir/op.h"
@@ -19,8 +20,9 @@ struct Operand {
   Category category = Category::floating;
   uint8_t special = 0;  // not 0: the number of the row's special value that this scalar is, counted from 1
   const Tensor* tensor = nullptr;
-  double number = 0;    // floating
-  int64_t integer = 0;  // boolean, integer
+  double number = 0;         // floating
+  int64_t integer = 0;       // boolean, integer
+  uint64_t size_origin = 0;  // of a size (eager/size.h)
   Operand() = default;
   Operand(const Tensor& t) : kind(t.defined() ? Kind::tensor : Kind::none), tensor(&t) {}
   Operand(const Scalar& s)
@@ -74,5 +76,15 @@ const char* module_path();
 /// Appends a name; returns the length to go back to. An empty name changes nothing.
 size_t push_module(const std::string& name);
 void pop_module(size_t length);
+/// Another path while it lives.
+class ModulePathScope {
+ public:
+  explicit ModulePathScope(std::string path);
+  ~ModulePathScope();
+  ModulePathScope(const ModulePathScope&) = delete;
+
+ private:
+  std::string outer_;
+};
 
 }  // namespace ingot::eager

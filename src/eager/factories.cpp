@@ -28,6 +28,19 @@ void check_dtype(const char* op, DType dtype, Location location) {
     fail(op, "dtype", std::string(name_of(dtype)), "a dtype that holds data (complex does not yet)", location);
 }
 
+/// No sizes at all stand for a zero-dim tensor.
+IntList given(const IntList& size) { return size.present() ? size : IntList(Ints()); }
+
+Tensor counted(Scalar start, Scalar step, const SizeArg& count, DType dtype, Location location) {
+  check_dtype("arange", dtype, location);
+  detail::Call<2, 2> call(OpId::arange, location);
+  call.operand(ScalarArg(start, location));
+  call.operand(ScalarArg(step, location));
+  call.size(count);
+  call.attribute(dtype);
+  return call.run();
+}
+
 }  // namespace
 
 Tensor empty(const IntList& size, TensorOptions options, Location location) {
@@ -37,10 +50,10 @@ Tensor empty(const IntList& size, TensorOptions options, Location location) {
   return eager::make_empty(dtype, size.items());
 }
 Tensor zeros(const IntList& size, TensorOptions options, Location location) {
-  return full(IntList(size.items()), 0, options.dtype_or(kFloat32), location);
+  return full(given(size), 0, options.dtype_or(kFloat32), location);
 }
 Tensor ones(const IntList& size, TensorOptions options, Location location) {
-  return full(IntList(size.items()), 1, options.dtype_or(kFloat32), location);
+  return full(given(size), 1, options.dtype_or(kFloat32), location);
 }
 Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
   return full(IntList(Ints()), value, options.dtype_or(default_dtype(value.category())), location);
@@ -48,7 +61,7 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
 static Tensor filled_like(const char* op, const TensorArg& self, Scalar value, TensorOptions options) {
   const Tensor& like = self.tensor ? *self.tensor : Tensor();
   const detail::TensorImpl& impl = detail::checked_impl(like.impl(), op, self.location);
-  return full(IntList(impl.sizes), value, options.dtype_or(impl.dtype), self.location);
+  return full(eager::sizes_of(like, self.location), value, options.dtype_or(impl.dtype), self.location);
 }
 Tensor zeros_like(const TensorArg& self, TensorOptions options) { return filled_like("zeros_like", self, 0, options); }
 Tensor ones_like(const TensorArg& self, TensorOptions options) { return filled_like("ones_like", self, 1, options); }
@@ -75,12 +88,11 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Loca
   }
   if (!(count >= 0)) fail("arange", "end", std::to_string(end.to_double()), "an end that the step leads to", location);
   if (count > 0x1p59) fail("arange", "end", std::to_string(end.to_double()), "at most 2^59 elements", location);
-  detail::Call<2, 2> call(OpId::arange, location);
-  call.operand(ScalarArg(start, location));
-  call.operand(ScalarArg(step, location));
-  call.size(static_cast<int64_t>(count));
-  call.attribute(dtype);
-  return call.run();
+  return counted(start, step, static_cast<int64_t>(count), dtype, location);
+}
+Tensor arange(const Size& end, TensorOptions options, Location location) {
+  if (end < 0) fail("arange", "end", std::to_string(end.value()), "an end that the step leads to", location);
+  return counted(0, 1, end, options.dtype_or(kInt64), location);
 }
 Tensor arange(Scalar start, Scalar end, TensorOptions options, Location location) {
   return arange(start, end, 1, options, location);

@@ -4,11 +4,13 @@
 
 #include "eager/call.h"
 #include "eager/data.h"
+#include "eager/script.h"
 #include "ir/rules/rules.h"
 
 namespace ingot {
 namespace {
 
+using eager::composite;
 using eager::fail;
 using eager::wrapped_dim;
 
@@ -23,22 +25,31 @@ bool has_view(const Tensor& self, const Ints& sizes) {
   return ir::view_strides(dims, base, wanted).has_value();
 }
 
+Tensor reshaped(const Tensor& self, const Ints& shape, Location location) {
+  const int64_t elements = self.numel(location);
+  Ints sizes = eager::resolve_sizes("reshape", shape, elements, location);
+  int64_t wanted = eager::count(sizes);
+  if (wanted != elements)
+    fail("reshape", "shape", std::to_string(wanted) + " elements", std::to_string(elements) + ", those of the tensor",
+         location);
+  return has_view(self, sizes) ? self.view(sizes, location) : self.clone(location).view(sizes, location);
+}
+
 }  // namespace
 
 Tensor Tensor::reshape(const IntList& shape, Location location) const {
-  Ints sizes = eager::resolve_sizes("reshape", shape.items(), numel(location), location);
-  int64_t wanted = eager::count(sizes);
-  if (wanted != numel())
-    fail("reshape", "shape", std::to_string(wanted) + " elements", std::to_string(numel()) + ", those of the tensor",
-         location);
-  return has_view(*this, sizes) ? view(sizes, location) : clone(location).view(sizes, location);
+  return composite(*this, shape, location, [location](const Tensor& self, const IntList& sizes) {
+    return reshaped(self, sizes.items(), location);
+  });
 }
 Tensor Tensor::reshape_as(const Tensor& other, Location location) const {
-  return reshape(other.sizes(location), location);
+  return reshape(eager::sizes_of(other, location), location);
 }
-Tensor Tensor::view_as(const Tensor& other, Location location) const { return view(other.sizes(location), location); }
+Tensor Tensor::view_as(const Tensor& other, Location location) const {
+  return view(eager::sizes_of(other, location), location);
+}
 Tensor Tensor::expand_as(const Tensor& other, Location location) const {
-  return expand(other.sizes(location), location);
+  return expand(eager::sizes_of(other, location), location);
 }
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
@@ -49,30 +60,35 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) co
     fail("flatten", "start_dim", std::to_string(start_dim), "a dim that does not come after end_dim", location);
   if (rank == 0) return reshape({1}, location);
   if (first == last) return *this;
-  Ints shape;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (d <= first || d > last)
-      shape.push_back(size(d));
-    else
-      shape.back() *= size(d);
-  }
-  return reshape(shape, location);
+  return composite(*this, {}, location, [=](const Tensor& self, const IntList&) {
+    Ints shape;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (d <= first || d > last)
+        shape.push_back(self.size(d));
+      else
+        shape.back() *= self.size(d);
+    }
+    return reshaped(self, shape, location);
+  });
 }
 
 Tensor Tensor::unflatten(int64_t d, const IntList& sizes, Location location) const {
   d = wrapped_dim("unflatten", "dim", d, dim(location), location);
-  Ints pieces = eager::resolve_sizes("unflatten", sizes.items(), size(d, location), location);
-  if (eager::count(pieces) != size(d))
-    fail("unflatten", "sizes", std::to_string(eager::count(pieces)) + " elements",
-         std::to_string(size(d)) + ", the size of the dim", location);
-  Ints shape;
-  for (int64_t i = 0; i < dim(); ++i) {
-    if (i != d)
-      shape.push_back(size(i));
-    else
-      for (int64_t s : pieces) shape.push_back(s);
-  }
-  return view(shape, location);
+  return composite(*this, sizes, location, [=](const Tensor& self, const IntList& given) {
+    const int64_t whole = self.size(d, location);
+    Ints pieces = eager::resolve_sizes("unflatten", given.items(), whole, location);
+    if (eager::count(pieces) != whole)
+      fail("unflatten", "sizes", std::to_string(eager::count(pieces)) + " elements",
+           std::to_string(whole) + ", the size of the dim", location);
+    Ints shape;
+    for (int64_t i = 0; i < self.dim(); ++i) {
+      if (i != d)
+        shape.push_back(self.size(i));
+      else
+        for (int64_t s : pieces) shape.push_back(s);
+    }
+    return self.view(shape, location);
+  });
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
@@ -118,14 +134,17 @@ Tensor Tensor::movedim(const IntList& source, const IntList& destination, Locati
   return permute(order, location);
 }
 
-Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length, Location location) const {
+Tensor Tensor::narrow(int64_t d, const SizeArg& from, const SizeArg& count, Location location) const {
   d = wrapped_dim("narrow", "dim", d, dim(location), location);
-  int64_t n = size(d, location), first = start < 0 ? start + n : start;
-  if (first < 0 || first > n)
-    fail("narrow", "start", std::to_string(start), "a position in a dim of size " + std::to_string(n), location);
-  if (length < 0 || length > n - first)
-    fail("narrow", "length", std::to_string(length), "at most " + std::to_string(n - first), location);
-  return slice(d, first, first + length, 1, location);
+  return composite(*this, {from, count}, location, [=](const Tensor& self, const IntList& numbers) {
+    const int64_t start = numbers.items()[0], length = numbers.items()[1];
+    int64_t n = self.size(d, location), first = start < 0 ? start + n : start;
+    if (first < 0 || first > n)
+      fail("narrow", "start", std::to_string(start), "a position in a dim of size " + std::to_string(n), location);
+    if (length < 0 || length > n - first)
+      fail("narrow", "length", std::to_string(length), "at most " + std::to_string(n - first), location);
+    return self.slice(d, first, first + length, 1, location);
+  });
 }
 
 std::vector<Tensor> Tensor::unbind(int64_t d, Location location) const {
@@ -155,13 +174,15 @@ std::vector<Tensor> Tensor::split_with_sizes(const IntList& split_sizes, int64_t
 }
 
 std::vector<Tensor> Tensor::split(int64_t split_size, int64_t d, Location location) const {
-  int64_t n = size(d, location);
-  if (split_size < 0 || (split_size == 0 && n > 0))
-    fail("split", "split_size", std::to_string(split_size), "a positive size", location);
-  Ints sizes;
-  for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
-  if (n == 0) sizes.push_back(0);
-  return split_with_sizes(sizes, d, location);
+  return composite(*this, {}, location, [=](const Tensor& self, const IntList&) {
+    int64_t n = self.size(d, location);
+    if (split_size < 0 || (split_size == 0 && n > 0))
+      fail("split", "split_size", std::to_string(split_size), "a positive size", location);
+    Ints sizes;
+    for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
+    if (n == 0) sizes.push_back(0);
+    return self.split_with_sizes(sizes, d, location);
+  });
 }
 std::vector<Tensor> Tensor::split(const std::vector<int64_t>& split_sizes, int64_t d, Location location) const {
   return split_with_sizes(split_sizes, d, location);
@@ -169,27 +190,31 @@ std::vector<Tensor> Tensor::split(const std::vector<int64_t>& split_sizes, int64
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t d, Location location) const {
   if (chunks < 1) fail("chunk", "chunks", std::to_string(chunks), "a positive number", location);
-  int64_t n = size(d, location);
-  if (n == 0) return split_with_sizes(Ints(chunks, 0), d, location);
-  return split((n + chunks - 1) / chunks, d, location);
+  return composite(*this, {}, location, [=](const Tensor& self, const IntList&) {
+    int64_t n = self.size(d, location);
+    if (n == 0) return self.split_with_sizes(Ints(chunks, 0), d, location);
+    return self.split((n + chunks - 1) / chunks, d, location);
+  });
 }
 
 Tensor Tensor::repeat(const IntList& repeats, Location location) const {
-  const Ints& times = repeats.items();
-  int64_t rank = static_cast<int64_t>(times.size()), lead = rank - dim(location);
+  int64_t rank = static_cast<int64_t>(repeats.numbers().size()), lead = rank - dim(location);
   if (lead < 0)
     fail("repeat", "repeats", std::to_string(rank) + " numbers", "at least one for each of the tensor's dims",
          location);
-  // Each dim stands once more in front of itself with stride 0; the pairs are then joined.
-  Ints spread, wide, joined;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (times[d] < 0) fail("repeat", "repeats", std::to_string(times[d]), "no negative number", location);
-    int64_t n = d < lead ? 1 : size(d - lead);
-    spread.push_back(1), spread.push_back(n);
-    wide.push_back(times[d]), wide.push_back(n);
-    joined.push_back(times[d] * n);
-  }
-  return reshape(spread, location).expand(wide, location).clone(location).view(joined, location);
+  return composite(*this, repeats, location, [=](const Tensor& self, const IntList& given) {
+    const Ints& times = given.items();
+    // Each dim stands once more in front of itself with stride 0; the pairs are then joined.
+    Ints spread, wide, joined;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (times[d] < 0) fail("repeat", "repeats", std::to_string(times[d]), "no negative number", location);
+      int64_t n = d < lead ? 1 : int64_t{self.size(d - lead)};
+      spread.push_back(1), spread.push_back(n);
+      wide.push_back(times[d]), wide.push_back(n);
+      joined.push_back(times[d] * n);
+    }
+    return reshaped(self, spread, location).expand(wide, location).clone(location).view(joined, location);
+  });
 }
 
 Tensor Tensor::tile(const IntList& repeats, Location location) const {
@@ -198,7 +223,11 @@ Tensor Tensor::tile(const IntList& repeats, Location location) const {
   return repeat(times, location);
 }
 
-Tensor Tensor::contiguous(Location location) const { return is_contiguous(location) ? *this : clone(location); }
+Tensor Tensor::contiguous(Location location) const {
+  return composite(*this, {}, location, [location](const Tensor& self, const IntList&) {
+    return self.is_contiguous(location) ? self : self.clone(location);
+  });
+}
 Tensor Tensor::to(DType type, Location location) const {
   return dtype(location) == type ? *this : cast(type, location);
 }
@@ -240,7 +269,7 @@ Tensor t(const TensorArg& self) { return present("t", self).t(self.location); }
 Tensor movedim(const TensorArg& self, const IntList& source, const IntList& destination) {
   return present("movedim", self).movedim(source, destination, self.location);
 }
-Tensor narrow(const TensorArg& self, int64_t dim, int64_t start, int64_t length) {
+Tensor narrow(const TensorArg& self, int64_t dim, const SizeArg& start, const SizeArg& length) {
   return present("narrow", self).narrow(dim, start, length, self.location);
 }
 std::vector<Tensor> unbind(const TensorArg& self, int64_t dim) {
@@ -292,7 +321,7 @@ Tensor diff(const TensorArg& self, int64_t n, int64_t dim, const TensorArg& prep
   for (const TensorArg* part : {&prepend, &self, &append})
     if (part->tensor && part->tensor->defined()) parts.push_back(*part->tensor);
   if (parts.size() > 1) x = cat(TensorList(parts, location), dim);
-  for (n = std::min(n, x.size(dim)); n > 0; --n) {
+  for (n = std::min<int64_t>(n, x.size(dim)); n > 0; --n) {
     int64_t gaps = x.size(dim) - 1;
     Tensor later = x.narrow(dim, 1, gaps, location), earlier = x.narrow(dim, 0, gaps, location);
     x = x.dtype() == kBool ? logical_xor(TensorArg(later, location), earlier)

@@ -11,7 +11,7 @@ INGOT_API Tensor unflatten(const TensorArg& self, int64_t dim, const IntList& si
 INGOT_API Tensor transpose(const TensorArg& self, int64_t dim0, int64_t dim1);
 INGOT_API Tensor t(const TensorArg& self);
 INGOT_API Tensor movedim(const TensorArg& self, const IntList& source, const IntList& destination);
-INGOT_API Tensor narrow(const TensorArg& self, int64_t dim, int64_t start, int64_t length);
+INGOT_API Tensor narrow(const TensorArg& self, int64_t dim, const SizeArg& start, const SizeArg& length);
 INGOT_API std::vector<Tensor> unbind(const TensorArg& self, int64_t dim = 0);
 INGOT_API std::vector<Tensor> split(const TensorArg& self, int64_t split_size, int64_t dim = 0);
 INGOT_API std::vector<Tensor> split(const TensorArg& self, const std::vector<int64_t>& split_sizes, int64_t dim = 0);
@@ -44,6 +44,8 @@ INGOT_API Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptio
 INGOT_API Tensor scalar_tensor(Scalar value, TensorOptions options = {}, Location location = Location());
 /// Integers where all three are, else f32.
 INGOT_API Tensor arange(Scalar end, TensorOptions options = {}, Location location = Location());
+/// i64 (or another dtype) 0, 1, ... for each position of a dim: arange(x.size(1)).
+INGOT_API Tensor arange(const Size& end, TensorOptions options = {}, Location location = Location());
 INGOT_API Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Location location = Location());
 INGOT_API Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options = {},
                         Location location = Location());

@@ -51,15 +51,16 @@ Tensor randint(int64_t high, const IntList& size, TensorOptions options, Locatio
 }
 Tensor rand_like(const TensorArg& self, TensorOptions options) {
   const detail::TensorImpl& t = like(self, "rand_like");
-  return rand(IntList(t.sizes), options.dtype_or(t.dtype), self.location);
+  return rand(eager::sizes_of(*self.tensor, self.location), options.dtype_or(t.dtype), self.location);
 }
 Tensor randn_like(const TensorArg& self, TensorOptions options) {
   const detail::TensorImpl& t = like(self, "randn_like");
-  return randn(IntList(t.sizes), options.dtype_or(t.dtype), self.location);
+  return randn(eager::sizes_of(*self.tensor, self.location), options.dtype_or(t.dtype), self.location);
 }
 Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, TensorOptions options) {
   const detail::TensorImpl& t = like(self, "randint_like");
-  return randint(ScalarArg(low, self.location), high, IntList(t.sizes), options.dtype_or(t.dtype));
+  return randint(ScalarArg(low, self.location), high, eager::sizes_of(*self.tensor, self.location),
+                 options.dtype_or(t.dtype));
 }
 Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options) {
   return randint_like(self, 0, high, options);

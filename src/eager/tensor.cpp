@@ -194,18 +194,24 @@ void write_element(DType dtype, char* at, Scalar value) {
 
 }  // namespace eager
 
-int64_t Tensor::size(int64_t d, Location location) const {
+Size Tensor::size(int64_t d, Location location) const {
   const auto& impl = get("size", location);
-  return impl.sizes[checked_dim("size", d, static_cast<int64_t>(impl.sizes.size()), location)];
+  return detail::size_of_dim(impl, checked_dim("size", d, static_cast<int64_t>(impl.sizes.size()), location));
 }
 int64_t Tensor::stride(int64_t d, Location location) const {
   const auto& impl = get("stride", location);
+  detail::pin_layout(impl);
   return impl.strides[checked_dim("stride", d, static_cast<int64_t>(impl.sizes.size()), location)];
 }
-int64_t Tensor::numel(Location location) const { return eager::count(get("numel", location).sizes); }
+int64_t Tensor::numel(Location location) const {
+  const auto& impl = get("numel", location);
+  detail::pin_sizes(impl);
+  return eager::count(impl.sizes);
+}
 
 bool Tensor::is_contiguous(Location location) const {
   const auto& impl = get("is_contiguous", location);
+  detail::pin_layout(impl);
   int64_t step = 1;
   for (size_t d = impl.sizes.size(); d-- > 0;) {
     if (impl.sizes[d] == 0) return true;

@@ -38,6 +38,10 @@ struct INGOT_API TensorImpl {
 INGOT_API TensorImpl* new_impl();              // from a free list of this thread
 INGOT_API void delete_impl(TensorImpl* impl);  // references is 0
 INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);
+INGOT_API Size size_of_dim(const TensorImpl& impl, int64_t dim);
+/// Told where the sizes, or the strides, of a tensor become plain numbers.
+INGOT_API void pin_sizes(const TensorImpl& impl);
+INGOT_API void pin_layout(const TensorImpl& impl);
 
 }  // namespace detail
 
@@ -77,11 +81,22 @@ class INGOT_API Tensor {
   DType dtype(Location location = Location()) const { return get("dtype", location).dtype; }
   DType scalar_type(Location location = Location()) const { return dtype(location); }
   int64_t dim(Location location = Location()) const { return static_cast<int64_t>(get("dim", location).sizes.size()); }
-  IntArrayRef sizes(Location location = Location()) const { return get("sizes", location).sizes; }
-  IntArrayRef strides(Location location = Location()) const { return get("strides", location).strides; }
-  int64_t size(int64_t d, Location location = Location()) const;
+  /// All sizes, as plain numbers.
+  IntArrayRef sizes(Location location = Location()) const {
+    detail::pin_sizes(get("sizes", location));
+    return impl_->sizes;
+  }
+  IntArrayRef strides(Location location = Location()) const {
+    detail::pin_layout(get("strides", location));
+    return impl_->strides;
+  }
+  /// One size, which remembers where it comes from.
+  Size size(int64_t d, Location location = Location()) const;
   int64_t stride(int64_t d, Location location = Location()) const;
-  int64_t storage_offset(Location location = Location()) const { return get("storage_offset", location).offset; }
+  int64_t storage_offset(Location location = Location()) const {
+    detail::pin_layout(get("storage_offset", location));
+    return impl_->offset;
+  }
   int64_t numel(Location location = Location()) const;
   int64_t itemsize(Location location = Location()) const { return size_of(dtype(location)); }
   int64_t element_size(Location location = Location()) const { return itemsize(location); }
@@ -147,7 +162,7 @@ class INGOT_API Tensor {
   Tensor t(Location location = Location()) const;
   Tensor mT(Location location = Location()) const;
   Tensor movedim(const IntList& source, const IntList& destination, Location location = Location()) const;
-  Tensor narrow(int64_t dim, int64_t start, int64_t length, Location location = Location()) const;
+  Tensor narrow(int64_t dim, const SizeArg& start, const SizeArg& length, Location location = Location()) const;
   std::vector<Tensor> unbind(int64_t dim = 0, Location location = Location()) const;
   /// Pieces of `split_size` (the last may be shorter), or of the given sizes.
   std::vector<Tensor> split(int64_t split_size, int64_t dim = 0, Location location = Location()) const;

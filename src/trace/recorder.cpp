@@ -57,7 +57,7 @@ std::string Recorder::name_of_segment(uint64_t segment) {
   return {};
 }
 
-void Recorder::begin(std::span<const detail::TensorImpl* const> arguments) {
+void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool counted) {
   arguments_.assign(arguments.begin(), arguments.end());
   made_.clear();
   thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
@@ -66,13 +66,20 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments) {
   start_segment(&root_);
   numerics_.emplace(function_->numerics());
   outer_ = eager::set_interceptor(this);
-  function_->calls.fetch_add(1, std::memory_order_relaxed);
+  writer_.reset();
+  if (keep_runs) {
+    writer_.emplace(arguments, segment_.load(std::memory_order_relaxed));
+    outer_writer_ = eager::ScriptWriter::set(&*writer_);
+  }
+  counted_ = counted;
+  if (counted_) function_->calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Recorder::leave() {
   clear_segment();
   segment_.store(0, std::memory_order_relaxed);
   eager::set_interceptor(outer_);
+  if (writer_) eager::ScriptWriter::set(outer_writer_);
   numerics_.reset();
 }
 
@@ -97,7 +104,7 @@ void Recorder::finish() {
     ~Leave() { recorder->leave(); }
   } leave{this};
   if (!passthrough_ && !path_.empty()) run_segment(flush_node("end of the call", Location::none()));
-  if (!fresh_) function_->hits.fetch_add(1, std::memory_order_relaxed);
+  if (!fresh_ && counted_) function_->hits.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Recorder::abandon() {

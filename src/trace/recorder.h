@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "eager/dispatch.h"
+#include "eager/script.h"
 #include "runtime/storage.h"
 #include "trace/flush_point.h"
 #include "trace/function.h"
@@ -58,12 +59,14 @@ class Recorder final : public eager::Interceptor {
   ~Recorder() override;
 
   /// Starts a call on this thread and becomes its interceptor. Tensors among the call's arguments are told from
-  /// captured ones.
-  void begin(std::span<const detail::TensorImpl* const> arguments);
+  /// captured ones. A repetition that the user did not ask for is not counted.
+  void begin(std::span<const detail::TensorImpl* const> arguments, bool counted = true);
   /// Ends the call: computes what is alive. Throws what eager would have thrown where a check fails.
   void finish();
   /// Ends a call that threw: the recorded ops run one by one, so that their effects are eager's.
   void abandon();
+  /// Ends a call as if it had not begun: what was recorded is forgotten.
+  void discard() { leave(); }
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
   void flush(const char* reason, Location location) override;
@@ -78,6 +81,8 @@ class Recorder final : public eager::Interceptor {
   const std::vector<SegmentRun>& runs() const { return runs_; }
   void forget_runs() { runs_.clear(); }
   bool broken() const { return broken_; }
+  /// Of the call in progress or the latest; only if `keep_runs` was set before begin().
+  const eager::Script& script() const { return writer_->script(); }
   /// The slot of which an operand of the segment in progress is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;
   /// The segment in progress.
@@ -127,6 +132,9 @@ class Recorder final : public eager::Interceptor {
 
   // The call in progress.
   eager::Interceptor* outer_ = nullptr;
+  std::optional<eager::ScriptWriter> writer_;
+  eager::ScriptWriter* outer_writer_ = nullptr;
+  bool counted_ = true;
   std::optional<eager::NumericsScope> numerics_;  // the function's own level
   bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager
   bool broken_ = false;

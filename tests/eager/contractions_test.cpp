@@ -26,7 +26,7 @@ Tensor looped(const std::string& equation, const std::vector<Tensor>& operands) 
   for (size_t i = 0; i < terms.size(); ++i)
     for (size_t d = 0; d < terms[i].size(); ++d) {
       int64_t& size = sizes[terms[i][d]];
-      size = std::max(size, operands[i].size(static_cast<int64_t>(d)));
+      size = std::max<int64_t>(size, operands[i].size(static_cast<int64_t>(d)));
       if (labels.find(terms[i][d]) == std::string::npos) labels += terms[i][d];
     }
   std::vector<int64_t> shape;

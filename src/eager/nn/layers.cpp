@@ -168,8 +168,8 @@ Tensor feature_dropout(const TensorArg& input, double p, bool training) {
     eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
                 input.location);
   if (!training) return dropout(input, p, false);
-  Ints channels(x.sizes.size(), 1);
-  channels[0] = x.sizes[0], channels[1] = x.sizes[1];
+  IntList channels{input.tensor->size(0), input.tensor->size(1)};
+  for (size_t d = 2; d < x.sizes.size(); ++d) channels.add(1);
   return mul(input, dropout(TensorArg(ones(channels, x.dtype), input.location), p));
 }
 
