@@ -131,6 +131,10 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     case OpId::dropout:
       check.kind = ValueCheck::Kind::interval;
       break;
+    case OpId::exponential:
+      check.kind = ValueCheck::Kind::interval;
+      check.high = std::numeric_limits<double>::infinity();
+      break;
     case OpId::normal:
       check.kind = ValueCheck::Kind::interval;
       check.operand = 2;

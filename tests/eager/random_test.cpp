@@ -84,6 +84,32 @@ TEST(Random, MomentsAreThoseOfTheDistribution) {
   EXPECT_EQ(filled.unsqueeze(1).eq(tensor({0.f, 1.f})).sum().item<int64_t>(), n);
 }
 
+TEST(Random, PermutationsHoldEachNumberOnce) {
+  manual_seed(9);
+  for (int64_t n : {0, 1, 2, 17, 5000}) {
+    Tensor p = randperm(n);
+    EXPECT_EQ(p.dtype(), kInt64);
+    EXPECT_TRUE(same(std::get<0>(p.sort()), arange(n)));
+  }
+  EXPECT_EQ(randperm(4, kInt32).dtype(), kInt32);
+  EXPECT_THROW(randperm(-1), Error);
+  // Every place is as likely for the first number: 6 places, 3,000 draws, five deviations.
+  Tensor counts = zeros({6});
+  for (int i = 0; i < 3000; ++i) counts.add_(randperm(6) == 0);
+  EXPECT_LT((counts - 500).abs().max().item<float>(), 5 * std::sqrt(3000 * (1 / 6.0) * (5 / 6.0)));
+}
+
+TEST(Random, ExponentialHasItsRate) {
+  manual_seed(10);
+  const int64_t n = 1 << 18;
+  Tensor x = empty({n});
+  x.exponential_(4);
+  EXPECT_NEAR(mean_of(x), 0.25, 5 * 0.25 / std::sqrt(static_cast<double>(n)));
+  EXPECT_GE(x.min().item<float>(), 0);
+  EXPECT_NEAR(mean_of(x > 0.25), std::exp(-1.0), 5 * 0.48 / std::sqrt(static_cast<double>(n)));
+  EXPECT_THROW(x.exponential_(-1), Error);
+}
+
 TEST(Random, NeighboursAreIndependent) {
   manual_seed(2);
   const int64_t n = 1 << 16;

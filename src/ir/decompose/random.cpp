@@ -73,6 +73,12 @@ Outputs randint(GraphBuilder& b, const CompositeCall& call) {
   return {b.to(b.add(Draws(b, call, call.attribute("size").list).below(range), low), call.result)};
 }
 
+// The order of random keys; of 64 bits, hardly ever equal.
+Outputs randperm(GraphBuilder& b, const CompositeCall& call) {
+  Operand keys = Draws(b, call, call.attribute("n").list).bits(0);
+  return {b.to(b.call(OpId::argsort, {keys}, {})[0], call.result)};
+}
+
 Outputs uniform(GraphBuilder& b, const CompositeCall& call) {
   DType working = working_dtype(call.result);
   Operand from = b.scalar(call.operand("from"), working), to = b.scalar(call.operand("to"), working);
@@ -83,6 +89,13 @@ Outputs uniform(GraphBuilder& b, const CompositeCall& call) {
 Outputs normal(GraphBuilder& b, const CompositeCall& call) {
   Operand z = Draws(b, call, b.shape(call.operands[0])).normal(working_dtype(call.result));
   return {b.add(b.mul(z, call.operand("std")), call.operand("mean"))};
+}
+
+// 1 - u is in (0, 1].
+Outputs exponential(GraphBuilder& b, const CompositeCall& call) {
+  DType working = working_dtype(call.result);
+  Operand u = Draws(b, call, b.shape(call.operands[0])).uniform(0, working, working == DType::f64 ? 53 : 24);
+  return {b.div(b.neg(b.log(b.rsub(u, 1.0))), b.scalar(call.operand("lambd"), working))};
 }
 
 Outputs bernoulli(GraphBuilder& b, const CompositeCall& call) {

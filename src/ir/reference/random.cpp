@@ -1,4 +1,6 @@
 // Random numbers: Philox 4x32-10 (Salmon and others, SC 2011) in 32-bit words, and what is made of its bits.
+#include <algorithm>
+
 #include "ir/reference/elementwise.h"
 
 namespace ingot::ir::reference {
@@ -73,6 +75,13 @@ void randint(ReferenceContext& c) {
   });
 }
 
+void randperm(ReferenceContext& c) {
+  std::vector<std::pair<int64_t, int64_t>> keys;
+  for (int64_t i = 0; i < c.out().size(); ++i) keys.emplace_back(static_cast<int64_t>(draw(c, i).word[0]), i);
+  std::sort(keys.begin(), keys.end());
+  each(c, [&](int64_t i) { return keys[i].second; });
+}
+
 void uniform(ReferenceContext& c) {
   DType dtype = c.out().dtype, working = working_dtype(dtype);
   double from = c.number("from", working), to = c.number("to", working);
@@ -83,6 +92,13 @@ void normal(ReferenceContext& c) {
   DType dtype = c.out().dtype;
   double mean = c.number("mean", working_dtype(dtype)), std = c.number("std", working_dtype(dtype));
   each(c, [&](int64_t i) { return normal_of(draw(c, i), dtype) * std + mean; });
+}
+
+void exponential(ReferenceContext& c) {
+  DType working = working_dtype(c.out().dtype);
+  double rate = c.number("lambd", working);
+  each(c,
+       [&](int64_t i) { return -std::log(1 - fraction(draw(c, i).word[0], working == DType::f64 ? 53 : 24)) / rate; });
 }
 
 void bernoulli(ReferenceContext& c) {

@@ -50,6 +50,8 @@ void from_steps(RuleContext& context) {
   set(context, attribute(context, "steps").list);
 }
 
+void from_n(RuleContext& context) { set(context, attribute(context, "n").list); }
+
 void eye(RuleContext& context) {
   Dim n = attribute(context, "n").list[0];
   set(context, {n, attribute(context, "m").present() ? attribute(context, "m").list[0] : n});
