@@ -76,7 +76,9 @@ Outputs randint(GraphBuilder& b, const CompositeCall& call) {
 // The order of random keys; of 64 bits, hardly ever equal.
 Outputs randperm(GraphBuilder& b, const CompositeCall& call) {
   Operand keys = Draws(b, call, call.attribute("n").list).bits(0);
-  return {b.to(b.call(OpId::argsort, {keys}, {})[0], call.result)};
+  return {
+      b.to(b.call(OpId::sort, {keys}, {GraphBuilder::attr(0), GraphBuilder::flag(false), GraphBuilder::flag(false)})[1],
+           call.result)};
 }
 
 Outputs uniform(GraphBuilder& b, const CompositeCall& call) {
