@@ -45,7 +45,7 @@ struct Base {
 
 Expr combine(Expr e, Expr f, Expr rest, const Base& base) {
   if (base.e_high == 1) return fma(e, base.two_high, f + fma(e, base.two_low, rest));
-  Expr small = fma(f, base.e_low, rest * base.e_high);
+  Expr small = fma(rest, base.e_high, f * base.e_low);
   if (base.two_low != 0) small = fma(e, base.two_low, small);
   return fma(e, base.two_high, fma(f, base.e_high, small));
 }
