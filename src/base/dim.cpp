@@ -20,7 +20,7 @@ void record(std::vector<DimGuard>& guards, const DimGuard& guard) {
 }  // namespace
 namespace {
 // Sizes come from users too: past 63 bits is their error.
-[[noreturn]] void fail_overflow() { throw Error("sizes: got a size past 2^63, expected one of 63 bits"); }
+[[noreturn]] void fail_overflow() { throw SizeOverflow("sizes: got a size past 2^63, expected one of 63 bits"); }
 int64_t checked_add(int64_t a, int64_t b) {
   if (__builtin_add_overflow(a, b, &a)) fail_overflow();
   return a;

@@ -23,6 +23,18 @@ class INGOT_API Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A size that does not fit into 63 bits; who asked for it names op and line.
+class INGOT_API SizeOverflow : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Memory that the machine does not have; names the bytes.
+class INGOT_API OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A bug of ours, with what reproduces it.
 class INGOT_API InternalError : public std::logic_error {
  public:

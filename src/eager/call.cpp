@@ -175,8 +175,8 @@ Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t 
       open = static_cast<int64_t>(i);
     else if (sizes[i] < 0)
       fail(op, "size", std::to_string(sizes[i]), "sizes, at most one of them -1", location);
-    else
-      known *= sizes[i];
+    else if (__builtin_mul_overflow(known, sizes[i], &known))
+      fail(op, "size", "sizes of more than 2^63 elements", "sizes of " + std::to_string(count) + " elements", location);
   }
   if (open < 0) return resolved;
   if (known == 0 || count % known != 0)

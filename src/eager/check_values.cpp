@@ -55,12 +55,12 @@ void check_divisor(const OpCall& call, size_t operand) {
   if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
 }
 
-void check_interval(const OpCall& call, const ValueCheck& check) {
-  const Operand& given = call.operands[check.operand];
+void check_interval(const OpCall& call, const ValueCheck& check, size_t operand) {
+  const Operand& given = call.operands[operand];
   auto require = [&](double v) {
     if (v >= check.low && v <= check.high) return;
     std::string low = std::to_string(static_cast<int64_t>(check.low));
-    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(check.operand)).name, std::to_string(v),
+    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(operand)).name, std::to_string(v),
          std::isinf(check.high) ? "no number below " + low
                                 : "numbers from " + low + " to " + std::to_string(static_cast<int64_t>(check.high)),
          call.location);
@@ -124,6 +124,16 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     case OpId::fmod:
       if (is_integer(operands[0]) && is_integer(operands[1])) check.kind = ValueCheck::Kind::divisor;
       break;
+    case OpId::binary_cross_entropy:
+      check.kind = ValueCheck::Kind::interval;
+      check.operand = 0;
+      break;
+    case OpId::isclose:
+      check.kind = ValueCheck::Kind::interval;
+      check.operand = 2;
+      check.operands = 2;
+      check.high = std::numeric_limits<double>::infinity();
+      break;
     case OpId::bernoulli:
       check.kind = ValueCheck::Kind::interval;
       check.operand = is_present(operands[1]) ? 1 : 0;
@@ -172,7 +182,10 @@ ValueCheck value_check(const OpCall& call) { return check_of(call.op, call.opera
 void check_values(const OpCall& call) {
   ValueCheck check = value_check(call);
   if (check.kind == ValueCheck::Kind::divisor) return check_divisor(call, check.operand);
-  if (check.kind == ValueCheck::Kind::interval) return check_interval(call, check);
+  if (check.kind == ValueCheck::Kind::interval) {
+    for (size_t i = 0; i < check.operands; ++i) check_interval(call, check, check.operand + i);
+    return;
+  }
   if (check.kind == ValueCheck::Kind::order) return check_order(call, check);
   if (check.kind == ValueCheck::Kind::none) return;
   const Ints& sizes = call.operands[0].tensor->impl()->sizes;

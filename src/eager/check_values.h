@@ -17,6 +17,7 @@ struct ValueCheck {
     order       // the operand and the one before it are scalars a and b with a <= b, or a < b where `strict`
   } kind = Kind::none;
   size_t operand = 1;
+  size_t operands = 1;  // interval: so many in a row; scalars, where more than one
   int64_t dim = 0;
   bool wraps = false;
   double low = 0, high = 1;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/overlap.h"
 #include "eager/call.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
@@ -42,13 +43,16 @@ bool same_places(const detail::TensorImpl& a, const detail::TensorImpl& b) {
   return a.offset == b.offset && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
 }
 
+}  // namespace
+
 void check_target(const OpCall& call) {
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
-  for (size_t d = 0; d < self.sizes.size(); ++d)
-    if (self.sizes[d] > 1 && self.strides[d] == 0)
-      fail(ir::info(call.op).name, "self", "an expanded tensor, several elements of which are one place in memory",
-           "a tensor whose elements are places of their own, for an in-place op (clone() it first)", call.location);
+  if (elements_overlap(self.sizes, self.strides))
+    fail(ir::info(call.op).name, "self", "a view, several elements of which are one place in memory",
+         "a tensor whose elements are places of their own, for an in-place op (clone() it first)", call.location);
 }
+
+namespace {
 
 void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   const ir::OpInfo& op = ir::info(call.op);
@@ -90,7 +94,8 @@ void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std:
 
 }  // namespace
 
-void execute(const OpCall& call, std::span<Tensor> outputs) {
+namespace {
+void execute_checked(const OpCall& call, std::span<Tensor> outputs) {
   for (const Operand& o : call.operands)
     if (o.kind == Operand::Kind::tensor && !o.tensor->impl()->storage)
       settle(*o.tensor, ir::info(call.op).name.data(), call.location);
@@ -107,6 +112,26 @@ void execute(const OpCall& call, std::span<Tensor> outputs) {
     execute_inplace(call, results, outputs);
   else
     execute_now(call, results, outputs);
+}
+
+/// What the machine cannot do is said under the name of the op that asked for it.
+[[noreturn]] void fail_resource(const OpCall& call, const std::string& reason) {
+  std::string text = std::string(ir::info(call.op).name) + ": " + reason;
+  if (call.location.line) text += " (" + call.location.str() + ")";
+  throw Error(text);
+}
+}  // namespace
+
+void execute(const OpCall& call, std::span<Tensor> outputs) {
+  try {
+    execute_checked(call, outputs);
+  } catch (const OutOfMemory& e) {
+    fail_resource(call, e.what());
+  } catch (const SizeOverflow& e) {
+    fail_resource(call, e.what());
+  } catch (const std::bad_alloc&) {
+    fail_resource(call, "cannot allocate memory for its intermediate results");
+  }
 }
 
 EagerStatistics eager_statistics() { return {pointwise_kernels, programs, fallbacks}; }

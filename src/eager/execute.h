@@ -20,6 +20,9 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
 /// Runs any call but a view. With call.inplace the result is written through operand 0.
 void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs);
 
+/// Throws Error where the elements that an in-place call writes overlap.
+void check_target(const OpCall& call);
+
 namespace statistics {
 void count_pointwise();
 void count_program();

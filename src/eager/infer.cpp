@@ -72,7 +72,7 @@ void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
   if (op.kind == ir::OpKind::view && call.operands[0].kind == Operand::Kind::tensor) {
     const detail::TensorImpl& self = *call.operands[0].tensor->impl();
     ir::Layout base{s.shapes[0], Dims(self.strides.begin(), self.strides.end()), self.offset};
-    ir::Layout layout = op.layout(context, base);
+    ir::Layout layout = ir::infer_layout(context, base);
     // The one view that may reach beyond its tensor; a pending one has no storage yet and is asked again when it has.
     if (call.op == OpId::as_strided && self.storage)
       ir::check_extent(context, layout.sizes, layout.strides, layout.offset,

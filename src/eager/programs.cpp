@@ -188,14 +188,17 @@ std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, 
 
 /// Where no code can be made for this machine, the scalar executor runs the same kernels.
 std::unique_ptr<const Compiled> compile_or_fall_back(const OpCall& call, const Signature& s, const Target& target) {
-  if (target.isa != Isa::none) {
-    try {
-      return compile(call, s, target);
-    } catch (const std::exception& reason) {
-      statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason.what());
-    }
+  if (target.isa == Isa::none) return compile(call, s, target);
+  std::string reason;
+  try {
+    return compile(call, s, target);
+  } catch (const std::exception& e) {
+    reason = e.what();
   }
-  return compile(call, s, Target{});
+  // What the op itself refuses is refused here again, and was no fallback.
+  std::unique_ptr<const Compiled> compiled = compile(call, s, Target{});
+  statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
+  return compiled;
 }
 
 const Compiled& find(const OpCall& call, const Signature& s, const Target& target) {

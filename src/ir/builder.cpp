@@ -1,5 +1,7 @@
 #include "ir/builder.h"
 
+#include <algorithm>
+
 #include "ir/decompose.h"
 #include "ir/normalize.h"
 #include "ir/rules/rules.h"
@@ -53,6 +55,8 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
 
 std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
   const OpInfo& row = info(op);
+  // Positions count through the row-major order of the value, wherever it lies: a flat view says so, or copies.
+  if (op == OpId::as_strided) operands[0] = reshape(operands[0], {dims().product(shape(operands[0]))});
   if (row.kind == OpKind::elementwise || row.kind == OpKind::view)
     return primitive(op, std::move(operands), std::move(attrs));
   complete(row, &operands, &attrs);
@@ -61,14 +65,26 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
   std::vector<TensorType> declared;
   infer(graph_, Node{op, false, operands, attrs, {}, location_, {}}, dims(), &declared);
 
+  // Nothing is computed where there is nothing to compute.
+  auto empty = [](const TensorType& t) { return std::count(t.shape.begin(), t.shape.end(), Dim(0)) > 0; };
+  if (op != OpId::full && std::all_of(declared.begin(), declared.end(), empty)) {
+    std::vector<Operand> outputs;
+    for (const TensorType& t : declared) outputs.push_back(full(t.shape, integer(0), t.dtype));
+    return outputs;
+  }
+
   int dtype_position = attribute_position(row, "dtype");
   if (dtype_position >= 0 && attrs[dtype_position].present() && !operands.empty() && operands[0].is_value()) {
     operands[0] = to(operands[0], static_cast<DType>(attrs[dtype_position].integer));
     attrs[dtype_position] = {};
   }
   if (!row.has(kExact))
-    for (Operand& operand : operands)
-      if (operand.is_value()) operand = to(operand, widened(row, dtype(operand)));
+    for (Operand& operand : operands) {
+      if (!operand.is_value()) continue;
+      // What promotes to floats computes with its integers as these floats.
+      bool whole = row.types == &types::float_only && !is_floating(dtype(operand));
+      operand = to(operand, widened(row, whole ? declared[0].dtype : dtype(operand)));
+    }
 
   std::vector<Operand> outputs;
   if (Decomposition decompose = decomposition(op))
@@ -142,7 +158,15 @@ void decompose(Graph& graph) {
     std::vector<Operand> operands = node.operands;
     for (Operand& operand : operands)
       if (operand.is_value()) operand = renamed[operand.id];
-    std::vector<Operand> outputs = builder.call(node.op, std::move(operands), node.attrs);
+    std::vector<Operand> outputs;
+    try {
+      outputs = builder.call(node.op, std::move(operands), node.attrs);
+    } catch (const Error& error) {
+      // What one of its steps refuses (an intermediate result of too many elements) is said under the op's own name.
+      const std::string name(info(node.op).name), text = error.what();
+      if (text.starts_with(name + ": ")) throw;
+      throw Error(name + ": a step of it, " + text);
+    }
     for (size_t i = 0; i < outputs.size(); ++i) renamed[node.outputs[i]] = outputs[i];
   }
   for (ValueId output : graph.outputs) fresh.outputs.push_back(renamed[output].id);

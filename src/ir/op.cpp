@@ -62,14 +62,22 @@ const std::array<OpInfo, kOpCount>& table() {
   return rows;
 }
 
-// Bounds that keep every size in bytes inside 63 bits.
-void check_count(RuleContext& context, std::string_view what, std::span<const Dim> shape) {
+// A bound that keeps every size in bytes, and every stride of a dense tensor, inside 63 bits. Sizes of 0 count as 1, as
+// they do in strides.
+void check_count(RuleContext& context, std::span<const Dim> shape) {
   int64_t count = 1;
-  for (Dim d : shape) {
-    if (!d.is_constant()) continue;
-    if (d.code == 0) return;
-    if (__builtin_mul_overflow(count, d.code, &count) || count > INT64_MAX / 16)
-      context.fail(what, "shape " + shape_text(context.dims, shape), "at most 2^59 elements");
+  for (Dim d : shape)
+    if (d.is_constant() && d.code > 0 && (__builtin_mul_overflow(count, d.code, &count) || count > INT64_MAX / 16))
+      context.fail("result", "shape " + shape_text(context.dims, shape), "fewer than 2^59 elements");
+}
+
+/// Calls f; a size past 63 bits is an error of the op.
+template <class F>
+auto with_checked_sizes(const RuleContext& context, F f) {
+  try {
+    return f();
+  } catch (const SizeOverflow&) {
+    context.fail("sizes", "a size past 2^63", "fewer than 2^59 elements");
   }
 }
 
@@ -158,14 +166,21 @@ void RuleContext::fail(std::string_view argument, const std::string& got, const 
 void infer(RuleContext& context) {
   const OpInfo& op = info(context.op);
   check_operands(context, op);
-  for (size_t i = 0; i < context.attrs.size(); ++i)
-    if (context.attrs[i].kind == Attr::Kind::list)
-      check_count(context, op.attribute(static_cast<int>(i)).name, context.attrs[i].list);
   context.outputs.resize(op.outputs);
-  op.types(context);
-  op.shapes(context);
-  for (const TensorType& output : context.outputs) check_count(context, "result", output.shape);
-  if (context.inplace) keep_self(context);
+  with_checked_sizes(context, [&] {
+    op.types(context);
+    op.shapes(context);
+    for (const TensorType& output : context.outputs) check_count(context, output.shape);
+    if (context.inplace) keep_self(context);
+  });
+}
+
+Layout infer_layout(RuleContext& context, const Layout& base) {
+  return with_checked_sizes(context, [&] {
+    Layout layout = info(context.op).layout(context, base);
+    check_count(context, layout.sizes);
+    return layout;
+  });
 }
 
 }  // namespace ingot::ir

@@ -186,6 +186,8 @@ const OpInfo* find_op(std::string_view name);
 
 /// Types and shapes of the outputs of a call; throws Error for what a user got wrong.
 void infer(RuleContext& context);
+/// Layout of a view of `base`, operand 0 of the call; throws as infer does.
+Layout infer_layout(RuleContext& context, const Layout& base);
 
 }  // namespace ir
 }  // namespace ingot

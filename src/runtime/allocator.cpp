@@ -105,7 +105,7 @@ struct Mapping {
 };
 
 [[noreturn]] void fail(int64_t bytes, const char* why) {
-  throw Error("cannot allocate " + std::to_string(bytes) + " bytes: " + why);
+  throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes: " + why);
 }
 
 // What all threads share. Never destroyed: tensors may outlive every static object.

@@ -38,7 +38,7 @@ ArenaPlan plan_arena(std::span<const ArenaRequest> requests) {
     const ArenaRequest& r = requests[i];
     INGOT_CHECK(r.bytes >= 0);
     if (r.bytes > kMaximum - plan.bytes)
-      throw Error("the intermediate results need more than " + std::to_string(kMaximum) + " bytes");
+      throw OutOfMemory("the intermediate results need more than " + std::to_string(kMaximum) + " bytes");
     int64_t offset = 0;
     for (size_t j : placed) {
       const ArenaRequest& other = requests[j];

@@ -49,7 +49,8 @@ void* allocate_checked(int64_t bytes) {
   void* mapping = mmap(nullptr, layout.length(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   char* base = static_cast<char*>(mapping);
   if (mapping == MAP_FAILED || mprotect(base + kPage, layout.inner, PROT_READ | PROT_WRITE) != 0)
-    throw Error("cannot allocate " + std::to_string(bytes) + " bytes with guarded pages: " + std::strerror(errno));
+    throw OutOfMemory("cannot allocate " + std::to_string(bytes) +
+                      " bytes with guarded pages: " + std::strerror(errno));
   std::memset(base + kPage, kPattern, layout.inner);
   return base + layout.start;
 }

@@ -312,7 +312,7 @@ class Builder {
     type.shape = &shape;
     std::vector<ir::TensorType> outputs;
     ir::RuleContext context{node.op, {&type, 1}, attrs, dims(), node.location, outputs};
-    alias.layout = ir::info(node.op).layout(context, aliases_[parent].layout);
+    alias.layout = ir::infer_layout(context, aliases_[parent].layout);
     values_.push_back(static_cast<uint32_t>(aliases_.size()));
     aliases_.push_back(std::move(alias));
   }

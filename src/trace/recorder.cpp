@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/overlap.h"
 #include "eager/data.h"
+#include "eager/execute.h"
 #include "runtime/storage.h"
 #include "trace/differences.h"
 
@@ -248,20 +250,22 @@ const char* why_not_recorded(const eager::OpCall& call) {
   if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
   if (call.operands.empty() || call.operands[0].kind != eager::Operand::Kind::tensor) return nullptr;
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
-  if (call.inplace)
-    for (size_t d = 0; d < self.sizes.size(); ++d)
-      if (self.strides[d] == 0 && self.sizes[d] > 1) return "a write to an expanded tensor";
+  if (call.inplace && elements_overlap(self.sizes, self.strides)) return "a write to elements that overlap";
   return nullptr;
 }
 
 // True if as_strided reads no more than the tensor that it is called on; else it looks at a storage, which no value is.
 bool stays_inside(const eager::OpCall& call) {
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  const Dims &sizes = call.attrs[0].list, &strides = call.attrs[1].list;
   int64_t elements = 1, last = call.attrs[2].present() ? call.attrs[2].list[0].code : 0;
+  if (sizes.size() != strides.size()) return false;
   for (size_t d = self.sizes.size(); d-- > 0; elements *= self.sizes[d])
     if (self.sizes[d] != 1 && self.strides[d] != elements) return false;
-  for (size_t d = 0; d < call.attrs[0].list.size(); ++d)
-    last += std::max<int64_t>(call.attrs[0].list[d].code - 1, 0) * call.attrs[1].list[d].code;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (int64_t reach; __builtin_mul_overflow(std::max<int64_t>(sizes[d].code - 1, 0), strides[d].code, &reach) ||
+                       __builtin_add_overflow(last, reach, &last))
+      return false;
   return self.offset == 0 && last < elements;
 }
 
@@ -360,6 +364,7 @@ void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
   node->shapes_in = ~uint64_t{0};
   std::vector<eager::OutputMeta> metas(node->outputs.size());
   eager::infer_outputs(call, metas);
+  if (node->inplace) eager::check_target(call);  // other sizes may overlap
   for (size_t i = 0; i < metas.size(); ++i) {
     OutputRecord& output = node->outputs[i];
     output.meta = std::move(metas[i]);

@@ -2,6 +2,7 @@
 // memory.
 #include <algorithm>
 
+#include "base/overlap.h"
 #include "base/scratch_array.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
@@ -70,12 +71,25 @@ void Recorder::run_segment(Node* node) {
     if (keep_runs) keep_run(nullptr);
     return;
   }
+  // A whole tensor is written back: where its elements overlap, those that stayed would undo those that changed.
+  for (uint32_t s : point.written_slots)
+    if (const detail::TensorImpl& written = *slots_[s].impl(); elements_overlap(written.sizes, written.strides)) {
+      function_->note_fallback("elements of a tensor that is written overlap", path_.front()->op,
+                               path_.front()->location);
+      return run_one_by_one();
+    }
   if (!find_aliases(point)) {
     function_->note_fallback("a tensor that is written shares its storage with another tensor from outside",
                              path_.front()->op, path_.front()->location);
     return run_one_by_one();
   }
-  Variant* variant = choose_variant(point);
+  Variant* variant = nullptr;
+  try {
+    variant = choose_variant(point);
+  } catch (const SizeOverflow& e) {
+    function_->note_fallback(e.what(), path_.front()->op, path_.front()->location);
+    return run_one_by_one();
+  }
   if (!variant && function_->background())
     for (auto& other : point.variants)
       if (!other->settle()) return run_one_by_one();
@@ -91,7 +105,13 @@ void Recorder::run_segment(Node* node) {
     function_->note_fallback(variant->fallback, path_.front()->op, path_.front()->location);
     return run_one_by_one();
   }
-  run_variant(*variant);
+  try {
+    run_variant(*variant);
+  } catch (const OutOfMemory& e) {
+    const Location& where = path_.front()->location;
+    throw OutOfMemory(std::string(ir::info(path_.front()->op).name) + ": " + e.what() + " for compiled function " +
+                      function_->name() + (where.line ? " (" + where.str() + ")" : std::string()));
+  }
 }
 
 Variant* Recorder::choose_variant(FlushPoint& point) {

@@ -98,6 +98,50 @@ TEST(Mutation, AsStrided) {
   EXPECT_EQ(fast.stats().graph_breaks, 1) << "of a tensor that is not the beginning of its storage";
 }
 
+TEST(Mutation, AsStridedCountsThroughTheElementsOfItsTensor) {
+  auto f = [](const Tensor& x) {
+    Tensor part = x.reshape({-1}).narrow(0, 1, 6).reshape({2, 3}).clone();
+    Tensor turned = x.t() * 2;
+    return std::pair(part.as_strided({2, 2}, {3, 1}, 1) + 1, turned.contiguous().as_strided({4}, {3}, 1) + 1);
+  };
+  auto fast = compile(f);
+  for (const Tensor& x : {randn({3, 4}), randn({4, 3}).t()}) {
+    auto [y, z] = fast(x);
+    auto [y0, z0] = f(x);
+    EXPECT_TRUE(same_bits(y, y0));
+    EXPECT_TRUE(same_bits(z, z0));
+  }
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+TEST(Mutation, OfElementsThatOverlapIsRefused) {
+  auto f = [](const Tensor& x, int64_t size) {
+    x.unfold(0, size, 2).add_(1);
+    return x + 0;
+  };
+  auto fast = compile(f);
+  const Tensor x = randn({7}), before = x.clone();
+  EXPECT_THROW(f(x, 3), Error);
+  EXPECT_THROW(fast(x, 3), Error);
+  EXPECT_TRUE(same_bits(x, before));
+  Tensor y = x.clone(), z = x.clone();
+  EXPECT_TRUE(same_bits(fast(y, 2), f(z, 2)));
+  EXPECT_THROW(fast(y, 3), Error) << "the same trace at a size where elements overlap";
+  EXPECT_TRUE(same_bits(y, z));
+}
+
+TEST(Mutation, OfAPartOfElementsThatOverlap) {
+  auto f = [](const Tensor& windows) {
+    windows[0].mul_(2);
+    return windows + 0;
+  };
+  auto fast = compile(f);
+  Tensor x = randn({7}), y = x.clone();
+  EXPECT_TRUE(same_bits(fast(x.unfold(0, 3, 2)), f(y.unfold(0, 3, 2))));
+  EXPECT_TRUE(same_bits(x, y));
+  EXPECT_EQ(fast.stats().fallbacks, 1) << "counted, and right";
+}
+
 TEST(Mutation, KeepsTheDtypeOfItsTarget) {
   auto f = [](const Tensor& x, const Tensor& y) {
     x.add_(y);

@@ -104,6 +104,7 @@ TEST(ReferenceGraph, Products) {
   EXPECT_EQ(apply(OpId::matmul, {a, v}).real, (Reals{21, 43}));
   EXPECT_EQ(apply(OpId::matmul, {v, a}).real, (Reals{31, 42}));
   EXPECT_EQ(apply(OpId::linear, {v, a, real({2}, {100, 200})}).real, (Reals{121, 243}));
+  EXPECT_EQ(apply(OpId::linear, {a, a, real({2, 1}, {100, 200})}).real, (Reals{105, 111, 211, 225}));
   ReferenceTensor batch = real({2, 1, 2}, {1, 0, 0, 1});
   EXPECT_EQ(apply(OpId::matmul, {batch, a}).real, (Reals{1, 2, 3, 4}));
   // beta 0: what stands in self does not count, not even NaN.

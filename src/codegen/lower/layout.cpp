@@ -96,8 +96,13 @@ void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
   const Placement& from = placements_[base];
   ir::LayoutRule rule = ir::info(node.op).layout;
   ir::Layout placed = rule(context, {type.shape, from.strides, from.offset});
+  if (node.op == OpId::as_strided) {
+    // It counts through a flat base (ir/builder.cpp), and has a place but no coordinates.
+    INGOT_CHECK(from.strides.size() == 1, "as_strided of a value with several dims");
+    for (Dim& stride : placed.strides) stride = dims_.mul(stride, from.strides[0]);
+    placed.offset = dims_.add(from.offset, dims_.mul(placed.offset, from.strides[0]));
+  }
   placements_[v] = {from.root, placed.strides, placed.offset};
-  // as_strided reads memory, not elements of its base: it has a place but no coordinates.
   if (node.op == OpId::as_strided) return;
   // A layout rule is linear in the strides of its base, so unit strides give the coefficients of each coordinate.
   IndexMap map(type.shape.size());

@@ -7,7 +7,10 @@ namespace {
 /// A number or a zero-dim tensor as the dtype of a result holds it, in double.
 Operand end_of_range(GraphBuilder& b, const Operand& x, DType result) {
   if (is_floating(result)) return x.is_value() ? b.to(x, DType::f64) : b.scalar(x, DType::f64);
-  return b.to(x.is_value() ? b.to(x, result) : b.scalar(x, result), DType::f64);
+  const Operand whole = x.is_value()                       ? b.to(x, result)
+                        : x.category == Category::floating ? b.to(b.scalar(x, DType::f64), result)
+                                                           : b.scalar(x, result);
+  return b.to(whole, DType::f64);
 }
 
 }  // namespace

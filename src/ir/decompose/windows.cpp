@@ -5,7 +5,9 @@
 namespace ingot::ir {
 
 int64_t Slide::padding_after() const {
-  if (!size.is_constant()) return padding + (ceil_mode ? stride - 1 : 0);
+  // Beside what stands before, ceil_mode asks for less than a stride and less than a window: its last window starts
+  // inside the input or the left padding.
+  if (!size.is_constant()) return ceil_mode ? std::max(padding, std::min(padding + stride, extent()) - 1) : padding;
   return std::max<int64_t>(0, (count.code - 1) * stride + extent() - size.code - padding);
 }
 

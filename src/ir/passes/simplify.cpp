@@ -21,11 +21,12 @@ struct Match {
   const TensorType& result() const { return graph.type(node.outputs[0]); }
   const Attr& attr(size_t i) const { return node.attrs[i]; }
   /// The node that computes an operand; null for an input or a scalar.
-  const Node* producer(size_t i) const {
-    if (!operand(i).is_value()) return nullptr;
-    NodeId id = graph.values[operand(i).id].producer;
+  const Node* producer_of(const Operand& o) const {
+    if (!o.is_value()) return nullptr;
+    NodeId id = graph.values[o.id].producer;
     return id == kNoValue ? nullptr : &graph.nodes[id];
   }
+  const Node* producer(size_t i) const { return producer_of(operand(i)); }
   const Node* producer(size_t i, OpId op) const {
     const Node* node = producer(i);
     return node && node->op == op ? node : nullptr;
@@ -177,9 +178,15 @@ bool covers(const Match& m, size_t sizes, const Dims& shape) {
          m.attr(sizes + 1).list == contiguous_strides(m.graph.dims, shape);
 }
 Operand strided_view(Match& m) {
-  if (covers(m, 0, m.type(0).shape)) return m.operand(0);
-  const Node* write = m.producer(0, OpId::as_strided_scatter);
-  return write && write->attrs == m.node.attrs ? write->operands[1] : keep();
+  DimTable& dims = m.graph.dims;
+  if (covers(m, 0, m.attr(0).list) && dims.same(dims.product(m.attr(0).list), dims.product(m.type(0).shape))) {
+    m.become(OpId::view, m.operand(0), {Attr::of(m.result().shape)});
+    return keep();
+  }
+  const Node* write = m.producer(0);
+  if (write && write->op == OpId::view) write = m.producer_of(write->operands[0]);
+  bool same = write && write->op == OpId::as_strided_scatter && write->attrs == m.node.attrs;
+  return same ? write->operands[1] : keep();
 }
 Operand strided_write(Match& m) {
   if (covers(m, 0, m.type(0).shape)) return m.operand(1);

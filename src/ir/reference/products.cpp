@@ -1,5 +1,6 @@
 // Matrix products, each element in extended precision (integers modulo 2^64).
 #include <algorithm>
+#include <optional>
 
 #include "ir/reference/elementwise.h"
 
@@ -120,15 +121,17 @@ void outer(ReferenceContext& c) {
 /// input times the transposed weight (out features by in features), plus bias.
 void linear(ReferenceContext& c) {
   const ReferenceTensor &x = c.tensor("input"), &weight = c.tensor("weight");
-  const ReferenceTensor* bias = c.optional("bias");
+  std::optional<Reader> bias;
+  if (c.has("bias")) bias.emplace(c, c.argument("bias"), c.out().shape, c.out().dtype);
   int64_t depth = x.shape.back(), features = weight.shape.size() == 1 ? 1 : weight.shape[0];
   for (int64_t i = 0; i < c.out().size(); ++i) {
     int64_t row = i / features, feature = i % features;
     Sum sum = dot_of(x, row * depth, 1, weight, feature * depth, 1, depth);
     if (bias) {
-      int64_t at = bias->size() == 1 ? 0 : feature;
-      sum.real += bias->at(at);
-      if (!bias->floating()) sum.whole = plus(sum.whole, bias->integer[at]);
+      if (c.out().floating())
+        sum.real += bias->real(i);
+      else
+        sum.whole = plus(sum.whole, bias->integer(i));
     }
     put(c.out(), i, sum);
   }

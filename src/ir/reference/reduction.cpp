@@ -331,7 +331,7 @@ void cdist(ReferenceContext& c) {
     ReferenceTensor apart(DType::f64, {width});
     Group all;
     for (int64_t i = 0; i < width; ++i) {
-      apart.real[i] = a.real[from_a + i] - b.real[from_b + i];
+      apart.real[i] = a.at(from_a + i) - b.at(from_b + i);
       all.push_back(i);
     }
     c.out().real[o] = norm_of(apart, all, c.number("p"));

@@ -163,7 +163,7 @@ Layout diagonal(RuleContext& context, const Layout& base) {
   size_t dim1 = dim_of(context, "dim1", base), dim2 = dim_of(context, "dim2", base);
   if (dim1 == dim2) context.fail("dim2", std::to_string(dim2), "another dim than dim1");
   DimTable& dims = context.dims;
-  int64_t offset = integer_attribute(context, "offset");
+  int64_t offset = diagonal_offset(context, "offset");
   // An offset that is not negative skips columns (dim2), a negative one rows (dim1).
   size_t skipped = offset >= 0 ? dim2 : dim1, other = offset >= 0 ? dim1 : dim2;
   Dim skip = offset >= 0 ? offset : -offset;

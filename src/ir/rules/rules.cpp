@@ -130,6 +130,13 @@ SmallVector<bool, 8> reduced_dims(RuleContext& context) {
   return reduced;
 }
 
+int64_t diagonal_offset(RuleContext& context, std::string_view name) {
+  constexpr int64_t kFar = int64_t{1} << 59;
+  int64_t offset = integer_attribute(context, name);
+  if (offset < -kFar || offset > kFar) context.fail(name, std::to_string(offset), "an offset from -2^59 to 2^59");
+  return offset;
+}
+
 void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape) {
   while (into.size() < shape.size()) into.insert(0, 1);
   size_t shift = into.size() - shape.size();
@@ -149,14 +156,23 @@ void broadcast_into(RuleContext& context, std::string_view argument, Dims& into,
   }
 }
 
+void check_window(RuleContext& context, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  constexpr int64_t kMost = INT32_MAX;
+  auto check = [&](std::string_view name, int64_t value, int64_t least) {
+    if (value < least || value > kMost)
+      context.fail(name, std::to_string(value), std::to_string(least) + " to " + std::to_string(kMost));
+  };
+  check(attribute_position(info(context.op), "kernel_size") < 0 ? "weight" : "kernel_size", kernel, 1);
+  check("stride", stride, 1);
+  check("padding", padding, 0);
+  check("dilation", dilation, 1);
+}
+
 Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                  bool ceil_mode) {
-  if (kernel < 1 || stride < 1 || dilation < 1)
-    context.fail("kernel, stride, dilation",
-                 std::to_string(kernel) + ", " + std::to_string(stride) + ", " + std::to_string(dilation),
-                 "positive numbers");
+  check_window(context, kernel, stride, padding, dilation);
   DimTable& dims = context.dims;
-  Dim padded = dims.add(size, 2 * padding), window = dilation * (kernel - 1) + 1;
+  Dim padded = dims.add(size, dims.mul(2, padding)), window = dims.add(dims.mul(dilation, kernel - 1), 1);
   if (dims.less(padded, window))
     context.fail(operand_name(context, 0), "a padded size of " + dims.str(padded),
                  "at least the window's " + dims.str(window));

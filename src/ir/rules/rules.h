@@ -64,10 +64,14 @@ void check_size(RuleContext& context, std::string_view argument, const Dims& sha
 /// The positions of a strided view, none of them negative, must lie inside `count` elements.
 void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<const Dim> strides, Dim offset,
                   Dim count);
+/// Attribute `name`, how far a diagonal lies from the main one; fails for one that no tensor reaches.
+int64_t diagonal_offset(RuleContext& context, std::string_view name);
 /// Broadcasts `shape` into `into`; fails under the name of the argument.
 void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape);
 /// Strides of a view of `base` with other sizes of the same count; absent where there is none without a copy.
 std::optional<Dims> view_strides(DimTable& dims, const Layout& base, std::span<const Dim> sizes);
+/// Fails unless kernel, stride and dilation are positive, padding is not negative, and all of them are below 2^31.
+void check_window(RuleContext& context, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
 /// Output size of a window that slides over one dim (convolution, pooling).
 Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                  bool ceil_mode);

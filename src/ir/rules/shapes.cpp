@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/overlap.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::shapes {
@@ -106,6 +107,8 @@ void index_select(RuleContext& context) {
   const Dims& index = shape_of(context, 1);
   check_dim(context, "dim", dim, shape.size());
   if (index.size() > 1) context.fail("index", "shape " + shape_text(context.dims, index), "at most one dim");
+  if (shape.empty() && !index.empty() && !context.dims.is_one(index[0]))
+    context.fail("index", "shape " + shape_text(context.dims, index), "one position of a zero-dim tensor");
   if (!shape.empty()) shape[dim] = index.empty() ? Dim(1) : index[0];
   set(context, std::move(shape));
 }
@@ -162,6 +165,13 @@ void as_strided_scatter(RuleContext& context) {
   if (!fits) context.fail("src", "shape " + shape_text(context.dims, src), "shape " + shape_text(context.dims, sizes));
   check_extent(context, sizes, strides, attribute(context, "storage_offset").list[0],
                context.dims.product(shape_of(context, 0)));
+  auto constant = [](const Dims& list) {
+    return std::all_of(list.begin(), list.end(), [](Dim d) { return d.is_constant(); });
+  };
+  Ints counts, steps;
+  for (size_t i = 0; i < sizes.size(); ++i) counts.push_back(sizes[i].code), steps.push_back(strides[i].code);
+  if (constant(sizes) && constant(strides) && elements_overlap(counts, steps))
+    context.fail("stride", shape_text(context.dims, strides), "strides that give each element a place of its own");
   set(context, shape_of(context, 0));
 }
 
@@ -215,6 +225,8 @@ void halved(RuleContext& context) {
 }
 
 void compared(RuleContext& context) {
+  if (context.operands[0].dtype == DType::bool_ && context.operands[1].dtype == DType::bool_)
+    context.fail("x1", describe(context, context.operands[0]), "a numeric dtype");
   Dims shape = shape_of(context, 0);
   broadcast_into(context, "x2", shape, shape_of(context, 1));
   const Attr& given = attribute(context, "dim");

@@ -51,16 +51,9 @@ Dim size_along(RuleContext& context) {
 
 void check_k(RuleContext& context, int64_t least) {
   Dim k = attribute(context, "k").list[0], size = size_along(context);
+  if (shape_of(context, 0).empty()) least = 1;  // its result has an element
   if (context.dims.less(size, k) || context.dims.less(k, least))
     context.fail("k", context.dims.str(k), std::to_string(least) + " to " + context.dims.str(size));
-}
-
-/// Attribute `name`, how far a diagonal lies from the main one.
-int64_t offset_of(RuleContext& context, std::string_view name) {
-  constexpr int64_t kFar = int64_t{1} << 59;
-  int64_t offset = integer_attribute(context, name);
-  if (offset < -kFar || offset > kFar) context.fail(name, std::to_string(offset), "an offset of at most 2^59");
-  return offset;
 }
 
 /// Number of elements of a matrix on and below a diagonal.
@@ -80,7 +73,7 @@ void triangle_indices(RuleContext& context, bool lower) {
     if (int64_t size = integer_attribute(context, name); size < 0 || size > kMost)
       context.fail(name, std::to_string(size), "0 to 2^59");
   int64_t rows = integer_attribute(context, "row"), columns = integer_attribute(context, "col");
-  int64_t offset = offset_of(context, "offset");
+  int64_t offset = diagonal_offset(context, "offset");
   // What lies above a diagonal lies below the one beside it in the transposed matrix.
   set(context, {2, lower ? triangle_count(rows, columns, offset) : triangle_count(columns, rows, -offset)});
 }
@@ -228,7 +221,7 @@ void rot90(RuleContext& context) {
 void diag(RuleContext& context) {
   const Dims& self = shape_of(context, 0);
   if (self.empty() || self.size() > 2) context.fail("self", self_text(context), "one dim or two");
-  int64_t offset = offset_of(context, "diagonal");
+  int64_t offset = diagonal_offset(context, "diagonal");
   if (self.size() == 1) {
     Dim size = context.dims.add(self[0], std::abs(offset));
     return set(context, {size, size});
@@ -247,7 +240,7 @@ void diag_embed(RuleContext& context) {
   if (dim1 < 0 || dim1 >= rank) context.fail("dim1", std::to_string(dim1), "a dim below " + std::to_string(rank));
   if (dim2 < 0 || dim2 >= rank) context.fail("dim2", std::to_string(dim2), "a dim below " + std::to_string(rank));
   if (dim1 == dim2) context.fail("dim2", std::to_string(dim2), "another dim than dim1");
-  Dim size = context.dims.add(shape.back(), std::abs(offset_of(context, "offset")));
+  Dim size = context.dims.add(shape.back(), std::abs(diagonal_offset(context, "offset")));
   shape.erase(shape.size() - 1);
   shape.insert(static_cast<size_t>(std::min(dim1, dim2)), size);
   shape.insert(static_cast<size_t>(std::max(dim1, dim2)), size);

@@ -1,4 +1,6 @@
 // Shape rules of matrix products, normalisation, attention and losses.
+#include <algorithm>
+
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::shapes {
@@ -302,6 +304,9 @@ void class_loss(RuleContext& context) {
   bool same = target.shape->size() == expected.size();
   for (size_t i = 0; same && i < expected.size(); ++i) same = context.dims.equal((*target.shape)[i], expected[i]);
   if (!same) context.fail("target", text(context, *target.shape), "shape " + shape_text(context.dims, expected));
+  bool none = std::count(shape.begin(), shape.end(), Dim(0)) > 0;
+  if (!probabilities && !none && context.dims.equal(input[channel], 0))
+    context.fail("input", text(context, input), "at least one class");
   check_affine(context, std::span<const Dim>(&input[channel], 1));
   if (integer_attribute(context, "reduction") != 0) shape.clear();
   set(context, std::move(shape));

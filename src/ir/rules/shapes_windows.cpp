@@ -88,17 +88,15 @@ void convolution_transposed(RuleContext& context) {
   shape.push_back(channels);
   for (size_t i = 0; i < spatial; ++i) {
     int64_t kernel = kernel_size(context, weight, i);
-    if (kernel < 1 || stride[i] < 1 || dilation[i] < 1)
-      context.fail("kernel, stride, dilation",
-                   std::to_string(kernel) + ", " + std::to_string(stride[i]) + ", " + std::to_string(dilation[i]),
-                   "positive numbers");
+    check_window(context, kernel, stride[i], padding[i], dilation[i]);
     if (more[i] >= std::max(stride[i], dilation[i]))
       context.fail("output_padding", std::to_string(more[i]),
                    "less than the stride (" + std::to_string(stride[i]) + ") or the dilation (" +
                        std::to_string(dilation[i]) + ")");
     // (size - 1) * stride - 2 * padding + extent of the kernel + output_padding, which must be positive.
-    Dim whole = dims.add(dims.mul(input[channel + 1 + i], stride[i]), dilation[i] * (kernel - 1) + 1 + more[i]);
-    Dim cut = stride[i] + 2 * padding[i];
+    Dim reach = dims.add(dims.mul(dilation[i], kernel - 1), dims.add(more[i], 1));
+    Dim whole = dims.add(dims.mul(input[channel + 1 + i], stride[i]), reach);
+    Dim cut = dims.add(stride[i], dims.mul(2, padding[i]));
     if (!dims.less(cut, whole))
       context.fail("padding", std::to_string(padding[i]), "what leaves a positive size of the output");
     shape.push_back(dims.sub(whole, cut));
@@ -118,11 +116,14 @@ void pool(RuleContext& context) {
   if (attribute(context, "divisor_override").present() && integer_attribute(context, "divisor_override") == 0)
     context.fail("divisor_override", "0", "another number");
   for (size_t i = 0; i < spatial; ++i) {
-    if (2 * padding[i] > kernel[i])
+    if (padding[i] > kernel[i] / 2)
       context.fail("padding", std::to_string(padding[i]), "at most half the kernel's " + std::to_string(kernel[i]));
     Dim& size = shape[shape.size() - spatial + i];
     size = window_count(context, size, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
   }
+  // How many elements a window has is what an average divides by.
+  Dim taps = 1;
+  for (int64_t k : kernel) taps = context.dims.mul(taps, k);
   set(context, std::move(shape));
 }
 
@@ -147,7 +148,7 @@ void im2col(RuleContext& context) {
   Ints kernel = spread(context, "kernel_size", 2);
   Dims shape(input.begin(), input.begin() + channel);
   Dim count = patch_count(context, std::span<const Dim>(&input[channel + 1], 2));
-  shape.push_back(context.dims.mul(input[channel], kernel[0] * kernel[1]));
+  shape.push_back(context.dims.product(Dims{input[channel], kernel[0], kernel[1]}));
   shape.push_back(count);
   set(context, std::move(shape));
 }
@@ -161,7 +162,7 @@ void col2im(RuleContext& context) {
   Dim count = patch_count(context, image);
   check_size(context, "input", input, input.size() - 1, count, "the positions of the kernel in output_size");
   Ints kernel = spread(context, "kernel_size", 2);
-  Dim taps = kernel[0] * kernel[1], channels = dims.floor_div(input[input.size() - 2], taps);
+  Dim taps = dims.mul(kernel[0], kernel[1]), channels = dims.floor_div(input[input.size() - 2], taps);
   if (!dims.equal(dims.mul(channels, taps), input[input.size() - 2]))
     context.fail("input", text(context, input),
                  "a multiple of " + dims.str(taps) + " at dim " + std::to_string(input.size() - 2));

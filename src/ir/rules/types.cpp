@@ -125,6 +125,13 @@ void float_only(RuleContext& context) {
   require_floating(context, context.compute);
 }
 
+void each_float(RuleContext& context) {
+  for (size_t i = 0; i < context.operands.size(); ++i)
+    if (context.operands[i].is_tensor() && !is_floating(context.operands[i].dtype))
+      context.fail(operand_name(context, i), describe(context, context.operands[i]), "a floating point dtype");
+  float_only(context);
+}
+
 void float_power(RuleContext& context) {
   promoted(context);
   set(context, DType::f64);
@@ -157,6 +164,9 @@ void self(RuleContext& context) {
 void self_float(RuleContext& context) {
   self(context);
   require_floating(context, context.compute);
+  for (const char* name : {"weight", "bias", "running_mean", "running_var"})
+    if (const OperandType& given = operand(context, name); given.is_tensor() && !is_floating(given.dtype))
+      context.fail(name, describe(context, given), "a floating point dtype");
 }
 
 void self_and_src(RuleContext& context) {
@@ -190,6 +200,11 @@ void creation(RuleContext& context) {
   Category category = context.operands.empty() ? Category::floating : Category::boolean;
   for (const OperandType& value : context.operands) category = std::max(category, value.category);
   set(context, dtype_attribute(context).value_or(default_dtype(category)));
+}
+
+void counting(RuleContext& context) {
+  creation(context);
+  if (context.compute == DType::bool_) context.fail("dtype", "bool", "a numeric dtype");
 }
 
 void counter(RuleContext& context) {
