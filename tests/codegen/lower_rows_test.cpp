@@ -134,6 +134,20 @@ TEST(LowerRows, RowsOfOneElementAndNone) {
   check_against_reference(g, 0);
 }
 
+// The same item is an output of one element and one of a whole row.
+TEST(LowerRows, AValueStoredOnceAndInEachColumn) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {1, 1}), index = g.add_input(DType::i64, {160});
+  ValueId s = g.add(OpId::mul, {val(x), Operand::constant(0.5)});
+  ValueId flat = g.add(OpId::view, {val(s)}, {Attr::of(Dims{1})});
+  ValueId inside = g.add(OpId::clamp, {val(index), Operand::constant(int64_t{0}), Operand::constant(int64_t{0})});
+  ValueId wrong =
+      g.add(OpId::any, {val(g.add(OpId::ne, {val(index), val(inside)}))}, {Attr::of(Dims{0}), Attr::of(false)});
+  ValueId row = g.add(OpId::index_select, {val(flat), val(inside)}, {Attr::of(int64_t{0})});
+  g.outputs = {row, wrong, s};
+  check_against_reference(g, 0);
+}
+
 TEST(LowerRows, ExpensiveWorkIsNotRepeatedOverALargerSpace) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {6, 8}), v = g.add_input(DType::f32, {8});

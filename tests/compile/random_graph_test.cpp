@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
 #include "eager/data.h"
+#include "interpreted.h"
 #include "ir/reference.h"
 #include "random_program.h"
 #include "support.h"
@@ -17,9 +19,10 @@
 namespace ingot {
 namespace {
 
+using test::reference;
 using test::Step;
 
-const bool kMoreCases = !setenv("RC_PARAMS", "max_success=1000", 0);  // before RapidCheck reads it
+const bool kMoreCases = !setenv("RC_PARAMS", "max_success=2000 max_size=40", 0);  // before RapidCheck reads it
 
 std::vector<Tensor> inputs(int64_t n, int64_t m, uint64_t seed) {
   manual_seed(seed);
@@ -30,7 +33,10 @@ RC_GTEST_PROP(RandomGraphs, CompiledIsEager, (const std::vector<Step>& steps, ui
   auto fast = compile([&](const std::vector<Tensor>& x) { return test::run(steps, x); });
   for (auto [n, m] : {std::pair{3, 5}, {3, 5}, {4, 5}, {6, 2}, {3, 5}}) {
     std::vector<Tensor> a = inputs(n, m, seed), b = inputs(n, m, seed);
-    std::vector<Tensor> got = fast(a), expected = test::run(steps, b);
+    manual_seed(seed);
+    std::vector<Tensor> got = fast(a);
+    manual_seed(seed);
+    std::vector<Tensor> expected = test::run(steps, b);
     RC_ASSERT(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
       auto same = test::same_bits(got[i], expected[i]);
@@ -40,18 +46,51 @@ RC_GTEST_PROP(RandomGraphs, CompiledIsEager, (const std::vector<Step>& steps, ui
     for (size_t i = 0; i < a.size(); ++i)
       if (auto same = test::same_bits(a[i], b[i]); !same) RC_FAIL("input " + std::to_string(i) + ": " + same.message());
   }
-  RC_ASSERT(fast.stats().fallbacks == 0);
+  // Behind a break (as_strided asked for more than its tensor) views of one tensor are several from outside.
+  RC_ASSERT(fast.stats().fallbacks == 0 || fast.stats().graph_breaks > 0);
 }
 
-ir::ReferenceTensor reference(const Tensor& t) {
-  const detail::TensorImpl& impl = *t.impl();
-  std::vector<char> bytes;
-  int64_t size = size_of(impl.dtype);
-  eager::for_each_offset(impl, [&](int64_t offset) {
-    const char* at = eager::data_of(impl) + offset * size;
-    bytes.insert(bytes.end(), at, at + size);
-  });
-  return ir::ReferenceTensor::from_bytes(impl.dtype, impl.sizes, bytes.data());
+double largest_of(const ir::ReferenceTensor& t) {
+  double largest = 0;
+  for (int64_t i = 0; i < t.size(); ++i)
+    if (std::isfinite(t.at(i))) largest = std::max(largest, std::abs(t.at(i)));
+  return largest;
+}
+
+// What each op gives in f64 is within 1e-9 of the interpreter, relative to the largest magnitude in the call.
+void judge(const eager::OpCall& call, const std::vector<Tensor>& got) {
+  // A search says nothing where the edges have no order.
+  if (call.op == OpId::searchsorted || call.op == OpId::bucketize) return;
+  double largest = 1;
+  for (const eager::Operand& o : call.operands) {
+    if (o.kind != eager::Operand::Kind::tensor) continue;
+    if (o.tensor->dtype() != kFloat64 && is_floating(o.tensor->dtype())) return;
+    largest = std::max(largest, largest_of(reference(*o.tensor)));
+  }
+  if (largest > 100) return;
+  const test::Interpreted interpreted(call);
+  const std::vector<ir::ReferenceTensor>& expected = interpreted.outputs;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i].dtype() != kFloat64 && is_floating(got[i].dtype())) return;
+    largest = std::max(largest, largest_of(expected[i]));
+    const ir::ReferenceTensor values = reference(got[i]);
+    RC_ASSERT(values.size() == expected[i].size());
+    for (int64_t k = 0; k < values.size(); ++k) {
+      double a = values.at(k), b = expected[i].at(k);
+      if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 1e-9 * largest) continue;
+      RC_FAIL(ir::print(interpreted.graph) + "output " + std::to_string(i) + ": " + std::to_string(a) + ", not " +
+              std::to_string(b));
+    }
+  }
+}
+
+RC_GTEST_PROP(RandomGraphs, EveryOpIsNearTheInterpreter, (const std::vector<uint32_t>& seeds, uint8_t seed)) {
+  std::vector<Tensor> at_hand = inputs(3, 5, seed);
+  for (Tensor& t : at_hand) t = t.to(kFloat64);
+  at_hand.push_back(at_hand[2].to(kInt64));
+  for (uint32_t s : seeds)
+    for (const Tensor& t : test::RandomOp(s, at_hand, judge).run())
+      at_hand.push_back(is_floating(t.dtype()) ? t.to(kFloat64) : t);
 }
 
 // In f64, and without ops that jump, what eager computes is within 1e-9 of the interpreter, relative to the largest

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ingot.h"
+#include "random_op.h"
 
 namespace ingot::test {
 
@@ -127,47 +128,62 @@ inline bool broadcasts(const Tensor& from, const Tensor& to, bool into) {
   return true;
 }
 
-// `smooth`: without ops that jump or change the dtype.
-inline std::vector<Tensor> run(const std::vector<Step>& steps, std::vector<Tensor> at_hand, bool smooth = false) {
+// One step; what it makes is added to what is at hand. `smooth`: without ops that jump or change the dtype. Throws
+// Error where an op does not take the dtype at hand.
+inline void make_step(const Step& step, std::vector<Tensor>& at_hand, bool smooth) {
   constexpr DType dtypes[] = {kFloat32, kFloat64, kInt64, kInt32, kBFloat16, kFloat16};
-  for (const auto& [kind, a, b, extra] : steps) {
-    const Tensor x = at_hand[a % at_hand.size()], y = at_hand[b % at_hand.size()];
-    switch (kind % 10) {
-      case 0:
-        at_hand.push_back(unary(extra, x));
-        break;
-      case 1:
-        if (broadcasts(x, y, false)) at_hand.push_back(binary(smooth ? extra % 4 : extra, x, y));
-        break;
-      case 2:
-      case 3:
-        at_hand.push_back(view_of(extra, x));
-        break;
-      case 4:
-        // Only floats are written: a cast of a NaN to an integer in place is the same everywhere, but an error to
-        // promote.
-        if (is_floating(x.dtype()) && broadcasts(y, x, true) && !expanded(x)) {
-          if (extra % 3 == 0)
-            x.add_(y);
-          else if (extra % 3 == 1)
-            x.copy_(y);
-          else
-            x.mul_(0.5);
-        }
-        break;
-      case 5:
-        if (!smooth) at_hand.push_back(x.to(dtypes[extra % 6]));
-        break;
-      case 7:
-      case 8:
-        if (x.numel() < 2000 && !(smooth && jumps(extra))) at_hand.push_back(larger(extra, x, y));
-        break;
-      case 6:
-        at_hand.push_back(x.dim() ? x.sum(extra % x.dim(), extra / 16 % 2) : x.sum());
-        break;
-      default:
-        at_hand.push_back(x + static_cast<double>(extra) / 16);
-        break;
+  const auto [kind, a, b, extra] = step;
+  const Tensor x = at_hand[a % at_hand.size()], y = at_hand[b % at_hand.size()];
+  switch (kind % 14) {
+    case 0:
+      at_hand.push_back(unary(extra, x));
+      break;
+    case 1:
+      if (broadcasts(x, y, false)) at_hand.push_back(binary(smooth ? extra % 4 : extra, x, y));
+      break;
+    case 2:
+    case 3:
+      at_hand.push_back(view_of(extra, x));
+      break;
+    case 4:
+      // Only floats are written: a cast of a NaN to an integer in place is the same everywhere, but an error to
+      // promote.
+      if (is_floating(x.dtype()) && broadcasts(y, x, true) && !expanded(x)) {
+        if (extra % 3 == 0)
+          x.add_(y);
+        else if (extra % 3 == 1)
+          x.copy_(y);
+        else
+          x.mul_(0.5);
+      }
+      break;
+    case 5:
+      if (!smooth) at_hand.push_back(x.to(dtypes[extra % 6]));
+      break;
+    case 7:
+    case 8:
+      if (x.numel() < 2000 && !(smooth && jumps(extra))) at_hand.push_back(larger(extra, x, y));
+      break;
+    case 6:
+      at_hand.push_back(x.dim() ? x.sum(extra % x.dim(), extra / 16 % 2) : x.sum());
+      break;
+    case 9:
+      at_hand.push_back(x + static_cast<double>(extra) / 16);
+      break;
+    default:  // any op of the table
+      if (smooth) break;
+      for (const Tensor& t : RandomOp((kind * 256u + a) * 65536u + b * 256u + extra, at_hand).run())
+        at_hand.push_back(t);
+      break;
+  }
+}
+
+inline std::vector<Tensor> run(const std::vector<Step>& steps, std::vector<Tensor> at_hand, bool smooth = false) {
+  for (const Step& step : steps) {
+    try {
+      make_step(step, at_hand, smooth);
+    } catch (const Error&) {
+      // The same step is refused eager and compiled.
     }
   }
   // Some results stay alive, the others are the compiler's own.

@@ -177,8 +177,8 @@ void KernelWriter::emit_phases() {
       }
       if (item.local >= 0 && item.kept_from == p) wanted.push_back(i);
     }
-    for (uint32_t i : stored_items_)
-      if (items_[i].per_column && items_[i].level == p) wanted.push_back(i);
+    for (size_t o = 0; o < stored_items_.size(); ++o)
+      if (in_columns_[o] && items_[stored_items_[o]].level == p) wanted.push_back(stored_items_[o]);
     std::vector<Expr> done = evaluate(p, wanted);
     for (uint32_t i : order_)
       if (items_[i].local >= 0 && items_[i].kept_from == p)
@@ -205,8 +205,15 @@ void KernelWriter::emit_phases() {
     std::vector<uint32_t> rows;
     for (size_t o = 0; o < stored_items_.size(); ++o) {
       const Item& item = items_[stored_items_[o]];
-      if (item.per_column && item.level == p) store(phase.stores, o, done[stored_items_[o]]);
-      if (!item.per_column && std::max(item.level - 1, 0) == p) rows.push_back(static_cast<uint32_t>(o));
+      if (in_columns_[o] && item.level == p) {
+        store(phase.stores, o, done[stored_items_[o]]);
+        // A whole vector stored to one element would write beyond it.
+        const size_t column = group_.reduced >= 0 ? static_cast<size_t>(group_.reduced) : group_.space.size() - 1;
+        INGOT_CHECK(group_.space.empty() || group_.space[column] == Dim(1) ||
+                        depends_on(group_.outputs[o].map, static_cast<uint32_t>(column)),
+                    "a value of a row is stored in each of its columns");
+      }
+      if (!in_columns_[o] && std::max(item.level - 1, 0) == p) rows.push_back(static_cast<uint32_t>(o));
     }
     if (rows.empty()) continue;
     for (uint32_t o : rows) wanted.push_back(stored_items_[o]);

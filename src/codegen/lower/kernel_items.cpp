@@ -194,12 +194,15 @@ void KernelWriter::order_items() {
           ir::info(item.node->op).kind == ir::OpKind::elementwise ? op_cost(item.node->op, working_dtype(compute)) : 2;
     }
   }
-  // A value that is the same in a whole row (of an expanded operand) is stored in each column all the same.
-  for (size_t o = 0; o < stored_items_.size(); ++o)
-    if (group_.reduced >= 0 && depends_on(group_.outputs[o].map, static_cast<uint32_t>(group_.reduced)))
-      items_[stored_items_[o]].per_column = true;
-  for (uint32_t i : stored_items_)
-    if (items_[i].per_column) phases_ = std::max(phases_, items_[i].level + 1);
+  // A value that is the same in a whole row (of an expanded operand) is stored in each column all the same; another
+  // output of the same value may be stored once.
+  for (size_t o = 0; o < stored_items_.size(); ++o) {
+    const Item& item = items_[stored_items_[o]];
+    in_columns_.push_back(
+        item.per_column ||
+        (group_.reduced >= 0 && depends_on(group_.outputs[o].map, static_cast<uint32_t>(group_.reduced))));
+    if (in_columns_[o]) phases_ = std::max(phases_, item.level + 1);
+  }
 }
 
 /// Values of a row that a later phase needs again: kept where they are expensive, computed again where they are not.
@@ -207,8 +210,8 @@ void KernelWriter::choose_locals() {
   std::vector<int> first(items_.size(), -1);
   for (int p = 0; p < phases_; ++p) {
     std::vector<uint32_t> open;
-    for (uint32_t i : stored_items_)
-      if (items_[i].per_column && items_[i].level == p) open.push_back(i);
+    for (size_t o = 0; o < stored_items_.size(); ++o)
+      if (in_columns_[o] && items_[stored_items_[o]].level == p) open.push_back(stored_items_[o]);
     for (uint32_t i : order_)
       if (items_[i].kind == Kind::reduction && items_[i].level == p + 1)
         open.insert(open.end(), items_[i].operands.begin(), items_[i].operands.end());

@@ -102,6 +102,7 @@ class KernelWriter {
   std::vector<uint32_t> order_;                         // items, operands first
   std::map<ir::ValueId, std::vector<uint32_t>> known_;  // items by value
   std::vector<uint32_t> stored_items_;                  // one an output
+  std::vector<bool> in_columns_;                        // of each output: it is stored in each column, not once a row
   int phases_ = 1;
 };
 
