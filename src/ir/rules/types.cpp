@@ -204,7 +204,9 @@ void creation(RuleContext& context) {
 
 void counting(RuleContext& context) {
   creation(context);
-  if (context.compute == DType::bool_) context.fail("dtype", "bool", "a numeric dtype");
+  if (context.compute != DType::bool_) return;
+  if (dtype_attribute(context)) context.fail("dtype", "bool", "a numeric dtype");
+  set(context, DType::i64);  // of a bool start and step
 }
 
 void counter(RuleContext& context) {
