@@ -17,7 +17,8 @@ from torch_peer import ask, median_us
 
 MODES = ["eager", "compile"]
 # Sizes a kernel is measured on, by `ingot bench NAME --json`; here only what PyTorch computes.
-NAMES = ["chain8", "softmax", "layer_norm", "rowsum", "colsum", "transpose_copy", "matmul", "linear_gelu", "gemv", "attention"]
+NAMES = ["chain8", "softmax", "layer_norm", "rowsum", "colsum", "fullsum", "transpose_copy", "matmul", "linear_gelu", "gemv",
+         "attention"]
 
 
 def kernel(name, sizes, dtype):
@@ -47,6 +48,8 @@ def kernel(name, sizes, dtype):
         return [randn(*sizes)], lambda x: x.sum(1)
     if name == "colsum":
         return [randn(*sizes)], lambda x: x.sum(0)
+    if name == "fullsum":
+        return [randn(*sizes)], lambda x: x.sum()
     if name == "transpose_copy":
         return [randn(*sizes)], lambda x: x.t().contiguous()
     if name == "matmul":

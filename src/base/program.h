@@ -35,6 +35,14 @@ struct KernelFrame {
   int64_t row_index, column_index;  // of the first row and column, for Op::index 0 and 1
   const int64_t* outer_index;       // for Op::index 2, 3, ...
   const void* context;              // for interpreted kernels
+
+  // Form rows with reductions and no known number of columns: one row may be done in pieces of 2^i blocks of columns,
+  // the last one shorter, a phase at a time. `parts` holds 16 partial lanes of each reduction, in their order (argmax
+  // and argmin: 16 values, then 16 i64 indices). Reductions of phases before first_phase are taken from there. The call
+  // ends with last_phase, leaving the lanes of its reductions there; only one that runs to the end stores once a row.
+  static constexpr int64_t kToTheEnd = INT32_MAX;
+  char* parts = nullptr;
+  int64_t first_phase = 0, last_phase = kToTheEnd;
 };
 
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
@@ -110,6 +118,9 @@ struct ScalarSource {
   DType type = DType::f32;  // f32, f64, i32, i64 or bool: what the kernel expects
 };
 
+/// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
+enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+
 /// A loop kernel over a space of dims (outermost first; at least rows and columns).
 struct LoopStep {
   KernelPtr kernel;
@@ -117,7 +128,18 @@ struct LoopStep {
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
-  bool rows_whole = false;           // a row may not be split over threads (it reduces or has locals)
+  bool rows_whole = false;           // a row is not split over threads but as `pieces` says (it reduces or has locals)
+  /// How a long row may be done in pieces (see KernelFrame::parts): what it reduces, in order. None: it may not.
+  struct Pieces {
+    struct Reduction {
+      uint32_t phase;
+      Combiner combiner;
+      DType type;  // of the value: f32, f64, i32, i64 or bool
+    };
+    std::vector<Reduction> reductions;
+    int phases = 0;
+    bool stores_rows = false;  // there is something to store once a row
+  } pieces;
   /// Pack kernels, one an argument, or empty: an argument with one is dense along the rows, and is turned tile by
   /// tile into panels of turn_columns, from which the kernel reads it, dense along the columns.
   std::vector<KernelPtr> turns;
@@ -126,9 +148,6 @@ struct LoopStep {
   /// 64 bytes.
   KernelPtr streaming;
 };
-
-/// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
-enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
 
 /// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
 /// index, to arena buffers `results` (dense), which an ordinary LoopStep (the epilogue) then reads.

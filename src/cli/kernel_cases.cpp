@@ -98,6 +98,14 @@ std::vector<KernelBench> table() {
                   0,
                   [](const Tensors& t, const Sizes&) { return sum(t[0], {0}); },
                   reads});
+  list.push_back({"fullsum",
+                  "elements",
+                  0.8,
+                  {{{16 << 20}}},
+                  one_matrix,
+                  0,
+                  [](const Tensors& t, const Sizes&) { return sum(t[0]); },
+                  reads});
   list.push_back({"transpose_copy",
                   "rows, columns",
                   0.7,

@@ -41,9 +41,8 @@ class ColumnDriver final : public PlaneDriver {
         continue;
       }
       char* parts = shared(state) + unit * chunks_ * part_bytes_;
-      for (int64_t distance = 1; distance < chunks_; distance *= 2)
-        for (int64_t i = 0; i + distance < chunks_; i += 2 * distance)
-          combine(parts + i * part_bytes_, parts + (i + distance) * part_bytes_, kLanes * width(unit), width(unit));
+      pair_up(parts, chunks_, part_bytes_,
+              [&](char* a, const char* b) { combine(a, b, kLanes * width(unit), width(unit)); });
       finish(state, unit, parts);
     }
   }

@@ -156,6 +156,7 @@ class LoopDriver final : public PlaneDriver {
 }  // namespace
 
 std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context) {
+  if (auto driver = bind_row_pieces(step, costs, context)) return driver;
   return std::make_unique<LoopDriver>(step, costs, context);
 }
 

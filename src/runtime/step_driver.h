@@ -111,6 +111,8 @@ class PlaneDriver : public StepDriver {
 };
 
 std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
+/// For few long rows, over which threads then work together; null where rows are better left whole.
+std::unique_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context);
 std::unique_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
 std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);
 
@@ -118,6 +120,15 @@ std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContex
 int threads_for(int64_t bytes, int64_t operations);
 /// a * b, or a large number where that overflows.
 int64_t saturating_product(int64_t a, int64_t b);
+
+/// Pairs up the `count` partial results at `parts`, `stride` bytes apart, as the canonical order does (each is a whole
+/// subtree, but for the last): combine(a, b) adds b to a. The first is left with the sum.
+template <class F>
+void pair_up(char* parts, int64_t count, int64_t stride, F combine) {
+  for (int64_t distance = 1; distance < count; distance *= 2)
+    for (int64_t i = 0; i + distance < count; i += 2 * distance)
+      combine(parts + i * stride, parts + (i + distance) * stride);
+}
 
 /// Memory of the calling thread, aligned to 64, valid until its next call on this thread.
 char* thread_scratch(int64_t bytes);

@@ -32,6 +32,21 @@ KernelPtr turn_kernel(const Target& target, int64_t bytes) {
   return kernel;
 }
 
+/// How rows of this kernel may be done in pieces.
+LoopStep::Pieces pieces_of(const Kernel& kernel) {
+  LoopStep::Pieces pieces;
+  pieces.reductions.resize(kernel.reductions.size());
+  pieces.phases = static_cast<int>(kernel.phases.size());
+  for (uint32_t p = 0; p < kernel.phases.size(); ++p) {
+    pieces.stores_rows |= !kernel.phases[p].row_stores.empty();
+    for (uint32_t r : kernel.phases[p].reductions) {
+      const Reduction& reduction = kernel.reductions[r];
+      pieces.reductions[r] = {p, reduction.combiner, memory_type(kernel.nodes[reduction.value].type)};
+    }
+  }
+  return pieces;
+}
+
 /// Few columns that are gathered fill no vector: a long dim takes their place. (The order of a loop shows in no bit.)
 void widen_columns(const DimTable& dims, CollapsedSpace& space) {
   constexpr int64_t kFew = 8, kMany = 256;
@@ -238,6 +253,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   step.loop.kernel = generate(writer, collapsed.sizes, step.name);
+  if (writer.kernel.known_columns == 0) step.loop.pieces = pieces_of(writer.kernel);
   const auto streams = [](const Buffer& b) {
     return !b.written || (b.access == Access::dense && ingot::size_of(b.dtype) >= 4);
   };

@@ -109,14 +109,36 @@ class Run {
 
   void run() {
     if (k_.form == Form::columns) begin_partials();
+    const auto last = static_cast<size_t>(f_.last_phase);
     for (row_ = 0; row_ < f_.rows; ++row_)
-      for (size_t i = 0; i < k_.phases.size(); ++i) run_phase(k_.phases[i], p_.phases[i]);
+      for (size_t i = 0; i < k_.phases.size() && i <= last; ++i) run_phase(i);
   }
 
  private:
-  void run_phase(const Phase& phase, const Schedule& s) {
+  void run_phase(size_t number) {
+    const Phase& phase = k_.phases[number];
+    const Schedule& s = p_.phases[number];
     if (k_.form == Form::rows)
       for (uint32_t r : phase.reductions) reductions_[r].begin();
+    if (static_cast<int64_t>(number) < f_.first_phase) {
+      for (uint32_t r : phase.reductions) reductions_[r].take(read_part(r));
+    } else {
+      run_columns(phase, s);
+    }
+    if (static_cast<int64_t>(number) == f_.last_phase) {
+      for (uint32_t r : phase.reductions) write_part(r, reductions_[r].lanes());
+      return;
+    }
+    if (k_.form == Form::rows)
+      for (uint32_t r : phase.reductions) reduced_[r] = reductions_[r].finish();
+    if (f_.last_phase != KernelFrame::kToTheEnd) return;
+    column_ = 0;
+    count_ = 1;
+    run_steps(s.row);
+    for (const Store& st : phase.row_stores) store(st.buffer, values_[st.value]);
+  }
+
+  void run_columns(const Phase& phase, const Schedule& s) {
     for (column_ = 0; column_ < f_.columns; column_ += kLanes) {
       count_ = static_cast<int>(std::min<int64_t>(kLanes, f_.columns - column_));
       run_steps(s.columns);
@@ -134,12 +156,6 @@ class Run {
         }
       }
     }
-    if (k_.form == Form::rows)
-      for (uint32_t r : phase.reductions) reduced_[r] = reductions_[r].finish();
-    column_ = 0;
-    count_ = 1;
-    run_steps(s.row);
-    for (const Store& st : phase.row_stores) store(st.buffer, values_[st.value]);
   }
 
   void run_steps(const std::vector<Step>& steps) {
@@ -305,6 +321,28 @@ class Run {
   char* partial_indices(uint32_t r, int lane) const {
     int64_t values = kLanes * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
     return partials_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
+  }
+
+  // A reduction's lanes in KernelFrame::parts.
+  char* part_of(uint32_t r, bool index) const {
+    char* at = f_.parts;
+    auto bytes = [&](uint32_t i) { return kLanes * codegen::size_of(k_.nodes[k_.reductions[i].value].type); };
+    for (uint32_t i = 0; i < r; ++i) at += bytes(i) + (is_index(k_.reductions[i].combiner) ? kLanes * 8 : 0);
+    return at + (index ? bytes(r) : 0);
+  }
+  Partial read_part(uint32_t r) const {
+    const Reduction& reduction = k_.reductions[r];
+    const Type type = k_.nodes[reduction.value].type;
+    Partial p = identity(reduction.combiner, type);
+    std::memcpy(&p.value, part_of(r, false), static_cast<size_t>(kLanes * codegen::size_of(type)));
+    if (is_index(reduction.combiner)) std::memcpy(&p.index, part_of(r, true), kLanes * 8);
+    return p;
+  }
+  void write_part(uint32_t r, const Partial& p) const {
+    const Reduction& reduction = k_.reductions[r];
+    const Type type = k_.nodes[reduction.value].type;
+    std::memcpy(part_of(r, false), &p.value, static_cast<size_t>(kLanes * codegen::size_of(type)));
+    if (is_index(reduction.combiner)) std::memcpy(part_of(r, true), &p.index, kLanes * 8);
   }
 
   const Prepared& p_;

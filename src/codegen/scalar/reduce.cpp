@@ -129,23 +129,26 @@ void RowReduction::close_block() {
   steps_ = 0;
 }
 
-Lanes RowReduction::finish() {
+Partial RowReduction::lanes() {
   if (steps_ > 0) close_block();
-  Partial total;
   if (parts_.empty()) {
-    total = identity(combiner_, type_);
-    if (combiner_ == Combiner::sum) total.value = broadcast(type_, 0);  // the empty sum is +0
-  } else {
-    // An odd last subtree moves up as it is, so the small ones join first.
-    for (; parts_.size() > 1; parts_.pop_back()) combine(combiner_, type_, parts_[parts_.size() - 2], parts_.back());
-    total = parts_.back();
-    for (int half = kLanes / 2; half; half /= 2) {
-      Partial upper = identity(combiner_, type_);
-      int64_t bytes = half * codegen::size_of(type_);
-      std::copy_n(reinterpret_cast<const char*>(&total.value) + bytes, bytes, reinterpret_cast<char*>(&upper.value));
-      std::copy_n(total.index.i64 + half, half, upper.index.i64);
-      combine(combiner_, type_, total, upper);
-    }
+    Partial none = identity(combiner_, type_);
+    if (combiner_ == Combiner::sum) none.value = broadcast(type_, 0);  // the empty sum is +0
+    return none;
+  }
+  // An odd last subtree moves up as it is, so the small ones join first.
+  for (; parts_.size() > 1; parts_.pop_back()) combine(combiner_, type_, parts_[parts_.size() - 2], parts_.back());
+  return parts_.back();
+}
+
+Lanes RowReduction::finish() {
+  Partial total = lanes();
+  for (int half = kLanes / 2; half; half /= 2) {
+    Partial upper = identity(combiner_, type_);
+    int64_t bytes = half * codegen::size_of(type_);
+    std::copy_n(reinterpret_cast<const char*>(&total.value) + bytes, bytes, reinterpret_cast<char*>(&upper.value));
+    std::copy_n(total.index.i64 + half, half, upper.index.i64);
+    combine(combiner_, type_, total, upper);
   }
   Type result = is_index(combiner_) ? Type::i64 : type_;
   return broadcast(result, lane_bits(result, is_index(combiner_) ? total.index : total.value, 0));

@@ -25,6 +25,10 @@ class RowReduction {
   void begin();
   /// `count` lanes of `value`, which stand at columns first_index and up.
   void add(const Lanes& value, int64_t first_index, int count);
+  /// The 16 lanes of all that was added.
+  Partial lanes();
+  /// Instead of adding.
+  void take(const Partial& lanes) { parts_ = {lanes}, steps_ = 0; }
   /// The result in every lane; `type` of the result is i64 for argmax and argmin.
   Lanes finish();
 

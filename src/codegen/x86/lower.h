@@ -100,17 +100,22 @@ class Lowering {
   void accumulate(Accumulator& a);
   void merge(Accumulator& into, Accumulator& from);
   bool keeps_nan_apart(const Reduction& r) const;
+  Vector lanes_of(Accumulator& a);
   Vector finish(Accumulator& a);
   bool in_tree(const Reduction& r) const;
   void push_blocks(std::vector<Accumulator>& tree, int level);
   void merge_stack(std::vector<Accumulator>& tree);
   int64_t level_bytes(const std::vector<Accumulator>& tree) const;
+  /// Between the accumulators and KernelFrame::parts.
+  void store_parts(const std::vector<Accumulator*>& accumulators);
+  void load_parts(const std::vector<Accumulator*>& accumulators);
+  Mem part_of(const Reduction& r, bool index);
 
   // Rows.cpp.
   struct PhasePlan;
   bool keep_streams_in_registers(std::vector<PhasePlan>& plans);
   void advance_row();
-  void phase_loop(const Phase& phase);
+  void phase_loop(const Phase& phase, int64_t number, int64_t end);
   bool short_row(const Phase& phase, const std::vector<Accumulator>& all);
   void plain_loop(const Phase& phase, std::vector<Accumulator>& all);
   int side_by_side(const std::vector<Accumulator>& all) const;
@@ -163,12 +168,13 @@ class Lowering {
 
   // Slots of the stack frame.
   int64_t frame_slot_ = 0, columns_slot_ = 0, rows_left_ = 0, row_index_ = 0, column_index_ = 0, tail_count_ = 0,
-          blocks_ = 0, tree_slot_ = 0;
+          blocks_ = 0, tree_slot_ = 0, first_phase_ = 0, last_phase_ = 0;
   std::vector<int64_t> row_slots_, stride_slots_, index_stride_slots_, row_stride_slots_;
 
   int64_t column_offset_ = 0;  // of the body, where several steps or blocks run side by side
   bool masked_ = false;        // the body handles the last columns, fewer than 16
   Vector tail_;                // its mask
+  bool in_pieces_ = false;     // a row may be
   int64_t scratch_bytes_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // up by a binary counter, then the lanes halved. Only sums and products of floats depend on the order; the others run
 // through.
 #include <bit>
+#include <cstddef>
 #include <limits>
 
 #include "base/error.h"
@@ -129,6 +130,13 @@ void Lowering::merge(Accumulator& into, Accumulator& from) {
   v_.ordered_minmax(into.reduction->combiner == Combiner::max, mine, from.value, &into.value);
 }
 
+/// With what it kept apart.
+Vector Lowering::lanes_of(Accumulator& a) {
+  if (!keeps_nan_apart(*a.reduction)) return a.value;
+  Vector nan = v_.constant(a.value.type, a.value.type == Type::f32 ? 0x7fc00000u : 0x7ff8000000000000u);
+  return v_.select(a.nan, nan, a.value);
+}
+
 /// The 16 lanes halved to one, in every lane of the result.
 Vector Lowering::finish(Accumulator& a) {
   const Combiner c = a.reduction->combiner;
@@ -150,11 +158,7 @@ Vector Lowering::finish(Accumulator& a) {
     }
     return v_.broadcast_first(a.index);
   }
-  Vector x = a.value;
-  if (keeps_nan_apart(*a.reduction)) {
-    Vector nan = v_.constant(x.type, x.type == Type::f32 ? 0x7fc00000u : 0x7ff8000000000000u);
-    x = v_.select(a.nan, nan, x);
-  }
+  Vector x = lanes_of(a);
   for (int step = kLanes / 2; step; step /= 2) {
     Vector other = v_.upper(x, step);
     x = v_.binary(combining_op(c), x, other);
@@ -172,6 +176,36 @@ Vector Lowering::finish(Accumulator& a) {
   code_.cold.push_back({begin, code_.position()});
   code_.place(some);
   return result;
+}
+
+// rows in pieces
+
+/// Where the lanes of a reduction lie; clobbers rax.
+Mem Lowering::part_of(const Reduction& r, bool index) {
+  int64_t offset = 0;
+  for (const Reduction* before = k_.reductions.data(); before != &r; ++before)
+    offset += kLanes * (size_of(node(before->value).type) + (is_index(before->combiner) ? 8 : 0));
+  if (index) offset += kLanes * size_of(node(r.value).type);
+  load_slot(Gpr::rax, frame_slot_);
+  g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rax, offsetof(KernelFrame, parts)));
+  return Mem::at(Gpr::rax, offset);
+}
+
+void Lowering::store_parts(const std::vector<Accumulator*>& accumulators) {
+  for (Accumulator* a : accumulators) {
+    Vector x = lanes_of(*a);
+    store_format(memory_type(x.type), x, part_of(*a->reduction, false), false);
+    if (is_index(a->reduction->combiner)) store_format(DType::i64, a->index, part_of(*a->reduction, true), false);
+  }
+}
+
+void Lowering::load_parts(const std::vector<Accumulator*>& accumulators) {
+  for (Accumulator* a : accumulators) {
+    v_.copy(a->value, load_format(memory_type(a->value.type), part_of(*a->reduction, false), false));
+    if (is_index(a->reduction->combiner))
+      v_.copy(a->index, load_format(DType::i64, part_of(*a->reduction, true), false));
+    if (keeps_nan_apart(*a->reduction)) v_.clear_mask(a->nan);  // the lanes themselves are NaN
+  }
 }
 
 // the stack of subtrees: level l holds the sum of 2^l blocks

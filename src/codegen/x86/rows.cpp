@@ -38,6 +38,14 @@ void Lowering::rows() {
     g(VOp::g_add, Gpr::rsi, Gpr::rax);
   }
   store_slot(tree_slot_, Gpr::rsi);
+  in_pieces_ = !k_.reductions.empty() && k_.known_columns == 0;
+  if (in_pieces_)
+    for (auto [slot, offset] : {std::pair(&first_phase_, offsetof(KernelFrame, first_phase)),
+                                std::pair(&last_phase_, offsetof(KernelFrame, last_phase))}) {
+      *slot = code_.reserve(8);
+      g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rdi, static_cast<int64_t>(offset)));
+      store_slot(*slot, Gpr::rax);
+    }
 
   std::vector<PhasePlan> plans;
   for (const Phase& phase : k_.phases) {
@@ -56,7 +64,8 @@ void Lowering::rows() {
   const bool resident = keep_streams_in_registers(plans);
   int32_t begin = code_.position();
   code_.place(head);
-  for (const PhasePlan& plan : plans) {
+  for (size_t number = 0; number < plans.size(); ++number) {
+    const PhasePlan& plan = plans[number];
     if (!plan.roots.empty()) {
       live_ = plan.live;
       count_uses(live_, plan.roots);
@@ -66,10 +75,16 @@ void Lowering::rows() {
         assign_registers(plan.streams);
       }
       load_streams(plan.streams, resident);
-      phase_loop(*plan.phase);
+      phase_loop(*plan.phase, static_cast<int64_t>(number), end);
     }
     emit_row_level(needed(plan.row_roots));
+    const int64_t stored = code_.label();
+    if (in_pieces_ && !plan.row_roots.empty()) {
+      code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(last_phase_), .value = KernelFrame::kToTheEnd});
+      code_.jump(stored, Cond::not_equal);
+    }
     for (const Store& s : plan.phase->row_stores) row_store(s);
+    code_.place(stored);
   }
   advance_row();
   code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(rows_left_), .value = -1});
@@ -113,11 +128,17 @@ void Lowering::advance_row() {
     code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(row_index_), .value = 1});
 }
 
-void Lowering::phase_loop(const Phase& phase) {
+/// `end`: where a row that is done in pieces leaves.
+void Lowering::phase_loop(const Phase& phase, int64_t number, int64_t end) {
   std::vector<Accumulator> plain, tree;
   for (uint32_t r : phase.reductions) {
     const Reduction& reduction = k_.reductions[r];
     (in_tree(reduction) ? tree : plain).push_back(accumulator(reduction));
+  }
+  const int64_t known = code_.label(), joined = code_.label();
+  if (in_pieces_) {
+    code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(first_phase_), .value = number});
+    code_.jump(known, Cond::greater);
   }
   for (Accumulator& a : plain) reset(a);
   g(VOp::g_imm, Gpr::rcx, int64_t(0));
@@ -125,6 +146,17 @@ void Lowering::phase_loop(const Phase& phase) {
     plain_loop(phase, plain);
   } else {
     tree_loop(phase, plain, tree);
+  }
+  if (in_pieces_) {
+    code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(last_phase_), .value = number});
+    code_.jump(joined, Cond::not_equal);
+    int32_t begin = code_.position();
+    store_parts(with(plain, tree));
+    code_.jump(end);
+    code_.place(known);
+    load_parts(with(plain, tree));
+    code_.cold.push_back({begin, code_.position()});
+    code_.place(joined);
   }
   for (auto* group : {&plain, &tree})
     for (Accumulator& a : *group) reduced_[static_cast<size_t>(a.reduction - k_.reductions.data())] = finish(a);

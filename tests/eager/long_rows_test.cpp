@@ -1,0 +1,123 @@
+// Reductions of few, long rows, which threads do together: the order of sums shows neither threads nor instruction set.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "canonical_sum.h"
+#include "eager/factories.h"
+#include "eager/functions.h"
+#include "runtime/cpu.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot {
+namespace {
+
+using Function = std::function<Tensor(const Tensor& x, const Tensor& y)>;
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  Tensor x = a.contiguous(), y = b.contiguous();
+  return x.dtype() == y.dtype() && x.sizes() == y.sizes() &&
+         std::memcmp(x.data_ptr(), y.data_ptr(), static_cast<size_t>(x.nbytes())) == 0;
+}
+
+Tensor random_floats(int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
+  return tensor(values);
+}
+
+class LongRows : public testing::Test {
+ protected:
+  void TearDown() override {
+    set_num_threads(threads_);
+    runtime::set_host_target(std::nullopt);
+  }
+  /// The same bits on each instruction set by 1, 2, 3 and 7 threads; interpreted, which is slow, by 1 and 3.
+  void check(const char* name, const Function& f, const Tensor& x, const Tensor& y) {
+    SCOPED_TRACE(testing::Message() << name << " " << x.numel());
+    Tensor expected;
+    for (Isa isa : {Isa::avx512, Isa::avx2, Isa::none}) {
+      if (isa > runtime::detected_target().isa) continue;
+      runtime::set_host_target(runtime::target_of(isa));
+      for (int threads : {1, 2, 3, 7}) {
+        if (isa == Isa::none && threads != 3) continue;
+        set_num_threads(threads);
+        Tensor got = f(x, y);
+        if (!expected.defined()) expected = got;
+        EXPECT_TRUE(same_bytes(got, expected)) << runtime::target_of(isa).str() << ", threads " << threads;
+      }
+    }
+  }
+
+ private:
+  int threads_ = num_threads();
+};
+
+TEST_F(LongRows, SumsAreCanonical) {
+  for (int64_t n : {(1 << 18) - 1, 1 << 18, (1 << 18) + 1, (1 << 20) + 259}) {
+    Tensor x = random_floats(n, 1);
+    const float expected = test::canonical_sum(x.data_ptr<float>(), n);
+    for (int threads : {1, 2, 3, 7}) {
+      set_num_threads(threads);
+      EXPECT_EQ(x.sum().item<float>(), expected) << n << " by " << threads;
+      EXPECT_EQ(x.view({1, n}).sum(IntList{1}).item<float>(), expected) << n << " by " << threads;
+    }
+  }
+}
+
+TEST_F(LongRows, ReductionsKeepTheirBits) {
+  const std::pair<const char*, Function> functions[] = {
+      {"sum", [](const Tensor& x, const Tensor&) { return x.sum(); }},
+      {"f64 mean", [](const Tensor& x, const Tensor&) { return x.to(kFloat64).mean(); }},
+      {"bf16 sum", [](const Tensor& x, const Tensor&) { return x.to(kBFloat16).sum(); }},
+      {"i32 sum", [](const Tensor& x, const Tensor&) { return x.mul(1000).to(kInt32).sum(); }},
+      {"prod", [](const Tensor& x, const Tensor&) { return x.mul(1e-3).add(1).prod(); }},
+      {"amax", [](const Tensor& x, const Tensor&) { return x.amax(); }},
+      {"argmax of equals", [](const Tensor& x, const Tensor&) { return x.mul(50).round().argmax(); }},
+      {"argmin of integers", [](const Tensor& x, const Tensor&) { return x.mul(50).to(kInt64).argmin(); }},
+      {"any", [](const Tensor& x, const Tensor&) { return x.gt(0.99999).any(); }},
+      {"all", [](const Tensor& x, const Tensor&) { return x.gt(-0.5).all(); }},
+      {"var", [](const Tensor& x, const Tensor&) { return x.var(); }},
+      {"logsumexp", [](const Tensor& x, const Tensor&) { return x.logsumexp({-1}); }},
+      {"softmax", [](const Tensor& x, const Tensor&) { return x.softmax(-1); }},
+      {"layer_norm", [](const Tensor& x, const Tensor&) { return layer_norm(x, {x.size(0)}); }},
+      {"mse_loss", [](const Tensor& x, const Tensor& y) { return mse_loss(x, y); }},
+      {"five rows",
+       [](const Tensor& x, const Tensor&) {
+         return x.slice(0, 0, 299995).view({5, 59999}).softmax(1);
+       }},
+      {"strided rows",
+       [](const Tensor& x, const Tensor&) {
+         return x.slice(0, 0, 300000).view({150000, 2}).t().sum(1);
+       }},
+  };
+  Tensor x = random_floats(300'003, 2), y = random_floats(300'003, 3);
+  for (const auto& [name, f] : functions) check(name, f, x, y);
+}
+
+TEST_F(LongRows, NanWinsFromAnyPiece) {
+  for (int64_t at : {0, 70'000, 299'999}) {
+    Tensor x = random_floats(300'000, 4), y = x.clone();
+    x.mutable_data_ptr<float>()[at] = NAN;
+    if (at) x.mutable_data_ptr<float>()[299'999] = NAN;
+    check(
+        "amin", [](const Tensor& a, const Tensor&) { return a.amin().isnan(); }, x, y);
+    check(
+        "argmax", [](const Tensor& a, const Tensor&) { return a.argmax(); }, x, y);
+    EXPECT_TRUE(std::isnan(x.amin().item<float>()));
+    EXPECT_EQ(x.argmax().item<int64_t>(), at);
+  }
+}
+
+TEST_F(LongRows, ResultsMayTakeThePlaceOfOperands) {
+  Tensor x = random_floats(300'000, 5), expected = (x - x.mean()).mul(x.sum());
+  Tensor z = x.clone();
+  z.copy_((z - z.mean()).mul(z.sum()));
+  EXPECT_TRUE(same_bytes(z, expected));
+}
+
+}  // namespace
+}  // namespace ingot
