@@ -9,7 +9,8 @@
 // operands
 //   are cast to f32 before it and the result is cast back once, after the op that the user called. So a bf16 product is
 //   matmul(cast(a), cast(b)) in f32;
-// - the operands of matmul have two dims or more; a stack of rows times one matrix is one product of two dims;
+// - the operands of matmul have two dims or more (a product of floats with a vector is a sum of products); a stack of
+//   rows times one matrix is one product of two dims;
 // - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes
 //   before the heads (with enable_gqa) or before the last two dims (without);
 // - a host op that computes reads f32, f64 and i64 only, and tensors only; where it moves or orders elements, positions

@@ -67,6 +67,13 @@ Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& r
 }
 
 Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
+  // With a vector no element is used twice: a sum of products is bound by reading alone, and threads share it.
+  if (is_floating(b.dtype(self)) && (b.rank(self) == 1 || b.rank(other) == 1)) {
+    const bool left = b.rank(other) > 1;
+    Operand products = b.mul(left ? b.unsqueeze(self, GraphBuilder::attr(1)) : self, other);
+    const auto depth = static_cast<int64_t>(b.rank(products)) - (left ? 2 : 1);
+    return reduction(OpId::sum, products, Attr::of(Dims{depth}), result);
+  }
   if (b.rank(self) == 1) self = b.unsqueeze(self, GraphBuilder::attr(0));
   if (b.rank(other) == 1) other = b.unsqueeze(other, GraphBuilder::attr(1));
   if (b.rank(self) > 2 && b.rank(other) == 2) {

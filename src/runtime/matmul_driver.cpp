@@ -27,7 +27,7 @@ class MatmulDriver final : public ProductDriver {
       weight_buffer = step.b.buffer;
       find_weights();
     }
-    divide(context, weight_buffer >= 0 ? 0 : 5);
+    divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
 
   // Packs B if it is not the one packed last, unless it changes too often to be kept.

@@ -1,6 +1,6 @@
 // Loops, from the outside (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with A
 // unpacked): groups of panels, blocks of rows that keep their part of A in L2, panels, blocks of k, tiles of rows. Each
-// output sums its k blocks in order, so no division of M, N, batch or threads shows in the result.
+// output sums its k blocks in order, so no division of M, N, K, batch or threads shows in the result.
 #include "runtime/product_driver.h"
 
 #include <algorithm>
@@ -17,6 +17,8 @@ constexpr int64_t kGrainOperations = 1'000'000;
 constexpr int64_t kLine = 64;
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
+constexpr int64_t kCutBlocks = 16;          // of k, at most, in a cut of it: what all panels read of A stays in L2
+constexpr int64_t kSmallResult = 16;        // sums of k's blocks take this part of what A and B take, at most
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -96,13 +98,14 @@ ProductDriver::Ahead ProductDriver::lines(const char* from, int64_t bytes) {
 }
 
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
-void ProductDriver::divide(const BindContext& context, int64_t packing) {
+void ProductDriver::divide(const BindContext& context, int64_t packing, bool may_cut_k) {
   const auto [batch, m, n, k, dtype, accumulate, max_rows, max_vectors] = sizes_;
   int64_t operations = saturating_product(saturating_product(2 * batches_, m), saturating_product(n, k));
   int64_t b_bytes = saturating_product(saturating_product(batches_, element_), saturating_product(n, k));
   int64_t useful = std::max(operations / kGrainOperations, b_bytes / kGrainBytes);
   int64_t most = saturating_product(batches_, saturating_product(rows_.count, panels_.count));
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
+  if (may_cut_k && divide_k(useful, context.threads)) return;
   int64_t threads = std::min(useful_threads, context.threads);
   double least = 0;
   for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, panels_.count); ++panel_cuts) {
@@ -123,21 +126,90 @@ void ProductDriver::divide(const BindContext& context, int64_t packing) {
   }
 }
 
-void ProductDriver::run(RunState& state, int, int share, int shares) const {
+/// Cuts k instead, where tiles are few and the sums of its blocks are small beside what is read.
+bool ProductDriver::divide_k(int64_t useful, int64_t allowed) {
+  const int64_t m = sizes_.m, n = sizes_.n, tiles = saturating_product(rows_.count, panels_.count);
+  const int64_t threads = std::min(useful, allowed);
+  k_blocks_ = ceil_div(sizes_.k, kBlock);
+  const int64_t cuts = std::max(4 * threads, ceil_div(k_blocks_, kCutBlocks));
+  const bool few = tiles > 0 && saturating_product(batches_, tiles) <= 4 * threads &&
+                   saturating_product(saturating_product(m, n), kSmallResult) <= kBlock * (m + n);
+  if (threads <= 1 || !few || k_blocks_ < 2 * cuts) return false;
+  k_cuts_ = cuts;
+  sum_stride_ = kVector * panels_.n * c_element_;
+  sum_bytes_ = round_up(m * sum_stride_, kLine);
+  shared_bytes = batches_ * k_blocks_ * sum_bytes_;
+  phases = 2;
+  useful_threads = static_cast<int>(std::min<int64_t>(std::min<int64_t>(useful, kMostThreads), batches_ * cuts));
+  return true;
+}
+
+void ProductDriver::run(RunState& state, int phase, int share, int shares) const {
+  if (k_cuts_ > 1) return phase == 0 ? run_k(state, share, shares) : add_up(state, share, shares);
   const int64_t cuts = row_cuts_ * panel_cuts_;
   Range range = runtime::share(batches_ * cuts, share, shares);
   for (int64_t item = range.begin; item < range.end; ++item) {
     int cut = static_cast<int>(item % cuts);
     Range panels = runtime::share(panels_.count, cut / row_cuts_, panel_cuts_),
           rows = runtime::share(rows_.count, cut % row_cuts_, row_cuts_);
-    multiply(state, item / cuts, rows, panels);
+    multiply(state, item / cuts, rows, panels, {0, sizes_.k});
   }
 }
 
-// One batch's rows and panels, given as ranges of tiles.
-void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels) const {
+void ProductDriver::run_k(RunState& state, int share, int shares) const {
+  const Range range = runtime::share(batches_ * k_cuts_, share, shares);
+  for (int64_t item = range.begin; item < range.end; ++item) {
+    const Range blocks = runtime::share(k_blocks_, static_cast<int>(item % k_cuts_), static_cast<int>(k_cuts_));
+    multiply(state, item / k_cuts_, {0, rows_.count}, {0, panels_.count},
+             {blocks.begin * kBlock, std::min(blocks.end * kBlock, sizes_.k)});
+  }
+}
+
+void ProductDriver::add_up(RunState& state, int share, int shares) const {
+  const int64_t tiles = rows_.count * panels_.count;
+  const Range range = runtime::share(batches_ * tiles, share, shares);
+  for (int64_t item = range.begin; item < range.end; ++item)
+    add_up_tile(state, item / tiles, item % rows_.count, item % tiles / rows_.count);
+}
+
+char* ProductDriver::block_sum(const RunState& state, int64_t batch, int64_t block) const {
+  return shared(state) + (batch * k_blocks_ + block) * sum_bytes_;
+}
+
+// The sums of all blocks of k, in order; then the epilogue.
+void ProductDriver::add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const {
+  const bool epilogue = !epilogues_.empty();
+  const int64_t columns = panel_columns(panel);
+  Block block{};
+  block.tile_begin = tile, block.tile_end = tile + 1;
+  block.row = rows_.begin(tile), block.rows = rows_.size(tile);
+  block.panel = panel;
+  block.c_stride = epilogue ? panel_width(panel) * c_element_ : c_row_;
+  const Scratch scratch = lay_out(0, 0, epilogue ? block.rows * block.c_stride : 0);
+  PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
+  const Run run{state, walk, scratch};
+  block.c = epilogue ? scratch.c : scratch.at[2] + block.row * c_row_ + panel_column(panel) * c_element_;
+  auto add = [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t row = 0; row < block.rows; ++row) {
+      const int64_t offset = (block.row + row) * sum_stride_ + panel_column(panel) * c_element_;
+      T* to = reinterpret_cast<T*>(block.c + row * block.c_stride);
+      std::memcpy(to, block_sum(state, batch, 0) + offset, static_cast<size_t>(columns) * sizeof(T));
+      for (int64_t b = 1; b < k_blocks_; ++b) {
+        const T* from = reinterpret_cast<const T*>(block_sum(state, batch, b) + offset);
+        for (int64_t j = 0; j < columns; ++j) to[j] += from[j];
+      }
+    }
+  };
+  c_element_ == 8 ? add(double()) : add(float());
+  if (epilogue) finish(run, block, 0, block.rows);
+}
+
+// One batch's rows and panels, given as ranges of tiles; all of k, or some of its blocks.
+void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
-  const int64_t k_size = sizes_.k, rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
+  const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
+  const int64_t rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const char* packed = packed_panels(state, batch);
   const bool epilogue = !epilogues_.empty();
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
@@ -147,7 +219,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
   const int64_t panel_bytes =
-      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded_) : k_padded_) * element_;
+      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * element_;
   int64_t group = panels.end - panels.begin;
   if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
 
@@ -171,8 +243,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       block.a_stride = a_stride;
       const char* a_block = a + block.row * a_row_;
       if (pack_a_) {
-        pack_rows(a_block, scratch.a, block.rows, a_stride);
-        a_block = scratch.a;
+        pack_rows(a_block + k.begin * a_column_, scratch.a, block.rows, k_size, a_stride);
+        a_block = scratch.a - k.begin * element_;
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
         const int64_t width = panel_width(block.panel);
@@ -184,9 +256,14 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             std::memset(block.c + i * block.c_stride, 0, panel_columns(block.panel) * c_element_);
           if (epilogue) finish(run, block, 0, block.rows);
         }
-        for (block.k = 0; block.k < k_size; block.k += kBlock) {
-          const int64_t bytes = std::min(kBlock, k_size - block.k) * width * element_;
-          char* own = room + (one_block ? 0 : block.k * width * element_);
+        for (block.k = k.begin; block.k < k.end; block.k += kBlock) {
+          if (k_cuts_ > 1) {
+            block.c_stride = sum_stride_;
+            block.c = block_sum(state, batch, block.k / kBlock) + block.row * sum_stride_ +
+                      panel_column(block.panel) * c_element_;
+          }
+          const int64_t bytes = std::min(kBlock, k.end - block.k) * width * element_;
+          char* own = room + (one_block ? 0 : (block.k - k.begin) * width * element_);
           const char* b_block = own;
           Ahead next;
           if (packed) {
@@ -194,12 +271,11 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             // What comes next in memory is what comes next in time.
             if (b_block + 2 * bytes <= packed_end) next = lines(b_block + bytes, bytes);
           } else {
-            const bool last_k = block.k + kBlock >= k_size;
-            const int64_t next_k = last_k ? 0 : block.k + kBlock, next_panel = block.panel + last_k;
+            const bool last_k = block.k + kBlock >= k.end;
+            const int64_t next_k = last_k ? k.begin : block.k + kBlock, next_panel = block.panel + last_k;
             if (tile == row_tiles.begin) {
-              pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k_size), own);
-              if (next_panel < panels.end)
-                next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k_size));
+              pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k.end), own);
+              if (next_panel < panels.end) next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k.end));
             } else if (next_panel < group_end) {
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
@@ -224,13 +300,13 @@ ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_byt
           memory + offsets[3], memory + offsets[4], reinterpret_cast<char**>(memory + offsets[5])};
 }
 
-void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const {
+void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const {
   char* buffers[] = {const_cast<char*>(a), to};
   const int64_t row_strides[] = {a_row_, to_stride}, column_strides[] = {a_column_, element_}, index_strides[] = {0, 0};
   KernelFrame frame{};
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
-  frame.rows = rows, frame.columns = sizes_.k;
+  frame.rows = rows, frame.columns = k;
   frame.context = pack_a_.context;
   pack_a_.entry(&frame);
 }
@@ -243,7 +319,7 @@ void ProductDriver::tile_rows(const Run& run, const Block& block, const char* a,
   frame.b = b;
   frame.k = std::min(kBlock, sizes_.k - block.k);
   frame.a_stride = block.a_stride, frame.c_stride = block.c_stride;
-  frame.accumulate = block.k > 0;
+  frame.accumulate = block.k > 0 && k_cuts_ == 1;
   frame.columns = panel_columns(block.panel);
   const int64_t vectors = panels_.size(block.panel), tiles = block.tile_end - block.tile_begin;
   // What is contiguous is shared out evenly; of rows a tile fetches as many lines as it can, of one column of lines.
@@ -251,7 +327,7 @@ void ProductDriver::tile_rows(const Run& run, const Block& block, const char* a,
   const bool even = next.stride == kLine;
   const int64_t fetching = tiles < 4 ? 0 : even ? tiles : pieces * next.row_lines;
   const int64_t share = next.rows * kLine / tiles, even_step = std::min(ceil_div(share, lines), kLine);
-  const bool finishes = !epilogues_.empty() && block.k + kBlock >= sizes_.k;
+  const bool finishes = !epilogues_.empty() && k_cuts_ == 1 && block.k + kBlock >= sizes_.k;
   const char* results = place(run, result_, block.row, panel_column(block.panel));
   frame.results_stride = operands_[result_].strides[sizes_.batch.size()];
   int64_t finished = 0;  // rows

@@ -46,8 +46,8 @@ class ProductDriver : public StepDriver {
   /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments. `arguments`: the latter.
   void set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments);
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
-  /// is packed before.
-  void divide(const BindContext& context, int64_t packing);
+  /// is packed before. Where k may be cut, this driver has the phases of the step to itself.
+  void divide(const BindContext& context, int64_t packing, bool may_cut_k = false);
   /// Columns lie in memory in segments, `strides` apart (one an operand): as the pixels of several images do. Only with
   /// an epilogue.
   void set_segments(int64_t columns, std::vector<int64_t> strides) {
@@ -95,9 +95,14 @@ class ProductDriver : public StepDriver {
 
  private:
   struct Scratch;
-  void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels) const;
+  bool divide_k(int64_t useful, int64_t threads);
+  void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
+  void run_k(RunState& state, int share, int shares) const;
+  void add_up(RunState& state, int share, int shares) const;
+  void add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const;
+  char* block_sum(const RunState& state, int64_t batch, int64_t block) const;
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
-  void pack_rows(const char* a, char* to, int64_t rows, int64_t to_stride) const;
+  void pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const;
   struct Block;
   struct Run;
   void tile_rows(const Run& run, const Block& block, const char* a, const char* b, const Ahead& next) const;
@@ -110,6 +115,8 @@ class ProductDriver : public StepDriver {
   size_t result_ = 2;                                                  // the operand that is written first
   std::vector<int64_t> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
   int row_cuts_ = 1, panel_cuts_ = 1;
+  // Where k is long and the result small, k is cut: the sums of its blocks are kept apart, then added in order.
+  int64_t k_cuts_ = 1, k_blocks_ = 1, sum_stride_ = 0, sum_bytes_ = 0;
   int64_t segment_ = INT64_MAX;
   std::vector<int64_t> segment_strides_;
 };

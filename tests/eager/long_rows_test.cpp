@@ -8,6 +8,7 @@
 #include "canonical_sum.h"
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "eager/numerics.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
 
@@ -33,6 +34,7 @@ class LongRows : public testing::Test {
  protected:
   void TearDown() override {
     set_num_threads(threads_);
+    set_numerics(level_);
     runtime::set_host_target(std::nullopt);
   }
   /// The same bits on each instruction set by 1, 2, 3 and 7 threads; interpreted, which is slow, by 1 and 3.
@@ -54,6 +56,7 @@ class LongRows : public testing::Test {
 
  private:
   int threads_ = num_threads();
+  Numerics level_ = numerics();
 };
 
 TEST_F(LongRows, SumsAreCanonical) {
@@ -96,6 +99,41 @@ TEST_F(LongRows, ReductionsKeepTheirBits) {
   };
   Tensor x = random_floats(300'003, 2), y = random_floats(300'003, 3);
   for (const auto& [name, f] : functions) check(name, f, x, y);
+}
+
+TEST_F(LongRows, ProductsKeepTheirBits) {
+  set_numerics(Numerics::strict);  // the default lets a processor with bf16 products use them
+  const std::pair<const char*, Function> functions[] = {
+      {"dot", [](const Tensor& x, const Tensor& y) { return dot(x, y); }},
+      {"mv",
+       [](const Tensor& x, const Tensor& y) {
+         return mv(x.view({3, 100'001}), y.slice(0, 0, 100'001));
+       }},
+      {"vector on the left",
+       [](const Tensor& x, const Tensor& y) {
+         return matmul(y.slice(0, 0, 100'001), x.view({100'001, 3}));
+       }},
+      {"matmul",
+       [](const Tensor& x, const Tensor& y) {
+         return matmul(x.view({3, 100'001}), y.view({100'001, 3}));
+       }},
+      {"transposed",
+       [](const Tensor& x, const Tensor& y) {
+         return relu(matmul(x.view({100'001, 3}).t(), y.view({3, 100'001}).t()) + 1);
+       }},
+      {"f64",
+       [](const Tensor& x, const Tensor& y) {
+         return matmul(x.to(kFloat64).view({3, 100'001}), y.to(kFloat64).view({100'001, 3}));
+       }},
+      {"bf16",
+       [](const Tensor& x, const Tensor& y) {
+         return matmul(x.to(kBFloat16).view({3, 100'001}), y.to(kBFloat16).view({100'001, 3}));
+       }},
+  };
+  Tensor x = random_floats(300'003, 6), y = random_floats(300'003, 7);
+  for (const auto& [name, f] : functions) check(name, f, x, y);
+  Tensor expected = x.to(kFloat64).mul(y.to(kFloat64)).sum();
+  EXPECT_NEAR(dot(x, y).item<double>(), expected.item<double>(), 1e-2);
 }
 
 TEST_F(LongRows, NanWinsFromAnyPiece) {

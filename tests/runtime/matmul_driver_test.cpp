@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/bound_program.h"
 #include "runtime/hand_kernels.h"
 
 namespace ingot::runtime {
@@ -123,6 +124,22 @@ TEST(MatmulDriver, TransposedBatchedEpilogue) {
   Shape none{2, 3, 5, 0};
   none.epilogue = true;
   check(none, 2);
+}
+
+// Cut along k, where tiles are few: the sums of its blocks still add up in order.
+TEST(MatmulDriver, LongKIsSharedByThreads) {
+  for (int threads : kThreadCounts)
+    for (int64_t k : {512 * 32, 512 * 70 + 5}) {
+      Shape s{1, 5, 20, k};
+      Product product(s);
+      Threads scope(threads);
+      LoadedProgram program(product.program);
+      // A second phase adds; too few blocks of k for the threads are not cut.
+      EXPECT_EQ(program.bind({})->phases.size(), threads == 1 || (threads == 7 && k < 512 * 50) ? 1u : 2u) << threads;
+      check(s, threads);
+      check({2, 9, 33, k, true, false, true}, threads);
+      check({1, 3, 16, k, false, true, true, true}, threads);
+    }
 }
 
 TEST(MatmulDriver, WeightsArePackedOncePerVersionUntilGivenUp) {

@@ -25,9 +25,13 @@ bool Fuser::prefers_columns(const ir::Node& node) {
       continue;
     }
     auto strided = layouts_.strided(layouts_.of(read.value), read.map, shape.size());
-    if (strided.strides[dim] == Dim(1)) return false;
-    for (uint32_t d = 0; d < shape.size(); ++d)
-      columns = columns || (d != dim && strided.strides[d] == Dim(1) && shape[d] != Dim(1));
+    bool moves = false;  // along another dim: what does not is as small as a row, and read fast either way
+    for (uint32_t d = 0; d < shape.size(); ++d) {
+      if (d == dim || shape[d] == Dim(1)) continue;
+      moves = moves || !(strided.strides[d] == Dim(0));
+      columns = columns || strided.strides[d] == Dim(1);
+    }
+    if (moves && strided.strides[dim] == Dim(1)) return false;
   }
   return columns;
 }
