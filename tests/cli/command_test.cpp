@@ -78,6 +78,15 @@ TEST(Command, BenchOfAKernelSaysHowFarItIsFromTheRoof) {
   EXPECT_EQ(report["fallbacks"], 0);
 }
 
+TEST(Command, BenchOfSmallCallsTimesThemToTheirKernel) {
+  Outcome bench = ingot("bench dispatch --seconds 0.1 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  auto report = nlohmann::json::parse(bench.out);
+  EXPECT_TRUE(report["bitwise_equal"]);
+  EXPECT_GT(report["frozen_call_ns"], 0);
+  EXPECT_GT(report["frozen_call_to_its_kernel_ns"], 0);
+}
+
 TEST(Command, ExplainAndCacheShowKernels) {
   Outcome explain = ingot("explain digits_mlp --json" + kData);
   ASSERT_EQ(explain.code, 0) << explain.out;
