@@ -16,7 +16,7 @@ enum class Isa : uint8_t { none, avx2, avx512 };  // none: kernels are interpret
 /// Everything about the machine on which generated code depends.
 struct Target {
   Isa isa = Isa::none;
-  bool bf16_dot = false;  // vdpbf16ps
+  bool bf16_dot = false;  // products of bf16 are to use vdpbf16ps
   int cuda_arch = 0;      // 0: the processor; else CUDA C++ for this compute capability (80, 90, 100) is made
   std::string str() const;
   friend bool operator==(const Target&, const Target&) = default;
@@ -175,7 +175,12 @@ struct MatmulStep {
   Argument a, b, c;  // c: raw f32 or f64 results
   int max_rows = 1, max_vectors = 1;
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
-  KernelPtr pack_a;          // a copy kernel (buffer 0, strided, to 1, dense) if k is not contiguous in A, else null
+  DType a_dtype = DType::f32;           // of A as tiles read it
+  KernelPtr pack_a;  // copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, else null
+  /// If given: widens packed bf16 (buffer 0, as i32 pairs) to two rows of f32 (1, 2) for these tiles of f32, where many
+  /// rows share a panel.
+  KernelPtr widen;
+  std::vector<KernelPtr> wide_tiles;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
   /// Run over each finished piece of C (rows x columns), while it is in cache: [0] over any piece, [v] over those of
   /// exactly 16 * v columns. Buffers: 0 is the raw C tile, the others are `epilogue_arguments` over [batch..., m, n].
@@ -223,6 +228,8 @@ void for_each_kernel(const Step& step, F visit) {
   all(step.matmul.tiles);
   all(step.matmul.packs);
   one(step.matmul.pack_a);
+  one(step.matmul.widen);
+  all(step.matmul.wide_tiles);
   all(step.matmul.epilogues);
   all(step.library.kernels);
 }

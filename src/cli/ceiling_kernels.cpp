@@ -112,12 +112,17 @@ const char* loop_name(CeilingLoop loop) {
 
 }  // namespace
 
+// Whether products use it or not.
+static bool has_bf16_dot(const Target& target) {
+  return target.isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16");
+}
+
 int64_t fma_operations(const Target& target) {
   return int64_t{2} * kAccumulators * kUnroll * (target.isa == Isa::avx512 ? 16 : 8);
 }
 
 KernelPtr ceiling_kernel(CeilingLoop loop, const Target& target) {
-  if (target.isa == Isa::none || (loop == CeilingLoop::dot_bf16 && !target.bf16_dot)) return nullptr;
+  if (target.isa == Isa::none || (loop == CeilingLoop::dot_bf16 && !has_bf16_dot(target))) return nullptr;
   CeilingGenerator generator(loop, target);
   auto source = std::make_shared<KernelSource>();
   source->name = std::string("ceiling_") + loop_name(loop);

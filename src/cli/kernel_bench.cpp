@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/report.h"
+#include "runtime/cpu.h"
 
 namespace ingot::cli {
 namespace {
@@ -51,9 +52,8 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
 
   // The roof is measured in turns with the kernel: clocks and neighbours change from one second to the next.
   const Work work = bench.work(c.sizes, static_cast<double>(size_of(c.dtype)));
-  Ceiling arithmetic = arithmetic_ceiling(num_threads(), CeilingLoop::fma_f32);
-  if (Ceiling dot = arithmetic_ceiling(num_threads(), CeilingLoop::dot_bf16); c.dtype == kBFloat16 && dot.call)
-    arithmetic = dot;
+  const bool dot = c.dtype == kBFloat16 && runtime::host_target().bf16_dot;
+  const Ceiling arithmetic = arithmetic_ceiling(num_threads(), dot ? CeilingLoop::dot_bf16 : CeilingLoop::fma_f32);
   const Ceiling memory = memory_ceiling(num_threads(), work.bytes, work.memory);
   std::vector<std::function<void()>> contenders{[&] { (void)bench.compute(operands, c.sizes); },
                                                 [&] { (void)fast(arguments); }};

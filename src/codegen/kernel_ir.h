@@ -86,6 +86,8 @@ enum class Op : uint8_t {
   rare,
 };
 inline constexpr int kOpCount = static_cast<int>(Op::rare) + 1;
+/// True for nodes that give a value without computing it.
+constexpr bool is_leaf(Op op) { return op <= Op::reduced; }
 const char* name_of(Op op);
 const char* name_of(Type type);
 /// Bytes of a value of this type in a local row buffer or a partial result; a mask is one byte.
@@ -170,11 +172,11 @@ struct Kernel {
 
 /// C[mr x nr] of a contraction: for kk in order, C[i][j] = fma(A[i][kk], B[kk][j], C[i][j]) from zero over one block of
 /// k (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as
-/// it lies.
+/// it lies. f64 accumulates in f64, the others in f32. Both in bf16: by vdpbf16ps, two of k at a time.
 struct TileSpec {
-  DType a = DType::f32;  // f32, f64 or bf16; f64 accumulates in f64, the others in f32
-  int rows = 1;          // 1 .. max_tile_rows(target)
-  int vectors = 1;       // columns in units of 16; 1 .. max_tile_vectors(target)
+  DType a = DType::f32, b = a;  // f32, f64 or bf16; or a bf16 B beside an f32 A
+  int rows = 1;                 // 1 .. max_tile_rows(target)
+  int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
 

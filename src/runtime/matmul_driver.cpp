@@ -16,6 +16,9 @@ class MatmulDriver final : public ProductDriver {
     set_kernels(step.tiles, step.epilogues, context);
     for (const KernelPtr& kernel : step.packs) packs_.push_back(call_of(kernel, context));
     pack_a_ = call_of(step.pack_a, context);
+    widen_ = call_of(step.widen, context);
+    for (const KernelPtr& kernel : step.wide_tiles) wide_tiles_.push_back(call_of(kernel, context));
+    a_element_ = size_of(step.a_dtype);
     std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
     if (step.epilogues.empty()) operands.push_back(context.argument(step.c));

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
 constexpr int64_t kLine = 64;
+constexpr int64_t kWideTiles = 4;           // of rows, for which widening a block of B pays
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 constexpr int64_t kCutBlocks = 16;          // of k, at most, in a cut of it: what all panels read of A stays in L2
@@ -27,7 +28,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Pieces of a thread's scratch.
 struct ProductDriver::Scratch {
-  char *panels, *a, *b, *c, *epilogue;
+  char *panels, *wide, *a, *b, *c, *epilogue;
   char** at;
 };
 
@@ -54,7 +55,7 @@ KernelCall call_of(const KernelPtr& source, const BindContext& context) {
 
 void ProductDriver::set_sizes(Sizes sizes) {
   sizes_ = std::move(sizes);
-  element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
+  element_ = a_element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
   for (int64_t size : sizes_.batch) batches_ = saturating_product(batches_, size);
   rows_ = Pieces(sizes_.m, sizes_.max_rows);
   panels_ = Pieces(ceil_div(sizes_.n, kVector), sizes_.max_vectors);
@@ -214,7 +215,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const bool epilogue = !epilogues_.empty();
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
   const int64_t fitting =
-      std::max(cache_sizes().l2 / 3 / std::max<int64_t>(k_size * element_, 1), 4 * (rows_.each + 1));
+      std::max(cache_sizes().l2 / 3 / std::max<int64_t>(k_size * a_element_, 1), 4 * (rows_.each + 1));
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
@@ -225,7 +226,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 
   const int64_t most_rows = std::min(block_tiles * (rows_.each + 1), rows);
   // Rows of packed A start at differing sets of L1.
-  const int64_t a_stride = pack_a_ ? round_up(k_size * element_, 64) + 64 : a_row_;
+  const int64_t a_stride = pack_a_ ? round_up(k_size * a_element_, 64) + 64 : a_row_;
   Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, pack_a_ ? most_rows * a_stride : 0,
                             epilogue ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
@@ -244,7 +245,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       const char* a_block = a + block.row * a_row_;
       if (pack_a_) {
         pack_rows(a_block + k.begin * a_column_, scratch.a, block.rows, k_size, a_stride);
-        a_block = scratch.a - k.begin * element_;
+        a_block = scratch.a - k.begin * a_element_;
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
         const int64_t width = panel_width(block.panel);
@@ -280,7 +281,12 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
           }
-          tile_rows(run, block, a_block + block.k * element_, b_block, next);
+          const bool wide = widen_ && block.tile_end - block.tile_begin >= kWideTiles;
+          if (wide) {
+            widen(b_block, scratch.wide, std::min(kBlock, k.end - block.k), width);
+            b_block = scratch.wide;
+          }
+          tile_rows(run, block, wide ? wide_tiles_ : tiles_, a_block + block.k * a_element_, b_block, next);
         }
       }
     }
@@ -288,21 +294,46 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 }
 
 ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const {
-  int64_t sizes[] = {panel_bytes, a_bytes,           b_room_,
-                     c_bytes,     epilogue_scratch_, 2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
-  int64_t offsets[6], total = 0;
-  for (int i = 0; i < 6; ++i) {
+  const int64_t wide_bytes = widen_ ? kBlock * kVector * sizes_.max_vectors * c_element_ : 0;
+  int64_t sizes[] = {panel_bytes,
+                     wide_bytes,
+                     a_bytes,
+                     b_room_,
+                     c_bytes,
+                     epilogue_scratch_,
+                     2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
+  int64_t offsets[7], total = 0;
+  for (int i = 0; i < 7; ++i) {
     offsets[i] = total;
     total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
   }
   char* memory = thread_scratch(total);
-  return {memory + offsets[0], memory + offsets[1], memory + offsets[2],
-          memory + offsets[3], memory + offsets[4], reinterpret_cast<char**>(memory + offsets[5])};
+  return {memory + offsets[0],
+          memory + offsets[1],
+          memory + offsets[2],
+          memory + offsets[3],
+          memory + offsets[4],
+          memory + offsets[5],
+          reinterpret_cast<char**>(memory + offsets[6])};
+}
+
+// Pairs of rows of a packed block to f32, one after the other.
+void ProductDriver::widen(const char* packed, char* to, int64_t k, int64_t width) const {
+  const int64_t row = width * c_element_;
+  char* buffers[] = {const_cast<char*>(packed), to, to + row};
+  const int64_t row_strides[] = {row, 2 * row, 2 * row}, column_strides[] = {4, 4, 4}, index_strides[] = {0, 0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = ceil_div(k, 2), frame.columns = width;
+  frame.context = widen_.context;
+  widen_.entry(&frame);
 }
 
 void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const {
   char* buffers[] = {const_cast<char*>(a), to};
-  const int64_t row_strides[] = {a_row_, to_stride}, column_strides[] = {a_column_, element_}, index_strides[] = {0, 0};
+  const int64_t row_strides[] = {a_row_, to_stride}, column_strides[] = {a_column_, a_element_},
+                index_strides[] = {0, 0};
   KernelFrame frame{};
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
@@ -313,8 +344,8 @@ void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, 
 
 // One block of k, one panel, all tiles of the row block, finished a few at a time; meanwhile the next block of B is
 // fetched, a piece a tile.
-void ProductDriver::tile_rows(const Run& run, const Block& block, const char* a, const char* b,
-                              const Ahead& next) const {
+void ProductDriver::tile_rows(const Run& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
+                              const char* b, const Ahead& next) const {
   TileFrame frame;
   frame.b = b;
   frame.k = std::min(kBlock, sizes_.k - block.k);
@@ -333,7 +364,7 @@ void ProductDriver::tile_rows(const Run& run, const Block& block, const char* a,
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = rows_.begin(tile) - block.row;
-    const KernelCall& call = tiles_[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
+    const KernelCall& call = calls[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
     frame.a = a + row * block.a_stride;
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;

@@ -86,9 +86,12 @@ class ProductDriver : public StepDriver {
   static constexpr int64_t kVector = 16;  // columns
   const uint32_t first_scalar_, step_;
   Sizes sizes_;
-  int64_t element_ = 4, c_element_ = 4, k_padded_ = 0, batches_ = 1;
+  int64_t element_ = 4, a_element_ = 4, c_element_ = 4,  // a: as tiles read it
+      k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
   KernelCall pack_a_;
+  KernelCall widen_;  // and wide_tiles_: as MatmulStep has them
+  std::vector<KernelCall> wide_tiles_;
   int64_t b_room_ = 0;
   std::vector<BoundArgument> operands_;
   Pieces rows_, panels_;  // panels in units of 16 columns
@@ -102,10 +105,12 @@ class ProductDriver : public StepDriver {
   void add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const;
   char* block_sum(const RunState& state, int64_t batch, int64_t block) const;
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
+  void widen(const char* packed, char* to, int64_t k, int64_t width) const;
   void pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const;
   struct Block;
   struct Run;
-  void tile_rows(const Run& run, const Block& block, const char* a, const char* b, const Ahead& next) const;
+  void tile_rows(const Run& run, const Block& block, const std::vector<KernelCall>& calls, const char* a, const char* b,
+                 const Ahead& next) const;
   void finish(const Run& run, const Block& block, int64_t row, int64_t rows) const;
   char* place(const Run& run, size_t operand, int64_t row, int64_t column) const;
 

@@ -311,7 +311,7 @@ void check_tile(DType d) {
       for (int64_t j = 0; j < width; ++j) ASSERT_EQ(panel[i * width + j], j < columns ? b[i * columns + j] : T(0));
     for (bool accumulate : {false, true}) {
       got = c;
-      KernelPtr tile = scalar::interpret(TileSpec{d, rows, vectors});
+      KernelPtr tile = scalar::interpret(TileSpec{d, d, rows, vectors});
       TileFrame tf{reinterpret_cast<char*>(a.data()),
                    reinterpret_cast<char*>(panel.data()),
                    reinterpret_cast<char*>(got.data()),
@@ -344,7 +344,7 @@ TEST(ScalarTile, PanelsOfBf16HoldPairsOfK) {
   auto a = values(rows * k), b = values(k * columns);
   std::vector<uint16_t> panel((k + 1) / 2 * width * 2, 0x1234);
   KernelPtr pack = scalar::interpret(PackSpec{DType::bf16, 2, false}),
-            tile = scalar::interpret(TileSpec{DType::bf16, rows, 2});
+            tile = scalar::interpret(TileSpec{DType::bf16, DType::bf16, rows, 2});
   PackFrame pf{reinterpret_cast<char*>(b.data()),
                reinterpret_cast<char*>(panel.data()),
                k,

@@ -29,42 +29,42 @@ int64_t panel_bytes(DType d, int64_t k, int64_t width) {
 template <class T>
 void tiles(DType d, const Target& target) {
   std::mt19937_64 random(5);
+  const DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;  // of A and C
   for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
     for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
-      TileSpec spec{d, rows, vectors};
+      TileSpec spec{wide, d, rows, vectors};
       KernelPtr source = generate(spec, target);
       Code code(*source);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 512})
         for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
-          const int64_t width = 16 * vectors, size = size_of(d), a_row = (k + 3) * size,
-                        c_row = (columns + 5) * static_cast<int64_t>(sizeof(T));
+          const int64_t width = 16 * vectors, size = sizeof(T), a_row = (k + 3) * size, c_row = (columns + 5) * size;
           if (columns > width) continue;
           for (bool flush_end : {true, false}) {
             Guarded a(static_cast<size_t>((rows - 1) * a_row + k * size), flush_end),
                 b(static_cast<size_t>(panel_bytes(d, k, width)), flush_end),
                 c(static_cast<size_t>((rows - 1) * c_row) + static_cast<size_t>(columns) * sizeof(T), flush_end);
-            for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, d, random);
-            for (int64_t i = 0; i < static_cast<int64_t>(b.size()) / size; ++i) put(b.data() + i * size, d, random);
+            for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, wide, random);
+            for (int64_t i = 0; i < static_cast<int64_t>(b.size()) / size_of(d); ++i)
+              put(b.data() + i * size_of(d), d, random);
             if (d == DType::bf16 && k % 2)
               for (int64_t j = 0; j < width; ++j) std::memset(b.data() + panel_offset(d, k, j, width), 0, 2);
-            for (size_t i = 0; i < c.size() / sizeof(T); ++i)
-              put(c.data() + i * sizeof(T), sizeof(T) == 8 ? DType::f64 : DType::f32, random);
+            for (size_t i = 0; i < c.size() / sizeof(T); ++i) put(c.data() + i * sizeof(T), wide, random);
             for (int64_t accumulate : {0, 1}) {
               std::vector<char> expected(c.data(), c.data() + c.size());
               for (int64_t i = 0; i < rows; ++i)
                 for (int64_t j = 0; j < columns; ++j) {
                   T sum = 0;
                   for (int64_t kk = 0; kk < k; ++kk)
-                    sum = std::fma(element<T>(a.data() + i * a_row + kk * size, d),
+                    sum = std::fma(element<T>(a.data() + i * a_row + kk * size, wide),
                                    element<T>(b.data() + panel_offset(d, kk, j, width), d), sum);
                   char* to = &expected[static_cast<size_t>(i * c_row) + static_cast<size_t>(j) * sizeof(T)];
-                  if (accumulate) sum = element<T>(to, sizeof(T) == 8 ? DType::f64 : DType::f32) + sum;
+                  if (accumulate) sum = element<T>(to, wide) + sum;
                   std::memcpy(to, &sum, sizeof(T));
                 }
               TileFrame f{a.data(), b.data(), c.data(), k, a_row, c_row, accumulate, columns, nullptr};
               code.entry()(&f);
               for (size_t i = 0; i < c.size(); i += sizeof(T))
-                ASSERT_TRUE(same(&expected[i], c.data() + i, sizeof(T) == 8 ? DType::f64 : DType::f32))
+                ASSERT_TRUE(same(&expected[i], c.data() + i, wide))
                     << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " byte "
                     << i;
             }
@@ -116,7 +116,7 @@ TEST(X86Bf16Dot, AddsPairsOfProducts) {
   std::mt19937_64 random(7);
   for (int rows : {1, 5, 8})
     for (int64_t k : {1, 2, 5, 8, 64, 511}) {
-      TileSpec spec{DType::bf16, rows, 3};
+      TileSpec spec{DType::bf16, DType::bf16, rows, 3};
       KernelPtr source = generate(spec, target);
       Code code(*source);
       Guarded a(static_cast<size_t>(rows * k * 2), true), b(static_cast<size_t>(panel_bytes(DType::bf16, k, 48)), true),

@@ -9,26 +9,45 @@
 namespace ingot::codegen::lowering {
 /// Made once.
 const TileKernels& tile_kernels(const Target& target, DType dtype) {
+  const bool widens = dtype == DType::bf16 && !target.bf16_dot;
+  const std::vector<KernelPtr>* wide_tiles = widens ? &tile_kernels(target, DType::f32).tiles : nullptr;
   static std::mutex mutex;
   static std::map<std::pair<std::string, DType>, TileKernels> made;
   std::lock_guard lock(mutex);
   auto [it, fresh] = made.try_emplace({target.str(), dtype});
   TileKernels& t = it->second;
   if (!fresh || target.cuda_arch) return t;
+  // Without vdpbf16ps A is widened once; B, for few rows, in registers.
+  t.a = widens ? DType::f32 : dtype;
   t.rows = max_tile_rows(target, dtype);
   t.vectors = max_tile_vectors(target, dtype);
   for (int rows = 1; rows <= t.rows; ++rows)
     for (int vectors = 1; vectors <= t.vectors; ++vectors)
-      t.tiles.push_back(generate(TileSpec{dtype, rows, vectors}, target));
+      t.tiles.push_back(generate(TileSpec{t.a, dtype, rows, vectors}, target));
   for (int vectors = 1; vectors <= t.vectors; ++vectors) {
     t.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
     t.transposed_packs.push_back(generate(PackSpec{dtype, vectors, true}, target));
   }
-  Kernel copy;
-  copy.buffers = {{dtype, Access::strided, false}, {dtype, Access::dense, true}};
-  Builder builder(copy);
-  copy.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
-  t.pack_a = generate(copy, target, "pack_a");
+  auto copy = [&](Access from) {
+    Kernel kernel;
+    kernel.buffers = {{dtype, from, false}, {t.a, Access::dense, true}};
+    Builder builder(kernel);
+    kernel.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
+    return generate(kernel, target, "pack_a");
+  };
+  t.pack_a = copy(Access::strided);
+  if (widens) {
+    t.widen_a = copy(Access::dense);
+    t.wide_tiles = *wide_tiles;
+    Kernel kernel;
+    kernel.buffers = {
+        {DType::i32, Access::dense, false}, {DType::f32, Access::dense, true}, {DType::f32, Access::dense, true}};
+    Builder builder(kernel);
+    const Expr pairs = builder.load(0);
+    const Expr first = bitcast(pairs << 16), second = bitcast(pairs & builder.bits(Type::i32, 0xffff0000u));
+    kernel.phases.push_back({{{1, first.value}, {2, second.value}}, {}, {}, {}});
+    t.widen = generate(kernel, target, "widen");
+  }
   return t;
 }
 
@@ -156,8 +175,10 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.max_rows = kernels.rows;
   matmul.max_vectors = kernels.vectors;
   matmul.tiles = kernels.tiles;
+  matmul.widen = kernels.widen, matmul.wide_tiles = kernels.wide_tiles;
   matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
-  if (!k_dense) matmul.pack_a = kernels.pack_a;
+  matmul.a_dtype = kernels.a;
+  matmul.pack_a = k_dense ? kernels.widen_a : kernels.pack_a;
   for (const ir::InputInfo& input : graph_.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);

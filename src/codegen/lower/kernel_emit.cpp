@@ -139,7 +139,9 @@ Expr KernelWriter::emit(uint32_t number, int phase, const std::vector<Expr>& don
       x = emit_op(i, operands, done);
       break;
   }
-  if (i.per_column) work += static_cast<int64_t>(kernel.nodes.size() - before);
+  if (i.per_column)
+    for (size_t n = before; n < kernel.nodes.size(); ++n)
+      if (!is_leaf(kernel.nodes[n].op) && kernel.nodes[n].region == 0) work += 2;
   i.emitted.push_back({std::move(key), x});
   return x;
 }

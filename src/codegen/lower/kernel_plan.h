@@ -46,7 +46,7 @@ class KernelWriter {
   std::vector<KernelArgument> arguments;
   std::vector<ScalarSource> scalars;
   std::vector<uint32_t> index_dims;  // dims of the space that an index node needs; their nodes' imm is the dim
-  int64_t work = 0;                  // kernel nodes evaluated at each point, for the roof model
+  int64_t work = 0;                  // operations at each point for the roof model: a node takes a multiply-add's slot
 
  private:
   enum class Kind : uint8_t { load, product, op, reduction };

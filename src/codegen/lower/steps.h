@@ -57,7 +57,10 @@ struct TileKernels {
   int rows = 1, vectors = 1;
   std::vector<KernelPtr> tiles, packs,
       transposed_packs;  // as MatmulStep orders them; packs of a B with dense columns, dense k
-  KernelPtr pack_a;
+  DType a = DType::f32;  // as tiles read it
+  KernelPtr widen;       // with wide_tiles, as MatmulStep has them
+  std::vector<KernelPtr> wide_tiles;
+  KernelPtr pack_a, widen_a;  // of any k; of a dense one, null if A is read as it lies
 };
 const TileKernels& tile_kernels(const Target& target, DType dtype);
 

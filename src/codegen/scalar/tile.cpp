@@ -31,14 +31,14 @@ int64_t panel_index(DType d, int64_t k, int64_t j, int64_t width) {
 
 template <class T>
 void run_tile(const TileSpec& t, const TileFrame& f) {
-  const int64_t bytes = ingot::size_of(t.a), width = kLanes * t.vectors;
+  const int64_t a_bytes = ingot::size_of(t.a), b_bytes = ingot::size_of(t.b), width = kLanes * t.vectors;
   std::vector<T> sums(static_cast<size_t>(f.columns));
   for (int64_t i = 0; i < t.rows; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
     for (int64_t k = 0; k < f.k; ++k) {
-      T a = read<T>(t.a, f.a + i * f.a_stride + k * bytes);
+      T a = read<T>(t.a, f.a + i * f.a_stride + k * a_bytes);
       for (int64_t j = 0; j < f.columns; ++j)
-        sums[j] = std::fma(a, read<T>(t.a, f.b + panel_index(t.a, k, j, width) * bytes), sums[j]);
+        sums[j] = std::fma(a, read<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
     }
     char* c = f.c + i * f.c_stride;
     for (int64_t j = 0; j < f.columns; ++j) {

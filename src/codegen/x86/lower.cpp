@@ -83,7 +83,7 @@ bool Lowering::has_32_bits(Value v, int depth) const {
   }
 }
 
-bool Lowering::is_leaf(Value v) const { return node(v).op <= Op::reduced; }
+bool Lowering::is_leaf(Value v) const { return codegen::is_leaf(node(v).op); }
 
 void Lowering::count_uses(const std::vector<bool>& live, const std::vector<Value>& roots) {
   std::fill(uses_.begin(), uses_.end(), 0);

@@ -20,9 +20,12 @@ class Tile {
       : spec_(spec),
         code_(code),
         v_(code),
-        dot_(spec.a == DType::bf16 && target.bf16_dot),
+        pairs_(spec.b == DType::bf16),
+        dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
-        parts_(v_.parts_of(type_) * spec.vectors) {}
+        parts_(v_.parts_of(type_) * spec.vectors) {
+    INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
+  }
 
   void emit() {
     load(kA, offsetof(TileFrame, a));
@@ -38,14 +41,14 @@ class Tile {
       sum = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
     }
-    if (spec_.a == DType::bf16) g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
+    if (pairs_) g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
     // Rows of results are asked for at even intervals.
     g(VOp::g_mov, kInterval, kK);
     g(VOp::g_shri, kInterval, std::bit_width(static_cast<unsigned>(kUnroll * spec_.rows - 1)));
     g(VOp::g_imm, kUntil, int64_t(1));
     loop(kUnroll);
     loop(1);
-    if (spec_.a == DType::bf16) {
+    if (pairs_) {
       int64_t even = code_.label();
       load(Gpr::rax, offsetof(TileFrame, k));
       g(VOp::g_testi, Gpr::rax, 1);
@@ -66,8 +69,8 @@ class Tile {
   }
   void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
   void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
-  /// Bytes of A (and of each column of B) in one step: an element, or a pair of bf16.
-  int64_t step_bytes() const { return spec_.a == DType::f64 ? 8 : 4; }
+  /// Bytes of A in one step: an element, or those for a pair of B's.
+  int64_t step_bytes() const { return ingot::size_of(spec_.a) * (pairs_ ? 2 : 1); }
 
   Mem a_at(int row, int64_t offset) const {
     Gpr base = row < 4 ? kA : kA4;
@@ -128,15 +131,13 @@ class Tile {
   }
 
   void step(int u) {
-    if (spec_.a == DType::bf16 && !dot_) {
-      for (bool odd : {false, true})
-        multiply([&](int row) { return half(v_.emit1(VOp::vpbroadcastd, a_at(row, u * 4)), odd); },
-                 [&](int p) { return half(v_.force(Source(b_at(u, p))), odd); });
-      return;
-    }
     VOp broadcast = type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss;
-    multiply([&](int row) { return v_.emit1(broadcast, a_at(row, u * step_bytes())); },
-             [&](int p) { return v_.force(Source(b_at(u, p))); });
+    auto a = [&](bool odd) {
+      return [=, this](int row) { return v_.emit1(broadcast, a_at(row, u * step_bytes() + (odd ? 4 : 0))); };
+    };
+    auto b = [&](int p) { return v_.force(Source(b_at(u, p))); };
+    if (!pairs_ || dot_) return multiply(a(false), b);
+    for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
   }
 
   /// The f32 values of the first or second bf16 of each pair.
@@ -144,11 +145,11 @@ class Tile {
     return odd ? v_.emit(VOp::vand, pairs, code_.splat32(0xffff0000u)) : v_.emit1(VOp::vpslld, pairs, 16);
   }
 
-  /// k is odd: the last pair of A has one element, which is all that may be read.
+  /// k is odd: of the last pair of A only one element may be read.
   void odd_step() {
     auto element = [&](int row) {
+      if (!dot_) return v_.emit1(VOp::vbroadcastss, a_at(row, 0));
       code_.add({.op = VOp::g_load, .width = 2, .g = Gpr::rax, .mem = a_at(row, 0)});
-      if (!dot_) g(VOp::g_shli, Gpr::rax, 16);
       VReg first = code_.vector();
       code_.add({.op = VOp::d_from_gpr, .g = Gpr::rax, .dst = first});
       return v_.emit1(VOp::vbroadcastss, first, 0, code_.width, 16);
@@ -278,7 +279,7 @@ class Tile {
   const TileSpec& spec_;
   VCode& code_;
   Vectors v_;
-  bool dot_;
+  bool pairs_, dot_;  // B comes in pairs of k; and A
   Type type_;
   int parts_;  // registers a row
   std::vector<VReg> sums_;

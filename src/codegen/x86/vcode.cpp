@@ -23,43 +23,81 @@ bool Inst::reads_dst() const {
 }
 
 void VCode::interleave(const std::vector<int32_t>& starts) {
-  const size_t first = static_cast<size_t>(starts.front()), pieces = starts.size();
-  for (size_t i = first; i < insts.size(); ++i)
-    if (insts[i].g != Gpr::none || insts[i].op >= VOp::g_mov) return;  // addresses, flags, jumps
-  std::vector<size_t> next(starts.begin(), starts.end()), end(next.begin() + 1, next.end());
-  end.push_back(insts.size());
+  struct Piece {
+    size_t begin, next, stop, end;
+    std::vector<Range> jumps;               // from a test to the label behind the code that is jumped over
+    std::unordered_map<VReg, size_t> last;  // where it touches a register for the last time
+  };
+  const size_t first = static_cast<size_t>(starts.front());
+  std::vector<Piece> pieces;
+  for (size_t p = 0; p < starts.size(); ++p) {
+    const auto begin = static_cast<size_t>(starts[p]);
+    pieces.push_back({begin, begin, begin, p + 1 < starts.size() ? static_cast<size_t>(starts[p + 1]) : insts.size()});
+  }
+  for (const Range& range : cold)
+    for (Piece& piece : pieces)
+      if (static_cast<size_t>(range.begin) >= piece.begin && static_cast<size_t>(range.end) < piece.end)
+        piece.jumps.push_back({range.begin - 2, range.end + 1});
   auto registers = [](const Inst& inst) { return std::array{inst.dst, inst.a, inst.b, inst.c, inst.pred}; };
-  // Where each piece touches a register for the last time; which registers are written.
-  std::vector<std::unordered_map<VReg, size_t>> last(pieces);
   std::vector<bool> written(regs.size());
-  for (size_t p = 0; p < pieces; ++p)
-    for (size_t i = next[p]; i < end[p]; ++i) {
+  for (Piece& piece : pieces) {
+    if (piece.jumps.size() != pieces[0].jumps.size()) return;
+    size_t jump = 0;
+    for (size_t i = piece.begin; i < piece.end; ++i) {
+      if (jump < piece.jumps.size() && i == static_cast<size_t>(piece.jumps[jump].end)) ++jump;
+      const bool free = jump == piece.jumps.size() || i < static_cast<size_t>(piece.jumps[jump].begin);
+      if (free && (insts[i].g != Gpr::none || insts[i].op >= VOp::g_mov)) return;  // addresses, flags, other jumps
       for (VReg r : registers(insts[i]))
-        if (r != kNoReg) last[p][r] = i;
+        if (r != kNoReg) piece.last[r] = i;
       if (insts[i].dst != kNoReg) written[insts[i].dst] = true;
     }
+  }
   auto waits = [&](size_t piece) {
-    for (VReg r : registers(insts[next[piece]])) {
+    for (VReg r : registers(insts[pieces[piece].next])) {
       if (r == kNoReg || !written[r]) continue;
       for (size_t before = 0; before < piece; ++before)
-        if (auto at = last[before].find(r); at != last[before].end() && next[before] <= at->second) return true;
+        if (auto at = pieces[before].last.find(r); at != pieces[before].last.end() && pieces[before].next <= at->second)
+          return true;
     }
     return false;
   };
   // Each piece starts a little after the one before: what they do in a unit that takes long (a division) is spread.
   constexpr size_t kSkew = 8;
-  auto done = [&](size_t piece) { return next[piece] - static_cast<size_t>(starts[piece]); };
+  auto early = [&](size_t p) {
+    if (p == 0 || pieces[p - 1].next == pieces[p - 1].stop) return false;
+    return pieces[p].next - pieces[p].begin + kSkew > pieces[p - 1].next - pieces[p - 1].begin;
+  };
   std::vector<Inst> mixed;
-  for (bool more = true; more;) {
-    more = false;
-    for (size_t p = 0; p < pieces; ++p) {
-      if (next[p] == end[p]) continue;
-      more = true;
-      const bool early = p && next[p - 1] != end[p - 1] && done(p) + kSkew > done(p - 1);
-      if (!early && !waits(p)) mixed.push_back(insts[next[p]++]);
+  std::vector<int32_t> places(insts.size() - first);
+  auto take = [&](Piece& piece) {
+    places[piece.next - first] = static_cast<int32_t>(first + mixed.size());
+    mixed.push_back(insts[piece.next++]);
+  };
+  for (size_t jump = 0; jump <= pieces[0].jumps.size(); ++jump) {
+    const bool ends = jump == pieces[0].jumps.size();
+    for (Piece& piece : pieces) piece.stop = ends ? piece.end : static_cast<size_t>(piece.jumps[jump].begin);
+    for (bool more = true; more;) {
+      more = false;
+      bool moved = false;
+      for (size_t p = 0; p < pieces.size(); ++p) {
+        if (pieces[p].next == pieces[p].stop) continue;
+        more = true;
+        if (early(p) || waits(p)) continue;
+        take(pieces[p]);
+        moved = true;
+      }
+      if (more && !moved) return;  // it needs what another does behind its jump
     }
+    for (size_t p = 0; p < pieces.size() && !ends; ++p)
+      while (pieces[p].next < static_cast<size_t>(pieces[p].jumps[jump].end)) {
+        if (waits(p)) return;
+        take(pieces[p]);
+      }
   }
   std::copy(mixed.begin(), mixed.end(), insts.begin() + static_cast<std::ptrdiff_t>(first));
+  for (Range& range : cold)
+    if (static_cast<size_t>(range.begin) >= first)
+      range = {places[static_cast<size_t>(range.begin) - first], places[static_cast<size_t>(range.end) - first]};
 }
 
 VReg VCode::constant(const Constant& value) {

@@ -153,7 +153,8 @@ class VCode {
   int32_t position() const { return static_cast<int32_t>(insts.size()); }
   /// The pieces of code that begin at `starts`, the last of which ends here, are mixed instruction by instruction, so
   /// that long chains of theirs run side by side. What they do to registers that they share keeps its order; each must
-  /// leave the others' memory alone. Pieces that are not straight vector code stay as they are.
+  /// leave the others' memory alone. Code that is jumped over stays in one piece, between what is mixed before and
+  /// behind it; pieces that hold other jumps or general-purpose code stay as they are.
   void interleave(const std::vector<int32_t>& starts);
   /// Reserves bytes of the stack frame.
   int64_t reserve(int64_t bytes, int64_t align = 8);
