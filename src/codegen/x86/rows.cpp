@@ -162,21 +162,23 @@ void Lowering::phase_loop(const Phase& phase, int64_t number, int64_t end) {
     for (Accumulator& a : *group) reduced_[static_cast<size_t>(a.reduction - k_.reductions.data())] = finish(a);
 }
 
-/// Column-level operations of the body.
+/// Column-level operations of the body that always run.
 int Lowering::work() const {
   int work = 0;
-  for (Value v = 0; v < k_.nodes.size(); ++v) work += live_[v] && level_[v] == Level::column && !is_leaf(v);
+  for (Value v = 0; v < k_.nodes.size(); ++v)
+    work += live_[v] && level_[v] == Level::column && !is_leaf(v) && node(v).region == 0;
   return work;
 }
 
 // How many steps run side by side where each is one long chain of operations: the processor's window of waiting
 // instructions is shorter than a few of them in a row.
 int Lowering::chains() const {
+  constexpr int kLong = 56;
   if (!v_.avx512() || work() <= 6) return 1;
   int most = 1;  // registers of a value
   for (Value v = 0; v < k_.nodes.size(); ++v)
     if (live_[v] && level_[v] == Level::column) most = std::max(most, v_.parts_of(node(v).type));
-  return std::max(1, 4 / most);
+  return std::max(1, (work() < kLong ? 4 : 8) / most);
 }
 
 /// Fetches what comes soon, while there is much to compute: in a kernel of one phase the same streams further on, else
