@@ -127,6 +127,7 @@ ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<con
     case OpId::binary_cross_entropy:
       check.kind = ValueCheck::Kind::interval;
       check.operand = 0;
+      check.operands = 2;
       break;
     case OpId::isclose:
       check.kind = ValueCheck::Kind::interval;
@@ -179,18 +180,28 @@ ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::
 }
 ValueCheck value_check(const OpCall& call) { return check_of(call.op, call.operands, call.attrs); }
 
-void check_values(const OpCall& call) {
-  ValueCheck check = value_check(call);
-  if (check.kind == ValueCheck::Kind::divisor) return check_divisor(call, check.operand);
-  if (check.kind == ValueCheck::Kind::interval) {
-    for (size_t i = 0; i < check.operands; ++i) check_interval(call, check, check.operand + i);
-    return;
+void check_operand(const OpCall& call, const ValueCheck& check, size_t operand) {
+  switch (check.kind) {
+    case ValueCheck::Kind::none:
+      return;
+    case ValueCheck::Kind::divisor:
+      return check_divisor(call, operand);
+    case ValueCheck::Kind::interval:
+      return check_interval(call, check, operand);
+    case ValueCheck::Kind::order:
+      return check_order(call, check);
+    case ValueCheck::Kind::positions: {
+      const Ints& sizes = call.operands[0].tensor->impl()->sizes;
+      const int64_t size = check.dim < 0 || sizes.empty() ? count(sizes) : sizes[check.dim];
+      check_positions(call, operand, check.wraps ? -size : 0, size, check.ignored ? &*check.ignored : nullptr);
+    }
   }
-  if (check.kind == ValueCheck::Kind::order) return check_order(call, check);
+}
+
+void check_values(const OpCall& call) {
+  const ValueCheck check = value_check(call);
   if (check.kind == ValueCheck::Kind::none) return;
-  const Ints& sizes = call.operands[0].tensor->impl()->sizes;
-  const int64_t size = check.dim < 0 || sizes.empty() ? count(sizes) : sizes[check.dim];
-  check_positions(call, check.operand, check.wraps ? -size : 0, size, check.ignored ? &*check.ignored : nullptr);
+  for (size_t i = 0; i < check.operands; ++i) check_operand(call, check, check.operand + i);
 }
 
 }  // namespace ingot::eager

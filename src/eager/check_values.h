@@ -17,7 +17,7 @@ struct ValueCheck {
     order       // the operand and the one before it are scalars a and b with a <= b, or a < b where `strict`
   } kind = Kind::none;
   size_t operand = 1;
-  size_t operands = 1;  // interval: so many in a row; scalars, where more than one
+  size_t operands = 1;  // interval: so many in a row
   int64_t dim = 0;
   bool wraps = false;
   double low = 0, high = 1;
@@ -26,6 +26,8 @@ struct ValueCheck {
 };
 ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);
 ValueCheck value_check(const OpCall& call);
+/// Throws Error where the data of one of the operands that `check` names is wrong.
+void check_operand(const OpCall& call, const ValueCheck& check, size_t operand);
 /// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
 void check_values(const OpCall& call);
 

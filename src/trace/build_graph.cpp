@@ -248,23 +248,29 @@ class Builder {
     }
     eager::ValueCheck check = eager::value_check(node.op, types, attrs);
     if (check.kind == eager::ValueCheck::Kind::none) return;
-    const OperandRecord& record = node.operands[check.operand];
+    for (size_t i = 0; i < check.operands; ++i)
+      check_operand(node, check, static_cast<uint32_t>(check.operand + i), operands, types);
+  }
+
+  void check_operand(const Node& node, const eager::ValueCheck& check, uint32_t number,
+                     std::vector<ir::Operand>& operands, const std::vector<ir::OperandType>& types) {
+    const OperandRecord& record = node.operands[number];
     if (record.kind == Kind::scalar || record.kind == Kind::special) {
-      built_.binding.host_checks.push_back({node_number_, -1});
+      built_.binding.host_checks.push_back({node_number_, number, -1});
       return;
     }
     const Alias& alias = aliases_[alias_of(record)];
     const Root& root = roots_[alias.root];
     if (root.slot != ir::kNoValue && !root.generation) {
-      built_.binding.host_checks.push_back({node_number_, -1});
+      built_.binding.host_checks.push_back({node_number_, number, -1});
       return;
     }
     if (root.counter >= 0 && !root.generation && check.kind == eager::ValueCheck::Kind::positions) {
-      built_.binding.host_checks.push_back({node_number_, root.counter});
+      built_.binding.host_checks.push_back({node_number_, number, root.counter});
       return;
     }
     using ir::Operand;
-    Operand checked = operands[check.operand];
+    Operand checked = operands[number];
     auto add = [&](OpId op, std::vector<Operand> list) {
       return Operand::value(graph().add(op, std::move(list), {}, node.location));
     };
@@ -288,7 +294,7 @@ class Builder {
         inside = add(OpId::where, {ignored, checked, inside});
       }
       wrong = add(OpId::ne, {checked, inside});
-      operands[check.operand] = inside;
+      operands[number] = inside;
     }
     failed_.push_back(add(OpId::any, {wrong}).id);
   }

@@ -32,7 +32,8 @@ struct OutputTarget {
 
 /// A check on values that needs no computing: done before the program runs.
 struct HostCheck {
-  size_t node = 0;       // of the path: the call whose operand is checked
+  size_t node = 0;       // of the path: the call
+  uint32_t operand = 0;  // of the call: what is checked
   int64_t counter = -1;  // of the path: the arange that made the operand; -1: memory from outside, or a scalar
 };
 

@@ -321,7 +321,7 @@ bool Recorder::host_checks_pass(const Variant& variant) {
   for (const HostCheck& check : variant.binding.host_checks) {
     const Node& node = *path_[check.node];
     eager::OpCall call = call_of(node, operands);
-    size_t checked = eager::value_check(call).operand;
+    const size_t checked = check.operand;
     Tensor stand_in;
     if (check.counter >= 0) {
       // The ends of the arange say all.
@@ -341,7 +341,7 @@ bool Recorder::host_checks_pass(const Variant& variant) {
       operands[checked] = eager::Operand(stand_in);
     }
     try {
-      eager::check_values(call);
+      eager::check_operand(call, eager::value_check(call), checked);
     } catch (const Error&) {
       return false;
     }
@@ -363,7 +363,7 @@ void Recorder::keep_run(const Variant* variant) {
   for (const HostCheck& check : variant->binding.host_checks) {
     const Node& node = *path_[check.node];
     eager::OpCall call = call_of(node, operands);
-    size_t checked = eager::value_check(call).operand;
+    const size_t checked = check.operand;
     if (check.counter >= 0 || operands[checked].kind != eager::Operand::Kind::tensor) continue;
     RunCheck& kept = run.checks.emplace_back();
     kept.op = node.op;
@@ -392,8 +392,9 @@ bool RunCheck::passes(const Tensor& slot) const {
   SmallVector<eager::Operand, 8> list;
   for (size_t i = 0; i < operands.size(); ++i)
     list.push_back(i == checked ? eager::Operand(stand_in) : eager::Operand(operands[i]));
+  const eager::OpCall call{op, false, list, attrs, location};
   try {
-    eager::check_values({op, false, list, attrs, location});
+    eager::check_operand(call, eager::value_check(call), checked);
   } catch (const Error&) {
     return false;
   }

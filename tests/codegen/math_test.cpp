@@ -108,6 +108,12 @@ int logit(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
   mpfr_div(t.m, x, t.m, mode);
   return mpfr_log(y, t.m, mode);
 }
+int softsign(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  Number t;
+  mpfr_abs(t.m, x, mode);
+  mpfr_add_ui(t.m, t.m, 1, mode);
+  return mpfr_div(y, x, t.m, mode);
+}
 int lgamma(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
   int sign;
   return mpfr_lgamma(y, &sign, x, mode);
@@ -162,6 +168,7 @@ const Function kFunctions[] = {
     {OpId::elu, elu},
     {OpId::selu, selu},
     {OpId::logit, logit},
+    {OpId::softsign, softsign},
 };
 const Function2 kFunctions2[] = {
     {"atan2", math::atan2, mpfr_atan2, 1, 2},

@@ -1,4 +1,5 @@
 // Checked mode: one test a kind of guard. Each changes that fact and asks for the right answer.
+#include <cmath>
 #include <thread>
 
 #include "runtime/storage.h"
@@ -74,6 +75,22 @@ TEST(Checked, SizesInAttributesGeneralizeToo) {
     EXPECT_TRUE(same_bits(fast(x), f(x))) << n;
   }
   EXPECT_LE(fast.stats().compilations, 3);
+}
+
+TEST(Checked, TrianglesOfAnySizeCostTwoCompilations) {
+  for (int64_t offset : {-3, 0, 2}) {
+    auto f = [=](const Tensor& x) {
+      Tensor upper = triu_indices(x.size(0), x.size(1), offset);
+      return cat({tril_indices(x.size(0), x.size(1), offset), upper}, 1);
+    };
+    auto fast = compile(f);
+    for (auto [rows, columns] : {std::pair{4, 5}, {6, 9}, {9, 3}, {2, 2}, {12, 12}, {3, 17}}) {
+      Tensor x = zeros({rows, columns});
+      EXPECT_TRUE(same_bits(fast(x), f(x))) << rows << " " << columns << " " << offset;
+    }
+    EXPECT_LE(fast.stats().compilations, 2) << offset;
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
 }
 
 TEST(Checked, ASizeThatBecomes1IsStillRight) {
@@ -205,6 +222,25 @@ TEST(Checked, Exceptions) {
   fail = false;
   EXPECT_TRUE(same_bits(fast(x), full({3}, 6.0)));
   EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+TEST(Checked, ProbabilitiesOfALossAreCheckedWhereverTheyComeFrom) {
+  auto given = compile([](const Tensor& x, const Tensor& y) { return binary_cross_entropy(x, y); });
+  auto computed = compile([](const Tensor& x, const Tensor& y) { return binary_cross_entropy(x * 1, y * 1); });
+  const Tensor good = tensor({0.0, 0.25, 1.0}), target = good.clone(), bad = tensor({0.5, 1.25, 0.5}),
+               missing = tensor({0.5, 0.5, NAN});
+  auto check = [&](auto& fast) {
+    EXPECT_TRUE(same_bits(fast(good, target), binary_cross_entropy(good, target)));
+    for (const Tensor& wrong : {bad, missing}) {
+      EXPECT_THROW(binary_cross_entropy(wrong, good), Error);
+      EXPECT_THROW(binary_cross_entropy(good, wrong), Error);
+      EXPECT_THROW(fast(wrong, target), Error);
+      EXPECT_THROW(fast(good, wrong), Error);
+    }
+    EXPECT_EQ(fast.stats().compilations, 1);
+  };
+  check(given);
+  check(computed);
 }
 
 TEST(Checked, AnErrorInsideIsEagersError) {

@@ -130,6 +130,20 @@ TEST(Mutation, OfElementsThatOverlapIsRefused) {
   EXPECT_TRUE(same_bits(y, z));
 }
 
+TEST(Mutation, OfDimsThatAreInterleaved) {
+  auto f = [](const Tensor& x) {
+    x.as_strided({3, 2}, {2, 3}).add_(1);  // the places 0 2 4 and 3 5 7
+    return x * 2;
+  };
+  auto fast = compile(f);
+  for (int i = 0; i < 3; ++i) {
+    Tensor a = arange(8), b = arange(8);
+    EXPECT_TRUE(same_bits(fast(a), f(b)));
+    EXPECT_TRUE(same_bits(a, tensor({1, 1, 3, 4, 5, 6, 6, 8})));
+    EXPECT_TRUE(same_bits(a, b));
+  }
+}
+
 TEST(Mutation, OfAPartOfElementsThatOverlap) {
   auto f = [](const Tensor& windows) {
     windows[0].mul_(2);

@@ -51,6 +51,7 @@ class RandomOp {
     if (row->has(ir::kEffect)) return {};
     // Of a tensor of its own: beyond one it looks at a storage, which is an alias that no graph knows.
     if (row->id == OpId::as_strided) operands_[0] = eager::Operand(keep(operands_[0].tensor->clone()));
+    for (size_t i = 0; i < operands_.size(); ++i) eager::note_special(row->id, static_cast<int>(i), &operands_[i]);
     eager::OpCall call{row->id, row->has(ir::kInplace) && pick(4) == 0, operands_, attrs_, Location()};
     eager::normalize(call, attrs_);
     std::vector<Tensor> outputs(row->outputs);
@@ -79,15 +80,17 @@ class RandomOp {
   /// What eager would refuse for its data becomes what it takes.
   void bring_into_range(const eager::OpCall& call) {
     const eager::ValueCheck check = eager::value_check(call);
+    if (check.kind == eager::ValueCheck::Kind::none) return;
+    for (size_t i = 0; i < check.operands; ++i) bring_into_range(call, check, check.operand + i);
+  }
+  void bring_into_range(const eager::OpCall& call, const eager::ValueCheck& check, size_t number) {
     using Kind = eager::ValueCheck::Kind;
-    if (check.kind == Kind::none) return;
-    eager::Operand& o = operands_[check.operand];
+    eager::Operand& o = operands_[number];
     if (check.kind == Kind::order) {
-      operands_[check.operand - 1] = Scalar(int64_t{-2});
+      operands_[number - 1] = Scalar(int64_t{-2});
       o = Scalar(int64_t{3});
     } else if (o.kind == eager::Operand::Kind::scalar) {
-      for (size_t i = 0; i < check.operands; ++i)
-        operands_[check.operand + i] = check.kind == Kind::divisor ? Scalar(int64_t{3}) : Scalar(0.25);
+      o = check.kind == Kind::divisor ? Scalar(int64_t{3}) : Scalar(0.25);
     } else if (check.kind == Kind::divisor) {
       o = eager::Operand(keep(o.tensor->bitwise_or(1)));
     } else if (check.kind == Kind::interval) {
@@ -209,7 +212,8 @@ class RandomOp {
         return pick(2) ? list({1 + pick(3)}) : list({1 + pick(2), 1 + pick(3)});
       case ArgKind::number: {
         constexpr double numbers[] = {0, 1, 2, 0.5, INFINITY};
-        return Attr::number(numbers[pick(5)]);
+        return Attr::number(
+            numbers[pick(argument.name == "correction" ? 4 : 5)]);  // none left over: 0 / 0 by a rounding
       }
       case ArgKind::dtype: {
         constexpr DType dtypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16,

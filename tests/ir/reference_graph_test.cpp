@@ -93,6 +93,8 @@ TEST(ReferenceGraph, Indexing) {
   EXPECT_EQ(apply(OpId::embedding, {x, whole({2}, {1, 1})}).real, (Reals{2, 3, 2, 3}));
   EXPECT_THROW(apply(OpId::embedding, {x, whole({1}, {3})}), Error);
   EXPECT_THROW(apply(OpId::index_select, {x, whole({1}, {-1})}, {}, {integer(0)}), Error);
+  EXPECT_EQ(apply(OpId::index_copy, {real({}, {7}), whole({2}, {0, 0}), real({2}, {1, 2})}, {}, {integer(0)}).real,
+            (Reals{2}));
   EXPECT_EQ(apply(OpId::cat, {x, counting({1, 2})}, {}, {integer(0)}).real, (Reals{0, 1, 2, 3, 4, 5, 0, 1}));
   EXPECT_EQ(apply(OpId::constant_pad_nd, {counting({2})}, {Operand::constant(9.0)}, {list({Dim(1), Dim(2)})}).real,
             (Reals{9, 0, 1, 9, 9}));
@@ -169,6 +171,12 @@ TEST(ReferenceGraph, Losses) {
   EXPECT_NEAR(apply(OpId::cross_entropy, {flat, ignored}).real[0], std::log(5.0), 1e-15);
   EXPECT_THROW(apply(OpId::cross_entropy, {flat, whole({2}, {1, 5})}), Error);
   EXPECT_EQ(apply(OpId::mse_loss, {real({2}, {1, 3}), real({2}, {0, 0})}).real, (Reals{5}));
+  ReferenceTensor infinite =
+      apply(OpId::binary_cross_entropy_with_logits, {real({3}, {INFINITY, INFINITY, -INFINITY}), real({3}, {1, 0, 1})},
+            {Operand::none(), Operand::none()}, {Attr::mode(0)});
+  EXPECT_TRUE(std::isnan(infinite.real[0]));
+  EXPECT_EQ(infinite.real[1], INFINITY);
+  EXPECT_TRUE(std::isnan(infinite.real[2]));
 }
 
 }  // namespace

@@ -277,6 +277,11 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"f32[3]; f32[2, 3]; f32[3, 4]", "addmm(%0, %1, %2)", "addmm: self: got shape [3]"},
       {"f32[2, 3]; f32[5, 4]", "linear(%0, %1)", "linear: weight: got shape [5, 4], expected size 3 at dim 1"},
       {"f32[2, 3]; f32[5, 3]; f32[4]", "linear(%0, %1, %2)", "linear: bias: got shape [4]"},
+      {"f32[2, 3]; f32[1, 3]; f32[4]", "linear(%0, %1, %2)",
+       "linear: bias: got tensor f32[4], expected a shape that broadcasts to [2, 1]"},
+      {"f32[]; i64[]; f32[0]", "scatter(%0, %1, %2, dim=0)", "scatter: src: got shape [0]"},
+      {"bool[2]", "hardtanh(%0)", "hardtanh: self: got bool, expected a numeric dtype"},
+      {"bool[2]", "threshold(%0, 1, 2)", "threshold: self: got bool, expected a numeric dtype"},
       // Windows.
       {"f32[1, 3, 4, 4]; f32[8, 2, 3, 3]", "conv2d(%0, %1)", "conv2d: input: got shape [1, 3, 4, 4], expected size 2"},
       {"f32[1, 3, 2, 4]; f32[8, 3, 3, 3]", "conv2d(%0, %1)", "a padded size of 2, expected at least the window's 3"},

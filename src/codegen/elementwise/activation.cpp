@@ -36,10 +36,7 @@ Expr relu6(const ElementwiseContext& c) {
   Expr x = c.operands[0];
   return floating(c) ? math::lesser(lift(x, 6.0), select(x <= 0.0, 0.0, x)) : min(max(x, 0), 6);
 }
-// Bools lie between the default bounds.
-Expr hardtanh(const ElementwiseContext& c) {
-  return boolean(c) ? c.operands[0] : min(max(c.operands[0], c.operands[1]), c.operands[2]);
-}
+Expr hardtanh(const ElementwiseContext& c) { return min(max(c.operands[0], c.operands[1]), c.operands[2]); }
 
 // {none|tanh}: x times the normal distribution function, or its approximation (1 + tanh u) / 2, which is sigmoid(2u):
 // that has no cancellation. u = sqrt(2 / pi) (x + 0.044715 x^3).
@@ -50,6 +47,14 @@ Expr gelu(const ElementwiseContext& c) {
 }
 
 Expr silu(const ElementwiseContext& c) { return math::logistic_product(c.operands[0], c.operands[0]); }
+
+// x / (1 + |x|). As in PyTorch the denominator of an integer is an integer of its dtype, which wraps.
+Expr softsign(const ElementwiseContext& c) {
+  Expr x = c.operands[0], size = codegen::abs(x);
+  if (floating(c)) return codegen::copysign(math::quotient({x}, math::sum(lift(x, 1.0), size)), x);
+  const Type result = register_type(c.result);
+  return convert(x, result) / convert(convert_element(size + 1, c.compute), result);
+}
 
 Expr hardsigmoid(const ElementwiseContext& c) { return sixth(shifted(c.operands[0])); }
 Expr hardswish(const ElementwiseContext& c) {

@@ -84,10 +84,11 @@ Expr atanh(const ElementwiseContext& c) { return math::atanh(c.operands[0]); }
 Expr erf(const ElementwiseContext& c) { return math::erf(c.operands[0]); }
 Expr erfc(const ElementwiseContext& c) { return math::erfc(c.operands[0]); }
 
-// Of the argument pi * x as the working precision holds it; 1 at zero.
+// Of the angle pi * x as the working precision holds it, as in PyTorch; 1 at zero.
 Expr sinc(const ElementwiseContext& c) {
-  Expr x = c.operands[0], angle = x * kPi;
-  return select(codegen::eq(x, 0.0), 1.0, math::sin(angle) / angle);
+  Expr x = c.operands[0];
+  Expr quotient = math::in_double([](Expr angle) { return math::sin(angle) / angle; }, x * kPi);
+  return select(codegen::eq(x, 0.0), 1.0, quotient);
 }
 
 Expr deg2rad(const ElementwiseContext& c) { return c.operands[0] * (kPi / 180); }

@@ -49,9 +49,9 @@ Operand matrices(GraphBuilder& b, const Operand& x, int64_t offset) {
 }
 
 Outputs triangle(GraphBuilder& b, const CompositeCall& call, OpId compare) {
-  Operand row =
-      b.add(b.unsqueeze(range(b, call.integer("row")), attr(1)), GraphBuilder::integer(call.integer("offset")));
-  Operand inside = b.call(compare, {range(b, call.integer("col")), row}, {})[0];
+  Operand row = b.add(b.unsqueeze(range(b, call.attribute("row").list[0]), attr(1)),
+                      GraphBuilder::integer(call.integer("offset")));
+  Operand inside = b.call(compare, {range(b, call.attribute("col").list[0]), row}, {})[0];
   const Dim count = call.shape[1];
   return {b.permute(b.nonzero_static(inside, Dims{count}), Dims{1, 0})};
 }

@@ -17,13 +17,6 @@ Operand end_of_range(GraphBuilder& b, const Operand& x, DType result) {
 
 namespace decompositions {
 
-// The denominator of an integer wraps, as in PyTorch.
-Outputs softsign(GraphBuilder& b, const CompositeCall& call) {
-  const Operand& x = call.operands[0];
-  if (b.dtype(x) == DType::bool_) return {b.div(x, b.add(x, GraphBuilder::integer(1)))};
-  return {b.div(x, b.add(b.abs(x), GraphBuilder::integer(1)))};
-}
-
 Outputs prelu(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   Operand weight = call.operands[1];

@@ -1,5 +1,6 @@
 // Resampling of images: each spatial dim by itself, the last first. Positions are counted in double.
 #include <cmath>
+#include <optional>
 
 #include "ir/decompose.h"
 #include "ir/rules/rules.h"
@@ -13,7 +14,7 @@ enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic };  // in the ord
 struct Line {
   int64_t dim;
   Dim from, to;
-  const Attr& scale;
+  std::optional<double> scale;
   bool align_corners;
 };
 
@@ -31,8 +32,8 @@ Operand positions(GraphBuilder& b, const Line& line) {
     Operand gaps = size_in(b, dims.max(dims.sub(line.to, 1), 1), DType::f64);
     return b.mul(i, b.div(size_in(b, dims.sub(line.from, 1), DType::f64), gaps));
   }
-  Operand scale = line.scale.present() ? b.scalar(Operand::constant(1 / line.scale.as_number()), DType::f64)
-                                       : b.div(size_in(b, line.from, DType::f64), size_in(b, line.to, DType::f64));
+  Operand scale = line.scale ? b.scalar(Operand::constant(*line.scale), DType::f64)
+                             : b.div(size_in(b, line.from, DType::f64), size_in(b, line.to, DType::f64));
   return b.sub(b.mul(b.add(i, 0.5), scale), 0.5);
 }
 
@@ -52,10 +53,9 @@ Operand factor(GraphBuilder& b, const Operand& x, const Line& line, const Operan
 
 // In f32, whatever the image: at the border between two elements the last bit decides, and PyTorch's rule is this one.
 Operand nearest(GraphBuilder& b, const Operand& x, const Line& line, bool exact) {
-  Operand scale =
-      line.scale.present()
-          ? b.scalar(Operand::constant(static_cast<double>(static_cast<float>(1 / line.scale.as_number()))), DType::f32)
-          : b.div(size_in(b, line.from, DType::f32), size_in(b, line.to, DType::f32));
+  Operand scale = line.scale
+                      ? b.scalar(Operand::constant(static_cast<double>(static_cast<float>(*line.scale))), DType::f32)
+                      : b.div(size_in(b, line.from, DType::f32), size_in(b, line.to, DType::f32));
   Operand i = counted(b, line.to, DType::f32);
   return taken(b, x, line, b.floor(b.mul(exact ? b.add(i, 0.5) : i, scale)));
 }
@@ -102,8 +102,10 @@ Outputs upsample(GraphBuilder& b, const CompositeCall& call) {
   constexpr std::string_view kScales[] = {"scale_d", "scale_h", "scale_w"};
   for (size_t i = sizes.size(); i-- > 0;) {
     int64_t dim = static_cast<int64_t>(2 + i);
-    Line line{dim, b.shape(x)[dim], sizes[i], call.attribute(kScales[3 - sizes.size() + i]),
-              call.flag("align_corners")};
+    Line line{dim, b.shape(x)[dim], sizes[i], {}, call.flag("align_corners")};
+    // As in PyTorch one that is not above 0 counts as not given.
+    const Attr& scale = call.attribute(kScales[3 - sizes.size() + i]);
+    if (scale.present() && scale.as_number() > 0) line.scale = 1 / scale.as_number();
     if (mode == kLinear)
       x = linear(b, x, line);
     else if (mode == kCubic)

@@ -129,12 +129,12 @@ void log1p(ReferenceContext& c) {
 void log2(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::log2(x); });
 }
-/// Of the argument pi * x as the working precision holds it.
+/// Of the angle pi * x as the working precision holds it, which belongs to its definition.
 void sinc(ReferenceContext& c) {
-  DType dtype = floating_dtype(c.tensor("self").dtype);
-  double pi = to_working(c, dtype, kPi);
+  const DType working = working_dtype(floating_dtype(c.tensor("self").dtype));
+  const double pi = round_to(working, kPi);
   real_of_self(c, [&](double x) {
-    double angle = to_working(c, dtype, pi * x);
+    double angle = round_to(working, pi * x);
     return x == 0 ? 1 : std::sin(angle) / angle;
   });
 }

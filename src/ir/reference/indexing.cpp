@@ -52,8 +52,9 @@ void put_on_diagonal(ReferenceContext& c, int64_t offset, size_t dim1, size_t di
 template <class Keeps>
 void triangle_indices(ReferenceContext& c, Keeps keeps) {
   int64_t count = c.out().shape[1], next = 0, offset = c.integer("offset");
-  for (int64_t row = 0; row < c.integer("row"); ++row)
-    for (int64_t column = 0; column < c.integer("col"); ++column) {
+  const int64_t rows = c.list("row")[0], columns = c.list("col")[0];
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
       if (!keeps(column, row + offset)) continue;
       c.out().integer[next] = row;
       c.out().integer[count + next++] = column;
@@ -162,7 +163,7 @@ void index_slices(ReferenceContext& c, std::string_view how, Source source) {
       Ints at = coordinates(k, row), from = at;
       int64_t chosen = checked(c, index.integer[i], size);
       if (!row.empty()) at[dim] = chosen, from[dim] = i;
-      cells[position_of(at, self.shape)].sources.push_back(position_of(from, whole));
+      cells[position_of(at, self.shape)].sources.push_back(row.empty() ? i : position_of(from, whole));
     }
   combine(c, cells, how, source);
 }

@@ -141,14 +141,15 @@ void binary_cross_entropy(ReferenceContext& c) {
     return -weights[i] * (y * yes + (1 - y) * no);
   });
 }
-/// -weight * (pos_weight * y * log(sigmoid(x)) + (1 - y) * log(1 - sigmoid(x))).
+/// -weight * (pos_weight * y * log(sigmoid(x)) + (1 - y) * log(1 - sigmoid(x))) in PyTorch's form, which says what
+/// infinite logits give: log(1 - sigmoid(x)) = log(sigmoid(x)) - x.
 void binary_cross_entropy_with_logits(ReferenceContext& c) {
   std::vector<long double> weights = broadcast_values(c, "weight", 1), positive = broadcast_values(c, "pos_weight", 1);
+  const bool given = c.has("pos_weight");
   pair_loss(c, [&](size_t i, long double x, long double y) {
-    auto minus_log_sigmoid = [](long double v) {
-      return std::max<long double>(-v, 0) + std::log1p(std::exp(-std::fabs(v)));
-    };
-    return weights[i] * (positive[i] * y * minus_log_sigmoid(x) + (1 - y) * minus_log_sigmoid(-x));
+    long double minus_log_sigmoid = std::max<long double>(-x, 0) + std::log1p(std::exp(-std::fabs(x)));
+    const long double of_yes = given ? 1 + (positive[i] - 1) * y : 1;
+    return weights[i] * ((1 - y) * x + of_yes * minus_log_sigmoid);
   });
 }
 void nll_loss(ReferenceContext& c) { index_loss(c, Scores(c.tensor("input")), 0); }

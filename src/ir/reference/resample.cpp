@@ -1,5 +1,6 @@
 // Resampling of images: every output element as a weighted sum over a box of the input.
 #include <algorithm>
+#include <optional>
 
 #include "ir/reference/elementwise.h"
 
@@ -14,7 +15,7 @@ struct Reading {
 
 struct Line {
   int64_t from, to;
-  double scale;  // how far apart neighbours of the result are in the input; 0 where the sizes say
+  std::optional<double> scale;  // how far apart neighbours of the result are in the input; the sizes say it otherwise
   std::string_view mode;
   bool align_corners;
   int64_t clamped(double p) const {
@@ -25,7 +26,7 @@ struct Line {
 /// PyTorch counts these positions in f32.
 Reading nearest(const Line& line, int64_t i) {
   float scale =
-      line.scale > 0 ? static_cast<float>(line.scale) : static_cast<float>(line.from) / static_cast<float>(line.to);
+      line.scale ? static_cast<float>(*line.scale) : static_cast<float>(line.from) / static_cast<float>(line.to);
   float at = (static_cast<float>(i) + (line.mode == "nearest-exact" ? 0.5f : 0.0f)) * scale;
   return {{line.clamped(std::floor(at))}, {1}};
 }
@@ -39,7 +40,7 @@ double keys(double distance) {
 
 Reading reading(const Line& line, int64_t i) {
   if (line.mode == "nearest" || line.mode == "nearest-exact") return nearest(line, i);
-  double scale = line.scale > 0 ? line.scale : static_cast<double>(line.from) / static_cast<double>(line.to);
+  double scale = line.scale ? *line.scale : static_cast<double>(line.from) / static_cast<double>(line.to);
   double at = (static_cast<double>(i) + 0.5) * scale - 0.5;
   if (line.align_corners)
     at = line.to > 1 ? static_cast<double>(i) * (static_cast<double>(line.from - 1) / static_cast<double>(line.to - 1))
@@ -89,7 +90,8 @@ void upsample(ReferenceContext& c) {
   size_t rank = x.shape.size();
   for (size_t d = rank; d-- > 2 && !values.empty();) {
     std::string_view scale = kScales[3 - (rank - d)];
-    Line line{x.shape[d], c.out().shape[d], c.has(scale) ? 1 / c.number(scale) : 0, mode, c.flag("align_corners")};
+    Line line{x.shape[d], c.out().shape[d], {}, mode, c.flag("align_corners")};
+    if (c.has(scale) && c.number(scale) > 0) line.scale = 1 / c.number(scale);
     values = resampled(values, inner, line, !x.floating());
     inner *= line.to;
   }

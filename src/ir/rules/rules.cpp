@@ -156,6 +156,15 @@ void broadcast_into(RuleContext& context, std::string_view argument, Dims& into,
   }
 }
 
+void require_broadcast(RuleContext& context, std::string_view argument, const OperandType& given, const Dims& to) {
+  Dims together = to;
+  broadcast_into(context, argument, together, *given.shape);
+  bool same = together.size() == to.size();
+  for (size_t i = 0; same && i < to.size(); ++i) same = context.dims.equal(together[i], to[i]);
+  if (!same)
+    context.fail(argument, describe(context, given), "a shape that broadcasts to " + shape_text(context.dims, to));
+}
+
 void check_window(RuleContext& context, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
   constexpr int64_t kMost = INT32_MAX;
   auto check = [&](std::string_view name, int64_t value, int64_t least) {

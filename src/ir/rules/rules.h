@@ -68,6 +68,8 @@ void check_extent(RuleContext& context, std::span<const Dim> sizes, std::span<co
 int64_t diagonal_offset(RuleContext& context, std::string_view name);
 /// Broadcasts `shape` into `into`; fails under the name of the argument.
 void broadcast_into(RuleContext& context, std::string_view argument, Dims& into, std::span<const Dim> shape);
+/// Fails under the name of the argument unless the tensor's shape broadcasts to `to`, which does not grow.
+void require_broadcast(RuleContext& context, std::string_view argument, const OperandType& given, const Dims& to);
 /// Strides of a view of `base` with other sizes of the same count; absent where there is none without a copy.
 std::optional<Dims> view_strides(DimTable& dims, const Layout& base, std::span<const Dim> sizes);
 /// Fails unless kernel, stride and dilation are positive, padding is not negative, and all of them are below 2^31.

@@ -24,14 +24,8 @@ void broadcast(RuleContext& context) {
 }
 
 void into_self(RuleContext& context) {
-  Dims shape = shape_of(context, 0);
   const OperandType& source = context.operands[1];
-  if (source.is_tensor()) broadcast_into(context, operand_name(context, 1), shape, *source.shape);
-  bool same = shape.size() == shape_of(context, 0).size();
-  for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(shape[i], shape_of(context, 0)[i]);
-  if (!same)
-    context.fail(operand_name(context, 1), describe(context, source),
-                 "a shape that broadcasts to " + shape_text(context.dims, shape_of(context, 0)));
+  if (source.is_tensor()) require_broadcast(context, operand_name(context, 1), source, shape_of(context, 0));
   set(context, shape_of(context, 0));
 }
 

@@ -15,12 +15,14 @@ void set_self(RuleContext& context) {
 
 std::string self_text(RuleContext& context) { return "shape " + shape_text(context.dims, shape_of(context, 0)); }
 
-/// True if every size of `inner` but that of `dim` is known to be at most the other's.
+/// True if every size of `inner` but that of `dim` is known to be at most the other's; a zero-dim tensor has size 1.
 bool fits(RuleContext& context, const Dims& inner, const Dims& outer, int64_t dim) {
-  if (std::max<size_t>(inner.size(), 1) != std::max<size_t>(outer.size(), 1)) return false;
-  for (size_t d = 0; d < inner.size() && d < outer.size(); ++d)
-    if (static_cast<int64_t>(d) != dim && !(inner[d] == outer[d]) && context.dims.less(outer[d], inner[d]))
-      return false;
+  const size_t rank = std::max<size_t>(inner.size(), 1);
+  if (rank != std::max<size_t>(outer.size(), 1)) return false;
+  for (size_t d = 0; d < rank; ++d) {
+    const Dim own = inner.empty() ? Dim(1) : inner[d], other = outer.empty() ? Dim(1) : outer[d];
+    if (static_cast<int64_t>(d) != dim && !(own == other) && context.dims.less(other, own)) return false;
+  }
   return true;
 }
 
@@ -67,15 +69,31 @@ int64_t triangle_count(int64_t rows, int64_t columns, int64_t offset) {
   return static_cast<int64_t>(std::min<Wide>(count, INT64_MAX));
 }
 
+/// The same for sizes that may be symbols.
+Dim triangle_count(DimTable& dims, Dim rows, Dim columns, int64_t offset) {
+  if (rows.is_constant() && columns.is_constant()) return triangle_count(rows.code, columns.code, offset);
+  auto less = [&](Dim a, Dim b) { return dims.sub(dims.max(a, b), b); };
+  const int64_t below = offset + 1;  // of them stand in row 0, where it has any
+  Dim first = dims.min(std::max<int64_t>(-below, 0), rows);
+  Dim full = dims.min(dims.max(below > 0 ? less(columns, below) : dims.add(columns, -below), first), rows);
+  Dim ends = dims.add(first, full);  // first + full - 1 + 2 (offset + 1), where there are such rows
+  ends = 2 * below - 1 >= 0 ? dims.add(ends, 2 * below - 1) : less(ends, 1 - 2 * below);
+  Dim growing = dims.floor_div(dims.mul(dims.sub(full, first), ends), 2);
+  return dims.add(growing, dims.mul(dims.sub(rows, full), columns));
+}
+
 void triangle_indices(RuleContext& context, bool lower) {
   constexpr int64_t kMost = int64_t{1} << 59;
-  for (const char* name : {"row", "col"})
-    if (int64_t size = integer_attribute(context, name); size < 0 || size > kMost)
-      context.fail(name, std::to_string(size), "0 to 2^59");
-  int64_t rows = integer_attribute(context, "row"), columns = integer_attribute(context, "col");
+  Dim sizes[2];
+  for (int i = 0; i < 2; ++i) {
+    const char* name = i == 0 ? "row" : "col";
+    sizes[i] = attribute(context, name).list[0];
+    if (sizes[i].is_constant() && sizes[i].code > kMost) context.fail(name, std::to_string(sizes[i].code), "0 to 2^59");
+  }
   int64_t offset = diagonal_offset(context, "offset");
   // What lies above a diagonal lies below the one beside it in the transposed matrix.
-  set(context, {2, lower ? triangle_count(rows, columns, offset) : triangle_count(columns, rows, -offset)});
+  set(context, {2, lower ? triangle_count(context.dims, sizes[0], sizes[1], offset)
+                         : triangle_count(context.dims, sizes[1], sizes[0], -offset)});
 }
 
 }  // namespace

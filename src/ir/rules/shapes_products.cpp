@@ -144,14 +144,7 @@ void linear(RuleContext& context) {
   check_size(context, "weight", weight, weight.size() - 1, input.back(), "the last size of input");
   Dims shape(input.begin(), input.end() - 1);
   if (weight.size() == 2) shape.push_back(weight[0]);
-  if (operand(context, "bias").present()) {
-    Dims together = shape;
-    broadcast_into(context, "bias", together, *operand(context, "bias").shape);
-    if (together.size() != shape.size())
-      context.fail("bias", text(context, *operand(context, "bias").shape),
-                   "shape [" + context.dims.str(weight[0]) + "]");
-    shape = together;
-  }
+  if (operand(context, "bias").present()) require_broadcast(context, "bias", operand(context, "bias"), shape);
   set(context, std::move(shape));
 }
 

@@ -120,6 +120,11 @@ void floating(RuleContext& context) {
   set(context, is_floating(dtype) ? dtype : DType::f32);
 }
 
+void floating_from_self(RuleContext& context) {
+  floating(context);
+  if (self_dtype(context) != DType::bool_) context.compute = self_dtype(context);
+}
+
 void float_only(RuleContext& context) {
   set(context, promoted(context));
   require_floating(context, context.compute);
@@ -159,6 +164,11 @@ void same_predicate(RuleContext& context) {
 void self(RuleContext& context) {
   for (TensorType& output : context.outputs) output.dtype = self_dtype(context);
   context.compute = self_dtype(context);
+}
+
+void self_number(RuleContext& context) {
+  self(context);
+  if (context.compute == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
 }
 
 void self_float(RuleContext& context) {
