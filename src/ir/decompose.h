@@ -12,7 +12,7 @@
 // - the operands of matmul have two dims or more (a product of floats with a vector is a sum of products); a stack of
 //   rows times one matrix is one product of two dims;
 // - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes
-//   before the heads (with enable_gqa) or before the last two dims (without);
+//   before the heads (with enable_gqa; key and value have as many) or before the last two dims (without);
 // - a host op that computes reads f32, f64 and i64 only, and tensors only; where it moves or orders elements, positions
 //   are i64 and nonzero_static reads bool;
 // - the operands of cat have one dtype; self and index of gather and index_select have a dim.

@@ -100,6 +100,16 @@ std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand
     for (size_t d = b.rank(operands[i]) - own; d < b.rank(operands[i]); ++d) whole.push_back(b.shape(operands[i])[d]);
     if (!(whole == b.shape(operands[i]))) operands[i] = b.expand(operands[i], whole);
   }
+  // As many heads of the value as of the key: both as many as the query has.
+  auto heads = [&](int i) { return b.shape(operands[i])[batch.size()]; };
+  if (shared && !b.dims().equal(heads(1), heads(2)))
+    for (int i : {1, 2}) {
+      Dims shape = b.shape(operands[i]), each = shape;
+      each.insert(batch.size() + 1, b.dims().floor_div(heads(0), heads(i)));
+      shape[batch.size()] = heads(0);
+      Operand groups = b.unsqueeze(operands[i], GraphBuilder::attr(static_cast<int64_t>(batch.size()) + 1));
+      operands[i] = b.reshape(b.expand(groups, each), shape);
+    }
   return b.primitive(op.id, std::move(operands), std::move(attrs));
 }
 

@@ -282,6 +282,8 @@ const std::multimap<std::string, Call>& calls() {
       {"scaled_dot_product_attention",
        {"f32[2, 4, 3, 8]; f32[2, 2, 5, 8]; f32[2, 2, 5, 8]",
         "scaled_dot_product_attention(%0, %1, %2, none, 0.3, is_causal=true, enable_gqa=true)"}},
+      {"scaled_dot_product_attention",
+       {"f32[2, 4, 3, 8]; f32[2, 1, 5, 8]; f32[2, 5, 8]", "scaled_dot_product_attention(%0, %1, %2, enable_gqa=true)"}},
       {"mse_loss", {"f32[2, 3]; f32[2, 3]", "mse_loss(%0, %1)"}},
       {"mse_loss", {"f32[2, 3]; f32[2, 3]", "mse_loss(%0, %1, reduction=none)"}},
       {"l1_loss", {"f32[2, 3]; f32[3]", "l1_loss(%0, %1)"}},
