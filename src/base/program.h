@@ -43,6 +43,9 @@ struct KernelFrame {
   static constexpr int64_t kToTheEnd = INT32_MAX;
   char* parts = nullptr;
   int64_t first_phase = 0, last_phase = kToTheEnd;
+  // Form columns: row r goes to partial lane r % lanes, and there are as many. 1: sixteen narrow rows side by side may
+  // be given as one row of sixteen times the columns, where the kernel knows no positions.
+  int64_t lanes = 16;
 };
 
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
@@ -162,6 +165,7 @@ struct ColumnStep {
     Argument out;  // strides over [outer..., columns]
   };
   std::vector<Result> results;
+  bool positions = false;  // the kernel asks for its row or column
 };
 
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims. The tile

@@ -150,9 +150,10 @@ struct Phase {
 /// column; the kernel then has one phase and no stores, and an epilogue kernel does what follows.
 ///
 /// On a processor, form columns handles at most 256 rows a call and writes 16 partial lanes a column (see
-/// KernelFrame::scratch; row r of the call goes to lane r % 16; lanes without a row hold the identity, -0 for sum); the
-/// runtime combines blocks and lanes. argmax and argmin write [16][columns] values and then [16][columns] row indices
-/// (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the kernel does all of it.
+/// KernelFrame::scratch; row r of the call goes to lane r % 16, or as KernelFrame::lanes has it; lanes without a row
+/// hold the identity, -0 for sum); the runtime combines blocks and lanes. argmax and argmin write [16][columns] values
+/// and then [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the
+/// kernel does all of it.
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {
@@ -163,7 +164,9 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Phase> phases;
   uint32_t scalars = 0;
-  int64_t known_columns = 0;  // > 0: the number of columns is this constant, and few: an emitter needs no loop
+  // > 0: the number of columns is this constant, and few: an emitter needs no loop. (A processor's emitter of form
+  // columns is not told: see KernelFrame::lanes.)
+  int64_t known_columns = 0;
   // Whole vectors of 4- and 8-byte elements are stored past the caches where the target can do that: dense results
   // begin at multiples of 64 bytes in every row, and whoever calls lets a store fence follow.
   bool streams = false;

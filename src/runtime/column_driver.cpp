@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kBlock = 256;
 constexpr int64_t kLanes = 16;
 constexpr int64_t kTileColumns = 4096;
+constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of the kernel
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,6 +28,12 @@ class ColumnDriver final : public PlaneDriver {
       BoundArgument out = context.argument(r.out);
       result_strides_.push_back(out.strides.back());
       results_.push_back(std::move(out));
+    }
+    // Sixteen rows that follow each other in memory are one of sixteen times the columns.
+    side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      side_by_side_ = side_by_side_ && row_strides_[i] == columns_ * column_strides_[i];
+      wide_strides_.push_back(kLanes * row_strides_[i]);
     }
     divide(step, context);
   }
@@ -61,7 +68,7 @@ class ColumnDriver final : public PlaneDriver {
       int64_t cuts = ceil_div(4 * threads, units);
       if (blocks_ >= 2 * cuts) {
         chunk_blocks_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks_ / cuts)));
-      } else {
+      } else if (!side_by_side_) {
         tile_columns_ = std::max<int64_t>(ceil_div(columns_ / cuts, 64), 1) * 64;
         tile_columns_ = std::min(tile_columns_, columns_);
         tiles_ = ceil_div(columns_, tile_columns_);
@@ -101,7 +108,6 @@ class ColumnDriver final : public PlaneDriver {
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
 
     KernelFrame frame = frame_of(state, at);
-    frame.columns = columns;
     frame.column_index = column;
     PlaneWalk walk(outer_, arguments_, state, plane_at, unit / tiles_);
     frame.outer_index = walk.index();
@@ -114,6 +120,11 @@ class ColumnDriver final : public PlaneDriver {
     for (int64_t block = first; block < last; ++block) {
       frame.row_index = block * kBlock;
       frame.rows = std::min(kBlock, rows_ - frame.row_index);
+      const bool wide = side_by_side_ && frame.rows % kLanes == 0;
+      frame.lanes = wide ? 1 : kLanes;
+      frame.columns = wide ? kLanes * columns : columns;
+      frame.row_strides = wide ? wide_strides_.data() : row_strides_.data();
+      if (wide) frame.rows /= kLanes;
       frame.scratch = stack + depth * call_bytes_;
       for (size_t i = 0; i < count; ++i)
         at[i] = plane_at[i] + frame.row_index * row_strides_[i] + column * column_strides_[i];
@@ -165,6 +176,8 @@ class ColumnDriver final : public PlaneDriver {
   std::vector<BoundArgument> results_;
   std::vector<int64_t> result_strides_;
   std::vector<PartialOps> ops_;
+  bool side_by_side_ = false;
+  std::vector<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
   int64_t element_bytes_ = 0, part_bytes_ = 0,
           call_bytes_ = 0;  // of an element, of a part, of a part with kernel scratch

@@ -1,12 +1,15 @@
 // Loop steps that reduce few, long rows: each row is done in pieces, a phase at a time. A piece is 2^i blocks of 256
-// columns, a whole subtree of the canonical tree, so the cut shows in no bit.
+// columns, a whole subtree of the canonical tree, so the cut shows in no bit. Where long rows share an operand (a
+// matrix times a vector), pieces of all rows follow each other, so that its piece is read from memory once.
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "base/error.h"
 #include "runtime/combine.h"
+#include "runtime/cpu.h"
 #include "runtime/step_driver.h"
 
 namespace ingot::runtime {
@@ -56,34 +59,45 @@ class RowDriver final : public PlaneDriver {
     frame.parts = parts;
     frame.first_phase = phase;
     if (!last) frame.last_phase = phase;
-    for (int64_t item = range.begin; item < range.end;) {
-      const int64_t row = item / pieces;
-      merge(state, row, phase, parts, rest);
+    int64_t merged = -1;  // row
+    for (int64_t item = range.begin; item < range.end; ++item) {
+      const auto [row, piece] = place(item, pieces);
+      if (row != merged) merge(state, row, phase, parts, rest);
+      merged = row;
       PlaneWalk walk(outer_, arguments_, state, row_at, row / rows_);
       frame.outer_index = walk.index();
       frame.row_index = row % rows_;
-      for (const int64_t end = std::min((row + 1) * pieces, range.end); item < end; ++item) {
-        frame.column_index = item % pieces * piece_columns_;
-        frame.columns = last ? columns_ : std::min(piece_columns_, columns_ - frame.column_index);
-        frame.scratch = local_bytes_ && !last ? locals(state, item) : rest;
-        for (size_t i = 0; i < count; ++i)
-          at[i] = row_at[i] + frame.row_index * row_strides_[i] + frame.column_index * column_strides_[i];
-        kernel_.entry(&frame);
-        if (last) continue;
-        for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
-          if (static_cast<int>(cut_.reductions[r].phase) == phase)
-            std::memcpy(part(state, item) + offset, parts + offset, bytes);
-        });
-      }
+      frame.column_index = piece * piece_columns_;
+      frame.columns = last ? columns_ : std::min(piece_columns_, columns_ - frame.column_index);
+      frame.scratch = local_bytes_ && !last ? locals(state, row, piece) : rest;
+      for (size_t i = 0; i < count; ++i)
+        at[i] = row_at[i] + frame.row_index * row_strides_[i] + frame.column_index * column_strides_[i];
+      kernel_.entry(&frame);
+      if (last) continue;
+      for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
+        if (static_cast<int>(cut_.reductions[r].phase) == phase)
+          std::memcpy(part(state, row, piece) + offset, parts + offset, bytes);
+      });
     }
   }
 
  private:
   int64_t all_rows() const { return planes_ * rows_; }
-  char* part(const RunState& state, int64_t item) const { return shared(state) + item * part_bytes_; }
+  char* part(const RunState& state, int64_t row, int64_t piece) const {
+    return shared(state) + (row * pieces_ + piece) * part_bytes_;
+  }
   // Of a piece: they last from phase to phase, so they belong to no thread.
-  char* locals(const RunState& state, int64_t item) const {
-    return shared(state) + all_rows() * pieces_ * part_bytes_ + item * call_bytes_;
+  char* locals(const RunState& state, int64_t row, int64_t piece) const {
+    return shared(state) + all_rows() * pieces_ * part_bytes_ + (row * pieces_ + piece) * call_bytes_;
+  }
+
+  struct RowPiece {
+    int64_t row, piece;
+  };
+  RowPiece place(int64_t item, int64_t pieces) const {
+    if (!rows_share_) return {item / pieces, item % pieces};
+    const int64_t plane = item / (pieces * rows_), in_plane = item % (pieces * rows_);
+    return {plane * rows_ + in_plane % rows_, in_plane / rows_};
   }
 
   /// Calls f(number, offset in a part, bytes there).
@@ -100,6 +114,7 @@ class RowDriver final : public PlaneDriver {
   void divide(int64_t useful, int64_t allowed) {
     const int64_t threads = std::min(useful, allowed), rows = saturating_product(planes_, rows_);
     piece_columns_ = columns_;
+    if (share_in_cache()) return;
     if (threads == 1 || rows == 0 || rows % threads == 0 || rows >= 4 * threads) return;
     const int64_t blocks = ceil_div(columns_, kBlock), cuts = ceil_div(4 * threads, rows);
     const auto fitting = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks / cuts)));
@@ -107,12 +122,25 @@ class RowDriver final : public PlaneDriver {
     pieces_ = ceil_div(columns_, piece_columns_);
   }
 
+  /// Pieces as long as fit in the cache of what all rows read, if a row of that does not.
+  bool share_in_cache() {
+    int64_t bytes = 0;  // a column
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      if (row_strides_[i] == 0) bytes += std::abs(column_strides_[i]);
+    const int64_t cache = cache_sizes().l2 / 2;
+    if (cut_.phases > 1 || rows_ < 2 || bytes == 0 || columns_ <= cache / bytes) return false;
+    const int64_t blocks = std::max<int64_t>(cache / 2 / bytes / kBlock, 1);
+    piece_columns_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks))) * kBlock;
+    pieces_ = ceil_div(columns_, piece_columns_);
+    rows_share_ = true;
+    return true;
+  }
+
   /// The whole row's lanes of what the phases before this one reduced. `room` holds a part a piece.
   void merge(const RunState& state, int64_t row, int phase, char* parts, char* room) const {
     for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
       if (static_cast<int>(cut_.reductions[r].phase) >= phase) return;
-      for (int64_t i = 0; i < pieces_; ++i)
-        std::memcpy(room + i * bytes, part(state, row * pieces_ + i) + offset, bytes);
+      for (int64_t i = 0; i < pieces_; ++i) std::memcpy(room + i * bytes, part(state, row, i) + offset, bytes);
       const int64_t indices = kLanes * ops_[r].value_bytes;
       pair_up(room, pieces_, bytes,
               [&](char* a, const char* b) { ops_[r].combine(a, b, a + indices, b + indices, kLanes); });
@@ -123,13 +151,14 @@ class RowDriver final : public PlaneDriver {
   const LoopStep::Pieces cut_;
   std::vector<PartialOps> ops_;
   int64_t pieces_ = 1, piece_columns_ = 0;
+  bool rows_share_ = false;                                    // an operand, whose pieces stay in the cache
   int64_t part_bytes_ = 0, local_bytes_ = 0, call_bytes_ = 0;  // of a piece; the last with the kernel's own scratch
 };
 
 }  // namespace
 
 std::unique_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context) {
-  if (step.pieces.reductions.empty() || context.threads == 1) return nullptr;
+  if (step.pieces.reductions.empty()) return nullptr;
   auto driver = std::make_unique<RowDriver>(step, costs, context);
   if (!driver->cuts()) return nullptr;
   return driver;

@@ -136,6 +136,72 @@ TEST_F(LongRows, ProductsKeepTheirBits) {
   EXPECT_NEAR(dot(x, y).item<double>(), expected.item<double>(), 1e-2);
 }
 
+// A vector longer than the cache: its pieces meet all rows in turn.
+TEST_F(LongRows, RowsThatShareAVectorKeepTheirBits) {
+  constexpr int64_t kColumns = 700'001;
+  Tensor x = random_floats(2 * kColumns, 10), y = random_floats(kColumns, 11);
+  check(
+      "mv",
+      [](const Tensor& a, const Tensor& b) {
+        return mv(a.view({2, kColumns}), b);
+      },
+      x, y);
+  Tensor products = x.view({2, kColumns}) * y, sums = mv(x.view({2, kColumns}), y);
+  for (int64_t row = 0; row < 2; ++row)
+    EXPECT_EQ(sums[row].item<float>(), test::canonical_sum(products[row].data_ptr<float>(), kColumns));
+}
+
+TEST_F(LongRows, ManyNarrowRowsKeepTheirBits) {
+  for (int64_t columns : {2, 3, 7, 16, 33}) {
+    Tensor x = random_floats(9'001 * columns, 8), y = random_floats(columns, 9);
+    check(
+        "sum",
+        [=](const Tensor& a, const Tensor&) {
+          return a.view({9'001, columns}).sum(0);
+        },
+        x, y);
+    check(
+        "of products",
+        [=](const Tensor& a, const Tensor& b) {
+          return (a.view({9'001, columns}) * b).sum(0);
+        },
+        x, y);
+    check(
+        "f64",
+        [=](const Tensor& a, const Tensor&) {
+          return a.to(kFloat64).view({9'001, columns}).sum(0);
+        },
+        x, y);
+    check(
+        "of bf16",
+        [=](const Tensor& a, const Tensor&) {
+          return a.to(kBFloat16).view({9'001, columns}).sum(0);
+        },
+        x, y);
+    check(
+        "largest",
+        [=](const Tensor& a, const Tensor&) {
+          return a.view({9'001, columns}).amax(IntList{0});
+        },
+        x, y);
+    check(
+        "where",
+        [=](const Tensor& a, const Tensor&) {
+          return a.view({9'001, columns}).argmax(0);
+        },
+        x, y);
+    check(
+        "any",
+        [=](const Tensor& a, const Tensor&) {
+          return a.view({9'001, columns}).gt(0.9999).any(0);
+        },
+        x, y);
+    Tensor sums = x.view({9'001, columns}).sum(0), turned = x.view({9'001, columns}).t().contiguous();
+    for (int64_t c = 0; c < columns; ++c)
+      EXPECT_EQ(sums[c].item<float>(), test::canonical_sum(turned[c].data_ptr<float>(), 9'001));
+  }
+}
+
 TEST_F(LongRows, NanWinsFromAnyPiece) {
   for (int64_t at : {0, 70'000, 299'999}) {
     Tensor x = random_floats(300'000, 4), y = x.clone();

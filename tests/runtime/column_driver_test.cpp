@@ -47,6 +47,7 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads) {
   step.column.results = {{Combiner::sum, DType::f32, {1, 0, {columns * 4, 4}, 0}},
                          {Combiner::argmax, DType::f32, {2, 0, {columns * 8, 8}, 0}},
                          {Combiner::any, DType::bool_, {3, 0, {columns * 2, 2}, 0}}};  // not dense
+  step.column.positions = true;
   p->steps = {step};
   LoadedProgram program(p);
   std::vector<float> x = random_floats(outer * rows * columns, 17);
@@ -81,6 +82,45 @@ TEST(ColumnDriver, CanonicalForAnyShapeAndThreads) {
     check(0, 5, 5, threads);
     check(2, 5, 0, threads);
   }
+}
+
+// Few columns of dense rows come sixteen rows side by side, as far as blocks are made of them.
+TEST(ColumnDriver, NarrowRowsAreSummedSideBySide) {
+  for (int threads : kThreadCounts)
+    for (int64_t columns : {2, 3, 16, 127, 128})
+      for (int64_t gap : {0, 1})
+        for (int64_t rows : {1, 16, 250, 256, 1000, 20000}) {
+          Threads scope(threads);
+          std::atomic<int64_t> wide{0}, kept{0};
+          auto p = std::make_shared<Program>();
+          p->inputs = 1, p->outputs = 1;
+          p->buffers = {input(0), output(0)};
+          Step step = costly_step(Step::Kind::column, "sum");
+          step.column.kernel = loop_kernel([&](const KernelFrame& f) {
+            (f.lanes == 1 ? wide : kept) += f.rows * f.columns;
+            EXPECT_LE(f.rows, 256);
+            float* sum = reinterpret_cast<float*>(f.scratch);
+            std::fill_n(sum, f.lanes * f.columns, -0.0f);
+            for (int64_t r = 0; r < f.rows; ++r)
+              for (int64_t c = 0; c < f.columns; ++c) sum[r % f.lanes * f.columns + c] += element<float>(f, 0, r, c);
+          });
+          const int64_t row = columns + gap;
+          step.column.space = {rows, columns};
+          step.column.arguments = {{0, 0, {row * 4, 4}, 0}};
+          step.column.results = {{Combiner::sum, DType::f32, {1, 0, {4}, 0}}};
+          p->steps = {step};
+          LoadedProgram program(p);
+          std::vector<float> x = random_floats(static_cast<size_t>(rows * row), 18), sums(static_cast<size_t>(columns));
+          run(program, {}, {x.data()}, {sums.data()});
+          const int64_t ragged = rows % 256 % 16 ? rows % 256 : 0;  // of a last block
+          EXPECT_EQ(kept, (gap || columns == 128 ? rows : ragged) * columns);
+          EXPECT_EQ(wide + kept, rows * columns);
+          std::vector<float> column(static_cast<size_t>(rows));
+          for (int64_t c = 0; c < columns; ++c) {
+            for (int64_t r = 0; r < rows; ++r) column[static_cast<size_t>(r)] = x[static_cast<size_t>(r * row + c)];
+            ASSERT_EQ(sums[static_cast<size_t>(c)], canonical_sum(column.data(), rows)) << rows << "x" << columns;
+          }
+        }
 }
 
 TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {

@@ -347,6 +347,7 @@ void StepWriter::write_column(uint32_t group) {
   result.out.offset = bytes(dims_, placed.offset, output.dtype);
   result.out.strides = bytes(dims_, arrange(collapsed.strides.back(), false, 0), output.dtype);
   step.column.results.push_back(std::move(result));
+  step.column.positions = indexed || !writer.index_dims.empty();
   step.operations = dims_.mul(dims_.product(sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, sizes, arranged);
   step.column.kernel = generate(writer, sizes, step.name);

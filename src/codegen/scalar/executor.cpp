@@ -100,9 +100,9 @@ class Run {
     } else {
       for (const Reduction& r : k_.reductions) {
         partials_.push_back(scratch);
-        scratch += kLanes * f_.columns * codegen::size_of(k_.nodes[r.value].type);
+        scratch += f_.lanes * f_.columns * codegen::size_of(k_.nodes[r.value].type);
         if (!is_index(r.combiner)) continue;
-        scratch += kLanes * f_.columns * codegen::size_of(Type::i64);
+        scratch += f_.lanes * f_.columns * codegen::size_of(Type::i64);
       }
     }
   }
@@ -286,7 +286,7 @@ class Run {
     for (uint32_t r = 0; r < k_.reductions.size(); ++r) {
       Type type = k_.nodes[k_.reductions[r].value].type;
       Partial none = identity(k_.reductions[r].combiner, type);
-      for (int lane = 0; lane < kLanes; ++lane)
+      for (int lane = 0; lane < f_.lanes; ++lane)
         for (column_ = 0; column_ < f_.columns; column_ += kLanes) {
           count_ = static_cast<int>(std::min<int64_t>(kLanes, f_.columns - column_));
           write_partial(r, lane, none);
@@ -297,7 +297,7 @@ class Run {
   void add_to_partials(uint32_t r, const Lanes& value) {
     const Reduction& reduction = k_.reductions[r];
     Type type = k_.nodes[reduction.value].type;
-    int lane = static_cast<int>(row_ % kLanes);
+    int lane = static_cast<int>(row_ % f_.lanes);
     Partial sum, next{value, broadcast(Type::i64, static_cast<uint64_t>(f_.row_index + row_))};
     int64_t bytes = codegen::size_of(type);
     sum = identity(reduction.combiner, type);
@@ -319,7 +319,7 @@ class Run {
     return partials_[r] + (lane * f_.columns + column_) * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
   }
   char* partial_indices(uint32_t r, int lane) const {
-    int64_t values = kLanes * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
+    int64_t values = f_.lanes * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
     return partials_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
   }
 

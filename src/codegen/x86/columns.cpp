@@ -33,6 +33,10 @@ void Lowering::exchange(RowContext& c) {
 
 void Lowering::columns() {
   prologue();
+  lanes_ = code_.reserve(8);
+  load_slot(Gpr::rdi, frame_slot_);
+  g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rdi, offsetof(KernelFrame, lanes)));
+  store_slot(lanes_, Gpr::rax);
   const Phase& phase = k_.phases.front();
   std::vector<Value> roots;
   for (const Reduction& r : k_.reductions) roots.push_back(r.value);
@@ -63,14 +67,14 @@ void Lowering::columns() {
     c.row_index = code_.reserve(8);
   }
 
-  // rows_left_ is the number of rows; lane: 0 .. 15, as long as there is a row for it.
+  // rows_left_ is the number of rows; lane: 0 .. lanes - 1, as long as there is a row for it.
   int64_t lane_slot = code_.reserve(8), head = code_.label(), end = code_.label();
   g(VOp::g_imm, Gpr::rax, int64_t(0));
   store_slot(lane_slot, Gpr::rax);
   int32_t begin = code_.position();
   code_.place(head);
   load_slot(Gpr::rax, lane_slot);
-  g(VOp::g_cmpi, Gpr::rax, int64_t(kLanes));
+  g(VOp::g_cmpm, Gpr::rax, Mem::frame(lanes_));
   code_.jump(end, Cond::greater_equal);
   g(VOp::g_cmpm, Gpr::rax, Mem::frame(rows_left_));
   code_.jump(end, Cond::greater_equal);
@@ -101,11 +105,13 @@ void Lowering::begin_partials(std::vector<Partial>& partials) {
     p.base_slot = code_.reserve(8);
     p.lane_slot = code_.reserve(8);
     store_slot(p.base_slot, Gpr::rsi);
-    // 16 lanes of `columns` elements: steps of 16 elements fill them exactly.
+    // Lanes of `columns` elements: steps of 16 elements fill them exactly.
     const int64_t step = kLanes * ingot::size_of(p.format);
     Vector fill = p.index ? v_.constant(Type::i64, INT64_MAX) : identity(*p.reduction);
     int64_t head = code_.label(), done = code_.label();
     load_slot(Gpr::rcx, columns_slot_);
+    g(VOp::g_imulm, Gpr::rcx, Mem::frame(lanes_));
+    g(VOp::g_shri, Gpr::rcx, int64_t(4));
     g(VOp::g_cmpi, Gpr::rcx, int64_t(0));
     code_.jump(done, Cond::less_equal);
     int32_t begin = code_.position();
@@ -119,22 +125,27 @@ void Lowering::begin_partials(std::vector<Partial>& partials) {
   }
 }
 
-/// Rows of the lane at work: 16 apart, all contexts at a time while there are as many.
+/// rbx: the row at work and `count` rows of its lane beyond it.
+void Lowering::row_of_lane(int64_t count) {
+  g(VOp::g_imm, Gpr::rbx, count);
+  g(VOp::g_imulm, Gpr::rbx, Mem::frame(lanes_));
+  g(VOp::g_addm, Gpr::rbx, Mem::frame(blocks_));
+}
+
+/// Rows of the lane at work: `lanes` apart, all contexts at a time while there are as many.
 void Lowering::rows_of_lane(std::vector<RowContext>& contexts, std::vector<Partial>& partials) {
   const int64_t count = static_cast<int64_t>(contexts.size());
   int64_t head = code_.label(), done = code_.label();
   int32_t begin = code_.position();
   code_.place(head);
-  load_slot(Gpr::rbx, blocks_);
-  g(VOp::g_addi, Gpr::rbx, kLanes * (count - 1));
+  row_of_lane(count - 1);
   g(VOp::g_cmpm, Gpr::rbx, Mem::frame(rows_left_));
   code_.jump(done, Cond::greater_equal);
 
   next_register_ = 0;
   for (int64_t q = 0; q < count; ++q) {
     RowContext& c = contexts[static_cast<size_t>(q)];
-    load_slot(Gpr::rbx, blocks_);
-    if (q) g(VOp::g_addi, Gpr::rbx, kLanes * q);
+    row_of_lane(q);
     for (uint32_t b = 0; b < k_.buffers.size(); ++b) {
       g(VOp::g_mov, Gpr::rax, Gpr::rbx);
       g(VOp::g_imulm, Gpr::rax, Mem::frame(row_stride_slots_[b]));
@@ -151,7 +162,8 @@ void Lowering::rows_of_lane(std::vector<RowContext>& contexts, std::vector<Parti
     exchange(c);
   }
   column_step(contexts, partials);
-  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(blocks_), .value = kLanes * count});
+  row_of_lane(count);
+  store_slot(blocks_, Gpr::rbx);
   code_.jump(head);
   code_.loops.push_back({begin, code_.position()});
   code_.place(done);

@@ -137,6 +137,7 @@ class Lowering {
   struct RowContext;
   struct Partial;
   void begin_partials(std::vector<Partial>& partials);
+  void row_of_lane(int64_t count);
   void rows_of_lane(std::vector<RowContext>& contexts, std::vector<Partial>& partials);
   void column_step(std::vector<RowContext>& contexts, std::vector<Partial>& partials);
   void exchange(RowContext& context);
@@ -168,7 +169,7 @@ class Lowering {
 
   // Slots of the stack frame.
   int64_t frame_slot_ = 0, columns_slot_ = 0, rows_left_ = 0, row_index_ = 0, column_index_ = 0, tail_count_ = 0,
-          blocks_ = 0, tree_slot_ = 0, first_phase_ = 0, last_phase_ = 0;
+          blocks_ = 0, tree_slot_ = 0, first_phase_ = 0, last_phase_ = 0, lanes_ = 0;
   std::vector<int64_t> row_slots_, stride_slots_, index_stride_slots_, row_stride_slots_;
 
   int64_t column_offset_ = 0;  // of the body, where several steps or blocks run side by side
