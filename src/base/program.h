@@ -185,6 +185,10 @@ struct MatmulStep {
   /// rows share a panel.
   KernelPtr widen;
   std::vector<KernelPtr> wide_tiles;
+  /// If given, for a single row of A: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
+  /// to sums (1); one row of B, and kRowsOfB.
+  KernelPtr add_row, add_rows;
+  static constexpr int64_t kRowsOfB = 8;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
   /// Run over each finished piece of C (rows x columns), while it is in cache: [0] over any piece, [v] over those of
   /// exactly 16 * v columns. Buffers: 0 is the raw C tile, the others are `epilogue_arguments` over [batch..., m, n].
@@ -233,6 +237,8 @@ void for_each_kernel(const Step& step, F visit) {
   all(step.matmul.packs);
   one(step.matmul.pack_a);
   one(step.matmul.widen);
+  one(step.matmul.add_row);
+  one(step.matmul.add_rows);
   all(step.matmul.wide_tiles);
   all(step.matmul.epilogues);
   all(step.library.kernels);

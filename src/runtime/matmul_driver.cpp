@@ -18,6 +18,7 @@ class MatmulDriver final : public ProductDriver {
     pack_a_ = call_of(step.pack_a, context);
     widen_ = call_of(step.widen, context);
     for (const KernelPtr& kernel : step.wide_tiles) wide_tiles_.push_back(call_of(kernel, context));
+    add_row_ = call_of(step.add_row, context), add_rows_ = call_of(step.add_rows, context);
     a_element_ = size_of(step.a_dtype);
     std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
@@ -93,7 +94,6 @@ class MatmulDriver final : public ProductDriver {
     }
   }
 
-  int64_t b_row_ = 0, b_column_ = 0;
   std::vector<KernelCall> packs_;
   std::vector<int64_t> weights_, weight_of_batch_;
 };

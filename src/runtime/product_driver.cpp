@@ -26,27 +26,6 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 }  // namespace
 
-// Pieces of a thread's scratch.
-struct ProductDriver::Scratch {
-  char *panels, *wide, *a, *b, *c, *epilogue;
-  char** at;
-};
-
-// One panel's piece of one block of rows.
-struct ProductDriver::Block {
-  int64_t tile_begin, tile_end, row, rows;
-  int64_t panel, k;
-  char* c;
-  int64_t a_stride, c_stride;
-};
-
-// What all blocks of a batch have in common.
-struct ProductDriver::Run {
-  RunState& state;
-  const PlaneWalk& walk;
-  const Scratch& scratch;
-};
-
 KernelCall call_of(const KernelPtr& source, const BindContext& context) {
   if (!source) return {};
   const LoadedKernel& kernel = context.kernel(source);
@@ -209,6 +188,7 @@ void ProductDriver::add_up_tile(RunState& state, int64_t batch, int64_t tile, in
 // One batch's rows and panels, given as ranges of tiles; all of k, or some of its blocks.
 void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
+  if (reads_rows()) return multiply_row(state, batch, panels, k);
   const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
   const int64_t rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const char* packed = packed_panels(state, batch);

@@ -90,6 +90,8 @@ class ProductDriver : public StepDriver {
       k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
   KernelCall pack_a_;
+  KernelCall add_row_, add_rows_;  // as MatmulStep has them
+  int64_t b_row_ = 0, b_column_ = 0;
   KernelCall widen_;  // and wide_tiles_: as MatmulStep has them
   std::vector<KernelCall> wide_tiles_;
   int64_t b_room_ = 0;
@@ -97,9 +99,30 @@ class ProductDriver : public StepDriver {
   Pieces rows_, panels_;  // panels in units of 16 columns
 
  private:
-  struct Scratch;
+  // Pieces of a thread's scratch.
+  struct Scratch {
+    char *panels, *wide, *a, *b, *c, *epilogue;
+    char** at;
+  };
+
+  // One panel's piece of one block of rows.
+  struct Block {
+    int64_t tile_begin, tile_end, row, rows;
+    int64_t panel, k;
+    char* c;
+    int64_t a_stride, c_stride;
+  };
+
+  // What all blocks of a batch have in common.
+  struct Run {
+    RunState& state;
+    const PlaneWalk& walk;
+    const Scratch& scratch;
+  };
   bool divide_k(int64_t useful, int64_t threads);
   void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
+  bool reads_rows() const;
+  void multiply_row(RunState& state, int64_t batch, Range panels, Range k) const;
   void run_k(RunState& state, int share, int shares) const;
   void add_up(RunState& state, int share, int shares) const;
   void add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const;
@@ -107,8 +130,6 @@ class ProductDriver : public StepDriver {
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
   void widen(const char* packed, char* to, int64_t k, int64_t width) const;
   void pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const;
-  struct Block;
-  struct Run;
   void tile_rows(const Run& run, const Block& block, const std::vector<KernelCall>& calls, const char* a, const char* b,
                  const Ahead& next) const;
   void finish(const Run& run, const Block& block, int64_t row, int64_t rows) const;

@@ -36,6 +36,22 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
     return generate(kernel, target, "pack_a");
   };
   t.pack_a = copy(Access::strided);
+  auto add = [&](int64_t rows) {
+    const DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
+    Kernel kernel;
+    kernel.buffers = {{raw, Access::dense, false}, {raw, Access::dense, true}};
+    Builder builder(kernel);
+    Expr sum = builder.load(0);
+    for (int64_t row = 0; row < rows; ++row) {
+      kernel.buffers.push_back({dtype, Access::dense, false});
+      const auto number = static_cast<uint32_t>(row);
+      kernel.scalars = number + 1;
+      sum = fma(builder.scalar(register_type(raw), number), builder.load(number + 2), sum);
+    }
+    kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
+    return generate(kernel, target, "add_rows");
+  };
+  if (dtype != DType::bf16 || widens) t.add_row = add(1), t.add_rows = add(MatmulStep::kRowsOfB);
   if (widens) {
     t.widen_a = copy(Access::dense);
     t.wide_tiles = *wide_tiles;
@@ -175,6 +191,7 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.max_rows = kernels.rows;
   matmul.max_vectors = kernels.vectors;
   matmul.tiles = kernels.tiles;
+  if (n_dense) matmul.add_row = kernels.add_row, matmul.add_rows = kernels.add_rows;
   matmul.widen = kernels.widen, matmul.wide_tiles = kernels.wide_tiles;
   matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
   matmul.a_dtype = kernels.a;
