@@ -31,10 +31,10 @@ class ColumnDriver final : public PlaneDriver {
     }
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
-    for (size_t i = 0; i < arguments_.size(); ++i) {
+    for (size_t i = 0; i < arguments_.size(); ++i)
       side_by_side_ = side_by_side_ && row_strides_[i] == columns_ * column_strides_[i];
-      wide_strides_.push_back(kLanes * row_strides_[i]);
-    }
+    if (side_by_side_)
+      for (int64_t stride : row_strides_) wide_strides_.push_back(kLanes * stride);
     divide(step, context);
   }
 

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 constexpr int64_t kLanes = 16;
-constexpr int64_t kLeastBlocks = 16;  // of a piece
-constexpr int64_t kWait = 8;          // threads wait for each other between phases: so much more memory pays for one
+constexpr int64_t kLeastBlocks = 16;      // of a piece
+constexpr int64_t kMostParts = 64 << 20;  // bytes; rows may be one row, expanded
+constexpr int64_t kWait = 8;  // threads wait for each other between phases: so much more memory pays for one
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
@@ -33,12 +34,14 @@ class RowDriver final : public PlaneDriver {
     }
     part_bytes_ = lines(part_bytes_);
     divide(threads_for(context.value(costs.bytes) / kWait, context.value(costs.operations)), context.threads);
+    if (!cuts()) return;
     const int64_t columns = ceil_div(std::min(piece_columns_, columns_), kLanes) * kLanes;
     for (int64_t bytes : step.local_bytes) local_bytes_ += columns * bytes;
     call_bytes_ = lines(local_bytes_ + step.kernel->scratch_bytes);
     phases = cut_.phases + cut_.stores_rows;
-    shared_bytes = all_rows() * pieces_ * (part_bytes_ + (local_bytes_ ? call_bytes_ : 0));
-    useful_threads = static_cast<int>(std::min<int64_t>(useful_threads, all_rows() * pieces_));
+    const int64_t all_pieces = saturating_product(saturating_product(planes_, rows_), pieces_);
+    shared_bytes = saturating_product(all_pieces, part_bytes_ + (local_bytes_ ? call_bytes_ : 0));
+    useful_threads = static_cast<int>(std::min<int64_t>(useful_threads, all_pieces));
   }
   bool cuts() const { return pieces_ > 1; }
 
@@ -129,9 +132,11 @@ class RowDriver final : public PlaneDriver {
       if (row_strides_[i] == 0) bytes += std::abs(column_strides_[i]);
     const int64_t cache = cache_sizes().l2 / 2;
     if (cut_.phases > 1 || rows_ < 2 || bytes == 0 || columns_ <= cache / bytes) return false;
-    const int64_t blocks = std::max<int64_t>(cache / 2 / bytes / kBlock, 1);
-    piece_columns_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks))) * kBlock;
-    pieces_ = ceil_div(columns_, piece_columns_);
+    const auto blocks = static_cast<uint64_t>(std::max<int64_t>(cache / 2 / bytes / kBlock, 1));
+    const int64_t columns = static_cast<int64_t>(std::bit_floor(blocks)) * kBlock, pieces = ceil_div(columns_, columns);
+    const int64_t parts = saturating_product(saturating_product(planes_, rows_), pieces);
+    if (saturating_product(parts, part_bytes_) > kMostParts) return false;
+    piece_columns_ = columns, pieces_ = pieces;
     rows_share_ = true;
     return true;
   }
