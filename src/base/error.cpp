@@ -1,5 +1,22 @@
 #include "base/error.h"
 
+namespace ingot {
+namespace {
+
+thread_local Location caller = Location::none();
+
+}  // namespace
+
+CallerLine::CallerLine(Location line) : outer_(caller) {
+  if (!outer_.line) caller = line;
+}
+CallerLine::CallerLine(Own) : outer_(caller) { caller = Location::none(); }
+CallerLine::~CallerLine() { caller = outer_; }
+
+Location caller_line(Location own) { return caller.line ? caller : own; }
+
+}  // namespace ingot
+
 namespace ingot::detail {
 
 void fail_internal(const char* condition, const char* file, int line, const std::string& detail) {

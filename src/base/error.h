@@ -17,6 +17,24 @@ struct Location {
   std::string str() const { return line ? std::string(file) + ":" + std::to_string(line) : std::string(); }
 };
 
+/// While it lives, `line` is the caller's line in errors and records of this thread, whatever line of the library's own
+/// code calls an op. The outermost holds; an absent line changes nothing.
+class INGOT_API CallerLine {
+ public:
+  /// Code of the user's that the library calls: its own lines count again.
+  struct Own {};
+  explicit CallerLine(Location line);
+  explicit CallerLine(Own);
+  ~CallerLine();
+  CallerLine(const CallerLine&) = delete;
+  CallerLine& operator=(const CallerLine&) = delete;
+
+ private:
+  Location outer_;
+};
+/// The caller's line of a call that stands at `own`.
+INGOT_API Location caller_line(Location own);
+
 /// What a user did wrong: what was given, what was expected, op and source line. Nothing was changed.
 class INGOT_API Error : public std::runtime_error {
  public:

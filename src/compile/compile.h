@@ -22,6 +22,9 @@ struct Graph;
 namespace trace {
 class Recorder;
 }
+namespace nn {
+struct HandleBase;
+}
 
 enum class CompileMode : uint8_t {
   checked,  // the callable runs at each call and is compared with what was recorded: sound for any callable
@@ -107,6 +110,15 @@ decltype(auto) invoke_captured(F& f, Args&&... args) {
     return f.forward(std::forward<Args>(args)...);
 }
 
+/// F is a module that is called with a tensor, and the caller's line with it, and these.
+template <class F, class... Rest>
+concept TensorModule = std::is_base_of_v<nn::HandleBase, F> && std::is_invocable_v<F&, const TensorArg&, Rest...>;
+template <class F, class... Args>
+inline constexpr bool tensor_module = false;
+template <class F, class First, class... Rest>
+inline constexpr bool tensor_module<F, First, Rest...> =
+    std::is_convertible_v<First, const TensorArg&>&& TensorModule<F, Rest...>;
+
 }  // namespace detail
 
 /// What compile() returns: called like the callable itself. Copies share everything; may be called from many threads.
@@ -117,7 +129,23 @@ class CompiledFunction {
       : handle_(options), function_(std::make_shared<F>(std::move(f))) {}
 
   template <class... Args>
-  decltype(auto) operator()(Args&&... args) const {
+  requires(!detail::tensor_module<F, Args...>) decltype(auto) operator()(Args&&... args) const {
+    return invoke(std::forward<Args>(args)...);
+  }
+  template <class... Rest>
+  requires detail::TensorModule<F, Rest...>
+  decltype(auto) operator()(const TensorArg& x, Rest&&... rest) const { return invoke(x, std::forward<Rest>(rest)...); }
+
+  /// What was recorded and compiled, and why.
+  Explanation explain() const { return handle_.explain(); }
+  /// The same after `calls`, which call this function, with what each step took in them.
+  Explanation profile(const std::function<void()>& calls) const { return handle_.profile(calls); }
+  Statistics stats() const { return handle_.stats(); }
+  F& function() const { return *function_; }
+
+ private:
+  template <class... Args>
+  decltype(auto) invoke(Args&&... args) const {
     (void(detail::Capture<std::decay_t<Args>>()), ...);
     using R = decltype(detail::invoke_captured(*function_, std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
@@ -153,14 +181,6 @@ class CompiledFunction {
     }
   }
 
-  /// What was recorded and compiled, and why.
-  Explanation explain() const { return handle_.explain(); }
-  /// The same after `calls`, which call this function, with what each step took in them.
-  Explanation profile(const std::function<void()>& calls) const { return handle_.profile(calls); }
-  Statistics stats() const { return handle_.stats(); }
-  F& function() const { return *function_; }
-
- private:
   template <class Body>
   static decltype(auto) run(detail::CompiledCall& call, Body&& body) {
     try {

@@ -78,6 +78,14 @@ struct Leaves<Tensor> {
     t = next();
   }
 };
+template <>
+struct Leaves<TensorArg> {
+  static constexpr bool known = true;
+  static void collect(const TensorArg& x, LeafList& out) {
+    static const Tensor undefined;
+    out.add(x.tensor ? *x.tensor : undefined);
+  }
+};
 template <Number T>
 struct Leaves<T> {
   static constexpr bool known = true;

@@ -146,7 +146,7 @@ void fail(std::string_view op, std::string_view argument, const std::string& got
   std::string text(op);
   if (!argument.empty()) text.append(": ").append(argument);
   text.append(": got ").append(got).append(", expected ").append(expected);
-  if (location.line) text += " (" + location.str() + ")";
+  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
   throw Error(text);
 }
 

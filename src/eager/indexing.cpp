@@ -109,6 +109,7 @@ struct Joined {
 };
 
 Joined join(const Parsed& p, Location location) {
+  const CallerLine line(location);
   Joined j;
   Ints order;
   bool neighbours = true;

@@ -233,7 +233,7 @@ void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
   Script::Line& line = script_.lines_.emplace_back();
   line.op = call.op;
   line.inplace = call.inplace;
-  line.location = call.location;
+  line.location = caller_line(call.location);
   line.module = module_path();
   for (const Operand& operand : call.operands) {
     Script::LineOperand& o = line.operands.emplace_back();
@@ -268,7 +268,7 @@ void ScriptWriter::line(const Tensor& self, const IntList& sizes, Script::Compos
                         std::span<const Tensor> outputs, Location location) {
   if (!script_.only_here_.empty()) return;
   Script::Line line;
-  line.location = location;
+  line.location = caller_line(location);
   line.operands.emplace_back().tensor = script_.source(self);
   Dims list;
   for (int64_t v : sizes.numbers()) list.push_back(raw_size(v));

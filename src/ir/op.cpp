@@ -159,7 +159,7 @@ const OpInfo* find_op(std::string_view name) {
 void RuleContext::fail(std::string_view argument, const std::string& got, const std::string& expected) const {
   std::string text(info(op).name);
   text.append(": ").append(argument).append(": got ").append(got).append(", expected ").append(expected);
-  if (location.line) text += " (" + location.str() + ")";
+  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
   throw Error(text);
 }
 

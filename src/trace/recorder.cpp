@@ -120,6 +120,7 @@ void Recorder::abandon() {
 void Recorder::flush(const char* reason, Location location) {
   broken_ = true;
   if (passthrough_ || path_.empty()) return;
+  location = caller_line(location);
   function_->note_break(reason, std::string(ir::info(path_.back()->op).name),
                         location.line ? location : path_.back()->location);
   end_segment(reason, location);
@@ -128,6 +129,7 @@ void Recorder::flush(const char* reason, Location location) {
 void Recorder::run_opaque(const std::string& name, Location location,
                           const std::function<std::vector<Tensor>()>& body) {
   broken_ = true;
+  location = caller_line(location);
   if (!passthrough_) {
     function_->note_break("a custom op runs between two programs", name, location);
     if (!path_.empty()) end_segment(name.c_str(), location);
@@ -284,7 +286,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
     return eager::execute(call, outputs);
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
-    function_->note_limit(call.location);
+    function_->note_limit(caller_line(call.location));
     run_one_by_one();
     clear_segment();
     passthrough_ = true;
@@ -387,7 +389,7 @@ Node* Recorder::record(const eager::OpCall& call) {
   node->op = call.op;
   node->inplace = call.inplace;
   node->first_value = static_cast<uint32_t>(values_.size());
-  node->location = call.location;
+  node->location = caller_line(call.location);
   node->module = eager::module_path();
   node->attrs.assign(call.attrs.begin(), call.attrs.end());
   for (size_t i = 0; i < call.attrs.size(); ++i) {
@@ -450,7 +452,8 @@ void Recorder::note_fork(const eager::OpCall& call) {
 
 void Recorder::fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const {
   std::string owner = name_of_segment(impl.trace);
-  std::string where = call.location.line ? " (" + call.location.str() + ")" : std::string();
+  const Location line = caller_line(call.location);
+  std::string where = line.line ? " (" + line.str() + ")" : std::string();
   std::string op(ir::info(call.op).name);
   if (owner.empty())
     throw Error(op + ": the tensor was never computed: the compiled call that recorded it ended with an error" + where);

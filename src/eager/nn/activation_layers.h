@@ -6,7 +6,7 @@
 namespace ingot::nn {
 
 #define INGOT_ACTIVATION(NAME, expression)                          \
-  struct INGOT_API NAME##Impl : Module {                            \
+  struct INGOT_API NAME##Impl : Layer {                             \
     Tensor forward(const TensorArg& x) const { return expression; } \
   };                                                                \
   INGOT_MODULE(NAME)
@@ -27,7 +27,7 @@ INGOT_ACTIVATION(Identity, *x.tensor);
 
 /// One number, with PyTorch's name and default.
 #define INGOT_ACTIVATION_OF(NAME, function, type, parameter, initial)           \
-  struct INGOT_API NAME##Impl : Module {                                        \
+  struct INGOT_API NAME##Impl : Layer {                                         \
     type parameter;                                                             \
     explicit NAME##Impl(type value initial) : parameter(value) {}               \
     Tensor forward(const TensorArg& x) const { return function(x, parameter); } \
@@ -45,19 +45,19 @@ INGOT_ACTIVATION_OF(LogSoftmax, log_softmax, int64_t, dim, );
 INGOT_ACTIVATION_OF(Softmin, softmin, int64_t, dim, );
 #undef INGOT_ACTIVATION_OF
 
-struct INGOT_API HardtanhImpl : Module {
+struct INGOT_API HardtanhImpl : Layer {
   double min_val, max_val;
   explicit HardtanhImpl(double first = -1.0, double second = 1.0) : min_val(first), max_val(second) {}
   Tensor forward(const TensorArg& x) const { return hardtanh(x, min_val, max_val); }
 };
 INGOT_MODULE(Hardtanh);
-struct INGOT_API SoftplusImpl : Module {
+struct INGOT_API SoftplusImpl : Layer {
   double beta, threshold;
   explicit SoftplusImpl(double first = 1.0, double second = 20.0) : beta(first), threshold(second) {}
   Tensor forward(const TensorArg& x) const { return softplus(x, beta, threshold); }
 };
 INGOT_MODULE(Softplus);
-struct INGOT_API ThresholdImpl : Module {
+struct INGOT_API ThresholdImpl : Layer {
   double threshold, value;
   explicit ThresholdImpl(double first, double second) : threshold(first), value(second) {}
   Tensor forward(const TensorArg& x) const { return ingot::threshold(x, threshold, value); }
@@ -65,7 +65,7 @@ struct INGOT_API ThresholdImpl : Module {
 INGOT_MODULE(Threshold);
 
 /// A learned slope below 0, for all channels or for each.
-struct INGOT_API PReLUImpl : Module {
+struct INGOT_API PReLUImpl : Layer {
   Tensor weight;
   explicit PReLUImpl(int64_t num_parameters = 1, double initial = 0.25);
   Tensor forward(const TensorArg& x) const { return prelu(x, weight); }

@@ -18,7 +18,7 @@ struct ConvTransposeOptions {
 };
 
 /// What convolution layers hold. A kernel size of one number is that of every spatial dim.
-struct INGOT_API ConvolutionImpl : Module {
+struct INGOT_API ConvolutionImpl : Layer {
   Tensor weight, bias;
 
  protected:

@@ -162,6 +162,7 @@ Tensor dropout(const TensorArg& input, double p, bool training) {
 }
 
 Tensor feature_dropout(const TensorArg& input, double p, bool training) {
+  const CallerLine line(input.location);
   const ingot::detail::TensorImpl& x =
       ingot::detail::checked_impl(input.tensor ? input.tensor->impl() : nullptr, "feature_dropout", input.location);
   if (x.sizes.size() < 2)
@@ -176,6 +177,7 @@ Tensor feature_dropout(const TensorArg& input, double p, bool training) {
 Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
                   const TensorArg& weight, const TensorArg& bias, bool training, const OperandArg& momentum,
                   double eps) {
+  const CallerLine line(input.location);
   Tensor y = ingot::batch_norm(input, running_mean, running_var, weight, bias, training, 0, eps);
   if (!training || !running_mean.tensor || !running_mean.tensor->defined()) return y;
   const Tensor &x = *input.tensor, &mean = *running_mean.tensor;
@@ -199,6 +201,7 @@ Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const T
 Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
                      const TensorArg& weight, const TensorArg& bias, bool use_input_stats, const OperandArg& momentum,
                      double eps) {
+  const CallerLine line(input.location);
   Tensor y = ingot::instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, 0, eps);
   if (!use_input_stats || !running_mean.tensor || !running_mean.tensor->defined()) return y;
   Ints dims;
@@ -215,6 +218,7 @@ Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, cons
 Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key, const TensorArg& value,
                                     const TensorArg& attn_mask, double dropout_p, bool is_causal,
                                     const ScalarArg& scale, bool enable_gqa) {
+  const CallerLine line(query.location);
   if (dropout_p == 0)
     return ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
   // With its weights laid open, for some of them to be dropped; what the op refuses is refused before a draw is taken.
@@ -246,6 +250,7 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
 }
 
 Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {
+  const CallerLine line(input.location);
   return div(input, clamp_min(vector_norm(input, p, dim, true), eps));
 }
 

@@ -10,7 +10,7 @@
 namespace ingot::nn {
 
 /// y = x W^T + b.
-struct INGOT_API LinearImpl : Module {
+struct INGOT_API LinearImpl : Layer {
   Tensor weight, bias;
   LinearImpl(int64_t in_features, int64_t out_features, bool with_bias = true);
   Tensor forward(const TensorArg& x) const { return linear(x, weight, bias); }
@@ -26,7 +26,7 @@ struct NormOptions {
   bool track_running_stats = true;
 };
 /// Over the last dims, those of `normalized_shape`.
-struct INGOT_API LayerNormImpl : Module {
+struct INGOT_API LayerNormImpl : Layer {
   Tensor weight, bias;
   IntList normalized_shape;
   double eps;
@@ -38,7 +38,7 @@ class LayerNorm : public SizedHandle<LayerNorm, LayerNormImpl, NormOptions> {
   using SizedHandle::SizedHandle;
   INGOT_MODULE_FIELDS(LayerNorm, weight, bias)
 };
-struct INGOT_API RMSNormImpl : Module {
+struct INGOT_API RMSNormImpl : Layer {
   Tensor weight;
   IntList normalized_shape;
   std::optional<double> eps;  // absent: the dtype's own
@@ -54,7 +54,7 @@ class RMSNorm : public Handle<RMSNorm, RMSNormImpl> {
       : Handle(normalized_shape, eps, affine) {}
   INGOT_MODULE_FIELDS(RMSNorm, weight)
 };
-struct INGOT_API GroupNormImpl : Module {
+struct INGOT_API GroupNormImpl : Layer {
   Tensor weight, bias;
   int64_t groups;
   double eps;
@@ -64,7 +64,7 @@ struct INGOT_API GroupNormImpl : Module {
 INGOT_MODULE(GroupNorm, weight, bias);
 
 /// Scale and shift a channel, and statistics that follow the batches; each only where it is asked for.
-struct INGOT_API ChannelNormImpl : Module {
+struct INGOT_API ChannelNormImpl : Layer {
   Tensor weight, bias;
   Buffer running_mean, running_var, num_batches_tracked;
   double eps;
@@ -113,7 +113,7 @@ using InstanceNorm2d = InstanceNorm;
 using InstanceNorm3d = InstanceNorm;
 
 /// Over `size` neighbouring channels.
-struct INGOT_API LocalResponseNormImpl : Module {
+struct INGOT_API LocalResponseNormImpl : Layer {
   int64_t size;
   double alpha, beta, k;
   explicit LocalResponseNormImpl(int64_t channels, double a = 1e-4, double b = 0.75, double offset = 1)
@@ -123,21 +123,21 @@ struct INGOT_API LocalResponseNormImpl : Module {
 INGOT_MODULE(LocalResponseNorm);
 
 /// Rows of a table.
-struct INGOT_API EmbeddingImpl : Module {
+struct INGOT_API EmbeddingImpl : Layer {
   Tensor weight;
   EmbeddingImpl(int64_t count, int64_t width);
   Tensor forward(const TensorArg& indices) const { return embedding(weight, indices); }
 };
 INGOT_MODULE(Embedding, weight);
 
-struct INGOT_API DropoutImpl : Module {
+struct INGOT_API DropoutImpl : Layer {
   double p;
   explicit DropoutImpl(double probability = 0.5) : p(probability) {}
   Tensor forward(const TensorArg& x) const { return functional::dropout(x, p, is_training()); }
 };
 INGOT_MODULE(Dropout);
 /// Drops whole channels.
-struct INGOT_API FeatureDropoutImpl : Module {
+struct INGOT_API FeatureDropoutImpl : Layer {
   double p;
   explicit FeatureDropoutImpl(double probability = 0.5) : p(probability) {}
   Tensor forward(const TensorArg& x) const { return functional::feature_dropout(x, p, is_training()); }
@@ -146,7 +146,7 @@ INGOT_MODULE(FeatureDropout);
 using Dropout1d = FeatureDropout;
 using Dropout2d = FeatureDropout;
 using Dropout3d = FeatureDropout;
-struct INGOT_API FlattenImpl : Module {
+struct INGOT_API FlattenImpl : Layer {
   int64_t start_dim, end_dim;
   explicit FlattenImpl(int64_t start = 1, int64_t end = -1) : start_dim(start), end_dim(end) {}
   Tensor forward(const TensorArg& x) const { return flatten(x, start_dim, end_dim); }
@@ -154,7 +154,7 @@ struct INGOT_API FlattenImpl : Module {
 INGOT_MODULE(Flatten);
 
 /// softmax(q k^T) v of [N, T, C], with PyTorch's packed projection; key and value default to the query.
-struct INGOT_API MultiheadAttentionImpl : Module {
+struct INGOT_API MultiheadAttentionImpl : Layer {
   Tensor in_proj_weight, in_proj_bias;
   Linear out_proj;
   int64_t heads;
@@ -166,7 +166,7 @@ struct INGOT_API MultiheadAttentionImpl : Module {
 INGOT_MODULE(MultiheadAttention, in_proj_weight, in_proj_bias, out_proj);
 
 /// Modules one after the other, named 0, 1, 2 ...
-struct INGOT_API SequentialImpl : Module {
+struct INGOT_API SequentialImpl : Layer {
   std::vector<AnyModule> modules;
   SequentialImpl() = default;
   explicit SequentialImpl(std::vector<AnyModule> m) : modules(std::move(m)) {}

@@ -5,19 +5,19 @@
 
 namespace ingot::nn {
 
-struct INGOT_API MSELossImpl : Module {
+struct INGOT_API MSELossImpl : Layer {
   std::string reduction;
   explicit MSELossImpl(std::string set_reduction = "mean") : reduction(std::move(set_reduction)) {}
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return mse_loss(x, y, reduction); }
 };
 INGOT_MODULE(MSELoss);
-struct INGOT_API L1LossImpl : Module {
+struct INGOT_API L1LossImpl : Layer {
   std::string reduction;
   explicit L1LossImpl(std::string set_reduction = "mean") : reduction(std::move(set_reduction)) {}
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return l1_loss(x, y, reduction); }
 };
 INGOT_MODULE(L1Loss);
-struct INGOT_API SmoothL1LossImpl : Module {
+struct INGOT_API SmoothL1LossImpl : Layer {
   std::string reduction;
   double beta;
   explicit SmoothL1LossImpl(std::string set_reduction = "mean", double set_beta = 1.0)
@@ -25,7 +25,7 @@ struct INGOT_API SmoothL1LossImpl : Module {
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return smooth_l1_loss(x, y, reduction, beta); }
 };
 INGOT_MODULE(SmoothL1Loss);
-struct INGOT_API HuberLossImpl : Module {
+struct INGOT_API HuberLossImpl : Layer {
   std::string reduction;
   double delta;
   explicit HuberLossImpl(std::string set_reduction = "mean", double set_delta = 1.0)
@@ -33,7 +33,7 @@ struct INGOT_API HuberLossImpl : Module {
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return huber_loss(x, y, reduction, delta); }
 };
 INGOT_MODULE(HuberLoss);
-struct INGOT_API KLDivLossImpl : Module {
+struct INGOT_API KLDivLossImpl : Layer {
   std::string reduction;
   bool log_target;
   explicit KLDivLossImpl(std::string set_reduction = "mean", bool set_log_target = false)
@@ -41,14 +41,14 @@ struct INGOT_API KLDivLossImpl : Module {
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return kl_div(x, y, reduction, log_target); }
 };
 INGOT_MODULE(KLDivLoss);
-struct INGOT_API CosineSimilarityImpl : Module {
+struct INGOT_API CosineSimilarityImpl : Layer {
   int64_t dim;
   double eps;
   explicit CosineSimilarityImpl(int64_t set_dim = 1, double set_eps = 1e-8) : dim(set_dim), eps(set_eps) {}
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return cosine_similarity(x, y, dim, eps); }
 };
 INGOT_MODULE(CosineSimilarity);
-struct INGOT_API PairwiseDistanceImpl : Module {
+struct INGOT_API PairwiseDistanceImpl : Layer {
   double p;
   double eps;
   bool keepdim;
@@ -59,14 +59,14 @@ struct INGOT_API PairwiseDistanceImpl : Module {
 INGOT_MODULE(PairwiseDistance);
 
 /// Losses with weights, which are buffers: absent ones count every element alike.
-struct INGOT_API BCELossImpl : Module {
+struct INGOT_API BCELossImpl : Layer {
   Buffer weight;
   std::string reduction;
   explicit BCELossImpl(Tensor w = {}, std::string r = "mean") : weight(std::move(w)), reduction(std::move(r)) {}
   Tensor forward(const TensorArg& x, const TensorArg& y) const { return binary_cross_entropy(x, y, weight, reduction); }
 };
 INGOT_MODULE(BCELoss, weight);
-struct INGOT_API BCEWithLogitsLossImpl : Module {
+struct INGOT_API BCEWithLogitsLossImpl : Layer {
   Buffer weight, pos_weight;
   std::string reduction;
   explicit BCEWithLogitsLossImpl(Tensor w = {}, Tensor positive = {}, std::string r = "mean")
@@ -76,7 +76,7 @@ struct INGOT_API BCEWithLogitsLossImpl : Module {
   }
 };
 INGOT_MODULE(BCEWithLogitsLoss, weight, pos_weight);
-struct INGOT_API NLLLossImpl : Module {
+struct INGOT_API NLLLossImpl : Layer {
   Buffer weight;
   int64_t ignore_index;
   std::string reduction;
@@ -87,7 +87,7 @@ struct INGOT_API NLLLossImpl : Module {
   }
 };
 INGOT_MODULE(NLLLoss, weight);
-struct INGOT_API CrossEntropyLossImpl : Module {
+struct INGOT_API CrossEntropyLossImpl : Layer {
   Buffer weight;
   int64_t ignore_index;
   std::string reduction;

@@ -155,10 +155,17 @@ void Module::name_children() {
   named_at_.store(made, std::memory_order_release);
 }
 
-CallScope::CallScope(Module& module) {
-  module.name_children();
-  length_ = eager::push_module(module.name_);
+const Tensor& detail::tensor_of(const TensorArg& x) {
+  static const Tensor undefined;
+  return x.tensor ? *x.tensor : undefined;
 }
+
+size_t CallScope::enter(Module& module) {
+  module.name_children();
+  return eager::push_module(module.name_);
+}
+CallScope::CallScope(Module& module, Location caller) : line_(caller), length_(enter(module)) {}
+CallScope::CallScope(Module& module, CallerLine::Own own) : line_(own), length_(enter(module)) {}
 CallScope::~CallScope() { eager::pop_module(length_); }
 
 }  // namespace ingot::nn

@@ -117,33 +117,44 @@ class INGOT_API Module {
   void (*describe_)(Module&, Fields&) = nullptr;
 };
 
+/// Base of the library's own modules: ops inside are said of the line that calls the module.
+class INGOT_API Layer : public Module {};
+
 /// For the length of a call: the module's name stands in the path that every recorded op carries.
 class INGOT_API CallScope {
  public:
-  explicit CallScope(Module& module);
+  CallScope(Module& module, Location caller);
+  CallScope(Module& module, CallerLine::Own own);
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
  private:
+  static size_t enter(Module& module);
+
+  CallerLine line_;
   size_t length_;
 };
 
 namespace detail {
 INGOT_API void count_module();
 template <class T>
-concept TensorLike = std::is_convertible_v<T, const Tensor&>;
-template <class T>
 concept ModuleHandle = std::is_base_of_v<HandleBase, std::remove_cvref_t<T>>;
-/// forward takes one tensor, and the caller's line with it or not.
-template <class Impl>
-concept TakesTensorArg = requires(Impl& impl, const TensorArg& x) {
-  impl.forward(x);
+/// forward takes these.
+template <class Impl, class... Args>
+concept Forwards = requires(Impl& impl, Args&&... args) {
+  impl.forward(std::forward<Args>(args)...);
 };
-template <class Impl>
-concept TakesTensor = requires(Impl& impl, const Tensor& x) {
-  impl.forward(x);
-};
+/// forward takes a tensor, and the caller's line with it or not, and these.
+template <class Impl, class... Rest>
+concept ForwardsTensor = Forwards<Impl, const TensorArg&, Rest...> || Forwards<Impl, const Tensor&, Rest...>;
+template <class Impl, class... Args>
+inline constexpr bool tensor_first = false;
+template <class Impl, class First, class... Rest>
+inline constexpr bool tensor_first<Impl, First, Rest...> =
+    std::is_convertible_v<First, const TensorArg&>&& ForwardsTensor<Impl, Rest...>;
+/// The tensor of an argument, or an undefined one.
+INGOT_API const Tensor& tensor_of(const TensorArg& x);
 }  // namespace detail
 
 /// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one.
@@ -166,23 +177,30 @@ class Handle : public HandleBase {
   const std::shared_ptr<Impl>& ptr() const { return impl_; }
 
   /// Runs forward.
-  template <class T = Impl>
-  requires(detail::TakesTensorArg<T> || detail::TakesTensor<T>) auto operator()(const TensorArg& x) const {
-    CallScope scope(*impl_);
-    if constexpr (detail::TakesTensorArg<T>)
-      return impl_->forward(x);
+  template <class... Rest>
+  requires detail::ForwardsTensor<Impl, Rest...>
+  auto operator()(const TensorArg& x, Rest&&... rest) const {
+    CallScope scope(*impl_, line_of(x));
+    if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
+      return impl_->forward(x, std::forward<Rest>(rest)...);
     else
-      return impl_->forward(*x.tensor);
+      return impl_->forward(detail::tensor_of(x), std::forward<Rest>(rest)...);
   }
   template <class... Args>
-  requires(!(sizeof...(Args) == 1 && (detail::TensorLike<Args> && ...)) &&
-           requires(Implementation & impl, Args&&... args) { impl.forward(std::forward<Args>(args)...); }) auto
-  operator()(Args&&... args) const {
-    CallScope scope(*impl_);
+  requires(!detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto operator()(
+      Args&&... args) const {
+    CallScope scope(*impl_, line_of({}));
     return impl_->forward(std::forward<Args>(args)...);
   }
 
  private:
+  static auto line_of([[maybe_unused]] const TensorArg& x) {
+    if constexpr (std::is_base_of_v<Layer, Impl>)
+      return x.location;
+    else
+      return CallerLine::Own();
+  }
+
   std::shared_ptr<Impl> impl_;
 };
 

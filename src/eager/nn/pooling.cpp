@@ -47,6 +47,7 @@ using MaxPool = Tensor (*)(const TensorArg&, const IntList&, const IntList&, con
 std::tuple<Tensor, Tensor> max_pool(MaxPool pool, size_t spatial, const TensorArg& input, const IntList& kernel_size,
                                     const IntList& stride, const IntList& padding, const IntList& dilation,
                                     bool ceil_mode) {
+  const CallerLine line(input.location);
   Tensor values = pool(input, kernel_size, stride, padding, dilation, ceil_mode);
   Windows w;
   w.kernel = spread(kernel_size, spatial);
@@ -75,6 +76,7 @@ using AdaptivePool = Tensor (*)(const TensorArg&, const IntList&);
 
 std::tuple<Tensor, Tensor> adaptive_max_pool(AdaptivePool pool, size_t spatial, const TensorArg& input,
                                              const IntList& output_size) {
+  const CallerLine line(input.location);
   Tensor values = pool(input, output_size), x = *input.tensor;
   Ints plane = plane_of(x, spatial), counts = plane_of(values, spatial), order;
   Windows w;

@@ -26,7 +26,7 @@ struct AvgPoolOptions {
   std::optional<int64_t> divisor_override = {};
 };
 #define INGOT_POOLING(NAME, OPTIONS, ...)                                                                      \
-  struct INGOT_API NAME##Impl : Module {                                                                       \
+  struct INGOT_API NAME##Impl : Layer {                                                                        \
     IntList kernel_size;                                                                                       \
     OPTIONS options;                                                                                           \
     explicit NAME##Impl(const IntList& kernel, OPTIONS o = {}) : kernel_size(kernel), options(std::move(o)) {} \
@@ -53,7 +53,7 @@ INGOT_POOLING(AvgPool3d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool3d));
 #undef INGOT_AVG_POOLED
 
 #define INGOT_ADAPTIVE_POOLING(NAME, function)                                    \
-  struct INGOT_API NAME##Impl : Module {                                          \
+  struct INGOT_API NAME##Impl : Layer {                                           \
     IntList output_size;                                                          \
     explicit NAME##Impl(const IntList& size) : output_size(size) {}               \
     Tensor forward(const TensorArg& x) const { return function(x, output_size); } \
@@ -77,7 +77,7 @@ struct UpsampleOptions {
   std::string mode = "nearest";
   std::optional<bool> align_corners = {};
 };
-struct INGOT_API UpsampleImpl : Module {
+struct INGOT_API UpsampleImpl : Layer {
   UpsampleOptions options;
   explicit UpsampleImpl(UpsampleOptions o) : options(std::move(o)) {}
   Tensor forward(const TensorArg& x) const {
@@ -91,13 +91,13 @@ class Upsample : public Handle<Upsample, UpsampleImpl> {
   INGOT_MODULE_FIELDS(Upsample)
 };
 
-struct INGOT_API PixelShuffleImpl : Module {
+struct INGOT_API PixelShuffleImpl : Layer {
   int64_t upscale_factor;
   explicit PixelShuffleImpl(int64_t factor) : upscale_factor(factor) {}
   Tensor forward(const TensorArg& x) const { return functional::pixel_shuffle(x, upscale_factor); }
 };
 INGOT_MODULE(PixelShuffle);
-struct INGOT_API PixelUnshuffleImpl : Module {
+struct INGOT_API PixelUnshuffleImpl : Layer {
   int64_t downscale_factor;
   explicit PixelUnshuffleImpl(int64_t factor) : downscale_factor(factor) {}
   Tensor forward(const TensorArg& x) const { return functional::pixel_unshuffle(x, downscale_factor); }
@@ -107,7 +107,7 @@ INGOT_MODULE(PixelUnshuffle);
 struct PatchOptions {
   IntList dilation = 1, padding = 0, stride = 1;
 };
-struct INGOT_API UnfoldImpl : Module {
+struct INGOT_API UnfoldImpl : Layer {
   IntList kernel_size;
   PatchOptions options;
   explicit UnfoldImpl(const IntList& kernel, PatchOptions o = {}) : kernel_size(kernel), options(std::move(o)) {}
@@ -120,7 +120,7 @@ class Unfold : public SizedHandle<Unfold, UnfoldImpl, PatchOptions> {
   using SizedHandle::SizedHandle;
   INGOT_MODULE_FIELDS(Unfold)
 };
-struct INGOT_API FoldImpl : Module {
+struct INGOT_API FoldImpl : Layer {
   IntList output_size, kernel_size;
   PatchOptions options;
   FoldImpl(const IntList& size, const IntList& kernel, PatchOptions o = {})

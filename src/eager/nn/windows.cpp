@@ -41,6 +41,7 @@ using Convolution = Tensor (*)(const TensorArg&, const TensorArg&, const TensorA
 Tensor convolve(const char* name, Convolution convolution, size_t rank, const TensorArg& input, const TensorArg& weight,
                 const TensorArg& bias, const IntList& stride, std::string_view padding, const IntList& dilation,
                 int64_t groups) {
+  const CallerLine line(input.location);
   if (padding == "valid") return convolution(input, weight, bias, stride, 0, dilation, groups);
   if (padding != "same")
     fail(name, "padding", "\"" + std::string(padding) + "\"", "\"same\", \"valid\" or numbers", input.location);
@@ -63,6 +64,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 }  // namespace
 
 Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Scalar value) {
+  const CallerLine line(input.location);
   const Ints& pairs = pad.items();
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
     fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
@@ -97,6 +99,7 @@ Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
+  const CallerLine line(indices.location);
   Tensor rows = arange(weight.size(0)).unsqueeze(1);
   Tensor named = any(eq(rows, indices.tensor->reshape({1, -1})), 1, true);
   Tensor norms = norm(weight, norm_type, 1, true);

@@ -1,0 +1,181 @@
+// Errors, records and graph breaks name the line that called into the library, never one of the library's own.
+#include <set>
+#include <string>
+
+#include "eager/dispatch.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+/// Where the calls and breaks on this thread stand while it lives.
+class Lines final : public eager::Interceptor {
+ public:
+  Lines() { eager::set_interceptor(this); }
+  ~Lines() override { eager::set_interceptor(nullptr); }
+  void call(const eager::OpCall& call, std::span<Tensor> outputs) override {
+    seen.insert(caller_line(call.location).str());
+    eager::execute(call, outputs);
+  }
+  void flush(const char*, Location location) override { seen.insert(caller_line(location).str()); }
+  std::set<std::string> seen;
+};
+
+template <class F>
+void expect_line(const char* what, int line, F f) {
+  const std::set<std::string> expected{std::string(__FILE__) + ":" + std::to_string(line)};
+  Lines lines;
+  f();
+  EXPECT_EQ(lines.seen, expected) << what;
+}
+#define EXPECT_LINE(expression) expect_line(#expression, __LINE__, [&] { static_cast<void>(expression); })
+
+// Made before, since what a layer starts with is drawn where it is made.
+#define EXPECT_LAYER(module, ...)                                \
+  {                                                              \
+    const auto layer = module;                                   \
+    expect_line(#module, __LINE__, [&] { layer(__VA_ARGS__); }); \
+  }
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+std::string place(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
+
+TEST(CallerLine, OfLayers) {
+  const Tensor x = randn({4, 6}), line = randn({2, 4, 9}), image = randn({2, 4, 6, 8}), ids = tensor({1, 0, 2});
+  const Tensor shares = rand({4, 6}), classes = tensor({0, 3, 1, 2});
+  EXPECT_LAYER((nn::Linear(6, 3)), x);
+  EXPECT_LAYER((nn::ReLU()), x);
+  EXPECT_LAYER((nn::GELU()), x);
+  EXPECT_LAYER((nn::Softmax(1)), x);
+  EXPECT_LAYER((nn::PReLU()), x);
+  EXPECT_LAYER((nn::LayerNorm(6)), x);
+  EXPECT_LAYER((nn::RMSNorm(6)), x);
+  EXPECT_LAYER((nn::GroupNorm(2, 4)), image);
+  EXPECT_LAYER((nn::BatchNorm2d(4)), image);
+  EXPECT_LAYER((nn::BatchNorm2d(4, nn::NormOptions{.momentum = std::nullopt})), image);
+  EXPECT_LAYER((nn::InstanceNorm2d(4, nn::InstanceNormOptions{.affine = true, .track_running_stats = true})), image);
+  EXPECT_LAYER((nn::LocalResponseNorm(2)), image);
+  EXPECT_LAYER((nn::Embedding(3, 5)), ids);
+  EXPECT_LAYER((nn::Dropout(0.5)), x);
+  EXPECT_LAYER((nn::Dropout2d(0.5)), image);
+  EXPECT_LAYER((nn::Flatten()), image);
+  EXPECT_LAYER((nn::Conv1d(4, 2, 3)), line);
+  EXPECT_LAYER((nn::Conv2d(4, 2, 3)), image);
+  EXPECT_LAYER((nn::ConvTranspose2d(4, 2, 3)), image);
+  EXPECT_LAYER((nn::MaxPool2d(2)), image);
+  EXPECT_LAYER((nn::AdaptiveAvgPool2d(3)), image);
+  EXPECT_LAYER((nn::PixelShuffle(2)), image);
+  EXPECT_LAYER((nn::PixelUnshuffle(2)), image);
+  EXPECT_LAYER((nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})), image);
+  EXPECT_LAYER((nn::Unfold(3)), image);
+  EXPECT_LAYER((nn::MultiheadAttention(6, 2)), x.unsqueeze(0));
+  EXPECT_LAYER((nn::MSELoss()), x, shares);
+  EXPECT_LAYER((nn::BCELoss()), shares, shares);
+  EXPECT_LAYER((nn::CrossEntropyLoss()), x, classes);
+  const nn::MultiheadAttention attention(6, 2);
+  EXPECT_LINE(attention(line.narrow(2, 0, 6), line.narrow(2, 0, 6), line.narrow(2, 0, 6), Tensor(), true));
+  const nn::Sequential net{nn::Linear(6, 5), nn::BatchNorm1d(5), nn::Sequential{nn::ReLU(), nn::Linear(5, 2)}};
+  EXPECT_LINE(net(x));
+}
+
+TEST(CallerLine, OfFunctionsThatAreMadeOfOps) {
+  const Tensor x = randn({4, 6}), image = randn({2, 4, 6, 8}), kernel = randn({3, 4, 2, 2}), ids = tensor({1, 0, 2});
+  EXPECT_LINE(F::pad(image, {1, 2}, "reflect"));
+  EXPECT_LINE(F::pad(image, {-1, 2}));
+  EXPECT_LINE(F::pad(image, {1, 2, 1, 1}, "circular"));
+  EXPECT_LINE(F::conv2d(image, kernel, {}, 1, "same"));
+  EXPECT_LINE(F::max_pool2d_with_indices(image, 2));
+  EXPECT_LINE(F::adaptive_max_pool2d_with_indices(image, 3));
+  EXPECT_LINE(F::feature_dropout(image, 0.5));
+  EXPECT_LINE(F::normalize(x));
+  EXPECT_LINE(F::scaled_dot_product_attention(image, image, image, {}, 0.5, true));
+  EXPECT_LINE(F::embedding_renorm_(x, ids, 1.0));
+  EXPECT_LINE(F::interpolate(image, {3, 5}, {}, "area"));
+  EXPECT_LINE(F::embedding_bag(ids.view({1, 3}), x));
+  EXPECT_LINE(einsum("ij,kj->ik", {x, x}));
+  EXPECT_LINE(tensordot(x, x, {1}, {1}));
+  EXPECT_LINE(inner(x, x));
+  EXPECT_LINE(one_hot(ids, 4));
+  EXPECT_LINE(diff(x, 2));
+  EXPECT_LINE(tile(x, {2, 1}));
+  EXPECT_LINE(hstack({x, x}));
+  EXPECT_LINE(vstack({x, x}));
+  EXPECT_LINE(dstack({x, x}));
+  EXPECT_LINE(column_stack({x, x}));
+  EXPECT_LINE(take(x, ids));
+  EXPECT_LINE(masked_select(x, x > 0));
+  EXPECT_LINE(masked_scatter(x, x > 0, x));
+  EXPECT_LINE(nonzero(x));
+  EXPECT_LINE(repeat_interleave(x, 2, 0));
+  EXPECT_LINE(index_put(x, {ids}, 1.0));
+  EXPECT_LINE(x.index({ids, Slice(0, 3)}));
+  EXPECT_LINE(x.std_mean(1));
+  EXPECT_LINE(logspace(0, 1, 5));
+  EXPECT_LINE(nuclear_norm(x));
+  EXPECT_LINE(rand_like(x));
+  EXPECT_LINE(x.reshape({3, 8}));
+  EXPECT_LINE(x.flatten());
+  EXPECT_LINE(x.movedim(0, 1));
+}
+
+struct InnerImpl : nn::Module {
+  nn::Linear linear{6, 3};
+  static inline int own = 0;
+  Tensor forward(const Tensor& x) const {
+    own = __LINE__ + 1;
+    return linear(x).relu();
+  }
+};
+INGOT_MODULE(Inner, linear);
+
+TEST(CallerLine, OfAUsersModuleIsItsOwn) {
+  const nn::Sequential net{nn::Identity(), Inner(), nn::Linear(3, 2)};
+  const Tensor x = randn({2, 6});
+  Lines lines;
+  const int outer = __LINE__ + 1;
+  net(x);
+  EXPECT_EQ(lines.seen, (std::set<std::string>{place(InnerImpl::own), place(outer)}));
+}
+
+TEST(CallerLine, StandsInErrorsEagerAndCompiled) {
+  const nn::Sequential net{nn::Linear(6, 5), nn::ReLU(), nn::Linear(4, 2)};
+  const Tensor x = randn({2, 6});
+  auto fast = compile(net);
+  const int own = __LINE__ + 1;
+  auto with_own = compile([&](const Tensor& t) { return net(t); });
+  int line = __LINE__ + 1;
+  const std::string eager = error_of([&] { net(x); });
+  EXPECT_NE(eager.find(place(line)), std::string::npos) << eager;
+  line = __LINE__ + 1;
+  const std::string compiled = error_of([&] { fast(x); });
+  EXPECT_NE(compiled.find(place(line)), std::string::npos) << compiled;
+  const std::string inside = error_of([&] { with_own(x); });
+  EXPECT_NE(inside.find(place(own)), std::string::npos) << inside;
+  EXPECT_EQ(eager.substr(0, eager.find('(')), compiled.substr(0, compiled.find('(')));
+  // The next call has a line of its own.
+  line = __LINE__ + 1;
+  EXPECT_NE(error_of([&] { matmul(x, x); }).find(place(line)), std::string::npos);
+}
+
+TEST(CallerLine, StandsInExplanations) {
+  const nn::Sequential net{nn::Linear(6, 5), nn::BatchNorm1d(5), nn::Linear(5, 2)};
+  auto fast = compile(net);
+  const Tensor x = randn({3, 6});
+  const int line = __LINE__ + 1;
+  fast(x);
+  const Explanation e = fast.explain();
+  ASSERT_EQ(e.programs.size(), 1u);
+  const std::string expected = "caller_line_test.cpp:" + std::to_string(line);
+  EXPECT_FALSE(e.programs[0].traced_ops.empty());
+  for (const auto& op : e.programs[0].traced_ops) EXPECT_EQ(op.location, expected) << op.op;
+}
+
+}  // namespace
+}  // namespace ingot
