@@ -16,6 +16,7 @@ constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
 constexpr int64_t kLine = 64;
 constexpr int64_t kWideTiles = 4;           // of rows, for which widening a block of B pays
+constexpr int64_t kFewVectors = 12;         // of columns
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 constexpr int64_t kCutBlocks = 16;          // of k, at most, in a cut of it: what all panels read of A stays in L2
@@ -37,7 +38,9 @@ void ProductDriver::set_sizes(Sizes sizes) {
   element_ = a_element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
   for (int64_t size : sizes_.batch) batches_ = saturating_product(batches_, size);
   rows_ = Pieces(sizes_.m, sizes_.max_rows);
-  panels_ = Pieces(ceil_div(sizes_.n, kVector), sizes_.max_vectors);
+  // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
+  const int64_t vectors = ceil_div(sizes_.n, kVector);
+  panels_ = Pieces(vectors, sizes_.max_vectors, vectors < kFewVectors ? 1 : 4);
   k_padded_ = round_up(sizes_.k, 2);  // bf16 is packed in pairs
 }
 

@@ -8,15 +8,18 @@
 
 namespace ingot::runtime {
 
-/// n cut into pieces of at most `most` whose sizes differ by one at most.
+/// n cut into pieces of at most `most` whose sizes differ by one at most, larger and smaller ones mixed evenly. Their
+/// number is a multiple of `multiple` where n allows.
 struct Pieces {
   int64_t n = 0, count = 0, each = 0, extra = 0;
   Pieces() = default;
-  Pieces(int64_t total, int64_t most) : n(total), count((total + most - 1) / most) {
+  Pieces(int64_t total, int64_t most, int64_t multiple = 1) : n(total) {
+    count = (total + most - 1) / most;
+    count = std::min((count + multiple - 1) / multiple * multiple, total);
     if (count) each = n / count, extra = n % count;
   }
-  int64_t begin(int64_t i) const { return i * each + (i < extra ? i : extra); }
-  int64_t size(int64_t i) const { return each + (i < extra); }
+  int64_t begin(int64_t i) const { return i * each + (extra ? i * extra / count : 0); }
+  int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
 };
 
 /// A kernel that is ready to be called.
