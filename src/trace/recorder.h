@@ -111,7 +111,7 @@ class Recorder final : public eager::Interceptor {
   void run_segment(Node* node);
   void find_live();
   bool find_aliases(const FlushPoint& point);
-  Variant* choose_variant(FlushPoint& point);
+  Variant* choose_variant(FlushPoint& point, bool* waits);
   Variant* compile_variant(FlushPoint& point);
   bool holds(Variant& variant);
   void run_variant(Variant& variant);

@@ -85,14 +85,13 @@ void Recorder::run_segment(Node* node) {
   }
   Variant* variant = nullptr;
   try {
-    variant = choose_variant(point);
+    bool waits = false;
+    variant = choose_variant(point, &waits);
+    if (waits) return run_one_by_one();  // still compiling in the background
   } catch (const SizeOverflow& e) {
     function_->note_fallback(e.what(), path_.front()->op, path_.front()->location);
     return run_one_by_one();
   }
-  if (!variant && function_->background())
-    for (auto& other : point.variants)
-      if (!other->settle()) return run_one_by_one();
   if (!variant) {
     if (segment_root_->compilations >= function_->recompile_limit()) {
       function_->note_limit(node->location);
@@ -100,7 +99,7 @@ void Recorder::run_segment(Node* node) {
     }
     variant = compile_variant(point);
   }
-  if (!variant->settle()) return run_one_by_one();  // still compiling in the background
+  if (!variant->settle()) return run_one_by_one();
   if (!variant->fallback.empty()) {
     function_->note_fallback(variant->fallback, path_.front()->op, path_.front()->location);
     return run_one_by_one();
@@ -114,18 +113,28 @@ void Recorder::run_segment(Node* node) {
   }
 }
 
-Variant* Recorder::choose_variant(FlushPoint& point) {
+// `waits`: none is known to be right yet, but one that may be is being compiled.
+Variant* Recorder::choose_variant(FlushPoint& point, bool* waits) {
   bool collected = false;
   const eager::CodeLevel level = eager::code_level();
   for (auto& variant : point.variants) {
     if (variant->level != level || variant->live != live_ || variant->aliases != aliases_) continue;
-    if (variant->shapes == shapes_) return variant.get();
+    // Which sizes it is right for is known only with the program.
+    if (!variant->settle()) {
+      *waits = true;
+      continue;
+    }
+    if (variant->shapes == shapes_) {
+      *waits = false;
+      return variant.get();
+    }
     if (!collected) {
       collect_sites(path_, sites_);
       collected = true;
     }
     if (!holds(*variant)) continue;
     variant->shapes = shapes_;
+    *waits = false;
     return variant.get();
   }
   return nullptr;
@@ -140,7 +149,7 @@ bool Recorder::holds(Variant& variant) {
     if (expected < 0 && symbol >= 0) expected = sites_[i];
     if (expected != sites_[i]) return false;
   }
-  if (!variant.settle() || !variant.entry) return true;
+  if (!variant.entry) return true;
   const DimTable& dims = variant.entry->compiled->program().dims;
   std::vector<int64_t> values = dims.evaluate(symbols);
   for (const DimGuard& guard : dims.guards())
