@@ -58,6 +58,7 @@ struct TileFrame {
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
+  int64_t b_stride = 0;  // of a turned tile: from column to column of B
   // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
   // written. Any addresses.
   const char* ahead = nullptr;
@@ -188,6 +189,7 @@ struct MatmulStep {
   /// If given, for a single row of A: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
   /// to sums (1); one row of B, and kRowsOfB.
   KernelPtr add_row, add_rows;
+  KernelPtr turned;  // likewise, a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
   /// Run over each finished piece of C (rows x columns), while it is in cache: [0] over any piece, [v] over those of
@@ -239,6 +241,7 @@ void for_each_kernel(const Step& step, F visit) {
   one(step.matmul.widen);
   one(step.matmul.add_row);
   one(step.matmul.add_rows);
+  one(step.matmul.turned);
   all(step.matmul.wide_tiles);
   all(step.matmul.epilogues);
   all(step.library.kernels);

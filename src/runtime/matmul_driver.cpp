@@ -19,6 +19,7 @@ class MatmulDriver final : public ProductDriver {
     widen_ = call_of(step.widen, context);
     for (const KernelPtr& kernel : step.wide_tiles) wide_tiles_.push_back(call_of(kernel, context));
     add_row_ = call_of(step.add_row, context), add_rows_ = call_of(step.add_rows, context);
+    turned_ = call_of(step.turned, context);
     a_element_ = size_of(step.a_dtype);
     std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));

@@ -93,7 +93,7 @@ class ProductDriver : public StepDriver {
       k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
   KernelCall pack_a_;
-  KernelCall add_row_, add_rows_;  // as MatmulStep has them
+  KernelCall add_row_, add_rows_, turned_;  // as MatmulStep has them
   int64_t b_row_ = 0, b_column_ = 0;
   KernelCall widen_;  // and wide_tiles_: as MatmulStep has them
   std::vector<KernelCall> wide_tiles_;
@@ -126,6 +126,8 @@ class ProductDriver : public StepDriver {
   void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
   bool reads_rows() const;
   void multiply_row(RunState& state, int64_t batch, Range panels, Range k) const;
+  void add_rows(const char* a, const char* b, char* total, char* sums, int64_t columns, Range k) const;
+  void add_columns(const char* a, const char* b, char* total, int64_t columns, Range k) const;
   void run_k(RunState& state, int share, int shares) const;
   void add_up(RunState& state, int share, int shares) const;
   void add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const;

@@ -1,9 +1,10 @@
-// A product with one row of A, whose B is used once: its rows are read as they lie, several at a time, and added to the
-// sums, which stay in L1. Each output sees the order of the tiles: k by k in blocks, each from zero, then block by
-// block.
+// A product with one row of A, whose B is used once: it is read as it lies, several rows at a time that are added to
+// sums in L1, or sixteen columns at a time. Each output sees the order of the tiles: k by k in blocks, each from zero,
+// then block by block.
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "runtime/product_driver.h"
 
 namespace ingot::runtime {
@@ -26,8 +27,8 @@ void add(char* to, const char* from, int64_t count) {
 }  // namespace
 
 bool ProductDriver::reads_rows() const {
-  return add_row_ && sizes_.m == 1 && sizes_.n >= kFewColumns && b_column_ == element_ && weight_buffer < 0 &&
-         k_cuts_ == 1;
+  const bool rows = add_row_ && b_column_ == element_, columns = turned_ && b_row_ == element_;
+  return (rows || columns) && sizes_.m == 1 && sizes_.n >= kFewColumns && weight_buffer < 0 && k_cuts_ == 1;
 }
 
 void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, Range k) const {
@@ -36,45 +37,72 @@ void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, R
   const Scratch scratch = lay_out(kChunk * c_element_, 0, epilogue ? kChunk * c_element_ : 0);
   const PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const Run run{state, walk, scratch};
-  const char *a = scratch.at[0], *b = scratch.at[1];
-
-  uint64_t scalars[MatmulStep::kRowsOfB];
-  char* buffers[2 + MatmulStep::kRowsOfB];
-  const int64_t strides[2 + MatmulStep::kRowsOfB] = {};
-  KernelFrame frame{};
-  frame.buffers = buffers, frame.scalars = scalars;
-  frame.row_strides = frame.column_strides = frame.index_strides = strides;
-  frame.rows = 1;
   for (int64_t begin = panels.begin; begin < panels.end; begin += at_once) {
     const int64_t end = std::min(begin + at_once, panels.end), first = panel_column(begin);
-    frame.columns = panel_column(end - 1) + panel_columns(end - 1) - first;
-    const auto bytes = static_cast<size_t>(frame.columns * c_element_);
+    const int64_t columns = panel_column(end - 1) + panel_columns(end - 1) - first;
+    const char *a = scratch.at[0], *b = scratch.at[1] + first * b_column_;
     char* total = epilogue ? scratch.c : scratch.at[2] + first * c_element_;
-    std::memset(total, 0, bytes);
-    for (int64_t block = k.begin; block < k.end; block += kBlock) {
-      char* sums = block == k.begin ? total : scratch.panels;
-      if (sums != total) std::memset(sums, 0, bytes);
-      buffers[0] = buffers[1] = sums;
-      const int64_t block_end = std::min(block + kBlock, k.end);
-      for (int64_t row = block, rows = 0; row < block_end; row += rows) {
-        const bool many = block_end - row >= MatmulStep::kRowsOfB;
-        rows = many ? MatmulStep::kRowsOfB : 1;
-        for (int64_t i = 0; i < rows; ++i) {
-          scalars[i] = scalar_bits(sizes_.dtype, a + (row + i) * a_column_);
-          buffers[2 + i] = const_cast<char*>(b) + (row + i) * b_row_ + first * element_;
-        }
-        const KernelCall& call = many ? add_rows_ : add_row_;
-        frame.context = call.context;
-        call.entry(&frame);
-      }
-      if (sums == total) continue;
-      c_element_ == 8 ? add<double>(total, sums, frame.columns) : add<float>(total, sums, frame.columns);
+    if (turned_ && b_row_ == element_ && k.end > k.begin) {
+      add_columns(a, b, total, columns, k);
+    } else {
+      add_rows(a, b, total, scratch.panels, columns, k);
     }
     for (int64_t panel = begin; panel < end && epilogue; ++panel) {
       Block piece{};
       piece.rows = 1, piece.panel = panel;
       piece.c = total + (panel_column(panel) - first) * c_element_;
       finish(run, piece, 0, 1);
+    }
+  }
+}
+
+// B's rows, several at a time; `sums` has room for those of a block.
+void ProductDriver::add_rows(const char* a, const char* b, char* total, char* sums, int64_t columns, Range k) const {
+  uint64_t scalars[MatmulStep::kRowsOfB];
+  char* buffers[2 + MatmulStep::kRowsOfB];
+  const int64_t strides[2 + MatmulStep::kRowsOfB] = {};
+  KernelFrame frame{};
+  frame.buffers = buffers, frame.scalars = scalars;
+  frame.row_strides = frame.column_strides = frame.index_strides = strides;
+  frame.rows = 1, frame.columns = columns;
+  const auto bytes = static_cast<size_t>(columns * c_element_);
+  std::memset(total, 0, bytes);
+  for (int64_t block = k.begin; block < k.end; block += kBlock) {
+    char* to = block == k.begin ? total : sums;
+    if (to != total) std::memset(to, 0, bytes);
+    buffers[0] = buffers[1] = to;
+    const int64_t block_end = std::min(block + kBlock, k.end);
+    for (int64_t row = block, rows = 0; row < block_end; row += rows) {
+      const bool many = block_end - row >= MatmulStep::kRowsOfB;
+      rows = many ? MatmulStep::kRowsOfB : 1;
+      for (int64_t i = 0; i < rows; ++i) {
+        scalars[i] = scalar_bits(sizes_.dtype, a + (row + i) * a_column_);
+        buffers[2 + i] = const_cast<char*>(b) + (row + i) * b_row_;
+      }
+      const KernelCall& call = many ? add_rows_ : add_row_;
+      frame.context = call.context;
+      call.entry(&frame);
+    }
+    if (to == total) continue;
+    c_element_ == 8 ? add<double>(total, to, columns) : add<float>(total, to, columns);
+  }
+}
+
+// B's columns, sixteen at a time; the last sixteen may have been among those before.
+void ProductDriver::add_columns(const char* a, const char* b, char* total, int64_t columns, Range k) const {
+  INGOT_CHECK(columns >= kVector);
+  TileFrame frame;
+  frame.context = turned_.context;
+  frame.b_stride = b_column_;
+  for (int64_t column = 0; column < columns; column += kVector) {
+    const int64_t at = std::min(column, columns - kVector);
+    frame.c = total + at * c_element_;
+    for (int64_t block = k.begin; block < k.end; block += kBlock) {
+      frame.a = a + block * element_;
+      frame.b = b + at * b_column_ + block * element_;
+      frame.k = std::min(kBlock, k.end - block);
+      frame.accumulate = block > k.begin;
+      turned_.entry(&frame);
     }
   }
 }

@@ -110,6 +110,36 @@ TEST_P(X86Matmul, Panels) {
       }
 }
 
+TEST(X86TurnedTile, MultipliesColumnsAsTheyLie) {
+  if (!cpu_has(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
+  std::mt19937_64 random(8);
+  KernelPtr source = generate(TileSpec{DType::f32, DType::f32, 1, 1, true}, Target{Isa::avx512});
+  Code code(*source);
+  for (int64_t k : {1, 2, 15, 16, 17, 33, 512})
+    for (bool flush_end : {true, false}) {
+      const int64_t column = (k + 3) * 4;
+      Guarded a(static_cast<size_t>(k * 4), flush_end), b(static_cast<size_t>(15 * column + k * 4), flush_end),
+          c(16 * 4, flush_end);
+      for (Guarded* m : {&a, &b, &c})
+        for (size_t i = 0; i < m->size(); i += 4) put(m->data() + i, DType::f32, random);
+      for (int64_t accumulate : {0, 1}) {
+        std::vector<float> expected;
+        for (int64_t j = 0; j < 16; ++j) {
+          float sum = 0;
+          for (int64_t kk = 0; kk < k; ++kk)
+            sum = std::fma(element<float>(a.data() + kk * 4, DType::f32),
+                           element<float>(b.data() + j * column + kk * 4, DType::f32), sum);
+          expected.push_back(accumulate ? element<float>(c.data() + j * 4, DType::f32) + sum : sum);
+        }
+        TileFrame f{a.data(), b.data(), c.data(), k, 0, 0, accumulate, 16, nullptr, column};
+        code.entry()(&f);
+        for (size_t j = 0; j < 16; ++j)
+          ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[j]), c.data() + j * 4, DType::f32))
+              << "k " << k << " column " << j << " accumulate " << accumulate;
+      }
+    }
+}
+
 TEST(X86Bf16Dot, AddsPairsOfProducts) {
   if (!cpu_has(Isa::avx512) || !__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "this processor has no vdpbf16ps";
   const Target target{Isa::avx512, true};

@@ -51,6 +51,7 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
     kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
     return generate(kernel, target, "add_rows");
   };
+  if (target.isa == Isa::avx512 && dtype == DType::f32) t.turned = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
   if (dtype != DType::bf16 || widens) t.add_row = add(1), t.add_rows = add(MatmulStep::kRowsOfB);
   if (widens) {
     t.widen_a = copy(Access::dense);
@@ -191,6 +192,7 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.max_rows = kernels.rows;
   matmul.max_vectors = kernels.vectors;
   matmul.tiles = kernels.tiles;
+  if (b_k == Dim(1) && k_dense) matmul.turned = kernels.turned;
   if (n_dense) matmul.add_row = kernels.add_row, matmul.add_rows = kernels.add_rows;
   matmul.widen = kernels.widen, matmul.wide_tiles = kernels.wide_tiles;
   matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;

@@ -59,6 +59,7 @@ struct TileKernels {
       transposed_packs;         // as MatmulStep orders them; packs of a B with dense columns, dense k
   DType a = DType::f32;         // as tiles read it
   KernelPtr add_row, add_rows;  // null where a product is not of multiply-adds
+  KernelPtr turned;             // where the target has it
   KernelPtr widen;              // with wide_tiles, as MatmulStep has them
   std::vector<KernelPtr> wide_tiles;
   KernelPtr pack_a, widen_a;  // of any k; of a dense one, null if A is read as it lies

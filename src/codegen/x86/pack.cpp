@@ -232,7 +232,7 @@ class Pack {
   void whole_square() {
     std::vector<VReg> x;
     for (int i = 0; i < lanes_; ++i) x.push_back(v_.force(Source(column(i))));
-    x = transposed(x);
+    x = v_.transposed(x, element_);
     for (int i = 0; i < lanes_; ++i) {
       store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
       g(VOp::g_addi, Gpr::r15, row_bytes());
@@ -259,7 +259,7 @@ class Pack {
       code_.place(missing);
       x.push_back(r);
     }
-    x = transposed(x);
+    x = v_.transposed(x, element_);
     for (int i = 0; i < lanes_; ++i) {
       g(VOp::g_cmpi, Gpr::rax, i);
       code_.jump(done, Cond::less_equal);
@@ -269,49 +269,6 @@ class Pack {
     advance();
     code_.jump(head);
     code_.loops.push_back({begin, code_.position()});
-  }
-
-  /// Rows of the square: columns of registers in, rows out.
-  std::vector<VReg> transposed(std::vector<VReg> x) {
-    auto pairs = [&](VOp low, VOp high, int distance) {
-      std::vector<VReg> y(x.size());
-      for (int i = 0; i < lanes_; ++i) {
-        if (i & distance) continue;
-        size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + distance);
-        y[a] = v_.emit(low, x[a], x[b]);
-        y[b] = v_.emit(high, x[a], x[b]);
-      }
-      x = y;
-    };
-    // Inside of 128-bit lanes. Afterwards register i holds, in each lane l, element (i % n) of group l of n columns.
-    if (element_ == 4) {
-      pairs(VOp::vunpcklps, VOp::vunpckhps, 1);
-      pairs(VOp::vunpcklpd, VOp::vunpckhpd, 2);
-      // Positions 1 and 2 of each four have changed places.
-      for (size_t i = 0; i < x.size(); i += 4) std::swap(x[i + 1], x[i + 2]);
-    } else {
-      pairs(VOp::vunpcklpd, VOp::vunpckhpd, 1);
-    }
-    const int n = 16 / element_;  // elements of a 128-bit lane
-    std::vector<VReg> y(x.size());
-    if (!v_.avx512()) {
-      for (int i = 0; i < n; ++i) {
-        size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + n);
-        y[a] = v_.emit(VOp::vperm2f128, x[a], x[b], 0x20);
-        y[b] = v_.emit(VOp::vperm2f128, x[a], x[b], 0x31);
-      }
-      return y;
-    }
-    for (int i = 0; i < n; ++i) {
-      auto at = [&](int group) { return x[static_cast<size_t>(i + group * n)]; };
-      VReg a = v_.emit(VOp::vshuff32x4, at(0), at(1), 0x88), b = v_.emit(VOp::vshuff32x4, at(0), at(1), 0xdd),
-           c = v_.emit(VOp::vshuff32x4, at(2), at(3), 0x88), d = v_.emit(VOp::vshuff32x4, at(2), at(3), 0xdd);
-      y[static_cast<size_t>(i)] = v_.emit(VOp::vshuff32x4, a, c, 0x88);
-      y[static_cast<size_t>(i + n)] = v_.emit(VOp::vshuff32x4, b, d, 0x88);
-      y[static_cast<size_t>(i + 2 * n)] = v_.emit(VOp::vshuff32x4, a, c, 0xdd);
-      y[static_cast<size_t>(i + 3 * n)] = v_.emit(VOp::vshuff32x4, b, d, 0xdd);
-    }
-    return y;
   }
 
   /// The odd last row of pairs, whose second elements are zero: by element, as nothing behind it may be read.

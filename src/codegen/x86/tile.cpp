@@ -287,7 +287,9 @@ class Tile {
 
 }  // namespace
 
-void emit_tile(const TileSpec& spec, const Target& target, VCode& code) { Tile(spec, target, code).emit(); }
+void emit_tile(const TileSpec& spec, const Target& target, VCode& code) {
+  spec.turned ? emit_turned_tile(spec, target, code) : Tile(spec, target, code).emit();
+}
 
 // Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8
 // rows of unpacked A would share few sets of L1 where their distance is a multiple of 4 KB.

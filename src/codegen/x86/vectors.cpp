@@ -280,4 +280,47 @@ Vector Vectors::select(Vector& mask, Vector& yes, Vector& no) {
   return out;
 }
 
+std::vector<VReg> Vectors::transposed(std::vector<VReg> x, int element) {
+  const int lanes = static_cast<int>(x.size());
+  auto pairs = [&](VOp low, VOp high, int distance) {
+    std::vector<VReg> y(x.size());
+    for (int i = 0; i < lanes; ++i) {
+      if (i & distance) continue;
+      size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + distance);
+      y[a] = emit(low, x[a], x[b]);
+      y[b] = emit(high, x[a], x[b]);
+    }
+    x = y;
+  };
+  // Inside of 128-bit lanes. Afterwards register i holds, in each lane l, element (i % n) of group l of n columns.
+  if (element == 4) {
+    pairs(VOp::vunpcklps, VOp::vunpckhps, 1);
+    pairs(VOp::vunpcklpd, VOp::vunpckhpd, 2);
+    // Positions 1 and 2 of each four have changed places.
+    for (size_t i = 0; i < x.size(); i += 4) std::swap(x[i + 1], x[i + 2]);
+  } else {
+    pairs(VOp::vunpcklpd, VOp::vunpckhpd, 1);
+  }
+  const int n = 16 / element;  // elements of a 128-bit lane
+  std::vector<VReg> y(x.size());
+  if (!avx512()) {
+    for (int i = 0; i < n; ++i) {
+      size_t a = static_cast<size_t>(i), b = static_cast<size_t>(i + n);
+      y[a] = emit(VOp::vperm2f128, x[a], x[b], 0x20);
+      y[b] = emit(VOp::vperm2f128, x[a], x[b], 0x31);
+    }
+    return y;
+  }
+  for (int i = 0; i < n; ++i) {
+    auto at = [&](int group) { return x[static_cast<size_t>(i + group * n)]; };
+    VReg a = emit(VOp::vshuff32x4, at(0), at(1), 0x88), b = emit(VOp::vshuff32x4, at(0), at(1), 0xdd),
+         c = emit(VOp::vshuff32x4, at(2), at(3), 0x88), d = emit(VOp::vshuff32x4, at(2), at(3), 0xdd);
+    y[static_cast<size_t>(i)] = emit(VOp::vshuff32x4, a, c, 0x88);
+    y[static_cast<size_t>(i + n)] = emit(VOp::vshuff32x4, b, d, 0x88);
+    y[static_cast<size_t>(i + 2 * n)] = emit(VOp::vshuff32x4, a, c, 0xdd);
+    y[static_cast<size_t>(i + 3 * n)] = emit(VOp::vshuff32x4, b, d, 0xdd);
+  }
+  return y;
+}
+
 }  // namespace ingot::codegen::x86

@@ -87,6 +87,8 @@ class Vectors {
 
   VReg emit(VOp op, const Source& a, const Source& b, int imm = 0, VReg dst = kNoReg, int width = 0);
   VReg emit1(VOp op, const Source& a, int imm = 0, int width = 0, int from = 0);
+  /// Rows of a square of elements of 4 or 8 bytes, given its columns; as many as a register has lanes.
+  std::vector<VReg> transposed(std::vector<VReg> x, int element);
   VReg emit_mask(VOp op, VReg a, VReg b = kNoReg, int imm = 0);
 
   /// Bytes of the stack frame for work lane by lane; three areas of 16 elements of 8 bytes.

@@ -1,0 +1,106 @@
+// Sixteen outputs of a product with one row of A, where B's k is contiguous: squares of B are transposed in registers
+// and used at once.
+#include <cstddef>
+
+#include "base/error.h"
+#include "codegen/x86/tile.h"
+#include "codegen/x86/vectors.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+
+constexpr Gpr kA = Gpr::rsi, kK = Gpr::rcx, kStride = Gpr::r9, kStride3 = Gpr::r10;
+constexpr Gpr kRows[] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};  // every fourth column of B
+
+class TurnedTile {
+ public:
+  explicit TurnedTile(VCode& code) : code_(code), v_(code) {}
+
+  void emit() {
+    load(kA, offsetof(TileFrame, a));
+    load(kRows[0], offsetof(TileFrame, b));
+    load(kStride, offsetof(TileFrame, b_stride));
+    load(kK, offsetof(TileFrame, k));
+    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
+    for (int i = 1; i < 4; ++i) code_.add({.op = VOp::g_lea, .g = kRows[i], .mem = Mem::at(kRows[i - 1], kStride, 4)});
+    sum_ = code_.vector();
+    code_.add({.op = VOp::vmovups, .width = 64, .dst = sum_, .a = code_.splat32(0)});
+
+    const int64_t head = code_.label(), rest = code_.label(), done = code_.label(), first = code_.label();
+    const int32_t begin = code_.position();
+    code_.place(head);
+    g(VOp::g_cmpi, kK, kLanes);
+    code_.jump(rest, Cond::less);
+    for (VReg x : square(kNoReg)) multiply(x);
+    step_ = 0;
+    g(VOp::g_addi, kA, kLanes * 4);
+    for (Gpr row : kRows) g(VOp::g_addi, row, kLanes * 4);
+    g(VOp::g_addi, kK, -kLanes);
+    code_.jump(head);
+    code_.loops.push_back({begin, code_.position()});
+    code_.place(rest);
+    g(VOp::g_cmpi, kK, 0);
+    code_.jump(done, Cond::less_equal);
+    g(VOp::g_imm, Gpr::rax, int64_t(-1));
+    g(VOp::g_bzhi, Gpr::rax, kK);
+    const VReg mask = code_.mask();
+    code_.add({.op = VOp::k_from_gpr, .g = Gpr::rax, .dst = mask});
+    for (VReg x : square(mask)) {
+      g(VOp::g_cmpi, kK, step_);
+      code_.jump(done, Cond::less_equal);
+      multiply(x);
+    }
+    code_.place(done);
+
+    load(Gpr::rax, offsetof(TileFrame, c));
+    load(kK, offsetof(TileFrame, accumulate));
+    g(VOp::g_cmpi, kK, 0);
+    code_.jump(first, Cond::equal);
+    v_.emit(VOp::vaddps, v_.force(Source(Mem::at(Gpr::rax))), sum_, 0, sum_);
+    code_.place(first);
+    code_.add({.op = VOp::store, .width = 64, .a = sum_, .mem = Mem::at(Gpr::rax)});
+  }
+
+ private:
+  void load(Gpr to, size_t offset) {
+    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(Gpr::rdi, static_cast<int64_t>(offset))});
+  }
+  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
+  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
+
+  /// The next sixteen of k, each over sixteen columns; under a mask, fewer.
+  std::vector<VReg> square(VReg mask) {
+    std::vector<VReg> x;
+    for (int i = 0; i < kLanes; ++i) {
+      const Gpr base = kRows[i / 4];
+      const Mem at = i % 4 == 0   ? Mem::at(base)
+                     : i % 4 == 3 ? Mem::at(base, kStride3, 1)
+                                  : Mem::at(base, kStride, i % 4);
+      Inst inst{.op = VOp::vmovups, .width = 64, .zeroing = mask != kNoReg, .mem = at};
+      inst.dst = code_.vector(), inst.pred = mask;
+      code_.add(inst);
+      x.push_back(inst.dst);
+    }
+    return v_.transposed(std::move(x), 4);
+  }
+  void multiply(VReg x) {
+    const VReg a = v_.emit1(VOp::vbroadcastss, Source(Mem::at(kA, 4 * step_++)));
+    code_.add({.op = VOp::fma_ps, .width = 64, .dst = sum_, .a = x, .b = a, .c = sum_});
+  }
+
+  VCode& code_;
+  Vectors v_;
+  VReg sum_ = kNoReg;
+  int64_t step_ = 0;
+};
+
+}  // namespace
+
+void emit_turned_tile(const TileSpec& spec, const Target& target, VCode& code) {
+  INGOT_CHECK(
+      target.isa == Isa::avx512 && spec.a == DType::f32 && spec.b == DType::f32 && spec.rows == 1 && spec.vectors == 1,
+      "a tile of a B as it lies");
+  TurnedTile(code).emit();
+}
+
+}  // namespace ingot::codegen::x86
