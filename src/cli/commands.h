@@ -36,6 +36,7 @@ int run_explain(ExplainOptions options);
 /// found.
 int run_explain_cuda(const CommonOptions& options, const std::string& name, int arch);
 int run_cache(const CommonOptions& options, const std::string& name);
-int run_ops(const CommonOptions& options, bool markdown);
+/// `cases`: with the markdown, what is missing of the ops of a folder of conformance cases; empty: nothing said.
+int run_ops(const CommonOptions& options, bool markdown, const std::string& cases);
 
 }  // namespace ingot::cli

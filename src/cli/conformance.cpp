@@ -161,6 +161,18 @@ ConformanceReport conformance(const ConformanceOptions& options) {
   return report;
 }
 
+CaseOps case_ops(const std::string& path) {
+  ConformanceOptions options;
+  options.path = path;
+  CaseOps ops;
+  for (const std::filesystem::path& file : files_of(options)) {
+    const std::string op = read_cases(file.string())[0].op;
+    ++ops.count;
+    if (!knows_op(op)) ops.missing.push_back(op);
+  }
+  return ops;
+}
+
 int run_conformance(const ConformanceOptions& options) {
   ConformanceReport report = conformance(options);
   if (options.json)

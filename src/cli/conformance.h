@@ -31,6 +31,13 @@ struct ConformanceReport {
   bool good() const { return failed == 0 && required_missing.empty(); }
 };
 
+/// Of the ops that the case files of a folder call, how many there are and which are not in the table.
+struct CaseOps {
+  int64_t count = 0;
+  std::vector<std::string> missing;
+};
+CaseOps case_ops(const std::string& path);
+
 std::string conformance_mode_names();
 /// Throws Error where the folder, a file, or a mode's name is wrong.
 ConformanceReport conformance(const ConformanceOptions& options);

@@ -79,7 +79,11 @@ int main(int argc, char** argv) {
       models);
   auto* ops = common(app.add_subcommand("ops", "list the op table"), "ingot ops --json");
   bool markdown = false;
-  ops->add_flag("--markdown", markdown, "the table as docs/operators.md");
+  auto* as_markdown = ops->add_flag("--markdown", markdown, "the table as docs/operators.md");
+  std::string op_cases;
+  ops->add_option("--cases", op_cases, "also say which ops of a folder of conformance cases are missing")
+      ->check(CLI::ExistingDirectory)
+      ->needs(as_markdown);
   cli::ConformanceOptions cases;
   auto* conformance = app.add_subcommand("conformance", "run PyTorch's operator cases eager, interpreted and compiled");
   conformance->add_option("path", cases.path, "a folder of case files, or one file")
@@ -115,7 +119,7 @@ int main(int argc, char** argv) {
       return cli::run_explain(explained);
     }
     if (*cache) return cli::run_cache(options, model);
-    if (*ops) return cli::run_ops(options, markdown);
+    if (*ops) return cli::run_ops(options, markdown, op_cases);
     if (*conformance) return cli::run_conformance(cases);
   } catch (const Error& error) {
     std::fprintf(stderr, "ingot: %s\n", error.what());

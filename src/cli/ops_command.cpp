@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/conformance.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -100,15 +102,24 @@ const char* lowering_of(const ir::OpInfo& op) {
 }
 
 /// docs/operators.md.
-void print_markdown() {
+void print_markdown(const std::string& cases) {
+  std::string missing;
+  if (!cases.empty()) {
+    const CaseOps ops = case_ops(cases);
+    missing = ops.missing.empty()
+                  ? fmt::format("None of the {} ops of the conformance cases is missing.\n\n", ops.count)
+                  : fmt::format("Of the {} ops of the conformance cases, these are missing: {}.\n\n", ops.count,
+                                fmt::join(ops.missing, ", "));
+  }
   fmt::print(
-      "# Operators\n\nWritten by `ingot ops --markdown` from the op table (`src/ir/ops.def`): {} rows. Names, "
+      "# Operators\n\nWritten by `ingot ops --markdown --cases FOLDER` from the op table (`src/ir/ops.def`): {} rows. "
+      "Names, "
       "arguments and "
       "defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type rule takes it for the "
       "first "
-      "tensor. 16-bit floats are computed in f32 and rounded once.\n\n| op | arguments | dtypes | in place | lowered "
+      "tensor. 16-bit floats are computed in f32 and rounded once.\n\n{}| op | arguments | dtypes | in place | lowered "
       "to |\n|---|---|---|---|---|\n",
-      ir::ops().size());
+      ir::ops().size(), missing);
   for (const ir::OpInfo& op : ir::ops())
     fmt::print("| `{}` | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
                op.has(ir::kInplace) ? "yes" : "", lowering_of(op));
@@ -116,9 +127,9 @@ void print_markdown() {
 
 }  // namespace
 
-int run_ops(const CommonOptions& options, bool markdown) {
+int run_ops(const CommonOptions& options, bool markdown, const std::string& cases) {
   if (markdown) {
-    print_markdown();
+    print_markdown(cases);
     return 0;
   }
   if (options.json) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -110,6 +111,19 @@ TEST(Conformance, WrongValuesAreFound) {
   options.modes = {"interpreted"};
   options.quiet = true;
   EXPECT_GT(conformance(options).failed, 20);
+}
+
+// Whoever changes the table writes the document again.
+TEST(Conformance, OperatorsAreDocumentedWithWhatIsMissing) {
+  Cases cases;
+  ASSERT_TRUE(cases.unpacked());
+  const std::string written = cases.path() + ".md";
+  ASSERT_EQ(std::system((INGOT_COMMAND " ops --markdown --cases " + cases.path() + " > " + written).c_str()), 0);
+  auto text = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(text(written), text(INGOT_SOURCE_DIR "/docs/operators.md"));
 }
 
 TEST(Conformance, RefusesWhatIsNotThere) {
