@@ -182,9 +182,9 @@ struct MatmulStep {
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
   DType a_dtype = DType::f32;           // of A as tiles read it
   KernelPtr pack_a;  // copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, else null
-  /// If given: widens packed bf16 (buffer 0, as i32 pairs) to two rows of f32 (1, 2) for these tiles of f32, where many
-  /// rows share a panel.
-  KernelPtr widen;
+  /// If given, tiles of f32 for many rows of bf16, and what makes their panels: of packed B (buffer 0, pairs as i32)
+  /// two rows of f32 (1, 2), or of B's rows as they lie (0) f32 (1).
+  KernelPtr widen, widen_rows;
   std::vector<KernelPtr> wide_tiles;
   /// If given, for a single row of A: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
   /// to sums (1); one row of B, and kRowsOfB.
@@ -239,6 +239,7 @@ void for_each_kernel(const Step& step, F visit) {
   all(step.matmul.packs);
   one(step.matmul.pack_a);
   one(step.matmul.widen);
+  one(step.matmul.widen_rows);
   one(step.matmul.add_row);
   one(step.matmul.add_rows);
   one(step.matmul.turned);

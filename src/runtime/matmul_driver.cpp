@@ -16,7 +16,7 @@ class MatmulDriver final : public ProductDriver {
     set_kernels(step.tiles, step.epilogues, context);
     for (const KernelPtr& kernel : step.packs) packs_.push_back(call_of(kernel, context));
     pack_a_ = call_of(step.pack_a, context);
-    widen_ = call_of(step.widen, context);
+    widen_ = call_of(step.widen, context), widen_rows_ = call_of(step.widen_rows, context);
     for (const KernelPtr& kernel : step.wide_tiles) wide_tiles_.push_back(call_of(kernel, context));
     add_row_ = call_of(step.add_row, context), add_rows_ = call_of(step.add_rows, context);
     turned_ = call_of(step.turned, context);

@@ -202,8 +202,10 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
+  const bool wide_panels = widen_rows_ && !packed && b_column_ == element_ && rows_.count >= kWideTiles;
+  const int64_t b_element = wide_panels ? c_element_ : element_;
   const int64_t panel_bytes =
-      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * element_;
+      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * b_element;
   int64_t group = panels.end - panels.begin;
   if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
 
@@ -246,8 +248,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             block.c = block_sum(state, batch, block.k / kBlock) + block.row * sum_stride_ +
                       panel_column(block.panel) * c_element_;
           }
-          const int64_t bytes = std::min(kBlock, k.end - block.k) * width * element_;
-          char* own = room + (one_block ? 0 : (block.k - k.begin) * width * element_);
+          const int64_t bytes = std::min(kBlock, k.end - block.k) * width * b_element;
+          char* own = room + (one_block ? 0 : (block.k - k.begin) * width * b_element);
           const char* b_block = own;
           Ahead next;
           if (packed) {
@@ -258,18 +260,21 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             const bool last_k = block.k + kBlock >= k.end;
             const int64_t next_k = last_k ? k.begin : block.k + kBlock, next_panel = block.panel + last_k;
             if (tile == row_tiles.begin) {
-              pack_panel(b, block.panel, block.k, std::min(block.k + kBlock, k.end), own);
+              const int64_t k_end = std::min(block.k + kBlock, k.end);
+              wide_panels ? widen_rows(b, block.panel, block.k, k_end, own)
+                          : pack_panel(b, block.panel, block.k, k_end, own);
               if (next_panel < panels.end) next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k.end));
             } else if (next_panel < group_end) {
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
           }
-          const bool wide = widen_ && block.tile_end - block.tile_begin >= kWideTiles;
-          if (wide) {
+          const bool widens = !wide_panels && widen_ && block.tile_end - block.tile_begin >= kWideTiles;
+          if (widens) {
             widen(b_block, scratch.wide, std::min(kBlock, k.end - block.k), width);
             b_block = scratch.wide;
           }
-          tile_rows(run, block, wide ? wide_tiles_ : tiles_, a_block + block.k * a_element_, b_block, next);
+          tile_rows(run, block, wide_panels || widens ? wide_tiles_ : tiles_, a_block + block.k * a_element_, b_block,
+                    next);
         }
       }
     }
@@ -311,6 +316,20 @@ void ProductDriver::widen(const char* packed, char* to, int64_t k, int64_t width
   frame.rows = ceil_div(k, 2), frame.columns = width;
   frame.context = widen_.context;
   widen_.entry(&frame);
+}
+
+// A panel of f32, [k][width].
+void ProductDriver::widen_rows(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const {
+  const int64_t row = panel_width(panel) * c_element_, columns = panel_columns(panel);
+  if (columns < panel_width(panel)) std::memset(to, 0, static_cast<size_t>((k_end - k_begin) * row));
+  char* buffers[] = {const_cast<char*>(b) + k_begin * b_row_ + panel_column(panel) * element_, to};
+  const int64_t row_strides[] = {b_row_, row}, column_strides[] = {element_, c_element_}, index_strides[] = {0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = k_end - k_begin, frame.columns = columns;
+  frame.context = widen_rows_.context;
+  widen_rows_.entry(&frame);
 }
 
 void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const {

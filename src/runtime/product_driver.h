@@ -95,7 +95,7 @@ class ProductDriver : public StepDriver {
   KernelCall pack_a_;
   KernelCall add_row_, add_rows_, turned_;  // as MatmulStep has them
   int64_t b_row_ = 0, b_column_ = 0;
-  KernelCall widen_;  // and wide_tiles_: as MatmulStep has them
+  KernelCall widen_, widen_rows_;  // and wide_tiles_: as MatmulStep has them
   std::vector<KernelCall> wide_tiles_;
   int64_t b_room_ = 0;
   std::vector<BoundArgument> operands_;
@@ -134,6 +134,7 @@ class ProductDriver : public StepDriver {
   char* block_sum(const RunState& state, int64_t batch, int64_t block) const;
   Scratch lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const;
   void widen(const char* packed, char* to, int64_t k, int64_t width) const;
+  void widen_rows(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const;
   void pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const;
   void tile_rows(const Run& run, const Block& block, const std::vector<KernelCall>& calls, const char* a, const char* b,
                  const Ahead& next) const;

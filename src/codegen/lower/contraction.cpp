@@ -194,7 +194,7 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.tiles = kernels.tiles;
   if (b_k == Dim(1) && k_dense) matmul.turned = kernels.turned;
   if (n_dense) matmul.add_row = kernels.add_row, matmul.add_rows = kernels.add_rows;
-  matmul.widen = kernels.widen, matmul.wide_tiles = kernels.wide_tiles;
+  matmul.widen = kernels.widen, matmul.widen_rows = kernels.widen_a, matmul.wide_tiles = kernels.wide_tiles;
   matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
   matmul.a_dtype = kernels.a;
   matmul.pack_a = k_dense ? kernels.widen_a : kernels.pack_a;
