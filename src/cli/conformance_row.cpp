@@ -90,7 +90,7 @@ RowCall place(const ir::OpInfo& row, const Case& c) {
   if (c.args.size() > row.arguments.size()) throw Error("the row takes fewer arguments");
   for (const auto& [name, value] : c.kwargs) {
     bool known = kIgnored.count(name) > 0 || std::any_of(row.arguments.begin(), row.arguments.end(),
-                                                         [&](const ArgInfo& a) { return a.name == name; });
+                                                         [&name = name](const ArgInfo& a) { return a.name == name; });
     if (!known) throw Error("the row has no argument " + name);
   }
   RowCall call{row.id, {}, {}};

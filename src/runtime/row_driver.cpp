@@ -77,9 +77,9 @@ class RowDriver final : public PlaneDriver {
         at[i] = row_at[i] + frame.row_index * row_strides_[i] + frame.column_index * column_strides_[i];
       kernel_.entry(&frame);
       if (last) continue;
+      char* to = part(state, row, piece);
       for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
-        if (static_cast<int>(cut_.reductions[r].phase) == phase)
-          std::memcpy(part(state, row, piece) + offset, parts + offset, bytes);
+        if (static_cast<int>(cut_.reductions[r].phase) == phase) std::memcpy(to + offset, parts + offset, bytes);
       });
     }
   }
