@@ -288,12 +288,16 @@ class Builder {
         first = Operand::value(graph().add(OpId::full, {Operand::size(size)},
                                            {ir::Attr::of(Dims{}), ir::Attr::of(DType::i64)}, node.location));
       if (check.wraps) first = add(OpId::neg, {first});
-      Operand inside = add(OpId::clamp, {checked, first, last});
+      const Operand clamped = add(OpId::clamp, {checked, first, last});
+      Operand inside = clamped;
       if (check.ignored) {
         Operand ignored = add(OpId::eq, {checked, Operand::constant(*check.ignored)});
         inside = add(OpId::where, {ignored, checked, inside});
       }
       wrong = add(OpId::ne, {checked, inside});
+      // Of nothing, no position is right.
+      if (!size.is_constant() || size == Dim(0))
+        wrong = add(OpId::logical_or, {wrong, add(OpId::ge, {clamped, Operand::size(size)})});
       operands[number] = inside;
     }
     failed_.push_back(add(OpId::any, {wrong}).id);

@@ -439,5 +439,13 @@ TEST(Checked, RecompilesSayWhichGuardFailed) {
   EXPECT_EQ(e.recompiles[1].after, "f64");
 }
 
+TEST(Checked, PositionsInAnEmptyTensorAreRefused) {
+  auto none_of = [](const Tensor& x) { return take_along_dim(x.narrow(0, 0, 0), (x > 100).to(kInt64), 0) + 1; };
+  auto fast = compile(none_of);
+  const Tensor x = randn({5});
+  EXPECT_THROW(none_of(x), Error);
+  for (int call = 0; call < 3; ++call) EXPECT_THROW(fast(x), Error);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -98,7 +98,8 @@ class RandomOp {
     } else {
       const Tensor& self = *call.operands[0].tensor;
       const int64_t size = check.dim < 0 ? self.numel() : self.dim() ? self.size(check.dim) : 1;
-      if (o.tensor->numel() == 0 || size == 0) return;
+      if (o.tensor->numel() == 0) return;
+      if (size == 0) throw Error("no position is inside of an empty tensor");
       Tensor inside = o.tensor->remainder(std::min<int64_t>(size, 100));
       o = eager::Operand(keep(inside.dtype() == o.tensor->dtype() ? inside : inside.to(o.tensor->dtype())));
     }
