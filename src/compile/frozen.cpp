@@ -148,7 +148,7 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
   for (size_t i = 0; i < count; ++i) {
     const TensorImpl& impl = *slot(binding.input_slots[i], arguments).impl();
     inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
-    identities[i] = {impl.storage->id(), impl.storage->version()};
+    identities[i] = runtime::InputIdentity::of(*impl.storage);
   }
   for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
   entry->compiled->loaded().run(

@@ -87,7 +87,7 @@ std::vector<Tensor> CompiledGraphFunction::operator()(std::span<const Tensor> in
   for (const Tensor& t : inputs) {
     eager::settle(t, "compiled graph", Location::none());
     in.push_back(eager::data_of(*t.impl()));
-    identities.push_back({t.impl()->storage->id(), t.impl()->storage->version()});
+    identities.push_back(runtime::InputIdentity::of(*t.impl()->storage));
   }
   std::vector<int64_t> symbols = s.symbols(inputs);
   std::vector<uint64_t> bits;

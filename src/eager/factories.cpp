@@ -6,6 +6,7 @@
 #include "eager/call.h"
 #include "eager/data.h"
 #include "eager/functions.h"
+#include "ir/rules/rules.h"
 
 namespace ingot {
 namespace {
@@ -18,7 +19,7 @@ void check_sizes(const char* op, const Ints& sizes, Location location) {
   for (int64_t s : sizes) empty |= s == 0;
   for (int64_t s : sizes) {
     if (s < 0) fail(op, "size", std::to_string(s), "no negative size", location);
-    if (!empty && (__builtin_mul_overflow(count, s, &count) || count > INT64_MAX / 16))
+    if (!empty && (__builtin_mul_overflow(count, s, &count) || count > ir::kMostElements))
       fail(op, "size", "more elements than an address space holds", "at most 2^59 elements", location);
   }
 }
@@ -79,15 +80,21 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Loca
   DType dtype = options.dtype_or(category == Category::floating ? kFloat32 : kInt64);
   check_dtype("arange", dtype, location);
   double by = step.to_double(), count = 0;
+  bool backwards = false;
   if (by == 0 || by != by) fail("arange", "step", std::to_string(by), "a step that is not zero", location);
   if (category == Category::floating) {
     count = std::ceil((end.to_double() - start.to_double()) / by);
+    backwards = (end.to_double() < start.to_double()) != (by < 0) && end.to_double() != start.to_double();
   } else {
     int64_t from = start.to_int64_saturated(), to = end.to_int64_saturated(), s = step.to_int64_saturated();
-    count = std::ceil(static_cast<double>(static_cast<long double>(to - from) / static_cast<long double>(s)));
+    const __int128 span = static_cast<__int128>(to) - from;
+    backwards = span != 0 && (span < 0) != (s < 0);
+    count = static_cast<double>(span / s + (span % s != 0));
   }
-  if (!(count >= 0)) fail("arange", "end", std::to_string(end.to_double()), "an end that the step leads to", location);
-  if (count > 0x1p59) fail("arange", "end", std::to_string(end.to_double()), "at most 2^59 elements", location);
+  if (backwards || !(count >= 0))
+    fail("arange", "end", std::to_string(end.to_double()), "an end that the step leads to", location);
+  if (count >= static_cast<double>(ir::kMostElements))
+    fail("arange", "end", std::to_string(end.to_double()), "fewer than 2^59 elements", location);
   return counted(start, step, static_cast<int64_t>(count), dtype, location);
 }
 Tensor arange(const Size& end, TensorOptions options, Location location) {
@@ -149,7 +156,10 @@ static Tensor wrap(void* data, const IntList& sizes, const IntList& strides, std
   int64_t count = eager::count(sizes.items()), last = 0;
   for (size_t d = 0; d < steps.size(); ++d) {
     if (steps[d] < 0) fail("from_blob", "strides", std::to_string(steps[d]), "no negative stride", location);
-    last += (sizes.items()[d] - 1) * steps[d];
+    if (int64_t reach; count && (__builtin_mul_overflow(sizes.items()[d] - 1, steps[d], &reach) ||
+                                 __builtin_add_overflow(last, reach, &last) || last > ir::kMostElements))
+      fail("from_blob", "strides", std::to_string(steps[d]) + " at size " + std::to_string(sizes.items()[d]),
+           "places within 2^59 elements", location);
   }
   if (!data && count > 0) fail("from_blob", "data", "a null pointer", "a pointer to the elements", location);
   struct Owner {
@@ -165,7 +175,8 @@ static Tensor wrap(void* data, const IntList& sizes, const IntList& strides, std
       held->deleter(held->data);
     };
   }
-  runtime::StoragePtr storage = runtime::Storage::adopt(data, count ? (last + 1) * size_of(dtype) : 0, release, owner);
+  runtime::StoragePtr storage =
+      runtime::Storage::adopt(data, count ? (last + 1) * size_of(dtype) : 0, release, owner, true);
   return eager::make_tensor(dtype, sizes.items(), steps, 0, storage.get());
 }
 Tensor from_blob(void* data, const IntList& sizes, TensorOptions options, Location location) {

@@ -39,7 +39,8 @@ void read_operands(const OpCall& call, Scratch& s) {
   }
 }
 
-void set_contiguous(OutputMeta& out, DType dtype, std::span<const int64_t> sizes) {
+/// False where there are more elements than the rules allow (they count sizes of 0 as 1, and say so to the user).
+bool set_contiguous(OutputMeta& out, DType dtype, std::span<const int64_t> sizes) {
   out.dtype = dtype;
   out.sizes.assign(sizes.begin(), sizes.end());
   out.strides.resize(sizes.size());
@@ -48,8 +49,9 @@ void set_contiguous(OutputMeta& out, DType dtype, std::span<const int64_t> sizes
   int64_t step = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     out.strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    if (__builtin_mul_overflow(step, std::max<int64_t>(sizes[d], 1), &step)) return false;
   }
+  return step <= ir::kMostElements;
 }
 
 void set_self(OutputMeta& out, const detail::TensorImpl& self) {
@@ -94,7 +96,8 @@ void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     Ints sizes;
     for (Dim d : s.outputs[i].shape) sizes.push_back(d.code);
-    set_contiguous(outputs[i], s.outputs[i].dtype, sizes);
+    const bool fits = set_contiguous(outputs[i], s.outputs[i].dtype, sizes);
+    INGOT_CHECK(fits, "sizes that the rules let through");
   }
 }
 
@@ -137,10 +140,8 @@ bool infer_elementwise(const OpCall& call, OutputMeta& out) {
   }
   if (!first) return false;
   if (same) {
-    if (call.inplace)
-      set_self(out, *first);
-    else
-      set_contiguous(out, entry.output, first->sizes);
+    if (!call.inplace) return set_contiguous(out, entry.output, first->sizes);
+    set_self(out, *first);
     return true;
   }
   Ints shape = first->sizes;
@@ -149,10 +150,8 @@ bool infer_elementwise(const OpCall& call, OutputMeta& out) {
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
   bool keeps_self = call.inplace || ir::info(call.op).shapes == &ir::shapes::into_self;
   if (keeps_self && !(call.operands[0].kind == Operand::Kind::tensor && shape == self.sizes)) return false;
-  if (call.inplace)
-    set_self(out, self);
-  else
-    set_contiguous(out, entry.output, shape);
+  if (!call.inplace) return set_contiguous(out, entry.output, shape);
+  set_self(out, self);
   return true;
 }
 

@@ -62,12 +62,11 @@ const std::array<OpInfo, kOpCount>& table() {
   return rows;
 }
 
-// A bound that keeps every size in bytes, and every stride of a dense tensor, inside 63 bits. Sizes of 0 count as 1, as
-// they do in strides.
+// Sizes of 0 count as 1, as they do in strides.
 void check_count(RuleContext& context, std::span<const Dim> shape) {
   int64_t count = 1;
   for (Dim d : shape)
-    if (d.is_constant() && d.code > 0 && (__builtin_mul_overflow(count, d.code, &count) || count > INT64_MAX / 16))
+    if (d.is_constant() && d.code > 0 && (__builtin_mul_overflow(count, d.code, &count) || count > kMostElements))
       context.fail("result", "shape " + shape_text(context.dims, shape), "fewer than 2^59 elements");
 }
 

@@ -63,17 +63,21 @@ class Conv2dDriver final : public ProductDriver {
       b_room_ = saturating_product(images_, image_step_);
     }
     divide(context, 8);
-    if (constant) weight_buffer = weight_.buffer;
+    if (constant) {
+      weight_buffer = weight_.buffer;
+      std::vector<int64_t> numbers{g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w, element_};
+      numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
+      format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
+    }
     shared_bytes = weight_bytes();
     phases = 2;
   }
 
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
-    update_weight(state.weights[step_], weight_.at(state), identity, g_.out_channels, sizes_.k, slot, [&] {
-      auto fresh = std::make_shared<PackedWeight>(weight_bytes());
-      pack_weight(weight_.at(state), fresh->data, 0, g_.out_channels);
-      return fresh;
-    });
+    if (weight_bytes() == 0) return;
+    const char* source = weight_.at(state);
+    state.weights[step_].find(source, identity, format_, weight_bytes(), slot,
+                              [&](char* packed) { pack_weight(source, packed, 0, g_.out_channels); });
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
@@ -81,12 +85,12 @@ class Conv2dDriver final : public ProductDriver {
     Range channels = runtime::share(g_.out_channels, share, shares);
     pack_weight(weight_.at(state), shared(state), channels.begin, channels.end);
   }
-  bool idle(const RunState& state, int phase) const override { return phase == 0 && state.weights[step_]; }
+  bool idle(const RunState& state, int phase) const override { return phase == 0 && kept(state); }
 
  protected:
   const char* a_matrix(const RunState& state, int64_t batch, const char*) const override {
-    const PackedWeight* kept = state.weights[step_].get();
-    return (kept ? kept->data : shared(state)) + batch % g_.groups * g_.group_out * sizes_.k * element_;
+    const char* packed = kept(state);
+    return (packed ? packed : shared(state)) + batch % g_.groups * g_.group_out * sizes_.k * element_;
   }
 
   const char* b_matrix(const char* argument, char* room) const override {
@@ -145,6 +149,7 @@ class Conv2dDriver final : public ProductDriver {
   }
 
  private:
+  const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
   int64_t weight_bytes() const { return saturating_product(g_.out_channels, sizes_.k * element_); }
 
   /// Small images of few pixels are taken together, as many as divide the batch, so that tiles are wide.
@@ -183,6 +188,7 @@ class Conv2dDriver final : public ProductDriver {
 
   const Geometry g_;
   BoundArgument weight_;
+  std::shared_ptr<const WeightFormat> format_;
   int64_t images_ = 1;  // that one product works on
   // Bytes in the images that patches are taken from.
   int64_t image_step_ = 0, channel_step_ = 0, row_step_ = 0, column_step_ = 0;

@@ -30,33 +30,32 @@ class MatmulDriver final : public ProductDriver {
     b_row_ = b[b.size() - 2], b_column_ = b.back();
     if (step.b_is_weight) {
       weight_buffer = step.b.buffer;
-      find_weights();
+      find_weights(step.packs[0]);
     }
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
 
-  // Packs B if it is not the one packed last, unless it changes too often to be kept.
+  // Packs B if no packing of it is kept.
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
-    if (sizes_.k == 0) return;
-    update_weight(state.weights[step_], state.buffers[weight_buffer], identity, sizes_.k, sizes_.n, slot, [&] {
-      const int64_t weights = static_cast<int64_t>(weights_.size()), panels = panels_.count;
-      auto fresh = std::make_shared<PackedWeight>(saturating_product(weights, packed_bytes()));
-      parallel(threads_for(fresh->bytes, 0), [&](int thread, int threads) {
+    const int64_t weights = static_cast<int64_t>(weights_.size()), panels = panels_.count;
+    const int64_t bytes = saturating_product(weights, packed_bytes());
+    if (bytes == 0) return;
+    const char* source = operands_[1].at(state);
+    state.weights[step_].find(source, identity, format_, bytes, slot, [&](char* packed) {
+      parallel(threads_for(bytes, 0), [&](int thread, int threads) {
         Range range = share(weights * panels, thread, threads);
         for (int64_t i = range.begin; i < range.end; ++i) {
-          const char* b = operands_[1].at(state) + weights_[i / panels];
-          char* to = fresh->data + i / panels * packed_bytes() + panel_offset(i % panels);
-          pack_panel(b, i % panels, 0, sizes_.k, to);
+          char* to = packed + i / panels * packed_bytes() + panel_offset(i % panels);
+          pack_panel(source + weights_[i / panels], i % panels, 0, sizes_.k, to);
         }
       });
-      return fresh;
     });
   }
 
  protected:
   const char* packed_panels(const RunState& state, int64_t batch) const override {
-    const PackedWeight* weight = state.weights[step_].get();
-    return weight ? weight->data + weight_of_batch_[batch] * packed_bytes() : nullptr;
+    const char* packed = weight_buffer >= 0 ? state.weights[step_].data() : nullptr;
+    return packed ? packed + weight_of_batch_[batch] * packed_bytes() : nullptr;
   }
 
   Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
@@ -80,8 +79,9 @@ class MatmulDriver final : public ProductDriver {
   }
 
  private:
-  // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once.
-  void find_weights() {
+  // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
+  // strides, and the panels that these are cut into say what a packing holds.
+  void find_weights(const KernelPtr& packer) {
     weights_ = {0};
     weight_of_batch_ = {0};
     for (size_t d = 0; d < sizes_.batch.size(); ++d) {
@@ -93,10 +93,14 @@ class MatmulDriver final : public ProductDriver {
         for (int64_t i = 0; i < size; ++i) numbers.push_back(stride ? number * size + i : number);
       weights_ = std::move(offsets), weight_of_batch_ = std::move(numbers);
     }
+    std::vector<int64_t> numbers{sizes_.k, sizes_.n, b_row_, b_column_, element_, panels_.count};
+    numbers.insert(numbers.end(), weights_.begin(), weights_.end());
+    format_ = std::make_shared<const WeightFormat>(packer, std::move(numbers));
   }
 
   std::vector<KernelCall> packs_;
   std::vector<int64_t> weights_, weight_of_batch_;
+  std::shared_ptr<const WeightFormat> format_;
 };
 
 }  // namespace

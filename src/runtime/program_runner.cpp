@@ -83,7 +83,7 @@ struct LoadedProgram::Bindings {
 LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
       bindings_(std::make_unique<Bindings>()),
-      weights_(std::make_unique<WeightCache>(program_->steps.size())) {
+      weights_(std::make_unique<WeightSlot[]>(program_->steps.size())) {
   INGOT_CHECK(program_->target.cuda_arch == 0);
   for (const Step& step : program_->steps) {
     for_each_kernel(step, [&](const KernelPtr& source) {
@@ -173,12 +173,22 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     else
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
-  for (uint32_t i : bound.weight_steps) {
-    const StepDriver& driver = *bound.steps[i];
-    uint32_t input = program.buffers[driver.weight_buffer].number;
-    driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_->slots[i]);
+  struct Release {
+    const BoundProgram& bound;
+    RunState& state;
+    ~Release() {
+      for (uint32_t i : bound.weight_steps) state.weights[i].release();
+    }
+  };
+  {
+    Release release{bound, *state};
+    for (uint32_t i : bound.weight_steps) {
+      const StepDriver& driver = *bound.steps[i];
+      uint32_t input = program.buffers[driver.weight_buffer].number;
+      driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_[i]);
+    }
+    run_steps(bound, *state);
   }
-  run_steps(bound, *state);
   if (checks_memory())
     for (const ArenaBuffer& buffer : bound.arena) deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
   give_back(std::move(state));
@@ -240,10 +250,7 @@ int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bou
 
 int64_t LoadedProgram::weight_packs() const {
   int64_t packs = 0;
-  for (size_t i = 0; i < weights_->count; ++i) {
-    std::lock_guard lock(weights_->slots[i].mutex);
-    packs += weights_->slots[i].packs;
-  }
+  for (size_t i = 0; i < program_->steps.size(); ++i) packs += weights_[i].packs.load(std::memory_order_relaxed);
   return packs;
 }
 

@@ -8,16 +8,12 @@
 
 #include "base/program.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/storage.h"
 
 namespace ingot::runtime {
 
 struct RunState;
-class WeightCache;
-
-/// Tells whether the memory behind an input has changed since an earlier call.
-struct InputIdentity {
-  uint64_t storage = 0, version = 0;  // Storage::id() and version(); 0: unknown, nothing of it is kept
-};
+struct WeightSlot;
 
 /// The data of one call. Outputs are allocated by the caller, as dense as the program's arguments say.
 struct CallData {
@@ -45,7 +41,7 @@ class LoadedProgram {
   void run(const BoundProgram& bound, const CallData& data) const;
 
   int64_t arena_bytes(const BoundProgram& bound) const;
-  /// Times that a weight's panels were packed, over all steps.
+  /// Times that a weight was packed to be kept, over all steps.
   int64_t weight_packs() const;
 
  private:
@@ -58,7 +54,7 @@ class LoadedProgram {
   std::vector<LoadedKernelPtr> kernels_;
   std::vector<uint32_t> first_scalars_;  // of each step, in RunState::scalars
   std::unique_ptr<Bindings> bindings_;
-  std::unique_ptr<WeightCache> weights_;
+  std::unique_ptr<WeightSlot[]> weights_;         // one a step
   mutable std::atomic<RunState*> idle_{nullptr};  // the state that most runs find
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<RunState>> more_idle_;

@@ -11,12 +11,9 @@
 #include "base/small_vector.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/thread_pool.h"
+#include "runtime/weight_cache.h"
 
 namespace ingot::runtime {
-
-struct PackedWeight;
-struct WeightSlot;
-struct InputIdentity;
 
 /// How far the shares of one phase of one step are. A share is begun by whoever claims it.
 class alignas(64) Progress {
@@ -38,9 +35,9 @@ class alignas(64) Progress {
 
 /// What one run of a program owns.
 struct RunState {
-  std::vector<char*> buffers;     // base address of each buffer of the program, then of each step's own
-  std::vector<uint64_t> scalars;  // of all steps, as their kernels expect them
-  std::vector<std::shared_ptr<const PackedWeight>> weights;  // one a step; null where B is packed as it is used
+  std::vector<char*> buffers;      // base address of each buffer of the program, then of each step's own
+  std::vector<uint64_t> scalars;   // of all steps, as their kernels expect them
+  std::vector<WeightUse> weights;  // one a step; without data where B is packed as it is used
   char* arena = nullptr;
   int64_t arena_bytes = 0;
   std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "runtime/allocator.h"
+#include "runtime/weight_cache.h"
 
 namespace ingot::runtime {
 
@@ -22,11 +23,12 @@ StoragePtr Storage::allocate(int64_t bytes) {
   return storage;
 }
 
-StoragePtr Storage::adopt(void* data, int64_t bytes, void (*release)(void*), void* owner) {
+StoragePtr Storage::adopt(void* data, int64_t bytes, void (*release)(void*), void* owner, bool written_unseen) {
   Storage* storage = new (runtime::allocate(sizeof(Storage))) Storage;
   storage->data_ = data;
   storage->bytes_ = bytes;
   storage->external_ = true;
+  storage->written_unseen_ = written_unseen;
   storage->id_ = next_id();
   storage->release_ = release;
   storage->owner_ = owner;
@@ -34,6 +36,7 @@ StoragePtr Storage::adopt(void* data, int64_t bytes, void (*release)(void*), voi
 }
 
 void Storage::destroy() {
+  if (packed_.load(std::memory_order_relaxed)) WeightCache::forget(id_);
   if (release_) release_(owner_);
   if (!external_) deallocate(data_, bytes_);
   this->~Storage();

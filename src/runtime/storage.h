@@ -14,11 +14,14 @@ class Storage {
   /// A fresh block of `bytes` bytes, not initialised.
   static StoragePtr allocate(int64_t bytes);
   /// Memory that someone else owns; `release(owner)` is called once, when the storage dies. release may be null.
-  static StoragePtr adopt(void* data, int64_t bytes, void (*release)(void*) = nullptr, void* owner = nullptr);
+  /// `written_unseen`: the owner may write to it without announcing it.
+  static StoragePtr adopt(void* data, int64_t bytes, void (*release)(void*) = nullptr, void* owner = nullptr,
+                          bool written_unseen = false);
 
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   bool external() const { return external_; }
+  bool written_unseen() const { return written_unseen_; }
   /// Differs from that of every other storage of this process, past ones included. Never 0.
   uint64_t id() const { return id_; }
   /// Counts the writes that were announced.
@@ -30,6 +33,9 @@ class Storage {
   }
   /// Unchanged as long as no storage's version has moved.
   static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
+
+  /// A packing of it is kept, to be dropped with it.
+  void mark_packed() { packed_.store(true, std::memory_order_relaxed); }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -45,13 +51,24 @@ class Storage {
 
   static std::atomic<uint64_t> epoch_;
   std::atomic<int32_t> references_{1};
-  bool external_ = false;
+  bool external_ = false, written_unseen_ = false;
+  std::atomic<bool> packed_{false};
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   uint64_t id_ = 0;
   std::atomic<uint64_t> version_{0};
   void (*release_)(void*) = nullptr;
   void* owner_ = nullptr;
+};
+
+/// Which memory an input lies in, in which state. No storage: unknown, nothing of it is kept.
+struct InputIdentity {
+  Storage* storage = nullptr;
+  uint64_t version = 0;
+  static InputIdentity of(Storage& storage) {
+    if (storage.written_unseen()) return {};
+    return {&storage, storage.version()};
+  }
 };
 
 /// An owning handle.
@@ -73,6 +90,7 @@ class StoragePtr {
   }
   Storage* get() const { return storage_; }
   Storage* operator->() const { return storage_; }
+  Storage& operator*() const { return *storage_; }
   explicit operator bool() const { return storage_ != nullptr; }
   /// Gives the reference to the caller.
   Storage* detach() { return std::exchange(storage_, nullptr); }

@@ -65,14 +65,27 @@ class Builder {
     return request_.symbol_of[i] < 0 ? Dim(request_.sites[i]) : built_.symbols[request_.symbol_of[i]];
   }
 
-  // Dims from the outermost in memory; equal strides and dims of size 1 keep their order.
-  static SmallVector<int64_t, 6> memory_order(const Ints& sizes, const Ints& strides) {
-    SmallVector<int64_t, 6> order(sizes.size());
+  // Dims from the outermost in memory, as the guarded class of the strides has them: what holds for the strides of this
+  // call alone, as among dims of size 0 or 1, must not decide.
+  static SmallVector<int64_t, 6> memory_order(const SlotRecord& slot) {
+    const size_t rank = slot.sizes.size();
+    Ints assumed = slot.strides;
+    for (size_t i = 0; i < rank; ++i)
+      if (slot.classes[i] == kStrideOne) assumed[i] = 1;
+    for (size_t round = 0; round < rank; ++round)
+      for (size_t i = 0; i < rank; ++i)
+        if (slot.classes[i] < rank) {
+          const size_t inner = slot.classes[i];
+          if (__builtin_mul_overflow(assumed[inner], std::max<int64_t>(slot.sizes[inner], 2), &assumed[i]))
+            assumed[i] = INT64_MAX;
+        }
+    SmallVector<int64_t, 6> order = row_major(rank);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return assumed[a] > assumed[b]; });
+    return order;
+  }
+  static SmallVector<int64_t, 6> row_major(size_t rank) {
+    SmallVector<int64_t, 6> order(rank);
     std::iota(order.begin(), order.end(), 0);
-    Ints effective = strides;
-    for (size_t i = sizes.size(); i-- > 0;)
-      if (sizes[i] == 1) effective[i] = i + 1 < sizes.size() ? effective[i + 1] * sizes[i + 1] : 1;
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return effective[a] > effective[b]; });
     return order;
   }
   ir::Layout dense_layout(const Dims& sizes, std::span<const int64_t> order) {
@@ -110,7 +123,7 @@ class Builder {
     Root root;
     root.slot = slot.slot;
     root.current = graph().add_input(slot.dtype, sizes, strides);
-    root.order = memory_order(slot.sizes, slot.strides);
+    root.order = memory_order(slot);
     graph().inputs.back().constant =
         slot.constant && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==
                              request_.written_slots.end();
@@ -225,8 +238,8 @@ class Builder {
       root.value = static_cast<uint32_t>(values_.size());
       if (node.op == OpId::arange) root.counter = static_cast<int64_t>(node_number_);
       root.current = first + static_cast<ir::ValueId>(i);
-      root.order = memory_order(node.outputs[i].meta.sizes, node.outputs[i].meta.strides);
       Dims sizes = graph().type(root.current).shape;
+      root.order = row_major(sizes.size());  // as every result that is not a view
       values_.push_back(add_root(std::move(root), sizes));
     }
   }

@@ -287,16 +287,25 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
     function_->note_limit(caller_line(call.location));
-    run_one_by_one();
-    clear_segment();
-    passthrough_ = true;
-    fresh_ = true;
+    struct PassThrough {  // also where one of the recorded ops fails now
+      Recorder* recorder;
+      ~PassThrough() {
+        recorder->clear_segment();
+        recorder->passthrough_ = recorder->fresh_ = true;
+      }
+    };
+    {
+      PassThrough from_here{this};
+      run_one_by_one();
+    }
     return eager::execute(call, outputs);
   }
   advance(record(call), call, outputs);
 }
 
 void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs) {
+  // First what may refuse the call, which the callable may catch: nothing of it is then recorded.
+  if (node->has_sizes() || node->shapes_in != shapes_) refresh_shapes(node, call);
   size_t binding = 0;
   for (size_t i = 0; i < node->operands.size(); ++i) {
     const OperandRecord& record = node->operands[i];
@@ -315,7 +324,6 @@ void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> 
       ++binding;
     }
   }
-  if (node->has_sizes() || node->shapes_in != shapes_) refresh_shapes(node, call);
   shapes_ = node->shapes_out;
 
   uint64_t segment = segment_.load(std::memory_order_relaxed);
@@ -348,11 +356,10 @@ void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
   bool changed = node->shapes_in != shapes_;
   for (SlotRecord& slot : node->slots) {
     const detail::TensorImpl& impl = *bound_[slot.slot];
-    if (same(slot.sizes, impl.sizes) && same(slot.strides, impl.strides) &&
-        (slot.offset == impl.offset || !slot.viewed))
-      continue;
+    const bool moved = slot.offset != impl.offset;
+    slot.offset = impl.offset;  // also of a slot that only a path recorded later views
+    if (same(slot.sizes, impl.sizes) && same(slot.strides, impl.strides) && !(moved && slot.viewed)) continue;
     changed = true;
-    slot.offset = impl.offset;
     slot.sizes = impl.sizes;
     slot.strides = impl.strides;
   }

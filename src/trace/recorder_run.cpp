@@ -226,9 +226,8 @@ void Recorder::run_variant(Variant& variant) {
   ScratchArray<runtime::InputIdentity, 32> identities(count);
   for (size_t i = 0; i < count; ++i) {
     const Tensor& slot = slots_[binding.input_slots[i]];
-    const runtime::Storage& storage = *slot.impl()->storage;
     inputs[i] = data_of(slot);
-    identities[i] = {storage.id(), storage.version()};
+    identities[i] = runtime::InputIdentity::of(*slot.impl()->storage);
   }
   std::vector<runtime::StoragePtr>& storages = storages_;
   storages.clear();

@@ -85,9 +85,10 @@ void check(const Conv& conv, int threads) {
   std::vector<float> x = random_floats(conv.n * conv.c * conv.h * conv.w, 1);
   std::vector<float> weight = random_floats(conv.out * conv.depth(), 2), bias = random_floats(conv.out, 3);
   std::vector<float> expected = conv.expected(x, weight, bias), y(expected.size());
+  StoragePtr kept = storage_of(weight);
   for (int round = 0; round < (conv.constant ? 2 : 1); ++round) {
     std::fill(y.begin(), y.end(), 7.0f);
-    run(program, {}, {x.data(), weight.data(), bias.data()}, {y.data()}, {}, {{1, 0}, {2, 0}, {3, 0}});
+    run(program, {}, {x.data(), weight.data(), bias.data()}, {y.data()}, {}, {{}, InputIdentity::of(*kept), {}});
     for (size_t i = 0; i < y.size(); ++i)
       ASSERT_EQ(y[i], expected[i]) << conv.n << "x" << conv.c << "x" << conv.h << "x" << conv.w << " -> " << conv.out
                                    << " (" << conv.kh << "x" << conv.kw << ") threads " << threads << " at " << i;

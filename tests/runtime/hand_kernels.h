@@ -114,6 +114,11 @@ inline void run(const LoadedProgram& program, std::vector<int64_t> symbols, std:
   program.run(*program.bind(symbols), {inputs, identities, outputs, scalars});
 }
 
+/// A storage over these floats, for their identity.
+inline StoragePtr storage_of(std::vector<float>& values) {
+  return Storage::adopt(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+}
+
 constexpr int kThreadCounts[] = {1, 2, 3, 7};
 
 /// Restores the number of threads.

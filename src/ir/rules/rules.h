@@ -9,6 +9,9 @@
 
 namespace ingot::ir {
 
+/// A bound on elements that keeps every size in bytes, and every stride of a dense tensor, inside 63 bits.
+inline constexpr int64_t kMostElements = INT64_MAX / 16;
+
 // Declared from the table: types::NAME, shapes::NAME, layouts::NAME.
 #define INGOT_SHAPE_elementwise(rule) \
   namespace shapes {                  \
