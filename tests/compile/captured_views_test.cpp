@@ -208,14 +208,17 @@ TEST(CapturedViews, ResultsThatAreViewsOfAnArgumentThatMoves) {
     Tensor y = x.exp();
     return view ? std::tuple(y, x.t().narrow(1, 1, 2)) : std::tuple(y, y);
   };
-  auto fast = compile(f);
-  for (int i = 0; i < 24; ++i) {
-    Tensor x = base.narrow(0, (i * 5) % 35, 5);
-    auto [y, v] = fast(x, i > 3 && i % 2);
-    auto [y0, v0] = f(x, i > 3 && i % 2);
-    ASSERT_TRUE(same_bits(y, y0) && same_bits(v, v0)) << i;
-    ASSERT_EQ(v.storage_offset(), v0.storage_offset());
-    ASSERT_EQ(v.shares_storage(base), v0.shares_storage(base));
+  // Every order of three places and two ways, in words of five calls.
+  for (int word = 0; word < 6 * 6 * 6 * 6 * 6; word += 5) {
+    auto fast = compile(f);
+    for (int i = 0, rest = word; i < 5; ++i, rest /= 6) {
+      Tensor x = base.narrow(0, rest % 3 * 12, 5);
+      auto [y, v] = fast(x, rest % 6 > 2);
+      auto [y0, v0] = f(x, rest % 6 > 2);
+      ASSERT_TRUE(same_bits(y, y0) && same_bits(v, v0)) << word;
+      ASSERT_EQ(v.storage_offset(), v0.storage_offset()) << word;
+      ASSERT_EQ(v.shares_storage(base), v0.shares_storage(base));
+    }
   }
 }
 
@@ -227,10 +230,10 @@ TEST(CapturedViews, PositionsAreCheckedWhereTheyLie) {
     return F::embedding(table, p.narrow(0, 0, 2));
   };
   auto fast = compile(f);
-  for (int64_t start : {0, 4, 6, 0, 2})
+  for (int64_t start : {4, 0})
     EXPECT_TRUE(same_bits(fast(positions.narrow(0, start, 3), false), f(positions.narrow(0, start, 3), false)));
   int refused = 0;
-  for (int64_t start : {0, 1, 4, 6, 3, 5, 7}) {
+  for (int64_t start : {0, 4, 1, 0, 4, 6, 3, 5, 7}) {
     Tensor p = positions.narrow(0, start, 3);
     std::string expected, got;
     Tensor a, b;
@@ -248,7 +251,7 @@ TEST(CapturedViews, PositionsAreCheckedWhereTheyLie) {
     EXPECT_EQ(got.empty(), expected.empty()) << "start " << start << ": " << got << expected;
     if (got.empty() && expected.empty()) EXPECT_TRUE(same_bits(a, b));
   }
-  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(refused, 4);
 }
 
 }  // namespace
