@@ -26,6 +26,18 @@ namespace nn {
 struct HandleBase;
 }
 
+// What compile() relies on. The ops of a call are computed when a value is asked for, or at its end; the callable must
+// not be able to tell, so what it and others do to memory meanwhile is watched:
+//  - In-place ops of this thread, through any tensor, view or from_blob over the same addresses, take effect in order.
+//  - A pointer that the callable asks for (data_ptr, mutable_data_ptr) ends what was recorded; from then on the ops of
+//    this call that touch its memory run one by one, so that writes and reads through the pointer keep their place.
+//  - A tensor that another thread writes, by an op or by asking for a pointer, between the op that reads it and the
+//    moment that computes it, is an Error, not a result. (Of a storage written in parts, the latest 16 writes count.)
+// What cannot be seen is for the caller to keep: memory must not be written through a pointer that is older than the
+// call while the call runs, nor through one that was asked for before a compiled function used the tensor as a captured
+// weight, unless mutable_data_ptr() is asked for again (it says that the tensor changes). Memory of from_blob may
+// change between calls.
+
 enum class CompileMode : uint8_t {
   checked,  // the callable runs at each call and is compared with what was recorded: sound for any callable
   frozen  // after two checked calls that agree it is not run again; only the arguments are checked. For pure functions

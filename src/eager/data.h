@@ -13,6 +13,15 @@ inline char* data_of(const detail::TensorImpl& t) {
   return static_cast<char*>(t.storage->data()) + t.offset * size_of(t.dtype);
 }
 
+/// The bytes that a tensor reaches, from its first element to its last; empty where it has none.
+struct Extent {
+  const char *begin = nullptr, *end = nullptr;
+  bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
+};
+Extent extent_of(const detail::TensorImpl& t);
+/// True if element by element both are at the same place.
+bool same_places(const detail::TensorImpl& a, const detail::TensorImpl& b);
+
 /// A fresh row-major tensor, not initialised.
 Tensor make_empty(DType dtype, std::span<const int64_t> sizes);
 /// A tensor over `storage` (takes one reference; null: pending).

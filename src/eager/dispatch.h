@@ -61,6 +61,8 @@ class Interceptor {
   virtual void call(const OpCall& call, std::span<Tensor> outputs) = 0;
   /// A pending tensor's data, or any storage that recorded calls will write, is needed now: compute what was recorded.
   virtual void flush(const char* reason, Location location) = 0;
+  /// A pointer to a tensor's memory is given to the user, after a flush: what is done through it is not seen.
+  virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
 };
 Interceptor* current_interceptor();
 /// Sets the interceptor of this thread; returns the previous one.

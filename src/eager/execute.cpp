@@ -18,31 +18,6 @@ std::atomic<int64_t> pointwise_kernels{0}, programs{0}, fallbacks{0};
 
 constexpr int kMaxOutputs = 4;
 
-/// Bytes that a view reaches, from its first element on.
-struct Extent {
-  const char *begin, *end;
-};
-Extent extent_of(const detail::TensorImpl& t) {
-  const char* begin = data_of(t);
-  int64_t last = 0;
-  for (size_t d = 0; d < t.sizes.size(); ++d) {
-    if (t.sizes[d] == 0) return {begin, begin};
-    last += (t.sizes[d] - 1) * t.strides[d];
-  }
-  return {begin, begin + (last + 1) * size_of(t.dtype)};
-}
-
-bool overlap(const detail::TensorImpl& a, const detail::TensorImpl& b) {
-  if (a.storage != b.storage) return false;
-  Extent x = extent_of(a), y = extent_of(b);
-  return x.begin < y.end && y.begin < x.end;
-}
-
-/// True if element by element both are at the same place, so that reading before writing is enough.
-bool same_places(const detail::TensorImpl& a, const detail::TensorImpl& b) {
-  return a.offset == b.offset && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
-}
-
 }  // namespace
 
 void check_target(const OpCall& call) {
@@ -64,10 +39,11 @@ void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::spa
 void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   check_target(call);
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  const Extent reach = extent_of(self);  // by address: two storages may be one memory (from_blob)
   bool in_the_way = false, overwrites = ir::info(call.op).has(ir::kOverwrites);
   for (size_t i = 1; i < call.operands.size(); ++i) {
     const Operand& o = call.operands[i];
-    in_the_way |= o.kind == Operand::Kind::tensor && overlap(self, *o.tensor->impl()) &&
+    in_the_way |= o.kind == Operand::Kind::tensor && reach.meets(extent_of(*o.tensor->impl())) &&
                   (overwrites || !same_places(self, *o.tensor->impl()));
   }
   if (!in_the_way) {
@@ -77,7 +53,7 @@ void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std:
     std::vector<Tensor> copies;
     copies.reserve(operands.size());
     for (size_t i = 1; i < operands.size(); ++i) {
-      if (operands[i].kind != Operand::Kind::tensor || !overlap(self, *operands[i].tensor->impl())) continue;
+      if (operands[i].kind != Operand::Kind::tensor || !reach.meets(extent_of(*operands[i].tensor->impl()))) continue;
       Operand source = operands[i];
       OpCall clone{OpId::clone, false, {&source, 1}, {}, call.location};
       copies.emplace_back();
@@ -88,7 +64,7 @@ void execute_inplace(const OpCall& call, std::span<const OutputMeta> metas, std:
     safe.operands = operands;
     execute_now(safe, metas, outputs);
   }
-  self.storage->bump_version();
+  self.storage->bump_version(reach.begin, reach.end);
   outputs[0] = *call.operands[0].tensor;
 }
 

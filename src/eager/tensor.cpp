@@ -83,6 +83,20 @@ void settle(const Tensor& tensor, const char* op, Location location) {
        "a call on the thread that records it", location);
 }
 
+Extent extent_of(const detail::TensorImpl& t) {
+  const char* begin = data_of(t);
+  int64_t last = 0;
+  for (size_t d = 0; d < t.sizes.size(); ++d) {
+    if (t.sizes[d] == 0) return {begin, begin};
+    last += (t.sizes[d] - 1) * t.strides[d];
+  }
+  return {begin, begin + (last + 1) * size_of(t.dtype)};
+}
+
+bool same_places(const detail::TensorImpl& a, const detail::TensorImpl& b) {
+  return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides && data_of(a) == data_of(b);
+}
+
 int64_t count(std::span<const int64_t> sizes) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
@@ -224,7 +238,10 @@ bool Tensor::is_contiguous(Location location) const {
 }
 
 bool Tensor::shares_storage(const Tensor& other) const {
-  return impl_ && other.impl_ && impl_->storage && impl_->storage == other.impl_->storage;
+  if (!impl_ || !other.impl_) return false;
+  for (const Tensor* t : {this, &other})
+    if (!t->impl_->storage) eager::settle(*t, "shares_storage", Location::none());
+  return impl_->storage == other.impl_->storage;
 }
 
 uint64_t Tensor::version(Location location) const {
@@ -234,10 +251,12 @@ uint64_t Tensor::version(Location location) const {
 
 const void* Tensor::data_ptr(Location location) const {
   eager::settle(*this, "data_ptr", location);
+  if (eager::Interceptor* interceptor = eager::current_interceptor()) interceptor->hand_out(*impl_, false);
   return eager::data_of(*impl_);
 }
 void* Tensor::mutable_data_ptr(Location location) const {
   eager::settle(*this, "mutable_data_ptr", location);
+  if (eager::Interceptor* interceptor = eager::current_interceptor()) interceptor->hand_out(*impl_, true);
   impl_->storage->bump_version();
   return eager::data_of(*impl_);
 }

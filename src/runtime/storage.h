@@ -26,11 +26,18 @@ class Storage {
   uint64_t id() const { return id_; }
   /// Counts the writes that were announced.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  /// Announces a write: the version of this storage and the global epoch move on.
+  /// Announces a write that may have been anywhere: the version of this storage and the global epoch move on.
   void bump_version() {
-    version_.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t now = version_.fetch_add(1, std::memory_order_relaxed) + 1;
+    last_anywhere_.store(now, std::memory_order_relaxed);
     epoch_.fetch_add(1, std::memory_order_release);
   }
+  /// The same of a write to these bytes only.
+  void bump_version(const char* begin, const char* end);
+  /// True if one of the writes after `version` is known to have touched these bytes. The latest kPartialWrites writes
+  /// to parts are known, and all others.
+  bool written_since(uint64_t version, const char* begin, const char* end) const;
+  static constexpr size_t kPartialWrites = 16;
   /// Unchanged as long as no storage's version has moved.
   static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
 
@@ -56,7 +63,10 @@ class Storage {
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   uint64_t id_ = 0;
+  struct PartialWrites;
   std::atomic<uint64_t> version_{0};
+  std::atomic<uint64_t> last_anywhere_{0};               // the version after the latest write that was not to a part
+  std::atomic<PartialWrites*> partial_writes_{nullptr};  // made when first needed
   void (*release_)(void*) = nullptr;
   void* owner_ = nullptr;
 };

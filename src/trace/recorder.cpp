@@ -62,6 +62,7 @@ std::string Recorder::name_of_segment(uint64_t segment) {
 void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool counted) {
   arguments_.assign(arguments.begin(), arguments.end());
   made_.clear();
+  handed_out_.clear();
   thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
   passthrough_ = broken_ = fresh_ = false;
   runs_.clear();
@@ -97,6 +98,7 @@ void Recorder::clear_segment() {
   values_.clear();
   slot_records_.clear();
   slots_.clear();
+  versions_.clear();
   scalars_.clear();
 }
 
@@ -114,7 +116,9 @@ void Recorder::abandon() {
     Recorder* recorder;
     ~Leave() { recorder->leave(); }
   } leave{this};
-  if (!path_.empty()) run_one_by_one();
+  if (path_.empty()) return;
+  check_versions();
+  run_one_by_one();
 }
 
 void Recorder::flush(const char* reason, Location location) {
@@ -124,6 +128,30 @@ void Recorder::flush(const char* reason, Location location) {
   function_->note_break(reason, std::string(ir::info(path_.back()->op).name),
                         location.line ? location : path_.back()->location);
   end_segment(reason, location);
+}
+
+void Recorder::hand_out(const detail::TensorImpl& tensor, bool writable) {
+  if (passthrough_) return;
+  const char* data = static_cast<const char*>(tensor.storage->data());
+  handed_out_.push_back({data, data + tensor.storage->bytes(), writable});
+}
+
+// Through a pointer that can be written, any op over the memory may see or miss a write that is not announced; one that
+// can only be read shows what in-place ops have done.
+bool Recorder::reaches_handed_out(const eager::OpCall& call) const {
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const eager::Operand& operand = call.operands[i];
+    if (operand.kind != eager::Operand::Kind::tensor) continue;
+    const detail::TensorImpl& impl = *operand.tensor->impl();
+    const runtime::Storage* storage = impl.storage;
+    if (!storage && impl.trace == segment_.load(std::memory_order_relaxed) && values_[impl.value]->root_slot >= 0)
+      storage = slots_[static_cast<size_t>(values_[impl.value]->root_slot)].impl()->storage;  // a pending view
+    if (!storage) continue;
+    const char *begin = static_cast<const char*>(storage->data()), *end = begin + storage->bytes();
+    for (const HandedOut& memory : handed_out_)
+      if ((memory.writable || (call.inplace && i == 0)) && begin < memory.end && memory.begin < end) return true;
+  }
+  return false;
 }
 
 void Recorder::run_opaque(const std::string& name, Location location,
@@ -275,6 +303,13 @@ bool stays_inside(const eager::OpCall& call) {
 
 void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   if (passthrough_) return eager::execute(call, outputs);
+  if (!handed_out_.empty() && reaches_handed_out(call)) {
+    flush("the callable holds a pointer to the memory", call.location);
+    eager::execute(call, outputs);
+    if (!call.inplace && ir::info(call.op).kind != ir::OpKind::view)
+      for (const Tensor& output : outputs) made_.push_back(output.impl()->storage->id());
+    return;
+  }
   if (call.op == OpId::as_strided && !stays_inside(call)) {
     flush("as_strided reads memory beyond its tensor", call.location);
     return eager::execute(call, outputs);
@@ -296,6 +331,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
     };
     {
       PassThrough from_here{this};
+      check_versions();
       run_one_by_one();
     }
     return eager::execute(call, outputs);
@@ -320,6 +356,7 @@ void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> 
     } else if (record.kind == OperandRecord::Kind::slot && binding < node->slots.size() &&
                node->slots[binding].slot == record.id && record.id == slots_.size()) {
       slots_.push_back(*call.operands[i].tensor);
+      versions_.push_back(slots_.back().impl()->storage->version());
       slot_records_.push_back(&node->slots[binding]);
       ++binding;
     }

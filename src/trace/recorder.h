@@ -70,6 +70,7 @@ class Recorder final : public eager::Interceptor {
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
   void flush(const char* reason, Location location) override;
+  void hand_out(const detail::TensorImpl& tensor, bool writable) override;
   /// A function of the user's runs now, between what was recorded before it and after it, and what it does is not
   /// recorded. The body returns the tensors that it made.
   void run_opaque(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body);
@@ -123,6 +124,8 @@ class Recorder final : public eager::Interceptor {
   void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset);
   void release_values();
   void note_fork(const eager::OpCall& call);
+  bool reaches_handed_out(const eager::OpCall& call) const;
+  void check_versions() const;
   [[noreturn]] void fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const;
 
   std::shared_ptr<Function> function_;
@@ -141,6 +144,13 @@ class Recorder final : public eager::Interceptor {
   bool fresh_ = false;  // something was recorded or compiled
   std::vector<const detail::TensorImpl*> arguments_;
   std::vector<uint64_t> made_;  // ids of the storages that this call's flushes made
+  /// Memory to which the callable holds a pointer from this call: ops that touch it run at once, in the callable's
+  /// order.
+  struct HandedOut {
+    const char *begin, *end;
+    bool writable;
+  };
+  std::vector<HandedOut> handed_out_;
   std::vector<SegmentRun> runs_;
 
   // The segment in progress.
@@ -152,6 +162,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<OutputRecord*> values_;
   std::vector<SlotRecord*> slot_records_;
   std::vector<Tensor> slots_;               // bound tensors, kept alive until the flush
+  std::vector<uint64_t> versions_;          // of their storages when they were bound
   std::vector<detail::TensorImpl*> bound_;  // the same as pointers, with room for those of a match in progress
   uint32_t tentative_ = 0;                  // number of slots after that match
   std::vector<uint64_t> scalars_;           // f64 bits or i64, in order

@@ -19,6 +19,11 @@ struct WithoutInterceptor {
   ~WithoutInterceptor() { eager::set_interceptor(interceptor); }
 };
 
+void announce_write(const detail::TensorImpl& tensor) {
+  const eager::Extent extent = eager::extent_of(tensor);
+  tensor.storage->bump_version(extent.begin, extent.end);
+}
+
 char* data_of(const Tensor& tensor) { return eager::data_of(*tensor.impl()); }
 
 }  // namespace
@@ -36,35 +41,50 @@ void Recorder::find_live() {
     if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live_.push_back(v);
 }
 
-// Which slots share a storage, where one of them is written. False if two look at it differently: then no graph of
-// independent inputs says what the call does.
+// Which slots are one memory (by address: storages of from_blob may share it), where one of them is written. False if
+// two look at it differently: then no graph of independent inputs says what the call does.
 bool Recorder::find_aliases(const FlushPoint& point) {
   aliases_.clear();
   if (point.written_slots.empty()) return true;
+  std::vector<eager::Extent> extents;
   for (uint32_t s = 0; s < slots_.size(); ++s) {
-    const detail::TensorImpl& impl = *slots_[s].impl();
-    uint32_t first = 0;
-    while (slots_[first].impl()->storage != impl.storage) ++first;
-    aliases_.push_back(first);
+    extents.push_back(eager::extent_of(*slots_[s].impl()));
+    aliases_.push_back(s);
   }
   for (uint32_t written : point.written_slots)
     for (uint32_t s = 0; s < slots_.size(); ++s) {
-      const detail::TensorImpl &a = *slots_[written].impl(), &b = *slots_[s].impl();
-      if (a.storage == b.storage &&
-          !(a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides))
-        return false;
+      if (s == written || !extents[written].meets(extents[s])) continue;
+      if (!eager::same_places(*slots_[written].impl(), *slots_[s].impl())) return false;
+      aliases_[s] = aliases_[written] = std::min(aliases_[s], aliases_[written]);
     }
-  // Slots that nobody writes may look at one storage as they like.
-  for (uint32_t s = 0; s < slots_.size(); ++s) {
-    bool written = false;
-    for (uint32_t w : point.written_slots) written = written || slots_[w].impl()->storage == slots_[s].impl()->storage;
-    if (!written) aliases_[s] = s;
-  }
   return true;
+}
+
+// What was written since it was bound, other than by the ops of this segment, may have been read before: another thread
+// was at it. (A pointer that this call handed out has ended the segment.)
+void Recorder::check_versions() const {
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const detail::TensorImpl& slot = *slots_[s].impl();
+    if (slot.storage->version() == versions_[s]) continue;
+    const eager::Extent extent = eager::extent_of(slot);
+    if (!slot.storage->written_since(versions_[s], extent.begin, extent.end)) continue;
+    const Node* user = path_.front();
+    for (const Node* node : path_)
+      for (const SlotRecord& bound : node->slots)
+        if (bound.slot == s) user = node;  // it bound the tensor
+    const std::string op(ir::info(user->op).name);
+    throw Error(
+        op + ": got a tensor from outside (" +
+        describe(slot_records_[s]->dtype, slot_records_[s]->sizes, slot_records_[s]->strides) +
+        ") that was written to after the op was recorded, by another thread or through a nested call; expected " +
+        "tensors that nobody else writes while compiled function " + function_->name() + " is called" +
+        (user->location.line ? " (" + user->location.str() + ")" : std::string()));
+  }
 }
 
 void Recorder::run_segment(Node* node) {
   FlushPoint& point = *node->flush;
+  check_versions();
   ++node->hits;
   find_live();
   if (live_.empty() && point.written_slots.empty()) {
@@ -268,7 +288,7 @@ void Recorder::run_variant(Variant& variant) {
       if (storages[i])
         write_back(variant, i, std::move(storages[i]));
       else
-        slots_[binding.outputs[i].number].impl()->storage->bump_version();
+        announce_write(*slots_[binding.outputs[i].number].impl());
     }
   storages.clear();
   release_values();
