@@ -69,6 +69,7 @@ struct Variant {
 
 struct FlushPoint {
   std::vector<uint32_t> written_slots;
+  bool checks = false;  // some op looks at data before it computes: the segment is run even where nobody has its results
   std::vector<std::vector<int64_t>> history;  // sites of each compilation: where two differ, a size is a symbol
   std::vector<std::unique_ptr<Variant>> variants;
 };

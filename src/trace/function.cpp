@@ -62,6 +62,11 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
   std::shared_ptr<CacheEntry> entry;
   {
     std::lock_guard lock(mutex_);
+    if (cache_.size() >= kMostPrograms && !cache_.contains(key)) {
+      drop_unused();
+      if (cache_.size() >= kMostPrograms)
+        throw Error("the function holds " + std::to_string(kMostPrograms) + " programs, its most");
+    }
     auto& place = cache_[key];
     *fresh = !place;
     if (!place) {
@@ -98,11 +103,32 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings
     statistics_.kernels += static_cast<int64_t>(compiled->kernels().size());
     for (const Step& step : compiled->program().steps) statistics_.library_steps += step.kind == Step::Kind::library;
     statistics_.compile_ms += compiled->milliseconds();
-    order_.push_back(cache_[entry.key]);
+    if (auto place = cache_.find(entry.key); place != cache_.end()) order_.push_back(place->second);
   } catch (const std::exception& e) {
     entry.failure = std::string("no program: ") + e.what();
   }
   entry.ready.store(true, std::memory_order_release);
+}
+
+void Function::drop_unused_programs() {
+  std::lock_guard lock(mutex_);
+  drop_unused();
+}
+
+void Function::drop_unused() {
+  // What this table and the order of compilation hold does not count.
+  auto unused = [](const std::shared_ptr<CacheEntry>& entry, bool ordered) {
+    return entry->ready.load(std::memory_order_acquire) && entry.use_count() == (ordered ? 2 : 1);
+  };
+  std::erase_if(cache_, [&](const auto& place) { return unused(place.second, place.second->compiled != nullptr); });
+  std::erase_if(order_, [](const std::shared_ptr<CacheEntry>& entry) { return entry.use_count() == 1; });
+}
+
+void Function::note_full(size_t nodes) {
+  if (full_.exchange(true)) return;
+  warn("compiled function " + name_ + " has recorded " + std::to_string(nodes) +
+       " ops of different paths, its most; paths that were never taken again are forgotten, and new ones run eagerly "
+       "most of the time");
 }
 
 bool Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
@@ -114,6 +140,7 @@ bool Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
       return false;
     }
   notice.count = 1;
+  if (list.size() >= kMostNotices) return false;
   list.push_back(std::move(notice));
   return true;
 }
@@ -138,7 +165,7 @@ void Function::note_recompile(Recompile recompile) {
     log(Topic::recompiles, name_ + ": " + recompile.guard + ": was " + recompile.before + ", is " + recompile.after +
                                " (" + recompile.op + " at " + recompile.location.str() + ")");
   std::lock_guard lock(mutex_);
-  recompiles_.push_back(std::move(recompile));
+  if (recompiles_.size() < kMostNotices) recompiles_.push_back(std::move(recompile));
 }
 
 void Function::note_limit(Location location) {
@@ -152,6 +179,7 @@ Statistics Function::statistics() const {
   std::lock_guard lock(mutex_);
   Statistics s = statistics_;
   s.cache_entries = static_cast<int64_t>(order_.size());
+  s.trace_nodes = trace_nodes.load(std::memory_order_relaxed);
   s.calls = calls.load(std::memory_order_relaxed);
   s.hits = hits.load(std::memory_order_relaxed);
   return s;

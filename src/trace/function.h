@@ -67,6 +67,10 @@ class Function : public std::enable_shared_from_this<Function> {
   void note_fallback(const std::string& reason, OpId op, Location location);
   void note_recompile(Recompile recompile);
   void note_limit(Location location);
+  /// Some recorder's tree has no room for new paths.
+  void note_full(size_t nodes);
+  /// Forgets the programs that no recorded path leads to.
+  void drop_unused_programs();
 
   Statistics statistics() const;
   std::vector<std::shared_ptr<CacheEntry>> entries() const;
@@ -75,10 +79,15 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Recompile> recompiles() const;
 
   std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> hits{0};  // calls in which nothing was recorded or compiled
+  std::atomic<int64_t> hits{0};         // calls in which nothing was recorded or compiled
+  std::atomic<int64_t> trace_nodes{0};  // in the trees of all recorders
+
+  static constexpr size_t kMostPrograms = 1024;
+  static constexpr size_t kMostNotices = 256;  // of each kind: the first ones are kept
 
  private:
   void compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops);
+  void drop_unused();
   /// True if it is the first of its kind.
   static bool count(std::vector<Notice>& list, Notice notice, int64_t* total);
 
@@ -93,6 +102,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Notice> breaks_, fallbacks_;
   std::vector<Recompile> recompiles_;
   Statistics statistics_;
+  std::atomic<bool> full_{false};
 };
 
 }  // namespace ingot::trace

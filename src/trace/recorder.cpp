@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/overlap.h"
+#include "eager/check_values.h"
 #include "eager/data.h"
 #include "eager/execute.h"
 #include "runtime/storage.h"
@@ -46,6 +47,7 @@ Recorder::Recorder(std::shared_ptr<Function> function) : function_(std::move(fun
 }
 
 Recorder::~Recorder() {
+  function_->trace_nodes.fetch_sub(static_cast<int64_t>(nodes_) - 1, std::memory_order_relaxed);
   std::lock_guard lock(registry_mutex());
   std::erase(registry(), this);
 }
@@ -66,6 +68,10 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
   passthrough_ = broken_ = fresh_ = false;
   runs_.clear();
+  ++call_;
+  recorded_now_ = 0;
+  if (full_) make_room();
+  if (crowded_) started_ = std::chrono::steady_clock::now();
   start_segment(&root_);
   numerics_.emplace(function_->numerics());
   outer_ = eager::set_interceptor(this);
@@ -80,6 +86,11 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
 
 void Recorder::leave() {
   clear_segment();
+  if (crowded_) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    spent_ += seconds;
+    if (recorded_now_) spent_recording_ += seconds;
+  }
   segment_.store(0, std::memory_order_relaxed);
   eager::set_interceptor(outer_);
   if (writer_) eager::ScriptWriter::set(outer_writer_);
@@ -98,6 +109,7 @@ void Recorder::clear_segment() {
   values_.clear();
   slot_records_.clear();
   slots_.clear();
+  bound_.clear();
   versions_.clear();
   scalars_.clear();
 }
@@ -197,7 +209,10 @@ Node* Recorder::flush_node(const char* reason, Location location) {
       if (std::find(written.begin(), written.end(), static_cast<uint32_t>(slot)) == written.end())
         written.push_back(static_cast<uint32_t>(slot));
     }
-  fresh_ = true;
+  std::vector<eager::Operand> operands;
+  for (const Node* n : path_)
+    node->flush->checks |= eager::value_check(call_of(*n, operands)).kind != eager::ValueCheck::Kind::none;
+  note_node();
   cursor_->children.push_back(std::move(node));
   return cursor_->children.back().get();
 }
@@ -215,18 +230,13 @@ bool Recorder::is_constant(const detail::TensorImpl& impl) const {
          std::find(made_.begin(), made_.end(), impl.storage->id()) == made_.end();
 }
 
-void Recorder::set_bound(uint32_t slot, detail::TensorImpl* impl) {
-  if (slot >= bound_.size()) bound_.resize(slot + 16);
-  bound_[slot] = impl;
-}
-
-// Compares without side effects but for bound_ beyond slots_, which a later comparison overwrites.
+// Compares without side effects but for bound_ beyond slots_, which a later comparison cuts.
 bool Recorder::matches(const Node& node, const eager::OpCall& call) {
   if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
       node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size())
     return false;
   uint64_t segment = segment_.load(std::memory_order_relaxed);
-  tentative_ = static_cast<uint32_t>(slots_.size());
+  bound_.cut(static_cast<uint32_t>(slots_.size()));
   size_t next_binding = 0;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const OperandRecord& record = node.operands[i];
@@ -251,15 +261,14 @@ bool Recorder::matches(const Node& node, const eager::OpCall& call) {
       case OperandRecord::Kind::slot: {
         if (operand.kind != eager::Operand::Kind::tensor) return false;
         detail::TensorImpl* impl = operand.tensor->impl();
-        if (record.id < tentative_) {
+        if (record.id < bound_.size()) {
           if (bound_[record.id] != impl) return false;
         } else {
           if (impl->trace == segment || !fits(node.slots[next_binding], *impl)) return false;
           // A tensor that has its slot already is another path: "x op x" is not "x op y".
-          for (uint32_t s = 0; s < tentative_; ++s)
-            if (bound_[s] == impl) return false;
+          if (bound_.find(impl) != SlotTable::kNone) return false;
           ++next_binding;
-          set_bound(tentative_++, impl);
+          bound_.add(impl);
         }
         break;
       }
@@ -322,21 +331,54 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
     function_->note_limit(caller_line(call.location));
-    struct PassThrough {  // also where one of the recorded ops fails now
-      Recorder* recorder;
-      ~PassThrough() {
-        recorder->clear_segment();
-        recorder->passthrough_ = recorder->fresh_ = true;
-      }
-    };
-    {
-      PassThrough from_here{this};
-      check_versions();
-      run_one_by_one();
-    }
+    pass_through();
+    return eager::execute(call, outputs);
+  }
+  if (!may_record()) {
+    pass_through();
     return eager::execute(call, outputs);
   }
   advance(record(call), call, outputs);
+}
+
+// The rest of the call is eager.
+void Recorder::pass_through() {
+  struct FromHere {  // also where one of the recorded ops fails now
+    Recorder* recorder;
+    ~FromHere() {
+      recorder->clear_segment();
+      recorder->passthrough_ = recorder->fresh_ = true;
+    }
+  } from_here{this};
+  check_versions();
+  if (!path_.empty()) run_one_by_one();
+}
+
+bool Recorder::may_record() {
+  // One long path is not cut short; many of them are.
+  if (nodes_ >= kMostNodes && 2 * recorded_now_ < nodes_) {
+    if (!full_) function_->note_full(kMostNodes);
+    full_ = true;
+    return false;
+  }
+  return !crowded_ || recorded_now_ > 0 || spent_recording_ < kRecordingShare * spent_;
+}
+
+void Recorder::make_room() {
+  const int64_t before = static_cast<int64_t>(nodes_);
+  nodes_ = prune(root_, 0);
+  if (2 * nodes_ > kMostNodes) nodes_ = prune(root_, median_use(root_));
+  function_->trace_nodes.fetch_add(static_cast<int64_t>(nodes_) - before, std::memory_order_relaxed);
+  function_->drop_unused_programs();
+  full_ = false;
+  crowded_ = true;
+  spent_ = spent_recording_ = 0;
+}
+
+void Recorder::note_node() {
+  ++nodes_, ++recorded_now_;
+  fresh_ = true;
+  function_->trace_nodes.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs) {
@@ -442,7 +484,7 @@ Node* Recorder::record(const eager::OpCall& call) {
   }
   uint64_t segment = segment_.load(std::memory_order_relaxed);
   uint32_t scalar = static_cast<uint32_t>(scalars_.size());
-  tentative_ = static_cast<uint32_t>(slots_.size());
+  bound_.cut(static_cast<uint32_t>(slots_.size()));
   for (const eager::Operand& operand : call.operands) {
     OperandRecord record;
     if (operand.special) {
@@ -455,10 +497,10 @@ Node* Recorder::record(const eager::OpCall& call) {
         record = {OperandRecord::Kind::value, Category::floating, impl->value};
       } else {
         if (!impl->storage) fail_foreign(*impl, call);
-        uint32_t slot = 0;
-        while (slot < tentative_ && bound_[slot] != impl) ++slot;
-        if (slot == tentative_) {
-          set_bound(tentative_++, impl);
+        uint32_t slot = bound_.find(impl);
+        if (slot == SlotTable::kNone) {
+          slot = bound_.size();
+          bound_.add(impl);
           node->slots.push_back({slot, impl->dtype, impl->requires_grad, is_constant(*impl),
                                  classify(impl->sizes, impl->strides), impl->sizes, impl->strides, impl->offset});
         }
@@ -485,7 +527,7 @@ Node* Recorder::record(const eager::OpCall& call) {
   node->shapes_in = shapes_;
   node->shapes_out = node->has_sizes() ? ++next_shapes_ : shapes_;
   if (!cursor_->children.empty()) note_fork(call);
-  fresh_ = true;
+  note_node();
   cursor_->children.push_back(std::move(node));
   return cursor_->children.back().get();
 }

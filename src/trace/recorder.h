@@ -4,6 +4,7 @@
 // tensor from outside, real memory); after a flush everything that is still alive is real, and the next segment sees it
 // as outside.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "runtime/storage.h"
 #include "trace/flush_point.h"
 #include "trace/function.h"
+#include "trace/slot_table.h"
 #include "trace/trace_tree.h"
 
 namespace ingot::trace {
@@ -102,7 +104,6 @@ class Recorder final : public eager::Interceptor {
   void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
   void refresh_shapes(Node* node, const eager::OpCall& call);
   bool is_constant(const detail::TensorImpl& impl) const;
-  void set_bound(uint32_t slot, detail::TensorImpl* impl);
   void start_segment(Node* root);
   void clear_segment();
   void leave();
@@ -124,12 +125,25 @@ class Recorder final : public eager::Interceptor {
   void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset);
   void release_values();
   void note_fork(const eager::OpCall& call);
+  bool may_record();
+  void pass_through();
+  void make_room();
+  void note_node();
   bool reaches_handed_out(const eager::OpCall& call) const;
   void check_versions() const;
   [[noreturn]] void fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const;
 
   std::shared_ptr<Function> function_;
   Node root_;
+  // The tree is bounded: where it is full, new paths run eagerly, branches that were never taken again are cut before
+  // the next call, and from then on recording takes a small part of the time only.
+  static constexpr size_t kMostNodes = 32768;
+  static constexpr double kRecordingShare = 0.1;
+  size_t nodes_ = 1, recorded_now_ = 0;
+  bool full_ = false, crowded_ = false;
+  int64_t call_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  double spent_ = 0, spent_recording_ = 0;  // seconds, once crowded
   uint64_t next_shapes_ = 0;
   std::atomic<uint64_t> thread_{0};  // for messages
 
@@ -161,11 +175,10 @@ class Recorder final : public eager::Interceptor {
   std::vector<Node*> path_;
   std::vector<OutputRecord*> values_;
   std::vector<SlotRecord*> slot_records_;
-  std::vector<Tensor> slots_;               // bound tensors, kept alive until the flush
-  std::vector<uint64_t> versions_;          // of their storages when they were bound
-  std::vector<detail::TensorImpl*> bound_;  // the same as pointers, with room for those of a match in progress
-  uint32_t tentative_ = 0;                  // number of slots after that match
-  std::vector<uint64_t> scalars_;           // f64 bits or i64, in order
+  std::vector<Tensor> slots_;       // bound tensors, kept alive until the flush
+  std::vector<uint64_t> versions_;  // of their storages when they were bound
+  SlotTable bound_;                 // the same as pointers, and those of a match in progress
+  std::vector<uint64_t> scalars_;   // f64 bits or i64, in order
   std::vector<uint32_t> live_;
   std::vector<uint32_t> aliases_;
   std::vector<int64_t> sites_;

@@ -1,6 +1,7 @@
 // What happens at a flush: choose or compile the program of the segment, run it, and give the live tensors their
 // memory.
 #include <algorithm>
+#include <tuple>
 
 #include "base/overlap.h"
 #include "base/scratch_array.h"
@@ -13,6 +14,9 @@
 
 namespace ingot::trace {
 namespace {
+
+/// Of one flush: the recompile limit counts compiled programs, of which several variants may make use.
+constexpr size_t kMostVariants = 64;
 
 struct WithoutInterceptor {
   eager::Interceptor* interceptor = eager::set_interceptor(nullptr);
@@ -46,17 +50,35 @@ void Recorder::find_live() {
 bool Recorder::find_aliases(const FlushPoint& point) {
   aliases_.clear();
   if (point.written_slots.empty()) return true;
-  std::vector<eager::Extent> extents;
+  struct Reach {
+    eager::Extent extent;
+    uint32_t slot;
+    bool written;
+  };
+  ScratchArray<Reach, 32> reaches(slots_.size());
   for (uint32_t s = 0; s < slots_.size(); ++s) {
-    extents.push_back(eager::extent_of(*slots_[s].impl()));
+    reaches[s] = {eager::extent_of(*slots_[s].impl()), s, false};
     aliases_.push_back(s);
   }
-  for (uint32_t written : point.written_slots)
-    for (uint32_t s = 0; s < slots_.size(); ++s) {
-      if (s == written || !extents[written].meets(extents[s])) continue;
-      if (!eager::same_places(*slots_[written].impl(), *slots_[s].impl())) return false;
-      aliases_[s] = aliases_[written] = std::min(aliases_[s], aliases_[written]);
+  for (uint32_t written : point.written_slots) reaches[written].written = true;
+  // In the order of addresses, what meets is a run.
+  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
+    return std::tie(a.extent.begin, a.slot) < std::tie(b.extent.begin, b.slot);
+  });
+  for (size_t first = 0, end; first < reaches.size(); first = end) {
+    const char* reach = reaches[first].extent.end;
+    for (end = first + 1; end < reaches.size() && reaches[end].extent.begin < reach; ++end)
+      reach = std::max(reach, reaches[end].extent.end);
+    const std::span<const Reach> run(&reaches[first], end - first);
+    for (const Reach& written : run) {
+      if (!written.written) continue;
+      for (const Reach& other : run) {
+        if (other.slot == written.slot || !written.extent.meets(other.extent)) continue;
+        if (!eager::same_places(*slots_[written.slot].impl(), *slots_[other.slot].impl())) return false;
+        aliases_[other.slot] = aliases_[written.slot] = std::min(aliases_[other.slot], aliases_[written.slot]);
+      }
     }
+  }
   return true;
 }
 
@@ -86,8 +108,9 @@ void Recorder::run_segment(Node* node) {
   FlushPoint& point = *node->flush;
   check_versions();
   ++node->hits;
+  node->last_use = call_;
   find_live();
-  if (live_.empty() && point.written_slots.empty()) {
+  if (live_.empty() && point.written_slots.empty() && !point.checks) {
     if (keep_runs) keep_run(nullptr);
     return;
   }
@@ -113,7 +136,7 @@ void Recorder::run_segment(Node* node) {
     return run_one_by_one();
   }
   if (!variant) {
-    if (segment_root_->compilations >= function_->recompile_limit()) {
+    if (segment_root_->compilations >= function_->recompile_limit() || point.variants.size() >= kMostVariants) {
       function_->note_limit(node->location);
       return run_one_by_one();
     }

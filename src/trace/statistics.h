@@ -15,6 +15,7 @@ struct Statistics {
   int64_t ops_traced = 0;  // of all programs
   int64_t kernels = 0;
   int64_t library_steps = 0;
+  int64_t trace_nodes = 0;  // recorded ops and flushes that are kept
   double compile_ms = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "trace/trace_tree.h"
 
+#include <algorithm>
+
 #include "trace/flush_point.h"
 
 namespace ingot::trace {
@@ -15,6 +17,49 @@ Node::~Node() {
     for (auto& child : node->children) pending.push_back(std::move(child));
     node->children.clear();
   }
+}
+
+size_t prune(Node& root, int64_t since) {
+  struct Visit {
+    Node* node;
+    size_t child;
+    bool keep;
+  };
+  std::vector<Visit> visits{{&root, 0, true}};
+  size_t left = 1;
+  while (true) {
+    Visit& visit = visits.back();
+    if (visit.child < visit.node->children.size()) {
+      Node* child = visit.node->children[visit.child].get();
+      visits.push_back({child, 0, child->event == Node::Event::flush && child->hits > 1 && child->last_use >= since});
+      continue;
+    }
+    const bool keep = visit.keep;
+    visits.pop_back();
+    if (visits.empty()) return left;
+    Visit& parent = visits.back();
+    if (keep) {
+      parent.keep = true;
+      ++parent.child, ++left;
+    } else {
+      parent.node->children.erase(parent.node->children.begin() + static_cast<std::ptrdiff_t>(parent.child));
+    }
+  }
+}
+
+int64_t median_use(const Node& root) {
+  std::vector<int64_t> uses;
+  std::vector<const Node*> pending{&root};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (node->event == Node::Event::flush) uses.push_back(node->last_use);
+    for (const auto& child : node->children) pending.push_back(child.get());
+  }
+  if (uses.empty()) return 0;
+  auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+  std::nth_element(uses.begin(), middle, uses.end());
+  return *middle;
 }
 
 eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record) {

@@ -64,12 +64,19 @@ struct Node {
   std::unique_ptr<FlushPoint> flush;  // Event::flush
   int64_t compilations = 0;           // of the segment that starts here (roots and flushes)
   int64_t hits = 0;                   // calls that passed here (flushes)
+  int64_t last_use = 0;               // number of the latest of them, as the recorder counts
 
   std::vector<std::unique_ptr<Node>> children;
   Node();
   ~Node();
   bool has_sizes() const { return size_attrs || !slots.empty(); }
 };
+
+/// Cuts off the branches that hold no flush which a second call has reached, the latest not before call `since`.
+/// Returns the number of nodes that are left. Nobody may hold a pointer into the tree.
+size_t prune(Node& root, int64_t since);
+/// The call in the middle of the latest uses of all flushes.
+int64_t median_use(const Node& root);
 
 /// Operand `number` of a call of `op`, recorded as special.
 eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record);

@@ -168,6 +168,36 @@ TEST(CaughtErrors, PastTheRecompileLimit) {
     }
 }
 
+// What eager refuses for its data is refused whether or not anybody looks at the result.
+TEST(CaughtErrors, OfOpsWhoseResultsNobodyReads) {
+  Tensor table = randn({4, 3});
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> ops{
+      [&](const Tensor&, const Tensor& i) { return F::embedding(table, i); },
+      [&](const Tensor&, const Tensor& i) { return table.index_select(0, i); },
+      [&](const Tensor&, const Tensor& i) { return table.index({i}); },
+      [&](const Tensor&, const Tensor& i) { return table.index({i * 1}); },
+      [&](const Tensor& x, const Tensor& i) { return x.gather(0, i); },
+      [&](const Tensor&, const Tensor& i) { return div(i + 7, i - 9, "floor"); },
+      [&](const Tensor&, const Tensor& i) { return remainder(i, i - 9); },
+  };
+  for (size_t op = 0; op < ops.size(); ++op)
+    for (bool others : {false, true}) {
+      auto f = [&](const Tensor& x, const Tensor& i) {
+        Tensor unused = ops[op](x, i), y = others ? x * 2 : x;
+        unused = Tensor();
+        return y;
+      };
+      auto fast = compile(f);
+      for (int64_t position : {0, 3, 9, 2, 9, 9, 1}) {
+        Tensor x = randn({4}), i = tensor({int64_t{1}, position}), got, expected;
+        const std::string error = error_of([&] { got = fast(x, i); });
+        ASSERT_EQ(error, error_of([&] { expected = f(x, i); })) << "op " << op << " at " << position;
+        EXPECT_EQ(error.empty(), position != 9) << "op " << op;
+        if (error.empty()) EXPECT_TRUE(same_bits(got, expected));
+      }
+    }
+}
+
 TEST(CaughtErrors, OfTheCallItselfLeaveTheFunctionUsable) {
   auto f = [](const Tensor& x, const Tensor& y, bool fail) {
     Tensor z = x * y;
