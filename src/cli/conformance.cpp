@@ -18,16 +18,23 @@ namespace {
 
 std::vector<std::filesystem::path> files_of(const ConformanceOptions& options) {
   namespace fs = std::filesystem;
+  if (options.shards < 1 || options.shard < 0 || options.shard >= options.shards)
+    throw Error("conformance: got shard " + std::to_string(options.shard) + " of " + std::to_string(options.shards) +
+                ", expected one of at least one");
   std::vector<fs::path> files;
-  if (fs::is_regular_file(options.path)) return {options.path};
-  if (!fs::is_directory(options.path)) throw Error("conformance: no folder or file " + options.path);
-  for (const auto& entry : fs::directory_iterator(options.path)) {
-    const fs::path& p = entry.path();
-    if (p.extension() == ".safetensors" && p.stem().string().find(options.filter) != std::string::npos)
-      files.push_back(p);
+  auto add = [&](const fs::path& p) {
+    if (p.stem().string().find(options.filter) != std::string::npos) files.push_back(p);
+  };
+  if (fs::is_directory(options.path)) {
+    for (const auto& entry : fs::directory_iterator(options.path))
+      if (entry.path().extension() == ".safetensors") add(entry.path());
+  } else if (fs::exists(options.path)) {
+    add(options.path);  // what is no file of cases is refused as it is read
+  } else {
+    throw Error("conformance: no folder or file " + options.path);
   }
   std::sort(files.begin(), files.end());
-  if (files.empty()) throw Error("conformance: no *.safetensors in " + options.path + " that match");
+  if (files.empty()) throw Error("conformance: no *.safetensors of " + options.path + " matches");
   std::vector<fs::path> mine;
   for (size_t i = static_cast<size_t>(options.shard); i < files.size(); i += options.shards) mine.push_back(files[i]);
   return mine;
@@ -62,7 +69,8 @@ std::string forbidden(const Case& c, const Outcome& outcome) {
 }
 
 void run_case(const Case& c, const std::vector<Mode>& modes, ConformanceReport& report) {
-  size_t failures_before = report.failures.size();
+  const size_t failures_before = report.failures.size();
+  const int64_t runs_before = report.runs;
   for (const Mode& mode : modes) {
     if (!mode.unavailable.empty()) continue;
     std::string why;
@@ -80,7 +88,9 @@ void run_case(const Case& c, const std::vector<Mode>& modes, ConformanceReport& 
     ++report.runs;
     if (!why.empty()) report.failures.push_back({c.op, c.name, mode.name, why});
   }
-  ++(report.failures.size() == failures_before ? report.passed : report.failed);
+  ++(report.failures.size() != failures_before ? report.failed
+     : report.runs != runs_before              ? report.passed
+                                               : report.not_run);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -98,6 +108,7 @@ void print_json(const ConformanceReport& report) {
   nlohmann::json j;
   j["passed"] = report.passed;
   j["failed"] = report.failed;
+  j["not_run"] = report.not_run;
   j["runs"] = report.runs;
   j["sizes_varied"] = report.sizes_varied;
   j["cases_of_missing_ops"] = report.cases_of_missing_ops;
@@ -126,9 +137,10 @@ void print_table(const ConformanceReport& report) {
   std::printf("compiled results came from:");
   for (size_t i = 0; i < std::size(report.executed); ++i)
     std::printf(" %s %lld", kSourceNames[i], static_cast<long long>(report.executed[i]));
-  std::printf("\n%lld cases passed, %lld failed, in %lld runs; %lld dims with varying sizes\n",
+  std::printf("\n%lld cases passed, %lld failed, %lld not run, in %lld runs; %lld dims with varying sizes\n",
               static_cast<long long>(report.passed), static_cast<long long>(report.failed),
-              static_cast<long long>(report.runs), static_cast<long long>(report.sizes_varied));
+              static_cast<long long>(report.not_run), static_cast<long long>(report.runs),
+              static_cast<long long>(report.sizes_varied));
 }
 
 }  // namespace

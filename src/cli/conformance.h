@@ -20,7 +20,8 @@ struct ConformanceFailure {
 };
 
 struct ConformanceReport {
-  int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode
+  int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode, one of them at least
+  int64_t not_run = 0;             // cases that none of the modes has a form for
   int64_t runs = 0;                // of a case in a mode
   int64_t sizes_varied = 0;        // dims along which one compiled function met three sizes
   int64_t cases_of_missing_ops = 0;
@@ -28,7 +29,7 @@ struct ConformanceReport {
   int64_t executed[5] = {};  // by what made the result, in the order of Source
   std::vector<ConformanceFailure> failures;
   std::vector<std::pair<std::string, std::string>> modes_unavailable;  // name and reason
-  bool good() const { return failed == 0 && required_missing.empty(); }
+  bool good() const { return passed > 0 && failed == 0 && required_missing.empty(); }
 };
 
 /// Of the ops that the case files of a folder call, how many there are and which are not in the table.
@@ -39,9 +40,9 @@ struct CaseOps {
 CaseOps case_ops(const std::string& path);
 
 std::string conformance_mode_names();
-/// Throws Error where the folder, a file, or a mode's name is wrong.
+/// Throws Error where the folder, a file, a mode's name or the shard is wrong, or no op matches the filter.
 ConformanceReport conformance(const ConformanceOptions& options);
-/// Runs and prints; returns the exit code: 1 for a failure or a required op that is missing.
+/// Runs and prints; returns the exit code: 1 for a failure, a required op that is missing, or where no case was run.
 int run_conformance(const ConformanceOptions& options);
 
 }  // namespace ingot::cli

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/json_text.h"
 #include "ir/reference.h"
 #include "runtime/safetensors.h"
 
@@ -12,8 +13,6 @@ namespace ingot::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kDeepest = 32;  // lists in lists
 
 /// A case file: the cases' text and the stored tensors by name.
 class CaseFile {
@@ -62,7 +61,7 @@ DType read_dtype(const json& j, const CaseFile& file) {
   return dtype;
 }
 
-CaseValue read_value(const json& j, const CaseFile& file, int depth = 0) {
+CaseValue read_value(const json& j, const CaseFile& file) {
   using Kind = CaseValue::Kind;
   CaseValue v;
   if (j.is_boolean()) {
@@ -79,8 +78,7 @@ CaseValue read_value(const json& j, const CaseFile& file, int depth = 0) {
     v.text = j.get<std::string>();
   } else if (j.is_array()) {
     v.kind = Kind::list;
-    if (depth == kDeepest) file.fail("lists deeper than " + std::to_string(kDeepest));
-    for (const json& item : j) v.items.push_back(read_value(item, file, depth + 1));
+    for (const json& item : j) v.items.push_back(read_value(item, file));
   } else if (j.is_object() && j.contains("tensor")) {
     v.kind = Kind::tensor;
     v.tensor = file.get(j.at("tensor"));
@@ -154,7 +152,12 @@ std::vector<Case> read_cases(const std::string& path) {
   CaseFile file(path);
   try {
     std::vector<Case> result;
-    const json cases = json::parse(file.metadata("cases"));
+    json cases;
+    try {
+      cases = parse_json(file.metadata("cases"));
+    } catch (const Error& e) {
+      file.fail(e.what());
+    }
     if (!cases.is_array() || cases.empty()) file.fail("no list of cases");
     for (const json& j : cases) result.push_back(read_case(j, file.metadata("op"), file));
     return result;

@@ -99,7 +99,8 @@ int main(int argc, char** argv) {
       "compiled-sizes calls one compiled function with each dim that an op leaves free at four sizes: the first three "
       "may\n"
       "take two compilations, and every result must be eager's to the bit and close to the interpreter's.\n\n"
-      "Exit code: 0, 1 where a case fails or a required op is missing, 2 where the command or a file is wrong.\n\n"
+      "Exit code: 0, 1 where a case fails, none was run or a required op is missing, 2 where the command or a file is "
+      "wrong\nor the filter matches none.\n\n"
       "Example:\n  ingot conformance cases/core --filter softmax");
   try {
     app.parse(argc, argv);

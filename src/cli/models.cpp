@@ -6,7 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "cli/json_text.h"
 
 namespace ingot::cli {
 namespace {
@@ -22,7 +23,7 @@ std::string path_in(const std::string& folder, const std::string& file) {
 
 nlohmann::json expected_values(const std::string& folder) {
   std::ifstream file(path_in(folder, "expected.json"));
-  return nlohmann::json::parse(file);
+  return parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 std::string text_of(const std::string& folder) {

@@ -21,9 +21,10 @@ auto located(Location location, F&& f) {
 
 }  // namespace
 
-StateDict load(const std::string& path, Location location) {
+StateDict load(const std::string& path, const LoadOptions& options, Location location) {
   StateDict tensors;
-  for (runtime::StoredTensor& t : located(location, [&] { return runtime::read_safetensors(path); }).tensors)
+  for (runtime::StoredTensor& t :
+       located(location, [&] { return runtime::read_safetensors(path, options.mapped); }).tensors)
     tensors[t.name] = eager::make_tensor(t.dtype, t.shape, eager::contiguous_strides(t.shape), 0, t.storage.get());
   return tensors;
 }

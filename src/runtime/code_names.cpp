@@ -1,6 +1,8 @@
 #include "runtime/code_names.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -9,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+
+#include "base/log.h"
+#include "runtime/files.h"
 
 // gdb's JIT interface ("JIT Compilation Interface" in its manual): it reads the list below and stops at the function.
 extern "C" {
@@ -106,14 +111,23 @@ void tell_debugger(uint32_t action, jit_code_entry* entry) {
   __jit_debug_descriptor.action_flag = kNoAction;
 }
 
+// A folder that all may write to holds the map: a link, a pipe or another user's file of its name is left alone. A file
+// of our own may be there, of another generator of code in this process.
 void write_perf_line(const void* address, int64_t bytes, const std::string& name) {
   if (!perf_watches()) return;
-  std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
-  if (std::FILE* file = std::fopen(path.c_str(), "a")) {
-    std::fprintf(file, "%lx %lx ingot::%s\n", reinterpret_cast<unsigned long>(address),
-                 static_cast<unsigned long>(bytes), name.c_str());
-    std::fclose(file);
+  const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+  const FileHandle file(
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+  struct stat status;
+  const bool ours = file && fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) &&
+                    status.st_uid == geteuid() && status.st_nlink == 1;
+  if (ours) {
+    dprintf(file.number(), "%lx %lx ingot::%s\n", reinterpret_cast<unsigned long>(address),
+            static_cast<unsigned long>(bytes), name.c_str());
+    return;
   }
+  static std::once_flag said;
+  std::call_once(said, [&] { warn("INGOT_PERF: " + path + " is no file of this user's alone: perf gets no names"); });
 }
 
 }  // namespace

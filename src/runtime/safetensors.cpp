@@ -1,13 +1,6 @@
 #include "runtime/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "runtime/files.h"
 
 namespace ingot::runtime {
 namespace {
@@ -25,50 +19,17 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementat
 constexpr int64_t kHeaderLength = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-[[noreturn]] void fail(const std::string& path, const std::string& reason) {
-  throw Error("safetensors: " + path + ": " + reason);
-}
-[[noreturn]] void fail_errno(const std::string& path, const char* what) {
-  fail(path, std::string(what) + ": " + std::strerror(errno));
-}
+std::string where(const std::string& path) { return "safetensors: " + path; }
+[[noreturn]] void fail(const std::string& path, const std::string& reason) { throw Error(where(path) + ": " + reason); }
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
-
-struct Mapping {
-  char* data = nullptr;
-  int64_t bytes = 0;
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (data) munmap(data, bytes);
-  }
-};
-
-std::shared_ptr<Mapping> map_file(const std::string& path) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail_errno(path, "cannot open");
-  struct stat status;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(file);
-    fail(path, "not a regular file");
-  }
-  auto mapping = std::make_shared<Mapping>();
-  if (status.st_size > 0) {
-    // Private: a tensor that is written in place gets pages of its own.
-    void* data = mmap(nullptr, status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
-    if (data != MAP_FAILED) mapping->data = static_cast<char*>(data), mapping->bytes = status.st_size;
-  }
-  int error = errno;
-  close(file);
-  errno = error;
-  if (status.st_size > 0 && !mapping->data) fail_errno(path, "cannot map");
-  return mapping;
-}
 
 struct HeaderEntry {
   std::string name;
   std::optional<std::string> dtype;
-  std::optional<std::vector<uint64_t>> shape, offsets;
+  struct Numbers {
+    bool given = false;
+    std::vector<uint64_t> values;
+  } shape, offsets;
 };
 
 // Takes the header apart as it is parsed: a document tree would hide duplicate names.
@@ -103,7 +64,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       place_ = Place::header;
     } else if (place_ == Place::header) {
       place_ = key_ == kMetadata ? Place::metadata : Place::entry;
-      if (place_ == Place::entry) entries.push_back({key_, {}, {}, {}});
+      if (place_ == Place::entry) entries.emplace_back().name = key_;
       keys_.clear();
     } else {
       return refuse("an object");
@@ -113,7 +74,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (place_ == Place::entry) {
       const HeaderEntry& e = entries.back();
-      if (!e.dtype || !e.shape || !e.offsets)
+      if (!e.dtype || !e.shape.given || !e.offsets.given)
         return stop("tensor " + in_quotes(e.name) + " lacks dtype, shape or data_offsets");
     }
     place_ = place_ == Place::header ? Place::done : Place::header;
@@ -129,8 +90,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_array(std::size_t) override {
     if (numbers_ || place_ != Place::entry || key_ == "dtype") return refuse("an array");
-    auto& field = key_ == "shape" ? entries.back().shape : entries.back().offsets;
-    numbers_ = &field.emplace();
+    HeaderEntry::Numbers& field = key_ == "shape" ? entries.back().shape : entries.back().offsets;
+    field.given = true;
+    numbers_ = &field.values;
     return true;
   }
   bool end_array() override {
@@ -175,52 +137,57 @@ int64_t dense_bytes(const Ints& shape, DType dtype) {
   return bytes;
 }
 
-StoragePtr storage_of(const std::shared_ptr<Mapping>& mapping, char* data, int64_t bytes, DType dtype) {
-  if (reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0) {
-    StoragePtr copy = Storage::allocate(bytes);
-    std::memcpy(copy->data(), data, bytes);
-    return copy;
+// In the mapping where there is one and an element is aligned; else read.
+StoragePtr storage_of(const InputFile& file, const std::shared_ptr<const Mapping>& mapping, int64_t at, int64_t bytes,
+                      DType dtype) {
+  if (!mapping || at % size_of(dtype) != 0) {
+    StoragePtr storage = Storage::allocate(bytes);
+    file.read(at, storage->data(), bytes);
+    return storage;
   }
-  auto release = [](void* owner) { delete static_cast<std::shared_ptr<Mapping>*>(owner); };
-  return Storage::adopt(data, bytes, release, new std::shared_ptr<Mapping>(mapping));
+  using Owner = std::shared_ptr<const Mapping>;
+  auto release = [](void* owner) { delete static_cast<Owner*>(owner); };
+  return Storage::adopt(mapping->data + at, bytes, release, new Owner(mapping));
 }
 
 }  // namespace
 
-SafetensorsFile read_safetensors(const std::string& path) {
-  std::shared_ptr<Mapping> mapping = map_file(path);
-  if (mapping->bytes < kHeaderLength) fail(path, "shorter than the 8 bytes of the header's length");
+SafetensorsFile read_safetensors(const std::string& path, bool mapped) {
+  const InputFile input(path, where(path));
+  if (input.bytes() < kHeaderLength) fail(path, "shorter than the 8 bytes of the header's length");
   uint64_t length;
-  std::memcpy(&length, mapping->data, sizeof length);
+  input.read(0, &length, sizeof length);
   if (length > kMaxHeader)
     fail(path,
          "the header is said to have " + std::to_string(length) + " bytes, more than " + std::to_string(kMaxHeader));
-  const uint64_t available = static_cast<uint64_t>(mapping->bytes - kHeaderLength);
+  const uint64_t available = static_cast<uint64_t>(input.bytes() - kHeaderLength);
   if (length > available)
     fail(path, "truncated: the header is said to have " + std::to_string(length) + " bytes, " +
                    std::to_string(available) + " follow");
-  const char* text = mapping->data + kHeaderLength;
+  std::string text(length, '\0');
+  input.read(kHeaderLength, text.data(), static_cast<int64_t>(length));
   HeaderReader header;
-  if (length == 0 || text[0] != '{') fail(path, "the header does not begin with '{'");
-  if (!nlohmann::json::sax_parse(text, text + length, &header) || !header.error.empty())
+  if (text.empty() || text[0] != '{') fail(path, "the header does not begin with '{'");
+  if (!nlohmann::json::sax_parse(text, &header) || !header.error.empty())
     fail(path, header.error.empty() ? "the header is not valid" : header.error);
 
   std::sort(header.entries.begin(), header.entries.end(),
-            [](const HeaderEntry& a, const HeaderEntry& b) { return *a.offsets < *b.offsets; });
+            [](const HeaderEntry& a, const HeaderEntry& b) { return a.offsets.values < b.offsets.values; });
   const uint64_t data_bytes = available - length;
-  char* data = mapping->data + kHeaderLength + length;
+  const int64_t data_at = kHeaderLength + static_cast<int64_t>(length);
+  const std::shared_ptr<const Mapping> mapping = mapped ? input.map() : nullptr;
   uint64_t end = 0;
   SafetensorsFile file;
   file.metadata = std::move(header.metadata);
   for (const HeaderEntry& entry : header.entries) {
     const std::string tensor = "tensor " + in_quotes(entry.name);
     StoredTensor t{entry.name, dtype_of(path, entry), {}, {}};
-    for (uint64_t n : *entry.shape) {
+    for (uint64_t n : entry.shape.values) {
       if (n > INT64_MAX) fail(path, tensor + " has a size of " + std::to_string(n));
       t.shape.push_back(static_cast<int64_t>(n));
     }
-    if (entry.offsets->size() != 2) fail(path, tensor + " has not two data offsets");
-    const uint64_t from = (*entry.offsets)[0], to = (*entry.offsets)[1];
+    if (entry.offsets.values.size() != 2) fail(path, tensor + " has not two data offsets");
+    const uint64_t from = entry.offsets.values[0], to = entry.offsets.values[1];
     if (from > to || to > data_bytes)
       fail(path, tensor + " lies at " + std::to_string(from) + " to " + std::to_string(to) + ", outside of the " +
                      std::to_string(data_bytes) + " bytes of data");
@@ -231,7 +198,7 @@ SafetensorsFile read_safetensors(const std::string& path) {
     if (from != end)
       fail(path, tensor + (from < end ? " overlaps another tensor" : " leaves a hole of bytes before it"));
     end = to;
-    t.storage = storage_of(mapping, data + from, expected, t.dtype);
+    t.storage = storage_of(input, mapping, data_at + static_cast<int64_t>(from), expected, t.dtype);
     file.tensors.push_back(std::move(t));
   }
   if (end != data_bytes) fail(path, std::to_string(data_bytes - end) + " bytes at the end belong to no tensor");
@@ -277,31 +244,11 @@ void write_safetensors(const std::string& path, std::span<const TensorBytes> ten
   const uint64_t length = text.size();
   if (length > kMaxHeader) fail(path, "the header is too long");
 
-  std::string temporary = path + ".XXXXXX";
-  int file = mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) fail_errno(path, "cannot create");
-  auto write_all = [&](const void* data, int64_t bytes) {
-    const char* at = static_cast<const char*>(data);
-    while (bytes > 0) {
-      ssize_t written = write(file, at, static_cast<size_t>(bytes));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      at += written, bytes -= written;
-    }
-    return true;
-  };
-  bool good = write_all(&length, sizeof length) && write_all(text.data(), static_cast<int64_t>(length));
-  for (const TensorBytes* t : order) good = good && write_all(t->data, dense_bytes(t->shape, t->dtype));
-  mode_t mask = umask(0);
-  umask(mask);
-  good = good && fchmod(file, 0666 & ~mask) == 0;
-  good = close(file) == 0 && good;
-  good = good && rename(temporary.c_str(), path.c_str()) == 0;
-  if (good) return;
-  int error = errno;
-  unlink(temporary.c_str());
-  errno = error;
-  fail_errno(path, "cannot write");
+  OutputFile file(path, where(path));
+  file.write(&length, sizeof length);
+  file.write(text.data(), static_cast<int64_t>(length));
+  for (const TensorBytes* t : order) file.write(t->data, dense_bytes(t->shape, t->dtype));
+  file.commit();
 }
 
 }  // namespace ingot::runtime

@@ -1,4 +1,4 @@
-// The safetensors format: named tensors in one file, mapped when read.
+// The safetensors format: named tensors in one file.
 #pragma once
 #include <map>
 #include <span>
@@ -16,7 +16,7 @@ struct StoredTensor {
   std::string name;
   DType dtype = DType::f32;
   Ints shape;
-  StoragePtr storage;  // its bytes; keeps the mapped file alive. Writing to it does not change the file.
+  StoragePtr storage;  // its bytes. Writing to it does not change the file.
 };
 
 struct SafetensorsFile {
@@ -24,9 +24,10 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Throws Error, with path and reason, for a file that cannot be read or is not in every detail what the format
-/// demands.
-SafetensorsFile read_safetensors(const std::string& path);
+/// Throws Error, with path and reason, for what cannot be read, is no regular file or is not in every detail what the
+/// format demands. The storages lie in a mapping of the file where `mapped` (a page that is cut off the file later
+/// raises SIGBUS when it is touched), else in memory of their own.
+SafetensorsFile read_safetensors(const std::string& path, bool mapped = true);
 
 struct TensorBytes {
   std::string name;
@@ -35,8 +36,8 @@ struct TensorBytes {
   const void* data = nullptr;  // dense, row-major
 };
 
-/// Writes to a temporary file beside `path`, which then takes its name. Throws Error for names that are double,
-/// reserved or not UTF-8, for dtypes that the format lacks, and for any failure to write.
+/// `path` holds what it held before, or all of it (runtime/files.h). Throws Error for names that are double, reserved
+/// or not UTF-8, for dtypes that the format lacks, and for any failure to write.
 void write_safetensors(const std::string& path, std::span<const TensorBytes> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -1,5 +1,6 @@
 // PyTorch's operator cases, from the packed copy, in every mode.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -68,6 +69,7 @@ TEST_P(ConformanceShard, EveryCaseInEveryMode) {
   if (runtime::checks_memory()) options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided"};
   ConformanceReport report = conformance(options);
   EXPECT_GT(report.passed, 0);
+  EXPECT_EQ(report.not_run, 0);
   EXPECT_EQ(report.executed[4], 0) << "results of a fallback";
   if (options.modes.empty())
     EXPECT_GT(report.sizes_varied, report.passed / 2) << "dims that one compiled function met in three sizes";
@@ -91,6 +93,40 @@ TEST(Conformance, MissingOpsAreListedAndCanBeRequired) {
   EXPECT_EQ(report.passed, 47);
   EXPECT_EQ(report.required_missing, std::vector<std::string>{"no_such_op"});
   EXPECT_FALSE(report.good());
+}
+
+// What judged nothing has shown nothing.
+TEST(Conformance, NoCaseRunIsNoSuccess) {
+  Cases cases;
+  ASSERT_TRUE(cases.unpacked());
+  auto code = [&](const std::string& arguments) {
+    const int status =
+        std::system((INGOT_COMMAND " conformance " + cases.path() + arguments + " >/dev/null 2>&1").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(code("/abs.safetensors --mode eager"), 0);
+  EXPECT_EQ(code("/abs.safetensors --mode eager --filter ab"), 0);
+  EXPECT_EQ(code("/abs.safetensors --mode eager --filter no_such_op"), 2);
+  EXPECT_EQ(code(" --mode eager --filter no_such_op"), 2);
+  EXPECT_EQ(code("/isnan.safetensors --mode eager"), 0);
+  EXPECT_EQ(code("/isnan.safetensors --mode eager-inplace"), 1);  // it has no in-place form
+  fs::create_directory(cases.path() + "/empty");
+  EXPECT_EQ(code("/empty"), 2);
+
+  ConformanceOptions options;
+  options.path = cases.path() + "/isnan.safetensors";
+  options.quiet = true;
+  options.modes = {"eager-inplace"};
+  const ConformanceReport report = conformance(options);
+  EXPECT_EQ(report.passed, 0);
+  EXPECT_GT(report.not_run, 0);
+  EXPECT_FALSE(report.good());
+  options.shards = 2, options.shard = 1;  // of one file, the second half is empty
+  EXPECT_FALSE(conformance(options).good());
+  for (auto [shard, shards] : {std::pair(0, 0), std::pair(-1, 2), std::pair(2, 2)}) {
+    options.shard = shard, options.shards = shards;
+    EXPECT_THROW(conformance(options), Error) << shard << " of " << shards;
+  }
 }
 
 TEST(Conformance, WrongValuesAreFound) {
@@ -185,9 +221,24 @@ TEST_F(HostileCase, IsRefusedWithFileAndReason) {
   expect_refused("without outputs");
   write(R"([{"name": "a", "args": [{"tensor": "x"}], "kwargs": {}, "outputs": [{"value": [1]}]}])");
   expect_refused("no tensor, number or bool");
-  const std::string open(100000, '['), close(100000, ']');
-  write(R"([{"name": "a", "args": )" + open + close + R"(, "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
-  expect_refused("deeper");
+  // Deep in every place, closed or not: an Error, and no stack at its end.
+  for (const char* unit : {"[", "{\"a\":", "[{\"tensor\":", "{\"value\":["}) {
+    std::string deep;
+    for (int i = 0; i < 300'000; ++i) deep += unit;
+    const std::string whole = std::string(300'000, '[') + std::string(300'000, ']');
+    for (const std::string& text : {deep, whole}) {
+      write(text);
+      expect_refused("deeper");
+      write(R"([{"name": "a", "args": [)" + text + R"(], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+      expect_refused("deeper");
+      write(R"([{"name": )" + text + R"(, "args": [], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
+      expect_refused("deeper");
+      write(R"([{"name": "a", "args": [], "kwargs": {"a": )" + text + R"(}, "outputs": [{"tensor": )" + text + "}]}])");
+      expect_refused("deeper");
+      write(R"([{"name": "a", "args": [], "kwargs": {}, "outputs": [{"tensor": )" + text + "}]}])");
+      expect_refused("deeper");
+    }
+  }
   fs::resize_file(path_, fs::file_size(path_) - 1);
   expect_refused("");
 }

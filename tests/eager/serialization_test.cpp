@@ -50,6 +50,25 @@ TEST_F(Serialization, WritingToALoadedTensorLeavesTheFileAlone) {
   EXPECT_EQ(load(path_).at("x")[0].item<float>(), 1);
 }
 
+TEST_F(Serialization, WhatIsNotMappedIsIndependentOfTheFile) {
+  Tensor x = arange(5000).to(kFloat32);
+  save({{"x", x}}, path_);
+  StateDict back = load(path_, {.mapped = false});
+  std::filesystem::resize_file(path_, 100);
+  EXPECT_EQ(std::memcmp(back.at("x").data_ptr(), x.data_ptr(), static_cast<size_t>(x.nbytes())), 0);
+  EXPECT_THROW(load(path_, {.mapped = false}), Error);
+}
+
+TEST_F(Serialization, SavingOverAFileWhoseTensorsAreInUseLeavesThemAlone) {
+  save({{"x", tensor({1.f, 2.f})}}, path_);
+  StateDict mapped = load(path_);
+  mapped["y"] = tensor({3.f});
+  save(mapped, path_);
+  save({{"x", tensor({7.f, 8.f})}}, path_);
+  EXPECT_EQ(mapped.at("x")[1].item<float>(), 2);
+  EXPECT_EQ(load(path_).at("x")[1].item<float>(), 8);
+}
+
 TEST_F(Serialization, AFaultNamesTheFileAndTheLine) {
   std::ofstream(path_) << "abc";
   int line = 0;

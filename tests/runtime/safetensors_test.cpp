@@ -84,6 +84,23 @@ TEST_F(Safetensors, StoragesKeepTheMappingAndWritesStayPrivate) {
   EXPECT_EQ(static_cast<float*>(read_safetensors(path_).tensors[0].storage->data())[2], 3);
 }
 
+// Read, not mapped: what happens to the file afterwards changes nothing.
+TEST_F(Safetensors, WhatIsReadOutlivesTheFile) {
+  std::vector<float> values(100'000);
+  std::iota(values.begin(), values.end(), 0.f);
+  TensorBytes tensors[] = {{"flag", DType::bool_, {1}, values.data()},
+                           {"empty", DType::f32, {0}, nullptr},
+                           {"x", DType::f32, {100'000}, values.data()}};
+  write_safetensors(path_, tensors);
+  SafetensorsFile file = read_safetensors(path_, false);
+  std::filesystem::resize_file(path_, 10);
+  ASSERT_EQ(file.tensors.size(), 3u);
+  EXPECT_EQ(file.tensors[0].storage->bytes(), 0);
+  const StoredTensor& x = file.tensors[2];
+  EXPECT_EQ(std::memcmp(x.storage->data(), values.data(), values.size() * sizeof(float)), 0);
+  static_cast<float*>(x.storage->data())[0] = 1;
+}
+
 TEST_F(Safetensors, MisalignedTensorsAreReadable) {
   std::string header =
       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[],"data_offsets":[1,5]}})";
@@ -111,6 +128,10 @@ TEST_F(Safetensors, TruncatedFilesAreRefusedAtEveryLength) {
     EXPECT_THROW(read_safetensors(path_), Error) << length;
   }
   refused(whole + "x", "belong to no tensor");
+  for (size_t length = 0; length < whole.size(); ++length) {
+    write_bytes(whole.substr(0, length));
+    EXPECT_THROW(read_safetensors(path_, false), Error) << length;
+  }
 }
 
 TEST_F(Safetensors, WrongOffsetsAreRefused) {
@@ -165,7 +186,18 @@ TEST_F(Safetensors, WrongHeadersAreRefused) {
   refused_header(R"({"__metadata__":{"n":1}})", "a number");
   refused_header(R"({"__metadata__":{"n":{}}})", "an object");
   refused_header("{\"\xff\":{" + good + "}}", "not valid JSON");
-  refused_header(std::string(100000, '[').insert(0, "{\"a\":"), "an array");
+  // However deep: nothing recurses.
+  auto deep = [](const std::string& unit) {
+    std::string text;
+    while (text.size() < 10'000'000) text += unit;
+    return text;
+  };
+  refused_header("{\"a\":" + deep("["), "an array");
+  refused_header(deep("{\"a\":"), "unknown field");
+  refused_header("{\"__metadata__\":" + deep("{\"a\":"), "an object");
+  refused_header("{\"a\":" + deep("{\"shape\":"), "an object");
+  refused_header(R"({"a":{"dtype":"F32","shape":)" + deep("["), "an array");
+  refused_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":)" + deep("[{\"a\":"), "an object");
   std::string length(8, '\xff');
   refused(length + "{}", "more than 100000000");
   length = std::string("\x10\0\0\0\0\0\0\0", 8);

@@ -1,0 +1,11 @@
+// JSON of a file that may be hostile.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace ingot::cli {
+
+/// A document of at most 64 lists and objects in one another: those who read it recurse. Throws Error.
+nlohmann::json parse_json(std::string_view text);
+
+}  // namespace ingot::cli
