@@ -17,26 +17,69 @@ void record(std::vector<DimGuard>& guards, const DimGuard& guard) {
   if (!known) guards.push_back(guard);
 }
 
-}  // namespace
-namespace {
-// Sizes come from users too: past 63 bits is their error.
-[[noreturn]] void fail_overflow() { throw SizeOverflow("sizes: got a size past 2^63, expected one of 63 bits"); }
+// Sizes come from users too: what is too large is their error.
+[[noreturn]] void fail_overflow() {
+  throw SizeOverflow("sizes: got a size past 2^63, expected fewer than 2^59 elements");
+}
+[[noreturn]] void fail_large(const std::string& got, const std::string& expected) {
+  throw SizeOverflow("sizes: got " + got + ", expected " + expected);
+}
+void check_size(int64_t size) {
+  if (size > DimTable::kLargest)
+    fail_large("an expression of " + std::to_string(size) + " symbols and numbers or more",
+               "at most " + std::to_string(DimTable::kLargest));
+}
 int64_t checked_add(int64_t a, int64_t b) {
   if (__builtin_add_overflow(a, b, &a)) fail_overflow();
+  return a;
+}
+int64_t checked_sub(int64_t a, int64_t b) {
+  if (__builtin_sub_overflow(a, b, &a)) fail_overflow();
   return a;
 }
 int64_t checked_mul(int64_t a, int64_t b) {
   if (__builtin_mul_overflow(a, b, &a)) fail_overflow();
   return a;
 }
+
 }  // namespace
+
+template <class ValueOf>
+int64_t DimTable::evaluate(const Polynomial& p, ValueOf&& value_of) {
+  int64_t sum = 0;
+  for (const auto& [atoms, coefficient] : p) {
+    int64_t term = coefficient;
+    for (int32_t a : atoms) term = checked_mul(term, value_of(a));
+    sum = checked_add(sum, term);
+  }
+  return sum;
+}
+
+int64_t DimTable::size_of(const Monomial& atoms) const {
+  int64_t size = 1;
+  for (int32_t a : atoms) size += entries_[a].size;
+  return size;
+}
+
+// The only place where an expression comes to be.
+Dim DimTable::add(Entry entry) {
+  check_size(entry.size);
+  if (entry.depth > kDeepest)
+    fail_large("an expression with " + std::to_string(entry.depth) + " brackets in one another",
+               "at most " + std::to_string(kDeepest));
+  if (entry.kind != Kind::symbol && size_ + entry.size > kLargestTable)
+    fail_large("expressions of more than " + std::to_string(kLargestTable) + " symbols and numbers in one graph",
+               "fewer of them, or smaller ones");
+  size_ += entry.size;
+  entries_.push_back(std::move(entry));
+  return Dim::expression(static_cast<int64_t>(entries_.size()) - 1);
+}
 
 Dim DimTable::symbol(int64_t hint) {
   Entry e{.kind = Kind::symbol};
   e.symbol = symbol_count();
   e.hint = hint;
-  symbols_.push_back(static_cast<int64_t>(entries_.size()));
-  entries_.push_back(std::move(e));
+  symbols_.push_back(add(std::move(e)).index());
   return Dim::expression(symbols_.back());
 }
 
@@ -58,26 +101,30 @@ Dim DimTable::intern(Polynomial p) {
     }
     if (atoms.size() == 1 && coefficient == 1) return Dim::expression(atoms[0]);
   }
-  auto [it, fresh] = interned_.try_emplace(p, static_cast<int64_t>(entries_.size()));
-  if (fresh) {
-    Entry e{.kind = Kind::polynomial};
-    std::vector<int64_t> hints;
-    for (const Entry& other : entries_) hints.push_back(other.hint);
-    e.hint = evaluate(p, hints);
-    e.polynomial = std::move(p);
-    entries_.push_back(std::move(e));
+  if (auto found = interned_.find(p); found != interned_.end()) return Dim::expression(found->second);
+  Entry e{.kind = Kind::polynomial};
+  e.hint = evaluate(p, [&](int32_t atom) { return entries_[atom].hint; });
+  e.size = 0;
+  for (const auto& [atoms, coefficient] : p) {
+    if (coefficient == INT64_MIN) fail_overflow();  // it has no opposite
+    e.size += size_of(atoms);
+    for (int32_t atom : atoms) e.depth = std::max(e.depth, entries_[atom].depth + 1);
   }
-  return Dim::expression(it->second);
+  e.polynomial = p;
+  const Dim dim = add(std::move(e));
+  interned_.emplace(std::move(p), dim.index());
+  return dim;
 }
 
 Dim DimTable::atom(Kind kind, Dim a, Dim b, int64_t hint) {
-  auto [it, fresh] = atoms_.try_emplace({kind, a.code, b.code}, static_cast<int64_t>(entries_.size()));
-  if (fresh) {
-    Entry e{.kind = kind};
-    e.a = a, e.b = b, e.hint = hint;
-    entries_.push_back(std::move(e));
-  }
-  return Dim::expression(it->second);
+  if (auto found = atoms_.find({kind, a.code, b.code}); found != atoms_.end()) return Dim::expression(found->second);
+  Entry e{.kind = kind};
+  e.a = a, e.b = b, e.hint = hint;
+  e.size = size_of(a) + size_of(b);
+  e.depth = std::max(depth_of(a), depth_of(b)) + 1;
+  const Dim dim = add(std::move(e));
+  atoms_.emplace(std::tuple(kind, a.code, b.code), dim.index());
+  return dim;
 }
 
 Dim DimTable::add(Dim a, Dim b) {
@@ -93,20 +140,23 @@ Dim DimTable::sub(Dim a, Dim b) {
     return a.code - b.code;
   }
   Polynomial p = polynomial(a);
-  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] = checked_add(p[atoms], -coefficient);
+  for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] = checked_sub(p[atoms], coefficient);
   return intern(std::move(p));
 }
 
 Dim DimTable::mul(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return checked_mul(a.code, b.code);
   Polynomial product;
-  Polynomial right = polynomial(b);
+  const Polynomial right = polynomial(b);
+  int64_t size = 0;  // known before it is multiplied out
   for (const auto& [x, cx] : polynomial(a))
     for (const auto& [y, cy] : right) {
       Monomial atoms(x);
       atoms.insert(atoms.end(), y.begin(), y.end());
       std::sort(atoms.begin(), atoms.end());
-      product[atoms] = checked_add(product[atoms], checked_mul(cx, cy));
+      auto [term, fresh] = product.try_emplace(std::move(atoms), 0);
+      if (fresh) check_size(size += size_of(term->first));
+      term->second = checked_add(term->second, checked_mul(cx, cy));
     }
   return intern(std::move(product));
 }
@@ -136,7 +186,10 @@ Dim DimTable::floor_div(Dim a, Dim b) {
 }
 
 Dim DimTable::ceil_div(Dim a, Dim b) {
-  if (a.is_constant() && b.is_constant()) return a.code / b.code + (a.code % b.code != 0);
+  if (a.is_constant() && b.is_constant()) {
+    INGOT_CHECK(b.code > 0);
+    return a.code / b.code + (a.code % b.code != 0);
+  }
   return floor_div(add(a, sub(b, 1)), b);
 }
 
@@ -164,7 +217,8 @@ bool DimTable::equal(Dim a, Dim b) {
   if (a == b) return true;
   if (a.is_constant() && b.is_constant()) return false;
   Polynomial difference = polynomial(a);
-  for (const auto& [atoms, coefficient] : polynomial(b)) difference[atoms] -= coefficient;
+  for (const auto& [atoms, coefficient] : polynomial(b))
+    difference[atoms] = checked_sub(difference[atoms], coefficient);
   std::erase_if(difference, [](const auto& term) { return term.second == 0; });
   if (difference.size() == 1 && difference.begin()->first.empty()) return false;
   bool result = hint(a) == hint(b);
@@ -180,16 +234,6 @@ bool DimTable::less(Dim a, Dim b) {
   return result;
 }
 
-int64_t DimTable::evaluate(const Polynomial& p, std::span<const int64_t> values) const {
-  int64_t sum = 0;
-  for (const auto& [atoms, coefficient] : p) {
-    int64_t term = coefficient;
-    for (int32_t a : atoms) term = checked_mul(term, values[a]);
-    sum = checked_add(sum, term);
-  }
-  return sum;
-}
-
 std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const {
   INGOT_CHECK(symbols.size() == symbols_.size());
   std::vector<int64_t> values(entries_.size());
@@ -200,7 +244,7 @@ std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const 
         values[i] = symbols[e.symbol];
         break;
       case Kind::polynomial:
-        values[i] = evaluate(e.polynomial, values);
+        values[i] = evaluate(e.polynomial, [&](int32_t atom) { return values[atom]; });
         break;
       case Kind::floor_div: {
         int64_t divisor = value_of(e.b, values);

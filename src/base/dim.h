@@ -31,9 +31,14 @@ struct DimGuard {
 };
 
 /// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra
-/// cannot answer is answered from the hints and recorded as a guard.
+/// cannot answer is answered from the hints and recorded as a guard. Past 63 bits, or past the limits below, arithmetic
+/// throws SizeOverflow: products of sums, and expressions of expressions, would multiply out.
 class DimTable {
  public:
+  /// Symbols and numbers in an expression, written out; in all expressions; how deep brackets lie in one another.
+  static constexpr int64_t kLargest = 1024, kLargestTable = int64_t{1} << 20;
+  static constexpr int kDeepest = 128;
+
   /// A new free symbol; `hint` is its value in the call that is being compiled.
   Dim symbol(int64_t hint);
   int64_t symbol_count() const { return static_cast<int64_t>(symbols_.size()); }
@@ -78,13 +83,21 @@ class DimTable {
     Dim a{}, b{};
     Polynomial polynomial{};
     int64_t hint = 0;
+    int64_t size = 1;  // see kLargest
+    int depth = 0;     // see kDeepest
   };
   Polynomial polynomial(Dim a) const;
+  int64_t size_of(const Monomial& atoms) const;
+  int64_t size_of(Dim a) const { return a.is_constant() ? 1 : entries_[a.index()].size; }
+  int depth_of(Dim a) const { return a.is_constant() ? 0 : entries_[a.index()].depth; }
+  Dim add(Entry entry);
   Dim intern(Polynomial p);
   Dim atom(Kind kind, Dim a, Dim b, int64_t hint);
-  int64_t evaluate(const Polynomial& p, std::span<const int64_t> values) const;
+  template <class ValueOf>
+  static int64_t evaluate(const Polynomial& p, ValueOf&& value_of);
 
   std::vector<Entry> entries_;
+  int64_t size_ = 0;              // of all entries
   std::vector<int64_t> symbols_;  // entry of each symbol
   std::map<Polynomial, int64_t> interned_;
   std::map<std::tuple<Kind, int64_t, int64_t>, int64_t> atoms_;

@@ -70,13 +70,20 @@ void check_count(RuleContext& context, std::span<const Dim> shape) {
       context.fail("result", "shape " + shape_text(context.dims, shape), "fewer than 2^59 elements");
 }
 
-/// Calls f; a size past 63 bits is an error of the op.
+[[noreturn]] void fail_text(const RuleContext& context, std::string_view what) {
+  std::string text(info(context.op).name);
+  text.append(": ").append(what);
+  if (const Location line = caller_line(context.location); line.line) text += " (" + line.str() + ")";
+  throw Error(text);
+}
+
+/// Calls f; a size that a DimTable refuses is an error of the op.
 template <class F>
 auto with_checked_sizes(const RuleContext& context, F f) {
   try {
     return f();
-  } catch (const SizeOverflow&) {
-    context.fail("sizes", "a size past 2^63", "fewer than 2^59 elements");
+  } catch (const SizeOverflow& e) {
+    fail_text(context, e.what());
   }
 }
 
@@ -156,10 +163,8 @@ const OpInfo* find_op(std::string_view name) {
 }
 
 void RuleContext::fail(std::string_view argument, const std::string& got, const std::string& expected) const {
-  std::string text(info(op).name);
-  text.append(": ").append(argument).append(": got ").append(got).append(", expected ").append(expected);
-  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
-  throw Error(text);
+  std::string text(argument);
+  fail_text(*this, text.append(": got ").append(got).append(", expected ").append(expected));
 }
 
 void infer(RuleContext& context) {

@@ -12,8 +12,6 @@
 
 namespace ingot::ir {
 namespace {
-constexpr int kMaxBrackets = 64;
-
 // Locations hold pointers to names that live forever, as those of a compiled program do.
 const char* kept(const std::string& name) {
   static std::mutex mutex;
@@ -143,7 +141,7 @@ class Parser {
 
   // Sizes. A difference is collected as what is added and what is taken away, since no size may fall below zero.
   Dim size(int brackets = 0) {
-    if (brackets > kMaxBrackets) fail("fewer brackets");
+    if (brackets > DimTable::kDeepest) fail("fewer brackets");
     DimTable& dims = graph_.dims;
     Dim plus = 0, minus = 0;
     bool negative = take("-");
@@ -180,8 +178,9 @@ class Parser {
       if (dims.hint(b) < 1) fail_text("got a division by zero, expected a positive divisor");
       return dims.floor_div(a, b);
     }
-    for (size_t i = 0; i < symbols_.size(); ++i)
-      if (symbols_[i].name == text) return symbols_[i].dim;
+    int64_t symbol = -1;
+    std::from_chars(text.data() + 1, text.data() + text.size(), symbol);
+    if (symbol >= 0 && symbol < dims.symbol_count() && text == symbol_name(symbol)) return dims.symbol_dim(symbol);
     at_ = start;
     fail("a symbol that was declared");
   }
@@ -240,11 +239,12 @@ class Parser {
   }
 
   void symbol() {
-    std::string expected = "s" + std::to_string(symbols_.size());
+    const std::string expected = symbol_name(graph_.dims.symbol_count());
     if (!take_word(expected)) fail("`" + expected + "`");
     need("=");
-    symbols_.push_back({expected, graph_.dims.symbol(natural("a size"))});
+    graph_.dims.symbol(natural("a size"));
   }
+  static std::string symbol_name(int64_t number) { return "s" + std::to_string(number); }
 
   void scalar() {
     need("$" + std::to_string(graph_.scalars.size()));
@@ -466,14 +466,9 @@ class Parser {
     }
   }
 
-  struct Symbol {
-    std::string name;
-    Dim dim;
-  };
   std::string_view rest_, line_;
   size_t line_number_ = 0, at_ = 0;
   Graph graph_;
-  std::vector<Symbol> symbols_;
   size_t defined_ = 0;
   bool done_ = false;
 };

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
 namespace ingot {
 namespace {
 
@@ -44,6 +49,67 @@ TEST(Dim, EvaluatesEveryKindOfExpression) {
   EXPECT_EQ(DimTable::value_of(up, values), 6);
   EXPECT_EQ(DimTable::value_of(big, values), 22);
   EXPECT_EQ(DimTable::value_of(small, values), 16);
+}
+
+// What would multiply out is refused where it passes the bound, with little done until then.
+TEST(Dim, ExpressionsThatMultiplyOutAreRefused) {
+  auto refused = [](auto&& grow) {
+    DimTable t;
+    std::vector<Dim> symbols;
+    for (int i = 0; i < 40; ++i) symbols.push_back(t.symbol(i % 2));
+    try {
+      for (int step = 0; step < 100'000; ++step) grow(t, symbols, step);
+    } catch (const SizeOverflow& e) {
+      EXPECT_NE(std::string(e.what()).find("expected"), std::string::npos) << e.what();
+      // The table is what it was: it still answers, and its expressions are small.
+      EXPECT_EQ(t.add(symbols[0], symbols[0]), t.mul(symbols[0], 2));
+      return true;
+    }
+    return false;
+  };
+  Dim x = 1;
+  // Products of sums, in many symbols and in two; powers; sums of all that there is.
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) {
+    if (!step) x = 1;
+    x = t.mul(x, t.add(t.add(s[step % 40], s[(step + 1) % 40]), s[(step + 2) % 40]));
+  }));
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.mul(x, t.add(s[1], s[3])) : Dim(1); }));
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.mul(x, x) : s[1]; }));
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.add(t.mul(x, s[step % 40]), x) : s[1]; }));
+  // Expressions of an expression twice, whose text doubles with each step.
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.max(t.add(x, 1), t.mul(x, 2)) : s[1]; }));
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.min(t.max(x, step), x) : s[1]; }));
+  EXPECT_TRUE(refused(
+      [&](DimTable& t, auto& s, int step) { x = step ? t.floor_div(t.add(t.mul(x, x), s[step % 40]), 7) : s[1]; }));
+  // A long chain, and very many of middling size.
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) { x = step ? t.floor_div(t.add(x, 1), 3) : s[1]; }));
+  EXPECT_TRUE(refused([&](DimTable& t, auto& s, int step) {
+    if (!step) x = t.product({{t.add(s[0], s[1]), t.add(s[2], s[3]), t.add(s[4], s[5]), t.add(s[6], s[7])}});
+    x = t.add(x, 1);
+  }));
+}
+
+// What real graphs have stays within: sums of hundreds of symbols, halves of halves.
+TEST(Dim, LargeExpressionsOfRealGraphsAreKept) {
+  DimTable t;
+  Dim sum = 0;
+  for (int i = 0; i < 300; ++i) sum = t.add(sum, t.symbol(i));
+  EXPECT_EQ(t.hint(sum), 299 * 300 / 2);
+  Dim n = t.symbol(INT64_MAX / 4), size = n;
+  for (int i = 0; i < 60; ++i) size = t.add(t.floor_div(t.sub(t.add(size, 2), 1), 2), 1);
+  EXPECT_GT(t.hint(size), 0);
+  EXPECT_LT(t.str(t.mul(size, size)).size(), 10'000u);
+}
+
+TEST(Dim, CoefficientsThatHaveNoRoomAreRefused) {
+  DimTable t;
+  Dim n = t.symbol(1), k = t.symbol(1);
+  Dim large = t.mul(n, INT64_MAX);
+  EXPECT_THROW(t.add(large, n), SizeOverflow);
+  EXPECT_THROW(t.mul(large, t.add(k, 1)), SizeOverflow);
+  Dim negative = t.sub(t.sub(k, large), t.sub(k, large));
+  EXPECT_EQ(negative, Dim(0));
+  EXPECT_THROW(t.ceil_div(4, 0), InternalError);
 }
 
 }  // namespace

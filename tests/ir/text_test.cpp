@@ -155,6 +155,67 @@ TEST(Text, FaultsAreNamedWithLineAndColumn) {
   EXPECT_THROW(parse("ingot.ir 1\ninput %0 = f32[" + std::string(100000, '(') + "\n"), Error);
 }
 
+// Few bytes never make much of themselves: each text is parsed, or refused as too large, without its sizes being
+// multiplied out.
+TEST(Text, SizesThatMultiplyOutAreRefused) {
+  auto joined = [](int count, const char* between, auto&& part) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += (i ? between : "") + part(i);
+    return text;
+  };
+  auto symbol = [](int i) { return "s" + std::to_string(i); };
+  std::string symbols = "ingot.ir 1\n";
+  for (int i = 0; i < 32; ++i) symbols += "symbol " + symbol(i) + " = " + std::to_string(i % 2) + "\n";
+  const std::string all = "(" + joined(32, "+", symbol) + ")", two = "(s0+s1)";
+  const std::string sizes[] = {
+      joined(8, "*", [&](int) { return all; }),
+      joined(60, "*", [&](int) { return two; }),
+      joined(60, "*", [&](int i) { return "(" + symbol(i % 32) + "+" + symbol(i * 7 % 32) + "+1)"; }),
+      joined(40, "*", [&](int i) { return "(max(" + symbol(i % 32) + ", 2)+floor_div(s1, 2))"; }),
+  };
+  for (const std::string& size : sizes) {
+    ASSERT_LT(size.size(), 1500u);
+    for (const std::string& line :
+         {"input %0 = f32[" + size + "]\noutput %0\n", "input %0 = f32[2] strides [" + size + "]\noutput %0\n",
+          "input %0 = f32[1]\n%1 = expand(%0, size=[" + size + "])\noutput %1\n",
+          "input %0 = f32[1]\n%1 = add(%0, size(" + size + "))\noutput %1\n"}) {
+      try {
+        parse(symbols + line);
+        ADD_FAILURE() << "accepted: " << line;
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("sizes: got an expression of"), std::string::npos) << e.what();
+      }
+    }
+  }
+  // Sums of many symbols, made by ops, are what real graphs have.
+  std::string ops = symbols, values;
+  for (int i = 0; i < 32; ++i) {
+    ops += "input %" + std::to_string(i) + " = f32[" + symbol(i) + ", 3]\n";
+    values += "%" + std::to_string(i) + ", ";
+  }
+  ops += "%32 = cat(" + values + "dim=0) : f32[" + all + ", 3]\n%33 = view(%32, size=[3*" + all + "])\noutput %33\n";
+  const std::string printed = print(parse(ops));
+  EXPECT_EQ(print(parse(printed)), printed);
+}
+
+// What is printed can be read again, at the very bounds.
+TEST(Text, TheDeepestSizesRoundTrip) {
+  Graph graph;
+  Dim n = graph.dims.symbol(int64_t{1} << 50);
+  std::vector<Dim> sizes;
+  try {
+    while (true) {
+      sizes.push_back(n);
+      n = graph.dims.floor_div(graph.dims.add(n, 1), 2);
+    }
+  } catch (const SizeOverflow&) {
+  }
+  EXPECT_GT(sizes.size(), 60u);
+  graph.outputs.push_back(graph.add_input(DType::f32, {sizes.back()}));
+  const std::string text = print(graph);
+  EXPECT_EQ(print(parse(text)), text);
+}
+
 TEST(Text, DamagedTextIsAnErrorOrAGraph) {
   std::vector<Sample> all = samples();
   std::mt19937 random(1);
