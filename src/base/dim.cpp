@@ -24,6 +24,9 @@ void record(std::vector<DimGuard>& guards, const DimGuard& guard) {
 [[noreturn]] void fail_large(const std::string& got, const std::string& expected) {
   throw SizeOverflow("sizes: got " + got + ", expected " + expected);
 }
+void require(bool condition, const std::string& got, const char* expected) {
+  if (!condition) throw Error("sizes: got " + got + ", expected " + expected);
+}
 void check_size(int64_t size) {
   if (size > DimTable::kLargest)
     fail_large("an expression of " + std::to_string(size) + " symbols and numbers or more",
@@ -75,6 +78,12 @@ Dim DimTable::add(Entry entry) {
   return Dim::expression(static_cast<int64_t>(entries_.size()) - 1);
 }
 
+namespace detail {
+void fail_negative_size(int64_t value) {
+  throw Error("sizes: got " + std::to_string(value) + ", expected no negative size");
+}
+}  // namespace detail
+
 Dim DimTable::symbol(int64_t hint) {
   Entry e{.kind = Kind::symbol};
   e.symbol = symbol_count();
@@ -83,9 +92,14 @@ Dim DimTable::symbol(int64_t hint) {
   return Dim::expression(symbols_.back());
 }
 
+const DimTable::Entry& DimTable::entry(Dim a) const {
+  require(knows(a), "an expression of another graph", "one of this");
+  return entries_[a.index()];
+}
+
 DimTable::Polynomial DimTable::polynomial(Dim a) const {
   if (a.is_constant()) return a.code ? Polynomial{{{}, a.code}} : Polynomial{};
-  const Entry& e = entries_[a.index()];
+  const Entry& e = entry(a);
   if (e.kind == Kind::polynomial) return e.polynomial;
   return {{{static_cast<int32_t>(a.index())}, 1}};
 }
@@ -96,7 +110,7 @@ Dim DimTable::intern(Polynomial p) {
   if (p.size() == 1) {
     const auto& [atoms, coefficient] = *p.begin();
     if (atoms.empty()) {
-      INGOT_CHECK(coefficient >= 0, "a negative size");
+      require(coefficient >= 0, std::to_string(coefficient), "no negative size");
       return coefficient;
     }
     if (atoms.size() == 1 && coefficient == 1) return Dim::expression(atoms[0]);
@@ -136,7 +150,7 @@ Dim DimTable::add(Dim a, Dim b) {
 
 Dim DimTable::sub(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) {
-    INGOT_CHECK(a.code >= b.code, "a negative size");
+    require(a.code >= b.code, std::to_string(a.code) + " - " + std::to_string(b.code), "no negative size");
     return a.code - b.code;
   }
   Polynomial p = polynomial(a);
@@ -164,7 +178,7 @@ Dim DimTable::mul(Dim a, Dim b) {
 Dim DimTable::floor_div(Dim a, Dim b) {
   if (b == Dim(1)) return a;
   if (a.is_constant() && b.is_constant()) {
-    INGOT_CHECK(b.code > 0);
+    require(b.code > 0, "a division by zero", "a positive divisor");
     return a.code / b.code;
   }
   // Exact when b is one term that divides every term of a.
@@ -181,13 +195,13 @@ Dim DimTable::floor_div(Dim a, Dim b) {
     }
     if (exact) return intern(std::move(quotient));
   }
-  INGOT_CHECK(hint(b) > 0);
+  require(hint(b) > 0, "a division by " + str(b) + " = " + std::to_string(hint(b)), "a positive divisor");
   return atom(Kind::floor_div, a, b, hint(a) / hint(b));
 }
 
 Dim DimTable::ceil_div(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) {
-    INGOT_CHECK(b.code > 0);
+    require(b.code > 0, "a division by zero", "a positive divisor");
     return a.code / b.code + (a.code % b.code != 0);
   }
   return floor_div(add(a, sub(b, 1)), b);
@@ -279,7 +293,7 @@ bool DimTable::holds(const DimGuard& guard, std::span<const int64_t> values) con
 
 std::string DimTable::str(Dim a) const {
   if (a.is_constant()) return std::to_string(a.code);
-  const Entry& e = entries_[a.index()];
+  const Entry& e = entry(a);
   switch (e.kind) {
     case Kind::symbol:
       return "s" + std::to_string(e.symbol);

@@ -6,16 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "base/export.h"
 #include "base/small_vector.h"
 
 namespace ingot {
+
+namespace detail {
+[[noreturn]] INGOT_API void fail_negative_size(int64_t value);
+}
 
 /// A non-negative size, stride or offset: a constant, or an expression of a DimTable.
 struct Dim {
   int64_t code = 0;  // >= 0: the value; < 0: expression number -code - 1
   constexpr Dim() = default;
-  constexpr Dim(int64_t value) : code(value) {}
-  static constexpr Dim expression(int64_t index) { return Dim(-index - 1); }
+  /// Throws Error for a negative value.
+  constexpr Dim(int64_t value) : code(value) {
+    if (value < 0) detail::fail_negative_size(value);
+  }
+  static constexpr Dim expression(int64_t index) {
+    Dim d;
+    d.code = -index - 1;
+    return d;
+  }
   constexpr bool is_constant() const { return code >= 0; }
   constexpr int64_t index() const { return -code - 1; }
   /// Identity of expressions; for "has the same size", which may record a guard, use DimTable::equal.
@@ -33,7 +45,7 @@ struct DimGuard {
 /// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra
 /// cannot answer is answered from the hints and recorded as a guard. Past 63 bits, or past the limits below, arithmetic
 /// throws SizeOverflow: products of sums, and expressions of expressions, would multiply out.
-class DimTable {
+class INGOT_API DimTable {
  public:
   /// Symbols and numbers in an expression, written out; in all expressions; how deep brackets lie in one another.
   static constexpr int64_t kLargest = 1024, kLargestTable = int64_t{1} << 20;
@@ -62,7 +74,9 @@ class DimTable {
   /// True if a == b for every value of the symbols. Records nothing.
   bool same(Dim a, Dim b) const { return a == b; }
 
-  int64_t hint(Dim a) const { return a.is_constant() ? a.code : entries_[a.index()].hint; }
+  /// Whether it is a constant or an expression of this table's.
+  bool knows(Dim a) const { return a.is_constant() || a.index() < static_cast<int64_t>(entries_.size()); }
+  int64_t hint(Dim a) const { return a.is_constant() ? a.code : entry(a).hint; }
   const std::vector<DimGuard>& guards() const { return guards_; }
 
   /// Values of all expressions for these symbol values, in order; value_of reads one.
@@ -86,10 +100,11 @@ class DimTable {
     int64_t size = 1;  // see kLargest
     int depth = 0;     // see kDeepest
   };
+  const Entry& entry(Dim a) const;
   Polynomial polynomial(Dim a) const;
   int64_t size_of(const Monomial& atoms) const;
-  int64_t size_of(Dim a) const { return a.is_constant() ? 1 : entries_[a.index()].size; }
-  int depth_of(Dim a) const { return a.is_constant() ? 0 : entries_[a.index()].depth; }
+  int64_t size_of(Dim a) const { return a.is_constant() ? 1 : entry(a).size; }
+  int depth_of(Dim a) const { return a.is_constant() ? 0 : entry(a).depth; }
   Dim add(Entry entry);
   Dim intern(Polynomial p);
   Dim atom(Kind kind, Dim a, Dim b, int64_t hint);

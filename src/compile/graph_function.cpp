@@ -1,115 +1,337 @@
 // compile(ir::Graph): the same compiler without a tracer.
+#include <algorithm>
 #include <bit>
+#include <set>
 
 #include "compile/compile.h"
 #include "eager/data.h"
 #include "eager/dispatch.h"
 #include "ir/graph.h"
 #include "trace/compile_graph.h"
+#include "trace/flush_point.h"
+#include "trace/graph_checks.h"
 
 namespace ingot {
 namespace {
 
-std::string place(size_t input, const char* what) {
-  return "compiled graph: input " + std::to_string(input) + ": " + what;
+[[noreturn]] void fail(const std::string& where, const std::string& got, const std::string& expected) {
+  throw Error("compiled graph: " + where + ": got " + got + ", expected " + expected);
+}
+[[noreturn]] void fail(size_t input, const char* what, const std::string& got, const std::string& expected) {
+  fail("input " + std::to_string(input) + ": " + what, got, expected);
 }
 
-[[noreturn]] void fail(const std::string& where, const std::string& got, const std::string& expected) {
-  throw Error(where + ": got " + got + ", expected " + expected);
+/// What a call must hold for, whatever it computes.
+void check_graph(const ir::Graph& graph) {
+  try {
+    ir::verify(graph);
+  } catch (const InternalError& e) {
+    throw Error(std::string("compiled graph: ") + e.what());
+  }
+  if (graph.outputs.empty()) fail("outputs", "none", "one at least");
+  const DimTable& dims = graph.dims;
+  for (int64_t s = 0; s < dims.symbol_count(); ++s) {
+    auto is_symbol = [&](Dim d) { return d == dims.symbol_dim(s); };
+    const bool given = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const ir::InputInfo& input) {
+      const Dims& shape = graph.type(input.value).shape;
+      return std::any_of(shape.begin(), shape.end(), is_symbol) ||
+             std::any_of(input.strides.begin(), input.strides.end(), is_symbol);
+    });
+    if (!given)
+      fail("symbol " + dims.str(dims.symbol_dim(s)), "no input with a size or stride that is this symbol", "one");
+  }
+}
+
+/// Every size, stride and offset that the graph names, each expression once.
+std::vector<Dim> named_sizes(const ir::Graph& graph) {
+  std::vector<Dim> sizes;
+  std::set<int64_t> seen;
+  auto add = [&](Dim d) {
+    if (!d.is_constant() && seen.insert(d.index()).second) sizes.push_back(d);
+  };
+  for (const ir::ValueInfo& value : graph.values)
+    for (Dim d : value.type.shape) add(d);
+  for (const ir::InputInfo& input : graph.inputs)
+    for (Dim d : input.strides) add(d);
+  for (const ir::Node& node : graph.nodes) {
+    for (const ir::Operand& operand : node.operands)
+      if (operand.kind == ir::Operand::Kind::size) add(operand.dim);
+    for (const ir::Attr& attr : node.attrs)
+      for (Dim d : attr.list) add(d);
+  }
+  return sizes;
+}
+
+/// A graph with the checks on values that eager makes: of inputs and scalars before it runs, of values that it makes by
+/// flags, which are its last outputs.
+struct CheckedGraph {
+  ir::Graph graph;
+  std::vector<trace::HostCheck> host_checks;  // by node of the graph that was given
+
+  explicit CheckedGraph(const ir::Graph& given) {
+    graph.dims = given.dims;
+    graph.scalars = given.scalars;
+    trace::GraphChecks checks(graph);
+    std::vector<ir::ValueId> renamed(given.values.size(), ir::kNoValue);
+    for (const ir::InputInfo& input : given.inputs) {
+      const ir::TensorType& type = given.type(input.value);
+      renamed[input.value] = graph.add_input(type.dtype, type.shape, input.strides);
+      graph.inputs.back().constant = input.constant;
+    }
+    for (size_t n = 0; n < given.nodes.size(); ++n) {
+      const ir::Node& node = given.nodes[n];
+      std::vector<ir::Operand> operands = node.operands;
+      for (ir::Operand& operand : operands)
+        if (operand.is_value()) operand = ir::Operand::value(renamed[operand.id]);
+      const eager::ValueCheck check = checks.of(node.op, operands, node.attrs);
+      for (size_t i = 0; check.kind != eager::ValueCheck::Kind::none && i < check.operands; ++i) {
+        const auto number = static_cast<uint32_t>(check.operand + i);
+        const ir::Operand& checked = node.operands[number];
+        if (checked.is_value() && given.values[checked.id].producer != ir::kNoValue)
+          checks.add(check, number, operands, node.location);
+        else
+          host_checks.push_back({n, number, -1});
+      }
+      const ir::ValueId first = graph.add(node.op, std::move(operands), node.attrs, node.location);
+      graph.nodes.back().module = node.module;
+      for (size_t i = 0; i < node.outputs.size(); ++i) renamed[node.outputs[i]] = first + static_cast<ir::ValueId>(i);
+    }
+    for (ir::ValueId output : given.outputs) graph.outputs.push_back(renamed[output]);
+    graph.outputs.insert(graph.outputs.end(), checks.failed().begin(), checks.failed().end());
+  }
+};
+
+trace::CompileSettings settings_of(const CompileOptions& options) {
+  eager::NumericsScope scope(options.numerics);
+  return {options.disable};
 }
 
 }  // namespace
 
 struct CompiledGraphFunction::State {
-  State(ir::Graph graph, const CompileOptions& options)
-      : inputs(graph.inputs),
-        scalars(graph.scalars),
-        compiled(std::move(graph), settings_of(options), options.name.empty() ? "compiled graph" : options.name) {}
-  static trace::CompileSettings settings_of(const CompileOptions& options) {
-    eager::NumericsScope scope(options.numerics);
-    return {options.disable};
-  }
-  std::vector<ir::InputInfo> inputs;
-  std::vector<Category> scalars;
-  trace::CompiledGraph compiled;
+  State(ir::Graph graph, CheckedGraph checked, const CompileOptions& options)
+      : given(std::move(graph)),
+        sizes(named_sizes(given)),
+        host_checks(std::move(checked.host_checks)),
+        numerics(options.numerics),
+        compiled(std::move(checked.graph), settings_of(options),
+                 options.name.empty() ? "compiled graph" : options.name) {}
 
-  std::vector<int64_t> symbols(std::span<const Tensor> tensors) const;
+  ir::Graph given;
+  std::vector<Dim> sizes;  // that must not fall below zero
+  std::vector<trace::HostCheck> host_checks;
+  std::optional<Numerics> numerics;
+  trace::CompiledGraph compiled;
 };
 
-// Sizes that are a symbol give it its value; all sizes and strides are then compared with what the graph says.
-std::vector<int64_t> CompiledGraphFunction::State::symbols(std::span<const Tensor> tensors) const {
-  const DimTable& dims = compiled.program().dims;
-  std::vector<int64_t> symbols(static_cast<size_t>(dims.symbol_count()), 0);
-  auto each = [&](auto&& visit) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const ir::TensorType& type = compiled.graph().type(inputs[i].value);
-      const detail::TensorImpl& impl = *tensors[i].impl();
+/// One call: the arguments, and the graph's sizes for them.
+class CompiledGraphFunction::Call {
+ public:
+  Call(const State& state, std::span<const Tensor> inputs, std::span<const Scalar> scalars)
+      : s_(state), inputs_(inputs), scalars_(scalars) {
+    check_arguments();
+    bind_symbols();
+  }
+
+  std::vector<Tensor> run() {
+    if (!host_checks_pass()) return run_one_by_one();
+    std::vector<void*> in, out;
+    std::vector<runtime::InputIdentity> identities;
+    for (const Tensor& t : inputs_) {
+      in.push_back(eager::data_of(*t.impl()));
+      identities.push_back(runtime::InputIdentity::of(*t.impl()->storage));
+    }
+    std::vector<uint64_t> bits;
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      bits.push_back(s_.given.scalars[i] == Category::floating
+                         ? std::bit_cast<uint64_t>(scalars_[i].to_double())
+                         : static_cast<uint64_t>(scalars_[i].to_int64_saturated()));
+    std::vector<Tensor> results;
+    for (ir::ValueId output : s_.given.outputs)
+      results.push_back(eager::make_empty(s_.given.type(output).dtype, sizes_of(output)));
+    const size_t flags = s_.compiled.graph().outputs.size() - results.size();
+    for (const Tensor& t : results) out.push_back(eager::data_of(*t.impl()));
+    std::vector<Tensor> failed(flags);
+    for (Tensor& flag : failed) {
+      flag = eager::make_empty(DType::bool_, {});
+      out.push_back(eager::data_of(*flag.impl()));
+    }
+    const runtime::LoadedProgram& program = s_.compiled.loaded();
+    program.run(*program.bind(symbols_), {in, identities, out, bits});
+    for (const Tensor& flag : failed)
+      if (*eager::data_of(*flag.impl())) return run_one_by_one();
+    return results;
+  }
+
+ private:
+  void check_arguments() const {
+    const ir::Graph& graph = s_.given;
+    if (inputs_.size() != graph.inputs.size())
+      fail("inputs", std::to_string(inputs_.size()), std::to_string(graph.inputs.size()));
+    if (scalars_.size() != graph.scalars.size())
+      fail("scalars", std::to_string(scalars_.size()), std::to_string(graph.scalars.size()));
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].defined()) fail(i, "tensor", "an undefined one", "a tensor");
+      eager::settle(inputs_[i], "compiled graph", Location::none());
+      const ir::TensorType& type = graph.type(graph.inputs[i].value);
+      const detail::TensorImpl& impl = *inputs_[i].impl();
       if (impl.dtype != type.dtype)
-        fail(place(i, "dtype"), std::string(name_of(impl.dtype)), std::string(name_of(type.dtype)));
+        fail(i, "dtype", std::string(name_of(impl.dtype)), std::string(name_of(type.dtype)));
       if (impl.sizes.size() != type.shape.size())
-        fail(place(i, "rank"), std::to_string(impl.sizes.size()), std::to_string(type.shape.size()));
-      for (size_t d = 0; d < impl.sizes.size(); ++d) {
-        visit(i, "size", type.shape[d], impl.sizes[d]);
-        if (impl.sizes[d] > 1) visit(i, "stride", inputs[i].strides[d], impl.strides[d]);
+        fail(i, "rank", std::to_string(impl.sizes.size()), std::to_string(type.shape.size()));
+    }
+    constexpr const char* categories[] = {"a boolean", "an integer", "a number", "a complex number"};
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      if (scalars_[i].category() > graph.scalars[i])
+        fail("scalar " + std::to_string(i),
+             scalars_[i].category() == Category::floating ? std::to_string(scalars_[i].to_double())
+                                                          : std::to_string(scalars_[i].to_int64_saturated()),
+             categories[static_cast<int>(graph.scalars[i])]);
+  }
+
+  // What a size or stride is in the graph, and what it is here. Where nothing is stepped over, a stride says nothing.
+  template <class Visit>
+  void each_size(Visit&& visit) const {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const ir::InputInfo& input = s_.given.inputs[i];
+      const Dims& shape = s_.given.type(input.value).shape;
+      const detail::TensorImpl& impl = *inputs_[i].impl();
+      const bool empty = eager::count(impl.sizes) == 0;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        visit(i, "size", shape[d], impl.sizes[d]);
+        if (impl.sizes[d] > 1 && !empty) visit(i, "stride", input.strides[d], impl.strides[d]);
       }
     }
-  };
-  each([&](size_t, const char*, Dim dim, int64_t value) {
-    for (int64_t s = 0; s < dims.symbol_count(); ++s)
-      if (dims.symbol_dim(s) == dim) symbols[static_cast<size_t>(s)] = value;
-  });
-  std::vector<int64_t> values = dims.evaluate(symbols);
-  each([&](size_t i, const char* what, Dim dim, int64_t value) {
-    if (DimTable::value_of(dim, values) != value)
-      fail(place(i, what), std::to_string(value), std::to_string(DimTable::value_of(dim, values)));
-  });
-  for (const DimGuard& guard : dims.guards())
-    if (!dims.holds(guard, values))
-      fail("compiled graph: sizes",
-           dims.str(guard.a) + " = " + std::to_string(DimTable::value_of(guard.a, values)) + " with " +
-               dims.str(guard.b) + " = " + std::to_string(DimTable::value_of(guard.b, values)),
-           "sizes related as when it was compiled");
-  return symbols;
-}
+  }
 
-CompiledGraphFunction::CompiledGraphFunction(ir::Graph graph, const CompileOptions& options)
-    : state_(std::make_shared<const State>(std::move(graph), options)) {}
+  // A size that is a symbol gives it its value; all sizes and strides are then compared with what the graph says.
+  void bind_symbols() {
+    const DimTable& dims = s_.given.dims;
+    for (int64_t s = 0; s < dims.symbol_count(); ++s) symbols_.push_back(dims.symbol_hint(s));
+    each_size([&](size_t, const char*, Dim dim, int64_t value) {
+      for (int64_t s = 0; s < dims.symbol_count(); ++s)
+        if (dims.symbol_dim(s) == dim) symbols_[static_cast<size_t>(s)] = value;
+    });
+    try {
+      values_ = dims.evaluate(symbols_);
+      each_size([&](size_t i, const char* what, Dim dim, int64_t value) {
+        if (size(dim) != value) fail(i, what, std::to_string(value), std::to_string(size(dim)));
+      });
+      for (Dim d : s_.sizes)
+        if (size(d) < 0) fail("sizes", dims.str(d) + " = " + std::to_string(size(d)), "no negative size");
+      const DimTable& compiled = s_.compiled.program().dims;
+      const std::vector<int64_t> all = compiled.evaluate(symbols_);
+      auto text = [&](Dim d) { return compiled.str(d) + " = " + std::to_string(DimTable::value_of(d, all)); };
+      for (const DimGuard& guard : compiled.guards())
+        if (!compiled.holds(guard, all))
+          fail("sizes", text(guard.a) + " with " + text(guard.b), "sizes related as when it was compiled");
+    } catch (const SizeOverflow& e) {
+      throw SizeOverflow(std::string("compiled graph: ") + e.what());
+    }
+  }
+
+  int64_t size(Dim d) const { return DimTable::value_of(d, values_); }
+  Ints sizes_of(ir::ValueId value) const {
+    Ints sizes;
+    for (Dim d : s_.given.type(value).shape) sizes.push_back(size(d));
+    return sizes;
+  }
+
+  // The node as a call of eager's, on these tensors.
+  struct NodeCall {
+    const ir::Node& node;
+    std::vector<eager::Operand> operands;
+    std::vector<ir::Attr> attrs;
+    eager::OpCall call() const { return {node.op, false, operands, attrs, node.location}; }
+  };
+  NodeCall call_of(const ir::Node& node, std::span<const Tensor> tensors) const {
+    NodeCall made{node, {}, node.attrs};
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const ir::Operand& operand = node.operands[i];
+      eager::Operand& o = made.operands.emplace_back();
+      switch (operand.kind) {
+        case ir::Operand::Kind::none:
+          break;
+        case ir::Operand::Kind::value:
+          o = eager::Operand(tensors[operand.id]);
+          break;
+        case ir::Operand::Kind::scalar:
+          o = eager::Operand(scalars_[operand.id]);
+          o.category = operand.category;
+          break;
+        case ir::Operand::Kind::size:
+          o = eager::Operand(Scalar(size(operand.dim)));
+          break;
+        case ir::Operand::Kind::constant:
+          o = eager::Operand(operand.category == Category::floating  ? Scalar(operand.number)
+                             : operand.category == Category::boolean ? Scalar(operand.integer != 0)
+                                                                     : Scalar(operand.integer));
+          if (!ir::info(node.op).list_first) eager::note_special(node.op, static_cast<int>(i), &o);
+          break;
+      }
+    }
+    for (ir::Attr& attr : made.attrs)
+      for (Dim& d : attr.list) d = size(d);
+    return made;
+  }
+
+  // As far as that can be known before the program runs.
+  bool host_checks_pass() const {
+    if (s_.host_checks.empty()) return true;
+    std::vector<Tensor> tensors(s_.given.values.size());
+    for (size_t i = 0; i < inputs_.size(); ++i) tensors[s_.given.inputs[i].value] = inputs_[i];
+    for (const trace::HostCheck& check : s_.host_checks) {
+      const ir::Node& node = s_.given.nodes[check.node];
+      // Of what the program makes, sizes are known.
+      for (const ir::Operand& operand : node.operands)
+        if (operand.is_value() && !tensors[operand.id].defined()) {
+          const Ints sizes = sizes_of(operand.id);
+          tensors[operand.id] =
+              eager::make_tensor(s_.given.type(operand.id).dtype, sizes, eager::contiguous_strides(sizes), 0, nullptr);
+        }
+      const NodeCall made = call_of(node, tensors);
+      try {
+        eager::check_operand(made.call(), eager::value_check(made.call()), check.operand);
+      } catch (const Error&) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Eager's error comes from eager; nothing that a caller holds is written.
+  std::vector<Tensor> run_one_by_one() const {
+    const eager::WithoutInterceptor direct;
+    const eager::NumericsScope level(s_.numerics);
+    std::vector<Tensor> tensors(s_.given.values.size());
+    for (size_t i = 0; i < inputs_.size(); ++i) tensors[s_.given.inputs[i].value] = inputs_[i];
+    for (const ir::Node& node : s_.given.nodes) {
+      // In a graph its positions count through the value, wherever that lies.
+      if (node.op == OpId::as_strided) tensors[node.operands[0].id] = tensors[node.operands[0].id].contiguous();
+      std::vector<Tensor> outputs(node.outputs.size());
+      eager::execute(call_of(node, tensors).call(), outputs);
+      for (size_t i = 0; i < outputs.size(); ++i) tensors[node.outputs[i]] = outputs[i];
+    }
+    std::vector<Tensor> results;
+    for (ir::ValueId output : s_.given.outputs) results.push_back(tensors[output].clone());
+    return results;
+  }
+
+  const State& s_;
+  std::span<const Tensor> inputs_;
+  std::span<const Scalar> scalars_;
+  std::vector<int64_t> symbols_, values_;
+};
+
+CompiledGraphFunction::CompiledGraphFunction(ir::Graph graph, const CompileOptions& options) {
+  check_graph(graph);
+  CheckedGraph checked(graph);
+  state_ = std::make_shared<const State>(std::move(graph), std::move(checked), options);
+}
 
 std::vector<Tensor> CompiledGraphFunction::operator()(std::span<const Tensor> inputs,
                                                       std::span<const Scalar> scalars) const {
-  const State& s = *state_;
-  if (inputs.size() != s.inputs.size())
-    fail("compiled graph: inputs", std::to_string(inputs.size()), std::to_string(s.inputs.size()));
-  if (scalars.size() != s.scalars.size())
-    fail("compiled graph: scalars", std::to_string(scalars.size()), std::to_string(s.scalars.size()));
-  std::vector<void*> in, out;
-  std::vector<runtime::InputIdentity> identities;
-  for (const Tensor& t : inputs) {
-    eager::settle(t, "compiled graph", Location::none());
-    in.push_back(eager::data_of(*t.impl()));
-    identities.push_back(runtime::InputIdentity::of(*t.impl()->storage));
-  }
-  std::vector<int64_t> symbols = s.symbols(inputs);
-  std::vector<uint64_t> bits;
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    if (s.scalars[i] == Category::floating) {
-      bits.push_back(std::bit_cast<uint64_t>(scalars[i].to_double()));
-    } else {
-      bits.push_back(static_cast<uint64_t>(scalars[i].to_int64_saturated()));
-    }
-  }
-  std::vector<int64_t> values = s.compiled.program().dims.evaluate(symbols);
-  std::vector<Tensor> results;
-  for (ir::ValueId output : s.compiled.graph().outputs) {
-    const ir::TensorType& type = s.compiled.graph().type(output);
-    Ints sizes;
-    for (Dim d : type.shape) sizes.push_back(DimTable::value_of(d, values));
-    results.push_back(eager::make_empty(type.dtype, sizes));
-    out.push_back(eager::data_of(*results.back().impl()));
-  }
-  const runtime::LoadedProgram& program = s.compiled.loaded();
-  program.run(*program.bind(symbols), {in, identities, out, bits});
-  return results;
+  return Call(*state_, inputs, scalars).run();
 }
 
 CompiledGraphFunction compile(ir::Graph graph, const CompileOptions& options) {

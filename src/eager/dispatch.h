@@ -67,6 +67,13 @@ class Interceptor {
 Interceptor* current_interceptor();
 /// Sets the interceptor of this thread; returns the previous one.
 Interceptor* set_interceptor(Interceptor* interceptor);
+/// None on this thread while it lives.
+struct WithoutInterceptor {
+  Interceptor* interceptor = set_interceptor(nullptr);
+  WithoutInterceptor() = default;
+  ~WithoutInterceptor() { set_interceptor(interceptor); }
+  WithoutInterceptor(const WithoutInterceptor&) = delete;
+};
 
 /// Validates nothing: executes now, on this thread, whatever is intercepted.
 void execute(const OpCall& call, std::span<Tensor> outputs);

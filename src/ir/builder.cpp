@@ -55,11 +55,13 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
 
 std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
   const OpInfo& row = info(op);
+  complete(row, &operands, &attrs);
+  check_call(graph_, Node{op, false, operands, attrs, {}, location_, {}});
   // Positions count through the row-major order of the value, wherever it lies: a flat view says so, or copies.
-  if (op == OpId::as_strided) operands[0] = reshape(operands[0], {dims().product(shape(operands[0]))});
+  if (op == OpId::as_strided && operands[0].is_value())
+    operands[0] = reshape(operands[0], {dims().product(shape(operands[0]))});
   if (row.kind == OpKind::elementwise || row.kind == OpKind::view)
     return primitive(op, std::move(operands), std::move(attrs));
-  complete(row, &operands, &attrs);
 
   // What the call gives, whatever the steps below compute in.
   std::vector<TensorType> declared;

@@ -23,7 +23,7 @@ struct Argument {
 
 /// Adds nodes to a graph in the form that the compiler's later passes and lowering take: a composite is decomposed at
 /// once, a reduction reduces one dim, 16-bit floats are widened where an op computes (decompose.h has the contract).
-class GraphBuilder {
+class INGOT_API GraphBuilder {
  public:
   explicit GraphBuilder(Graph& graph) : graph_(graph) {}
 

@@ -20,6 +20,68 @@ OperandType type_of(const Graph& graph, const Operand& operand) {
   return type;
 }
 
+void check_operand(const Graph& graph, const Operand& operand, auto&& fail) {
+  switch (operand.kind) {
+    case Operand::Kind::value:
+      if (operand.id >= graph.values.size()) fail("value " + std::to_string(operand.id), "a value of the graph");
+      break;
+    case Operand::Kind::scalar:
+      if (operand.id >= graph.scalars.size() || graph.scalars[operand.id] != operand.category)
+        fail("scalar " + std::to_string(operand.id), "a scalar of the graph, with its category");
+      break;
+    case Operand::Kind::size:
+      if (!graph.dims.knows(operand.dim)) fail("a size of another graph", "one of this");
+      break;
+    case Operand::Kind::none:
+    case Operand::Kind::constant:
+      break;
+  }
+}
+
+void check_attribute(const Graph& graph, const ArgInfo& argument, const Attr& attr, auto&& fail) {
+  if (!attr.present()) return;  // the rules know whether it may be
+  constexpr const char* kinds[] = {"nothing", "a boolean", "an integer", "a dtype", "a number", "a mode", "a list"};
+  Attr::Kind kind = Attr::Kind::list;
+  bool sizes = false;
+  switch (argument.kind) {
+    case ArgKind::boolean:
+      kind = Attr::Kind::boolean;
+      break;
+    case ArgKind::dim:
+    case ArgKind::new_dim:
+    case ArgKind::integer:
+      kind = Attr::Kind::integer;
+      break;
+    case ArgKind::number:
+      kind = Attr::Kind::number;
+      break;
+    case ArgKind::dtype:
+      kind = Attr::Kind::dtype;
+      break;
+    case ArgKind::mode:
+      kind = Attr::Kind::mode;
+      break;
+    case ArgKind::size:
+    case ArgKind::sizes:
+      sizes = true;
+      break;
+    default:
+      break;
+  }
+  auto word = [&](Attr::Kind k) { return std::string(kinds[static_cast<int>(k)]); };
+  if (attr.kind != kind) fail(word(attr.kind), word(kind));
+  const bool is_dim = argument.kind == ArgKind::dim || argument.kind == ArgKind::new_dim;
+  if (is_dim && attr.integer < 0) fail(std::to_string(attr.integer), "a dim, counted from 0");
+  if (kind == Attr::Kind::dtype && (attr.integer < 0 || attr.integer > static_cast<int64_t>(DType::c128)))
+    fail("number " + std::to_string(attr.integer), "a dtype");
+  if (kind == Attr::Kind::mode && (attr.integer < 0 || attr.integer >= static_cast<int64_t>(argument.modes.size())))
+    fail("mode " + std::to_string(attr.integer), "one of " + std::to_string(argument.modes.size()));
+  if (argument.kind == ArgKind::size && attr.list.size() != 1) fail(std::to_string(attr.list.size()) + " sizes", "one");
+  for (Dim d : attr.list)
+    if (sizes ? !graph.dims.knows(d) : !d.is_constant())
+      fail(sizes ? "a size of another graph" : "a symbol", sizes ? "one of this" : "a number");
+}
+
 }  // namespace
 
 Operand default_operand(const ArgInfo& argument) {
@@ -50,14 +112,41 @@ Attr default_attribute(const ArgInfo& argument) {
 
 void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr>* attrs) {
   size_t attribute_count = op.arguments.size() - op.operand_count, operand_count = op.operand_count;
-  INGOT_CHECK(attrs->size() <= attribute_count && (op.list_first || operands->size() <= operand_count),
-              std::string(op.name));
+  auto check = [&](const char* what, size_t got, size_t most) {
+    if (got > most) fail_call(op.id, what, std::to_string(got), std::to_string(most) + " at most", Location::none());
+  };
+  check("attributes", attrs->size(), attribute_count);
+  if (!op.list_first) check("operands", operands->size(), operand_count);
   if (!op.list_first) operands->resize(operand_count);
   attrs->resize(attribute_count);
   for (size_t i = 0; i < operands->size(); ++i)
     if (!(*operands)[i].present()) (*operands)[i] = default_operand(op.operand(static_cast<int>(i)));
   for (size_t i = 0; i < attribute_count; ++i)
     if (!(*attrs)[i].present()) (*attrs)[i] = default_attribute(op.attribute(static_cast<int>(i)));
+}
+
+void check_call(const Graph& graph, const Node& node) {
+  if (node.op >= OpId::count_)
+    throw Error("op: got number " + std::to_string(static_cast<int>(node.op)) + ", expected one of the table");
+  const OpInfo& op = info(node.op);
+  auto require = [&](bool condition, const char* what, size_t got, size_t expected) {
+    if (!condition) fail_call(node.op, what, std::to_string(got), std::to_string(expected), node.location);
+  };
+  const size_t operands = static_cast<size_t>(op.operand_count), attributes = op.arguments.size() - operands;
+  require(op.list_first ? node.operands.size() + 1 >= operands : node.operands.size() == operands, "operands",
+          node.operands.size(), operands);
+  require(node.attrs.size() == attributes, "attributes", node.attrs.size(), attributes);
+  auto fail_for = [&](const ArgInfo& argument) {
+    return [&node, &argument](const std::string& got, const std::string& expected) {
+      fail_call(node.op, argument.name, got, expected, node.location);
+    };
+  };
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    check_operand(graph, node.operands[i], fail_for(op.operand(static_cast<int>(i))));
+  for (size_t i = 0; i < node.attrs.size(); ++i) {
+    const ArgInfo& argument = op.attribute(static_cast<int>(i));
+    check_attribute(graph, argument, node.attrs[i], fail_for(argument));
+  }
 }
 
 void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<TensorType>* outputs, DType* compute) {
@@ -80,7 +169,14 @@ ValueId Graph::add_input(DType dtype, Dims shape) {
 }
 
 ValueId Graph::add_input(DType dtype, Dims shape, Dims strides) {
-  INGOT_CHECK(shape.size() == strides.size());
+  auto require = [](bool condition, const std::string& got, const std::string& expected) {
+    if (!condition) throw Error("input: got " + got + ", expected " + expected);
+  };
+  require(shape.size() == strides.size(), std::to_string(strides.size()) + " strides",
+          "one for each of " + std::to_string(shape.size()) + " sizes");
+  for (const Dims* list : {&shape, &strides})
+    for (Dim d : *list) require(dims.knows(d), "a size of another graph", "one of this");
+  require(category_of(dtype) != Category::complex, std::string(name_of(dtype)), "a dtype that kernels compute with");
   ValueId id = static_cast<ValueId>(values.size());
   values.push_back({{dtype, std::move(shape)}, kNoValue});
   inputs.push_back({id, std::move(strides)});
@@ -93,8 +189,9 @@ uint32_t Graph::add_scalar(Category c) {
 }
 
 ValueId Graph::add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs, Location location, bool inplace) {
-  complete(info(op), &operands, &attrs);
+  if (op < OpId::count_) complete(info(op), &operands, &attrs);
   Node node{op, inplace, std::move(operands), std::move(attrs), {}, location, {}};
+  check_call(*this, node);
   std::vector<TensorType> types;
   infer(*this, node, dims, &types);
   for (TensorType& type : types) {

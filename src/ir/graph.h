@@ -3,7 +3,9 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/op.h"
@@ -97,7 +99,7 @@ struct InputInfo {
   bool constant = false;  // comes unchanged from outside (a parameter): panels of it may be kept between calls
 };
 
-struct Graph {
+struct INGOT_API Graph {
   DimTable dims;
   std::vector<Node> nodes;
   std::vector<ValueInfo> values;
@@ -111,7 +113,8 @@ struct Graph {
   ValueId add_input(DType dtype, Dims shape, Dims strides);
   uint32_t add_scalar(Category c);
   /// Appends a node; its outputs' types come from the op's rules. Returns the first output. Trailing operands and
-  /// attributes may be left out; missing and absent ones get their defaults.
+  /// attributes may be left out; missing and absent ones get their defaults. Dims count from 0. Throws Error, and
+  /// leaves the graph alone, for what the op's row and rules do not admit.
   ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {},
               Location location = Location::none(), bool inplace = false);
 };
@@ -126,14 +129,17 @@ void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<Ten
            DType* compute = nullptr);
 
 /// Row-major strides for a shape.
-Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);
+INGOT_API Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);
 
+/// Throws Error where a call has operands or attributes that its op's row does not have, or that are not of the graph.
+/// What the rules then say of their types and sizes is infer's matter.
+void check_call(const Graph& graph, const Node& node);
 /// Throws InternalError, with the graph's text, where an invariant does not hold: definition before use, types that the
 /// rules give, `functional`: no in-place node.
-void verify(const Graph& graph, bool functional = true);
+INGOT_API void verify(const Graph& graph, bool functional = true);
 /// IR text, version 1. parse(print(g)) prints the same bytes.
-std::string print(const Graph& graph);
+INGOT_API std::string print(const Graph& graph);
 /// Throws Error with line and column of what is wrong.
-Graph parse(std::string_view text);
+INGOT_API Graph parse(std::string_view text);
 
 }  // namespace ingot::ir

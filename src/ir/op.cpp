@@ -70,10 +70,10 @@ void check_count(RuleContext& context, std::span<const Dim> shape) {
       context.fail("result", "shape " + shape_text(context.dims, shape), "fewer than 2^59 elements");
 }
 
-[[noreturn]] void fail_text(const RuleContext& context, std::string_view what) {
-  std::string text(info(context.op).name);
+[[noreturn]] void fail_text(OpId op, std::string_view what, Location location) {
+  std::string text(info(op).name);
   text.append(": ").append(what);
-  if (const Location line = caller_line(context.location); line.line) text += " (" + line.str() + ")";
+  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
   throw Error(text);
 }
 
@@ -83,7 +83,7 @@ auto with_checked_sizes(const RuleContext& context, F f) {
   try {
     return f();
   } catch (const SizeOverflow& e) {
-    fail_text(context, e.what());
+    fail_text(context.op, e.what(), context.location);
   }
 }
 
@@ -162,9 +162,14 @@ const OpInfo* find_op(std::string_view name) {
   return found == names.end() ? nullptr : &info(found->second);
 }
 
-void RuleContext::fail(std::string_view argument, const std::string& got, const std::string& expected) const {
+void fail_call(OpId op, std::string_view argument, const std::string& got, const std::string& expected,
+               Location location) {
   std::string text(argument);
-  fail_text(*this, text.append(": got ").append(got).append(", expected ").append(expected));
+  fail_text(op, text.append(": got ").append(got).append(", expected ").append(expected), location);
+}
+
+void RuleContext::fail(std::string_view argument, const std::string& got, const std::string& expected) const {
+  fail_call(op, argument, got, expected, location);
 }
 
 void infer(RuleContext& context) {

@@ -140,7 +140,7 @@ struct RuleContext {
   /// Set by the type rule of an elementwise op: the dtype to which its tensors (but for masks) are converted before its
   /// scalar definition runs.
   DType compute = DType::f32;
-  /// Throws Error: "NAME: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
+  /// See fail_call.
   [[noreturn]] void fail(std::string_view argument, const std::string& got, const std::string& expected) const;
 };
 using Rule = void (*)(RuleContext&);
@@ -174,16 +174,20 @@ struct OpInfo {
   LayoutRule layout = nullptr;  // views
   Accuracy accuracy;
   bool has(Trait t) const { return traits & t; }
-  const ArgInfo& operand(int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
-  const ArgInfo& attribute(int i) const;
+  INGOT_API const ArgInfo& operand(
+      int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
+  INGOT_API const ArgInfo& attribute(int i) const;
 };
 
-const OpInfo& info(OpId op);
+INGOT_API const OpInfo& info(OpId op);
 /// Every row, in the order of the table.
-std::span<const OpInfo> ops();
+INGOT_API std::span<const OpInfo> ops();
 /// By name or alias; null if unknown.
-const OpInfo* find_op(std::string_view name);
+INGOT_API const OpInfo* find_op(std::string_view name);
 
+/// Throws Error: "OP: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
+[[noreturn]] void fail_call(OpId op, std::string_view argument, const std::string& got, const std::string& expected,
+                            Location location);
 /// Types and shapes of the outputs of a call; throws Error for what a user got wrong.
 void infer(RuleContext& context);
 /// Layout of a view of `base`, operand 0 of the call; throws as infer does.

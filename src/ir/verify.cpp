@@ -44,21 +44,15 @@ class Verifier {
     const OpInfo& op = info(node.op);
     check(!node.inplace || (!functional_ && op.has(kInplace)),
           functional_ ? "no in-place node" : "an op with an in-place form");
-    for (const Operand& operand : node.operands) {
+    for (const Operand& operand : node.operands)
       if (operand.is_value()) use(operand.id);
-      if (operand.kind == Operand::Kind::scalar)
-        check(operand.id < graph_.scalars.size() && graph_.scalars[operand.id] == operand.category,
-              "a scalar of the graph");
-    }
-    check(op.list_first || node.operands.size() == static_cast<size_t>(op.operand_count), "all operands");
-    check(node.attrs.size() + op.operand_count == op.arguments.size(), "all attributes");
-    for (size_t i = 0; i < node.attrs.size(); ++i) check_attribute(op.attribute(static_cast<int>(i)), node.attrs[i]);
 
     std::vector<TensorType> types;
     try {
+      check_call(graph_, node);
       infer(graph_, node, dims_, &types);
     } catch (const Error& error) {
-      check(false, std::string("operands that the rules admit: ") + error.what());
+      check(false, std::string("a call that the op's row and rules admit: ") + error.what());
     }
     check(types.size() == node.outputs.size(), "all outputs");
     for (size_t i = 0; i < types.size(); ++i) {
@@ -69,40 +63,6 @@ class Verifier {
       check(same, "output " + std::to_string(i) + " of type " + std::string(name_of(types[i].dtype)) +
                       shape_text(dims_, types[i].shape));
     }
-  }
-
-  void check_attribute(const ArgInfo& argument, const Attr& attr) const {
-    if (!attr.present()) {
-      check(argument.optional, "attribute " + argument.name);
-      return;
-    }
-    Attr::Kind kind = Attr::Kind::list;
-    switch (argument.kind) {
-      case ArgKind::boolean:
-        kind = Attr::Kind::boolean;
-        break;
-      case ArgKind::dim:
-      case ArgKind::new_dim:
-      case ArgKind::integer:
-        kind = Attr::Kind::integer;
-        break;
-      case ArgKind::number:
-        kind = Attr::Kind::number;
-        break;
-      case ArgKind::dtype:
-        kind = Attr::Kind::dtype;
-        break;
-      case ArgKind::mode:
-        kind = Attr::Kind::mode;
-        break;
-      default:
-        break;
-    }
-    check(attr.kind == kind, "attribute " + argument.name + " of kind " + std::to_string(static_cast<int>(kind)));
-    if (argument.kind == ArgKind::size) check(attr.list.size() == 1, "one size as " + argument.name);
-    if (argument.kind == ArgKind::mode)
-      check(attr.integer >= 0 && attr.integer < static_cast<int64_t>(argument.modes.size()),
-            "a mode as " + argument.name);
   }
 
   const Graph& graph_;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "eager/check_values.h"
+#include "trace/graph_checks.h"
 
 namespace ingot::trace {
 namespace {
@@ -244,76 +244,30 @@ class Builder {
     }
   }
 
-  // What eager checks of the data before it computes. Memory from outside is looked at before the program runs; values
-  // that the program makes are checked by it, and positions kept inside, so that no kernel reads elsewhere.
+  // What eager checks of the data before it computes: of memory from outside and of scalars before the program runs, of
+  // values that the program makes by the program.
   void check_values(const Node& node, std::vector<ir::Operand>& operands, const std::vector<ir::Attr>& attrs) {
-    std::vector<ir::OperandType> types;
-    for (const ir::Operand& operand : operands) {
-      ir::OperandType& type = types.emplace_back();
-      if (operand.is_value()) {
-        type.kind = ir::OperandType::Kind::tensor;
-        type.dtype = graph().type(operand.id).dtype;
-        type.shape = &graph().type(operand.id).shape;
-      } else if (operand.is_scalar()) {
-        type.kind = ir::OperandType::Kind::scalar;
-        type.category = operand.category;
-      }
-    }
-    eager::ValueCheck check = eager::value_check(node.op, types, attrs);
+    const eager::ValueCheck check = checks_.of(node.op, operands, attrs);
     if (check.kind == eager::ValueCheck::Kind::none) return;
-    for (size_t i = 0; i < check.operands; ++i)
-      check_operand(node, check, static_cast<uint32_t>(check.operand + i), operands, types);
+    for (size_t i = 0; i < check.operands; ++i) {
+      const auto number = static_cast<uint32_t>(check.operand + i);
+      if (!add_host_check(node, check, number)) checks_.add(check, number, operands, node.location);
+    }
   }
 
-  void check_operand(const Node& node, const eager::ValueCheck& check, uint32_t number,
-                     std::vector<ir::Operand>& operands, const std::vector<ir::OperandType>& types) {
+  bool add_host_check(const Node& node, const eager::ValueCheck& check, uint32_t number) {
     const OperandRecord& record = node.operands[number];
-    if (record.kind == Kind::scalar || record.kind == Kind::special) {
-      built_.binding.host_checks.push_back({node_number_, number, -1});
-      return;
-    }
-    const Alias& alias = aliases_[alias_of(record)];
-    const Root& root = roots_[alias.root];
-    if (root.slot != ir::kNoValue && !root.generation) {
-      built_.binding.host_checks.push_back({node_number_, number, -1});
-      return;
-    }
-    if (root.counter >= 0 && !root.generation && check.kind == eager::ValueCheck::Kind::positions) {
-      built_.binding.host_checks.push_back({node_number_, number, root.counter});
-      return;
-    }
-    using ir::Operand;
-    Operand checked = operands[number];
-    auto add = [&](OpId op, std::vector<Operand> list) {
-      return Operand::value(graph().add(op, std::move(list), {}, node.location));
-    };
-    Operand wrong;
-    if (check.kind == eager::ValueCheck::Kind::divisor) {
-      wrong = add(OpId::eq, {checked, Operand::constant(int64_t{0})});
-    } else if (check.kind == eager::ValueCheck::Kind::interval) {
-      wrong = add(OpId::ne,
-                  {checked, add(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});
-    } else {
-      const Dims& shape = *types[0].shape;
-      Dim size = check.dim < 0 ? dims().product(shape) : shape.empty() ? Dim(1) : shape[check.dim];
-      Operand last = Operand::size(dims().sub(dims().max(size, 1), 1)), first = Operand::constant(int64_t{0});
-      if (check.wraps)
-        first = Operand::value(graph().add(OpId::full, {Operand::size(size)},
-                                           {ir::Attr::of(Dims{}), ir::Attr::of(DType::i64)}, node.location));
-      if (check.wraps) first = add(OpId::neg, {first});
-      const Operand clamped = add(OpId::clamp, {checked, first, last});
-      Operand inside = clamped;
-      if (check.ignored) {
-        Operand ignored = add(OpId::eq, {checked, Operand::constant(*check.ignored)});
-        inside = add(OpId::where, {ignored, checked, inside});
+    HostCheck host{node_number_, number, -1};
+    if (record.kind != Kind::scalar && record.kind != Kind::special) {
+      const Root& root = roots_[aliases_[alias_of(record)].root];
+      if (root.generation) return false;
+      if (root.slot == ir::kNoValue) {
+        if (root.counter < 0 || check.kind != eager::ValueCheck::Kind::positions) return false;
+        host.counter = root.counter;
       }
-      wrong = add(OpId::ne, {checked, inside});
-      // Of nothing, no position is right.
-      if (!size.is_constant() || size == Dim(0))
-        wrong = add(OpId::logical_or, {wrong, add(OpId::ge, {clamped, Operand::size(size)})});
-      operands[number] = inside;
     }
-    failed_.push_back(add(OpId::any, {wrong}).id);
+    built_.binding.host_checks.push_back(host);
+    return true;
   }
 
   void add_view(Node& node, std::vector<ir::Attr> attrs) {
@@ -355,11 +309,12 @@ class Builder {
     }
     for (Root& root : roots_)
       if (root.slot != ir::kNoValue && root.written)
-        add_output(root, {OutputTarget::Kind::write_back, root.slot, !root.read && failed_.empty(), root.order});
+        add_output(root,
+                   {OutputTarget::Kind::write_back, root.slot, !root.read && checks_.failed().empty(), root.order});
   }
   // One flag for each check that the program makes itself.
   void add_flags() {
-    for (ir::ValueId failed : failed_) {
+    for (ir::ValueId failed : checks_.failed()) {
       graph().outputs.push_back(failed);
       built_.binding.outputs.push_back({OutputTarget::Kind::failed, 0, false, {}});
     }
@@ -373,7 +328,7 @@ class Builder {
   const BuildRequest& request_;
   BuiltGraph built_;
   size_t next_site_ = 0, node_number_ = 0;
-  std::vector<ir::ValueId> failed_;
+  GraphChecks checks_{built_.graph};
   std::vector<Root> roots_;
   std::vector<Alias> aliases_;
   std::vector<uint32_t> slots_, values_;  // alias of each

@@ -18,10 +18,7 @@ namespace {
 /// Of one flush: the recompile limit counts compiled programs, of which several variants may make use.
 constexpr size_t kMostVariants = 64;
 
-struct WithoutInterceptor {
-  eager::Interceptor* interceptor = eager::set_interceptor(nullptr);
-  ~WithoutInterceptor() { eager::set_interceptor(interceptor); }
-};
+using eager::WithoutInterceptor;
 
 void announce_write(const detail::TensorImpl& tensor) {
   const eager::Extent extent = eager::extent_of(tensor);

@@ -109,7 +109,21 @@ TEST(Dim, CoefficientsThatHaveNoRoomAreRefused) {
   EXPECT_THROW(t.mul(large, t.add(k, 1)), SizeOverflow);
   Dim negative = t.sub(t.sub(k, large), t.sub(k, large));
   EXPECT_EQ(negative, Dim(0));
-  EXPECT_THROW(t.ceil_div(4, 0), InternalError);
+}
+
+TEST(Dim, WhatIsNoSizeIsAnError) {
+  DimTable t, other;
+  Dim n = t.symbol(4), k = other.symbol(4), far = other.mul(k, other.add(k, 3));
+  EXPECT_THROW(Dim(-1), Error);
+  EXPECT_THROW(t.sub(3, 4), Error);
+  EXPECT_THROW(t.sub(t.sub(n, 4), n), Error);
+  EXPECT_THROW(t.floor_div(4, 0), Error);
+  EXPECT_THROW(t.ceil_div(4, 0), Error);
+  EXPECT_THROW(t.floor_div(n, t.sub(n, 4)), Error);
+  EXPECT_TRUE(t.knows(n));
+  EXPECT_FALSE(t.knows(far));
+  EXPECT_THROW(t.add(far, 1), Error);
+  EXPECT_THROW(t.max(far, 1), Error);
 }
 
 }  // namespace

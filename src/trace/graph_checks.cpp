@@ -1,0 +1,58 @@
+#include "trace/graph_checks.h"
+
+namespace ingot::trace {
+
+using ir::Operand;
+
+eager::ValueCheck GraphChecks::of(OpId op, std::span<const Operand> operands, std::span<const ir::Attr> attrs) const {
+  std::vector<ir::OperandType> types;
+  for (const Operand& operand : operands) {
+    ir::OperandType& type = types.emplace_back();
+    if (operand.is_value()) {
+      type.kind = ir::OperandType::Kind::tensor;
+      type.dtype = graph_.type(operand.id).dtype;
+      type.shape = &graph_.type(operand.id).shape;
+    } else if (operand.is_scalar()) {
+      type.kind = ir::OperandType::Kind::scalar;
+      type.category = operand.category;
+    }
+  }
+  return eager::value_check(op, types, attrs);
+}
+
+void GraphChecks::add(const eager::ValueCheck& check, uint32_t number, std::span<Operand> operands, Location location) {
+  DimTable& dims = graph_.dims;
+  const Operand checked = operands[number];
+  auto node = [&](OpId op, std::vector<Operand> list) {
+    return Operand::value(graph_.add(op, std::move(list), {}, location));
+  };
+  Operand wrong;
+  if (check.kind == eager::ValueCheck::Kind::divisor) {
+    wrong = node(OpId::eq, {checked, Operand::constant(int64_t{0})});
+  } else if (check.kind == eager::ValueCheck::Kind::interval) {
+    wrong = node(OpId::ne,
+                 {checked, node(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});
+  } else {
+    const Dims& shape = graph_.type(operands[0].id).shape;
+    Dim size = check.dim < 0 ? dims.product(shape) : shape.empty() ? Dim(1) : shape[check.dim];
+    Operand last = Operand::size(dims.sub(dims.max(size, 1), 1)), first = Operand::constant(int64_t{0});
+    if (check.wraps)
+      first = Operand::value(
+          graph_.add(OpId::full, {Operand::size(size)}, {ir::Attr::of(Dims{}), ir::Attr::of(DType::i64)}, location));
+    if (check.wraps) first = node(OpId::neg, {first});
+    const Operand clamped = node(OpId::clamp, {checked, first, last});
+    Operand inside = clamped;
+    if (check.ignored) {
+      Operand ignored = node(OpId::eq, {checked, Operand::constant(*check.ignored)});
+      inside = node(OpId::where, {ignored, checked, inside});
+    }
+    wrong = node(OpId::ne, {checked, inside});
+    // Of nothing, no position is right.
+    if (!size.is_constant() || size == Dim(0))
+      wrong = node(OpId::logical_or, {wrong, node(OpId::ge, {clamped, Operand::size(size)})});
+    operands[number] = inside;
+  }
+  failed_.push_back(node(OpId::any, {wrong}).id);
+}
+
+}  // namespace ingot::trace
