@@ -263,7 +263,7 @@ class Central {
 };
 
 // Trivial, so that it can be read at any time; null before the first block and after the thread's destructors.
-__attribute__((tls_model("initial-exec"))) thread_local ThreadCache* local_cache = nullptr;
+thread_local ThreadCache* local_cache = nullptr;
 
 thread_local bool thread_ended = false;
 

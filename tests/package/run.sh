@@ -8,6 +8,20 @@ cmake --install "$1" --prefix "$work/prefix" >/dev/null
 cmake -S "$here/project" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/build" >/dev/null
 "$work/build/uses_ingot"
+
+# The library is opened while a program runs: by itself, through a plugin, before and after a library that takes all the
+# static thread-local storage there is; from C and from Python. No tunables.
+unset GLIBC_TUNABLES
+library="$(find "$work/prefix" -name 'libingot.so')"
+plugin="$work/build/libplugin.so" greedy="$work/build/libgreedy.so"
+for order in "$library" "$plugin" "$library $plugin" "$greedy $library $plugin" "$plugin $greedy" "$plugin $greedy $library"; do
+  # shellcheck disable=SC2086
+  "$work/build/host" $order
+  # shellcheck disable=SC2086
+  python3 "$here/project/host.py" $order
+done
+echo "opened by dlopen in six orders, from C and from Python"
+
 cmake -S "$here/../../examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/examples" --parallel 2 >/dev/null
 ctest --test-dir "$work/examples" --output-on-failure
