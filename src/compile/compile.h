@@ -114,9 +114,14 @@ class INGOT_API ArgumentLeaves {
   LeafList* list_;
 };
 
+/// F is a module that is told its caller's line beside these.
+template <class F, class... Args>
+concept ToldTheLine = std::is_base_of_v<nn::HandleBase, F> && std::is_invocable_v<F&, Args..., Location>;
 template <class F, class... Args>
 decltype(auto) invoke_captured(F& f, Args&&... args) {
-  if constexpr (std::is_invocable_v<F&, Args...>)
+  if constexpr (ToldTheLine<F, Args...>)
+    return f(std::forward<Args>(args)..., Location::none());  // this line is not the caller's
+  else if constexpr (std::is_invocable_v<F&, Args...>)
     return f(std::forward<Args>(args)...);
   else
     return f.forward(std::forward<Args>(args)...);
@@ -134,11 +139,13 @@ inline constexpr bool tensor_module<F, First, Rest...> =
 }  // namespace detail
 
 /// What compile() returns: called like the callable itself. Copies share everything; may be called from many threads.
+/// Another function may be assigned to it, or it may be destroyed, while calls are in progress, also from inside them:
+/// they end with the function that they began with.
 template <class F>
 class CompiledFunction {
  public:
   CompiledFunction(F f, const CompileOptions& options)
-      : handle_(options), function_(std::make_shared<F>(std::move(f))) {}
+      : state_(std::make_shared<State>(detail::CompiledHandle(options), std::move(f))) {}
 
   template <class... Args>
   requires(!detail::tensor_module<F, Args...>) decltype(auto) operator()(Args&&... args) const {
@@ -149,24 +156,34 @@ class CompiledFunction {
   decltype(auto) operator()(const TensorArg& x, Rest&&... rest) const { return invoke(x, std::forward<Rest>(rest)...); }
 
   /// What was recorded and compiled, and why.
-  Explanation explain() const { return handle_.explain(); }
+  Explanation explain() const { return state_->handle.explain(); }
   /// The same after `calls`, which call this function, with what each step took in them.
-  Explanation profile(const std::function<void()>& calls) const { return handle_.profile(calls); }
-  Statistics stats() const { return handle_.stats(); }
-  F& function() const { return *function_; }
+  Explanation profile(const std::function<void()>& calls) const {
+    const std::shared_ptr<State> state = state_;
+    return state->handle.profile(calls);
+  }
+  Statistics stats() const { return state_->handle.stats(); }
+  F& function() const { return state_->function; }
 
  private:
+  struct State {
+    State(detail::CompiledHandle h, F f) : handle(std::move(h)), function(std::move(f)) {}
+    detail::CompiledHandle handle;
+    F function;
+  };
+
   template <class... Args>
   decltype(auto) invoke(Args&&... args) const {
     (void(detail::Capture<std::decay_t<Args>>()), ...);
-    using R = decltype(detail::invoke_captured(*function_, std::forward<Args>(args)...));
+    using R = decltype(detail::invoke_captured(std::declval<F&>(), std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
+    const std::shared_ptr<State> state = state_;
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
-    detail::CompiledCall call(handle_.core(), leaves.list());
+    detail::CompiledCall call(state->handle.core(), leaves.list());
     if constexpr (std::is_void_v<R>) {
       if (call.frozen()) return;
-      run(call, [&] { detail::invoke_captured(*function_, std::forward<Args>(args)...); });
+      run(call, [&] { detail::invoke_captured(state->function, std::forward<Args>(args)...); });
       call.finish(nullptr, nullptr);
     } else {
       (void)detail::Capture<Value>();
@@ -177,7 +194,8 @@ class CompiledFunction {
           return result;
         }
       }
-      R result = run(call, [&]() -> R { return detail::invoke_captured(*function_, std::forward<Args>(args)...); });
+      R result =
+          run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
       if (call.wants_result() && !std::is_reference_v<R>) {
         detail::LeafList result_leaves;
         detail::collect_leaves<Value>(result, result_leaves);
@@ -203,8 +221,7 @@ class CompiledFunction {
     }
   }
 
-  detail::CompiledHandle handle_;
-  std::shared_ptr<F> function_;
+  std::shared_ptr<State> state_;
 };
 
 /// Wraps any callable, generic lambdas too, or a module (its forward).

@@ -331,7 +331,8 @@ CompiledGraphFunction::CompiledGraphFunction(ir::Graph graph, const CompileOptio
 
 std::vector<Tensor> CompiledGraphFunction::operator()(std::span<const Tensor> inputs,
                                                       std::span<const Scalar> scalars) const {
-  return Call(*state_, inputs, scalars).run();
+  const std::shared_ptr<const State> held = state_;  // another thread may replace this handle meanwhile
+  return Call(*held, inputs, scalars).run();
 }
 
 CompiledGraphFunction compile(ir::Graph graph, const CompileOptions& options) {

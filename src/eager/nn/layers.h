@@ -184,6 +184,7 @@ class Sequential : public Handle<Sequential, SequentialImpl> {
       Sequential(First&& first, Rest&&... rest)
       : Handle(std::vector<AnyModule>{AnyModule(std::remove_cvref_t<First>(first)),
                                       AnyModule(std::remove_cvref_t<Rest>(rest))...}) {}
+  static constexpr const char* module_type() { return "Sequential"; }
   INGOT_API static void fields(SequentialImpl& self, Fields& visit);
 };
 

@@ -160,6 +160,10 @@ const Tensor& detail::tensor_of(const TensorArg& x) {
   return x.tensor ? *x.tensor : undefined;
 }
 
+void detail::fail_empty(const char* type, Location location) {
+  eager::fail(type, "self", "an empty module", std::string("one that holds a ") + type, location);
+}
+
 size_t CallScope::enter(Module& module) {
   module.name_children();
   return eager::push_module(module.name_);

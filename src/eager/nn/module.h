@@ -155,9 +155,12 @@ inline constexpr bool tensor_first<Impl, First, Rest...> =
     std::is_convertible_v<First, const TensorArg&>&& ForwardsTensor<Impl, Rest...>;
 /// The tensor of an argument, or an undefined one.
 INGOT_API const Tensor& tensor_of(const TensorArg& x);
+/// Throws Error: an empty module of this type was used at this line.
+[[noreturn]] INGOT_API void fail_empty(const char* type, Location location);
 }  // namespace detail
 
-/// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one.
+/// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one, which modules that hold it
+/// pass over, as PyTorch does with None; calling it, or reaching into it, throws Error.
 template <class Self, class Implementation>
 class Handle : public HandleBase {
  public:
@@ -172,28 +175,43 @@ class Handle : public HandleBase {
   }
 
   explicit operator bool() const { return impl_ != nullptr; }
-  Impl* operator->() const { return impl_.get(); }
-  Impl& operator*() const { return *impl_; }
+  Impl* operator->() const { return &held(Location::none()); }
+  Impl& operator*() const { return held(Location::none()); }
   const std::shared_ptr<Impl>& ptr() const { return impl_; }
 
   /// Runs forward.
   template <class... Rest>
   requires detail::ForwardsTensor<Impl, Rest...>
   auto operator()(const TensorArg& x, Rest&&... rest) const {
-    CallScope scope(*impl_, line_of(x));
+    CallScope scope(held(x.location), line_of(x));
     if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
       return impl_->forward(x, std::forward<Rest>(rest)...);
     else
       return impl_->forward(detail::tensor_of(x), std::forward<Rest>(rest)...);
   }
+  template <class First>
+  requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(
+      First&& first, Location caller = Location()) const {
+    CallScope scope(held(caller), line_of({}));
+    return impl_->forward(std::forward<First>(first));
+  }
+  auto operator()(Location caller = Location()) const requires detail::Forwards<Impl> {
+    CallScope scope(held(caller), line_of({}));
+    return impl_->forward();
+  }
+  /// Of several arguments, the first of which is no tensor, none tells the caller's line.
   template <class... Args>
-  requires(!detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto operator()(
-      Args&&... args) const {
-    CallScope scope(*impl_, line_of({}));
+  requires(sizeof...(Args) > 1 && !detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto
+  operator()(Args&&... args) const {
+    CallScope scope(held(Location::none()), line_of({}));
     return impl_->forward(std::forward<Args>(args)...);
   }
 
  private:
+  Impl& held(Location caller) const {
+    if (!impl_) detail::fail_empty(Self::module_type(), caller);
+    return *impl_;
+  }
   static auto line_of([[maybe_unused]] const TensorArg& x) {
     if constexpr (std::is_base_of_v<Layer, Impl>)
       return x.location;
@@ -209,14 +227,25 @@ class AnyModule : public HandleBase {
  public:
   template <class M>
   requires(detail::ModuleHandle<M> && !std::is_same_v<M, AnyModule>) AnyModule(M module)
-      : module_(module.ptr()), call_([module](const TensorArg& x) -> Tensor { return module(x); }) {}
+      : type_(M::module_type()),
+        module_(module.ptr()),
+        call_([module](const TensorArg& x) -> Tensor { return module(x); }) {}
   explicit operator bool() const { return module_ != nullptr; }
-  Module* operator->() const { return module_.get(); }
-  Module& operator*() const { return *module_; }
+  Module* operator->() const { return &held(Location::none()); }
+  Module& operator*() const { return held(Location::none()); }
   const std::shared_ptr<Module>& ptr() const { return module_; }
-  Tensor operator()(const TensorArg& x) const { return call_(x); }
+  Tensor operator()(const TensorArg& x) const {
+    held(x.location);
+    return call_(x);
+  }
 
  private:
+  Module& held(Location caller) const {
+    if (!module_) detail::fail_empty(type_, caller);
+    return *module_;
+  }
+
+  const char* type_;
   std::shared_ptr<Module> module_;
   std::function<Tensor(const TensorArg&)> call_;
 };
@@ -227,6 +256,7 @@ class AnyModule : public HandleBase {
 #define INGOT_MODULE_FIELD(field) visit(#field, self.field)
 /// The fields of NAMEImpl that are parameters, buffers and modules; stands inside the handle's class.
 #define INGOT_MODULE_FIELDS(NAME, ...)                                                                 \
+  static constexpr const char* module_type() { return #NAME; }                                         \
   static void fields([[maybe_unused]] NAME##Impl& self, [[maybe_unused]] ::ingot::nn::Fields& visit) { \
     static_cast<void>(0) __VA_OPT__(, INGOT_FOR_EACH(INGOT_MODULE_FIELD, __VA_ARGS__));                \
   }

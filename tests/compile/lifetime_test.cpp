@@ -1,0 +1,95 @@
+// A compiled function that is replaced or destroyed while its calls are in progress: they end with the function that
+// they began with.
+#include <future>
+#include <thread>
+
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+using Callable = std::function<Tensor(const Tensor&)>;
+using Function = decltype(compile(Callable()));
+
+/// Tells whether the callable that holds it still lives.
+struct Held {
+  std::shared_ptr<Tensor> offset = std::make_shared<Tensor>(full({16}, 0.25));
+  std::weak_ptr<Tensor> watch() const { return offset; }
+};
+
+Callable second() {
+  return [](const Tensor& x) { return x - 1; };
+}
+
+TEST(Lifetime, OfAFunctionThatReplacesItselfInItsCall) {
+  const Tensor x = randn({4, 16});
+  for (bool destroyed : {false, true})
+    for (bool compiled_before : {false, true}) {
+      std::optional<Function> fast;
+      std::weak_ptr<Tensor> watch;
+      bool replace = false;
+      {
+        Held held;
+        watch = held.watch();
+        fast.emplace(compile(Callable([&fast, &replace, destroyed, held, first = held.watch()](const Tensor& t) {
+          Tensor y = exp(t);
+          if (replace) destroyed ? fast.reset() : void(*fast = compile(second()));
+          EXPECT_FALSE(first.expired());
+          return y * 2 + *held.offset;
+        })));
+      }
+      const Tensor expected = exp(x) * 2 + full({16}, 0.25);
+      if (compiled_before) EXPECT_TRUE(same_bits((*fast)(x), expected));
+      replace = true;
+      EXPECT_TRUE(same_bits((*fast)(x), expected));
+      EXPECT_TRUE(watch.expired());
+      if (!destroyed) EXPECT_TRUE(same_bits((*fast)(x), x - 1));
+    }
+}
+
+TEST(Lifetime, OfAFunctionThatAnotherThreadReplacesInACall) {
+  const Tensor x = randn({4, 16}), expected = exp(x) * 2 + full({16}, 0.25);
+  for (bool destroyed : {false, true}) {
+    std::optional<Function> fast;
+    std::weak_ptr<Tensor> watch;
+    std::promise<void> entered, replaced;
+    {
+      Held held;
+      watch = held.watch();
+      fast.emplace(compile(Callable([&, held](const Tensor& t) {
+        Tensor y = exp(t);
+        entered.set_value();
+        replaced.get_future().wait_for(std::chrono::seconds(60));
+        return y * 2 + *held.offset;
+      })));
+    }
+    Tensor result;
+    std::thread caller([&] { result = (*fast)(x); });
+    EXPECT_EQ(entered.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    destroyed ? fast.reset() : void(*fast = compile(second()));
+    EXPECT_FALSE(watch.expired());
+    replaced.set_value();
+    caller.join();
+    EXPECT_TRUE(watch.expired());
+    EXPECT_TRUE(same_bits(result, expected));
+  }
+}
+
+// A frozen call does not enter its callable: what it holds is its program and what it captured.
+TEST(Lifetime, OfAFrozenFunctionThatIsDestroyedInsideItsProfile) {
+  const Tensor x = randn({4, 16});
+  std::optional<Function> fast(
+      compile(Callable([w = randn({16, 16})](const Tensor& t) { return t.matmul(w); }), {.mode = CompileMode::frozen}));
+  for (int call = 0; call < 3; ++call) (*fast)(x);
+  Tensor result;
+  Explanation explanation = fast->profile([&] {
+    result = (*fast)(x);
+    fast.reset();
+  });
+  EXPECT_EQ(explanation.programs.size(), 1u);
+  EXPECT_EQ(result.size(1), 16);
+}
+
+}  // namespace
+}  // namespace ingot
