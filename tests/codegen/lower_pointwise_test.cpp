@@ -141,7 +141,10 @@ TEST(LowerPointwise, DeepGraphsNeedNoStack) {
   ValueId x = g.add_input(DType::f32, {5});
   for (int i = 0; i < 3000; ++i) x = g.add(i % 2 ? OpId::neg : OpId::relu, {val(x)});
   g.outputs = {x};
-  EXPECT_EQ(lower(g, Target{}).program.steps.size(), 1u);
+  // One kernel computes a bounded number of values.
+  const size_t steps = lower(g, Target{}).program.steps.size();
+  EXPECT_GT(steps, 10u);
+  EXPECT_LT(steps, 50u);
 }
 
 TEST(LowerPointwise, WhatOneKernelWouldComputeAtManyPlacesIsStored) {

@@ -49,6 +49,7 @@ FusionAnswer weigh(const FusionQuestion& q) {
   bool repeats_much = (q.maps - 1) * q.chain_cost >= kExpensive || q.maps > kMostMaps;
   if (q.consumers == 0) return {Placing::alone, "read from memory only", 0};
   if (q.lacks_coordinates) return {Placing::alone, "needs coordinates, which an epilogue does not have", 0};
+  if (q.reader_is_full) return {Placing::alone, "its reader's kernel computes as much as one may", 0};
   if (!q.must_store) {
     if (q.no_operands) return {Placing::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
     if (q.consumers == 1) {

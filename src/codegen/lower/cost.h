@@ -14,6 +14,9 @@ inline constexpr int kExpensive = 6;
 /// A value that one kernel reads at more places is stored, however cheap it is.
 inline constexpr int kMostMaps = 16;
 
+/// Values that one kernel computes: bounds the registers that live at once, and so its stack frame.
+inline constexpr size_t kMostItems = 128;
+
 /// Facts about a value and those who read it.
 struct FusionQuestion {
   int consumers = 0;               // groups that could compute it in place
@@ -25,6 +28,7 @@ struct FusionQuestion {
   bool lacks_coordinates = false;  // it needs coordinates, which a consumer does not have
   bool ends_product = false;       // the elementwise tail of a matrix product that the consumer cannot be part of
   bool ends_row = false;  // made from reductions that the consumer, which reduces along another dim, cannot be part of
+  bool reader_is_full = false;   // a consumer's kernel computes as much as one may
   bool can_store_there = false;  // one consumer computes every element once, before all other readers
   int cost = 0;                  // of the op alone
   int chain_cost = 0;            // with all that would be computed with it

@@ -154,6 +154,7 @@ void Fuser::unite(uint32_t into, uint32_t from) {
   append(a.outputs, b.outputs);
   append(a.operands, b.operands);
   append(a.successors, b.successors);
+  a.items += b.items;
   if (b.reduced >= 0) a.reduced = b.reduced;
   if (b.has_epilogue()) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
   a.order = std::max(a.order, b.order);
@@ -172,7 +173,8 @@ bool Fuser::can_unite(const Group& a, const Group& b) {
   bool loops = a.kind == Group::Kind::loop && b.kind == Group::Kind::loop &&
                (a.reduced < 0 || b.reduced < 0 || a.reduced == b.reduced);
   bool epilogue = (a.has_epilogue() && pointwise(b)) || (b.has_epilogue() && pointwise(a));
-  return a.space == b.space && (loops || epilogue) && a.outputs.size() + b.outputs.size() <= kMaxOutputs;
+  return a.space == b.space && (loops || epilogue) && a.outputs.size() + b.outputs.size() <= kMaxOutputs &&
+         a.items + b.items <= kMostItems;
 }
 
 /// Groups over one space that read the same elements of v become one, where neither waits for the other.

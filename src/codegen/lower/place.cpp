@@ -74,6 +74,7 @@ void Fuser::enter(ir::NodeId n, uint32_t group) {
   plan_.homes[n].push_back(group);
   Group& g = plan_.groups[group];
   g.members.push_back(n);
+  g.items += maps_in(graph_.nodes[n].outputs[0], group).size();
   g.coordinates = g.coordinates || needs_coordinates(graph_.nodes[n].op);
   request_operands(graph_.nodes[n], group);
 }
@@ -222,6 +223,7 @@ void Fuser::place_inlined(ir::NodeId n) {
   for (uint32_t g : groups) {
     std::vector<IndexMap> maps = maps_in(v, g);
     const Group& group = plan_.groups[g];
+    q.reader_is_full = q.reader_is_full || group.items + maps.size() > kMostItems;
     int full = 0;
     for (const IndexMap& map : maps) {
       q.larger_space = q.larger_space || repeats(v, map, g);

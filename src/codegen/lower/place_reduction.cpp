@@ -40,7 +40,7 @@ bool Fuser::reduce_into(ir::NodeId n, uint32_t group) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0];
   Group& g = plan_.groups[group];
-  if (g.kind != Group::Kind::loop) return false;
+  if (g.kind != Group::Kind::loop || g.items >= kMostItems) return false;
   Dim size = graph_.type(node.operands[0].id).shape[reduced_dim(node)];
   int reduced = g.reduced;
   std::vector<IndexMap> maps = maps_in(v, group);

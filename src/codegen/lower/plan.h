@@ -44,6 +44,7 @@ struct Group {
   const ir::Node* anchor = nullptr;  // all but loop: the op
   IndexMap anchor_map;               // matmul, conv: of the product over the space
   std::vector<ir::NodeId> members;
+  size_t items = 0;  // values that its kernel computes: a member at each of its maps
   std::vector<Output> outputs;
   std::vector<StoredOperand> operands;  // all but loop and column, in the order of the op
   std::vector<uint32_t> successors;     // groups that read what this one stores

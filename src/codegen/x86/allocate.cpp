@@ -3,7 +3,9 @@
 // they live through. What does not fit lives in memory; the code is rewritten with short-lived registers around its
 // uses and scanned again.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
 
 #include "base/error.h"
 #include "codegen/x86/vcode.h"
@@ -160,8 +162,10 @@ VReg* memory_source(Inst& inst) {
 /// Takes spilled registers out of the code.
 class Rewriter {
  public:
-  Rewriter(VCode& code, const std::vector<bool>& spilled) : code_(code), spilled_(spilled) {
+  Rewriter(VCode& code, const std::vector<Interval>& intervals, const std::vector<bool>& spilled)
+      : code_(code), spilled_(spilled) {
     slot_.assign(code.regs.size(), -1);
+    for (bool masks : {false, true}) share_slots(intervals, masks);
   }
 
   void run() {
@@ -180,9 +184,29 @@ class Rewriter {
  private:
   bool spilled(VReg r) const { return r != kNoReg && r < spilled_.size() && spilled_[r]; }
   bool is_mask(VReg r) const { return code_.regs[r].cls == RegClass::mask; }
+  // Values that live one after the other share a slot: the frame is as large as what lives at once.
+  void share_slots(const std::vector<Interval>& intervals, bool masks) {
+    std::vector<Interval> order;
+    for (const Interval& v : intervals)
+      if (spilled(v.reg) && v.end >= 0 && is_mask(v.reg) == masks && code_.regs[v.reg].constant < 0) order.push_back(v);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Interval& x, const Interval& y) { return x.start < y.start; });
+    using Busy = std::pair<int32_t, int64_t>;  // until this position, the slot
+    std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
+    for (const Interval& v : order) {
+      int64_t slot;
+      if (!busy.empty() && busy.top().first < v.start) {
+        slot = busy.top().second;
+        busy.pop();
+      } else {
+        slot = masks ? code_.reserve(8) : code_.reserve(code_.width, code_.width);
+      }
+      slot_[v.reg] = slot;
+      busy.push({v.end, slot});
+    }
+  }
   Mem memory(VReg r) {
     if (code_.regs[r].constant >= 0) return Mem::constant(code_.regs[r].constant);
-    if (slot_[r] < 0) slot_[r] = is_mask(r) ? code_.reserve(8) : code_.reserve(code_.width, code_.width);
     return Mem::frame(slot_[r]);
   }
   VReg short_lived(VReg like) {
@@ -253,7 +277,7 @@ std::vector<int16_t> allocate(VCode& code) {
   std::vector<int16_t> homes;
   for (;;) {
     if (!fits) {
-      Rewriter(code, spilled).run();
+      Rewriter(code, intervals, spilled).run();
       intervals = live_intervals(code);
     }
     homes.assign(code.regs.size(), -1);

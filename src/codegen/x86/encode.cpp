@@ -2,6 +2,8 @@
 #define XBYAK_NO_OP_NAMES
 #include <xbyak/xbyak.h>
 
+#include <string>
+
 #include "base/error.h"
 #include "codegen/x86/vcode.h"
 
@@ -50,7 +52,12 @@ class Encoder {
     for (Gpr g : kSaved)
       if (uses(g)) c_.push(r64(g));
     if (code_.frame_bytes > 0) {
+      // Every page is touched in turn: a stack that is too short ends at its guard page, not beyond it.
+      constexpr int64_t kPage = 4096;
+      INGOT_CHECK(code_.frame_bytes <= kMostFrame, std::to_string(code_.frame_bytes) + " bytes of a kernel's frame");
       c_.mov(c_.rax, c_.rsp);
+      for (int64_t at = kPage; at < code_.frame_bytes; at += kPage)
+        c_.test(c_.ptr[c_.rsp - static_cast<int>(at)], c_.rax);
       c_.sub(c_.rsp, static_cast<uint32_t>(code_.frame_bytes));
       c_.and_(c_.rsp, -64);
       c_.mov(c_.ptr[c_.rsp + static_cast<int>(saved_rsp_)], c_.rax);

@@ -121,6 +121,7 @@ class Lowering {
   int side_by_side(const std::vector<Accumulator>& all) const;
   int work() const;
   int chains() const;
+  int live_at_once() const;
   void fetch_ahead(int count);
   void block_group(const Phase& phase, std::vector<Accumulator>& plain, std::vector<Accumulator>& tree, int size,
                    int64_t fewer, int64_t last);

@@ -1,4 +1,5 @@
 // Form::rows: for each row, each phase, a loop over the columns in steps of 16 with a masked end.
+#include <bit>
 #include <cstddef>
 
 #include "codegen/x86/lower.h"
@@ -6,6 +7,7 @@
 namespace ingot::codegen::x86 {
 namespace {
 constexpr int64_t kBlock = 256;  // columns of a block of the canonical order
+constexpr int kMostSlots = 256;  // registers that live at once in steps side by side: 16 KiB of the frame
 
 std::vector<Accumulator*> with(std::vector<Accumulator>& plain, std::vector<Accumulator>& own) {
   std::vector<Accumulator*> all;
@@ -178,7 +180,25 @@ int Lowering::chains() const {
   int most = 1;  // registers of a value
   for (Value v = 0; v < k_.nodes.size(); ++v)
     if (live_[v] && level_[v] == Level::column) most = std::max(most, v_.parts_of(node(v).type));
-  return std::max(1, (work() < kLong ? 4 : 8) / most);
+  const int fitting = std::max(1, kMostSlots / std::max(1, live_at_once()));
+  return std::max(1, std::min((work() < kLong ? 4 : 8) / most, static_cast<int>(std::bit_floor(unsigned(fitting)))));
+}
+
+/// Registers of the column-level values of one step that live at once, at most.
+int Lowering::live_at_once() const {
+  int live = 0, most = 0;
+  std::vector<bool> seen(k_.nodes.size());
+  for (Value v = static_cast<Value>(k_.nodes.size()); v-- > 0;) {
+    if (!live_[v] || level_[v] != Level::column) continue;
+    if (seen[v]) live -= v_.parts_of(node(v).type);
+    for (Value o : {node(v).a, node(v).b, node(v).c})
+      if (o != kNone && level_[o] == Level::column && !seen[o]) {
+        seen[o] = true;
+        live += v_.parts_of(node(o).type);
+      }
+    most = std::max(most, live);
+  }
+  return most;
 }
 
 /// Fetches what comes soon, while there is much to compute: in a kernel of one phase the same streams further on, else
@@ -210,7 +230,7 @@ void Lowering::bodies(const Phase& phase, const std::vector<Accumulator*>& accum
     body(phase, accumulators);
   }
   column_offset_ = 0;
-  code_.interleave(starts);
+  if (count * live_at_once() <= kMostSlots) code_.interleave(starts);
 }
 
 // Several steps at a time, each into its own partial results, where their order does not matter and one step is short.

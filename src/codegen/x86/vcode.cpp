@@ -32,7 +32,8 @@ void VCode::interleave(const std::vector<int32_t>& starts) {
   std::vector<Piece> pieces;
   for (size_t p = 0; p < starts.size(); ++p) {
     const auto begin = static_cast<size_t>(starts[p]);
-    pieces.push_back({begin, begin, begin, p + 1 < starts.size() ? static_cast<size_t>(starts[p + 1]) : insts.size()});
+    const size_t end = p + 1 < starts.size() ? static_cast<size_t>(starts[p + 1]) : insts.size();
+    pieces.push_back({begin, begin, begin, end, {}, {}});
   }
   for (const Range& range : cold)
     for (Piece& piece : pieces)

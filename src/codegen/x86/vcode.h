@@ -185,6 +185,9 @@ class VCode {
 /// Deterministic.
 std::vector<int16_t> allocate(VCode& code);
 
+/// A kernel's stack frame has no more bytes: what lives at once in one kernel is bounded by fusion and by `chains()`.
+inline constexpr int64_t kMostFrame = 64 << 10;
+
 struct MachineCode {
   std::vector<uint8_t> bytes;
   int64_t code_bytes = 0;  // the constant pool follows
