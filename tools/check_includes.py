@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; all below eager <- trace <- compile <- cli."""
+"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; all below eager <- trace <- compile <- cli.
+Refuses locks that a fork() could cut in two, too."""
 import pathlib
 import re
 import sys
@@ -28,6 +29,8 @@ for path in sorted(source.rglob("*")):
             faults.append(f"{path}:{number}: {room} may not include {match.group(1)}")
         if room == "codegen" and re.search(r"#include\s+[<\"](cuda|nvrtc|cublas)", line):
             faults.append(f"{path}:{number}: codegen may not include a CUDA header")
+        if path.stem != "mutex" and re.search(r"std::(shared_|recursive_|timed_)*mutex\b", line):
+            faults.append(f"{path}:{number}: a lock is an ingot::Mutex (base/mutex.h), which holds over fork()")
         if path.suffix == ".h" and room in {"base", "eager", "trace", "compile"} and PRIVATE.search(line):
             faults.append(f"{path}:{number}: a public header may include only the standard library")
 print("\n".join(faults) if faults else "includes: every one points the right way")

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace ingot {
 namespace {
@@ -24,9 +25,13 @@ constexpr std::array kNames = {
 };
 
 // Never destroyed: other objects may log while the process ends.
+Mutex& logger_mutex() {
+  static Mutex& mutex = *new Mutex;
+  return mutex;
+}
 spdlog::logger& logger() {
   static spdlog::logger* instance = [] {
-    auto* made = new spdlog::logger("ingot", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("ingot", std::make_shared<spdlog::sinks::stderr_sink_st>());
     made->set_pattern("[%n] %v");
     return made;
   }();
@@ -73,9 +78,14 @@ void set_log_topics(std::string_view topics) {
 }
 
 void log(Topic topic, std::string_view message) {
-  if (log_enabled(topic)) logger().info("{}: {}", name_of(topic), message);
+  if (!log_enabled(topic)) return;
+  std::lock_guard lock(logger_mutex());
+  logger().info("{}: {}", name_of(topic), message);
 }
 
-void warn(std::string_view message) { logger().warn("{}", message); }
+void warn(std::string_view message) {
+  std::lock_guard lock(logger_mutex());
+  logger().warn("{}", message);
+}
 
 }  // namespace ingot

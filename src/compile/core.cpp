@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/thread_object.h"
 #include "eager/dispatch.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/profiler.h"
@@ -15,7 +16,7 @@ struct ThreadLeaves {
   std::vector<std::unique_ptr<LeafList>> lists;
   size_t depth = 0;
 };
-thread_local ThreadLeaves thread_leaves;
+constinit thread_local ThreadObject<ThreadLeaves> thread_leaves;
 
 }  // namespace
 
@@ -45,14 +46,14 @@ void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
 }
 
 ArgumentLeaves::ArgumentLeaves() {
-  ThreadLeaves& mine = thread_leaves;
+  ThreadLeaves& mine = *thread_leaves;
   if (mine.depth == mine.lists.size()) mine.lists.push_back(std::make_unique<LeafList>());
   list_ = mine.lists[mine.depth++].get();
   list_->clear();
 }
 ArgumentLeaves::~ArgumentLeaves() {
   list_->clear();
-  --thread_leaves.depth;
+  --thread_leaves->depth;
 }
 
 CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core_(core) {
@@ -67,7 +68,6 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
     if (outer) outer->flush("a frozen function is called", Location::none());
     if (const FrozenCall* call = core.freezer().find(arguments, own)) {
       core.function().calls.fetch_add(1, std::memory_order_relaxed);
-      core.function().hits.fetch_add(1, std::memory_order_relaxed);
       std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
       if (call->result.size() > results.size()) {
         many_results_.resize(call->result.size());

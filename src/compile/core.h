@@ -1,10 +1,10 @@
 // What stands behind a CompiledFunction, free of its types.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "compile/compile.h"
 #include "compile/frozen.h"
 #include "trace/recorder.h"
@@ -33,7 +33,7 @@ class CompiledCore {
   CompileMode mode_;
   std::shared_ptr<trace::Function> function_;
   Freezer freezer_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<trace::Recorder>> idle_;  // the latest used one last: its tree is the fullest
 };
 

@@ -2,10 +2,10 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "compile/leaves.h"
 #include "eager/script.h"
 #include "trace/recorder.h"
@@ -114,7 +114,7 @@ class Freezer {
   void learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
   std::atomic<const FrozenCall*> frozen_{nullptr};
   std::atomic<bool> refused_{false};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::unique_ptr<FrozenCall>> seen_once_;
   std::vector<std::shared_ptr<const GeneralCall>> general_;
   size_t published_ = 0;

@@ -82,7 +82,7 @@ template <>
 struct Leaves<TensorArg> {
   static constexpr bool known = true;
   static void collect(const TensorArg& x, LeafList& out) {
-    static const Tensor undefined;
+    static const Tensor& undefined = *new Tensor;
     out.add(x.tensor ? *x.tensor : undefined);
   }
 };

@@ -1,7 +1,8 @@
 #include "eager/call.h"
 
+#include "base/float_environment.h"
+#include "base/thread_object.h"
 #include "eager/script.h"
-
 #include "ir/graph.h"
 
 namespace ingot::eager {
@@ -137,7 +138,7 @@ struct Normalizer {
 thread_local Interceptor* interceptor = nullptr;
 
 // The path is one string per thread that modules lengthen and cut; a pointer to it stays cheap.
-thread_local std::string path;
+constinit thread_local ThreadObject<std::string> path;
 
 }  // namespace
 
@@ -213,6 +214,7 @@ int mode_number(OpId op, int index, std::string_view word, Location location) {
 
 void note_special(OpId op, int number, Operand* operand) {
   if (operand->kind != Operand::Kind::scalar || operand->category == Category::boolean) return;
+  const FloatEnvironment environment;  // where subnormal numbers are taken for zero, they would be special
   const std::vector<double>& special = ir::info(op).operand(number).special;
   for (size_t i = 0; i < special.size(); ++i)
     if (operand->number == special[i]) {
@@ -236,18 +238,19 @@ void dispatch(const OpCall& call, std::span<Tensor> outputs) {
   if (ScriptWriter* writer = ScriptWriter::current()) writer->line(call, outputs);
 }
 
-const char* module_path() { return path.c_str(); }
+const char* module_path() { return path->c_str(); }
 
 size_t push_module(const std::string& name) {
-  size_t length = path.size();
+  std::string& whole = *path;
+  size_t length = whole.size();
   if (!name.empty()) {
-    if (length) path += '.';
-    path += name;
+    if (length) whole += '.';
+    whole += name;
   }
   return length;
 }
-void pop_module(size_t length) { path.resize(length); }
-ModulePathScope::ModulePathScope(std::string inner) : outer_(std::exchange(path, std::move(inner))) {}
-ModulePathScope::~ModulePathScope() { path = std::move(outer_); }
+void pop_module(size_t length) { path->resize(length); }
+ModulePathScope::ModulePathScope(std::string inner) : outer_(std::exchange(*path, std::move(inner))) {}
+ModulePathScope::~ModulePathScope() { *path = std::move(outer_); }
 
 }  // namespace ingot::eager

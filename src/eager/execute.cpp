@@ -1,11 +1,12 @@
 #include "eager/execute.h"
 
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/float_environment.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/overlap.h"
 #include "eager/call.h"
 #include "eager/check_values.h"
@@ -99,6 +100,7 @@ void execute_checked(const OpCall& call, std::span<Tensor> outputs) {
 }  // namespace
 
 void execute(const OpCall& call, std::span<Tensor> outputs) {
+  const FloatEnvironment environment;
   try {
     execute_checked(call, outputs);
   } catch (const OutOfMemory& e) {
@@ -115,8 +117,8 @@ EagerStatistics eager_statistics() { return {pointwise_kernels, programs, fallba
 void statistics::count_pointwise() { ++pointwise_kernels; }
 void statistics::count_program() { ++programs; }
 void statistics::count_fallback(std::string_view reason) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> said;
+  static auto& mutex = *new Mutex;
+  static auto& said = *new std::set<std::string, std::less<>>;
   ++fallbacks;
   std::lock_guard lock(mutex);
   if (said.emplace(reason).second) warn("eager: falls back to the scalar executor: " + std::string(reason));

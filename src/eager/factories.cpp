@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/float_environment.h"
 #include "eager/call.h"
 #include "eager/data.h"
 #include "eager/functions.h"
@@ -76,6 +77,7 @@ Tensor empty_like(const TensorArg& self, TensorOptions options) {
 }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Location location) {
+  const FloatEnvironment environment;
   Category category = std::max({start.category(), end.category(), step.category()});
   DType dtype = options.dtype_or(category == Category::floating ? kFloat32 : kInt64);
   check_dtype("arange", dtype, location);

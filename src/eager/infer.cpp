@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/thread_object.h"
 #include "eager/call.h"
 #include "eager/data.h"
 #include "ir/rules/rules.h"
@@ -64,7 +65,8 @@ void set_self(OutputMeta& out, const detail::TensorImpl& self) {
 
 /// By the rules of the table.
 void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
-  thread_local Scratch s;
+  constinit thread_local ThreadObject<Scratch> mine;
+  Scratch& s = *mine;
   read_operands(call, s);
   s.outputs.clear();
   DimTable dims;

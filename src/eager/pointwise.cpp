@@ -1,10 +1,9 @@
 // Elementwise ops: one kernel for each key and access of the operands, called without building a graph.
 #include <array>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "codegen/generate.h"
 #include "codegen/lower.h"
 #include "eager/data.h"
@@ -226,7 +225,7 @@ thread_local const Pointwise* near[kNear];
 const Pointwise& find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
   const Pointwise*& slot = near[KeyHash()(key) % kNear];
   if (slot && slot->key == key) return *slot;
-  static std::shared_mutex mutex;
+  static auto& mutex = *new SharedMutex;
   static auto& table = *new std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>;  // outlives all threads
   {
     std::shared_lock lock(mutex);

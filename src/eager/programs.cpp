@@ -1,10 +1,10 @@
 // Ops that are more than one elementwise kernel: a graph of one op through the whole compiler, once for each key.
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/mutex.h"
+#include "base/thread_object.h"
 #include "codegen/lower.h"
 #include "eager/code_level.h"
 #include "eager/data.h"
@@ -202,7 +202,7 @@ std::unique_ptr<const Compiled> compile_or_fall_back(const OpCall& call, const S
 }
 
 const Compiled& find(const OpCall& call, const Signature& s, const Target& target) {
-  static std::shared_mutex mutex;
+  static auto& mutex = *new SharedMutex;
   static auto& table = *new std::unordered_map<uint64_t, std::vector<std::unique_ptr<Entry>>>;  // outlives all threads
   uint64_t hash = hash_ints(s.words);
   auto seek = [&]() -> Entry* {
@@ -242,7 +242,8 @@ bool all_empty(std::span<const OutputMeta> metas) {
 }
 
 void run_program(const OpCall& call, std::span<void* const> results) {
-  thread_local Signature s;
+  constinit thread_local ThreadObject<Signature> mine;
+  Signature& s = *mine;
   const Target target = code_level().target;
   sign(s, call, target);
   const Compiled& compiled = find(call, s, target);

@@ -1,7 +1,6 @@
 #include "eager/random.h"
 
-#include <mutex>
-
+#include "base/mutex.h"
 #include "eager/call.h"
 #include "eager/data.h"
 
@@ -9,11 +8,11 @@ namespace ingot {
 namespace {
 
 struct Generator {
-  std::mutex mutex;
+  Mutex mutex;
   uint64_t seed = 0, position = 0;
 };
 Generator& generator() {
-  static Generator g;
+  static Generator& g = *new Generator;
   return g;
 }
 

@@ -60,7 +60,7 @@ struct Script::Run {
   std::vector<Tensor> values{};
 
   const Tensor& tensor(const ScriptTensor& s) const {
-    static const Tensor kNone;
+    static const Tensor& none = *new Tensor;
     switch (s.kind) {
       case ScriptTensor::Kind::argument:
         return arguments[s.number];
@@ -69,7 +69,7 @@ struct Script::Run {
       case ScriptTensor::Kind::value:
         return values[s.number];
       default:
-        return kNone;
+        return none;
     }
   }
   int64_t value(int64_t number) const {

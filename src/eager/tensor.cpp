@@ -4,7 +4,9 @@
 #include <limits>
 #include <new>
 
+#include "base/float_environment.h"
 #include "base/half.h"
+#include "base/thread_object.h"
 #include "eager/call.h"
 #include "eager/data.h"
 
@@ -16,18 +18,16 @@ namespace {
 // Handles are made and dropped at every op: a short list of blocks per thread spares the allocator.
 constexpr int kMaxFree = 256;
 struct FreeList {
-  void* blocks[kMaxFree];
+  void* blocks[kMaxFree] = {};
   int count = 0;
+  bool emptied_at_end = false;
 };
-thread_local FreeList free_list;  // trivially destructible: tensors may outlive the thread's other objects
-thread_local bool thread_ends = false;
-struct Janitor {
-  ~Janitor() {
-    thread_ends = true;
-    while (free_list.count) ::operator delete(free_list.blocks[--free_list.count]);
-  }
-};
-thread_local Janitor janitor;
+constinit thread_local FreeList free_list;
+
+void empty_free_list(void*) {
+  while (free_list.count) ::operator delete(free_list.blocks[--free_list.count]);
+  free_list.emptied_at_end = false;
+}
 
 }  // namespace
 
@@ -40,12 +40,12 @@ TensorImpl* new_impl() {
 void delete_impl(TensorImpl* impl) {
   impl->~TensorImpl();
   FreeList& list = free_list;
-  if (list.count < kMaxFree && !thread_ends) {
-    static_cast<void>(&janitor);  // makes this thread's janitor
-    list.blocks[list.count++] = impl;
-  } else {
-    ::operator delete(impl);
+  if (list.count == kMaxFree) return ::operator delete(impl);
+  if (!list.emptied_at_end) {
+    list.emptied_at_end = true;
+    at_thread_end(empty_free_list, nullptr);
   }
+  list.blocks[list.count++] = impl;
 }
 
 TensorImpl::~TensorImpl() {
@@ -141,6 +141,7 @@ Tensor make_empty(DType dtype, std::span<const int64_t> sizes) {
 }
 
 Scalar read_element(DType dtype, const char* at) {
+  const FloatEnvironment environment;
   auto load = [at]<class T>(T value) {
     std::memcpy(&value, at, sizeof(T));
     return value;
@@ -172,6 +173,7 @@ Scalar read_element(DType dtype, const char* at) {
 }
 
 void write_element(DType dtype, char* at, Scalar value) {
+  const FloatEnvironment environment;
   auto store = [at]<class T>(T x) { std::memcpy(at, &x, sizeof(T)); };
   // From a float a number saturates at the range of the type, from an integer it wraps.
   auto integer = [&]<class T>(T) {

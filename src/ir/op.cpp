@@ -3,6 +3,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/float_environment.h"
+#include "base/mutex.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
@@ -51,14 +53,21 @@ OpInfo with(OpInfo op, LayoutRule layout) {
 #define INGOT_RULE_view layouts
 #define INGOT_RULE_NAMESPACE(kind) INGOT_RULE_##kind
 
-const std::array<OpInfo, kOpCount>& table() {
-  static const std::array<OpInfo, kOpCount> rows = {
+std::array<OpInfo, kOpCount> make_table() {
+  const NoFork whole;
+  const WholeFloatEnvironment reads_defaults;
+  return {
 #define OP(kind, name, signature, traits, type, shape, ...)                   \
   with(row(OpId::name, OpKind::kind, #name, signature, traits, &types::type), \
        &INGOT_RULE_NAMESPACE(kind)::shape __VA_OPT__(, ) __VA_ARGS__),
 #include "ir/ops.def"
 #undef OP
   };
+}
+
+const std::array<OpInfo, kOpCount>& table() {
+  // Never destroyed: ops may be called while the process ends.
+  static const auto& rows = *new const std::array<OpInfo, kOpCount>(make_table());
   return rows;
 }
 
@@ -149,7 +158,7 @@ const OpInfo& info(OpId op) { return table()[static_cast<size_t>(op)]; }
 std::span<const OpInfo> ops() { return table(); }
 
 const OpInfo* find_op(std::string_view name) {
-  static const std::unordered_map<std::string_view, OpId> names = [] {
+  static const auto& names = *new const auto([] {
     std::unordered_map<std::string_view, OpId> map;
     auto enter = [&](std::string_view key, OpId id) { INGOT_CHECK(map.emplace(key, id).second, std::string(key)); };
 #define OP(kind, name, ...) enter(#name, OpId::name);
@@ -157,7 +166,7 @@ const OpInfo* find_op(std::string_view name) {
 #include "ir/ops.def"
 #undef OP
     return map;
-  }();
+  }());
   auto found = names.find(name);
   return found == names.end() ? nullptr : &info(found->second);
 }

@@ -3,9 +3,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <unordered_set>
 
+#include "base/float_environment.h"
+#include "base/mutex.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
@@ -14,8 +15,8 @@ namespace ingot::ir {
 namespace {
 // Locations hold pointers to names that live forever, as those of a compiled program do.
 const char* kept(const std::string& name) {
-  static std::mutex mutex;
-  static std::unordered_set<std::string> names;
+  static auto& mutex = *new Mutex;
+  static auto& names = *new std::unordered_set<std::string>;
   std::lock_guard lock(mutex);
   return names.insert(name).first->c_str();
 }
@@ -475,6 +476,9 @@ class Parser {
 
 }  // namespace
 
-Graph parse(std::string_view text) { return Parser(text).graph(); }
+Graph parse(std::string_view text) {
+  const FloatEnvironment environment;
+  return Parser(text).graph();
+}
 
 }  // namespace ingot::ir

@@ -1,18 +1,18 @@
 #include "runtime/allocator.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
+#include "base/thread_object.h"
 #include "runtime/checked_memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -179,12 +179,6 @@ class Central {
   }
 
  private:
-  Central() {
-    // A child made by fork() must not inherit a lock that another thread holds.
-    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] { instance().mutex_.unlock(); });
-  }
-
   // Bins of ours count what they keep of blocks that could be unmapped.
   void put(int c, void* block) {
     bins_[c].push(block, class_bytes(c));
@@ -251,7 +245,7 @@ class Central {
     return any;
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<ThreadCache*> caches_;
   Bin bins_[kClasses];
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
@@ -262,29 +256,17 @@ class Central {
   int64_t cached_limit_ = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
 };
 
-// Trivial, so that it can be read at any time; null before the first block and after the thread's destructors.
-thread_local ThreadCache* local_cache = nullptr;
-
-thread_local bool thread_ended = false;
-
-struct ThreadEnd {
-  bool armed = false;
-  ~ThreadEnd() {
-    thread_ended = true;
-    if (local_cache) Central::instance().detach(std::exchange(local_cache, nullptr));
-  }
-};
-thread_local ThreadEnd thread_end;
+// Null before the first block, and again once the thread ends.
+constinit thread_local ThreadCache* local_cache = nullptr;
 
 // Where memory is checked no thread ever has a cache, so that every small block comes here.
 __attribute__((noinline)) void* allocate_slow(int c, int64_t bytes) {
   if (checks_memory()) return allocate_checked(bytes);
-  if (!local_cache && !thread_ended) {
-    thread_end.armed = true;  // its first use registers the destructor
+  if (!local_cache) {
     local_cache = new ThreadCache;
     Central::instance().attach(local_cache);
+    at_thread_end([](void*) { Central::instance().detach(std::exchange(local_cache, nullptr)); }, nullptr);
   }
-  if (!local_cache) return Central::instance().refill(c, nullptr, nullptr);
   return Central::instance().refill(c, &local_cache->bins[c], &local_cache->counters);
 }
 

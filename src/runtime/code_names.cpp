@@ -10,7 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+
+#include "base/mutex.h"
 
 #include "base/log.h"
 #include "runtime/files.h"
@@ -37,8 +38,8 @@ namespace {
 
 enum { kNoAction, kRegister, kUnregister };
 
-std::mutex& names_mutex() {
-  static std::mutex* mutex = new std::mutex;
+Mutex& names_mutex() {
+  static Mutex* mutex = new Mutex;
   return *mutex;
 }
 

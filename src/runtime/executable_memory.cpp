@@ -1,6 +1,5 @@
 #include "runtime/executable_memory.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,11 +7,11 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "runtime/code_names.h"
 
 namespace ingot::runtime {
@@ -122,14 +121,13 @@ class Arenas {
  private:
   Arenas() {
     // After fork() parent and child see the same pages; each goes on in arenas of its own.
-    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().seal(); }, [] { instance().seal(); });
+    at_fork([] { instance().seal(); }, [] { instance().seal(); });
   }
   void seal() {
     for (auto& arena : arenas_) arena->sealed = true;
-    mutex_.unlock();
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 };
 

@@ -2,12 +2,12 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/program.h"
 #include "runtime/executable_memory.h"
 
@@ -42,7 +42,7 @@ class KernelCache {
     using is_transparent = void;
     size_t operator()(std::string_view key) const;
   };
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_map<std::string, LoadedKernelPtr, Hash, std::equal_to<>> kernels_;
 };
 

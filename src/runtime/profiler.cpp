@@ -1,13 +1,13 @@
 #include "runtime/profiler.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "base/mutex.h"
 namespace ingot::runtime {
 namespace {
 
-std::mutex& profiles_mutex() {
-  static std::mutex* mutex = new std::mutex;
+Mutex& profiles_mutex() {
+  static Mutex* mutex = new Mutex;
   return *mutex;
 }
 std::vector<Profile*>& active_profiles() {

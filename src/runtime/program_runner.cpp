@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/float_environment.h"
+#include "base/mutex.h"
 #include "runtime/allocator.h"
 #include "runtime/bound_program.h"
 #include "runtime/checked_memory.h"
@@ -70,7 +72,7 @@ uint64_t converted(T x, DType type) {
 }  // namespace
 
 struct LoadedProgram::Bindings {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<BoundProgramPtr> recent;  // the last used first
   std::unordered_map<const KernelSource*, const LoadedKernel*> kernels;
   struct Scalar {
@@ -151,6 +153,7 @@ void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
 }
 
 void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
+  const FloatEnvironment environment;
   const Program& program = *program_;
   INGOT_CHECK(data.inputs.size() == program.inputs && data.outputs.size() == program.outputs &&
               data.scalars.size() == program.scalars.size());

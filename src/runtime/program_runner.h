@@ -2,10 +2,10 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/program.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/storage.h"
@@ -56,7 +56,7 @@ class LoadedProgram {
   std::unique_ptr<Bindings> bindings_;
   std::unique_ptr<WeightSlot[]> weights_;         // one a step
   mutable std::atomic<RunState*> idle_{nullptr};  // the state that most runs find
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<RunState>> more_idle_;
 };
 

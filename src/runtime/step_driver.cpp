@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/thread_object.h"
 #include "runtime/allocator.h"
 #include "runtime/checked_memory.h"
 
@@ -17,7 +18,7 @@ struct Scratch {
   int64_t bytes = 0;
   ~Scratch() { deallocate(memory, bytes); }
 };
-thread_local Scratch scratch;
+constinit thread_local ThreadObject<Scratch> mine;
 
 }  // namespace
 
@@ -44,6 +45,7 @@ int threads_for(int64_t bytes, int64_t operations) {
 }
 
 char* thread_scratch(int64_t bytes) {
+  Scratch& scratch = *mine;
   if (scratch.bytes < bytes || (checks_memory() && scratch.bytes != bytes)) {
     char* memory = static_cast<char*>(allocate(bytes));
     deallocate(scratch.memory, scratch.bytes);

@@ -1,22 +1,21 @@
 #include "runtime/thread_pool.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/float_environment.h"
+#include "base/mutex.h"
+#include "base/thread.h"
 #include "runtime/cpu.h"
 
 namespace ingot {
@@ -33,6 +32,7 @@ struct Job {
   RegionFunction function = nullptr;
   void* context = nullptr;
   int threads = 1;
+  bool no_fork = false;  // the caller is inside a NoFork, and so are they who work for it
 };
 
 struct alignas(128) Worker {
@@ -98,7 +98,7 @@ class Pool {
     } catch (...) {  // the system has no more threads: those that run are enough
     }
     threads = std::min(threads, static_cast<int>(workers_.size()) + 1);
-    Job job{function, context, threads};
+    Job job{function, context, threads, NoFork::inside()};
     failed_.store(false, std::memory_order_relaxed);
     for (int i = 0; i < threads - 1; ++i) {
       Worker& worker = *workers_[i];
@@ -117,6 +117,7 @@ class Pool {
 
  private:
   Pool() {
+    const NoFork whole;
     processors_ = usable_processors();
     int threads = processors_;
     if (const char* text = std::getenv("INGOT_NUM_THREADS"); text && *text) {
@@ -129,7 +130,7 @@ class Pool {
     }
     set_limit(std::min(threads, kMostThreads));
     // A child made by fork() has only the thread that called it: its workers start anew when they are first needed.
-    pthread_atfork(nullptr, nullptr, [] {
+    at_fork(nullptr, [] {
       instance().workers_.clear();
       instance().busy_.store(false);
     });
@@ -139,18 +140,12 @@ class Pool {
     while (static_cast<int>(workers_.size()) < count) {
       auto* worker = new Worker;
       int number = static_cast<int>(workers_.size()) + 1;
-      // Signals are for the user's threads.
-      sigset_t all, previous;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &previous);
       try {
-        std::thread([this, worker, number] { serve(*worker, number); }).detach();
+        start_thread("ingot-" + std::to_string(number), [this, worker, number] { serve(*worker, number); });
       } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &previous, nullptr);
         delete worker;
         throw;
       }
-      pthread_sigmask(SIG_SETMASK, &previous, nullptr);
       workers_.push_back(worker);
     }
   }
@@ -169,12 +164,14 @@ class Pool {
   }
 
   [[noreturn]] void serve(Worker& worker, int number) {
-    pthread_setname_np(pthread_self(), ("ingot-" + std::to_string(number)).c_str());
     for (;;) {
       uint32_t offered = await_offer(worker);
       if (!worker.ticket.compare_exchange_strong(offered, offered + 1, std::memory_order_acquire)) continue;
       uint32_t taken = offered + 1;
+      const bool no_fork = worker.job.no_fork;
+      if (no_fork) NoFork::join();
       worker.error = work(worker.job, number);
+      if (no_fork) NoFork::leave();
       worker.done.store(taken, std::memory_order_release);
     }
   }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -79,7 +78,7 @@ struct WeightCache::State {
   };
   using Entries = std::unordered_multimap<uint64_t, Entry>;  // by source and format
 
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   std::unordered_map<uint64_t, Entries> storages;  // by id
   Statistics statistics;
   uint64_t next_scan = 0;

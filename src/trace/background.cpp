@@ -1,56 +1,73 @@
 #include "trace/background.h"
 
-#include <condition_variable>
+#include <atomic>
 #include <deque>
-#include <mutex>
-#include <thread>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/thread.h"
 
 namespace ingot::trace {
 namespace {
 
 class Worker {
  public:
-  ~Worker() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_one();
-    if (thread_.joinable()) thread_.join();
+  // Never destroyed: it may compile while the process ends.
+  static Worker& instance() {
+    static Worker* worker = new Worker;
+    return *worker;
   }
   void add(std::function<void()> task) {
     std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    wake_.notify_one();
+    wake();
+  }
+  void resume() {
+    std::lock_guard lock(mutex_);
+    if (!tasks_.empty()) wake();
   }
 
  private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-      if (stop_) return;
-      std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
+  Worker() {
+    // The thread is not there in a child; another one begins where it is needed.
+    at_fork(nullptr, [] { instance().running_ = false; });
+  }
+  void wake() {
+    if (!running_) start_thread("ingot-compile", [this] { run(); });
+    running_ = true;
+    added_.fetch_add(1);
+    added_.notify_one();
+  }
+  [[noreturn]] void run() {
+    for (;;) {
+      const uint32_t seen = added_.load();
+      std::function<void()> task = take();
+      if (!task) {
+        added_.wait(seen);
+        continue;
+      }
+      NoFork whole;
       task();
-      lock.lock();
+      task = nullptr;
     }
   }
+  std::function<void()> take() {
+    std::lock_guard lock(mutex_);
+    if (tasks_.empty()) return nullptr;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  Mutex mutex_;
+  std::atomic<uint32_t> added_{0};
   std::deque<std::function<void()>> tasks_;
-  std::thread thread_;
-  bool stop_ = false;
+  bool running_ = false;
 };
 
 }  // namespace
 
-void run_in_background(std::function<void()> task) {
-  static Worker worker;
-  worker.add(std::move(task));
-}
+void run_in_background(std::function<void()> task) { Worker::instance().add(std::move(task)); }
+void resume_background() { Worker::instance().resume(); }
 
 }  // namespace ingot::trace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <set>
 
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "trace/dump.h"
 #include "trace/evaluate.h"
@@ -19,6 +20,7 @@ std::string CompileSettings::key() const {
 }
 
 CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings, const std::string& name) {
+  const FloatEnvironment environment;
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();

@@ -76,6 +76,7 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
     entry = place;
   }
   if (!background_) {
+    NoFork whole;
     std::call_once(entry->once, [&] { compile(*entry, std::move(graph), settings, ops); });
   } else if (*fresh) {
     run_in_background([self = shared_from_this(), entry, graph = std::move(graph), settings, ops]() mutable {
@@ -181,7 +182,7 @@ Statistics Function::statistics() const {
   s.cache_entries = static_cast<int64_t>(order_.size());
   s.trace_nodes = trace_nodes.load(std::memory_order_relaxed);
   s.calls = calls.load(std::memory_order_relaxed);
-  s.hits = hits.load(std::memory_order_relaxed);
+  s.hits = s.calls - misses.load(std::memory_order_relaxed);
   return s;
 }
 std::vector<std::shared_ptr<CacheEntry>> Function::entries() const {

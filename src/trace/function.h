@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/program.h"
 #include "trace/compile_graph.h"
 #include "trace/statistics.h"
@@ -79,7 +80,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Recompile> recompiles() const;
 
   std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> hits{0};         // calls in which nothing was recorded or compiled
+  std::atomic<int64_t> misses{0};  // calls that recorded or compiled something, or ended with an error
   std::atomic<int64_t> trace_nodes{0};  // in the trees of all recorders
 
   static constexpr size_t kMostPrograms = 1024;
@@ -96,7 +97,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::optional<Numerics> numerics_;
   int recompile_limit_;
   bool background_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<CacheEntry>> cache_;
   std::vector<std::shared_ptr<CacheEntry>> order_;  // of compilation
   std::vector<Notice> breaks_, fallbacks_;

@@ -1,10 +1,10 @@
 #include "trace/recorder.h"
 
 #include <algorithm>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/overlap.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
@@ -18,12 +18,12 @@ namespace {
 std::atomic<uint64_t> next_segment{1};
 
 // All recorders, for the message about a tensor that was recorded elsewhere.
-std::mutex& registry_mutex() {
-  static std::mutex mutex;
+Mutex& registry_mutex() {
+  static Mutex& mutex = *new Mutex;
   return mutex;
 }
 std::vector<Recorder*>& registry() {
-  static std::vector<Recorder*> recorders;
+  static auto& recorders = *new std::vector<Recorder*>;
   return recorders;
 }
 
@@ -66,7 +66,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   made_.clear();
   handed_out_.clear();
   thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
-  passthrough_ = broken_ = fresh_ = false;
+  passthrough_ = broken_ = fresh_ = ended_well_ = false;
   runs_.clear();
   ++call_;
   recorded_now_ = 0;
@@ -85,6 +85,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
 }
 
 void Recorder::leave() {
+  if (counted_ && (fresh_ || !ended_well_)) function_->misses.fetch_add(1, std::memory_order_relaxed);
   clear_segment();
   if (crowded_) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
@@ -120,7 +121,7 @@ void Recorder::finish() {
     ~Leave() { recorder->leave(); }
   } leave{this};
   if (!passthrough_ && !path_.empty()) run_segment(flush_node("end of the call", Location::none()));
-  if (!fresh_ && counted_) function_->hits.fetch_add(1, std::memory_order_relaxed);
+  ended_well_ = true;
 }
 
 void Recorder::abandon() {

@@ -156,6 +156,7 @@ class Recorder final : public eager::Interceptor {
   bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager
   bool broken_ = false;
   bool fresh_ = false;  // something was recorded or compiled
+  bool ended_well_ = false;
   std::vector<const detail::TensorImpl*> arguments_;
   std::vector<uint64_t> made_;  // ids of the storages that this call's flushes made
   /// Memory to which the callable holds a pointer from this call: ops that touch it run at once, in the callable's

@@ -8,6 +8,7 @@
 #include "eager/check_values.h"
 #include "eager/data.h"
 #include "runtime/storage.h"
+#include "trace/background.h"
 #include "trace/build_graph.h"
 #include "trace/differences.h"
 #include "trace/recorder.h"
@@ -127,7 +128,10 @@ void Recorder::run_segment(Node* node) {
   try {
     bool waits = false;
     variant = choose_variant(point, &waits);
-    if (waits) return run_one_by_one();  // still compiling in the background
+    if (waits) {  // still compiling in the background
+      resume_background();
+      return run_one_by_one();
+    }
   } catch (const SizeOverflow& e) {
     function_->note_fallback(e.what(), path_.front()->op, path_.front()->location);
     return run_one_by_one();

@@ -22,6 +22,12 @@ for order in "$library" "$plugin" "$library $plugin" "$greedy $library $plugin" 
 done
 echo "opened by dlopen in six orders, from C and from Python"
 
+# Ends of the process and of threads, and children, with the shared library; the last destructor says "whole".
+for case in exit handlers threads background background-thread detached inside fork fork-busy fork-twice; do
+  timeout 120 "$work/build/process" "$case" >"$work/output"
+  grep -q whole "$work/output"
+done
+
 cmake -S "$here/../../examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/examples" --parallel 2 >/dev/null
 ctest --test-dir "$work/examples" --output-on-failure

@@ -1,8 +1,8 @@
 // Matrix products: which dims are batch, rows and columns; tiles; the epilogue.
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "codegen/generate.h"
 #include "codegen/lower/steps.h"
 
@@ -11,8 +11,8 @@ namespace ingot::codegen::lowering {
 const TileKernels& tile_kernels(const Target& target, DType dtype) {
   const bool widens = dtype == DType::bf16 && !target.bf16_dot;
   const std::vector<KernelPtr>* wide_tiles = widens ? &tile_kernels(target, DType::f32).tiles : nullptr;
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, DType>, TileKernels> made;
+  static auto& mutex = *new Mutex;
+  static auto& made = *new std::map<std::pair<std::string, DType>, TileKernels>;
   std::lock_guard lock(mutex);
   auto [it, fresh] = made.try_emplace({target.str(), dtype});
   TileKernels& t = it->second;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "codegen/generate.h"
 
 namespace ingot::codegen::lowering {
@@ -21,8 +21,8 @@ namespace {
 
 /// Turns tiles of elements of so many bytes; null if there is no such kernel. Made once.
 KernelPtr turn_kernel(const Target& target, int64_t bytes) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, int64_t>, KernelPtr> made;
+  static auto& mutex = *new Mutex;
+  static auto& made = *new std::map<std::pair<std::string, int64_t>, KernelPtr>;
   if (bytes < 4) return nullptr;
   std::lock_guard lock(mutex);
   KernelPtr& kernel = made[{target.str(), bytes}];

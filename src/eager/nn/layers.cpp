@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/float_environment.h"
 #include "eager/call.h"
 #include "eager/data.h"
 #include "eager/random.h"
@@ -19,6 +20,7 @@ Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
 
 /// Uniform in [-bound, bound): what PyTorch starts linear and convolution layers with, bound = 1 / sqrt(fan in).
 Tensor uniform(const IntList& sizes, int64_t fan_in) {
+  const FloatEnvironment environment;
   double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
   Tensor t = empty(sizes);
   t.uniform_(-bound, bound);
@@ -219,6 +221,7 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
                                     const TensorArg& attn_mask, double dropout_p, bool is_causal,
                                     const ScalarArg& scale, bool enable_gqa) {
   const CallerLine line(query.location);
+  const FloatEnvironment environment;
   if (dropout_p == 0)
     return ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
   // With its weights laid open, for some of them to be dropped; what the op refuses is refused before a draw is taken.

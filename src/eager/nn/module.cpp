@@ -1,8 +1,8 @@
 #include "eager/nn/module.h"
 
 #include <atomic>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "eager/call.h"
 #include "eager/data.h"
 
@@ -140,7 +140,7 @@ void Module::apply(const std::function<void(Module&)>& f) {
 void Module::name_children() {
   uint64_t made = modules_made.load(std::memory_order_relaxed);
   if (named_at_.load(std::memory_order_acquire) == made) return;
-  static std::mutex mutex;  // a module may be called by several threads at once
+  static auto& mutex = *new Mutex;  // a module may be called by several threads at once
   std::lock_guard lock(mutex);
   if (named_at_.load(std::memory_order_relaxed) == made) return;
   class Namer : public Fields {
@@ -156,7 +156,7 @@ void Module::name_children() {
 }
 
 const Tensor& detail::tensor_of(const TensorArg& x) {
-  static const Tensor undefined;
+  static const Tensor& undefined = *new Tensor;
   return x.tensor ? *x.tensor : undefined;
 }
 

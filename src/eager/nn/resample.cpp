@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/float_environment.h"
 #include "eager/call.h"
 #include "eager/nn/pooling.h"
 
@@ -57,6 +58,7 @@ const Tensor& image(const char* op, const char* factor_name, const TensorArg& in
 Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor,
                    std::string_view mode_name, std::optional<bool> align_corners, bool recompute_scale_factor) {
   const Tensor& x = eager::present("interpolate", "input", input);
+  const FloatEnvironment environment;
   Location location = input.location;
   const ModeName& mode = find_mode(mode_name, location);
   int64_t spatial = x.dim() - 2;

@@ -23,7 +23,7 @@ int attribute_position(const OpInfo& op, std::string_view name) {
 }
 
 const Attr& attribute(const RuleContext& context, std::string_view name) {
-  static const Attr absent;
+  static const Attr& absent = *new Attr;
   int position = attribute_position(info(context.op), name);
   return position < 0 ? absent : context.attrs[position];
 }
@@ -37,7 +37,7 @@ bool boolean_attribute(const RuleContext& context, std::string_view name) {
 }
 
 const OperandType& operand(const RuleContext& context, std::string_view name) {
-  static const OperandType absent;
+  static const OperandType& absent = *new OperandType;
   int position = operand_position(info(context.op), name);
   return position < 0 ? absent : context.operands[position];
 }

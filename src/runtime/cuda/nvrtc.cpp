@@ -57,9 +57,9 @@ Functions open_library() {
   return f;
 }
 
-/// Never closed.
+/// Never closed, nor destroyed.
 const Functions& functions() {
-  static const Functions f = open_library();
+  static const Functions& f = *new Functions(open_library());
   return f;
 }
 
