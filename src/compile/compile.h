@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/read_epoch.h"
 #include "compile/explain.h"
 #include "compile/leaves.h"
 #include "eager/numerics.h"
@@ -55,14 +56,23 @@ struct CompileOptions {
 namespace detail {
 
 class CompiledCore;
+struct CallKey;
 struct GeneralCall;
 struct Arguments;
+
+/// Returns a recorder to the function that lent it.
+struct GiveBack {
+  CompiledCore* core = nullptr;
+  void operator()(trace::Recorder* recorder) const;
+};
+using LentRecorder = std::unique_ptr<trace::Recorder, GiveBack>;
 
 /// One call of a compiled function. Frozen: the program has run, results() is to be read; else the callable is to be
 /// run, then finish() or abandon().
 class INGOT_API CompiledCall {
  public:
-  CompiledCall(CompiledCore& core, const LeafList& arguments);
+  /// `signature` stands for the types of arguments and result; null: such a call is never frozen.
+  CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature);
   ~CompiledCall();
   CompiledCall(const CompiledCall&) = delete;
   bool frozen() const { return done_; }
@@ -76,11 +86,14 @@ class INGOT_API CompiledCall {
   void abandon();
 
  private:
+  bool run_frozen(const LeafList& arguments, const CallKey& key);
   bool repeat(std::shared_ptr<const GeneralCall> call);
 
   CompiledCore& core_;
+  const void* signature_;
+  std::optional<ReadSection> reading_;    // keeps what `form_` is part of
   std::unique_ptr<Arguments> arguments_;  // while the call is observed
-  std::unique_ptr<trace::Recorder> recorder_;
+  LentRecorder recorder_;
   bool done_ = false;           // the program has run
   const void* form_ = nullptr;  // of the result
   std::shared_ptr<const GeneralCall> general_;
@@ -136,6 +149,24 @@ template <class F, class First, class... Rest>
 inline constexpr bool tensor_module<F, First, Rest...> =
     std::is_convertible_v<First, const TensorArg&>&& TensorModule<F, Rest...>;
 
+/// A callable that has one signature, whatever it is called with: it cannot tell an lvalue from an rvalue.
+template <class F>
+concept OneSignature = std::is_pointer_v<F> || requires {
+  &F::operator();
+};
+
+/// Stands for the types of a call of F: frozen, it answers calls of these types only. Null where it returns a
+/// reference, which nothing but the callable can give.
+template <class F, class R, class... Args>
+const void* call_signature() {
+  if constexpr (std::is_reference_v<R>)
+    return nullptr;
+  else if constexpr (OneSignature<F>)
+    return &signature_of<std::decay_t<R>, std::decay_t<Args>...>;
+  else
+    return &signature_of<std::decay_t<R>, Args&&...>;
+}
+
 }  // namespace detail
 
 /// What compile() returns: called like the callable itself. Copies share everything; may be called from many threads.
@@ -180,34 +211,37 @@ class CompiledFunction {
     const std::shared_ptr<State> state = state_;
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
-    detail::CompiledCall call(state->handle.core(), leaves.list());
+    detail::CompiledCall call(state->handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());
     if constexpr (std::is_void_v<R>) {
       if (call.frozen()) return;
       run(call, [&] { detail::invoke_captured(state->function, std::forward<Args>(args)...); });
       call.finish(nullptr, nullptr);
     } else {
       (void)detail::Capture<Value>();
-      if constexpr (!std::is_reference_v<R>) {
+      if constexpr (std::is_reference_v<R>) {
+        R result = run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        call.finish(nullptr, nullptr);
+        return static_cast<R>(result);
+      } else {
         if (call.frozen()) {
           Value result(*static_cast<const Value*>(call.frozen_result()));
           detail::Leaves<Value>::assign(result, call);
           return result;
         }
+        R result = run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        if (call.wants_result()) {
+          detail::LeafList result_leaves;
+          detail::collect_leaves<Value>(result, result_leaves);
+          // What is kept of the result is its form: lengths, numbers and texts.
+          auto form = std::make_shared<Value>(result);
+          auto nothing = [] { return Tensor(); };
+          detail::Leaves<Value>::assign(*form, nothing);
+          call.finish(&result_leaves, std::move(form));
+        } else {
+          call.finish(nullptr, nullptr);
+        }
+        return result;
       }
-      R result =
-          run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
-      if (call.wants_result() && !std::is_reference_v<R>) {
-        detail::LeafList result_leaves;
-        detail::collect_leaves<Value>(result, result_leaves);
-        // What is kept of the result is its form: lengths, numbers and texts.
-        auto form = std::make_shared<Value>(result);
-        auto nothing = [] { return Tensor(); };
-        detail::Leaves<Value>::assign(*form, nothing);
-        call.finish(&result_leaves, std::move(form));
-      } else {
-        call.finish(nullptr, nullptr);
-      }
-      return result;
     }
   }
 

@@ -28,21 +28,42 @@ CompiledCore::CompiledCore(const CompileOptions& options)
   static_cast<void>(ir::disabled_passes(options.disable));  // throws for the name of no pass
 }
 
-std::unique_ptr<trace::Recorder> CompiledCore::take() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<trace::Recorder> recorder = std::move(idle_.back());
-      idle_.pop_back();
-      return recorder;
-    }
+CompiledCore::~CompiledCore() = default;
+
+LentRecorder CompiledCore::take() {
+  std::lock_guard lock(mutex_);
+  if (!first_made_) {
+    first_ = std::make_unique<trace::Recorder>(function_);
+    first_made_ = first_.get();
   }
-  return std::make_unique<trace::Recorder>(function_);
+  std::unique_ptr<trace::Recorder> recorder = std::move(first_);
+  if (!recorder && !idle_.empty()) {
+    recorder = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  if (!recorder) recorder = std::make_unique<trace::Recorder>(function_);
+  return LentRecorder(recorder.release(), GiveBack{this});
 }
 
+// Past the bound, as after a time of very many threads, what a tree holds is recorded again when it is needed.
 void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
+  constexpr size_t kMostIdle = 64;
+  recorder->forget_runs();
   std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(recorder));
+  if (recorder.get() == first_made_)
+    first_ = std::move(recorder);
+  else if (idle_.size() < kMostIdle)
+    idle_.push_back(std::move(recorder));
+}
+
+void GiveBack::operator()(trace::Recorder* recorder) const {
+  core->give_back(std::unique_ptr<trace::Recorder>(recorder));
+}
+
+Statistics CompiledCore::statistics() const {
+  Statistics statistics = function_->statistics();
+  freezer_.add_to(statistics);
+  return statistics;
 }
 
 ArgumentLeaves::ArgumentLeaves() {
@@ -56,7 +77,17 @@ ArgumentLeaves::~ArgumentLeaves() {
   --thread_leaves->depth;
 }
 
-CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core_(core) {
+namespace {
+
+CallKey call_key(const void* signature, std::optional<Numerics> own) {
+  eager::NumericsScope scope(own);
+  return {signature, eager::code_level()};
+}
+
+}  // namespace
+
+CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
+    : core_(core), signature_(signature) {
   eager::Interceptor* outer = eager::current_interceptor();
   std::optional<Numerics> own = core.function().numerics();
   bool same_level = !own || *own == numerics();
@@ -66,49 +97,60 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments) : core
   }
   if (core.mode() == CompileMode::frozen) {
     if (outer) outer->flush("a frozen function is called", Location::none());
-    if (const FrozenCall* call = core.freezer().find(arguments, own)) {
-      core.function().calls.fetch_add(1, std::memory_order_relaxed);
-      std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
-      if (call->result.size() > results.size()) {
-        many_results_.resize(call->result.size());
-        results = many_results_;
-      }
-      call->run(arguments, results);
-      done_ = true;
-      form_ = call->result_copy.get();
-      return;
-    }
-    wants_result_ = !core.freezer().refused();
-    if (wants_result_) {
-      arguments_ = std::make_unique<Arguments>(arguments);
-      for (auto& general : core.freezer().find_general(arguments, own))
+    Freezer& freezer = core.freezer();
+    if (signature) {
+      const CallKey key = call_key(signature, own);
+      if (run_frozen(arguments, key)) return;
+      for (auto& general : freezer.find_general(arguments, key)) {
+        if (!arguments_) arguments_ = std::make_unique<Arguments>(arguments);
         if (repeat(std::move(general))) return;
+      }
+    }
+    wants_result_ = freezer.wants_observation();
+    if (wants_result_ && !signature) {
+      freezer.note_obstacle("the callable returns a reference");
+      wants_result_ = false;
     }
   }
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())
     if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
   recorder_ = core.take();
+  wants_result_ = wants_result_ && core.observed(*recorder_);
+  if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments);
   recorder_->keep_runs = wants_result_;
   recorder_->begin(tensors);
 }
 
+bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
+  reading_.emplace();
+  const FrozenCall* call = core_.freezer().find(arguments, key);
+  if (!call) {
+    reading_.reset();
+    return false;
+  }
+  core_.function().frozen_calls.fetch_add(1, std::memory_order_relaxed);
+  std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
+  if (call->result.size() > results.size()) {
+    many_results_.resize(call->result.size());
+    results = many_results_;
+  }
+  call->run(arguments, results);
+  done_ = true;
+  form_ = call->form.copy.get();
+  return true;
+}
+
 bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
-  std::unique_ptr<trace::Recorder> recorder = core_.take();
+  LentRecorder recorder = core_.take();
   done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
-  recorder->forget_runs();
-  core_.give_back(std::move(recorder));
   if (!done_) return false;
-  form_ = call->result_copy.get();
+  form_ = call->form.copy.get();
   general_ = std::move(call);
   return true;
 }
 
-CompiledCall::~CompiledCall() {
-  if (!recorder_) return;
-  recorder_->forget_runs();
-  core_.give_back(std::move(recorder_));
-}
+CompiledCall::~CompiledCall() = default;
 
 Tensor CompiledCall::operator()() {
   return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
@@ -123,7 +165,9 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
     for (const Leaf& leaf : result->items())
       if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->script().source(*leaf.tensor));
   recorder_->finish();
-  if (wants_result_) core_.freezer().observe(*arguments_, *recorder_, result, std::move(sources), std::move(copy));
+  if (wants_result_)
+    core_.freezer().observe(*arguments_, call_key(signature_, core_.function().numerics()), *recorder_,
+                            {result, std::move(sources), std::move(copy)});
 }
 
 void CompiledCall::abandon() {
@@ -137,6 +181,6 @@ Explanation CompiledHandle::profile(const std::function<void()>& calls) const {
   calls();
   return core_->explain(&profile);
 }
-Statistics CompiledHandle::stats() const { return core_->function().statistics(); }
+Statistics CompiledHandle::stats() const { return core_->statistics(); }
 
 }  // namespace ingot::detail

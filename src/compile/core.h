@@ -19,13 +19,18 @@ class CompiledCore {
  public:
   explicit CompiledCore(const CompileOptions& options);
 
+  ~CompiledCore();
+
   /// A recorder for one call; calls at the same time have their own. Each grows its own tree, programs are shared.
-  std::unique_ptr<trace::Recorder> take();
+  LentRecorder take();
   void give_back(std::unique_ptr<trace::Recorder> recorder);
+  /// True for the one recorder whose calls the freezer observes: calls recorded in one tree can be compared.
+  bool observed(const trace::Recorder& recorder) const { return &recorder == first_made_; }
 
   CompileMode mode() const { return mode_; }
   trace::Function& function() const { return *function_; }
   Freezer& freezer() { return freezer_; }
+  Statistics statistics() const;
   /// With the times of steps, if a profile is given.
   Explanation explain(const runtime::Profile* profile = nullptr) const;
 
@@ -34,6 +39,8 @@ class CompiledCore {
   std::shared_ptr<trace::Function> function_;
   Freezer freezer_;
   Mutex mutex_;
+  std::unique_ptr<trace::Recorder> first_;  // lent before all others
+  std::atomic<const trace::Recorder*> first_made_{nullptr};
   std::vector<std::unique_ptr<trace::Recorder>> idle_;  // the latest used one last: its tree is the fullest
 };
 

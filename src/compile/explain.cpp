@@ -194,7 +194,7 @@ double Explanation::Program::mean_us() const {
 Explanation detail::CompiledCore::explain(const runtime::Profile* profile) const {
   Explanation e;
   e.name = function_->name();
-  e.statistics = function_->statistics();
+  e.statistics = statistics();
   e.target = runtime::host_target().str();
   for (const auto& entry : function_->entries()) e.programs.push_back(describe(*entry, profile));
   e.breaks = describe(function_->breaks());

@@ -239,6 +239,7 @@ std::string Explanation::html() const {
                                 "breaks, {} fallbacks; {}</p>\n",
                                 escaped(name), statistics.calls, statistics.compilations, statistics.compile_ms,
                                 statistics.graph_breaks, statistics.fallbacks, escaped(target));
+  if (!frozen.empty()) text += fmt::format("<p class=dim>frozen: {}</p>\n", escaped(frozen));
   auto notices = [&](const char* title, const std::vector<Notice>& list) {
     if (list.empty()) return;
     text += fmt::format("<h2>{}</h2><table>", title);

@@ -6,119 +6,79 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "compile/leaves.h"
+#include "compile/frozen_table.h"
 #include "eager/script.h"
-#include "trace/recorder.h"
 
 namespace ingot::detail {
 
-/// What must hold of one argument leaf.
-struct LeafGuard {
-  Leaf::Kind kind = Leaf::Kind::tensor;
-  DType dtype = DType::f32;
-  bool defined = false, requires_grad = false;
-  int32_t same_as = -1;  // an earlier leaf that is the same tensor
-  Ints sizes, strides;
-  uint64_t bits = 0;
-  std::string text;
-  /// Not 0: only the tensor on this storage. As long as only one tensor was seen here, it may be one that is captured
-  /// as well.
-  uint64_t storage = 0;
-  LeafGuard(const std::vector<Leaf>& leaves, size_t i);
-  bool holds(const std::vector<Leaf>& leaves, size_t i) const;
-  bool equal_but_storage(const LeafGuard& other) const;
-};
-
-/// The arguments of a call as they were before it; the callable may move from them.
-struct Arguments {
-  std::vector<LeafGuard> guards;
-  std::vector<Tensor> tensors;  // one a leaf; undefined where it is no tensor
-  explicit Arguments(const LeafList& leaves);
-};
-
-/// Where a tensor comes from in a frozen call.
-struct FrozenTensor {
-  enum class Source : uint8_t { argument, captured, live } source = Source::argument;
-  size_t number = 0;  // of the argument leaf, of the live value
-  Tensor captured;
-  friend bool operator==(const FrozenTensor& a, const FrozenTensor& b) {
-    return a.source == b.source && a.number == b.number && a.captured.is_same(b.captured);
-  }
-};
-
-/// One call as it was seen, ready to be repeated without its callable.
-struct FrozenCall {
-  std::vector<LeafGuard> guards;
-  eager::CodeLevel level;                    // of the call
-  std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed
-  runtime::BoundProgramPtr bound;
-  trace::SegmentBinding binding;
-  std::vector<FrozenTensor> slots;
-  std::vector<uint64_t> scalars;
-  std::vector<trace::RunDraw> draws;  // of random numbers, taken anew in each call
-  std::vector<int64_t> output_bytes;
-  struct Live {
-    DType dtype;
-    Ints sizes, strides;
-    int64_t offset = 0;  // within its storage; of a view of a slot: beyond the slot's own offset
-  };
-  std::vector<Live> live;
-  std::vector<FrozenTensor> result;    // tensors of the result, in order
-  std::vector<LeafGuard> result_rest;  // its other leaves
-  std::shared_ptr<const void> result_copy;
-  const FrozenCall* next = nullptr;
-
-  std::vector<trace::RunCheck> checks;
-
-  bool holds(const LeafList& arguments, const eager::CodeLevel& level) const;
-  const Tensor& slot(size_t number, const LeafList& arguments) const;
-  /// Runs the program; gives the tensors of the result.
-  void run(const LeafList& arguments, std::span<Tensor> results) const;
-};
-
-/// A call that was seen with arguments of several sizes, which its script foretold: it holds for any sizes of the dims
-/// in which they differed.
+/// A call with its script, which can be repeated at other sizes of the free dims: those in which calls differed that
+/// the script foretold. None is free as long as there was no such call.
 struct GeneralCall {
+  CallKey key;
   std::vector<LeafGuard> guards;
   std::vector<std::vector<bool>> free;  // the dims of each leaf
-  eager::CodeLevel level;
+  bool any_free = false;
   eager::Script script;
   std::vector<eager::ScriptTensor> result;
-  std::vector<LeafGuard> result_rest;
-  std::shared_ptr<const void> result_copy;
-  bool holds(const LeafList& arguments, const eager::CodeLevel& level) const;
+  ResultForm form;
+  mutable std::atomic<uint64_t> latest{0};  // when it was of use
+  mutable std::atomic<int> wrong{0};        // times that it foretold something else than what the callable did
+
+  GeneralCall() = default;
+  GeneralCall(const GeneralCall& other);
+  /// True if it differs from what was seen in sizes of free dims only, and there are some.
+  bool holds(const LeafList& arguments, const CallKey& key) const;
 };
 
+/// What the callable gave back in a call that was observed.
+struct ObservedResult {
+  const LeafList* leaves = nullptr;          // null: nothing
+  std::vector<eager::ScriptTensor> sources;  // of its tensors
+  std::shared_ptr<const void> copy;
+};
+
+/// What is known of one function. Calls are observed by one thread at a time, with one recorder: what that thread
+/// learns serves all.
 class Freezer {
  public:
-  ~Freezer();
-  /// The frozen call for these arguments, or null. Takes no lock.
-  const FrozenCall* find(const LeafList& arguments, std::optional<Numerics> own) const;
+  /// The frozen call for these arguments, or null. Takes no lock; within a ReadSection, as long as it is used.
+  const FrozenCall* find(const LeafList& arguments, const CallKey& key);
+  /// True if a call that was not found is worth observing. Less often the longer nothing came of it.
+  bool wants_observation();
+  /// Told of a checked call that ended well. May repeat it with the recorder.
+  void observe(const Arguments& arguments, const CallKey& key, trace::Recorder& recorder, ObservedResult result);
   /// Calls that may be repeated for these arguments, of sizes that were not seen yet.
-  std::vector<std::shared_ptr<const GeneralCall>> find_general(const LeafList& arguments,
-                                                               std::optional<Numerics> own) const;
+  std::vector<std::shared_ptr<const GeneralCall>> find_general(const LeafList& arguments, const CallKey& key) const;
   /// Repeats it and freezes it for these sizes. False, with nothing computed, where it would go another way.
   bool repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
               std::vector<Tensor>& results);
-  /// Told of a checked call that ended well, at its level; `sources` says where the tensors of its result come from.
-  /// May repeat it with the recorder.
-  void observe(const Arguments& arguments, trace::Recorder& recorder, const LeafList* result,
-               std::vector<eager::ScriptTensor> sources, std::shared_ptr<const void> result_copy);
-  bool refused() const { return refused_.load(std::memory_order_relaxed); }
+  /// Something about a call keeps it from being frozen.
+  void note_obstacle(std::string reason);
+  /// Forgets what was learnt, but not that the function is refused.
+  void clear();
   std::string state() const;
+  void add_to(Statistics& statistics) const;
 
  private:
+  using General = std::shared_ptr<const GeneralCall>;
   void refuse(std::string reason);
-  void publish(std::unique_ptr<FrozenCall> call, const FrozenCall& before);
-  void publish(std::unique_ptr<FrozenCall> call);
-  void learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
-  std::atomic<const FrozenCall*> frozen_{nullptr};
+  bool put(FrozenTable::Call call, const FrozenCall* instead);
+  const FrozenCall* bound_anew(const FrozenCall& call);
+  void remember(std::shared_ptr<FrozenCall> call);
+  void keep(const FrozenCall& call, eager::Script script, std::vector<eager::ScriptTensor> sources);
+  General learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
+  void note_use(const GeneralCall& call) const;
+
+  FrozenTable table_;  // writers hold mutex_
   std::atomic<bool> refused_{false};
+  std::atomic<uint32_t> fruitless_{0}, passed_{0};  // observations of which nothing came; calls not observed
+  mutable std::atomic<uint64_t> uses_{0};
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<FrozenCall>> seen_once_;
-  std::vector<std::shared_ptr<const GeneralCall>> general_;
-  size_t published_ = 0;
-  std::string reason_;
+  std::vector<std::shared_ptr<FrozenCall>> seen_once_;
+  std::vector<General> general_;
+  std::atomic<size_t> general_count_{0};
+  uint64_t next_place_ = 0;  // in seen_once_, once that is full
+  std::string reason_;       // why calls are not frozen, or some call was not
 };
 
 }  // namespace ingot::detail

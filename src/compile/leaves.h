@@ -3,7 +3,9 @@
 #pragma once
 #include <array>
 #include <concepts>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,15 +31,26 @@ namespace ingot::detail {
 struct Leaf {
   enum class Kind : uint8_t { tensor, number, text, length } kind = Kind::tensor;
   const Tensor* tensor = nullptr;
-  uint64_t bits = 0;  // number (with its type's size and category folded in by the caller's type), length
+  uint64_t bits = 0;  // number (long ones are several leaves; what type it has, the call's signature says), length
   std::string_view text;
+  bool borrowed = false;  // a text that its argument or result does not own
 };
 
 class LeafList {
  public:
   void add(const Tensor& t) { leaves_.push_back({Leaf::Kind::tensor, &t, 0, {}}); }
   void add_number(uint64_t bits) { leaves_.push_back({Leaf::Kind::number, nullptr, bits, {}}); }
-  void add_text(std::string_view text) { leaves_.push_back({Leaf::Kind::text, nullptr, 0, text}); }
+  /// A number of this many bytes, all of which count.
+  void add_number(const void* value, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += 8) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, static_cast<const char*>(value) + at, bytes - at < 8 ? bytes - at : 8);
+      add_number(bits);
+    }
+  }
+  void add_text(std::string_view text, bool borrowed) {
+    leaves_.push_back({Leaf::Kind::text, nullptr, 0, text, borrowed});
+  }
   void add_length(size_t n) { leaves_.push_back({Leaf::Kind::length, nullptr, n, {}}); }
   void clear() { leaves_.clear(); }
   const std::vector<Leaf>& items() const { return leaves_; }
@@ -50,10 +63,20 @@ template <class T>
 concept Described = requires(const T& t) {
   ingot_fields(t);
 };
+// Not what merely converts to a text: it could hold more than that.
 template <class T>
-concept Text = std::convertible_to<const T&, std::string_view>;
+inline constexpr bool is_text =
+    std::is_same_v<T, const char*> || std::is_same_v<T, char*> || std::is_same_v<T, std::string_view>;
+template <class A>
+inline constexpr bool is_text<std::basic_string<char, std::char_traits<char>, A>> = true;
+template <class T>
+concept Text = is_text<T>;
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// Stands for a combination of types by its address. Not const: what is never written may be folded into one.
+template <class... T>
+inline char signature_of = 0;
 
 /// What compile() can look into. The primary template is for what it cannot.
 template <class T>
@@ -89,11 +112,10 @@ struct Leaves<TensorArg> {
 template <Number T>
 struct Leaves<T> {
   static constexpr bool known = true;
-  static void collect(const T& value, LeafList& out) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(T) < 8 ? sizeof(T) : 8);
-    out.add_number(bits);
-  }
+  // The 80 bits of x87 end in bytes that mean nothing.
+  static constexpr size_t kBytes =
+      std::is_same_v<T, long double> && std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T);
+  static void collect(const T& value, LeafList& out) { out.add_number(&value, kBytes); }
   template <class Next>
   static void assign(T&, Next&) {}
 };
@@ -109,10 +131,9 @@ struct Leaves<Scalar> {
   static constexpr bool known = true;
   static void collect(const Scalar& s, LeafList& out) {
     out.add_length(static_cast<size_t>(s.category()));
-    double number = s.to_double();
-    uint64_t bits;
-    std::memcpy(&bits, &number, 8);
-    out.add_number(s.category() == Category::floating ? bits : static_cast<uint64_t>(s.to_int64_saturated()));
+    const double number = s.to_double();
+    out.add_number(&number, sizeof number);
+    out.add_number(static_cast<uint64_t>(s.to_int64_saturated()));
   }
   template <class Next>
   static void assign(Scalar&, Next&) {}
@@ -120,7 +141,13 @@ struct Leaves<Scalar> {
 template <Text T>
 struct Leaves<T> {
   static constexpr bool known = true;
-  static void collect(const T& text, LeafList& out) { out.add_text(text); }
+  static void collect(const T& text, LeafList& out) {
+    if constexpr (std::is_pointer_v<T>) {
+      out.add_length(text != nullptr);
+      if (!text) return;
+    }
+    out.add_text(text, std::is_trivially_destructible_v<T>);
+  }
   template <class Next>
   static void assign(T&, Next&) {}
 };

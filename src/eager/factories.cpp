@@ -46,10 +46,12 @@ Tensor counted(Scalar start, Scalar step, const SizeArg& count, DType dtype, Loc
 }  // namespace
 
 Tensor empty(const IntList& size, TensorOptions options, Location location) {
-  check_sizes("empty", size.items(), location);
+  check_sizes("empty", size.numbers(), location);
   DType dtype = options.dtype_or(kFloat32);
   check_dtype("empty", dtype, location);
-  return eager::make_empty(dtype, size.items());
+  // Recorded, it is a value of the call like any other: what is written to it is the call's own.
+  if (eager::current_interceptor()) return full(given(size), 0, dtype, location);
+  return eager::make_empty(dtype, size.numbers());
 }
 Tensor zeros(const IntList& size, TensorOptions options, Location location) {
   return full(given(size), 0, options.dtype_or(kFloat32), location);
@@ -71,9 +73,9 @@ Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptions options
   return filled_like("full_like", self, fill_value, options);
 }
 Tensor empty_like(const TensorArg& self, TensorOptions options) {
-  const detail::TensorImpl& impl =
-      detail::checked_impl(self.tensor ? self.tensor->impl() : nullptr, "empty_like", self.location);
-  return empty(IntList(impl.sizes), options.dtype_or(impl.dtype), self.location);
+  const Tensor& like = self.tensor ? *self.tensor : Tensor();
+  const detail::TensorImpl& impl = detail::checked_impl(like.impl(), "empty_like", self.location);
+  return empty(eager::sizes_of(like, self.location), options.dtype_or(impl.dtype), self.location);
 }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Location location) {

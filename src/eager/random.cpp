@@ -39,6 +39,9 @@ void eager::draw(const OpCall& call, std::span<Operand> seed_and_offset) {
 }
 
 void manual_seed(uint64_t seed) {
+  // Draws that are recorded were taken already; a call that seeds is no function of its arguments.
+  if (eager::Interceptor* interceptor = eager::current_interceptor())
+    interceptor->flush("manual_seed", Location::none());
   Generator& g = generator();
   std::lock_guard lock(g.mutex);
   g.seed = seed;

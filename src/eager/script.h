@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "eager/dispatch.h"
@@ -90,6 +91,7 @@ class ScriptWriter {
   /// Returns the previous one.
   static ScriptWriter* set(ScriptWriter* writer);
   const Script& script() const { return script_; }
+  Script take() { return std::move(script_); }
 
   /// Attribute `attribute` of the call that is being put together has this number at `item`.
   void attribute(int attribute, size_t item, uint64_t origin);

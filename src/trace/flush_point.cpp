@@ -1,6 +1,7 @@
 #include "trace/flush_point.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <numeric>
 
@@ -41,6 +42,11 @@ void for_each_site(std::span<Node* const> path, Visit visit) {
 }
 
 }  // namespace
+
+uint64_t FlushPoint::next_id() {
+  static std::atomic<uint64_t> latest{0};
+  return latest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 Ints OutputTarget::strides(const Ints& sizes) const {
   Ints strides(sizes.size(), 1);

@@ -72,6 +72,7 @@ class Function : public std::enable_shared_from_this<Function> {
   void note_full(size_t nodes);
   /// Forgets the programs that no recorded path leads to.
   void drop_unused_programs();
+  std::string limit_reason() const { return "its recompile limit of " + std::to_string(recompile_limit_) + " is met"; }
 
   Statistics statistics() const;
   std::vector<std::shared_ptr<CacheEntry>> entries() const;
@@ -81,6 +82,7 @@ class Function : public std::enable_shared_from_this<Function> {
 
   std::atomic<int64_t> calls{0};
   std::atomic<int64_t> misses{0};  // calls that recorded or compiled something, or ended with an error
+  std::atomic<int64_t> frozen_calls{0};  // not among the calls
   std::atomic<int64_t> trace_nodes{0};  // in the trees of all recorders
 
   static constexpr size_t kMostPrograms = 1024;

@@ -66,7 +66,8 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   made_.clear();
   handed_out_.clear();
   thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
-  passthrough_ = broken_ = fresh_ = ended_well_ = false;
+  passthrough_ = fresh_ = ended_well_ = false;
+  break_reason_.clear();
   runs_.clear();
   ++call_;
   recorded_now_ = 0;
@@ -77,6 +78,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   outer_ = eager::set_interceptor(this);
   writer_.reset();
   if (keep_runs) {
+    last_storage_ = runtime::Storage::adopt(nullptr, 0)->id();
     writer_.emplace(arguments, segment_.load(std::memory_order_relaxed));
     outer_writer_ = eager::ScriptWriter::set(&*writer_);
   }
@@ -131,11 +133,17 @@ void Recorder::abandon() {
   } leave{this};
   if (path_.empty()) return;
   check_versions();
-  run_one_by_one();
+  run_one_by_one("the callable threw");
+}
+
+void Recorder::note_break(const std::string& reason, Location location) {
+  if (!keep_runs || !break_reason_.empty()) return;
+  location = caller_line(location);
+  break_reason_ = reason + (location.line ? " at " + location.str() : std::string());
 }
 
 void Recorder::flush(const char* reason, Location location) {
-  broken_ = true;
+  note_break(reason, location);
   if (passthrough_ || path_.empty()) return;
   location = caller_line(location);
   function_->note_break(reason, std::string(ir::info(path_.back()->op).name),
@@ -169,7 +177,7 @@ bool Recorder::reaches_handed_out(const eager::OpCall& call) const {
 
 void Recorder::run_opaque(const std::string& name, Location location,
                           const std::function<std::vector<Tensor>()>& body) {
-  broken_ = true;
+  note_break("custom op " + name, location);
   location = caller_line(location);
   if (!passthrough_) {
     function_->note_break("a custom op runs between two programs", name, location);
@@ -332,18 +340,18 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
     function_->note_limit(caller_line(call.location));
-    pass_through();
+    pass_through(function_->limit_reason());
     return eager::execute(call, outputs);
   }
   if (!may_record()) {
-    pass_through();
+    pass_through("the paths of the function are too many to be recorded");
     return eager::execute(call, outputs);
   }
   advance(record(call), call, outputs);
 }
 
 // The rest of the call is eager.
-void Recorder::pass_through() {
+void Recorder::pass_through(std::string why) {
   struct FromHere {  // also where one of the recorded ops fails now
     Recorder* recorder;
     ~FromHere() {
@@ -352,7 +360,7 @@ void Recorder::pass_through() {
     }
   } from_here{this};
   check_versions();
-  if (!path_.empty()) run_one_by_one();
+  if (!path_.empty()) run_one_by_one(std::move(why));
 }
 
 bool Recorder::may_record() {

@@ -44,10 +44,20 @@ struct RunDraw {
   friend bool operator==(const RunDraw&, const RunDraw&) = default;
 };
 
+/// What a segment did: equal ones called the same ops with the same attributes and sizes, and gave out the same of it.
+struct SegmentPath {
+  uint64_t end = 0;  // FlushPoint::id
+  std::vector<uint32_t> live, aliases;
+  std::vector<int64_t> sites;
+  friend bool operator==(const SegmentPath&, const SegmentPath&) = default;
+};
+
 /// One segment as it was run, for the freezer: valid until the next call of the recorder.
 struct SegmentRun {
   const Variant* variant = nullptr;  // null: nothing was computed
   bool one_by_one = false;           // it ran op by op
+  std::string why;                   // empty: its program was not ready
+  SegmentPath path;
   std::vector<RunCheck> checks;
   std::vector<RunDraw> draws;
   std::vector<Tensor> slots;
@@ -83,9 +93,13 @@ class Recorder final : public eager::Interceptor {
   bool keep_runs = false;
   const std::vector<SegmentRun>& runs() const { return runs_; }
   void forget_runs() { runs_.clear(); }
-  bool broken() const { return broken_; }
+  /// Why the call was cut before its end, and where; empty if it was not. Kept like runs().
+  const std::string& break_reason() const { return break_reason_; }
+  /// True if the storage was made since the call began, by this thread or another one. Known like runs().
+  bool is_new(const runtime::Storage& storage) const { return storage.id() > last_storage_; }
   /// Of the call in progress or the latest; only if `keep_runs` was set before begin().
   const eager::Script& script() const { return writer_->script(); }
+  eager::Script take_script() { return writer_->take(); }
   /// The slot of which an operand of the segment in progress is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;
   /// The segment in progress.
@@ -121,12 +135,14 @@ class Recorder final : public eager::Interceptor {
   eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
   bool host_checks_pass(const Variant& variant);
   void keep_run(const Variant* variant);
-  void run_one_by_one();
+  void fall_back(const std::string& reason);
+  void run_one_by_one(std::string why);
+  void note_break(const std::string& reason, Location location);
   void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset);
   void release_values();
   void note_fork(const eager::OpCall& call);
   bool may_record();
-  void pass_through();
+  void pass_through(std::string why);
   void make_room();
   void note_node();
   bool reaches_handed_out(const eager::OpCall& call) const;
@@ -154,7 +170,8 @@ class Recorder final : public eager::Interceptor {
   bool counted_ = true;
   std::optional<eager::NumericsScope> numerics_;  // the function's own level
   bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager
-  bool broken_ = false;
+  std::string break_reason_;
+  uint64_t last_storage_ = 0;  // made before the call
   bool fresh_ = false;  // something was recorded or compiled
   bool ended_well_ = false;
   std::vector<const detail::TensorImpl*> arguments_;
@@ -183,6 +200,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<uint32_t> live_;
   std::vector<uint32_t> aliases_;
   std::vector<int64_t> sites_;
+  uint64_t point_ = 0;                         // id of the flush point that ends it
   std::vector<runtime::StoragePtr> storages_;  // of the outputs while a program runs
 };
 

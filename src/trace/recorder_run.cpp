@@ -7,7 +7,9 @@
 #include "base/scratch_array.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
+#include "runtime/bound_program.h"
 #include "runtime/storage.h"
+#include "runtime/thread_pool.h"
 #include "trace/background.h"
 #include "trace/build_graph.h"
 #include "trace/differences.h"
@@ -105,6 +107,7 @@ void Recorder::check_versions() const {
 void Recorder::run_segment(Node* node) {
   FlushPoint& point = *node->flush;
   check_versions();
+  point_ = point.id;
   ++node->hits;
   node->last_use = call_;
   find_live();
@@ -114,40 +117,30 @@ void Recorder::run_segment(Node* node) {
   }
   // A whole tensor is written back: where its elements overlap, those that stayed would undo those that changed.
   for (uint32_t s : point.written_slots)
-    if (const detail::TensorImpl& written = *slots_[s].impl(); elements_overlap(written.sizes, written.strides)) {
-      function_->note_fallback("elements of a tensor that is written overlap", path_.front()->op,
-                               path_.front()->location);
-      return run_one_by_one();
-    }
-  if (!find_aliases(point)) {
-    function_->note_fallback("a tensor that is written shares its storage with another tensor from outside",
-                             path_.front()->op, path_.front()->location);
-    return run_one_by_one();
-  }
+    if (const detail::TensorImpl& written = *slots_[s].impl(); elements_overlap(written.sizes, written.strides))
+      return fall_back("elements of a tensor that is written overlap");
+  if (!find_aliases(point))
+    return fall_back("a tensor that is written shares its storage with another tensor from outside");
   Variant* variant = nullptr;
   try {
     bool waits = false;
     variant = choose_variant(point, &waits);
     if (waits) {  // still compiling in the background
       resume_background();
-      return run_one_by_one();
+      return run_one_by_one({});
     }
   } catch (const SizeOverflow& e) {
-    function_->note_fallback(e.what(), path_.front()->op, path_.front()->location);
-    return run_one_by_one();
+    return fall_back(e.what());
   }
   if (!variant) {
     if (segment_root_->compilations >= function_->recompile_limit() || point.variants.size() >= kMostVariants) {
       function_->note_limit(node->location);
-      return run_one_by_one();
+      return run_one_by_one(function_->limit_reason());
     }
     variant = compile_variant(point);
   }
-  if (!variant->settle()) return run_one_by_one();
-  if (!variant->fallback.empty()) {
-    function_->note_fallback(variant->fallback, path_.front()->op, path_.front()->location);
-    return run_one_by_one();
-  }
+  if (!variant->settle()) return run_one_by_one({});
+  if (!variant->fallback.empty()) return fall_back(variant->fallback);
   try {
     run_variant(*variant);
   } catch (const OutOfMemory& e) {
@@ -203,9 +196,10 @@ bool Recorder::holds(Variant& variant) {
   return true;
 }
 
-// True once the program is there, or it is known that there is none; it is then bound to the latest sizes.
+// True once the program is there, or it is known that there is none; it is then bound to the latest sizes, for as many
+// threads as there are now.
 bool Variant::settle() {
-  if (!entry || bound) return true;
+  if (!entry || (bound && bound->threads == num_threads())) return true;
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
     bind();
@@ -263,7 +257,7 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
 
 void Recorder::run_variant(Variant& variant) {
   const SegmentBinding& binding = variant.binding;
-  if (!host_checks_pass(variant)) return run_one_by_one();
+  if (!host_checks_pass(variant)) return run_one_by_one("a check of values failed");
   size_t count = binding.input_slots.size();
   ScratchArray<void*, 32> inputs(count);
   ScratchArray<void*, 16> outputs(binding.outputs.size());
@@ -294,7 +288,7 @@ void Recorder::run_variant(Variant& variant) {
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)
     if (binding.outputs[i].kind == OutputTarget::Kind::failed && *static_cast<const uint8_t*>(storages[i]->data()))
-      return run_one_by_one();
+      return run_one_by_one("a check of values failed");
 
   if (keep_runs) keep_run(&variant);
   for (const LiveValue& live : binding.live) {
@@ -404,6 +398,8 @@ bool Recorder::host_checks_pass(const Variant& variant) {
 void Recorder::keep_run(const Variant* variant) {
   SegmentRun& run = runs_.emplace_back();
   run.variant = variant;
+  run.path = {point_, live_, aliases_, {}};
+  collect_sites(path_, run.path.sites);
   run.slots = slots_;
   run.scalars = scalars_;
   for (uint32_t value : live_) run.live.push_back(values_[value]->handle);
@@ -414,7 +410,7 @@ void Recorder::keep_run(const Variant* variant) {
   std::vector<eager::Operand> operands;
   for (const HostCheck& check : variant->binding.host_checks) {
     const Node& node = *path_[check.node];
-    eager::OpCall call = call_of(node, operands);
+    static_cast<void>(call_of(node, operands));
     const size_t checked = check.operand;
     if (check.counter >= 0 || operands[checked].kind != eager::Operand::Kind::tensor) continue;
     RunCheck& kept = run.checks.emplace_back();
@@ -453,8 +449,17 @@ bool RunCheck::passes(const Tensor& slot) const {
   return true;
 }
 
-void Recorder::run_one_by_one() {
-  if (keep_runs) runs_.emplace_back().one_by_one = true;
+void Recorder::fall_back(const std::string& reason) {
+  function_->note_fallback(reason, path_.front()->op, path_.front()->location);
+  run_one_by_one(reason);
+}
+
+void Recorder::run_one_by_one(std::string why) {
+  if (keep_runs) {
+    SegmentRun& run = runs_.emplace_back();
+    run.one_by_one = true;
+    run.why = std::move(why);
+  }
   WithoutInterceptor direct;
   struct Release {
     Recorder* recorder;

@@ -131,11 +131,15 @@ TEST(Frozen, RefusesWhatOnlyARunCanKnow) {
               return x + 1;
             }),
             "refused: a tensor that the call computed escaped by another way than its result");
-  EXPECT_EQ(refusal([&](const Tensor& x) { return x * x.sum().item<float>(); }),
-            "refused: the callable asks for a value in the middle of the call");
+  EXPECT_EQ(refusal([&](const Tensor& x) { return x * x.sum().item<float>(Location("model.cpp", 7)); }),
+            "refused: the call is computed in parts: item at model.cpp:7");
   EXPECT_EQ(refusal([&](const Tensor& x) {
               return x + tensor({1.0f, 2.0f, 3.0f});
             }),
+            "refused: a tensor is made outside the ops while the callable runs (tensor(...), from_blob, a file)");
+  std::vector<Tensor> pool{ones({3}), ones({3})};
+  size_t next = 0;
+  EXPECT_EQ(refusal([&](const Tensor& x) { return x + pool[next++ % 2]; }),
             "refused: the function used another captured tensor at its second call");
   Tensor state = zeros({3});
   EXPECT_EQ(refusal([&](const Tensor& x) { return state.add_(x) + 1; }),
@@ -150,7 +154,8 @@ TEST(Frozen, WritesThatRanOpByOpAreRefused) {
               part.add_(1);
               state.add_(x);
             }),
-            "refused: the call did not run as one program");
+            "refused: the call did not run as one program: a tensor that is written shares its storage with another "
+            "tensor from outside");
   EXPECT_TRUE(same_bits(state, tensor({8.f, 8.f, 4.f})));
 }
 

@@ -1,0 +1,265 @@
+#include "compile/frozen_call.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/scratch_array.h"
+#include "eager/dispatch.h"
+#include "eager/random.h"
+#include "runtime/bound_program.h"
+#include "runtime/storage.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::detail {
+
+LeafGuard::LeafGuard(const std::vector<Leaf>& leaves, size_t i)
+    : kind(leaves[i].kind), bits(leaves[i].bits), text(leaves[i].text) {
+  if (kind != Leaf::Kind::tensor || !leaves[i].tensor->defined()) return;
+  const TensorImpl& impl = *leaves[i].tensor->impl();
+  defined = true;
+  dtype = impl.dtype;
+  requires_grad = impl.requires_grad;
+  sizes = impl.sizes;
+  strides = impl.strides;
+  storage = impl.storage ? impl.storage->id() : 0;
+  for (size_t j = 0; j < i && same_as < 0; ++j)
+    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &impl) same_as = static_cast<int32_t>(j);
+}
+
+bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
+  const Leaf& leaf = leaves[i];
+  if (leaf.kind != kind) return false;
+  if (kind == Leaf::Kind::text) return leaf.text == text;
+  if (kind != Leaf::Kind::tensor) return leaf.bits == bits;
+  if (!leaf.tensor->defined()) return !defined;
+  const TensorImpl& impl = *leaf.tensor->impl();
+  size_t rank = sizes.size();
+  if (!defined || impl.dtype != dtype || impl.requires_grad != requires_grad || !impl.storage ||
+      impl.sizes.size() != rank)
+    return false;
+  const int64_t *want = sizes.data(), *have = impl.sizes.data();
+  const int64_t *want_strides = strides.data(), *have_strides = impl.strides.data();
+  for (size_t d = 0; d < rank; ++d)
+    if (want[d] != have[d] || want_strides[d] != have_strides[d]) return false;
+  return (!storage || impl.storage->id() == storage) &&
+         (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
+}
+
+bool LeafGuard::equal_but_storage(const LeafGuard& other) const {
+  return kind == other.kind && dtype == other.dtype && defined == other.defined &&
+         requires_grad == other.requires_grad && same_as == other.same_as && sizes == other.sizes &&
+         strides == other.strides && bits == other.bits && text == other.text;
+}
+
+uint64_t hash_of(const LeafList& list) {
+  uint64_t hash = list.items().size();
+  for (const Leaf& leaf : list.items()) {
+    const uint64_t kind = static_cast<uint64_t>(leaf.kind);
+    if (leaf.kind == Leaf::Kind::text) {
+      hash = hash_text(leaf.text, hash ^ kind);
+    } else if (leaf.kind != Leaf::Kind::tensor) {
+      hash = hash_combine(hash ^ kind, leaf.bits);
+    } else if (leaf.tensor->defined()) {
+      const TensorImpl& impl = *leaf.tensor->impl();
+      hash ^= 1 + static_cast<uint64_t>(impl.dtype);
+      for (size_t d = 0; d < impl.sizes.size(); ++d)
+        hash = hash_mix(hash ^ static_cast<uint64_t>(impl.sizes[d]) ^ 0x9e3779b97f4a7c15ull,
+                        static_cast<uint64_t>(impl.strides[d]) ^ 0xe7037ed1a0b428dbull);
+    }
+  }
+  return hash;
+}
+
+Arguments::Arguments(const LeafList& list) : hash(hash_of(list)) {
+  const std::vector<Leaf>& leaves = list.items();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    guards.emplace_back(leaves, i);
+    tensors.push_back(leaves[i].kind == Leaf::Kind::tensor ? *leaves[i].tensor : Tensor());
+  }
+}
+
+bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
+  if (key != now) return false;
+  const std::vector<Leaf>& leaves = arguments.items();
+  if (leaves.size() != guards.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (!guards[i].holds(leaves, i)) return false;
+  for (const trace::RunCheck& check : checks)
+    if (!check.passes(slot(check.slot, arguments))) return false;
+  return true;
+}
+
+bool FrozenCall::current() const { return !bound || bound->threads == num_threads(); }
+
+const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
+  const FrozenTensor& t = slots[number];
+  return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+}
+
+void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
+  ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
+  std::fill(storages.begin(), storages.end(), nullptr);
+  ScratchArray<TensorImpl*, 16> made(live.size());
+  std::fill(made.begin(), made.end(), nullptr);
+  auto storage_of = [&](const trace::LiveValue& where) {
+    if (where.external) {
+      runtime::Storage* storage = slot(where.number, arguments).impl()->storage;
+      storage->retain();
+      return storage;
+    }
+    runtime::Storage*& storage = storages[where.number];
+    if (storage)
+      storage->retain();
+    else
+      storage = runtime::Storage::allocate(output_bytes[where.number]).detach();
+    return storage;
+  };
+  auto make = [&](size_t i) {
+    const trace::LiveValue& where = binding.live[i];
+    runtime::Storage* storage = storage_of(where);
+    TensorImpl* impl = new_impl();
+    impl->storage = storage;
+    impl->dtype = live[i].dtype;
+    impl->sizes = live[i].sizes;
+    impl->strides = live[i].strides;
+    impl->offset = live[i].offset + (where.external ? slot(where.number, arguments).impl()->offset : 0);
+    return impl;
+  };
+  for (size_t i = 0; i < result.size(); ++i) {
+    const FrozenTensor& t = result[i];
+    if (t.source == FrozenTensor::Source::live) {
+      TensorImpl*& impl = made[t.number];
+      if (!impl) impl = make(t.number);
+      results[i] = Tensor::of(impl);
+    } else {
+      results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+    }
+  }
+  // Each random op takes its draws as the callable would.
+  ScratchArray<uint64_t, 32> fresh(draws.empty() ? 0 : scalars.size());
+  std::copy_n(scalars.begin(), fresh.size(), fresh.begin());
+  for (const trace::RunDraw& draw : draws) {
+    eager::Draws taken = eager::take_draws(draw.count);
+    fresh[draw.seed] = taken.seed;
+    fresh[draw.seed + 1] = taken.offset;
+  }
+  if (!entry) return;
+  size_t count = binding.input_slots.size();
+  ScratchArray<void*, 32> inputs(count);
+  ScratchArray<void*, 16> outputs(storages.size());
+  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  for (size_t i = 0; i < count; ++i) {
+    const TensorImpl& impl = *slot(binding.input_slots[i], arguments).impl();
+    inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
+    identities[i] = runtime::InputIdentity::of(*impl.storage);
+  }
+  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
+  entry->compiled->loaded().run(
+      *bound, {inputs, identities, outputs,
+               draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
+  entry->hits.fetch_add(1, std::memory_order_relaxed);
+}
+
+int64_t FrozenCall::bytes() const {
+  auto of = [](const auto& list) { return static_cast<int64_t>(list.size() * sizeof(list[0])); };
+  int64_t bytes = static_cast<int64_t>(sizeof *this) + of(guards) + of(binding.input_slots) + of(binding.outputs) +
+                  of(binding.live) + of(binding.host_checks) + of(slots) + of(scalars) + of(draws) + of(output_bytes) +
+                  of(live) + of(result) + of(form.rest) + of(checks) + of(path.live) + of(path.aliases) +
+                  of(path.sites);
+  for (const LeafGuard& guard : guards) bytes += static_cast<int64_t>(guard.text.size());
+  for (const trace::RunCheck& check : checks) bytes += of(check.attrs) + of(check.operands);
+  return bytes;
+}
+
+std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
+                                              const trace::Recorder& recorder, std::span<const Tensor> result,
+                                              ResultForm form, std::string* refusal) {
+  auto no = [&](std::string why) {
+    *refusal = std::move(why);
+    return nullptr;
+  };
+  if (!recorder.break_reason().empty()) return no("the call is computed in parts: " + recorder.break_reason());
+  if (recorder.runs().size() > 1) return no("the call is computed in parts");
+  auto call = std::make_shared<FrozenCall>();
+  call->hash = arguments.hash;
+  call->key = key;
+  call->guards = arguments.guards;
+  bool own_numbers = false;
+  auto source_of = [&](const Tensor& t) {
+    FrozenTensor source;
+    for (size_t i = 0; i < arguments.tensors.size(); ++i)
+      if (t.defined() && arguments.tensors[i].is_same(t)) {
+        source.number = i;
+        return source;
+      }
+    source.source = FrozenTensor::Source::captured;
+    source.captured = t;
+    own_numbers = own_numbers || (t.defined() && t.impl()->storage && recorder.is_new(*t.impl()->storage));
+    return source;
+  };
+  std::vector<Tensor> live;
+  if (!recorder.runs().empty()) {
+    const trace::SegmentRun& run = recorder.runs()[0];
+    if (run.one_by_one) return no(run.why.empty() ? "" : "the call did not run as one program: " + run.why);
+    call->draws = run.draws;
+    call->scalars = run.scalars;
+    call->path = run.path;
+    if (run.variant) {
+      for (const trace::OutputTarget& target : run.variant->binding.outputs)
+        if (target.kind == trace::OutputTarget::Kind::write_back)
+          return no("the callable writes to tensors from outside");
+        else if (target.kind == trace::OutputTarget::Kind::failed)
+          return no("values that the call computes are checked, as positions or divisors");
+      call->checks = run.checks;
+      call->entry = run.variant->entry;
+      call->bound = run.variant->bound;
+      call->binding = run.variant->binding;
+      call->output_bytes = run.variant->output_bytes;
+      for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
+      live = run.live;
+      for (size_t i = 0; i < live.size(); ++i) {
+        const TensorImpl& impl = *live[i].impl();
+        const trace::LiveValue& where = call->binding.live[i];
+        int64_t base = where.external ? run.slots[where.number].impl()->offset : 0;
+        call->live.push_back({impl.dtype, impl.sizes, impl.strides, impl.offset - base});
+      }
+    }
+  }
+  std::vector<bool> returned(live.size(), false);
+  for (const Tensor& tensor : result) {
+    auto found = std::find_if(live.begin(), live.end(), [&](const Tensor& t) { return t.is_same(tensor); });
+    if (found == live.end()) {
+      call->result.push_back(source_of(tensor));
+      continue;
+    }
+    FrozenTensor source;
+    source.source = FrozenTensor::Source::live;
+    source.number = static_cast<size_t>(found - live.begin());
+    returned[source.number] = true;
+    call->result.push_back(std::move(source));
+  }
+  if (own_numbers)
+    return no("a tensor is made outside the ops while the callable runs (tensor(...), from_blob, a file)");
+  if (std::find(returned.begin(), returned.end(), false) != returned.end())
+    return no("a tensor that the call computed escaped by another way than its result");
+  call->form = std::move(form);
+  return call;
+}
+
+std::string difference(const FrozenCall& a, const FrozenCall& b) {
+  const bool same_program = a.entry && a.entry == b.entry && a.bound && b.bound && a.bound->symbols == b.bound->symbols;
+  if (!same_program && a.path != b.path) return "two calls with equal arguments called other ops";
+  if (a.draws != b.draws) return "two calls with equal arguments drew differently many random numbers";
+  std::vector<uint64_t> expected = a.scalars;
+  for (const trace::RunDraw& draw : a.draws)
+    for (size_t s : {draw.seed, draw.seed + 1}) expected[s] = b.scalars[s];
+  if (expected != b.scalars) return "a scalar changed between two calls with equal arguments";
+  if (!(a.slots == b.slots)) return "the function used another captured tensor at its second call";
+  if (!(a.result == b.result)) return "the result is put together differently at the second call";
+  const bool same_rest = std::equal(a.form.rest.begin(), a.form.rest.end(), b.form.rest.begin(), b.form.rest.end(),
+                                    [](const LeafGuard& x, const LeafGuard& y) { return x.equal_but_storage(y); });
+  if (!same_rest) return "a number or text in the result changed between two calls with equal arguments";
+  return {};
+}
+
+}  // namespace ingot::detail

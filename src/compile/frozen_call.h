@@ -1,0 +1,115 @@
+// One call of a function as it was seen, ready to be repeated without its callable.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compile/leaves.h"
+#include "trace/recorder.h"
+
+namespace ingot::detail {
+
+/// What must hold of one argument leaf.
+struct LeafGuard {
+  Leaf::Kind kind = Leaf::Kind::tensor;
+  DType dtype = DType::f32;
+  bool defined = false, requires_grad = false;
+  int32_t same_as = -1;  // an earlier leaf that is the same tensor
+  Ints sizes, strides;
+  uint64_t bits = 0;
+  std::string text;
+  /// Not 0: only the tensor on this storage. As long as only one tensor was seen here, it may be one that is captured
+  /// as well.
+  uint64_t storage = 0;
+  LeafGuard(const std::vector<Leaf>& leaves, size_t i);
+  bool holds(const std::vector<Leaf>& leaves, size_t i) const;
+  bool equal_but_storage(const LeafGuard& other) const;
+};
+
+/// Of all that LeafGuard::holds looks at but identities.
+uint64_t hash_of(const LeafList& leaves);
+
+/// The arguments of a call as they were before it; the callable may move from them.
+struct Arguments {
+  uint64_t hash = 0;
+  std::vector<LeafGuard> guards;
+  std::vector<Tensor> tensors;  // one a leaf; undefined where it is no tensor
+  explicit Arguments(const LeafList& leaves);
+};
+
+/// What a call is told by beside the values of its arguments.
+struct CallKey {
+  const void* signature = nullptr;  // the types of arguments and result
+  eager::CodeLevel level;
+  friend bool operator==(const CallKey&, const CallKey&) = default;
+};
+
+/// Where a tensor comes from in a frozen call.
+struct FrozenTensor {
+  enum class Source : uint8_t { argument, captured, live } source = Source::argument;
+  size_t number = 0;  // of the argument leaf, of the live value
+  Tensor captured;
+  friend bool operator==(const FrozenTensor& a, const FrozenTensor& b) {
+    return a.source == b.source && a.number == b.number && a.captured.is_same(b.captured);
+  }
+};
+
+/// What the user is given back beside tensors: lengths, numbers and texts, which every such call has in common.
+struct ResultForm {
+  std::vector<LeafGuard> rest;  // its leaves that are no tensors
+  std::shared_ptr<const void> copy;
+};
+
+/// Set by readers, taken back by who looks for a call that is not used.
+struct UsedMark : std::atomic<bool> {
+  UsedMark() : std::atomic<bool>(true) {}
+  UsedMark(const UsedMark&) : UsedMark() {}
+};
+
+struct FrozenCall {
+  mutable UsedMark used;
+  uint64_t hash = 0;  // of its arguments
+  CallKey key;
+  std::vector<LeafGuard> guards;
+  std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed
+  runtime::BoundProgramPtr bound;
+  trace::SegmentBinding binding;
+  std::vector<FrozenTensor> slots;
+  std::vector<uint64_t> scalars;
+  std::vector<trace::RunDraw> draws;  // of random numbers, taken anew in each call
+  std::vector<int64_t> output_bytes;
+  struct Live {
+    DType dtype;
+    Ints sizes, strides;
+    int64_t offset = 0;  // within its storage; of a view of a slot: beyond the slot's own offset
+  };
+  std::vector<Live> live;
+  std::vector<FrozenTensor> result;  // tensors of the result, in order
+  ResultForm form;
+  std::vector<trace::RunCheck> checks;
+  trace::SegmentPath path;  // what the call did, to be compared with another one
+
+  bool holds(const LeafList& arguments, const CallKey& key) const;
+  /// True if it is cut for as many threads as there are now.
+  bool current() const;
+  /// Runs the program; gives the tensors of the result.
+  void run(const LeafList& arguments, std::span<Tensor> results) const;
+  int64_t bytes() const;  // of memory, about
+
+ private:
+  const Tensor& slot(size_t number, const LeafList& arguments) const;
+};
+
+/// The call that the recorder has just run; null, with the reason, if it cannot be repeated without the callable. No
+/// reason: it may be later.
+std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
+                                              const trace::Recorder& recorder, std::span<const Tensor> result,
+                                              ResultForm form, std::string* refusal);
+
+/// What the second of two calls with equal arguments did otherwise; empty if nothing.
+std::string difference(const FrozenCall& first, const FrozenCall& second);
+
+}  // namespace ingot::detail

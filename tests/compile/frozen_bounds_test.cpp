@@ -1,0 +1,124 @@
+// What frozen functions keep has bounds; past them calls give the same results, and what was of use is found again.
+#include <atomic>
+#include <thread>
+
+#include "compile/frozen_table.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using detail::FrozenTable;
+using test::same_bits;
+
+constexpr CompileOptions kFrozen{.mode = CompileMode::frozen};
+constexpr int64_t kMost = FrozenTable::kMostEntries;
+
+void expect_bounded(const Statistics& s) {
+  EXPECT_LE(s.frozen_entries, kMost);
+  EXPECT_LE(s.frozen_bytes, FrozenTable::kMostBytes);
+}
+
+TEST(FrozenBounds, AScalarThatIsAlwaysAnother) {
+  auto f = [](const Tensor& x, double s) { return x * s + 1; };
+  auto fast = compile(f, kFrozen);
+  Tensor x = ones({3});
+  for (int i = 0; i < 20000; ++i) {
+    Tensor y = fast(x, i);
+    if (i % 97 == 0) EXPECT_TRUE(same_bits(y, f(x, i)));
+  }
+  expect_bounded(fast.stats());
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.stats().frozen_calls, 0);
+  // One that stays is frozen all the same, if later.
+  for (int i = 0; i < 2000; ++i) EXPECT_TRUE(same_bits(fast(x, -1.5), f(x, -1.5)));
+  EXPECT_GT(fast.stats().frozen_calls, 1000);
+}
+
+TEST(FrozenBounds, ScalarsThatComeRound) {
+  // Fewer than there is room for are frozen in the end; of more, those that are.
+  for (int64_t values : {300, 3000}) {
+    int64_t runs = 0;
+    auto fast = compile(
+        [&](const Tensor& x, int64_t s) {
+          ++runs;
+          return x * s;
+        },
+        kFrozen);
+    Tensor x = ones({3});
+    for (int64_t i = 0; i < 60000; ++i) {
+      Tensor y = fast(x, i % values);
+      if (i % 89 == 0) EXPECT_TRUE(same_bits(y, x * (i % values)));
+    }
+    const Statistics s = fast.stats();
+    expect_bounded(s);
+    EXPECT_EQ(s.frozen_calls + runs, 60000);
+    if (values == 300) EXPECT_EQ(s.frozen_entries, values);
+  }
+}
+
+TEST(FrozenBounds, SizesBeyondTheTable) {
+  auto f = [](const Tensor& x) { return x.cumsum(0) + x.size(0); };
+  auto fast = compile(f, kFrozen);
+  for (int64_t n = 1; n <= 3 * kMost; ++n) {
+    Tensor x = ones({n});
+    Tensor y = fast(x);
+    if (n % 61 == 0) EXPECT_TRUE(same_bits(y, f(x)));
+  }
+  const Statistics s = fast.stats();
+  expect_bounded(s);
+  EXPECT_EQ(s.frozen_entries, kMost);
+  EXPECT_GT(s.frozen_evictions, 0);
+  EXPECT_LE(s.compilations, 3);
+}
+
+TEST(FrozenBounds, TextsCount) {
+  auto f = [](const Tensor& x, const std::string& text) { return x * static_cast<double>(text.size()); };
+  auto fast = compile(f, kFrozen);
+  Tensor x = ones({3});
+  for (size_t i = 1; i <= 40; ++i)
+    for (int call = 0; call < 3; ++call) {
+      const std::string text((1 << 20) + i, 'x');
+      EXPECT_TRUE(same_bits(fast(x, text), f(x, text)));
+    }
+  expect_bounded(fast.stats());
+  EXPECT_GT(fast.stats().frozen_evictions, 0);
+}
+
+// Calls are taken out while other threads run them.
+TEST(FrozenBounds, EvictionUnderThreads) {
+  auto f = [](const Tensor& x) { return (x * 2).sum(0) + x.size(0); };
+  auto fast = compile(f, kFrozen);
+  for (int64_t n : {2, 3, 4}) fast(ones({n}));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 1500; ++i) {
+        const int64_t n = i % 3 ? 1 + (i * 7 + t) % 20 : 1 + (i * 13 + 211 * t) % (2 * kMost);
+        if (fast(ones({n})).item<float>() != static_cast<float>(3 * n)) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  expect_bounded(fast.stats());
+  EXPECT_GT(fast.stats().frozen_evictions, 0);
+  EXPECT_EQ(fast.stats().calls, 3 + 6 * 1500);
+}
+
+TEST(FrozenBounds, MoreThreadsThanIdleRecorders) {
+  auto f = [](const Tensor& x) { return (x * 2).tanh(); };
+  auto fast = compile(f);
+  Tensor x = ones({5}), expected = f(x);
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 100; ++t) threads.emplace_back([&] { wrong += !same_bits(fast(x), expected); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+  EXPECT_EQ(fast.stats().compilations, 1);
+}
+
+}  // namespace
+}  // namespace ingot
