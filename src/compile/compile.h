@@ -219,7 +219,8 @@ class CompiledFunction {
     } else {
       (void)detail::Capture<Value>();
       if constexpr (std::is_reference_v<R>) {
-        R result = run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        R result =
+            run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
         call.finish(nullptr, nullptr);
         return static_cast<R>(result);
       } else {
@@ -228,7 +229,8 @@ class CompiledFunction {
           detail::Leaves<Value>::assign(result, call);
           return result;
         }
-        R result = run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        R result =
+            run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
         if (call.wants_result()) {
           detail::LeafList result_leaves;
           detail::collect_leaves<Value>(result, result_leaves);

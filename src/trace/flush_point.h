@@ -70,7 +70,8 @@ struct Variant {
 struct FlushPoint {
   const uint64_t id = next_id();  // differs from that of every other flush point of this process
   std::vector<uint32_t> written_slots;
-  bool checks = false;  // some op looks at data before it computes: the segment is run even where nobody has its results
+  bool checks =
+      false;  // some op looks at data before it computes: the segment is run even where nobody has its results
   std::vector<std::vector<int64_t>> history;  // sites of each compilation: where two differ, a size is a symbol
   std::vector<std::unique_ptr<Variant>> variants;
 

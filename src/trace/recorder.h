@@ -172,7 +172,7 @@ class Recorder final : public eager::Interceptor {
   bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager
   std::string break_reason_;
   uint64_t last_storage_ = 0;  // made before the call
-  bool fresh_ = false;  // something was recorded or compiled
+  bool fresh_ = false;         // something was recorded or compiled
   bool ended_well_ = false;
   std::vector<const detail::TensorImpl*> arguments_;
   std::vector<uint64_t> made_;  // ids of the storages that this call's flushes made
