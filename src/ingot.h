@@ -3,6 +3,7 @@
 #include "compile/compare.h"
 #include "compile/compile.h"
 #include "compile/custom_op.h"
+#include "eager/caches.h"
 #include "eager/contractions.h"
 #include "eager/factories.h"
 #include "eager/functions.h"

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "eager/caches.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::cli {
@@ -182,7 +183,15 @@ int run_cache(const CommonOptions& options, const std::string& name) {
                          {"hits", p.hits},
                          {"compile_ms", p.compile_ms}});
     }
-    fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}}.dump());
+    json process = json::array();
+    for (const CacheFigures& c : cache_figures())
+      process.push_back({{"name", c.name},
+                         {"entries", c.entries},
+                         {"most_entries", c.most_entries},
+                         {"bytes", c.bytes},
+                         {"most_bytes", c.most_bytes},
+                         {"evictions", c.evictions}});
+    fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}, {"process", process}}.dump());
     return 0;
   }
   int64_t code = 0;
@@ -212,6 +221,19 @@ int run_cache(const CommonOptions& options, const std::string& name) {
       fmt::print("    {:<58} {:>7} bytes\n", k.name, k.code_bytes);
     }
     if (forms) fmt::print("    {:<58} {:>7} bytes\n", fmt::format("{} tiles and packs of products", forms), form_bytes);
+  }
+  auto of = [](int64_t figure, int64_t most, double unit, const char* name) {
+    if (figure < 0) return std::string();
+    std::string text = fmt::format("{:.{}f}", static_cast<double>(figure) / unit, unit == 1 ? 0 : 1);
+    if (most >= 0) text += fmt::format(" of at most {:.0f}", static_cast<double>(most) / unit);
+    return text + " " + name;
+  };
+  fmt::print("\nof the process\n");
+  for (const CacheFigures& c : cache_figures()) {
+    const std::string entries = of(c.entries, c.most_entries, 1, "entries");
+    const std::string bytes = of(c.bytes, c.most_bytes, 1024, "KB");
+    fmt::print("  {:<16} {}{}{}{}\n", c.name, entries, entries.empty() || bytes.empty() ? "" : ", ", bytes,
+               c.evictions > 0 ? fmt::format(", {} evicted", c.evictions) : "");
   }
   return 0;
 }

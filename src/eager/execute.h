@@ -20,6 +20,15 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
 /// Runs any call but a view. With call.inplace the result is written through operand 0.
 void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs);
 
+/// Bounds of what eager execution keeps: programs of one op, and kernels of elementwise ops. Past the latter, new
+/// elementwise calls are programs.
+inline constexpr size_t kMostEagerPrograms = 4096, kMostPointwiseKernels = 16384;
+struct EagerProgramFigures {
+  int64_t programs = 0, evictions = 0;
+};
+EagerProgramFigures eager_program_figures();
+void clear_eager_programs();
+
 /// Throws Error where the elements that an in-place call writes overlap.
 void check_target(const OpCall& call);
 

@@ -222,19 +222,22 @@ Pointwise build_or_fall_back(const OpCall& call, const Key& key, DType output, c
 constexpr size_t kNear = 512;
 thread_local const Pointwise* near[kNear];
 
-const Pointwise& find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
+// Null where the process has as many as it keeps: they are never freed, as threads hold pointers to them.
+const Pointwise* find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
   const Pointwise*& slot = near[KeyHash()(key) % kNear];
-  if (slot && slot->key == key) return *slot;
+  if (slot && slot->key == key) return slot;
   static auto& mutex = *new SharedMutex;
   static auto& table = *new std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>;  // outlives all threads
   {
     std::shared_lock lock(mutex);
     auto found = table.find(key);
-    if (found != table.end()) return *(slot = found->second.get());
+    if (found != table.end()) return slot = found->second.get();
+    // (Copies, which programs write their results with, are few.)
+    if (table.size() >= kMostPointwiseKernels && call.op != OpId::copy) return nullptr;
   }
   auto made = std::make_unique<const Pointwise>(build_or_fall_back(call, key, output, accesses));
   std::unique_lock lock(mutex);
-  return *(slot = table.emplace(key, std::move(made)).first->second.get());
+  return slot = table.emplace(key, std::move(made)).first->second.get();
 }
 
 struct Launch {
@@ -316,8 +319,9 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
     key.access |= static_cast<uint64_t>(accesses[a]) << (16 + 2 * a);
   }
   if (!call.inplace && pays_to_turn(plane, arguments, widths, accesses)) return false;
-  const Pointwise& kernel = find(call, key, meta.dtype, accesses);
-  if (!kernel.entry) return false;
+  const Pointwise* found = find(call, key, meta.dtype, accesses);
+  if (!found || !found->entry) return false;
+  const Pointwise& kernel = *found;
 
   uint64_t scalars[kMaxPointwiseOperands];
   for (int s = 0; s < kernel.scalars; ++s)

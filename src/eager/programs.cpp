@@ -1,5 +1,8 @@
 // Ops that are more than one elementwise kernel: a graph of one op through the whole compiler, once for each key.
+#include <algorithm>
+#include <atomic>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -112,7 +115,92 @@ struct Compiled {
 /// The programs of one structure; more than one where a decision depended on the sizes.
 struct Entry {
   std::vector<int64_t> words;
-  std::vector<std::unique_ptr<const Compiled>> variants;
+  std::vector<std::shared_ptr<const Compiled>> variants;
+  std::atomic<uint64_t> last_use{0};  // Table::inserted then
+};
+
+/// All one-op programs of the process. Small sizes are constants of them, so there is no end to their number: past the
+/// bound, the half that was not used for the longest goes.
+class Table {
+ public:
+  static Table& instance() {
+    static auto& table = *new Table;  // outlives all threads
+    return table;
+  }
+  std::shared_ptr<const Compiled> find(const Signature& s) {
+    std::shared_lock lock(mutex_);
+    return variant(seek(hash_ints(s.words), s), s);
+  }
+  std::shared_ptr<const Compiled> insert(const Signature& s, std::shared_ptr<const Compiled> made) {
+    std::unique_lock lock(mutex_);
+    const uint64_t hash = hash_ints(s.words);
+    Entry* entry = seek(hash, s);
+    if (auto found = variant(entry, s)) return found;  // another thread was first
+    ++inserted_;
+    if (programs_ >= kMostEagerPrograms) drop_older_half(), entry = seek(hash, s);
+    if (!entry) {
+      entry = entries_[hash].emplace_back(std::make_unique<Entry>()).get();
+      entry->words = s.words;
+    }
+    entry->last_use.store(inserted_, std::memory_order_relaxed);
+    if (entry->variants.size() >= kMostVariants) programs_ -= std::exchange(entry->variants, {}).size();
+    entry->variants.push_back(made);
+    ++programs_;
+    return made;
+  }
+  EagerProgramFigures figures() {
+    std::shared_lock lock(mutex_);
+    return {static_cast<int64_t>(programs_), evictions_};
+  }
+  void clear() {
+    std::unique_lock lock(mutex_);
+    entries_.clear();
+    programs_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMostVariants = 64;
+
+  Entry* seek(uint64_t hash, const Signature& s) const {
+    auto bucket = entries_.find(hash);
+    if (bucket == entries_.end()) return nullptr;
+    for (auto& entry : bucket->second)
+      if (entry->words == s.words) return entry.get();
+    return nullptr;
+  }
+  std::shared_ptr<const Compiled> variant(Entry* entry, const Signature& s) const {
+    if (!entry) return nullptr;
+    for (const auto& v : entry->variants)
+      if (v->holds(s.values)) {
+        if (entry->last_use.load(std::memory_order_relaxed) != inserted_)
+          entry->last_use.store(inserted_, std::memory_order_relaxed);
+        return v;
+      }
+    return nullptr;
+  }
+  void drop_older_half() {
+    std::vector<uint64_t> uses;
+    for (const auto& [hash, bucket] : entries_)
+      for (const auto& entry : bucket) uses.push_back(entry->last_use);
+    auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+    std::nth_element(uses.begin(), middle, uses.end());
+    const uint64_t last = *middle;
+    for (auto bucket = entries_.begin(); bucket != entries_.end();) {
+      std::erase_if(bucket->second, [&](const std::unique_ptr<Entry>& entry) {
+        if (entry->last_use > last) return false;
+        programs_ -= entry->variants.size();
+        evictions_ += static_cast<int64_t>(entry->variants.size());
+        return true;
+      });
+      bucket = bucket->second.empty() ? entries_.erase(bucket) : std::next(bucket);
+    }
+  }
+
+  SharedMutex mutex_;
+  std::unordered_map<uint64_t, std::vector<std::unique_ptr<Entry>>> entries_;  // by hash of the words
+  size_t programs_ = 0;
+  uint64_t inserted_ = 0;
+  int64_t evictions_ = 0;
 };
 
 ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::pair<size_t, int64_t>> pinned) {
@@ -201,38 +289,9 @@ std::unique_ptr<const Compiled> compile_or_fall_back(const OpCall& call, const S
   return compiled;
 }
 
-const Compiled& find(const OpCall& call, const Signature& s, const Target& target) {
-  static auto& mutex = *new SharedMutex;
-  static auto& table = *new std::unordered_map<uint64_t, std::vector<std::unique_ptr<Entry>>>;  // outlives all threads
-  uint64_t hash = hash_ints(s.words);
-  auto seek = [&]() -> Entry* {
-    auto bucket = table.find(hash);
-    if (bucket == table.end()) return nullptr;
-    for (auto& entry : bucket->second)
-      if (entry->words == s.words) return entry.get();
-    return nullptr;
-  };
-  auto variant = [&](const Entry* entry) -> const Compiled* {
-    if (!entry) return nullptr;
-    for (const auto& v : entry->variants)
-      if (v->holds(s.values)) return v.get();
-    return nullptr;
-  };
-  {
-    std::shared_lock lock(mutex);
-    if (const Compiled* found = variant(seek())) return *found;
-  }
-  std::unique_ptr<const Compiled> made = compile_or_fall_back(call, s, target);
-  std::unique_lock lock(mutex);
-  Entry* entry = seek();
-  if (const Compiled* found = variant(entry)) return *found;
-  if (!entry) {
-    table[hash].push_back(std::make_unique<Entry>());
-    entry = table[hash].back().get();
-    entry->words = s.words;
-  }
-  entry->variants.push_back(std::move(made));
-  return *entry->variants.back();
+std::shared_ptr<const Compiled> find(const OpCall& call, const Signature& s, const Target& target) {
+  if (auto found = Table::instance().find(s)) return found;
+  return Table::instance().insert(s, compile_or_fall_back(call, s, target));
 }
 
 bool all_empty(std::span<const OutputMeta> metas) {
@@ -246,7 +305,7 @@ void run_program(const OpCall& call, std::span<void* const> results) {
   Signature& s = *mine;
   const Target target = code_level().target;
   sign(s, call, target);
-  const Compiled& compiled = find(call, s, target);
+  const std::shared_ptr<const Compiled> compiled = find(call, s, target);
 
   SmallVector<void*, 8> inputs;
   SmallVector<uint64_t, 8> scalars;
@@ -256,8 +315,8 @@ void run_program(const OpCall& call, std::span<void* const> results) {
       scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
                                                          : static_cast<uint64_t>(o.integer));
   }
-  runtime::BoundProgramPtr bound = compiled.loaded->bind(s.values);
-  compiled.loaded->run(*bound, {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
+  runtime::BoundProgramPtr bound = compiled->loaded->bind(s.values);
+  compiled->loaded->run(*bound, {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
 }
 
 /// True if an in-place call's result can be made where self lies: it has self's dtype and order in memory.
@@ -272,6 +331,9 @@ bool writes_over_self(const OpCall& call) {
 }
 
 }  // namespace
+
+EagerProgramFigures eager_program_figures() { return Table::instance().figures(); }
+void clear_eager_programs() { Table::instance().clear(); }
 
 void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   if (writes_over_self(call)) {

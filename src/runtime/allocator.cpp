@@ -173,6 +173,7 @@ class Central {
   AllocatorStatistics statistics() {
     std::lock_guard lock(mutex_);
     AllocatorStatistics s;
+    s.cached_limit = cached_limit_;
     counters_.add_to(s);
     for (const ThreadCache* cache : caches_) cache->counters.add_to(s);
     return s;

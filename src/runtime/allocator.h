@@ -14,6 +14,7 @@ void deallocate(void* block, int64_t bytes) noexcept;
 struct AllocatorStatistics {
   int64_t live_bytes = 0;    // in blocks that are allocated, by size class
   int64_t cached_bytes = 0;  // in blocks kept for reuse
+  int64_t cached_limit = 0;  // most bytes of large blocks to keep: a quarter of the machine's memory
   int64_t allocations = 0, reuses = 0;
 };
 AllocatorStatistics allocator_statistics();

@@ -48,6 +48,11 @@ LoadedKernelPtr KernelCache::load(const KernelPtr& source, double compile_ns) {
     log(Topic::asm_, source->name + (source->code.empty() ? ": interpreted, no code" : "") + "\n" +
                          disassemble(source->code, source->code_bytes));
   std::lock_guard lock(mutex_);
+  if (kernels_.size() >= next_sweep_) {
+    evictions_ +=
+        static_cast<int64_t>(std::erase_if(kernels_, [](const auto& entry) { return entry.second.use_count() == 1; }));
+    next_sweep_ = kernels_.size() + kMostUnused;
+  }
   return kernels_.try_emplace(source->key, std::move(kernel)).first->second;  // another thread may have been first
 }
 
@@ -61,6 +66,13 @@ std::vector<LoadedKernelPtr> KernelCache::kernels() {
     return std::tie(a->source->name, a->source->key) < std::tie(b->source->name, b->source->key);
   });
   return all;
+}
+
+KernelCache::Figures KernelCache::figures() {
+  std::lock_guard lock(mutex_);
+  Figures figures{static_cast<int64_t>(kernels_.size()), 0, evictions_};
+  for (const auto& [key, kernel] : kernels_) figures.code_bytes += static_cast<int64_t>(kernel->source->code.size());
+  return figures;
 }
 
 void KernelCache::clear() {

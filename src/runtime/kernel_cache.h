@@ -37,6 +37,13 @@ class KernelCache {
   /// Forgets all kernels; those in use stay loaded until their last user ends.
   void clear();
 
+  /// Kernels that nobody uses are kept for those who compile the same again, up to this number.
+  static constexpr size_t kMostUnused = 4096;
+  struct Figures {
+    int64_t kernels = 0, code_bytes = 0, evictions = 0;
+  };
+  Figures figures();
+
  private:
   struct Hash {
     using is_transparent = void;
@@ -44,6 +51,8 @@ class KernelCache {
   };
   Mutex mutex_;
   std::unordered_map<std::string, LoadedKernelPtr, Hash, std::equal_to<>> kernels_;
+  size_t next_sweep_ = kMostUnused;  // number of kernels at which unused ones are looked for
+  int64_t evictions_ = 0;
 };
 
 }  // namespace ingot::runtime

@@ -145,11 +145,18 @@ std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
   return state;
 }
 
+// Small arenas wait with their program; large ones go to the allocator, which all programs share and which is bounded.
 void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
+  constexpr int64_t kKeptArena = 256 << 10;
+  constexpr size_t kKeptStates = 64;
+  if (state->arena_bytes > kKeptArena) {
+    deallocate(state->arena, state->arena_bytes);
+    state->arena = nullptr, state->arena_bytes = 0;
+  }
   std::unique_ptr<RunState> other(idle_.exchange(state.release(), std::memory_order_acq_rel));
   if (!other) return;
   std::lock_guard lock(mutex_);
-  more_idle_.push_back(std::move(other));
+  if (more_idle_.size() < kKeptStates) more_idle_.push_back(std::move(other));
 }
 
 void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
