@@ -1,7 +1,6 @@
 #include "runtime/executable_memory.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,6 +8,8 @@
 #include <fstream>
 #include <optional>
 #include <vector>
+
+#include "bounded.h"
 
 namespace ingot::runtime {
 namespace {
@@ -92,9 +93,7 @@ TEST(ExecutableMemory, ParentAndChildDoNotDisturbEachOther) {
     ExecutableBlock again(returns(33), "child");
     _exit(call(mine) == 22 && call(again) == 33 ? 0 : 1);
   }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::exit_code_of(child), 0);
   EXPECT_EQ(call(*before), 11);
   ExecutableBlock after(returns(44), "after");
   EXPECT_EQ(call(after), 44);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "bounded.h"
 
 namespace ingot::runtime {
 namespace {
@@ -21,6 +21,7 @@ class ThreadPool : public testing::TestWithParam<int> {
   void SetUp() override { set_num_threads(GetParam()); }
   void TearDown() override { set_num_threads(initial_); }
   int initial_ = num_threads();
+  test::Deadline deadline_;
 };
 
 TEST_P(ThreadPool, EachThreadIsCalledOnce) {
@@ -144,9 +145,7 @@ TEST_P(ThreadPool, StartsAgainAfterFork) {
     parallel(GetParam(), [&](int, int) { ++calls; });
     _exit(calls == GetParam() ? 0 : 1);
   }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::exit_code_of(child), 0);
 }
 #endif
 
