@@ -92,7 +92,9 @@ void StepWriter::write_attention(uint32_t group) {
       size_t fresh = whole.size() - shape.size();
       Dims expanded(whole.size(), Dim(0));
       for (size_t d = 0; d < shape.size(); ++d)
-        if (!(shape[d] == Dim(1))) expanded[fresh + d] = strides[d];
+        // As in broadcast_map: 1 by a guard is an expression whose hint is not the whole's.
+        if (!(shape[d] == Dim(1)) && dims_.hint(shape[d]) == dims_.hint(whole[fresh + d]))
+          expanded[fresh + d] = strides[d];
       shape = whole;
       strides = expanded;
     }

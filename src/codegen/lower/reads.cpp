@@ -56,15 +56,9 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
     Dim k = a.back();
     Coordinate along = k == Dim(1) ? Coordinate{} : unit(static_cast<uint32_t>(reduced));
     size_t columns = b.size() > 1, rows = a.size() > 1, batch = map.size() - rows - columns;
-    auto batch_part = [&](const Dims& shape, size_t own) {
-      IndexMap read;
-      for (size_t i = 0; i + own < shape.size(); ++i) {
-        size_t at = i + batch - (shape.size() - own);
-        read.push_back(shape[i] == Dim(1) ? Coordinate{} : map[at]);
-      }
-      return read;
-    };
-    IndexMap left = batch_part(a, 1 + rows), right = batch_part(b, 1 + columns);
+    const std::span<const Dim> batch_of_result(result.data(), batch);
+    IndexMap left = layouts.broadcast_map({a.data(), a.size() - 1 - rows}, batch_of_result, map),
+             right = layouts.broadcast_map({b.data(), b.size() - 1 - columns}, batch_of_result, map);
     if (rows) left.push_back(map[batch]);
     left.push_back(along);
     right.push_back(along);
