@@ -188,8 +188,15 @@ Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t 
 }
 
 void normalize(const OpCall& call, std::span<Attr> attrs) {
-  if (ScriptWriter* writer = ScriptWriter::current()) writer->given(call.op, attrs);
-  Normalizer{call}.run(attrs);
+  ScriptWriter* writer = ScriptWriter::current();
+  if (!writer) return Normalizer{call}.run(attrs);
+  writer->given(call.op, attrs);
+  try {
+    Normalizer{call}.run(attrs);
+  } catch (...) {
+    writer->refused();
+    throw;
+  }
 }
 
 IntList sizes_of(const Tensor& tensor, Location location) {
@@ -209,6 +216,7 @@ int mode_number(OpId op, int index, std::string_view word, Location location) {
     if (argument.modes[i] == word) return static_cast<int>(i);
     known += (i ? ", " : "") + ("\"" + argument.modes[i] + "\"");
   }
+  if (ScriptWriter* writer = ScriptWriter::current()) writer->refused();
   fail(ir::info(op).name, argument.name, "\"" + std::string(word) + "\"", "one of " + known, location);
 }
 
@@ -234,8 +242,15 @@ Interceptor* set_interceptor(Interceptor* next) { return std::exchange(intercept
 
 void dispatch(const OpCall& call, std::span<Tensor> outputs) {
   if (!interceptor) return execute(call, outputs);
-  interceptor->call(call, outputs);
-  if (ScriptWriter* writer = ScriptWriter::current()) writer->line(call, outputs);
+  ScriptWriter* writer = ScriptWriter::current();
+  if (!writer) return interceptor->call(call, outputs);
+  try {
+    interceptor->call(call, outputs);
+  } catch (...) {
+    writer->refused();
+    throw;
+  }
+  writer->line(call, outputs);
 }
 
 const char* module_path() { return path->c_str(); }

@@ -227,6 +227,12 @@ void ScriptWriter::given(OpId op, std::span<const ir::Attr> attrs) {
   given_.assign(attrs.begin(), attrs.end());
 }
 
+void ScriptWriter::refused() {
+  if (inside) return;
+  sources_.clear();
+  given_.clear();
+}
+
 void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
   if (inside || !script_.only_here_.empty()) return;
   if (ir::info(call.op).has(ir::kRandom)) only_here("it draws random numbers");

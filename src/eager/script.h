@@ -98,6 +98,8 @@ class ScriptWriter {
   /// The attributes of that call as they were given.
   void given(OpId op, std::span<const ir::Attr> attrs);
   void line(const OpCall& call, std::span<const Tensor> outputs);
+  /// The call that was being put together threw: what was noted of it belongs to no other.
+  void refused();
   void line(const Tensor& self, const IntList& sizes, Script::Composite composite, std::span<const Tensor> outputs,
             Location location);
 
