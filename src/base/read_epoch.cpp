@@ -1,11 +1,12 @@
 #include "base/read_epoch.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
 #include <utility>
+
+#include "base/mutex.h"
+#include "base/thread_object.h"
 
 namespace ingot {
 namespace {
@@ -21,19 +22,9 @@ struct alignas(64) Reader {
 std::atomic<uint64_t> epoch{1};
 std::atomic<Reader*> readers{nullptr};
 
-thread_local Reader* mine = nullptr;
-thread_local bool thread_ends = false;
+constinit thread_local Reader* mine = nullptr;
 
 void give_back(Reader* reader) { reader->taken.store(false, std::memory_order_release); }
-
-struct GiveBack {
-  bool armed = false;
-  ~GiveBack() {
-    thread_ends = true;
-    if (mine && !mine->depth) give_back(std::exchange(mine, nullptr));
-  }
-};
-thread_local GiveBack at_end;
 
 // A child has one thread; the sections of the others will not end.
 void forget_other_threads() {
@@ -46,7 +37,7 @@ void forget_other_threads() {
 }
 
 Reader* acquire() {
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_other_threads);
+  static const bool registered = (at_fork(nullptr, forget_other_threads), true);
   static_cast<void>(registered);
   Reader* reader = readers.load();
   while (reader && reader->taken.exchange(true, std::memory_order_acquire)) reader = reader->next;
@@ -56,7 +47,7 @@ Reader* acquire() {
     while (!readers.compare_exchange_weak(reader->next, reader)) {
     }
   }
-  if (!thread_ends) at_end.armed = true;  // makes the thread run its destructor
+  at_thread_end([](void*) { give_back(std::exchange(mine, nullptr)); }, nullptr);
   return mine = reader;
 }
 
@@ -69,9 +60,7 @@ ReadSection::ReadSection() {
 
 ReadSection::~ReadSection() {
   Reader* reader = mine;
-  if (--reader->depth) return;
-  reader->since.store(0, std::memory_order_release);
-  if (thread_ends) give_back(std::exchange(mine, nullptr));
+  if (--reader->depth == 0) reader->since.store(0, std::memory_order_release);
 }
 
 uint64_t end_epoch() { return epoch.fetch_add(1); }

@@ -150,6 +150,7 @@ std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputI
                                                 bool at_once, const std::function<void(char*)>& pack, bool* fresh) {
   State& s = *state_;
   const uint64_t storage = identity.storage->id();
+  const NoFork whole;  // in a child nobody would end a packing that was under way
   {
     std::lock_guard lock(s.mutex);
     const uint64_t now = time_.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -98,7 +98,11 @@ struct AtThreadEnd {
 };
 thread_local AtThreadEnd early_in_thread, late_in_thread;
 thread_local decltype(compile(chain)) of_thread = compile(chain);
-pthread_key_t key;
+const pthread_key_t key = [] {
+  pthread_key_t made;
+  pthread_key_create(&made, [](void*) { Everything().use(11, "destructor of a key"); });
+  return made;
+}();
 
 void use_thread_locals() {
   early_in_thread.where = "destructor of a thread_local made before the library's";
@@ -243,7 +247,6 @@ int run(const std::string& name) {
     return 0;
   }
   if (name == "threads") {
-    pthread_key_create(&key, [](void*) { Everything().use(11, "destructor of a key"); });
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back(use_thread_locals);
     for (std::thread& t : threads) t.join();
