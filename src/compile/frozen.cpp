@@ -10,6 +10,7 @@ namespace ingot::detail {
 namespace {
 
 constexpr size_t kMostSeen = 256, kMostGeneral = 16;
+constexpr size_t kMostUntried = 4;   // scripts that foretold nothing yet: each holds the tensors that were captured
 constexpr uint32_t kPatience = 256;  // fruitless observations before not every call is observed
 constexpr int kMostWrong = 3;        // a script that was wrong as often is dropped
 constexpr int kMostTried = 2;        // scripts that one call is compared with
@@ -131,7 +132,10 @@ bool Freezer::wants_observation() {
   if (refused_.load(std::memory_order_relaxed)) return false;
   // Primes: calls that differ in turn are all observed.
   const uint32_t fruitless = fruitless_.load(std::memory_order_relaxed);
-  const uint32_t every = fruitless < kPatience ? 1 : fruitless < 2 * kPatience ? 7 : 61;
+  const uint32_t every = fruitless < kPatience       ? 1
+                         : fruitless < 2 * kPatience ? 7
+                         : fruitless < 8 * kPatience ? 61
+                                                     : 509;
   return every == 1 || passed_.fetch_add(1, std::memory_order_relaxed) % every == 0;
 }
 
@@ -151,17 +155,22 @@ void Freezer::refuse(std::string reason) {
   refused_.store(true, std::memory_order_relaxed);
   seen.swap(seen_once_);
   general.swap(general_);
-  general_count_ = 0;
+  count_free();
 }
 
 std::vector<std::shared_ptr<const GeneralCall>> Freezer::find_general(const LeafList& arguments,
                                                                       const CallKey& key) const {
   std::vector<General> found;
-  if (!general_count_.load(std::memory_order_relaxed)) return found;
+  if (!free_.load(std::memory_order_relaxed)) return found;
   std::lock_guard lock(mutex_);
   for (const General& call : general_)
     if (call->holds(arguments, key)) found.push_back(call);
   return found;
+}
+
+void Freezer::count_free() {
+  free_ = static_cast<size_t>(
+      std::count_if(general_.begin(), general_.end(), [](const General& call) { return call->any_free; }));
 }
 
 void Freezer::note_use(const GeneralCall& call) const {
@@ -182,6 +191,7 @@ bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace:
 }
 
 void Freezer::remember(std::shared_ptr<FrozenCall> call) {
+  let_go_of_inputs(*call);
   std::shared_ptr<FrozenCall> dropped;
   std::lock_guard lock(mutex_);
   if (seen_once_.size() < kMostSeen) {
@@ -205,7 +215,7 @@ void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eag
   note_use(*general);
   General dropped;
   std::lock_guard lock(mutex_);
-  if (general_.size() < kMostGeneral) {
+  if (general_.size() < kMostGeneral && general_.size() - free_ < kMostUntried) {
     general_.push_back(std::move(general));
   } else {
     auto oldest = std::min_element(general_.begin(), general_.end(), [](const General& a, const General& b) {
@@ -213,7 +223,7 @@ void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eag
     });
     dropped = std::exchange(*oldest, std::move(general));
   }
-  general_count_ = general_.size();
+  count_free();
 }
 
 // A call with other sizes than those before: where a script foretells it, its sizes are free from now on.
@@ -234,7 +244,11 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
   for (const General& known : alike) {
     std::vector<Tensor> results;
     std::string refusal;
-    if (!run_script(*known, arguments, recorder, false, results)) continue;
+    try {
+      if (!run_script(*known, arguments, recorder, false, results)) continue;
+    } catch (const Error&) {
+      continue;  // memory ran out, or another thread wrote: the user's own call was right
+    }
     auto again = build_frozen_call(arguments, seen.key, recorder, results, known->form, &refusal);
     std::shared_ptr<GeneralCall> freer;
     if (again && difference(seen, *again).empty()) {
@@ -252,7 +266,7 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     auto place = std::find(general_.begin(), general_.end(), known);
     if (place != general_.end() && freer) *place = freer;
     if (place != general_.end() && !freer) general_.erase(place);
-    general_count_ = general_.size();
+    count_free();
     if (freer) return freer;
     if (++tried == kMostTried) break;
   }
@@ -332,7 +346,7 @@ void Freezer::clear() {
   table_.clear(garbage);
   seen.swap(seen_once_);
   general.swap(general_);
-  general_count_ = 0;
+  count_free();
 }
 
 std::string Freezer::state() const {

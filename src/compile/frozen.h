@@ -68,6 +68,7 @@ class Freezer {
   void keep(const FrozenCall& call, eager::Script script, std::vector<eager::ScriptTensor> sources);
   General learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
   void note_use(const GeneralCall& call) const;
+  void count_free();
 
   FrozenTable table_;  // writers hold mutex_
   std::atomic<bool> refused_{false};
@@ -76,9 +77,9 @@ class Freezer {
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<FrozenCall>> seen_once_;
   std::vector<General> general_;
-  std::atomic<size_t> general_count_{0};
-  uint64_t next_place_ = 0;  // in seen_once_, once that is full
-  std::string reason_;       // why calls are not frozen, or some call was not
+  std::atomic<size_t> free_{0};  // of general_, those that hold for other sizes
+  uint64_t next_place_ = 0;      // in seen_once_, once that is full
+  std::string reason_;           // why calls are not frozen, or some call was not
 };
 
 }  // namespace ingot::detail

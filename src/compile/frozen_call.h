@@ -52,8 +52,10 @@ struct FrozenTensor {
   enum class Source : uint8_t { argument, captured, live } source = Source::argument;
   size_t number = 0;  // of the argument leaf, of the live value
   Tensor captured;
+  uint64_t storage = 0;  // of a captured tensor, with its offset: still known when the tensor was let go of
+  int64_t offset = 0;
   friend bool operator==(const FrozenTensor& a, const FrozenTensor& b) {
-    return a.source == b.source && a.number == b.number && a.captured.is_same(b.captured);
+    return a.source == b.source && a.number == b.number && a.storage == b.storage && a.offset == b.offset;
   }
 };
 
@@ -108,6 +110,9 @@ struct FrozenCall {
 std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
                                               const trace::Recorder& recorder, std::span<const Tensor> result,
                                               ResultForm form, std::string* refusal);
+
+/// Leaves what difference() looks at, and holds no tensor that the program reads.
+void let_go_of_inputs(FrozenCall& call);
 
 /// What the second of two calls with equal arguments did otherwise; empty if nothing.
 std::string difference(const FrozenCall& first, const FrozenCall& second);

@@ -1,5 +1,8 @@
 // What frozen functions keep has bounds; past them calls give the same results, and what was of use is found again.
+#include <unistd.h>
+
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "compile/frozen_table.h"
@@ -11,7 +14,7 @@ namespace {
 using detail::FrozenTable;
 using test::same_bits;
 
-constexpr CompileOptions kFrozen{.mode = CompileMode::frozen};
+const CompileOptions kFrozen{.mode = CompileMode::frozen};
 constexpr int64_t kMost = FrozenTable::kMostEntries;
 
 void expect_bounded(const Statistics& s) {
@@ -25,7 +28,9 @@ TEST(FrozenBounds, AScalarThatIsAlwaysAnother) {
   Tensor x = ones({3});
   for (int i = 0; i < 20000; ++i) {
     Tensor y = fast(x, i);
-    if (i % 97 == 0) EXPECT_TRUE(same_bits(y, f(x, i)));
+    if (i % 97 == 0) {
+      EXPECT_TRUE(same_bits(y, f(x, i)));
+    }
   }
   expect_bounded(fast.stats());
   EXPECT_EQ(fast.stats().compilations, 1);
@@ -48,12 +53,16 @@ TEST(FrozenBounds, ScalarsThatComeRound) {
     Tensor x = ones({3});
     for (int64_t i = 0; i < 60000; ++i) {
       Tensor y = fast(x, i % values);
-      if (i % 89 == 0) EXPECT_TRUE(same_bits(y, x * (i % values)));
+      if (i % 89 == 0) {
+        EXPECT_TRUE(same_bits(y, x * (i % values)));
+      }
     }
     const Statistics s = fast.stats();
     expect_bounded(s);
     EXPECT_EQ(s.frozen_calls + runs, 60000);
-    if (values == 300) EXPECT_EQ(s.frozen_entries, values);
+    if (values == 300) {
+      EXPECT_EQ(s.frozen_entries, values);
+    }
   }
 }
 
@@ -63,7 +72,9 @@ TEST(FrozenBounds, SizesBeyondTheTable) {
   for (int64_t n = 1; n <= 3 * kMost; ++n) {
     Tensor x = ones({n});
     Tensor y = fast(x);
-    if (n % 61 == 0) EXPECT_TRUE(same_bits(y, f(x)));
+    if (n % 61 == 0) {
+      EXPECT_TRUE(same_bits(y, f(x)));
+    }
   }
   const Statistics s = fast.stats();
   expect_bounded(s);
@@ -83,6 +94,51 @@ TEST(FrozenBounds, TextsCount) {
     }
   expect_bounded(fast.stats());
   EXPECT_GT(fast.stats().frozen_evictions, 0);
+}
+
+int64_t resident_mebibytes() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE) >> 20;
+}
+
+// A mebibyte a call, of which nothing may stay.
+TEST(FrozenBounds, TensorsOfPastCallsAreLetGoOf) {
+  constexpr int64_t kElements = 1 << 18;
+  constexpr int kCalls = 400;
+  Tensor weight;
+  std::vector<float> numbers(kElements, 2.0f);
+  auto captures = [&](const Tensor& x, double s) { return (weight * s).sum() + x; };
+  auto makes = [&](const Tensor& x, double s) {
+    return (from_blob(numbers.data(), {kElements}).clone() * s).sum() + (empty({kElements}).fill_(s)).sum() + x;
+  };
+  auto adopts = [&](const Tensor& x, double s) {
+    auto* own = new std::vector<float>(kElements, 3.0f);
+    Tensor t = from_blob(own->data(), {kElements}, [own](void*) { delete own; });
+    return (t * s).sum() + x;
+  };
+  auto writes = [&](const Tensor& x, double s) {
+    Tensor t = empty({kElements}).fill_(1);
+    t.mutable_data_ptr<float>()[7] = 3;
+    return (t * s).sum() + x;
+  };
+  auto judge = [&](const char* name, auto f) {
+    for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+      auto fast = compile(f, {.mode = mode});
+      int64_t before = 0;
+      for (int i = 0; i < kCalls; ++i) {
+        if (i == 20) before = resident_mebibytes();
+        weight = full({kElements}, 1 + i % 7);
+        Tensor x = full({1 + i % 3}, 5);
+        EXPECT_TRUE(same_bits(fast(x, i), f(x, i))) << name;
+      }
+      EXPECT_LT(resident_mebibytes() - before, 40) << name;
+    }
+  };
+  judge("captures", captures);
+  judge("makes", makes);
+  judge("adopts", adopts);
+  judge("writes", writes);
 }
 
 // Calls are taken out while other threads run them.

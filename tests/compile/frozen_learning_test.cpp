@@ -15,7 +15,7 @@ namespace {
 
 using test::same_bits;
 
-constexpr CompileOptions kFrozen{.mode = CompileMode::frozen};
+const CompileOptions kFrozen{.mode = CompileMode::frozen};
 
 template <class F>
 void on_threads(int count, F body) {
@@ -97,7 +97,9 @@ TEST(FrozenLearning, MoreSizesThanABindingCacheHolds) {
         Tensor x = randn({n});
         EXPECT_TRUE(same_bits(fast(x), (x * static_cast<double>(n)).tanh()));
       }
-      if (round >= 2) EXPECT_EQ(runs, 0) << sizes << " " << fast.explain().frozen;
+      if (round >= 2) {
+        EXPECT_EQ(runs, 0) << sizes << " " << fast.explain().frozen;
+      }
     }
     EXPECT_FALSE(refused(fast.explain().frozen)) << sizes << " " << fast.explain().frozen;
   }
