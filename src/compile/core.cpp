@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/thread_object.h"
+#include "eager/caches.h"
 #include "eager/dispatch.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/profiler.h"
@@ -18,6 +19,26 @@ struct ThreadLeaves {
 };
 constinit thread_local ThreadObject<ThreadLeaves> thread_leaves;
 
+/// All functions, for clear_caches().
+struct Functions {
+  Mutex mutex;
+  std::vector<std::weak_ptr<CompiledCore>> list;
+
+  static Functions& all() {
+    static auto& functions = *new Functions;  // outlives all threads
+    return functions;
+  }
+  static void clear() {
+    std::vector<std::shared_ptr<CompiledCore>> cores;
+    {
+      std::lock_guard lock(all().mutex);
+      for (const auto& function : all().list)
+        if (auto core = function.lock()) cores.push_back(std::move(core));
+    }
+    for (const auto& core : cores) core->clear();
+  }
+};
+
 }  // namespace
 
 CompiledCore::CompiledCore(const CompileOptions& options)
@@ -29,6 +50,23 @@ CompiledCore::CompiledCore(const CompileOptions& options)
 }
 
 CompiledCore::~CompiledCore() = default;
+
+std::shared_ptr<CompiledCore> CompiledCore::make(const CompileOptions& options) {
+  auto core = std::make_shared<CompiledCore>(options);
+  Functions& all = Functions::all();
+  std::lock_guard lock(all.mutex);
+  eager::set_clear_functions(Functions::clear);
+  if (all.list.size() == all.list.capacity()) std::erase_if(all.list, [](const auto& f) { return f.expired(); });
+  all.list.push_back(core);
+  return core;
+}
+
+void CompiledCore::clear() {
+  freezer_.clear();
+  std::vector<std::unique_ptr<trace::Recorder>> idle;
+  std::lock_guard lock(mutex_);
+  idle.swap(idle_);
+}
 
 LentRecorder CompiledCore::take() {
   std::lock_guard lock(mutex_);
@@ -174,7 +212,7 @@ void CompiledCall::abandon() {
   if (recorder_) recorder_->abandon();
 }
 
-CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(std::make_shared<CompiledCore>(options)) {}
+CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(CompiledCore::make(options)) {}
 Explanation CompiledHandle::explain() const { return core_->explain(); }
 Explanation CompiledHandle::profile(const std::function<void()>& calls) const {
   runtime::Profile profile;

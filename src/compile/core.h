@@ -18,8 +18,9 @@ namespace ingot::detail {
 class CompiledCore {
  public:
   explicit CompiledCore(const CompileOptions& options);
-
   ~CompiledCore();
+  /// Its clear() is part of clear_caches() as long as it lives.
+  static std::shared_ptr<CompiledCore> make(const CompileOptions& options);
 
   /// A recorder for one call; calls at the same time have their own. Each grows its own tree, programs are shared.
   LentRecorder take();
@@ -31,6 +32,8 @@ class CompiledCore {
   trace::Function& function() const { return *function_; }
   Freezer& freezer() { return freezer_; }
   Statistics statistics() const;
+  /// Lets go of what calls can learn and record again.
+  void clear();
   /// With the times of steps, if a profile is given.
   Explanation explain(const runtime::Profile* profile = nullptr) const;
 

@@ -1,11 +1,18 @@
 #include "eager/caches.h"
 
+#include <atomic>
+
 #include "eager/execute.h"
 #include "runtime/allocator.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/weight_cache.h"
 
 namespace ingot {
+namespace {
+std::atomic<void (*)()> clear_functions{nullptr};
+}
+
+void eager::set_clear_functions(void (*clear)()) { clear_functions = clear; }
 
 std::vector<CacheFigures> cache_figures() {
   const auto kernels = runtime::KernelCache::instance().figures();
@@ -25,6 +32,7 @@ std::vector<CacheFigures> cache_figures() {
 }
 
 void clear_caches() {
+  if (auto* clear = clear_functions.load()) clear();
   eager::clear_eager_programs();
   runtime::WeightCache::instance().clear();
   runtime::KernelCache::instance().clear();

@@ -18,8 +18,13 @@ struct CacheFigures {
 /// Kernels, packed weights, programs and kernels of eager ops, blocks of memory for tensors. What one compiled function
 /// keeps is in its stats().
 INGOT_API std::vector<CacheFigures> cache_figures();
-/// Gives back what can be made again: kernels that nobody uses, packed weights, programs of eager ops, cached blocks of
-/// memory. Calls in progress keep what they use.
+/// Gives back what can be made again: kernels that nobody uses, packed weights, programs of eager ops, what frozen
+/// functions learnt, cached blocks of memory. Calls in progress keep what they use.
 INGOT_API void clear_caches();
+
+namespace eager {
+/// What clear_caches() calls first, for what the folders above this one keep.
+void set_clear_functions(void (*clear)());
+}  // namespace eager
 
 }  // namespace ingot

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "compile/frozen_table.h"
+#include "eager/caches.h"
 #include "support.h"
 
 namespace ingot {
@@ -139,6 +140,54 @@ TEST(FrozenBounds, TensorsOfPastCallsAreLetGoOf) {
   judge("makes", makes);
   judge("adopts", adopts);
   judge("writes", writes);
+}
+
+TEST(FrozenBounds, ClearingForgetsWhatWasLearnt) {
+  int runs = 0;
+  auto f = [&](const Tensor& x, double s) {
+    ++runs;
+    return x * s;
+  };
+  auto fast = compile(f, kFrozen), dropped = compile(f, kFrozen);
+  Tensor x = ones({3});
+  for (int round = 0; round < 3; ++round) {
+    for (double s : {1.0, 2.0, 3.0})
+      for (int call = 0; call < 3; ++call) EXPECT_TRUE(same_bits(fast(x, s), x * s));
+    for (int64_t n : {4, 5, 6}) EXPECT_TRUE(same_bits(fast(ones({n}), 1.0), ones({n})));
+    EXPECT_GT(fast.stats().frozen_entries, 3);
+    runs = 0;
+    fast(x, 2.0);
+    EXPECT_EQ(runs, 0);
+    clear_caches();
+    EXPECT_EQ(fast.stats().frozen_entries, 0);
+    EXPECT_EQ(fast.stats().frozen_bytes, 0);
+    EXPECT_TRUE(same_bits(fast(x, 2.0), x * 2.0));
+    EXPECT_EQ(runs, 1);
+    clear_caches();
+  }
+}
+
+// What another thread clears is held while a call reads it.
+TEST(FrozenBounds, ClearingUnderThreads) {
+  auto f = [](const Tensor& x) { return (x * 2).sum(0) + x.size(0); };
+  auto fast = compile(f, kFrozen);
+  std::atomic<int> wrong{0}, running{4};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 500; ++i) {
+        const int64_t n = 1 + (i + t) % 9;
+        if (fast(ones({n})).item<float>() != static_cast<float>(3 * n)) ++wrong;
+      }
+      --running;
+    });
+  int cleared = 0;
+  for (; running > 0 || !cleared; ++cleared) {
+    clear_caches();
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // Calls are taken out while other threads run them.
