@@ -319,11 +319,11 @@ TEST(FrozenLearning, ACallUsesTheThreadsThatThereAre) {
     ~Restore() { set_num_threads(threads); }
   } restore;
   // Work that is cut for a number of threads when its sizes are bound.
-  Tensor w = randn({1 << 16, 8});
+  Tensor w = randn({1 << 19, 8});
   std::vector<std::pair<Tensor, std::function<Tensor(const Tensor&)>>> cases{
-      {randn({1 << 16, 16}), [](const Tensor& x) { return (x * 2).sum(0); }},
-      {randn({8, 1 << 16}), [w](const Tensor& x) { return x.matmul(w) + 1; }},
-      {randn({1, 1 << 20}), [](const Tensor& x) { return (x * 2).softmax(1); }},
+      {randn({1 << 17, 16}), [](const Tensor& x) { return (x * 2).sum(0); }},
+      {randn({8, 1 << 19}), [w](const Tensor& x) { return x.matmul(w) + 1; }},
+      {randn({1, 1 << 21}), [](const Tensor& x) { return (x * 2).softmax(1); }},
   };
   int judged = 0;
   for (auto& [x, f] : cases) {
