@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -158,13 +159,11 @@ Dim DimTable::sub(Dim a, Dim b) {
   return intern(std::move(p));
 }
 
-Dim DimTable::mul(Dim a, Dim b) {
-  if (a.is_constant() && b.is_constant()) return checked_mul(a.code, b.code);
+DimTable::Polynomial DimTable::multiply(const Polynomial& a, const Polynomial& b) const {
   Polynomial product;
-  const Polynomial right = polynomial(b);
   int64_t size = 0;  // known before it is multiplied out
-  for (const auto& [x, cx] : polynomial(a))
-    for (const auto& [y, cy] : right) {
+  for (const auto& [x, cx] : a)
+    for (const auto& [y, cy] : b) {
       Monomial atoms(x);
       atoms.insert(atoms.end(), y.begin(), y.end());
       std::sort(atoms.begin(), atoms.end());
@@ -172,7 +171,12 @@ Dim DimTable::mul(Dim a, Dim b) {
       if (fresh) check_size(size += size_of(term->first));
       term->second = checked_add(term->second, checked_mul(cx, cy));
     }
-  return intern(std::move(product));
+  return product;
+}
+
+Dim DimTable::mul(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) return checked_mul(a.code, b.code);
+  return intern(multiply(polynomial(a), polynomial(b)));
 }
 
 Dim DimTable::floor_div(Dim a, Dim b) {
@@ -240,6 +244,63 @@ bool DimTable::equal(Dim a, Dim b) {
   return result;
 }
 
+std::vector<int64_t> DimTable::pinned_symbols() const {
+  constexpr int64_t kConstant = -1;
+  std::vector<int64_t> becomes(symbols_.size());
+  std::iota(becomes.begin(), becomes.end(), 0);
+  auto number = [&](Dim d) { return !d.is_constant() && entry(d).kind == Kind::symbol ? entry(d).symbol : kConstant; };
+  for (const DimGuard& guard : guards_) {
+    if (guard.relation != DimGuard::Relation::equal) continue;
+    int64_t a = number(guard.a), b = number(guard.b);
+    if (a == kConstant) std::swap(a, b);
+    if (a == kConstant || (b == kConstant && !guard.a.is_constant() && !guard.b.is_constant())) continue;
+    const int64_t from = becomes[a], to = b == kConstant ? kConstant : becomes[b];
+    if (from == kConstant)  // what is equal to a constant is one
+      std::replace(becomes.begin(), becomes.end(), to, kConstant);
+    else
+      std::replace(becomes.begin(), becomes.end(), from, to);
+  }
+  return becomes;
+}
+
+std::vector<Dim> DimTable::import(const DimTable& other, std::span<const Dim> symbols) {
+  INGOT_CHECK(symbols.size() == other.symbols_.size());
+  std::vector<Dim> imported;
+  for (const Entry& e : other.entries_) {
+    const Dim a = translated(e.a, imported), b = translated(e.b, imported);
+    switch (e.kind) {
+      case Kind::symbol:
+        imported.push_back(symbols[e.symbol]);
+        break;
+      case Kind::polynomial: {
+        Polynomial sum;
+        for (const auto& [atoms, coefficient] : e.polynomial) {
+          Polynomial term{{{}, coefficient}};
+          for (int32_t atom : atoms) term = multiply(term, polynomial(imported[atom]));
+          for (const auto& [x, c] : term) sum[x] = checked_add(sum[x], c);
+        }
+        imported.push_back(intern(std::move(sum)));
+        break;
+      }
+      case Kind::floor_div:
+        imported.push_back(floor_div(a, b));
+        break;
+      case Kind::max:
+        imported.push_back(max(a, b));
+        break;
+      case Kind::min:
+        imported.push_back(min(a, b));
+        break;
+    }
+  }
+  for (const DimGuard& guard : other.guards_) {
+    const DimGuard own{guard.relation, translated(guard.a, imported), translated(guard.b, imported)};
+    const bool decided = own.a == own.b || (own.a.is_constant() && own.b.is_constant());
+    if (!decided) record(guards_, own);
+  }
+  return imported;
+}
+
 bool DimTable::less(Dim a, Dim b) {
   if (a == b) return false;
   if (a.is_constant() && b.is_constant()) return a.code < b.code;
@@ -274,6 +335,11 @@ std::vector<int64_t> DimTable::evaluate(std::span<const int64_t> symbols) const 
     }
   }
   return values;
+}
+
+bool DimTable::divides(std::span<const int64_t> values) const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& e) { return e.kind != Kind::floor_div || value_of(e.b, values) > 0; });
 }
 
 bool DimTable::holds(const DimGuard& guard, std::span<const int64_t> values) const {

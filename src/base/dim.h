@@ -78,6 +78,13 @@ class INGOT_API DimTable {
   bool knows(Dim a) const { return a.is_constant() || a.index() < static_cast<int64_t>(entries_.size()); }
   int64_t hint(Dim a) const { return a.is_constant() ? a.code : entry(a).hint; }
   const std::vector<DimGuard>& guards() const { return guards_; }
+  /// What the guards make of each symbol: the number of the symbol that it must be equal to, often its own, or -1 where
+  /// it must be a constant: its hint.
+  std::vector<int64_t> pinned_symbols() const;
+  /// Takes over the expressions and guards of another table, with these in place of its symbols. Returns what became of
+  /// its entries; value_of's counterpart is translated.
+  std::vector<Dim> import(const DimTable& other, std::span<const Dim> symbols);
+  static Dim translated(Dim a, std::span<const Dim> imported) { return a.is_constant() ? a : imported[a.index()]; }
 
   /// Values of all expressions for these symbol values, in order; value_of reads one.
   std::vector<int64_t> evaluate(std::span<const int64_t> symbols) const;
@@ -85,6 +92,8 @@ class INGOT_API DimTable {
     return a.is_constant() ? a.code : values[a.index()];
   }
   bool holds(const DimGuard& guard, std::span<const int64_t> values) const;
+  /// Whether every floor_div has a positive divisor; evaluate gives 0 where it has not.
+  bool divides(std::span<const int64_t> values) const;
   std::string str(Dim a) const;
 
  private:
@@ -106,6 +115,7 @@ class INGOT_API DimTable {
   int64_t size_of(Dim a) const { return a.is_constant() ? 1 : entry(a).size; }
   int depth_of(Dim a) const { return a.is_constant() ? 0 : entry(a).depth; }
   Dim add(Entry entry);
+  Polynomial multiply(const Polynomial& a, const Polynomial& b) const;
   Dim intern(Polynomial p);
   Dim atom(Kind kind, Dim a, Dim b, int64_t hint);
   template <class ValueOf>

@@ -101,6 +101,36 @@ struct CheckedGraph {
   }
 };
 
+/// What the guards say of single symbols is better said by the graph, as for recorded graphs: a symbol that must be a
+/// constant is that constant, two that must be equal are one. True if it changed anything.
+bool pin_symbols(ir::Graph* graph, const DimTable& guards) {
+  const std::vector<int64_t> becomes = guards.pinned_symbols();
+  bool changed = false;
+  for (size_t s = 0; s < becomes.size(); ++s) changed = changed || becomes[s] != static_cast<int64_t>(s);
+  if (!changed) return false;
+  const DimTable old = std::move(graph->dims);
+  graph->dims = {};
+  std::vector<Dim> symbols(becomes.size());
+  for (size_t s = 0; s < becomes.size(); ++s)
+    if (const int64_t hint = old.symbol_hint(static_cast<int64_t>(s)); becomes[s] < 0)
+      symbols[s] = hint;
+    else if (becomes[s] == static_cast<int64_t>(s))
+      symbols[s] = graph->dims.symbol(hint);
+  for (size_t s = 0; s < becomes.size(); ++s)
+    if (becomes[s] >= 0) symbols[s] = symbols[static_cast<size_t>(becomes[s])];
+  const std::vector<Dim> imported = graph->dims.import(old, symbols);
+  auto translate = [&](Dims& list) {
+    for (Dim& d : list) d = DimTable::translated(d, imported);
+  };
+  for (ir::ValueInfo& value : graph->values) translate(value.type.shape);
+  for (ir::InputInfo& input : graph->inputs) translate(input.strides);
+  for (ir::Node& node : graph->nodes) {
+    for (ir::Operand& operand : node.operands) operand.dim = DimTable::translated(operand.dim, imported);
+    for (ir::Attr& attr : node.attrs) translate(attr.list);
+  }
+  return true;
+}
+
 trace::CompileSettings settings_of(const CompileOptions& options) {
   eager::NumericsScope scope(options.numerics);
   return {options.disable};
@@ -189,6 +219,8 @@ class CompiledGraphFunction::Call {
              categories[static_cast<int>(graph.scalars[i])]);
   }
 
+  static constexpr const char *kSize = "size", *kStride = "stride";
+
   // What a size or stride is in the graph, and what it is here. Where nothing is stepped over, a stride says nothing.
   template <class Visit>
   void each_size(Visit&& visit) const {
@@ -198,8 +230,8 @@ class CompiledGraphFunction::Call {
       const detail::TensorImpl& impl = *inputs_[i].impl();
       const bool empty = eager::count(impl.sizes) == 0;
       for (size_t d = 0; d < shape.size(); ++d) {
-        visit(i, "size", shape[d], impl.sizes[d]);
-        if (impl.sizes[d] > 1 && !empty) visit(i, "stride", input.strides[d], impl.strides[d]);
+        visit(i, kSize, shape[d], impl.sizes[d]);
+        if (impl.sizes[d] > 1 && !empty) visit(i, kStride, input.strides[d], impl.strides[d]);
       }
     }
   }
@@ -214,9 +246,11 @@ class CompiledGraphFunction::Call {
     });
     try {
       values_ = dims.evaluate(symbols_);
-      each_size([&](size_t i, const char* what, Dim dim, int64_t value) {
-        if (size(dim) != value) fail(i, what, std::to_string(value), std::to_string(size(dim)));
-      });
+      for (const char* now : {kSize, kStride})  // a wrong size makes strides wrong, too
+        each_size([&](size_t i, const char* what, Dim dim, int64_t value) {
+          if (what == now && size(dim) != value) fail(i, what, std::to_string(value), std::to_string(size(dim)));
+        });
+      if (!dims.divides(values_)) fail("sizes", "a division by zero", "positive divisors");
       for (Dim d : s_.sizes)
         if (size(d) < 0) fail("sizes", dims.str(d) + " = " + std::to_string(size(d)), "no negative size");
       const DimTable& compiled = s_.compiled.program().dims;
@@ -326,6 +360,7 @@ class CompiledGraphFunction::Call {
 CompiledGraphFunction::CompiledGraphFunction(ir::Graph graph, const CompileOptions& options) {
   check_graph(graph);
   CheckedGraph checked(graph);
+  while (pin_symbols(&graph, checked.graph.dims)) checked = CheckedGraph(graph);
   state_ = std::make_shared<const State>(std::move(graph), std::move(checked), options);
 }
 

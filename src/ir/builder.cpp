@@ -54,7 +54,7 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
 }
 
 std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
-  const OpInfo& row = info(op);
+  const OpInfo& row = checked_info(op);
   complete(row, &operands, &attrs);
   check_call(graph_, Node{op, false, operands, attrs, {}, location_, {}});
   // Positions count through the row-major order of the value, wherever it lies: a flat view says so, or copies.

@@ -126,9 +126,7 @@ void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr
 }
 
 void check_call(const Graph& graph, const Node& node) {
-  if (node.op >= OpId::count_)
-    throw Error("op: got number " + std::to_string(static_cast<int>(node.op)) + ", expected one of the table");
-  const OpInfo& op = info(node.op);
+  const OpInfo& op = checked_info(node.op);
   auto require = [&](bool condition, const char* what, size_t got, size_t expected) {
     if (!condition) fail_call(node.op, what, std::to_string(got), std::to_string(expected), node.location);
   };
@@ -189,7 +187,7 @@ uint32_t Graph::add_scalar(Category c) {
 }
 
 ValueId Graph::add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs, Location location, bool inplace) {
-  if (op < OpId::count_) complete(info(op), &operands, &attrs);
+  complete(checked_info(op), &operands, &attrs);
   Node node{op, inplace, std::move(operands), std::move(attrs), {}, location, {}};
   check_call(*this, node);
   std::vector<TensorType> types;

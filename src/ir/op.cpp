@@ -155,6 +155,12 @@ const ArgInfo& OpInfo::attribute(int i) const {
 }
 
 const OpInfo& info(OpId op) { return table()[static_cast<size_t>(op)]; }
+
+const OpInfo& checked_info(OpId op) {
+  if (op >= OpId::count_)
+    throw Error("op: got number " + std::to_string(static_cast<int>(op)) + ", expected one of the table");
+  return info(op);
+}
 std::span<const OpInfo> ops() { return table(); }
 
 const OpInfo* find_op(std::string_view name) {

@@ -180,6 +180,8 @@ struct OpInfo {
 };
 
 INGOT_API const OpInfo& info(OpId op);
+/// The same for a number that may be none of an op; throws Error.
+const OpInfo& checked_info(OpId op);
 /// Every row, in the order of the table.
 INGOT_API std::span<const OpInfo> ops();
 /// By name or alias; null if unknown.

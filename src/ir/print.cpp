@@ -78,8 +78,7 @@ class Printer {
 
   std::string input_text(const InputInfo& input) {
     std::string text = "input " + define(input.value) + " = " + type_text(input.value);
-    DimTable dims = graph_.dims;
-    if (!(contiguous_strides(dims, graph_.type(input.value).shape) == input.strides))
+    if (!(contiguous_strides(dims_, graph_.type(input.value).shape) == input.strides))
       text += " strides " + shape_text(graph_.dims, input.strides);
     return input.constant ? text + " constant" : text;
   }
@@ -151,6 +150,7 @@ class Printer {
   }
 
   const Graph& graph_;
+  DimTable dims_{graph_.dims};  // for strides that the graph does not name
   std::vector<uint32_t> numbers_;
   uint32_t next_ = 0;
   std::string text_;

@@ -12,7 +12,10 @@ class Verifier {
   void run() {
     for (const InputInfo& input : graph_.inputs) {
       define(input.value, kNoValue);
-      check(input.strides.size() == graph_.type(input.value).shape.size(), "an input with a stride for each dim");
+      const Dims& shape = graph_.type(input.value).shape;
+      check(input.strides.size() == shape.size(), "an input with a stride for each dim");
+      for (const Dims* list : {&shape, &input.strides})
+        for (Dim d : *list) check(dims_.knows(d), "sizes and strides of this graph");
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       node_ = static_cast<NodeId>(i);
@@ -41,7 +44,7 @@ class Verifier {
   }
 
   void check_node(const Node& node) {
-    const OpInfo& op = info(node.op);
+    const OpInfo& op = checked_info(node.op);
     check(!node.inplace || (!functional_ && op.has(kInplace)),
           functional_ ? "no in-place node" : "an op with an in-place form");
     for (const Operand& operand : node.operands)

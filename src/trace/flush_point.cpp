@@ -90,32 +90,16 @@ std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> histor
 }
 
 bool settle_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count) {
-  constexpr int32_t kStatic = -1;
-  std::vector<int32_t> becomes(static_cast<size_t>(*count));
-  std::iota(becomes.begin(), becomes.end(), 0);
-  auto number = [&](Dim d) {
-    for (int32_t s = 0; s < *count; ++s)
-      if (dims.symbol_dim(s) == d) return s;
-    return kStatic;
-  };
+  const std::vector<int64_t> becomes = dims.pinned_symbols();
   bool changed = false;
-  for (const DimGuard& guard : dims.guards()) {
-    if (guard.relation != DimGuard::Relation::equal) continue;
-    int32_t a = number(guard.a), b = number(guard.b);
-    if (a == kStatic) std::swap(a, b);
-    if (a == kStatic || (b == kStatic && !guard.a.is_constant() && !guard.b.is_constant())) continue;
-    int32_t from = becomes[static_cast<size_t>(a)], to = b == kStatic ? kStatic : becomes[static_cast<size_t>(b)];
-    if (from == to || from == kStatic) continue;
-    std::replace(becomes.begin(), becomes.end(), from, to);
-    changed = true;
-  }
+  for (size_t i = 0; i < becomes.size(); ++i) changed = changed || becomes[i] != static_cast<int64_t>(i);
   if (!changed) return false;
   // Numbered anew, in order of the sites.
-  std::map<int32_t, int32_t> numbers;
+  std::map<int64_t, int32_t> numbers;
   for (size_t i = 0; i < sites.size(); ++i) {
     if (symbol_of[i] < 0) continue;
-    int32_t s = becomes[static_cast<size_t>(symbol_of[i])];
-    symbol_of[i] = s == kStatic ? kStatic : numbers.try_emplace(s, static_cast<int32_t>(numbers.size())).first->second;
+    const int64_t s = becomes[static_cast<size_t>(symbol_of[i])];
+    symbol_of[i] = s < 0 ? -1 : numbers.try_emplace(s, static_cast<int32_t>(numbers.size())).first->second;
   }
   *count = static_cast<int>(numbers.size());
   return true;

@@ -111,6 +111,39 @@ TEST(Dim, CoefficientsThatHaveNoRoomAreRefused) {
   EXPECT_EQ(negative, Dim(0));
 }
 
+TEST(Dim, GuardsPinSymbols) {
+  DimTable t;
+  Dim a = t.symbol(4), b = t.symbol(4), c = t.symbol(1), d = t.symbol(1), e = t.symbol(6), f = t.symbol(6);
+  EXPECT_TRUE(t.equal(a, b));
+  EXPECT_TRUE(t.equal(c, d));
+  EXPECT_TRUE(t.is_one(d));
+  EXPECT_FALSE(t.equal(a, e));
+  EXPECT_TRUE(t.equal(t.add(a, 2), f));
+  EXPECT_EQ(t.pinned_symbols(), (std::vector<int64_t>{1, 1, -1, -1, 4, 5}));
+}
+
+TEST(Dim, ImportedExpressionsHaveTheSameValues) {
+  DimTable t;
+  Dim a = t.symbol(5), b = t.symbol(3), c = t.symbol(1);
+  std::vector<Dim> made = {t.mul(t.add(a, b), t.sub(a, c)),   t.floor_div(t.add(a, 7), t.mul(b, 2)),
+                           t.max(t.mul(a, c), t.add(b, 4)),   t.min(t.floor_div(a, 2), b),
+                           t.sub(t.mul(a, a), t.mul(a, b)),   t.add(t.max(a, b), t.floor_div(t.mul(b, 9), a)),
+                           t.mul(t.add(c, 1), t.mul(b, 100)), 7};
+  EXPECT_TRUE(t.less(b, a));
+  DimTable pinned;
+  Dim x = pinned.symbol(5);
+  const Dim symbols[] = {x, pinned.sub(x, 2), 1};
+  std::vector<Dim> imported = pinned.import(t, symbols);
+  for (int64_t n : {5, 6, 11}) {
+    const int64_t old_symbols[] = {n, n - 2, 1}, new_symbols[] = {n};
+    const std::vector<int64_t> before = t.evaluate(old_symbols), after = pinned.evaluate(new_symbols);
+    for (Dim d : made)
+      EXPECT_EQ(DimTable::value_of(DimTable::translated(d, imported), after), DimTable::value_of(d, before))
+          << t.str(d);
+  }
+  EXPECT_EQ(pinned.guards().size(), 1u);
+}
+
 TEST(Dim, WhatIsNoSizeIsAnError) {
   DimTable t, other;
   Dim n = t.symbol(4), k = other.symbol(4), far = other.mul(k, other.add(k, 3));

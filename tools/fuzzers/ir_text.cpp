@@ -16,6 +16,12 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   int number = 0;
   for (const auto& sample : ingot::ir::samples())
     std::ofstream(std::string(folder) + "/" + std::to_string(number++) + ".ir") << sample.text;
+  // Sizes that multiply out, and that stand in one another.
+  for (const char* size : {"(s0+s1+1)*(s0+s1+2)*(s0+s1+3)*(s0+s1+4)", "floor_div(max(s0, 3)*s1+7, min(s1, 7))",
+                           "max(max(s0, s1)*2, max(s0, s1)+1)", "s0*s0*s0*s0*s0*s0*s0-s1"})
+    std::ofstream(std::string(folder) + "/" + std::to_string(number++) + ".ir")
+        << "ingot.ir 1\nsymbol s0 = 3\nsymbol s1 = 2\ninput %0 = f32[s0, s1]\ninput %1 = f32[1]\n%2 = expand(%1, size=["
+        << size << "])\noutput %2\n";
   std::exit(0);
 }
 

@@ -98,6 +98,8 @@ Outputs roll(GraphBuilder& b, const CompositeCall& call) {
     if (shift.is_constant() && size.is_constant())
       shift = size == Dim(0) ? Dim(0) : Dim((shift.code % size.code + size.code) % size.code);
     if (shift == Dim(0)) continue;
+    if (b.dims().less(size, shift))
+      throw Error("roll: shifts: got " + b.dims().str(shift) + ", expected none above the size " + b.dims().str(size));
     Dim kept = b.dims().sub(size, shift);
     Operand head = b.slice(x, attr(dims[i].code), Dims{kept}, Dims{size}, attr(1));
     Operand tail = b.slice(x, attr(dims[i].code), Dims{0}, Dims{kept}, attr(1));
