@@ -1,15 +1,9 @@
-// Waits of tests end: what has not come within a minute is a failure, and no hang.
+// Waits of tests end: what has not come within a minute is a failure. (A test that hangs elsewhere: deadline.cpp.)
 #pragma once
-#include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <mutex>
 #include <thread>
 
 namespace ingot::test {
@@ -37,36 +31,5 @@ inline int exit_code_of(pid_t child) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-
-/// While it lives, waits that nobody can leave (a join, a barrier of the library's own) end the program in time, with
-/// the test's name.
-class Deadline {
- public:
-  Deadline() : watcher_([this] { watch(); }) {}
-  ~Deadline() {
-    {
-      std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_one();
-    watcher_.join();
-  }
-  Deadline(const Deadline&) = delete;
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, kPatience * 5, [this] { return over_; })) return;
-    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "%s.%s waits for what does not come\n", test ? test->test_suite_name() : "?",
-                 test ? test->name() : "?");
-    std::abort();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;
-  std::thread watcher_;  // the last member: it uses the others
-};
 
 }  // namespace ingot::test

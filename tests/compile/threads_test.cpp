@@ -16,7 +16,6 @@ constexpr int kThreads = 8;
 /// Runs body(thread) on eight threads that start together; each counts what went wrong.
 template <class Body>
 int failures_of(Body body) {
-  const test::Deadline deadline;
   std::atomic<int> waiting{kThreads}, failures{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)

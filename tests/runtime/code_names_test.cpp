@@ -45,7 +45,7 @@ int through_a_second_name() {
 }
 int into_a_pipe() {
   if (mkfifo(map_path().c_str(), 0600) != 0) return 2;
-  alarm(30);
+  alarm(30);  // ends this process, if it waits
   announce("piped");
   unlink(map_path().c_str());
   return 0;

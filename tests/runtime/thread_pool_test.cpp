@@ -21,7 +21,6 @@ class ThreadPool : public testing::TestWithParam<int> {
   void SetUp() override { set_num_threads(GetParam()); }
   void TearDown() override { set_num_threads(initial_); }
   int initial_ = num_threads();
-  test::Deadline deadline_;
 };
 
 TEST_P(ThreadPool, EachThreadIsCalledOnce) {
