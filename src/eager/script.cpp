@@ -228,6 +228,8 @@ void ScriptWriter::given(OpId op, std::span<const ir::Attr> attrs) {
 }
 
 void ScriptWriter::refused() {
+  // At other sizes it may be taken: the script, which holds what was done, does not tell.
+  if (script_.only_here_.empty()) script_.only_here_ = "an op refused its arguments";
   if (inside) return;
   sources_.clear();
   given_.clear();

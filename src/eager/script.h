@@ -98,7 +98,8 @@ class ScriptWriter {
   /// The attributes of that call as they were given.
   void given(OpId op, std::span<const ir::Attr> attrs);
   void line(const OpCall& call, std::span<const Tensor> outputs);
-  /// The call that was being put together threw: what was noted of it belongs to no other.
+  /// The call that was being put together threw: what was noted of it belongs to no other, and the script holds for
+  /// these sizes only.
   void refused();
   void line(const Tensor& self, const IntList& sizes, Script::Composite composite, std::span<const Tensor> outputs,
             Location location);
@@ -134,7 +135,12 @@ auto composite(const Tensor& self, const IntList& sizes, Location location, Body
   };
   auto result = [&] {
     Inside inside(writer);
-    return body(self, sizes);
+    try {
+      return body(self, sizes);
+    } catch (...) {
+      writer->refused();
+      throw;
+    }
   }();
   if constexpr (std::is_same_v<decltype(result), Tensor>)
     writer->line(
