@@ -1,0 +1,611 @@
+#include "whole_program.h"
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include "whole_program_run.h"
+
+namespace ingot::test {
+namespace {
+
+using Mode = WholeProgram::Mode;
+using Kind = Instruction::Kind;
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed)
+      : random_(static_cast<uint32_t>(seed * 2654435761u ^ seed >> 32)), frame_{{}, integers_, numbers_} {
+    program_.seed = seed;
+  }
+
+  WholeProgram run() {
+    const int mode = pick(10);
+    program_.mode = mode < 5 ? Mode::checked : mode < 8 ? Mode::frozen : mode == 8 ? Mode::background : Mode::threads;
+    catches_all_ = pick(3) == 0;
+    seeks_product_ = pick(3) == 0;
+    writes_ = program_.mode == Mode::threads || program_.mode == Mode::frozen ? pick(4) == 0 : pick(4) != 0;
+    choose_tensors();
+    frame_.registers = sample_registers(program_);
+    outside_ = frame_.registers.size();
+    frame_.registers.resize(outside_ + 40);
+    next_ = static_cast<int>(outside_);
+    program_.instructions = block(3 + pick(8), 2);
+    choose_results();
+    choose_calls();
+    return std::move(program_);
+  }
+
+ private:
+  int pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+  bool chance(int percent) { return pick(100) < percent; }
+  uint32_t seed() { return static_cast<uint32_t>(random_()); }
+  bool calls_alone() const { return program_.mode != Mode::threads; }
+
+  void choose_tensors() {
+    const int k = 3 + pick(3);
+    auto& arguments = program_.argument_shapes;
+    auto& captures = program_.capture_shapes;
+    const bool windows = chance(12);
+    const int dtype = chance(80) ? 0 : chance(50) ? 1 : 3;
+    auto floats = [&]() -> ShapeTemplate {
+      switch (pick(7)) {
+        case 0:
+          return {{~0, k}, dtype};
+        case 1:
+          return {{k}, dtype};
+        case 2:
+          return {{~0, ~1}, dtype};
+        case 3:
+          return {{~1, ~0, k}, dtype};
+        case 4:
+          return {{1, ~1}, dtype};
+        case 5:
+          return {{~2, k}, dtype};
+        default:
+          return {{~0, ~2, ~1}, dtype};
+      }
+    };
+    arguments.push_back(windows      ? ShapeTemplate{{~0, 2, ~2, 5}, dtype}
+                        : chance(70) ? ShapeTemplate{{~0, k}, dtype}
+                                     : ShapeTemplate{{~0, ~1}, dtype});
+    for (int n = pick(3); n > 0; --n) arguments.push_back(floats());
+    if (chance(45)) arguments.push_back({{chance(50) ? ~0 : ~1}, 2});
+    auto weight = [&]() -> ShapeTemplate {
+      switch (pick(6)) {
+        case 0:
+        case 1:
+          return {{4, k, k}, dtype};
+        case 2:
+          return {{k, k}, dtype};
+        case 3:
+          return {{6, k}, dtype};
+        case 4:
+          return {{k}, dtype};
+        default:
+          return {{k, 2 * k}, dtype};
+      }
+    };
+    if (windows)
+      captures.push_back(chance(50) ? ShapeTemplate{{3, 2, 3, 3}, dtype} : ShapeTemplate{{3, 3, 2, 2, 2}, dtype});
+    for (int n = 1 + pick(3); n > 0; --n) captures.push_back(weight());
+    if (chance(25)) captures.push_back({{3}, 2});
+    for (size_t i = 0; i < captures.size(); ++i) {
+      constexpr TensorRecipe::Kind kinds[] = {TensorRecipe::Kind::whole, TensorRecipe::Kind::permuted,
+                                              TensorRecipe::Kind::offset, TensorRecipe::Kind::strided};
+      program_.captures.push_back({chance(60) ? kinds[0] : kinds[pick(4)], 0, 1 + pick(5), seed()});
+    }
+  }
+
+  HostNumber number(const Instruction& i) {
+    HostNumber n;
+    const int kind = pick(100);
+    if (kind < 35) {
+      n.value = pick(10) == 0 ? -1 : pick(4);
+    } else if (kind < 75) {
+      n.kind = HostNumber::Kind::argument;
+      n.value = pick(3);
+    } else {
+      n.kind = chance(70) ? HostNumber::Kind::size : HostNumber::Kind::plain_size;
+      n.value = i.operands[0] >= 0 && chance(60) ? i.operands[0] : any_register();
+      n.dim = pick(3);
+    }
+    return n;
+  }
+
+  int any_register() {
+    for (int tries = 0; tries < 20; ++tries) {
+      // The latest are taken more often; arguments and captured tensors always come again.
+      const int r = chance(45) ? next_ - 1 - pick(std::min(next_, 4)) : pick(next_);
+      if (frame_.registers[static_cast<size_t>(r)].defined()) return r;
+    }
+    return 0;
+  }
+
+  bool is_captured(const Tensor& t) const {
+    for (size_t i = program_.argument_shapes.size(); i < outside_; ++i)
+      if (frame_.registers[i].defined() && t.shares_storage(frame_.registers[i])) return true;
+    return false;
+  }
+
+  Condition condition() {
+    Condition c;
+    switch (pick(6)) {
+      case 0:
+        c.kind = Condition::Kind::asked;
+        break;
+      case 1:
+        c.kind = Condition::Kind::rank;
+        c.number.value = any_register();
+        c.bound = 1 + pick(2);
+        break;
+      case 2:
+        c.kind = Condition::Kind::number;
+        c.number.kind = chance(50) ? HostNumber::Kind::size : HostNumber::Kind::plain_size;
+        c.number.value = any_register();
+        c.bound = pick(4);
+        break;
+      default:
+        c.number.kind = HostNumber::Kind::argument;
+        c.number.value = pick(3);
+        c.bound = pick(2);
+    }
+    return c;
+  }
+
+  bool make_op(Instruction& i) {
+    static const int weights = [] {
+      int sum = 0;
+      for (const OpRow& row : op_rows()) sum += row.weight;
+      return sum;
+    }();
+    for (int tries = 0; tries < 60; ++tries) {
+      i = {};
+      int at = pick(weights);
+      // Products and views of captured tensors begin many programs.
+      const bool product = next_ == static_cast<int>(outside_) && tries < 50 && seeks_product_;
+      while (at >= op_rows()[static_cast<size_t>(i.row)].weight) at -= op_rows()[static_cast<size_t>(i.row++)].weight;
+      const OpRow& row = op_rows()[static_cast<size_t>(i.row)];
+      const bool writes = row.traits & OpRow::kWrites;
+      if (writes && !writes_) continue;
+      if (product && !row.product()) continue;
+      for (int o = 0; o < row.tensors(); ++o) i.operands[static_cast<size_t>(o)] = any_register();
+      if (row.tensors()) {
+        const Tensor& a = frame_.registers[static_cast<size_t>(i.operands[0])];
+        if (writes && program_.mode == Mode::threads && is_captured(a)) continue;
+        const int rank = std::max<int>(1, static_cast<int>(a.dim()));
+        for (int& d : i.dims) d = pick(rank) - (chance(30) ? rank : 0);
+      }
+      for (HostNumber& n : i.numbers) n = number(i);
+      i.scalar = (pick(13) - 6) / 4.0;
+      if (chance(35)) i.scalar_argument = pick(2);
+      i.caught = catches_all_ && !(row.traits & OpRow::kChecksData);
+      // Now and then over what stood there.
+      const bool reuse = next_ > static_cast<int>(outside_) && chance(15);
+      i.result = writes ? -1 : reuse ? static_cast<int>(outside_) + pick(next_ - static_cast<int>(outside_)) : next_;
+      if (i.result >= static_cast<int>(frame_.registers.size())) return false;
+      try {
+        run_op(i, frame_);
+        if (i.result >= 0 && frame_.registers[static_cast<size_t>(i.result)].numel() > 1500) {
+          frame_.registers[static_cast<size_t>(i.result)] = Tensor();
+          continue;
+        }
+      } catch (const Error&) {
+        // A few that are refused at these sizes; they may pass at others.
+        if (!chance(3) || (!i.caught && !chance(20))) continue;
+      }
+      if (i.result == next_) ++next_;
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<Instruction> block(int length, int depth) {
+    std::vector<Instruction> instructions;
+    for (int at = 0; at < length; ++at) {
+      Instruction i;
+      const int kind = depth > 0 ? pick(100) : 12 + pick(88);
+      if (kind < 6) {
+        i.kind = Kind::branch;
+        i.condition = condition();
+        i.body = block(1 + pick(3), depth - 1);
+        i.other = block(pick(3), depth - 1);
+      } else if (kind < 8) {
+        i.kind = Kind::repeat;
+        i.numbers[0].kind = HostNumber::Kind::argument;
+        i.numbers[0].value = pick(3);
+        i.body = block(1 + pick(2), depth - 1);
+      } else if (kind < 12) {
+        i.kind = Kind::attempt;
+        i.body = block(1 + pick(4), depth - 1);
+      } else if (kind < 15) {
+        i.kind = Kind::ask;
+        i.operands[0] = any_register();
+      } else if (kind < 17 && calls_alone() && program_.mode != Mode::frozen &&
+                 outside_ > program_.argument_shapes.size()) {
+        i.kind = Kind::replace;
+        const int arguments = static_cast<int>(program_.argument_shapes.size());
+        i.operands[0] = arguments + pick(static_cast<int>(outside_) - arguments);
+        i.operands[1] = any_register();
+        // What is tried after it sees both, so that a block that is not run hides nothing.
+      } else if (kind < 19 && next_ > static_cast<int>(outside_)) {
+        i.kind = Kind::drop;
+        i.operands[0] = static_cast<int>(outside_) + pick(next_ - static_cast<int>(outside_));
+      } else if (kind == 19 && chance(30)) {
+        i.kind = Kind::fail;
+        i.condition = condition();
+      } else if (!make_op(i)) {
+        continue;
+      }
+      instructions.push_back(std::move(i));
+    }
+    return instructions;
+  }
+
+  void choose_results() {
+    for (int r = 0; r < next_; ++r)
+      if (r + 1 == next_ || chance(r < static_cast<int>(outside_) ? 8 : 45)) program_.results.push_back(r);
+  }
+
+  int a_size() {
+    constexpr int sizes[] = {0, 0, 1, 1, 1, 2, 3, 4, 5, 7, 17};
+    return sizes[pick(11)];
+  }
+
+  void choose_calls() {
+    ProgramCall call;
+    call.sizes = {3, 2, 5};
+    if (chance(40))
+      for (int& size : call.sizes) size = a_size();
+    for (size_t i = 0; i < 3; ++i) call.integers[i] = pick(3);
+    call.numbers = {0.5, -1.25};
+    const bool always_plain = program_.mode == Mode::frozen && chance(60);
+    for (int n = 0, count = 6 + pick(9); n < count; ++n) {
+      // Mostly one thing changes at a time, so that what was learnt is used again.
+      if (n && chance(45)) call.sizes[static_cast<size_t>(pick(3))] = a_size();
+      if (n && chance(10))
+        call.sizes = {3, 2, 5};
+      else if (n && chance(25))
+        for (int& size : call.sizes) size = a_size();
+      if (n && chance(75))
+        for (int64_t& integer : call.integers)
+          if (chance(50)) integer = pick(10) ? pick(4) : pick(12) - 4;
+      if (n && chance(40)) call.numbers[static_cast<size_t>(pick(2))] = (pick(17) - 8) / 4.0;
+      call.threads = chance(5) ? 1 + pick(3) : 0;
+      call.arguments.clear();
+      for (size_t i = 0; i < program_.argument_shapes.size(); ++i) call.arguments.push_back(recipe(i, always_plain));
+      call.events.clear();
+      if (n && calls_alone() && chance(30)) {
+        using EventKind = Event::Kind;
+        Event event;
+        event.kind = static_cast<EventKind>(pick(program_.mode == Mode::frozen ? 3 : 7));
+        event.capture = pick(8);
+        event.seed = seed();
+        call.events.push_back(event);
+      }
+      program_.calls.push_back(call);
+    }
+  }
+
+  TensorRecipe recipe(size_t argument, bool plain) {
+    using RecipeKind = TensorRecipe::Kind;
+    TensorRecipe r;
+    r.seed = seed();
+    r.shift = 1 + pick(4);
+    if (plain || chance(45)) return r;
+    constexpr RecipeKind own[] = {RecipeKind::permuted, RecipeKind::offset,  RecipeKind::offset,
+                                  RecipeKind::offset,   RecipeKind::strided, RecipeKind::expanded};
+    constexpr RecipeKind shared[] = {RecipeKind::same, RecipeKind::overlapping, RecipeKind::capture,
+                                     RecipeKind::capture_view, RecipeKind::result};
+    if (!calls_alone() || chance(60)) {
+      r.kind = own[pick(6)];
+    } else {
+      r.kind = shared[pick(5)];
+      r.source = pick(4);
+      if (r.kind == RecipeKind::same || r.kind == RecipeKind::overlapping)
+        r.source = argument ? pick(static_cast<int>(argument)) : 9;
+      if (chance(30)) r.shift = 0;
+    }
+    return r;
+  }
+
+  std::mt19937 random_;
+  WholeProgram program_;
+  const std::vector<int64_t> integers_ = {1, 2, 0};
+  const std::vector<double> numbers_ = {0.5, -1.25};
+  Frame frame_;
+  size_t outside_ = 0;
+  int next_ = 0;
+  bool catches_all_ = false, writes_ = false, seeks_product_ = false;
+};
+
+/// Names of registers: x0 .. are arguments, w0 .. captured tensors, t0 .. what the program makes.
+class Printer {
+ public:
+  explicit Printer(const WholeProgram& program) : program_(program), late_(may_fail_late(program.instructions)) {}
+
+  std::string run() {
+    constexpr const char* modes[] = {"checked", "checked, background", "frozen", "checked, three threads"};
+    out_ << "seed " << program_.seed << ", " << modes[static_cast<int>(program_.mode)] << "\n";
+    for (size_t i = 0; i < program_.captures.size(); ++i)
+      out_ << "w" << i << ": " << tensor(program_.captures[i], program_.capture_shapes[i], nullptr) << "\n";
+    out_ << "program(";
+    for (size_t i = 0; i < program_.argument_shapes.size(); ++i)
+      out_ << (i ? ", x" : "x") << i << " " << shape(program_.argument_shapes[i], nullptr);
+    out_ << ", i0, i1, i2, d0, d1)\n";
+    print(program_.instructions, 1);
+    out_ << "  return";
+    for (int r : program_.results) out_ << " " << name(r);
+    out_ << "\n";
+    for (size_t n = 0; n < program_.calls.size(); ++n) print(program_.calls[n], n);
+    return out_.str();
+  }
+
+ private:
+  std::string name(int r) const {
+    const int arguments = static_cast<int>(program_.argument_shapes.size()),
+              outside = arguments + static_cast<int>(program_.captures.size());
+    if (r < 0) return "nothing";
+    if (r < arguments) return "x" + std::to_string(r);
+    return r < outside ? "w" + std::to_string(r - arguments) : "t" + std::to_string(r - outside);
+  }
+
+  std::string number(const HostNumber& n) const {
+    switch (n.kind) {
+      case HostNumber::Kind::constant:
+        return std::to_string(n.value);
+      case HostNumber::Kind::argument:
+        return "i" + std::to_string(n.value);
+      default:
+        return std::string(n.kind == HostNumber::Kind::size ? "" : "int64_t(") + name(n.value) + ".size(" +
+               std::to_string(n.dim) + ")" + (n.kind == HostNumber::Kind::size ? "" : ")");
+    }
+  }
+
+  std::string condition(const Condition& c) const {
+    if (c.kind == Condition::Kind::asked) return "asked > 0";
+    const std::string what = c.kind == Condition::Kind::rank ? name(c.number.value) + ".dim()" : number(c.number);
+    return what + " > " + std::to_string(c.bound);
+  }
+
+  std::string op(const Instruction& i) const {
+    std::string text;
+    for (const char* p = op_rows()[static_cast<size_t>(i.row)].text; *p; ++p) {
+      if (*p != '%') {
+        text += *p;
+        continue;
+      }
+      switch (*++p) {
+        case 'k':
+        case 'l':
+          text += std::to_string(i.dims[static_cast<size_t>(*p - 'k')]);
+          break;
+        case '0':
+        case '1':
+          text += number(i.numbers[static_cast<size_t>(*p - '0')]);
+          break;
+        case 's': {
+          std::ostringstream value;
+          value << i.scalar;
+          text += i.scalar_argument < 0 ? value.str() : "d" + std::to_string(i.scalar_argument);
+          break;
+        }
+        default:
+          text += name(i.operands[static_cast<size_t>(*p - 'a')]);
+      }
+    }
+    return i.result >= 0 ? name(i.result) + " = " + text : text;
+  }
+
+  void print(const std::vector<Instruction>& instructions, int depth) {
+    for (const Instruction& i : instructions) {
+      const std::string indent(static_cast<size_t>(2 * depth), ' ');
+      out_ << indent;
+      switch (i.kind) {
+        case Kind::op:
+          out_ << (!i.caught ? "" : late_ ? "flush; try " : "try ") << op(i) << "\n";
+          break;
+        case Kind::branch:
+          out_ << "if " << condition(i.condition) << "\n";
+          print(i.body, depth + 1);
+          if (i.other.empty()) break;
+          out_ << indent << "else\n";
+          print(i.other, depth + 1);
+          break;
+        case Kind::repeat:
+          out_ << "repeat " << number(i.numbers[0]) << "\n";
+          print(i.body, depth + 1);
+          break;
+        case Kind::attempt:
+          out_ << "try" << (late_ ? ", flushed before and after" : "") << "\n";
+          print(i.body, depth + 1);
+          break;
+        case Kind::ask:
+          out_ << "asked = " << name(i.operands[0]) << ".to(kFloat64).sum().item<double>()\n";
+          break;
+        case Kind::replace:
+          out_ << name(i.operands[0]) << " = " << name(i.operands[1]) << "\n";
+          break;
+        case Kind::drop:
+          out_ << name(i.operands[0]) << " = nothing\n";
+          break;
+        case Kind::fail:
+          out_ << "if " << condition(i.condition) << " throw\n";
+          break;
+      }
+    }
+  }
+
+  std::string shape(const ShapeTemplate& s, const std::array<int, 3>* sizes) const {
+    constexpr const char* dtypes[] = {"f32", "f64", "i64", "bf16"};
+    std::string text = std::string(dtypes[s.dtype]) + "[";
+    for (size_t d = 0; d < s.dims.size(); ++d) {
+      const int n = s.dims[d];
+      text += (d ? ", " : "") + (n >= 0  ? std::to_string(n)
+                                 : sizes ? std::to_string((*sizes)[static_cast<size_t>(~n)])
+                                         : std::string(1, static_cast<char>('a' + ~n)));
+    }
+    return text + "]";
+  }
+
+  std::string tensor(const TensorRecipe& r, const ShapeTemplate& s, const std::array<int, 3>* sizes) const {
+    const std::string text = shape(s, sizes), source = std::to_string(r.source), shift = std::to_string(r.shift);
+    using RecipeKind = TensorRecipe::Kind;
+    switch (r.kind) {
+      case RecipeKind::whole:
+        return text;
+      case RecipeKind::permuted:
+        return text + " with its first and last dim turned in memory";
+      case RecipeKind::offset:
+        return text + " at offset " + shift;
+      case RecipeKind::strided:
+        return text + " with a step of 2 in its last dim";
+      case RecipeKind::expanded:
+        return text + " expanded along its first dim";
+      case RecipeKind::same:
+        return "x" + source + " again";
+      case RecipeKind::overlapping:
+        return text + " over the memory of x" + source + ", " + shift + " elements on";
+      case RecipeKind::capture:
+        return "w" + source;
+      case RecipeKind::capture_view:
+        return text + " over the memory of w" + source + ", " + shift + " elements on";
+      default:
+        return "result " + shift + " of call " + source + " (modulo their numbers)";
+    }
+  }
+
+  void print(const ProgramCall& call, size_t number) {
+    constexpr const char* events[] = {"is loaded in place",   "has a part overwritten", "is written through a pointer",
+                                      "is another tensor",    "grows by a row",         "is turned in memory",
+                                      "is a slice of another"};
+    for (const Event& event : call.events)
+      out_ << "  w" << static_cast<size_t>(event.capture) % std::max<size_t>(1, program_.captures.size()) << " "
+           << events[static_cast<int>(event.kind)] << "\n";
+    if (call.threads) out_ << "  set_num_threads(" << call.threads << ")\n";
+    out_ << "call " << number << ":";
+    for (size_t i = 0; i < call.arguments.size(); ++i)
+      out_ << (i ? "; " : " ") << "x" << i << " = "
+           << tensor(call.arguments[i], program_.argument_shapes[i], &call.sizes);
+    for (int64_t n : call.integers) out_ << ", " << n;
+    for (double n : call.numbers) out_ << ", " << n;
+    out_ << "\n";
+  }
+
+  const WholeProgram& program_;
+  const bool late_;
+  std::ostringstream out_;
+};
+
+/// Every way to take a little away, one after the other, for as long as one of them succeeds.
+class Minimizer {
+ public:
+  Minimizer(WholeProgram program, bool (*fails)(const WholeProgram&, void*), void* context)
+      : program_(std::move(program)), fails_(fails), context_(context) {}
+
+  WholeProgram run() {
+    do {
+      changed_ = false;
+      plain_mode();
+      calls();
+      instructions([](WholeProgram& p) -> std::vector<Instruction>& { return p.instructions; });
+      results();
+    } while (changed_);
+    return std::move(program_);
+  }
+
+ private:
+  bool attempt(const std::function<void(WholeProgram&)>& change) {
+    WholeProgram candidate = program_;
+    change(candidate);
+    if (!fails_(candidate, context_)) return false;
+    program_ = std::move(candidate);
+    return changed_ = true;
+  }
+
+  void plain_mode() {
+    if (program_.mode != Mode::checked) attempt([](WholeProgram& p) { p.mode = Mode::checked; });
+  }
+
+  void calls() {
+    for (size_t n = program_.calls.size(); n-- > 0;) {
+      if (program_.calls.size() > 1 &&
+          attempt([n](WholeProgram& p) { p.calls.erase(p.calls.begin() + static_cast<ptrdiff_t>(n)); }))
+        continue;
+      if (!program_.calls[n].events.empty()) attempt([n](WholeProgram& p) { p.calls[n].events.clear(); });
+      if (program_.calls[n].threads) attempt([n](WholeProgram& p) { p.calls[n].threads = 0; });
+      for (size_t a = 0; a < program_.calls[n].arguments.size(); ++a)
+        if (program_.calls[n].arguments[a].kind != TensorRecipe::Kind::whole)
+          attempt([n, a](WholeProgram& p) { p.calls[n].arguments[a].kind = TensorRecipe::Kind::whole; });
+      if (!n) continue;
+      auto as_before = [&](auto member, size_t count) {
+        for (size_t i = 0; i < count; ++i)
+          if ((program_.calls[n].*member)[i] != (program_.calls[n - 1].*member)[i])
+            attempt([=](WholeProgram& p) { (p.calls[n].*member)[i] = (p.calls[n - 1].*member)[i]; });
+      };
+      as_before(&ProgramCall::sizes, 3);
+      as_before(&ProgramCall::integers, 3);
+      as_before(&ProgramCall::numbers, 2);
+    }
+  }
+
+  using Place = std::function<std::vector<Instruction>&(WholeProgram&)>;
+  void instructions(const Place& place) {
+    for (size_t n = place(program_).size(); n-- > 0;) {
+      if (attempt([&](WholeProgram& p) { place(p).erase(place(p).begin() + static_cast<ptrdiff_t>(n)); })) continue;
+      for (auto member : {&Instruction::body, &Instruction::other}) {
+        if ((place(program_)[n].*member).empty()) continue;
+        // What stands in a block, in place of the block.
+        if (attempt([&](WholeProgram& p) {
+              std::vector<Instruction>& list = place(p);
+              std::vector<Instruction> inner = list[n].*member;
+              list.erase(list.begin() + static_cast<ptrdiff_t>(n));
+              list.insert(list.begin() + static_cast<ptrdiff_t>(n), inner.begin(), inner.end());
+            }))
+          break;
+        instructions([&place, n, member](WholeProgram& p) -> std::vector<Instruction>& { return place(p)[n].*member; });
+      }
+      if (n >= place(program_).size()) continue;
+      const Instruction& i = place(program_)[n];
+      if (i.caught) attempt([&](WholeProgram& p) { place(p)[n].caught = false; });
+      if (place(program_)[n].scalar_argument >= 0) attempt([&](WholeProgram& p) { place(p)[n].scalar_argument = -1; });
+    }
+  }
+
+  void results() {
+    for (size_t n = program_.results.size(); n-- > 0;)
+      attempt([n](WholeProgram& p) { p.results.erase(p.results.begin() + static_cast<ptrdiff_t>(n)); });
+  }
+
+  WholeProgram program_;
+  bool (*fails_)(const WholeProgram&, void*);
+  void* context_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void ProgramCounts::add(const ProgramCounts& other) {
+  for (auto member : {&ProgramCounts::programs, &ProgramCounts::calls, &ProgramCounts::results, &ProgramCounts::threw,
+                      &ProgramCounts::caught, &ProgramCounts::frozen, &ProgramCounts::hits, &ProgramCounts::flushes,
+                      &ProgramCounts::empty_arguments, &ProgramCounts::aliases, &ProgramCounts::events})
+    this->*member += other.*member;
+}
+
+std::string ProgramCounts::str() const {
+  std::ostringstream out;
+  out << programs << " programs, " << calls << " calls (" << hits << " hits, " << threw << " threw), " << results
+      << " results, " << caught << " errors caught inside, " << flushes << " breaks, " << frozen << " frozen, "
+      << empty_arguments << " empty arguments, " << aliases << " aliasing arguments, " << events
+      << " changes of captured tensors";
+  return out.str();
+}
+
+WholeProgram whole_program(uint64_t seed) { return Generator(seed).run(); }
+std::string to_text(const WholeProgram& program) { return Printer(program).run(); }
+WholeProgram smaller(WholeProgram program, bool (*fails)(const WholeProgram&, void*), void* context) {
+  return Minimizer(std::move(program), fails, context).run();
+}
+
+}  // namespace ingot::test
