@@ -51,7 +51,7 @@ Expr silu(const ElementwiseContext& c) { return math::logistic_product(c.operand
 // x / (1 + |x|). As in PyTorch the denominator of an integer is an integer of its dtype, which wraps.
 Expr softsign(const ElementwiseContext& c) {
   Expr x = c.operands[0], size = codegen::abs(x);
-  if (floating(c)) return codegen::copysign(math::quotient({x}, math::sum(lift(x, 1.0), size)), x);
+  if (floating(c)) return codegen::copysign(math::quotient({x, {}}, math::sum(lift(x, 1.0), size)), x);
   const Type result = register_type(c.result);
   return convert(x, result) / convert(convert_element(size + 1, c.compute), result);
 }
