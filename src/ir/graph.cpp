@@ -63,6 +63,7 @@ void check_attribute(const Graph& graph, const ArgInfo& argument, const Attr& at
       break;
     case ArgKind::size:
     case ArgKind::sizes:
+    case ArgKind::integers:  // decompositions pad by sizes
       sizes = true;
       break;
     default:
