@@ -87,10 +87,9 @@ struct CheckedGraph {
       for (size_t i = 0; check.kind != eager::ValueCheck::Kind::none && i < check.operands; ++i) {
         const auto number = static_cast<uint32_t>(check.operand + i);
         const ir::Operand& checked = node.operands[number];
-        if (checked.is_value() && given.values[checked.id].producer != ir::kNoValue)
-          checks.add(check, number, operands, node.location);
-        else
-          host_checks.push_back({n, number, -1});
+        const bool is_made = checked.is_value() && given.values[checked.id].producer != ir::kNoValue;
+        if (is_made) checks.add(check, number, operands, node.location);
+        host_checks.push_back({n, number, -1, is_made});
       }
       const ir::ValueId first = graph.add(node.op, std::move(operands), node.attrs, node.location);
       graph.nodes.back().module = node.module;
@@ -324,6 +323,10 @@ class CompiledGraphFunction::Call {
               eager::make_tensor(s_.given.type(operand.id).dtype, sizes, eager::contiguous_strides(sizes), 0, nullptr);
         }
       const NodeCall made = call_of(node, tensors);
+      if (check.sizes_only) {
+        if (!eager::positions_have_room(made.call(), eager::value_check(made.call()), check.operand)) return false;
+        continue;
+      }
       try {
         eager::check_operand(made.call(), eager::value_check(made.call()), check.operand);
       } catch (const Error&) {

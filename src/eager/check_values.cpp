@@ -204,4 +204,11 @@ void check_values(const OpCall& call) {
   for (size_t i = 0; i < check.operands; ++i) check_operand(call, check, check.operand + i);
 }
 
+bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand) {
+  if (check.kind != ValueCheck::Kind::positions) return true;
+  const Ints& sizes = call.operands[0].tensor->impl()->sizes;
+  const int64_t places = check.dim < 0 ? count(sizes) : sizes.empty() ? 1 : sizes[check.dim];
+  return places > 0 || count(call.operands[operand].tensor->impl()->sizes) == 0;
+}
+
 }  // namespace ingot::eager

@@ -28,6 +28,8 @@ ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::
 ValueCheck value_check(const OpCall& call);
 /// Throws Error where the data of one of the operands that `check` names is wrong.
 void check_operand(const OpCall& call, const ValueCheck& check, size_t operand);
+/// False where `check` asks for positions in nothing, which no value of the operand can be; looks at sizes only.
+bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand);
 /// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
 void check_values(const OpCall& call);
 

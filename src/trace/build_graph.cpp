@@ -251,7 +251,10 @@ class Builder {
     if (check.kind == eager::ValueCheck::Kind::none) return;
     for (size_t i = 0; i < check.operands; ++i) {
       const auto number = static_cast<uint32_t>(check.operand + i);
-      if (!add_host_check(node, check, number)) checks_.add(check, number, operands, node.location);
+      if (add_host_check(node, check, number)) continue;
+      checks_.add(check, number, operands, node.location);
+      if (check.kind == eager::ValueCheck::Kind::positions)
+        built_.binding.host_checks.push_back({node_number_, number, -1, true});
     }
   }
 

@@ -369,6 +369,10 @@ bool Recorder::host_checks_pass(const Variant& variant) {
     eager::OpCall call = call_of(node, operands);
     const size_t checked = check.operand;
     Tensor stand_in;
+    if (check.sizes_only) {
+      if (!eager::positions_have_room(call, eager::value_check(call), checked)) return false;
+      continue;
+    }
     if (check.counter >= 0) {
       // The ends of the arange say all.
       const Node& counter = *path_[static_cast<size_t>(check.counter)];
@@ -412,7 +416,7 @@ void Recorder::keep_run(const Variant* variant) {
     const Node& node = *path_[check.node];
     static_cast<void>(call_of(node, operands));
     const size_t checked = check.operand;
-    if (check.counter >= 0 || operands[checked].kind != eager::Operand::Kind::tensor) continue;
+    if (check.sizes_only || check.counter >= 0 || operands[checked].kind != eager::Operand::Kind::tensor) continue;
     RunCheck& kept = run.checks.emplace_back();
     kept.op = node.op;
     kept.attrs = node.attrs;

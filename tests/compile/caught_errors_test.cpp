@@ -198,6 +198,22 @@ TEST(CaughtErrors, OfOpsWhoseResultsNobodyReads) {
     }
 }
 
+// Under guarded pages a read beyond the empty table would end the process.
+TEST(CaughtErrors, OfPositionsInAnEmptyTable) {
+  auto f = [](const Tensor& table, const Tensor& i) {
+    return table.index({i}).sum(0) + table.index_select(0, i * 1).sum(0);
+  };
+  auto fast = compile(f);
+  for (int64_t rows : {0, 4, 0, 3, 0, 1})
+    for (int64_t count : {5, 0, 2}) {
+      Tensor table = randn({rows, 2048}), i = zeros({count}, kInt64), got, expected;
+      const std::string error = error_of([&] { got = fast(table, i); });
+      ASSERT_EQ(error, error_of([&] { expected = f(table, i); })) << rows << " " << count;
+      EXPECT_EQ(error.empty(), rows > 0 || count == 0);
+      if (error.empty()) EXPECT_TRUE(same_bits(got, expected));
+    }
+}
+
 TEST(CaughtErrors, OfTheCallItselfLeaveTheFunctionUsable) {
   auto f = [](const Tensor& x, const Tensor& y, bool fail) {
     Tensor z = x * y;
