@@ -58,6 +58,8 @@ struct Script::Run {
   const Script& script;
   std::span<const Tensor> arguments;
   std::vector<Tensor> values{};
+  std::vector<std::optional<int64_t>> known{};  // of each expression
+  std::vector<size_t> pending{};
 
   const Tensor& tensor(const ScriptTensor& s) const {
     static const Tensor& none = *new Tensor;
@@ -72,17 +74,34 @@ struct Script::Run {
         return none;
     }
   }
-  int64_t value(int64_t number) const {
-    const Expression& e = script.expressions_[static_cast<size_t>(number)];
+  // Each expression is worked out once, when it is first asked for: then its tensors are made.
+  int64_t value(int64_t number) {
+    if (known.size() < script.expressions_.size()) known.resize(script.expressions_.size());
+    pending.assign(1, static_cast<size_t>(number));
+    while (!pending.empty()) {
+      const size_t at = pending.back();
+      const Expression& e = script.expressions_[at];
+      if (e.kind == Expression::Kind::combined && !known[at]) {
+        const size_t a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
+        if (!known[a]) pending.push_back(a);
+        if (!known[b]) pending.push_back(b);
+        if (pending.back() != at) continue;
+        known[at] = combined(e.op, *known[a], *known[b]);
+      } else if (!known[at]) {
+        known[at] = leaf(e);
+      }
+      pending.pop_back();
+    }
+    return *known[static_cast<size_t>(number)];
+  }
+  int64_t leaf(const Expression& e) const {
     switch (e.kind) {
-      case Expression::Kind::number:
-        return e.a;
       case Expression::Kind::argument_size:
         return arguments[static_cast<size_t>(e.a)].impl()->sizes[static_cast<size_t>(e.b)];
       case Expression::Kind::value_size:
         return values[static_cast<size_t>(e.a)].impl()->sizes[static_cast<size_t>(e.b)];
       default:
-        return combined(e.op, value(e.a), value(e.b));
+        return e.a;
     }
   }
   void keep(const ScriptTensor& s, const Tensor& made) {

@@ -212,5 +212,21 @@ TEST(FrozenSizes, FromManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
+// An expression over sizes that is used twice is worked out once, not once for each way that leads to it.
+TEST(FrozenSizes, ArithmeticThatIsSharedManyTimes) {
+  auto f = [](const Tensor& x) {
+    Size n = x.size(0);
+    for (int i = 0; i < 200; ++i) n = (n + n) / 2;
+    Size m = n;
+    for (int i = 0; i < 1000; ++i) m = m + n - n;
+    return zeros({n, 2}) + x.sum() + zeros({m, 1});
+  };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  for (int64_t rows : {3, 3, 5, 4, 3, 9, 7, 11}) {
+    Tensor x = randn({rows});
+    EXPECT_TRUE(equal(fast(x), f(x))) << rows;
+  }
+}
+
 }  // namespace
 }  // namespace ingot
