@@ -28,7 +28,8 @@ struct HandleBase;
 }
 
 // What compile() relies on. The ops of a call are computed when a value is asked for, or at its end; the callable must
-// not be able to tell, so what it and others do to memory meanwhile is watched:
+// not be able to tell (but for an error that only data tells, as a position out of range: it is thrown where the ops
+// are computed, which may be inside a try around a later op), so what it and others do to memory meanwhile is watched:
 //  - In-place ops of this thread, through any tensor, view or from_blob over the same addresses, take effect in order.
 //  - A pointer that the callable asks for (data_ptr, mutable_data_ptr) ends what was recorded; from then on the ops of
 //    this call that touch its memory run one by one, so that writes and reads through the pointer keep their place.

@@ -16,6 +16,7 @@ namespace ingot::trace {
 namespace {
 
 std::atomic<uint64_t> next_segment{1};
+constexpr const char* kTooManyPaths = "the paths of the function are too many to be recorded";
 
 // All recorders, for the message about a tensor that was recorded elsewhere.
 Mutex& registry_mutex() {
@@ -84,6 +85,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   }
   counted_ = counted;
   if (counted_) function_->calls.fetch_add(1, std::memory_order_relaxed);
+  if (crowded_ && strangers_ >= kStrangers && call_ % kProbe != 0) pass_through(kTooManyPaths);
 }
 
 void Recorder::leave() {
@@ -93,6 +95,7 @@ void Recorder::leave() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     spent_ += seconds;
     if (recorded_now_) spent_recording_ += seconds;
+    strangers_ = passthrough_ ? strangers_ + 1 : 0;
   }
   segment_.store(0, std::memory_order_relaxed);
   eager::set_interceptor(outer_);
@@ -344,7 +347,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
     return eager::execute(call, outputs);
   }
   if (!may_record()) {
-    pass_through("the paths of the function are too many to be recorded");
+    pass_through(kTooManyPaths);
     return eager::execute(call, outputs);
   }
   advance(record(call), call, outputs);
@@ -360,7 +363,7 @@ void Recorder::pass_through(std::string why) {
     }
   } from_here{this};
   check_versions();
-  if (!path_.empty()) run_one_by_one(std::move(why));
+  run_one_by_one(std::move(why));
 }
 
 bool Recorder::may_record() {

@@ -155,6 +155,9 @@ class Recorder final : public eager::Interceptor {
   // the next call, and from then on recording takes a small part of the time only.
   static constexpr size_t kMostNodes = 32768;
   static constexpr double kRecordingShare = 0.1;
+  // After so many calls in a row that left what is recorded, only every kProbe-th call looks at it.
+  static constexpr int64_t kStrangers = 8, kProbe = 16;
+  int64_t strangers_ = 0;
   size_t nodes_ = 1, recorded_now_ = 0;
   bool full_ = false, crowded_ = false;
   int64_t call_ = 0;

@@ -32,6 +32,27 @@ TEST(Bounded, PathsOfDataDependentBranches) {
   EXPECT_GE(fast.stats().hits, hits + 100);
 }
 
+// What runs eagerly for want of room must not be taken for a call that computes nothing.
+TEST(Bounded, FrozenFunctionsPastTheirBounds) {
+  CompileOptions options{.mode = CompileMode::frozen};
+  options.recompile_limit = 1;
+  auto limited =
+      compile([](const Tensor& x, int way) { return way == 0   ? x * 2
+                                                    : way == 1 ? x + 3
+                                                               : x.exp() - way; }, options);
+  for (int i = 0; i < 40; ++i) {
+    Tensor x = randn({4});
+    const int way = i < 8 ? i % 4 : i / 4 % 4;
+    ASSERT_TRUE(same_bits(limited(x, way), way == 0 ? x * 2 : way == 1 ? x + 3 : x.exp() - way)) << i;
+  }
+  auto crowded = compile(branches, {.mode = CompileMode::frozen});
+  Tensor same = ones({20});
+  for (int i = 0; i < 3000; ++i) {
+    Tensor x = i % 3 ? randn({20}) : same;
+    ASSERT_TRUE(same_bits(crowded(x), branches(x))) << i;
+  }
+}
+
 TEST(Bounded, ALongPathIsRecordedWhole) {
   auto f = [](const Tensor& x) {
     Tensor y = x;
