@@ -15,8 +15,8 @@ namespace ingot {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-// ThreadSanitizer knows threads by what a child has of its parent's; AddressSanitizer's own allocator is locked for ever
-// in a child, if a thread that came or went held it.
+// ThreadSanitizer knows threads by what a child has of its parent's; AddressSanitizer's own allocator is locked for
+// ever in a child, if a thread that came or went held it.
 constexpr bool kThreadsInChildren = false;
 #else
 constexpr bool kThreadsInChildren = true;
