@@ -36,9 +36,9 @@ struct HandleBase;
 //  - A tensor that another thread writes, by an op or by asking for a pointer, between the op that reads it and the
 //    moment that computes it, is an Error, not a result. (Of a storage written in parts, the latest 16 writes count.)
 // What cannot be seen is for the caller to keep: memory must not be written through a pointer that is older than the
-// call while the call runs, nor through one that was asked for before a compiled function used the tensor as a captured
-// weight, unless mutable_data_ptr() is asked for again (it says that the tensor changes). Memory of from_blob may
-// change between calls.
+// call while the call runs, nor through one (or a from_blob over it) that was asked for before a compiled function used
+// the tensor as a captured weight, unless mutable_data_ptr() is asked for again (it says that the tensor changes).
+// Memory of from_blob may change between calls.
 
 enum class CompileMode : uint8_t {
   checked,  // the callable runs at each call and is compared with what was recorded: sound for any callable

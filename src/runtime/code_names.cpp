@@ -11,9 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/mutex.h"
-
 #include "base/log.h"
+#include "base/mutex.h"
 #include "runtime/files.h"
 
 // gdb's JIT interface ("JIT Compilation Interface" in its manual): it reads the list below and stops at the function.

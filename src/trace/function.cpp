@@ -117,11 +117,11 @@ void Function::drop_unused_programs() {
 }
 
 void Function::drop_unused() {
-  // What this table and the order of compilation hold does not count.
-  auto unused = [](const std::shared_ptr<CacheEntry>& entry, bool ordered) {
-    return entry->ready.load(std::memory_order_acquire) && entry.use_count() == (ordered ? 2 : 1);
-  };
-  std::erase_if(cache_, [&](const auto& place) { return unused(place.second, place.second->compiled != nullptr); });
+  // What this table and the order of compilation hold does not count. Until it is ready, another thread writes to it.
+  std::erase_if(cache_, [](const auto& place) {
+    const std::shared_ptr<CacheEntry>& entry = place.second;
+    return entry->ready.load(std::memory_order_acquire) && entry.use_count() == (entry->compiled ? 2 : 1);
+  });
   std::erase_if(order_, [](const std::shared_ptr<CacheEntry>& entry) { return entry.use_count() == 1; });
 }
 
