@@ -15,6 +15,26 @@ namespace {
 
 bool held(uint64_t epoch) { return oldest_reader() <= epoch; }
 
+/// A thread that is inside a section until end().
+class Reader {
+ public:
+  Reader() {
+    while (!inside_) std::this_thread::yield();
+  }
+  void end() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> inside_{false}, ends_{false};
+  std::thread thread_{[this] {
+    ReadSection section;
+    inside_ = true;
+    while (!ends_) std::this_thread::yield();
+  }};
+};
+
 TEST(ReadEpoch, WhatIsUnlinkedIsHeldByOlderSectionsOnly) {
   EXPECT_FALSE(held(end_epoch()));
   std::optional<ReadSection> outer(std::in_place);
@@ -32,34 +52,20 @@ TEST(ReadEpoch, WhatIsUnlinkedIsHeldByOlderSectionsOnly) {
 }
 
 TEST(ReadEpoch, SectionsOfOtherThreadsCount) {
-  std::atomic<int> step{0};
-  std::thread reader([&] {
-    ReadSection section;
-    step = 1;
-    while (step != 2) std::this_thread::yield();
-  });
-  while (step != 1) std::this_thread::yield();
+  Reader reader;
   const uint64_t epoch = end_epoch();
   EXPECT_TRUE(held(epoch));
-  step = 2;
-  reader.join();
+  reader.end();
   EXPECT_FALSE(held(epoch));
 }
 
 TEST(ReadEpoch, AChildHasNoOtherReaders) {
-  std::atomic<int> step{0};
-  std::thread reader([&] {
-    ReadSection section;
-    step = 1;
-    while (step != 2) std::this_thread::yield();
-  });
-  while (step != 1) std::this_thread::yield();
+  Reader reader;
   const pid_t child = fork();
   if (child == 0) _exit(held(end_epoch()));
   int status = 0;
   waitpid(child, &status, 0);
-  step = 2;
-  reader.join();
+  reader.end();
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }

@@ -8,6 +8,8 @@
 namespace ingot {
 namespace {
 
+using test::error_of;
+
 /// Where the calls and breaks on this thread stand while it lives.
 class Lines final : public eager::Interceptor {
  public:
@@ -37,14 +39,6 @@ void expect_line(const char* what, int line, F f) {
     expect_line(#module, __LINE__, [&] { layer(__VA_ARGS__); }); \
   }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 std::string place(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
 
 TEST(CallerLine, OfLayers) {

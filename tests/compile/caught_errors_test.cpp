@@ -6,16 +6,10 @@ namespace {
 
 using test::same_bits;
 
-/// The text of the error that f throws, without the line; empty if none.
+/// Eager and compiled name the lines of their own calls.
 template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    std::string text = e.what();
-    return text.substr(0, text.find(" ("));
-  }
-  return {};
+std::string error_of(F&& f) {
+  return test::without_line(test::error_of(f));
 }
 
 /// Calls f and its compiled form with the same arguments in turns and compares results and errors.

@@ -9,16 +9,9 @@
 namespace ingot {
 namespace {
 
+using test::error_of;
 using test::same_bits;
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 std::string place(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
 
 #define EXPECT_SAYS(expression, type)                                                                             \

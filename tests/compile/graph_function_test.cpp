@@ -8,6 +8,7 @@
 namespace ingot {
 namespace {
 
+using test::error_of;
 using test::same_bits;
 
 TEST(CompiledGraph, RunsForEverySizeThatItsSymbolsAdmit) {
@@ -36,14 +37,6 @@ TEST(CompiledGraph, RunsForEverySizeThatItsSymbolsAdmit) {
 
 using ir::Operand;
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
-}
 void expect_error(const std::function<void()>& f, const std::string& part) {
   const std::string text = error_of(f);
   EXPECT_NE(text.find(part), std::string::npos) << text << "\nexpected: " << part;
@@ -62,8 +55,8 @@ TEST(CompiledGraph, ArgumentsThatAreNotTheGraphsAreRefused) {
     return [&f, inputs, scalars] { f(inputs, scalars); };
   };
   const Tensor a = randn({5, 2}), b = randn({2, 5});
-  EXPECT_EQ(error_of(call({a, b})), "accepted");
-  EXPECT_EQ(error_of(call({a, b}, {1, true})), "accepted");
+  EXPECT_EQ(error_of(call({a, b})), "");
+  EXPECT_EQ(error_of(call({a, b}, {1, true})), "");
   expect_error(call({a}), "inputs: got 1, expected 2");
   expect_error(call({a, b, b}), "inputs: got 3, expected 2");
   expect_error(call({a, b}, {0.5}), "scalars: got 1, expected 2");
@@ -75,8 +68,8 @@ TEST(CompiledGraph, ArgumentsThatAreNotTheGraphsAreRefused) {
   expect_error(call({a, randn({5, 2}).transpose(0, 1)}), "input 1: stride: got 1, expected 5");
   expect_error(call({a, randn({2, 1}).expand({2, 5})}), "input 1: stride: got 1, expected 5");
   expect_error(call({a, b}, {0.5, 2.5}), "scalar 1: got 2.5");
-  EXPECT_EQ(error_of(call({randn({5, 0}), randn({0, 5})})), "accepted");
-  EXPECT_EQ(error_of(call({randn({0, 2}), randn({0, 2}).transpose(0, 1)})), "accepted") << "no element is stepped over";
+  EXPECT_EQ(error_of(call({randn({5, 0}), randn({0, 5})})), "");
+  EXPECT_EQ(error_of(call({randn({0, 2}), randn({0, 2}).transpose(0, 1)})), "") << "no element is stepped over";
 }
 
 TEST(CompiledGraph, GraphsThatAreNotSoundAreRefused) {
@@ -86,7 +79,7 @@ TEST(CompiledGraph, GraphsThatAreNotSoundAreRefused) {
     graph.outputs.push_back(graph.add(OpId::exp, {Operand::value(graph.add_input(kFloat32, {n}))}));
     return graph;
   };
-  EXPECT_EQ(error_of([&] { compile(sound()); }), "accepted");
+  EXPECT_EQ(error_of([&] { compile(sound()); }), "");
   {
     ir::Graph graph = sound();
     graph.dims.symbol(7);

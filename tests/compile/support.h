@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
 #include "compile/compile.h"
 #include "ingot.h"
@@ -26,5 +27,18 @@ inline ::testing::AssertionResult same_strides(const Tensor& a, const Tensor& b)
   if (a.strides() == b.strides()) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << a.strides() << " and " << b.strides();
 }
+
+/// The text of the Error that f throws; empty if it throws none.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+/// Without the line of the caller.
+inline std::string without_line(const std::string& error) { return error.substr(0, error.find(" (")); }
 
 }  // namespace ingot::test
