@@ -36,9 +36,34 @@ bool fits(const LeafGuard& seen, const std::vector<bool>* free, const std::vecto
 }
 
 /// As many identities stay guarded as both saw.
-void keep_common_storages(std::vector<LeafGuard>& guards, const std::vector<LeafGuard>& others) {
+void keep_common_identities(std::vector<LeafGuard>& guards, const std::vector<LeafGuard>& others) {
   for (size_t i = 0; i < guards.size(); ++i)
-    if (guards[i].storage != others[i].storage) guards[i].storage = 0;
+    if (!guards[i].same_identity(others[i])) guards[i].forget_identity();
+}
+
+bool same_identities(const std::vector<LeafGuard>& a, const std::vector<LeafGuard>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const LeafGuard& x, const LeafGuard& y) { return x.same_identity(y); });
+}
+
+/// True if an argument of one of two calls is a tensor that the callable captures in the other.
+bool argument_is_captured(const FrozenCall& a, const FrozenCall& b) {
+  auto captures = [](const FrozenCall& call, const LeafGuard& argument) {
+    auto is = [&](const FrozenTensor& t) {
+      return t.source == FrozenTensor::Source::captured && t.storage == argument.storage && t.offset == argument.offset;
+    };
+    return argument.storage && (std::any_of(call.slots.begin(), call.slots.end(), is) ||
+                                std::any_of(call.result.begin(), call.result.end(), is));
+  };
+  return std::any_of(a.guards.begin(), a.guards.end(), [&](const LeafGuard& g) { return captures(b, g); }) ||
+         std::any_of(b.guards.begin(), b.guards.end(), [&](const LeafGuard& g) { return captures(a, g); });
+}
+
+/// What a script has foretold holds for as many tensors as the script does; but an argument that is captured as well
+/// may stand in `call` for what is captured.
+void take_identities(FrozenCall& call, const GeneralCall& general, const Arguments& arguments) {
+  for (size_t i = 0; i < call.guards.size(); ++i)
+    if (!general.captures(arguments.tensors[i])) call.guards[i].take_identity(general.guards[i]);
 }
 
 /// Runs the script of a call with the recorder. False, with nothing computed, where it would go another way.
@@ -100,12 +125,19 @@ GeneralCall::GeneralCall(const GeneralCall& other)
       form(other.form),
       latest(other.latest.load()) {}
 
+bool GeneralCall::captures(const Tensor& tensor) const {
+  auto is = [&](const eager::ScriptTensor& t) {
+    return t.kind == eager::ScriptTensor::Kind::captured && t.captured.is_same(tensor);
+  };
+  return tensor.defined() && (script.captures(tensor) || std::any_of(result.begin(), result.end(), is));
+}
+
 bool GeneralCall::holds(const LeafList& arguments, const CallKey& now) const {
   const std::vector<Leaf>& leaves = arguments.items();
   if (!any_free || key != now || leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!fits(guards[i], &free[i], leaves, i)) return false;
-    if (guards[i].storage && guards[i].storage != leaves[i].tensor->impl()->storage->id()) return false;
+    if (guards[i].storage && !guards[i].identity_holds(*leaves[i].tensor->impl())) return false;
   }
   return true;
 }
@@ -184,7 +216,7 @@ bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace:
   std::string refusal;
   auto frozen = build_frozen_call(arguments, call.key, recorder, results, call.form, &refusal);
   if (frozen && !refused_.load(std::memory_order_relaxed)) {
-    for (size_t i = 0; i < frozen->guards.size(); ++i) frozen->guards[i].storage = call.guards[i].storage;
+    take_identities(*frozen, call, arguments);
     put(std::move(frozen), nullptr);
   }
   return true;
@@ -253,7 +285,7 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     std::shared_ptr<GeneralCall> freer;
     if (again && difference(seen, *again).empty()) {
       freer = std::make_shared<GeneralCall>(*known);
-      keep_common_storages(freer->guards, seen.guards);
+      keep_common_identities(freer->guards, seen.guards);
       for (size_t i = 0; i < leaves.size(); ++i)
         for (size_t d = 0; d < freer->free[i].size(); ++d)
           if (seen.guards[i].sizes[d] != freer->guards[i].sizes[d]) freer->free[i][d] = freer->any_free = true;
@@ -298,8 +330,13 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
   };
   auto seen_before = [&]() -> std::shared_ptr<FrozenCall> {
     std::lock_guard lock(mutex_);
-    auto it = std::find_if(seen_once_.begin(), seen_once_.end(), [&](const auto& seen) { return like(*seen); });
-    return it == seen_once_.end() ? nullptr : *it;
+    std::shared_ptr<FrozenCall> found;
+    for (const auto& seen : seen_once_)
+      if (like(*seen)) {
+        if (same_identities(seen->guards, call->guards)) return seen;
+        if (!found) found = seen;
+      }
+    return found;
   };
   auto learnt = [&](const FrozenCall* instead) {
     fruitless_ = fruitless_ / 2;
@@ -311,7 +348,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     const FrozenCall* known = table_.first(
         call->hash, [&](const FrozenCall& other) { return like(other) && difference(other, *call).empty(); });
     if (known) {
-      keep_common_storages(call->guards, known->guards);
+      keep_common_identities(call->guards, known->guards);
       lock.unlock();
       return learnt(known);
     }
@@ -319,8 +356,12 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
   const bool repeatable = recorder.script().only_here().empty();
   eager::Script script = recorder.take_script();
   if (std::shared_ptr<FrozenCall> before = seen_before()) {
-    if (std::string why = difference(*before, *call); !why.empty()) return refuse(std::move(why));
-    keep_common_storages(call->guards, before->guards);
+    if (std::string why = difference(*before, *call); !why.empty()) {
+      if (!argument_is_captured(*before, *call)) return refuse(std::move(why));
+      fruitless_.fetch_add(1, std::memory_order_relaxed);
+      return remember(std::move(call));
+    }
+    keep_common_identities(call->guards, before->guards);
     {
       std::lock_guard lock(mutex_);
       std::erase(seen_once_, before);
@@ -330,7 +371,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     return;
   }
   if (General general = learn(arguments, *call, recorder)) {
-    for (size_t i = 0; i < call->guards.size(); ++i) call->guards[i].storage = general->guards[i].storage;
+    take_identities(*call, *general, arguments);
     return learnt(nullptr);
   }
   fruitless_.fetch_add(1, std::memory_order_relaxed);

@@ -28,6 +28,8 @@ struct GeneralCall {
   GeneralCall(const GeneralCall& other);
   /// True if it differs from what was seen in sizes of free dims only, and there are some.
   bool holds(const LeafList& arguments, const CallKey& key) const;
+  /// True if the callable used this very tensor without being given it.
+  bool captures(const Tensor& tensor) const;
 };
 
 /// What the callable gave back in a call that was observed.

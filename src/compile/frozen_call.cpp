@@ -21,7 +21,7 @@ LeafGuard::LeafGuard(const std::vector<Leaf>& leaves, size_t i)
   requires_grad = impl.requires_grad;
   sizes = impl.sizes;
   strides = impl.strides;
-  storage = impl.storage ? impl.storage->id() : 0;
+  if (impl.storage) storage = impl.storage->id(), offset = impl.offset;
   for (size_t j = 0; j < i && same_as < 0; ++j)
     if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &impl) same_as = static_cast<int32_t>(j);
 }
@@ -41,8 +41,11 @@ bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
   const int64_t *want_strides = strides.data(), *have_strides = impl.strides.data();
   for (size_t d = 0; d < rank; ++d)
     if (want[d] != have[d] || want_strides[d] != have_strides[d]) return false;
-  return (!storage || impl.storage->id() == storage) &&
-         (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
+  return identity_holds(impl) && (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
+}
+
+bool LeafGuard::identity_holds(const TensorImpl& tensor) const {
+  return !storage || (tensor.storage->id() == storage && tensor.offset == offset);
 }
 
 bool LeafGuard::equal_but_storage(const LeafGuard& other) const {

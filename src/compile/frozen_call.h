@@ -21,12 +21,18 @@ struct LeafGuard {
   Ints sizes, strides;
   uint64_t bits = 0;
   std::string text;
-  /// Not 0: only the tensor on this storage. As long as only one tensor was seen here, it may be one that is captured
-  /// as well.
+  /// Not 0: only the tensor at this place of this storage. As long as only one tensor was seen here, it may be one that
+  /// is captured as well.
   uint64_t storage = 0;
+  int64_t offset = 0;
   LeafGuard(const std::vector<Leaf>& leaves, size_t i);
   bool holds(const std::vector<Leaf>& leaves, size_t i) const;
   bool equal_but_storage(const LeafGuard& other) const;
+  bool same_identity(const LeafGuard& other) const { return storage == other.storage && offset == other.offset; }
+  void take_identity(const LeafGuard& other) { storage = other.storage, offset = other.offset; }
+  void forget_identity() { storage = 0, offset = 0; }
+  /// True unless the guard is for another tensor.
+  bool identity_holds(const TensorImpl& tensor) const;
 };
 
 /// Of all that LeafGuard::holds looks at but identities.

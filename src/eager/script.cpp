@@ -36,6 +36,13 @@ int64_t combined(detail::SizeOperator op, int64_t a, int64_t b) {
 
 }  // namespace
 
+bool Script::captures(const Tensor& tensor) const {
+  for (const Line& line : lines_)
+    for (const LineOperand& operand : line.operands)
+      if (operand.tensor.kind == ScriptTensor::Kind::captured && operand.tensor.captured.is_same(tensor)) return true;
+  return false;
+}
+
 ScriptTensor Script::source(const Tensor& tensor) const {
   ScriptTensor s;
   const detail::TensorImpl* impl = tensor.impl();

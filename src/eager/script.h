@@ -33,6 +33,8 @@ class Script {
   const std::string& only_here() const { return only_here_; }
   /// Where a tensor that the call has returned comes from.
   ScriptTensor source(const Tensor& tensor) const;
+  /// True if a line uses this very tensor as one from outside.
+  bool captures(const Tensor& tensor) const;
   /// Does it again with these arguments: gives the tensors named by `results`. False, with nothing computed, where a
   /// decision would go another way.
   bool repeat(std::span<const Tensor> arguments, std::span<const ScriptTensor> results, std::span<Tensor> out) const;

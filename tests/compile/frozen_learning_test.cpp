@@ -82,6 +82,32 @@ TEST(FrozenLearning, ACapturedTensorThatWasAnArgumentIsTold) {
     EXPECT_TRUE(same_bits(fast(x), f(x)));
 }
 
+// One tensor is the argument and captured, in calls of all orders, among others of the same sizes and of free ones.
+TEST(FrozenLearning, AnArgumentThatIsCapturedAsWellStandsForItselfOnly) {
+  Tensor stack = randn({3, 5, 5}), w = stack.select(0, 1), other = randn({5, 5});
+  auto uses_both = [&](const Tensor& x) { return x.relu().matmul(w) * 2; };
+  auto leaves_it = [&](const Tensor& x) { return (w * 1.25).matmul(w) + x.size(0); };
+  auto gives_it = [&](const Tensor& x) { return std::vector<Tensor>{w, x.sum()}; };
+  auto all = [](auto f) { return [f](const Tensor& x) { return std::vector<Tensor>{f(x)}; }; };
+  auto judge = [&](auto f, const char* name) {
+    const std::vector<Tensor> calls{
+        randn({4, 5}), w, other, stack[1], stack[2], stack.select(0, 0), randn({6, 5}), w.t(), stack[1].contiguous()};
+    for (int order = 0; order < 60; ++order) {
+      auto fast = compile(f, kFrozen);
+      for (int call = 0; call < 12; ++call) {
+        const Tensor& x = calls[static_cast<size_t>(order * 7 + call * (1 + order % 5) + call / 3) % calls.size()];
+        const std::vector<Tensor> got = fast(x), expected = f(x);
+        for (size_t k = 0; k < expected.size(); ++k)
+          EXPECT_TRUE(same_bits(got[k], expected[k])) << name << ", order " << order << ", call " << call;
+      }
+      EXPECT_FALSE(refused(fast.explain().frozen)) << name << ": " << fast.explain().frozen;
+    }
+  };
+  judge(all(uses_both), "uses_both");
+  judge(all(leaves_it), "leaves_it");
+  judge(gives_it, "gives_it");
+}
+
 // Each size is held to, as it goes through a plain number.
 TEST(FrozenLearning, MoreSizesThanABindingCacheHolds) {
   std::atomic<int> runs{0};

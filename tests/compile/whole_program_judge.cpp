@@ -416,6 +416,12 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
     return std::pair(std::vector<int64_t>(call.integers.begin(), call.integers.end()),
                      std::vector<double>(call.numbers.begin(), call.numbers.end()));
   };
+  auto versions = [](const std::vector<Tensor>& tensors) {
+    std::vector<uint64_t> all;
+    for (const Tensor& t : tensors) all.push_back(t.impl()->storage->version());
+    return all;
+  };
+  const std::vector<uint64_t> before = versions(eager.captures);
   std::vector<Expected> expected;
   for (const ProgramCall& call : program.calls) {
     const std::vector<Tensor> a = arguments_of(program, call, eager);
@@ -424,6 +430,12 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
         {outcome_of([&] { return run_program(program, eager, a, given.first, given.second, false); }), eager.bases});
     ++counts.calls;
     counts.threw += !expected.back().outcome.error.empty();
+  }
+  // Threads that write to what they share race, compiled or not: such a program is judged call by call.
+  if (versions(eager.captures) != before) {
+    WholeProgram alone = program;
+    alone.mode = WholeProgram::Mode::checked;
+    return judge_calls(alone, counts);
   }
   auto fast = compiled_of(program, world);
   std::array<std::string, kThreads> wrong;

@@ -263,7 +263,10 @@ void run_instructions(const std::vector<Instruction>& instructions, Frame& frame
         break;
       }
       case Instruction::Kind::fail:
-        if (frame.holds(i.condition)) throw std::runtime_error("stop");
+        if (frame.holds(i.condition)) {
+          if (frame.late) flush();
+          throw std::runtime_error("stop");
+        }
         break;
     }
   }

@@ -123,6 +123,14 @@ bool Fuser::read_from_memory(ir::ValueId v) {
   return std::any_of(requests_[v].begin(), requests_[v].end(), [](const Request& r) { return r.from_memory; });
 }
 
+/// True if v must be ready before the group runs: the group reads it from memory, or a reader of it comes before.
+bool Fuser::needed_before(ir::ValueId v, uint32_t group) {
+  return std::any_of(requests_[v].begin(), requests_[v].end(), [&](const Request& r) {
+    uint32_t reader = find(r.group);
+    return reader == group ? r.from_memory : path(reader, group);
+  });
+}
+
 /// The value is stored by `home`: all other readers follow it.
 void Fuser::add_edges(ir::ValueId v, uint32_t home) {
   for (uint32_t reader : readers(v, false))

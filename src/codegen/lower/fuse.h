@@ -73,6 +73,7 @@ class Fuser {
   std::vector<uint32_t> readers(ir::ValueId v, bool inlined_only);
   bool must_store(ir::ValueId v);
   bool read_from_memory(ir::ValueId v);
+  bool needed_before(ir::ValueId v, uint32_t group);
   void add_edges(ir::ValueId v, uint32_t home);
   void decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes);
 

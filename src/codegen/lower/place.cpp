@@ -88,12 +88,7 @@ bool Fuser::can_store_in(ir::ValueId v, uint32_t group) {
   SmallVector<bool, 8> wanted(g.space.size(), true);
   if (g.reduced >= 0 && !depends_on(maps[0], static_cast<uint32_t>(g.reduced))) wanted[g.reduced] = false;
   if (!covers(dims_, maps[0], graph_.type(v).shape, g.space, wanted)) return false;
-  for (const Request& r : requests_[v]) {
-    uint32_t reader = find(r.group);
-    if (reader == group ? r.from_memory : path(reader, group))
-      return false;  // memory that a group reads is ready before it
-  }
-  return true;
+  return !needed_before(v, group);
 }
 
 /// True if the group's space has more points than v has elements (a row value counts once a row).

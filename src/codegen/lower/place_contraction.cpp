@@ -50,9 +50,7 @@ const char* Fuser::refuses_product(ir::ValueId v, uint32_t g, Group::Kind kind) 
   for (const Output& o : group.outputs)
     if (!covers_all(o.value, o.map, group)) return "the reader stores another space";
   if (group.coordinates) return "the reader needs coordinates, which an epilogue does not have";
-  for (uint32_t other : readers(v, false))
-    if (other != g && path(other, g)) return "another reader runs before";
-  return nullptr;
+  return needed_before(v, g) ? "the reader, or one that runs before it, reads it from memory" : nullptr;
 }
 
 /// The group in which a contraction runs: that of a reader that becomes its epilogue, or its own.
