@@ -49,7 +49,7 @@ CompiledCore::CompiledCore(const CompileOptions& options)
   static_cast<void>(ir::disabled_passes(options.disable));  // throws for the name of no pass
 }
 
-CompiledCore::~CompiledCore() = default;
+CompiledCore::~CompiledCore() { delete first_.load(); }
 
 std::shared_ptr<CompiledCore> CompiledCore::make(const CompileOptions& options) {
   auto core = std::make_shared<CompiledCore>(options);
@@ -69,29 +69,27 @@ void CompiledCore::clear() {
 }
 
 LentRecorder CompiledCore::take() {
+  auto lent = [&](trace::Recorder* recorder) { return LentRecorder(recorder, GiveBack{this}); };
+  if (trace::Recorder* first = first_.exchange(nullptr, std::memory_order_acquire)) return lent(first);
   std::lock_guard lock(mutex_);
   if (!first_made_) {
-    first_ = std::make_unique<trace::Recorder>(function_);
-    first_made_ = first_.get();
+    auto first = std::make_unique<trace::Recorder>(function_);
+    first_made_ = first.get();
+    return lent(first.release());
   }
-  std::unique_ptr<trace::Recorder> recorder = std::move(first_);
-  if (!recorder && !idle_.empty()) {
-    recorder = std::move(idle_.back());
-    idle_.pop_back();
-  }
-  if (!recorder) recorder = std::make_unique<trace::Recorder>(function_);
-  return LentRecorder(recorder.release(), GiveBack{this});
+  if (idle_.empty()) return lent(std::make_unique<trace::Recorder>(function_).release());
+  std::unique_ptr<trace::Recorder> recorder = std::move(idle_.back());
+  idle_.pop_back();
+  return lent(recorder.release());
 }
 
 // Past the bound, as after a time of very many threads, what a tree holds is recorded again when it is needed.
 void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
   constexpr size_t kMostIdle = 64;
   recorder->forget_runs();
+  if (recorder.get() == first_made_) return first_.store(recorder.release(), std::memory_order_release);
   std::lock_guard lock(mutex_);
-  if (recorder.get() == first_made_)
-    first_ = std::move(recorder);
-  else if (idle_.size() < kMostIdle)
-    idle_.push_back(std::move(recorder));
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(recorder));
 }
 
 void GiveBack::operator()(trace::Recorder* recorder) const {
@@ -136,7 +134,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   if (core.mode() == CompileMode::frozen) {
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
-    if (signature) {
+    if (signature && freezer.knows()) {
       const CallKey key = call_key(signature, own);
       if (run_frozen(arguments, key)) return;
       for (auto& general : freezer.find_general(arguments, key)) {

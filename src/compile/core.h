@@ -42,7 +42,7 @@ class CompiledCore {
   std::shared_ptr<trace::Function> function_;
   Freezer freezer_;
   Mutex mutex_;
-  std::unique_ptr<trace::Recorder> first_;  // lent before all others
+  std::atomic<trace::Recorder*> first_{nullptr};  // owned while it is here; lent before all others, without a lock
   std::atomic<const trace::Recorder*> first_made_{nullptr};
   std::vector<std::unique_ptr<trace::Recorder>> idle_;  // the latest used one last: its tree is the fullest
 };

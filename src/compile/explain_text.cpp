@@ -10,8 +10,7 @@
 namespace ingot {
 namespace {
 
-constexpr int kBar = 24;        // cells of a bar
-constexpr size_t kListed = 12;  // lines of a list that is cut short
+constexpr int kBar = 24;  // cells of a bar
 
 std::string amount(double bytes) {
   if (bytes < 1024) return fmt::format("{:.0f} B", bytes);

@@ -157,7 +157,7 @@ const FrozenCall* Freezer::bound_anew(const FrozenCall& call) {
 bool Freezer::put(FrozenTable::Call call, const FrozenCall* instead) {
   FrozenTable::Garbage garbage;
   std::lock_guard lock(mutex_);
-  return table_.put(std::move(call), instead, garbage);
+  return !refused_.load(std::memory_order_relaxed) && table_.put(std::move(call), instead, garbage);
 }
 
 bool Freezer::wants_observation() {
@@ -179,12 +179,15 @@ void Freezer::note_obstacle(std::string reason) {
   reason_ = std::move(reason);
 }
 
+// What was learnt before is not believed any more either.
 void Freezer::refuse(std::string reason) {
   note_obstacle(std::move(reason));
+  FrozenTable::Garbage garbage;
   std::vector<std::shared_ptr<FrozenCall>> seen;
   std::vector<General> general;
   std::lock_guard lock(mutex_);
   refused_.store(true, std::memory_order_relaxed);
+  table_.clear(garbage);
   seen.swap(seen_once_);
   general.swap(general_);
   count_free();
@@ -215,7 +218,7 @@ bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace:
   note_use(call);
   std::string refusal;
   auto frozen = build_frozen_call(arguments, call.key, recorder, results, call.form, &refusal);
-  if (frozen && !refused_.load(std::memory_order_relaxed)) {
+  if (frozen) {
     take_identities(*frozen, call, arguments);
     put(std::move(frozen), nullptr);
   }

@@ -43,6 +43,8 @@ struct ObservedResult {
 /// learns serves all.
 class Freezer {
  public:
+  /// False: neither find nor find_general has anything to give.
+  bool knows() const { return !table_.empty() || free_.load(std::memory_order_relaxed); }
   /// The frozen call for these arguments, or null. Takes no lock; within a ReadSection, as long as it is used.
   const FrozenCall* find(const LeafList& arguments, const CallKey& key);
   /// True if a call that was not found is worth observing. Less often the longer nothing came of it.

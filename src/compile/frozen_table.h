@@ -20,6 +20,8 @@ class FrozenTable {
   FrozenTable() = default;
   FrozenTable(const FrozenTable&) = delete;
   ~FrozenTable();
+  /// Within no section and without a lock.
+  bool empty() const { return !view_.load(std::memory_order_acquire); }
   /// The call for these arguments, or null. Within a ReadSection.
   const FrozenCall* find(const LeafList& arguments, const CallKey& key) const;
 

@@ -170,8 +170,7 @@ std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputI
       s.drop_weight(*entry);
       entry->version = identity.version;
     } else if (entry->weight && entry->weight->pin()) {
-      entry->last_use = now;
-      return entry->weight;
+      return entry->weight;  // who asked notes the use
     }
     entry->last_use = now;
     // (has_room keeps what was used just now.)

@@ -1,7 +1,8 @@
 #include "trace/recorder.h"
 
+#include <pthread.h>
+
 #include <algorithm>
-#include <thread>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -66,7 +67,7 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   arguments_.assign(arguments.begin(), arguments.end());
   made_.clear();
   handed_out_.clear();
-  thread_.store(std::hash<std::thread::id>()(std::this_thread::get_id()), std::memory_order_relaxed);
+  thread_.store(static_cast<uint64_t>(pthread_self()), std::memory_order_relaxed);
   passthrough_ = fresh_ = ended_well_ = false;
   break_reason_.clear();
   runs_.clear();

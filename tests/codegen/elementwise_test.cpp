@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 
+#include "codegen/lower/cost.h"
 #include "ir/graph.h"
 #include "ir/reference.h"
 #include "run_scalar.h"
@@ -87,6 +88,9 @@ std::vector<std::vector<double>> inputs_of(const std::vector<DType>& dtypes, boo
   std::vector<std::vector<double>> columns(dtypes.size());
   std::vector<std::vector<double>> special;
   for (DType d : dtypes) special.push_back(special_values(d));
+  // Where integers end: the first values that a cast saturates.
+  if (dtypes.size() == 1 && is_floating(dtypes[0]) && dtypes[0] != DType::f16)
+    for (double x : {0x1p7, 0x1p8, 0x1p15, 0x1p31, 0x1p63}) special[0].insert(special[0].end(), {x, -x});
   size_t first = special[0].size(), second = special.size() > 1 ? special[1].size() : 1;
   for (size_t i = 0; i < first * second; ++i)
     for (size_t k = 0; k < dtypes.size(); ++k)
@@ -328,6 +332,12 @@ std::vector<std::vector<Attr>> attributes_of(OpId op) {
 /// Quotients that are rounded before they are made whole differ from the exact ones; see the tests of their own.
 bool whole_quotient(OpId op, const std::vector<Attr>& attributes) {
   return op == OpId::floor_divide || (op == OpId::div && attributes[0].integer != 0);
+}
+
+TEST(Elementwise, DivisionsAndRootsWeighAsFour) {
+  EXPECT_EQ(lowering::op_cost(OpId::add, DType::f32), 1);
+  EXPECT_EQ(lowering::op_cost(OpId::div, DType::f32), 4);
+  EXPECT_EQ(lowering::op_cost(OpId::sqrt, DType::f64), 4);
 }
 
 TEST(Elementwise, EveryRowAgreesWithTheInterpreter) {

@@ -176,6 +176,48 @@ TEST(Checked, AScalarsCategoryIsStructural) {
   EXPECT_EQ(fast.stats().compilations, 2);
 }
 
+// One op, one place, and as its operand in turn a number, a special one, a captured tensor, an argument, a value that
+// was computed, nothing; in every order.
+TEST(Checked, TheKindOfAnOperandIsStructural) {
+  Tensor w = randn({4, 4}), b = randn({4});
+  auto arithmetic = [&](const Tensor& x, const Tensor& y, int kind) {
+    Tensor z = x.exp();
+    switch (kind) {
+      case 0:
+        return x + 2.5;
+      case 1:
+        return x + 2;
+      case 2:
+        return x + b;
+      case 3:
+        return x + y;
+      default:
+        return x + z;
+    }
+  };
+  auto power = [&](const Tensor& x, const Tensor& y, int kind) {
+    Tensor z = x.exp(), base = x.abs();
+    return kind == 0 ? base.pow(2) : kind == 1 ? base.pow(1.7) : kind == 2 ? base.pow(b) : base.pow(kind == 3 ? y : z);
+  };
+  auto optional = [&](const Tensor& x, const Tensor& y, int kind) {
+    Tensor z = x.sum(0);
+    const Tensor bias = kind == 0 ? Tensor() : kind == 1 ? b : kind == 2 ? y.select(0, 0) : kind == 3 ? z : z * 2;
+    return nn::functional::linear(x, w, bias);
+  };
+  Tensor x = randn({4, 4}), y = randn({4, 4});
+  auto judge = [&](auto f, const char* name) {
+    for (int first = 0; first < 5; ++first)
+      for (int second = 0; second < 5; ++second) {
+        auto fast = compile(f, {.recompile_limit = 20});
+        for (int kind : {first, second, first, second, 0, 1, 2, 3, 4, first})
+          EXPECT_TRUE(same_bits(fast(x, y, kind), f(x, y, kind))) << name << " " << first << second << kind;
+      }
+  };
+  judge(arithmetic, "add");
+  judge(power, "pow");
+  judge(optional, "linear");
+}
+
 TEST(Checked, Branches) {
   bool flag = true;
   auto f = [&](const Tensor& x, const std::string& mode) {

@@ -82,6 +82,59 @@ TEST(FrozenLearning, ACapturedTensorThatWasAnArgumentIsTold) {
     EXPECT_TRUE(same_bits(fast(x), f(x)));
 }
 
+// A callable that has been found out is not believed again, and nothing of it is kept.
+TEST(FrozenLearning, ARefusalIsForGood) {
+  int runs = 0;
+  bool odd = false;
+  auto held = std::make_shared<Tensor>(randn({64}));
+  auto fast = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return odd ? x * *held : x + *held;
+      },
+      kFrozen);
+  (void)fast(ones({64}));
+  odd = true;
+  (void)fast(ones({64}));
+  const std::string state = fast.explain().frozen;
+  EXPECT_TRUE(refused(state)) << state;
+  runs = 0;
+  for (int call = 0; call < 20; ++call) EXPECT_TRUE(same_bits(fast(ones({64})), *held));
+  EXPECT_EQ(runs, 20);
+  EXPECT_EQ(fast.explain().frozen, state);
+}
+
+TEST(FrozenLearning, ARefusalEndsWhatWasFrozenBefore) {
+  int runs = 0;
+  bool odd = false;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return odd ? x * 3 : x + 3;
+      },
+      kFrozen);
+  for (int64_t n : {1, 2, 2, 3, 4}) (void)fast(ones({n}));  // sizes are free by now
+  EXPECT_LE(runs, 3);
+  (void)fast(ones({8}, kFloat64));
+  odd = true;
+  (void)fast(ones({8}, kFloat64));
+  EXPECT_TRUE(refused(fast.explain().frozen)) << fast.explain().frozen;
+  for (int64_t n : {1, 2, 3, 4, 5}) {
+    runs = 0;
+    EXPECT_TRUE(same_bits(fast(ones({n})), full({n}, 3.0))) << n;
+    EXPECT_EQ(runs, 1) << n;
+  }
+}
+
+TEST(FrozenLearning, WhatIsKeptOfAResultCounts) {
+  auto bytes = [](int results) {
+    auto fast = compile([=](const Tensor& x) { return std::vector<Tensor>(static_cast<size_t>(results), x); }, kFrozen);
+    for (int call = 0; call < 4; ++call) (void)fast(ones({2}));
+    return fast.stats().frozen_bytes;
+  };
+  EXPECT_GE(bytes(101) - bytes(1), 100 * static_cast<int64_t>(sizeof(Tensor)));
+}
+
 // One tensor is the argument and captured, in calls of all orders, among others of the same sizes and of free ones.
 TEST(FrozenLearning, AnArgumentThatIsCapturedAsWellStandsForItselfOnly) {
   Tensor stack = randn({3, 5, 5}), w = stack.select(0, 1), other = randn({5, 5});

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "eager/factories.h"
 #include "eager/functions.h"
@@ -126,6 +127,29 @@ TEST(Pointwise, ScalarsOfACallAreNotPartOfTheKernel) {
   int64_t before = eager::eager_statistics().pointwise_kernels;
   for (int i = 0; i < 20; ++i) EXPECT_EQ((a * (i + 0.5))[1].item<float>(), 2 * (i + 0.5f));
   EXPECT_EQ(eager::eager_statistics().pointwise_kernels, before);
+}
+
+// The processor's own division traps there.
+TEST(Pointwise, TheLeastIntegerByMinusOneWraps) {
+  auto judge = [](auto least, DType dtype) {
+    using T = decltype(least);
+    const std::vector<T> numbers{least, -7, 0, 7, std::numeric_limits<T>::max()};
+    for (size_t n : {1u, 5u}) {
+      const Tensor x = tensor(std::vector<T>(numbers.begin(), numbers.begin() + static_cast<int64_t>(n)));
+      ASSERT_EQ(x.dtype(), dtype);
+      const Tensor minus = full_like(x, -1);
+      std::vector<T> negated, nothing(n);
+      for (size_t i = 0; i < n; ++i) negated.push_back(numbers[i] == least ? least : static_cast<T>(-numbers[i]));
+      EXPECT_EQ(values<T>(x.floor_divide(minus)), negated);
+      EXPECT_EQ(values<T>(x.floor_divide(-1)), negated);
+      EXPECT_EQ(values<T>(x.div(minus, "trunc")), negated);
+      EXPECT_EQ(values<T>(x.remainder(minus)), nothing);
+      EXPECT_EQ(values<T>(x.remainder(-1)), nothing);
+      EXPECT_EQ(values<T>(x.fmod(minus)), nothing);
+    }
+  };
+  judge(std::numeric_limits<int64_t>::min(), kInt64);
+  judge(std::numeric_limits<int32_t>::min(), kInt32);
 }
 
 TEST(Inplace, WritesThroughTheView) {

@@ -12,10 +12,10 @@ namespace ingot::trace {
 namespace {
 
 // Records a function of external tensors and builds the graph of the values that it returns.
-ir::Graph record(const std::function<std::vector<Tensor>()>& body) {
+BuiltGraph record_whole(const std::function<std::vector<Tensor>()>& body) {
   Recorder recorder(std::make_shared<Function>("test", std::vector<std::string>{}, 8));
   recorder.begin({});
-  ir::Graph graph;
+  BuiltGraph built;
   {
     std::vector<Tensor> results = body();
     std::vector<uint32_t> live, written;
@@ -27,11 +27,13 @@ ir::Graph record(const std::function<std::vector<Tensor>()>& body) {
     std::vector<int64_t> sites;
     collect_sites(recorder.path(), sites);
     std::vector<int32_t> symbol_of(sites.size(), -1);
-    graph = build_graph({recorder.path(), live, {}, written, sites, symbol_of, 0}).graph;
+    built = build_graph({recorder.path(), live, {}, written, sites, symbol_of, 0});
     recorder.abandon();
   }
-  return graph;
+  return built;
 }
+
+ir::Graph record(const std::function<std::vector<Tensor>()>& body) { return record_whole(body).graph; }
 
 int count(const ir::Graph& graph, OpId op) {
   int n = 0;
@@ -86,6 +88,27 @@ TEST(BuildGraph, AWrittenTensorFromOutsideIsAnOutput) {
   });
   ir::verify(graph);
   EXPECT_EQ(graph.outputs.size(), 1u);
+}
+
+// What the target of copy_ and fill_ held does not matter: the program may write there itself.
+TEST(BuildGraph, ATargetThatIsOverwrittenIsWrittenDirectly) {
+  Tensor x = ones({4, 3}), p = ones({4, 3});
+  auto direct = [](const std::function<void()>& body) {
+    const BuiltGraph built = record_whole([&] {
+      body();
+      return std::vector<Tensor>{};
+    });
+    ir::verify(built.graph);
+    EXPECT_EQ(built.binding.outputs.size(), 1u);
+    EXPECT_EQ(built.binding.outputs[0].kind, OutputTarget::Kind::write_back);
+    return built.binding.outputs[0].direct;
+  };
+  EXPECT_TRUE(direct([&] { p.copy_(x); }));
+  EXPECT_TRUE(direct([&] { p.fill_(2); }));
+  EXPECT_TRUE(direct([&] { p.copy_(x * 2).add_(x); }));
+  EXPECT_FALSE(direct([&] { p.add_(x); }));
+  EXPECT_FALSE(direct([&] { p.copy_(p * 2); }));
+  EXPECT_FALSE(direct([&] { p.slice(0, 1).copy_(x.slice(0, 1)); })) << "the first row stays";
 }
 
 TEST(BuildGraph, OutputsAreStoragesInTheOrderOfTheirMemory) {
