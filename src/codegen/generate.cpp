@@ -11,6 +11,11 @@ KernelPtr generate(const Kernel& kernel, const Target& target, const std::string
   return target.isa == Isa::none ? scalar::interpret(kernel, name) : x86::compile(kernel, target, name);
 }
 
+std::string kernel_key(const std::string& text, const Target& target, int outer) {
+  if (target.cuda_arch) return target.str() + " outer " + std::to_string(outer) + "\n" + text;
+  return (target.isa == Isa::none ? "interpreted" : target.str()) + "\n" + text;
+}
+
 KernelPtr generate(const TileSpec& tile, const Target& target) {
   return target.isa == Isa::none ? scalar::interpret(tile) : x86::compile(tile, target);
 }

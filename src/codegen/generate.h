@@ -8,6 +8,8 @@ namespace ingot::codegen {
 /// Machine code for target.isa, or the scalar executor where it is none; CUDA text for a CUDA target, whose launch
 /// iterates over the `outer` dims outside of rows and columns as well. Equal arguments give equal bytes.
 KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name, int outer = 0);
+/// KernelSource::key of a kernel, tile or packing with this text.
+std::string kernel_key(const std::string& text, const Target& target, int outer = 0);
 /// Products on a GPU are a library's: these are for processors.
 KernelPtr generate(const TileSpec& tile, const Target& target);
 KernelPtr generate(const PackSpec& pack, const Target& target);

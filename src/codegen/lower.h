@@ -18,8 +18,10 @@ struct LowerOptions {
   bool fuse = true;
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
-  /// Makes or finds the code of a loop kernel. Empty: codegen::generate.
+  /// Makes the code of a loop kernel. Empty: codegen::generate.
   std::function<KernelPtr(const Kernel&, const Target&, const std::string& name)> generate;
+  /// A kernel with this key that was made before, or null; may be empty.
+  std::function<KernelPtr(const std::string& key)> find;
 };
 
 /// Why a value is computed where it is.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "codegen/lower.h"
 #include "eager/dispatch.h"
 
 namespace ingot::eager {
@@ -14,6 +15,9 @@ struct EagerStatistics {
   int64_t fallbacks = 0;          // calls that ran on the scalar executor because no code could be made
 };
 EagerStatistics eager_statistics();
+
+/// How programs are lowered that this process is to run: kernels that it has loaded are not made again.
+codegen::LowerOptions lower_options();
 
 /// Runs an elementwise call; false where it is outside what one kernel can do, and execute_program takes it.
 bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& output);

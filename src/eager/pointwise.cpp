@@ -167,7 +167,7 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   graph.outputs.push_back(value);
   bool plane = !graph.type(value).shape.empty();
 
-  codegen::LowerOptions options;
+  codegen::LowerOptions options = lower_options();
   // The compiler writes its outputs row-major; here the destination may be any view.
   if (accesses[0] == Access::strided)
     options.generate = [](const codegen::Kernel& dense, const Target& target, const std::string& name) {

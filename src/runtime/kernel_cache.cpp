@@ -25,6 +25,12 @@ LoadedKernelPtr KernelCache::find(std::string_view key) {
   return it->second;
 }
 
+KernelPtr KernelCache::source(std::string_view key) {
+  std::lock_guard lock(mutex_);
+  auto it = kernels_.find(key);
+  return it == kernels_.end() ? nullptr : it->second->source;
+}
+
 LoadedKernelPtr KernelCache::load(const KernelPtr& source, double compile_ns) {
   if (LoadedKernelPtr known = find(source->key)) return known;
   auto start = std::chrono::steady_clock::now();

@@ -30,6 +30,8 @@ class KernelCache {
 
   /// The kernel with this key, or null.
   LoadedKernelPtr find(std::string_view key);
+  /// What the kernel with this key was made of, or null. No use of it.
+  KernelPtr source(std::string_view key);
   /// The kernel of this source, loaded if its key is new. Throws Error if the system refuses executable memory.
   LoadedKernelPtr load(const KernelPtr& source, double compile_ns = 0);
   /// All kernels, in order of name.

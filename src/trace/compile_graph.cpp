@@ -8,6 +8,7 @@
 
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "eager/execute.h"
 #include "trace/dump.h"
 #include "trace/evaluate.h"
 
@@ -42,7 +43,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, const CompileSettings& settings, c
 
   Clock::time_point lowering = Clock::now();
   std::vector<std::string> disabled = ir::disabled_passes(settings.disabled_passes);
-  codegen::LowerOptions lower_options;
+  codegen::LowerOptions lower_options = eager::lower_options();
   lower_options.fuse = std::find(disabled.begin(), disabled.end(), ir::kFusion) == disabled.end();
   lower_options.keep_wide = settings.level.numerics == Numerics::fast;
   codegen::LowerResult lowered = codegen::lower(graph, settings.level.target, lower_options);

@@ -111,6 +111,10 @@ TEST(LongFunction, OfTenThousandOps) {
   for (const Form& form : kForms) expect_eager_bits(form, 10'000, randn({3, 40}), CompileMode::checked);
 }
 
+TEST(LongFunction, OfAHundredThousandOps) {
+  for (const Form& form : {kForms[0], kForms[4]}) expect_eager_bits(form, 100'000, randn({3, 40}), CompileMode::checked);
+}
+
 TEST(LongFunction, OnASmallStack) {
   const Tensor x = randn({5, 33});
   for (const Form& form : kForms)

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "codegen/cuda/print.h"
+#include "codegen/generate.h"
 
 namespace ingot::codegen::cuda {
 namespace {
@@ -24,7 +25,7 @@ std::string entry_name(const std::string& name, const std::string& key) {
 KernelPtr generate(const Kernel& kernel, const Target& target, const std::string& name, int outer) {
   auto out = std::make_shared<KernelSource>();
   out->text = print(kernel);
-  out->key = fmt::format("{} outer {}\n{}", target.str(), outer, out->text);
+  out->key = kernel_key(out->text, target, outer);
   out->name = name;
   Mapping mapping = map_kernel(kernel, outer);
   // The architecture is not in the text: one text serves them all.

@@ -1,6 +1,8 @@
 #include "codegen/lower/fuse.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace ingot::codegen::lowering {
 
@@ -99,6 +101,20 @@ void Fuser::request_operands(const ir::Node& node, uint32_t group) {
       request(read.value, group, std::move(read.map));
 }
 
+/// Who computes with v without reading it from memory, and where each does.
+std::vector<Fuser::ReaderMaps> Fuser::reader_maps(ir::ValueId v) {
+  std::vector<ReaderMaps> readers;
+  std::unordered_map<uint32_t, size_t> place;
+  for (const Request& r : requests_[v]) {
+    if (r.from_memory) continue;
+    auto [at, added] = place.try_emplace(find(r.group), readers.size());
+    if (added) readers.push_back({at->first, {}});
+    std::vector<IndexMap>& maps = readers[at->second].maps;
+    if (std::find(maps.begin(), maps.end(), r.map) == maps.end()) maps.push_back(r.map);
+  }
+  return readers;
+}
+
 std::vector<IndexMap> Fuser::maps_in(ir::ValueId v, uint32_t group) {
   std::vector<IndexMap> maps;
   for (const Request& r : requests_[v])
@@ -109,10 +125,11 @@ std::vector<IndexMap> Fuser::maps_in(ir::ValueId v, uint32_t group) {
 
 std::vector<uint32_t> Fuser::readers(ir::ValueId v, bool inlined_only) {
   std::vector<uint32_t> groups;
+  std::unordered_set<uint32_t> seen;
   for (const Request& r : requests_[v]) {
     if (inlined_only && r.from_memory) continue;
     uint32_t g = find(r.group);
-    if (std::find(groups.begin(), groups.end(), g) == groups.end()) groups.push_back(g);
+    if (seen.insert(g).second) groups.push_back(g);
   }
   return groups;
 }
@@ -187,19 +204,21 @@ bool Fuser::can_unite(const Group& a, const Group& b) {
 
 /// Groups over one space that read the same elements of v become one, where neither waits for the other.
 void Fuser::merge_siblings(ir::ValueId v) {
-  std::vector<uint32_t> groups = readers(v, true);
-  if (groups.size() < 2) return;
-  auto whole = [&](uint32_t g) {
-    std::vector<IndexMap> maps = maps_in(v, g);
-    return maps.size() == 1 && covers_all(v, maps[0], plan_.groups[g]);
+  struct Reader {
+    uint32_t group;
+    IndexMap map;
   };
-  for (size_t i = 0; i < groups.size(); ++i)
-    for (size_t j = i + 1; j < groups.size(); ++j) {
-      uint32_t a = find(groups[i]), b = find(groups[j]);
+  std::vector<Reader> all;  // those that read the whole of v, once
+  for (ReaderMaps& reader : reader_maps(v))
+    if (reader.maps.size() == 1 && covers_all(v, reader.maps[0], plan_.groups[reader.group]))
+      all.push_back({reader.group, std::move(reader.maps[0])});
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t j = i + 1; j < all.size(); ++j) {
+      uint32_t a = find(all[i].group), b = find(all[j].group);
       if (a == b) continue;
       const Group &x = plan_.groups[a], &y = plan_.groups[b];
-      if (!can_unite(x, y)) continue;
-      if (!whole(a) || !whole(b) || maps_in(v, a) != maps_in(v, b)) continue;
+      if (x.outputs.size() >= kMaxOutputs) break;
+      if (!can_unite(x, y) || all[i].map != all[j].map) continue;
       if (path(a, b) || path(b, a)) {
         explanation_.decisions.push_back(
             {v, a, false, "one reader waits for another, so they cannot be one kernel", 0});

@@ -20,6 +20,11 @@ class Fuser {
     IndexMap map;
   };
 
+  struct ReaderMaps {
+    uint32_t group;
+    std::vector<IndexMap> maps;
+  };
+
   void bind_buffers();
   void find_product_tails();
   void find_costs();
@@ -70,6 +75,7 @@ class Fuser {
   void request_memory(ir::ValueId v, uint32_t group);
   void request_operands(const ir::Node& node, uint32_t group);
   std::vector<IndexMap> maps_in(ir::ValueId v, uint32_t group);
+  std::vector<ReaderMaps> reader_maps(ir::ValueId v);
   std::vector<uint32_t> readers(ir::ValueId v, bool inlined_only);
   bool must_store(ir::ValueId v);
   bool read_from_memory(ir::ValueId v);

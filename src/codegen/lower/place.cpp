@@ -200,9 +200,9 @@ void Fuser::place_inlined(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
   ir::ValueId v = node.outputs[0];
   if (options_.fuse) merge_siblings(v);
-  std::vector<uint32_t> groups = readers(v, true);
+  const std::vector<ReaderMaps> readers = reader_maps(v);
   FusionQuestion q;
-  q.consumers = static_cast<int>(groups.size());
+  q.consumers = static_cast<int>(readers.size());
   q.must_store = must_store(v);
   q.no_operands = true;
   q.from_inputs = true;
@@ -215,8 +215,7 @@ void Fuser::place_inlined(ir::NodeId n) {
   q.chain_cost = chain_cost_[v];
   q.bytes = layouts_.bytes_hint(v);
   uint32_t keeper = kNoIndex;
-  for (uint32_t g : groups) {
-    std::vector<IndexMap> maps = maps_in(v, g);
+  for (const auto& [g, maps] : readers) {
     const Group& group = plan_.groups[g];
     q.reader_is_full = q.reader_is_full || group.items + maps.size() > kMostItems;
     int full = 0;
@@ -232,17 +231,17 @@ void Fuser::place_inlined(ir::NodeId n) {
     if (keeper == kNoIndex && !product_tail_[v] && can_store_in(v, g)) keeper = g;
   }
   q.can_store_there = keeper != kNoIndex;
-  q.ends_row = groups.size() == 1 && ends_row(v, groups[0]);
-  if (product_tail_[v] && groups.size() == 1 && q.must_store && !q.ends_product && can_store_in(v, groups[0])) {
+  q.ends_row = readers.size() == 1 && ends_row(v, readers[0].group);
+  if (product_tail_[v] && readers.size() == 1 && q.must_store && !q.ends_product && can_store_in(v, readers[0].group)) {
     // The reader becomes the rest of the epilogue.
     q.can_store_there = true;
-    keeper = groups[0];
+    keeper = readers[0].group;
   }
   FusionAnswer answer = options_.fuse ? weigh(q) : FusionAnswer{Placing::alone, "fusion is off", 0};
   switch (answer.placing) {
     case Placing::inside:
-      for (uint32_t g : groups) enter(n, g);
-      decide(v, groups[0], true, answer.reason, answer.bytes_saved);
+      for (const ReaderMaps& reader : readers) enter(n, reader.group);
+      decide(v, readers[0].group, true, answer.reason, answer.bytes_saved);
       return;
     case Placing::stored:
       store_in(v, keeper, maps_in(v, keeper)[0]);

@@ -1,6 +1,7 @@
 // From groups to the steps of a program.
 #pragma once
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/lower/kernel_plan.h"
@@ -50,6 +51,7 @@ class StepWriter {
   const Target& target_;
   const LowerOptions& options_;
   LowerResult& result_;
+  std::unordered_map<std::string, KernelPtr> kernels_;  // of this program, by key: equal layers are made once
 };
 
 /// The kernels of all products of one type on one target; they depend on nothing else.

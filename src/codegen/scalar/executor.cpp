@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "codegen/generate.h"
 #include "codegen/scalar/lanes.h"
 #include "codegen/scalar/reduce.h"
 
@@ -366,7 +367,7 @@ void run_kernel(const void* frame) {
 KernelPtr interpret(const Kernel& kernel, const std::string& name) {
   auto source = std::make_shared<KernelSource>();
   source->text = print(kernel);
-  source->key = "interpreted\n" + source->text;
+  source->key = kernel_key(source->text, {.isa = Isa::none});
   source->name = name;
   source->interpret = run_kernel;
   source->context = std::make_shared<const Prepared>(prepare(kernel));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "codegen/generate.h"
 #include "codegen/scalar/executor.h"
 #include "codegen/scalar/lanes.h"
 
@@ -74,7 +75,7 @@ template <class Spec>
 KernelPtr source_of(const Spec& spec, KernelEntry run, std::string text) {
   auto source = std::make_shared<KernelSource>();
   source->text = std::move(text);
-  source->key = "interpreted\n" + source->text;
+  source->key = kernel_key(source->text, {.isa = Isa::none});
   source->name = source->text;
   source->interpret = run;
   source->context = std::make_shared<const Spec>(spec);

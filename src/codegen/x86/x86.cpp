@@ -1,5 +1,6 @@
 #include "codegen/x86/x86.h"
 
+#include "codegen/generate.h"
 #include "codegen/x86/lower.h"
 #include "codegen/x86/tile.h"
 
@@ -9,7 +10,7 @@ namespace {
 KernelPtr source(VCode& code, std::string text, const Target& target, std::string name, int64_t scratch_bytes) {
   MachineCode machine = encode(code);
   auto out = std::make_shared<KernelSource>();
-  out->key = target.str() + "\n" + text;
+  out->key = kernel_key(text, target);
   out->name = std::move(name);
   out->text = std::move(text);
   out->code = std::move(machine.bytes);
