@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/commands.h"
+#include "cli/compile_bench.h"
 #include "cli/kernel_bench.h"
 #include "cli/math_bench.h"
 #include "cli/report.h"
@@ -275,6 +276,7 @@ int run_bench(const BenchOptions& options) {
   if (options.threads) set_num_threads(options.threads);
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
+  if (options.name == "compile") return bench_compile(options);
   if (options.name == "replay") return bench_replay(options);
   if (options.name == "reduction_order") return bench_reduction_order(options);
   if (options.name == "math") return bench_math(options);
