@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <span>
 
 namespace ingot::codegen {
@@ -366,6 +367,15 @@ const char* name_of(Op op) { return row_of(op).name; }
 const char* name_of(Type type) { return kTypes[static_cast<int>(type)]; }
 const char* name_of(Combiner combiner) { return kCombiners[static_cast<int>(combiner)]; }
 
+namespace {
+
+std::string& number(std::string& out, uint64_t value) {
+  char digits[20];
+  return out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+}  // namespace
+
 std::string print(const Kernel& k) {
   std::string out = k.form == Form::rows ? "kernel rows" : "kernel columns";
   auto to = std::back_inserter(out);
@@ -381,32 +391,35 @@ std::string print(const Kernel& k) {
   for (size_t i = 0; i < k.locals.size(); ++i) fmt::format_to(to, "l{} {}\n", i, name_of(k.locals[i]));
   for (size_t i = 0; i < k.nodes.size(); ++i) {
     const Node& n = k.nodes[i];
-    if (n.region) fmt::format_to(to, "[{}] ", n.region);
-    fmt::format_to(to, "%{} = {} {}", i, name_of(n.op), name_of(n.type));
+    // Kernels are looked up by this text: nodes are most of it, and written without a format's parsing.
+    if (n.region) number(out += '[', n.region) += "] ";
+    number(out += '%', i) += " = ";
+    (out += name_of(n.op)) += ' ';
+    out += name_of(n.type);
     for (Value v : {n.a, n.b, n.c})
-      if (v != kNone) fmt::format_to(to, " %{}", v);
+      if (v != kNone) number(out += " %", v);
     switch (n.op) {
       case Op::constant:
-        fmt::format_to(to, " {}", constant_text(n));
+        (out += ' ') += constant_text(n);
         break;
       case Op::load:
-        fmt::format_to(to, " b{}", n.imm);
+        number(out += " b", n.imm);
         break;
       case Op::local:
-        fmt::format_to(to, " l{}", n.imm);
+        number(out += " l", n.imm);
         break;
       case Op::reduced:
-        fmt::format_to(to, " r{}", n.imm);
+        number(out += " r", n.imm);
         break;
       case Op::wrap:
       case Op::round_to:
-        if (n.imm < kDTypeCount) fmt::format_to(to, " {}", ingot::name_of(static_cast<DType>(n.imm)));
+        if (n.imm < kDTypeCount) (out += ' ') += ingot::name_of(static_cast<DType>(n.imm));
         break;
       case Op::scalar:
       case Op::index:
       case Op::round:
       case Op::rare:
-        fmt::format_to(to, " {}", n.imm);
+        number(out += ' ', n.imm);
         break;
       default:
         break;
