@@ -41,15 +41,16 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
     dense[2] = dims_.mul(shape[1], shape[3]);
     return dense;
   }
-  bool follows = ir::info(node.op).kind == ir::OpKind::elementwise || node.op == OpId::cat;
-  if (!follows || shape.size() < 2 ||
+  // What is joined is row-major whatever its parts are: a part is copied in any case, and what follows (a norm along
+  // the last dim) would read the order of one of them.
+  if (ir::info(node.op).kind != ir::OpKind::elementwise || shape.size() < 2 ||
       std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end())
     return dense;
   SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
   for (const ir::Operand& o : node.operands) {
     if (!o.is_value()) continue;
     const Dims& from = graph_.type(o.id).shape;
-    if (from.size() != shape.size() || (node.op != OpId::cat && !(from == shape))) continue;
+    if (!(from == shape)) continue;
     const Dims& strides = placements_[o.id].strides;
     // A broadcast operand has no order of its own.
     bool broadcast = false;

@@ -33,8 +33,8 @@ SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shap
 
 class Layouts {
  public:
-  /// Keeps references to both. A computed value is dense: row-major, or in the order of the memory that it is computed
-  /// from (so a convolution's channels stay innermost); an output of the graph is row-major.
+  /// Keeps references to both. A computed value is dense: row-major, or, if it is elementwise, in the order of the
+  /// memory that it is computed from (so a convolution's channels stay innermost); an output of the graph is row-major.
   Layouts(const ir::Graph& graph, DimTable& dims);
 
   const Placement& of(ir::ValueId v) const { return placements_[v]; }
