@@ -373,9 +373,13 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"logspace",
        {[](A a) {
           double base = a.has(3, "base") ? a.scalar(3, "base").to_double() : 10;
-          return Tensors{logspace(a.scalar(0), a.scalar(1), a.integer(2, "steps"), base, options_of(a))};
+          Tensor held[2];
+          auto end = [&](size_t i) {
+            return a.value(i).is(Kind::tensor) ? OperandArg(held[i] = a.tensor(i)) : OperandArg(a.scalar(i));
+          };
+          return Tensors{logspace(end(0), end(1), a.integer(2, "steps"), base, options_of(a))};
         },
-        [](const Case& c) { return !c.has_tensor(0) && !c.has_tensor(1); }}},
+        always}},
       {"nn.functional.embedding",
        {[](A a) {
           Tensor weight = a.tensor(0), indices = a.tensor(1);

@@ -179,6 +179,10 @@ struct TensorList {
   TensorList(std::span<const Tensor> items, Location l = Location());
 };
 
+/// nonzero(x, as_tuple): a tensor for each dim.
+struct AsTuple {};
+inline constexpr AsTuple as_tuple;
+
 /// What a factory makes: ingot::dtype(kInt64), or just kInt64.
 struct TensorOptions {
   std::optional<DType> type;

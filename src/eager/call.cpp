@@ -4,6 +4,7 @@
 #include "base/thread_object.h"
 #include "eager/script.h"
 #include "ir/graph.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::eager {
 namespace {
@@ -102,9 +103,18 @@ struct Normalizer {
     }
   }
 
+  /// The tensor whose dims count: the first one; among those that cat joins the first that is not passed over.
+  const detail::TensorImpl* counted() const {
+    for (const Operand& o : call.operands) {
+      if (o.kind != Operand::Kind::tensor) return nullptr;
+      const detail::TensorImpl* t = o.tensor->impl();
+      if (call.op != OpId::cat || !ir::passed_over(t->sizes)) return t;
+    }
+    return nullptr;
+  }
+
   void run(std::span<Attr> attrs) {
-    if (!call.operands.empty() && call.operands[0].kind == Operand::Kind::tensor)
-      self = call.operands[0].tensor->impl();
+    self = counted();
     size_t i = 0;
     for (const ArgInfo& info : ir::info(call.op).arguments) {
       if (ir::is_operand(info.kind)) continue;
@@ -113,6 +123,7 @@ struct Normalizer {
       argument = &info;
       switch (info.kind) {
         case ArgKind::dim:
+          if (call.op == OpId::cat && !self) a.integer = 0;  // of nothing but empty tensors: PyTorch takes any
           dim(a.integer, std::max<int64_t>(rank(), 1));
           break;
         case ArgKind::new_dim:

@@ -330,9 +330,18 @@ Tensor diff(const TensorArg& self, int64_t n, int64_t dim, const TensorArg& prep
   return x;
 }
 
-Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOptions options, Location location) {
-  Tensor exponents = linspace(OperandArg(start, location), end, steps, kFloat64);
-  return pow(OperandArg(base, location), exponents).to(options.dtype_or(kFloat32), location);
+Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& steps, double base,
+                TensorOptions options) {
+  const CallerLine line(start.location);
+  const DType dtype = options.dtype_or(kFloat32);
+  // Integers have whole exponents at both ends, as in PyTorch.
+  Tensor held[2];
+  auto whole = [&](const OperandArg& given, Tensor& converted) -> OperandArg {
+    if (is_floating(dtype)) return given;
+    if (!given.tensor) return given.value.category() == Category::floating ? given.value.to_int64_saturated() : given;
+    return converted = given.tensor->to(kInt64);
+  };
+  return pow(OperandArg(base), linspace(whole(start, held[0]), whole(end, held[1]), steps, kFloat64)).to(dtype);
 }
 
 bool equal(const TensorArg& self, const TensorArg& other) {

@@ -49,8 +49,8 @@ INGOT_API Tensor arange(const Size& end, TensorOptions options = {}, Location lo
 INGOT_API Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Location location = Location());
 INGOT_API Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options = {},
                         Location location = Location());
-/// base to the powers from start to end, evenly apart.
-INGOT_API Tensor logspace(Scalar start, Scalar end, int64_t steps, double base = 10, TensorOptions options = {},
-                          Location location = Location());
+/// base to the powers from start to end (numbers or zero-dim tensors), evenly apart.
+INGOT_API Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& steps, double base = 10,
+                          TensorOptions options = {});
 
 }  // namespace ingot

@@ -87,6 +87,16 @@ Tensor nonzero(const TensorArg& a) {
   return there.nonzero_static(count, a.location);
 }
 
+std::vector<Tensor> nonzero(const TensorArg& a, AsTuple) {
+  const Tensor& self = given("nonzero", "self", a);
+  const Tensor row = self.dim() ? self : self.unsqueeze(0, a.location);
+  return nonzero({row, a.location}).unbind(1, a.location);
+}
+std::vector<Tensor> where(const TensorArg& condition) {
+  given("where", "condition", condition);
+  return nonzero(condition, as_tuple);
+}
+
 Tensor masked_select(const TensorArg& a, const TensorArg& m) {
   const Tensor &self = given("masked_select", "self", a), &mask = mask_of("masked_select", m);
   Ints shape = broadcast("masked_select", "mask", self, mask, a.location);
@@ -186,6 +196,9 @@ std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
 }
 
 Tensor Tensor::nonzero(Location location) const { return ingot::nonzero({*this, location}); }
+std::vector<Tensor> Tensor::nonzero(AsTuple, Location location) const {
+  return ingot::nonzero({*this, location}, as_tuple);
+}
 Tensor Tensor::masked_select(const TensorArg& mask, Location location) const {
   return ingot::masked_select({*this, location}, mask);
 }

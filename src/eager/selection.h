@@ -8,8 +8,11 @@
 
 namespace ingot {
 
-/// Coordinates of the elements that are not zero: [count, dims].
+/// Coordinates of the elements that are not zero: i64 [count, dims].
 INGOT_API Tensor nonzero(const TensorArg& self);
+/// The same, one i64 tensor [count] a dim, as indexing takes them; a zero-dim tensor counts as one of one element.
+INGOT_API std::vector<Tensor> nonzero(const TensorArg& self, AsTuple);
+INGOT_API std::vector<Tensor> where(const TensorArg& condition);
 /// The elements where the mask is true, in one dim; self and mask broadcast.
 INGOT_API Tensor masked_select(const TensorArg& self, const TensorArg& mask);
 /// self, and where the mask is true the elements of `source` in their order. It reads no value on the host.

@@ -186,6 +186,7 @@ class INGOT_API Tensor {
   const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
   /// Functions of eager/selection.h.
   Tensor nonzero(Location location = Location()) const;
+  std::vector<Tensor> nonzero(AsTuple, Location location = Location()) const;
   Tensor masked_select(const TensorArg& mask, Location location = Location()) const;
   Tensor masked_scatter(const TensorArg& mask, const TensorArg& source, Location location = Location()) const;
   const Tensor& masked_scatter_(const TensorArg& mask, const TensorArg& source, Location location = Location()) const;

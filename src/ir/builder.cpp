@@ -76,7 +76,9 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
   }
 
   int dtype_position = attribute_position(row, "dtype");
-  if (dtype_position >= 0 && attrs[dtype_position].present() && !operands.empty() && operands[0].is_value()) {
+  // softmin casts by itself, once it has negated.
+  if (dtype_position >= 0 && attrs[dtype_position].present() && !operands.empty() && operands[0].is_value() &&
+      op != OpId::softmin) {
     operands[0] = to(operands[0], static_cast<DType>(attrs[dtype_position].integer));
     attrs[dtype_position] = {};
   }

@@ -114,10 +114,9 @@ std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand
 }
 
 Operand Normalizer::cat(std::vector<Operand> tensors, const Attr& dim, DType dtype) {
-  auto skipped = [&](const Operand& x) { return b.rank(x) == 1 && b.shape(x)[0] == Dim(0); };
   std::vector<Operand> joined;
   for (const Operand& x : tensors)
-    if (!skipped(x)) joined.push_back(b.to(x, dtype));
+    if (!passed_over(b.shape(x))) joined.push_back(b.to(x, dtype));
   if (joined.empty()) joined.push_back(b.to(tensors[0], dtype));
   if (joined.size() == 1) return joined[0];
   return b.primitive(OpId::cat, std::move(joined), {dim})[0];

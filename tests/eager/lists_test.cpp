@@ -20,6 +20,27 @@ TEST(Lists, StacksGiveMissingDims) {
   EXPECT_THROW(dstack(std::vector<Tensor>()), Error);
 }
 
+// PyTorch passes over tensors of shape [0], and judges the dim by the others.
+TEST(Lists, CatPassesOverEmptyTensorsOfOneDim) {
+  const Tensor nothing = empty({0}), table = tensor({{1.f, 2.f}, {3.f, 4.f}});
+  const Tensor cube = table.view({2, 1, 2}).expand({2, 3, 2});
+  for (const Tensor& part : {tensor({5.f, 6.f}), table, table.t(), cube, cube.transpose(0, 2), zeros({0, 3})})
+    for (int64_t dim = -part.dim(); dim < part.dim(); ++dim) {
+      const Tensor once = part.contiguous(), twice = cat({part, part}, dim);
+      EXPECT_TRUE(equal(cat({nothing, part}, dim), once)) << dim;
+      EXPECT_TRUE(equal(cat({part, nothing}, dim), once)) << dim;
+      EXPECT_TRUE(equal(cat({nothing, nothing, part, nothing, part, nothing}, dim), twice)) << dim;
+      EXPECT_EQ(cat({empty({0}, kInt64), part.to(kInt32)}, dim).dtype(), kInt64) << "they count for the dtype";
+    }
+  for (int64_t dim : {-3, 2}) EXPECT_THROW(cat({nothing, table}, dim), Error) << dim;
+  // Nothing but empty ones: any dim.
+  for (int64_t dim : {-7, -1, 0, 1, 5}) EXPECT_EQ(cat({nothing, nothing}, dim).sizes(), std::vector<int64_t>{0});
+  // Empty tensors of other ranks, and zero-dim ones, are none of these.
+  EXPECT_THROW(cat({empty({0, 2}), tensor({1.f})}), Error);
+  EXPECT_THROW(cat({nothing, tensor(1.f)}), Error);
+  EXPECT_THROW(cat({nothing, tensor(1.f), table}, 1), Error);
+}
+
 TEST(Lists, BroadcastTogether) {
   std::vector<Tensor> all = broadcast_tensors({tensor({1, 2, 3}), tensor({{4}, {5}}), tensor(6)});
   for (const Tensor& t : all) EXPECT_EQ(t.sizes(), (std::vector<int64_t>{2, 3}));
@@ -81,6 +102,23 @@ TEST(Lists, EvenlySpacedNumbersMeetBothEnds) {
   EXPECT_TRUE(equal(linspace(tensor(1.f), tensor(2), 3), tensor({1.f, 1.5f, 2.f})));
   EXPECT_TRUE(allclose(logspace(0, 3, 4), tensor({1.f, 10.f, 100.f, 1000.f}), 1e-6));
   EXPECT_TRUE(equal(logspace(0, 3, 4, 2), tensor({1.f, 2.f, 4.f, 8.f})));
+  // A zero-dim tensor at either end, of any dtype.
+  for (DType dtype : {kFloat64, kFloat32, kInt32, kInt64, kUInt8, kBFloat16}) {
+    const Tensor one = tensor(1, dtype), three = tensor(3, dtype);
+    for (DType of : {kFloat64, kFloat32, kInt64}) {
+      const Tensor lines = linspace(1, 3, 5, of), powers = logspace(1, 3, 5, 2, of);
+      EXPECT_TRUE(equal(linspace(one, three, 5, of), lines));
+      EXPECT_TRUE(equal(linspace(one, 3, 5, of), lines));
+      EXPECT_TRUE(equal(linspace(1, three, 5, of), lines));
+      EXPECT_TRUE(equal(logspace(one, three, 5, 2, of), powers));
+      EXPECT_TRUE(equal(logspace(one, 3, 5, 2, of), powers));
+      EXPECT_TRUE(equal(logspace(1, three, 5, 2, of), powers));
+    }
+  }
+  // Integers have whole exponents at both ends.
+  EXPECT_TRUE(equal(logspace(0.9, tensor(2.9), 3, 10, kInt64), tensor({1, 10, 100})));
+  EXPECT_THROW(logspace(tensor({1.f}), 2, 3), Error);
+  EXPECT_THROW(logspace(0, tensor({1.f}), 3), Error);
   EXPECT_THROW(linspace(0, 1, -1), Error);
   EXPECT_THROW(linspace(tensor({1.f}), 2, 3), Error);
 }

@@ -104,10 +104,25 @@ TEST(Scatter, WhatIsRefusedChangesNothing) {
   EXPECT_THROW(x.scatter_reduce_(0, tensor({{0, 0}}), ones({1, 2}), "median"), Error);
   EXPECT_THROW(x.scatter_(0, zeros({1, 3}, kInt64), ones({1, 3})), Error);
   EXPECT_THROW(x.scatter_(0, zeros({2, 2}, kInt64), ones({1, 2})), Error);
-  EXPECT_THROW(x.to(kInt64).scatter_(0, zeros({1, 1}, kInt64), 0.5), Error);
   EXPECT_THROW(x.masked_scatter_(ones({3, 2}, kBool), ones({5})), Error);
   EXPECT_THROW(x.index_put_({tensor({3})}, 1), Error);
   EXPECT_EQ(x.abs().sum().item<float>(), 0);
+}
+
+// As PyTorch casts them, towards zero; tensors must have the dtype.
+TEST(Scatter, FloatingScalarsAreCastToIntegers) {
+  const Tensor index = tensor({{1, 0}});
+  for (DType dtype : {kInt64, kInt32, kInt16, kInt8, kUInt8, kBool})
+    for (double value : {2.9, 0.5, -0.5, -2.9}) {
+      if (dtype == kUInt8 && value < -1) continue;
+      const Tensor x = tensor({{3, 4}, {5, 6}}, dtype), cast = tensor(value, kFloat64).to(dtype);
+      const Tensor whole = cast.expand({1, 2}), one = tensor({1});
+      EXPECT_TRUE(same_bytes(x.scatter(0, index, value), x.scatter(0, index, whole))) << name_of(dtype) << value;
+      EXPECT_TRUE(same_bytes(x.index_fill(1, one, value), x.index_fill(1, one, cast))) << name_of(dtype) << value;
+      if (dtype != kBool) EXPECT_TRUE(same_bytes(x.scatter(0, index, value, "add"), x.scatter(0, index, whole, "add")));
+      EXPECT_TRUE(same_bytes(x.clone().scatter_(0, index, value), x.scatter(0, index, whole)));
+    }
+  EXPECT_THROW(zeros({2, 2}, kInt64).scatter(0, index, tensor({{2.9, 1.0}})), Error);
 }
 
 TEST(IndexPut, PositionsMasksAndViews) {
@@ -150,6 +165,28 @@ TEST(Selection, MasksCountsAndRepeats) {
   EXPECT_EQ(one_hot(tensor({2, 0})).str(), tensor({{0, 0, 1}, {1, 0, 0}}).str());
   EXPECT_THROW(one_hot(tensor({2, 0}), 2), Error);
   EXPECT_THROW(one_hot(tensor({-1})), Error);
+}
+
+TEST(Selection, NonzeroAsATupleIndexesAgain) {
+  const Tensor cube = randint(0, 2, {3, 4, 5});
+  for (const Tensor& x : {cube, cube.to(kFloat32), cube.transpose(0, 2), cube[1], cube[0][0], cube > 0, zeros({0, 3}),
+                          zeros({2, 3}), tensor(7), tensor(0.f)}) {
+    const std::vector<Tensor> tuple = nonzero(x, as_tuple), same = x.nonzero(as_tuple);
+    ASSERT_EQ(tuple.size(), static_cast<size_t>(std::max<int64_t>(x.dim(), 1)));
+    const Tensor table = x.dim() ? nonzero(x) : nonzero(x.view({1}));
+    for (size_t d = 0; d < tuple.size(); ++d) {
+      EXPECT_EQ(tuple[d].dim(), 1);
+      EXPECT_EQ(tuple[d].dtype(), kInt64);
+      EXPECT_TRUE(equal(tuple[d], table.select(1, static_cast<int64_t>(d))));
+      EXPECT_TRUE(equal(tuple[d], same[d]));
+      EXPECT_TRUE(equal(tuple[d], where(x)[d]));
+    }
+    if (x.dim() == 0) continue;
+    std::vector<TensorIndex> indices(tuple.begin(), tuple.end());
+    EXPECT_TRUE(equal(x.index(indices), masked_select(x, x != 0)));
+  }
+  EXPECT_THROW(nonzero(Tensor(), as_tuple), Error);
+  EXPECT_THROW(where(Tensor()), Error);
 }
 
 TEST(Movement, EdgesAndErrors) {

@@ -261,6 +261,7 @@ const std::multimap<std::string, Call>& calls() {
       {"log_softmax", {"f32[2, 3]", "log_softmax(%0, dim=1)"}},
       {"softmin", {"f32[2, 3]", "softmin(%0, dim=1)"}},
       {"softmin", {"i8[2, 3]", "softmin(%0, dim=0, dtype=f64)"}},
+      {"softmin", {"u8[2, 3]", "softmin(%0, dim=1, dtype=f32)"}},
       {"instance_norm", {"f32[2, 3, 4, 5]; f32[3]; f32[3]", "instance_norm(%0, none, none, %1, %2)"}},
       {"instance_norm",
        {"f32[2, 3, 4]; f32[3]; f32[3]", "instance_norm(%0, %1, %2, none, none, use_input_stats=false)"}},

@@ -27,6 +27,10 @@ INGOT_API Tensor scaled_dot_product_attention(const TensorArg& query, const Tens
                                               const TensorArg& attn_mask = {}, double dropout_p = 0,
                                               bool is_causal = false, const ScalarArg& scale = {},
                                               bool enable_gqa = false);
+/// x / (k + alpha * mean of squares)^beta over `size` neighbouring channels: f32 of integers, but an empty integer
+/// tensor is given back as it is, as PyTorch does.
+INGOT_API Tensor local_response_norm(const TensorArg& input, int64_t size, const ScalarArg& alpha = 0.0001,
+                                     const ScalarArg& beta = 0.75, const ScalarArg& k = 1.0);
 /// x / max(norm(x), eps) along a dim.
 INGOT_API Tensor normalize(const TensorArg& input, double p = 2, int64_t dim = 1, double eps = 1e-12);
 }  // namespace nn::functional

@@ -252,6 +252,13 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
   return matmul(dropout(TensorArg(weights, location), dropout_p), v).to(whole.dtype());
 }
 
+Tensor local_response_norm(const TensorArg& input, int64_t size, const ScalarArg& alpha, const ScalarArg& beta,
+                           const ScalarArg& k) {
+  const Tensor& x = eager::present("local_response_norm", "input", input);
+  if (!is_floating(x.dtype()) && x.dim() >= 3 && x.numel(input.location) == 0) return x;
+  return ingot::local_response_norm(input, size, alpha, beta, k);
+}
+
 Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {
   const CallerLine line(input.location);
   return div(input, clamp_min(vector_norm(input, p, dim, true), eps));

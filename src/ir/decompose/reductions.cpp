@@ -187,8 +187,9 @@ Outputs softmax(GraphBuilder& b, const CompositeCall& call) {
   return {b.mul(e, b.reciprocal(b.reduce_dims(OpId::sum, e, dims, true)))};
 }
 
+// (-x).softmax(dim, dtype): integers are negated as what they are, as in PyTorch.
 Outputs softmin(GraphBuilder& b, const CompositeCall& call) {
-  return {b.softmax(b.neg(call.operands[0]), call.attribute("dim"))};
+  return {b.softmax(b.neg(call.operands[0]), call.attribute("dim"), call.attribute("dtype"))};
 }
 
 Outputs log_softmax(GraphBuilder& b, const CompositeCall& call) {

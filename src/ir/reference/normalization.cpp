@@ -63,9 +63,10 @@ Split trailing(const Ints& shape, size_t count) {
 void softmax(ReferenceContext& c) { softmax_rows(c, cast_to(c, c.tensor("self"), c.out().dtype), false); }
 void log_softmax(ReferenceContext& c) { softmax_rows(c, cast_to(c, c.tensor("self"), c.out().dtype), true); }
 void softmin(ReferenceContext& c) {
-  ReferenceTensor x = cast_to(c, c.tensor("input"), c.out().dtype);
+  ReferenceTensor x = c.tensor("input");
   for (double& v : x.real) v = -v;
-  softmax_rows(c, std::move(x), false);
+  for (int64_t& v : x.integer) v = wrap_to(x.dtype, minus(0, v));
+  softmax_rows(c, cast_to(c, x, c.out().dtype), false);
 }
 
 void layer_norm(ReferenceContext& c) {

@@ -50,6 +50,12 @@ std::string operand_name(const RuleContext& context, size_t i);
 /// The dim whose positions an argument holds; -1: of all elements.
 int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<const Attr> attrs, size_t rank);
 
+/// Whether cat passes over a tensor of these sizes: an empty one-dim tensor goes with any shape, as in PyTorch.
+template <class Sizes>
+bool passed_over(const Sizes& sizes) {
+  return sizes.size() == 1 && sizes[0] == 0;
+}
+
 /// Shape of operand i, a tensor.
 inline const Dims& shape_of(const RuleContext& context, size_t i) { return *context.operands[i].shape; }
 /// Attribute `name`, a list of sizes or integers, as one value for each of `count` dims; a list of one stands for all.

@@ -54,8 +54,7 @@ void eye(RuleContext& context) {
 
 void cat(RuleContext& context) {
   if (context.operands.empty()) context.fail("tensors", "an empty list", "at least one tensor");
-  // An empty one-dim tensor goes with any shape, as in PyTorch.
-  auto skipped = [&](size_t i) { return shape_of(context, i).size() == 1 && shape_of(context, i)[0] == Dim(0); };
+  auto skipped = [&](size_t i) { return passed_over(shape_of(context, i)); };
   size_t first = 0;
   while (first + 1 < context.operands.size() && skipped(first)) ++first;
   Dims shape = shape_of(context, first);

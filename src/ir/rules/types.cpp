@@ -269,9 +269,6 @@ void scattered(RuleContext& context) {
     const OperandType& given = operand(context, name);
     if (given.is_tensor() && given.dtype != context.compute)
       context.fail(name, describe(context, given), std::string(name_of(context.compute)) + ", the dtype of self");
-    if (given.is_scalar() && context.compute != DType::bool_ && given.category > category_of(context.compute))
-      context.fail(name, describe(context, given),
-                   "a value that a " + std::string(name_of(context.compute)) + " tensor can hold");
   }
   check_values(context);
 }
@@ -323,6 +320,11 @@ void mean(RuleContext& context) {
   if (!is_floating(dtype))
     context.fail(operand_name(context, 0), std::string(name_of(dtype)), "a floating point dtype, or one as `dtype`");
   set(context, dtype);
+}
+
+void negated_mean(RuleContext& context) {
+  if (self_dtype(context) == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
+  mean(context);
 }
 
 void norm(RuleContext& context) {
