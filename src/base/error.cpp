@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/module_path.h"
+
 namespace ingot {
 namespace {
 
@@ -14,6 +16,12 @@ CallerLine::CallerLine(Own) : outer_(caller) { caller = Location::none(); }
 CallerLine::~CallerLine() { caller = outer_; }
 
 Location caller_line(Location own) { return caller.line ? caller : own; }
+
+std::string place_of(Location own) {
+  std::string place = caller_line(own).str();
+  if (const std::string module = module_path(); !module.empty()) place += (place.empty() ? "in " : ", in ") + module;
+  return place.empty() ? place : " (" + place + ")";
+}
 
 }  // namespace ingot
 

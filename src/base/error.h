@@ -34,6 +34,9 @@ class INGOT_API CallerLine {
 };
 /// The caller's line of a call that stands at `own`.
 INGOT_API Location caller_line(Location own);
+/// How errors end: " (FILE:LINE, in layer3.1.bn2)", the caller's line and the module that is being called; empty where
+/// neither is known.
+INGOT_API std::string place_of(Location own);
 
 /// What a user did wrong: what was given, what was expected, op and source line. Nothing was changed.
 class INGOT_API Error : public std::runtime_error {

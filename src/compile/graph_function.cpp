@@ -3,6 +3,7 @@
 #include <bit>
 #include <set>
 
+#include "base/module_path.h"
 #include "compile/compile.h"
 #include "eager/data.h"
 #include "eager/dispatch.h"
@@ -346,6 +347,7 @@ class CompiledGraphFunction::Call {
       // In a graph its positions count through the value, wherever that lies.
       if (node.op == OpId::as_strided) tensors[node.operands[0].id] = tensors[node.operands[0].id].contiguous();
       std::vector<Tensor> outputs(node.outputs.size());
+      const ModulePathScope path(node.module);
       eager::execute(call_of(node, tensors).call(), outputs);
       for (size_t i = 0; i < outputs.size(); ++i) tensors[node.outputs[i]] = outputs[i];
     }

@@ -1,7 +1,6 @@
 #include "eager/call.h"
 
 #include "base/float_environment.h"
-#include "base/thread_object.h"
 #include "eager/script.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
@@ -148,9 +147,6 @@ struct Normalizer {
 
 thread_local Interceptor* interceptor = nullptr;
 
-// The path is one string per thread that modules lengthen and cut; a pointer to it stays cheap.
-constinit thread_local ThreadObject<std::string> path;
-
 }  // namespace
 
 void fail(std::string_view op, std::string_view argument, const std::string& got, const std::string& expected,
@@ -158,8 +154,7 @@ void fail(std::string_view op, std::string_view argument, const std::string& got
   std::string text(op);
   if (!argument.empty()) text.append(": ").append(argument);
   text.append(": got ").append(got).append(", expected ").append(expected);
-  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
-  throw Error(text);
+  throw Error(text + place_of(location));
 }
 
 const Tensor& present(std::string_view op, std::string_view argument, const TensorArg& a) {
@@ -263,20 +258,5 @@ void dispatch(const OpCall& call, std::span<Tensor> outputs) {
   }
   writer->line(call, outputs);
 }
-
-const char* module_path() { return path->c_str(); }
-
-size_t push_module(const std::string& name) {
-  std::string& whole = *path;
-  size_t length = whole.size();
-  if (!name.empty()) {
-    if (length) whole += '.';
-    whole += name;
-  }
-  return length;
-}
-void pop_module(size_t length) { path->resize(length); }
-ModulePathScope::ModulePathScope(std::string inner) : outer_(std::exchange(*path, std::move(inner))) {}
-ModulePathScope::~ModulePathScope() { *path = std::move(outer_); }
 
 }  // namespace ingot::eager

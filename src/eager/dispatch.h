@@ -80,20 +80,4 @@ void execute(const OpCall& call, std::span<Tensor> outputs);
 /// The door: to the interceptor if there is one, else execute.
 void dispatch(const OpCall& call, std::span<Tensor> outputs);
 
-/// Path of the modules being called on this thread ("h.3.mlp_up"); nn::Module pushes and pops.
-const char* module_path();
-/// Appends a name; returns the length to go back to. An empty name changes nothing.
-size_t push_module(const std::string& name);
-void pop_module(size_t length);
-/// Another path while it lives.
-class ModulePathScope {
- public:
-  explicit ModulePathScope(std::string path);
-  ~ModulePathScope();
-  ModulePathScope(const ModulePathScope&) = delete;
-
- private:
-  std::string outer_;
-};
-
 }  // namespace ingot::eager

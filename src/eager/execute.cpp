@@ -94,9 +94,7 @@ void execute_checked(const OpCall& call, std::span<Tensor> outputs) {
 
 /// What the machine cannot do is said under the name of the op that asked for it.
 [[noreturn]] void fail_resource(const OpCall& call, const std::string& reason) {
-  std::string text = std::string(ir::info(call.op).name) + ": " + reason;
-  if (const Location line = caller_line(call.location); line.line) text += " (" + line.str() + ")";
-  throw Error(text);
+  throw Error(std::string(ir::info(call.op).name) + ": " + reason + place_of(call.location));
 }
 }  // namespace
 

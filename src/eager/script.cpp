@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/module_path.h"
 #include "eager/call.h"
 #include "eager/data.h"
 
@@ -120,6 +121,7 @@ struct Script::Run {
 };
 
 bool Script::Run::line(const Line& line) {
+  const ModulePathScope path(line.module);
   std::vector<ir::Attr> attrs = line.attrs;
   for (const Source& s : line.sources) attrs[s.attribute].list[s.item].code = value(s.expression);
   if (line.composite) {
@@ -149,7 +151,6 @@ bool Script::Run::line(const Line& line) {
   normalize(call, attrs);
   call.inplace = line.inplace;
   std::vector<Tensor> outputs(line.made.size());
-  const ModulePathScope path(line.module);
   dispatch(call, outputs);
   for (size_t i = 0; i < outputs.size(); ++i) keep(line.made[i], outputs[i]);
   return true;
@@ -303,6 +304,7 @@ void ScriptWriter::line(const Tensor& self, const IntList& sizes, Script::Compos
   if (!script_.only_here_.empty()) return;
   Script::Line line;
   line.location = caller_line(location);
+  line.module = module_path();
   line.operands.emplace_back().tensor = script_.source(self);
   Dims list;
   for (int64_t v : sizes.numbers()) list.push_back(raw_size(v));

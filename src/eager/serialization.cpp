@@ -14,8 +14,7 @@ auto located(Location location, F&& f) {
   try {
     return f();
   } catch (const Error& e) {
-    if (!location.line) throw;
-    throw Error(e.what() + (" (" + location.str() + ")"));
+    throw Error(e.what() + place_of(location));
   }
 }
 

@@ -82,8 +82,7 @@ void check_count(RuleContext& context, std::span<const Dim> shape) {
 [[noreturn]] void fail_text(OpId op, std::string_view what, Location location) {
   std::string text(info(op).name);
   text.append(": ").append(what);
-  if (const Location line = caller_line(location); line.line) text += " (" + line.str() + ")";
-  throw Error(text);
+  throw Error(text + place_of(location));
 }
 
 /// Calls f; a size that a DimTable refuses is an error of the op.

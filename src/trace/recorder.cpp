@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/module_path.h"
 #include "base/mutex.h"
 #include "base/overlap.h"
 #include "eager/check_values.h"
@@ -489,7 +490,7 @@ Node* Recorder::record(const eager::OpCall& call) {
   node->inplace = call.inplace;
   node->first_value = static_cast<uint32_t>(values_.size());
   node->location = caller_line(call.location);
-  node->module = eager::module_path();
+  node->module = module_path();
   node->attrs.assign(call.attrs.begin(), call.attrs.end());
   for (size_t i = 0; i < call.attrs.size(); ++i) {
     ir::ArgKind kind = row.attribute(static_cast<int>(i)).kind;
@@ -551,8 +552,7 @@ void Recorder::note_fork(const eager::OpCall& call) {
 
 void Recorder::fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) const {
   std::string owner = name_of_segment(impl.trace);
-  const Location line = caller_line(call.location);
-  std::string where = line.line ? " (" + line.str() + ")" : std::string();
+  const std::string where = place_of(call.location);
   std::string op(ir::info(call.op).name);
   if (owner.empty())
     throw Error(op + ": the tensor was never computed: the compiled call that recorded it ended with an error" + where);

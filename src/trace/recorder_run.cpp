@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/module_path.h"
 #include "base/overlap.h"
 #include "base/scratch_array.h"
 #include "eager/check_values.h"
@@ -22,6 +23,13 @@ namespace {
 constexpr size_t kMostVariants = 64;
 
 using eager::WithoutInterceptor;
+
+/// While it lives, errors name the line and the module of a recorded call, wherever the flush stands.
+struct Place {
+  CallerLine own{CallerLine::Own()};
+  ModulePathScope module;
+  explicit Place(const Node& node) : module(node.module) {}
+};
 
 void announce_write(const detail::TensorImpl& tensor) {
   const eager::Extent extent = eager::extent_of(tensor);
@@ -95,12 +103,13 @@ void Recorder::check_versions() const {
       for (const SlotRecord& bound : node->slots)
         if (bound.slot == s) user = node;  // it bound the tensor
     const std::string op(ir::info(user->op).name);
+    const Place place(*user);
     throw Error(
         op + ": got a tensor from outside (" +
         describe(slot_records_[s]->dtype, slot_records_[s]->sizes, slot_records_[s]->strides) +
         ") that was written to after the op was recorded, by another thread or through a nested call; expected " +
         "tensors that nobody else writes while compiled function " + function_->name() + " is called" +
-        (user->location.line ? " (" + user->location.str() + ")" : std::string()));
+        place_of(user->location));
   }
 }
 
@@ -144,9 +153,9 @@ void Recorder::run_segment(Node* node) {
   try {
     run_variant(*variant);
   } catch (const OutOfMemory& e) {
-    const Location& where = path_.front()->location;
+    const Place place(*path_.front());
     throw OutOfMemory(std::string(ir::info(path_.front()->op).name) + ": " + e.what() + " for compiled function " +
-                      function_->name() + (where.line ? " (" + where.str() + ")" : std::string()));
+                      function_->name() + place_of(path_.front()->location));
   }
 }
 
@@ -473,6 +482,7 @@ void Recorder::run_one_by_one(std::string why) {
   std::vector<Tensor> outputs;
   for (const Node* node : path_) {
     outputs.assign(node->outputs.size(), Tensor());
+    const Place place(*node);
     eager::execute(call_of(*node, operands), outputs);
     if (node->inplace) continue;
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -1,4 +1,5 @@
 // Errors, records and graph breaks name the line that called into the library, never one of the library's own.
+#include <functional>
 #include <set>
 #include <string>
 
@@ -156,6 +157,82 @@ TEST(CallerLine, StandsInErrorsEagerAndCompiled) {
   // The next call has a line of its own.
   line = __LINE__ + 1;
   EXPECT_NE(error_of([&] { matmul(x, x); }).find(place(line)), std::string::npos);
+}
+
+struct UnitImpl : nn::Module {
+  nn::Conv2d conv1{4, 4, 3, {.padding = 1}};
+  nn::BatchNorm2d bn1{4}, bn2{4};
+  Tensor shift = zeros({8});
+  Tensor forward(const Tensor& x) const { return bn2(relu(bn1(conv1(x)))) + shift; }
+};
+INGOT_MODULE(Unit, conv1, bn1, bn2, shift);
+struct TowerImpl : nn::Module {
+  Unit faulty;
+  nn::Linear attn{8, 8};
+  nn::Sequential layer1{Unit(), Unit()}, layer3{Unit(), faulty};
+  std::vector<nn::Sequential> h{nn::Sequential{nn::Linear(8, 8), nn::Softmax(-1)}, nn::Sequential{nn::ReLU(), attn}};
+  nn::Embedding table{3, 8};
+  Tensor forward(const Tensor& x, const Tensor& ids) const {
+    Tensor y = layer3(layer1(x));
+    for (const nn::Sequential& block : h) y = block(y);
+    return y + table(ids);
+  }
+};
+INGOT_MODULE(Tower, layer1, layer3, h, table);
+
+/// What an error says of the module; "" where it names none.
+std::string module_in(const std::string& error) {
+  const size_t at = error.find(", in ");
+  return at == std::string::npos ? "" : error.substr(at + 5, error.rfind(')') - at - 5);
+}
+
+// Where the rules refuse, and where only the data tells.
+TEST(CallerLine, ErrorsNameTheModule) {
+  const Tensor x = randn({2, 4, 8, 8}), ids = tensor({0, 2, 1, 0, 1, 2, 0, 1});
+  struct Fault {
+    const char* module;
+    std::function<void(TowerImpl&)> make;
+    Tensor ids;
+  };
+  const Fault faults[] = {
+      {"layer3.1.bn2", [](TowerImpl& t) { t.faulty->bn2->running_mean = zeros({5}); }, ids},
+      {"layer3.1.conv1",
+       [](TowerImpl& t) {
+         t.faulty->conv1->weight = zeros({4, 3, 3, 3});
+       },
+       ids},
+      {"layer3.1", [](TowerImpl& t) { t.faulty->shift = zeros({7}); }, ids},
+      {"h.1.1",
+       [](TowerImpl& t) {
+         t.attn->weight = zeros({8, 9});
+       },
+       ids},
+      {"table", [](TowerImpl&) {}, ids + 1},
+      {"table",
+       [](TowerImpl& t) {
+         t.table->weight = zeros({2, 8});
+       },
+       ids},
+  };
+  for (const Fault& fault : faults) {
+    Tower tower;
+    tower->eval();
+    auto checked = compile(tower), frozen = compile(tower, {.mode = CompileMode::frozen});
+    for (int i = 0; i < 4; ++i) checked(x, ids), frozen(x, ids);
+    fault.make(*tower);
+    const std::string eager = error_of([&] { tower(x, fault.ids); });
+    EXPECT_EQ(module_in(eager), fault.module) << eager;
+    for (const std::string& compiled :
+         {error_of([&] { compile(tower)(x, fault.ids); }), error_of([&] { checked(x, fault.ids); })})
+      EXPECT_EQ(module_in(compiled), fault.module) << compiled;
+    if (fault.ids.is_same(ids)) continue;  // what is captured is watched by other means
+    const std::string of_frozen = error_of([&] { frozen(x, fault.ids); });
+    EXPECT_EQ(module_in(of_frozen), fault.module) << of_frozen;
+  }
+  EXPECT_EQ(module_in(error_of([&] { matmul(x, ids); })), "");
+  // The innermost of those that are called, whichever way they are reached.
+  const nn::Sequential net{nn::Sequential{nn::ReLU(), nn::Linear(3, 4)}, nn::ReLU()};
+  EXPECT_EQ(module_in(error_of([&] { net(x); })), "0.1");
 }
 
 TEST(CallerLine, StandsInExplanations) {

@@ -159,7 +159,7 @@ TEST(EmptyModule, OfAUserInsideAUsersModule) {
     EXPECT_TRUE(same_bits(fast(x), model(x)));  // the check before the call sees that there is none
     model->first->careless = true;
     const std::string expected = "Conv2d: self: got an empty module, expected one that holds a Conv2d (" +
-                                 place(model->first->line_of_call) + ")";
+                                 place(model->first->line_of_call) + ", in first)";
     EXPECT_EQ(error_of([&] { model(x); }), expected);
     EXPECT_EQ(error_of([&] { fast(x); }), expected);
     model->first->careless = false;

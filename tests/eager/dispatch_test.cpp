@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/module_path.h"
 #include "eager/data.h"
 #include "eager/factories.h"
 #include "eager/functions.h"
@@ -30,7 +31,7 @@ class Deferring : public eager::Interceptor {
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override {
     calls.push_back(
-        {call.op, call.inplace, call.operands.size(), call.attrs.size(), call.location.line, eager::module_path()});
+        {call.op, call.inplace, call.operands.size(), call.attrs.size(), call.location.line, module_path()});
     eager::OutputMeta meta;
     eager::infer_outputs(call, {&meta, 1});
     outputs[0] = eager::make_tensor(meta.dtype, meta.sizes, meta.strides, meta.offset, nullptr);

@@ -5,8 +5,11 @@
 
 #include <cmath>
 
-#include "eager/dispatch.h"
+#include "base/module_path.h"
 #include "eager/factories.h"
+#include "eager/random.h"
+#include "runtime/allocator.h"
+#include "support.h"
 
 namespace ingot {
 namespace {
@@ -16,7 +19,7 @@ struct BlockImpl : nn::Module {
   Tensor scale = tensor({1.f, 2.f, 3.f, 4.f});
   std::string seen;
   Tensor forward(const Tensor& x) {
-    seen = eager::module_path();
+    seen = module_path();
     return x + down(relu(up(x))) * scale;
   }
 };
@@ -95,7 +98,7 @@ TEST(Module, ThePathNamesTheModuleThatIsRunning) {
   net(rand({1, 4}));
   EXPECT_EQ(net->h[0]->seen, "h.0");
   EXPECT_EQ(net->h[1]->seen, "h.1");
-  EXPECT_STREQ(eager::module_path(), "");
+  EXPECT_STREQ(module_path(), "");
   net->h[0] = Block();
   net(rand({1, 4}));
   EXPECT_EQ(net->h[0]->seen, "h.0");

@@ -1,10 +1,16 @@
 #include "eager/nn/module.h"
 
+#include <algorithm>
 #include <atomic>
+#include <set>
+#include <string_view>
 
+#include "base/module_path.h"
 #include "base/mutex.h"
+#include "base/overlap.h"
 #include "eager/call.h"
 #include "eager/data.h"
+#include "eager/functions.h"
 
 namespace ingot::nn {
 namespace {
@@ -166,10 +172,10 @@ void detail::fail_empty(const char* type, Location location) {
 
 size_t CallScope::enter(Module& module) {
   module.name_children();
-  return eager::push_module(module.name_);
+  return push_module(module.name_);
 }
 CallScope::CallScope(Module& module, Location caller) : line_(caller), length_(enter(module)) {}
 CallScope::CallScope(Module& module, CallerLine::Own own) : line_(own), length_(enter(module)) {}
-CallScope::~CallScope() { eager::pop_module(length_); }
+CallScope::~CallScope() { pop_module(length_); }
 
 }  // namespace ingot::nn
