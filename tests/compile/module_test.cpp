@@ -1,4 +1,8 @@
 // Modules: captured parameters, edited modules, whole models.
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "support.h"
 
 namespace ingot {
@@ -64,6 +68,38 @@ TEST(Modules, TrainAndEvalAreTwoPaths) {
   norm->running_var.copy_(var);
   EXPECT_TRUE(same_bits(y, norm(x)));
   EXPECT_TRUE(same_bits(mean_after, norm->running_mean));
+}
+
+// Copied or taken, from memory or a mapped file, also by a module that was made without memory.
+TEST(Modules, NoticeLoadedWeights) {
+  const Tensor x = randn({5, 8});
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("ingot_weights_" + std::to_string(getpid()) + ".safetensors"))
+          .string();
+  auto make = [] {
+    return nn::Sequential{nn::Linear(8, 16), nn::ReLU(), nn::Sequential{nn::LayerNorm(16), nn::Linear(16, 4, false)}};
+  };
+  for (bool bare : {false, true})
+    for (bool assign : {false, true})
+      for (bool mapped : {false, true}) {
+        const nn::Sequential net = [&] {
+          if (!bare) return make();
+          nn::SkipInit skip;
+          return make();
+        }();
+        auto fast = compile(net);
+        for (int i = 0; i < 4; ++i) {
+          EXPECT_TRUE(same_bits(fast(x), net(x))) << bare << assign << mapped << i;
+          StateDict state;
+          for (const auto& [name, tensor] : make()->state_dict())
+            state[name] = i == 2 && !assign ? tensor.to(kFloat64) : tensor;  // a copy is cast
+          if (mapped) save(state, file), state = load(file);
+          net->load_state_dict(state, {.assign = assign});
+          for (int again = 0; again < 2; ++again)
+            EXPECT_TRUE(same_bits(fast(x), net(x))) << bare << assign << mapped << i;
+        }
+      }
+  std::filesystem::remove(file);
 }
 
 }  // namespace

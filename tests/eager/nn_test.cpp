@@ -14,6 +14,8 @@
 namespace ingot {
 namespace {
 
+using test::message_of;
+
 struct BlockImpl : nn::Module {
   nn::Linear up{4, 8}, down{8, 4};
   Tensor scale = tensor({1.f, 2.f, 3.f, 4.f});
@@ -91,6 +93,105 @@ TEST(Module, StateMovesBetweenModules) {
   state["h.1.scale"] = rand({4});
   state["extra"] = rand({1});
   EXPECT_THROW(b->load_state_dict(state), Error);
+}
+
+TEST(Module, LoadingNamesAllThatDoesNotFit) {
+  Net a, b;
+  const StateDict before = [&] {
+    StateDict copy;
+    for (const auto& [name, tensor] : b->state_dict()) copy[name] = tensor.clone();
+    return copy;
+  }();
+  StateDict state = a->state_dict();
+  state.erase("norm.bias"), state.erase("h.1.scale");
+  state["extra"] = state["other.weight"] = rand({1});
+  state["h.0.scale"] = rand({5}), state["head.weight"] = rand({4, 2});
+  state["h.0.up.bias"] = Tensor();
+  std::string message = message_of([&] { b->load_state_dict(state); });
+  for (const char* part : {"norm.bias", "h.1.scale", "extra, other.weight", "h.0.scale: [5] for [4]",
+                           "head.weight: [4, 2] for [2, 4]", "h.0.up.bias: undefined", "nn_test.cpp:"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  message = message_of([&] { b->load_state_dict(state, false); });  // shapes count always, names do not
+  EXPECT_NE(message.find("h.0.scale: [5] for [4]"), std::string::npos) << message;
+  EXPECT_EQ(message.find("norm.bias"), std::string::npos) << message;
+  EXPECT_NE(message_of([&] { b->load_state_dict(state, {.assign = true}); }).find("norm.bias"), std::string::npos);
+  for (const auto& [name, tensor] : b->state_dict()) EXPECT_TRUE(equal(tensor, before.at(name))) << name;
+
+  state["h.0.scale"] = rand({4}), state["head.weight"] = rand({2, 4}), state["h.0.up.bias"] = rand({8});
+  const nn::IncompatibleKeys keys = b->load_state_dict(state, false);
+  EXPECT_EQ(keys.missing_keys, (std::vector<std::string>{"norm.bias", "h.1.scale"}));
+  EXPECT_EQ(keys.unexpected_keys, (std::vector<std::string>{"extra", "other.weight"}));
+  EXPECT_TRUE(equal(b->h[0]->scale, state["h.0.scale"]));
+  EXPECT_TRUE(b->load_state_dict(a->state_dict()).missing_keys.empty());
+
+  for (int i = 0; i < 25; ++i) state["more." + std::to_string(i)] = rand({1});
+  message = message_of([&] { b->load_state_dict(state); });
+  EXPECT_NE(message.find(", ... and 17 more"), std::string::npos) << message;
+  EXPECT_EQ(message.find("more.22"), std::string::npos) << message;
+}
+
+TEST(Module, LoadingMayTakeTheTensorsThemselves) {
+  Net net;
+  StateDict state;
+  for (const auto& [name, tensor] : Net()->state_dict()) state[name] = tensor.clone();
+  state["head.weight"] = rand({4, 2}).t();
+  state["norm.weight"] = rand({4}, kFloat64);
+  net->load_state_dict(state, {.assign = true});
+  for (const auto& [name, tensor] : net->state_dict()) EXPECT_TRUE(tensor.is_same(state.at(name))) << name;
+  EXPECT_EQ(net->norm->weight.dtype(), kFloat64);
+  state["norm.weight"].fill_(2);
+  EXPECT_EQ(net->norm->weight.sum().item<double>(), 8);
+  const nn::IncompatibleKeys keys =
+      net->load_state_dict({{"head.weight", rand({2, 4})}, {"what", rand({1})}}, {.strict = false, .assign = true});
+  EXPECT_EQ(keys.missing_keys.size(), 13u);
+  EXPECT_EQ(keys.unexpected_keys, std::vector<std::string>{"what"});
+  EXPECT_FALSE(net->head->weight.is_same(state["head.weight"]));
+}
+
+TEST(Module, WithoutInitialValuesNothingIsDrawn) {
+  auto make = [] {
+    return nn::Sequential{nn::Linear(3, 4),    nn::Conv2d(3, 4, 2),          nn::ConvTranspose1d(4, 2, 3),
+                          nn::Embedding(5, 6), nn::MultiheadAttention(4, 2), nn::LayerNorm(4),
+                          nn::BatchNorm2d(3)};
+  };
+  const nn::Sequential whole = make();
+  Net filled;
+  manual_seed(3);
+  const Tensor next = rand({4});
+  manual_seed(3);
+  {
+    nn::SkipInit skip;
+    { nn::SkipInit inner; }
+    EXPECT_TRUE(nn::SkipInit::active());
+    const nn::Sequential bare = make();
+    EXPECT_TRUE(equal(rand({4}), next)) << "a number was drawn";
+    auto state = bare->state_dict(), expected = whole->state_dict();
+    ASSERT_EQ(state.size(), expected.size());
+    for (const auto& [name, tensor] : state) EXPECT_EQ(tensor.sizes(), expected.at(name).sizes()) << name;
+    EXPECT_TRUE(equal(state.at("5.weight"), ones({4}))) << "a constant is kept";
+    EXPECT_TRUE(isnan(state.at("1.weight")).all().item<bool>()) << "what is not loaded shows";
+    EXPECT_THROW(state.at("1.weight").zero_(), Error);
+    bare->load_state_dict(expected);
+    for (const auto& [name, tensor] : bare->state_dict()) EXPECT_TRUE(equal(tensor, expected.at(name))) << name;
+    bare->state_dict().at("1.weight").zero_();
+    EXPECT_NE(expected.at("1.weight").abs().sum().item<float>(), 0) << "it has memory of its own";
+    // Tied weights get one memory.
+    Net tied;
+    tied->h[0]->up = nn::Linear(4, 8);
+    tied->h[1]->up->weight = tied->h[0]->up->weight;
+    tied->load_state_dict(filled->state_dict());
+    EXPECT_TRUE(tied->h[1]->up->weight.is_same(tied->h[0]->up->weight));
+  }
+  EXPECT_FALSE(nn::SkipInit::active());
+  const int64_t before = runtime::allocator_statistics().live_bytes;
+  const nn::Linear large = [] {
+    nn::SkipInit skip;
+    return nn::Linear(4096, 4096);
+  }();
+  EXPECT_LT(runtime::allocator_statistics().live_bytes - before, 1 << 20);
+  manual_seed(3);
+  make();
+  EXPECT_FALSE(equal(rand({4}), next));
 }
 
 TEST(Module, ThePathNamesTheModuleThatIsRunning) {

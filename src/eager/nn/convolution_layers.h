@@ -1,5 +1,6 @@
 // Convolution layers, with PyTorch's names and initial values.
 #pragma once
+#include "eager/nn/checks.h"
 #include "eager/nn/functional.h"
 #include "eager/nn/module.h"
 
@@ -29,22 +30,24 @@ template <class Self, class Impl, class Options>
 class ConvolutionHandle : public Handle<Self, Impl> {
  public:
   using Handle<Self, Impl>::Handle;
-  ConvolutionHandle(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, Options o = {})
-      : Handle<Self, Impl>(in_channels, out_channels, kernel_size, std::move(o)) {}
+  ConvolutionHandle(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, Options o = {},
+                    detail::MadeAt at = detail::MadeAt())
+      : Handle<Self, Impl>(in_channels, out_channels, kernel_size, std::move(o), at) {}
 };
 
-#define INGOT_CONVOLUTION(NAME, OPTIONS, spatial, transposed, ...)                                               \
-  struct INGOT_API NAME##Impl : ConvolutionImpl {                                                                \
-    OPTIONS options;                                                                                             \
-    NAME##Impl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, OPTIONS o = {})            \
-        : ConvolutionImpl(#NAME, spatial, in_channels, out_channels, kernel_size, o.groups, o.bias, transposed), \
-          options(std::move(o)) {}                                                                               \
-    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }                                             \
-  };                                                                                                             \
-  class NAME : public ConvolutionHandle<NAME, NAME##Impl, OPTIONS> {                                             \
-   public:                                                                                                       \
-    using ConvolutionHandle::ConvolutionHandle;                                                                  \
-    INGOT_MODULE_FIELDS(NAME, weight, bias)                                                                      \
+#define INGOT_CONVOLUTION(NAME, OPTIONS, spatial, transposed, ...)                                    \
+  struct INGOT_API NAME##Impl : ConvolutionImpl {                                                     \
+    OPTIONS options;                                                                                  \
+    NAME##Impl(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, OPTIONS o = {}) \
+        : ConvolutionImpl(#NAME, spatial, in_channels, out_channels, kernel_size,                     \
+                          detail::windows(#NAME, spatial, o).groups, o.bias, transposed),             \
+          options(std::move(o)) {}                                                                    \
+    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }                                  \
+  };                                                                                                  \
+  class NAME : public ConvolutionHandle<NAME, NAME##Impl, OPTIONS> {                                  \
+   public:                                                                                            \
+    using ConvolutionHandle::ConvolutionHandle;                                                       \
+    INGOT_MODULE_FIELDS(NAME, weight, bias)                                                           \
   }
 #define INGOT_CONVOLVED(function) \
   function(x, weight, bias, options.stride, options.padding, options.dilation, options.groups)

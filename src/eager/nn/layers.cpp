@@ -18,34 +18,41 @@ Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
   return t;
 }
 
+/// One NaN that stands for all elements.
+Tensor blank(const IntList& sizes) { return filled(1, std::numeric_limits<double>::quiet_NaN()).expand(sizes); }
+
 /// Uniform in [-bound, bound): what PyTorch starts linear and convolution layers with, bound = 1 / sqrt(fan in).
 Tensor uniform(const IntList& sizes, int64_t fan_in) {
   const FloatEnvironment environment;
   double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
+  if (SkipInit::active()) return blank(sizes);
   Tensor t = empty(sizes);
   t.uniform_(-bound, bound);
   return t;
 }
 
-void check_positive(const char* op, const char* argument, int64_t value) {
-  if (value < 1) eager::fail(op, argument, std::to_string(value), "a positive number", Location::none());
+int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor) {
+  if (value % divisor != 0)
+    detail::refuse(layer, setting, std::to_string(value),
+                   std::string("a multiple of ") + by + " (" + std::to_string(divisor) + ")");
+  return value;
 }
 
 }  // namespace
 
 LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias)
-    : weight(uniform({out_features, in_features}, in_features)) {
+    : weight(uniform({detail::not_negative("Linear", "out_features", out_features),
+                      detail::not_negative("Linear", "in_features", in_features)},
+                     in_features)) {
   if (with_bias) bias = uniform({out_features}, in_features);
 }
 
 ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_channels, int64_t out_channels,
                                  const IntList& kernel_size, int64_t groups, bool with_bias, bool transposed) {
-  check_positive(name, "groups", groups);
-  Ints kernel = kernel_size.items();
-  if (kernel.size() == 1) kernel = Ints(spatial, kernel[0]);
-  if (kernel.size() != spatial)
-    eager::fail(name, "kernel_size", std::to_string(kernel.size()) + " numbers", "one, or " + std::to_string(spatial),
-                Location::none());
+  detail::positive(name, "groups", groups);
+  divisible(name, "in_channels", detail::not_negative(name, "in_channels", in_channels), "groups", groups);
+  divisible(name, "out_channels", detail::not_negative(name, "out_channels", out_channels), "groups", groups);
+  Ints kernel = eager::spread(detail::positive(name, "kernel_size", kernel_size, spatial), spatial);
   // [out, in of a group, kernel]; transposed [in, out of a group, kernel], of which PyTorch counts the same fan.
   Ints shape{transposed ? in_channels : out_channels, (transposed ? out_channels : in_channels) / groups};
   int64_t fan_in = shape[1];
@@ -57,25 +64,32 @@ ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_ch
   if (with_bias) bias = uniform({out_channels}, fan_in);
 }
 
-PReLUImpl::PReLUImpl(int64_t num_parameters, double initial) : weight(filled(num_parameters, initial)) {}
+PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
+    : weight(filled(detail::not_negative("PReLU", "num_parameters", num_parameters), initial)) {}
 
-LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o) : normalized_shape(shape), eps(o.eps) {
+LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o)
+    : normalized_shape(detail::not_negative("LayerNorm", "normalized_shape", shape, 0)), eps(o.eps) {
   if (!o.affine) return;
   weight = filled(shape, 1);
   bias = filled(shape, 0);
 }
 RMSNormImpl::RMSNormImpl(const IntList& shape, std::optional<double> epsilon, bool affine)
-    : normalized_shape(shape), eps(epsilon) {
+    : normalized_shape(detail::not_negative("RMSNorm", "normalized_shape", shape, 0)), eps(epsilon) {
   if (affine) weight = filled(shape, 1);
 }
-GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o) : groups(num_groups), eps(o.eps) {
+GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t channels, NormOptions o)
+    : groups(detail::positive("GroupNorm", "num_groups", num_groups)), eps(o.eps) {
+  divisible("GroupNorm", "num_channels", detail::not_negative("GroupNorm", "num_channels", channels), "num_groups",
+            num_groups);
   if (!o.affine) return;
   weight = filled(channels, 1);
   bias = filled(channels, 0);
 }
 
-ChannelNormImpl::ChannelNormImpl(int64_t channels, double set_eps, bool affine, bool track_running_stats)
+ChannelNormImpl::ChannelNormImpl(const char* layer, int64_t channels, double set_eps, bool affine,
+                                 bool track_running_stats)
     : eps(set_eps) {
+  detail::not_negative(layer, "num_features", channels);
   if (track_running_stats) {
     running_mean = filled(channels, 0);
     running_var = filled(channels, 1);
@@ -91,7 +105,7 @@ void ChannelNormImpl::count_batch(Location location) const {
 }
 
 BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o)
-    : ChannelNormImpl(channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
+    : ChannelNormImpl("BatchNorm", channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
 
 Tensor BatchNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
@@ -104,7 +118,7 @@ Tensor BatchNormImpl::forward(const TensorArg& x) const {
 }
 
 InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o)
-    : ChannelNormImpl(channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
+    : ChannelNormImpl("InstanceNorm", channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
 
 Tensor InstanceNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
@@ -113,16 +127,18 @@ Tensor InstanceNormImpl::forward(const TensorArg& x) const {
                                    eps);
 }
 
-EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) : weight(randn({count, width})) {}
+EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) {
+  detail::not_negative("Embedding", "num_embeddings", count);
+  detail::not_negative("Embedding", "embedding_dim", width);
+  weight = SkipInit::active() ? blank({count, width}) : randn({count, width});
+}
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias)
-    : in_proj_weight(uniform({3 * embed_dim, embed_dim}, embed_dim)),
-      out_proj(embed_dim, embed_dim, with_bias),
-      heads(num_heads) {
-  check_positive("MultiheadAttention", "num_heads", num_heads);
-  if (embed_dim % num_heads != 0)
-    eager::fail("MultiheadAttention", "embed_dim", std::to_string(embed_dim),
-                "a multiple of num_heads (" + std::to_string(num_heads) + ")", Location::none());
+    : out_proj(nullptr), heads(detail::positive("MultiheadAttention", "num_heads", num_heads)) {
+  divisible("MultiheadAttention", "embed_dim", detail::positive("MultiheadAttention", "embed_dim", embed_dim),
+            "num_heads", num_heads);
+  in_proj_weight = uniform({3 * embed_dim, embed_dim}, embed_dim);
+  out_proj = Linear(embed_dim, embed_dim, with_bias);
   if (with_bias) in_proj_bias = filled(3 * embed_dim, 0);
 }
 
@@ -137,6 +153,16 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
   Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
   Tensor y = scaled_dot_product_attention(TensorArg(q, query.location), k, v, attn_mask, 0, is_causal);
   return out_proj(y.transpose(-3, -2).flatten(-2));
+}
+
+UpsampleImpl::UpsampleImpl(UpsampleOptions o) : options(std::move(o)) {
+  if (options.size.present() == !options.scale_factor.empty())
+    detail::refuse("Upsample", "size",
+                   options.size.present() ? "size and scale_factor" : "neither size nor scale_factor",
+                   "one of the two");
+  if (options.size.present()) detail::positive("Upsample", "size", options.size, 0);
+  for (double factor : options.scale_factor)
+    if (!(factor > 0)) detail::refuse("Upsample", "scale_factor", std::to_string(factor), "a positive number");
 }
 
 void SequentialImpl::push_back(AnyModule module) {

@@ -50,8 +50,9 @@ struct INGOT_API RMSNormImpl : Layer {
 class RMSNorm : public Handle<RMSNorm, RMSNormImpl> {
  public:
   using Handle::Handle;
-  RMSNorm(const IntList& normalized_shape, std::optional<double> eps = {}, bool affine = true)
-      : Handle(normalized_shape, eps, affine) {}
+  RMSNorm(const IntList& normalized_shape, std::optional<double> eps = {}, bool affine = true,
+          detail::MadeAt at = detail::MadeAt())
+      : Handle(normalized_shape, eps, affine, at) {}
   INGOT_MODULE_FIELDS(RMSNorm, weight)
 };
 struct INGOT_API GroupNormImpl : Layer {
@@ -70,7 +71,7 @@ struct INGOT_API ChannelNormImpl : Layer {
   double eps;
 
  protected:
-  ChannelNormImpl(int64_t channels, double eps, bool affine, bool track_running_stats);
+  ChannelNormImpl(const char* layer, int64_t channels, double eps, bool affine, bool track_running_stats);
   /// In training and with running statistics, counts the batch.
   void count_batch(Location location) const;
 };
@@ -84,7 +85,7 @@ struct INGOT_API BatchNormImpl : ChannelNormImpl {
 class BatchNorm : public Handle<BatchNorm, BatchNormImpl> {
  public:
   using Handle::Handle;
-  BatchNorm(int64_t channels, NormOptions o) : Handle(channels, o) {}
+  BatchNorm(int64_t channels, NormOptions o, detail::MadeAt at = detail::MadeAt()) : Handle(channels, o, at) {}
   INGOT_MODULE_FIELDS(BatchNorm, weight, bias, running_mean, running_var, num_batches_tracked)
 };
 using BatchNorm1d = BatchNorm;
@@ -105,7 +106,8 @@ struct INGOT_API InstanceNormImpl : ChannelNormImpl {
 class InstanceNorm : public Handle<InstanceNorm, InstanceNormImpl> {
  public:
   using Handle::Handle;
-  InstanceNorm(int64_t channels, InstanceNormOptions o) : Handle(channels, o) {}
+  InstanceNorm(int64_t channels, InstanceNormOptions o, detail::MadeAt at = detail::MadeAt())
+      : Handle(channels, o, at) {}
   INGOT_MODULE_FIELDS(InstanceNorm, weight, bias, running_mean, running_var, num_batches_tracked)
 };
 using InstanceNorm1d = InstanceNorm;
@@ -117,8 +119,8 @@ struct INGOT_API LocalResponseNormImpl : Layer {
   int64_t size;
   double alpha, beta, k;
   explicit LocalResponseNormImpl(int64_t channels, double a = 1e-4, double b = 0.75, double offset = 1)
-      : size(channels), alpha(a), beta(b), k(offset) {}
-  Tensor forward(const TensorArg& x) const { return local_response_norm(x, size, alpha, beta, k); }
+      : size(detail::positive("LocalResponseNorm", "size", channels)), alpha(a), beta(b), k(offset) {}
+  Tensor forward(const TensorArg& x) const { return functional::local_response_norm(x, size, alpha, beta, k); }
 };
 INGOT_MODULE(LocalResponseNorm);
 
@@ -132,14 +134,14 @@ INGOT_MODULE(Embedding, weight);
 
 struct INGOT_API DropoutImpl : Layer {
   double p;
-  explicit DropoutImpl(double probability = 0.5) : p(probability) {}
+  explicit DropoutImpl(double probability = 0.5) : p(detail::share("Dropout", "p", probability)) {}
   Tensor forward(const TensorArg& x) const { return functional::dropout(x, p, is_training()); }
 };
 INGOT_MODULE(Dropout);
 /// Drops whole channels.
 struct INGOT_API FeatureDropoutImpl : Layer {
   double p;
-  explicit FeatureDropoutImpl(double probability = 0.5) : p(probability) {}
+  explicit FeatureDropoutImpl(double probability = 0.5) : p(detail::share("FeatureDropout", "p", probability)) {}
   Tensor forward(const TensorArg& x) const { return functional::feature_dropout(x, p, is_training()); }
 };
 INGOT_MODULE(FeatureDropout);

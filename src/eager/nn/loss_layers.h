@@ -1,5 +1,6 @@
 // Losses and distances as layers of two tensors, with PyTorch's names and defaults.
 #pragma once
+#include "eager/nn/checks.h"
 #include "eager/nn/functional.h"
 #include "eager/nn/module.h"
 
@@ -93,7 +94,10 @@ struct INGOT_API CrossEntropyLossImpl : Layer {
   std::string reduction;
   double label_smoothing;
   explicit CrossEntropyLossImpl(Tensor w = {}, int64_t ignored = -100, std::string r = "mean", double smoothing = 0)
-      : weight(std::move(w)), ignore_index(ignored), reduction(std::move(r)), label_smoothing(smoothing) {}
+      : weight(std::move(w)),
+        ignore_index(ignored),
+        reduction(std::move(r)),
+        label_smoothing(detail::share("CrossEntropyLoss", "label_smoothing", smoothing)) {}
   Tensor forward(const TensorArg& x, const TensorArg& y) const {
     return cross_entropy(x, y, weight, ignore_index, reduction, label_smoothing);
   }

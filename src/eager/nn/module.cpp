@@ -74,7 +74,22 @@ std::string text(IntArrayRef sizes) {
   return s + "]";
 }
 
+/// Ten names at most, and how many more there are.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 10;
+  std::string s;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) s += (i ? ", " : "") + names[i];
+  if (names.size() > kMost) s += ", ... and " + std::to_string(names.size() - kMost) + " more";
+  return s;
+}
+
+thread_local bool skip_init = false;
+
 }  // namespace
+
+SkipInit::SkipInit() : outer_(std::exchange(skip_init, true)) {}
+SkipInit::~SkipInit() { skip_init = outer_; }
+bool SkipInit::active() { return skip_init; }
 
 void detail::count_module() { modules_made.fetch_add(1, std::memory_order_relaxed); }
 
@@ -99,32 +114,57 @@ StateDict Module::state_dict() {
   return state;
 }
 
-void Module::load_state_dict(const StateDict& state, bool strict, Location location) {
+IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadStateOptions& options, Location location) {
   Gather tree(*this);
-  std::string missing, unknown;
-  size_t found = 0;
+  IncompatibleKeys keys;
+  std::vector<std::string> wrong;
+  std::set<std::string_view> own;
+  for (const Slot& s : tree.slots) {
+    own.insert(s.name);
+    auto given = state.find(s.name);
+    if (given == state.end())
+      keys.missing_keys.push_back(s.name);
+    else if (const Tensor& t = given->second; !t.defined())
+      wrong.push_back(s.name + ": undefined");
+    else if (t.sizes(location) != s.tensor->sizes())
+      wrong.push_back(s.name + ": " + text(t.sizes()) + " for " + text(s.tensor->sizes()));
+  }
+  for (const auto& [name, tensor] : state)
+    if (!own.count(name)) keys.unexpected_keys.push_back(name);
+
+  std::string got;
+  auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) got += (got.empty() ? "" : "; ") + std::string(what) + " " + listed(names);
+  };
+  if (options.strict) add("no tensor for", keys.missing_keys);
+  if (options.strict) add("tensors that the module does not have:", keys.unexpected_keys);
+  add("wrong shapes:", wrong);
+  if (!got.empty())
+    eager::fail(
+        "load_state_dict", "state", got,
+        options.strict ? "one tensor for each parameter and buffer, of its shape" : "tensors of the same shapes",
+        location);
+  // Memory for what SkipInit left without; tied tensors stay tied.
+  struct Made {
+    Tensor before, memory;
+  };
+  std::map<ingot::detail::TensorImpl*, Made> made;
   for (const Slot& s : tree.slots) {
     auto given = state.find(s.name);
-    if (given == state.end()) {
-      missing += " " + s.name;
+    if (given == state.end()) continue;
+    if (options.assign) {
+      *s.tensor = given->second;
       continue;
     }
-    ++found;
-    if (given->second.sizes(location) != s.tensor->sizes())
-      eager::fail("load_state_dict", s.name, "shape " + text(given->second.sizes()), text(s.tensor->sizes()), location);
+    const ingot::detail::TensorImpl& own = *s.tensor->impl();
+    if (elements_overlap(own.sizes, own.strides)) {
+      Made& m = made[s.tensor->impl()];
+      if (!m.memory.defined()) m = {*s.tensor, empty(own.sizes, own.dtype, location)};
+      *s.tensor = m.memory;
+    }
+    s.tensor->copy_(given->second, location);
   }
-  if (found < state.size()) {
-    StateDict own = state_dict();
-    for (const auto& [name, tensor] : state)
-      if (!own.count(name)) unknown += " " + name;
-  }
-  if (strict && !missing.empty())
-    eager::fail("load_state_dict", "state", "no tensor for" + missing, "one for each parameter and buffer", location);
-  if (strict && !unknown.empty())
-    eager::fail("load_state_dict", "state", "tensors that the module does not have:" + unknown, "only its own",
-                location);
-  for (const Slot& s : tree.slots)
-    if (auto given = state.find(s.name); given != state.end()) s.tensor->copy_(given->second, location);
+  return keys;
 }
 
 void Module::to(DType dtype, Location location) {

@@ -39,6 +39,36 @@ struct Buffer : Tensor {
 /// Base of all handles to modules.
 struct HandleBase {};
 
+struct LoadStateOptions {
+  bool strict = true;
+  /// Parameters and buffers become the given tensors, with their dtype, instead of copies: weights of a mapped file are
+  /// then in memory once. What is written to the one is written to the other.
+  bool assign = false;
+};
+/// What load_state_dict, not strict, did not find and did not use; in the order of the module and of the state.
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys, unexpected_keys;
+};
+
+/// While it lives, what this thread's layers would start with at random has no memory of its own but is NaN, until it
+/// is loaded: no number is drawn, and loading peaks at the weights once. What starts as a constant (a norm's weight)
+/// does.
+///
+///   Net net = [] { nn::SkipInit skip; return Net(); }();
+///   net->load_state_dict(load("net.safetensors"), {.assign = true});
+class INGOT_API SkipInit {
+ public:
+  SkipInit();
+  ~SkipInit();
+  SkipInit(const SkipInit&) = delete;
+  SkipInit& operator=(const SkipInit&) = delete;
+  /// Whether one lives on this thread: for modules that draw numbers of their own.
+  static bool active();
+
+ private:
+  bool outer_;
+};
+
 /// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors and optionals of these.
 class INGOT_API Fields {
  public:
@@ -94,9 +124,13 @@ class INGOT_API Module {
   /// All modules of the tree; this one comes first, its name is empty.
   NamedModules named_modules();
   StateDict state_dict();
-  /// Copies values into parameters and buffers. Throws Error, before anything is copied, where a shape differs or, if
-  /// strict, a name is missing or unknown.
-  void load_state_dict(const StateDict& state, bool strict = true, Location location = Location());
+  /// Copies values into parameters and buffers, or takes the tensors themselves. Throws Error, before anything is
+  /// changed, that names every tensor of a wrong shape and, if strict, every name that is missing or unknown.
+  IncompatibleKeys load_state_dict(const StateDict& state, const LoadStateOptions& options,
+                                   Location location = Location());
+  IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true, Location location = Location()) {
+    return load_state_dict(state, LoadStateOptions{.strict = strict}, location);
+  }
   /// Converts floating-point parameters and buffers.
   void to(DType dtype, Location location = Location());
   /// Calls f for every module of the tree, children first.
@@ -159,6 +193,16 @@ INGOT_API const Tensor& tensor_of(const TensorArg& x);
 [[noreturn]] INGOT_API void fail_empty(const char* type, Location location);
 }  // namespace detail
 
+namespace detail {
+/// The line that makes a module, as the last parameter of a constructor. Nothing but a Location converts to it.
+struct MadeAt {
+  Location line;
+  constexpr MadeAt(Location l = Location()) : line(l) {}
+};
+template <class Impl, class... Args>
+concept Makes = std::is_constructible_v<Impl, Args...> && !(sizeof...(Args) == 1 && (ModuleHandle<Args> && ...));
+}  // namespace detail
+
 /// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one, which modules that hold it
 /// pass over, as PyTorch does with None; calling it, or reaching into it, throws Error.
 template <class Self, class Implementation>
@@ -166,13 +210,23 @@ class Handle : public HandleBase {
  public:
   using Impl = Implementation;
   Handle(std::nullptr_t) {}
+  // A pack leaves no room for the line: a constructor for each number of arguments, up to four.
+  Handle(detail::MadeAt at = detail::MadeAt()) requires detail::Makes<Impl> : impl_(made(at)) {}
+  template <class A>
+  requires detail::Makes<Impl, A> Handle(A&& a, detail::MadeAt at = detail::MadeAt())
+      : impl_(made(at, std::forward<A>(a))) {}
+  template <class A, class B>
+  requires detail::Makes<Impl, A, B> Handle(A&& a, B&& b, detail::MadeAt at = detail::MadeAt())
+      : impl_(made(at, std::forward<A>(a), std::forward<B>(b))) {}
+  template <class A, class B, class C>
+  requires detail::Makes<Impl, A, B, C> Handle(A&& a, B&& b, C&& c, detail::MadeAt at = detail::MadeAt())
+      : impl_(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
+  template <class A, class B, class C, class D>
+  requires detail::Makes<Impl, A, B, C, D> Handle(A&& a, B&& b, C&& c, D&& d, detail::MadeAt at = detail::MadeAt())
+      : impl_(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
   template <class... Args>
-  requires(std::is_constructible_v<Impl, Args...> && !(sizeof...(Args) == 1 && (detail::ModuleHandle<Args> && ...)))
-      Handle(Args&&... args)
-      : impl_(std::make_shared<Impl>(std::forward<Args>(args)...)) {
-    impl_->describe_ = [](Module& module, Fields& fields) { Self::fields(static_cast<Impl&>(module), fields); };
-    detail::count_module();
-  }
+  requires(sizeof...(Args) > 4 && detail::Makes<Impl, Args...>) Handle(Args&&... args)
+      : impl_(made(Location::none(), std::forward<Args>(args)...)) {}
 
   explicit operator bool() const { return impl_ != nullptr; }
   Impl* operator->() const { return &held(Location::none()); }
@@ -183,7 +237,7 @@ class Handle : public HandleBase {
   template <class... Rest>
   requires detail::ForwardsTensor<Impl, Rest...>
   auto operator()(const TensorArg& x, Rest&&... rest) const {
-    CallScope scope(held(x.location), line_of(x));
+    CallScope scope(held(x.location), line_of(x.location));
     if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
       return impl_->forward(x, std::forward<Rest>(rest)...);
     else
@@ -192,29 +246,38 @@ class Handle : public HandleBase {
   template <class First>
   requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(
       First&& first, Location caller = Location()) const {
-    CallScope scope(held(caller), line_of({}));
+    CallScope scope(held(caller), line_of(Location::none()));
     return impl_->forward(std::forward<First>(first));
   }
   auto operator()(Location caller = Location()) const requires detail::Forwards<Impl> {
-    CallScope scope(held(caller), line_of({}));
+    CallScope scope(held(caller), line_of(Location::none()));
     return impl_->forward();
   }
   /// Of several arguments, the first of which is no tensor, none tells the caller's line.
   template <class... Args>
   requires(sizeof...(Args) > 1 && !detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto
   operator()(Args&&... args) const {
-    CallScope scope(held(Location::none()), line_of({}));
+    CallScope scope(held(Location::none()), line_of(Location::none()));
     return impl_->forward(std::forward<Args>(args)...);
   }
 
  private:
+  /// What a layer refuses is said of the line that makes it; a module of the user's has lines of its own.
+  template <class... Args>
+  static std::shared_ptr<Impl> made(detail::MadeAt at, Args&&... args) {
+    const CallerLine line(line_of(at.line));
+    std::shared_ptr<Impl> impl = std::make_shared<Impl>(std::forward<Args>(args)...);
+    impl->describe_ = [](Module& module, Fields& fields) { Self::fields(static_cast<Impl&>(module), fields); };
+    detail::count_module();
+    return impl;
+  }
   Impl& held(Location caller) const {
     if (!impl_) detail::fail_empty(Self::module_type(), caller);
     return *impl_;
   }
-  static auto line_of([[maybe_unused]] const TensorArg& x) {
+  static auto line_of([[maybe_unused]] Location caller) {
     if constexpr (std::is_base_of_v<Layer, Impl>)
-      return x.location;
+      return caller;
     else
       return CallerLine::Own();
   }

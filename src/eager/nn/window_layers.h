@@ -1,5 +1,6 @@
 // Layers without parameters that look at an image through windows: pooling, resampling, patches.
 #pragma once
+#include "eager/nn/checks.h"
 #include "eager/nn/module.h"
 #include "eager/nn/resample.h"
 
@@ -11,9 +12,10 @@ template <class Self, class Impl, class Options = NoOptions>
 class SizedHandle : public Handle<Self, Impl> {
  public:
   using Handle<Self, Impl>::Handle;
-  SizedHandle(const IntList& size) : Handle<Self, Impl>(size) {}
-  SizedHandle(const IntList& size, Options o) requires(!std::is_same_v<Options, NoOptions>)
-      : Handle<Self, Impl>(size, std::move(o)) {}
+  SizedHandle(const IntList& size, detail::MadeAt at = detail::MadeAt()) : Handle<Self, Impl>(size, at) {}
+  SizedHandle(const IntList& size, Options o,
+              detail::MadeAt at = detail::MadeAt()) requires(!std::is_same_v<Options, NoOptions>)
+      : Handle<Self, Impl>(size, std::move(o), at) {}
 };
 
 struct MaxPoolOptions {
@@ -25,50 +27,52 @@ struct AvgPoolOptions {
   bool ceil_mode = false, count_include_pad = true;
   std::optional<int64_t> divisor_override = {};
 };
-#define INGOT_POOLING(NAME, OPTIONS, ...)                                                                      \
-  struct INGOT_API NAME##Impl : Layer {                                                                        \
-    IntList kernel_size;                                                                                       \
-    OPTIONS options;                                                                                           \
-    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {}) : kernel_size(kernel), options(std::move(o)) {} \
-    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }                                           \
-  };                                                                                                           \
-  class NAME : public SizedHandle<NAME, NAME##Impl, OPTIONS> {                                                 \
-   public:                                                                                                     \
-    using SizedHandle::SizedHandle;                                                                            \
-    INGOT_MODULE_FIELDS(NAME)                                                                                  \
+#define INGOT_POOLING(NAME, OPTIONS, dims, ...)                              \
+  struct INGOT_API NAME##Impl : Layer {                                      \
+    IntList kernel_size;                                                     \
+    OPTIONS options;                                                         \
+    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})               \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)), \
+          options(detail::windows(#NAME, dims, o)) {}                        \
+    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }         \
+  };                                                                         \
+  class NAME : public SizedHandle<NAME, NAME##Impl, OPTIONS> {               \
+   public:                                                                   \
+    using SizedHandle::SizedHandle;                                          \
+    INGOT_MODULE_FIELDS(NAME)                                                \
   }
 #define INGOT_MAX_POOLED(function) \
   function(x, kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode)
 #define INGOT_AVG_POOLED(function)                                                                        \
   function(x, kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad, \
            options.divisor_override)
-INGOT_POOLING(MaxPool1d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool1d));
-INGOT_POOLING(MaxPool2d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool2d));
-INGOT_POOLING(MaxPool3d, MaxPoolOptions, INGOT_MAX_POOLED(max_pool3d));
-INGOT_POOLING(AvgPool1d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool1d));
-INGOT_POOLING(AvgPool2d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool2d));
-INGOT_POOLING(AvgPool3d, AvgPoolOptions, INGOT_AVG_POOLED(avg_pool3d));
+INGOT_POOLING(MaxPool1d, MaxPoolOptions, 1, INGOT_MAX_POOLED(max_pool1d));
+INGOT_POOLING(MaxPool2d, MaxPoolOptions, 2, INGOT_MAX_POOLED(max_pool2d));
+INGOT_POOLING(MaxPool3d, MaxPoolOptions, 3, INGOT_MAX_POOLED(max_pool3d));
+INGOT_POOLING(AvgPool1d, AvgPoolOptions, 1, INGOT_AVG_POOLED(avg_pool1d));
+INGOT_POOLING(AvgPool2d, AvgPoolOptions, 2, INGOT_AVG_POOLED(avg_pool2d));
+INGOT_POOLING(AvgPool3d, AvgPoolOptions, 3, INGOT_AVG_POOLED(avg_pool3d));
 #undef INGOT_POOLING
 #undef INGOT_MAX_POOLED
 #undef INGOT_AVG_POOLED
 
-#define INGOT_ADAPTIVE_POOLING(NAME, function)                                    \
-  struct INGOT_API NAME##Impl : Layer {                                           \
-    IntList output_size;                                                          \
-    explicit NAME##Impl(const IntList& size) : output_size(size) {}               \
-    Tensor forward(const TensorArg& x) const { return function(x, output_size); } \
-  };                                                                              \
-  class NAME : public SizedHandle<NAME, NAME##Impl> {                             \
-   public:                                                                        \
-    using SizedHandle::SizedHandle;                                               \
-    INGOT_MODULE_FIELDS(NAME)                                                     \
+#define INGOT_ADAPTIVE_POOLING(NAME, dims, function)                                                                  \
+  struct INGOT_API NAME##Impl : Layer {                                                                               \
+    IntList output_size;                                                                                              \
+    explicit NAME##Impl(const IntList& size) : output_size(detail::not_negative(#NAME, "output_size", size, dims)) {} \
+    Tensor forward(const TensorArg& x) const { return function(x, output_size); }                                     \
+  };                                                                                                                  \
+  class NAME : public SizedHandle<NAME, NAME##Impl> {                                                                 \
+   public:                                                                                                            \
+    using SizedHandle::SizedHandle;                                                                                   \
+    INGOT_MODULE_FIELDS(NAME)                                                                                         \
   }
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool1d, adaptive_avg_pool1d);
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool2d, adaptive_avg_pool2d);
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool3d, adaptive_avg_pool3d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool1d, adaptive_max_pool1d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool2d, adaptive_max_pool2d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, adaptive_max_pool3d);
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool1d, 1, adaptive_avg_pool1d);
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool2d, 2, adaptive_avg_pool2d);
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool3d, 3, adaptive_avg_pool3d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool1d, 1, adaptive_max_pool1d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool2d, 2, adaptive_max_pool2d);
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, 3, adaptive_max_pool3d);
 #undef INGOT_ADAPTIVE_POOLING
 
 struct UpsampleOptions {
@@ -79,7 +83,7 @@ struct UpsampleOptions {
 };
 struct INGOT_API UpsampleImpl : Layer {
   UpsampleOptions options;
-  explicit UpsampleImpl(UpsampleOptions o) : options(std::move(o)) {}
+  explicit UpsampleImpl(UpsampleOptions o);
   Tensor forward(const TensorArg& x) const {
     return functional::interpolate(x, options.size, options.scale_factor, options.mode, options.align_corners);
   }
@@ -87,19 +91,21 @@ struct INGOT_API UpsampleImpl : Layer {
 class Upsample : public Handle<Upsample, UpsampleImpl> {
  public:
   using Handle::Handle;
-  Upsample(UpsampleOptions o) : Handle(std::move(o)) {}
+  Upsample(UpsampleOptions o, detail::MadeAt at = detail::MadeAt()) : Handle(std::move(o), at) {}
   INGOT_MODULE_FIELDS(Upsample)
 };
 
 struct INGOT_API PixelShuffleImpl : Layer {
   int64_t upscale_factor;
-  explicit PixelShuffleImpl(int64_t factor) : upscale_factor(factor) {}
+  explicit PixelShuffleImpl(int64_t factor)
+      : upscale_factor(detail::positive("PixelShuffle", "upscale_factor", factor)) {}
   Tensor forward(const TensorArg& x) const { return functional::pixel_shuffle(x, upscale_factor); }
 };
 INGOT_MODULE(PixelShuffle);
 struct INGOT_API PixelUnshuffleImpl : Layer {
   int64_t downscale_factor;
-  explicit PixelUnshuffleImpl(int64_t factor) : downscale_factor(factor) {}
+  explicit PixelUnshuffleImpl(int64_t factor)
+      : downscale_factor(detail::positive("PixelUnshuffle", "downscale_factor", factor)) {}
   Tensor forward(const TensorArg& x) const { return functional::pixel_unshuffle(x, downscale_factor); }
 };
 INGOT_MODULE(PixelUnshuffle);
@@ -110,7 +116,8 @@ struct PatchOptions {
 struct INGOT_API UnfoldImpl : Layer {
   IntList kernel_size;
   PatchOptions options;
-  explicit UnfoldImpl(const IntList& kernel, PatchOptions o = {}) : kernel_size(kernel), options(std::move(o)) {}
+  explicit UnfoldImpl(const IntList& kernel, PatchOptions o = {})
+      : kernel_size(detail::positive("Unfold", "kernel_size", kernel, 2)), options(detail::windows("Unfold", 2, o)) {}
   Tensor forward(const TensorArg& x) const {
     return functional::unfold(x, kernel_size, options.dilation, options.padding, options.stride);
   }
@@ -124,7 +131,9 @@ struct INGOT_API FoldImpl : Layer {
   IntList output_size, kernel_size;
   PatchOptions options;
   FoldImpl(const IntList& size, const IntList& kernel, PatchOptions o = {})
-      : output_size(size), kernel_size(kernel), options(std::move(o)) {}
+      : output_size(detail::positive("Fold", "output_size", size, 2)),
+        kernel_size(detail::positive("Fold", "kernel_size", kernel, 2)),
+        options(detail::windows("Fold", 2, o)) {}
   Tensor forward(const TensorArg& x) const {
     return functional::fold(x, output_size, kernel_size, options.dilation, options.padding, options.stride);
   }
@@ -132,8 +141,9 @@ struct INGOT_API FoldImpl : Layer {
 class Fold : public Handle<Fold, FoldImpl> {
  public:
   using Handle::Handle;
-  Fold(const IntList& output_size, const IntList& kernel_size, PatchOptions o = {})
-      : Handle(output_size, kernel_size, std::move(o)) {}
+  Fold(const IntList& output_size, const IntList& kernel_size, PatchOptions o = {},
+       detail::MadeAt at = detail::MadeAt())
+      : Handle(output_size, kernel_size, std::move(o), at) {}
   INGOT_MODULE_FIELDS(Fold)
 };
 
