@@ -141,6 +141,15 @@ decltype(auto) invoke_captured(F& f, Args&&... args) {
     return f.forward(std::forward<Args>(args)...);
 }
 
+/// What compile() wraps takes these: by its own call, or by its forward.
+template <class F, class... Args>
+concept Takes = ToldTheLine<F, Args...> || std::is_invocable_v<F&, Args...> || requires(F& f, Args&&... args) {
+  f.forward(std::forward<Args>(args)...);
+};
+template <class F, class... Args>
+requires Takes<F, Args...>
+using Result = decltype(invoke_captured(std::declval<F&>(), std::declval<Args>()...));
+
 /// F is a module that is called with a tensor, and the caller's line with it, and these.
 template <class F, class... Rest>
 concept TensorModule = std::is_base_of_v<nn::HandleBase, F> && std::is_invocable_v<F&, const TensorArg&, Rest...>;
@@ -180,12 +189,11 @@ class CompiledFunction {
       : state_(std::make_shared<State>(detail::CompiledHandle(options), std::move(f))) {}
 
   template <class... Args>
-  requires(!detail::tensor_module<F, Args...>) decltype(auto) operator()(Args&&... args) const {
-    return invoke(std::forward<Args>(args)...);
-  }
+  requires(!detail::tensor_module<F, Args...> && detail::Takes<F, Args...>) detail::Result<F, Args...>
+  operator()(Args&&... args) const { return invoke(std::forward<Args>(args)...); }
   template <class... Rest>
-  requires detail::TensorModule<F, Rest...>
-  decltype(auto) operator()(const TensorArg& x, Rest&&... rest) const { return invoke(x, std::forward<Rest>(rest)...); }
+  requires detail::TensorModule<F, Rest...> detail::Result<F, const TensorArg&, Rest...>
+  operator()(const TensorArg& x, Rest&&... rest) const { return invoke(x, std::forward<Rest>(rest)...); }
 
   /// What was recorded and compiled, and why.
   Explanation explain() const { return state_->handle.explain(); }

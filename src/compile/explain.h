@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/export.h"
@@ -18,6 +19,29 @@ struct ReportOptions {
   std::optional<std::string> kernel_ir = {},
                              assembly = {};  // kernels with this in their name; "": all but the tiles of products
   bool color = false;                        // for a terminal
+};
+
+/// A list whose items are values where the list itself is about to go: `for (auto& s :
+/// f.explain().programs.back().steps)` walks what the loop keeps.
+template <class T>
+class Listed : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  Listed(std::vector<T> items) : std::vector<T>(std::move(items)) {}
+  using Items = std::vector<T>;
+
+  T& operator[](size_t i) & { return Items::operator[](i); }
+  const T& operator[](size_t i) const& { return Items::operator[](i); }
+  T operator[](size_t i) && { return std::move(Items::operator[](i)); }
+  T& at(size_t i) & { return Items::at(i); }
+  const T& at(size_t i) const& { return Items::at(i); }
+  T at(size_t i) && { return std::move(Items::at(i)); }
+  T& front() & { return Items::front(); }
+  const T& front() const& { return Items::front(); }
+  T front() && { return std::move(Items::front()); }
+  T& back() & { return Items::back(); }
+  const T& back() const& { return Items::back(); }
+  T back() && { return std::move(Items::back()); }
 };
 
 struct Explanation {
@@ -38,17 +62,17 @@ struct Explanation {
   };
   /// An op, as recorded or after the passes.
   struct Op {
-    std::string value, op, type;        // value: as in the IR's text
-    std::vector<std::string> operands;  // values
+    std::string value, op, type;   // value: as in the IR's text
+    Listed<std::string> operands;  // values
     std::string module, location;
   };
   struct Group {
     std::string name;
-    std::vector<std::string> members;  // names of ops
-    std::vector<uint32_t> ops;         // in Program::ops
-    std::vector<std::string> stored;   // values
-    std::vector<uint32_t> steps;       // in Program::steps
-    int64_t bytes_saved = 0;           // of memory traffic, by what was fused into it
+    Listed<std::string> members;  // names of ops
+    Listed<uint32_t> ops;         // in Program::ops
+    Listed<std::string> stored;   // values
+    Listed<uint32_t> steps;       // in Program::steps
+    int64_t bytes_saved = 0;      // of memory traffic, by what was fused into it
   };
   struct Decision {
     std::string value;
@@ -62,10 +86,10 @@ struct Explanation {
   struct Step {
     std::string name;
     double operations = 0, bytes = 0;
-    std::string form;               // loop, column, matmul or library
-    std::string space;              // what it runs over
-    double mean_us = 0;             // of a run, measured by profile(); else 0
-    std::vector<uint32_t> kernels;  // in Program::kernels
+    std::string form;          // loop, column, matmul or library
+    std::string space;         // what it runs over
+    double mean_us = 0;        // of a run, measured by profile(); else 0
+    Listed<uint32_t> kernels;  // in Program::kernels
   };
   struct Stage {
     std::string name;
@@ -76,17 +100,17 @@ struct Explanation {
     std::string key;
     std::string trace;       // IR as recorded
     std::string primitives;  // IR after the passes
-    std::vector<Op> traced_ops, ops;
-    std::vector<std::string> outputs;  // values
-    std::vector<Input> inputs;
-    std::vector<Group> groups;  // in order of execution
-    std::vector<Decision> decisions;
-    std::vector<std::string> notes;  // of the lowering: copies that a layout needed
-    std::string report;              // the lowering's own account: steps, operations, bytes
-    std::vector<Step> steps;
-    std::vector<Kernel> kernels;
+    Listed<Op> traced_ops, ops;
+    Listed<std::string> outputs;  // values
+    Listed<Input> inputs;
+    Listed<Group> groups;  // in order of execution
+    Listed<Decision> decisions;
+    Listed<std::string> notes;  // of the lowering: copies that a layout needed
+    std::string report;         // the lowering's own account: steps, operations, bytes
+    Listed<Step> steps;
+    Listed<Kernel> kernels;
     std::string shapes, guards;
-    std::vector<Stage> stages;  // of its compilation
+    Listed<Stage> stages;  // of its compilation
     int64_t hits = 0, code_bytes = 0;
     double compile_ms = 0;
     /// Of memory traffic a call: what the steps move, and what they would move more if nothing were fused.
@@ -106,9 +130,9 @@ struct Explanation {
 
   std::string name;
   Statistics statistics;
-  std::vector<Program> programs;  // cache entries, in order of compilation
-  std::vector<Notice> breaks, fallbacks;
-  std::vector<Recompile> recompiles;
+  Listed<Program> programs;  // cache entries, in order of compilation
+  Listed<Notice> breaks, fallbacks;
+  Listed<Recompile> recompiles;
   std::string frozen;  // frozen mode: its state, or why it was refused
   std::string target;  // of the code
   /// A page for a person.

@@ -39,6 +39,42 @@ TEST(Explain, TellsWhatWasCompiledAndWhy) {
   EXPECT_TRUE(contains(e.programs[1].inputs[0].used_by, "explain_test.cpp")) << e.programs[1].inputs[0].used_by;
 }
 
+/// Of a list that is about to go, items come as values.
+template <class Owner, class Item>
+constexpr bool keeps(Listed<Item> Owner::*list) {
+  using Rvalue = decltype((std::declval<Owner>().*list));
+  using Lvalue = decltype((std::declval<Owner&>().*list));
+  return std::is_same_v<decltype(std::declval<Rvalue>().back()), Item> &&
+         std::is_same_v<decltype(std::declval<Rvalue>().front()), Item> &&
+         std::is_same_v<decltype(std::declval<Rvalue>().at(0)), Item> &&
+         std::is_same_v<decltype(std::declval<Rvalue>()[0]), Item> &&
+         std::is_same_v<decltype(std::declval<Lvalue>().back()), Item&>;
+}
+using E = Explanation;
+static_assert(keeps(&E::programs) && keeps(&E::breaks) && keeps(&E::fallbacks) && keeps(&E::recompiles));
+static_assert(keeps(&E::Program::traced_ops) && keeps(&E::Program::ops) && keeps(&E::Program::outputs) &&
+              keeps(&E::Program::inputs) && keeps(&E::Program::groups) && keeps(&E::Program::decisions) &&
+              keeps(&E::Program::notes) && keeps(&E::Program::steps) && keeps(&E::Program::kernels) &&
+              keeps(&E::Program::stages));
+static_assert(keeps(&E::Op::operands) && keeps(&E::Step::kernels) && keeps(&E::Group::members) &&
+              keeps(&E::Group::ops) && keeps(&E::Group::stored) && keeps(&E::Group::steps));
+
+// The usual loop over a temporary; AddressSanitizer says whether what it reads is there.
+TEST(Explain, WhatATemporaryHandsOutStays) {
+  auto fast = compile(two_steps);
+  fast(randn({6, 5}));
+  const Explanation whole = fast.explain();
+  std::vector<std::string> names, expected;
+  for (const auto& step : whole.programs.back().steps) expected.push_back(step.name);
+  for (auto& step : fast.explain().programs.back().steps) names.push_back(step.name);
+  for (auto& kernel : fast.explain().programs[0].kernels) EXPECT_FALSE(kernel.text.empty());
+  for (char c : fast.explain().programs.at(0).kernels.front().text) EXPECT_NE(c, 0);
+  for (uint32_t number : fast.explain().programs.back().groups.back().ops)
+    EXPECT_LT(number, whole.programs.back().ops.size());
+  EXPECT_EQ(names, expected);
+  EXPECT_FALSE(expected.empty());
+}
+
 TEST(Explain, EveryOpHasItsGroupAndEveryDecisionItsPlace) {
   auto fast = compile(two_steps);
   fast(randn({6, 5}));
