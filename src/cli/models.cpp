@@ -107,8 +107,11 @@ std::string data_folder(const std::string& given) {
   char self[4096];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length > 0) {
-    auto installed = std::filesystem::path(std::string(self, length)).parent_path().parent_path() / "share" / "ingot";
-    if (std::filesystem::exists(installed / "expected.json")) return installed.string();
+    // Installed, share/ stands beside bin/; in a build folder, beside the command.
+    const auto folder = std::filesystem::path(std::string(self, length)).parent_path();
+    for (const auto& place : {folder.parent_path(), folder})
+      if (const auto data = place / "share" / "ingot"; std::filesystem::exists(data / "expected.json"))
+        return data.string();
   }
   return "examples/data";
 }

@@ -53,8 +53,8 @@ struct DemoModel {
 std::vector<std::string> model_names();
 /// Throws Error, listing what exists, for an unknown name, or if the data folder lacks a file.
 DemoModel demo_model(const std::string& name, const std::string& data);
-/// The folder of the demo's data: `given`, else share/ingot beside the command, else examples/data below the current
-/// folder.
+/// The folder of the demo's data: `given`, else share/ingot of the installation or the build folder that the command is
+/// in, else examples/data below the current folder.
 std::string data_folder(const std::string& given);
 
 /// Appends to the prompt the byte of largest logit at the last position until `length` bytes stand; returns what was

@@ -12,10 +12,11 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
+#include "base/sanitizer.h"
 #include "base/thread_object.h"
 #include "runtime/checked_memory.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if INGOT_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/lsan_interface.h>
 #else

@@ -11,10 +11,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitizer.h"
+
 namespace ingot {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if INGOT_TSAN || INGOT_ASAN
 // ThreadSanitizer knows threads by what a child has of its parent's; AddressSanitizer's own allocator is locked for
 // ever in a child, if a thread that came or went held it.
 constexpr bool kThreadsInChildren = false;

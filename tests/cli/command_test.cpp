@@ -32,6 +32,16 @@ Outcome ingot(const std::string& arguments) { return ingot_with("", arguments); 
 
 const std::string kData = " --data " INGOT_SOURCE_DIR "/examples/data";
 
+// The tests' command stands in a build folder.
+TEST(Command, FindsItsDataWhateverTheWorkingDirectory) {
+  for (const char* folder : {"/", "/tmp", INGOT_SOURCE_DIR, INGOT_SOURCE_DIR "/tests"})
+    for (const char* command : {"bench digits_mlp --seconds 0.05 --batch 1", "explain digits_cnn"}) {
+      const Outcome run = ingot_with(std::string("cd ") + folder + " &&", command);
+      EXPECT_EQ(run.code, 0) << folder << ": " << run.out;
+    }
+  EXPECT_EQ(ingot_with("cd / &&", "demo --json").code, 0);
+}
+
 TEST(Command, DemoGivesTheExpectedResultsEagerAndCompiled) {
   Outcome demo = ingot("demo --json" + kData);
   ASSERT_EQ(demo.code, 0) << demo.out;

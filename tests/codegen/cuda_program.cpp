@@ -9,9 +9,8 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Program& program, std::vector<int64_t> sizes, std::vector<char*> buffers,
-         std::span<const double> scalars)
-      : program_(program), sizes_(std::move(sizes)), buffers_(std::move(buffers)), scalars_(scalars) {}
+  Runner(std::vector<int64_t> sizes, std::vector<char*> buffers, std::span<const double> scalars)
+      : sizes_(std::move(sizes)), buffers_(std::move(buffers)), scalars_(scalars) {}
 
   CudaArguments loop(const LoopStep& step) const {
     CudaArguments a = space(step.space);
@@ -60,7 +59,6 @@ class Runner {
     }
   }
 
-  const Program& program_;
   std::vector<int64_t> sizes_;
   std::vector<char*> buffers_;
   std::span<const double> scalars_;
@@ -94,7 +92,7 @@ std::vector<ir::ReferenceTensor> run_cuda_program(const HostUnit& unit, const ir
     if (buffer.place == Place::output) output_data[buffer.number] = data;
     buffers.push_back(data);
   }
-  Runner runner(program, sizes, buffers, scalars);
+  Runner runner(sizes, buffers, scalars);
   for (const Step& step : program.steps) {
     if (step.kind == Step::Kind::loop)
       unit.run(*step.loop.kernel, runner.loop(step.loop), device);

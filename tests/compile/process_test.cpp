@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizer.h"
+
 extern char** environ;
 
 namespace ingot {
@@ -87,7 +89,7 @@ TEST(Process, EndsWhileThreadsCall) {
 }
 TEST(Process, EndsInTheMiddleOfACall) { expect_whole("inside"); }
 
-#if !defined(__SANITIZE_THREAD__)  // it refuses threads in children
+#if !INGOT_TSAN  // it refuses threads in children
 // What the parent's other threads held is out of reach in a child, which a leak checker would count.
 const std::string kNoLeakCheck = "ASAN_OPTIONS=detect_leaks=0";
 

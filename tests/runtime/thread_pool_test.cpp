@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "bounded.h"
 
 namespace ingot::runtime {
@@ -135,7 +136,7 @@ TEST_P(ThreadPool, WorkersThatSleepWakeUp) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not start threads in the child of a process with threads
+#if !INGOT_TSAN  // ThreadSanitizer does not start threads in the child of a process with threads
 TEST_P(ThreadPool, StartsAgainAfterFork) {
   parallel(GetParam(), [](int, int) {});
   pid_t child = fork();
