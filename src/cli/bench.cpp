@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cli/bind_bench.h"
 #include "cli/commands.h"
 #include "cli/compile_bench.h"
 #include "cli/kernel_bench.h"
@@ -274,6 +275,7 @@ int bench_model(const BenchOptions& options) {
 
 int run_bench(const BenchOptions& options) {
   if (options.threads) set_num_threads(options.threads);
+  if (options.name == "bind") return bench_bind(options);
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
   if (options.name == "compile") return bench_compile(options);

@@ -49,6 +49,7 @@ struct OutputMeta {
   Ints sizes, strides;
   int64_t offset = 0;  // elements, views only
   bool alias = false;  // shares the storage of operand 0 (a view, or the in-place result itself)
+  friend bool operator==(const OutputMeta&, const OutputMeta&) = default;
 };
 
 /// Types, shapes and layouts of the outputs; throws Error for what the user got wrong. Reads no data.

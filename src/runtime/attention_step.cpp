@@ -31,17 +31,16 @@ class AttentionDriver final : public StepDriver {
     INGOT_CHECK(key_heads_ > 0 ? heads_ % key_heads_ == 0 : heads_ == 0, "key heads divide heads");
     element_ = size_of(step.dtypes[0]);
     wide_ = step.dtypes[0] == DType::f64;
+    arguments_.reserve(step.arguments.size());
     for (const Argument& a : step.arguments) arguments_.push_back(context.argument(a));
     INGOT_CHECK(arguments_.size() == 4 || arguments_.size() == 5);
     causal_ = context.value(step.sizes[0]) != 0;
     max_rows_ = context.value(step.sizes[1]), max_vectors_ = context.value(step.sizes[2]);
     given_scale_ = !step.scalars.empty();
-    auto kernels = step.kernels.begin();
-    for (int64_t i = 0; i < max_rows_ * max_vectors_; ++i) tiles_.push_back(call_of(*kernels++, context));
-    for (int64_t i = 0; i < max_vectors_; ++i) value_packs_.push_back(call_of(*kernels++, context));
-    for (int64_t i = 0; i < max_vectors_; ++i) key_packs_.push_back(call_of(*kernels++, context));
-    softmax_ = call_of(*kernels, context);
-    softmax_bytes_ = round_up(round_up(keys_, kVector) * context.value(step.sizes[3]), 64) + (*kernels)->scratch_bytes;
+    const auto* before = context.before<AttentionDriver>();
+    kernels_ = before ? before->kernels_ : std::make_shared<const Kernels>(step.kernels, *this, context);
+    softmax_bytes_ =
+        round_up(round_up(keys_, kVector) * context.value(step.sizes[3]), 64) + step.kernels.back()->scratch_bytes;
 
     key_panels_ = Pieces((keys_ + kVector - 1) / kVector, max_vectors_);
     value_panels_ = Pieces((value_depth_ + kVector - 1) / kVector, max_vectors_);
@@ -78,6 +77,17 @@ class AttentionDriver final : public StepDriver {
  private:
   enum { kOut, kQuery, kKey, kValue, kMask };
 
+  struct Kernels {
+    std::vector<KernelCall> tiles, value_packs, key_packs;
+    KernelCall softmax;
+    Kernels(std::span<const KernelPtr> list, const AttentionDriver& d, const BindContext& context)
+        : softmax(call_of(list.back(), context)) {
+      const auto all = static_cast<size_t>(d.max_rows_ * d.max_vectors_), vectors = static_cast<size_t>(d.max_vectors_);
+      tiles = calls_of(list.first(all), context);
+      value_packs = calls_of(list.subspan(all, vectors), context);
+      key_packs = calls_of(list.subspan(all + vectors, vectors), context);
+    }
+  };
   struct Work {
     char *keys, *values, *scores, *scratch;
     int64_t batch, key_head, head, row, rows;
@@ -142,8 +152,9 @@ class AttentionDriver final : public StepDriver {
       const BoundArgument& a = arguments_[argument];
       return a.at(state) + w.batch * a.strides[0] + w.key_head * a.strides[1];
     };
-    pack_matrix(key_packs_, key_panels_, matrix(kKey), w.keys, depth_, keys_, element_, arguments_[kKey].strides[2]);
-    pack_matrix(value_packs_, value_panels_, matrix(kValue), w.values, keys_, value_depth_,
+    pack_matrix(kernels_->key_packs, key_panels_, matrix(kKey), w.keys, depth_, keys_, element_,
+                arguments_[kKey].strides[2]);
+    pack_matrix(kernels_->value_packs, value_panels_, matrix(kValue), w.values, keys_, value_depth_,
                 arguments_[kValue].strides[2], element_);
   }
 
@@ -164,7 +175,7 @@ class AttentionDriver final : public StepDriver {
         frame.k = std::min(kBlock, k_size - k);
         frame.accumulate = k > 0;
         for (int64_t tile = 0; tile < tiles.count; ++tile) {
-          const KernelCall& call = tiles_[(tiles.size(tile) - 1) * max_vectors_ + vectors - 1];
+          const KernelCall& call = kernels_->tiles[(tiles.size(tile) - 1) * max_vectors_ + vectors - 1];
           frame.a = a + tiles.begin(tile) * a_stride + k * element_;
           frame.c = c + tiles.begin(tile) * c_stride + column * element_;
           frame.ahead = frame.b, frame.results = frame.c, frame.results_stride = c_stride;
@@ -199,7 +210,7 @@ class AttentionDriver final : public StepDriver {
     frame.scalars = given_scale_ ? state.scalars.data() + first_scalar_ : &default_scale;
     frame.scratch = w.scratch;
     frame.outer_index = outer_index;
-    frame.context = softmax_.context;
+    frame.context = kernels_->softmax.context;
     const int64_t step = causal_ ? 1 : w.rows;  // rows that see the same keys
     for (int64_t row = 0; row < w.rows; row += step) {
       char* scores = w.scores + row * score_row_;
@@ -207,7 +218,7 @@ class AttentionDriver final : public StepDriver {
       frame.buffers = buffers;
       frame.rows = step, frame.columns = visible(w, row);
       frame.row_index = w.row + row;
-      softmax_.entry(&frame);
+      kernels_->softmax.entry(&frame);
       if (causal_) std::memset(scores + frame.columns * element_, 0, (needed - frame.columns) * element_);
     }
   }
@@ -218,15 +229,14 @@ class AttentionDriver final : public StepDriver {
   int64_t max_rows_ = 1, max_vectors_ = 1;
   bool causal_ = false, wide_ = false, given_scale_ = false, heads_as_rows_ = false;
   std::vector<BoundArgument> arguments_;
-  std::vector<KernelCall> tiles_, key_packs_, value_packs_;
-  KernelCall softmax_;
+  std::shared_ptr<const Kernels> kernels_;
   Pieces key_panels_, value_panels_;  // in units of 16 columns
 };
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_attention(const LibraryStep& step, const Step&, const BindContext& context) {
-  return std::make_unique<AttentionDriver>(step, context);
+std::shared_ptr<StepDriver> bind_attention(const LibraryStep& step, const Step&, const BindContext& context) {
+  return std::make_shared<AttentionDriver>(step, context);
 }
 
 }  // namespace ingot::runtime

@@ -51,7 +51,7 @@ bool conflict(const Touched& a, const Touched& b) {
   return a.place != b.place;  // an output may be the memory of any input
 }
 
-std::unique_ptr<StepDriver> bind_step(const Step& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_step(const Step& step, const BindContext& context) {
   switch (step.kind) {
     case Step::Kind::loop:
       return bind_loop(step.loop, step, context);
@@ -66,78 +66,112 @@ std::unique_ptr<StepDriver> bind_step(const Step& step, const BindContext& conte
   return nullptr;
 }
 
-}  // namespace
-
-BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> given, int allowed_threads,
-                           std::span<const uint32_t> first_scalars,
-                           const std::function<const LoadedKernel&(const KernelPtr&)>& kernel)
-    : symbols(given.begin(), given.end()), threads(allowed_threads), values(program.dims.evaluate(given)) {
-  BindContext context{values, threads, 0, 0, kernel};
-  for (uint32_t i = 0; i < program.steps.size(); ++i) {
-    context.step = i;
-    context.first_scalar = first_scalars[i];
-    steps.push_back(bind_step(program.steps[i], context));
-    const StepDriver& driver = *steps.back();
-    useful_threads = std::max(useful_threads, driver.useful_threads);
-    if (driver.weight_buffer >= 0 && program.buffers[driver.weight_buffer].place == Place::input)
-      weight_steps.push_back(i);
-  }
-  plan_memory(program);
-  plan_barriers(program);
+// Where two drivers of a step are alike as far as a schedule asks.
+bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
+  return (a.useful_threads == 1) == (b.useful_threads == 1) && a.phases == b.phases &&
+         a.shared_bytes == b.shared_bytes && a.weight_buffer == b.weight_buffer;
 }
 
-void BoundProgram::plan_memory(const Program& program) {
+}  // namespace
+
+BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> given, std::vector<int64_t> evaluated,
+                           int allowed_threads, std::span<const uint32_t> first_scalars, const KernelTable& kernels,
+                           const BoundProgram* like)
+    : symbols(given.begin(), given.end()), values(std::move(evaluated)), threads(allowed_threads) {
+  if (like && like->threads != threads) like = nullptr;
+  uint64_t moved = 0;
+  for (size_t i = 0; like && i < values.size(); ++i)
+    if (values[i] != like->values[i]) moved |= BindContext::mark(i);
+  bool same_schedule = like != nullptr;
+  steps.reserve(program.steps.size());
+  for (uint32_t i = 0; i < program.steps.size(); ++i) {
+    const StepDriver* before = like ? like->steps[i].get() : nullptr;
+    if (before && !(before->asked & moved)) {
+      steps.push_back(like->steps[i]);
+      useful_threads = std::max(useful_threads, before->useful_threads);
+      continue;
+    }
+    const BindContext context(values, threads, i, first_scalars[i], kernels, before);
+    std::shared_ptr<StepDriver> driver = bind_step(program.steps[i], context);
+    driver->asked = context.asked();
+    driver->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
+    useful_threads = std::max(useful_threads, driver->useful_threads);
+    same_schedule = same_schedule && same_for_schedule(*driver, *before);
+    steps.push_back(std::move(driver));
+  }
+  same_schedule = same_schedule &&
+                  std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(), [&](const ArenaBuffer& b) {
+                    return b.buffer >= program.buffers.size() ||
+                           b.bytes == DimTable::value_of(program.buffers[b.buffer].bytes, values);
+                  });
+  if (same_schedule) {
+    schedule = like->schedule;
+    return;
+  }
+  auto made = std::make_shared<Schedule>();
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    const int64_t weight = steps[i]->weight_buffer;
+    if (weight >= 0 && program.buffers[static_cast<size_t>(weight)].place == Place::input)
+      made->weight_steps.push_back(i);
+  }
+  plan_memory(program, *made);
+  plan_barriers(program, *made);
+  schedule = std::move(made);
+}
+
+void BoundProgram::plan_memory(const Program& program, Schedule& to) const {
   std::vector<ArenaRequest> requests;
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
     if (buffer.place != Place::arena) continue;
     const int64_t bytes = DimTable::value_of(buffer.bytes, values);
     requests.push_back({bytes, buffer.first_step, buffer.last_step});
-    arena.push_back({static_cast<uint32_t>(i), 0, bytes});
+    to.arena.push_back({i, 0, bytes});
   }
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i]->shared_bytes == 0) continue;
-    steps[i]->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
     requests.push_back({steps[i]->shared_bytes, i, i});
-    arena.push_back({steps[i]->shared_buffer, 0, steps[i]->shared_bytes});
+    to.arena.push_back({steps[i]->shared_buffer, 0, steps[i]->shared_bytes});
   }
   ArenaPlan plan = plan_arena(requests);
-  for (size_t i = 0; i < arena.size(); ++i) arena[i].offset = plan.offsets[i];
-  arena_bytes = plan.bytes;
+  for (size_t i = 0; i < to.arena.size(); ++i) to.arena[i].offset = plan.offsets[i];
+  to.arena_bytes = plan.bytes;
 }
 
 // Steps that do not pay for threads all run on the caller's, in order; others wait only for what they share.
-void BoundProgram::plan_barriers(const Program& program) {
-  struct Earlier {
-    Touched touched;
-    bool single;
-  };
+void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
   std::vector<const ArenaBuffer*> place(program.buffers.size() + steps.size());
-  for (const ArenaBuffer& buffer : arena) place[buffer.buffer] = &buffer;
+  for (const ArenaBuffer& buffer : to.arena) place[buffer.buffer] = &buffer;
   auto arena_touch = [&](uint32_t buffer, bool read_only) {
     return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->bytes, 0, read_only};
   };
-  std::vector<Earlier> since_barrier;
+  std::vector<Touched> touched, by_caller, by_threads;  // the latter two since the last barrier
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepDriver& driver = *steps[i];
-    bool single = driver.useful_threads == 1;
-    std::vector<Touched> touched;
-    for_each_argument(program.steps[i], [&](const Argument& a, bool read_only) {
-      const ProgramBuffer& buffer = program.buffers[a.buffer];
-      if (buffer.place == Place::arena)
-        touched.push_back(arena_touch(a.buffer, read_only));
-      else
-        touched.push_back({buffer.place, 0, 0, buffer.number, read_only || buffer.place == Place::input});
-    });
-    if (driver.shared_bytes) touched.push_back(arena_touch(driver.shared_buffer, false));
-    bool wait = std::any_of(since_barrier.begin(), since_barrier.end(), [&](const Earlier& earlier) {
-      return !(single && earlier.single) && std::any_of(touched.begin(), touched.end(),
-                                                        [&](const Touched& t) { return conflict(earlier.touched, t); });
-    });
+    const bool single = driver.useful_threads == 1;
+    bool wait = false;
+    if (useful_threads > 1) {
+      touched.clear();
+      for_each_argument(program.steps[i], [&](const Argument& a, bool read_only) {
+        const ProgramBuffer& buffer = program.buffers[a.buffer];
+        if (buffer.place == Place::arena)
+          touched.push_back(arena_touch(a.buffer, read_only));
+        else
+          touched.push_back({buffer.place, 0, 0, buffer.number, read_only || buffer.place == Place::input});
+      });
+      if (driver.shared_bytes) touched.push_back(arena_touch(driver.shared_buffer, false));
+      auto meets = [&](const std::vector<Touched>& earlier) {
+        return std::any_of(earlier.begin(), earlier.end(), [&](const Touched& e) {
+          return std::any_of(touched.begin(), touched.end(), [&](const Touched& t) { return conflict(e, t); });
+        });
+      };
+      wait = meets(by_threads) || (!single && meets(by_caller));
+      if (wait) by_caller.clear(), by_threads.clear();
+      std::vector<Touched>& list = single ? by_caller : by_threads;
+      list.insert(list.end(), touched.begin(), touched.end());
+    }
     for (int phase = 0; phase < driver.phases; ++phase)
-      phases.push_back({&driver, static_cast<uint32_t>(i), phase, single, phase == 0 ? wait : !single});
-    if (wait) since_barrier.clear();
-    for (const Touched& t : touched) since_barrier.push_back({t, single});
+      to.phases.push_back({static_cast<uint32_t>(i), phase, single, phase == 0 ? wait : !single});
   }
 }
 

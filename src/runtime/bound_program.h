@@ -10,7 +10,6 @@ namespace ingot::runtime {
 
 /// A phase of a step, in order of the program.
 struct BoundPhase {
-  const StepDriver* driver = nullptr;
   uint32_t step = 0;
   int number = 0;
   bool single = false;          // run by the caller's thread, all such phases in order
@@ -23,25 +22,31 @@ struct ArenaBuffer {
   int64_t offset, bytes;
 };
 
-class BoundProgram {
- public:
-  BoundProgram(const Program& program, std::span<const int64_t> symbols, int threads,
-               std::span<const uint32_t> first_scalars,
-               const std::function<const LoadedKernel&(const KernelPtr&)>& kernel);
-
-  std::vector<int64_t> symbols;
-  int threads;                  // that the process allowed when it was bound
-  std::vector<int64_t> values;  // of the program's expressions
-  std::vector<std::unique_ptr<StepDriver>> steps;
+/// What follows from the steps' sizes taken together.
+struct Schedule {
   std::vector<BoundPhase> phases;
   std::vector<uint32_t> weight_steps;  // those that prepare
   std::vector<ArenaBuffer> arena;
   int64_t arena_bytes = 0;
+};
+
+class BoundProgram {
+ public:
+  /// What does not follow from sizes that differ is shared with `like`, the same program for others, if it is given.
+  BoundProgram(const Program& program, std::span<const int64_t> symbols, std::vector<int64_t> values, int threads,
+               std::span<const uint32_t> first_scalars, const KernelTable& kernels, const BoundProgram* like);
+
+  const std::vector<int64_t> symbols;
+  const std::vector<int64_t> values;  // of the program's expressions
+  const int threads;                  // that the process allowed when it was bound
   int useful_threads = 1;
+  std::vector<std::shared_ptr<const StepDriver>> steps;
+  std::shared_ptr<const Schedule> schedule;
 
  private:
-  void plan_memory(const Program& program);
-  void plan_barriers(const Program& program);
+  std::vector<ArenaBuffer> arena_buffers(const Program& program) const;
+  void plan_memory(const Program& program, Schedule& to) const;
+  void plan_barriers(const Program& program, Schedule& to) const;
 };
 
 }  // namespace ingot::runtime

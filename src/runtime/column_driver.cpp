@@ -177,7 +177,7 @@ class ColumnDriver final : public PlaneDriver {
   std::vector<int64_t> result_strides_;
   std::vector<PartialOps> ops_;
   bool side_by_side_ = false;
-  std::vector<int64_t> wide_strides_;
+  Strides wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
   int64_t element_bytes_ = 0, part_bytes_ = 0,
           call_bytes_ = 0;  // of an element, of a part, of a part with kernel scratch
@@ -185,8 +185,8 @@ class ColumnDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context) {
-  return std::make_unique<ColumnDriver>(step, costs, context);
+std::shared_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context) {
+  return std::make_shared<ColumnDriver>(step, costs, context);
 }
 
 }  // namespace ingot::runtime

@@ -128,8 +128,8 @@ class DepthwiseDriver final : public StepDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context) {
-  return std::make_unique<DepthwiseDriver>(step, std::move(geometry), context);
+std::shared_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context) {
+  return std::make_shared<DepthwiseDriver>(step, std::move(geometry), context);
 }
 
 }  // namespace ingot::runtime

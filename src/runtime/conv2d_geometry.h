@@ -26,6 +26,6 @@ void copy_elements(char* to, const char* from, int64_t count, int64_t stride, in
 void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t element, char* to);
 
 /// One input channel a group: a loop over the taps, multiplied and added one after the other with two roundings.
-std::unique_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context);
+std::shared_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context);
 
 }  // namespace ingot::runtime

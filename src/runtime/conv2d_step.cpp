@@ -34,7 +34,7 @@ class Conv2dDriver final : public ProductDriver {
                max_vectors});
     const size_t tiles = static_cast<size_t>(max_rows * max_vectors);
     const std::span kernels(step.kernels);
-    set_kernels(kernels.first(tiles), kernels.subspan(tiles), context);
+    set_kernels(context, [&] { return ProductKernels(kernels.first(tiles), kernels.subspan(tiles), context); });
     weight_ = context.argument(step.arguments[1]);
     // A is the packed weight: a row an output channel, groups one after the other.
     const int64_t row = sizes_.k * element_;
@@ -196,10 +196,10 @@ class Conv2dDriver final : public ProductDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step&, const BindContext& context) {
   Geometry geometry = geometry_of(step, context);
   if (geometry.group_channels == 1 && geometry.groups > 1) return bind_depthwise(step, std::move(geometry), context);
-  return std::make_unique<Conv2dDriver>(step, std::move(geometry), context);
+  return std::make_shared<Conv2dDriver>(step, std::move(geometry), context);
 }
 
 }  // namespace ingot::runtime

@@ -4,7 +4,7 @@
 
 namespace ingot::runtime {
 
-std::unique_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context) {
   std::string names;
   for (const LibraryRow& row : kLibrarySteps) {
     if (step.name == row.name) return row.bind(step, costs, context);

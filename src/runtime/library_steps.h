@@ -35,7 +35,7 @@
 
 namespace ingot::runtime {
 
-using BindLibraryStep = std::unique_ptr<StepDriver>(const LibraryStep& step, const Step& costs,
+using BindLibraryStep = std::shared_ptr<StepDriver>(const LibraryStep& step, const Step& costs,
                                                     const BindContext& context);
 BindLibraryStep bind_attention, bind_conv2d, bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp,
     bind_sort, bind_topk, bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
@@ -66,6 +66,6 @@ constexpr bool has_library_step(std::string_view name) {
 }
 
 /// Throws InternalError, with the names that exist, if no step has this name.
-std::unique_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind_library(const LibraryStep& step, const Step& costs, const BindContext& context);
 
 }  // namespace ingot::runtime

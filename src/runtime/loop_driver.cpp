@@ -28,7 +28,7 @@ class LoopDriver final : public PlaneDriver {
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
 
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-    panel_strides_ = row_strides_;
+    if (!step.turns.empty()) panel_strides_ = row_strides_;
     turn_columns_ = step.turn_columns;
     for (size_t i = 0; i < step.turns.size(); ++i) {
       if (!step.turns[i]) continue;
@@ -146,8 +146,8 @@ class LoopDriver final : public PlaneDriver {
 
   const bool rows_whole_;
   const LoadedKernel* streaming_ = nullptr;
-  std::vector<size_t> results_;         // arguments that are written, where it may stream
-  std::vector<int64_t> panel_strides_;  // row strides where the kernel reads panels
+  std::vector<size_t> results_;  // arguments that are written, where it may stream
+  Strides panel_strides_;        // row strides where the kernel reads panels
   std::vector<Turned> turned_;
   int64_t turn_columns_ = 0;
   int64_t scratch_bytes_ = 0;
@@ -155,9 +155,9 @@ class LoopDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context) {
   if (auto driver = bind_row_pieces(step, costs, context)) return driver;
-  return std::make_unique<LoopDriver>(step, costs, context);
+  return std::make_shared<LoopDriver>(step, costs, context);
 }
 
 }  // namespace ingot::runtime

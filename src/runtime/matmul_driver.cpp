@@ -13,24 +13,28 @@ class MatmulDriver final : public ProductDriver {
   MatmulDriver(const MatmulStep& step, const BindContext& context) : ProductDriver(context) {
     set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n), context.value(step.k),
                step.dtype, step.accumulate, step.max_rows, step.max_vectors});
-    set_kernels(step.tiles, step.epilogues, context);
-    for (const KernelPtr& kernel : step.packs) packs_.push_back(call_of(kernel, context));
-    pack_a_ = call_of(step.pack_a, context);
-    widen_ = call_of(step.widen, context), widen_rows_ = call_of(step.widen_rows, context);
-    for (const KernelPtr& kernel : step.wide_tiles) wide_tiles_.push_back(call_of(kernel, context));
-    add_row_ = call_of(step.add_row, context), add_rows_ = call_of(step.add_rows, context);
-    turned_ = call_of(step.turned, context);
+    set_kernels(context, [&] {
+      ProductKernels kernels(step.tiles, step.epilogues, context);
+      kernels.packs = calls_of(step.packs, context), kernels.wide_tiles = calls_of(step.wide_tiles, context);
+      kernels.pack_a = call_of(step.pack_a, context);
+      kernels.widen = call_of(step.widen, context), kernels.widen_rows = call_of(step.widen_rows, context);
+      kernels.add_row = call_of(step.add_row, context), kernels.add_rows = call_of(step.add_rows, context);
+      kernels.turned = call_of(step.turned, context);
+      return kernels;
+    });
     a_element_ = size_of(step.a_dtype);
-    std::vector<BoundArgument> operands{context.argument(step.a), context.argument(step.b)};
+    std::vector<BoundArgument> operands;
+    operands.reserve(3 + step.epilogue_arguments.size());
+    operands.push_back(context.argument(step.a)), operands.push_back(context.argument(step.b));
     for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
     if (step.epilogues.empty()) operands.push_back(context.argument(step.c));
     set_operands(std::move(operands), step.epilogue_arguments);
-    INGOT_CHECK(pack_a_ || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
+    INGOT_CHECK(kernels_->pack_a || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
     const Ints& b = operands_[1].strides;
     b_row_ = b[b.size() - 2], b_column_ = b.back();
     if (step.b_is_weight) {
       weight_buffer = step.b.buffer;
-      find_weights(step.packs[0]);
+      find_weights(step.packs[0], context.before<MatmulDriver>());
     }
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
@@ -65,7 +69,7 @@ class MatmulDriver final : public ProductDriver {
   }
 
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
-    const KernelCall& pack = packs_[panels_.size(panel) - 1];
+    const KernelCall& pack = kernels_->packs[panels_.size(panel) - 1];
     for (int64_t k = k_begin; k < k_end; k += kBlock) {
       PackFrame frame;
       frame.b = b + k * b_row_ + panel_column(panel) * b_column_;
@@ -81,32 +85,33 @@ class MatmulDriver final : public ProductDriver {
  private:
   // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
   // strides, and the panels that these are cut into say what a packing holds.
-  void find_weights(const KernelPtr& packer) {
+  void find_weights(const KernelPtr& packer, const MatmulDriver* before) {
     weights_ = {0};
     weight_of_batch_ = {0};
     for (size_t d = 0; d < sizes_.batch.size(); ++d) {
       int64_t stride = operands_[1].strides[d], size = sizes_.batch[d];
-      std::vector<int64_t> offsets, numbers;
+      Ints offsets, numbers;
       for (int64_t offset : weights_)
         for (int64_t i = 0; i < (stride ? size : 1); ++i) offsets.push_back(offset + i * stride);
       for (int64_t number : weight_of_batch_)
         for (int64_t i = 0; i < size; ++i) numbers.push_back(stride ? number * size + i : number);
       weights_ = std::move(offsets), weight_of_batch_ = std::move(numbers);
     }
-    std::vector<int64_t> numbers{sizes_.k, sizes_.n, b_row_, b_column_, element_, panels_.count};
-    numbers.insert(numbers.end(), weights_.begin(), weights_.end());
-    format_ = std::make_shared<const WeightFormat>(packer, std::move(numbers));
+    SmallVector<int64_t, 16> numbers{sizes_.k, sizes_.n, b_row_, b_column_, element_, panels_.count};
+    for (int64_t offset : weights_) numbers.push_back(offset);
+    format_ = before && std::ranges::equal(before->format_->numbers(), numbers)
+                  ? before->format_
+                  : std::make_shared<const WeightFormat>(packer, std::vector<int64_t>(numbers.begin(), numbers.end()));
   }
 
-  std::vector<KernelCall> packs_;
-  std::vector<int64_t> weights_, weight_of_batch_;
+  Ints weights_, weight_of_batch_;
   std::shared_ptr<const WeightFormat> format_;
 };
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context) {
-  return std::make_unique<MatmulDriver>(step, context);
+std::shared_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context) {
+  return std::make_shared<MatmulDriver>(step, context);
 }
 
 }  // namespace ingot::runtime

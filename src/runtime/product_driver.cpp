@@ -33,8 +33,21 @@ KernelCall call_of(const KernelPtr& source, const BindContext& context) {
   return {kernel.entry, kernel.context};
 }
 
-void ProductDriver::set_sizes(Sizes sizes) {
-  sizes_ = std::move(sizes);
+std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context) {
+  std::vector<KernelCall> calls;
+  calls.reserve(sources.size());
+  for (const KernelPtr& source : sources) calls.push_back(call_of(source, context));
+  return calls;
+}
+
+ProductKernels::ProductKernels(std::span<const KernelPtr> tile_sources, std::span<const KernelPtr> epilogue_sources,
+                               const BindContext& context)
+    : tiles(calls_of(tile_sources, context)), epilogues(calls_of(epilogue_sources, context)) {
+  for (const KernelPtr& kernel : epilogue_sources) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+}
+
+void ProductDriver::set_sizes(const Sizes& sizes) {
+  sizes_ = sizes;
   element_ = a_element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
   for (int64_t size : sizes_.batch) batches_ = saturating_product(batches_, size);
   rows_ = Pieces(sizes_.m, sizes_.max_rows);
@@ -44,22 +57,12 @@ void ProductDriver::set_sizes(Sizes sizes) {
   k_padded_ = round_up(sizes_.k, 2);  // bf16 is packed in pairs
 }
 
-void ProductDriver::set_kernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues,
-                                const BindContext& context) {
-  INGOT_CHECK(static_cast<int64_t>(tiles.size()) == sizes_.max_rows * sizes_.max_vectors);
-  for (const KernelPtr& kernel : tiles) tiles_.push_back(call_of(kernel, context));
-  for (const KernelPtr& kernel : epilogues) {
-    epilogues_.push_back(call_of(kernel, context));
-    epilogue_scratch_ = std::max(epilogue_scratch_, kernel->scratch_bytes);
-  }
-}
-
 void ProductDriver::set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments) {
   operands_ = std::move(operands);
   const size_t rank = sizes_.batch.size() + 2;
   for (const BoundArgument& a : operands_) INGOT_CHECK(a.strides.size() == rank);
   a_row_ = operands_[0].strides[rank - 2], a_column_ = operands_[0].strides[rank - 1];
-  if (epilogues_.empty()) {
+  if (kernels_->epilogues.empty()) {
     INGOT_CHECK(operands_.size() == 3);
     c_row_ = operands_[2].strides[rank - 2];
     INGOT_CHECK(operands_[2].strides[rank - 1] == c_element_ || sizes_.n <= 1, "C's columns are contiguous");
@@ -161,7 +164,7 @@ char* ProductDriver::block_sum(const RunState& state, int64_t batch, int64_t blo
 
 // The sums of all blocks of k, in order; then the epilogue.
 void ProductDriver::add_up_tile(RunState& state, int64_t batch, int64_t tile, int64_t panel) const {
-  const bool epilogue = !epilogues_.empty();
+  const bool epilogue = !kernels_->epilogues.empty();
   const int64_t columns = panel_columns(panel);
   Block block{};
   block.tile_begin = tile, block.tile_end = tile + 1;
@@ -195,14 +198,14 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
   const int64_t rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const char* packed = packed_panels(state, batch);
-  const bool epilogue = !epilogues_.empty();
+  const bool epilogue = !kernels_->epilogues.empty();
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
   const int64_t fitting =
       std::max(cache_sizes().l2 / 3 / std::max<int64_t>(k_size * a_element_, 1), 4 * (rows_.each + 1));
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
-  const bool wide_panels = widen_rows_ && !packed && b_column_ == element_ && rows_.count >= kWideTiles;
+  const bool wide_panels = kernels_->widen_rows && !packed && b_column_ == element_ && rows_.count >= kWideTiles;
   const int64_t b_element = wide_panels ? c_element_ : element_;
   const int64_t panel_bytes =
       kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * b_element;
@@ -211,8 +214,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 
   const int64_t most_rows = std::min(block_tiles * (rows_.each + 1), rows);
   // Rows of packed A start at differing sets of L1.
-  const int64_t a_stride = pack_a_ ? round_up(k_size * a_element_, 64) + 64 : a_row_;
-  Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, pack_a_ ? most_rows * a_stride : 0,
+  const int64_t a_stride = kernels_->pack_a ? round_up(k_size * a_element_, 64) + 64 : a_row_;
+  Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, kernels_->pack_a ? most_rows * a_stride : 0,
                             epilogue ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const Run run{state, walk, scratch};
@@ -228,7 +231,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       block.row = rows_.begin(tile), block.rows = rows_.begin(block.tile_end) - block.row;
       block.a_stride = a_stride;
       const char* a_block = a + block.row * a_row_;
-      if (pack_a_) {
+      if (kernels_->pack_a) {
         pack_rows(a_block + k.begin * a_column_, scratch.a, block.rows, k_size, a_stride);
         a_block = scratch.a - k.begin * a_element_;
       }
@@ -268,13 +271,13 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
           }
-          const bool widens = !wide_panels && widen_ && block.tile_end - block.tile_begin >= kWideTiles;
+          const bool widens = !wide_panels && kernels_->widen && block.tile_end - block.tile_begin >= kWideTiles;
           if (widens) {
             widen(b_block, scratch.wide, std::min(kBlock, k.end - block.k), width);
             b_block = scratch.wide;
           }
-          tile_rows(run, block, wide_panels || widens ? wide_tiles_ : tiles_, a_block + block.k * a_element_, b_block,
-                    next);
+          tile_rows(run, block, wide_panels || widens ? kernels_->wide_tiles : kernels_->tiles,
+                    a_block + block.k * a_element_, b_block, next);
         }
       }
     }
@@ -282,13 +285,13 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 }
 
 ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const {
-  const int64_t wide_bytes = widen_ ? kBlock * kVector * sizes_.max_vectors * c_element_ : 0;
+  const int64_t wide_bytes = kernels_->widen ? kBlock * kVector * sizes_.max_vectors * c_element_ : 0;
   int64_t sizes[] = {panel_bytes,
                      wide_bytes,
                      a_bytes,
                      b_room_,
                      c_bytes,
-                     epilogue_scratch_,
+                     kernels_->epilogue_scratch,
                      2 * static_cast<int64_t>((operands_.size() + 1) * sizeof(char*))};
   int64_t offsets[7], total = 0;
   for (int i = 0; i < 7; ++i) {
@@ -314,8 +317,8 @@ void ProductDriver::widen(const char* packed, char* to, int64_t k, int64_t width
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
   frame.rows = ceil_div(k, 2), frame.columns = width;
-  frame.context = widen_.context;
-  widen_.entry(&frame);
+  frame.context = kernels_->widen.context;
+  kernels_->widen.entry(&frame);
 }
 
 // A panel of f32, [k][width].
@@ -328,8 +331,8 @@ void ProductDriver::widen_rows(const char* b, int64_t panel, int64_t k_begin, in
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
   frame.rows = k_end - k_begin, frame.columns = columns;
-  frame.context = widen_rows_.context;
-  widen_rows_.entry(&frame);
+  frame.context = kernels_->widen_rows.context;
+  kernels_->widen_rows.entry(&frame);
 }
 
 void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) const {
@@ -340,8 +343,8 @@ void ProductDriver::pack_rows(const char* a, char* to, int64_t rows, int64_t k, 
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
   frame.rows = rows, frame.columns = k;
-  frame.context = pack_a_.context;
-  pack_a_.entry(&frame);
+  frame.context = kernels_->pack_a.context;
+  kernels_->pack_a.entry(&frame);
 }
 
 // One block of k, one panel, all tiles of the row block, finished a few at a time; meanwhile the next block of B is
@@ -360,7 +363,7 @@ void ProductDriver::tile_rows(const Run& run, const Block& block, const std::vec
   const bool even = next.stride == kLine;
   const int64_t fetching = tiles < 4 ? 0 : even ? tiles : pieces * next.row_lines;
   const int64_t share = next.rows * kLine / tiles, even_step = std::min(ceil_div(share, lines), kLine);
-  const bool finishes = !epilogues_.empty() && k_cuts_ == 1 && block.k + kBlock >= sizes_.k;
+  const bool finishes = !kernels_->epilogues.empty() && k_cuts_ == 1 && block.k + kBlock >= sizes_.k;
   const char* results = place(run, result_, block.row, panel_column(block.panel));
   frame.results_stride = operands_[result_].strides[sizes_.batch.size()];
   int64_t finished = 0;  // rows
@@ -417,8 +420,8 @@ void ProductDriver::finish(const Run& run, const Block& block, int64_t row, int6
     at[0] = block.c + row * block.c_stride + (column - first) * c_element_;
     for (size_t i = 1; i < count; ++i) at[i] = place(run, i + 1, block.row + row, column);
     const auto vectors = static_cast<size_t>(frame.columns / kVector);
-    const bool known = frame.columns % kVector == 0 && vectors < epilogues_.size();
-    const KernelCall& call = epilogues_[known ? vectors : 0];
+    const bool known = frame.columns % kVector == 0 && vectors < kernels_->epilogues.size();
+    const KernelCall& call = kernels_->epilogues[known ? vectors : 0];
     frame.context = call.context;
     call.entry(&frame);
   }

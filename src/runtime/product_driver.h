@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "runtime/step_driver.h"
 #include "runtime/weight_cache.h"
 
@@ -29,6 +30,15 @@ struct KernelCall {
   explicit operator bool() const { return entry != nullptr; }
 };
 KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
+std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
+
+/// The kernels of a product, as MatmulStep has them: the same for all sizes.
+struct ProductKernels {
+  std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
+  KernelCall pack_a, widen, widen_rows, add_row, add_rows, turned;
+  int64_t epilogue_scratch = 0;
+  ProductKernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues, const BindContext& context);
+};
 
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n], then an epilogue on each finished piece.
 class ProductDriver : public StepDriver {
@@ -43,9 +53,14 @@ class ProductDriver : public StepDriver {
     int64_t max_rows, max_vectors;
   };
   explicit ProductDriver(const BindContext& context) : first_scalar_(context.first_scalar), step_(context.step) {}
-  /// To be called in this order, then divide().
-  void set_sizes(Sizes sizes);
-  void set_kernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues, const BindContext& context);
+  /// To be called in this order, then divide(). `make` gives the ProductKernels where there are none yet.
+  void set_sizes(const Sizes& sizes);
+  template <class F>
+  void set_kernels(const BindContext& context, F make) {
+    const auto* before = context.before<ProductDriver>();
+    kernels_ = before ? before->kernels_ : std::make_shared<const ProductKernels>(make());
+    INGOT_CHECK(static_cast<int64_t>(kernels_->tiles.size()) == sizes_.max_rows * sizes_.max_vectors);
+  }
   /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments. `arguments`: the latter.
   void set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments);
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
@@ -92,12 +107,8 @@ class ProductDriver : public StepDriver {
   int64_t element_ = 4, a_element_ = 4, c_element_ = 4,  // a: as tiles read it
       k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
-  KernelCall pack_a_;
-  KernelCall add_row_, add_rows_, turned_;  // as MatmulStep has them
-  int64_t b_row_ = 0, b_column_ = 0;
-  KernelCall widen_, widen_rows_;  // and wide_tiles_: as MatmulStep has them
-  std::vector<KernelCall> wide_tiles_;
-  int64_t b_room_ = 0;
+  int64_t b_row_ = 0, b_column_ = 0, b_room_ = 0;
+  std::shared_ptr<const ProductKernels> kernels_;
   std::vector<BoundArgument> operands_;
   Pieces rows_, panels_;  // panels in units of 16 columns
 
@@ -141,11 +152,9 @@ class ProductDriver : public StepDriver {
   void finish(const Run& run, const Block& block, int64_t row, int64_t rows) const;
   char* place(const Run& run, size_t operand, int64_t row, int64_t column) const;
 
-  std::vector<KernelCall> tiles_;
-  std::vector<KernelCall> epilogues_;  // as MatmulStep has them
-  int64_t epilogue_scratch_ = 0, c_row_ = 0;
-  size_t result_ = 2;                                                  // the operand that is written first
-  std::vector<int64_t> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
+  int64_t c_row_ = 0;
+  size_t result_ = 2;                                                     // the operand that is written first
+  SmallVector<int64_t, 4> row_strides_, column_strides_, index_strides_;  // of the epilogue's buffers
   int row_cuts_ = 1, panel_cuts_ = 1;
   // Where k is long and the result small, k is cut: the sums of its blocks are kept apart, then added in order.
   int64_t k_cuts_ = 1, k_blocks_ = 1, sum_stride_ = 0, sum_bytes_ = 0;

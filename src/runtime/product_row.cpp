@@ -27,12 +27,12 @@ void add(char* to, const char* from, int64_t count) {
 }  // namespace
 
 bool ProductDriver::reads_rows() const {
-  const bool rows = add_row_ && b_column_ == element_, columns = turned_ && b_row_ == element_;
+  const bool rows = kernels_->add_row && b_column_ == element_, columns = kernels_->turned && b_row_ == element_;
   return (rows || columns) && sizes_.m == 1 && sizes_.n >= kFewColumns && weight_buffer < 0 && k_cuts_ == 1;
 }
 
 void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, Range k) const {
-  const bool epilogue = !epilogues_.empty();
+  const bool epilogue = !kernels_->epilogues.empty();
   const int64_t at_once = kChunk / (kVector * sizes_.max_vectors);
   const Scratch scratch = lay_out(kChunk * c_element_, 0, epilogue ? kChunk * c_element_ : 0);
   const PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
@@ -42,7 +42,7 @@ void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, R
     const int64_t columns = panel_column(end - 1) + panel_columns(end - 1) - first;
     const char *a = scratch.at[0], *b = scratch.at[1] + first * b_column_;
     char* total = epilogue ? scratch.c : scratch.at[2] + first * c_element_;
-    if (turned_ && b_row_ == element_ && k.end > k.begin) {
+    if (kernels_->turned && b_row_ == element_ && k.end > k.begin) {
       add_columns(a, b, total, columns, k);
     } else {
       add_rows(a, b, total, scratch.panels, columns, k);
@@ -79,7 +79,7 @@ void ProductDriver::add_rows(const char* a, const char* b, char* total, char* su
         scalars[i] = scalar_bits(sizes_.dtype, a + (row + i) * a_column_);
         buffers[2 + i] = const_cast<char*>(b) + (row + i) * b_row_;
       }
-      const KernelCall& call = many ? add_rows_ : add_row_;
+      const KernelCall& call = many ? kernels_->add_rows : kernels_->add_row;
       frame.context = call.context;
       call.entry(&frame);
     }
@@ -92,7 +92,7 @@ void ProductDriver::add_rows(const char* a, const char* b, char* total, char* su
 void ProductDriver::add_columns(const char* a, const char* b, char* total, int64_t columns, Range k) const {
   INGOT_CHECK(columns >= kVector);
   TileFrame frame;
-  frame.context = turned_.context;
+  frame.context = kernels_->turned.context;
   frame.b_stride = b_column_;
   for (int64_t column = 0; column < columns; column += kVector) {
     const int64_t at = std::min(column, columns - kVector);
@@ -102,7 +102,7 @@ void ProductDriver::add_columns(const char* a, const char* b, char* total, int64
       frame.b = b + at * b_column_ + block * element_;
       frame.k = std::min(kBlock, k.end - block);
       frame.accumulate = block > k.begin;
-      turned_.entry(&frame);
+      kernels_->turned.entry(&frame);
     }
   }
 }

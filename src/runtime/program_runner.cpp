@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/float_environment.h"
@@ -74,7 +73,7 @@ uint64_t converted(T x, DType type) {
 struct LoadedProgram::Bindings {
   Mutex mutex;
   std::vector<BoundProgramPtr> recent;  // the last used first
-  std::unordered_map<const KernelSource*, const LoadedKernel*> kernels;
+  KernelTable kernels;
   struct Scalar {
     ScalarSource source;
     bool floating;  // how the call gives it
@@ -105,21 +104,39 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
 
 LoadedProgram::~LoadedProgram() { delete idle_.load(); }
 
-BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols) const {
-  int threads = num_threads();
+BoundProgramPtr LoadedProgram::find(std::span<const int64_t> symbols) const {
+  const int threads = num_threads();
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
   auto it = std::find_if(recent.begin(), recent.end(), [&](const BoundProgramPtr& b) {
     return b->threads == threads && std::equal(symbols.begin(), symbols.end(), b->symbols.begin(), b->symbols.end());
   });
-  if (it == recent.end()) {
-    auto kernel = [&](const KernelPtr& source) -> const LoadedKernel& { return *bindings_->kernels.at(source.get()); };
-    auto bound = std::make_shared<const BoundProgram>(*program_, symbols, threads, first_scalars_, kernel);
-    if (recent.size() == kBindings) recent.pop_back();
-    it = recent.insert(recent.end(), std::move(bound));
-  }
+  if (it == recent.end()) return nullptr;
   std::rotate(recent.begin(), it, it + 1);
   return recent.front();
+}
+
+BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const {
+  BoundProgramPtr like, last;
+  {
+    std::lock_guard lock(bindings_->mutex);
+    if (!bindings_->recent.empty()) like = bindings_->recent.front();
+  }
+  auto bound = std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(),
+                                                    first_scalars_, bindings_->kernels, like.get());
+  std::lock_guard lock(bindings_->mutex);
+  auto& recent = bindings_->recent;
+  if (recent.size() == kBindings) {
+    last = std::move(recent.back());  // ends without the lock
+    recent.pop_back();
+  }
+  recent.insert(recent.begin(), bound);
+  return bound;
+}
+
+BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols) const {
+  if (BoundProgramPtr known = find(symbols)) return known;
+  return bind(symbols, program_->dims.evaluate(symbols));
 }
 
 std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
@@ -164,13 +181,13 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   const Program& program = *program_;
   INGOT_CHECK(data.inputs.size() == program.inputs && data.outputs.size() == program.outputs &&
               data.scalars.size() == program.scalars.size());
-  std::unique_ptr<RunState> state = acquire(bound.arena_bytes);
+  std::unique_ptr<RunState> state = acquire(bound.schedule->arena_bytes);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
     if (buffer.place == Place::input) state->buffers[i] = static_cast<char*>(data.inputs[buffer.number]);
     if (buffer.place == Place::output) state->buffers[i] = static_cast<char*>(data.outputs[buffer.number]);
   }
-  for (const ArenaBuffer& buffer : bound.arena)
+  for (const ArenaBuffer& buffer : bound.schedule->arena)
     state->buffers[buffer.buffer] =
         checks_memory() ? static_cast<char*>(allocate_checked(buffer.bytes)) : state->arena + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
@@ -187,12 +204,12 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     const BoundProgram& bound;
     RunState& state;
     ~Release() {
-      for (uint32_t i : bound.weight_steps) state.weights[i].release();
+      for (uint32_t i : bound.schedule->weight_steps) state.weights[i].release();
     }
   };
   {
     Release release{bound, *state};
-    for (uint32_t i : bound.weight_steps) {
+    for (uint32_t i : bound.schedule->weight_steps) {
       const StepDriver& driver = *bound.steps[i];
       uint32_t input = program.buffers[driver.weight_buffer].number;
       driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_[i]);
@@ -200,14 +217,16 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     run_steps(bound, *state);
   }
   if (checks_memory())
-    for (const ArenaBuffer& buffer : bound.arena) deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
+    for (const ArenaBuffer& buffer : bound.schedule->arena)
+      deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
   give_back(std::move(state));
 }
 
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
 void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
-  const auto& phases = bound.phases;
+  const std::vector<BoundPhase>& phases = bound.schedule->phases;
+  auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
   const bool timed = profiling();
   auto begin_progress = [&] {
     if (state.phases < phases.size()) {
@@ -217,34 +236,35 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
     for (size_t i = 0; i < phases.size(); ++i) state.progress[i].reset();
   };
   auto region = [&](int thread, int threads) {
-    auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, p.driver->useful_threads); };
+    auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, driver_of(p).useful_threads); };
     size_t settled = 0;  // phases before this one have ended
     auto settle = [&](size_t end) {
       if (threads > 1)
         for (size_t i = settled; i < end; ++i)
-          if (!phases[i].driver->idle(state, phases[i].number)) await(state.progress[i].done, shares(phases[i]));
+          if (!driver_of(phases[i]).idle(state, phases[i].number)) await(state.progress[i].done, shares(phases[i]));
       settled = end;
     };
     auto start = std::chrono::steady_clock::time_point();
     for (size_t i = 0; i < phases.size(); ++i) {
       const BoundPhase& p = phases[i];
+      const StepDriver& driver = driver_of(p);
       if (p.barrier_before || timed) settle(i);
       if (timed && p.number == 0) start = std::chrono::steady_clock::now();
-      if (p.driver->idle(state, p.number)) continue;
+      if (driver.idle(state, p.number)) continue;
       if (threads == 1) {
-        p.driver->run(state, p.number, 0, 1);
+        driver.run(state, p.number, 0, 1);
       } else if (Progress& progress = state.progress[i]; p.single) {
-        if (thread == 0) p.driver->run(state, p.number, 0, 1), progress.done.store(1, std::memory_order_release);
+        if (thread == 0) driver.run(state, p.number, 0, 1), progress.done.store(1, std::memory_order_release);
       } else {
         const int n = shares(p);
         for (int next = 0; next < n; ++next) {
           const int share = (thread + next) % n;
           if (!progress.claim(share)) continue;
-          p.driver->run(state, p.number, share, n);
+          driver.run(state, p.number, share, n);
           progress.done.fetch_add(1, std::memory_order_acq_rel);
         }
       }
-      if (timed && p.number + 1 == p.driver->phases) {
+      if (timed && p.number + 1 == driver.phases) {
         settle(i + 1);
         std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
         if (thread == 0) record_step(program_, p.step, elapsed.count());
@@ -256,7 +276,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
   parallel(bound.useful_threads, region);
 }
 
-int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.arena_bytes; }
+int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.schedule->arena_bytes; }
 
 int64_t LoadedProgram::weight_packs() const {
   int64_t packs = 0;

@@ -37,6 +37,9 @@ class LoadedProgram {
 
   /// The program for these values of its symbols. The last used ones are remembered.
   BoundProgramPtr bind(std::span<const int64_t> symbols) const;
+  /// The same in two steps: what is remembered, or null; bound with the `values` of all expressions (evaluate).
+  BoundProgramPtr find(std::span<const int64_t> symbols) const;
+  BoundProgramPtr bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const;
   /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind.
   void run(const BoundProgram& bound, const CallData& data) const;
 

@@ -153,7 +153,7 @@ class RowDriver final : public PlaneDriver {
     });
   }
 
-  const LoopStep::Pieces cut_;
+  const LoopStep::Pieces& cut_;  // of the program
   std::vector<PartialOps> ops_;
   int64_t pieces_ = 1, piece_columns_ = 0;
   bool rows_share_ = false;                                    // an operand, whose pieces stay in the cache
@@ -162,9 +162,9 @@ class RowDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context) {
   if (step.pieces.reductions.empty()) return nullptr;
-  auto driver = std::make_unique<RowDriver>(step, costs, context);
+  auto driver = std::make_shared<RowDriver>(step, costs, context);
   if (!driver->cuts()) return nullptr;
   return driver;
 }

@@ -291,50 +291,50 @@ class SequentialScanDriver final : public StepDriver {
 };
 
 template <class Op>
-std::unique_ptr<StepDriver> bind_scan(const LibraryStep& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_scan(const LibraryStep& step, const BindContext& context) {
   switch (step.dtypes[0]) {
     case DType::f32:
-      return std::make_unique<ScanDriver<Op, float>>(step, context);
+      return std::make_shared<ScanDriver<Op, float>>(step, context);
     case DType::f64:
-      return std::make_unique<ScanDriver<Op, double>>(step, context);
+      return std::make_shared<ScanDriver<Op, double>>(step, context);
     default:
       INGOT_CHECK(step.dtypes[0] == DType::i64, step.name);
-      return std::make_unique<ScanDriver<Op, uint64_t>>(step, context);
+      return std::make_shared<ScanDriver<Op, uint64_t>>(step, context);
   }
 }
 
 template <bool kMax>
-std::unique_ptr<StepDriver> bind_extreme(const LibraryStep& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_extreme(const LibraryStep& step, const BindContext& context) {
   switch (step.dtypes[0]) {
     case DType::f32:
-      return std::make_unique<SequentialScanDriver<float, Extreme<float, kMax>, 4>>(step, context);
+      return std::make_shared<SequentialScanDriver<float, Extreme<float, kMax>, 4>>(step, context);
     case DType::f64:
-      return std::make_unique<SequentialScanDriver<double, Extreme<double, kMax>, 4>>(step, context);
+      return std::make_shared<SequentialScanDriver<double, Extreme<double, kMax>, 4>>(step, context);
     default:
       INGOT_CHECK(step.dtypes[0] == DType::i64, step.name);
-      return std::make_unique<SequentialScanDriver<int64_t, Extreme<int64_t, kMax>, 4>>(step, context);
+      return std::make_shared<SequentialScanDriver<int64_t, Extreme<int64_t, kMax>, 4>>(step, context);
   }
 }
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_cumsum(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cumsum(const LibraryStep& step, const Step&, const BindContext& context) {
   return bind_scan<Sum>(step, context);
 }
-std::unique_ptr<StepDriver> bind_cumprod(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cumprod(const LibraryStep& step, const Step&, const BindContext& context) {
   return bind_scan<Product>(step, context);
 }
-std::unique_ptr<StepDriver> bind_cummax(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cummax(const LibraryStep& step, const Step&, const BindContext& context) {
   return bind_extreme<true>(step, context);
 }
-std::unique_ptr<StepDriver> bind_cummin(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cummin(const LibraryStep& step, const Step&, const BindContext& context) {
   return bind_extreme<false>(step, context);
 }
-std::unique_ptr<StepDriver> bind_logcumsumexp(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_logcumsumexp(const LibraryStep& step, const Step&, const BindContext& context) {
   if (step.dtypes[0] == DType::f64)
-    return std::make_unique<SequentialScanDriver<double, LogSumExp<double>, 40>>(step, context);
+    return std::make_shared<SequentialScanDriver<double, LogSumExp<double>, 40>>(step, context);
   INGOT_CHECK(step.dtypes[0] == DType::f32, step.name);
-  return std::make_unique<SequentialScanDriver<float, LogSumExp<float>, 40>>(step, context);
+  return std::make_shared<SequentialScanDriver<float, LogSumExp<float>, 40>>(step, context);
 }
 
 }  // namespace ingot::runtime

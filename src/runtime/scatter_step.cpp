@@ -200,30 +200,30 @@ class ScatterDriver final : public StepDriver {
 };
 
 template <class T>
-std::unique_ptr<StepDriver> bind_replace(const LibraryStep& step, const BindContext& context) {
-  return std::make_unique<ScatterDriver<T, Replace>>(step, context, false, true);
+std::shared_ptr<StepDriver> bind_replace(const LibraryStep& step, const BindContext& context) {
+  return std::make_shared<ScatterDriver<T, Replace>>(step, context, false, true);
 }
 
 template <class T>
-std::unique_ptr<StepDriver> bind_combination(const LibraryStep& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_combination(const LibraryStep& step, const BindContext& context) {
   const int64_t mode = context.value(step.sizes[1]);
   const bool include_self = context.value(step.sizes[2]) != 0;
   switch (mode) {
     case 0:
     case 2:
-      return std::make_unique<ScatterDriver<T, Add>>(step, context, mode == 2, include_self);
+      return std::make_shared<ScatterDriver<T, Add>>(step, context, mode == 2, include_self);
     case 1:
-      return std::make_unique<ScatterDriver<T, Multiply>>(step, context, false, include_self);
+      return std::make_shared<ScatterDriver<T, Multiply>>(step, context, false, include_self);
     case 3:
-      return std::make_unique<ScatterDriver<T, Largest>>(step, context, false, include_self);
+      return std::make_shared<ScatterDriver<T, Largest>>(step, context, false, include_self);
     default:
-      return std::make_unique<ScatterDriver<T, Smallest>>(step, context, false, include_self);
+      return std::make_shared<ScatterDriver<T, Smallest>>(step, context, false, include_self);
   }
 }
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_scatter(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_scatter(const LibraryStep& step, const Step&, const BindContext& context) {
   switch (size_of(step.dtypes[0])) {
     case 1:
       return bind_replace<uint8_t>(step, context);
@@ -235,7 +235,7 @@ std::unique_ptr<StepDriver> bind_scatter(const LibraryStep& step, const Step&, c
       return bind_replace<uint64_t>(step, context);
   }
 }
-std::unique_ptr<StepDriver> bind_scatter_reduce(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_scatter_reduce(const LibraryStep& step, const Step&, const BindContext& context) {
   switch (step.dtypes[0]) {
     case DType::f32:
       return bind_combination<float>(step, context);

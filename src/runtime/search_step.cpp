@@ -160,19 +160,19 @@ class NonzeroDriver final : public StepDriver {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_searchsorted(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_searchsorted(const LibraryStep& step, const Step&, const BindContext& context) {
   switch (step.dtypes[1]) {
     case DType::f32:
-      return std::make_unique<SearchDriver<float>>(step, context);
+      return std::make_shared<SearchDriver<float>>(step, context);
     case DType::f64:
-      return std::make_unique<SearchDriver<double>>(step, context);
+      return std::make_shared<SearchDriver<double>>(step, context);
     default:
       INGOT_CHECK(step.dtypes[1] == DType::i64, step.name);
-      return std::make_unique<SearchDriver<int64_t>>(step, context);
+      return std::make_shared<SearchDriver<int64_t>>(step, context);
   }
 }
-std::unique_ptr<StepDriver> bind_nonzero_static(const LibraryStep& step, const Step&, const BindContext& context) {
-  return std::make_unique<NonzeroDriver>(step, context);
+std::shared_ptr<StepDriver> bind_nonzero_static(const LibraryStep& step, const Step&, const BindContext& context) {
+  return std::make_shared<NonzeroDriver>(step, context);
 }
 
 }  // namespace ingot::runtime

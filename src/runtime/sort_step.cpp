@@ -289,13 +289,13 @@ class TopkDriver final : public OrderDriver<K> {
 
 }  // namespace
 
-std::unique_ptr<StepDriver> bind_sort(const LibraryStep& step, const Step&, const BindContext& context) {
-  return with_keys(step.dtypes[2], [&](auto keys) -> std::unique_ptr<StepDriver> {
+std::shared_ptr<StepDriver> bind_sort(const LibraryStep& step, const Step&, const BindContext& context) {
+  return with_keys(step.dtypes[2], [&](auto keys) -> std::shared_ptr<StepDriver> {
     return std::make_unique<SortDriver<decltype(keys)>>(step, context);
   });
 }
-std::unique_ptr<StepDriver> bind_topk(const LibraryStep& step, const Step&, const BindContext& context) {
-  return with_keys(step.dtypes[2], [&](auto keys) -> std::unique_ptr<StepDriver> {
+std::shared_ptr<StepDriver> bind_topk(const LibraryStep& step, const Step&, const BindContext& context) {
+  return with_keys(step.dtypes[2], [&](auto keys) -> std::shared_ptr<StepDriver> {
     return std::make_unique<TopkDriver<decltype(keys)>>(step, context);
   });
 }

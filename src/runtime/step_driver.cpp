@@ -25,8 +25,8 @@ constinit thread_local ThreadObject<Scratch> mine;
 RunState::~RunState() { deallocate(arena, arena_bytes); }
 
 Ints BindContext::values_of(const Dims& dims) const {
-  Ints result;
-  for (Dim d : dims) result.push_back(value(d));
+  Ints result(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) result[i] = value(dims[i]);
   return result;
 }
 

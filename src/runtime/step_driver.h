@@ -2,9 +2,9 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/program.h"
@@ -57,17 +57,44 @@ struct BoundArgument {
   char* at(const RunState& state) const { return state.buffers[buffer] + offset; }
 };
 
-/// What binding a step needs to know.
-struct BindContext {
-  std::span<const int64_t> values;  // of the program's expressions
-  int threads = 1;                  // for which work is divided; any number may run it
-  uint32_t step = 0;
-  uint32_t first_scalar = 0;  // of the step, in RunState::scalars
-  std::function<const LoadedKernel&(const KernelPtr&)> kernel;
+/// The kernels of a program, each once.
+using KernelTable = std::unordered_map<const KernelSource*, const LoadedKernel*>;
+class StepDriver;
 
-  int64_t value(Dim d) const { return DimTable::value_of(d, values); }
+/// What binding a step needs to know. It notes which sizes it is asked for: while they stay, so does the driver.
+class BindContext {
+ public:
+  BindContext(std::span<const int64_t> values, int threads, uint32_t step, uint32_t first_scalar,
+              const KernelTable& kernels, const StepDriver* before)
+      : threads(threads), step(step), first_scalar(first_scalar), before_(before), values_(values), kernels_(kernels) {}
+
+  const int threads;  // for which work is divided; any number may run it
+  const uint32_t step;
+  const uint32_t first_scalar;  // of the step, in RunState::scalars
+
+  int64_t value(Dim d) const {
+    if (d.is_constant()) return d.code;
+    asked_ |= mark(static_cast<size_t>(d.index()));
+    return values_[static_cast<size_t>(d.index())];
+  }
   Ints values_of(const Dims& dims) const;
   BoundArgument argument(const Argument& a) const;
+  const LoadedKernel& kernel(const KernelPtr& source) const { return *kernels_.at(source.get()); }
+  /// The step's driver for other sizes, whose kernels may be shared; or null.
+  template <class Driver>
+  const Driver* before() const {
+    return dynamic_cast<const Driver*>(before_);
+  }
+
+  /// One bit an expression, where there are more than 64 one for several.
+  static uint64_t mark(size_t expression) { return uint64_t{1} << (expression % 64); }
+  uint64_t asked() const { return asked_; }
+
+ private:
+  const StepDriver* before_;
+  std::span<const int64_t> values_;  // of the program's expressions
+  const KernelTable& kernels_;
+  mutable uint64_t asked_ = 0;
 };
 
 /// Runs its step as often as wanted, in any number of shares, with the same bits. A phase begins when the one before
@@ -87,6 +114,7 @@ class StepDriver {
   int phases = 1;
   int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
+  uint64_t asked = 0;          // the sizes from which it follows (see BindContext)
   char* shared(const RunState& state) const { return state.buffers[shared_buffer]; }
   uint32_t shared_buffer = 0;
 };
@@ -104,14 +132,15 @@ class PlaneDriver : public StepDriver {
   int64_t planes_ = 1, rows_ = 0, columns_ = 0;
   Ints outer_;
   std::vector<BoundArgument> arguments_;
-  std::vector<int64_t> row_strides_, column_strides_, index_strides_;
+  using Strides = SmallVector<int64_t, 4>;  // one an argument
+  Strides row_strides_, column_strides_, index_strides_;
 };
 
-std::unique_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-std::unique_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context);
-std::unique_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
-std::unique_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);
+std::shared_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);

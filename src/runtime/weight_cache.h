@@ -20,6 +20,7 @@ class WeightFormat {
   WeightFormat(KernelPtr packer, std::vector<int64_t> numbers);
   bool operator==(const WeightFormat& other) const;
   uint64_t hash() const { return hash_; }
+  const std::vector<int64_t>& numbers() const { return numbers_; }
 
  private:
   KernelPtr packer_;

@@ -66,7 +66,7 @@ struct Variant {
   std::vector<int64_t> output_bytes;
 
   bool settle();
-  void bind();
+  void take(runtime::BoundProgramPtr program);
 };
 
 struct FlushPoint {

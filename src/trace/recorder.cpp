@@ -444,42 +444,63 @@ void Recorder::advance(Node* node, const eager::OpCall& call, std::span<Tensor> 
   cursor_ = node;
 }
 
-// Takes over this call's sizes; where they differ from the latest call's, the outputs are inferred again.
+// Whether an operand from before this node is other than when its outputs were inferred.
+bool Recorder::follows_from_change(const Node& node) const {
+  return std::any_of(node.operands.begin(), node.operands.end(), [&](const OperandRecord& operand) {
+    if (operand.kind == OperandRecord::Kind::value) return values_[operand.id]->changed > node.inferred;
+    return operand.kind == OperandRecord::Kind::slot && operand.id < slot_records_.size() &&
+           slot_records_[operand.id]->changed > node.inferred;
+  });
+}
+
+// Takes over this call's sizes; where what the outputs follow from differs, they are inferred again.
 void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
-  bool changed = node->shapes_in != shapes_;
+  bool own = false;  // sizes that this node brings in
   for (SlotRecord& slot : node->slots) {
     const detail::TensorImpl& impl = *bound_[slot.slot];
     const bool moved = slot.offset != impl.offset;
     slot.offset = impl.offset;  // also of a slot that only a path recorded later views
     if (same(slot.sizes, impl.sizes) && same(slot.strides, impl.strides) && !(moved && slot.viewed)) continue;
-    changed = true;
+    own = true;
     slot.sizes = impl.sizes;
     slot.strides = impl.strides;
+    slot.changed = ++changes_;
   }
   for (size_t i = 0; i < node->attrs.size(); ++i)
     if (node->size_attrs >> i & 1 && !(node->attrs[i].list == call.attrs[i].list)) {
-      changed = true;
+      own = true;
       node->attrs[i].list = call.attrs[i].list;
     }
-  if (!changed) return;
-  // Until the metas are right again the node matches no arrival.
-  node->shapes_in = ~uint64_t{0};
-  std::vector<eager::OutputMeta> metas(node->outputs.size());
-  eager::infer_outputs(call, metas);
-  if (node->inplace) eager::check_target(call);  // other sizes may overlap
-  for (size_t i = 0; i < metas.size(); ++i) {
-    OutputRecord& output = node->outputs[i];
-    output.meta = std::move(metas[i]);
-    if (node->inplace) continue;
-    if (detail::TensorImpl* impl = output.handle.impl();
-        impl && impl->references.load(std::memory_order_relaxed) == 1) {
-      impl->sizes = output.meta.sizes;
-      impl->strides = output.meta.strides;
-      impl->offset = output.meta.offset;
-    }
+  if (!own && node->shapes_in == shapes_) return;
+  if (own || !node->inferred || follows_from_change(*node)) {
+    // Until the metas are right again the node matches no arrival.
+    node->shapes_in = ~uint64_t{0}, node->inferred = 0;
+    infer_again(*node, call);
+    node->inferred = changes_;
   }
   node->shapes_in = shapes_;
   node->shapes_out = node->has_sizes() ? ++next_shapes_ : shapes_;
+}
+
+void Recorder::infer_again(Node& node, const eager::OpCall& call) {
+  metas_.resize(node.outputs.size());
+  eager::infer_outputs(call, metas_);
+  if (node.inplace) eager::check_target(call);  // other sizes may overlap
+  for (size_t i = 0; i < metas_.size(); ++i) {
+    OutputRecord& output = node.outputs[i];
+    if (output.meta == metas_[i]) continue;
+    std::swap(output.meta, metas_[i]);
+    output.changed = ++changes_;
+    if (node.inplace) continue;
+    detail::TensorImpl* impl = output.handle.impl();
+    if (impl && impl->references.load(std::memory_order_relaxed) == 1) {
+      impl->sizes = output.meta.sizes;
+      impl->strides = output.meta.strides;
+      impl->offset = output.meta.offset;
+    } else {
+      output.handle = Tensor();  // somebody holds it with the sizes of before
+    }
+  }
 }
 
 Node* Recorder::record(const eager::OpCall& call) {
@@ -540,6 +561,7 @@ Node* Recorder::record(const eager::OpCall& call) {
   }
   node->shapes_in = shapes_;
   node->shapes_out = node->has_sizes() ? ++next_shapes_ : shapes_;
+  node->inferred = changes_;
   if (!cursor_->children.empty()) note_fork(call);
   note_node();
   cursor_->children.push_back(std::move(node));

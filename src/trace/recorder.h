@@ -117,6 +117,8 @@ class Recorder final : public eager::Interceptor {
   Node* record(const eager::OpCall& call);
   void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
   void refresh_shapes(Node* node, const eager::OpCall& call);
+  bool follows_from_change(const Node& node) const;
+  void infer_again(Node& node, const eager::OpCall& call);
   bool is_constant(const detail::TensorImpl& impl) const;
   void start_segment(Node* root);
   void clear_segment();
@@ -163,7 +165,7 @@ class Recorder final : public eager::Interceptor {
   int64_t call_ = 0;
   std::chrono::steady_clock::time_point started_;
   double spent_ = 0, spent_recording_ = 0;  // seconds, once crowded
-  uint64_t next_shapes_ = 0;
+  uint64_t next_shapes_ = 0, changes_ = 1;
   std::atomic<uint64_t> thread_{0};  // for messages
 
   // The call in progress.
@@ -203,6 +205,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<uint32_t> live_;
   std::vector<uint32_t> aliases_;
   std::vector<int64_t> sites_;
+  std::vector<eager::OutputMeta> metas_;
   uint64_t point_ = 0;                         // id of the flush point that ends it
   std::vector<runtime::StoragePtr> storages_;  // of the outputs while a program runs
 };

@@ -196,12 +196,18 @@ bool Recorder::holds(Variant& variant) {
     if (expected != sites_[i]) return false;
   }
   if (!variant.entry) return true;
-  const DimTable& dims = variant.entry->compiled->program().dims;
-  std::vector<int64_t> values = dims.evaluate(symbols);
-  for (const DimGuard& guard : dims.guards())
-    if (!dims.holds(guard, values)) return false;
+  // It is bound only where it holds.
+  const runtime::LoadedProgram& loaded = variant.entry->compiled->loaded();
+  runtime::BoundProgramPtr bound = loaded.find(symbols);
+  if (!bound) {
+    const DimTable& dims = loaded.program().dims;
+    std::vector<int64_t> values = dims.evaluate(symbols);
+    for (const DimGuard& guard : dims.guards())
+      if (!dims.holds(guard, values)) return false;
+    bound = loaded.bind(symbols, std::move(values));
+  }
   variant.symbols = std::move(symbols);
-  variant.bind();
+  variant.take(std::move(bound));
   return true;
 }
 
@@ -211,7 +217,7 @@ bool Variant::settle() {
   if (!entry || (bound && bound->threads == num_threads())) return true;
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
-    bind();
+    take(entry->compiled->loaded().bind(symbols));
   } else {
     fallback = entry->failure;
     entry = nullptr;
@@ -219,12 +225,10 @@ bool Variant::settle() {
   return true;
 }
 
-void Variant::bind() {
-  const CompiledGraph& compiled = *entry->compiled;
-  bound = compiled.loaded().bind(symbols);
-  std::vector<int64_t> values = compiled.program().dims.evaluate(symbols);
+void Variant::take(runtime::BoundProgramPtr program) {
+  bound = std::move(program);
   output_bytes.clear();
-  for (Dim bytes : compiled.output_bytes()) output_bytes.push_back(DimTable::value_of(bytes, values));
+  for (Dim bytes : entry->compiled->output_bytes()) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
 }
 
 Variant* Recorder::compile_variant(FlushPoint& point) {

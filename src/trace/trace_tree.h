@@ -37,12 +37,14 @@ struct SlotRecord {
   Ints sizes, strides;
   int64_t offset = 0;  // of the latest call; looked at only where a view of the tensor was recorded
   bool viewed = false;
+  uint64_t changed = 0;  // see Node::inferred
 };
 
 struct OutputRecord {
   eager::OutputMeta meta;  // of the latest call
   Tensor handle;           // given out again while nobody else holds it
   int32_t root_slot = -1;  // a view of this slot
+  uint64_t changed = 0;    // see Node::inferred
 };
 
 struct Node {
@@ -56,8 +58,10 @@ struct Node {
   std::vector<SlotRecord> slots;  // bound here, in order
   std::vector<OutputRecord> outputs;
   // Which sizes reach this node, as a number of the tree: `shapes_in` before it, `shapes_out` after it. Metas of the
-  // outputs are right for a call that arrives with shapes_in and binds the same sizes.
-  uint64_t shapes_in = 0, shapes_out = 0;
+  // outputs are right for a call that arrives with shapes_in and binds the same sizes; and for any call if nothing that
+  // they follow from (attributes, slots, results of other nodes) changed after they were `inferred`, as the tree counts
+  // changes. 0: never.
+  uint64_t shapes_in = 0, shapes_out = 0, inferred = 0;
 
   Location location = Location::none();
   std::string module;

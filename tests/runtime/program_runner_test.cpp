@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/arena_plan.h"
+#include "runtime/bound_program.h"
 #include "runtime/hand_kernels.h"
 #include "runtime/profiler.h"
 
@@ -65,6 +66,70 @@ TEST(ProgramRunner, BindingsAreRememberedAndBounded) {
   EXPECT_NE(program.bind(std::vector<int64_t>{6}), first);
   for (int64_t rows = 100; rows < 300; ++rows) program.bind(std::vector<int64_t>{rows});
   EXPECT_NE(program.bind(std::vector<int64_t>{5}), first);
+}
+
+// A step is bound anew only where a size that it asked for moved, with its kernels and its part of the schedule.
+TEST(ProgramRunner, BindingsShareTheStepsWhoseSizesStayed) {
+  Threads scope(2);
+  auto p = two_steps();
+  const Dim other = p->dims.symbol(4);  // a third step of its own, beside the two of `rows`
+  constexpr int64_t kColumns = 37;
+  p->inputs = p->outputs = 2;
+  p->buffers.push_back(input(1)), p->buffers.push_back(output(1));
+  Step apart = p->steps[0];
+  apart.loop.space = {other, kColumns};
+  apart.loop.arguments = {dense(3, kColumns * 4), dense(4, kColumns * 4)};
+  p->steps.push_back(apart);
+  LoadedProgram program(p);
+  auto bind = [&](int64_t rows, int64_t others) { return program.bind(std::vector<int64_t>{rows, others}); };
+  const BoundProgramPtr first = bind(5, 6);
+  const BoundProgramPtr more_others = bind(5, 7);
+  EXPECT_EQ(more_others->steps[0], first->steps[0]);
+  EXPECT_EQ(more_others->steps[1], first->steps[1]);
+  EXPECT_NE(more_others->steps[2], first->steps[2]);
+  EXPECT_EQ(more_others->schedule, first->schedule);  // no buffer of the arena moved
+  const BoundProgramPtr more_rows = bind(8, 7);
+  EXPECT_NE(more_rows->steps[0], first->steps[0]);
+  EXPECT_EQ(more_rows->steps[2], more_others->steps[2]);
+  EXPECT_NE(more_rows->schedule, first->schedule);
+  for (auto [rows, others] : {std::pair<int64_t, int64_t>{5, 6}, {8, 7}, {0, 7}, {300, 0}, {5, 300}, {1, 1}}) {
+    std::vector<float> x = random_floats(rows * kColumns, 1), y(x.size()), u = random_floats(others * kColumns, 2),
+                       v(u.size());
+    run(program, {rows, others}, {x.data(), u.data()}, {y.data(), v.data()}, {std::bit_cast<uint64_t>(3.0)});
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] * 3.0f * 3.0f);
+    for (size_t i = 0; i < u.size(); ++i) ASSERT_EQ(v[i], u[i] * 3.0f);
+  }
+}
+
+// More expressions than marks: two that share one are never taken for each other.
+TEST(ProgramRunner, ManySizesMoveOneByOne) {
+  constexpr int kSteps = 150;
+  auto p = std::make_shared<Program>();
+  p->scalars = {Category::floating};
+  p->inputs = p->outputs = kSteps;
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    const Dim columns = p->dims.symbol(3);
+    p->buffers.push_back(input(i)), p->buffers.push_back(output(i));
+    Step step = costly_step(Step::Kind::loop, "scale");
+    step.loop.kernel = scale_kernel();
+    step.loop.space = {1, columns};
+    step.loop.arguments = {dense(2 * i, 0), dense(2 * i + 1, 0)};
+    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+    p->steps.push_back(step);
+  }
+  LoadedProgram program(p);
+  std::vector<int64_t> sizes(kSteps, 3);
+  for (int moved = 0; moved < 2 * kSteps; ++moved) {
+    sizes[static_cast<size_t>(moved * 7 % kSteps)] += moved % 3 - 1;
+    std::vector<std::vector<float>> x, y;
+    std::vector<void*> in, out;
+    for (int64_t n : sizes) x.push_back(random_floats(n, moved)), y.emplace_back(static_cast<size_t>(n));
+    for (int i = 0; i < kSteps; ++i) in.push_back(x[i].data()), out.push_back(y[i].data());
+    const uint64_t two = std::bit_cast<uint64_t>(2.0);
+    program.run(*program.bind(sizes), {in, {}, out, {&two, 1}});
+    for (int i = 0; i < kSteps; ++i)
+      for (size_t j = 0; j < x[i].size(); ++j) ASSERT_EQ(y[i][j], x[i][j] * 2.0f) << moved << " step " << i;
+  }
 }
 
 TEST(ProgramRunner, ManyCallersAtOnce) {

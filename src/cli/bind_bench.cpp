@@ -1,0 +1,165 @@
+#include "cli/bind_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compile/compare.h"
+#include "ingot.h"
+#include "runtime/profiler.h"
+
+namespace ingot::cli {
+namespace {
+
+constexpr int64_t kWidth = 32, kHeads = 4, kVocabulary = 64;
+constexpr int kLayers = 12;
+constexpr int64_t kLengths = 256;  // one after the other
+constexpr int64_t kTurns = 8;      // that come again and again
+
+using Tensors = std::vector<Tensor>;
+
+struct NarrowBlockImpl : nn::Module {
+  nn::LayerNorm before{{kWidth}}, between{{kWidth}};
+  nn::Linear mix{kWidth, 3 * kWidth}, project{kWidth, kWidth}, up{kWidth, 4 * kWidth}, down{4 * kWidth, kWidth};
+
+  static Tensor heads(const Tensor& x) {
+    return x.view({x.size(0), x.size(1), kHeads, kWidth / kHeads}).transpose(1, 2);
+  }
+  /// `cache`: keys and values of the positions before, [1, heads, length, depth], to which those of x are added; or
+  /// null, and x has all positions.
+  Tensor forward(const Tensor& x, Tensor* cache) const {
+    const Tensors parts = mix(before(x)).split(kWidth, 2);
+    Tensor keys = heads(parts[1]), values = heads(parts[2]);
+    if (cache) {
+      keys = cache[0] = cat({cache[0], keys}, 2);
+      values = cache[1] = cat({cache[1], values}, 2);
+    }
+    Tensor mixed = scaled_dot_product_attention(heads(parts[0]), keys, values, {}, 0.0, !cache);
+    Tensor y = x + project(mixed.transpose(1, 2).contiguous().view({x.size(0), x.size(1), kWidth}));
+    return y + down(gelu(up(between(y))));
+  }
+};
+INGOT_MODULE(NarrowBlock, before, between, mix, project, up, down);
+
+struct NarrowDecoderImpl : nn::Module {
+  std::vector<NarrowBlock> blocks = std::vector<NarrowBlock>(kLayers);
+  nn::Linear head{kWidth, kVocabulary};
+
+  /// x, then the caches of all blocks or nothing. Gives the caches back, then what the head says.
+  Tensors forward(const Tensors& in) const {
+    Tensors results(in.begin() + 1, in.end());
+    Tensor y = in[0];
+    for (size_t i = 0; i < blocks.size(); ++i) y = blocks[i]->forward(y, results.empty() ? nullptr : &results[2 * i]);
+    results.push_back(head(y));
+    return results;
+  }
+};
+INGOT_MODULE(NarrowDecoder, blocks, head);
+
+Tensors token_with_cache(int64_t length) {
+  Tensors in{rand({1, 1, kWidth})};
+  for (int i = 0; i < 2 * kLayers; ++i) in.push_back(rand({1, kHeads, length, kWidth / kHeads}));
+  return in;
+}
+Tensors whole_text(int64_t length) { return {rand({1, length, kWidth})}; }
+
+struct Decoding {
+  const char* name;
+  Tensors (*inputs)(int64_t length);
+  int64_t first;  // length
+};
+constexpr Decoding kDecodings[] = {{"one token a call, with a cache", token_with_cache, 64},
+                                   {"the whole text at each call", whole_text, 2}};
+
+double median(std::vector<double> of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
+}
+
+struct BindTimes {
+  size_t steps = 0;
+  int64_t compilations = 0, fallbacks = 0;
+  double eager_us = 0, known_us = 0;  // of a call
+  double fresh_us = 0, turns_us = 0;  // more, where the length is new, or was there a few lengths ago
+  bool equal_bits = true;
+};
+
+// A call with another length than the last, then one with the same: what the first takes longer is binding.
+BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
+  auto fast = compile(model, {.name = "decoder"});
+  BindTimes times;
+  auto check = [&](const Tensors& in) {
+    const Tensors expected = model(in), got = fast(in);
+    for (size_t i = 0; i < expected.size(); ++i)
+      times.equal_bits = times.equal_bits && bitwise_equal(expected[i], got[i]);
+  };
+  auto time = [&](auto& f, const Tensors& in) {
+    const double start = now_us();
+    (void)f(in);
+    return now_us() - start;
+  };
+  std::vector<double> eager, known, fresh, turns;
+  int64_t length = decoding.first;
+  for (; length < decoding.first + 4; ++length) check(decoding.inputs(length));
+  {
+    runtime::Profile profile;
+    (void)fast(decoding.inputs(length++));
+    times.steps = profile.steps().size();
+  }
+  for (int64_t i = 0; i < kLengths; ++i) {
+    const Tensors in = decoding.inputs(length++);
+    eager.push_back(time(model, in));
+    const double first = time(fast, in), again = time(fast, in);
+    known.push_back(again);
+    fresh.push_back(first - again);
+  }
+  std::vector<Tensors> inputs;
+  for (int64_t i = 1; i <= kTurns; ++i) inputs.push_back(decoding.inputs(length - i));
+  for (int64_t i = 0; i < kLengths; ++i) {
+    const Tensors& in = inputs[static_cast<size_t>(i % kTurns)];
+    (void)model(in);  // its data are in the cache then
+    const double first = time(fast, in), again = time(fast, in);
+    if (i >= kTurns) turns.push_back(first - again);
+  }
+  check(decoding.inputs(length));
+  check(inputs[0]);
+  times.compilations = fast.stats().compilations, times.fallbacks = fast.stats().fallbacks;
+  times.eager_us = median(eager), times.known_us = median(known);
+  times.fresh_us = median(fresh), times.turns_us = median(turns);
+  return times;
+}
+
+}  // namespace
+
+int bench_bind(const BenchOptions& options) {
+  const NarrowDecoder model;
+  bool good = true;
+  nlohmann::json list = nlohmann::json::array();
+  for (const Decoding& decoding : kDecodings) {
+    const BindTimes t = measure(model, decoding);
+    const double each = t.fresh_us / static_cast<double>(t.steps);
+    good = good && t.equal_bits && t.fallbacks == 0;
+    list.push_back({{"decoding", decoding.name},
+                    {"steps", t.steps},
+                    {"compilations", t.compilations},
+                    {"eager_us", t.eager_us},
+                    {"known_length_us", t.known_us},
+                    {"new_length_adds_us", t.fresh_us},
+                    {"new_length_adds_us_a_step", each},
+                    {"length_in_turns_adds_us", t.turns_us},
+                    {"bitwise_equal", t.equal_bits}});
+    if (options.json) continue;
+    fmt::print("{} layers of width {}, {}: {} steps, {} compilations, {}\n", kLayers, kWidth, decoding.name, t.steps,
+               t.compilations, t.equal_bits ? "same bits" : "BITS DIFFER");
+    fmt::print("  eager                             {:>10}\n", duration(t.eager_us));
+    fmt::print("  compiled, the length of before    {:>10}\n", duration(t.known_us));
+    fmt::print("  a new length adds                 {:>10}   ({:.2f} us a step)\n", duration(t.fresh_us), each);
+    fmt::print("  one of {} lengths in turns adds    {:>10}\n", kTurns, duration(t.turns_us));
+  }
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json{{"name", "bind"}, {"threads", num_threads()}, {"decodings", list}}.dump());
+  return good ? 0 : 1;
+}
+
+}  // namespace ingot::cli

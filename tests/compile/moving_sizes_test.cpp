@@ -1,0 +1,81 @@
+// Sizes that move from call to call, one or several at a time: only what follows from them is inferred and bound anew,
+// and nothing of another call's sizes is left.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::error_of;
+using test::same_bits;
+
+/// Two ways that share their start, views of views, an in-place op, sizes as attributes, a result that does not follow
+/// from its operand's sizes, and an op that other sizes refuse.
+std::vector<Tensor> forks(const std::vector<Tensor>& in, const Tensor& captured, int way) {
+  const Tensor &a = in[0], &b = in[1], &c = in[2];
+  Tensor total = a.sum({0}) + captured;  // [4], whatever a's rows
+  Tensor joined = cat({a, b}, 0);        // [m + n, 4]
+  Tensor part = joined.slice(0, 1).t().slice(1, 0, b.size(0));
+  if (way == 0) return {total * 2, part * total.unsqueeze(1), c.view({-1, 2}) + 1};
+  Tensor scratch = zeros({c.numel()}) + 0.5;
+  scratch.add_(c.view({-1}));
+  if (way == 1) return {scratch, (joined.softmax(0) - total).t(), part.contiguous()};
+  try {
+    return {scratch, matmul(a, b.t()) + c.size(0), a + b};  // a + b: only where both have as many rows, or one has one
+  } catch (const Error&) {
+    return {total, a.index({Slice(0, 1)}) * scratch.sum()};
+  }
+}
+
+TEST(MovingSizes, InAnyOrderOnAnyWay) {
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    Tensor captured = randn({4});
+    auto f = [&](const std::vector<Tensor>& in, int way) { return forks(in, captured, way); };
+    CompileOptions options{.mode = mode};
+    options.recompile_limit = 64;
+    auto fast = compile(f, options);
+    uint64_t random = 7;
+    auto next = [&](uint64_t n) {
+      return static_cast<int64_t>((random = random * 6364136223846793005u + 1) >> 33) % static_cast<int64_t>(n);
+    };
+    int64_t m = 3, n = 2, k = 4;
+    for (int call = 0; call < 600; ++call) {
+      const int64_t which = next(5);
+      if (which == 0) m = 1 + next(6);
+      if (which == 1) n = 1 + next(6);
+      if (which == 2) k = 2 * next(5);
+      if (which == 3 && mode == CompileMode::checked) captured = randn({8}).slice(0, next(4)).slice(0, 0, 4);
+      // Views with offsets, and other strides of equal sizes.
+      Tensor wide = randn({m + 3, 9}), a = wide.slice(0, next(3)).slice(0, 0, m).slice(1, next(5)).slice(1, 0, 4);
+      if (next(3) == 0) a = randn({4, m}).t();
+      const std::vector<Tensor> in{a, randn({n, 4}), randn({k, 3})};
+      const int way = static_cast<int>(next(3));
+      const std::vector<Tensor> expected = f(in, way), got = fast(in, way);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(same_bits(got[i], expected[i])) << call << " result " << i;
+    }
+  }
+}
+
+// Sizes that an op refuses: the error is eager's, and the sizes before and after it are right.
+TEST(MovingSizes, AroundAnError) {
+  auto f = [](const Tensor& a, const Tensor& b) {
+    Tensor y = a.exp();
+    return (y + b).sum({0}) * y.size(0);
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 60; ++call) {
+    const int64_t m = 2 + call % 3, n = call % 4 == 3 ? m + 1 : m;
+    Tensor a = randn({m, 3}), b = randn({n, 3});
+    std::string expected, got;
+    Tensor x, y;
+    expected = error_of([&] { x = f(a, b); });
+    got = error_of([&] { y = fast(a, b); });
+    ASSERT_EQ(expected, got);
+    if (expected.empty()) {
+      ASSERT_TRUE(same_bits(x, y)) << call;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ingot
