@@ -77,5 +77,58 @@ TEST(MovingSizes, AroundAnError) {
   }
 }
 
+// The diagonal of a mask moves with the positions before it: one program serves all of them.
+TEST(MovingSizes, DiagonalsMoveWithThem) {
+  auto mask = [](const Tensor& x, int64_t past) {
+    Tensor visible = ones({x.size(0), x.size(0) + past}, kBool).tril(past);
+    Tensor scores = matmul(x, x.t()).sum() + visible.to(kFloat32);
+    return scores.masked_fill(visible.logical_not(), -1e9).softmax(-1).triu(-past).tril(past - 1);
+  };
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(mask, {.mode = mode});
+    for (int64_t past : {0, 1, 7, 2, 5, 300, 4, 1, 0, 6})
+      for (int64_t rows : {1, 3, 40}) {
+        Tensor x = randn({rows, 4});
+        ASSERT_TRUE(same_bits(fast(x, past), mask(x, past))) << past << " " << rows;
+      }
+    EXPECT_LE(fast.stats().compilations, 6);
+    EXPECT_EQ(fast.stats().recompile_limit_hits, 0);
+  }
+}
+
+// Any diagonal, of any dtype and layout, once and twice: what is folded away is so only for the same diagonal.
+TEST(MovingSizes, DiagonalsOfEveryKind) {
+  auto f = [](const Tensor& x, int64_t a, int64_t b) {
+    std::vector<Tensor> results{x.tril(a), x.triu(b), x.tril(a).tril(b), x.triu(a).triu(a), x.tril(a).triu(b), tril(x)};
+    x.clone().tril_(a);
+    return results;
+  };
+  CompileOptions options;
+  options.recompile_limit = 64;
+  auto fast = compile(f, options);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  for (DType dtype : {kFloat32, kFloat64, kBFloat16, kInt64, kInt8, kBool})
+    for (int turned = 0; turned < 2; ++turned)
+      for (auto [a, b] :
+           {std::pair<int64_t, int64_t>{0, 1}, {1, 0}, {-1, -1}, {2, -2}, {-9, 9}, {kMost, kLeast}, {kLeast, kMost}}) {
+        Tensor x = (randn({2, 5, 7}) * 3).to(dtype);
+        if (turned) x = x.transpose(1, 2);
+        const std::vector<Tensor> expected = f(x, a, b), got = fast(x, a, b);
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_TRUE(same_bits(got[i], expected[i])) << name_of(dtype) << " " << a << " " << b << " result " << i;
+        for (int64_t row = 0; row < x.size(1); ++row)
+          for (int64_t column = 0; column < x.size(2); ++column) {
+            const double given = x.index({1, row, column}).to(kFloat64).item<double>();
+            ASSERT_EQ(got[0].index({1, row, column}).to(kFloat64).item<double>(), column - row <= a ? given : 0.0);
+            ASSERT_EQ(got[1].index({1, row, column}).to(kFloat64).item<double>(), column - row >= b ? given : 0.0);
+          }
+      }
+  Tensor x = randn({3, 3});
+  const std::string expected = "tril: diagonal: got a floating scalar, expected an integer";
+  EXPECT_EQ(test::without_line(error_of([&] { (void)x.tril(0.5); })), expected);
+  EXPECT_EQ(test::without_line(error_of([&] { (void)compile([](const Tensor& y) { return y.tril(0.5); })(x); })),
+            expected);
+}
+
 }  // namespace
 }  // namespace ingot

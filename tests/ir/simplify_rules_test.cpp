@@ -63,9 +63,6 @@ std::string attributes(OpId op, const Ints& shape, Random& random) {
     case OpId::as_strided_scatter:
       if (op == OpId::as_strided && random() % 2) return ", size=" + text_of({count}) + ", stride=[1]";
       return ", size=" + text_of(shape) + ", stride=" + text_of(strides);
-    case OpId::tril:
-    case OpId::triu:
-      return ", diagonal=" + std::to_string(static_cast<int>(random() % 3) - 1);
     case OpId::div:
       return random() % 3 ? "" : ", rounding_mode=" + one_of<std::string>(random, {"floor", "trunc"});
     case OpId::sum:

@@ -87,7 +87,8 @@ Expr KernelWriter::emit_op(const Item& i, const std::vector<Expr>& operands, con
     case OpId::triu: {
       size_t rank = i.map.size();
       Expr diagonal = coordinate_value(i, rank - 1, done) - coordinate_value(i, rank - 2, done);
-      int64_t limit = node.attrs[0].integer;
+      Expr limit = scalar_operand(node.operands[1], Type::i64);
+      if (!limit.present()) limit = builder_.constant(Type::i64, 0);
       Expr zero = builder_.constant(type, 0);
       return select(node.op == OpId::tril ? diagonal <= limit : diagonal >= limit, operands[0], zero);
     }

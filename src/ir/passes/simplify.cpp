@@ -78,7 +78,9 @@ Operand div_constant(Match& m) {
 // Twice is once, twice is nothing, once is nothing.
 Operand idempotent(Match& m) {
   const Node* inner = m.producer(0, m.node.op);
-  return first_if(m, inner && inner->attrs == m.node.attrs);
+  return first_if(m, inner && inner->attrs == m.node.attrs &&
+                         std::equal(inner->operands.begin() + 1, inner->operands.end(), m.node.operands.begin() + 1,
+                                    m.node.operands.end()));
 }
 Operand involution(Match& m) {
   const Node* inner = m.producer(0, m.node.op);

@@ -83,6 +83,12 @@ double ReferenceContext::number(std::string_view name) const {
   return 0;
 }
 
+int64_t ReferenceContext::whole(std::string_view name) const {
+  const Argument& a = argument(name);
+  INGOT_CHECK(!a.tensor && a.scalar.category != Category::floating, std::string(name));
+  return a.present ? a.scalar.integer : static_cast<int64_t>(number(name));
+}
+
 double ReferenceContext::number(std::string_view name, DType dtype) const {
   return to_working(*this, dtype, number(name));
 }

@@ -48,6 +48,8 @@ class ReferenceContext {
   double number(std::string_view name) const;
   /// The same, in the working precision of a floating dtype.
   double number(std::string_view name, DType dtype) const;
+  /// A scalar operand that is an integer; its default where it is absent.
+  int64_t whole(std::string_view name) const;
   /// A structural integer, boolean, dim, or single size.
   int64_t integer(std::string_view name) const;
   bool flag(std::string_view name) const { return integer(name) != 0; }

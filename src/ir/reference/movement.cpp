@@ -202,11 +202,11 @@ void embedding(ReferenceContext& c) {
 }
 
 void tril(ReferenceContext& c) {
-  int64_t diagonal = c.integer("diagonal");
+  const int64_t diagonal = c.whole("diagonal");
   triangle(c, [=](int64_t row, int64_t column) { return column - row <= diagonal; });
 }
 void triu(ReferenceContext& c) {
-  int64_t diagonal = c.integer("diagonal");
+  const int64_t diagonal = c.whole("diagonal");
   triangle(c, [=](int64_t row, int64_t column) { return column - row >= diagonal; });
 }
 /// Pairs (before, after) from the last dim inwards.

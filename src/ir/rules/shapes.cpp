@@ -132,6 +132,8 @@ void embedding(RuleContext& context) {
 void triangle(RuleContext& context) {
   if (shape_of(context, 0).size() < 2)
     context.fail("self", "shape " + shape_text(context.dims, shape_of(context, 0)), "at least two dims");
+  if (const OperandType& diagonal = context.operands[1]; diagonal.present() && diagonal.category > Category::integer)
+    context.fail("diagonal", describe(context, diagonal), "an integer");
   set(context, shape_of(context, 0));
 }
 
