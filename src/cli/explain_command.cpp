@@ -191,7 +191,11 @@ int run_cache(const CommonOptions& options, const std::string& name) {
                          {"bytes", c.bytes},
                          {"most_bytes", c.most_bytes},
                          {"evictions", c.evictions}});
-    fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}, {"process", process}}.dump());
+    const MemoryStats m = memory_stats();
+    const json memory = {{"allocated_bytes", m.allocated_bytes}, {"packed_bytes", m.packed_bytes},
+                         {"cached_bytes", m.cached_bytes},       {"cached_limit", m.cached_limit},
+                         {"code_bytes", m.code_bytes},           {"resident_bytes", m.resident_bytes}};
+    fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}, {"process", process}, {"memory", memory}}.dump());
     return 0;
   }
   int64_t code = 0;
@@ -235,6 +239,11 @@ int run_cache(const CommonOptions& options, const std::string& name) {
     fmt::print("  {:<16} {}{}{}{}\n", c.name, entries, entries.empty() || bytes.empty() ? "" : ", ", bytes,
                c.evictions > 0 ? fmt::format(", {} evicted", c.evictions) : "");
   }
+  const MemoryStats m = memory_stats();
+  auto mebibytes = [](int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); };
+  fmt::print("  {:<16} {} in use, of which packed weights {}; {} free, of at most {} now; {} resident\n", "memory",
+             mebibytes(m.allocated_bytes), mebibytes(m.packed_bytes), mebibytes(m.cached_bytes),
+             mebibytes(m.cached_limit), mebibytes(m.resident_bytes));
   return 0;
 }
 

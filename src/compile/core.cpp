@@ -6,6 +6,7 @@
 #include "eager/caches.h"
 #include "eager/dispatch.h"
 #include "ir/passes/pipeline.h"
+#include "runtime/allocator.h"
 #include "runtime/profiler.h"
 
 namespace ingot::detail {
@@ -49,7 +50,14 @@ CompiledCore::CompiledCore(const CompileOptions& options)
   static_cast<void>(ir::disabled_passes(options.disable));  // throws for the name of no pass
 }
 
-CompiledCore::~CompiledCore() { delete first_.load(); }
+// What its calls needed at once is no measure any more of what to keep for the calls to come.
+CompiledCore::~CompiledCore() {
+  freezer_.clear();
+  idle_.clear();
+  delete first_.load();
+  function_.reset();
+  runtime::forget_peak();
+}
 
 std::shared_ptr<CompiledCore> CompiledCore::make(const CompileOptions& options) {
   auto core = std::make_shared<CompiledCore>(options);

@@ -122,6 +122,7 @@ void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile
     out.bytes = static_cast<double>(lowered.dims.hint(step.bytes));
     out.form = codegen::form_of(step);
     out.space = codegen::space_of(lowered.dims, step);
+    out.weight = compiled.loaded().weight(program.steps.size() - 1);
     for_each_kernel(step, [&](const KernelPtr& kernel) {
       uint32_t number = number_of.at(kernel->key);
       if (std::find(out.kernels.begin(), out.kernels.end(), number) == out.kernels.end()) out.kernels.push_back(number);

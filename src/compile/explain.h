@@ -90,6 +90,7 @@ struct Explanation {
     std::string space;         // what it runs over
     double mean_us = 0;        // of a run, measured by profile(); else 0
     Listed<uint32_t> kernels;  // in Program::kernels
+    std::string weight;        // of a product or convolution: packed, or why not, in its latest run
   };
   struct Stage {
     std::string name;

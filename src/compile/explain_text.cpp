@@ -88,6 +88,15 @@ class Report {
     if (!e_.frozen.empty()) line("  frozen     {}", e_.frozen);
   }
 
+  void weights(const Explanation::Program& p) {
+    std::map<std::string, int64_t> fates;
+    for (const auto& step : p.steps)
+      if (!step.weight.empty()) ++fates[step.weight];
+    if (fates.empty()) return;
+    heading("Weights", "kept in the order in which their steps read them, or packed at each use");
+    for (const auto& [fate, count] : fates) line("  {:>4} x  {}", count, fate);
+  }
+
   void notices(const char* title, const char* meaning, const std::vector<Explanation::Notice>& list) {
     if (list.empty()) return;
     heading(title, meaning);
@@ -127,6 +136,7 @@ class Report {
     line("Program #{}: {}{}", number, arguments(p), p.guards.empty() ? "" : ", where " + p.guards);
     trace(p);
     steps(p);
+    weights(p);
     fusion(p);
     guards(p);
     stages(p);

@@ -1,7 +1,13 @@
 #include "eager/caches.h"
 
-#include <atomic>
+#include <malloc.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#include "eager/call.h"
 #include "eager/execute.h"
 #include "runtime/allocator.h"
 #include "runtime/kernel_cache.h"
@@ -31,12 +37,47 @@ std::vector<CacheFigures> cache_figures() {
   };
 }
 
+namespace {
+int64_t resident_bytes() {
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen("/proc/self/statm", "re"));
+  long pages = 0;
+  if (!file || std::fscanf(file.get(), "%*d %ld", &pages) != 1) return 0;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+}  // namespace
+
+MemoryStats memory_stats() {
+  const auto memory = runtime::allocator_statistics();
+  return {memory.live_bytes,
+          runtime::WeightCache::instance().statistics().bytes,
+          memory.cached_bytes,
+          memory.cached_limit,
+          runtime::KernelCache::instance().figures().code_bytes,
+          resident_bytes()};
+}
+
+void trim_memory() {
+  runtime::trim_allocator();
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+void set_cached_memory_limit(int64_t bytes, Location location) {
+  if (bytes < 0)
+    eager::fail("set_cached_memory_limit", "bytes", std::to_string(bytes), "a number of bytes, 0 or more", location);
+  runtime::set_allocator_limit(bytes);
+}
+
 void clear_caches() {
   if (auto* clear = clear_functions.load()) clear();
   eager::clear_eager_programs();
   runtime::WeightCache::instance().clear();
   runtime::KernelCache::instance().clear();
-  runtime::trim_allocator();
+  trim_memory();
 }
 
 }  // namespace ingot

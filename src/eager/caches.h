@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/export.h"
 
 namespace ingot {
@@ -18,6 +19,24 @@ struct CacheFigures {
 /// Kernels, packed weights, programs and kernels of eager ops, blocks of memory for tensors. What one compiled function
 /// keeps is in its stats().
 INGOT_API std::vector<CacheFigures> cache_figures();
+/// The memory of the process, in bytes.
+struct MemoryStats {
+  int64_t allocated_bytes = 0;  // of tensors, packed weights and intermediate results, each rounded up to its size class
+  int64_t packed_bytes = 0;     // of these, packed weights
+  int64_t cached_bytes = 0;     // of freed tensors and results, kept for the next ones
+  int64_t cached_limit = 0;     // the most that is kept so now; see set_cached_memory_limit
+  int64_t code_bytes = 0;       // of kernels
+  int64_t resident_bytes = 0;   // of the whole process, as the system counts it; 0 where it does not say
+};
+INGOT_API MemoryStats memory_stats();
+/// Gives free memory back to the system: blocks that are kept for the next tensors, and what the C library holds. What
+/// is in use stays, and so do caches (clear_caches); scratch memory of other threads goes when they next compute. For
+/// any time; the calls after it take their memory anew.
+INGOT_API void trim_memory();
+/// The most bytes of free memory to keep, at least 0 (else Error): a quarter of the machine's memory by default. Below
+/// it, as much is kept as was in use at once in the latest few hundred allocations beyond what is in use now, and 64
+/// MiB.
+INGOT_API void set_cached_memory_limit(int64_t bytes, Location location = Location());
 /// Gives back what can be made again: kernels that nobody uses, packed weights, programs of eager ops, what frozen
 /// functions learnt, cached blocks of memory. Calls in progress keep what they use.
 INGOT_API void clear_caches();

@@ -36,6 +36,7 @@ constexpr int64_t kSlab = 256 << 10;
 constexpr int64_t kThreadLimit = 1 << 20;  // up to here a thread keeps blocks of its own
 constexpr int64_t kThreadBytes = 1 << 20;  // that a thread keeps in one class
 constexpr int64_t kHuge = 2 << 20;
+constexpr int64_t kPeakEpoch = 256;  // large allocations in which a peak is looked for
 
 // Classes: multiples of 64 up to 512, then eight steps between powers of two, so that at most an eighth is lost.
 constexpr int class_of(int64_t bytes) {
@@ -139,6 +140,7 @@ class Central {
     int64_t bytes = class_bytes(c);
     std::lock_guard lock(mutex_);
     Counters& count = counters ? *counters : counters_;
+    if (bytes > kThreadLimit) note_large(bytes);
     int64_t batch = bin ? std::clamp<int64_t>((64 << 10) / bytes, 1, 32) : 1;
     if (!bins_[c].count && bytes <= kSlabLimit) {
       for (int64_t i = 0; i < batch; ++i) put(c, cut(bytes));
@@ -160,21 +162,42 @@ class Central {
     std::lock_guard lock(mutex_);
     put(c, block);
     counters_.gave(bytes);
-    if (kept_ > cached_limit_) shrink(cached_limit_);
+    if (bytes > kThreadLimit) large_ -= bytes;
+    shrink(limit());
   }
   void take_back(int c, Bin& from, int64_t count) {
     std::lock_guard lock(mutex_);
     for (; count > 0; --count) put(c, from.pop());
+    shrink(limit());
+  }
+  // It was no part of what comes and goes: the peaks are those of the rest.
+  void unmap(int c, void* block) {
+    int64_t bytes = class_bytes(c);
+    std::lock_guard lock(mutex_);
+    counters_.live.add(-bytes);
+    if (bytes > kThreadLimit) large_ -= bytes, peak_ -= bytes, earlier_peak_ -= bytes;
+    unmap(static_cast<char*>(block));
+    shrink(limit());
   }
 
   void trim() {
     std::lock_guard lock(mutex_);
     shrink(0);
   }
+  void forget_peak() {
+    std::lock_guard lock(mutex_);
+    peak_ = earlier_peak_ = large_;
+    shrink(limit());
+  }
+  void set_limit(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    most_kept_ = bytes;
+    shrink(limit());
+  }
   AllocatorStatistics statistics() {
     std::lock_guard lock(mutex_);
     AllocatorStatistics s;
-    s.cached_limit = cached_limit_;
+    s.cached_limit = limit();
     counters_.add_to(s);
     for (const ThreadCache* cache : caches_) cache->counters.add_to(s);
     return s;
@@ -184,11 +207,26 @@ class Central {
   // Bins of ours count what they keep of blocks that could be unmapped.
   void put(int c, void* block) {
     bins_[c].push(block, class_bytes(c));
+    last_use_[c] = ++uses_;
     if (class_bytes(c) > kSlabLimit) kept_ += class_bytes(c);
   }
   void* get(int c) {
+    last_use_[c] = ++uses_;
+    return drop(c);
+  }
+  void* drop(int c) {
     if (class_bytes(c) > kSlabLimit) kept_ -= class_bytes(c);
     return bins_[c].pop();
+  }
+
+  // The most that was in use at once in the latest 256 to 512 large allocations.
+  void note_large(int64_t bytes) {
+    large_ += bytes;
+    if (++in_epoch_ > kPeakEpoch) in_epoch_ = 0, earlier_peak_ = std::exchange(peak_, large_);
+    peak_ = std::max(peak_, large_);
+  }
+  int64_t limit() const {
+    return std::min(most_kept_, kKeptFree + std::max<int64_t>(std::max(peak_, earlier_peak_) - large_, 0));
   }
 
   char* cut(int64_t bytes) {
@@ -231,20 +269,28 @@ class Central {
     return block;
   }
 
-  // Unmaps cached blocks, largest first, until no more than `limit` bytes are kept. Tells if it unmapped any.
+  // Unmaps cached blocks, of the class that was not used for the longest first, until no more than `limit` bytes are
+  // kept. Tells if it unmapped any.
   bool shrink(int64_t limit) {
     bool any = false;
-    for (int c = kClasses - 1; c >= 0 && class_bytes(c) > kSlabLimit; --c)
-      while (bins_[c].count && kept_ > limit) {
-        char* block = static_cast<char*>(get(c));
-        Mapping mapping = *reinterpret_cast<Mapping*>(block - sizeof(Mapping));
-        ASAN_UNPOISON_MEMORY_REGION(mapping.base, mapping.length);
-        __lsan_unregister_root_region(mapping.base, mapping.length);
-        munmap(mapping.base, mapping.length);
-        counters_.cached.add(-class_bytes(c));
-        any = true;
+    while (kept_ > limit) {
+      int oldest = -1;
+      for (int c = class_of(kSlabLimit) + 1; c < kClasses; ++c)
+        if (bins_[c].count && (oldest < 0 || last_use_[c] < last_use_[oldest])) oldest = c;
+      if (oldest < 0) break;
+      for (; bins_[oldest].count && kept_ > limit; any = true) {
+        unmap(static_cast<char*>(drop(oldest)));
+        counters_.cached.add(-class_bytes(oldest));
       }
+    }
     return any;
+  }
+  static void unmap(char* block) {
+    ASAN_UNPOISON_MEMORY_REGION(block - sizeof(Mapping), sizeof(Mapping));
+    const Mapping mapping = *reinterpret_cast<Mapping*>(block - sizeof(Mapping));
+    ASAN_UNPOISON_MEMORY_REGION(mapping.base, mapping.length);
+    __lsan_unregister_root_region(mapping.base, mapping.length);
+    munmap(mapping.base, mapping.length);
   }
 
   Mutex mutex_;
@@ -252,11 +298,16 @@ class Central {
   Bin bins_[kClasses];
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
   int64_t kept_ = 0;
+  uint64_t uses_ = 0, last_use_[kClasses] = {};
+  int64_t large_ = 0;  // in use, in blocks that no thread keeps
+  int64_t peak_ = 0, earlier_peak_ = 0, in_epoch_ = 0;
   char *slab_ = nullptr, *slab_end_ = nullptr;
   int64_t mapped_ = 0;
   int64_t populate_limit_ = int64_t{1} << 30;
-  int64_t cached_limit_ = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
+  int64_t most_kept_ = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
 };
+
+std::atomic<uint64_t> trims{0};
 
 // Null before the first block, and again once the thread ends.
 constinit thread_local ThreadCache* local_cache = nullptr;
@@ -315,8 +366,19 @@ void deallocate(void* block, int64_t bytes) noexcept {
   if (bin.count * size > kThreadBytes) Central::instance().take_back(c, bin, (bin.count + 1) / 2);
 }
 
+void deallocate_lasting(void* block, int64_t bytes) noexcept {
+  if (!block) return;
+  const int c = class_of(bytes);
+  if (class_bytes(c) <= kSlabLimit || checks_memory()) return deallocate(block, bytes);
+  Central::instance().unmap(c, block);
+}
+
 AllocatorStatistics allocator_statistics() { return Central::instance().statistics(); }
+void set_allocator_limit(int64_t bytes) { Central::instance().set_limit(bytes); }
+void forget_peak() { Central::instance().forget_peak(); }
+uint64_t trim_epoch() { return trims.load(std::memory_order_relaxed); }
 void trim_allocator() {
+  trims.fetch_add(1, std::memory_order_relaxed);
   if (ThreadCache* cache = local_cache)
     for (int c = class_of(kSlabLimit) + 1; c < kThreadClasses; ++c)
       if (cache->bins[c].count) Central::instance().take_back(c, cache->bins[c], cache->bins[c].count);

@@ -10,15 +10,26 @@ namespace ingot::runtime {
 void* allocate(int64_t bytes);
 /// Gives back a block of allocate(bytes), on any thread.
 void deallocate(void* block, int64_t bytes) noexcept;
+/// The same for what lasted, as weights do, and is not asked for again soon: large blocks go to the system.
+void deallocate_lasting(void* block, int64_t bytes) noexcept;
 
 struct AllocatorStatistics {
   int64_t live_bytes = 0;    // in blocks that are allocated, by size class
   int64_t cached_bytes = 0;  // in blocks kept for reuse
-  int64_t cached_limit = 0;  // most bytes of large blocks to keep: a quarter of the machine's memory
+  int64_t cached_limit = 0;  // most bytes of large blocks to keep now
   int64_t allocations = 0, reuses = 0;
 };
 AllocatorStatistics allocator_statistics();
-/// Gives cached large blocks back to the system; blocks in other threads' caches stay.
+/// Large free blocks are kept for what was in use at once of late, beyond what is in use now, and kKeptFree more; never
+/// more than this: a quarter of the machine's memory by default.
+void set_allocator_limit(int64_t bytes);
+constexpr int64_t kKeptFree = 64 << 20;
+/// What was in use at once before is no measure any more: as where a function with its intermediate results has gone.
+void forget_peak();
+/// Gives cached large blocks back to the system; blocks in other threads' caches stay, and the scratch memory of other
+/// threads until they next need theirs.
 void trim_allocator();
+/// Moves on with every trim_allocator().
+uint64_t trim_epoch();
 
 }  // namespace ingot::runtime

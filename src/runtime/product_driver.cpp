@@ -194,10 +194,10 @@ void ProductDriver::add_up_tile(RunState& state, int64_t batch, int64_t tile, in
 // One batch's rows and panels, given as ranges of tiles; all of k, or some of its blocks.
 void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
-  if (reads_rows()) return multiply_row(state, batch, panels, k);
+  const char* packed = packed_panels(state, batch);
+  if (!packed && reads_rows()) return multiply_row(state, batch, panels, k);
   const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
   const int64_t rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
-  const char* packed = packed_panels(state, batch);
   const bool epilogue = !kernels_->epilogues.empty();
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
   const int64_t fitting =

@@ -28,7 +28,7 @@ void add(char* to, const char* from, int64_t count) {
 
 bool ProductDriver::reads_rows() const {
   const bool rows = kernels_->add_row && b_column_ == element_, columns = kernels_->turned && b_row_ == element_;
-  return (rows || columns) && sizes_.m == 1 && sizes_.n >= kFewColumns && weight_buffer < 0 && k_cuts_ == 1;
+  return (rows || columns) && sizes_.m == 1 && sizes_.n >= kFewColumns && k_cuts_ == 1;
 }
 
 void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, Range k) const {

@@ -102,7 +102,15 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
   }
 }
 
-LoadedProgram::~LoadedProgram() { delete idle_.load(); }
+// What it packed and nobody else uses goes with it.
+LoadedProgram::~LoadedProgram() {
+  std::unique_ptr<RunState> state(idle_.load());
+  const bool held = state && std::any_of(state->weights.begin(), state->weights.end(),
+                                         [](const WeightUse& use) { return use.holds_any(); });
+  state.reset();
+  more_idle_.clear();
+  if (held) WeightCache::instance().drop_unheld();
+}
 
 BoundProgramPtr LoadedProgram::find(std::span<const int64_t> symbols) const {
   const int threads = num_threads();
@@ -277,6 +285,11 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
 }
 
 int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.schedule->arena_bytes; }
+
+std::string LoadedProgram::weight(size_t step) const {
+  const WeightSlot& slot = weights_[step];
+  return describe(slot.fate.load(std::memory_order_relaxed), slot.bytes.load(std::memory_order_relaxed));
+}
 
 int64_t LoadedProgram::weight_packs() const {
   int64_t packs = 0;

@@ -46,6 +46,8 @@ class LoadedProgram {
   int64_t arena_bytes(const BoundProgram& bound) const;
   /// Times that a weight was packed to be kept, over all steps.
   int64_t weight_packs() const;
+  /// What became of a step's weight in its latest run; empty where it has none, or reads it as it lies.
+  std::string weight(size_t step) const;
 
  private:
   std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;

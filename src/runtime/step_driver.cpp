@@ -16,6 +16,7 @@ constexpr int64_t kGrainOperations = 200'000;
 struct Scratch {
   char* memory = nullptr;
   int64_t bytes = 0;
+  uint64_t epoch = 0;
   ~Scratch() { deallocate(memory, bytes); }
 };
 constinit thread_local ThreadObject<Scratch> mine;
@@ -46,11 +47,13 @@ int threads_for(int64_t bytes, int64_t operations) {
 
 char* thread_scratch(int64_t bytes) {
   Scratch& scratch = *mine;
-  if (scratch.bytes < bytes || (checks_memory() && scratch.bytes != bytes)) {
+  const bool stale = scratch.epoch != trim_epoch();
+  if (scratch.bytes < bytes || ((stale || checks_memory()) && scratch.bytes != bytes)) {
     char* memory = static_cast<char*>(allocate(bytes));
     deallocate(scratch.memory, scratch.bytes);
     scratch.memory = memory, scratch.bytes = bytes;
   }
+  if (stale) scratch.epoch = trim_epoch();
   return scratch.memory;
 }
 
@@ -63,6 +66,7 @@ PlaneDriver::PlaneDriver(const KernelPtr& kernel, const Dims& space_dims, const 
   rows_ = space[space.size() - 2];
   outer_.assign(space.begin(), space.end() - 2);
   for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
+  arguments_.reserve(arguments.size());
   for (const Argument& a : arguments) {
     BoundArgument bound = context.argument(a);
     INGOT_CHECK(bound.strides.size() == space.size(), costs.name);

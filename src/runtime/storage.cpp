@@ -79,9 +79,10 @@ StoragePtr Storage::adopt(void* data, int64_t bytes, void (*release)(void*), voi
 }
 
 void Storage::destroy() {
-  if (packed_.load(std::memory_order_relaxed)) WeightCache::forget(id_);
+  const bool packed = packed_.load(std::memory_order_relaxed);
+  if (packed) WeightCache::forget(id_);
   if (release_) release_(owner_);
-  if (!external_) deallocate(data_, bytes_);
+  if (!external_) (packed || lasting_.load(std::memory_order_relaxed) ? deallocate_lasting : deallocate)(data_, bytes_);
   if (PartialWrites* writes = partial_writes_.load(std::memory_order_relaxed))
     deallocate(writes, sizeof(PartialWrites));
   this->~Storage();

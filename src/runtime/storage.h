@@ -43,6 +43,8 @@ class Storage {
 
   /// A packing of it is kept, to be dropped with it.
   void mark_packed() { packed_.store(true, std::memory_order_relaxed); }
+  /// It holds a weight: its memory is not kept for others when it dies.
+  void mark_lasting() { lasting_.store(true, std::memory_order_relaxed); }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -59,7 +61,7 @@ class Storage {
   static std::atomic<uint64_t> epoch_;
   std::atomic<int32_t> references_{1};
   bool external_ = false, written_unseen_ = false;
-  std::atomic<bool> packed_{false};
+  std::atomic<bool> packed_{false}, lasting_{false};
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   uint64_t id_ = 0;

@@ -24,6 +24,27 @@ int64_t default_limit() {
 
 }  // namespace
 
+std::string describe(WeightFate fate, int64_t bytes) {
+  const std::string size = std::to_string((bytes + (1 << 10) - 1) >> 10) + " KB";
+  switch (fate) {
+    case WeightFate::none:
+      break;
+    case WeightFate::kept:
+      return "packed, " + size;
+    case WeightFate::moves:
+      return "not packed: it was written or replaced each time it was met";
+    case WeightFate::unseen:
+      return "not packed: its owner may write to it unseen (from_blob)";
+    case WeightFate::no_room:
+      return "not packed: no room for " + size + " beside what is used more";
+    case WeightFate::elsewhere:
+      return "not packed: another thread was packing it";
+    case WeightFate::no_memory:
+      return "not packed: no memory for " + size;
+  }
+  return {};
+}
+
 WeightFormat::WeightFormat(KernelPtr packer, std::vector<int64_t> numbers)
     : packer_(std::move(packer)), numbers_(std::move(numbers)), hash_(hash_ints(numbers_)) {}
 
@@ -46,7 +67,7 @@ PackedWeight::PackedWeight(const void* source, const InputIdentity& identity,
 PackedWeight::~PackedWeight() { free_data(); }
 
 void PackedWeight::free_data() {
-  if (char* data = data_.exchange(nullptr)) deallocate(data, bytes_);
+  if (char* data = data_.exchange(nullptr)) deallocate_lasting(data, bytes_);
 }
 
 bool PackedWeight::pin() {
@@ -147,7 +168,8 @@ WeightCache& WeightCache::instance() {
 
 std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputIdentity& identity,
                                                 const std::shared_ptr<const WeightFormat>& format, int64_t bytes,
-                                                bool at_once, const std::function<void(char*)>& pack, bool* fresh) {
+                                                bool at_once, const std::function<void(char*)>& pack, WeightFate* fate,
+                                                bool* fresh) {
   State& s = *state_;
   const uint64_t storage = identity.storage->id();
   const NoFork whole;  // in a child nobody would end a packing that was under way
@@ -175,6 +197,7 @@ std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputI
     entry->last_use = now;
     // (has_room keeps what was used just now.)
     if (!wanted || entry->packing || !s.has_room(bytes)) {
+      *fate = !wanted ? WeightFate::moves : entry->packing ? WeightFate::elsewhere : WeightFate::no_room;
       ++s.statistics.refusals;
       return nullptr;
     }
@@ -195,6 +218,7 @@ std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputI
   try {
     weight = std::make_shared<PackedWeight>(source, identity, format, bytes);
   } catch (const OutOfMemory&) {
+    *fate = WeightFate::no_memory;
     return nullptr;  // packed a panel at a time, it needs less
   }
   weight->pin();
@@ -239,11 +263,18 @@ void WeightCache::clear() {
   state_->drop_older(UINT64_MAX);
 }
 
+void WeightCache::drop_unheld() {
+  std::lock_guard lock(state_->mutex);
+  for (auto& [id, entries] : state_->storages)
+    for (auto& [hash, entry] : entries)
+      if (entry.weight && entry.weight.use_count() == 1) state_->drop_weight(entry);
+}
+
 void WeightUse::find(const void* source, const InputIdentity& identity,
                      const std::shared_ptr<const WeightFormat>& format, int64_t bytes, WeightSlot& slot,
                      const std::function<void(char*)>& pack) {
   release();
-  if (!identity.storage) return;
+  if (!identity.storage) return note(WeightFate::unseen, bytes, identity, slot, false);
   auto met_again = [&] {
     if (!weight_->reused_.load(std::memory_order_relaxed)) weight_->reused_.store(true, std::memory_order_relaxed);
     weight_->last_use_.store(WeightCache::time_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -253,16 +284,27 @@ void WeightUse::find(const void* source, const InputIdentity& identity,
   };
   if (weight_ && weight_->holds(source, identity, format) && weight_->pin()) return met_again();
   bool fresh = false;
+  WeightFate fate = WeightFate::kept;
   const bool at_once = slot.trust.load(std::memory_order_relaxed) > 0;
-  weight_ = WeightCache::instance().find(source, identity, format, bytes, at_once, pack, &fresh);
+  weight_ = WeightCache::instance().find(source, identity, format, bytes, at_once, pack, &fate, &fresh);
+  note(fate, bytes, identity, slot, fresh);
   if (!weight_) return;
   if (!fresh) return met_again();
   data_ = weight_->data();
   slot.trust.fetch_sub(1, std::memory_order_relaxed);
   slot.packs.fetch_add(1, std::memory_order_relaxed);
-  if (log_enabled(Topic::cache))
-    log(Topic::cache, "packed a weight of " + std::to_string(bytes) + " bytes, storage " +
-                          std::to_string(identity.storage->id()) + " version " + std::to_string(identity.version));
+}
+
+void WeightUse::note(WeightFate fate, int64_t bytes, const InputIdentity& identity, WeightSlot& slot,
+                     bool fresh) const {
+  slot.bytes.store(bytes, std::memory_order_relaxed);
+  const bool same = slot.fate.exchange(fate, std::memory_order_relaxed) == fate;
+  if ((same && !fresh) || !log_enabled(Topic::cache)) return;
+  log(Topic::cache, "a weight of " + std::to_string(bytes) + " bytes" +
+                        (identity.storage ? ", storage " + std::to_string(identity.storage->id()) + " version " +
+                                                std::to_string(identity.version)
+                                          : std::string()) +
+                        ": " + describe(fate, bytes));
 }
 
 void WeightUse::release() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/mutex.h"
@@ -68,12 +69,26 @@ class PackedWeight {
   std::atomic<uint64_t> last_use_{0};  // WeightCache::time_
 };
 
+/// What became of a step's weight in its latest run.
+enum class WeightFate : uint8_t {
+  none,       // it has not run, has no weight, or reads it as it lies
+  kept,       // its packing is kept
+  moves,      // it met the weight in another state each time: not packed until it meets one twice
+  unseen,     // whoever owns the memory may write to it unseen
+  no_room,    // packings are at their bound
+  elsewhere,  // another thread was packing it
+  no_memory
+};
+/// "packed, 4 MB"; "not packed: ..."; empty for none.
+std::string describe(WeightFate fate, int64_t bytes);
+
 /// What one step of one program knows of its weight's past: steps whose weights do not come back stop packing at first
 /// sight.
 struct WeightSlot {
   static constexpr int kTrust = 2;
   std::atomic<int> trust{kTrust};
-  std::atomic<int64_t> packs{0};
+  std::atomic<int64_t> packs{0}, bytes{0};
+  std::atomic<WeightFate> fate{WeightFate::none};
 };
 
 /// The weight that a step found for one run. What it holds between runs is looked at first.
@@ -84,10 +99,13 @@ class WeightUse {
   void find(const void* source, const InputIdentity& identity, const std::shared_ptr<const WeightFormat>& format,
             int64_t bytes, WeightSlot& slot, const std::function<void(char*)>& pack);
   const char* data() const { return data_; }
+  bool holds_any() const { return weight_ != nullptr; }
   /// The run has ended.
   void release();
 
  private:
+  void note(WeightFate fate, int64_t bytes, const InputIdentity& identity, WeightSlot& slot, bool fresh) const;
+
   std::shared_ptr<PackedWeight> weight_;
   const char* data_ = nullptr;
 };
@@ -108,6 +126,8 @@ class WeightCache {
   /// Most bytes to keep; a quarter of the machine's memory by default.
   void set_limit(int64_t bytes);
   void clear();
+  /// Drops the packings that no program holds.
+  void drop_unheld();
 
   static constexpr size_t kMostEntries = 16384;
 
@@ -117,7 +137,7 @@ class WeightCache {
   struct State;
   std::shared_ptr<PackedWeight> find(const void* source, const InputIdentity& identity,
                                      const std::shared_ptr<const WeightFormat>& format, int64_t bytes, bool at_once,
-                                     const std::function<void(char*)>& pack, bool* fresh);
+                                     const std::function<void(char*)>& pack, WeightFate* fate, bool* fresh);
   /// The storage dies.
   static void forget(uint64_t storage_id);
   WeightCache();

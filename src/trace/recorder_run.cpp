@@ -253,6 +253,8 @@ Variant* Recorder::compile_variant(FlushPoint& point) {
     for (size_t i = 0; i < sites_.size(); ++i)
       if (int32_t s = variant->symbol_of[i]; s >= 0) variant->symbols[static_cast<size_t>(s)] = sites_[i];
     variant->binding = std::move(built.binding);
+    for (size_t s = 0; s < slots_.size(); ++s)
+      if (slot_records_[s]->constant) slots_[s].impl()->storage->mark_lasting();
     bool compiled_now = false;
     if (!built.graph.outputs.empty())
       variant->entry = function_->program(std::move(built.graph), static_cast<int64_t>(path_.size()), &compiled_now);
