@@ -104,7 +104,18 @@ class FirstKernel {
   std::function<void()> call_;
 };
 
-// Cost of small calls: an eager op on 16 floats, and a frozen call of a function of 8 tensors.
+/// A hundred parameters in fifty modules, of which a call looks at all and reads two.
+struct ManyParametersImpl : nn::Module {
+  std::vector<nn::Linear> layers;
+  ManyParametersImpl() {
+    for (int i = 0; i < 50; ++i) layers.emplace_back(4, 4);
+  }
+  Tensor forward(const Tensor& x) const { return x + layers[0]->bias - layers[49]->bias; }
+};
+INGOT_MODULE(ManyParameters, layers);
+
+// Cost of small calls: an eager op on 16 floats, a frozen call of a function of 8 tensors, and what looking at the
+// parameters of a frozen module adds.
 int bench_dispatch(const BenchOptions& options) {
   Tensor a = ones({16}), b = ones({16});
   std::vector<Tensor> eight;
@@ -118,6 +129,15 @@ int bench_dispatch(const BenchOptions& options) {
   auto times = interleave(
       {[&] { (void)(a + b); }, [&] { (void)sum(eight); }, [&] { (void)checked(eight); }, [&] { (void)frozen(eight); }},
       options.seconds);
+  const ManyParameters many;
+  const Tensor four = ones({4});
+  auto module = compile(many, {.mode = CompileMode::frozen});
+  auto lambda = compile([&](const Tensor& x) { return many(x); }, {.mode = CompileMode::frozen});
+  for (int call = 0; call < 4; ++call)
+    equal_bits =
+        equal_bits && bitwise_equal(module(four), many(four)) && ingot::bitwise_equal(lambda(four), many(four));
+  auto watched = interleave({[&] { (void)module(four); }, [&] { (void)lambda(four); }}, options.seconds / 2);
+  const double watch_ns = (watched[0].median - watched[1].median) * 1e3;
   const double first_kernel_ns = FirstKernel(sum, eight).median_ns();
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"name", "dispatch"},
@@ -127,6 +147,7 @@ int bench_dispatch(const BenchOptions& options) {
                                       {"checked_call_ns", times[2].median * 1e3},
                                       {"frozen_call_ns", times[3].median * 1e3},
                                       {"frozen_call_to_its_kernel_ns", first_kernel_ns},
+                                      {"hundred_parameters_add_ns", watch_ns},
                                       {"bitwise_equal", equal_bits}}
                            .dump());
     return equal_bits ? 0 : 1;
@@ -136,6 +157,7 @@ int bench_dispatch(const BenchOptions& options) {
   fmt::print("the same compiled, checked          {:8.0f} ns\n", times[2].median * 1e3);
   fmt::print("the same compiled, frozen           {:8.0f} ns   ({})\n", times[3].median * 1e3, frozen.explain().frozen);
   fmt::print("of that, to its kernel              {:8.0f} ns\n", first_kernel_ns);
+  fmt::print("a module of 100 parameters adds     {:8.0f} ns\n", watch_ns);
   return equal_bits ? 0 : 1;
 }
 

@@ -24,8 +24,9 @@ namespace trace {
 class Recorder;
 }
 namespace nn {
-struct HandleBase;
-}
+class HandleBase;
+class Fields;
+}  // namespace nn
 
 // What compile() relies on. The ops of a call are computed when a value is asked for, or at its end; the callable must
 // not be able to tell (but for an error that only data tells, as a position out of range: it is thrown where the ops
@@ -104,9 +105,26 @@ class INGOT_API CompiledCall {
   bool wants_result_ = false;
 };
 
+/// A function that is a module, and what visits its fields; none: it is no module, and nothing is seen of it.
+struct WatchedFunction {
+  void* object = nullptr;
+  void (*show)(void* object, nn::Fields& fields) = nullptr;
+};
+template <class F, class Fields = nn::Fields>
+WatchedFunction watched(F& function) {
+  if constexpr (std::is_base_of_v<nn::HandleBase, F>)
+    return {&function, [](void* object, nn::Fields& fields) {
+              static_cast<Fields&>(fields)(std::string(), *static_cast<F*>(object));
+            }};
+  else
+    return {};
+}
+
 class INGOT_API CompiledHandle {
  public:
   explicit CompiledHandle(const CompileOptions& options);
+  /// Frozen calls hold for the tensors and modules that it holds; it lives as long as this.
+  void watch(WatchedFunction function);
   Explanation explain() const;
   Explanation profile(const std::function<void()>& calls) const;
   Statistics stats() const;
@@ -207,7 +225,9 @@ class CompiledFunction {
 
  private:
   struct State {
-    State(detail::CompiledHandle h, F f) : handle(std::move(h)), function(std::move(f)) {}
+    State(detail::CompiledHandle h, F f) : handle(std::move(h)), function(std::move(f)) {
+      handle.watch(detail::watched(function));
+    }
     detail::CompiledHandle handle;
     F function;
   };

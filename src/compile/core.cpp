@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/thread_object.h"
+#include "compile/module_watch.h"
 #include "eager/caches.h"
 #include "eager/dispatch.h"
 #include "ir/passes/pipeline.h"
@@ -139,14 +140,17 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
     if (same_level) return;  // inlined into what is being recorded
     outer->flush("a function with a level of numerics of its own is called", Location::none());
   }
+  std::shared_ptr<const ModuleWatch> watch;
   if (core.mode() == CompileMode::frozen) {
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
     if (signature && freezer.knows()) {
       const CallKey key = call_key(signature, own);
       if (run_frozen(arguments, key)) return;
+      watch = freezer.see_module();
       for (auto& general : freezer.find_general(arguments, key)) {
-        if (!arguments_) arguments_ = std::make_unique<Arguments>(arguments);
+        if (general->watch != watch) continue;
+        if (!arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
         if (repeat(std::move(general))) return;
       }
     }
@@ -161,7 +165,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
     if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
   recorder_ = core.take();
   wants_result_ = wants_result_ && core.observed(*recorder_);
-  if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments);
+  if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
   recorder_->keep_runs = wants_result_;
   recorder_->begin(tensors);
 }
@@ -169,7 +173,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
 bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
   reading_.emplace();
   const FrozenCall* call = core_.freezer().find(arguments, key);
-  if (!call) {
+  if (!call || (call->watch && !call->watch->unchanged())) {
     reading_.reset();
     return false;
   }
@@ -219,6 +223,7 @@ void CompiledCall::abandon() {
 }
 
 CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(CompiledCore::make(options)) {}
+void CompiledHandle::watch(WatchedFunction function) { core_->freezer().watch(function); }
 Explanation CompiledHandle::explain() const { return core_->explain(); }
 Explanation CompiledHandle::profile(const std::function<void()>& calls) const {
   runtime::Profile profile;

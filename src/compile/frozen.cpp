@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "compile/module_watch.h"
 #include "runtime/bound_program.h"
 
 namespace ingot::detail {
@@ -117,6 +118,7 @@ LeafList leaves_of(const Arguments& arguments) {
 
 GeneralCall::GeneralCall(const GeneralCall& other)
     : key(other.key),
+      watch(other.watch),
       guards(other.guards),
       free(other.free),
       any_free(other.any_free),
@@ -225,10 +227,11 @@ bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace:
   return true;
 }
 
-void Freezer::remember(std::shared_ptr<FrozenCall> call) {
+void Freezer::remember(std::shared_ptr<FrozenCall> call, const std::string& sizes_only) {
   let_go_of_inputs(*call);
   std::shared_ptr<FrozenCall> dropped;
   std::lock_guard lock(mutex_);
+  sizes_only_ = sizes_only;
   if (seen_once_.size() < kMostSeen) {
     seen_once_.push_back(std::move(call));
     return;
@@ -242,6 +245,7 @@ void Freezer::remember(std::shared_ptr<FrozenCall> call) {
 void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eager::ScriptTensor> sources) {
   auto general = std::make_shared<GeneralCall>();
   general->key = call.key;
+  general->watch = call.watch;
   general->guards = call.guards;
   for (const LeafGuard& guard : call.guards) general->free.emplace_back(guard.sizes.size(), false);
   general->script = std::move(script);
@@ -262,14 +266,15 @@ void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eag
 }
 
 // A call with other sizes than those before: where a script foretells it, its sizes are free from now on.
-Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder) {
+Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder,
+                                std::string* sizes_only) {
   const LeafList list = leaves_of(arguments);
   const std::vector<Leaf>& leaves = list.items();
   std::vector<General> alike;
   {
     std::lock_guard lock(mutex_);
     for (const General& known : general_) {
-      bool fit = known->key == seen.key && leaves.size() == known->guards.size();
+      bool fit = known->key == seen.key && known->watch == seen.watch && leaves.size() == known->guards.size();
       for (size_t i = 0; fit && i < leaves.size(); ++i) fit = fits(known->guards[i], nullptr, leaves, i);
       if (fit) alike.push_back(known);
     }
@@ -280,7 +285,10 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     std::vector<Tensor> results;
     std::string refusal;
     try {
-      if (!run_script(*known, arguments, recorder, false, results)) continue;
+      if (!run_script(*known, arguments, recorder, false, results)) {
+        *sizes_only = "a size went through a plain number (int64_t n = x.size(0)), or decided what is computed";
+        continue;
+      }
     } catch (const Error&) {
       continue;  // memory ran out, or another thread wrote: the user's own call was right
     }
@@ -320,6 +328,10 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     else
       form.rest.emplace_back(result.leaves->items(), i);
   }
+  if (arguments.watch != see_module()) {
+    if (!arguments.watch->unchanged()) note_obstacle("a tensor or module of the function was replaced during the call");
+    return;
+  }
   std::string refusal;
   auto call = build_frozen_call(arguments, key, recorder, tensors, std::move(form), &refusal);
   if (!call) {
@@ -356,7 +368,8 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
       return learnt(known);
     }
   }
-  const bool repeatable = recorder.script().only_here().empty();
+  std::string sizes_only = recorder.script().only_here();
+  const bool repeatable = sizes_only.empty();
   eager::Script script = recorder.take_script();
   if (std::shared_ptr<FrozenCall> before = seen_before()) {
     if (std::string why = difference(*before, *call); !why.empty()) {
@@ -373,24 +386,46 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     if (repeatable) keep(*call, std::move(script), std::move(result.sources));
     return;
   }
-  if (General general = learn(arguments, *call, recorder)) {
+  if (General general = learn(arguments, *call, recorder, &sizes_only)) {
     take_identities(*call, *general, arguments);
     return learnt(nullptr);
   }
   fruitless_.fetch_add(1, std::memory_order_relaxed);
   if (repeatable) keep(*call, std::move(script), std::move(result.sources));
-  remember(std::move(call));
+  remember(std::move(call), sizes_only);
+}
+
+/// Destroyed without the lock: it may hold the user's tensors.
+struct Freezer::Learnt {
+  FrozenTable::Garbage calls;
+  std::vector<std::shared_ptr<FrozenCall>> seen;
+  std::vector<General> general;
+  std::shared_ptr<const ModuleWatch> watch;
+};
+
+Freezer::Learnt Freezer::forget() {
+  Learnt learnt;
+  table_.clear(learnt.calls);
+  learnt.seen.swap(seen_once_);
+  learnt.general.swap(general_);
+  learnt.watch.swap(watch_);
+  count_free();
+  return learnt;
 }
 
 void Freezer::clear() {
-  FrozenTable::Garbage garbage;
-  std::vector<std::shared_ptr<FrozenCall>> seen;
-  std::vector<General> general;
+  Learnt learnt;
   std::lock_guard lock(mutex_);
-  table_.clear(garbage);
-  seen.swap(seen_once_);
-  general.swap(general_);
-  count_free();
+  learnt = forget();
+}
+
+std::shared_ptr<const ModuleWatch> Freezer::see_module() {
+  if (!function_.show) return nullptr;
+  Learnt learnt;
+  std::lock_guard lock(mutex_);
+  if (watch_ && watch_->unchanged()) return watch_;
+  learnt = forget();
+  return watch_ = std::make_shared<const ModuleWatch>(function_);
 }
 
 std::string Freezer::state() const {
@@ -403,6 +438,9 @@ std::string Freezer::state() const {
       sizes += static_cast<size_t>(std::count(dims.begin(), dims.end(), true));
   return std::to_string(count) + " frozen, " + std::to_string(seen_once_.size()) + " seen once" +
          (sizes ? ", " + std::to_string(sizes) + " sizes free" : "") +
+         (sizes_only_.empty() || seen_once_.empty()
+              ? ""
+              : "; calls hold for the sizes that were seen twice only: " + sizes_only_) +
          (reason_.empty() ? "" : "; a call was not frozen: " + reason_);
 }
 

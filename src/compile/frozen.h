@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "compile/compile.h"
 #include "compile/frozen_table.h"
 #include "eager/script.h"
 
@@ -15,6 +16,7 @@ namespace ingot::detail {
 /// the script foretold. None is free as long as there was no such call.
 struct GeneralCall {
   CallKey key;
+  std::shared_ptr<const ModuleWatch> watch;
   std::vector<LeafGuard> guards;
   std::vector<std::vector<bool>> free;  // the dims of each leaf
   bool any_free = false;
@@ -45,6 +47,11 @@ class Freezer {
  public:
   /// False: neither find nor find_general has anything to give.
   bool knows() const { return !table_.empty() || free_.load(std::memory_order_relaxed); }
+  /// Before any call.
+  void watch(WatchedFunction function) { function_ = function; }
+  /// What the fields of the function hold now; null where it is no module. What was learnt while they held something
+  /// else is forgotten.
+  std::shared_ptr<const ModuleWatch> see_module();
   /// The frozen call for these arguments, or null. Takes no lock; within a ReadSection, as long as it is used.
   const FrozenCall* find(const LeafList& arguments, const CallKey& key);
   /// True if a call that was not found is worth observing. Less often the longer nothing came of it.
@@ -68,13 +75,18 @@ class Freezer {
   void refuse(std::string reason);
   bool put(FrozenTable::Call call, const FrozenCall* instead);
   const FrozenCall* bound_anew(const FrozenCall& call);
-  void remember(std::shared_ptr<FrozenCall> call);
+  void remember(std::shared_ptr<FrozenCall> call, const std::string& sizes_only);
   void keep(const FrozenCall& call, eager::Script script, std::vector<eager::ScriptTensor> sources);
-  General learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder);
+  General learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder, std::string* sizes_only);
   void note_use(const GeneralCall& call) const;
   void count_free();
 
-  FrozenTable table_;  // writers hold mutex_
+  struct Learnt;
+  Learnt forget();
+
+  WatchedFunction function_;
+  std::shared_ptr<const ModuleWatch> watch_;  // of what was learnt
+  FrozenTable table_;                         // writers hold mutex_
   std::atomic<bool> refused_{false};
   std::atomic<uint32_t> fruitless_{0}, passed_{0};  // observations of which nothing came; calls not observed
   mutable std::atomic<uint64_t> uses_{0};
@@ -83,6 +95,7 @@ class Freezer {
   std::vector<General> general_;
   std::atomic<size_t> free_{0};  // of general_, those that hold for other sizes
   uint64_t next_place_ = 0;      // in seen_once_, once that is full
+  std::string sizes_only_;       // why the latest call that was seen once holds for its sizes only
   std::string reason_;           // why calls are not frozen, or some call was not
 };
 

@@ -73,7 +73,8 @@ uint64_t hash_of(const LeafList& list) {
   return hash;
 }
 
-Arguments::Arguments(const LeafList& list) : hash(hash_of(list)) {
+Arguments::Arguments(const LeafList& list, std::shared_ptr<const ModuleWatch> held)
+    : hash(hash_of(list)), watch(std::move(held)) {
   const std::vector<Leaf>& leaves = list.items();
   for (size_t i = 0; i < leaves.size(); ++i) {
     guards.emplace_back(leaves, i);
@@ -187,6 +188,7 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
   call->hash = arguments.hash;
   call->key = key;
   call->guards = arguments.guards;
+  call->watch = arguments.watch;
   bool own_numbers = false;
   auto source_of = [&](const Tensor& t) {
     FrozenTensor source;

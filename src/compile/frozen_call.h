@@ -38,12 +38,15 @@ struct LeafGuard {
 /// Of all that LeafGuard::holds looks at but identities.
 uint64_t hash_of(const LeafList& leaves);
 
+class ModuleWatch;
+
 /// The arguments of a call as they were before it; the callable may move from them.
 struct Arguments {
   uint64_t hash = 0;
   std::vector<LeafGuard> guards;
-  std::vector<Tensor> tensors;  // one a leaf; undefined where it is no tensor
-  explicit Arguments(const LeafList& leaves);
+  std::vector<Tensor> tensors;               // one a leaf; undefined where it is no tensor
+  std::shared_ptr<const ModuleWatch> watch;  // what the function held, where it is a module
+  explicit Arguments(const LeafList& leaves, std::shared_ptr<const ModuleWatch> watch = nullptr);
 };
 
 /// What a call is told by beside the values of its arguments.
@@ -79,7 +82,8 @@ struct UsedMark : std::atomic<bool> {
 
 struct FrozenCall {
   mutable UsedMark used;
-  uint64_t hash = 0;  // of its arguments
+  std::shared_ptr<const ModuleWatch> watch;  // as in Arguments
+  uint64_t hash = 0;                         // of its arguments
   CallKey key;
   std::vector<LeafGuard> guards;
   std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed

@@ -228,5 +228,31 @@ TEST(FrozenSizes, ArithmeticThatIsSharedManyTimes) {
   }
 }
 
+// Sizes that never come again: what keeps a Size is repeated without its callable from the third call on, and explain()
+// says why a plain number is not.
+TEST(FrozenSizes, ThatNeverComeAgain) {
+  int runs = 0;
+  auto open = [&](const Tensor& x) {
+    ++runs;
+    return x.view({x.size(0), 2, 4}).sum({1}) + x.size(0);
+  };
+  auto plain = [](const Tensor& x) {
+    const int64_t n = x.size(0);
+    return x.view({n, 2, 4}).sum({1}) + n;
+  };
+  auto fast = compile(open, {.mode = CompileMode::frozen});
+  auto slow = compile(plain, {.mode = CompileMode::frozen});
+  for (int64_t n = 1; n < 30; ++n) {
+    Tensor x = randn({n, 8});
+    const Tensor expected = plain(x);
+    ASSERT_TRUE(same_bits(fast(x), expected));
+    ASSERT_TRUE(same_bits(slow(x), expected));
+  }
+  EXPECT_LE(runs, 3);
+  EXPECT_EQ(fast.stats().frozen_entries, 28);
+  EXPECT_NE(slow.explain().frozen.find("a size went through a plain number"), std::string::npos)
+      << slow.explain().frozen;
+}
+
 }  // namespace
 }  // namespace ingot

@@ -177,9 +177,7 @@ Tensor SequentialImpl::forward(const TensorArg& x) const {
   return y;
 }
 
-void Sequential::fields(SequentialImpl& self, Fields& visit) {
-  for (size_t i = 0; i < self.modules.size(); ++i) visit(std::to_string(i), self.modules[i]);
-}
+void Sequential::fields(SequentialImpl& self, Fields& visit) { visit("", self.modules); }
 
 namespace functional {
 

@@ -36,8 +36,26 @@ struct Buffer : Tensor {
   Buffer(const Tensor& t) : Tensor(t) {}
 };
 
-/// Base of all handles to modules.
-struct HandleBase {};
+/// Base of all handles to modules: a shared reference, empty or not.
+class HandleBase {
+ public:
+  HandleBase() = default;
+  explicit operator bool() const { return module_ != nullptr; }
+  const std::shared_ptr<Module>& module() const { return module_; }
+
+ protected:
+  explicit HandleBase(std::shared_ptr<Module> module) : module_(std::move(module)) {}
+  std::shared_ptr<Module> module_;
+};
+
+/// What a list or an optional holds, as far as its elements are where they were: compared, never followed.
+struct Extent {
+  const void* data = nullptr;
+  size_t size = 0;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+/// Of a field of this type; elements may be anywhere where there is no function.
+using ExtentOf = Extent (*)(const void* field);
 
 struct LoadStateOptions {
   bool strict = true;
@@ -80,12 +98,22 @@ class INGOT_API Fields {
     } else if constexpr (std::is_same_v<T, Tensor>) {
       parameter(name, field);
     } else if constexpr (std::is_base_of_v<HandleBase, T>) {
+      handle(field);
       if (field) child(name, *field);
     } else if constexpr (requires { field.has_value(); }) {
+      holder(&field, [](const void* at) { return Extent{nullptr, static_cast<const T*>(at)->has_value()}; });
       if (field) (*this)(name, *field);
     } else if constexpr (requires { field.begin(); }) {
+      ExtentOf extent = nullptr;
+      if constexpr (requires { field.data() + field.size(); })
+        extent = [](const void* at) {
+          const T& list = *static_cast<const T*>(at);
+          return Extent{list.data(), list.size()};
+        };
+      holder(&field, extent);
       size_t i = 0;
-      for (auto& item : field) (*this)(name + "." + std::to_string(i++), item);
+      const std::string prefix = name.empty() ? "" : name + ".";
+      for (auto& item : field) (*this)(prefix + std::to_string(i++), item);
     } else {
       static_assert(
           std::is_same_v<T, Tensor>,
@@ -97,6 +125,9 @@ class INGOT_API Fields {
   virtual void parameter(const std::string& name, Tensor& tensor) = 0;
   virtual void buffer(const std::string& name, Tensor& tensor) = 0;
   virtual void child(const std::string& name, Module& module) = 0;
+  /// Before what they hold: a handle, and a list or an optional.
+  virtual void handle(const HandleBase&) {}
+  virtual void holder(const void* /*field*/, ExtentOf) {}
 };
 
 /// Base of all NAMEImpl structs.
@@ -211,54 +242,57 @@ class Handle : public HandleBase {
   using Impl = Implementation;
   Handle(std::nullptr_t) {}
   // A pack leaves no room for the line: a constructor for each number of arguments, up to four.
-  Handle(detail::MadeAt at = detail::MadeAt()) requires detail::Makes<Impl> : impl_(made(at)) {}
+  Handle(detail::MadeAt at = detail::MadeAt()) requires detail::Makes<Impl> : HandleBase(made(at)) {}
   template <class A>
   requires detail::Makes<Impl, A> Handle(A&& a, detail::MadeAt at = detail::MadeAt())
-      : impl_(made(at, std::forward<A>(a))) {}
+      : HandleBase(made(at, std::forward<A>(a))) {}
   template <class A, class B>
   requires detail::Makes<Impl, A, B> Handle(A&& a, B&& b, detail::MadeAt at = detail::MadeAt())
-      : impl_(made(at, std::forward<A>(a), std::forward<B>(b))) {}
+      : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b))) {}
   template <class A, class B, class C>
   requires detail::Makes<Impl, A, B, C> Handle(A&& a, B&& b, C&& c, detail::MadeAt at = detail::MadeAt())
-      : impl_(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
+      : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
   template <class A, class B, class C, class D>
   requires detail::Makes<Impl, A, B, C, D> Handle(A&& a, B&& b, C&& c, D&& d, detail::MadeAt at = detail::MadeAt())
-      : impl_(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
+      : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
   template <class... Args>
   requires(sizeof...(Args) > 4 && detail::Makes<Impl, Args...>) Handle(Args&&... args)
-      : impl_(made(Location::none(), std::forward<Args>(args)...)) {}
+      : HandleBase(made(Location::none(), std::forward<Args>(args)...)) {}
 
-  explicit operator bool() const { return impl_ != nullptr; }
   Impl* operator->() const { return &held(Location::none()); }
   Impl& operator*() const { return held(Location::none()); }
-  const std::shared_ptr<Impl>& ptr() const { return impl_; }
+  std::shared_ptr<Impl> ptr() const { return std::static_pointer_cast<Impl>(module_); }
 
   /// Runs forward.
   template <class... Rest>
   requires detail::ForwardsTensor<Impl, Rest...>
   auto operator()(const TensorArg& x, Rest&&... rest) const {
-    CallScope scope(held(x.location), line_of(x.location));
+    Impl& impl = held(x.location);
+    CallScope scope(impl, line_of(x.location));
     if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
-      return impl_->forward(x, std::forward<Rest>(rest)...);
+      return impl.forward(x, std::forward<Rest>(rest)...);
     else
-      return impl_->forward(detail::tensor_of(x), std::forward<Rest>(rest)...);
+      return impl.forward(detail::tensor_of(x), std::forward<Rest>(rest)...);
   }
   template <class First>
   requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(
       First&& first, Location caller = Location()) const {
-    CallScope scope(held(caller), line_of(Location::none()));
-    return impl_->forward(std::forward<First>(first));
+    Impl& impl = held(caller);
+    CallScope scope(impl, line_of(Location::none()));
+    return impl.forward(std::forward<First>(first));
   }
   auto operator()(Location caller = Location()) const requires detail::Forwards<Impl> {
-    CallScope scope(held(caller), line_of(Location::none()));
-    return impl_->forward();
+    Impl& impl = held(caller);
+    CallScope scope(impl, line_of(Location::none()));
+    return impl.forward();
   }
   /// Of several arguments, the first of which is no tensor, none tells the caller's line.
   template <class... Args>
   requires(sizeof...(Args) > 1 && !detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto
   operator()(Args&&... args) const {
-    CallScope scope(held(Location::none()), line_of(Location::none()));
-    return impl_->forward(std::forward<Args>(args)...);
+    Impl& impl = held(Location::none());
+    CallScope scope(impl, line_of(Location::none()));
+    return impl.forward(std::forward<Args>(args)...);
   }
 
  private:
@@ -272,8 +306,8 @@ class Handle : public HandleBase {
     return impl;
   }
   Impl& held(Location caller) const {
-    if (!impl_) detail::fail_empty(Self::module_type(), caller);
-    return *impl_;
+    if (!module_) detail::fail_empty(Self::module_type(), caller);
+    return static_cast<Impl&>(*module_);
   }
   static auto line_of([[maybe_unused]] Location caller) {
     if constexpr (std::is_base_of_v<Layer, Impl>)
@@ -281,8 +315,6 @@ class Handle : public HandleBase {
     else
       return CallerLine::Own();
   }
-
-  std::shared_ptr<Impl> impl_;
 };
 
 /// Any module that takes one tensor and gives one.
@@ -290,10 +322,9 @@ class AnyModule : public HandleBase {
  public:
   template <class M>
   requires(detail::ModuleHandle<M> && !std::is_same_v<M, AnyModule>) AnyModule(M module)
-      : type_(M::module_type()),
-        module_(module.ptr()),
+      : HandleBase(module.module()),
+        type_(M::module_type()),
         call_([module](const TensorArg& x) -> Tensor { return module(x); }) {}
-  explicit operator bool() const { return module_ != nullptr; }
   Module* operator->() const { return &held(Location::none()); }
   Module& operator*() const { return held(Location::none()); }
   const std::shared_ptr<Module>& ptr() const { return module_; }
@@ -309,7 +340,6 @@ class AnyModule : public HandleBase {
   }
 
   const char* type_;
-  std::shared_ptr<Module> module_;
   std::function<Tensor(const TensorArg&)> call_;
 };
 
