@@ -172,7 +172,7 @@ class RandomGraph {
       }
       case 17: {
         if (rank < 2) return;
-        return keep(g.add(pick(2) ? OpId::tril : OpId::triu, {val(v)}, {Attr::of(int64_t{pick(3) - 1})}));
+        return keep(g.add(pick(2) ? OpId::tril : OpId::triu, {val(v), Operand::constant(int64_t{pick(3) - 1})}));
       }
       case 18: {
         if (!rank) return;

@@ -83,8 +83,8 @@ TEST(LowerStructured, CoordinatesAreMadeInTheKernel) {
   ValueId row = g.add(OpId::unsqueeze, {val(range())}, {Attr::of(int64_t{1})});
   ValueId seen = g.add(OpId::lt, {val(range()), val(row)});
   g.outputs = {g.add(OpId::where, {val(seen), val(x), Operand::constant(-1.0)}),
-               g.add(OpId::tril, {val(x)}, {Attr::of(int64_t{-1})}),
-               g.add(OpId::triu, {val(x)}, {Attr::of(int64_t{1})})};
+               g.add(OpId::tril, {val(x), Operand::constant(int64_t{-1})}),
+               g.add(OpId::triu, {val(x), Operand::constant(int64_t{1})})};
   LowerResult r = check_against_reference(g, 0, {}, {5});
   EXPECT_EQ(r.program.steps.size(), 1u);
 }
