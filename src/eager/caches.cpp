@@ -51,12 +51,8 @@ int64_t resident_bytes() {
 
 MemoryStats memory_stats() {
   const auto memory = runtime::allocator_statistics();
-  return {memory.live_bytes,
-          runtime::WeightCache::instance().statistics().bytes,
-          memory.cached_bytes,
-          memory.cached_limit,
-          runtime::KernelCache::instance().figures().code_bytes,
-          resident_bytes()};
+  return {memory.live_bytes,   runtime::WeightCache::instance().statistics().bytes,   memory.cached_bytes,
+          memory.cached_limit, runtime::KernelCache::instance().figures().code_bytes, resident_bytes()};
 }
 
 void trim_memory() {
