@@ -144,10 +144,12 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   if (core.mode() == CompileMode::frozen) {
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
+    bool seen = false;
     if (signature && freezer.knows()) {
       const CallKey key = call_key(signature, own);
       if (run_frozen(arguments, key)) return;
       watch = freezer.see_module();
+      seen = true;
       for (auto& general : freezer.find_general(arguments, key)) {
         if (general->watch != watch) continue;
         if (!arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
@@ -159,6 +161,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
       freezer.note_obstacle("the callable returns a reference");
       wants_result_ = false;
     }
+    if (wants_result_ && !seen) watch = freezer.see_module();
   }
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())

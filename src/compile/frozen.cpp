@@ -181,18 +181,31 @@ void Freezer::note_obstacle(std::string reason) {
   reason_ = std::move(reason);
 }
 
+/// Destroyed without the lock: it may hold the user's tensors.
+struct Freezer::Learnt {
+  FrozenTable::Garbage calls;
+  std::vector<std::shared_ptr<FrozenCall>> seen;
+  std::vector<General> general;
+  std::shared_ptr<const ModuleWatch> watch;
+};
+
+Freezer::Learnt Freezer::forget() {
+  Learnt learnt;
+  table_.clear(learnt.calls);
+  learnt.seen.swap(seen_once_);
+  learnt.general.swap(general_);
+  learnt.watch.swap(watch_);
+  count_free();
+  return learnt;
+}
+
 // What was learnt before is not believed any more either.
 void Freezer::refuse(std::string reason) {
   note_obstacle(std::move(reason));
-  FrozenTable::Garbage garbage;
-  std::vector<std::shared_ptr<FrozenCall>> seen;
-  std::vector<General> general;
+  Learnt learnt;
   std::lock_guard lock(mutex_);
   refused_.store(true, std::memory_order_relaxed);
-  table_.clear(garbage);
-  seen.swap(seen_once_);
-  general.swap(general_);
-  count_free();
+  learnt = forget();
 }
 
 std::vector<std::shared_ptr<const GeneralCall>> Freezer::find_general(const LeafList& arguments,
@@ -375,7 +388,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     if (std::string why = difference(*before, *call); !why.empty()) {
       if (!argument_is_captured(*before, *call)) return refuse(std::move(why));
       fruitless_.fetch_add(1, std::memory_order_relaxed);
-      return remember(std::move(call));
+      return remember(std::move(call), {});
     }
     keep_common_identities(call->guards, before->guards);
     {
@@ -393,24 +406,6 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
   fruitless_.fetch_add(1, std::memory_order_relaxed);
   if (repeatable) keep(*call, std::move(script), std::move(result.sources));
   remember(std::move(call), sizes_only);
-}
-
-/// Destroyed without the lock: it may hold the user's tensors.
-struct Freezer::Learnt {
-  FrozenTable::Garbage calls;
-  std::vector<std::shared_ptr<FrozenCall>> seen;
-  std::vector<General> general;
-  std::shared_ptr<const ModuleWatch> watch;
-};
-
-Freezer::Learnt Freezer::forget() {
-  Learnt learnt;
-  table_.clear(learnt.calls);
-  learnt.seen.swap(seen_once_);
-  learnt.general.swap(general_);
-  learnt.watch.swap(watch_);
-  count_free();
-  return learnt;
 }
 
 void Freezer::clear() {
