@@ -9,6 +9,8 @@
 namespace ingot::trace {
 namespace {
 
+std::string at(Location location) { return location.line ? " (" + location.str() + ")" : std::string(); }
+
 std::string shapes_text(const ir::Graph& graph, const DimTable& dims) {
   std::string text;
   for (const ir::InputInfo& input : graph.inputs) {
@@ -158,7 +160,7 @@ void Function::note_fallback(const std::string& reason, OpId op, Location locati
   std::string name(ir::info(op).name);
   // Said once for each reason, whatever the log topics: a fallback is never silent.
   if (count(fallbacks_, {reason, name, location}, &statistics_.fallbacks))
-    warn("compiled function " + name_ + " runs op by op from " + name + " on: " + reason + " (" + location.str() + ")");
+    warn("compiled function " + name_ + " runs op by op from " + name + " on: " + reason + at(location));
 }
 
 void Function::note_recompile(Recompile recompile) {
@@ -173,7 +175,7 @@ void Function::note_limit(Location location) {
   std::lock_guard lock(mutex_);
   if (!statistics_.recompile_limit_hits++)
     warn("compiled function " + name_ + " met its recompile limit of " + std::to_string(recompile_limit_) +
-         "; paths that it has not seen run eagerly from now on (" + location.str() + ")");
+         "; paths that it has not seen run eagerly from now on" + at(location));
 }
 
 Statistics Function::statistics() const {
