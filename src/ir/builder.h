@@ -44,9 +44,10 @@ class INGOT_API GraphBuilder {
 
   Graph& graph() { return graph_; }
   DimTable& dims() { return graph_.dims; }
-  const Dims& shape(const Operand& value) const { return graph_.type(value.id).shape; }
+  /// A copy: the graph's own moves as it grows.
+  Dims shape(const Operand& value) const { return graph_.type(value.id).shape; }
   DType dtype(const Operand& value) const { return graph_.type(value.id).dtype; }
-  size_t rank(const Operand& value) const { return shape(value).size(); }
+  size_t rank(const Operand& value) const { return graph_.type(value.id).shape.size(); }
 
   // Short forms.
   static Attr attr(int64_t integer) { return Attr::of(integer); }

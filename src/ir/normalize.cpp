@@ -55,9 +55,10 @@ Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& r
     }
     size_t begin = end - 1;
     while (begin > 0 && reduced[begin - 1]) --begin;
-    Dims merged(b.shape(x).begin(), b.shape(x).begin() + begin);
-    merged.push_back(b.dims().product(std::span<const Dim>(&b.shape(x)[begin], end - begin)));
-    for (size_t i = end; i < b.rank(x); ++i) merged.push_back(b.shape(x)[i]);
+    const Dims shape = b.shape(x);
+    Dims merged(shape.begin(), shape.begin() + begin);
+    merged.push_back(b.dims().product(std::span<const Dim>(&shape[begin], end - begin)));
+    for (size_t i = end; i < shape.size(); ++i) merged.push_back(shape[i]);
     x = b.reshape(x, std::move(merged));
     int64_t at = static_cast<int64_t>(begin);
     x = b.primitive(op, {x}, {position ? Attr::of(at) : Attr::of(Dims{at}), Attr::of(false)})[0];

@@ -19,6 +19,12 @@
 namespace ingot::runtime {
 namespace {
 
+/// Of memory without bytes, which nobody reads: steps count on from it before they find that there is nothing to do.
+char* address(void* memory) {
+  static char nothing;
+  return memory ? static_cast<char*>(memory) : &nothing;
+}
+
 constexpr size_t kBindings = 64;
 
 const std::vector<ScalarSource>& scalars_of(const Step& step) {
@@ -192,12 +198,12 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   std::unique_ptr<RunState> state = acquire(bound.schedule->arena_bytes);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
-    if (buffer.place == Place::input) state->buffers[i] = static_cast<char*>(data.inputs[buffer.number]);
-    if (buffer.place == Place::output) state->buffers[i] = static_cast<char*>(data.outputs[buffer.number]);
+    if (buffer.place == Place::input) state->buffers[i] = address(data.inputs[buffer.number]);
+    if (buffer.place == Place::output) state->buffers[i] = address(data.outputs[buffer.number]);
   }
   for (const ArenaBuffer& buffer : bound.schedule->arena)
     state->buffers[buffer.buffer] =
-        checks_memory() ? static_cast<char*>(allocate_checked(buffer.bytes)) : state->arena + buffer.offset;
+        checks_memory() ? static_cast<char*>(allocate_checked(buffer.bytes)) : address(state->arena) + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
     const auto& [source, floating] = bindings_->scalars[i];
     uint64_t& to = state->scalars[i];

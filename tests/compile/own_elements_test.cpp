@@ -52,7 +52,7 @@ TEST(OwnElements, AreReadWhereTheyAreStored) {
   for (const auto& [maker, make] : makers)
     for (const auto& [element, take] : elements)
       for (bool keep : {false, true}) {
-        auto f = [&, keep](const Tensor& x, int64_t i) {
+        auto f = [&w, &make = make, &take = take, keep](const Tensor& x, int64_t i) {
           Tensor h = make(x), y = (h - take(h, i)) * 0.5;
           std::vector<Tensor> all{y.matmul(w), y};
           if (keep) all.push_back(h);

@@ -231,7 +231,8 @@ Outputs col2im(GraphBuilder& b, const CompositeCall& call) {
   const Dims& image = call.attribute("output_size").list;
   DimTable& dims = b.dims();
   std::vector<Slide> slides = patch_slides(b, call, image[0], image[1]);
-  Dims shape(b.shape(x).begin(), b.shape(x).end() - 2);
+  const Dims whole = b.shape(x);
+  Dims shape(whole.begin(), whole.end() - 2);
   shape.push_back(dims.floor_div(b.shape(x)[shape.size()], taps(slides)));
   size_t tap = shape.size();
   for (Dim d : {Dim(slides[0].kernel), Dim(slides[1].kernel), slides[0].count, slides[1].count}) shape.push_back(d);
