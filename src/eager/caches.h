@@ -21,12 +21,13 @@ struct CacheFigures {
 INGOT_API std::vector<CacheFigures> cache_figures();
 /// The memory of the process, in bytes.
 struct MemoryStats {
-  int64_t allocated_bytes = 0;  // of tensors, packed weights and intermediate results, each rounded up to its size class
-  int64_t packed_bytes = 0;     // of these, packed weights
-  int64_t cached_bytes = 0;     // of freed tensors and results, kept for the next ones
-  int64_t cached_limit = 0;     // the most that is kept so now; see set_cached_memory_limit
-  int64_t code_bytes = 0;       // of kernels
-  int64_t resident_bytes = 0;   // of the whole process, as the system counts it; 0 where it does not say
+  int64_t allocated_bytes =
+      0;                       // of tensors, packed weights and intermediate results, each rounded up to its size class
+  int64_t packed_bytes = 0;    // of these, packed weights
+  int64_t cached_bytes = 0;    // of freed tensors and results, kept for the next ones
+  int64_t cached_limit = 0;    // the most that is kept so now; see set_cached_memory_limit
+  int64_t code_bytes = 0;      // of kernels
+  int64_t resident_bytes = 0;  // of the whole process, as the system counts it; 0 where it does not say
 };
 INGOT_API MemoryStats memory_stats();
 /// Gives free memory back to the system: blocks that are kept for the next tensors, and what the C library holds. What

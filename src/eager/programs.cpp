@@ -268,8 +268,8 @@ std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, 
   }
   if (!compiled->pinned.empty()) graph = graph_of(call, s, compiled->pinned);
   ir::run_pipeline(graph);
-  compiled->loaded =
-      std::make_unique<runtime::LoadedProgram>(std::make_shared<const Program>(codegen::lower(graph, target, lower_options()).program));
+  compiled->loaded = std::make_unique<runtime::LoadedProgram>(
+      std::make_shared<const Program>(codegen::lower(graph, target, lower_options()).program));
   statistics::count_program();
   return compiled;
 }

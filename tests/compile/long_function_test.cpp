@@ -112,7 +112,8 @@ TEST(LongFunction, OfTenThousandOps) {
 }
 
 TEST(LongFunction, OfAHundredThousandOps) {
-  for (const Form& form : {kForms[0], kForms[4]}) expect_eager_bits(form, 100'000, randn({3, 40}), CompileMode::checked);
+  for (const Form& form : {kForms[0], kForms[4]})
+    expect_eager_bits(form, 100'000, randn({3, 40}), CompileMode::checked);
 }
 
 TEST(LongFunction, OnASmallStack) {

@@ -136,7 +136,8 @@ TEST(MatmulDriver, LongKIsSharedByThreads) {
       Threads scope(threads);
       LoadedProgram program(product.program);
       // A second phase adds; too few blocks of k for the threads are not cut.
-      EXPECT_EQ(program.bind({})->schedule->phases.size(), threads == 1 || (threads == 7 && k < 512 * 50) ? 1u : 2u) << threads;
+      EXPECT_EQ(program.bind({})->schedule->phases.size(), threads == 1 || (threads == 7 && k < 512 * 50) ? 1u : 2u)
+          << threads;
       check(s, threads);
       check({2, 9, 33, k, true, false, true}, threads);
       check({1, 3, 16, k, false, true, true, true}, threads);
