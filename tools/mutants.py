@@ -5,7 +5,7 @@ Copies the sources to a scratch folder, changes one operator, constant, comparis
 runs the tests of the room. Which faults are made follows from the seed and the sources alone. Results are written after
 each, and a run that was cut off goes on where it stopped.
 
-  tools/mutants.py --scratch /tmp/mutants --results mutants.json [--count 200] [--seed 1]
+  tools/mutants.py --scratch /tmp/mutants --results mutants.json [--count 200] [--seed 1] [--commit REV]
   tools/mutants.py --results mutants.json --table
   tools/mutants.py --results mutants.json --note 17 "equivalent: the loop ends one later and does nothing"
 """
@@ -78,16 +78,25 @@ def mutants_of_line(line):
         yield "dropped", re.match(r"\s*", line).group() + ";"
 
 
-def choose(count, seed):
+def sources_of(commit, scratch):
+    """The folder src/ of a commit, so that a long run and the faults of its survivors outlive changes to the sources."""
+    folder = pathlib.Path(scratch) / ("sources-" + commit)
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = subprocess.check_output(["git", "archive", commit, "src"], cwd=ROOT)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+    return folder
+
+
+def choose(sources, count, seed):
     """As many of each group, files by their length."""
     chosen, seen = [], set()
     for name, (patterns, _) in GROUPS.items():
         all_of_group = []
         for pattern in patterns:
-            for path in sorted(ROOT.glob(pattern)):
+            for path in sorted(sources.glob(pattern)):
                 for number, line in enumerate(path.read_text().splitlines()):
                     for kind, changed in mutants_of_line(line):
-                        all_of_group.append((str(path.relative_to(ROOT)), number + 1, kind, line, changed))
+                        all_of_group.append((str(path.relative_to(sources)), number + 1, kind, line, changed))
         # One kind is not to crowd out the others.
         chooser = random.Random(f"{seed}/{name}")
         chooser.shuffle(all_of_group)
@@ -129,13 +138,13 @@ def run(command, seconds, **options):
 class Bench:
     """The scratch copy of the sources, and its build."""
 
-    def __init__(self, scratch, builder, jobs):
+    def __init__(self, sources, scratch, builder, jobs):
         self.root = pathlib.Path(scratch)
         self.build = self.root / "build"
         self.builder = builder.split() + ["--build", str(self.build), "-j", str(jobs), "--target"]
         self.seconds = {}
         for name in ("src", "tests", "tools", "cmake", "examples"):
-            shutil.copytree(ROOT / name, self.root / name, dirs_exist_ok=True, copy_function=self.copy)
+            shutil.copytree((sources if name == "src" else ROOT) / name, self.root / name, dirs_exist_ok=True, copy_function=self.copy)
         self.copy(ROOT / "CMakeLists.txt", self.root / "CMakeLists.txt")
         code, output = run(["cmake", "-S", str(self.root), "-B", str(self.build), "-G", "Ninja",
                             "-DCMAKE_BUILD_TYPE=Release", "-DINGOT_TESTS=ON"], 600)
@@ -230,7 +239,10 @@ def main():
     parser.add_argument("--most", type=int, default=10**9, help="judge at most so many now")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--builder", default="cmake", help="how builds are started, for example 'nice cmake'")
-    parser.add_argument("--group", choices=sorted(GROUPS), help="judge the faults of this group alone now")
+    parser.add_argument("--commit", help="whose src/ gets the faults; the tests are those of the tree. Default: the tree's own")
+    parser.add_argument("--group", choices=sorted(GROUPS), action="append", help="judge the faults of these alone now")
+    parser.add_argument("--again", action="store_true", help="judge survivors without a note again")
+    parser.add_argument("--merge", metavar="FILE", help="take over what FILE holds of the same faults")
     parser.add_argument("--list", action="store_true", help="print the faults and judge none")
     parser.add_argument("--table", action="store_true", help="print what RESULTS holds")
     parser.add_argument("--note", nargs=2, metavar=("ID", "TEXT"), help="a note by hand; 'equivalent: ...' counts apart")
@@ -246,7 +258,18 @@ def main():
         return
     if arguments.table:
         return table(results)
-    mutants = choose(arguments.count, arguments.seed)
+    if arguments.merge:
+        other = json.loads(pathlib.Path(arguments.merge).read_text())
+        if state and state["identity"] != other["identity"]:
+            parser.error("the two hold results of other faults")
+        merged = {r["id"]: r for r in other["results"]} | {r["id"]: r for r in results}
+        other["results"] = [merged[i] for i in sorted(merged)]
+        path.write_text(json.dumps(other, indent=1) + "\n")
+        return
+    if arguments.commit and not arguments.scratch:
+        parser.error("--commit needs --scratch, where its sources are put")
+    sources = sources_of(arguments.commit, arguments.scratch) if arguments.commit else ROOT
+    mutants = choose(sources, arguments.count, arguments.seed)
     if arguments.list:
         for m in mutants:
             print(f"{m['id']}. {m['file']}:{m['line']} ({m['kind']})\n    {m['before']}\n    {m['after']}")
@@ -260,14 +283,16 @@ def main():
     identity = hashlib.sha256(json.dumps(mutants, sort_keys=True).encode()).hexdigest()[:16]
     if state and state.get("identity") != identity:
         parser.error(f"{path} holds results of another seed, count or state of the sources")
-    state = {"identity": identity, "seed": arguments.seed, "count": arguments.count, "results": results}
+    state = {"identity": identity, "seed": arguments.seed, "count": arguments.count, "commit": arguments.commit,
+             "results": results}
     scratch.mkdir(parents=True, exist_ok=True)
-    bench = Bench(scratch, arguments.builder, arguments.jobs)
-    done = {r["id"] for r in results}
-    now = [m for m in mutants if m["id"] not in done and arguments.group in (None, m["group"])]
+    bench = Bench(sources, scratch, arguments.builder, arguments.jobs)
+    open_again = {r["id"] for r in results if arguments.again and r["outcome"] == "survived" and "note" not in r}
+    done = {r["id"] for r in results} - open_again
+    now = [m for m in mutants if m["id"] not in done and (not arguments.group or m["group"] in arguments.group)]
     for mutant in now[:arguments.most]:
         result = {k: v for k, v in mutant.items() if k != "text"} | bench.judge(mutant)
-        results.append(result)
+        results[:] = [r for r in results if r["id"] != result["id"]] + [result]
         path.write_text(json.dumps(state, indent=1) + "\n")
         print(f"{result['id']}. {result['file']}:{result['line']} ({result['kind']}): {result['outcome']} "
               f"{result['by']} {result['seconds']} s", flush=True)

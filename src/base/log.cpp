@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/mutex.h"
 
 namespace ingot {
@@ -24,18 +25,14 @@ constexpr std::array kNames = {
 #undef INGOT_TOPIC
 };
 
-// Never destroyed: other objects may log while the process ends.
-Mutex& logger_mutex() {
-  static Mutex& mutex = *new Mutex;
-  return mutex;
-}
+constinit Mutex logger_mutex;
 spdlog::logger& logger() {
-  static spdlog::logger* instance = [] {
-    auto* made = new spdlog::logger("ingot", std::make_shared<spdlog::sinks::stderr_sink_st>());
-    made->set_pattern("[%n] %v");
+  static constinit FirstUse<spdlog::logger> instance;
+  return instance.get([] {
+    spdlog::logger made("ingot", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    made.set_pattern("[%n] %v");
     return made;
-  }();
-  return *instance;
+  });
 }
 
 // The environment is read before main; an exception there would end the process, so the message is printed instead.
@@ -79,12 +76,12 @@ void set_log_topics(std::string_view topics) {
 
 void log(Topic topic, std::string_view message) {
   if (!log_enabled(topic)) return;
-  std::lock_guard lock(logger_mutex());
+  std::lock_guard lock(logger_mutex);
   logger().info("{}: {}", name_of(topic), message);
 }
 
 void warn(std::string_view message) {
-  std::lock_guard lock(logger_mutex());
+  std::lock_guard lock(logger_mutex);
   logger().warn("{}", message);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "base/thread_object.h"
 
@@ -37,8 +38,8 @@ void forget_other_threads() {
 }
 
 Reader* acquire() {
-  static const bool registered = (at_fork(nullptr, forget_other_threads), true);
-  static_cast<void>(registered);
+  static constinit FirstUse<const bool> registered;
+  registered.get([] { return at_fork(nullptr, forget_other_threads), true; });
   Reader* reader = readers.load();
   while (reader && reader->taken.exchange(true, std::memory_order_acquire)) reader = reader->next;
   if (!reader) {

@@ -2,6 +2,11 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdint>
+
+#include "base/error.h"
+
 namespace ingot {
 namespace {
 
@@ -21,16 +26,23 @@ void end_thread(void*) {
   }
 }
 
+// Without a lock, as locks are built on this: of threads that make it at once, one key is taken.
+pthread_key_t key() {
+  static constinit std::atomic<int64_t> made{-1};
+  int64_t number = made.load(std::memory_order_acquire);
+  if (number >= 0) return static_cast<pthread_key_t>(number);
+  pthread_key_t mine{};
+  INGOT_CHECK(pthread_key_create(&mine, end_thread) == 0, "no key is left for this library's data of threads");
+  if (made.compare_exchange_strong(number, mine)) return mine;
+  pthread_key_delete(mine);
+  return static_cast<pthread_key_t>(number);
+}
+
 }  // namespace
 
 void at_thread_end(void (*f)(void*), void* object) {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    pthread_key_create(&made, end_thread);
-    return made;
-  }();
   endings = new Ending{f, object, endings};
-  pthread_setspecific(key, endings);  // any value but null
+  pthread_setspecific(key(), endings);  // any value but null
 }
 
 }  // namespace ingot

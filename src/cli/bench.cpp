@@ -138,6 +138,13 @@ int bench_dispatch(const BenchOptions& options) {
         equal_bits && bitwise_equal(module(four), many(four)) && ingot::bitwise_equal(lambda(four), many(four));
   auto watched = interleave({[&] { (void)module(four); }, [&] { (void)lambda(four); }}, options.seconds / 2);
   const double watch_ns = (watched[0].median - watched[1].median) * 1e3;
+  // A frozen function of one op whose scalar is always another: what its calls add to the op.
+  auto scaled = [](const Tensor& x, double factor) { return x * factor; };
+  auto never = compile(scaled, {.mode = CompileMode::frozen});
+  double factor = 0;
+  for (int call = 0; call < 300'000; ++call) (void)never(a, factor += 1);
+  auto always_another =
+      interleave({[&] { (void)scaled(a, factor += 1); }, [&] { (void)never(a, factor += 1); }}, options.seconds / 2);
   const double first_kernel_ns = FirstKernel(sum, eight).median_ns();
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"name", "dispatch"},
@@ -148,6 +155,8 @@ int bench_dispatch(const BenchOptions& options) {
                                       {"frozen_call_ns", times[3].median * 1e3},
                                       {"frozen_call_to_its_kernel_ns", first_kernel_ns},
                                       {"hundred_parameters_add_ns", watch_ns},
+                                      {"always_another_scalar_eager_ns", always_another[0].median * 1e3},
+                                      {"always_another_scalar_frozen_ns", always_another[1].median * 1e3},
                                       {"bitwise_equal", equal_bits}}
                            .dump());
     return equal_bits ? 0 : 1;
@@ -158,6 +167,8 @@ int bench_dispatch(const BenchOptions& options) {
   fmt::print("the same compiled, frozen           {:8.0f} ns   ({})\n", times[3].median * 1e3, frozen.explain().frozen);
   fmt::print("of that, to its kernel              {:8.0f} ns\n", first_kernel_ns);
   fmt::print("a module of 100 parameters adds     {:8.0f} ns\n", watch_ns);
+  fmt::print("a scalar that is always another     {:8.0f} ns   (eager {:.0f} ns)\n", always_another[1].median * 1e3,
+             always_another[0].median * 1e3);
   return equal_bits ? 0 : 1;
 }
 

@@ -133,6 +133,7 @@ json to_json(const Explanation& e) {
             {"ops_traced", s.ops_traced},
             {"kernels", s.kernels},
             {"library_steps", s.library_steps},
+            {"eager_calls", s.eager_calls},
             {"graph_breaks", s.graph_breaks},
             {"fallbacks", s.fallbacks},
             {"recompile_limit_hits", s.recompile_limit_hits}}},

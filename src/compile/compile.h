@@ -61,6 +61,7 @@ class CompiledCore;
 struct CallKey;
 struct GeneralCall;
 struct Arguments;
+struct ThreadLeaves;
 
 /// Returns a recorder to the function that lent it.
 struct GiveBack {
@@ -103,6 +104,7 @@ class INGOT_API CompiledCall {
   std::vector<Tensor> many_results_;
   size_t next_result_ = 0;
   bool wants_result_ = false;
+  bool hopeless_ = false;  // it will hardly ever be frozen
 };
 
 /// A function that is a module, and what visits its fields; none: it is no module, and nothing is seen of it.
@@ -140,10 +142,12 @@ class INGOT_API ArgumentLeaves {
   ArgumentLeaves();
   ~ArgumentLeaves();
   ArgumentLeaves(const ArgumentLeaves&) = delete;
-  LeafList& list() { return *list_; }
+  explicit ArgumentLeaves(ThreadLeaves& mine);
+  LeafList& list() { return list_; }
 
  private:
-  LeafList* list_;
+  size_t& depth_;
+  LeafList& list_;
 };
 
 /// F is a module that is told its caller's line beside these.

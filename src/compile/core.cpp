@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/first_use.h"
 #include "base/thread_object.h"
 #include "compile/module_watch.h"
 #include "eager/caches.h"
@@ -11,14 +12,20 @@
 #include "runtime/profiler.h"
 
 namespace ingot::detail {
-namespace {
-
-std::atomic<int64_t> unnamed{0};
 
 struct ThreadLeaves {
   std::vector<std::unique_ptr<LeafList>> lists;
   size_t depth = 0;
+  LeafList& next() {
+    if (depth == lists.size()) lists.push_back(std::make_unique<LeafList>());
+    return *lists[depth];
+  }
 };
+
+namespace {
+
+std::atomic<int64_t> unnamed{0};
+
 constinit thread_local ThreadObject<ThreadLeaves> thread_leaves;
 
 /// All functions, for clear_caches().
@@ -27,8 +34,8 @@ struct Functions {
   std::vector<std::weak_ptr<CompiledCore>> list;
 
   static Functions& all() {
-    static auto& functions = *new Functions;  // outlives all threads
-    return functions;
+    static constinit FirstUse<Functions> functions;
+    return *functions;
   }
   static void clear() {
     std::vector<std::shared_ptr<CompiledCore>> cores;
@@ -111,15 +118,11 @@ Statistics CompiledCore::statistics() const {
   return statistics;
 }
 
-ArgumentLeaves::ArgumentLeaves() {
-  ThreadLeaves& mine = *thread_leaves;
-  if (mine.depth == mine.lists.size()) mine.lists.push_back(std::make_unique<LeafList>());
-  list_ = mine.lists[mine.depth++].get();
-  list_->clear();
-}
+ArgumentLeaves::ArgumentLeaves() : ArgumentLeaves(*thread_leaves) {}
+ArgumentLeaves::ArgumentLeaves(ThreadLeaves& mine) : depth_(mine.depth), list_(mine.next()) { ++depth_; }
 ArgumentLeaves::~ArgumentLeaves() {
-  list_->clear();
-  --thread_leaves->depth;
+  list_.clear();
+  --depth_;
 }
 
 namespace {
@@ -156,7 +159,12 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
         if (repeat(std::move(general))) return;
       }
     }
-    wants_result_ = freezer.wants_observation();
+    // A scalar that is always another, in a call of an op or two: to record it again and again gains nothing.
+    const bool may_be_eager = !outer && same_level;
+    const Freezer::Way way = freezer.way(may_be_eager);
+    if (way == Freezer::Way::eager) return;
+    hopeless_ = may_be_eager && freezer.hopeless();
+    wants_result_ = way == Freezer::Way::observed;
     if (wants_result_ && !signature) {
       freezer.note_obstacle("the callable returns a reference");
       wants_result_ = false;
@@ -215,6 +223,7 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
   if (wants_result_ && result)
     for (const Leaf& leaf : result->items())
       if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->script().source(*leaf.tensor));
+  if (hopeless_) core_.freezer().note_slight(recorder_->slight());
   recorder_->finish();
   if (wants_result_)
     core_.freezer().observe(*arguments_, call_key(signature_, core_.function().numerics()), *recorder_,

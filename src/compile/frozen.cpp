@@ -13,8 +13,9 @@ namespace {
 constexpr size_t kMostSeen = 256, kMostGeneral = 16;
 constexpr size_t kMostUntried = 4;   // scripts that foretold nothing yet: each holds the tensors that were captured
 constexpr uint32_t kPatience = 256;  // fruitless observations before not every call is observed
-constexpr int kMostWrong = 3;        // a script that was wrong as often is dropped
-constexpr int kMostTried = 2;        // scripts that one call is compared with
+constexpr uint32_t kHopeless = 8 * kPatience;
+constexpr int kMostWrong = 3;  // a script that was wrong as often is dropped
+constexpr int kMostTried = 2;  // scripts that one call is compared with
 
 /// True if leaf i is as it was seen but for its identity and the sizes of free dims; all dims are free where `free` is
 /// null.
@@ -162,15 +163,34 @@ bool Freezer::put(FrozenTable::Call call, const FrozenCall* instead) {
   return !refused_.load(std::memory_order_relaxed) && table_.put(std::move(call), instead, garbage);
 }
 
-bool Freezer::wants_observation() {
-  if (refused_.load(std::memory_order_relaxed)) return false;
+Freezer::Way Freezer::way(bool may_be_eager) {
+  const bool refused = refused_.load(std::memory_order_relaxed);
   // Primes: calls that differ in turn are all observed.
   const uint32_t fruitless = fruitless_.load(std::memory_order_relaxed);
-  const uint32_t every = fruitless < kPatience       ? 1
-                         : fruitless < 2 * kPatience ? 7
-                         : fruitless < 8 * kPatience ? 61
-                                                     : 509;
-  return every == 1 || passed_.fetch_add(1, std::memory_order_relaxed) % every == 0;
+  const int64_t every = fruitless < kPatience       ? 1
+                        : fruitless < 2 * kPatience ? 7
+                        : fruitless < kHopeless     ? 61
+                        : fruitless < 2 * kHopeless ? 509
+                                                    : 4093;
+  if (!refused && every == 1) return Way::observed;
+  const int64_t turn = passed_.fetch_add(1, std::memory_order_relaxed);
+  if (refused || turn % every != 0) {
+    // Some are recorded all the same, to see whether they still are slight.
+    constexpr int64_t kProbe = 256;
+    if (may_be_eager && slight_.load(std::memory_order_relaxed) && hopeless() && turn % kProbe != 0) return Way::eager;
+    not_eager_.fetch_add(1, std::memory_order_relaxed);
+    return Way::recorded;
+  }
+  not_eager_.fetch_add(1, std::memory_order_relaxed);
+  return Way::observed;
+}
+
+void Freezer::note_slight(bool slight) {
+  if (slight_.load(std::memory_order_relaxed) != slight) slight_.store(slight, std::memory_order_relaxed);
+}
+
+bool Freezer::hopeless() const {
+  return refused_.load(std::memory_order_relaxed) || fruitless_.load(std::memory_order_relaxed) >= kHopeless;
 }
 
 void Freezer::note_obstacle(std::string reason) {
@@ -444,6 +464,9 @@ void Freezer::add_to(Statistics& statistics) const {
   statistics.frozen_entries = static_cast<int64_t>(table_.entries());
   statistics.frozen_bytes = table_.bytes();
   statistics.frozen_evictions = table_.evictions();
+  const int64_t not_eager = not_eager_.load(std::memory_order_relaxed);
+  statistics.eager_calls = passed_.load(std::memory_order_relaxed) - not_eager;
+  statistics.calls += statistics.eager_calls;
 }
 
 }  // namespace ingot::detail

@@ -54,8 +54,14 @@ class Freezer {
   std::shared_ptr<const ModuleWatch> see_module();
   /// The frozen call for these arguments, or null. Takes no lock; within a ReadSection, as long as it is used.
   const FrozenCall* find(const LeafList& arguments, const CallKey& key);
-  /// True if a call that was not found is worth observing. Less often the longer nothing came of it.
-  bool wants_observation();
+  /// What becomes of a call that was not found. The longer nothing came of it, the fewer calls are observed; where
+  /// nothing comes of it at all, calls that may be eager are, if those before them were slight.
+  enum class Way : uint8_t { observed, recorded, eager };
+  Way way(bool may_be_eager);
+  /// True where no call is frozen, or none was for long: recording pays then only by what is fused.
+  bool hopeless() const;
+  /// Told of recorded calls where that is so.
+  void note_slight(bool slight);
   /// Told of a checked call that ended well. May repeat it with the recorder.
   void observe(const Arguments& arguments, const CallKey& key, trace::Recorder& recorder, ObservedResult result);
   /// Calls that may be repeated for these arguments, of sizes that were not seen yet.
@@ -88,7 +94,9 @@ class Freezer {
   std::shared_ptr<const ModuleWatch> watch_;  // of what was learnt
   FrozenTable table_;                         // writers hold mutex_
   std::atomic<bool> refused_{false};
-  std::atomic<uint32_t> fruitless_{0}, passed_{0};  // observations of which nothing came; calls not observed
+  std::atomic<uint32_t> fruitless_{0};             // observations of which nothing came
+  std::atomic<int64_t> passed_{0}, not_eager_{0};  // calls that were not all observed; those of them not run eagerly
+  std::atomic<bool> slight_{false};
   mutable std::atomic<uint64_t> uses_{0};
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<FrozenCall>> seen_once_;

@@ -104,10 +104,7 @@ struct Leaves<Tensor> {
 template <>
 struct Leaves<TensorArg> {
   static constexpr bool known = true;
-  static void collect(const TensorArg& x, LeafList& out) {
-    static const Tensor& undefined = *new Tensor;
-    out.add(x.tensor ? *x.tensor : undefined);
-  }
+  static void collect(const TensorArg& x, LeafList& out) { out.add(x.get()); }
 };
 template <Number T>
 struct Leaves<T> {

@@ -120,6 +120,8 @@ struct TensorArg {
   TensorArg() = default;
   TensorArg(std::nullopt_t) {}
   TensorArg(const Tensor& t, Location l = Location()) : tensor(&t), location(l) {}
+  /// The tensor, or an undefined one.
+  INGOT_API const Tensor& get() const;
 };
 
 /// A scalar argument and the line that gave it.

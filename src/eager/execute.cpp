@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "base/first_use.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -122,11 +123,11 @@ EagerStatistics eager_statistics() { return {pointwise_kernels, programs, fallba
 void statistics::count_pointwise() { ++pointwise_kernels; }
 void statistics::count_program() { ++programs; }
 void statistics::count_fallback(std::string_view reason) {
-  static auto& mutex = *new Mutex;
-  static auto& said = *new std::set<std::string, std::less<>>;
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::set<std::string, std::less<>>> said;
   ++fallbacks;
   std::lock_guard lock(mutex);
-  if (said.emplace(reason).second) warn("eager: falls back to the scalar executor: " + std::string(reason));
+  if (said->emplace(reason).second) warn("eager: falls back to the scalar executor: " + std::string(reason));
 }
 
 }  // namespace ingot::eager

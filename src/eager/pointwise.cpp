@@ -2,6 +2,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/first_use.h"
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
@@ -226,8 +227,9 @@ thread_local const Pointwise* near[kNear];
 const Pointwise* find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
   const Pointwise*& slot = near[KeyHash()(key) % kNear];
   if (slot && slot->key == key) return slot;
-  static auto& mutex = *new SharedMutex;
-  static auto& table = *new std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>;  // outlives all threads
+  static constinit SharedMutex mutex;
+  static constinit FirstUse<std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>> all;
+  auto& table = *all;
   {
     std::shared_lock lock(mutex);
     auto found = table.find(key);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/first_use.h"
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/thread_object.h"
@@ -124,8 +125,8 @@ struct Entry {
 class Table {
  public:
   static Table& instance() {
-    static auto& table = *new Table;  // outlives all threads
-    return table;
+    static constinit FirstUse<Table> table;
+    return *table;
   }
   std::shared_ptr<const Compiled> find(const Signature& s) {
     std::shared_lock lock(mutex_);

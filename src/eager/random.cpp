@@ -1,5 +1,6 @@
 #include "eager/random.h"
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "eager/call.h"
 #include "eager/data.h"
@@ -12,8 +13,8 @@ struct Generator {
   uint64_t seed = 0, position = 0;
 };
 Generator& generator() {
-  static Generator& g = *new Generator;
-  return g;
+  static constinit FirstUse<Generator> g;
+  return *g;
 }
 
 const detail::TensorImpl& like(const TensorArg& self, const char* op) {

@@ -70,7 +70,6 @@ struct Script::Run {
   std::vector<size_t> pending{};
 
   const Tensor& tensor(const ScriptTensor& s) const {
-    static const Tensor& none = *new Tensor;
     switch (s.kind) {
       case ScriptTensor::Kind::argument:
         return arguments[s.number];
@@ -79,7 +78,7 @@ struct Script::Run {
       case ScriptTensor::Kind::value:
         return values[s.number];
       default:
-        return none;
+        return TensorArg().get();
     }
   }
   // Each expression is worked out once, when it is first asked for: then its tensors are made.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <new>
 
+#include "base/first_use.h"
 #include "base/float_environment.h"
 #include "base/half.h"
 #include "base/thread_object.h"
@@ -268,6 +269,11 @@ static void check_type(const char* op, const detail::TensorImpl& impl, int cpp_t
   std::string asked = cpp_type < 0 ? "a 16-bit float" : std::string(name_of(static_cast<DType>(cpp_type)));
   eager::fail(op, "", "a pointer to " + asked, "one to " + std::string(name_of(impl.dtype)) + ", the tensor's dtype",
               location);
+}
+
+const Tensor& TensorArg::get() const {
+  static constinit FirstUse<const Tensor> undefined;
+  return tensor ? *tensor : *undefined;
 }
 
 const void* Tensor::typed(int cpp_type, Location location) const {

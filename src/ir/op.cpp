@@ -3,8 +3,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/first_use.h"
 #include "base/float_environment.h"
-#include "base/mutex.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
@@ -54,7 +54,6 @@ OpInfo with(OpInfo op, LayoutRule layout) {
 #define INGOT_RULE_NAMESPACE(kind) INGOT_RULE_##kind
 
 std::array<OpInfo, kOpCount> make_table() {
-  const NoFork whole;
   const WholeFloatEnvironment reads_defaults;
   return {
 #define OP(kind, name, signature, traits, type, shape, ...)                   \
@@ -66,9 +65,8 @@ std::array<OpInfo, kOpCount> make_table() {
 }
 
 const std::array<OpInfo, kOpCount>& table() {
-  // Never destroyed: ops may be called while the process ends.
-  static const auto& rows = *new const std::array<OpInfo, kOpCount>(make_table());
-  return rows;
+  static constinit FirstUse<const std::array<OpInfo, kOpCount>> rows;
+  return rows.get(make_table);
 }
 
 // Sizes of 0 count as 1, as they do in strides.
@@ -163,15 +161,17 @@ const OpInfo& checked_info(OpId op) {
 std::span<const OpInfo> ops() { return table(); }
 
 const OpInfo* find_op(std::string_view name) {
-  static const auto& names = *new const auto([] {
-    std::unordered_map<std::string_view, OpId> map;
+  using Names = std::unordered_map<std::string_view, OpId>;
+  static constinit FirstUse<const Names> first;
+  const Names& names = first.get([] {
+    Names map;
     auto enter = [&](std::string_view key, OpId id) { INGOT_CHECK(map.emplace(key, id).second, std::string(key)); };
 #define OP(kind, name, ...) enter(#name, OpId::name);
 #define ALIAS(other, name) enter(other, OpId::name);
 #include "ir/ops.def"
 #undef OP
     return map;
-  }());
+  });
   auto found = names.find(name);
   return found == names.end() ? nullptr : &info(found->second);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/first_use.h"
 #include "base/float_environment.h"
 #include "base/mutex.h"
 #include "ir/graph.h"
@@ -15,10 +16,10 @@ namespace ingot::ir {
 namespace {
 // Locations hold pointers to names that live forever, as those of a compiled program do.
 const char* kept(const std::string& name) {
-  static auto& mutex = *new Mutex;
-  static auto& names = *new std::unordered_set<std::string>;
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::unordered_set<std::string>> names;
   std::lock_guard lock(mutex);
-  return names.insert(name).first->c_str();
+  return names->insert(name).first->c_str();
 }
 
 class Parser {

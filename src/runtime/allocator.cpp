@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "base/sanitizer.h"
 #include "base/thread_object.h"
@@ -110,11 +111,11 @@ struct Mapping {
   throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes: " + why);
 }
 
-// What all threads share. Never destroyed: tensors may outlive every static object.
+// What all threads share.
 class Central {
  public:
   static Central& instance() {
-    static Central* central = new Central;
+    static constinit FirstUse<Central> central;
     return *central;
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/first_use.h"
 
 namespace ingot::runtime {
 namespace {
@@ -20,14 +21,14 @@ constexpr unsigned char kPattern = 0xC5;
 enum class Checks { none, begin, end };
 
 Checks checks() {
-  static const Checks mode = [] {
+  static constinit FirstUse<const Checks> mode;
+  return mode.get([] {
     const char* name = std::getenv("INGOT_CHECK_MEMORY");
     if (!name || !*name) return Checks::none;
     if (std::strcmp(name, "begin") == 0) return Checks::begin;
     if (std::strcmp(name, "end") == 0) return Checks::end;
     throw Error("INGOT_CHECK_MEMORY: unknown mode '" + std::string(name) + "'; there are: begin, end");
-  }();
-  return mode;
+  });
 }
 
 // [guard][data and pattern][guard], the data at one end of its pages.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/first_use.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "runtime/files.h"
@@ -37,10 +38,7 @@ namespace {
 
 enum { kNoAction, kRegister, kUnregister };
 
-Mutex& names_mutex() {
-  static Mutex* mutex = new Mutex;
-  return *mutex;
-}
+constinit Mutex names_mutex;
 
 // The least object file that gdb accepts: one function in a text section whose bytes lie elsewhere.
 struct ObjectFile {
@@ -133,8 +131,8 @@ void write_perf_line(const void* address, int64_t bytes, const std::string& name
 }  // namespace
 
 bool perf_watches() {
-  static const bool watches = std::getenv("INGOT_PERF") != nullptr;
-  return watches;
+  static constinit FirstUse<const bool> watches;
+  return watches.get([] { return std::getenv("INGOT_PERF") != nullptr; });
 }
 
 void* announce_code(const void* address, int64_t bytes, const std::string& name) {
@@ -142,7 +140,7 @@ void* announce_code(const void* address, int64_t bytes, const std::string& name)
   fill(entry->file, address, bytes, name);
   entry->link.symfile_addr = reinterpret_cast<const char*>(&entry->file);
   entry->link.symfile_size = sizeof(ObjectFile);
-  std::lock_guard lock(names_mutex());
+  std::lock_guard lock(names_mutex);
   write_perf_line(address, bytes, name);
   entry->link.next_entry = __jit_debug_descriptor.first_entry;
   if (entry->link.next_entry) entry->link.next_entry->prev_entry = &entry->link;
@@ -154,7 +152,7 @@ void* announce_code(const void* address, int64_t bytes, const std::string& name)
 void withdraw_code(void* opaque) noexcept {
   auto* entry = static_cast<Entry*>(opaque);
   if (!entry) return;
-  std::lock_guard lock(names_mutex());
+  std::lock_guard lock(names_mutex);
   jit_code_entry& link = entry->link;
   if (link.prev_entry)
     link.prev_entry->next_entry = link.next_entry;

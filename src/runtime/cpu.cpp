@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "runtime/executable_memory.h"
 
 namespace ingot::runtime {
@@ -117,8 +118,8 @@ double control_group_limit() {
 }  // namespace
 
 Target detected_target() {
-  static const Target target = detect();
-  return target;
+  static constinit FirstUse<const Target> target;
+  return target.get(detect);
 }
 
 Target target_of(Isa isa) {
@@ -132,9 +133,9 @@ Target target_of(Isa isa) {
 const Target& host_target() {
   const Target* target = current_target.load(std::memory_order_acquire);
   if (target) return *target;
-  static const Target initial = default_target();
+  static constinit FirstUse<const Target> initial;
   const Target* none = nullptr;
-  current_target.compare_exchange_strong(none, &initial);
+  current_target.compare_exchange_strong(none, &initial.get(default_target));
   return *current_target.load(std::memory_order_acquire);
 }
 
@@ -151,10 +152,11 @@ void set_host_target(std::optional<Target> target) {
 }
 
 const CacheSizes& cache_sizes() {
-  static const CacheSizes sizes = {cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
-                                   cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
-                                   cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20)};
-  return sizes;
+  static constinit FirstUse<const CacheSizes> sizes;
+  return sizes.get([] {
+    return CacheSizes{cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
+                      cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20)};
+  });
 }
 
 int usable_processors() {

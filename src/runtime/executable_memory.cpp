@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "runtime/code_names.h"
 
@@ -93,10 +94,9 @@ struct Arena {
 
 class Arenas {
  public:
-  // Never destroyed: kernels may be released while the process ends.
   static Arenas& instance() {
-    static Arenas* arenas = new Arenas;
-    return *arenas;
+    static constinit FirstUse<Arenas> arenas;
+    return arenas.get([] { return Arenas(); });
   }
 
   std::pair<Arena*, int64_t> take(int64_t length) {
@@ -173,7 +173,8 @@ ExecutableBlock::~ExecutableBlock() {
 }
 
 bool executable_memory_available() {
-  static const bool available = [] {
+  static constinit FirstUse<const bool> available;
+  return available.get([] {
     const uint8_t just_return[] = {0xc3};
     try {
       ExecutableBlock block(just_return, "probe");
@@ -181,8 +182,7 @@ bool executable_memory_available() {
     } catch (const Error&) {
       return false;
     }
-  }();
-  return available;
+  });
 }
 
 }  // namespace ingot::runtime

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "runtime/disassemble.h"
@@ -13,7 +14,7 @@ namespace ingot::runtime {
 size_t KernelCache::Hash::operator()(std::string_view key) const { return hash_text(key); }
 
 KernelCache& KernelCache::instance() {
-  static KernelCache* cache = new KernelCache;  // never destroyed: kernels may run while the process ends
+  static constinit FirstUse<KernelCache> cache;
   return *cache;
 }
 

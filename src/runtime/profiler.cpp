@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 namespace ingot::runtime {
 namespace {
 
-Mutex& profiles_mutex() {
-  static Mutex* mutex = new Mutex;
-  return *mutex;
-}
-std::vector<Profile*>& active_profiles() {
-  static auto* list = new std::vector<Profile*>;
-  return *list;
-}
+constinit Mutex profiles_mutex;
+constinit FirstUse<std::vector<Profile*>> active_profiles;
 
 }  // namespace
 
@@ -24,25 +19,25 @@ struct Profile::Impl {
 };
 
 Profile::Profile() : impl_(std::make_unique<Impl>()) {
-  std::lock_guard lock(profiles_mutex());
-  active_profiles().push_back(this);
+  std::lock_guard lock(profiles_mutex);
+  active_profiles->push_back(this);
   detail::profiles.fetch_add(1);
 }
 
 Profile::~Profile() {
-  std::lock_guard lock(profiles_mutex());
-  std::erase(active_profiles(), this);
+  std::lock_guard lock(profiles_mutex);
+  std::erase(*active_profiles, this);
   detail::profiles.fetch_sub(1);
 }
 
 std::vector<StepTime> Profile::steps() const {
-  std::lock_guard lock(profiles_mutex());
+  std::lock_guard lock(profiles_mutex);
   return impl_->steps;
 }
 
 void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns) {
-  std::lock_guard lock(profiles_mutex());
-  for (Profile* profile : active_profiles()) {
+  std::lock_guard lock(profiles_mutex);
+  for (Profile* profile : *active_profiles) {
     auto& steps = profile->impl_->steps;
     auto it = std::find_if(steps.begin(), steps.end(),
                            [&](const StepTime& t) { return t.program == program && t.step == step; });

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/float_environment.h"
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -53,10 +54,9 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
 
 class Pool {
  public:
-  // Never destroyed: workers sleep in it while the process ends.
   static Pool& instance() {
-    static Pool* pool = new Pool;
-    return *pool;
+    static constinit FirstUse<Pool> pool;
+    return pool.get([] { return Pool(); });
   }
 
   int limit() const { return limit_.load(std::memory_order_relaxed); }

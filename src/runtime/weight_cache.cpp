@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/first_use.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "runtime/allocator.h"
@@ -162,8 +163,8 @@ struct WeightCache::State {
 WeightCache::WeightCache() : state_(std::make_unique<State>()) { state_->statistics.limit_bytes = default_limit(); }
 
 WeightCache& WeightCache::instance() {
-  static auto& cache = *new WeightCache;  // storages may die after everything else
-  return cache;
+  static constinit FirstUse<WeightCache> cache;
+  return cache.get([] { return WeightCache(); });
 }
 
 std::shared_ptr<PackedWeight> WeightCache::find(const void* source, const InputIdentity& identity,

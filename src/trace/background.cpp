@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 
@@ -12,10 +13,9 @@ namespace {
 
 class Worker {
  public:
-  // Never destroyed: it may compile while the process ends.
   static Worker& instance() {
-    static Worker* worker = new Worker;
-    return *worker;
+    static constinit FirstUse<Worker> worker;
+    return worker.get([] { return Worker(); });
   }
   void add(std::function<void()> task) {
     std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/first_use.h"
 #include "base/log.h"
 #include "base/module_path.h"
 #include "base/mutex.h"
@@ -21,14 +22,8 @@ std::atomic<uint64_t> next_segment{1};
 constexpr const char* kTooManyPaths = "the paths of the function are too many to be recorded";
 
 // All recorders, for the message about a tensor that was recorded elsewhere.
-Mutex& registry_mutex() {
-  static Mutex& mutex = *new Mutex;
-  return mutex;
-}
-std::vector<Recorder*>& registry() {
-  static auto& recorders = *new std::vector<Recorder*>;
-  return recorders;
-}
+constinit Mutex registry_mutex;
+constinit FirstUse<std::vector<Recorder*>> registry;
 
 bool same(const Ints& a, const Ints& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(int64_t)) == 0;
@@ -37,27 +32,27 @@ bool same(const Ints& a, const Ints& b) {
 }  // namespace
 
 Recorder::Recorder(std::shared_ptr<Function> function) : function_(std::move(function)) {
-  static const bool described = [] {
+  static constinit FirstUse<const bool> described;
+  described.get([] {
     eager::set_pending_description([](const detail::TensorImpl& impl) {
       std::string name = name_of_segment(impl.trace);
       return name.empty() ? " (the call that recorded it ended with an error)" : " by " + name;
     });
     return true;
-  }();
-  static_cast<void>(described);
-  std::lock_guard lock(registry_mutex());
-  registry().push_back(this);
+  });
+  std::lock_guard lock(registry_mutex);
+  registry->push_back(this);
 }
 
 Recorder::~Recorder() {
   function_->trace_nodes.fetch_sub(static_cast<int64_t>(nodes_) - 1, std::memory_order_relaxed);
-  std::lock_guard lock(registry_mutex());
-  std::erase(registry(), this);
+  std::lock_guard lock(registry_mutex);
+  std::erase(*registry, this);
 }
 
 std::string Recorder::name_of_segment(uint64_t segment) {
-  std::lock_guard lock(registry_mutex());
-  for (const Recorder* r : registry())
+  std::lock_guard lock(registry_mutex);
+  for (const Recorder* r : *registry)
     if (r->segment_.load(std::memory_order_relaxed) == segment)
       return "compiled function " + r->function_->name() + " on thread " +
              std::to_string(r->thread_.load(std::memory_order_relaxed));
@@ -139,6 +134,25 @@ void Recorder::abandon() {
   if (path_.empty()) return;
   check_versions();
   run_one_by_one("the callable threw");
+}
+
+// A recorded call costs about what two small eager ops do, and an op in it half of one (docs/frozen.md).
+bool Recorder::slight() const {
+  constexpr size_t kFewOps = 3;
+  constexpr int64_t kFewElements = 1024;
+  auto is_short = [](const Ints& sizes) {
+    int64_t elements = 1;
+    for (int64_t size : sizes) elements *= std::min(size, kFewElements + 1);
+    return sizes.size() <= 6 && elements <= kFewElements;
+  };
+  auto is_light = [&](const Node* node) {
+    return std::all_of(node->slots.begin(), node->slots.end(),
+                       [&](const SlotRecord& s) { return is_short(s.sizes); }) &&
+           std::all_of(node->outputs.begin(), node->outputs.end(),
+                       [&](const OutputRecord& o) { return is_short(o.meta.sizes); });
+  };
+  return !passthrough_ && segment_root_ == &root_ && path_.size() <= kFewOps &&
+         std::all_of(path_.begin(), path_.end(), is_light);
 }
 
 void Recorder::note_break(const std::string& reason, Location location) {

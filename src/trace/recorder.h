@@ -97,6 +97,9 @@ class Recorder final : public eager::Interceptor {
   const std::string& break_reason() const { return break_reason_; }
   /// True if the storage was made since the call began, by this thread or another one. Known like runs().
   bool is_new(const runtime::Storage& storage) const { return storage.id() > last_storage_; }
+  /// True if the call in progress is so little up to here that fusing it does not pay for recording it: a few ops on
+  /// short tensors.
+  bool slight() const;
   /// Of the call in progress or the latest; only if `keep_runs` was set before begin().
   const eager::Script& script() const { return writer_->script(); }
   eager::Script take_script() { return writer_->take(); }

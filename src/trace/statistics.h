@@ -8,7 +8,8 @@ struct Statistics {
   int64_t compilations = 0;
   int64_t cache_entries = 0;
   int64_t calls = 0;
-  int64_t hits = 0;  // calls that recorded and compiled nothing
+  int64_t hits = 0;         // calls that recorded and compiled nothing
+  int64_t eager_calls = 0;  // that ran eagerly from their start; no hits
   int64_t graph_breaks = 0;
   int64_t fallbacks = 0;
   int64_t recompile_limit_hits = 0;

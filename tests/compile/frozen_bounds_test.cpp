@@ -41,6 +41,57 @@ TEST(FrozenBounds, AScalarThatIsAlwaysAnother) {
   EXPECT_GT(fast.stats().frozen_calls, 1000);
 }
 
+TEST(FrozenBounds, SlightCallsThatNeverFreezeRunEagerly) {
+  // Of a function whose calls are long, or whose tensors are, none does; where that changes, it is noticed.
+  struct Form {
+    int64_t elements;
+    int ops;
+    bool eager;
+  };
+  for (const Form& form : {Form{16, 1, true}, Form{1024, 3, true}, Form{1025, 1, false}, Form{16, 4, false}}) {
+    int ops = form.ops;
+    auto f = [&](const Tensor& x, double s) {
+      Tensor y = x;
+      for (int i = 0; i < ops; ++i) y = y * s;
+      return y;
+    };
+    auto fast = compile(f, kFrozen);
+    Tensor x = rand({form.elements});
+    auto call = [&](int first, int last) {
+      const int64_t before = fast.stats().eager_calls;
+      for (int i = first; i < last; ++i) {
+        Tensor y = fast(x, i / 1000.0);
+        if (i % 97 == 0) {
+          EXPECT_TRUE(same_bits(y, f(x, i / 1000.0)));
+        }
+      }
+      return fast.stats().eager_calls - before;
+    };
+    call(0, 200'000);  // until it is given up
+    const int64_t eager = call(200'000, 201'000);
+    EXPECT_EQ(eager > 900, form.eager) << form.elements << " elements, " << form.ops << " ops: " << eager;
+    EXPECT_EQ(eager == 0, !form.eager);
+    ops = 9;
+    call(201'000, 202'000);  // some calls are looked at again
+    EXPECT_EQ(call(202'000, 203'000), 0) << "noticed that the calls are longer";
+    const Statistics s = fast.stats();
+    EXPECT_EQ(s.calls, 203'000);
+    EXPECT_LE(s.hits + s.eager_calls, s.calls);
+  }
+  // Errors, breaks and other levels of numerics as in any call.
+  Tensor x = rand({4});
+  auto throws = compile([](const Tensor& t, double s) { return s < 0 ? t.reshape({3}) : t * s; }, kFrozen);
+  for (int i = 0; i < 200'000; ++i) throws(x, i);
+  EXPECT_GT(throws.stats().eager_calls, 1000);
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_THROW(throws(x, -1), Error);
+    EXPECT_TRUE(same_bits(throws(x, i + 0.5), x * (i + 0.5)));
+  }
+  auto asks = compile([](const Tensor& t, double s) { return t * (t * s).sum().item<double>(); }, kFrozen);
+  for (int i = 0; i < 20'000; ++i) asks(x, i);
+  EXPECT_EQ(asks.stats().eager_calls, 0);
+}
+
 TEST(FrozenBounds, ScalarsThatComeRound) {
   // Fewer than there is room for are frozen in the end; of more, those that are.
   for (int64_t values : {300, 3000}) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
 #include "codegen/lower/steps.h"
@@ -11,10 +12,10 @@ namespace ingot::codegen::lowering {
 const TileKernels& tile_kernels(const Target& target, DType dtype) {
   const bool widens = dtype == DType::bf16 && !target.bf16_dot;
   const std::vector<KernelPtr>* wide_tiles = widens ? &tile_kernels(target, DType::f32).tiles : nullptr;
-  static auto& mutex = *new Mutex;
-  static auto& made = *new std::map<std::pair<std::string, DType>, TileKernels>;
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::map<std::pair<std::string, DType>, TileKernels>> made;
   std::lock_guard lock(mutex);
-  auto [it, fresh] = made.try_emplace({target.str(), dtype});
+  auto [it, fresh] = made->try_emplace({target.str(), dtype});
   TileKernels& t = it->second;
   if (!fresh || target.cuda_arch) return t;
   // Without vdpbf16ps A is widened once; B, for few rows, in registers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
 
@@ -21,11 +22,11 @@ namespace {
 
 /// Turns tiles of elements of so many bytes; null if there is no such kernel. Made once.
 KernelPtr turn_kernel(const Target& target, int64_t bytes) {
-  static auto& mutex = *new Mutex;
-  static auto& made = *new std::map<std::pair<std::string, int64_t>, KernelPtr>;
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::map<std::pair<std::string, int64_t>, KernelPtr>> made;
   if (bytes < 4) return nullptr;
   std::lock_guard lock(mutex);
-  KernelPtr& kernel = made[{target.str(), bytes}];
+  KernelPtr& kernel = (*made)[{target.str(), bytes}];
   if (!kernel)
     kernel = codegen::generate(
         PackSpec{bytes == 8 ? DType::f64 : DType::f32, static_cast<int>(kTurnColumns / kLanes), true, false}, target);

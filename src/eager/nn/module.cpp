@@ -186,7 +186,7 @@ void Module::apply(const std::function<void(Module&)>& f) {
 void Module::name_children() {
   uint64_t made = modules_made.load(std::memory_order_relaxed);
   if (named_at_.load(std::memory_order_acquire) == made) return;
-  static auto& mutex = *new Mutex;  // a module may be called by several threads at once
+  static constinit Mutex mutex;  // a module may be called by several threads at once
   std::lock_guard lock(mutex);
   if (named_at_.load(std::memory_order_relaxed) == made) return;
   class Namer : public Fields {
@@ -199,11 +199,6 @@ void Module::name_children() {
   } namer;
   visit(namer);
   named_at_.store(made, std::memory_order_release);
-}
-
-const Tensor& detail::tensor_of(const TensorArg& x) {
-  static const Tensor& undefined = *new Tensor;
-  return x.tensor ? *x.tensor : undefined;
 }
 
 void detail::fail_empty(const char* type, Location location) {

@@ -218,8 +218,6 @@ inline constexpr bool tensor_first = false;
 template <class Impl, class First, class... Rest>
 inline constexpr bool tensor_first<Impl, First, Rest...> =
     std::is_convertible_v<First, const TensorArg&>&& ForwardsTensor<Impl, Rest...>;
-/// The tensor of an argument, or an undefined one.
-INGOT_API const Tensor& tensor_of(const TensorArg& x);
 /// Throws Error: an empty module of this type was used at this line.
 [[noreturn]] INGOT_API void fail_empty(const char* type, Location location);
 }  // namespace detail
@@ -272,7 +270,7 @@ class Handle : public HandleBase {
     if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
       return impl.forward(x, std::forward<Rest>(rest)...);
     else
-      return impl.forward(detail::tensor_of(x), std::forward<Rest>(rest)...);
+      return impl.forward(x.get(), std::forward<Rest>(rest)...);
   }
   template <class First>
   requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(

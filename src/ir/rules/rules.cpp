@@ -1,5 +1,7 @@
 #include "ir/rules/rules.h"
 
+#include "base/first_use.h"
+
 namespace ingot::ir {
 
 int operand_position(const OpInfo& op, std::string_view name) {
@@ -23,9 +25,9 @@ int attribute_position(const OpInfo& op, std::string_view name) {
 }
 
 const Attr& attribute(const RuleContext& context, std::string_view name) {
-  static const Attr& absent = *new Attr;
+  static constinit FirstUse<const Attr> absent;
   int position = attribute_position(info(context.op), name);
-  return position < 0 ? absent : context.attrs[position];
+  return position < 0 ? *absent : context.attrs[position];
 }
 
 int64_t integer_attribute(const RuleContext& context, std::string_view name) {
@@ -37,9 +39,9 @@ bool boolean_attribute(const RuleContext& context, std::string_view name) {
 }
 
 const OperandType& operand(const RuleContext& context, std::string_view name) {
-  static const OperandType& absent = *new OperandType;
+  static constinit FirstUse<const OperandType> absent;
   int position = operand_position(info(context.op), name);
-  return position < 0 ? absent : context.operands[position];
+  return position < 0 ? *absent : context.operands[position];
 }
 
 std::string operand_name(const RuleContext& context, size_t i) {

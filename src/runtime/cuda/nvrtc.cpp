@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/first_use.h"
 
 namespace ingot::runtime::cuda {
 namespace {
@@ -57,10 +58,10 @@ Functions open_library() {
   return f;
 }
 
-/// Never closed, nor destroyed.
+/// Never closed.
 const Functions& functions() {
-  static const Functions& f = *new Functions(open_library());
-  return f;
+  static constinit FirstUse<const Functions> functions;
+  return functions.get(open_library);
 }
 
 const Functions& usable() {
