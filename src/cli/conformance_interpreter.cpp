@@ -38,8 +38,9 @@ ir::Operand constant(const eager::Operand& scalar) {
 
 }  // namespace
 
-InterpretedScope::InterpretedScope(bool passes) : passes_(passes), previous_(eager::set_interceptor(this)) {}
-InterpretedScope::~InterpretedScope() { eager::set_interceptor(previous_); }
+InterpretedScope::InterpretedScope(bool passes)
+    : Interceptor(eager::Stage::record), passes_(passes), previous_(eager::set_interceptor(stage(), this)) {}
+InterpretedScope::~InterpretedScope() { eager::set_interceptor(stage(), previous_); }
 
 void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   ir::Graph graph;

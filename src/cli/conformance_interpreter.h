@@ -11,8 +11,8 @@ class InterpretedScope : public eager::Interceptor {
   explicit InterpretedScope(bool passes);
   ~InterpretedScope() override;
   InterpretedScope(const InterpretedScope&) = delete;
+  using Interceptor::call;
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
-  void flush(const char* reason, Location location) override {}
 
  private:
   bool passes_;

@@ -136,7 +136,7 @@ CallKey call_key(const void* signature, std::optional<Numerics> own) {
 
 CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
     : core_(core), signature_(signature) {
-  eager::Interceptor* outer = eager::current_interceptor();
+  eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
   std::optional<Numerics> own = core.function().numerics();
   bool same_level = !own || *own == numerics();
   if (outer && core.mode() == CompileMode::checked) {

@@ -2,7 +2,6 @@
 
 #include "eager/call.h"
 #include "ir/op.h"
-#include "trace/recorder.h"
 
 namespace ingot {
 namespace {
@@ -30,13 +29,7 @@ void detail::check_custom_result(const std::string& name, const Tensor& result, 
 }
 
 void detail::run_custom(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body) {
-  eager::Interceptor* interceptor = eager::current_interceptor();
-  if (auto* recorder = dynamic_cast<trace::Recorder*>(interceptor)) {
-    recorder->run_opaque(name, location, body);
-  } else {
-    if (interceptor) interceptor->flush(name.c_str(), location);
-    static_cast<void>(body());
-  }
+  static_cast<void>(eager::dispatch(eager::OpaqueCall{name, location, body}));
 }
 
 }  // namespace ingot

@@ -5,8 +5,10 @@
 
 #include "base/module_path.h"
 #include "compile/compile.h"
+#include "eager/call.h"
 #include "eager/data.h"
 #include "eager/dispatch.h"
+#include "eager/execute.h"
 #include "ir/graph.h"
 #include "trace/compile_graph.h"
 #include "trace/flush_point.h"
@@ -339,7 +341,7 @@ class CompiledGraphFunction::Call {
 
   // Eager's error comes from eager; nothing that a caller holds is written.
   std::vector<Tensor> run_one_by_one() const {
-    const eager::WithoutInterceptor direct;
+    const eager::WithoutInterceptors direct;
     const eager::NumericsScope level(s_.numerics);
     std::vector<Tensor> tensors(s_.given.values.size());
     for (size_t i = 0; i < inputs_.size(); ++i) tensors[s_.given.inputs[i].value] = inputs_[i];

@@ -145,8 +145,6 @@ struct Normalizer {
   }
 };
 
-thread_local Interceptor* interceptor = nullptr;
-
 }  // namespace
 
 void fail(std::string_view op, std::string_view argument, const std::string& got, const std::string& expected,
@@ -241,22 +239,6 @@ ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
   if (!operand.special) return ir::Operand::scalar(graph.add_scalar(operand.category), operand.category);
   return operand.category == Category::floating ? ir::Operand::constant(operand.number)
                                                 : ir::Operand::constant(operand.integer);
-}
-
-Interceptor* current_interceptor() { return interceptor; }
-Interceptor* set_interceptor(Interceptor* next) { return std::exchange(interceptor, next); }
-
-void dispatch(const OpCall& call, std::span<Tensor> outputs) {
-  if (!interceptor) return execute(call, outputs);
-  ScriptWriter* writer = ScriptWriter::current();
-  if (!writer) return interceptor->call(call, outputs);
-  try {
-    interceptor->call(call, outputs);
-  } catch (...) {
-    writer->refused();
-    throw;
-  }
-  writer->line(call, outputs);
 }
 
 }  // namespace ingot::eager

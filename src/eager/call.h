@@ -8,11 +8,20 @@
 
 #include "eager/dispatch.h"
 
+namespace ingot::ir {
+struct Graph;
+struct Operand;
+}  // namespace ingot::ir
+
 namespace ingot::eager {
 
 /// Attributes as a user writes them become those of the rules: negative dims count from the end, -1 stands for the size
 /// that fits (view) or stays (expand), indices and slice ends from the end. Throws Error for what is out of range.
 void normalize(const OpCall& call, std::span<ir::Attr> attrs);
+/// Marks a scalar whose value is one of those that operand `number` of the op has code of its own for.
+void note_special(OpId op, int number, Operand* operand);
+/// A scalar as an operand of a graph: a constant if it is special, else a new run-time scalar.
+ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand);
 /// Number of a word among the modes of attribute `index`; throws Error with the list if there is none.
 int mode_number(OpId op, int index, std::string_view word, Location location);
 /// A size as the user wrote it, negative numbers included; normalize settles them.

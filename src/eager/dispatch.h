@@ -1,16 +1,13 @@
-// The one interception point: every op, eager or traced, is an OpCall that passes here.
+// The one interception point: every op, eager or traced, is an OpCall that passes here, through one chain of stages.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "eager/tensor.h"
 #include "ir/op.h"
-
-namespace ingot::ir {
-struct Graph;
-struct Operand;
-}  // namespace ingot::ir
 
 namespace ingot::eager {
 
@@ -28,11 +25,6 @@ struct Operand {
   Operand(const Scalar& s)
       : kind(Kind::scalar), category(s.category()), number(s.to_double()), integer(s.to_int64_saturated()) {}
 };
-
-/// Marks a scalar whose value is one of those that operand `number` of the op has code of its own for.
-void note_special(OpId op, int number, Operand* operand);
-/// A scalar as an operand of a graph: a constant if it is special, else a new run-time scalar.
-ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand);
 
 /// One call of an op, on the caller's stack. A list of tensors comes first, its members one by one.
 struct OpCall {
@@ -52,33 +44,68 @@ struct OutputMeta {
   friend bool operator==(const OutputMeta&, const OutputMeta&) = default;
 };
 
-/// Types, shapes and layouts of the outputs; throws Error for what the user got wrong. Reads no data.
-void infer_outputs(const OpCall& call, std::span<OutputMeta> outputs);
+/// A function of the user's own as an op (custom_op): its body runs as it is. It gives the tensors that it made.
+struct OpaqueCall {
+  const std::string& name;
+  Location location;
+  const std::function<std::vector<Tensor>()>& body;
+};
 
-/// Replaces immediate execution on this thread (the tracer). Interceptors nest; the innermost sees the call.
+/// What a call meets on its way to being executed, in this order: who looks at times, changes dtypes, writes a tape,
+/// looks on, records. A thread's chain holds at most one of each; where it holds none, a call costs one branch.
+enum class Stage : uint8_t { profile, autocast, autograd, observe, record, count_ };
+
+/// Stands in the chain of a thread.
 class Interceptor {
  public:
+  explicit Interceptor(Stage stage) : stage_(stage) {}
   virtual ~Interceptor() = default;
+  Stage stage() const { return stage_; }
+  /// Does the call: hands it on by proceed(), before or after what it does itself, or does it in another way.
   virtual void call(const OpCall& call, std::span<Tensor> outputs) = 0;
+  virtual std::vector<Tensor> call(const OpaqueCall& call);
   /// A pending tensor's data, or any storage that recorded calls will write, is needed now: compute what was recorded.
-  virtual void flush(const char* reason, Location location) = 0;
+  virtual void flush(const char* /*reason*/, Location) {}
   /// A pointer to a tensor's memory is given to the user, after a flush: what is done through it is not seen.
   virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
-};
-Interceptor* current_interceptor();
-/// Sets the interceptor of this thread; returns the previous one.
-Interceptor* set_interceptor(Interceptor* interceptor);
-/// None on this thread while it lives.
-struct WithoutInterceptor {
-  Interceptor* interceptor = set_interceptor(nullptr);
-  WithoutInterceptor() = default;
-  ~WithoutInterceptor() { set_interceptor(interceptor); }
-  WithoutInterceptor(const WithoutInterceptor&) = delete;
+
+ protected:
+  /// To the stages that stand behind this one, then to execute().
+  void proceed(const OpCall& call, std::span<Tensor> outputs) const;
+  std::vector<Tensor> proceed(const OpaqueCall& call) const;
+
+ private:
+  Stage stage_;
 };
 
-/// Validates nothing: executes now, on this thread, whatever is intercepted.
-void execute(const OpCall& call, std::span<Tensor> outputs);
-/// The door: to the interceptor if there is one, else execute.
+/// Who stands in this place of this thread's chain, or null.
+Interceptor* interceptor(Stage stage);
+/// Puts another one there, or none; returns the one before.
+Interceptor* set_interceptor(Stage stage, Interceptor* interceptor);
+/// True if this thread's chain holds anyone.
+bool intercepted();
+/// To all who stand in the chain, in order.
+void flush(const char* reason, Location location);
+void hand_out(const detail::TensorImpl& tensor, bool writable);
+
+/// The chain of this thread, with who stands in each place.
+struct Chain {
+  uint32_t stages = 0;  // bit i: someone stands at stage i
+  Interceptor* at[static_cast<size_t>(Stage::count_)] = {};
+};
+/// An empty chain on this thread while it lives: calls are executed.
+class WithoutInterceptors {
+ public:
+  WithoutInterceptors();
+  ~WithoutInterceptors();
+  WithoutInterceptors(const WithoutInterceptors&) = delete;
+
+ private:
+  Chain chain_;
+};
+
+/// The door: through the chain of this thread.
 void dispatch(const OpCall& call, std::span<Tensor> outputs);
+std::vector<Tensor> dispatch(const OpaqueCall& call);
 
 }  // namespace ingot::eager

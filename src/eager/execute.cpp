@@ -12,6 +12,7 @@
 #include "eager/call.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
+#include "eager/infer.h"
 #include "runtime/kernel_cache.h"
 
 namespace ingot::eager {

@@ -19,6 +19,8 @@ EagerStatistics eager_statistics();
 /// How programs are lowered that this process is to run: kernels that it has loaded are not made again.
 codegen::LowerOptions lower_options();
 
+/// Executes now, on this thread, whoever stands in its chain. Throws Error for what the user got wrong.
+void execute(const OpCall& call, std::span<Tensor> outputs);
 /// Runs an elementwise call; false where it is outside what one kernel can do, and execute_program takes it.
 bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& output);
 /// Runs any call but a view. With call.inplace the result is written through operand 0.

@@ -50,7 +50,7 @@ Tensor empty(const IntList& size, TensorOptions options, Location location) {
   DType dtype = options.dtype_or(kFloat32);
   check_dtype("empty", dtype, location);
   // Recorded, it is a value of the call like any other: what is written to it is the call's own.
-  if (eager::current_interceptor()) return full(given(size), 0, dtype, location);
+  if (eager::intercepted()) return full(given(size), 0, dtype, location);
   return eager::make_empty(dtype, size.numbers());
 }
 Tensor zeros(const IntList& size, TensorOptions options, Location location) {

@@ -1,8 +1,12 @@
-// Keys of elementwise calls: what decides dtypes and the kernel, packed into one number.
+// What a call gives, known before anything is computed; keys of elementwise calls: what decides dtypes and the kernel,
+// packed into one number.
 #pragma once
 #include "eager/dispatch.h"
 
 namespace ingot::eager {
+
+/// Types, shapes and layouts of the outputs; throws Error for what the user got wrong. Reads no data.
+void infer_outputs(const OpCall& call, std::span<OutputMeta> outputs);
 
 inline constexpr size_t kMaxPointwiseOperands = 5;
 

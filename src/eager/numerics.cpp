@@ -17,8 +17,7 @@ thread_local std::optional<Numerics> own_level;
 
 void set_numerics(Numerics level) {
   // What was recorded before was called under the level that held then.
-  if (eager::Interceptor* interceptor = eager::current_interceptor())
-    interceptor->flush("set_numerics", Location::none());
+  eager::flush("set_numerics", Location::none());
   global_level.store(level, std::memory_order_relaxed);
 }
 

@@ -7,6 +7,7 @@
 #include "base/mutex.h"
 #include "codegen/generate.h"
 #include "codegen/lower.h"
+#include "eager/call.h"
 #include "eager/data.h"
 #include "eager/execute.h"
 #include "eager/infer.h"

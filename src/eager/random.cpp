@@ -4,6 +4,7 @@
 #include "base/mutex.h"
 #include "eager/call.h"
 #include "eager/data.h"
+#include "eager/infer.h"
 
 namespace ingot {
 namespace {
@@ -41,8 +42,7 @@ void eager::draw(const OpCall& call, std::span<Operand> seed_and_offset) {
 
 void manual_seed(uint64_t seed) {
   // Draws that are recorded were taken already; a call that seeds is no function of its arguments.
-  if (eager::Interceptor* interceptor = eager::current_interceptor())
-    interceptor->flush("manual_seed", Location::none());
+  eager::flush("manual_seed", Location::none());
   Generator& g = generator();
   std::lock_guard lock(g.mutex);
   g.seed = seed;

@@ -15,8 +15,6 @@ constexpr int kIndexBits = 20;  // of an origin; the rest is the writer's serial
 constexpr size_t kMostExpressions = 4096, kMostChecks = 4096;
 constexpr size_t kNear = 256;  // how far back the same is looked for
 
-thread_local ScriptWriter* writer = nullptr;
-
 int64_t combined(detail::SizeOperator op, int64_t a, int64_t b) {
   using detail::SizeOperator;
   const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
@@ -171,15 +169,23 @@ bool Script::repeat(std::span<const Tensor> arguments, std::span<const ScriptTen
   return true;
 }
 
-ScriptWriter::ScriptWriter(std::span<const detail::TensorImpl* const> arguments, uint64_t segment) {
+ScriptWriter::ScriptWriter(std::span<const detail::TensorImpl* const> arguments, uint64_t segment)
+    : Interceptor(Stage::observe) {
   static std::atomic<uint64_t> next{1};
   serial_ = next.fetch_add(1, std::memory_order_relaxed);
   script_.arguments_.assign(arguments.begin(), arguments.end());
   script_.segment_ = segment;
 }
 
-ScriptWriter* ScriptWriter::current() { return writer; }
-ScriptWriter* ScriptWriter::set(ScriptWriter* next) { return std::exchange(writer, next); }
+void ScriptWriter::call(const OpCall& call, std::span<Tensor> outputs) {
+  try {
+    proceed(call, outputs);
+  } catch (...) {
+    refused();
+    throw;
+  }
+  line(call, outputs);
+}
 
 void ScriptWriter::only_here(const char* reason) {
   if (!inside && script_.only_here_.empty()) script_.only_here_ = reason;
@@ -320,37 +326,42 @@ void ScriptWriter::line(const Tensor& self, const IntList& sizes, Script::Compos
 
 namespace detail {
 
+using eager::ScriptWriter;
+
 Size combine(SizeOperator op, const Size& a, const Size& b) {
   const int64_t value = eager::combined(op, a.value(), b.value());
-  if ((a.origin() | b.origin()) && eager::writer) return eager::writer->combine(op, a, b, value);
-  return Size::of(value);
+  ScriptWriter* writer = a.origin() | b.origin() ? ScriptWriter::current() : nullptr;
+  return writer ? writer->combine(op, a, b, value) : Size::of(value);
 }
-bool size_equal(const Size& a, const Size& b) {
-  const bool holds = a.value() == b.value();
-  if ((a.origin() | b.origin()) && eager::writer) eager::writer->check(a, b, false, holds);
+
+namespace {
+bool noted(const Size& a, const Size& b, bool less, bool holds) {
+  if (a.origin() | b.origin())
+    if (ScriptWriter* writer = ScriptWriter::current()) writer->check(a, b, less, holds);
   return holds;
 }
-bool size_less(const Size& a, const Size& b) {
-  const bool holds = a.value() < b.value();
-  if ((a.origin() | b.origin()) && eager::writer) eager::writer->check(a, b, true, holds);
-  return holds;
-}
+}  // namespace
+bool size_equal(const Size& a, const Size& b) { return noted(a, b, false, a.value() == b.value()); }
+bool size_less(const Size& a, const Size& b) { return noted(a, b, true, a.value() < b.value()); }
 int64_t pinned(int64_t value, uint64_t origin) {
-  if (eager::writer) eager::writer->check(Size::of(value, origin), Size::of(value), false, true);
+  if (ScriptWriter* writer = ScriptWriter::current())
+    writer->check(Size::of(value, origin), Size::of(value), false, true);
   return value;
 }
 Size size_of_dim(const TensorImpl& impl, int64_t dim) {
-  return eager::writer ? eager::writer->size(impl, dim) : Size::of(impl.sizes[static_cast<size_t>(dim)]);
+  ScriptWriter* writer = ScriptWriter::current();
+  return writer ? writer->size(impl, dim) : Size::of(impl.sizes[static_cast<size_t>(dim)]);
 }
 void pin_sizes(const TensorImpl& impl) {
-  if (!eager::writer) return;
+  if (!ScriptWriter::current()) return;
   for (size_t d = 0; d < impl.sizes.size(); ++d)
     static_cast<void>(static_cast<int64_t>(size_of_dim(impl, static_cast<int64_t>(d))));
 }
 void pin_layout(const TensorImpl& impl) {
-  if (!eager::writer) return;
+  ScriptWriter* writer = ScriptWriter::current();
+  if (!writer) return;
   pin_sizes(impl);
-  eager::writer->only_here("it looks at strides");
+  writer->only_here("it looks at strides");
 }
 
 }  // namespace detail

@@ -84,14 +84,14 @@ class Script {
   std::string only_here_;
 };
 
-/// Writes the script of the call in progress on this thread.
-class ScriptWriter {
+/// Writes the script of the call in progress on this thread: looks on in its chain.
+class ScriptWriter final : public Interceptor {
  public:
   /// `segment`: marks the tensors that the call makes.
   ScriptWriter(std::span<const detail::TensorImpl* const> arguments, uint64_t segment);
-  static ScriptWriter* current();
-  /// Returns the previous one.
-  static ScriptWriter* set(ScriptWriter* writer);
+  static ScriptWriter* current() { return static_cast<ScriptWriter*>(interceptor(Stage::observe)); }
+  using Interceptor::call;
+  void call(const OpCall& call, std::span<Tensor> outputs) override;
   const Script& script() const { return script_; }
   Script take() { return std::move(script_); }
 

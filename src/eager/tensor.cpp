@@ -77,7 +77,7 @@ void set_pending_description(PendingDescription f) { pending_description = f; }
 
 void settle(const Tensor& tensor, const char* op, Location location) {
   detail::TensorImpl& impl = detail::checked_impl(tensor.impl(), op, location);
-  if (Interceptor* interceptor = current_interceptor()) interceptor->flush(op, location);
+  flush(op, location);
   if (impl.storage) return;
   fail(op, "self",
        "a tensor whose value is still being recorded" + (pending_description ? pending_description(impl) : ""),
@@ -254,12 +254,12 @@ uint64_t Tensor::version(Location location) const {
 
 const void* Tensor::data_ptr(Location location) const {
   eager::settle(*this, "data_ptr", location);
-  if (eager::Interceptor* interceptor = eager::current_interceptor()) interceptor->hand_out(*impl_, false);
+  eager::hand_out(*impl_, false);
   return eager::data_of(*impl_);
 }
 void* Tensor::mutable_data_ptr(Location location) const {
   eager::settle(*this, "mutable_data_ptr", location);
-  if (eager::Interceptor* interceptor = eager::current_interceptor()) interceptor->hand_out(*impl_, true);
+  eager::hand_out(*impl_, true);
   impl_->storage->bump_version();
   return eager::data_of(*impl_);
 }

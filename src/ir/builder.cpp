@@ -87,7 +87,9 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
       if (!operand.is_value()) continue;
       // What promotes to floats computes with its integers as these floats.
       bool whole = row.types == &types::float_only && !is_floating(dtype(operand));
+      const Operand given = operand;
       operand = to(operand, widened(row, whole ? declared[0].dtype : dtype(operand)));
+      if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);
     }
 
   std::vector<Operand> outputs;
@@ -118,6 +120,16 @@ Operand GraphBuilder::size_operand(Dim size) {
 
 Operand GraphBuilder::divisor(Dim size) {
   return size.is_constant() ? Operand::constant(static_cast<double>(size.code)) : Operand::size(size);
+}
+
+std::optional<Operand> GraphBuilder::narrow(const Operand& x) {
+  if (auto found = narrow_.find(x.id); found != narrow_.end()) return Operand::value(found->second);
+  const NodeId producer = graph_.values[x.id].producer;
+  if (producer == kNoValue || info(graph_.nodes[producer].op).kind != OpKind::view) return std::nullopt;
+  const Node view = graph_.nodes[producer];  // a copy: the graph's own moves as it grows
+  std::optional<Operand> base = narrow(view.operands[0]);
+  if (base) base = primitive(view.op, {*base}, view.attrs)[0];
+  return base;
 }
 
 Operand GraphBuilder::to(const Operand& x, DType target) { return dtype(x) == target ? x : cast(x, target); }

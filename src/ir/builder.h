@@ -1,7 +1,9 @@
 // Builds graphs in terms of ops: b.add(x, y), b.softmax(x, b.attr(dim)). Every op of the table is a member.
 #pragma once
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -72,10 +74,14 @@ class INGOT_API GraphBuilder {
   friend struct Normalizer;
   Operand first(OpId op, std::initializer_list<Argument> arguments);
   std::vector<Operand> primitive(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
+  /// x as the bf16 tensor, or view of one, that an op of this builder widened; absent where x is something else. Not
+  /// what a call itself has cast: that is a value of f32 like any other.
+  std::optional<Operand> narrow(const Operand& x);
 
   Graph& graph_;
   Location location_ = Location::none();
   std::string module_;
+  std::unordered_map<ValueId, ValueId> narrow_;  // what ops widened, and from what
 };
 
 }  // namespace ingot::ir

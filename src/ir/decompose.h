@@ -1,14 +1,12 @@
 // Composites as graphs of primitives. What holds afterwards:
 //
 // - no composite is left;
-// - a reduction reduces exactly one dim (attribute of length 1, or argmax's dim), without keepdim and dtype: dims that
-// are
-//   neighbours by number became one dim, the others nest, innermost first; an integer sum reads i64, any and all read
-//   bool;
-// - an op that computes (sum, prod, matmul, and all that came from a composite) sees no 16-bit float: f16 and bf16
-// operands
-//   are cast to f32 before it and the result is cast back once, after the op that the user called. So a bf16 product is
-//   matmul(cast(a), cast(b)) in f32;
+// - a reduction reduces exactly one dim (attribute of length 1, or argmax's dim), without keepdim and dtype: dims
+//   that are neighbours by number became one dim, the others nest, innermost first; an integer sum reads i64, any and
+//   all read bool;
+// - an op that computes (sum, prod, and all that came from a composite) sees no 16-bit float: f16 and bf16 operands are
+//   cast to f32 before it and the result is cast back once, after the op that the user called. Only matmul reads bf16
+//   as it is, where the user's op had bf16 operands: its result is f32 (out_dtype). What the user has cast is f32;
 // - the operands of matmul have two dims or more (a product of floats with a vector is a sum of products); a stack of
 //   rows times one matrix is one product of two dims;
 // - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes

@@ -82,7 +82,11 @@ Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
     Dim rows = b.dims().product(std::span<const Dim>(shape.data(), shape.size() - 1));
     self = b.reshape(self, {rows, shape.back()});
   }
-  return b.reshape(b.primitive(OpId::matmul, {self, other}, {})[0], result);
+  // Products of bf16 are exact in f32, and there are instructions for their sums: a product of bf16 reads its operands
+  // as they were before they were widened.
+  std::optional<Operand> left = b.narrow(self), right = b.narrow(other);
+  if (left && right) return b.reshape(b.primitive(OpId::matmul, {*left, *right}, {Attr::of(DType::f32)})[0], result);
+  return b.reshape(b.primitive(OpId::matmul, {self, other}, {Attr()})[0], result);
 }
 
 std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs) {

@@ -12,6 +12,7 @@
 #include "eager/check_values.h"
 #include "eager/data.h"
 #include "eager/execute.h"
+#include "eager/infer.h"
 #include "runtime/storage.h"
 #include "trace/differences.h"
 
@@ -31,7 +32,8 @@ bool same(const Ints& a, const Ints& b) {
 
 }  // namespace
 
-Recorder::Recorder(std::shared_ptr<Function> function) : function_(std::move(function)) {
+Recorder::Recorder(std::shared_ptr<Function> function)
+    : Interceptor(eager::Stage::record), function_(std::move(function)) {
   static constinit FirstUse<const bool> described;
   described.get([] {
     eager::set_pending_description([](const detail::TensorImpl& impl) {
@@ -73,13 +75,13 @@ void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, bool 
   if (crowded_) started_ = std::chrono::steady_clock::now();
   start_segment(&root_);
   numerics_.emplace(function_->numerics());
-  outer_ = eager::set_interceptor(this);
+  outer_ = eager::set_interceptor(stage(), this);
   writer_.reset();
   if (keep_runs) {
     last_storage_ = runtime::Storage::adopt(nullptr, 0)->id();
     writer_.emplace(arguments, segment_.load(std::memory_order_relaxed));
-    outer_writer_ = eager::ScriptWriter::set(&*writer_);
   }
+  outer_observer_ = eager::set_interceptor(eager::Stage::observe, writer_ ? &*writer_ : nullptr);
   counted_ = counted;
   if (counted_) function_->calls.fetch_add(1, std::memory_order_relaxed);
   if (crowded_ && strangers_ >= kStrangers && call_ % kProbe != 0) pass_through(kTooManyPaths);
@@ -95,8 +97,8 @@ void Recorder::leave() {
     strangers_ = passthrough_ ? strangers_ + 1 : 0;
   }
   segment_.store(0, std::memory_order_relaxed);
-  eager::set_interceptor(outer_);
-  if (writer_) eager::ScriptWriter::set(outer_writer_);
+  eager::set_interceptor(stage(), outer_);
+  eager::set_interceptor(eager::Stage::observe, outer_observer_);
   numerics_.reset();
 }
 
@@ -194,20 +196,18 @@ bool Recorder::reaches_handed_out(const eager::OpCall& call) const {
   return false;
 }
 
-void Recorder::run_opaque(const std::string& name, Location location,
-                          const std::function<std::vector<Tensor>()>& body) {
-  note_break("custom op " + name, location);
-  location = caller_line(location);
+std::vector<Tensor> Recorder::call(const eager::OpaqueCall& call) {
+  note_break("custom op " + call.name, call.location);
+  const Location location = caller_line(call.location);
   if (!passthrough_) {
-    function_->note_break("a custom op runs between two programs", name, location);
-    if (!path_.empty()) end_segment(name.c_str(), location);
+    function_->note_break("a custom op runs between two programs", call.name, location);
+    if (!path_.empty()) end_segment(call.name.c_str(), location);
   }
-  struct Off {
-    eager::Interceptor* recorder = eager::set_interceptor(nullptr);
-    ~Off() { eager::set_interceptor(recorder); }
-  } off;
-  for (const Tensor& made : body())
+  const eager::WithoutInterceptors unseen;
+  std::vector<Tensor> results = call.body();
+  for (const Tensor& made : results)
     if (made.defined() && made.impl()->storage) made_.push_back(made.impl()->storage->id());
+  return results;
 }
 
 void Recorder::end_segment(const char* reason, Location location) {
@@ -339,32 +339,32 @@ bool stays_inside(const eager::OpCall& call) {
 }  // namespace
 
 void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
-  if (passthrough_) return eager::execute(call, outputs);
+  if (passthrough_) return proceed(call, outputs);
   if (!handed_out_.empty() && reaches_handed_out(call)) {
     flush("the callable holds a pointer to the memory", call.location);
-    eager::execute(call, outputs);
+    proceed(call, outputs);
     if (!call.inplace && ir::info(call.op).kind != ir::OpKind::view)
       for (const Tensor& output : outputs) made_.push_back(output.impl()->storage->id());
     return;
   }
   if (call.op == OpId::as_strided && !stays_inside(call)) {
     flush("as_strided reads memory beyond its tensor", call.location);
-    return eager::execute(call, outputs);
+    return proceed(call, outputs);
   }
   for (auto& child : cursor_->children)
     if (matches(*child, call)) return advance(child.get(), call, outputs);
   if (const char* reason = why_not_recorded(call)) {
     flush(reason, call.location);
-    return eager::execute(call, outputs);
+    return proceed(call, outputs);
   }
   if (!cursor_->children.empty() && segment_root_->compilations >= function_->recompile_limit()) {
     function_->note_limit(caller_line(call.location));
     pass_through(function_->limit_reason());
-    return eager::execute(call, outputs);
+    return proceed(call, outputs);
   }
   if (!may_record()) {
     pass_through(kTooManyPaths);
-    return eager::execute(call, outputs);
+    return proceed(call, outputs);
   }
   advance(record(call), call, outputs);
 }

@@ -81,12 +81,11 @@ class Recorder final : public eager::Interceptor {
   void discard() { leave(); }
 
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
+  /// A function of the user's runs now, between what was recorded before it and after it, and what it does is not
+  /// recorded.
+  std::vector<Tensor> call(const eager::OpaqueCall& call) override;
   void flush(const char* reason, Location location) override;
   void hand_out(const detail::TensorImpl& tensor, bool writable) override;
-  /// A function of the user's runs now, between what was recorded before it and after it, and what it does is not
-  /// recorded. The body returns the tensors that it made.
-  void run_opaque(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body);
-
   const Function& function() const { return *function_; }
   /// What the call did: its segments, and whether a value was asked for. Kept only if `keep_runs` was set before
   /// begin().
@@ -174,7 +173,7 @@ class Recorder final : public eager::Interceptor {
   // The call in progress.
   eager::Interceptor* outer_ = nullptr;
   std::optional<eager::ScriptWriter> writer_;
-  eager::ScriptWriter* outer_writer_ = nullptr;
+  eager::Interceptor* outer_observer_ = nullptr;
   bool counted_ = true;
   std::optional<eager::NumericsScope> numerics_;  // the function's own level
   bool passthrough_ = false;                      // past the recompile limit: the rest of the call is eager

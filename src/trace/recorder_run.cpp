@@ -8,6 +8,7 @@
 #include "base/scratch_array.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
+#include "eager/execute.h"
 #include "runtime/bound_program.h"
 #include "runtime/storage.h"
 #include "runtime/thread_pool.h"
@@ -22,7 +23,7 @@ namespace {
 /// Of one flush: the recompile limit counts compiled programs, of which several variants may make use.
 constexpr size_t kMostVariants = 64;
 
-using eager::WithoutInterceptor;
+using eager::WithoutInterceptors;
 
 /// While it lives, errors name the line and the module of a recorded call, wherever the flush stands.
 struct Place {
@@ -377,7 +378,7 @@ eager::OpCall Recorder::call_of(const Node& node, std::vector<eager::Operand>& o
 // True if no value is where eager would refuse it, as far as that can be known before the program runs.
 bool Recorder::host_checks_pass(const Variant& variant) {
   if (variant.binding.host_checks.empty()) return true;
-  WithoutInterceptor direct;
+  WithoutInterceptors direct;
   std::vector<eager::Operand> operands;
   for (const HostCheck& check : variant.binding.host_checks) {
     const Node& node = *path_[check.node];
@@ -453,7 +454,7 @@ void Recorder::keep_run(const Variant* variant) {
 }
 
 bool RunCheck::passes(const Tensor& slot) const {
-  WithoutInterceptor direct;
+  WithoutInterceptors direct;
   const detail::TensorImpl &shape = *operands[checked].impl(), &memory = *slot.impl();
   Tensor stand_in = eager::make_tensor(shape.dtype, shape.sizes, shape.strides, memory.offset + offset, memory.storage);
   SmallVector<eager::Operand, 8> list;
@@ -479,7 +480,7 @@ void Recorder::run_one_by_one(std::string why) {
     run.one_by_one = true;
     run.why = std::move(why);
   }
-  WithoutInterceptor direct;
+  WithoutInterceptors direct;
   struct Release {
     Recorder* recorder;
     ~Release() { recorder->release_values(); }

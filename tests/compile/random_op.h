@@ -10,6 +10,7 @@
 #include "eager/call.h"
 #include "eager/check_values.h"
 #include "eager/dispatch.h"
+#include "eager/infer.h"
 #include "ingot.h"
 #include "ir/samples.h"
 

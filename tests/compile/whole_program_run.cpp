@@ -4,6 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "eager/data.h"
+
 namespace ingot::test {
 
 int64_t Frame::plain(const HostNumber& number) const {
@@ -196,6 +198,10 @@ bool run_op(const Instruction& instruction, Frame& frame) {
 
 namespace {
 
+// Captured tensors that were replaced by larger ones call by call would soon fill the memory. (Asked without the API:
+// the sizes are to decide nothing that a script could see.)
+constexpr int64_t kMostKept = 4096;  // elements
+
 // What was recorded is computed here, and what it has to complain of is thrown here.
 void flush() { (void)ones({}).mul(2).item<double>(); }
 
@@ -258,7 +264,8 @@ void run_instructions(const std::vector<Instruction>& instructions, Frame& frame
         Tensor& t = frame.registers[static_cast<size_t>(i.operands[0])];
         if (i.kind == Instruction::Kind::drop)
           t = Tensor();
-        else if (const Tensor& other = frame.registers[static_cast<size_t>(i.operands[1])]; other.defined())
+        else if (const Tensor& other = frame.registers[static_cast<size_t>(i.operands[1])];
+                 other.defined() && eager::count(other.impl()->sizes) <= kMostKept)
           t = other;
         break;
       }

@@ -9,6 +9,7 @@
 #include "eager/data.h"
 #include "eager/factories.h"
 #include "eager/functions.h"
+#include "eager/infer.h"
 
 namespace ingot {
 namespace {
@@ -26,9 +27,10 @@ class Deferring : public eager::Interceptor {
   std::vector<Seen> calls;
   std::vector<std::string> reasons;
 
-  Deferring() : previous_(eager::set_interceptor(this)) {}
-  ~Deferring() override { eager::set_interceptor(previous_); }
+  Deferring() : Interceptor(eager::Stage::record), previous_(eager::set_interceptor(stage(), this)) {}
+  ~Deferring() override { eager::set_interceptor(stage(), previous_); }
 
+  using Interceptor::call;
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override {
     calls.push_back(
         {call.op, call.inplace, call.operands.size(), call.attrs.size(), call.location.line, module_path()});
@@ -39,13 +41,12 @@ class Deferring : public eager::Interceptor {
   }
   void flush(const char* reason, Location) override {
     reasons.push_back(reason);
-    eager::Interceptor* self = eager::set_interceptor(nullptr);
+    const eager::WithoutInterceptors now;
     for (Tensor& t : pending_) {
       t.impl()->storage = runtime::Storage::allocate(t.storage_offset() * t.itemsize() + t.nbytes()).detach();
       t.fill_(7);
     }
     pending_.clear();
-    eager::set_interceptor(self);
   }
 
  private:
@@ -102,6 +103,79 @@ TEST(Interceptor, APendingTensorIsRefusedOnAnotherThread) {
   }).join();
   EXPECT_NE(read.find("still being recorded"), std::string::npos) << read;
   EXPECT_NE(used.find("add: self: got a tensor whose value is still being recorded"), std::string::npos) << used;
+}
+
+/// Notes who saw what, and hands it on.
+class Noting : public eager::Interceptor {
+ public:
+  Noting(eager::Stage stage, std::string name, std::vector<std::string>* seen)
+      : Interceptor(stage), name_(std::move(name)), seen_(seen), previous_(eager::set_interceptor(stage, this)) {}
+  ~Noting() override { eager::set_interceptor(stage(), previous_); }
+  void call(const eager::OpCall& call, std::span<Tensor> outputs) override {
+    seen_->push_back(name_);
+    proceed(call, outputs);
+    seen_->push_back(name_ + " done");
+  }
+  using Interceptor::call;
+  void flush(const char* reason, Location) override { seen_->push_back(name_ + " " + reason); }
+  void hand_out(const detail::TensorImpl&, bool writable) override {
+    seen_->push_back(name_ + (writable ? " writes" : " reads"));
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::string>* seen_;
+  eager::Interceptor* previous_;
+};
+
+TEST(Chain, StagesAreMetInTheirOrderWhoeverCameFirst) {
+  using Names = std::vector<std::string>;
+  Names seen;
+  Tensor a = tensor({1.f, 2.f});
+  EXPECT_FALSE(eager::intercepted());
+  {
+    Noting record(eager::Stage::record, "record", &seen), profile(eager::Stage::profile, "profile", &seen);
+    Noting autograd(eager::Stage::autograd, "autograd", &seen);
+    EXPECT_TRUE(eager::intercepted());
+    Tensor b = a + 1;
+    EXPECT_EQ(seen, (Names{"profile", "autograd", "record", "record done", "autograd done", "profile done"}));
+    seen.clear();
+    EXPECT_EQ(b.data_ptr<float>()[1], 3);
+    EXPECT_EQ(seen, (Names{"profile data_ptr", "autograd data_ptr", "record data_ptr", "profile reads",
+                           "autograd reads", "record reads"}));
+    seen.clear();
+    {  // one stands in another's place, and gives it back
+      Noting inner(eager::Stage::autograd, "inner", &seen);
+      b.neg();
+      EXPECT_EQ(seen, (Names{"profile", "inner", "record", "record done", "inner done", "profile done"}));
+    }
+    seen.clear();
+    const std::string name = "own";
+    const std::function<std::vector<Tensor>()> body = [&] {
+      return Names{} == seen ? std::vector<Tensor>{} : std::vector{b};
+    };
+    EXPECT_EQ(eager::dispatch(eager::OpaqueCall{name, Location::none(), body}).size(), 1u);
+    EXPECT_EQ(seen, (Names{"profile own", "autograd own", "record own"}));
+    seen.clear();
+    {
+      const eager::WithoutInterceptors none;
+      EXPECT_FALSE(eager::intercepted());
+      b.exp();
+      Noting inner(eager::Stage::autograd, "inner", &seen);
+      b.exp();
+    }
+    EXPECT_EQ(seen, (Names{"inner", "inner done"}));
+    EXPECT_EQ(eager::interceptor(eager::Stage::autograd), &autograd);
+    seen.clear();
+    std::thread([&] { a.exp(); }).join();  // each thread has a chain of its own
+    EXPECT_EQ(seen, Names{});
+    EXPECT_THROW(a + tensor({1.f, 2.f, 3.f}), Error);
+    EXPECT_EQ(seen, (Names{"profile", "autograd", "record"}));
+    seen.clear();
+    a.neg();
+    EXPECT_EQ(seen.size(), 6u);
+  }
+  EXPECT_FALSE(eager::intercepted());
 }
 
 TEST(Threads, EagerOpsOfManyThreadsDoNotDisturbEachOther) {

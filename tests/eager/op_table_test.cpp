@@ -3,6 +3,7 @@
 
 #include "eager/call.h"
 #include "eager/data.h"
+#include "eager/execute.h"
 #include "eager/functions.h"
 #include "eager/op_support.h"
 #include "ir/samples.h"

@@ -66,7 +66,12 @@ void check_form(const Graph& graph) {
     EXPECT_NE(op.kind, OpKind::composite) << op.name;
     bool computes = op.kind != OpKind::elementwise && op.kind != OpKind::view && !op.has(kExact);
     for (const Operand& operand : node.operands)
-      if (operand.is_value() && computes) EXPECT_FALSE(is_half(graph.type(operand.id).dtype)) << op.name;
+      if (operand.is_value() && computes)
+        EXPECT_FALSE(is_half(graph.type(operand.id).dtype) &&
+                     (node.op != OpId::matmul ||
+                      graph.type(operand.id).dtype != graph.type(node.operands[0].id).dtype ||
+                      graph.type(node.outputs[0]).dtype != DType::f32))
+            << op.name;
     if (op.kind == OpKind::reduction) {
       if (op.attribute(0).kind == ArgKind::dims)
         EXPECT_EQ(node.attrs[0].list.size(), 1u) << op.name;

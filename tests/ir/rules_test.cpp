@@ -269,6 +269,10 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       // Products.
       {"f32[2, 3]; f32[4, 5]", "matmul(%0, %1)", "matmul: other: got shape [4, 5], expected size 3 at dim 0"},
       {"f32[]; f32[4]", "matmul(%0, %1)", "matmul: self: got a zero-dim tensor"},
+      {"f32[2, 3]; f32[3, 5]", "matmul(%0, %1, out_dtype=f64)",
+       "matmul: out_dtype: got f64, expected f32, the dtype of self"},
+      {"bf16[2, 3]; bf16[3, 5]", "matmul(%0, %1, out_dtype=f16)",
+       "matmul: out_dtype: got f16, expected bf16, the dtype of self, or f32"},
       {"f32[2, 3]; f64[3, 5]", "matmul(%0, %1)",
        "matmul: other: got tensor f64[3, 5], expected f32, the dtype of self"},
       {"f32[2, 2, 3]; f32[3, 3, 5]", "matmul(%0, %1)", "broadcasts with [2]"},

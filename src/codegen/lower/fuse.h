@@ -47,7 +47,6 @@ class Fuser {
   bool reduce_into(ir::NodeId n, uint32_t group);
   uint32_t contract_into(ir::NodeId n, Group::Kind kind);
   const char* refuses_product(ir::ValueId v, uint32_t group, Group::Kind kind);
-  StoredOperand before_cast(ir::ValueId v, DType dtype);
   bool product_reads(const StoredOperand& right);
   void store_raw(ir::ValueId v, DType raw);
   bool prefers_columns(const ir::Node& node);

@@ -89,16 +89,6 @@ uint32_t Fuser::contract_into(ir::NodeId n, Group::Kind kind) {
   return home;
 }
 
-/// v as it lies in memory before it was cast from this type; absent where it was not.
-StoredOperand Fuser::before_cast(ir::ValueId v, DType dtype) {
-  OperandRead read = layouts_.resolve({v, identity_map(graph_.type(v).shape)});
-  const ir::Node* node = layouts_.producer(read.value);
-  if (!node || node->op != OpId::cast || graph_.type(node->operands[0].id).dtype != dtype) return {};
-  const Placement& p = layouts_.of(node->operands[0].id);
-  auto strided = layouts_.strided(p, read.map, graph_.type(v).shape.size());
-  return {v, p.root, kNoBuffer, dtype, std::move(strided.strides), strided.offset};
-}
-
 /// True if a product can read this as its right operand: one of the last two dims must be dense.
 bool Fuser::product_reads(const StoredOperand& right) {
   const Dims& shape = graph_.type(right.value).shape;
@@ -113,18 +103,11 @@ void Fuser::place_matmul(ir::NodeId n) {
   ir::ValueId v = node.outputs[0], a = node.operands[0].id, b = node.operands[1].id;
   if (!is_floating(graph_.type(v).dtype)) return integer_matmul(n);
   uint32_t home = contract_into(n, Group::Kind::matmul);
-  DType dtype = graph_.type(v).dtype == DType::f16 ? DType::f32 : graph_.type(v).dtype;
-  StoredOperand left = before_cast(a, DType::bf16), right = before_cast(b, DType::bf16);
-  if (dtype != DType::f32 || left.value == ir::kNoValue || right.value == ir::kNoValue || !product_reads(right)) {
-    // A is read with any strides.
-    left = memory_operand(a, home, dtype, true);
-    right = memory_operand(b, home, dtype, product_reads({b, b, kNoBuffer, dtype, layouts_.of(b).strides, 0}));
-  } else {
-    request_memory(left.root, home);
-    request_memory(right.root, home);
-    decide(v, home, true, "products of bf16 are exact in f32: its operands are read before their casts",
-           2 * (layouts_.bytes_hint(a) + layouts_.bytes_hint(b)));
-  }
+  // A is read with any strides; of bf16 the result is f32.
+  DType dtype = graph_.type(a).dtype == DType::f16 ? DType::f32 : graph_.type(a).dtype;
+  StoredOperand left = memory_operand(a, home, dtype, true);
+  StoredOperand right =
+      memory_operand(b, home, dtype, product_reads({b, b, kNoBuffer, dtype, layouts_.of(b).strides, 0}));
   plan_.groups[home].operands = {std::move(left), std::move(right)};
 }
 

@@ -342,6 +342,17 @@ void same(RuleContext& context) {
   set(context, dtype);
 }
 
+void product(RuleContext& context) {
+  same(context);
+  const Attr& given = attribute(context, "out_dtype");
+  if (!given.present()) return;
+  const DType dtype = self_dtype(context), out = static_cast<DType>(given.integer);
+  if (out != dtype && !(is_half(dtype) && out == DType::f32))
+    context.fail("out_dtype", std::string(name_of(out)),
+                 std::string(name_of(dtype)) + ", the dtype of self" + (is_half(dtype) ? ", or f32" : ""));
+  context.outputs[0].dtype = out;
+}
+
 void same_float(RuleContext& context) {
   same(context);
   require_floating(context, context.compute);
