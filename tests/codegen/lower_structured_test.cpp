@@ -36,6 +36,23 @@ TEST(LowerStructured, APointwiseReaderOfACatIsOneKernelAPart) {
     EXPECT_NE(buffer.place, Place::arena) << "nothing is kept between";
 }
 
+// What the pieces of a cat's reader read is read by others as well, who come before or after them.
+TEST(LowerStructured, AReaderOfACatSharesWhatItReads) {
+  for (bool before : {false, true})
+    for (OpId made : {OpId::exp, OpId::neg}) {
+      Graph g;
+      ValueId p = g.add_input(DType::f32, {2, 3}), q = g.add_input(DType::f32, {2, 5}),
+              a = g.add_input(DType::f32, {2, 8});
+      ValueId x = g.add(made, {val(a)});
+      auto sum = [&] { return g.add(OpId::sum, {val(x)}, {Attr::of(Dims{1}), Attr::of(false)}); };
+      ValueId s = before ? sum() : ir::kNoValue;
+      ValueId y = g.add(OpId::add, {val(g.add(OpId::cat, {val(p), val(q)}, {Attr::of(int64_t{1})})), val(x)});
+      if (!before) s = sum();
+      g.outputs = {y, s};
+      check_against_reference(g, 1e-6);
+    }
+}
+
 TEST(LowerStructured, CatOfSymbolicSizes) {
   Graph g;
   Dim n = g.dims.symbol(4), m = g.dims.symbol(3);

@@ -42,6 +42,27 @@ TEST(FrozenLearning, SizesThatNeverRepeatAreFrozen) {
   }
   EXPECT_LE(runs, 4);
   EXPECT_FALSE(refused(fast.explain().frozen)) << fast.explain().frozen;
+  EXPECT_NE(fast.explain().frozen.find(", 1 sizes free"), std::string::npos) << fast.explain().frozen;
+}
+
+TEST(FrozenLearning, OneTensorInSeveralPlacesAtSizesThatNeverRepeat) {
+  int runs = 0;
+  auto f = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+    ++runs;
+    return a * b - c / (d.square() + 1);
+  };
+  auto fast = compile(f, kFrozen);
+  for (int64_t n = 1; n <= 40; ++n) {
+    Tensor x = randn({n, 3});
+    Tensor got = fast(x, x, x, x);
+    const int before = runs;
+    EXPECT_TRUE(same_bits(got, f(x, x, x, x))) << n;
+    runs = before;
+  }
+  EXPECT_LE(runs, 4);
+  Tensor x = randn({5, 3}), y = randn({5, 3});
+  EXPECT_TRUE(same_bits(fast(x, y, x, x), f(x, y, x, x)));
+  EXPECT_TRUE(same_bits(fast(x, x, y, y), f(x, x, y, y)));
 }
 
 TEST(FrozenLearning, SeveralArgumentsWhoseSizesNeverRepeat) {

@@ -79,6 +79,10 @@ TEST(Simplify, RewritesKeepTypeAndMeaning) {
   EXPECT_EQ(one("f32[4]", "%1 = div(%0, 8)\n"), "%1 = mul(%0, 0.125) : f32[4]\noutput %1\n");
   EXPECT_EQ(one("f32[4]", "%1 = div(%0, -0.25)\n"), "%1 = mul(%0, -4.0) : f32[4]\noutput %1\n");
   EXPECT_EQ(one("f32[4]", "%1 = relu(%0)\n%2 = relu(%1)\n"), "%1 = relu(%0) : f32[4]\noutput %1\n");
+  // Every dtype holds a bool.
+  for (const char* between : {"u8", "i8", "f16", "i64"})
+    EXPECT_EQ(one("bool[4]", std::string("%1 = cast(%0, dtype=") + between + ")\n%2 = cast(%1, dtype=f32)\n"),
+              "%1 = cast(%0, dtype=f32) : f32[4]\noutput %1\n");
   EXPECT_EQ(one("bf16[4]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f64)\n"),
             "%1 = cast(%0, dtype=f64) : f64[4]\noutput %1\n");
   EXPECT_EQ(one("f32[2, 3, 4]", "%1 = permute(%0, dims=[2, 0, 1])\n%2 = permute(%1, dims=[0, 2, 1])\n"),

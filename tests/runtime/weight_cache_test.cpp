@@ -146,6 +146,41 @@ TEST(WeightCache, EntriesAreBounded) {
   EXPECT_LE(entries(), static_cast<int64_t>(WeightCache::kMostEntries));
 }
 
+TEST(WeightCache, PastTheBoundTheOlderHalfGoes) {
+  WeightCache& cache = WeightCache::instance();
+  cache.clear();
+  constexpr auto kMost = static_cast<int64_t>(WeightCache::kMostEntries);
+  StoragePtr storage = numbered(kMost + 64), moving = numbered(64);
+  Asker asker, of_moving;
+  of_moving.slot.trust = 0;
+  // Two of the oldest: one that rests, and one that is written before each use, which is not packed.
+  EXPECT_EQ(of_moving.ask(*moving, 3, format({1})), -1);
+  asker.slot.trust = WeightSlot::kTrust;
+  for (int64_t i = 1; i < kMost; ++i)
+    for (int time = 0; time < 2; ++time) asker.ask(*storage, i, format({1}), 1);
+  ASSERT_EQ(entries(), kMost);
+  const int packed = asker.packed;
+  ASSERT_EQ(packed, kMost - 1);
+  const int64_t evictions = cache.statistics().evictions;
+  // The first ones are used again.
+  moving->bump_version();
+  EXPECT_EQ(of_moving.ask(*moving, 3, format({1})), -1);
+  for (int64_t i = 1; i <= kMost / 4; ++i) EXPECT_EQ(asker.ask(*storage, i, format({1}), 1), i % 100);
+  EXPECT_EQ(asker.packed, packed);
+  asker.ask(*storage, kMost + 1, format({1}), 1);
+  EXPECT_NEAR(static_cast<double>(entries()), kMost / 2, 4);
+  EXPECT_NEAR(static_cast<double>(cache.statistics().evictions - evictions), kMost / 2, 4);
+  // What was used of late is there ...
+  EXPECT_EQ(of_moving.ask(*moving, 3, format({1})), 3) << "met twice in one state: it is packed";
+  for (int64_t i : {int64_t{1}, kMost / 4, kMost - 1}) EXPECT_EQ(asker.ask(*storage, i, format({1}), 1), i % 100);
+  EXPECT_LE(asker.packed, packed + 1);
+  // ... and what was not is not.
+  asker.slot.trust = WeightSlot::kTrust;
+  EXPECT_EQ(asker.ask(*storage, kMost / 2, format({1}), 1), (kMost / 2) % 100);
+  EXPECT_GE(asker.packed, packed + 1);
+  cache.clear();
+}
+
 TEST(WeightCache, ManyThreadsAndWritersBetweenThem) {
   constexpr int kStorages = 4;
   std::vector<StoragePtr> storages;

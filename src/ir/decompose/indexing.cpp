@@ -84,7 +84,8 @@ Outputs flip(GraphBuilder& b, const CompositeCall& call) {
 Outputs fliplr(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 1)}; }
 Outputs flipud(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 0)}; }
 
-// Eager's shifts lie in [0, size); a graph's own text may hold any: what the shift moves past the end comes first.
+// Eager's shifts lie in [0, size); a graph's own text may hold any: what the shift moves past the end comes first. (An
+// empty tensor is not decomposed.)
 Outputs roll(GraphBuilder& b, const CompositeCall& call) {
   Operand x = call.operands[0];
   const Dims shape = b.shape(x);
@@ -95,8 +96,7 @@ Outputs roll(GraphBuilder& b, const CompositeCall& call) {
   }
   for (size_t i = 0; i < dims.size() && b.rank(x) > 0; ++i) {
     Dim shift = call.attribute("shifts").list[i], size = b.shape(x)[dims[i].code];
-    if (shift.is_constant() && size.is_constant())
-      shift = size == Dim(0) ? Dim(0) : Dim((shift.code % size.code + size.code) % size.code);
+    if (shift.is_constant() && size.is_constant()) shift = Dim((shift.code % size.code + size.code) % size.code);
     if (shift == Dim(0)) continue;
     if (b.dims().less(size, shift))
       throw Error("roll: shifts: got " + b.dims().str(shift) + ", expected none above the size " + b.dims().str(size));
@@ -153,12 +153,7 @@ Outputs scatter_add(GraphBuilder& b, const CompositeCall& call) {
 
 Outputs index_add(GraphBuilder& b, const CompositeCall& call) {
   Along along(b, call);
-  Operand source = b.reshape(call.operand("source"), b.shape(along.index));
-  const Operand& alpha = call.operand("alpha");
-  if (b.dtype(source) == DType::bool_ && alpha.category == Category::boolean)
-    source = b.logical_and(source, alpha);
-  else
-    source = b.scaled(source, alpha);
+  Operand source = b.scaled(b.reshape(call.operand("source"), b.shape(along.index)), call.operand("alpha"));
   return {b.reshape(b.scatter_reduce(along.self, call.attribute("dim"), along.index, b.to(source, b.dtype(along.self)),
                                      Attr::mode(0), GraphBuilder::flag(true)),
                     b.shape(call.operand("self")))};
