@@ -23,18 +23,15 @@ bool fits(const LeafGuard& seen, const std::vector<bool>* free, const std::vecto
   const Leaf& leaf = leaves[i];
   if (leaf.kind != seen.kind) return false;
   if (leaf.kind != Leaf::Kind::tensor) return leaf.bits == seen.bits && leaf.text == seen.text;
-  if (!leaf.tensor->defined()) return !seen.defined;
+  if (!leaf.tensor->defined()) return !seen.tensor.facts.tensor();
   const TensorImpl& now = *leaf.tensor->impl();
-  if (!seen.defined || now.dtype != seen.dtype || now.requires_grad != seen.requires_grad || !now.storage ||
-      now.sizes.size() != seen.sizes.size())
-    return false;
-  for (size_t d = 0; free && d < seen.sizes.size(); ++d)
-    if (!(*free)[d] && seen.sizes[d] != now.sizes[d]) return false;
+  if (!seen.tensor.holds(now)) return false;
+  for (size_t d = 0; free && d < now.sizes.size(); ++d)
+    if (!(*free)[d] && seen.tensor.sizes[d] != now.sizes[d]) return false;
   int32_t same_as = -1;
   for (size_t j = 0; j < i && same_as < 0; ++j)
     if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &now) same_as = static_cast<int32_t>(j);
-  return same_as == seen.same_as &&
-         trace::classify(seen.sizes, seen.strides) == trace::classify(now.sizes, now.strides);
+  return same_as == seen.same_as;
 }
 
 /// As many identities stay guarded as both saw.
@@ -280,7 +277,7 @@ void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eag
   general->key = call.key;
   general->watch = call.watch;
   general->guards = call.guards;
-  for (const LeafGuard& guard : call.guards) general->free.emplace_back(guard.sizes.size(), false);
+  for (const LeafGuard& guard : call.guards) general->free.emplace_back(guard.tensor.sizes.size(), false);
   general->script = std::move(script);
   general->result = std::move(sources);
   general->form = call.form;
@@ -332,7 +329,8 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
       keep_common_identities(freer->guards, seen.guards);
       for (size_t i = 0; i < leaves.size(); ++i)
         for (size_t d = 0; d < freer->free[i].size(); ++d)
-          if (seen.guards[i].sizes[d] != freer->guards[i].sizes[d]) freer->free[i][d] = freer->any_free = true;
+          if (seen.guards[i].tensor.sizes[d] != freer->guards[i].tensor.sizes[d])
+            freer->free[i][d] = freer->any_free = true;
       note_use(*freer);
     } else if (++known->wrong < kMostWrong) {
       if (++tried == kMostTried) break;

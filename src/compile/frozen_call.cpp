@@ -16,11 +16,7 @@ LeafGuard::LeafGuard(const std::vector<Leaf>& leaves, size_t i)
     : kind(leaves[i].kind), bits(leaves[i].bits), text(leaves[i].text) {
   if (kind != Leaf::Kind::tensor || !leaves[i].tensor->defined()) return;
   const TensorImpl& impl = *leaves[i].tensor->impl();
-  defined = true;
-  dtype = impl.dtype;
-  requires_grad = impl.requires_grad;
-  sizes = impl.sizes;
-  strides = impl.strides;
+  tensor = eager::TensorGuard(impl);
   if (impl.storage) storage = impl.storage->id(), offset = impl.offset;
   for (size_t j = 0; j < i && same_as < 0; ++j)
     if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &impl) same_as = static_cast<int32_t>(j);
@@ -31,27 +27,19 @@ bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
   if (leaf.kind != kind) return false;
   if (kind == Leaf::Kind::text) return leaf.text == text;
   if (kind != Leaf::Kind::tensor) return leaf.bits == bits;
-  if (!leaf.tensor->defined()) return !defined;
+  if (!leaf.tensor->defined()) return !tensor.facts.tensor();
   const TensorImpl& impl = *leaf.tensor->impl();
-  size_t rank = sizes.size();
-  if (!defined || impl.dtype != dtype || impl.requires_grad != requires_grad || !impl.storage ||
-      impl.sizes.size() != rank)
-    return false;
-  const int64_t *want = sizes.data(), *have = impl.sizes.data();
-  const int64_t *want_strides = strides.data(), *have_strides = impl.strides.data();
-  for (size_t d = 0; d < rank; ++d)
-    if (want[d] != have[d] || want_strides[d] != have_strides[d]) return false;
+  if (!tensor.equals(impl)) return false;
   return identity_holds(impl) && (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
 }
 
-bool LeafGuard::identity_holds(const TensorImpl& tensor) const {
-  return !storage || (tensor.storage->id() == storage && tensor.offset == offset);
+bool LeafGuard::identity_holds(const TensorImpl& impl) const {
+  return !storage || (impl.storage->id() == storage && impl.offset == offset);
 }
 
 bool LeafGuard::equal_but_storage(const LeafGuard& other) const {
-  return kind == other.kind && dtype == other.dtype && defined == other.defined &&
-         requires_grad == other.requires_grad && same_as == other.same_as && sizes == other.sizes &&
-         strides == other.strides && bits == other.bits && text == other.text;
+  return kind == other.kind && tensor == other.tensor && same_as == other.same_as && bits == other.bits &&
+         text == other.text;
 }
 
 uint64_t hash_of(const LeafList& list) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compile/leaves.h"
+#include "eager/tensor_guard.h"
 #include "trace/recorder.h"
 
 namespace ingot::detail {
@@ -15,10 +16,8 @@ namespace ingot::detail {
 /// What must hold of one argument leaf.
 struct LeafGuard {
   Leaf::Kind kind = Leaf::Kind::tensor;
-  DType dtype = DType::f32;
-  bool defined = false, requires_grad = false;
-  int32_t same_as = -1;  // an earlier leaf that is the same tensor
-  Ints sizes, strides;
+  eager::TensorGuard tensor;  // with the facts of none where it is undefined
+  int32_t same_as = -1;       // an earlier leaf that is the same tensor
   uint64_t bits = 0;
   std::string text;
   /// Not 0: only the tensor at this place of this storage. As long as only one tensor was seen here, it may be one that
@@ -32,7 +31,7 @@ struct LeafGuard {
   void take_identity(const LeafGuard& other) { storage = other.storage, offset = other.offset; }
   void forget_identity() { storage = 0, offset = 0; }
   /// True unless the guard is for another tensor.
-  bool identity_holds(const TensorImpl& tensor) const;
+  bool identity_holds(const TensorImpl& impl) const;
 };
 
 /// Of all that LeafGuard::holds looks at but identities.

@@ -9,6 +9,7 @@
 #include "eager/data.h"
 #include "eager/dispatch.h"
 #include "eager/execute.h"
+#include "eager/tensor_guard.h"
 #include "ir/graph.h"
 #include "trace/compile_graph.h"
 #include "trace/flush_point.h"
@@ -207,10 +208,8 @@ class CompiledGraphFunction::Call {
       eager::settle(inputs_[i], "compiled graph", Location::none());
       const ir::TensorType& type = graph.type(graph.inputs[i].value);
       const detail::TensorImpl& impl = *inputs_[i].impl();
-      if (impl.dtype != type.dtype)
-        fail(i, "dtype", std::string(name_of(impl.dtype)), std::string(name_of(type.dtype)));
-      if (impl.sizes.size() != type.shape.size())
-        fail(i, "rank", std::to_string(impl.sizes.size()), std::to_string(type.shape.size()));
+      const eager::TensorFacts expected(type.dtype, type.shape.size()), met(impl.dtype, impl.sizes.size());
+      if (auto m = eager::mismatch(expected, met)) fail(i, m->fact, m->after, m->before);
     }
     constexpr const char* categories[] = {"a boolean", "an integer", "a number", "a complex number"};
     for (size_t i = 0; i < scalars_.size(); ++i)

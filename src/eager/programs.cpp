@@ -15,6 +15,7 @@
 #include "eager/data.h"
 #include "eager/execute.h"
 #include "eager/infer.h"
+#include "eager/tensor_guard.h"
 #include "ir/graph.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/library_steps.h"
@@ -60,7 +61,7 @@ struct Signature {
 };
 
 void sign_tensor(Signature& s, const detail::TensorImpl& t) {
-  s.words.push_back(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(t.sizes.size()));
+  s.words.push_back(static_cast<int64_t>(TensorFacts(t.dtype, t.sizes.size()).word()));  // (a tape changes no program)
   for (int64_t n : t.sizes) s.words.push_back(s.size(n));
   int64_t dense = 1;
   for (size_t d = t.sizes.size(); d-- > 0;) {

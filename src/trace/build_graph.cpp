@@ -72,7 +72,7 @@ class Builder {
     const size_t rank = slot.sizes.size();
     Ints assumed = slot.strides;
     for (size_t i = 0; i < rank; ++i)
-      if (slot.classes[i] == kStrideOne) assumed[i] = 1;
+      if (slot.classes[i] == eager::kStrideOne) assumed[i] = 1;
     for (size_t round = 0; round < rank; ++round)
       for (size_t i = 0; i < rank; ++i)
         if (slot.classes[i] < rank) {
@@ -114,16 +114,16 @@ class Builder {
   void bind(const SlotRecord& slot) {
     Dims sizes, free;
     for (size_t i = 0; i < slot.sizes.size(); ++i) sizes.push_back(next_site());
-    for (int i = 0; i < free_count(slot.classes); ++i) free.push_back(next_site());
+    for (int i = 0; i < eager::free_count(slot.classes); ++i) free.push_back(next_site());
     if (!request_.aliases.empty() && request_.aliases[slot.slot] != slot.slot) {
       // The same tensor under another handle: writes to one are seen by the other.
       slots_.push_back(slots_[request_.aliases[slot.slot]]);
       return;
     }
-    Dims strides = strides_of(dims(), slot.classes, sizes, free);
+    Dims strides = eager::strides_of(dims(), slot.classes, sizes, free);
     Root root;
     root.slot = slot.slot;
-    root.current = graph().add_input(slot.dtype, sizes, strides);
+    root.current = graph().add_input(slot.facts.dtype(), sizes, strides);
     root.order = memory_order(slot);
     graph().inputs.back().constant =
         slot.constant && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==

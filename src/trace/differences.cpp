@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "eager/tensor.h"
+#include "eager/tensor_guard.h"
 
 namespace ingot::trace {
 namespace {
@@ -46,7 +46,7 @@ std::string text_of(const eager::Operand& operand) {
                                                    : std::to_string(operand.integer));
   }
   const detail::TensorImpl& impl = *operand.tensor->impl();
-  return describe(impl.dtype, impl.sizes, impl.strides);
+  return eager::describe(impl.dtype, impl.sizes, impl.strides);
 }
 
 // What was recorded of an operand, as far as a call can differ in it.
@@ -56,26 +56,11 @@ std::string text_of(const Node& node, size_t operand) {
   if (record.kind == Kind::value) return "result " + std::to_string(record.id) + " of the call";
   if (record.kind == Kind::slot) {
     for (const SlotRecord& slot : node.slots)
-      if (slot.slot == record.id) return describe(slot.dtype, slot.sizes, slot.strides);
+      if (slot.slot == record.id) return slot.str();
     return "tensor " + std::to_string(record.id);
   }
   if (record.kind == Kind::special) return text_of(special_operand(node.op, operand, record));
   return kCategories[static_cast<int>(record.category)];
-}
-
-// The first fact of a tensor from outside that its record does not allow; empty texts: none.
-Recompile tensor_difference(const SlotRecord& record, const detail::TensorImpl& impl) {
-  Recompile r;
-  auto differs = [&](const char* fact, std::string before, std::string after) {
-    if (r.guard.empty() && before != after) r = {fact, std::move(before), std::move(after), {}, {}};
-  };
-  differs("dtype", std::string(name_of(record.dtype)), std::string(name_of(impl.dtype)));
-  differs("rank", std::to_string(record.sizes.size()), std::to_string(impl.sizes.size()));
-  differs("requires_grad", record.requires_grad ? "true" : "false", impl.requires_grad ? "true" : "false");
-  if (r.guard.empty() && !(classify(impl.sizes, impl.strides) == record.classes))
-    differs("strides", describe(record.dtype, record.sizes, record.strides),
-            describe(impl.dtype, impl.sizes, impl.strides));
-  return r;
 }
 
 std::string producers_of(std::span<Node* const> path, std::span<const uint32_t> values) {
@@ -128,9 +113,9 @@ Recompile difference(const Node& recorded, const eager::OpCall& call, std::span<
       return result("operand " + name + " of " + op, before, after);
     if (!tensor || record.kind != Kind::slot) continue;
     for (const SlotRecord& slot : recorded.slots)
-      if (slot.slot == record.id && operand.tensor->impl()->storage)
-        if (Recompile t = tensor_difference(slot, *operand.tensor->impl()); !t.guard.empty())
-          return result(t.guard + " of operand " + name + " of " + op, t.before, t.after);
+      if (slot.slot == record.id)
+        if (std::optional<eager::Mismatch> m = slot.why_not(*operand.tensor->impl()))
+          return result(std::string(m->fact) + " of operand " + name + " of " + op, m->before, m->after);
     if (record.id < slots.size() && !slots[record.id].is_same(*operand.tensor))
       return result("which tensor operand " + name + " of " + op + " is", before, "another one");
   }

@@ -28,7 +28,7 @@ void for_each_site(std::span<Node* const> path, Visit visit) {
       };
       for (size_t i = 0; i < slot.sizes.size(); ++i) visit(slot.sizes[i], text("size ", i));
       for (size_t i = 0; i < slot.classes.size(); ++i)
-        if (slot.classes[i] == kStrideFree) visit(slot.strides[i], text("stride ", i));
+        if (slot.classes[i] == eager::kStrideFree) visit(slot.strides[i], text("stride ", i));
     }
     for (size_t i = 0; i < node->attrs.size(); ++i)
       if (node->size_attrs >> i & 1)

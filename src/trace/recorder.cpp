@@ -26,10 +26,6 @@ constexpr const char* kTooManyPaths = "the paths of the function are too many to
 constinit Mutex registry_mutex;
 constinit FirstUse<std::vector<Recorder*>> registry;
 
-bool same(const Ints& a, const Ints& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(int64_t)) == 0;
-}
-
 }  // namespace
 
 Recorder::Recorder(std::shared_ptr<Function> function)
@@ -245,14 +241,6 @@ Node* Recorder::flush_node(const char* reason, Location location) {
   return cursor_->children.back().get();
 }
 
-bool Recorder::fits(const SlotRecord& record, const detail::TensorImpl& impl) const {
-  if (impl.dtype != record.dtype || impl.requires_grad != record.requires_grad ||
-      impl.sizes.size() != record.sizes.size() || !impl.storage)
-    return false;
-  return (same(impl.sizes, record.sizes) && same(impl.strides, record.strides)) ||
-         classify(impl.sizes, impl.strides) == record.classes;
-}
-
 bool Recorder::is_constant(const detail::TensorImpl& impl) const {
   return std::find(arguments_.begin(), arguments_.end(), &impl) == arguments_.end() &&
          std::find(made_.begin(), made_.end(), impl.storage->id()) == made_.end();
@@ -292,7 +280,7 @@ bool Recorder::matches(const Node& node, const eager::OpCall& call) {
         if (record.id < bound_.size()) {
           if (bound_[record.id] != impl) return false;
         } else {
-          if (impl->trace == segment || !fits(node.slots[next_binding], *impl)) return false;
+          if (impl->trace == segment || !node.slots[next_binding].holds(*impl)) return false;
           // A tensor that has its slot already is another path: "x op x" is not "x op y".
           if (bound_.find(impl) != SlotTable::kNone) return false;
           ++next_binding;
@@ -474,7 +462,7 @@ void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
     const detail::TensorImpl& impl = *bound_[slot.slot];
     const bool moved = slot.offset != impl.offset;
     slot.offset = impl.offset;  // also of a slot that only a path recorded later views
-    if (same(slot.sizes, impl.sizes) && same(slot.strides, impl.strides) && !(moved && slot.viewed)) continue;
+    if (slot.same_layout(impl) && !(moved && slot.viewed)) continue;
     own = true;
     slot.sizes = impl.sizes;
     slot.strides = impl.strides;
@@ -550,8 +538,7 @@ Node* Recorder::record(const eager::OpCall& call) {
         if (slot == SlotTable::kNone) {
           slot = bound_.size();
           bound_.add(impl);
-          node->slots.push_back({slot, impl->dtype, impl->requires_grad, is_constant(*impl),
-                                 classify(impl->sizes, impl->strides), impl->sizes, impl->strides, impl->offset});
+          node->slots.emplace_back(*impl, slot, is_constant(*impl));
         }
         record = {OperandRecord::Kind::slot, Category::floating, slot};
       }

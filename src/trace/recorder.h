@@ -115,7 +115,6 @@ class Recorder final : public eager::Interceptor {
 
  private:
   bool matches(const Node& node, const eager::OpCall& call);
-  bool fits(const SlotRecord& record, const detail::TensorImpl& impl) const;
   Node* record(const eager::OpCall& call);
   void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
   void refresh_shapes(Node* node, const eager::OpCall& call);

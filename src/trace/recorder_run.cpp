@@ -106,8 +106,7 @@ void Recorder::check_versions() const {
     const std::string op(ir::info(user->op).name);
     const Place place(*user);
     throw Error(
-        op + ": got a tensor from outside (" +
-        describe(slot_records_[s]->dtype, slot_records_[s]->sizes, slot_records_[s]->strides) +
+        op + ": got a tensor from outside (" + slot_records_[s]->str() +
         ") that was written to after the op was recorded, by another thread or through a nested call; expected " +
         "tensors that nobody else writes while compiled function " + function_->name() + " is called" +
         place_of(user->location));

@@ -98,7 +98,7 @@ std::string describe(const Node& node) {
         text += "slot " + std::to_string(operand.id);
         if (binding < node.slots.size() && node.slots[binding].slot == operand.id) {
           const SlotRecord& slot = node.slots[binding++];
-          text += ": " + describe(slot.dtype, slot.sizes, slot.strides);
+          text += ": " + slot.str();
         }
         break;
     }
@@ -117,22 +117,6 @@ std::string describe(const Node& node) {
     }
   }
   return text;
-}
-
-std::string describe(DType dtype, const Ints& sizes, const Ints& strides) {
-  std::string text = std::string(name_of(dtype)) + "[";
-  int64_t dense = 1;
-  bool contiguous = true;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    contiguous = contiguous && (sizes[i] == 1 || strides[i] == dense);
-    dense *= sizes[i];
-  }
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
-  text += "]";
-  if (contiguous) return text;
-  text += " strides [";
-  for (size_t i = 0; i < strides.size(); ++i) text += (i ? ", " : "") + std::to_string(strides[i]);
-  return text + "]";
 }
 
 }  // namespace ingot::trace

@@ -7,7 +7,7 @@
 
 #include "eager/dispatch.h"
 #include "eager/tensor.h"
-#include "trace/stride_class.h"
+#include "eager/tensor_guard.h"
 
 namespace ingot::trace {
 
@@ -28,16 +28,14 @@ struct OperandRecord {
 
 /// A tensor from outside, at the op that uses it first. Sizes and strides are those of the latest call; everything else
 /// is guarded.
-struct SlotRecord {
+struct SlotRecord : eager::TensorGuard {
   uint32_t slot = 0;
-  DType dtype = DType::f32;
-  bool requires_grad = false;
   bool constant = false;  // neither an argument of the call nor made by it: what is derived from it may be kept
-  StrideClass classes;
-  Ints sizes, strides;
-  int64_t offset = 0;  // of the latest call; looked at only where a view of the tensor was recorded
+  int64_t offset = 0;     // of the latest call; looked at only where a view of the tensor was recorded
   bool viewed = false;
   uint64_t changed = 0;  // see Node::inferred
+  SlotRecord(const detail::TensorImpl& t, uint32_t number, bool is_constant)
+      : TensorGuard(t), slot(number), constant(is_constant), offset(t.offset) {}
 };
 
 struct OutputRecord {
@@ -87,7 +85,4 @@ eager::Operand special_operand(OpId op, size_t number, const OperandRecord& reco
 
 /// What a node did, for logs and explain: "add(v3, slot 1, scalar 0)".
 std::string describe(const Node& node);
-/// "f32[4, 784]", with the strides where they are not dense.
-std::string describe(DType dtype, const Ints& sizes, const Ints& strides);
-
 }  // namespace ingot::trace

@@ -5,7 +5,7 @@
 #include "base/dim.h"
 #include "base/small_vector.h"
 
-namespace ingot::trace {
+namespace ingot::eager {
 
 /// For each dim: zero, one, the dim over which it is dense (its stride is that dim's stride times that dim's size), or
 /// free (its stride is a number of its own). A dim of size 1 is classed as if it were dense, whatever its stride.
@@ -18,4 +18,4 @@ int free_count(const StrideClass& classes);
 /// Strides of a class for these sizes; `free` gives the free ones in order of their dims.
 Dims strides_of(DimTable& dims, const StrideClass& classes, const Dims& sizes, std::span<const Dim> free);
 
-}  // namespace ingot::trace
+}  // namespace ingot::eager

@@ -1,10 +1,10 @@
-#include "trace/stride_class.h"
+#include "eager/stride_class.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 
-namespace ingot::trace {
+namespace ingot::eager {
 
 StrideClass classify(const Ints& sizes, const Ints& strides) {
   int rank = static_cast<int>(sizes.size());
@@ -59,4 +59,4 @@ Dims strides_of(DimTable& dims, const StrideClass& classes, const Dims& sizes, s
   return strides;
 }
 
-}  // namespace ingot::trace
+}  // namespace ingot::eager
