@@ -59,6 +59,24 @@ TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
   check_compiled(g, 1e-5);
 }
 
+TEST(LowerLibrary, WhatIsNotFusedSavesNothing) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {6, 5}), w = g.add_input(DType::f32, {5, 4}), i = g.add_input(DType::i64, {6, 5});
+  ValueId sorted =
+      g.add(OpId::sort, {val(g.add(OpId::relu, {val(x)}))}, {Attr::of(int64_t{1}), Attr::of(false), Attr::of(false)});
+  g.outputs = {g.add(OpId::exp, {val(sorted)}),
+               g.add(OpId::matmul, {val(i), val(g.add(OpId::permute, {val(i)}, {ints({1, 0})}))}),
+               g.add(OpId::tanh, {val(g.add(OpId::matmul, {val(x), val(w)}))})};
+  const LowerResult r = check_compiled(g, 1e-5);
+  int alone = 0, fused = 0;
+  for (const FusionDecision& d : r.explanation.decisions) {
+    alone += !d.fused, fused += d.fused && d.bytes_saved > 0;
+    EXPECT_TRUE(d.fused || d.bytes_saved == 0) << d.reason;
+  }
+  EXPECT_GE(alone, 3);
+  EXPECT_GE(fused, 1);
+}
+
 ValueId attention(Graph& g, std::vector<Operand> operands, bool causal, bool gqa = false) {
   return g.add(OpId::scaled_dot_product_attention, std::move(operands),
                {Attr::number(0), Attr::of(causal), Attr::of(gqa)});

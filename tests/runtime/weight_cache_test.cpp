@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "runtime/allocator.h"
+
 namespace ingot::runtime {
 namespace {
 
@@ -91,6 +93,25 @@ TEST(WeightCache, MemoryIsThereUntilTheRunEnds) {
   for (int64_t i = 0; i < 1 << 20; i += 4096) ASSERT_EQ(asker.use.data()[i], 42);
   asker.use.release();
   EXPECT_EQ(asker.ask(*storage, 3, format({1})), 3);
+}
+
+// A step that still knows a packing that went does not keep its memory.
+TEST(WeightCache, MemoryGoesWithTheLastRunThatReadsIt) {
+  constexpr int64_t kBytes = 8 << 20;
+  auto allocated = [] { return allocator_statistics().live_bytes; };
+  StoragePtr storage = numbered(4096);
+  std::vector<Asker> askers(3);
+  for (Asker& asker : askers)
+    asker.use.find(storage->data(), InputIdentity::of(*storage), format({7}), kBytes, asker.slot,
+                   [](char* to) { std::memset(to, 1, kBytes); });
+  for (Asker& asker : askers) ASSERT_NE(asker.use.data(), nullptr);
+  const int64_t before = allocated();
+  WeightCache::instance().clear();
+  askers[0].use.release();
+  askers[2].use.release();
+  EXPECT_EQ(allocated(), before);
+  askers[1].use.release();
+  EXPECT_LE(allocated(), before - kBytes);
 }
 
 TEST(WeightCache, WeightsThatNeverComeBackAreNotPackedForEver) {
