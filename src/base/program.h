@@ -132,6 +132,7 @@ struct LoopStep {
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
+  bool copies = false;               // all it does is to store argument 0 as it is
   bool rows_whole = false;           // a row is not split over threads but as `pieces` says (it reduces or has locals)
   /// How a long row may be done in pieces (see KernelFrame::parts): what it reduces, in order. None: it may not.
   struct Pieces {
@@ -246,6 +247,32 @@ void for_each_kernel(const Step& step, F visit) {
   all(step.matmul.wide_tiles);
   all(step.matmul.epilogues);
   all(step.library.kernels);
+}
+
+/// Calls visit(argument, read_only) for everything in memory that a step touches.
+template <class F>
+void for_each_argument(const Step& step, F visit) {
+  auto all = [&](const std::vector<Argument>& arguments, bool only_read) {
+    for (const Argument& a : arguments) visit(a, only_read || a.read_only);
+  };
+  switch (step.kind) {
+    case Step::Kind::loop:
+      all(step.loop.arguments, false);
+      break;
+    case Step::Kind::column:
+      all(step.column.arguments, true);
+      for (const auto& result : step.column.results) visit(result.out, false);
+      break;
+    case Step::Kind::matmul:
+      visit(step.matmul.a, true);
+      visit(step.matmul.b, true);
+      if (step.matmul.epilogues.empty()) visit(step.matmul.c, false);
+      all(step.matmul.epilogue_arguments, false);
+      break;
+    case Step::Kind::library:
+      all(step.library.arguments, false);
+      break;
+  }
 }
 
 /// A lowered graph: steps over buffers, sizes still symbolic. Immutable once made.

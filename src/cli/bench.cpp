@@ -9,6 +9,7 @@
 #include "cli/kernel_bench.h"
 #include "cli/math_bench.h"
 #include "cli/report.h"
+#include "cli/update_bench.h"
 #include "runtime/cpu.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/profiler.h"
@@ -312,6 +313,7 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
   if (options.name == "compile") return bench_compile(options);
+  if (options.name == "update") return bench_update(options);
   if (options.name == "replay") return bench_replay(options);
   if (options.name == "reduction_order") return bench_reduction_order(options);
   if (options.name == "math") return bench_math(options);

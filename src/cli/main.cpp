@@ -33,7 +33,8 @@ int main(int argc, char** argv) {
   };
   std::vector<std::string> models = cli::model_names();
   std::vector<std::string> benches = models;
-  benches.insert(benches.end(), {"bind", "ceiling", "compile", "dispatch", "math", "replay", "reduction_order"});
+  benches.insert(benches.end(),
+                 {"bind", "ceiling", "compile", "dispatch", "math", "replay", "reduction_order", "update"});
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =

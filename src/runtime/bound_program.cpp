@@ -9,32 +9,6 @@
 namespace ingot::runtime {
 namespace {
 
-// Calls fn(argument, read_only) for everything that a step touches.
-template <class F>
-void for_each_argument(const Step& step, F fn) {
-  auto all = [&](const std::vector<Argument>& arguments, bool only_read) {
-    for (const Argument& a : arguments) fn(a, only_read || a.read_only);
-  };
-  switch (step.kind) {
-    case Step::Kind::loop:
-      all(step.loop.arguments, false);
-      break;
-    case Step::Kind::column:
-      all(step.column.arguments, true);
-      for (const auto& result : step.column.results) fn(result.out, false);
-      break;
-    case Step::Kind::matmul:
-      fn(step.matmul.a, true);
-      fn(step.matmul.b, true);
-      if (step.matmul.epilogues.empty()) fn(step.matmul.c, false);
-      all(step.matmul.epilogue_arguments, false);
-      break;
-    case Step::Kind::library:
-      all(step.library.arguments, false);
-      break;
-  }
-}
-
 // A piece of memory that a step touches. Inputs and outputs may be the same memory, so where is no more than the kind.
 struct Touched {
   Place place;

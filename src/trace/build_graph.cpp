@@ -305,22 +305,24 @@ class Builder {
       Root& root = roots_[r];
       LiveValue live{value, root.slot != ir::kNoValue, root.slot};
       if (!live.external) {
-        if (output_of[r] == ir::kNoValue)
-          output_of[r] = add_output(root, {OutputTarget::Kind::storage, root.value, false, root.order});
+        if (output_of[r] == ir::kNoValue) output_of[r] = add_output(root, {.number = root.value, .order = root.order});
         live.number = output_of[r];
       }
       built_.binding.live.push_back(live);
     }
     for (Root& root : roots_)
       if (root.slot != ir::kNoValue && root.written)
-        add_output(root,
-                   {OutputTarget::Kind::write_back, root.slot, !root.read && checks_.failed().empty(), root.order});
+        add_output(root, {.kind = OutputTarget::Kind::write_back,
+                          .number = root.slot,
+                          .direct = !root.read && checks_.failed().empty(),
+                          .may_be_direct = checks_.failed().empty(),
+                          .order = root.order});
   }
   // One flag for each check that the program makes itself.
   void add_flags() {
     for (ir::ValueId failed : checks_.failed()) {
       graph().outputs.push_back(failed);
-      built_.binding.outputs.push_back({OutputTarget::Kind::failed, 0, false, {}});
+      built_.binding.outputs.push_back({.kind = OutputTarget::Kind::failed});
     }
   }
   uint32_t add_output(const Root& root, OutputTarget target) {

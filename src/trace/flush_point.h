@@ -24,7 +24,9 @@ struct OutputTarget {
     failed       // one bool: a check on values failed, the other outputs mean nothing
   } kind = Kind::storage;
   uint32_t number = 0;
-  bool direct = false;            // write back: nothing reads what the slot held, so the program may write there itself
+  bool direct = false;            // write back: the program may write there itself, as nothing reads what the slot held
+                                  // once it does
+  bool may_be_direct = false;     // nothing is found out after the program has begun to write
   SmallVector<int64_t, 6> order;  // dims of the storage's tensor, from the outermost in memory
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;
@@ -67,6 +69,7 @@ struct Variant {
 
   bool settle();
   void take(runtime::BoundProgramPtr program);
+  void grant_direct_writes();
 };
 
 struct FlushPoint {

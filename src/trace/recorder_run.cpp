@@ -10,6 +10,7 @@
 #include "eager/data.h"
 #include "eager/execute.h"
 #include "runtime/bound_program.h"
+#include "runtime/donation.h"
 #include "runtime/storage.h"
 #include "runtime/thread_pool.h"
 #include "trace/background.h"
@@ -217,12 +218,24 @@ bool Variant::settle() {
   if (!entry || (bound && bound->threads == num_threads())) return true;
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
+    grant_direct_writes();
     take(entry->compiled->loaded().bind(symbols));
   } else {
     fallback = entry->failure;
     entry = nullptr;
   }
   return true;
+}
+
+void Variant::grant_direct_writes() {
+  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+    OutputTarget& target = binding.outputs[i];
+    if (target.kind != OutputTarget::Kind::write_back || target.direct || !target.may_be_direct) continue;
+    const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
+    target.direct = input != binding.input_slots.end() &&
+                    runtime::may_write_over(entry->compiled->program(), static_cast<uint32_t>(i),
+                                            static_cast<uint32_t>(input - binding.input_slots.begin()));
+  }
 }
 
 void Variant::take(runtime::BoundProgramPtr program) {

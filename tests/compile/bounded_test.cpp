@@ -69,6 +69,28 @@ TEST(Bounded, ALongPathIsRecordedWhole) {
   EXPECT_GE(fast.stats().hits, 2);
 }
 
+// A path each for 1,100 numbers, all in use: past the bound new ones run op by op, and old ones stay compiled.
+TEST(Bounded, MoreProgramsThanAreKept) {
+  CompileOptions options;
+  options.recompile_limit = 1 << 20;
+  auto f = [](const Tensor& x, int way) {
+    Tensor y = x;
+    for (int bit = 0; bit < 11; ++bit) y = way >> bit & 1 ? y + 1 : y * 2;
+    return y;
+  };
+  auto fast = compile(f, options);
+  const Tensor x = randn({3});
+  for (int way = 0; way < 1100; ++way) {
+    Tensor got = fast(x, way);
+    if (way % 7 == 0 || way > 1000) EXPECT_TRUE(same_bits(got, f(x, way))) << way;
+    ASSERT_LE(fast.stats().cache_entries, 1024);
+  }
+  EXPECT_GE(fast.stats().cache_entries, 1000);
+  const int64_t compilations = fast.stats().compilations;
+  for (int way = 0; way < 500; ++way) EXPECT_TRUE(same_bits(fast(x, way), f(x, way)));
+  EXPECT_EQ(fast.stats().compilations, compilations) << "those that were known stay";
+}
+
 TEST(Bounded, LoopsOfEveryLength) {
   auto f = [](const Tensor& x, int n) {
     Tensor y = x;

@@ -111,6 +111,21 @@ TEST(Pointers, PointersFromBeforeTheCallCostNothing) {
   EXPECT_EQ(fast.stats().compilations, 1);
 }
 
+// What only reads may go on being recorded; who writes to what is read through the pointer may not.
+TEST(Pointers, PointersThatAreReadHoldUpWritersOnly) {
+  Tensor w = randn({4});
+  auto reads = compile([&](const Tensor& x) {
+    const float first = *w.data_ptr<float>();
+    return (w * x + w) * first;
+  });
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = randn({4});
+    EXPECT_TRUE(same_bits(reads(x), (w * x + w) * *w.data_ptr<float>()));
+  }
+  EXPECT_EQ(reads.stats().graph_breaks, 0);
+  EXPECT_EQ(reads.stats().compilations, 1);
+}
+
 TEST(Pointers, PointersIntoMemoryOfBlobsMeetByAddress) {
   std::vector<float> mine(8), theirs(8);
   auto f = [](const Tensor& x, float* memory) {

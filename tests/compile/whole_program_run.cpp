@@ -46,6 +46,9 @@ int OpRow::tensors() const {
 
 bool OpRow::product() const { return std::strstr(text, "matmul") || std::strstr(text, "linear"); }
 
+/// As a user's own expression has it: a Size remembers where it comes from, also where it becomes a plain number.
+static Size as_given(const SizeArg& n) { return Size::of(n.value, n.origin); }
+
 const std::vector<OpRow>& op_rows() {
   using In = const OpInput&;
   constexpr uint8_t w = OpRow::kWrites, late = OpRow::kChecksData;
@@ -55,7 +58,7 @@ const std::vector<OpRow>& op_rows() {
       {"%a * %b", 4, [](In i) { return i.a * i.b; }},
       {"%a.maximum(%b)", 1, [](In i) { return i.a.maximum(i.b); }},
       {"%a * %s", 4, [](In i) { return i.a * i.s; }},
-      {"%a + %0", 2, [](In i) { return i.a + Scalar(i.n[0].value); }},
+      {"%a + %0", 2, [](In i) { return i.a + as_given(i.n[0]); }},
       {"%a.relu()", 2, [](In i) { return i.a.relu(); }},
       {"%a.tanh()", 1, [](In i) { return i.a.tanh(); }},
       {"-%a", 1, [](In i) { return -i.a; }},
@@ -105,11 +108,11 @@ const std::vector<OpRow>& op_rows() {
       {"%a.flip(%k)", 1, [](In i) { return i.a.flip(i.k); }},
       // Views.
       {"%a.select(%k, %0)", 6, [](In i) { return i.a.select(i.k, i.n[0]); }},
-      {"%a[%0]", 4, [](In i) { return i.a[i.n[0].value]; }},
+      {"%a[%0]", 4, [](In i) { return i.a[as_given(i.n[0])]; }},
       {"%a.narrow(%k, %0, %1)", 8, [](In i) { return i.a.narrow(i.k, i.n[0], i.n[1]); }},
       {"%a.slice(%k, %0)", 4, [](In i) { return i.a.slice(i.k, i.n[0]); }},
       {"%a.slice(%k, %0, None, 2)", 3, [](In i) { return i.a.slice(i.k, i.n[0], {}, 2); }},
-      {"%a.index({Slice(%0, None, 2)})", 2, [](In i) { return i.a.index({Slice(i.n[0].value, None, 2)}); }},
+      {"%a.index({Slice(%0, None, 2)})", 2, [](In i) { return i.a.index({Slice(as_given(i.n[0]), None, 2)}); }},
       {"%a.transpose(%k, %l)", 6, [](In i) { return i.a.transpose(i.k, i.l); }},
       {"%a.unsqueeze(%k)", 2, [](In i) { return i.a.unsqueeze(i.k); }},
       {"%a.squeeze(%k)", 2, [](In i) { return i.a.squeeze(i.k); }},
@@ -127,7 +130,7 @@ const std::vector<OpRow>& op_rows() {
          return i.a.expand({i.n[0], SizeArg(-1)});
        }},
       {"%a.flatten(%k, -1)", 1, [](In i) { return i.a.flatten(i.k); }},
-      {"%a.diagonal(%0)", 1, [](In i) { return i.a.diagonal(i.n[0].value); }},
+      {"%a.diagonal(%0)", 1, [](In i) { return i.a.diagonal(as_given(i.n[0])); }},
       {"%a.unfold(%k, %0, 1)", 1, [](In i) { return i.a.unfold(i.k, i.n[0], 1); }},
       {"%a.chunk(2, %k)[0]", 1, [](In i) { return i.a.chunk(2, i.k)[0]; }},
       // Of sizes and numbers alone.
@@ -135,7 +138,7 @@ const std::vector<OpRow>& op_rows() {
        [](In i) {
          return zeros({i.n[0], i.n[1]});
        }},
-      {"arange(%0)", 1, [](In i) { return arange(Size::of(i.n[0].value, i.n[0].origin)); }},
+      {"arange(%0)", 1, [](In i) { return arange(as_given(i.n[0])); }},
       {"full({%0}, %s)", 1, [](In i) { return full({i.n[0]}, i.s); }},
       // Writes.
       {"%a.add_(%b)", 6, [](In i) { return i.a.add_(i.b); }, w},

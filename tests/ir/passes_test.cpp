@@ -83,6 +83,14 @@ TEST(Simplify, RewritesKeepTypeAndMeaning) {
   for (const char* between : {"u8", "i8", "f16", "i64"})
     EXPECT_EQ(one("bool[4]", std::string("%1 = cast(%0, dtype=") + between + ")\n%2 = cast(%1, dtype=f32)\n"),
               "%1 = cast(%0, dtype=f32) : f32[4]\noutput %1\n");
+  // Of what is written over only the type counts.
+  EXPECT_EQ(one("f32[2, 3]", "%1 = exp(%0)\n%2 = copy(%1, %0)\n%3 = neg(%2)\n"),
+            "%1 = neg(%0) : f32[2, 3]\noutput %1\n");
+  EXPECT_EQ(one("f32[2, 3]", "%1 = cast(%0, dtype=i64)\n%2 = copy(%1, %0)\n"),
+            "%1 = cast(%0, dtype=i64) : i64[2, 3]\noutput %1\n");
+  EXPECT_EQ(one("f32[3]", "%1 = full(0.5, size=[2, 3])\n%2 = copy(%1, %0)\n"),
+            "%1 = expand(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n");
+  EXPECT_EQ(one("f32[2, 3]", "%1 = fill(%0, 7)\n"), "%1 = full(7, size=[2, 3], dtype=f32) : f32[2, 3]\noutput %1\n");
   EXPECT_EQ(one("bf16[4]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f64)\n"),
             "%1 = cast(%0, dtype=f64) : f64[4]\noutput %1\n");
   EXPECT_EQ(one("f32[2, 3, 4]", "%1 = permute(%0, dims=[2, 0, 1])\n%2 = permute(%1, dims=[0, 2, 1])\n"),

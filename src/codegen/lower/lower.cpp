@@ -9,34 +9,12 @@
 namespace ingot::codegen {
 namespace {
 
-template <class F>
-void for_each_argument(const Step& step, F f) {
-  switch (step.kind) {
-    case Step::Kind::loop:
-      for (const Argument& a : step.loop.arguments) f(a);
-      break;
-    case Step::Kind::column:
-      for (const Argument& a : step.column.arguments) f(a);
-      for (const ColumnStep::Result& r : step.column.results) f(r.out);
-      break;
-    case Step::Kind::matmul:
-      f(step.matmul.a);
-      f(step.matmul.b);
-      if (step.matmul.epilogues.empty()) f(step.matmul.c);
-      for (const Argument& a : step.matmul.epilogue_arguments) f(a);
-      break;
-    case Step::Kind::library:
-      for (const Argument& a : step.library.arguments) f(a);
-      break;
-  }
-}
-
 /// From the first to the last step that touches an arena buffer.
 void set_lifetimes(Program& program) {
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena) b.first_step = ~0u;
   for (uint32_t s = 0; s < program.steps.size(); ++s)
-    for_each_argument(program.steps[s], [&](const Argument& a) {
+    for_each_argument(program.steps[s], [&](const Argument& a, bool) {
       ProgramBuffer& b = program.buffers[a.buffer];
       if (b.place != Place::arena) return;
       b.first_step = std::min(b.first_step, s);

@@ -33,6 +33,16 @@ KernelPtr turn_kernel(const Target& target, int64_t bytes) {
   return kernel;
 }
 
+/// True if all that a kernel does is to store buffer 0 as it is in buffer 1.
+bool copies(const Kernel& kernel) {
+  if (kernel.phases.size() != 1 || kernel.buffers.size() != 2 || !kernel.reductions.empty()) return false;
+  const Phase& phase = kernel.phases[0];
+  if (phase.stores.size() != 1 || !phase.local_stores.empty() || !phase.row_stores.empty()) return false;
+  const Node& value = kernel.nodes[phase.stores[0].value];
+  return value.op == Op::load && value.imm == 0 && value.a == kNone && phase.stores[0].buffer == 1 &&
+         kernel.buffers[0].dtype == kernel.buffers[1].dtype;
+}
+
 /// How rows of this kernel may be done in pieces.
 LoopStep::Pieces pieces_of(const Kernel& kernel) {
   LoopStep::Pieces pieces;
@@ -255,6 +265,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   step.loop.scalars = writer.scalars;
   for (Type t : writer.kernel.locals) step.loop.local_bytes.push_back(size_of(t));
   step.loop.rows_whole = g.reduced >= 0;
+  step.loop.copies = copies(writer.kernel);
   if (!step.loop.rows_whole) turn_arguments(writer, step.loop, collapsed.strides);
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);

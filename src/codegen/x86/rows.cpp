@@ -71,6 +71,9 @@ void Lowering::rows() {
     if (!plan.roots.empty()) {
       live_ = plan.live;
       count_uses(live_, plan.roots);
+      // What is stored as it was loaded is loaded before anything is stored: it may be the same memory.
+      if (plan.phase->stores.size() > 1)
+        for (const Store& s : plan.phase->stores) ++uses_[s.value];
       emit_row_level(live_);
       if (!resident) {
         next_register_ = 0;

@@ -98,6 +98,21 @@ Operand where_constant(Match& m) {
   return m.operand(chosen ? 1 : 2);
 }
 
+/// Of a tensor that is written over as a whole only the type counts.
+Operand written_over(Match& m) {
+  const TensorType& result = m.result();
+  if (!m.operand(1).is_value()) {
+    m.become(OpId::full, m.operand(1), {Attr::of(result.shape), Attr::of(result.dtype)});
+  } else if (m.type(1).dtype != result.dtype) {
+    if (m.type(1).shape == result.shape) m.become(OpId::cast, m.operand(1), {Attr::of(result.dtype)});
+  } else if (m.type(1).shape == result.shape) {
+    return m.operand(1);
+  } else {
+    m.become(OpId::expand, m.operand(1), {Attr::of(result.shape)});
+  }
+  return keep();
+}
+
 // Casts.
 /// True if every value of `from` is one of `to`.
 bool holds(DType to, DType from) {
@@ -236,6 +251,8 @@ constexpr Row kRows[] = {
     {OpId::triu, idempotent},
     {OpId::positive, identity},
     {OpId::clone, identity},
+    {OpId::copy, written_over},
+    {OpId::fill, written_over},
     {OpId::maximum, with_itself},
     {OpId::minimum, with_itself},
     {OpId::fmax, with_itself},

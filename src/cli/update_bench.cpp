@@ -1,0 +1,119 @@
+#include "cli/update_bench.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "cli/report.h"
+#include "eager/caches.h"
+#include "ingot.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::cli {
+namespace {
+
+constexpr int kTensors = 200;
+constexpr int64_t kElements = 500'000;       // of each: 100 M parameters in all
+constexpr int64_t kRoofElements = 64 << 20;  // a += b over 256 MB
+
+/// Parameters, gradients and two states, of the same numbers each time they are made.
+struct Parameters {
+  std::vector<Tensor> p, g, m, v;
+  Parameters(int tensors, int64_t elements) {
+    manual_seed(1);
+    for (int i = 0; i < tensors; ++i) {
+      p.push_back(randn({elements})), g.push_back(randn({elements}));
+      m.push_back(zeros({elements})), v.push_back(zeros({elements}));
+    }
+  }
+};
+
+void sgd(const Parameters& all) {
+  for (size_t i = 0; i < all.p.size(); ++i) {
+    all.m[i].mul_(0.9).add_(all.g[i]);
+    all.p[i].add_(all.m[i], -1e-3);
+  }
+}
+
+void adamw(const Parameters& all) {
+  for (size_t i = 0; i < all.p.size(); ++i) {
+    all.p[i].mul_(1 - 1e-5);
+    all.m[i].mul_(0.9).add_(all.g[i], 0.1);
+    all.v[i].mul_(0.999).addcmul_(all.g[i], all.g[i], 0.001);
+    all.p[i].addcdiv_(all.m[i], all.v[i].sqrt() + 1e-8, -1e-3);
+  }
+}
+
+struct Update {
+  const char* name;
+  void (*step)(const Parameters&);
+  int64_t bytes;  // read and written, a parameter
+};
+constexpr Update kUpdates[] = {{"sgd", sgd, 20}, {"adamw", adamw, 28}};
+
+bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Tensor& x, const Tensor& y) { return bitwise_equal(x, y); });
+}
+
+/// On tensors of all lengths around a vector's, before anything is timed.
+bool gives_eagers_bits(const Update& update) {
+  for (int64_t elements : {1, 15, 17, 1000, 70'000}) {
+    const Parameters mine(5, elements), theirs(5, elements);
+    auto step = compile([&] { update.step(mine); });
+    for (int i = 0; i < 4; ++i) step(), update.step(theirs);
+    if (!same(mine.p, theirs.p) || !same(mine.m, theirs.m) || !same(mine.v, theirs.v)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int bench_update(const BenchOptions& options) {
+  nlohmann::json rows = nlohmann::json::array();
+  bool equal_bits = true;
+  for (const Update& update : kUpdates) equal_bits = gives_eagers_bits(update) && equal_bits;
+  double roof = 0;  // GB/s
+  {
+    const Tensor a = zeros({kRoofElements}), b = ones({kRoofElements});
+    roof = 12e-3 * kRoofElements / interleave({[&] { a.add_(b); }}, options.seconds)[0].median;
+  }
+  if (!options.json)
+    fmt::print("{} threads; a += b over 256 MB in place: {:.1f} GB/s\n{:<8}{:>14}{:>14}{:>12}{:>12}{:>12}\n",
+               num_threads(), roof, "update", "eager ms", "compiled ms", "GB/s", "of a += b", "new MB");
+  for (const Update& update : kUpdates) {
+    const Parameters all(kTensors, kElements);
+    auto step = compile([&] { update.step(all); });
+    const int64_t before = memory_stats().allocated_bytes;
+    step(), step();
+    const auto times = interleave({[&] { update.step(all); }, [&] { step(); }}, options.seconds);
+    const int64_t after = memory_stats().allocated_bytes;
+    const double rate = 1e-3 * static_cast<double>(update.bytes * kTensors * kElements) / times[1].median;
+    const double more = static_cast<double>(after - before) / (1 << 20);
+    rows.push_back({{"name", update.name},
+                    {"parameters", kTensors * kElements},
+                    {"tensors", kTensors},
+                    {"bytes_a_parameter", update.bytes},
+                    {"eager_ms", times[0].median / 1e3},
+                    {"compiled_ms", times[1].median / 1e3},
+                    {"compiled_gbps", rate},
+                    {"of_in_place_add", rate / roof},
+                    {"allocated_beyond_state_bytes", after - before}});
+    if (!options.json)
+      fmt::print("{:<8}{:>14.2f}{:>14.2f}{:>12.1f}{:>11.0f}%{:>12.1f}\n", update.name, times[0].median / 1e3,
+                 times[1].median / 1e3, rate, 100 * rate / roof, more);
+  }
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json{{"name", "update"},
+                                      {"threads", num_threads()},
+                                      {"bitwise_equal", equal_bits},
+                                      {"in_place_add_gbps", roof},
+                                      {"rows", rows}}
+                           .dump());
+  else
+    fmt::print("{}\n", equal_bits ? "same bits as eager" : "BITS DIFFER");
+  return equal_bits ? 0 : 1;
+}
+
+}  // namespace ingot::cli

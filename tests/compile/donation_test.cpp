@@ -1,0 +1,162 @@
+// Tensors from outside that are read and written are written in place where nobody reads them afterwards, and only
+// there.
+#include "runtime/allocator.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+/// Both see the same numbers in memory of their own; results and what was written are compared after each call.
+template <class F>
+void expect_bits(const char* what, F f, const IntList& sizes = {5, 24}) {
+  SCOPED_TRACE(what);
+  for (bool turned : {false, true}) {
+    std::vector<Tensor> mine, theirs;
+    for (int i = 0; i < 4; ++i) {
+      Tensor t = randn(sizes);
+      if (turned) t = t.t().contiguous().t();
+      mine.push_back(t.clone()), theirs.push_back(t.clone());
+      if (turned) mine.back() = mine.back().t().contiguous().t(), theirs.back() = theirs.back().t().contiguous().t();
+    }
+    auto fast = compile(f);
+    for (int call = 0; call < 4; ++call) {
+      const std::vector<Tensor> got = fast(mine), expected = f(theirs);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_TRUE(same_bits(got[i], expected[i])) << "result " << i << ", call " << call;
+      for (size_t i = 0; i < mine.size(); ++i)
+        EXPECT_TRUE(same_bits(mine[i], theirs[i])) << "tensor " << i << ", call " << call;
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
+}
+
+using Tensors = std::vector<Tensor>;
+#define EXPECT_BITS(...) expect_bits(#__VA_ARGS__, [](const Tensors& t) { __VA_ARGS__ })
+
+TEST(Donation, Updates) {
+  EXPECT_BITS(t[0].add_(t[1]); return Tensors{};);
+  EXPECT_BITS(t[0].mul_(0.9).add_(t[1], 0.1); t[2].sub_(t[0] * 0.01); return Tensors{};);
+  EXPECT_BITS(t[0].mul_(0.9).add_(t[1], 0.1); t[2].mul_(0.99).add_(t[1].square(), 0.01);
+              t[3].addcdiv_(t[0], t[2].abs().sqrt() + 1e-8, -0.001); return Tensors{};);
+  EXPECT_BITS(t[0].add_(t[1]); return Tensors{t[0] * 2};);
+  EXPECT_BITS(Tensor before = t[0] * 2; t[0].add_(t[1]); return Tensors{before};);
+  EXPECT_BITS(Tensor before = t[0].clone(); t[0].add_(t[1]); return Tensors{before, t[0].sum()};);
+}
+
+// Who reads what was there, in another order of elements or after the write, must see it.
+TEST(Donation, WhatIsReadElsewhereIsNotOverwritten) {
+  EXPECT_BITS(Tensor a = t[0].clone(); t[0].copy_(t[1]); t[1].copy_(a); return Tensors{};);
+  EXPECT_BITS(t[0].add_(t[0].flip({0})); return Tensors{};);
+  EXPECT_BITS(t[0].add_(t[0].roll(1, 1)); return Tensors{};);
+  EXPECT_BITS(t[0].sub_(t[0].mean(1, true)); return Tensors{};);
+  EXPECT_BITS(t[0].sub_(t[0].mean(0, true)); return Tensors{};);
+  EXPECT_BITS(t[0].copy_(t[0].softmax(1)); return Tensors{};);
+  EXPECT_BITS(t[0].copy_(t[0].cumsum(1)); return Tensors{};);
+  EXPECT_BITS(Tensor s = t[0].sum(); t[0].mul_(2); return Tensors{s, t[0].sum(), (t[0] - s).sum(0)};);
+  EXPECT_BITS(Tensor a = t[0], b = t[1]; Tensor x = a * 2 + b, y = b * 3 - a; a.copy_(x); b.copy_(y);
+              return Tensors{x};);
+  EXPECT_BITS(Tensor old = t[0] + 1; t[0].mul_(t[1]); Tensor p = old.matmul(t[0].t()); t[1].add_(old);
+              return Tensors{p};);
+  EXPECT_BITS(Tensor p = t[0].matmul(t[1].t()); t[0].add_(p.sum()); t[1].mul_(p.mean()); return Tensors{p};);
+  EXPECT_BITS(Tensor p = t[0].t().matmul(t[0]); t[0].sub_(t[0].matmul(p), 0.01); return Tensors{};);
+  EXPECT_BITS(t[0].add_(t[0].slice(1, 0, 1)); return Tensors{};);
+  EXPECT_BITS(t[0].add_(t[0][0]); return Tensors{};);
+  EXPECT_BITS(t[0].copy_(t[0].index_select(0, tensor({4, 3, 2, 1, 0}).to(kInt64))); return Tensors{};);
+}
+
+TEST(Donation, Parts) {
+  EXPECT_BITS(t[0].slice(0, 1, 3).add_(t[1].slice(0, 0, 2)); return Tensors{};);
+  EXPECT_BITS(t[0].slice(0, 1, 3).copy_(t[0].slice(0, 0, 2)); return Tensors{};);
+  EXPECT_BITS(t[0][2].mul_(t[0][1]); t[0][1].add_(1); return Tensors{t[0].sum(1)};);
+  EXPECT_BITS(Tensor before = t[0].sum(0); t[0].select(1, 3).fill_(7); return Tensors{before, t[0] * 1};);
+  EXPECT_BITS(t[0].slice(1, 0, 24, 2).mul_(3); t[0].slice(1, 1, 24, 2).sub_(1); return Tensors{};);
+}
+
+TEST(Donation, OneMemoryUnderSeveralHandles) {
+  Tensor mine = randn({6, 4}), theirs = mine.clone();
+  auto f = [](const Tensor& a, const Tensor& b) {
+    a.add_(b * 2);
+    b.mul_(a);
+    return a + b;
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 4; ++call) {
+    EXPECT_TRUE(same_bits(fast(mine, mine), f(theirs, theirs)));
+    EXPECT_TRUE(
+        same_bits(fast(mine.slice(0, 0, 3), mine.slice(0, 3, 6)), f(theirs.slice(0, 0, 3), theirs.slice(0, 3, 6))));
+    EXPECT_TRUE(
+        same_bits(fast(mine.slice(0, 0, 4), mine.slice(0, 2, 6)), f(theirs.slice(0, 0, 4), theirs.slice(0, 2, 6))));
+    EXPECT_TRUE(same_bits(mine, theirs)) << call;
+  }
+}
+
+// Checked after the program has begun to compute: by then nothing may be written.
+TEST(Donation, NothingIsWrittenWhereAValueIsRefused) {
+  Tensor table = randn({8, 4}), state = randn({3, 4});
+  auto f = [&](const Tensor& x) {
+    state.mul_(0.5).add_(1);
+    Tensor rows = table.index_select(0, (x * 4).to(kInt64));
+    state.add_(rows);
+    return state * 2;
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = call % 2 ? tensor({0.f, 1.f, 5.f}) : tensor({0.f, 1.f, 0.5f});
+    const Tensor before = state.clone();
+    std::string expected, got;
+    try {
+      static_cast<void>(f(x));
+    } catch (const Error& e) {
+      expected = e.what();
+    }
+    const Tensor after = state.clone();
+    state.copy_(before);
+    try {
+      static_cast<void>(fast(x));
+    } catch (const Error& e) {
+      got = e.what();
+    }
+    EXPECT_EQ(got.empty(), expected.empty());
+    EXPECT_EQ(got.empty(), call % 2 == 0);
+    EXPECT_TRUE(same_bits(state, after)) << call;
+  }
+}
+
+TEST(Donation, AnUpdateAllocatesNothing) {
+  std::vector<Tensor> weights, gradients, first, second;
+  for (int i = 0; i < 8; ++i)
+    for (auto* list : {&weights, &gradients, &first, &second}) list->push_back(rand({40, 1000}));
+  auto step = compile([&] {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      first[i].mul_(0.9).add_(gradients[i], 0.1);
+      second[i].mul_(0.999).addcmul_(gradients[i], gradients[i], 0.001);
+      weights[i].addcdiv_(first[i], second[i].sqrt() + 1e-8, -1e-3);
+    }
+  });
+  for (int i = 0; i < 3; ++i) step();
+  const int64_t before = runtime::allocator_statistics().allocations;
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_LE(runtime::allocator_statistics().allocations - before, 10) << "large blocks a call";
+  EXPECT_EQ(step.stats().fallbacks, 0);
+}
+
+// The bytes of a decode step do not grow with the cache.
+TEST(Donation, APartOfACacheIsWrittenAlone) {
+  Tensor cache = zeros({64, 1 << 14});
+  auto put = compile([&](const Tensor& x, int64_t row) {
+    cache.narrow(0, row, 1).copy_(x);
+    return cache.narrow(0, row, 1) * 2;
+  });
+  for (int64_t row = 0; row < 6; ++row) {
+    Tensor x = randn({1, 1 << 14});
+    EXPECT_TRUE(same_bits(put(x, row), x * 2));
+    EXPECT_TRUE(same_bits(cache[row], x[0]));
+  }
+  EXPECT_EQ(cache.slice(0, 6).abs().sum().item<float>(), 0);
+}
+
+}  // namespace
+}  // namespace ingot
