@@ -109,6 +109,9 @@ struct Script::Run {
         return e.a;
     }
   }
+  bool is_known(const ScriptTensor& s) const {
+    return s.kind != ScriptTensor::Kind::value || (s.number < values.size() && values[s.number].defined());
+  }
   void keep(const ScriptTensor& s, const Tensor& made) {
     if (s.kind != ScriptTensor::Kind::value) return;
     if (values.size() <= s.number) values.resize(s.number + 1);
@@ -127,7 +130,12 @@ bool Script::Run::line(const Line& line) {
     std::vector<Tensor> made =
         line.composite(tensor(line.operands[0].tensor), attrs[0].present() ? IntList(sizes) : IntList());
     if (made.size() != line.made.size()) return false;
-    for (size_t i = 0; i < made.size(); ++i) keep(line.made[i], made[i]);
+    for (size_t i = 0; i < made.size(); ++i) {
+      // What was given back as it came (contiguous()) must be so again: else one stood for two.
+      const ScriptTensor& before = line.made[i];
+      if (is_known(before) && !made[i].is_same(tensor(before))) return false;
+      keep(before, made[i]);
+    }
     return true;
   }
   std::vector<Operand> operands;

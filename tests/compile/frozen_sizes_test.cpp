@@ -125,6 +125,56 @@ TEST(FrozenSizes, StructuralArgumentsAreHeldTo) {
   EXPECT_TRUE(f.runs(randn({3, 7})));
 }
 
+// Functions that give back what they were given at some sizes, and something new at others.
+TEST(FrozenSizes, WhatIsGivenBackAsItCame) {
+  using Tensors = std::vector<Tensor>;
+  using Function = Tensors (*)(const Tensor&);
+  const Function functions[] = {
+      [](const Tensor& x) {
+        Tensor t = x.slice(0, 0, std::nullopt, 2), u = t.contiguous();
+        return Tensors{t, u};
+      },
+      [](const Tensor& x) {
+        Tensor t = x.slice(0, 0, std::nullopt, 2), u = t.contiguous();
+        return Tensors{u, t, u + t};
+      },
+      [](const Tensor& x) {
+        Tensor t = x.slice(0, 1, std::nullopt, 2);
+        static_cast<void>(t.contiguous());
+        return Tensors{t};
+      },
+      [](const Tensor& x) {
+        Tensor t = x.t(), u = t.contiguous();
+        return Tensors{t, u, x.contiguous()};
+      },
+      [](const Tensor& x) {
+        Tensor t = x.slice(1, 0, 1), u = t.contiguous(), v = t.reshape({-1}), w = t.flatten();
+        return Tensors{t, u, v, w};
+      },
+      [](const Tensor& x) {
+        Tensor t = x.slice(0, 0, std::nullopt, 2), u = t.contiguous().contiguous(), v = t.clone().contiguous();
+        return Tensors{u, v, t.contiguous()};
+      },
+  };
+  for (const Function& f : functions)
+    for (const std::vector<int64_t>& sizes :
+         {std::vector<int64_t>{1, 2, 4, 7, 3, 1, 9}, {4, 7, 1, 2, 9, 1, 5}, {2, 1, 3}}) {
+      auto fast = compile(f, {.mode = CompileMode::frozen});
+      for (int64_t n : sizes) {
+        Tensor x = randn({n, 3});
+        const Tensors expected = f(x), got = fast(x);
+        ASSERT_EQ(got.size(), expected.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          EXPECT_TRUE(same_bits(got[i], expected[i])) << n;
+          EXPECT_EQ(got[i].strides(), expected[i].strides()) << n << " result " << i;
+          for (size_t j = 0; j < i; ++j)
+            EXPECT_EQ(got[i].shares_storage(got[j]), expected[i].shares_storage(expected[j]))
+                << n << " " << i << " " << j;
+        }
+      }
+    }
+}
+
 TEST(FrozenSizes, NumbersInAResultAreRight) {
   int runs = 0;
   auto fast = compile(
