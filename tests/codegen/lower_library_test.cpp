@@ -78,6 +78,21 @@ TEST(LowerLibrary, WhatIsNotFusedSavesNothing) {
   EXPECT_GE(fused, 1);
 }
 
+// A loss: of each row a number, then their sum. What makes the number of its row's sums belongs to the kernel of the
+// rows.
+TEST(LowerLibrary, WhatEndsAKernelOfRowsStaysThere) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {40, 30});
+  ValueId rows = g.add(OpId::sum, {val(g.add(OpId::exp, {val(x)}))}, {ints({1}), Attr::of(false)});
+  ValueId log = g.add(OpId::log, {val(rows)});
+  g.outputs = {g.add(OpId::sum, {val(log)}, {ints({0}), Attr::of(false)})};
+  const LowerResult r = check_compiled(g, 1e-4);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  const auto& groups = r.explanation.groups;
+  EXPECT_NE(groups[0].name.find("log"), std::string::npos) << groups[0].name;
+  EXPECT_EQ(groups[1].name.find("log"), std::string::npos) << groups[1].name;
+}
+
 ValueId attention(Graph& g, std::vector<Operand> operands, bool causal, bool gqa = false) {
   return g.add(OpId::scaled_dot_product_attention, std::move(operands),
                {Attr::number(0), Attr::of(causal), Attr::of(gqa)});

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
+#include "base/log.h"
 #include "runtime/allocator.h"
 
 namespace ingot::runtime {
@@ -132,6 +134,19 @@ TEST(WeightCache, MemoryThatItsOwnerMayWriteUnseenIsNotKept) {
   Asker asker;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(asker.ask(*blob, 0, format({1})), -1);
   EXPECT_EQ(asker.packed, 0);
+}
+
+TEST(WeightCache, WhatBecomesOfAWeightIsSaidOnce) {
+  char block[256] = {};
+  StoragePtr blob = Storage::adopt(block, sizeof block, nullptr, nullptr, true);
+  Asker asker;
+  set_log_topics("cache");
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 5; ++i) asker.ask(*blob, 0, format({1}));
+  for (int i = 0; i < 5; ++i) asker.use.find(block, InputIdentity{}, format({1}), 256, asker.slot, [](char*) {});
+  const std::string said = testing::internal::GetCapturedStderr();
+  set_log_topics("");
+  EXPECT_LE(std::count(said.begin(), said.end(), '\n'), 2) << said;
 }
 
 TEST(WeightCache, BytesAreBounded) {
