@@ -64,7 +64,8 @@ bool takes(const ir::OpInfo& op, DType dtype) {
     }
     std::vector<ir::Attr> attrs;
     for (const ir::ArgInfo& a : op.arguments)
-      if (!ir::is_operand(a.kind)) attrs.push_back(ir::default_attribute(a));
+      if (!ir::is_operand(a.kind))
+        attrs.push_back(a.kind == ir::ArgKind::dtype && !a.optional ? ir::Attr::of(dtype) : ir::default_attribute(a));
     DimTable dims;
     std::vector<ir::TensorType> outputs(op.outputs);
     ir::RuleContext context{op.id, operands, attrs, dims, Location::none(), outputs};

@@ -201,9 +201,12 @@ std::vector<int64_t> positions(const Ints& sizes, const Ints& strides, int64_t o
   for (int64_t i = 0; i < count; ++i) {
     result[i] = at;
     for (size_t d = sizes.size(); d-- > 0;) {
-      at += strides[d];
-      if (++index[d] < sizes[d]) break;
-      at -= strides[d] * sizes[d];
+      // (At the end of a dim a step too far may lie outside of all numbers.)
+      if (++index[d] < sizes[d]) {
+        at += strides[d];
+        break;
+      }
+      at -= strides[d] * (sizes[d] - 1);
       index[d] = 0;
     }
   }

@@ -203,7 +203,9 @@ void fill(RuleContext& context) {
 
 void cast(RuleContext& context) {
   context.compute = self_dtype(context);
-  context.outputs[0].dtype = *dtype_attribute(context);
+  const std::optional<DType> dtype = dtype_attribute(context);
+  if (!dtype) context.fail("dtype", "none", "a dtype");
+  context.outputs[0].dtype = *dtype;
 }
 
 void creation(RuleContext& context) {
