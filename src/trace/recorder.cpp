@@ -11,7 +11,6 @@
 #include "base/overlap.h"
 #include "eager/check_values.h"
 #include "eager/data.h"
-#include "eager/execute.h"
 #include "eager/infer.h"
 #include "runtime/storage.h"
 #include "trace/differences.h"
@@ -25,6 +24,18 @@ constexpr const char* kTooManyPaths = "the paths of the function are too many to
 // All recorders, for the message about a tensor that was recorded elsewhere.
 constinit Mutex registry_mutex;
 constinit FirstUse<std::vector<Recorder*>> registry;
+
+bool writes_overlap(const eager::OpCall& call) {
+  if (!call.inplace) return false;
+  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
+  return elements_overlap(self.sizes, self.strides);
+}
+
+// Calls that a graph of values cannot say. This depends on nothing but what replay compares.
+const char* why_not_recorded(const eager::OpCall& call) {
+  if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
+  return writes_overlap(call) ? "a write to elements that overlap" : nullptr;
+}
 
 }  // namespace
 
@@ -249,7 +260,7 @@ bool Recorder::is_constant(const detail::TensorImpl& impl) const {
 // Compares without side effects but for bound_ beyond slots_, which a later comparison cuts.
 bool Recorder::matches(const Node& node, const eager::OpCall& call) {
   if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
-      node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size())
+      node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size() || writes_overlap(call))
     return false;
   uint64_t segment = segment_.load(std::memory_order_relaxed);
   bound_.cut(static_cast<uint32_t>(slots_.size()));
@@ -299,15 +310,6 @@ bool Recorder::matches(const Node& node, const eager::OpCall& call) {
 }
 
 namespace {
-
-// Calls that a graph of values cannot say. This depends on nothing but what replay compares.
-const char* why_not_recorded(const eager::OpCall& call) {
-  if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
-  if (call.operands.empty() || call.operands[0].kind != eager::Operand::Kind::tensor) return nullptr;
-  const detail::TensorImpl& self = *call.operands[0].tensor->impl();
-  if (call.inplace && elements_overlap(self.sizes, self.strides)) return "a write to elements that overlap";
-  return nullptr;
-}
 
 // True if as_strided reads no more than the tensor that it is called on; else it looks at a storage, which no value is.
 bool stays_inside(const eager::OpCall& call) {
@@ -487,7 +489,6 @@ void Recorder::refresh_shapes(Node* node, const eager::OpCall& call) {
 void Recorder::infer_again(Node& node, const eager::OpCall& call) {
   metas_.resize(node.outputs.size());
   eager::infer_outputs(call, metas_);
-  if (node.inplace) eager::check_target(call);  // other sizes may overlap
   for (size_t i = 0; i < metas_.size(); ++i) {
     OutputRecord& output = node.outputs[i];
     if (output.meta == metas_[i]) continue;

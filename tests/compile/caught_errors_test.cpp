@@ -4,6 +4,34 @@
 namespace ingot {
 namespace {
 
+/// Two errors at once, of which eager tells one: at sizes at which the call was not recorded too.
+TEST(CaughtErrors, OfTwoErrorsEagersIsTold) {
+  Tensor w = randn({4, 3}), positions = tensor({int64_t{0}, int64_t{2}, int64_t{3}});
+  auto f = [&](const Tensor& x, int64_t size) {
+    w.unfold(0, size, 1).index_put_({positions}, 0.25);
+    return x * 2;
+  };
+  auto fast = compile(f);
+  const Tensor x = randn({2});
+  for (int round = 0; round < 3; ++round)
+    for (int64_t size : {1, 3, 2, 1, 4}) {
+      std::string expected, got;
+      const Tensor before = w.clone();
+      try {
+        static_cast<void>(f(x, size));
+      } catch (const Error& e) {
+        expected = e.what();
+      }
+      w.copy_(before);
+      try {
+        static_cast<void>(fast(x, size));
+      } catch (const Error& e) {
+        got = e.what();
+      }
+      EXPECT_EQ(got, expected) << size;
+    }
+}
+
 using test::same_bits;
 
 /// Eager and compiled name the lines of their own calls.
