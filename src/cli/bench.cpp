@@ -92,11 +92,7 @@ class FirstKernel {
       taken.push_back(std::chrono::duration<double, std::nano>(begun_ - start).count());
       clock.push_back(std::chrono::duration<double, std::nano>(start - before).count());
     }
-    const auto median = [](std::vector<double>& v) {
-      std::nth_element(v.begin(), v.begin() + static_cast<ptrdiff_t>(v.size() / 2), v.end());
-      return v[v.size() / 2];
-    };
-    return median(taken) - median(clock);
+    return median(std::move(taken)) - median(std::move(clock));
   }
 
  private:
@@ -135,8 +131,7 @@ int bench_dispatch(const BenchOptions& options) {
   auto module = compile(many, {.mode = CompileMode::frozen});
   auto lambda = compile([&](const Tensor& x) { return many(x); }, {.mode = CompileMode::frozen});
   for (int call = 0; call < 4; ++call)
-    equal_bits =
-        equal_bits && bitwise_equal(module(four), many(four)) && ingot::bitwise_equal(lambda(four), many(four));
+    equal_bits = equal_bits && bitwise_equal(module(four), many(four)) && bitwise_equal(lambda(four), many(four));
   auto watched = interleave({[&] { (void)module(four); }, [&] { (void)lambda(four); }}, options.seconds / 2);
   const double watch_ns = (watched[0].median - watched[1].median) * 1e3;
   // A frozen function of one op whose scalar is always another: what its calls add to the op.

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "compile/compare.h"
+#include "cli/report.h"
 #include "ingot.h"
 #include "runtime/profiler.h"
 
@@ -72,11 +71,6 @@ struct Decoding {
 constexpr Decoding kDecodings[] = {{"one token a call, with a cache", token_with_cache, 64},
                                    {"the whole text at each call", whole_text, 2}};
 
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
-  return of[of.size() / 2];
-}
-
 struct BindTimes {
   size_t steps = 0;
   int64_t compilations = 0, fallbacks = 0;
@@ -91,8 +85,7 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
   BindTimes times;
   auto check = [&](const Tensors& in) {
     const Tensors expected = model(in), got = fast(in);
-    for (size_t i = 0; i < expected.size(); ++i)
-      times.equal_bits = times.equal_bits && bitwise_equal(expected[i], got[i]);
+    times.equal_bits = bitwise_equal(expected, got) && times.equal_bits;
   };
   auto time = [&](auto& f, const Tensors& in) {
     const double start = now_us();

@@ -4,12 +4,12 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "cli/report.h"
 #include "eager/caches.h"
 #include "ingot.h"
 
@@ -88,11 +88,6 @@ double resident_bytes() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Tensor& x, const Tensor& y) { return bitwise_equal(x, y); });
-}
-
 }  // namespace
 
 int bench_compile(const BenchOptions& options) {
@@ -115,11 +110,11 @@ int bench_compile(const BenchOptions& options) {
       auto fast = compile(form.make(n));
       std::vector<Tensor> got;
       const double first = milliseconds([&] { got = fast(x); });
-      equal_bits = equal_bits && same(got, form.make(n)(x));
+      equal_bits = equal_bits && bitwise_equal(got, form.make(n)(x));
       const double other = milliseconds([&] { (void)fast(y); });
       std::vector<double> replays;
       for (int call = 0; call < 9; ++call) replays.push_back(milliseconds([&] { (void)fast(x); }));
-      std::nth_element(replays.begin(), replays.begin() + 4, replays.end());
+      const double replay = median(std::move(replays));
       const double kept = (resident_bytes() - before) / n / 1024;
       rows.push_back({{"form", form.name},
                       {"what", form.what},
@@ -127,12 +122,12 @@ int bench_compile(const BenchOptions& options) {
                       {"first_ms", first},
                       {"first_us_an_op", first * 1e3 / n},
                       {"other_size_ms", other},
-                      {"replay_us_an_op", replays[4] * 1e3 / n},
+                      {"replay_us_an_op", replay * 1e3 / n},
                       {"kept_kb_an_op", kept},
                       {"compilations", fast.stats().compilations}});
       if (!options.json)
         fmt::print("{:<10}{:>8}{:>14.2f}{:>12.1f}{:>14.2f}{:>14.2f}{:>14.2f}\n", form.name, n, first, first * 1e3 / n,
-                   other, replays[4] * 1e3 / n, kept);
+                   other, replay * 1e3 / n, kept);
     }
   if (options.json)
     fmt::print("{}\n", nlohmann::json{{"name", "compile"}, {"bitwise_equal", equal_bits}, {"rows", rows}}.dump());

@@ -1,5 +1,7 @@
 #include "cli/report.h"
 
+#include <algorithm>
+
 namespace ingot::cli {
 
 double modelled_us(const Explanation& explanation, const Roof& roof) {
@@ -17,6 +19,16 @@ Run measure_run(const DemoModel& model, int batch, CompileMode mode, const Roof&
   run.roof_us = modelled_us(fast.explain(), roof);
   run.statistics = fast.stats();
   return run;
+}
+
+double median(std::vector<double> of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
+}
+
+bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Tensor& x, const Tensor& y) { return ingot::bitwise_equal(x, y); });
 }
 
 }  // namespace ingot::cli

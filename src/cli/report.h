@@ -21,6 +21,11 @@ struct Run : Comparison {
 /// Checks compiled against eager, then times both in turns.
 Run measure_run(const DemoModel& model, int batch, CompileMode mode, const Roof& roof, double seconds);
 
+/// The one in the middle.
+double median(std::vector<double> of);
+/// Lists of as many tensors, each with the same bits.
+bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
 /// Modelled time of the program that ran last, in microseconds.
 double modelled_us(const Explanation& explanation, const Roof& roof);
 

@@ -22,16 +22,13 @@ std::atomic<int64_t> pointwise_kernels{0}, programs{0}, fallbacks{0};
 
 constexpr int kMaxOutputs = 4;
 
-}  // namespace
-
+/// Throws Error where the elements that an in-place call writes overlap.
 void check_target(const OpCall& call) {
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
   if (elements_overlap(self.sizes, self.strides))
     fail(ir::info(call.op).name, "self", "a view, several elements of which are one place in memory",
          "a tensor whose elements are places of their own, for an in-place op (clone() it first)", call.location);
 }
-
-namespace {
 
 void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   const ir::OpInfo& op = ir::info(call.op);

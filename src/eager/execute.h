@@ -35,9 +35,6 @@ struct EagerProgramFigures {
 EagerProgramFigures eager_program_figures();
 void clear_eager_programs();
 
-/// Throws Error where the elements that an in-place call writes overlap.
-void check_target(const OpCall& call);
-
 namespace statistics {
 void count_pointwise();
 void count_program();

@@ -46,8 +46,12 @@ class LoopDriver final : public PlaneDriver {
     useful_threads = static_cast<int>(std::clamp<int64_t>(parts, 1, useful_threads));
   }
 
+  // What is written in place is there.
+  bool idle(const RunState& state, int) const override {
+    return copies_ && arguments_[0].at(state) == arguments_[1].at(state);
+  }
+
   void run(RunState& state, int, int share, int shares) const override {
-    if (copies_ && arguments_[0].at(state) == arguments_[1].at(state)) return;  // what is written in place is there
     int64_t total = planes_ * rows_;
     Range rows{0, total}, columns{0, columns_};
     if (shares > 1) {

@@ -315,7 +315,6 @@ class Builder {
         add_output(root, {.kind = OutputTarget::Kind::write_back,
                           .number = root.slot,
                           .direct = !root.read && checks_.failed().empty(),
-                          .may_be_direct = checks_.failed().empty(),
                           .order = root.order});
   }
   // One flag for each check that the program makes itself.

@@ -26,7 +26,6 @@ struct OutputTarget {
   uint32_t number = 0;
   bool direct = false;            // write back: the program may write there itself, as nothing reads what the slot held
                                   // once it does
-  bool may_be_direct = false;     // nothing is found out after the program has begun to write
   SmallVector<int64_t, 6> order;  // dims of the storage's tensor, from the outermost in memory
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;

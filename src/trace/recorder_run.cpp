@@ -228,9 +228,12 @@ bool Variant::settle() {
 }
 
 void Variant::grant_direct_writes() {
+  // What a program finds wrong it finds once it runs: nothing is to be written by then.
+  for (const OutputTarget& target : binding.outputs)
+    if (target.kind == OutputTarget::Kind::failed) return;
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
     OutputTarget& target = binding.outputs[i];
-    if (target.kind != OutputTarget::Kind::write_back || target.direct || !target.may_be_direct) continue;
+    if (target.kind != OutputTarget::Kind::write_back || target.direct) continue;
     const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
     target.direct = input != binding.input_slots.end() &&
                     runtime::may_write_over(entry->compiled->program(), static_cast<uint32_t>(i),

@@ -72,39 +72,43 @@ TEST(Simplify, NodesThatAreOneOfTheirOperandsGo) {
 }
 
 TEST(Simplify, RewritesKeepTypeAndMeaning) {
-  auto one = [](const std::string& input, const std::string& nodes) {
-    std::string last = "%" + std::to_string(std::count(nodes.begin(), nodes.end(), '\n'));
-    return after(simplify, "input %0 = " + input + "\n" + nodes + "output " + last + "\n");
+  struct Case {
+    std::string input, nodes, after;
   };
-  EXPECT_EQ(one("f32[4]", "%1 = div(%0, 8)\n"), "%1 = mul(%0, 0.125) : f32[4]\noutput %1\n");
-  EXPECT_EQ(one("f32[4]", "%1 = div(%0, -0.25)\n"), "%1 = mul(%0, -4.0) : f32[4]\noutput %1\n");
-  EXPECT_EQ(one("f32[4]", "%1 = relu(%0)\n%2 = relu(%1)\n"), "%1 = relu(%0) : f32[4]\noutput %1\n");
+  std::vector<Case> cases = {
+      {"f32[4]", "%1 = div(%0, 8)\n", "%1 = mul(%0, 0.125) : f32[4]\noutput %1\n"},
+      {"f32[4]", "%1 = div(%0, -0.25)\n", "%1 = mul(%0, -4.0) : f32[4]\noutput %1\n"},
+      {"f32[4]", "%1 = relu(%0)\n%2 = relu(%1)\n", "%1 = relu(%0) : f32[4]\noutput %1\n"},
+      // Of what is written over only the type counts.
+      {"f32[2, 3]", "%1 = exp(%0)\n%2 = copy(%1, %0)\n%3 = neg(%2)\n", "%1 = neg(%0) : f32[2, 3]\noutput %1\n"},
+      {"f32[2, 3]", "%1 = cast(%0, dtype=i64)\n%2 = copy(%1, %0)\n",
+       "%1 = cast(%0, dtype=i64) : i64[2, 3]\noutput %1\n"},
+      {"f32[3]", "%1 = full(0.5, size=[2, 3])\n%2 = copy(%1, %0)\n",
+       "%1 = expand(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n"},
+      {"f32[2, 3]", "%1 = fill(%0, 7)\n", "%1 = full(7, size=[2, 3], dtype=f32) : f32[2, 3]\noutput %1\n"},
+      {"bf16[4]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f64)\n",
+       "%1 = cast(%0, dtype=f64) : f64[4]\noutput %1\n"},
+      {"f32[2, 3, 4]", "%1 = permute(%0, dims=[2, 0, 1])\n%2 = permute(%1, dims=[0, 2, 1])\n",
+       "%1 = permute(%0, dims=[2, 1, 0]) : f32[4, 3, 2]\noutput %1\n"},
+      {"f32[2, 3, 4]", "%1 = view(%0, size=[6, 4])\n%2 = unsqueeze(%1, dim=0)\n%3 = view(%2, size=[24])\n",
+       "%1 = view(%0, size=[24]) : f32[24]\noutput %1\n"},
+      {"f32[3, 1]", "%1 = expand(%0, size=[3, 4])\n%2 = expand(%1, size=[2, 3, 4])\n",
+       "%1 = expand(%0, size=[2, 3, 4]) : f32[2, 3, 4]\noutput %1\n"},
+      {"f32[4]", "%1 = full(2.5, size=[1])\n%2 = expand(%1, size=[4])\n%3 = add(%0, %2)\n",
+       "%1 = full(2.5, size=[4], dtype=f32) : f32[4]\n%2 = add(%0, %1, 1) : f32[4]\noutput %2\n"},
+      {"f32[2, 1, 3]", "%1 = amax(%0, dim=[1])\n", "%1 = view(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n"},
+      {"f32[2]", "%1 = full(true, size=[2])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n", "output %0\n"},
+      {"f32[2]", "%1 = full(false, size=[])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n",
+       "%1 = exp(%0) : f32[2]\noutput %1\n"},
+  };
   // Every dtype holds a bool.
   for (const char* between : {"u8", "i8", "f16", "i64"})
-    EXPECT_EQ(one("bool[4]", std::string("%1 = cast(%0, dtype=") + between + ")\n%2 = cast(%1, dtype=f32)\n"),
-              "%1 = cast(%0, dtype=f32) : f32[4]\noutput %1\n");
-  // Of what is written over only the type counts.
-  EXPECT_EQ(one("f32[2, 3]", "%1 = exp(%0)\n%2 = copy(%1, %0)\n%3 = neg(%2)\n"),
-            "%1 = neg(%0) : f32[2, 3]\noutput %1\n");
-  EXPECT_EQ(one("f32[2, 3]", "%1 = cast(%0, dtype=i64)\n%2 = copy(%1, %0)\n"),
-            "%1 = cast(%0, dtype=i64) : i64[2, 3]\noutput %1\n");
-  EXPECT_EQ(one("f32[3]", "%1 = full(0.5, size=[2, 3])\n%2 = copy(%1, %0)\n"),
-            "%1 = expand(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n");
-  EXPECT_EQ(one("f32[2, 3]", "%1 = fill(%0, 7)\n"), "%1 = full(7, size=[2, 3], dtype=f32) : f32[2, 3]\noutput %1\n");
-  EXPECT_EQ(one("bf16[4]", "%1 = cast(%0, dtype=f32)\n%2 = cast(%1, dtype=f64)\n"),
-            "%1 = cast(%0, dtype=f64) : f64[4]\noutput %1\n");
-  EXPECT_EQ(one("f32[2, 3, 4]", "%1 = permute(%0, dims=[2, 0, 1])\n%2 = permute(%1, dims=[0, 2, 1])\n"),
-            "%1 = permute(%0, dims=[2, 1, 0]) : f32[4, 3, 2]\noutput %1\n");
-  EXPECT_EQ(one("f32[2, 3, 4]", "%1 = view(%0, size=[6, 4])\n%2 = unsqueeze(%1, dim=0)\n%3 = view(%2, size=[24])\n"),
-            "%1 = view(%0, size=[24]) : f32[24]\noutput %1\n");
-  EXPECT_EQ(one("f32[3, 1]", "%1 = expand(%0, size=[3, 4])\n%2 = expand(%1, size=[2, 3, 4])\n"),
-            "%1 = expand(%0, size=[2, 3, 4]) : f32[2, 3, 4]\noutput %1\n");
-  EXPECT_EQ(one("f32[4]", "%1 = full(2.5, size=[1])\n%2 = expand(%1, size=[4])\n%3 = add(%0, %2)\n"),
-            "%1 = full(2.5, size=[4], dtype=f32) : f32[4]\n%2 = add(%0, %1, 1) : f32[4]\noutput %2\n");
-  EXPECT_EQ(one("f32[2, 1, 3]", "%1 = amax(%0, dim=[1])\n"), "%1 = view(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n");
-  EXPECT_EQ(one("f32[2]", "%1 = full(true, size=[2])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n"), "output %0\n");
-  EXPECT_EQ(one("f32[2]", "%1 = full(false, size=[])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n"),
-            "%1 = exp(%0) : f32[2]\noutput %1\n");
+    cases.push_back({"bool[4]", std::string("%1 = cast(%0, dtype=") + between + ")\n%2 = cast(%1, dtype=f32)\n",
+                     "%1 = cast(%0, dtype=f32) : f32[4]\noutput %1\n"});
+  for (const auto& [input, nodes, expected] : cases) {
+    const std::string last = "%" + std::to_string(std::count(nodes.begin(), nodes.end(), '\n'));
+    EXPECT_EQ(after(simplify, "input %0 = " + input + "\n" + nodes + "output " + last + "\n"), expected);
+  }
 }
 
 TEST(Simplify, LeavesWhatWouldChangeABitOrAType) {
