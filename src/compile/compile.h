@@ -131,6 +131,8 @@ class INGOT_API CompiledHandle {
   Explanation profile(const std::function<void()>& calls) const;
   Statistics stats() const;
   CompiledCore& core() const { return *core_; }
+  /// True if this call is to run eagerly, as learnt from those before it, whatever its arguments are.
+  bool eager_at_once() const;
 
  private:
   std::shared_ptr<CompiledCore> core_;
@@ -242,6 +244,7 @@ class CompiledFunction {
     using R = decltype(detail::invoke_captured(std::declval<F&>(), std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
     const std::shared_ptr<State> state = state_;
+    if (state->handle.eager_at_once()) return detail::invoke_captured(state->function, std::forward<Args>(args)...);
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
     detail::CompiledCall call(state->handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());

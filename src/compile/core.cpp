@@ -84,6 +84,11 @@ void CompiledCore::clear() {
   idle.swap(idle_);
 }
 
+bool CompiledCore::may_be_eager() const {
+  const std::optional<Numerics> own = function_->numerics();
+  return !eager::interceptor(eager::Stage::record) && (!own || *own == numerics());
+}
+
 LentRecorder CompiledCore::take() {
   auto lent = [&](trace::Recorder* recorder) { return LentRecorder(recorder, GiveBack{this}); };
   if (trace::Recorder* first = first_.exchange(nullptr, std::memory_order_acquire)) return lent(first);
@@ -138,7 +143,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
     : core_(core), signature_(signature) {
   eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
   std::optional<Numerics> own = core.function().numerics();
-  bool same_level = !own || *own == numerics();
+  const bool same_level = !own || *own == numerics();
   if (outer && core.mode() == CompileMode::checked) {
     if (same_level) return;  // inlined into what is being recorded
     outer->flush("a function with a level of numerics of its own is called", Location::none());
@@ -160,7 +165,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
       }
     }
     // A scalar that is always another, in a call of an op or two: to record it again and again gains nothing.
-    const bool may_be_eager = !outer && same_level;
+    const bool may_be_eager = core.may_be_eager();
     const Freezer::Way way = freezer.way(may_be_eager);
     if (way == Freezer::Way::eager) return;
     hopeless_ = may_be_eager && freezer.hopeless();
@@ -232,6 +237,10 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
 
 void CompiledCall::abandon() {
   if (recorder_) recorder_->abandon();
+}
+
+bool CompiledHandle::eager_at_once() const {
+  return core_->mode() == CompileMode::frozen && core_->may_be_eager() && core_->freezer().eager_at_once();
 }
 
 CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(CompiledCore::make(options)) {}

@@ -27,6 +27,8 @@ class CompiledCore {
   void give_back(std::unique_ptr<trace::Recorder> recorder);
   /// True for the one recorder whose calls the freezer observes: calls recorded in one tree can be compared.
   bool observed(const trace::Recorder& recorder) const { return &recorder == first_made_; }
+  /// Where nothing is being recorded and the level of numerics is the function's, it may be its callable alone.
+  bool may_be_eager() const;
 
   CompileMode mode() const { return mode_; }
   trace::Function& function() const { return *function_; }

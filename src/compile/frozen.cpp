@@ -1,6 +1,7 @@
 #include "compile/frozen.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -14,8 +15,9 @@ constexpr size_t kMostSeen = 256, kMostGeneral = 16;
 constexpr size_t kMostUntried = 4;   // scripts that foretold nothing yet: each holds the tensors that were captured
 constexpr uint32_t kPatience = 256;  // fruitless observations before not every call is observed
 constexpr uint32_t kHopeless = 8 * kPatience;
-constexpr int kMostWrong = 3;  // a script that was wrong as often is dropped
-constexpr int kMostTried = 2;  // scripts that one call is compared with
+constexpr int64_t kProbe = 256;  // of calls that run eagerly, one is recorded, to see whether they still are slight
+constexpr int kMostWrong = 3;    // a script that was wrong as often is dropped
+constexpr int kMostTried = 2;    // scripts that one call is compared with
 
 /// True if leaf i is as it was seen but for its identity and the sizes of free dims; all dims are free where `free` is
 /// null.
@@ -160,26 +162,32 @@ bool Freezer::put(FrozenTable::Call call, const FrozenCall* instead) {
   return !refused_.load(std::memory_order_relaxed) && table_.put(std::move(call), instead, garbage);
 }
 
-Freezer::Way Freezer::way(bool may_be_eager) {
-  const bool refused = refused_.load(std::memory_order_relaxed);
-  // Primes: calls that differ in turn are all observed.
+// Primes: calls that differ in turn are all observed.
+int64_t Freezer::observed_every() const {
+  if (refused_.load(std::memory_order_relaxed)) return std::numeric_limits<int64_t>::max();
   const uint32_t fruitless = fruitless_.load(std::memory_order_relaxed);
-  const int64_t every = fruitless < kPatience       ? 1
-                        : fruitless < 2 * kPatience ? 7
-                        : fruitless < kHopeless     ? 61
-                        : fruitless < 2 * kHopeless ? 509
-                                                    : 4093;
-  if (!refused && every == 1) return Way::observed;
+  if (fruitless < kPatience) return 1;
+  if (fruitless < 2 * kPatience) return 7;
+  if (fruitless < kHopeless) return 61;
+  return fruitless < 2 * kHopeless ? 509 : 4093;
+}
+
+Freezer::Way Freezer::way(bool may_be_eager) {
+  const int64_t every = observed_every();
+  if (every == 1) return Way::observed;
   const int64_t turn = passed_.fetch_add(1, std::memory_order_relaxed);
-  if (refused || turn % every != 0) {
-    // Some are recorded all the same, to see whether they still are slight.
-    constexpr int64_t kProbe = 256;
-    if (may_be_eager && slight_.load(std::memory_order_relaxed) && hopeless() && turn % kProbe != 0) return Way::eager;
-    not_eager_.fetch_add(1, std::memory_order_relaxed);
-    return Way::recorded;
-  }
+  const bool observed = turn % every == 0 && !refused_.load(std::memory_order_relaxed);
+  if (!observed && may_be_eager && slight_and_hopeless() && turn % kProbe != 0) return Way::eager;
   not_eager_.fetch_add(1, std::memory_order_relaxed);
-  return Way::observed;
+  return observed ? Way::observed : Way::recorded;
+}
+
+bool Freezer::eager_at_once() {
+  if (!slight_and_hopeless() || knows()) return false;
+  const int64_t turn = passed_.load(std::memory_order_relaxed);
+  if (turn % kProbe == 0 || turn % observed_every() == 0) return false;
+  passed_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 void Freezer::note_slight(bool slight) {

@@ -58,6 +58,8 @@ class Freezer {
   /// nothing comes of it at all, calls that may be eager are, if those before them were slight.
   enum class Way : uint8_t { observed, recorded, eager };
   Way way(bool may_be_eager);
+  /// True, and the call is counted, if that is its way whatever its arguments are.
+  bool eager_at_once();
   /// True where no call is frozen, or none was for long: recording pays then only by what is fused.
   bool hopeless() const;
   /// Told of recorded calls where that is so.
@@ -78,6 +80,8 @@ class Freezer {
 
  private:
   using General = std::shared_ptr<const GeneralCall>;
+  int64_t observed_every() const;
+  bool slight_and_hopeless() const { return slight_.load(std::memory_order_relaxed) && hopeless(); }
   void refuse(std::string reason);
   bool put(FrozenTable::Call call, const FrozenCall* instead);
   const FrozenCall* bound_anew(const FrozenCall& call);

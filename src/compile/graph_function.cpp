@@ -66,8 +66,8 @@ std::vector<Dim> named_sizes(const ir::Graph& graph) {
   return sizes;
 }
 
-/// A graph with the checks on values that eager makes: of inputs and scalars before it runs, of values that it makes by
-/// flags, which are its last outputs.
+/// A graph that does as eager: with its checks on values, those of inputs and scalars before it runs, those of values
+/// that it makes by flags, which are its last outputs; and with its special cases of scalars.
 struct CheckedGraph {
   ir::Graph graph;
   std::vector<trace::HostCheck> host_checks;  // by node of the graph that was given
@@ -95,12 +95,41 @@ struct CheckedGraph {
         if (is_made) checks.add(check, number, operands, node.location);
         host_checks.push_back({n, number, -1, is_made});
       }
-      const ir::ValueId first = graph.add(node.op, std::move(operands), node.attrs, node.location);
-      graph.nodes.back().module = node.module;
+      const ir::ValueId first = add(node, operands);
       for (size_t i = 0; i < node.outputs.size(); ++i) renamed[node.outputs[i]] = first + static_cast<ir::ValueId>(i);
     }
     for (ir::ValueId output : given.outputs) graph.outputs.push_back(renamed[output]);
     graph.outputs.insert(graph.outputs.end(), checks.failed().begin(), checks.failed().end());
+  }
+
+ private:
+  ir::ValueId add_node(const ir::Node& like, OpId op, std::vector<ir::Operand> operands, std::vector<ir::Attr> attrs) {
+    const ir::ValueId first = graph.add(op, std::move(operands), std::move(attrs), like.location);
+    graph.nodes.back().module = like.module;
+    return first;
+  }
+  // Its first output. What eager would compute for a special value of a run-time scalar is computed beside the rest,
+  // and taken where it has that value.
+  ir::ValueId add(const ir::Node& node, const std::vector<ir::Operand>& operands) {
+    using ir::Operand;
+    ir::ValueId result = add_node(node, node.op, operands, node.attrs);
+    if (!is_floating(graph.type(result).dtype)) return result;  // the others are exact either way
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i].is_scalar() || operands[i].kind == Operand::Kind::constant || ir::info(node.op).list_first)
+        continue;
+      const std::vector<double>& special = ir::info(node.op).operand(static_cast<int>(i)).special;
+      if (special.empty()) continue;
+      const ir::ValueId scalar =
+          add_node(node, OpId::full, {operands[i]}, {ir::Attr::of(Dims{}), ir::Attr::of(DType::f64)});
+      for (double value : special) {
+        std::vector<Operand> known = operands;
+        known[i] = Operand::constant(value);
+        const ir::ValueId is = add_node(node, OpId::eq, {Operand::value(scalar), known[i]}, {});
+        const ir::ValueId then = add_node(node, node.op, std::move(known), node.attrs);
+        result = add_node(node, OpId::where, {Operand::value(is), Operand::value(then), Operand::value(result)}, {});
+      }
+    }
+    return result;
   }
 };
 
@@ -301,9 +330,10 @@ class CompiledGraphFunction::Call {
           o = eager::Operand(operand.category == Category::floating  ? Scalar(operand.number)
                              : operand.category == Category::boolean ? Scalar(operand.integer != 0)
                                                                      : Scalar(operand.integer));
-          if (!ir::info(node.op).list_first) eager::note_special(node.op, static_cast<int>(i), &o);
           break;
       }
+      if (o.kind == eager::Operand::Kind::scalar && !ir::info(node.op).list_first)
+        eager::note_special(node.op, static_cast<int>(i), &o);
     }
     for (ir::Attr& attr : made.attrs)
       for (Dim& d : attr.list) d = size(d);

@@ -1,4 +1,7 @@
 // Scalars for which an op has code of its own: they fork the trace, and give eager's bits.
+#include <cmath>
+
+#include "ir.h"
 #include "support.h"
 
 namespace ingot {
@@ -52,6 +55,35 @@ TEST(SpecialValue, AreKeptWhereACallRunsOpByOp) {
   };
   auto fast = compile(f);
   for (double e : {3.0, 2.5}) EXPECT_THROW(fast(ones({2}), e), std::runtime_error);
+}
+
+// Written by hand, a graph has them as scalars or sizes of a call.
+TEST(SpecialValue, AreThoseOfEagerInGraphs) {
+  int judged = 0;
+  for (DType dtype : {kFloat32, kFloat64, kBFloat16, kFloat16, kInt64})
+    for (Category category : {Category::floating, Category::integer}) {
+      ir::Graph graph;
+      const Dim n = graph.dims.symbol(4);
+      const ir::ValueId x = graph.add_input(dtype, {n});
+      const uint32_t e = graph.add_scalar(category);
+      const ir::ValueId power = graph.add(OpId::pow, {ir::Operand::value(x), ir::Operand::scalar(e, category)}, {});
+      graph.outputs.push_back(graph.add(OpId::mul, {ir::Operand::value(power), ir::Operand::constant(2.0)}));
+      graph.outputs.push_back(graph.add(OpId::pow, {ir::Operand::value(x), ir::Operand::size(n)}));
+      const auto f = compile(std::move(graph));
+      for (int64_t size : {1, 2, 3, 7}) {
+        const Tensor in = (rand({size}) * 9 + 0.5).to(dtype);
+        for (double v : {-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5, 4.0}) {
+          const bool whole = category == Category::integer;
+          if (whole && (v != std::trunc(v) || (v < 0 && dtype == kInt64))) continue;
+          const Scalar exponent = whole ? Scalar(static_cast<int64_t>(v)) : Scalar(v);
+          const auto out = f({&in, 1}, {&exponent, 1});
+          EXPECT_TRUE(same_bits(out[0], in.pow(exponent) * 2.0)) << name_of(dtype) << " " << v;
+          EXPECT_TRUE(same_bits(out[1], in.pow(size))) << name_of(dtype) << " to the " << size;
+          ++judged;
+        }
+      }
+    }
+  EXPECT_EQ(judged, 4 * (4 * (11 + 8) + 11 + 6));
 }
 
 }  // namespace
