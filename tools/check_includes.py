@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; all below eager <- trace <- compile <- cli.
+"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; both <- compiler <- eager <- trace <- compile <- cli.
 Refuses locks that a fork() could cut in two, too."""
 import pathlib
 import re
@@ -11,7 +11,8 @@ MAY_SEE = {
     "codegen": {"base", "ir", "codegen"},
     "runtime": {"base", "runtime"},
 }
-MAY_SEE["eager"] = MAY_SEE["codegen"] | MAY_SEE["runtime"] | {"eager"}
+MAY_SEE["compiler"] = MAY_SEE["codegen"] | MAY_SEE["runtime"] | {"compiler"}
+MAY_SEE["eager"] = MAY_SEE["compiler"] | {"eager"}
 MAY_SEE["trace"] = MAY_SEE["eager"] | {"trace"}
 MAY_SEE["compile"] = MAY_SEE["trace"] | {"compile"}
 MAY_SEE["cli"] = MAY_SEE["compile"] | {"cli"}

@@ -357,6 +357,11 @@ bool DimTable::holds(const DimGuard& guard, std::span<const int64_t> values) con
   return false;
 }
 
+std::string DimTable::str(const DimGuard& guard) const {
+  constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
+  return str(guard.a) + relations[static_cast<int>(guard.relation)] + str(guard.b);
+}
+
 std::string DimTable::str(Dim a) const {
   if (a.is_constant()) return std::to_string(a.code);
   const Entry& e = entry(a);

@@ -95,6 +95,8 @@ class INGOT_API DimTable {
   /// Whether every floor_div has a positive divisor; evaluate gives 0 where it has not.
   bool divides(std::span<const int64_t> values) const;
   std::string str(Dim a) const;
+  /// "s0 < 64".
+  std::string str(const DimGuard& guard) const;
 
  private:
   using Monomial = std::vector<int32_t>;           // sorted atoms; empty: the constant term

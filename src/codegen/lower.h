@@ -14,14 +14,14 @@ struct LowerOptions {
   /// An output that is an input, a view of one, or the same value as an earlier output gets no step: the caller aliases
   /// it.
   bool outputs_may_alias = false;
+  /// Strides (elements, in the graph's dims) of the memory that each output is written to; none: all are row-major.
+  std::vector<Dims> output_strides = {};
   /// False: every op is a kernel of its own (to bisect a fault).
   bool fuse = true;
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
-  /// Makes the code of a loop kernel. Empty: codegen::generate.
-  std::function<KernelPtr(const Kernel&, const Target&, const std::string& name)> generate;
   /// A kernel with this key that was made before, or null; may be empty.
-  std::function<KernelPtr(const std::string& key)> find;
+  std::function<KernelPtr(const std::string& key)> find = {};
 };
 
 /// Why a value is computed where it is.

@@ -6,6 +6,7 @@
 #include "base/thread_object.h"
 #include "compile/module_watch.h"
 #include "eager/caches.h"
+#include "eager/code_level.h"
 #include "eager/dispatch.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/allocator.h"

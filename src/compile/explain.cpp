@@ -70,10 +70,10 @@ void describe_inputs(const ir::Graph& graph, const std::vector<std::string>& nam
   }
 }
 
-void describe_fusion(const trace::CompiledGraph& compiled, const std::vector<std::string>& names,
+void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
                      Explanation::Program& program) {
-  const ir::Graph& graph = compiled.graph();
-  const codegen::Explanation& explanation = compiled.explanation();
+  const ir::Graph& graph = compiled.graph;
+  const codegen::Explanation& explanation = compiled.explanation;
   std::vector<uint32_t> home(graph.nodes.size(), 0);  // the first group that computes it
   for (size_t g = explanation.groups.size(); g-- > 0;)
     for (ir::NodeId n : explanation.groups[g].members) home[n] = static_cast<uint32_t>(g);
@@ -106,9 +106,9 @@ void describe_fusion(const trace::CompiledGraph& compiled, const std::vector<std
   program.notes = explanation.notes;
 }
 
-void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile* profile,
-                    Explanation::Program& program) {
-  const ingot::Program& lowered = compiled.program();
+void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* profile, Explanation::Program& program) {
+  const compiler::CompiledGraph& compiled = *entry.compiled;
+  const ingot::Program& lowered = *compiled.program;
   std::map<std::string_view, uint32_t> number_of;
   for (const KernelPtr& kernel : compiled.kernels()) {
     number_of[kernel->key] = static_cast<uint32_t>(program.kernels.size());
@@ -122,7 +122,7 @@ void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile
     out.bytes = static_cast<double>(lowered.dims.hint(step.bytes));
     out.form = codegen::form_of(step);
     out.space = codegen::space_of(lowered.dims, step);
-    out.weight = compiled.loaded().weight(program.steps.size() - 1);
+    out.weight = entry.loaded->weight(program.steps.size() - 1);
     for_each_kernel(step, [&](const KernelPtr& kernel) {
       uint32_t number = number_of.at(kernel->key);
       if (std::find(out.kernels.begin(), out.kernels.end(), number) == out.kernels.end()) out.kernels.push_back(number);
@@ -135,8 +135,8 @@ void describe_steps(const trace::CompiledGraph& compiled, const runtime::Profile
 }
 
 Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Profile* profile) {
-  const trace::CompiledGraph& compiled = *entry.compiled;
-  const ir::Graph& graph = compiled.graph();
+  const compiler::CompiledGraph& compiled = *entry.compiled;
+  const ir::Graph& graph = compiled.graph;
   Explanation::Program program;
   program.key = entry.key;
   program.trace = compiled.traced_text();
@@ -144,9 +144,9 @@ Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Pro
   program.shapes = entry.shapes;
   program.guards = entry.guards;
   program.hits = entry.hits.load(std::memory_order_relaxed);
-  program.compile_ms = compiled.milliseconds();
-  program.report = compiled.explanation().str(graph, compiled.program());
-  for (const ir::PassTime& stage : compiled.stages())
+  program.compile_ms = compiled.milliseconds;
+  program.report = compiled.explanation.str(graph, *compiled.program);
+  for (const ir::PassTime& stage : compiled.stages)
     program.stages.push_back({std::string(stage.name), stage.milliseconds, static_cast<int64_t>(stage.nodes)});
   ir::Graph traced = ir::parse(program.trace);
   program.traced_ops = ops_of(traced, value_names(traced));
@@ -155,7 +155,7 @@ Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Pro
   for (ir::ValueId output : graph.outputs) program.outputs.push_back(names[output]);
   describe_inputs(graph, names, program);
   describe_fusion(compiled, names, program);
-  describe_steps(compiled, profile, program);
+  describe_steps(entry, profile, program);
   return program;
 }
 

@@ -152,7 +152,7 @@ const FrozenCall* Freezer::find(const LeafList& arguments, const CallKey& key) {
 // What is cut for another number of threads gives the same bits, but leaves processors idle or has too many pieces.
 const FrozenCall* Freezer::bound_anew(const FrozenCall& call) {
   auto copy = std::make_shared<FrozenCall>(call);
-  copy->bound = call.entry->compiled->loaded().bind(call.bound->symbols);
+  copy->bound = call.entry->loaded->bind(call.bound->symbols);
   return put(copy, &call) ? copy.get() : &call;
 }
 

@@ -146,9 +146,8 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     identities[i] = runtime::InputIdentity::of(*impl.storage);
   }
   for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
-  entry->compiled->loaded().run(
-      *bound, {inputs, identities, outputs,
-               draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
+  entry->loaded->run(*bound, {inputs, identities, outputs,
+                              draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
   entry->hits.fetch_add(1, std::memory_order_relaxed);
 }
 

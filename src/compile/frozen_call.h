@@ -51,7 +51,7 @@ struct Arguments {
 /// What a call is told by beside the values of its arguments.
 struct CallKey {
   const void* signature = nullptr;  // the types of arguments and result
-  eager::CodeLevel level;
+  compiler::CodeLevel level;
   friend bool operator==(const CallKey&, const CallKey&) = default;
 };
 

@@ -5,13 +5,14 @@
 
 #include "base/module_path.h"
 #include "compile/compile.h"
+#include "compiler/compiler.h"
 #include "eager/call.h"
+#include "eager/code_level.h"
 #include "eager/data.h"
 #include "eager/dispatch.h"
 #include "eager/execute.h"
 #include "eager/tensor_guard.h"
 #include "ir/graph.h"
-#include "trace/compile_graph.h"
 #include "trace/flush_point.h"
 #include "trace/graph_checks.h"
 
@@ -163,9 +164,11 @@ bool pin_symbols(ir::Graph* graph, const DimTable& guards) {
   return true;
 }
 
-trace::CompileSettings settings_of(const CompileOptions& options) {
+compiler::ReadyProgram compile_graph(ir::Graph graph, const CompileOptions& options) {
   eager::NumericsScope scope(options.numerics);
-  return {options.disable};
+  const compiler::Settings settings{eager::code_level(), options.disable};
+  const std::string key = compiler::key_of(graph, settings);
+  return compiler::compile(key, std::move(graph), settings, options.name.empty() ? "compiled graph" : options.name);
 }
 
 }  // namespace
@@ -176,14 +179,13 @@ struct CompiledGraphFunction::State {
         sizes(named_sizes(given)),
         host_checks(std::move(checked.host_checks)),
         numerics(options.numerics),
-        compiled(std::move(checked.graph), settings_of(options),
-                 options.name.empty() ? "compiled graph" : options.name) {}
+        program(compile_graph(std::move(checked.graph), options)) {}
 
   ir::Graph given;
   std::vector<Dim> sizes;  // that must not fall below zero
   std::vector<trace::HostCheck> host_checks;
   std::optional<Numerics> numerics;
-  trace::CompiledGraph compiled;
+  compiler::ReadyProgram program;
 };
 
 /// One call: the arguments, and the graph's sizes for them.
@@ -211,14 +213,14 @@ class CompiledGraphFunction::Call {
     std::vector<Tensor> results;
     for (ir::ValueId output : s_.given.outputs)
       results.push_back(eager::make_empty(s_.given.type(output).dtype, sizes_of(output)));
-    const size_t flags = s_.compiled.graph().outputs.size() - results.size();
+    const size_t flags = s_.program.compiled->graph.outputs.size() - results.size();
     for (const Tensor& t : results) out.push_back(eager::data_of(*t.impl()));
     std::vector<Tensor> failed(flags);
     for (Tensor& flag : failed) {
       flag = eager::make_empty(DType::bool_, {});
       out.push_back(eager::data_of(*flag.impl()));
     }
-    const runtime::LoadedProgram& program = s_.compiled.loaded();
+    const runtime::LoadedProgram& program = *s_.program.loaded;
     program.run(*program.bind(symbols_), {in, identities, out, bits});
     for (const Tensor& flag : failed)
       if (*eager::data_of(*flag.impl())) return run_one_by_one();
@@ -283,7 +285,7 @@ class CompiledGraphFunction::Call {
       if (!dims.divides(values_)) fail("sizes", "a division by zero", "positive divisors");
       for (Dim d : s_.sizes)
         if (size(d) < 0) fail("sizes", dims.str(d) + " = " + std::to_string(size(d)), "no negative size");
-      const DimTable& compiled = s_.compiled.program().dims;
+      const DimTable& compiled = s_.program.compiled->program->dims;
       const std::vector<int64_t> all = compiled.evaluate(symbols_);
       auto text = [&](Dim d) { return compiled.str(d) + " = " + std::to_string(DimTable::value_of(d, all)); };
       for (const DimGuard& guard : compiled.guards())

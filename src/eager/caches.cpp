@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "compiler/program_cache.h"
 #include "eager/call.h"
 #include "eager/execute.h"
 #include "runtime/allocator.h"
@@ -23,14 +24,17 @@ void eager::set_clear_functions(void (*clear)()) { clear_functions = clear; }
 std::vector<CacheFigures> cache_figures() {
   const auto kernels = runtime::KernelCache::instance().figures();
   const auto weights = runtime::WeightCache::instance().statistics();
-  const auto programs = eager::eager_program_figures();
+  const auto programs = compiler::ProgramCache::instance().figures();
+  const auto eager_programs = eager::eager_program_figures();
   const auto memory = runtime::allocator_statistics();
   return {
       {"kernels", kernels.kernels, -1, kernels.code_bytes, -1, kernels.evictions},
       {"packed weights", weights.entries, static_cast<int64_t>(runtime::WeightCache::kMostEntries), weights.bytes,
        weights.limit_bytes, weights.evictions},
-      {"eager programs", programs.programs, static_cast<int64_t>(eager::kMostEagerPrograms), -1, -1,
-       programs.evictions},
+      {"programs", programs.programs, static_cast<int64_t>(compiler::ProgramCache::kMostEntries), programs.bytes,
+       compiler::ProgramCache::kMostBytes, programs.evictions},
+      {"eager programs", eager_programs.programs, static_cast<int64_t>(eager::kMostEagerPrograms), -1, -1,
+       eager_programs.evictions},
       {"eager kernels", eager::eager_statistics().pointwise_kernels, static_cast<int64_t>(eager::kMostPointwiseKernels),
        -1, -1, 0},
       {"free blocks", -1, -1, memory.cached_bytes, memory.cached_limit, -1},
@@ -71,6 +75,7 @@ void set_cached_memory_limit(int64_t bytes, Location location) {
 void clear_caches() {
   if (auto* clear = clear_functions.load()) clear();
   eager::clear_eager_programs();
+  compiler::ProgramCache::instance().clear();
   runtime::WeightCache::instance().clear();
   runtime::KernelCache::instance().clear();
   trim_memory();

@@ -16,8 +16,8 @@ struct CacheFigures {
   int64_t bytes = -1, most_bytes = -1;
   int64_t evictions = -1;  // entries that went for want of room, since the process began
 };
-/// Kernels, packed weights, programs and kernels of eager ops, blocks of memory for tensors. What one compiled function
-/// keeps is in its stats().
+/// Kernels, packed weights, programs, those and the kernels of eager ops, blocks of memory for tensors. What one
+/// compiled function keeps is in its stats().
 INGOT_API std::vector<CacheFigures> cache_figures();
 /// The memory of the process, in bytes.
 struct MemoryStats {

@@ -1,22 +1,14 @@
-// The level of numerics as code generation sees it.
+// The level that holds on a thread.
 #pragma once
 #include <optional>
-#include <string>
 
-#include "base/program.h"
+#include "compiler/code_level.h"
 #include "eager/numerics.h"
 
 namespace ingot::eager {
 
-/// What generated code depends on beside its graph.
-struct CodeLevel {
-  Target target;  // the host's, without bf16_dot under strict
-  Numerics numerics = Numerics::default_;
-  std::string str() const { return target.str() + " " + std::string(name_of(numerics)); }
-  friend bool operator==(const CodeLevel&, const CodeLevel&) = default;
-};
 /// What holds on this thread now.
-CodeLevel code_level();
+compiler::CodeLevel code_level();
 
 /// A level for this thread, while it lives; none: nothing changes.
 class NumericsScope {

@@ -13,7 +13,6 @@
 #include "eager/check_values.h"
 #include "eager/data.h"
 #include "eager/infer.h"
-#include "runtime/kernel_cache.h"
 
 namespace ingot::eager {
 namespace {
@@ -108,12 +107,6 @@ void execute(const OpCall& call, std::span<Tensor> outputs) {
   } catch (const std::bad_alloc&) {
     fail_resource(call, "cannot allocate memory for its intermediate results");
   }
-}
-
-codegen::LowerOptions lower_options() {
-  codegen::LowerOptions options;
-  options.find = [](const std::string& key) { return runtime::KernelCache::instance().source(key); };
-  return options;
 }
 
 EagerStatistics eager_statistics() { return {pointwise_kernels, programs, fallbacks}; }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "codegen/lower.h"
 #include "eager/dispatch.h"
 
 namespace ingot::eager {
@@ -15,9 +14,6 @@ struct EagerStatistics {
   int64_t fallbacks = 0;          // calls that ran on the scalar executor because no code could be made
 };
 EagerStatistics eager_statistics();
-
-/// How programs are lowered that this process is to run: kernels that it has loaded are not made again.
-codegen::LowerOptions lower_options();
 
 /// Executes now, on this thread, whoever stands in its chain. Throws Error for what the user got wrong.
 void execute(const OpCall& call, std::span<Tensor> outputs);

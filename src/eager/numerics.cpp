@@ -23,8 +23,8 @@ void set_numerics(Numerics level) {
 
 Numerics numerics() { return own_level ? *own_level : global_level.load(std::memory_order_relaxed); }
 
-eager::CodeLevel eager::code_level() {
-  CodeLevel level{runtime::host_target(), numerics()};
+compiler::CodeLevel eager::code_level() {
+  compiler::CodeLevel level{runtime::host_target(), numerics()};
   if (level.numerics == Numerics::strict) level.target.bf16_dot = false;
   return level;
 }

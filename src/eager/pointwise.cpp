@@ -5,8 +5,7 @@
 #include "base/first_use.h"
 #include "base/hash.h"
 #include "base/mutex.h"
-#include "codegen/generate.h"
-#include "codegen/lower.h"
+#include "compiler/compiler.h"
 #include "eager/call.h"
 #include "eager/data.h"
 #include "eager/execute.h"
@@ -125,8 +124,8 @@ uint64_t scalar_bits(const Operand& o, DType type) {
   }
 }
 
-/// The op over planes of R x C with the given column accesses, lowered by the compiler itself.
-Pointwise build(const OpCall& call, const Key& key, DType output, const Access* accesses, const Target& target) {
+/// The op over planes of R x C with the given column accesses.
+Pointwise build(const OpCall& call, const Key& key, DType output, const Access* accesses) {
   constexpr int64_t kRows = 1009, kColumns = 2003;  // what the sizes are taken for when a decision needs a value
   Pointwise result;
   result.key = key;
@@ -169,16 +168,15 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   graph.outputs.push_back(value);
   bool plane = !graph.type(value).shape.empty();
 
-  codegen::LowerOptions options = lower_options();
-  // The compiler writes its outputs row-major; here the destination may be any view.
-  if (accesses[0] == Access::strided)
-    options.generate = [](const codegen::Kernel& dense, const Target& target, const std::string& name) {
-      codegen::Kernel strided = dense;
-      for (codegen::Buffer& b : strided.buffers)
-        if (b.written) b.access = Access::strided;
-      return codegen::generate(strided, target, name);
-    };
-  Program program = codegen::lower(graph, target, options).program;
+  compiler::Settings settings{.level = {runtime::host_target()}, .passes = false};
+  if (accesses[0] == Access::strided) {
+    const Dim along = symbol(next_stride += 1000);
+    settings.output_strides = {{symbol(next_stride += 1000), along}};
+  }
+  std::string reason;
+  const compiler::ReadyProgram ready = compiler::compile_or_interpret(std::move(graph), settings, &reason);
+  if (!reason.empty()) statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
+  const Program& program = *ready.compiled->program;
   if (program.steps.size() != 1 || program.steps[0].kind != Step::Kind::loop || !program.dims.guards().empty())
     return result;
   const LoopStep& step = program.steps[0].loop;
@@ -207,19 +205,6 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   return result;
 }
 
-/// Where no code can be made for this machine, the scalar executor runs the same kernel.
-Pointwise build_or_fall_back(const OpCall& call, const Key& key, DType output, const Access* accesses) {
-  const Target target = runtime::host_target();
-  if (target.isa != Isa::none) {
-    try {
-      return build(call, key, output, accesses, target);
-    } catch (const std::exception& reason) {
-      statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason.what());
-    }
-  }
-  return build(call, key, output, accesses, Target{});
-}
-
 // A thread finds its kernels without a lock; what it has not seen comes from the table of the process.
 constexpr size_t kNear = 512;
 thread_local const Pointwise* near[kNear];
@@ -238,7 +223,7 @@ const Pointwise* find(const OpCall& call, const Key& key, DType output, const Ac
     // (Copies, which programs write their results with, are few.)
     if (table.size() >= kMostPointwiseKernels && call.op != OpId::copy) return nullptr;
   }
-  auto made = std::make_unique<const Pointwise>(build_or_fall_back(call, key, output, accesses));
+  auto made = std::make_unique<const Pointwise>(build(call, key, output, accesses));
   std::unique_lock lock(mutex);
   return slot = table.emplace(key, std::move(made)).first->second.get();
 }

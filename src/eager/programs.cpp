@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/thread_object.h"
-#include "codegen/lower.h"
+#include "compiler/compiler.h"
 #include "eager/call.h"
 #include "eager/code_level.h"
 #include "eager/data.h"
@@ -17,9 +17,7 @@
 #include "eager/infer.h"
 #include "eager/tensor_guard.h"
 #include "ir/graph.h"
-#include "ir/passes/pipeline.h"
 #include "runtime/library_steps.h"
-#include "runtime/program_runner.h"
 
 namespace ingot::eager {
 namespace {
@@ -101,13 +99,13 @@ void sign(Signature& s, const OpCall& call, const Target& target) {
 }
 
 struct Compiled {
-  std::unique_ptr<runtime::LoadedProgram> loaded;
+  compiler::ReadyProgram program;
   /// Symbols that a rule pinned to one value (the sizes of a convolution's kernel): by number, as it was.
   std::vector<std::pair<size_t, int64_t>> pinned;
   bool holds(std::span<const int64_t> symbols) const {
     for (const auto& [number, value] : pinned)
       if (symbols[number] != value) return false;
-    const DimTable& dims = loaded->program().dims;
+    const DimTable& dims = program.compiled->program->dims;
     if (dims.guards().empty()) return true;
     std::vector<int64_t> values = dims.evaluate(symbols);
     for (const DimGuard& g : dims.guards())
@@ -261,8 +259,8 @@ ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::
   return graph;
 }
 
-std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, const Target& target) {
-  auto compiled = std::make_unique<Compiled>();
+std::shared_ptr<const Compiled> compile(const OpCall& call, const Signature& s, const Target& target) {
+  auto compiled = std::make_shared<Compiled>();
   ir::Graph graph = graph_of(call, s, {});
   for (const DimGuard& guard : graph.dims.guards()) {
     if (guard.relation != DimGuard::Relation::equal || guard.a.is_constant() == guard.b.is_constant()) continue;
@@ -271,31 +269,16 @@ std::unique_ptr<const Compiled> compile(const OpCall& call, const Signature& s, 
       if (graph.dims.symbol_dim(static_cast<int64_t>(i)) == symbol) compiled->pinned.emplace_back(i, value.code);
   }
   if (!compiled->pinned.empty()) graph = graph_of(call, s, compiled->pinned);
-  ir::run_pipeline(graph);
-  compiled->loaded = std::make_unique<runtime::LoadedProgram>(
-      std::make_shared<const Program>(codegen::lower(graph, target, lower_options()).program));
-  statistics::count_program();
-  return compiled;
-}
-
-/// Where no code can be made for this machine, the scalar executor runs the same kernels.
-std::unique_ptr<const Compiled> compile_or_fall_back(const OpCall& call, const Signature& s, const Target& target) {
-  if (target.isa == Isa::none) return compile(call, s, target);
   std::string reason;
-  try {
-    return compile(call, s, target);
-  } catch (const std::exception& e) {
-    reason = e.what();
-  }
-  // What the op itself refuses is refused here again, and was no fallback.
-  std::unique_ptr<const Compiled> compiled = compile(call, s, Target{});
-  statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
+  compiled->program = compiler::compile_or_interpret(std::move(graph), {.level = {target}}, &reason);
+  if (!reason.empty()) statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
+  statistics::count_program();
   return compiled;
 }
 
 std::shared_ptr<const Compiled> find(const OpCall& call, const Signature& s, const Target& target) {
   if (auto found = Table::instance().find(s)) return found;
-  return Table::instance().insert(s, compile_or_fall_back(call, s, target));
+  return Table::instance().insert(s, compile(call, s, target));
 }
 
 bool all_empty(std::span<const OutputMeta> metas) {
@@ -319,8 +302,9 @@ void run_program(const OpCall& call, std::span<void* const> results) {
       scalars.push_back(o.category == Category::floating ? std::bit_cast<uint64_t>(o.number)
                                                          : static_cast<uint64_t>(o.integer));
   }
-  runtime::BoundProgramPtr bound = compiled->loaded->bind(s.values);
-  compiled->loaded->run(*bound, {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
+  runtime::BoundProgramPtr bound = compiled->program.loaded->bind(s.values);
+  compiled->program.loaded->run(*bound,
+                                {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
 }
 
 /// True if an in-place call's result can be made where self lies: it has self's dtype and order in memory.

@@ -23,6 +23,7 @@ LoadedKernelPtr KernelCache::find(std::string_view key) {
   auto it = kernels_.find(key);
   if (it == kernels_.end()) return nullptr;
   it->second->hits.fetch_add(1, std::memory_order_relaxed);
+  it->second->latest = ++uses_;
   return it->second;
 }
 
@@ -55,12 +56,27 @@ LoadedKernelPtr KernelCache::load(const KernelPtr& source, double compile_ns) {
     log(Topic::asm_, source->name + (source->code.empty() ? ": interpreted, no code" : "") + "\n" +
                          disassemble(source->code, source->code_bytes));
   std::lock_guard lock(mutex_);
-  if (kernels_.size() >= next_sweep_) {
-    evictions_ +=
-        static_cast<int64_t>(std::erase_if(kernels_, [](const auto& entry) { return entry.second.use_count() == 1; }));
-    next_sweep_ = kernels_.size() + kMostUnused;
-  }
+  kernel->latest = ++uses_;
+  fresh_bytes_ += static_cast<int64_t>(source->code.size());
+  if (++fresh_ > kMostUnused / 2 || fresh_bytes_ > kMostUnusedBytes / 2) drop_unused();
   return kernels_.try_emplace(source->key, std::move(kernel)).first->second;  // another thread may have been first
+}
+
+// Down to half of what may be kept; the other half fills up until it is called again.
+void KernelCache::drop_unused() {
+  std::vector<LoadedKernelPtr*> unused;
+  for (auto& [key, kernel] : kernels_)
+    if (kernel.use_count() == 1) unused.push_back(&kernel);
+  std::sort(unused.begin(), unused.end(), [](const auto* a, const auto* b) { return (*a)->latest > (*b)->latest; });
+  int64_t bytes = 0;
+  for (size_t i = 0; i < unused.size(); ++i) {
+    bytes += static_cast<int64_t>((*unused[i])->source->code.size());
+    if (i < kMostUnused / 2 && bytes <= kMostUnusedBytes / 2) continue;
+    unused[i]->reset();
+    ++evictions_;
+  }
+  std::erase_if(kernels_, [](const auto& entry) { return !entry.second; });
+  fresh_ = 0, fresh_bytes_ = 0;
 }
 
 std::vector<LoadedKernelPtr> KernelCache::kernels() {

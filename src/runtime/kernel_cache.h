@@ -20,6 +20,7 @@ struct LoadedKernel {
   KernelPtr source;
   double compile_ns = 0;                 // what generating and loading took
   mutable std::atomic<int64_t> hits{0};  // how often it was asked for again
+  mutable uint64_t latest = 0;           // when it last was, as the cache counts
   ExecutableBlock code;
 };
 using LoadedKernelPtr = std::shared_ptr<const LoadedKernel>;
@@ -39,8 +40,10 @@ class KernelCache {
   /// Forgets all kernels; those in use stay loaded until their last user ends.
   void clear();
 
-  /// Kernels that nobody uses are kept for those who compile the same again, up to this number.
+  /// Kernels that nobody uses are kept for those who compile the same again, up to this number and these bytes of code;
+  /// those that were not asked for the longest go first.
   static constexpr size_t kMostUnused = 4096;
+  static constexpr int64_t kMostUnusedBytes = int64_t{64} << 20;
   struct Figures {
     int64_t kernels = 0, code_bytes = 0, evictions = 0;
   };
@@ -51,9 +54,13 @@ class KernelCache {
     using is_transparent = void;
     size_t operator()(std::string_view key) const;
   };
+  void drop_unused();
+
   Mutex mutex_;
   std::unordered_map<std::string, LoadedKernelPtr, Hash, std::equal_to<>> kernels_;
-  size_t next_sweep_ = kMostUnused;  // number of kernels at which unused ones are looked for
+  size_t fresh_ = 0;  // since unused ones were looked for: kernels, and bytes of their code
+  int64_t fresh_bytes_ = 0;
+  uint64_t uses_ = 0;
   int64_t evictions_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "eager/code_level.h"
 #include "eager/tensor_guard.h"
 
 namespace ingot::trace {
@@ -131,7 +132,7 @@ Recompile difference(std::span<Node* const> path, const Variant& variant, std::s
     r.guard = std::move(guard), r.before = std::move(before), r.after = std::move(after);
     return r;
   };
-  if (eager::CodeLevel level = eager::code_level(); variant.level != level)
+  if (compiler::CodeLevel level = eager::code_level(); variant.level != level)
     return set("target and numerics", variant.level.str(), level.str());
   if (!std::equal(live.begin(), live.end(), variant.live.begin(), variant.live.end()))
     return set("which results are kept", producers_of(path, variant.live), producers_of(path, live));
@@ -157,12 +158,12 @@ Recompile difference(std::span<Node* const> path, const Variant& variant, std::s
     }
   }
   if (variant.entry && variant.entry->compiled) {
-    const DimTable& dims = variant.entry->compiled->program().dims;
+    const DimTable& dims = variant.entry->compiled->program->dims;
     std::vector<int64_t> now = dims.evaluate(symbols);
     for (const DimGuard& guard : dims.guards()) {
       if (dims.holds(guard, now)) continue;
       auto values = [&](int64_t a, int64_t b) { return std::to_string(a) + " and " + std::to_string(b); };
-      return set("sizes: " + describe(dims, guard), values(dims.hint(guard.a), dims.hint(guard.b)),
+      return set("sizes: " + dims.str(guard), values(dims.hint(guard.a), dims.hint(guard.b)),
                  values(DimTable::value_of(guard.a, now), DimTable::value_of(guard.b, now)));
     }
   }

@@ -24,9 +24,9 @@ struct OutputTarget {
     failed       // one bool: a check on values failed, the other outputs mean nothing
   } kind = Kind::storage;
   uint32_t number = 0;
-  bool direct = false;            // write back: the program may write there itself, as nothing reads what the slot held
-                                  // once it does
-  SmallVector<int64_t, 6> order;  // dims of the storage's tensor, from the outermost in memory
+  bool direct = false;  // write back: the program may write there itself, as nothing reads what the slot held
+                        // once it does
+  SmallVector<int64_t, 6> order = {};  // dims of the storage's tensor, from the outermost in memory
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;
 };
@@ -50,7 +50,7 @@ struct SegmentBinding {
 
 /// One program at a flush, and what it holds for.
 struct Variant {
-  eager::CodeLevel level;
+  compiler::CodeLevel level;
   std::vector<uint32_t> live;  // numbers of the live values, ascending
   std::vector<uint32_t>
       aliases;  // for each slot the first slot that shares its storage; empty if nothing outside is written

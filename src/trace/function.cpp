@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "eager/code_level.h"
 #include "ir/graph.h"
 #include "trace/background.h"
 
@@ -34,7 +35,7 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
     for (Dim stride : input.strides) strides += (strides.empty() ? "" : ", ") + dims.str(stride);
     guards.push_back("strides of input " + std::to_string(i) + " == [" + strides + "]");
   }
-  for (const DimGuard& guard : dims.guards()) guards.push_back(describe(dims, guard));
+  for (const DimGuard& guard : dims.guards()) guards.push_back(dims.str(guard));
   std::string text;
   for (size_t i = 0; i < guards.size(); ++i)
     if (std::find(guards.begin(), guards.begin() + static_cast<std::ptrdiff_t>(i), guards[i]) ==
@@ -45,11 +46,6 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
 
 }  // namespace
 
-std::string describe(const DimTable& dims, const DimGuard& guard) {
-  constexpr const char* relations[] = {" == ", " != ", " < ", " >= "};
-  return dims.str(guard.a) + relations[static_cast<int>(guard.relation)] + dims.str(guard.b);
-}
-
 Function::Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background,
                    std::optional<Numerics> numerics)
     : name_(std::move(name)),
@@ -59,8 +55,8 @@ Function::Function(std::string name, std::vector<std::string> disabled_passes, i
       background_(background) {}
 
 std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
-  CompileSettings settings{disabled_passes_};
-  std::string key = settings.key() + ir::print(graph);
+  const compiler::Settings settings{eager::code_level(), disabled_passes_};
+  const std::string key = compiler::key_of(graph, settings);
   std::shared_ptr<CacheEntry> entry;
   {
     std::lock_guard lock(mutex_);
@@ -88,12 +84,14 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
   return entry;
 }
 
-void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops) {
+void Function::compile(CacheEntry& entry, ir::Graph graph, const compiler::Settings& settings, int64_t ops) {
   try {
-    auto compiled = std::make_shared<CompiledGraph>(std::move(graph), settings, name_);
-    entry.shapes = shapes_text(compiled->graph(), compiled->graph().dims);
-    entry.guards = guards_text(compiled->graph(), compiled->program().dims);
-    entry.compiled = compiled;
+    compiler::ReadyProgram ready = compiler::compile(entry.key, std::move(graph), settings, name_);
+    const compiler::CompiledGraph& compiled = *ready.compiled;
+    entry.shapes = shapes_text(compiled.graph, compiled.graph.dims);
+    entry.guards = guards_text(compiled.graph, compiled.program->dims);
+    entry.compiled = ready.compiled;
+    entry.loaded = std::move(ready.loaded);
     if (log_enabled(Topic::cache))
       log(Topic::cache,
           name_ + ": new program for " + entry.shapes + ", " + std::to_string(entry.key.size()) + " bytes of key");
@@ -103,9 +101,9 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, const CompileSettings
     std::lock_guard lock(mutex_);
     ++statistics_.compilations;
     statistics_.ops_traced += ops;
-    statistics_.kernels += static_cast<int64_t>(compiled->kernels().size());
-    for (const Step& step : compiled->program().steps) statistics_.library_steps += step.kind == Step::Kind::library;
-    statistics_.compile_ms += compiled->milliseconds();
+    statistics_.kernels += static_cast<int64_t>(compiled.kernels().size());
+    for (const Step& step : compiled.program->steps) statistics_.library_steps += step.kind == Step::Kind::library;
+    statistics_.compile_ms += ready.milliseconds;
     if (auto place = cache_.find(entry.key); place != cache_.end()) order_.push_back(place->second);
   } catch (const std::exception& e) {
     entry.failure = std::string("no program: ") + e.what();

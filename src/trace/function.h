@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/program.h"
-#include "trace/compile_graph.h"
+#include "compiler/compiler.h"
 #include "trace/statistics.h"
 
 namespace ingot::trace {
@@ -33,15 +33,13 @@ struct Recompile {
   Location location = Location::none();
 };
 
-/// "s0 < 64".
-std::string describe(const DimTable& dims, const DimGuard& guard);
-
 /// A program in the cache of a function.
 struct CacheEntry {
-  std::string key;     // IR text of the recorded graph, with what else the code depends on
+  std::string key;     // of the program
   std::string shapes;  // inputs, symbols written s0, s1, ...
   std::string guards;  // on sizes
-  std::shared_ptr<CompiledGraph> compiled;
+  compiler::CompiledGraphPtr compiled;
+  std::unique_ptr<runtime::LoadedProgram> loaded;
   std::string failure;  // why there is none
   std::atomic<int64_t> hits{0};
   std::once_flag once;
@@ -89,7 +87,7 @@ class Function : public std::enable_shared_from_this<Function> {
   static constexpr size_t kMostNotices = 256;  // of each kind: the first ones are kept
 
  private:
-  void compile(CacheEntry& entry, ir::Graph graph, const CompileSettings& settings, int64_t ops);
+  void compile(CacheEntry& entry, ir::Graph graph, const compiler::Settings& settings, int64_t ops);
   void drop_unused();
   /// True if it is the first of its kind.
   static bool count(std::vector<Notice>& list, Notice notice, int64_t* total);

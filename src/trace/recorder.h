@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/code_level.h"
 #include "eager/dispatch.h"
 #include "eager/script.h"
 #include "runtime/storage.h"

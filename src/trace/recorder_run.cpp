@@ -163,7 +163,7 @@ void Recorder::run_segment(Node* node) {
 // `waits`: none is known to be right yet, but one that may be is being compiled.
 Variant* Recorder::choose_variant(FlushPoint& point, bool* waits) {
   bool collected = false;
-  const eager::CodeLevel level = eager::code_level();
+  const compiler::CodeLevel level = eager::code_level();
   for (auto& variant : point.variants) {
     if (variant->level != level || variant->live != live_ || variant->aliases != aliases_) continue;
     // Which sizes it is right for is known only with the program.
@@ -198,7 +198,7 @@ bool Recorder::holds(Variant& variant) {
   }
   if (!variant.entry) return true;
   // It is bound only where it holds.
-  const runtime::LoadedProgram& loaded = variant.entry->compiled->loaded();
+  const runtime::LoadedProgram& loaded = *variant.entry->loaded;
   runtime::BoundProgramPtr bound = loaded.find(symbols);
   if (!bound) {
     const DimTable& dims = loaded.program().dims;
@@ -219,7 +219,7 @@ bool Variant::settle() {
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
     grant_direct_writes();
-    take(entry->compiled->loaded().bind(symbols));
+    take(entry->loaded->bind(symbols));
   } else {
     fallback = entry->failure;
     entry = nullptr;
@@ -236,7 +236,7 @@ void Variant::grant_direct_writes() {
     if (target.kind != OutputTarget::Kind::write_back || target.direct) continue;
     const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
     target.direct = input != binding.input_slots.end() &&
-                    runtime::may_write_over(entry->compiled->program(), static_cast<uint32_t>(i),
+                    runtime::may_write_over(*entry->compiled->program, static_cast<uint32_t>(i),
                                             static_cast<uint32_t>(input - binding.input_slots.begin()));
   }
 }
@@ -244,7 +244,7 @@ void Variant::grant_direct_writes() {
 void Variant::take(runtime::BoundProgramPtr program) {
   bound = std::move(program);
   output_bytes.clear();
-  for (Dim bytes : entry->compiled->output_bytes()) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
+  for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
 }
 
 Variant* Recorder::compile_variant(FlushPoint& point) {
@@ -314,7 +314,7 @@ void Recorder::run_variant(Variant& variant) {
     outputs[i] = storages[i]->data();
   }
   if (variant.entry) {
-    variant.entry->compiled->loaded().run(*variant.bound, {inputs, identities, outputs, scalars_});
+    variant.entry->loaded->run(*variant.bound, {inputs, identities, outputs, scalars_});
     variant.entry->hits.fetch_add(1, std::memory_order_relaxed);
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)

@@ -5,7 +5,7 @@
 namespace ingot {
 
 struct Statistics {
-  int64_t compilations = 0;
+  int64_t compilations = 0;  // programs that it needed; one that the process had compiled for another function counts
   int64_t cache_entries = 0;
   int64_t calls = 0;
   int64_t hits = 0;         // calls that recorded and compiled nothing

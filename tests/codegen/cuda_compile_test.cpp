@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "codegen/cuda/cuda.h"
-#include "codegen/generate.h"
 #include "codegen/lower.h"
 #include "cuda_graphs.h"
 #include "runtime/cuda/nvrtc.h"
@@ -61,14 +60,14 @@ TEST_P(CudaCompile, EveryFormWithoutSpills) {
 /// scalars. Without outputs if the row does not take the dtype.
 ir::Graph graph_of(const ir::OpInfo& row, DType dtype, const std::vector<Attr>& attributes, bool scalars = false) {
   ir::Graph g;
-  Dim n = g.dims.symbol(1000);
+  const Dim n = g.dims.symbol(1000), stride = g.dims.symbol(7);
   std::vector<Operand> operands;
   for (int i = 0; i < row.operand_count; ++i) {
     const ArgInfo& a = row.operand(i);
     if (a.kind == ArgKind::value || (scalars && i > 0 && !a.mask))
       operands.push_back(Operand::constant(a.default_number));
     else
-      operands.push_back(Operand::value(g.add_input(a.mask ? DType::bool_ : dtype, {n})));
+      operands.push_back(Operand::value(g.add_input(a.mask ? DType::bool_ : dtype, {n}, {stride})));
   }
   try {
     g.outputs = {g.add(row.id, std::move(operands), attributes)};
@@ -83,13 +82,7 @@ constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DT
 
 /// The row's kernel with every access strided, so that its expressions stand in the text once.
 KernelPtr plain_kernel(const ir::Graph& graph, int arch) {
-  LowerOptions options;
-  options.generate = [](const Kernel& kernel, const Target& target, const std::string& name) {
-    Kernel strided = kernel;
-    for (Buffer& b : strided.buffers) b.access = Access::strided;
-    return generate(strided, target, name);
-  };
-  LowerResult r = lower(graph, Target{.cuda_arch = arch}, options);
+  LowerResult r = lower(graph, Target{.cuda_arch = arch}, {.output_strides = {{graph.dims.symbol_dim(1)}}});
   EXPECT_EQ(r.program.steps.size(), 1u);
   return r.program.steps[0].loop.kernel;
 }

@@ -345,5 +345,25 @@ TEST(KernelCache, EqualKeysAreLoadedOnce) {
   EXPECT_EQ(KernelCache::instance().find("no such key"), nullptr);
 }
 
+TEST(KernelCache, DropsWhatNobodyUsesAndWasNotAskedForTheLongest) {
+  KernelCache cache;
+  auto kernel = [](const std::string& key) {
+    auto source = std::make_shared<KernelSource>(*scale_kernel());
+    source->key = key;
+    return source;
+  };
+  const LoadedKernelPtr used = cache.load(kernel("used"));
+  cache.load(kernel("asked for"));
+  for (size_t i = 0; i < KernelCache::kMostUnused; ++i) {
+    cache.load(kernel(std::to_string(i)));
+    if (i % 500 == 0) EXPECT_NE(cache.find("asked for"), nullptr);
+  }
+  EXPECT_LE(cache.figures().kernels, static_cast<int64_t>(KernelCache::kMostUnused) + 1);
+  EXPECT_GT(cache.figures().evictions, 0);
+  EXPECT_EQ(cache.find("used"), used);
+  EXPECT_NE(cache.find("asked for"), nullptr);
+  EXPECT_EQ(cache.find("0"), nullptr);
+}
+
 }  // namespace
 }  // namespace ingot::runtime

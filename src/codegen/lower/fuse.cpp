@@ -47,15 +47,17 @@ void Fuser::bind_buffers() {
     const Placement& p = layouts_.of(v);
     bool outside = plan_.stored[p.root].buffer != kNoBuffer;  // an input, or given as an earlier output
     if (outside && options_.outputs_may_alias) continue;
-    Dims dense = ir::contiguous_strides(dims_, graph_.type(v).shape);
-    if (!outside && p.strides == dense && p.offset == Dim(0) &&
+    const bool given = !options_.output_strides.empty();
+    const Dims strides = given ? options_.output_strides[k] : ir::contiguous_strides(dims_, graph_.type(v).shape);
+    if (!outside && p.strides == strides && p.offset == Dim(0) &&
         dims_.same(layouts_.elements(p.root), layouts_.elements(v))) {
       plan_.stored[p.root] = {first + k, graph_.type(v).dtype};
       continue;
     }
-    explanation_.notes.push_back("output " + std::to_string(k) +
-                                 " is a copy: its value is a view that is not row-major, or given elsewhere");
-    copy_group(v, first + k, graph_.type(v).dtype, dense, 0);
+    if (!given)
+      explanation_.notes.push_back("output " + std::to_string(k) +
+                                   " is a copy: its value is a view that is not row-major, or given elsewhere");
+    copy_group(v, first + k, graph_.type(v).dtype, strides, 0);
   }
 }
 

@@ -120,9 +120,7 @@ void StepWriter::write_attention(uint32_t group) {
             false};
   }
   Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr, scale);
-  if (!target_.cuda_arch)
-    library.kernels.push_back(options_.generate ? options_.generate(softmax, target_, "softmax")
-                                                : codegen::generate(softmax, target_, "softmax"));
+  if (!target_.cuda_arch) library.kernels.push_back(codegen::generate(softmax, target_, "softmax"));
   // Two products, and about twenty operations a score.
   Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
   step.operations = dims_.mul(scores, dims_.add(dims_.mul(query.back(), 4), 20));

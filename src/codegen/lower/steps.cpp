@@ -201,7 +201,6 @@ KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const st
   if (sizes.back().is_constant() && sizes.back().code > 0 && sizes.back().code <= kShortRow)
     kernel.known_columns = sizes.back().code;
   int outer = static_cast<int>(sizes.size()) - 2;
-  if (options_.generate) return options_.generate(kernel, target_, name);
   const std::string key = kernel_key(print(kernel), target_, outer);
   KernelPtr& known = kernels_[key];
   if (!known && options_.find) known = options_.find(key);

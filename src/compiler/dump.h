@@ -3,15 +3,15 @@
 #include <string>
 #include <string_view>
 
-namespace ingot::trace {
+namespace ingot::compiler {
 
-class CompiledGraph;
+struct CompiledGraph;
 
-/// The files of one compile, NNN-NAME in the folder; does nothing where INGOT_DUMP names none. A file that cannot be
-/// written is said, not thrown.
+/// The files of one compile, NNN-NAME in the folder; does nothing where INGOT_DUMP names none, or it is not wanted. A
+/// file that cannot be written is said, not thrown.
 class Dump {
  public:
-  Dump();
+  explicit Dump(bool wanted);
   bool on() const { return !prefix_.empty(); }
   void write(const std::string& name, std::string_view bytes) const;
   /// program.txt (groups, steps, decisions, times) and, for each kernel, KERNEL.kir, KERNEL.asm and KERNEL.bin.
@@ -21,4 +21,4 @@ class Dump {
   std::string prefix_;
 };
 
-}  // namespace ingot::trace
+}  // namespace ingot::compiler

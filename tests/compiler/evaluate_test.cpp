@@ -1,10 +1,10 @@
-#include "trace/evaluate.h"
+#include "compiler/evaluate.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/passes/passes.h"
 
-namespace ingot::trace {
+namespace ingot::compiler {
 namespace {
 
 /// What fold makes of the last node of these constants: its text.
@@ -31,4 +31,4 @@ TEST(Evaluate, ConstantsOfEveryDtypeAreComputedByKernels) {
 }
 
 }  // namespace
-}  // namespace ingot::trace
+}  // namespace ingot::compiler

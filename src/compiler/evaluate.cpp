@@ -1,14 +1,13 @@
-#include "trace/evaluate.h"
+#include "compiler/evaluate.h"
 
 #include <cstring>
 #include <memory>
 
 #include "base/half.h"
-#include "codegen/lower.h"
+#include "compiler/compiler.h"
 #include "runtime/cpu.h"
-#include "runtime/program_runner.h"
 
-namespace ingot::trace {
+namespace ingot::compiler {
 namespace {
 
 template <class T>
@@ -52,15 +51,15 @@ ir::Operand constant(DType dtype, const void* bytes) {
 
 std::optional<ir::Operand> evaluate(const ir::Graph& constants) {
   try {
-    codegen::LowerResult lowered = codegen::lower(constants, runtime::host_target());
-    runtime::LoadedProgram program(std::make_shared<const Program>(std::move(lowered.program)));
+    const Settings settings{.level = {runtime::host_target()}, .passes = false};
+    const ReadyProgram ready = compile(key_of(constants, settings), constants, settings, {});
     alignas(64) char bytes[64] = {};
     void* output = bytes;
-    program.run(*program.bind({}), {{}, {}, {&output, 1}, {}});
+    ready.loaded->run(*ready.loaded->bind({}), {{}, {}, {&output, 1}, {}});
     return constant(constants.type(constants.outputs[0]).dtype, bytes);
   } catch (const Error&) {
     return std::nullopt;  // what the op refuses is for the run to say
   }
 }
 
-}  // namespace ingot::trace
+}  // namespace ingot::compiler

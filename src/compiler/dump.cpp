@@ -1,4 +1,4 @@
-#include "trace/dump.h"
+#include "compiler/dump.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,18 +8,18 @@
 #include <map>
 
 #include "base/log.h"
+#include "compiler/compiled_graph.h"
 #include "runtime/disassemble.h"
-#include "trace/compile_graph.h"
 
-namespace ingot::trace {
+namespace ingot::compiler {
 namespace {
 
 std::atomic<int> compiles{0};
 
 }  // namespace
 
-Dump::Dump() {
-  const char* folder = std::getenv("INGOT_DUMP");
+Dump::Dump(bool wanted) {
+  const char* folder = wanted ? std::getenv("INGOT_DUMP") : nullptr;
   if (!folder || !*folder) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -37,7 +37,7 @@ void Dump::write(const std::string& name, std::string_view bytes) const {
 
 void Dump::write(const CompiledGraph& compiled) const {
   if (!on()) return;
-  write("program.txt", compiled.explanation().str(compiled.graph(), compiled.program()) + compiled.times() + "\n");
+  write("program.txt", compiled.explanation.str(compiled.graph, *compiled.program) + compiled.times() + "\n");
   std::map<std::string, int> seen;  // different kernels may have one name
   for (const KernelPtr& kernel : compiled.kernels()) {
     std::string name = kernel->name;
@@ -50,4 +50,4 @@ void Dump::write(const CompiledGraph& compiled) const {
   }
 }
 
-}  // namespace ingot::trace
+}  // namespace ingot::compiler

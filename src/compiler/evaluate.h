@@ -4,9 +4,9 @@
 
 #include "ir/graph.h"
 
-namespace ingot::trace {
+namespace ingot::compiler {
 
 /// For ir::PipelineOptions: the value of a graph of constants; none where no code can be made for it.
 std::optional<ir::Operand> evaluate(const ir::Graph& constants);
 
-}  // namespace ingot::trace
+}  // namespace ingot::compiler

@@ -1,0 +1,113 @@
+#include "compiler/compiler.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "compiler/dump.h"
+#include "compiler/evaluate.h"
+#include "compiler/program_cache.h"
+#include "ir/rules/rules.h"
+#include "runtime/kernel_cache.h"
+
+namespace ingot::compiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// The passes that the graph goes through, with a file after each where dumps are on.
+void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& dump) {
+  ir::PipelineOptions options;
+  options.disabled = settings.disabled_passes;
+  options.evaluate = evaluate;
+  if (dump.on())
+    options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
+      dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));
+    };
+  compiled.stages = ir::run_pipeline(compiled.graph, options);
+}
+
+void lower(CompiledGraph& compiled, const Settings& settings) {
+  const std::vector<std::string> disabled = ir::disabled_passes(settings.disabled_passes);
+  codegen::LowerOptions options;
+  options.fuse = std::find(disabled.begin(), disabled.end(), ir::kFusion) == disabled.end();
+  options.keep_wide = settings.level.numerics == Numerics::fast;
+  options.output_strides = settings.output_strides;
+  options.find = [](const std::string& key) { return runtime::KernelCache::instance().source(key); };
+  codegen::LowerResult lowered = codegen::lower(compiled.graph, settings.level.target, options);
+  DimTable& dims = lowered.program.dims;
+  for (ir::ValueId output : compiled.graph.outputs) {
+    const ir::TensorType& type = compiled.graph.type(output);
+    compiled.output_bytes.push_back(dims.mul(dims.product(type.shape), size_of(type.dtype)));
+  }
+  compiled.explanation = std::move(lowered.explanation);
+  compiled.program = std::make_shared<const Program>(std::move(lowered.program));
+}
+
+}  // namespace
+
+std::string key_of(const ir::Graph& graph, const Settings& settings) {
+  std::string key = settings.level.str();
+  for (const std::string& pass : ir::disabled_passes(settings.disabled_passes)) key += " -" + pass;
+  if (!settings.passes) key += " primitives";
+  for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);
+  for (const DimGuard& guard : graph.dims.guards()) key += " " + graph.dims.str(guard);
+  return key + "\n" + ir::print(graph);
+}
+
+ReadyProgram compile(const std::string& key, ir::Graph graph, const Settings& settings, const std::string& name) {
+  const FloatEnvironment environment;
+  const Clock::time_point start = Clock::now();
+  ReadyProgram ready;
+  if ((ready.compiled = ProgramCache::instance().find(key))) {
+    ready.loaded = std::make_unique<runtime::LoadedProgram>(ready.compiled->program);
+    ready.milliseconds = since(start);
+    return ready;
+  }
+  const bool told = !name.empty();
+  const Dump dump(told);
+  auto compiled = std::make_shared<CompiledGraph>();
+  compiled->key = key;
+  compiled->graph = std::move(graph);
+  dump.write("traced.ir", compiled->traced_text());
+  if (told && log_enabled(Topic::graph)) log(Topic::graph, name + ": traced:\n" + std::string(compiled->traced_text()));
+
+  if (settings.passes) run_passes(*compiled, settings, dump);
+  if (told && log_enabled(Topic::graph)) log(Topic::graph, name + ": after the passes:\n" + ir::print(compiled->graph));
+
+  const Clock::time_point lowering = Clock::now();
+  lower(*compiled, settings);
+  compiled->stages.push_back({"fuse and emit", since(lowering), compiled->graph.nodes.size()});
+
+  const Clock::time_point loading = Clock::now();
+  ready.loaded = std::make_unique<runtime::LoadedProgram>(compiled->program);
+  compiled->stages.push_back({"load", since(loading), compiled->graph.nodes.size()});
+
+  ready.milliseconds = compiled->milliseconds = since(start);
+  if (told && log_enabled(Topic::fusion))
+    log(Topic::fusion, name + ":\n" + compiled->explanation.str(compiled->graph, *compiled->program));
+  if (told && log_enabled(Topic::timings)) log(Topic::timings, name + ": " + compiled->times());
+  dump.write(*compiled);
+  ready.compiled = ProgramCache::instance().keep(std::move(compiled));
+  return ready;
+}
+
+ReadyProgram compile_or_interpret(ir::Graph graph, Settings settings, std::string* reason) {
+  if (settings.level.target.isa != Isa::none) {
+    try {
+      return compile(key_of(graph, settings), graph, settings, {});
+    } catch (const std::exception& e) {
+      *reason = e.what();
+    }
+    settings.level.target = {};
+  }
+  const std::string key = key_of(graph, settings);
+  return compile(key, std::move(graph), settings, {});
+}
+
+}  // namespace ingot::compiler
