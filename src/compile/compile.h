@@ -43,7 +43,8 @@ class Fields;
 
 enum class CompileMode : uint8_t {
   checked,  // the callable runs at each call and is compared with what was recorded: sound for any callable
-  frozen  // after two checked calls that agree it is not run again; only the arguments are checked. For pure functions
+  frozen    // after two checked calls that agree it is not run again; only the arguments are checked. For functions of
+            // arguments and tensors, which they may write
 };
 
 struct CompileOptions {

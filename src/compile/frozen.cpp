@@ -407,7 +407,10 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
       return learnt(known);
     }
   }
-  std::string sizes_only = recorder.script().only_here();
+  // To compare what a script foretells with what the callable did, the script is run, too: nothing may be written
+  // twice.
+  std::string sizes_only =
+      call->written.empty() ? recorder.script().only_here() : "the callable writes to tensors from outside";
   const bool repeatable = sizes_only.empty();
   eager::Script script = recorder.take_script();
   if (std::shared_ptr<FrozenCall> before = seen_before()) {

@@ -9,6 +9,7 @@
 #include "runtime/bound_program.h"
 #include "runtime/storage.h"
 #include "runtime/thread_pool.h"
+#include "trace/write_back.h"
 
 namespace ingot::detail {
 
@@ -78,7 +79,15 @@ bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
     if (!guards[i].holds(leaves, i)) return false;
   for (const trace::RunCheck& check : checks)
     if (!check.passes(slot(check.slot, arguments))) return false;
-  return true;
+  return written.empty() || same_aliases(arguments);
+}
+
+// Where something is written, what else is the same memory decides what the call does.
+bool FrozenCall::same_aliases(const LeafList& arguments) const {
+  ScratchArray<const TensorImpl*, 32> impls(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) impls[i] = slot(i, arguments).impl();
+  std::vector<uint32_t> aliases;
+  return trace::find_aliases(impls, written, aliases) && aliases == path.aliases;
 }
 
 bool FrozenCall::current() const { return !bound || bound->threads == num_threads(); }
@@ -91,6 +100,8 @@ const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
 void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
   ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
   std::fill(storages.begin(), storages.end(), nullptr);
+  // What is written back lies in memory of its own until then, unless the program writes it where it belongs.
+  std::vector<runtime::StoragePtr> temporary;
   ScratchArray<TensorImpl*, 16> made(live.size());
   std::fill(made.begin(), made.end(), nullptr);
   auto storage_of = [&](const trace::LiveValue& where) {
@@ -145,10 +156,23 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
     identities[i] = runtime::InputIdentity::of(*impl.storage);
   }
-  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i]->data();
+  for (size_t i = 0; i < storages.size(); ++i) {
+    const trace::OutputTarget& target = binding.outputs[i];
+    if (target.kind != trace::OutputTarget::Kind::write_back) {
+      outputs[i] = storages[i]->data();
+      continue;
+    }
+    outputs[i] = trace::direct_memory(target, slot(target.number, arguments));
+    temporary.push_back(outputs[i] ? runtime::StoragePtr() : runtime::Storage::allocate(output_bytes[i]));
+    if (!outputs[i]) outputs[i] = temporary.back()->data();
+  }
   entry->loaded->run(*bound, {inputs, identities, outputs,
                               draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
   entry->hits.fetch_add(1, std::memory_order_relaxed);
+  size_t w = 0;
+  for (const trace::OutputTarget& target : binding.outputs)
+    if (target.kind == trace::OutputTarget::Kind::write_back)
+      trace::write_back(target, slot(target.number, arguments), std::move(temporary[w++]));
 }
 
 int64_t FrozenCall::bytes() const {
@@ -156,7 +180,7 @@ int64_t FrozenCall::bytes() const {
   int64_t bytes = static_cast<int64_t>(sizeof *this) + of(guards) + of(binding.input_slots) + of(binding.outputs) +
                   of(binding.live) + of(binding.host_checks) + of(slots) + of(scalars) + of(draws) + of(output_bytes) +
                   of(live) + of(result) + of(form.rest) + of(checks) + of(path.live) + of(path.aliases) +
-                  of(path.sites);
+                  of(path.sites) + of(written);
   for (const LeafGuard& guard : guards) bytes += static_cast<int64_t>(guard.text.size());
   for (const trace::RunCheck& check : checks) bytes += of(check.attrs) + of(check.operands);
   return bytes;
@@ -202,15 +226,14 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
     call->path = run.path;
     if (run.variant) {
       for (const trace::OutputTarget& target : run.variant->binding.outputs)
-        if (target.kind == trace::OutputTarget::Kind::write_back)
-          return no("the callable writes to tensors from outside");
-        else if (target.kind == trace::OutputTarget::Kind::failed)
+        if (target.kind == trace::OutputTarget::Kind::failed)
           return no("values that the call computes are checked, as positions or divisors");
       call->checks = run.checks;
       call->entry = run.variant->entry;
       call->bound = run.variant->bound;
       call->binding = run.variant->binding;
       call->output_bytes = run.variant->output_bytes;
+      call->written = run.written;
       for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
       live = run.live;
       for (size_t i = 0; i < live.size(); ++i) {

@@ -103,6 +103,8 @@ struct FrozenCall {
   std::vector<trace::RunCheck> checks;
   trace::SegmentPath path;  // what the call did, to be compared with another one
 
+  std::vector<uint32_t> written;  // slots that the program writes
+
   bool holds(const LeafList& arguments, const CallKey& key) const;
   /// True if it is cut for as many threads as there are now.
   bool current() const;
@@ -112,6 +114,7 @@ struct FrozenCall {
 
  private:
   const Tensor& slot(size_t number, const LeafList& arguments) const;
+  bool same_aliases(const LeafList& arguments) const;
 };
 
 /// The call that the recorder has just run; null, with the reason, if it cannot be repeated without the callable. No

@@ -62,6 +62,7 @@ struct SegmentRun {
   std::vector<RunCheck> checks;
   std::vector<RunDraw> draws;
   std::vector<Tensor> slots;
+  std::vector<uint32_t> written;  // of the slots
   std::vector<uint64_t> scalars;
   std::vector<Tensor> live;  // of variant->live
 };
@@ -130,12 +131,10 @@ class Recorder final : public eager::Interceptor {
   // recorder_run.cpp
   void run_segment(Node* node);
   void find_live();
-  bool find_aliases(const FlushPoint& point);
   Variant* choose_variant(FlushPoint& point, bool* waits);
   Variant* compile_variant(FlushPoint& point);
   bool holds(Variant& variant);
   void run_variant(Variant& variant);
-  void write_back(const Variant& variant, size_t output, runtime::StoragePtr storage);
   eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
   bool host_checks_pass(const Variant& variant);
   void keep_run(const Variant* variant);
@@ -208,7 +207,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<uint32_t> aliases_;
   std::vector<int64_t> sites_;
   std::vector<eager::OutputMeta> metas_;
-  uint64_t point_ = 0;                         // id of the flush point that ends it
+  const FlushPoint* point_ = nullptr;          // that ends it
   std::vector<runtime::StoragePtr> storages_;  // of the outputs while a program runs
 };
 

@@ -1,7 +1,6 @@
 // What happens at a flush: choose or compile the program of the segment, run it, and give the live tensors their
 // memory.
 #include <algorithm>
-#include <tuple>
 
 #include "base/module_path.h"
 #include "base/overlap.h"
@@ -17,6 +16,7 @@
 #include "trace/build_graph.h"
 #include "trace/differences.h"
 #include "trace/recorder.h"
+#include "trace/write_back.h"
 
 namespace ingot::trace {
 namespace {
@@ -33,11 +33,6 @@ struct Place {
   explicit Place(const Node& node) : module(node.module) {}
 };
 
-void announce_write(const detail::TensorImpl& tensor) {
-  const eager::Extent extent = eager::extent_of(tensor);
-  tensor.storage->bump_version(extent.begin, extent.end);
-}
-
 char* data_of(const Tensor& tensor) { return eager::data_of(*tensor.impl()); }
 
 }  // namespace
@@ -53,43 +48,6 @@ void Recorder::find_live() {
   live_.clear();
   for (uint32_t v = 0; v < values_.size(); ++v)
     if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live_.push_back(v);
-}
-
-// Which slots are one memory (by address: storages of from_blob may share it), where one of them is written. False if
-// two look at it differently: then no graph of independent inputs says what the call does.
-bool Recorder::find_aliases(const FlushPoint& point) {
-  aliases_.clear();
-  if (point.written_slots.empty()) return true;
-  struct Reach {
-    eager::Extent extent;
-    uint32_t slot;
-    bool written;
-  };
-  ScratchArray<Reach, 32> reaches(slots_.size());
-  for (uint32_t s = 0; s < slots_.size(); ++s) {
-    reaches[s] = {eager::extent_of(*slots_[s].impl()), s, false};
-    aliases_.push_back(s);
-  }
-  for (uint32_t written : point.written_slots) reaches[written].written = true;
-  // In the order of addresses, what meets is a run.
-  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
-    return std::tie(a.extent.begin, a.slot) < std::tie(b.extent.begin, b.slot);
-  });
-  for (size_t first = 0, end; first < reaches.size(); first = end) {
-    const char* reach = reaches[first].extent.end;
-    for (end = first + 1; end < reaches.size() && reaches[end].extent.begin < reach; ++end)
-      reach = std::max(reach, reaches[end].extent.end);
-    const std::span<const Reach> run(&reaches[first], end - first);
-    for (const Reach& written : run) {
-      if (!written.written) continue;
-      for (const Reach& other : run) {
-        if (other.slot == written.slot || !written.extent.meets(other.extent)) continue;
-        if (!eager::same_places(*slots_[written.slot].impl(), *slots_[other.slot].impl())) return false;
-        aliases_[other.slot] = aliases_[written.slot] = std::min(aliases_[other.slot], aliases_[written.slot]);
-      }
-    }
-  }
-  return true;
 }
 
 // What was written since it was bound, other than by the ops of this segment, may have been read before: another thread
@@ -117,7 +75,7 @@ void Recorder::check_versions() const {
 void Recorder::run_segment(Node* node) {
   FlushPoint& point = *node->flush;
   check_versions();
-  point_ = point.id;
+  point_ = &point;
   ++node->hits;
   node->last_use = call_;
   find_live();
@@ -129,7 +87,7 @@ void Recorder::run_segment(Node* node) {
   for (uint32_t s : point.written_slots)
     if (const detail::TensorImpl& written = *slots_[s].impl(); elements_overlap(written.sizes, written.strides))
       return fall_back("elements of a tensor that is written overlap");
-  if (!find_aliases(point))
+  if (!find_aliases(bound_.tensors().first(slots_.size()), point.written_slots, aliases_))
     return fall_back("a tensor that is written shares its storage with another tensor from outside");
   Variant* variant = nullptr;
   try {
@@ -303,13 +261,8 @@ void Recorder::run_variant(Variant& variant) {
   storages.resize(binding.outputs.size());
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
     const OutputTarget& target = binding.outputs[i];
-    if (target.kind == OutputTarget::Kind::write_back && target.direct) {
-      const Tensor& slot = slots_[target.number];
-      if (target.strides(slot.impl()->sizes) == slot.impl()->strides) {
-        outputs[i] = data_of(slot);
-        continue;
-      }
-    }
+    outputs[i] = target.kind == OutputTarget::Kind::write_back ? direct_memory(target, slots_[target.number]) : nullptr;
+    if (outputs[i]) continue;
     storages[i] = runtime::Storage::allocate(variant.output_bytes[i]);
     outputs[i] = storages[i]->data();
   }
@@ -333,27 +286,10 @@ void Recorder::run_variant(Variant& variant) {
     }
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)
-    if (binding.outputs[i].kind == OutputTarget::Kind::write_back) {
-      if (storages[i])
-        write_back(variant, i, std::move(storages[i]));
-      else
-        announce_write(*slots_[binding.outputs[i].number].impl());
-    }
+    if (binding.outputs[i].kind == OutputTarget::Kind::write_back)
+      write_back(binding.outputs[i], slots_[binding.outputs[i].number], std::move(storages[i]));
   storages.clear();
   release_values();
-}
-
-void Recorder::write_back(const Variant& variant, size_t output, runtime::StoragePtr storage) {
-  const Tensor& target = slots_[variant.binding.outputs[output].number];
-  detail::TensorImpl* impl = detail::new_impl();
-  Tensor source = Tensor::of(impl);
-  impl->dtype = target.impl()->dtype;
-  impl->sizes = target.impl()->sizes;
-  impl->strides = variant.binding.outputs[output].strides(impl->sizes);
-  impl->storage = storage.detach();
-  eager::Operand operands[] = {target, source};
-  Tensor result;
-  eager::execute({OpId::copy, true, operands, {}, Location::none()}, {&result, 1});
 }
 
 eager::OpCall Recorder::call_of(const Node& node, std::vector<eager::Operand>& operands) const {
@@ -433,9 +369,10 @@ bool Recorder::host_checks_pass(const Variant& variant) {
 void Recorder::keep_run(const Variant* variant) {
   SegmentRun& run = runs_.emplace_back();
   run.variant = variant;
-  run.path = {point_, live_, aliases_, {}};
+  run.path = {point_->id, live_, aliases_, {}};
   collect_sites(path_, run.path.sites);
   run.slots = slots_;
+  run.written = point_->written_slots;
   run.scalars = scalars_;
   for (uint32_t value : live_) run.live.push_back(values_[value]->handle);
   for (const Node* node : path_)

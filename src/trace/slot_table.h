@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -19,6 +20,7 @@ class SlotTable {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   uint32_t size() const { return size_; }
+  std::span<detail::TensorImpl* const> tensors() const { return {bound_.data(), size_}; }
   detail::TensorImpl* operator[](uint32_t slot) const { return bound_[slot]; }
   uint32_t find(const detail::TensorImpl* tensor) const {
     if (size_ <= kFew) {

@@ -1,0 +1,66 @@
+#include "trace/write_back.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/scratch_array.h"
+#include "eager/data.h"
+#include "eager/execute.h"
+
+namespace ingot::trace {
+
+bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<const uint32_t> written,
+                  std::vector<uint32_t>& aliases) {
+  aliases.clear();
+  if (written.empty()) return true;
+  struct Reach {
+    eager::Extent extent;
+    uint32_t slot;
+    bool written;
+  };
+  ScratchArray<Reach, 32> reaches(slots.size());
+  for (uint32_t s = 0; s < slots.size(); ++s) {
+    reaches[s] = {eager::extent_of(*slots[s]), s, false};
+    aliases.push_back(s);
+  }
+  for (uint32_t slot : written) reaches[slot].written = true;
+  // In the order of addresses, what meets is a run.
+  std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
+    return std::tie(a.extent.begin, a.slot) < std::tie(b.extent.begin, b.slot);
+  });
+  for (size_t first = 0, end; first < reaches.size(); first = end) {
+    const char* reach = reaches[first].extent.end;
+    for (end = first + 1; end < reaches.size() && reaches[end].extent.begin < reach; ++end)
+      reach = std::max(reach, reaches[end].extent.end);
+    const std::span<const Reach> run(&reaches[first], end - first);
+    for (const Reach& one : run) {
+      if (!one.written) continue;
+      for (const Reach& other : run) {
+        if (other.slot == one.slot || !one.extent.meets(other.extent)) continue;
+        if (!eager::same_places(*slots[one.slot], *slots[other.slot])) return false;
+        aliases[other.slot] = aliases[one.slot] = std::min(aliases[other.slot], aliases[one.slot]);
+      }
+    }
+  }
+  return true;
+}
+
+void* direct_memory(const OutputTarget& target, const Tensor& slot) {
+  const detail::TensorImpl& impl = *slot.impl();
+  return target.direct && target.strides(impl.sizes) == impl.strides ? eager::data_of(impl) : nullptr;
+}
+
+void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result) {
+  const detail::TensorImpl& to = *slot.impl();
+  if (!result) {
+    const eager::Extent extent = eager::extent_of(to);
+    to.storage->bump_version(extent.begin, extent.end);
+    return;
+  }
+  const Tensor source = eager::make_tensor(to.dtype, to.sizes, target.strides(to.sizes), 0, result.get());
+  const eager::Operand operands[] = {slot, source};
+  Tensor written;
+  eager::execute({OpId::copy, true, operands, {}, Location::none()}, {&written, 1});
+}
+
+}  // namespace ingot::trace

@@ -1,0 +1,24 @@
+// How what a program computes reaches the tensors from outside that the call writes.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/storage.h"
+#include "trace/flush_point.h"
+
+namespace ingot::trace {
+
+/// For each slot the first one that is the same memory (by address: storages of from_blob may share it), where one of
+/// them is written; empty where none is. False if two look at one memory differently: then no graph of independent
+/// inputs says what the call does.
+bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<const uint32_t> written,
+                  std::vector<uint32_t>& aliases);
+
+/// Where the program itself writes this output: the slot's memory, or null where it needs memory of its own.
+void* direct_memory(const OutputTarget& target, const Tensor& slot);
+/// After the run: the slot holds the result, which lies in memory of its own, or, if that is null, was written
+/// directly.
+void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result);
+
+}  // namespace ingot::trace
