@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <charconv>
 #include <span>
 
 namespace ingot::codegen {
@@ -77,30 +75,12 @@ static_assert(std::size(kOps) == kOpCount && in_order());
 
 constexpr const OpRow& row_of(Op op) { return kOps[static_cast<int>(op)]; }
 
-constexpr const char* kAccess[] = {"dense", "uniform", "strided"};
+constexpr const char* kAccesses[] = {"dense", "uniform", "strided"};
 constexpr const char* kCombiners[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
 constexpr const char* kTypes[] = {"f32", "f64", "i32", "i64", "mask"};
 
 bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
-
-std::string constant_text(const Node& n) {
-  switch (n.type) {
-    case Type::f32:
-      return fmt::format("{:#x} ({})", n.imm, std::bit_cast<float>(static_cast<uint32_t>(n.imm)));
-    case Type::f64:
-      return fmt::format("{:#x} ({})", n.imm, std::bit_cast<double>(n.imm));
-    case Type::i32:
-      return fmt::format("{}", static_cast<int32_t>(n.imm));
-    default:
-      return fmt::format("{}", static_cast<int64_t>(n.imm));
-  }
-}
-
-void print_stores(std::string& out, const char* what, char kind, const std::vector<Store>& stores) {
-  for (const Store& s : stores)
-    fmt::format_to(std::back_inserter(out), "  {} {}{} %{}\n", what, kind, s.buffer, s.value);
-}
 
 /// Checks one kernel; `fail` carries the kernel's text.
 class Verifier {
@@ -365,89 +345,8 @@ Type register_type(DType d) {
 
 const char* name_of(Op op) { return row_of(op).name; }
 const char* name_of(Type type) { return kTypes[static_cast<int>(type)]; }
+const char* name_of(Access access) { return kAccesses[static_cast<int>(access)]; }
 const char* name_of(Combiner combiner) { return kCombiners[static_cast<int>(combiner)]; }
-
-namespace {
-
-std::string& number(std::string& out, uint64_t value) {
-  char digits[20];
-  return out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
-
-}  // namespace
-
-std::string print(const Kernel& k) {
-  std::string out = k.form == Form::rows ? "kernel rows" : "kernel columns";
-  auto to = std::back_inserter(out);
-  fmt::format_to(to, " scalars {}", k.scalars);
-  if (k.known_columns) fmt::format_to(to, " known_columns {}", k.known_columns);
-  if (k.streams) out += " streams";
-  out += '\n';
-  for (size_t i = 0; i < k.buffers.size(); ++i) {
-    const Buffer& b = k.buffers[i];
-    fmt::format_to(to, "b{} {} {}{}\n", i, ingot::name_of(b.dtype), kAccess[static_cast<int>(b.access)],
-                   b.written ? " written" : "");
-  }
-  for (size_t i = 0; i < k.locals.size(); ++i) fmt::format_to(to, "l{} {}\n", i, name_of(k.locals[i]));
-  for (size_t i = 0; i < k.nodes.size(); ++i) {
-    const Node& n = k.nodes[i];
-    // Kernels are looked up by this text: nodes are most of it, and written without a format's parsing.
-    if (n.region) number(out += '[', n.region) += "] ";
-    number(out += '%', i) += " = ";
-    (out += name_of(n.op)) += ' ';
-    out += name_of(n.type);
-    for (Value v : {n.a, n.b, n.c})
-      if (v != kNone) number(out += " %", v);
-    switch (n.op) {
-      case Op::constant:
-        (out += ' ') += constant_text(n);
-        break;
-      case Op::load:
-        number(out += " b", n.imm);
-        break;
-      case Op::local:
-        number(out += " l", n.imm);
-        break;
-      case Op::reduced:
-        number(out += " r", n.imm);
-        break;
-      case Op::wrap:
-      case Op::round_to:
-        if (n.imm < kDTypeCount) (out += ' ') += ingot::name_of(static_cast<DType>(n.imm));
-        break;
-      case Op::scalar:
-      case Op::index:
-      case Op::round:
-      case Op::rare:
-        number(out += ' ', n.imm);
-        break;
-      default:
-        break;
-    }
-    out += '\n';
-  }
-  for (size_t i = 0; i < k.reductions.size(); ++i)
-    fmt::format_to(to, "r{} {} %{}\n", i, name_of(k.reductions[i].combiner), k.reductions[i].value);
-  for (size_t i = 0; i < k.phases.size(); ++i) {
-    const Phase& p = k.phases[i];
-    fmt::format_to(to, "phase {}\n", i);
-    print_stores(out, "store", 'b', p.stores);
-    print_stores(out, "local_store", 'l', p.local_stores);
-    for (uint32_t r : p.reductions) fmt::format_to(to, "  reduce r{}\n", r);
-    print_stores(out, "row_store", 'b', p.row_stores);
-  }
-  return out;
-}
-
-std::string print(const TileSpec& t) {
-  return fmt::format("tile{} {}{} rows {} vectors {}", t.turned ? " turned" : "", ingot::name_of(t.a),
-                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors);
-}
-
-std::string print(const PackSpec& p) {
-  return fmt::format("pack {} vectors {}{}{}", ingot::name_of(p.dtype), p.vectors, p.transposed ? " transposed" : "",
-                     p.padded ? "" : " unpadded");
-}
 
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -107,6 +108,7 @@ struct Node {
 
 /// How a buffer's address moves along the columns. The strides themselves are given at run time (KernelFrame).
 enum class Access : uint8_t { dense, uniform /* stride 0 */, strided };
+const char* name_of(Access access);
 
 struct Buffer {
   DType dtype;
@@ -199,6 +201,9 @@ struct PackSpec {
 std::string print(const Kernel& kernel);
 std::string print(const TileSpec& tile);
 std::string print(const PackSpec& pack);
+/// The kernel of a text as print() writes it; comments from # to the end of a line, indentation, and what stands in
+/// brackets beside a constant's bits, mean nothing. Throws Error with the line and what was expected; verifies.
+Kernel parse_kernel(std::string_view text);
 /// Throws InternalError with the text if an invariant of the kernel does not hold.
 void verify(const Kernel& kernel);
 

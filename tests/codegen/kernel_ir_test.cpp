@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "codegen/builder.h"
+#include "random_kernel.h"
 
 namespace ingot::codegen {
 namespace {
@@ -83,6 +84,54 @@ TEST(KernelIr, EqualKernelsHaveEqualTextAndDifferentOnesDoNot) {
     changes[i](b);
     EXPECT_NE(print(a), print(b)) << i;
   }
+}
+
+TEST(KernelIr, TextIsReadBack) {
+  EXPECT_EQ(parse_kernel(print(sample())), sample());
+  int read = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    test::RandomKernel random(seed);
+    if (seed % 3)
+      random.make();
+    else
+      random.make_columns();
+    Kernel kernel = random.kernel().kernel;
+    kernel.known_columns = seed % 5 ? 0 : 8;
+    kernel.streams = seed % 7 == 0;
+    EXPECT_EQ(parse_kernel(print(kernel)), kernel) << print(kernel);
+    read += static_cast<int>(kernel.nodes.size());
+  }
+  EXPECT_GT(read, 3000);
+  EXPECT_EQ(parse_kernel("\n# y = -0.5\nkernel rows scalars 0  # of nothing\n b0 f32 dense written\n"
+                         "%0 = constant f32 0xbf000000\nphase 0\nstore b0 %0\n"),
+            parse_kernel("kernel rows scalars 0\nb0 f32 dense written\n%0 = constant f32 0xbf000000 (-0.5)\nphase 0\n"
+                         "  store b0 %0"));
+}
+
+TEST(KernelIr, TextThatIsNoKernelIsAnErrorWithItsLine) {
+  const std::string good = print(sample());
+  // A line less, a word less, a word more, another number: never anything but an Error or another kernel.
+  auto refused = [](const std::string& text) -> std::string {
+    try {
+      static_cast<void>(parse_kernel(text));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  int errors = 0, tried = 0;
+  for (size_t at = 0; at < good.size(); ++at)
+    for (const std::string& text :
+         {good.substr(0, at), good.substr(0, at) + good.substr(at + 1), good.substr(0, at) + "9" + good.substr(at),
+          good.substr(0, at) + " x" + good.substr(at)})
+      ++tried, errors += !refused(text).empty();
+  EXPECT_GT(errors, tried / 2);
+  EXPECT_EQ(refused(""), "kernel IR: line 0: got ``, expected `kernel rows` or `kernel columns`");
+  EXPECT_EQ(refused("kernel rows scalars 0\n%0 = nothing f32\n"), "kernel IR: line 2: got `nothing`, expected an op");
+  EXPECT_EQ(refused("kernel rows scalars 0\nb1 f32 dense\n"),
+            "kernel IR: line 2: got `f32`, expected number 0 before it");
+  EXPECT_EQ(refused("kernel rows scalars 0\nstore b0 %0\n"), "kernel IR: line 2: got ``, expected `phase 0` before it");
+  EXPECT_NE(refused("kernel rows scalars 0\n%0 = index i64 0\n").find("there is a phase"), std::string::npos);
 }
 
 TEST(KernelIr, VerifierAcceptsTheSample) { EXPECT_NO_THROW(verify(sample())); }
