@@ -208,7 +208,6 @@ const std::vector<Alias>& aliases() {
 #define OP(...)
 #define ALIAS(other, name) {other, OpId::name},
 #include "ir/ops.def"
-#undef OP
   };
   return all;
 }

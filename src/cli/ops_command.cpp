@@ -19,6 +19,7 @@ struct KindText {
 const KindText& text_of(ir::OpKind kind) {
   static const KindText kTexts[] = {
       {"elementwise", "one scalar definition, fused", "", ir::kNoTrait},
+      {"coordinate", "one scalar definition over coordinates, fused", "", ir::kNoTrait},
       {"reduction", "a reduction, fused with its neighbours", "", ir::kNoTrait},
       {"view", "an address computation", "", ir::kNoTrait},
       {"structured", "its own kernel form", "its own kernels", ir::kLibrary},

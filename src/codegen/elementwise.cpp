@@ -8,22 +8,12 @@
 namespace ingot::codegen {
 namespace {
 
-using Definition = Expr (*)(const ElementwiseContext&);
-
-Definition definition_of(OpId op) {
+Expr define_by_name(OpId op, const ElementwiseContext& c) {
   switch (op) {
-#define INGOT_CASE_elementwise(name) \
-  case OpId::name:                   \
-    return define::name;
-#define INGOT_CASE_reduction(name)
-#define INGOT_CASE_view(name)
-#define INGOT_CASE_structured(name)
-#define INGOT_CASE_composite(name)
-#define INGOT_CASE_host(name)
-#define OP(kind, name, ...) INGOT_CASE_##kind(name)
+#define OP_elementwise(name, ...) \
+  case OpId::name:                \
+    return define::name(c);
 #include "ir/ops.def"
-#undef OP
-#undef ALIAS
     default:
       break;
   }
@@ -66,8 +56,20 @@ Expr define_elementwise(OpId op, const ElementwiseContext& c) {
     if (!operands[i].present() && argument.has_default)
       operands[i] = c.builder.constant(register_type(c.compute), argument.default_number);
   }
-  return convert_element(definition_of(op)({c.builder, operands, c.attributes, c.compute, c.result}), c.result,
+  return convert_element(define_by_name(op, {c.builder, operands, c.attributes, c.compute, c.result}), c.result,
                          c.keep_wide);
+}
+
+Expr define_coordinate(OpId op, const CoordinateContext& c) {
+  switch (op) {
+#define OP_coordinate(name, ...) \
+  case OpId::name:               \
+    return define::name(c);
+#include "ir/ops.def"
+    default:
+      break;
+  }
+  INGOT_CHECK(!"an op over coordinates", std::string(ir::info(op).name));
 }
 
 }  // namespace ingot::codegen

@@ -1,5 +1,6 @@
 // The scalar meaning of every elementwise op, written once over the kernel-IR builder.
 #pragma once
+#include <functional>
 #include <span>
 
 #include "codegen/builder.h"
@@ -19,8 +20,20 @@ struct ElementwiseContext {
   bool keep_wide = false;  // a 16-bit result stays f32
 };
 
+/// One call of an op of kind coordinate on one element.
+struct CoordinateContext {
+  Builder& builder;
+  DType result;                              // of the output
+  size_t rank;                               // of the output
+  std::function<Expr(size_t)> coordinate;    // of the element, by dim, in i64
+  std::function<Expr(size_t, Type)> scalar;  // operand by number, a scalar; its default where it is absent
+  std::span<const Expr> elements;            // of the operands that are tensors, at these coordinates
+};
+
 /// The result, in register_type(result): rounded to a 16-bit float unless kept wide, wrapped to a narrow integer.
 Expr define_elementwise(OpId op, const ElementwiseContext& context);
+/// The same of an op of kind coordinate.
+Expr define_coordinate(OpId op, const CoordinateContext& context);
 
 /// PyTorch's conversion of an element, in register_type(to): to bool is x != 0; float to integer saturates to the range
 /// of `to` (NaN gives 0), integer to a narrower one wraps; to a 16-bit float rounds to nearest even, or stays f32.

@@ -378,7 +378,8 @@ class CompiledGraphFunction::Call {
     for (size_t i = 0; i < inputs_.size(); ++i) tensors[s_.given.inputs[i].value] = inputs_[i];
     for (const ir::Node& node : s_.given.nodes) {
       // In a graph its positions count through the value, wherever that lies.
-      if (node.op == OpId::as_strided) tensors[node.operands[0].id] = tensors[node.operands[0].id].contiguous();
+      if (ir::info(node.op).has(ir::kOfMemory))
+        tensors[node.operands[0].id] = tensors[node.operands[0].id].contiguous();
       std::vector<Tensor> outputs(node.outputs.size());
       const ModulePathScope path(node.module);
       eager::execute(call_of(node, tensors).call(), outputs);

@@ -14,11 +14,13 @@ using ir::Attr;
 
 struct Normalizer {
   const OpCall& call;
+  const ir::OpInfo& op = ir::info(call.op);
   const ArgInfo* argument = nullptr;
   const detail::TensorImpl* self = nullptr;
+  int64_t start = 0;  // of the clamped attribute before
 
   [[noreturn]] void fail(int64_t got, const std::string& expected) const {
-    eager::fail(ir::info(call.op).name, argument->name, std::to_string(got), expected, call.location);
+    eager::fail(op.name, argument->name, std::to_string(got), expected, call.location);
   }
   int64_t rank() const { return self ? static_cast<int64_t>(self->sizes.size()) : 0; }
 
@@ -36,15 +38,15 @@ struct Normalizer {
       if (d.code < 0) fail(d.code, "no negative number");
   }
 
-  void view_size(Attr& a) const {
+  void inferred(Attr& a) const {
     int64_t count = 1;
     for (int64_t s : self->sizes) count *= s;
     Ints sizes;
     for (Dim d : a.list) sizes.push_back(d.code);
-    sizes = resolve_sizes("view", sizes, count, call.location);
+    sizes = resolve_sizes(op.name, sizes, count, call.location);
     a.list.assign(sizes.begin(), sizes.end());
   }
-  void expand_size(Attr& a) const {
+  void kept(Attr& a) const {
     int64_t lead = static_cast<int64_t>(a.list.size()) - rank();
     for (size_t i = 0; i < a.list.size(); ++i) {
       int64_t d = static_cast<int64_t>(i) - lead;
@@ -53,44 +55,26 @@ struct Normalizer {
       a.list[i] = self->sizes[d];
     }
   }
-  int64_t dim_of(std::span<const Attr> attrs) const { return rank() ? attrs[0].integer : fail_rank(); }
-  [[noreturn]] int64_t fail_rank() const {
-    eager::fail(ir::info(call.op).name, "self", "a zero-dim tensor", "a tensor with at least one dim", call.location);
+  /// Size of attribute `dim`, which is settled.
+  int64_t size_of_dim(std::span<const Attr> attrs) const {
+    if (!rank()) eager::fail(op.name, "self", "a zero-dim tensor", "a tensor with at least one dim", call.location);
+    return self->sizes[attrs[ir::attribute_position(op, "dim")].integer];
   }
-  void slice_end(Attr& a, int64_t size) const {
-    int64_t& end = a.list[0].code;
-    if (end < 0) end += size;
-    end = std::min(std::max<int64_t>(end, 0), size);
+  void wrapped(Attr& a, std::span<const Attr> attrs) const {
+    int64_t& index = a.list[0].code;
+    index = position(index, size_of_dim(attrs), "an index");
   }
-  // Ends that stand before the start give an empty slice.
-  void slice_position(Attr& a, std::span<const Attr> attrs) const {
-    slice_end(a, self->sizes[dim_of(attrs)]);
-    if (argument->name == "end") a.list[0] = std::max(a.list[0].code, attrs[1].list[0].code);
+  // Where the end stands before the start, nothing lies between them.
+  void clamped(Attr& a, std::span<const Attr> attrs) {
+    int64_t& at = a.list[0].code;
+    const int64_t size = size_of_dim(attrs);
+    if (at < 0) at += size;
+    at = start = std::min(std::max(at, start), size);
   }
-
-  void size(Attr& a, std::span<const Attr> attrs) const {
-    switch (call.op) {
-      case OpId::view:
-        return view_size(a);
-      case OpId::expand:
-        return expand_size(a);
-      case OpId::slice:
-        return slice_position(a, attrs);
-      case OpId::select: {
-        int64_t& index = a.list[0].code;
-        index = position(index, self->sizes[dim_of(attrs)], "an index");
-        return;
-      }
-      case OpId::roll:
-        return shifts(a, attrs[1].list);
-      default:
-        return no_negative(a);
-    }
-  }
-
   // A shift of a dim (of all elements as one, where no dims are given) lies in [0, size).
-  void shifts(Attr& a, const Dims& dims) const {
+  void cyclic(Attr& a, std::span<const Attr> attrs) const {
     if (!self) return;
+    const Dims& dims = attrs[ir::attribute_position(op, "dims")].list;
     for (size_t i = 0; i < a.list.size(); ++i) {
       int64_t n = 1;
       if (dims.empty())
@@ -102,12 +86,29 @@ struct Normalizer {
     }
   }
 
-  /// The tensor whose dims count: the first one; among those that cat joins the first that is not passed over.
+  void size(Attr& a, std::span<const Attr> attrs) {
+    switch (argument->settling) {
+      case ir::Settling::none:
+        return no_negative(a);
+      case ir::Settling::inferred:
+        return inferred(a);
+      case ir::Settling::kept:
+        return kept(a);
+      case ir::Settling::wrapped:
+        return wrapped(a, attrs);
+      case ir::Settling::clamped:
+        return clamped(a, attrs);
+      case ir::Settling::cyclic:
+        return cyclic(a, attrs);
+    }
+  }
+
+  /// The tensor whose dims count: the first one that is not passed over.
   const detail::TensorImpl* counted() const {
     for (const Operand& o : call.operands) {
       if (o.kind != Operand::Kind::tensor) return nullptr;
       const detail::TensorImpl* t = o.tensor->impl();
-      if (call.op != OpId::cat || !ir::passed_over(t->sizes)) return t;
+      if (!op.has(ir::kSkipsEmpty) || !ir::passed_over(t->sizes)) return t;
     }
     return nullptr;
   }
@@ -115,14 +116,14 @@ struct Normalizer {
   void run(std::span<Attr> attrs) {
     self = counted();
     size_t i = 0;
-    for (const ArgInfo& info : ir::info(call.op).arguments) {
+    for (const ArgInfo& info : op.arguments) {
       if (ir::is_operand(info.kind)) continue;
       Attr& a = attrs[i++];
       if (!a.present()) continue;
       argument = &info;
       switch (info.kind) {
         case ArgKind::dim:
-          if (call.op == OpId::cat && !self) a.integer = 0;  // of nothing but empty tensors: PyTorch takes any
+          if (op.has(ir::kSkipsEmpty) && !self) a.integer = 0;  // of nothing but empty tensors: PyTorch takes any
           dim(a.integer, std::max<int64_t>(rank(), 1));
           break;
         case ArgKind::new_dim:

@@ -1,8 +1,6 @@
 // Checks that need the data: positions within a dim, integers divided by zero, probabilities. Before anything is
 // written.
 #include <cmath>
-#include <limits>
-#include <vector>
 
 #include "eager/call.h"
 #include "eager/check_values.h"
@@ -94,81 +92,43 @@ bool is_integer(const Operand& o) {
   return o.kind == Operand::Kind::scalar ? o.category <= Category::integer : is_integer(o.tensor->impl()->dtype);
 }
 bool is_present(const Operand& o) { return o.kind != Operand::Kind::none; }
-bool is_present(const ir::OperandType& o) { return o.present(); }
-bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
 size_t rank_of(const Operand& o) { return o.tensor->impl()->sizes.size(); }
 
 bool is_integer(const ir::OperandType& o) {
   return o.is_scalar() ? o.category <= Category::integer : is_integer(o.dtype);
 }
-bool is_tensor(const ir::OperandType& o) { return o.is_tensor(); }
+bool is_present(const ir::OperandType& o) { return o.present(); }
 size_t rank_of(const ir::OperandType& o) { return o.shape->size(); }
 
 // Written for eager's operands and for those of a graph.
 template <class AnyOperand>
+bool holds(const ir::DataCheck& check, const AnyOperand& operand, std::span<const AnyOperand> operands,
+           std::span<const ir::Attr> attrs) {
+  if (!is_present(operand) || (check.with >= 0 && attrs[check.with].integer == 0) ||
+      (check.without >= 0 && is_present(operands[check.without])))
+    return false;
+  if (check.kind == ir::DataCheck::Kind::divisor) return is_integer(operands[0]) && is_integer(operand);
+  return check.kind != ir::DataCheck::Kind::positions || is_integer(operand);
+}
+
+template <class AnyOperand>
 ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
   ValueCheck check;
-  switch (op) {
-    case OpId::nll_loss:
-    case OpId::cross_entropy:
-      if (!is_integer(operands[1])) break;  // probabilities
-      check.kind = ValueCheck::Kind::positions;
-      check.dim = rank_of(operands[0]) == 1 ? 0 : 1;
-      check.ignored = attrs[0].integer;
-      break;
-    case OpId::div:
-      if (attrs[0].integer == 0) break;
-      [[fallthrough]];
-    case OpId::floor_divide:
-    case OpId::remainder:
-    case OpId::fmod:
-      if (is_integer(operands[0]) && is_integer(operands[1])) check.kind = ValueCheck::Kind::divisor;
-      break;
-    case OpId::binary_cross_entropy:
-      check.kind = ValueCheck::Kind::interval;
-      check.operand = 0;
-      check.operands = 2;
-      break;
-    case OpId::isclose:
-      check.kind = ValueCheck::Kind::interval;
-      check.operand = 2;
-      check.operands = 2;
-      check.high = std::numeric_limits<double>::infinity();
-      break;
-    case OpId::bernoulli:
-      check.kind = ValueCheck::Kind::interval;
-      check.operand = is_present(operands[1]) ? 1 : 0;
-      break;
-    case OpId::dropout:
-      check.kind = ValueCheck::Kind::interval;
-      break;
-    case OpId::exponential:
-      check.kind = ValueCheck::Kind::interval;
-      check.high = std::numeric_limits<double>::infinity();
-      break;
-    case OpId::normal:
-      check.kind = ValueCheck::Kind::interval;
-      check.operand = 2;
-      check.high = std::numeric_limits<double>::infinity();
-      break;
-    case OpId::uniform:
-      check.kind = ValueCheck::Kind::order;
-      check.operand = 2;
-      break;
-    case OpId::randint:
-      check.kind = ValueCheck::Kind::order;
-      check.strict = true;
-      break;
-    default:
-      break;
-  }
   const ir::OpInfo& row = ir::info(op);
-  if (row.checked_positions >= 0 && is_tensor(operands[row.checked_positions])) {
-    check.kind = ValueCheck::Kind::positions;
-    check.operand = static_cast<size_t>(row.checked_positions);
-    const ir::ArgInfo& argument = row.operand(row.checked_positions);
-    check.dim = ir::dim_of_positions(row, argument, attrs, rank_of(operands[0]));
-    check.wraps = argument.wraps;
+  for (const int number : row.checked) {
+    const ir::DataCheck& stated = row.operand(number).check;
+    if (!holds(stated, operands[number], operands, attrs)) continue;
+    ++check.operands;
+    if (check.operands > 1) continue;
+    check.kind = stated.kind;
+    check.operand = static_cast<size_t>(number);
+    check.wraps = stated.wraps;
+    check.low = stated.low;
+    check.high = stated.high;
+    check.strict = stated.strict;
+    if (stated.kind == ir::DataCheck::Kind::positions)
+      check.dim = ir::dim_of_positions(stated, attrs, rank_of(operands[0]));
+    if (stated.ignored >= 0) check.ignored = attrs[stated.ignored].integer;
   }
   return check;
 }

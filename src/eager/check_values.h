@@ -6,21 +6,15 @@
 
 namespace ingot::eager {
 
-/// What is checked of a call's data before it computes.
+/// What is checked of a call's data before it computes: what its row says (ir::DataCheck), at these operands.
 struct ValueCheck {
-  enum class Kind : uint8_t {
-    none,
-    positions,  // every value of the operand is a position of dim `dim` of operand 0 (-1: all), or is `ignored`;
-                // with `wraps`, from the end too
-    divisor,    // no value of the operand is 0
-    interval,   // every value of the operand lies in [low, high]
-    order       // the operand and the one before it are scalars a and b with a <= b, or a < b where `strict`
-  } kind = Kind::none;
-  size_t operand = 1;
-  size_t operands = 1;  // interval: so many in a row
-  int64_t dim = 0;
+  using Kind = ir::DataCheck::Kind;
+  Kind kind = Kind::none;
+  size_t operand = 0;
+  size_t operands = 0;  // so many in a row
+  int64_t dim = 0;      // positions: of operand 0; -1: of all elements
   bool wraps = false;
-  double low = 0, high = 1;
+  double low = 0, high = 0;
   bool strict = false;
   std::optional<int64_t> ignored;
 };

@@ -78,7 +78,7 @@ void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
     ir::Layout base{s.shapes[0], Dims(self.strides.begin(), self.strides.end()), self.offset};
     ir::Layout layout = ir::infer_layout(context, base);
     // The one view that may reach beyond its tensor; a pending one has no storage yet and is asked again when it has.
-    if (call.op == OpId::as_strided && self.storage)
+    if (op.has(ir::kOfMemory) && self.storage)
       ir::check_extent(context, layout.sizes, layout.strides, layout.offset,
                        self.storage->bytes() / size_of(self.dtype));
     OutputMeta& out = outputs[0];

@@ -220,8 +220,8 @@ const Pointwise* find(const OpCall& call, const Key& key, DType output, const Ac
     std::shared_lock lock(mutex);
     auto found = table.find(key);
     if (found != table.end()) return slot = found->second.get();
-    // (Copies, which programs write their results with, are few.)
-    if (table.size() >= kMostPointwiseKernels && call.op != OpId::copy) return nullptr;
+    // (Those that replace their target, as programs write their results, are few.)
+    if (table.size() >= kMostPointwiseKernels && !ir::info(call.op).has(ir::kReplaces)) return nullptr;
   }
   auto made = std::make_unique<const Pointwise>(build(call, key, output, accesses));
   std::unique_lock lock(mutex);

@@ -22,15 +22,8 @@
 namespace ingot::eager {
 namespace {
 
-#define INGOT_STEP_elementwise(name)
-#define INGOT_STEP_reduction(name)
-#define INGOT_STEP_view(name)
-#define INGOT_STEP_structured(name)
-#define INGOT_STEP_composite(name)
-#define INGOT_STEP_host(name) static_assert(runtime::has_library_step(#name), "the host op has no step: " #name);
-#define OP(kind, name, ...) INGOT_STEP_##kind(name)
+#define OP_host(name, ...) static_assert(runtime::has_library_step(#name), "the host op has no step: " #name);
 #include "ir/ops.def"
-#undef OP
 
 /// Sizes below this are constants of a program, the others symbols: short rows, windows and head counts get code of
 /// their own.

@@ -3,26 +3,10 @@
 #include <algorithm>
 
 #include "ir/decompose.h"
-#include "ir/normalize.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
 namespace {
-
-Decomposition decomposition(OpId op) {
-#define INGOT_ENTRY_elementwise(name) nullptr
-#define INGOT_ENTRY_reduction(name) nullptr
-#define INGOT_ENTRY_view(name) nullptr
-#define INGOT_ENTRY_structured(name) nullptr
-#define INGOT_ENTRY_host(name) nullptr
-#define INGOT_ENTRY_composite(name) &decompositions::name
-  static constexpr Decomposition table[] = {
-#define OP(kind, name, ...) INGOT_ENTRY_##kind(name),
-#include "ir/ops.def"
-#undef OP
-  };
-  return table[static_cast<size_t>(op)];
-}
 
 /// What an op that computes reads for a dtype; host ops have code for f32, f64 and i64.
 DType widened(const OpInfo& op, DType dtype) {
@@ -58,7 +42,7 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
   complete(row, &operands, &attrs);
   check_call(graph_, Node{op, false, operands, attrs, {}, location_, {}});
   // Positions count through the row-major order of the value, wherever it lies: a flat view says so, or copies.
-  if (op == OpId::as_strided && operands[0].is_value())
+  if (row.has(kOfMemory) && operands[0].is_value())
     operands[0] = reshape(operands[0], {dims().product(shape(operands[0]))});
   if (row.kind == OpKind::elementwise || row.kind == OpKind::view)
     return primitive(op, std::move(operands), std::move(attrs));
@@ -69,16 +53,17 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
 
   // Nothing is computed where there is nothing to compute.
   auto empty = [](const TensorType& t) { return std::count(t.shape.begin(), t.shape.end(), Dim(0)) > 0; };
-  if (op != OpId::full && std::all_of(declared.begin(), declared.end(), empty)) {
+  if (std::all_of(declared.begin(), declared.end(), empty)) {
     std::vector<Operand> outputs;
-    for (const TensorType& t : declared) outputs.push_back(full(t.shape, integer(0), t.dtype));
+    for (const TensorType& t : declared)
+      outputs.push_back(primitive(OpId::full, {integer(0)}, {Attr::of(t.shape), Attr::of(t.dtype)})[0]);
     return outputs;
   }
 
   int dtype_position = attribute_position(row, "dtype");
-  // softmin casts by itself, once it has negated.
+  // What negates casts by itself, once it has.
   if (dtype_position >= 0 && attrs[dtype_position].present() && !operands.empty() && operands[0].is_value() &&
-      op != OpId::softmin) {
+      row.types != &types::negated_mean) {
     operands[0] = to(operands[0], static_cast<DType>(attrs[dtype_position].integer));
     attrs[dtype_position] = {};
   }
@@ -92,11 +77,8 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
       if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);
     }
 
-  std::vector<Operand> outputs;
-  if (Decomposition decompose = decomposition(op))
-    outputs = decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape});
-  else
-    outputs = Normalizer{*this}.call(row, std::move(operands), std::move(attrs), declared);
+  std::vector<Operand> outputs =
+      row.decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape});
   INGOT_CHECK(outputs.size() == declared.size(), std::string(row.name));
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = to(outputs[i], declared[i].dtype);
   return outputs;

@@ -42,7 +42,6 @@ class INGOT_API GraphBuilder {
     return first(OpId::name, {Argument(std::forward<Arguments>(arguments))...}); \
   }
 #include "ir/ops.def"
-#undef OP
 
   Graph& graph() { return graph_; }
   DimTable& dims() { return graph_.dims; }
@@ -70,13 +69,15 @@ class INGOT_API GraphBuilder {
   /// x + y * 1 and so on where the factor is the constant one.
   Operand scaled(const Operand& x, const Operand& factor);
 
- private:
-  friend struct Normalizer;
-  Operand first(OpId op, std::initializer_list<Argument> arguments);
+  // For normal forms (normalize.h).
+  /// The node itself: the call is complete, and in the form that lowering takes.
   std::vector<Operand> primitive(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
   /// x as the bf16 tensor, or view of one, that an op of this builder widened; absent where x is something else. Not
   /// what a call itself has cast: that is a value of f32 like any other.
   std::optional<Operand> narrow(const Operand& x);
+
+ private:
+  Operand first(OpId op, std::initializer_list<Argument> arguments);
 
   Graph& graph_;
   Location location_ = Location::none();

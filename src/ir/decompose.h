@@ -19,7 +19,7 @@
 
 namespace ingot::ir {
 
-/// A composite to decompose: operands already widened to f32, `result` what the user's op gives.
+/// A call to write as primitives: operands already widened to f32, `result` what the user's op gives.
 struct CompositeCall {
   const OpInfo& op;
   std::vector<Operand> operands;
@@ -33,19 +33,11 @@ struct CompositeCall {
   bool flag(std::string_view name) const { return attribute(name).integer != 0; }
 };
 using Outputs = std::vector<Operand>;
-using Decomposition = Outputs (*)(GraphBuilder&, const CompositeCall&);
 
-/// One function a composite, under its name; the table in decompose.cpp is made from ops.def.
+/// One function a composite, under its name: what the row's `decompose` is.
 namespace decompositions {
-#define INGOT_DECOMPOSITION_elementwise(name)
-#define INGOT_DECOMPOSITION_reduction(name)
-#define INGOT_DECOMPOSITION_view(name)
-#define INGOT_DECOMPOSITION_structured(name)
-#define INGOT_DECOMPOSITION_host(name)
-#define INGOT_DECOMPOSITION_composite(name) Outputs name(GraphBuilder& b, const CompositeCall& call);
-#define OP(kind, name, ...) INGOT_DECOMPOSITION_##kind(name)
+#define OP_composite(name, ...) Outputs name(GraphBuilder& b, const CompositeCall& call);
 #include "ir/ops.def"
-#undef OP
 }  // namespace decompositions
 
 /// A conv2d over integers, for which there is no tile emitter, as a matrix product over the unfolded input.

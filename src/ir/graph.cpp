@@ -156,7 +156,7 @@ void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<Ten
   context.inplace = node.inplace;
   infer(context);
   // In a graph a view is of a value, not of whatever storage an eager tensor may have beyond itself.
-  if (node.op == OpId::as_strided)
+  if (info(node.op).has(kOfMemory))
     check_extent(context, attribute(context, "size").list, attribute(context, "stride").list,
                  attribute(context, "storage_offset").list[0], dims.product(*operands[0].shape));
   if (compute) *compute = context.compute;

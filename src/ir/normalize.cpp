@@ -2,39 +2,18 @@
 
 #include <algorithm>
 
-#include "ir/decompose.h"
+#include "base/program.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
+namespace {
 
-std::vector<Operand> Normalizer::call(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs,
-                                      const std::vector<TensorType>& declared) {
-  if (op.kind == OpKind::reduction) return {reduction(op.id, operands[0], attrs[0], declared[0].shape)};
-  if (op.id == OpId::matmul) return {matmul(operands[0], operands[1], declared[0].shape)};
-  if (op.id == OpId::cat) return {cat(std::move(operands), attrs[0], declared[0].dtype)};
-  if (op.id == OpId::gather || op.id == OpId::index_select)
-    return {indexed(op.id, operands[0], operands[1], attrs[0], declared[0].shape)};
-  if (op.id == OpId::scatter || op.id == OpId::scatter_reduce) {
-    const Dims& index = b.shape(operands[1]);
-    if (std::count(index.begin(), index.end(), Dim(0))) return {operands[0]};
-  }
-  if (op.id == OpId::scatter) return {scatter(std::move(operands), attrs)};
-  if (op.id == OpId::searchsorted) return {searchsorted(std::move(operands), std::move(attrs))};
-  if (op.id == OpId::nonzero_static && b.dtype(operands[0]) != DType::bool_)
-    operands[0] = b.ne(operands[0], GraphBuilder::integer(0));
-  if (op.id == OpId::conv2d && !is_floating(declared[0].dtype))
-    return {
-        convolution_as_product(b, {op, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape})};
-  if (op.id == OpId::scaled_dot_product_attention) return attention(op, std::move(operands), std::move(attrs));
-  return b.primitive(op.id, std::move(operands), std::move(attrs));
-}
-
-Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& result) {
-  bool position = op == OpId::argmax || op == OpId::argmin;
-  if ((op == OpId::sum || op == OpId::prod) && !is_floating(b.dtype(x))) x = b.to(x, DType::i64);
-  if ((op == OpId::any || op == OpId::all) && b.dtype(x) != DType::bool_) x = b.ne(x, GraphBuilder::integer(0));
-  if (b.dtype(x) == DType::bool_ && op == OpId::amax) op = OpId::any;
-  if (b.dtype(x) == DType::bool_ && op == OpId::amin) op = OpId::all;
+Operand reduced(GraphBuilder& b, OpId op, Operand x, const Attr& dim, const Dims& result) {
+  const Combiner combiner = *info(op).combiner;
+  bool position = combiner == Combiner::argmax || combiner == Combiner::argmin;
+  if ((combiner == Combiner::sum || combiner == Combiner::prod) && !is_floating(b.dtype(x))) x = b.to(x, DType::i64);
+  if ((combiner == Combiner::any || combiner == Combiner::all) && b.dtype(x) != DType::bool_)
+    x = b.ne(x, GraphBuilder::integer(0));
 
   bool all = !dim.present() || (dim.kind == Attr::Kind::list && dim.list.empty());
   // A position over all dims counts in row-major order; a zero-dim tensor has one element to reduce.
@@ -42,19 +21,19 @@ Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& r
     x = b.reshape(x, {b.dims().product(b.shape(x))});
     all = true;
   }
-  SmallVector<bool, 8> reduced(b.rank(x), all);
-  if (!all && dim.kind == Attr::Kind::integer) reduced[dim.integer] = true;
+  SmallVector<bool, 8> wanted(b.rank(x), all);
+  if (!all && dim.kind == Attr::Kind::integer) wanted[dim.integer] = true;
   if (!all)
-    for (Dim d : dim.list) reduced[d.code] = true;
+    for (Dim d : dim.list) wanted[d.code] = true;
 
   // Innermost first; dims that are neighbours by number are one dim.
   for (size_t end = b.rank(x); end > 0;) {
-    if (!reduced[end - 1]) {
+    if (!wanted[end - 1]) {
       --end;
       continue;
     }
     size_t begin = end - 1;
-    while (begin > 0 && reduced[begin - 1]) --begin;
+    while (begin > 0 && wanted[begin - 1]) --begin;
     const Dims shape = b.shape(x);
     Dims merged(shape.begin(), shape.begin() + begin);
     merged.push_back(b.dims().product(std::span<const Dim>(&shape[begin], end - begin)));
@@ -67,13 +46,27 @@ Operand Normalizer::reduction(OpId op, Operand x, const Attr& dim, const Dims& r
   return b.reshape(x, result);
 }
 
-Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
+}  // namespace
+
+namespace normal {
+
+Outputs unchanged(GraphBuilder& b, const CompositeCall& call) {
+  return b.primitive(call.op.id, call.operands, call.attrs);
+}
+
+Outputs reduction(GraphBuilder& b, const CompositeCall& call) {
+  return {reduced(b, call.op.id, call.operands[0], call.attrs[0], call.shape)};
+}
+
+Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
+  Operand self = call.operands[0], other = call.operands[1];
+  const Dims& result = call.shape;
   // With a vector no element is used twice: a sum of products is bound by reading alone, and threads share it.
   if (is_floating(b.dtype(self)) && (b.rank(self) == 1 || b.rank(other) == 1)) {
     const bool left = b.rank(other) > 1;
     Operand products = b.mul(left ? b.unsqueeze(self, GraphBuilder::attr(1)) : self, other);
     const auto depth = static_cast<int64_t>(b.rank(products)) - (left ? 2 : 1);
-    return reduction(OpId::sum, products, Attr::of(Dims{depth}), result);
+    return {reduced(b, OpId::sum, products, Attr::of(Dims{depth}), result)};
   }
   if (b.rank(self) == 1) self = b.unsqueeze(self, GraphBuilder::attr(0));
   if (b.rank(other) == 1) other = b.unsqueeze(other, GraphBuilder::attr(1));
@@ -85,20 +78,26 @@ Operand Normalizer::matmul(Operand self, Operand other, const Dims& result) {
   // Products of bf16 are exact in f32, and there are instructions for their sums: a product of bf16 reads its operands
   // as they were before they were widened.
   std::optional<Operand> left = b.narrow(self), right = b.narrow(other);
-  if (left && right) return b.reshape(b.primitive(OpId::matmul, {*left, *right}, {Attr::of(DType::f32)})[0], result);
-  return b.reshape(b.primitive(OpId::matmul, {self, other}, {Attr()})[0], result);
+  if (left && right) return {b.reshape(b.primitive(OpId::matmul, {*left, *right}, {Attr::of(DType::f32)})[0], result)};
+  return {b.reshape(b.primitive(OpId::matmul, {self, other}, {Attr()})[0], result)};
 }
 
-std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs) {
+Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
+  if (is_floating(call.result)) return unchanged(b, call);
+  return {convolution_as_product(b, call)};
+}
+
+Outputs scaled_dot_product_attention(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Operand> operands = call.operands;
   // Heads of key and value may be fewer than those of the query where they are shared; what lies before them
   // broadcasts.
-  bool shared = attrs[attribute_position(op, "enable_gqa")].integer != 0;
+  bool shared = call.flag("enable_gqa");
   size_t own = shared ? 3 : 2;
   std::vector<TensorType> none;
-  RuleContext context{op.id, {}, {}, b.dims(), Location::none(), none};
+  RuleContext context{call.op.id, {}, {}, b.dims(), Location::none(), none};
   Dims batch;
   for (size_t i = 0; i < 3; ++i)
-    broadcast_into(context, op.operand(static_cast<int>(i)).name, batch,
+    broadcast_into(context, call.op.operand(static_cast<int>(i)).name, batch,
                    std::span<const Dim>(b.shape(operands[i]).data(), b.rank(operands[i]) - own));
   for (size_t i = 0; i < 3; ++i) {
     Dims whole = batch;
@@ -115,44 +114,62 @@ std::vector<Operand> Normalizer::attention(const OpInfo& op, std::vector<Operand
       Operand groups = b.unsqueeze(operands[i], GraphBuilder::attr(static_cast<int64_t>(batch.size()) + 1));
       operands[i] = b.reshape(b.expand(groups, each), shape);
     }
-  return b.primitive(op.id, std::move(operands), std::move(attrs));
+  return b.primitive(call.op.id, std::move(operands), call.attrs);
 }
 
-Operand Normalizer::cat(std::vector<Operand> tensors, const Attr& dim, DType dtype) {
+Outputs cat(GraphBuilder& b, const CompositeCall& call) {
   std::vector<Operand> joined;
-  for (const Operand& x : tensors)
-    if (!passed_over(b.shape(x))) joined.push_back(b.to(x, dtype));
-  if (joined.empty()) joined.push_back(b.to(tensors[0], dtype));
-  if (joined.size() == 1) return joined[0];
-  return b.primitive(OpId::cat, std::move(joined), {dim})[0];
+  for (const Operand& x : call.operands)
+    if (!passed_over(b.shape(x))) joined.push_back(b.to(x, call.result));
+  if (joined.empty()) joined.push_back(b.to(call.operands[0], call.result));
+  if (joined.size() == 1) return joined;
+  return b.primitive(OpId::cat, std::move(joined), call.attrs);
 }
 
-Operand Normalizer::scatter(const std::vector<Operand>& operands, const std::vector<Attr>& attrs) {
-  const Operand &self = operands[0], index = b.to(operands[1], DType::i64);
+Outputs scatter_reduce(GraphBuilder& b, const CompositeCall& call) {
+  const Dims index = b.shape(call.operands[1]);
+  if (std::count(index.begin(), index.end(), Dim(0))) return {call.operands[0]};
+  return unchanged(b, call);
+}
+
+Outputs scatter(GraphBuilder& b, const CompositeCall& call) {
+  const std::vector<Attr>& attrs = call.attrs;
+  const Operand &self = call.operands[0], index = b.to(call.operands[1], DType::i64);
   const Dims shape = b.shape(index);
-  Operand src = operands[2];
+  if (std::count(shape.begin(), shape.end(), Dim(0))) return {self};
+  Operand src = call.operands[2];
   if (!src.is_value()) src = b.expand(b.scalar(src, b.dtype(self)), shape);
   enum { kNone, kAdd, kMultiply };
   enum { kSum, kProd };
-  if (attrs[1].integer == kNone) return b.primitive(OpId::scatter, {self, index, src}, attrs)[0];
+  if (attrs[1].integer == kNone) return b.primitive(OpId::scatter, {self, index, src}, attrs);
   Attr reduce = Attr::mode(attrs[1].integer == kAdd ? kSum : kProd);
-  return b.scatter_reduce(self, attrs[0], index, src, reduce, GraphBuilder::flag(true));
+  return {b.scatter_reduce(self, attrs[0], index, src, reduce, GraphBuilder::flag(true))};
 }
 
-Operand Normalizer::searchsorted(std::vector<Operand> operands, std::vector<Attr> attrs) {
+Outputs searchsorted(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Operand> operands = call.operands;
   Operand &sequence = operands[0], &value = operands[1];
   if (!value.is_value()) {
     // A fraction among integers: both as doubles.
     if (value.category == Category::floating && !is_floating(b.dtype(sequence))) sequence = b.to(sequence, DType::f64);
     value = b.scalar(value, b.dtype(sequence));
   }
-  return b.primitive(OpId::searchsorted, std::move(operands), std::move(attrs))[0];
+  return b.primitive(OpId::searchsorted, std::move(operands), call.attrs);
 }
 
-Operand Normalizer::indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result) {
+Outputs nonzero_static(GraphBuilder& b, const CompositeCall& call) {
+  Operand self = call.operands[0];
+  if (b.dtype(self) != DType::bool_) self = b.ne(self, GraphBuilder::integer(0));
+  return b.primitive(OpId::nonzero_static, {self}, call.attrs);
+}
+
+Outputs lookup(GraphBuilder& b, const CompositeCall& call) {
+  Operand self = call.operands[0], index = call.operands[1];
   if (b.rank(self) == 0) self = b.unsqueeze(self, GraphBuilder::attr(0));
   if (b.rank(index) == 0) index = b.unsqueeze(index, GraphBuilder::attr(0));
-  return b.reshape(b.primitive(op, {self, index}, {dim})[0], result);
+  return {b.reshape(b.primitive(call.op.id, {self, index}, call.attrs)[0], call.shape)};
 }
+
+}  // namespace normal
 
 }  // namespace ingot::ir

@@ -1,24 +1,18 @@
-// Reductions and structured ops in the one form that decompose.h promises.
+// Primitives in the one form that decompose.h promises.
 #pragma once
-#include "ir/builder.h"
+#include "ir/decompose.h"
 
 namespace ingot::ir {
 
-struct Normalizer {
-  GraphBuilder& b;
-
-  /// Operands are complete and widened; `declared` is what the call gives.
-  std::vector<Operand> call(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs,
-                            const std::vector<TensorType>& declared);
-
- private:
-  Operand reduction(OpId op, Operand x, const Attr& dim, const Dims& result);
-  Operand matmul(Operand self, Operand other, const Dims& result);
-  Operand cat(std::vector<Operand> tensors, const Attr& dim, DType dtype);
-  std::vector<Operand> attention(const OpInfo& op, std::vector<Operand> operands, std::vector<Attr> attrs);
-  Operand scatter(const std::vector<Operand>& operands, const std::vector<Attr>& attrs);
-  Operand searchsorted(std::vector<Operand> operands, std::vector<Attr> attrs);
-  Operand indexed(OpId op, Operand self, Operand index, const Attr& dim, const Dims& result);
-};
+/// What an op's row names where calls of it come in more forms than lowering takes.
+namespace normal {
+using NormalForm = Outputs(GraphBuilder& b, const CompositeCall& call);
+/// Any call is in the form.
+NormalForm unchanged;
+/// Every op of kind reduction.
+NormalForm reduction;
+NormalForm cat, lookup, matmul, conv2d, scaled_dot_product_attention, scatter, scatter_reduce, searchsorted,
+    nonzero_static;
+}  // namespace normal
 
 }  // namespace ingot::ir

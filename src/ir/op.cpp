@@ -5,7 +5,10 @@
 
 #include "base/first_use.h"
 #include "base/float_environment.h"
+#include "base/program.h"
+#include "ir/decompose.h"
 #include "ir/graph.h"
+#include "ir/normalize.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
 
@@ -19,48 +22,53 @@ void shape_of_view(RuleContext& context) {
   context.outputs[0].shape = info(context.op).layout(context, base).sizes;
 }
 
-OpInfo row(OpId id, OpKind kind, std::string_view name, std::string_view signature, int traits, Rule types) {
+Accuracy ulp(double f32, double f64) { return {f32, f64, false}; }
+Accuracy ulp_of_operand(double f32, double f64) { return {f32, f64, true}; }
+
+void set(OpInfo& op, Rule shapes) { op.shapes = shapes; }
+void set(OpInfo& op, LayoutRule layout) {
+  op.shapes = shape_of_view;
+  op.layout = layout;
+}
+void set(OpInfo& op, Decomposition decompose) { op.decompose = decompose; }
+void set(OpInfo& op, Combiner combiner) { op.combiner = combiner; }
+void set(OpInfo& op, Form form) { op.form = form; }
+void set(OpInfo& op, Accuracy accuracy) { op.accuracy = accuracy; }
+
+template <class Column, class... Columns>
+constexpr bool kHas = (std::is_same_v<Column, Columns> || ...);
+
+template <OpKind kind, class... Columns>
+OpInfo row(OpId id, std::string_view name, Decomposition decompose, std::string_view signature, int traits, Rule types,
+           Columns... columns) {
+  static_assert(kind != OpKind::reduction || kHas<Combiner, Columns...>, "a reduction has a combiner");
+  static_assert((kind == OpKind::structured) == kHas<Form, Columns...>, "a structured op has a form");
   OpInfo op;
   op.id = id;
   op.kind = kind;
   op.name = name;
   op.traits = static_cast<uint16_t>(traits);
   op.types = types;
+  op.decompose = decompose;
   parse_signature(signature, &op);
+  (set(op, columns), ...);
   return op;
 }
-
-Accuracy ulp(double f32, double f64) { return {f32, f64, false}; }
-Accuracy ulp_of_operand(double f32, double f64) { return {f32, f64, true}; }
-
-OpInfo with(OpInfo op, Rule shapes, Accuracy accuracy = {}) {
-  op.accuracy = accuracy;
-  op.shapes = shapes;
-  return op;
-}
-
-OpInfo with(OpInfo op, LayoutRule layout) {
-  op.shapes = shape_of_view;
-  op.layout = layout;
-  return op;
-}
-
-#define INGOT_RULE_elementwise shapes
-#define INGOT_RULE_reduction shapes
-#define INGOT_RULE_structured shapes
-#define INGOT_RULE_composite shapes
-#define INGOT_RULE_host shapes
-#define INGOT_RULE_view layouts
-#define INGOT_RULE_NAMESPACE(kind) INGOT_RULE_##kind
 
 std::array<OpInfo, kOpCount> make_table() {
   const WholeFloatEnvironment reads_defaults;
   return {
-#define OP(kind, name, signature, traits, type, shape, ...)                   \
-  with(row(OpId::name, OpKind::kind, #name, signature, traits, &types::type), \
-       &INGOT_RULE_NAMESPACE(kind)::shape __VA_OPT__(, ) __VA_ARGS__),
+#define INGOT_ROW(kind, decompose, rules, name, signature, traits, type, shape, ...) \
+  row<OpKind::kind>(OpId::name, #name, decompose, signature, traits, &types::type,   \
+                    &rules::shape __VA_OPT__(, ) __VA_ARGS__),
+#define OP_elementwise(...) INGOT_ROW(elementwise, &normal::unchanged, shapes, __VA_ARGS__)
+#define OP_coordinate(...) INGOT_ROW(coordinate, &normal::unchanged, shapes, __VA_ARGS__)
+#define OP_reduction(...) INGOT_ROW(reduction, &normal::reduction, shapes, __VA_ARGS__)
+#define OP_view(...) INGOT_ROW(view, &normal::unchanged, layouts, __VA_ARGS__)
+#define OP_structured(...) INGOT_ROW(structured, &normal::unchanged, shapes, __VA_ARGS__)
+#define OP_composite(name, ...) INGOT_ROW(composite, &decompositions::name, shapes, name, __VA_ARGS__)
+#define OP_host(...) INGOT_ROW(host, &normal::unchanged, shapes, __VA_ARGS__)
 #include "ir/ops.def"
-#undef OP
   };
 }
 
@@ -169,7 +177,6 @@ const OpInfo* find_op(std::string_view name) {
 #define OP(kind, name, ...) enter(#name, OpId::name);
 #define ALIAS(other, name) enter(other, OpId::name);
 #include "ir/ops.def"
-#undef OP
     return map;
   });
   auto found = names.find(name);

@@ -2,6 +2,8 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,10 +15,11 @@
 
 namespace ingot {
 
+enum class Combiner : uint8_t;  // base/program.h
+
 enum class OpId : uint16_t {
 #define OP(kind, name, ...) name,
 #include "ir/ops.def"
-#undef OP
   count_
 };
 inline constexpr int kOpCount = static_cast<int>(OpId::count_);
@@ -26,23 +29,42 @@ namespace ir {
 /// What the middle of the compiler does with an op.
 enum class OpKind : uint8_t {
   elementwise,  // one scalar definition (codegen/elementwise.h), operands broadcast
+  coordinate,   // one scalar definition over the coordinates of the element (full, arange, tril)
   reduction,    // one combiner over the dims of attribute `dim`
   view,         // an address computation: a layout rule, no work
-  structured,   // a primitive with its own kernel-IR lowering (cat, index_select, arange, matmul ...)
+  structured,   // a primitive with a form of its own in lowering (cat, index_select, matmul ...)
   composite,    // a decomposition into other ops
   host          // a C++ function: a library step in a program
 };
 
 enum Trait : uint16_t {
   kNoTrait = 0,
-  kCommutative = 1,  // of the first two operands
-  kInplace = 2,      // has an in-place form that writes to the first operand
-  kRandom = 4,       // its last two operands, seed and offset, are taken from the generator: one draw an element
-  kEffect = 8,       // kept in order; never removed
-  kMayBreak = 16,    // its shape depends on data: a graph break in compiled code is allowed
-  kExact = 32,       // moves or selects values: a 16-bit float needs no wider type on the way
-  kLibrary = 64,     // may run as a library step: C++ over generated kernels
-  kOverwrites = 128  // of operand 0 it reads an element only to write it: the result may lie in its memory
+  kCommutative = 1,    // of the first two operands
+  kInplace = 2,        // has an in-place form that writes to the first operand
+  kRandom = 4,         // its last two operands, seed and offset, are taken from the generator: one draw an element
+  kEffect = 8,         // kept in order; never removed
+  kMayBreak = 16,      // its shape depends on data: a graph break in compiled code is allowed
+  kExact = 32,         // moves or selects values: a 16-bit float needs no wider type on the way
+  kLibrary = 64,       // may run as a library step: C++ over generated kernels
+  kOverwrites = 128,   // of operand 0 it reads an element only to write it: the result may lie in its memory
+  kReplaces = 256,     // in place, nothing of operand 0 is read
+  kRenames = 512,      // a view of each element of operand 0 once
+  kReshapes = 1024,    // a view that keeps the order of elements, not the dims: a copy where strides do not permit it
+  kOfMemory = 2048,    // a view of the memory of operand 0, whatever its dims: it may reach beyond the tensor
+  kUniform = 4096,     // of kind coordinate: the same at all coordinates
+  kCounts = 8192,      // its elements begin at operand 0 and go on by operand 1
+  kSkipsEmpty = 16384  // passes over tensors of sizes [0], which go with any shape
+};
+
+/// What lowering makes of a structured op.
+enum class Form : uint8_t {
+  step,       // a step of the runtime; so is a host op
+  lookup,     // inside of kernels: the element of operand 0 at the positions of operand 1 along attribute `dim`
+  product,    // a matrix product; what follows is its epilogue
+  window,     // a convolution; what follows is its epilogue
+  attention,  // a step of its own
+  join,       // each operand is written into its part
+  overwrite   // a copy of operand 0, then operand 1 over a strided part of it
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
@@ -95,14 +117,42 @@ struct Attr {
   }
 };
 
+/// What is checked of an operand's data before the op computes.
+struct DataCheck {
+  enum class Kind : uint8_t {
+    none,
+    positions,  // integers: each is a position of a dim of operand 0
+    divisor,    // where integers are divided by it: no zero
+    interval,   // each lies in [low, high]
+    order       // a scalar no lower than the operand before it; above it where `strict`
+  } kind = Kind::none;
+  enum class Of : uint8_t { number, attribute, channel } of = Of::number;  // positions: which dim
+  int dim = 0;         // Of::number, from the end where negative; Of::attribute: that attribute, if absent all elements
+  bool wraps = false;  // positions from the end, -size to -1, are allowed as well
+  int ignored = -1;    // positions: the attribute whose value is allowed as well
+  double low = 0, high = std::numeric_limits<double>::infinity();
+  bool strict = false;
+  int with = -1;     // an attribute, a mode: checked only where it is not the first one
+  int without = -1;  // an operand: checked only where it is absent
+};
+
+/// How a number that a user may write becomes a size of the rules (eager/call.cpp).
+enum class Settling : uint8_t {
+  none,      // no negative one
+  inferred,  // -1: what the other sizes leave of the elements
+  kept,      // -1: the size that the dim has
+  wrapped,   // a position of attribute `dim`, from the end where negative
+  clamped,   // the same, cut to the dim, and no less than the clamped one before it
+  cyclic     // one for each of attribute `dims`, modulo its size; without dims modulo the number of elements
+};
+
 struct ArgInfo {
   std::string name;
   ArgKind kind;
   bool optional = false;  // may be absent (None)
   bool mask = false;      // kind tensor, written `mask`: a bool tensor that takes no part in promotion
-  std::string positions;  // not empty: its values are positions of this dim of operand 0: "dim", the attribute, or a
-                          // number, from the end where negative
-  bool wraps = false;     // positions from the end, -size to -1, are allowed as well
+  DataCheck check;
+  Settling settling = Settling::none;
   bool has_default = false;
   double default_number = 0;     // operands, numbers, booleans, integers, dims (a list of one element stands for all)
   bool default_integer = false;  // it was written as an integer
@@ -160,6 +210,12 @@ struct Accuracy {
   bool of_operand = false;
 };
 
+class GraphBuilder;
+struct CompositeCall;
+struct Operand;
+/// An op as a graph of primitives in the form that decompose.h promises.
+using Decomposition = std::vector<Operand> (*)(GraphBuilder&, const CompositeCall&);
+
 struct OpInfo {
   OpId id;
   OpKind kind;
@@ -167,11 +223,14 @@ struct OpInfo {
   std::vector<ArgInfo> arguments;  // in the order of the signature
   int operand_count = 0;           // a list counts as one
   bool list_first = false;
-  int checked_positions = -1;  // the operand that holds positions
+  std::vector<int> checked;  // the operands with a DataCheck, one after another
   uint16_t traits = 0;
   int outputs = 1;
   Rule types = nullptr, shapes = nullptr;
   LayoutRule layout = nullptr;  // views
+  Decomposition decompose = nullptr;
+  std::optional<Combiner> combiner;
+  Form form = Form::step;
   Accuracy accuracy;
   bool has(Trait t) const { return traits & t; }
   INGOT_API const ArgInfo& operand(

@@ -20,7 +20,7 @@ struct Root {
   int64_t generation = 0;         // number of writes so far
   SmallVector<int64_t, 6> order;  // its dims from the outermost in memory
   ir::Layout layout;              // as if it were dense in that order
-  int64_t counter = -1;           // the node of the path, if it is an arange
+  int64_t counter = -1;           // the node of the path, if it counts
   bool read = false;              // an op saw what it held at the start
   bool written = false;
 };
@@ -201,8 +201,7 @@ class Builder {
     const ir::OpInfo& row = ir::info(node.op);
     if (row.kind == ir::OpKind::view) return add_view(node, std::move(attrs));
 
-    // copy and fill overwrite: what the target held does not matter.
-    bool overwrites = node.inplace && (node.op == OpId::copy || node.op == OpId::fill);
+    bool replaces = node.inplace && row.has(ir::kReplaces);
     Root* target_root = node.inplace ? &roots_[aliases_[alias_of(node.operands[0])].root] : nullptr;
     bool target_was_read = target_root && target_root->read;
     std::vector<ir::Operand> operands;
@@ -222,7 +221,7 @@ class Builder {
           operands.push_back(ir::Operand::value(read(alias_of(operand))));
           break;
       }
-      if (overwrites && operands.size() == 1) target_root->read = target_was_read;
+      if (replaces && operands.size() == 1) target_root->read = target_was_read;
     }
     check_values(node, operands, attrs);
     ir::ValueId first = graph().add(node.op, std::move(operands), std::move(attrs), node.location);
@@ -237,7 +236,7 @@ class Builder {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Root root;
       root.value = static_cast<uint32_t>(values_.size());
-      if (node.op == OpId::arange) root.counter = static_cast<int64_t>(node_number_);
+      if (row.has(ir::kCounts)) root.counter = static_cast<int64_t>(node_number_);
       root.current = first + static_cast<ir::ValueId>(i);
       Dims sizes = graph().type(root.current).shape;
       root.order = row_major(sizes.size());  // as every result that is not a view

@@ -33,9 +33,10 @@ struct OutputTarget {
 
 /// A check on values that needs no computing: done before the program runs.
 struct HostCheck {
-  size_t node = 0;          // of the path: the call
-  uint32_t operand = 0;     // of the call: what is checked
-  int64_t counter = -1;     // of the path: the arange that made the operand; -1: memory from outside, or a scalar
+  size_t node = 0;       // of the path: the call
+  uint32_t operand = 0;  // of the call: what is checked
+  int64_t counter =
+      -1;  // of the path: the op that counts (kCounts) and made the operand; -1: memory from outside, or a scalar
   bool sizes_only = false;  // the program makes the values and checks them; where there is no position at all, it may
                             // not even read
 };

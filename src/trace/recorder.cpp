@@ -337,7 +337,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
       for (const Tensor& output : outputs) made_.push_back(output.impl()->storage->id());
     return;
   }
-  if (call.op == OpId::as_strided && !stays_inside(call)) {
+  if (ir::info(call.op).has(ir::kOfMemory) && !stays_inside(call)) {
     flush("as_strided reads memory beyond its tensor", call.location);
     return proceed(call, outputs);
   }

@@ -179,7 +179,8 @@ class RandomOp {
                                         : Scalar(argument.default_number);
       return pick(2) ? Scalar(int64_t{1} + pick(3)) : Scalar(0.5 * (1 + pick(4)));
     }
-    if (!argument.positions.empty() && pick(8)) return eager::Operand(keep(tensor(false).to(kInt64)));
+    if (argument.check.kind == ir::DataCheck::Kind::positions && pick(8))
+      return eager::Operand(keep(tensor(false).to(kInt64)));
     return eager::Operand(keep(tensor(argument.mask)));
   }
 

@@ -25,9 +25,10 @@ inline Ints shape_of(const ir::Graph& graph, ir::ValueId value) {
 }
 
 /// Floats of either sign; integers that are positions in range and divisors; what the op's contract asks for: a
-/// positive running variance, probabilities, edges in order.
+/// positive running variance, numbers in an interval, edges in order.
 inline std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::string_view op, unsigned seed) {
   std::mt19937 random(seed);
+  const ir::OpInfo* row = ir::find_op(op);
   std::vector<ReferenceTensor> inputs;
   for (const ir::InputInfo& input : graph.inputs) {
     ReferenceTensor tensor(graph.type(input.value).dtype, shape_of(graph, input.value));
@@ -35,11 +36,14 @@ inline std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::s
       double real = std::uniform_real_distribution<double>(-2, 2)(random);
       if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
       if (op == "cross_entropy" && inputs.size() == 1) real = std::abs(real);
-      if (op == "bernoulli" || (op == "binary_cross_entropy" && inputs.size() < 2)) real = std::abs(real) / 2;
+      if (row && row->operand(static_cast<int>(inputs.size())).check.kind == ir::DataCheck::Kind::interval)
+        real = std::abs(real) / 2;
       if (tensor.floating())
         tensor.real[i] = ir::round_to(tensor.dtype, real);
       else
         tensor.integer[i] = tensor.dtype == DType::bool_ ? random() % 2 : 1 + random() % 2;
+      // A sorter: the sequence is in order already.
+      if (op == "searchsorted" && inputs.size() == 2) tensor.integer[i] = i % tensor.shape.back();
     }
     if ((op == "searchsorted" && inputs.empty()) || (op == "bucketize" && inputs.size() == 1)) {
       const int64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();

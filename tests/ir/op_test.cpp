@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "ir/rules/rules.h"
@@ -47,6 +48,34 @@ TEST(OpTable, EveryRowHasItsPartsAndIsFoundByName) {
   }
 }
 
+TEST(OpTable, ColumnsStandWhereTheirKindIs) {
+  for (const OpInfo& op : ops()) {
+    SCOPED_TRACE(std::string(op.name));
+    EXPECT_NE(op.decompose, nullptr);
+    EXPECT_EQ(op.form != Form::step, op.kind == OpKind::structured);
+    EXPECT_EQ(op.combiner.has_value(), op.kind == OpKind::reduction || op.form == Form::product);
+    if (op.has(kRenames) || op.has(kReshapes) || op.has(kOfMemory)) EXPECT_EQ(op.kind, OpKind::view);
+    if (op.has(kReshapes)) EXPECT_TRUE(op.has(kRenames));
+    if (op.has(kUniform)) EXPECT_EQ(op.kind, OpKind::coordinate);
+    if (op.has(kReplaces)) EXPECT_TRUE(op.has(kInplace));
+    if (op.has(kSkipsEmpty)) EXPECT_TRUE(op.list_first);
+    for (size_t i = 1; i < op.checked.size(); ++i) EXPECT_EQ(op.checked[i], op.checked[i - 1] + 1);
+    for (const ArgInfo& argument : op.arguments) {
+      SCOPED_TRACE(argument.name);
+      if (!is_operand(argument.kind)) EXPECT_EQ(argument.check.kind, DataCheck::Kind::none);
+      if (argument.check.kind == DataCheck::Kind::positions) EXPECT_EQ(argument.kind, ArgKind::tensor);
+      if (argument.check.kind == DataCheck::Kind::order) EXPECT_EQ(argument.kind, ArgKind::value);
+      if (argument.settling == Settling::none) continue;
+      EXPECT_TRUE(argument.kind == ArgKind::size || argument.kind == ArgKind::sizes);
+      EXPECT_EQ(op.operand(0).kind, ArgKind::tensor);
+      const bool of_dim = argument.settling == Settling::wrapped || argument.settling == Settling::clamped;
+      if (of_dim) EXPECT_LT(attribute_position(op, "dim"), attribute_position(op, argument.name));
+      if (of_dim) EXPECT_GE(attribute_position(op, "dim"), 0);
+      if (argument.settling == Settling::cyclic) EXPECT_GE(attribute_position(op, "dims"), 0);
+    }
+  }
+}
+
 TEST(OpTable, SignaturesReadAsWritten) {
   const OpInfo& gelu = *find_op("gelu");
   EXPECT_EQ(gelu.attribute(0).kind, ArgKind::mode);
@@ -70,6 +99,31 @@ TEST(OpTable, SignaturesReadAsWritten) {
   EXPECT_TRUE(find_op("where")->operand(0).mask);
   EXPECT_EQ(find_op("pow")->operand(1).special, (std::vector<double>{-2, -1, -0.5, 0, 0.5, 1, 2, 3}));
   EXPECT_EQ(find_op("nll_loss")->attribute(0).default_number, -100);
+
+  using Kind = DataCheck::Kind;
+  const DataCheck& loss_target = find_op("nll_loss")->operand(1).check;
+  EXPECT_EQ(loss_target.kind, Kind::positions);
+  EXPECT_EQ(loss_target.of, DataCheck::Of::channel);
+  EXPECT_EQ(loss_target.ignored, 0);
+  const DataCheck& along = find_op("take_along_dim")->operand(1).check;
+  EXPECT_EQ(along.of, DataCheck::Of::attribute);
+  EXPECT_TRUE(along.wraps);
+  EXPECT_EQ(find_op("searchsorted")->operand(2).check.dim, -1);
+  EXPECT_TRUE(find_op("searchsorted")->operand(2).optional);
+  EXPECT_EQ(find_op("div")->operand(1).check.with, 0);
+  const OpInfo& bernoulli = *find_op("bernoulli");
+  EXPECT_EQ(bernoulli.checked, (std::vector<int>{0, 1}));
+  EXPECT_EQ(bernoulli.operand(0).check.without, 1);
+  EXPECT_EQ(bernoulli.operand(1).check.high, 1);
+  const ArgInfo& rtol = find_op("isclose")->operand(2);
+  EXPECT_EQ(rtol.check.kind, Kind::interval);
+  EXPECT_EQ(rtol.check.low, 0);
+  EXPECT_EQ(rtol.check.high, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(rtol.default_number, 1e-5);
+  EXPECT_FALSE(find_op("uniform")->operand(2).check.strict);
+  EXPECT_TRUE(find_op("randint")->operand(1).check.strict);
+  EXPECT_EQ(find_op("slice")->attribute(2).settling, Settling::clamped);
+  EXPECT_TRUE(find_op("slice")->attribute(2).optional);
 }
 
 TEST(OpTable, AliasesResolve) {

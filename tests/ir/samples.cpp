@@ -12,8 +12,9 @@ struct Call {
 
 const std::multimap<std::string, Call>& calls() {
   static const std::multimap<std::string, Call> table = {
-      {"softsign", {"bf16[2, 3]", "softsign(%0)"}},
       {"softsign", {"i8[2, 3]", "softsign(%0)"}},
+      {"div", {"i64[2, 3]; i64[3]", "div(%0, %1, rounding_mode=floor)"}},
+      {"div", {"f32[2, 3]; f32[3]", "div(%0, %1, rounding_mode=trunc)"}},
       {"prelu", {"f32[2, 3, 4]; f32[3]", "prelu(%0, %1)"}},
       {"prelu", {"bf16[5]; bf16[1]", "prelu(%0, %1)"}},
       {"glu", {"f32[2, 6]", "glu(%0, dim=1)"}},
@@ -164,6 +165,7 @@ const std::multimap<std::string, Call>& calls() {
       {"searchsorted", {"f32[1]; f32[2, 3]", "searchsorted(%0, %1)"}},
       {"searchsorted", {"i64[2, 1]; i64[2, 3]", "searchsorted(%0, %1, out_int32=true, side=right)"}},
       {"searchsorted", {"i16[1]", "searchsorted(%0, 1.5)"}},
+      {"searchsorted", {"f32[2, 4]; f32[2, 3]; i64[2, 4]", "searchsorted(%0, %1, %2)"}},
       {"bucketize", {"bf16[2, 3]; bf16[1]", "bucketize(%0, %1, right=true)"}},
       {"take_along_dim", {"f32[4, 1]; i64[2, 3]", "take_along_dim(%0, %1, dim=0)"}},
       {"take_along_dim", {"f32[4, 2]; i64[5]", "take_along_dim(%0, %1)"}},
@@ -377,10 +379,7 @@ void add_elementwise(const OpInfo& op, std::vector<Sample>* out) {
 std::vector<Sample> samples() {
   std::vector<Sample> all;
   for (const OpInfo& op : ops()) {
-    if (op.kind == OpKind::elementwise) {
-      add_elementwise(op, &all);
-      continue;
-    }
+    if (op.kind == OpKind::elementwise) add_elementwise(op, &all);
     auto [begin, end] = calls().equal_range(std::string(op.name));
     for (auto it = begin; it != end; ++it)
       all.push_back({&op, graph_text(it->second.inputs, it->second.call, op.outputs)});

@@ -12,7 +12,7 @@ struct Sample {
   std::string text;
 };
 
-/// At least one sample for each op; elementwise ones are made from the signature.
+/// At least one sample for each op; those of elementwise ones are made from the signature, with a few beside them.
 std::vector<Sample> samples();
 
 }  // namespace ingot::ir

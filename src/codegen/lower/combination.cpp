@@ -2,31 +2,27 @@
 
 namespace ingot::codegen::lowering {
 Combination combination_of(OpId op, DType operand, DType result) {
+  const std::optional<Combiner>& combiner = ir::info(op).combiner;
+  INGOT_CHECK(combiner, std::string(ir::info(op).name) + " has no combiner");
+  const bool booleans = operand == DType::bool_;
   auto in = [](Combiner c, Type t) { return Combination{c, t, memory_type(t)}; };
-  switch (op) {
-    case OpId::sum:
-      return in(Combiner::sum, register_type(result));
-    case OpId::prod:
-      return in(Combiner::prod, register_type(result));
-    case OpId::any:
-      return in(Combiner::any, Type::mask);
-    case OpId::all:
-      return in(Combiner::all, Type::mask);
-    case OpId::amax:
-      return operand == DType::bool_ ? in(Combiner::any, Type::mask) : in(Combiner::max, register_type(operand));
-    case OpId::amin:
-      return operand == DType::bool_ ? in(Combiner::all, Type::mask) : in(Combiner::min, register_type(operand));
-    case OpId::argmax:
-    case OpId::argmin: {
-      // Positions of bools are those of 0 and 1.
-      Type type = operand == DType::bool_ ? Type::i32 : register_type(operand);
-      return {op == OpId::argmax ? Combiner::argmax : Combiner::argmin, type, DType::i64};
-    }
-    default:
+  switch (*combiner) {
+    case Combiner::sum:
+    case Combiner::prod:
+      return in(*combiner, register_type(result));
+    case Combiner::any:
+    case Combiner::all:
+      return in(*combiner, Type::mask);
+    case Combiner::max:
+      return booleans ? in(Combiner::any, Type::mask) : in(Combiner::max, register_type(operand));
+    case Combiner::min:
+      return booleans ? in(Combiner::all, Type::mask) : in(Combiner::min, register_type(operand));
+    case Combiner::argmax:
+    case Combiner::argmin:
       break;
   }
-  INGOT_CHECK(false, std::string(ir::info(op).name) + " is no reduction of one combiner");
-  return {};
+  // Positions of bools are those of 0 and 1.
+  return {*combiner, booleans ? Type::i32 : register_type(operand), DType::i64};
 }
 
 }  // namespace ingot::codegen::lowering

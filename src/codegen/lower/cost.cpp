@@ -20,10 +20,10 @@ int measure(OpId op, DType working) {
     operands.push_back(builder.load(static_cast<uint32_t>(i)));
   }
   std::vector<ir::Attr> attributes;
-  for (size_t i = info.operand_count; i < info.arguments.size(); ++i)
-    attributes.push_back(ir::default_attribute(info.attribute(static_cast<int>(i) - info.operand_count)));
-  for (ir::Attr& a : attributes)
-    if (!a.present() && op == OpId::cast) a = ir::Attr::of(working);
+  for (size_t i = info.operand_count; i < info.arguments.size(); ++i) {
+    const ir::ArgInfo& argument = info.attribute(static_cast<int>(i) - info.operand_count);
+    attributes.push_back(argument.kind == ir::ArgKind::dtype ? ir::Attr::of(working) : ir::default_attribute(argument));
+  }
   size_t before = kernel.nodes.size();
   define_elementwise(op, {builder, operands, attributes, working, working});
   int cost = 0;

@@ -72,35 +72,20 @@ Expr KernelWriter::emit_load(const Item& i, const std::vector<Expr>& done) {
 Expr KernelWriter::emit_op(const Item& i, const std::vector<Expr>& operands, const std::vector<Expr>& done) {
   const ir::Node& node = *i.node;
   DType dtype = graph_.type(i.value).dtype;
-  Type type = register_type(dtype);
-  switch (node.op) {
-    case OpId::full:
-      return convert_element(scalar_operand(node.operands[0], type), dtype);
-    case OpId::arange: {
-      Type wide = is_floating(dtype) ? Type::f64 : type;
-      Expr index = i.map.empty() ? builder_.constant(Type::i64, 0) : coordinate_value(i, 0, done);
-      Expr at = convert(index, wide);
-      return convert_element(scalar_operand(node.operands[0], wide) + at * scalar_operand(node.operands[1], wide),
-                             dtype);
-    }
-    case OpId::tril:
-    case OpId::triu: {
-      size_t rank = i.map.size();
-      Expr diagonal = coordinate_value(i, rank - 1, done) - coordinate_value(i, rank - 2, done);
-      Expr limit = scalar_operand(node.operands[1], Type::i64);
-      if (!limit.present()) limit = builder_.constant(Type::i64, 0);
-      Expr zero = builder_.constant(type, 0);
-      return select(node.op == OpId::tril ? diagonal <= limit : diagonal >= limit, operands[0], zero);
-    }
-    default:
-      break;
+  const ir::OpInfo& op = ir::info(node.op);
+  if (op.kind == ir::OpKind::coordinate) {
+    auto coordinate = [&](size_t d) { return coordinate_value(i, d, done); };
+    auto scalar = [&](size_t o, Type type) {
+      Expr x = scalar_operand(node.operands[o], type);
+      return x.present() ? x : builder_.constant(type, op.operand(static_cast<int>(o)).default_number);
+    };
+    return define_coordinate(node.op, {builder_, dtype, i.map.size(), coordinate, scalar, operands});
   }
   std::vector<ir::TensorType> types;
   DType compute = dtype;
   ir::infer(graph_, node, dims_, &types, &compute);
   std::vector<Expr> arguments(node.operands.size());
   size_t tensor = 0;
-  const ir::OpInfo& op = ir::info(node.op);
   for (size_t o = 0; o < node.operands.size(); ++o) {
     const ir::Operand& operand = node.operands[o];
     if (operand.is_value()) {
@@ -189,10 +174,10 @@ void KernelWriter::emit_phases() {
     for (uint32_t i : reductions) {
       Item& item = items_[i];
       DType operand = graph_.type(items_[item.operands[0]].value).dtype, result = graph_.type(item.value).dtype;
-      bool product = item.node->op == OpId::matmul;
-      Combination how = combination_of(product ? OpId::sum : item.node->op, operand, result);
+      Combination how = combination_of(item.node->op, operand, result);
       Expr x = convert(done[item.operands[0]], how.type);
-      if (product) x = x * convert(done[item.operands[1]], how.type);
+      // Of integers: a sum of products.
+      if (item.operands.size() > 1) x = x * convert(done[item.operands[1]], how.type);
       uint32_t number = static_cast<uint32_t>(kernel.reductions.size());
       kernel.reductions.push_back({how.combiner, x.value});
       phase.reductions.push_back(number);

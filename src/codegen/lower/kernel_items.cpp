@@ -21,8 +21,9 @@ bool KernelWriter::is_home(ir::ValueId v) const {
   const std::vector<uint32_t>& homes = plan_.homes[n];
   // What another step makes of it is read from memory, though this group may be one of its homes (a part of a cat).
   const ir::Node& node = graph_.nodes[n];
-  bool computed = inlines(node) || ir::info(node.op).kind == ir::OpKind::reduction ||
-                  (node.op == OpId::matmul && !is_floating(graph_.type(v).dtype));
+  const ir::OpInfo& op = ir::info(node.op);
+  bool computed = inlines(node) || op.kind == ir::OpKind::reduction ||
+                  (op.form == ir::Form::product && !is_floating(graph_.type(v).dtype));
   return computed && std::find(homes.begin(), homes.end(), group_number_) != homes.end();
 }
 
@@ -70,11 +71,12 @@ uint32_t KernelWriter::add_item(OperandRead read) {
   for (;;) {
     read = layouts_.resolve(std::move(read));
     const ir::Node* node = layouts_.producer(read.value);
-    if (node && node->op == OpId::cat && joins_here(read.value)) {
+    const ir::Form form = node ? ir::info(node->op).form : ir::Form::step;
+    if (form == ir::Form::join && joins_here(read.value)) {
       read = part_of_cat(*node, std::move(read.map));
       continue;
     }
-    if (!node || !passes_through(node->op) || !is_home(read.value)) break;
+    if (form != ir::Form::lookup || !is_home(read.value)) break;
     read = std::move(operand_reads(graph_, layouts_, *node, read.map, group_.reduced)[0]);
   }
   std::vector<uint32_t>& same_value = known_[read.value];
@@ -100,7 +102,7 @@ void KernelWriter::expand(uint32_t number) {
   Kind kind = items_[number].kind;
   IndexMap map = items_[number].map;
   bool positions =
-      kind == Kind::load || (kind == Kind::op && ir::info(items_[number].node->op).kind == ir::OpKind::structured);
+      kind == Kind::load || (kind == Kind::op && ir::info(items_[number].node->op).kind == ir::OpKind::coordinate);
   std::vector<uint32_t> operands, at;
   if (kind == Kind::op || kind == Kind::reduction)
     for (OperandRead& read : operand_reads(graph_, layouts_, *items_[number].node, map, group_.reduced))

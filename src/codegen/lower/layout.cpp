@@ -23,7 +23,7 @@ Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(
     for (ir::ValueId v : node.outputs) {
       placements_[v] = {v, computed_strides(node, v), 0};
       if (!is_view(v)) continue;
-      if (node.op == OpId::view)
+      if (ir::info(node.op).has(ir::kReshapes))
         place_reshape(node, v);
       else
         place_view(node, v);
@@ -34,7 +34,7 @@ Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(
 Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
-  if (node.op == OpId::scaled_dot_product_attention && shape.size() == 4 &&
+  if (ir::info(node.op).form == ir::Form::attention && shape.size() == 4 &&
       std::find(graph_.outputs.begin(), graph_.outputs.end(), v) == graph_.outputs.end()) {
     // The heads of one position lie side by side, as the projection that follows reads them.
     dense[1] = shape[3];
@@ -95,16 +95,17 @@ void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
   std::vector<ir::TensorType> outputs;
   ir::RuleContext context{node.op, operands, node.attrs, dims_, node.location, outputs};
   const Placement& from = placements_[base];
-  ir::LayoutRule rule = ir::info(node.op).layout;
+  const ir::OpInfo& op = ir::info(node.op);
+  ir::LayoutRule rule = op.layout;
   ir::Layout placed = rule(context, {type.shape, from.strides, from.offset});
-  if (node.op == OpId::as_strided) {
+  if (op.has(ir::kOfMemory)) {
     // It counts through a flat base (ir/builder.cpp), and has a place but no coordinates.
-    INGOT_CHECK(from.strides.size() == 1, "as_strided of a value with several dims");
+    INGOT_CHECK(from.strides.size() == 1, std::string(op.name) + " of a value with several dims");
     for (Dim& stride : placed.strides) stride = dims_.mul(stride, from.strides[0]);
     placed.offset = dims_.add(from.offset, dims_.mul(placed.offset, from.strides[0]));
   }
   placements_[v] = {from.root, placed.strides, placed.offset};
-  if (node.op == OpId::as_strided) return;
+  if (op.has(ir::kOfMemory)) return;
   // A layout rule is linear in the strides of its base, so unit strides give the coefficients of each coordinate.
   IndexMap map(type.shape.size());
   for (size_t j = 0; j < type.shape.size(); ++j) {

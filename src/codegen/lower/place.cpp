@@ -13,23 +13,24 @@ void Fuser::place(ir::NodeId n) {
   if (!wanted) return;
   if (layouts_.is_view(node.outputs[0])) return place_view(node);
   if (inlines(node)) return place_inlined(n);
-  if (ir::info(node.op).kind == ir::OpKind::reduction) return place_reduction(n);
-  switch (node.op) {
-    case OpId::matmul:
+  const ir::OpInfo& op = ir::info(node.op);
+  if (op.kind == ir::OpKind::reduction) return place_reduction(n);
+  switch (op.form) {
+    case ir::Form::product:
       return place_matmul(n);
-    case OpId::conv2d:
+    case ir::Form::window:
       return place_conv(n);
-    case OpId::scaled_dot_product_attention:
+    case ir::Form::attention:
       return place_attention(n);
-    case OpId::cat:
+    case ir::Form::join:
       return place_cat(n);
-    case OpId::as_strided_scatter:
+    case ir::Form::overwrite:
       return place_scatter(n);
-    default:
+    case ir::Form::lookup:
+    case ir::Form::step:
       break;
   }
-  INGOT_CHECK(ir::info(node.op).kind != ir::OpKind::composite,
-              "lowering takes primitives only, not " + std::string(ir::info(node.op).name));
+  INGOT_CHECK(op.kind != ir::OpKind::composite, "lowering takes primitives only, not " + std::string(op.name));
   place_library(n);
 }
 
@@ -75,7 +76,7 @@ void Fuser::enter(ir::NodeId n, uint32_t group) {
   Group& g = plan_.groups[group];
   g.members.push_back(n);
   g.items += maps_in(graph_.nodes[n].outputs[0], group).size();
-  g.coordinates = g.coordinates || needs_coordinates(graph_.nodes[n].op);
+  g.coordinates = g.coordinates || needs_coordinates(ir::info(graph_.nodes[n].op));
   request_operands(graph_.nodes[n], group);
 }
 
@@ -224,7 +225,7 @@ void Fuser::place_inlined(ir::NodeId n) {
       full += group.reduced < 0 || depends_on(map, static_cast<uint32_t>(group.reduced));
     }
     q.maps = std::max(q.maps, full);
-    q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(node.op));
+    q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(ir::info(node.op)));
     if (product_tail_[v])
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
                        !covers_all(v, maps[0], group);

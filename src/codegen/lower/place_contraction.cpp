@@ -16,15 +16,15 @@ void Fuser::find_product_tails() {
   std::vector<bool> coordinates(graph_.values.size());  // made in a kernel that has coordinates
   for (const ir::Node& node : graph_.nodes) {
     ir::ValueId v = node.outputs[0];
-    bool made = needs_coordinates(node.op);
+    const ir::OpInfo& op = ir::info(node.op);
+    bool made = needs_coordinates(op);
     if (inlines(node) || layouts_.is_view(v))
       for (const ir::Operand& o : node.operands) made = made || (o.is_value() && coordinates[o.id]);
     coordinates[v] = made;
     if (made) continue;
-    if (node.op == OpId::matmul || node.op == OpId::conv2d) product_tail_[v] = is_floating(graph_.type(v).dtype);
-    bool keeps_all =
-        node.op == OpId::view || node.op == OpId::squeeze || node.op == OpId::unsqueeze || node.op == OpId::permute;
-    if (!keeps_all && ir::info(node.op).kind != ir::OpKind::elementwise) continue;
+    if (op.form == ir::Form::product || op.form == ir::Form::window)
+      product_tail_[v] = is_floating(graph_.type(v).dtype);
+    if (!op.has(ir::kRenames) && op.kind != ir::OpKind::elementwise) continue;
     for (const ir::Operand& o : node.operands)
       if (o.is_value() && product_tail_[o.id] && uses[o.id] == 1 &&
           dims_.same(layouts_.elements(o.id), layouts_.elements(v)))

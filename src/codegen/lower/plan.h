@@ -75,12 +75,14 @@ struct Plan {
 std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
                                        const IndexMap& map, int reduced);
 /// True if the op is computed from coordinates or memory inside of a kernel: it needs no step of its own.
-bool inlines(const ir::Node& node);
+inline bool inlines(const ir::Node& node) {
+  const ir::OpInfo& op = ir::info(node.op);
+  return op.kind == ir::OpKind::elementwise || op.kind == ir::OpKind::coordinate || op.form == ir::Form::lookup;
+}
 /// True for inlined ops that compute from coordinates of the space.
-bool needs_coordinates(OpId op);
-/// True for inlined ops that read memory or coordinates only through positions, and pass the element on (index_select,
-/// gather).
-bool passes_through(OpId op);
+inline bool needs_coordinates(const ir::OpInfo& op) {
+  return op.kind == ir::OpKind::coordinate && !op.has(ir::kUniform);
+}
 
 /// Decides all groups and buffers. Decisions and notes go to the explanation.
 Plan fuse(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation);

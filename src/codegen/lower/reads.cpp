@@ -21,26 +21,12 @@ IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdi
   return map;
 }
 
-bool passes_through(OpId op) { return op == OpId::index_select || op == OpId::gather; }
-
-bool needs_coordinates(OpId op) { return op == OpId::arange || op == OpId::tril || op == OpId::triu; }
-
-bool inlines(const ir::Node& node) {
-  switch (ir::info(node.op).kind) {
-    case ir::OpKind::elementwise:
-      return true;
-    case ir::OpKind::structured:
-      return passes_through(node.op) || needs_coordinates(node.op) || node.op == OpId::full;
-    default:
-      return false;
-  }
-}
-
 std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
                                        const IndexMap& map, int reduced) {
   std::vector<OperandRead> reads;
   const Dims& result = graph.type(node.outputs[0]).shape;
-  if (ir::info(node.op).kind == ir::OpKind::reduction) {
+  const ir::OpInfo& op = ir::info(node.op);
+  if (op.kind == ir::OpKind::reduction) {
     ir::ValueId operand = node.operands[0].id;
     const Dims& shape = graph.type(operand).shape;
     size_t dim = static_cast<size_t>(reduced_dim(node));
@@ -50,7 +36,7 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
       if (i != dim) read[i] = map[keepdim || i < dim ? i : i - 1];
     if (shape[dim] != Dim(1)) read[dim] = unit(static_cast<uint32_t>(reduced));
     reads.push_back({operand, std::move(read)});
-  } else if (node.op == OpId::matmul) {
+  } else if (op.form == ir::Form::product) {
     // A sum of products along the reduced dim (integers).
     const Dims &a = graph.type(node.operands[0].id).shape, &b = graph.type(node.operands[1].id).shape;
     Dim k = a.back();
@@ -65,11 +51,12 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
     if (columns) right.push_back(map.back());
     reads.push_back({node.operands[0].id, std::move(left)});
     reads.push_back({node.operands[1].id, std::move(right)});
-  } else if (passes_through(node.op)) {
+  } else if (op.form == ir::Form::lookup) {
     ir::ValueId source = node.operands[0].id, index = node.operands[1].id;
     size_t dim = static_cast<size_t>(node.attrs[0].integer);
-    IndexMap at = map;
-    if (node.op == OpId::index_select) at = graph.type(index).shape.empty() ? IndexMap{} : IndexMap{map[dim]};
+    // Positions for each element of the result, or one list of them for all lines along the dim.
+    const size_t rank = graph.type(index).shape.size();
+    IndexMap at = rank == result.size() ? map : rank == 0 ? IndexMap{} : IndexMap{map[dim]};
     IndexMap read = map;
     read[dim] = {};
     read[dim].index = layouts.position({index, at});

@@ -63,8 +63,8 @@ bool Fuser::split_at_cat(ir::NodeId n) {
   if (g.kind != Group::Kind::loop || g.reduced >= 0 || maps.size() != 1 || !covers_all(v, maps[0], g)) return false;
   if (!(maps[0][along].terms.size() == 1)) return false;
   // A reader that writes into parts of a tensor itself stays whole: its pieces would be many.
-  bool writes_parts =
-      std::any_of(g.members.begin(), g.members.end(), [&](ir::NodeId m) { return graph_.nodes[m].op == OpId::cat; });
+  bool writes_parts = std::any_of(g.members.begin(), g.members.end(),
+                                  [&](ir::NodeId m) { return ir::info(graph_.nodes[m].op).form == ir::Form::join; });
   if (writes_parts) return false;
   uint32_t dim = maps[0][along].terms[0].dim;
   std::vector<Dim> sizes;

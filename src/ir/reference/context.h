@@ -128,6 +128,5 @@ class Reader {
 
 #define OP(kind, name, ...) void name(ReferenceContext&);
 #include "ir/ops.def"
-#undef OP
 
 }  // namespace ingot::ir::reference

@@ -11,7 +11,6 @@ using Function = void (*)(reference::ReferenceContext&);
 constexpr Function kFunctions[] = {
 #define OP(kind, name, ...) reference::name,
 #include "ir/ops.def"
-#undef OP
 };
 
 class Interpreter {

@@ -79,10 +79,9 @@ void put_sorted(const ReferenceTensor& x, int64_t dim, bool descending, size_t f
 }
 
 /// Places of values in ascending sequences: how many elements are below (with `right`: not above) each.
-void search(ReferenceContext& c, const ReferenceTensor& sequence, bool right) {
+void search(ReferenceContext& c, const ReferenceTensor& sequence, const ReferenceTensor* sorter, bool right) {
   int64_t n = sequence.shape.back(),
           width = c.argument("self").tensor && !c.tensor("self").shape.empty() ? c.tensor("self").shape.back() : 1;
-  const ReferenceTensor* sorter = c.row.id == OpId::searchsorted ? c.optional("sorter") : nullptr;
   for (int64_t i = 0; i < c.out().size(); ++i) {
     int64_t start = sequence.shape.size() > 1 ? i / width * n : 0;
     double x = c.argument("self").tensor ? c.tensor("self").at(i) : c.number("self");
@@ -145,9 +144,9 @@ void kthvalue(ReferenceContext& c) {
 }
 
 void searchsorted(ReferenceContext& c) {
-  search(c, c.tensor("sorted_sequence"), c.flag("right") || c.mode("side") == "right");
+  search(c, c.tensor("sorted_sequence"), c.optional("sorter"), c.flag("right") || c.mode("side") == "right");
 }
-void bucketize(ReferenceContext& c) { search(c, c.tensor("boundaries"), c.flag("right")); }
+void bucketize(ReferenceContext& c) { search(c, c.tensor("boundaries"), nullptr, c.flag("right")); }
 
 /// Coordinates of what is not zero, a row each; rows that are left hold -1.
 void nonzero_static(ReferenceContext& c) {

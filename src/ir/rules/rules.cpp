@@ -50,13 +50,15 @@ std::string operand_name(const RuleContext& context, size_t i) {
   return op.list_first ? name + "[" + std::to_string(i) + "]" : name;
 }
 
-int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<const Attr> attrs, size_t rank) {
-  if (argument.positions == "dim") {
-    const Attr& dim = attrs[attribute_position(op, "dim")];
-    return dim.present() ? dim.integer : -1;
+int64_t dim_of_positions(const DataCheck& check, std::span<const Attr> attrs, size_t rank) {
+  switch (check.of) {
+    case DataCheck::Of::attribute:
+      return attrs[check.dim].present() ? attrs[check.dim].integer : -1;
+    case DataCheck::Of::channel:
+      return rank == 1 ? 0 : 1;
+    default:
+      return check.dim < 0 ? check.dim + static_cast<int64_t>(rank) : check.dim;
   }
-  int64_t dim = std::stoll(argument.positions);
-  return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
 }
 
 Dims spread_sizes(RuleContext& context, std::string_view name, size_t count) {

@@ -13,25 +13,28 @@ namespace ingot::ir {
 inline constexpr int64_t kMostElements = INT64_MAX / 16;
 
 // Declared from the table: types::NAME, shapes::NAME, layouts::NAME.
-#define INGOT_SHAPE_elementwise(rule) \
-  namespace shapes {                  \
-  void rule(RuleContext&);            \
+#define INGOT_RULES(name, signature, traits, type, shape, ...) \
+  namespace types {                                            \
+  void type(RuleContext&);                                     \
+  }                                                            \
+  namespace shapes {                                           \
+  void shape(RuleContext&);                                    \
   }
-#define INGOT_SHAPE_reduction INGOT_SHAPE_elementwise
-#define INGOT_SHAPE_structured INGOT_SHAPE_elementwise
-#define INGOT_SHAPE_composite INGOT_SHAPE_elementwise
-#define INGOT_SHAPE_host INGOT_SHAPE_elementwise
-#define INGOT_SHAPE_view(rule)                           \
-  namespace layouts {                                    \
-  Layout rule(RuleContext& context, const Layout& base); \
-  }
-#define OP(kind, name, signature, traits, type, shape, ...) \
+#define OP_elementwise INGOT_RULES
+#define OP_coordinate INGOT_RULES
+#define OP_reduction INGOT_RULES
+#define OP_structured INGOT_RULES
+#define OP_composite INGOT_RULES
+#define OP_host INGOT_RULES
+#define OP_view(name, signature, traits, type, layout, ...) \
   namespace types {                                         \
   void type(RuleContext&);                                  \
   }                                                         \
-  INGOT_SHAPE_##kind(shape)
+  namespace layouts {                                       \
+  Layout layout(RuleContext& context, const Layout& base);  \
+  }
 #include "ir/ops.def"
-#undef OP
+#undef INGOT_RULES
 
 /// Position of an argument among the operands (a list counts as one) or among the attributes; -1 if the op has none.
 int operand_position(const OpInfo& op, std::string_view name);
@@ -47,8 +50,8 @@ const OperandType& operand(const RuleContext& context, std::string_view name);
 /// Name of the argument that operand i belongs to ("tensors[2]" in a list).
 std::string operand_name(const RuleContext& context, size_t i);
 
-/// The dim whose positions an argument holds; -1: of all elements.
-int64_t dim_of_positions(const OpInfo& op, const ArgInfo& argument, std::span<const Attr> attrs, size_t rank);
+/// The dim of an operand 0 of `rank` dims whose positions are checked; -1: of all elements.
+int64_t dim_of_positions(const DataCheck& check, std::span<const Attr> attrs, size_t rank);
 
 /// Whether cat passes over a tensor of these sizes: an empty one-dim tensor goes with any shape, as in PyTorch.
 template <class Sizes>

@@ -282,15 +282,17 @@ void binary_loss(RuleContext& context) {
   set(context, std::move(shape));
 }
 
-void class_loss(RuleContext& context) {
-  // Input [C], [N, C] or [N, C, d1, ...]; target the same without C, or (cross_entropy) probabilities of input's shape.
+namespace {
+// Input [C], [N, C] or [N, C, d1, ...]; target the same without C, or, where they may be, probabilities of input's
+// shape.
+void loss_of_classes(RuleContext& context, bool probabilities) {
   const Dims& input = shape_of(context, 0);
   const OperandType& target = context.operands[1];
   if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
   size_t channel = input.size() == 1 ? 0 : 1;
   Dims shape = input;
   shape.erase(channel);
-  bool probabilities = context.op == OpId::cross_entropy && is_floating(target.dtype);
+  probabilities = probabilities && is_floating(target.dtype);
   const Dims& expected = probabilities ? input : shape;
   if (!probabilities && !is_integral(target.dtype))
     context.fail("target", describe(context, target), "an integer tensor");
@@ -304,5 +306,9 @@ void class_loss(RuleContext& context) {
   if (integer_attribute(context, "reduction") != 0) shape.clear();
   set(context, std::move(shape));
 }
+}  // namespace
+
+void class_loss(RuleContext& context) { loss_of_classes(context, false); }
+void class_or_probability_loss(RuleContext& context) { loss_of_classes(context, true); }
 
 }  // namespace ingot::ir::shapes
