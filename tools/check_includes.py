@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; both <- compiler <- eager <- trace <- compile <- cli.
+"""Refuses an include that points the wrong way: base <- ir <- codegen; base <- runtime; both <- compiler <- eager <- trace <- compile <- conformance <- cli.
 Refuses locks that a fork() could cut in two, too."""
 import pathlib
 import re
@@ -15,7 +15,8 @@ MAY_SEE["compiler"] = MAY_SEE["codegen"] | MAY_SEE["runtime"] | {"compiler"}
 MAY_SEE["eager"] = MAY_SEE["compiler"] | {"eager"}
 MAY_SEE["trace"] = MAY_SEE["eager"] | {"trace"}
 MAY_SEE["compile"] = MAY_SEE["trace"] | {"compile"}
-MAY_SEE["cli"] = MAY_SEE["compile"] | {"cli"}
+MAY_SEE["conformance"] = MAY_SEE["compile"] | {"conformance"}
+MAY_SEE["cli"] = MAY_SEE["conformance"] | {"cli"}
 PRIVATE = re.compile(r"#include\s+[<\"](fmt|spdlog|nlohmann|xbyak|Zydis|CLI)/")
 
 source = pathlib.Path(__file__).resolve().parent.parent / "src"

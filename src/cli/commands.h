@@ -3,6 +3,7 @@
 #include <string>
 
 #include "compile/explain.h"
+#include "conformance/conformance.h"
 
 namespace ingot::cli {
 
@@ -38,5 +39,8 @@ int run_explain_cuda(const CommonOptions& options, const std::string& name, int 
 int run_cache(const CommonOptions& options, const std::string& name);
 /// `cases`: with the markdown, what is missing of the ops of a folder of conformance cases; empty: nothing said.
 int run_ops(const CommonOptions& options, bool markdown, const std::string& cases);
+
+/// Prints what came of it; 1 for a failure, a required op that is missing, or where no case was run.
+int run_conformance(const conformance::Options& options, bool json);
 
 }  // namespace ingot::cli

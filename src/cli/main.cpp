@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/conformance.h"
 #include "cli/kernel_cases.h"
 #include "cli/models.h"
 #include "codegen/cuda/cuda.h"
@@ -85,18 +84,16 @@ int main(int argc, char** argv) {
   ops->add_option("--cases", op_cases, "also say which ops of a folder of conformance cases are missing")
       ->check(CLI::ExistingDirectory)
       ->needs(as_markdown);
-  cli::ConformanceOptions cases;
-  auto* conformance = app.add_subcommand("conformance", "run PyTorch's operator cases eager, interpreted and compiled");
-  conformance->add_option("path", cases.path, "a folder of case files, or one file")
-      ->required()
-      ->check(CLI::ExistingPath);
-  conformance->add_flag("--json", cases.json, "print JSON for programs");
-  conformance
-      ->add_option("--require-ops", cases.require_ops, "a file with op names, one a line, that must not be missing")
+  conformance::Options cases;
+  bool cases_json = false;
+  auto* conform = app.add_subcommand("conformance", "run PyTorch's operator cases eager, interpreted and compiled");
+  conform->add_option("path", cases.path, "a folder of case files, or one file")->required()->check(CLI::ExistingPath);
+  conform->add_flag("--json", cases_json, "print JSON for programs");
+  conform->add_option("--require-ops", cases.require_ops, "a file with op names, one a line, that must not be missing")
       ->check(CLI::ExistingFile);
-  conformance->add_option("--filter", cases.filter, "only ops whose name has this in it");
-  conformance->add_option("--mode", cases.modes, "only these of " + cli::conformance_mode_names());
-  conformance->footer(
+  conform->add_option("--filter", cases.filter, "only ops whose name has this in it");
+  conform->add_option("--mode", cases.modes, "only these of " + conformance::mode_names());
+  conform->footer(
       "compiled-sizes calls one compiled function with each dim that an op leaves free at four sizes: the first three "
       "may\n"
       "take two compilations, and every result must be eager's to the bit and close to the interpreter's.\n\n"
@@ -122,7 +119,7 @@ int main(int argc, char** argv) {
     }
     if (*cache) return cli::run_cache(options, model);
     if (*ops) return cli::run_ops(options, markdown, op_cases);
-    if (*conformance) return cli::run_conformance(cases);
+    if (*conform) return cli::run_conformance(cases, cases_json);
   } catch (const Error& error) {
     std::fprintf(stderr, "ingot: %s\n", error.what());
     return 2;

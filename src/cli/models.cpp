@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/json_text.h"
+#include "conformance/json_text.h"
 
 namespace ingot::cli {
 namespace {
@@ -23,7 +23,7 @@ std::string path_in(const std::string& folder, const std::string& file) {
 
 nlohmann::json expected_values(const std::string& folder) {
   std::ifstream file(path_in(folder, "expected.json"));
-  return parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  return conformance::parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 std::string text_of(const std::string& folder) {

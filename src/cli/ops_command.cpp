@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/conformance.h"
+#include "conformance/conformance.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -107,7 +107,7 @@ const char* lowering_of(const ir::OpInfo& op) {
 void print_markdown(const std::string& cases) {
   std::string missing;
   if (!cases.empty()) {
-    const CaseOps ops = case_ops(cases);
+    const conformance::CaseOps ops = conformance::case_ops(cases);
     missing = ops.missing.empty()
                   ? fmt::format("None of the {} ops of the conformance cases is missing.\n\n", ops.count)
                   : fmt::format("Of the {} ops of the conformance cases, these are missing: {}.\n\n", ops.count,

@@ -1,4 +1,4 @@
-#include "cli/conformance_interpreter.h"
+#include "conformance/interpreter.h"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 #include "ir/passes/pipeline.h"
 #include "ir/reference.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 ir::ReferenceTensor read(const Tensor& tensor) {
@@ -72,4 +72,4 @@ void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs
   }
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -2,7 +2,7 @@
 #pragma once
 #include "eager/dispatch.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// While it lives, every op of this thread is computed by the reference, one at a time; no kernel is made. With
 /// `passes` it is what the pipeline makes of the op that is computed.
@@ -19,4 +19,4 @@ class InterpretedScope : public eager::Interceptor {
   eager::Interceptor* previous_;
 };
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -4,10 +4,10 @@
 #include <map>
 #include <vector>
 
-#include "cli/conformance_case.h"
+#include "conformance/case.h"
 #include "eager/tensor.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// How the tensors of a case lie in memory: dense, or as views with gaps.
 enum class Storage { dense, strided };
@@ -30,4 +30,4 @@ std::vector<CaseTensor> read(const std::vector<Tensor>& tensors);
 /// Calls fn for every tensor among the arguments.
 void for_each_tensor(const Case& c, const std::function<void(const CaseTensor&)>& fn);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

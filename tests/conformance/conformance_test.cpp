@@ -10,11 +10,11 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/conformance.h"
+#include "conformance/conformance.h"
 #include "runtime/checked_memory.h"
 #include "runtime/safetensors.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,20 +43,19 @@ constexpr int kShards = 12;
 TEST_P(ConformanceShard, EveryCaseInEveryMode) {
   Cases cases;
   ASSERT_TRUE(cases.unpacked());
-  ConformanceOptions options;
+  Options options;
   options.path = cases.path();
   options.shard = GetParam();
   options.shards = kShards;
   options.quiet = true;
   if (runtime::checks_memory()) options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided"};
-  ConformanceReport report = conformance(options);
+  Report report = run(options);
   EXPECT_GT(report.passed, 0);
   EXPECT_EQ(report.not_run, 0);
   EXPECT_EQ(report.executed[4], 0) << "results of a fallback";
   if (options.modes.empty())
     EXPECT_GT(report.sizes_varied, report.passed / 2) << "dims that one compiled function met in three sizes";
-  for (const ConformanceFailure& f : report.failures)
-    ADD_FAILURE() << f.op << " " << f.name << " (" << f.mode << "): " << f.why;
+  for (const Failure& f : report.failures) ADD_FAILURE() << f.op << " " << f.name << " (" << f.mode << "): " << f.why;
 }
 INSTANTIATE_TEST_SUITE_P(Core, ConformanceShard, testing::Range(0, kShards));
 
@@ -65,12 +64,12 @@ TEST(Conformance, MissingOpsAreListedAndCanBeRequired) {
   ASSERT_TRUE(cases.unpacked());
   std::string required = cases.path() + "/required.txt";
   std::ofstream(required) << "add\nno_such_op\n";
-  ConformanceOptions options;
+  Options options;
   options.path = cases.path() + "/add.safetensors";
   options.require_ops = required;
   options.modes = {"interpreted"};
   options.quiet = true;
-  ConformanceReport report = conformance(options);
+  Report report = run(options);
   EXPECT_EQ(report.failed, 0);
   EXPECT_EQ(report.passed, 47);
   EXPECT_EQ(report.required_missing, std::vector<std::string>{"no_such_op"});
@@ -95,19 +94,19 @@ TEST(Conformance, NoCaseRunIsNoSuccess) {
   fs::create_directory(cases.path() + "/empty");
   EXPECT_EQ(code("/empty"), 2);
 
-  ConformanceOptions options;
+  Options options;
   options.path = cases.path() + "/isnan.safetensors";
   options.quiet = true;
   options.modes = {"eager-inplace"};
-  const ConformanceReport report = conformance(options);
+  const Report report = run(options);
   EXPECT_EQ(report.passed, 0);
   EXPECT_GT(report.not_run, 0);
   EXPECT_FALSE(report.good());
   options.shards = 2, options.shard = 1;  // of one file, the second half is empty
-  EXPECT_FALSE(conformance(options).good());
+  EXPECT_FALSE(run(options).good());
   for (auto [shard, shards] : {std::pair(0, 0), std::pair(-1, 2), std::pair(2, 2)}) {
     options.shard = shard, options.shards = shards;
-    EXPECT_THROW(conformance(options), Error) << shard << " of " << shards;
+    EXPECT_THROW(run(options), Error) << shard << " of " << shards;
   }
 }
 
@@ -124,11 +123,11 @@ TEST(Conformance, WrongValuesAreFound) {
   file.seekp(static_cast<int64_t>(header + sizeof header));
   file.write(bytes.data(), static_cast<int64_t>(bytes.size()));
   file.close();
-  ConformanceOptions options;
+  Options options;
   options.path = path;
   options.modes = {"interpreted"};
   options.quiet = true;
-  EXPECT_GT(conformance(options).failed, 20);
+  EXPECT_GT(run(options).failed, 20);
 }
 
 // Whoever changes the table writes the document again.
@@ -145,14 +144,14 @@ TEST(Conformance, OperatorsAreDocumentedWithWhatIsMissing) {
 }
 
 TEST(Conformance, RefusesWhatIsNotThere) {
-  ConformanceOptions options;
+  Options options;
   options.path = "/no/such/folder";
-  EXPECT_THROW(conformance(options), Error);
+  EXPECT_THROW(run(options), Error);
   options.path = INGOT_SOURCE_DIR "/tests/data/conformance_core.tar.xz";
   options.quiet = true;
-  EXPECT_THROW(conformance(options), Error);
+  EXPECT_THROW(run(options), Error);
   options.modes = {"sideways"};
-  EXPECT_THROW(conformance(options), Error);
+  EXPECT_THROW(run(options), Error);
 }
 
 /// A file of one case of op `abs` (but for what is given) with the tensor "x" = [-1, 2].
@@ -166,11 +165,11 @@ class HostileCase : public testing::Test {
     runtime::write_safetensors(path_, std::vector<runtime::TensorBytes>{{"x", DType::f32, {2}, x}},
                                {{"format", format}, {"op", "abs"}, {"cases", cases}});
   }
-  ConformanceReport run() {
-    ConformanceOptions options;
+  Report run() {
+    Options options;
     options.path = path_;
     options.quiet = true;
-    return conformance(options);
+    return conformance::run(options);
   }
   void expect_refused(const std::string& why) {
     try {
@@ -228,11 +227,11 @@ TEST_F(HostileCase, IsRefusedWithFileAndReason) {
 TEST_F(HostileCase, FailsWhereItsArgumentsAreWrong) {
   for (const char* args : {"", "1, 2, 3", R"({"slice": [null, null, null]})", R"({"tensor": "x"}, {"tensor": "x"})"}) {
     write(R"([{"name": "a", "args": [)" + std::string(args) + R"(], "kwargs": {}, "outputs": [{"tensor": "x"}]}])");
-    const ConformanceReport report = run();
+    const Report report = run();
     EXPECT_EQ(report.passed, 0) << args;
     EXPECT_EQ(report.failed, 1) << args;
   }
 }
 
 }  // namespace
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,15 +1,15 @@
-#include "cli/conformance_case.h"
+#include "conformance/case.h"
 
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/json_text.h"
+#include "conformance/json_text.h"
 #include "ir/reference.h"
 #include "runtime/safetensors.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 using nlohmann::json;
@@ -166,4 +166,4 @@ std::vector<Case> read_cases(const std::string& path) {
   }
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,4 +1,4 @@
-#include "cli/conformance_judge.h"
+#include "conformance/judge.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "ir/reference.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 using ir::ReferenceTensor;
@@ -94,4 +94,4 @@ std::string judge(const Case& c, std::span<const CaseTensor> results) {
   return {};
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

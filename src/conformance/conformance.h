@@ -1,13 +1,12 @@
-// `ingot conformance`: PyTorch's operator cases against eager, interpreted and compiled code.
+// PyTorch's operator cases against eager, interpreted and compiled code.
 #pragma once
 #include <string>
 #include <vector>
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
-struct ConformanceOptions {
+struct Options {
   std::string path;                // folder of *.safetensors, or one file
-  bool json = false;               // for programs, on stdout
   std::string require_ops;         // file with op names, one a line, that must not be missing; empty: none
   std::string filter;              // only ops whose name has this in it
   std::vector<std::string> modes;  // by name; empty: all
@@ -15,11 +14,11 @@ struct ConformanceOptions {
   bool quiet = false;              // no progress on stderr
 };
 
-struct ConformanceFailure {
+struct Failure {
   std::string op, name, mode, why;
 };
 
-struct ConformanceReport {
+struct Report {
   int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode, one of them at least
   int64_t not_run = 0;             // cases that none of the modes has a form for
   int64_t runs = 0;                // of a case in a mode
@@ -27,7 +26,7 @@ struct ConformanceReport {
   int64_t cases_of_missing_ops = 0;
   std::vector<std::string> ops_missing, required_missing;
   int64_t executed[5] = {};  // by what made the result, in the order of Source
-  std::vector<ConformanceFailure> failures;
+  std::vector<Failure> failures;
   std::vector<std::pair<std::string, std::string>> modes_unavailable;  // name and reason
   bool good() const { return passed > 0 && failed == 0 && required_missing.empty(); }
 };
@@ -39,10 +38,8 @@ struct CaseOps {
 };
 CaseOps case_ops(const std::string& path);
 
-std::string conformance_mode_names();
+std::string mode_names();
 /// Throws Error where the folder, a file, a mode's name or the shard is wrong, or no op matches the filter.
-ConformanceReport conformance(const ConformanceOptions& options);
-/// Runs and prints; returns the exit code: 1 for a failure, a required op that is missing, or where no case was run.
-int run_conformance(const ConformanceOptions& options);
+Report run(const Options& options);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/conformance_case.h"
+#include "conformance/case.h"
 #include "eager/tensor.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// Makes the tensor that stands for a stored one in this run (dense, or a strided view of the same values). Equal
 /// addresses are the same argument.
@@ -22,4 +22,4 @@ BoundCase bind(const Case& c);
 /// The op's in-place form, written to the first argument; empty where it has none or the result is of another type.
 BoundCase bind_inplace(const Case& c);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

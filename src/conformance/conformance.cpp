@@ -1,22 +1,21 @@
-#include "cli/conformance.h"
+#include "conformance/conformance.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/conformance_functions.h"
-#include "cli/conformance_judge.h"
-#include "cli/conformance_modes.h"
+#include "conformance/functions.h"
+#include "conformance/judge.h"
+#include "conformance/modes.h"
 #include "ir/op.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
-std::vector<std::filesystem::path> files_of(const ConformanceOptions& options) {
+std::vector<std::filesystem::path> files_of(const Options& options) {
   namespace fs = std::filesystem;
   if (options.shards < 1 || options.shard < 0 || options.shard >= options.shards)
     throw Error("conformance: got shard " + std::to_string(options.shard) + " of " + std::to_string(options.shards) +
@@ -40,14 +39,14 @@ std::vector<std::filesystem::path> files_of(const ConformanceOptions& options) {
   return mine;
 }
 
-std::vector<Mode> modes_of(const ConformanceOptions& options) {
-  std::vector<Mode> modes = conformance_modes(), chosen;
+std::vector<Mode> modes_of(const Options& options) {
+  std::vector<Mode> all = modes(), chosen;
   for (const std::string& name : options.modes) {
-    auto found = std::find_if(modes.begin(), modes.end(), [&](const Mode& m) { return m.name == name; });
-    if (found == modes.end()) throw Error("conformance: no mode " + name + "; there are " + conformance_mode_names());
+    auto found = std::find_if(all.begin(), all.end(), [&](const Mode& m) { return m.name == name; });
+    if (found == all.end()) throw Error("conformance: no mode " + name + "; there are " + mode_names());
     chosen.push_back(*found);
   }
-  return options.modes.empty() ? modes : chosen;
+  return options.modes.empty() ? all : chosen;
 }
 
 /// Why a result may not come from there, or nothing.
@@ -68,7 +67,7 @@ std::string forbidden(const Case& c, const Outcome& outcome) {
          (outcome.reason.empty() ? "" : ": " + outcome.reason);
 }
 
-void run_case(const Case& c, const std::vector<Mode>& modes, ConformanceReport& report) {
+void run_case(const Case& c, const std::vector<Mode>& modes, Report& report) {
   const size_t failures_before = report.failures.size();
   const int64_t runs_before = report.runs;
   for (const Mode& mode : modes) {
@@ -104,55 +103,16 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-void print_json(const ConformanceReport& report) {
-  nlohmann::json j;
-  j["passed"] = report.passed;
-  j["failed"] = report.failed;
-  j["not_run"] = report.not_run;
-  j["runs"] = report.runs;
-  j["sizes_varied"] = report.sizes_varied;
-  j["cases_of_missing_ops"] = report.cases_of_missing_ops;
-  j["ops_missing"] = report.ops_missing;
-  j["required_missing"] = report.required_missing;
-  for (size_t i = 0; i < std::size(report.executed); ++i) j["executed"][kSourceNames[i]] = report.executed[i];
-  j["failures"] = nlohmann::json::array();
-  for (const ConformanceFailure& f : report.failures)
-    j["failures"].push_back({{"op", f.op}, {"case", f.name}, {"mode", f.mode}, {"why", f.why}});
-  j["modes_unavailable"] = nlohmann::json::object();
-  for (const auto& [name, reason] : report.modes_unavailable) j["modes_unavailable"][name] = reason;
-  std::printf("%s\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-}
-
-void print_table(const ConformanceReport& report) {
-  for (const ConformanceFailure& f : report.failures)
-    std::printf("FAILED %s %s (%s): %s\n", f.op.c_str(), f.name.c_str(), f.mode.c_str(), f.why.c_str());
-  if (!report.ops_missing.empty()) {
-    std::printf("missing ops (%lld cases):", static_cast<long long>(report.cases_of_missing_ops));
-    for (const std::string& op : report.ops_missing) std::printf(" %s", op.c_str());
-    std::printf("\n");
-  }
-  for (const std::string& op : report.required_missing) std::printf("REQUIRED BUT MISSING %s\n", op.c_str());
-  for (const auto& [name, reason] : report.modes_unavailable)
-    std::printf("not run here: %s (%s)\n", name.c_str(), reason.c_str());
-  std::printf("compiled results came from:");
-  for (size_t i = 0; i < std::size(report.executed); ++i)
-    std::printf(" %s %lld", kSourceNames[i], static_cast<long long>(report.executed[i]));
-  std::printf("\n%lld cases passed, %lld failed, %lld not run, in %lld runs; %lld dims with varying sizes\n",
-              static_cast<long long>(report.passed), static_cast<long long>(report.failed),
-              static_cast<long long>(report.not_run), static_cast<long long>(report.runs),
-              static_cast<long long>(report.sizes_varied));
-}
-
 }  // namespace
 
-std::string conformance_mode_names() {
+std::string mode_names() {
   std::string names;
-  for (const Mode& m : conformance_modes()) names += (names.empty() ? "" : ", ") + m.name;
+  for (const Mode& m : modes()) names += (names.empty() ? "" : ", ") + m.name;
   return names;
 }
 
-ConformanceReport conformance(const ConformanceOptions& options) {
-  ConformanceReport report;
+Report run(const Options& options) {
+  Report report;
   std::vector<Mode> modes = modes_of(options);
   for (const Mode& m : modes)
     if (!m.unavailable.empty()) report.modes_unavailable.emplace_back(m.name, m.unavailable);
@@ -174,7 +134,7 @@ ConformanceReport conformance(const ConformanceOptions& options) {
 }
 
 CaseOps case_ops(const std::string& path) {
-  ConformanceOptions options;
+  Options options;
   options.path = path;
   CaseOps ops;
   for (const std::filesystem::path& file : files_of(options)) {
@@ -185,13 +145,4 @@ CaseOps case_ops(const std::string& path) {
   return ops;
 }
 
-int run_conformance(const ConformanceOptions& options) {
-  ConformanceReport report = conformance(options);
-  if (options.json)
-    print_json(report);
-  else
-    print_table(report);
-  return report.good() ? 0 : 1;
-}
-
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,4 +1,4 @@
-#include "cli/conformance_functions.h"
+#include "conformance/functions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 #include "eager/nn/windows.h"
 #include "eager/selection.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 using Kind = CaseValue::Kind;
 
@@ -459,4 +459,4 @@ const Function* find_function(const std::string& op) {
   return found == functions().end() ? nullptr : &found->second;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

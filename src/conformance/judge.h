@@ -3,11 +3,11 @@
 #include <span>
 #include <string>
 
-#include "cli/conformance_case.h"
+#include "conformance/case.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// Empty if the results are right, else what is wrong with the first that is not.
 std::string judge(const Case& c, std::span<const CaseTensor> results);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

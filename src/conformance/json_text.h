@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// A document of at most 64 lists and objects in one another: those who read it recurse. Throws Error.
 nlohmann::json parse_json(std::string_view text);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

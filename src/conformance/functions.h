@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/conformance_binding.h"
+#include "conformance/binding.h"
 #include "eager/arguments.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// A case's arguments by position, or by name where PyTorch gives one.
 class Arguments {
@@ -44,4 +44,4 @@ struct Function {
 /// Null if the op is a row alone, or missing.
 const Function* find_function(const std::string& op);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

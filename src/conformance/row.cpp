@@ -1,4 +1,4 @@
-#include "cli/conformance_row.h"
+#include "conformance/row.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "ir/graph.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 using ir::ArgInfo;
@@ -111,4 +111,4 @@ RowCall place(const ir::OpInfo& row, const Case& c) {
   return call;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

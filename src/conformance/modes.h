@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/conformance_binding.h"
+#include "conformance/binding.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// What made a result in a compiled mode.
 enum class Source : uint8_t { generated, view, library, graph_break, fallback };
@@ -29,6 +29,6 @@ struct Mode {
 
 /// Eager, its in-place forms, interpreted as it is and after the passes, compiled for each instruction set, eager and
 /// compiled on views that are not contiguous, and compiled with sizes that vary.
-std::vector<Mode> conformance_modes();
+std::vector<Mode> modes();
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

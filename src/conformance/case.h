@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/small_vector.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// A stored tensor: dense and row-major.
 struct CaseTensor {
@@ -53,4 +53,4 @@ struct Case {
 /// The cases of one file. Throws Error for a file that is not of the format.
 std::vector<Case> read_cases(const std::string& path);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

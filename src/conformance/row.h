@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/conformance_case.h"
+#include "conformance/case.h"
 #include "ir/op.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// Operands and attributes in the order of the row. Attributes stand as the user wrote them: negative dims and sizes
 /// are not yet settled; those not given have the row's default.
@@ -18,4 +18,4 @@ struct RowCall {
 
 /// Throws Error for an argument that the row does not have or that is of another kind.
 RowCall place(const ir::OpInfo& row, const Case& c);
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

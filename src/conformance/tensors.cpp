@@ -1,4 +1,4 @@
-#include "cli/conformance_tensors.h"
+#include "conformance/tensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "eager/data.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 /// Offset and strides of a view with gaps: dims in reverse order for every other tensor, every second element, an
@@ -78,4 +78,4 @@ const Tensor& Pool::find(const CaseTensor& t, const std::vector<Tensor>& among) 
   return among[found->second];
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,7 +1,7 @@
 #include "base/error.h"
-#include "cli/conformance_functions.h"
+#include "conformance/functions.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 using Kind = CaseValue::Kind;
 
@@ -54,4 +54,4 @@ std::optional<DType> Arguments::dtype() const {
   return v && v->is(Kind::dtype) ? std::optional<DType>(v->dtype) : std::nullopt;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,11 +1,11 @@
-#include "cli/conformance_binding.h"
+#include "conformance/binding.h"
 
-#include "cli/conformance_functions.h"
-#include "cli/conformance_row.h"
+#include "conformance/functions.h"
+#include "conformance/row.h"
 #include "eager/call.h"
 #include "eager/dispatch.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 using Kind = CaseValue::Kind;
@@ -69,4 +69,4 @@ BoundCase bind_inplace(const Case& c) {
   return [call = place(*row, c)](const Materialize& m) { return run_row(call, m, true); };
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

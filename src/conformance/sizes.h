@@ -1,8 +1,8 @@
 // A case with other sizes: what a program with symbols gives.
 #pragma once
-#include "cli/conformance_modes.h"
+#include "conformance/modes.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 /// Tiles the case's tensors along each dim that the op leaves free (one that eager takes with another size) and calls
 /// one compiled function with three sizes of it. Each result must be eager's to the bit and the interpreter's within
@@ -10,4 +10,4 @@ namespace ingot::cli {
 /// results, from the last program.
 Outcome run_sizes(const Case& c, const BoundCase& bound);
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

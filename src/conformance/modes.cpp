@@ -1,12 +1,12 @@
-#include "cli/conformance_modes.h"
+#include "conformance/modes.h"
 
-#include "cli/conformance_interpreter.h"
-#include "cli/conformance_sizes.h"
-#include "cli/conformance_tensors.h"
 #include "compile/compile.h"
+#include "conformance/interpreter.h"
+#include "conformance/sizes.h"
+#include "conformance/tensors.h"
 #include "runtime/cpu.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 Outcome run_now(const Case& c, const BoundCase& bound, Storage storage) {
@@ -63,7 +63,7 @@ std::string lacks(Isa isa) {
 
 }  // namespace
 
-std::vector<Mode> conformance_modes() {
+std::vector<Mode> modes() {
   std::vector<Mode> modes;
   auto now = [&](const char* name, Storage storage, bool inplace) {
     modes.push_back({name, {}, inplace, [=](const Case& c, const BoundCase& b) { return run_now(c, b, storage); }});
@@ -92,4 +92,4 @@ std::vector<Mode> conformance_modes() {
   return modes;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

@@ -1,17 +1,17 @@
-#include "cli/conformance_sizes.h"
+#include "conformance/sizes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "cli/conformance_interpreter.h"
-#include "cli/conformance_judge.h"
-#include "cli/conformance_tensors.h"
 #include "compile/compile.h"
+#include "conformance/interpreter.h"
+#include "conformance/judge.h"
+#include "conformance/tensors.h"
 #include "ir/op.h"
 #include "ir/reference.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 namespace {
 
 constexpr int64_t kMostElements = 1 << 16;  // of a tensor that was made larger
@@ -187,4 +187,4 @@ Outcome run_sizes(const Case& c, const BoundCase& bound) {
   return outcome;
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance

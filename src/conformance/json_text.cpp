@@ -1,8 +1,8 @@
-#include "cli/json_text.h"
+#include "conformance/json_text.h"
 
 #include "base/error.h"
 
-namespace ingot::cli {
+namespace ingot::conformance {
 
 nlohmann::json parse_json(std::string_view text) {
   using nlohmann::json;
@@ -17,4 +17,4 @@ nlohmann::json parse_json(std::string_view text) {
   }
 }
 
-}  // namespace ingot::cli
+}  // namespace ingot::conformance
