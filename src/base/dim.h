@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/export.h"
+#include "base/fields.h"
 #include "base/small_vector.h"
 
 namespace ingot {
@@ -32,6 +33,7 @@ struct Dim {
   constexpr int64_t index() const { return -code - 1; }
   /// Identity of expressions; for "has the same size", which may record a guard, use DimTable::equal.
   friend constexpr bool operator==(Dim a, Dim b) { return a.code == b.code; }
+  INGOT_ALL_FIELDS(Dim, code)
 };
 using Dims = SmallVector<Dim, 6>;
 
@@ -40,6 +42,7 @@ struct DimGuard {
   enum class Relation : uint8_t { equal, not_equal, less, not_less };
   Relation relation;
   Dim a, b;
+  INGOT_ALL_FIELDS(DimGuard, relation, a, b)
 };
 
 /// The expressions of one graph or program. Every symbol has a hint (its value when traced); a question that algebra
@@ -97,6 +100,7 @@ class INGOT_API DimTable {
   std::string str(Dim a) const;
   /// "s0 < 64".
   std::string str(const DimGuard& guard) const;
+  INGOT_SOME_FIELDS(DimTable, entries_, symbols_, guards_)
 
  private:
   using Monomial = std::vector<int32_t>;           // sorted atoms; empty: the constant term
@@ -110,6 +114,7 @@ class INGOT_API DimTable {
     int64_t hint = 0;
     int64_t size = 1;  // see kLargest
     int depth = 0;     // see kDeepest
+    INGOT_SOME_FIELDS(Entry, kind, symbol, a, b, polynomial, hint)
   };
   const Entry& entry(Dim a) const;
   Polynomial polynomial(Dim a) const;

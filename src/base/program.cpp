@@ -1,11 +1,147 @@
 #include "base/program.h"
 
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+
 namespace ingot {
+namespace {
+
+/// The entry with this name, or null.
+template <class Entries>
+auto* named(const Entries& entries, std::string_view name) {
+  const auto at = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == name; });
+  return at == entries.end() ? nullptr : &*at;
+}
+
+/// Writes values as their fields say, but for those that stand for something else.
+struct Writer {
+  const DimTable& dims;
+  std::string text;
+
+  void write(Dim d) { text += dims.str(d); }
+  void write(const KernelPtr& kernel) {
+    char key[20];
+    std::snprintf(key, sizeof key, "#%08x", kernel ? static_cast<uint32_t>(hash_text(kernel->key)) : 0);
+    text += kernel ? kernel->name + key : "none";
+  }
+  void write(const DimTable& table) {
+    for (int64_t i = 0; i < table.symbol_count(); ++i)
+      text += (i ? ", " : "") + table.str(table.symbol_dim(i)) + " as " + std::to_string(table.symbol_hint(i));
+    for (const DimGuard& guard : table.guards()) text += ", " + table.str(guard);
+  }
+  void write(bool x) { text += x ? "true" : "false"; }
+  template <class T>
+  void write(const T& x) {
+    if constexpr (requires { x.kName; }) text += x.kName;
+    if constexpr (Described<T>) {
+      write_fields(x);
+    } else if constexpr (is_variant<T>) {
+      std::visit([&](const auto& one) { write(one); }, x);
+    } else if constexpr (Text<T>) {
+      text += x;
+    } else if constexpr (Range<T>) {
+      list("[", x, "]");
+    } else if constexpr (MaybeOne<T>) {
+      x ? write(*x) : static_cast<void>(text += "none");
+    } else if constexpr (requires { name_of(x); }) {
+      text += name_of(x);
+    } else {
+      text += std::to_string(static_cast<int64_t>(x));
+    }
+  }
+
+ private:
+  template <class T>
+  void write_fields(const T& x) {
+    const T usual{};
+    const char* before = "(";
+    std::apply(
+        [&](const auto&... field) {
+          auto one = [&](const auto& f) {
+            if (same_fields(x.*f.member, usual.*f.member)) return;
+            (text += before).append(f.name) += "=";
+            write(x.*f.member);
+            before = ", ";
+          };
+          (one(field), ...);
+        },
+        T::fields());
+    text += *before == '(' ? "()" : ")";
+  }
+  template <class T>
+  void list(const char* before, const T& x, const char* end) {
+    if (x.size() == 0) text += before;
+    for (const auto& element : x) {
+      text += before;
+      write(element);
+      before = ", ";
+    }
+    text += end;
+  }
+};
+
+}  // namespace
 
 std::string Target::str() const {
   if (cuda_arch) return "sm_" + std::to_string(cuda_arch);
   constexpr const char* names[] = {"none", "avx2", "avx512"};
   return std::string(names[static_cast<int>(isa)]) + (bf16_dot ? "+bf16" : "");
+}
+
+const char* name_of(Combiner combiner) {
+  constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
+  return names[static_cast<int>(combiner)];
+}
+const char* name_of(OneRow one_row) {
+  constexpr const char* names[] = {"tiles", "rows of B", "columns of B"};
+  return names[static_cast<int>(one_row)];
+}
+const char* name_of(ConvolutionForm form) { return form == ConvolutionForm::product ? "product" : "depthwise"; }
+
+const HostStep::Tensor* HostStep::find(std::string_view operand) const { return named(operands, operand); }
+const HostStep::Tensor& HostStep::operand(std::string_view name) const {
+  const Tensor* tensor = find(name);
+  INGOT_CHECK(tensor, op + " has no operand " + std::string(name));
+  return *tensor;
+}
+Dim HostStep::attribute(std::string_view name) const {
+  const Attribute* attribute = named(attributes, name);
+  INGOT_CHECK(attribute, op + " has no attribute " + std::string(name));
+  return attribute->value;
+}
+
+const char* Step::kind_name() const {
+  return std::visit([](const auto& one) { return one.kName; }, work);
+}
+
+bool operator==(const Step& a, const Step& b) { return same_fields(a, b); }
+bool operator==(const Program& a, const Program& b) { return same_fields(a, b); }
+uint64_t hash_of(const Step& step) { return hash_fields(step); }
+uint64_t hash_of(const Program& program) { return hash_fields(program); }
+
+std::string str(const Step& step, const DimTable& dims) {
+  Writer writer{dims, {}};
+  writer.write(step);
+  return std::move(writer.text);
+}
+std::string str(const Program& program) {
+  Writer writer{program.dims, {}};
+  for_each_field(program, [&](std::string_view name, const auto& field) {
+    if constexpr (requires { field.begin()->fields(); }) {
+      for (size_t i = 0; i < field.size(); ++i) {
+        writer.text.append(name).append(" ") += std::to_string(i) + " ";
+        writer.write(field[i]);
+        writer.text += "\n";
+      }
+    } else {
+      writer.text.append(name).append(" ");
+      writer.write(field);
+      writer.text += "\n";
+    }
+  });
+  return std::move(writer.text);
 }
 
 }  // namespace ingot

@@ -2,12 +2,16 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/cuda_launch.h"
 #include "base/dim.h"
 #include "base/dtype.h"
+#include "base/fields.h"
 
 namespace ingot {
 
@@ -20,6 +24,7 @@ struct Target {
   int cuda_arch = 0;      // 0: the processor; else CUDA C++ for this compute capability (80, 90, 100) is made
   std::string str() const;
   friend bool operator==(const Target&, const Target&) = default;
+  INGOT_ALL_FIELDS(Target, isa, bf16_dot, cuda_arch)
 };
 
 /// What a loop kernel is called with. Strides are in bytes, one a buffer.
@@ -91,6 +96,7 @@ struct KernelSource {
   KernelEntry interpret = nullptr;
   std::shared_ptr<const void> context;
   std::shared_ptr<const CudaText> cuda;  // of a CUDA target; the fields about code are empty then
+  INGOT_SOME_FIELDS(KernelSource, key)
 };
 using KernelPtr = std::shared_ptr<const KernelSource>;
 
@@ -101,6 +107,7 @@ struct ProgramBuffer {
   uint32_t number = 0;                     // of the input or output
   Dim bytes;                               // arena only
   uint32_t first_step = 0, last_step = 0;  // arena only: lifetime, both ends included
+  INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step)
 };
 
 /// An operand of a step: a buffer, where in it the view starts, and its stride in bytes for each dim of the step's
@@ -111,6 +118,7 @@ struct Argument {
   Dims strides;            // bytes; one a dim of the step's space, outermost first (the last two are rows and columns)
   Dim index_stride;        // bytes; for loads with an index operand
   bool read_only = false;  // the step only reads it: neighbouring steps that share it need no barrier between them
+  INGOT_ALL_FIELDS(Argument, buffer, offset, strides, index_stride, read_only)
 };
 
 /// Where a step's run-time scalar comes from: a scalar of the call, or a size (an expression), as bits of the register
@@ -120,159 +128,240 @@ struct ScalarSource {
   uint32_t number = 0;  // of the call's scalar
   Dim size;
   DType type = DType::f32;  // f32, f64, i32, i64 or bool: what the kernel expects
+  INGOT_ALL_FIELDS(ScalarSource, kind, number, size, type)
 };
 
 /// What a reduction does; see codegen/kernel_ir.h for each one's identity and ties.
 enum class Combiner : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
+const char* name_of(Combiner combiner);
+
+// The kinds of step. Each names its fields once: first what is computed, then how the processor does it.
 
 /// A loop kernel over a space of dims (outermost first; at least rows and columns).
 struct LoopStep {
-  KernelPtr kernel;
+  static constexpr const char* kName = "loop";
   Dims space;
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
-  std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
-  bool copies = false;               // all it does is to store argument 0 as it is
-  bool rows_whole = false;           // a row is not split over threads but as `pieces` says (it reduces or has locals)
+  bool copies = false;      // all it does is to store argument 0 as it is
+  bool rows_whole = false;  // a row is not split over threads but as `pieces` says (it reduces or has locals)
   /// How a long row may be done in pieces (see KernelFrame::parts): what it reduces, in order. None: it may not.
   struct Pieces {
     struct Reduction {
-      uint32_t phase;
-      Combiner combiner;
-      DType type;  // of the value: f32, f64, i32, i64 or bool
+      uint32_t phase = 0;
+      Combiner combiner = Combiner::sum;
+      DType type = DType::f32;  // of the value: f32, f64, i32, i64 or bool
+      INGOT_ALL_FIELDS(Reduction, phase, combiner, type)
     };
     std::vector<Reduction> reductions;
     int phases = 0;
     bool stores_rows = false;  // there is something to store once a row
+    INGOT_ALL_FIELDS(Pieces, reductions, phases, stores_rows)
   } pieces;
-  /// Pack kernels, one an argument, or empty: an argument with one is dense along the rows, and is turned tile by
-  /// tile into panels of turn_columns, from which the kernel reads it, dense along the columns.
-  std::vector<KernelPtr> turns;
-  int64_t turn_columns = 0;
-  /// The same kernel, past the caches, for results too large for them: or null. Its dense results begin at multiples of
-  /// 64 bytes.
-  KernelPtr streaming;
+
+  KernelPtr kernel;
+  std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
+  /// Arguments that are dense along the rows, turned tile by tile into panels of `columns`, from which the kernel reads
+  /// them dense along the columns.
+  struct Turning {
+    std::vector<KernelPtr> kernels;  // pack kernels, one an argument, null for those that are not turned; or empty
+    int64_t columns = 0;
+    /// The step's kernel, past the caches, for results too large for them: or null. Its dense results begin at
+    /// multiples of 64 bytes.
+    KernelPtr streaming;
+    INGOT_ALL_FIELDS(Turning, kernels, columns, streaming)
+  } turning;
+  INGOT_ALL_FIELDS(LoopStep, space, arguments, scalars, copies, rows_whole, pieces, kernel, local_bytes, turning)
 };
 
 /// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
 /// index, to arena buffers `results` (dense), which an ordinary LoopStep (the epilogue) then reads.
 struct ColumnStep {
-  KernelPtr kernel;
+  static constexpr const char* kName = "column";
   Dims space;
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   struct Result {
-    Combiner combiner;
-    DType type;    // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
-    Argument out;  // strides over [outer..., columns]
+    Combiner combiner = Combiner::sum;
+    DType type =
+        DType::f32;  // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
+    Argument out;    // strides over [outer..., columns]
+    INGOT_ALL_FIELDS(Result, combiner, type, out)
   };
   std::vector<Result> results;
   bool positions = false;  // the kernel asks for its row or column
+
+  KernelPtr kernel;
+  INGOT_ALL_FIELDS(ColumnStep, space, arguments, scalars, results, positions, kernel)
 };
 
-/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims. The tile
-/// kernels for every edge are in `tiles` (rows-major: tiles[(rows-1) * max_vectors + vectors-1]), the pack kernels
-/// likewise by vectors.
-struct MatmulStep {
-  DType dtype = DType::f32;  // of A and B
-  DType accumulate = DType::f32;
-  Dims batch;
-  Dim m, n, k;
-  Argument a, b, c;  // c: raw f32 or f64 results
+/// Where the results of a product or convolution go: as they are to argument 0, or through kernels that run over each
+/// finished piece while it is in cache.
+struct Epilogue {
+  std::vector<Argument> arguments;
+  std::vector<ScalarSource> scalars;
+  /// [0] over any piece, [v] over those of exactly 16 * v columns; empty: results are stored as they are. Buffer 0 is
+  /// the raw piece (f32 or f64), the others are the arguments.
+  std::vector<KernelPtr> kernels;
+  INGOT_ALL_FIELDS(Epilogue, arguments, scalars, kernels)
+};
+
+/// The kernels of all products of one form on one target, made once and shared. The tile kernels for every edge are in
+/// `tiles` (rows-major: tiles[(rows-1) * max_vectors + vectors-1]), the pack kernels likewise by vectors.
+struct ProductKernels {
   int max_rows = 1, max_vectors = 1;
-  std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], b's own orientation
-  DType a_dtype = DType::f32;           // of A as tiles read it
+  DType a = DType::f32;                 // A as tiles read it
+  std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   KernelPtr pack_a;  // copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, else null
-  /// If given, tiles of f32 for many rows of bf16, and what makes their panels: of packed B (buffer 0, pairs as i32)
-  /// two rows of f32 (1, 2), or of B's rows as they lie (0) f32 (1).
+  /// Where bf16 is widened: tiles of f32, and what makes their panels: of packed B (buffer 0, pairs as i32) two rows of
+  /// f32 (1, 2), or of B's rows as they lie (0) f32 (1).
   KernelPtr widen, widen_rows;
   std::vector<KernelPtr> wide_tiles;
-  /// If given, for a single row of A: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
+  /// Where one row reads rows of B: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
   /// to sums (1); one row of B, and kRowsOfB.
   KernelPtr add_row, add_rows;
-  KernelPtr turned;  // likewise, a tile for a B whose k is contiguous (see TileSpec)
+  KernelPtr turned;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, pack_a, widen, widen_rows, wide_tiles,
+                   add_row, add_rows, turned)
+};
+using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
+
+/// How a product with a single row of A and many columns is done: B is used once.
+enum class OneRow : uint8_t { tiles, rows_of_b, columns_of_b };
+const char* name_of(OneRow one_row);
+
+/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims.
+struct MatmulStep {
+  static constexpr const char* kName = "matmul";
+  DType dtype = DType::f32;       // of A and B
+  DType accumulate = DType::f32;  // of the raw C: f32 or f64
+  Dims batch;
+  Dim m, n, k;
+  Argument a, b;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
-  /// Run over each finished piece of C (rows x columns), while it is in cache: [0] over any piece, [v] over those of
-  /// exactly 16 * v columns. Buffers: 0 is the raw C tile, the others are `epilogue_arguments` over [batch..., m, n].
-  /// Empty: C is the result.
-  std::vector<KernelPtr> epilogues;
-  std::vector<Argument> epilogue_arguments;
-  std::vector<ScalarSource> epilogue_scalars;
+  Epilogue epilogue;         // arguments over [batch..., m, n]
+
+  OneRow one_row = OneRow::tiles;
+  ProductKernelsPtr kernels;
+  static constexpr int64_t kManyColumns = 256;  // fewer: for one row tiles cost less than calls
+  static constexpr int64_t kManyTiles = 4;      // of rows, for which widening a block of B pays
+  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, epilogue, one_row, kernels)
 };
 
-/// A step that the runtime implements as a C++ function over generated kernels or in plain C++ (a library step), by
-/// name.
-struct LibraryStep {
-  std::string name;
-  std::vector<Argument> arguments;
-  std::vector<Dims> shapes;  // of each argument
-  std::vector<DType> dtypes;
-  std::vector<Dim> sizes;  // structural and size parameters
-  std::vector<ScalarSource> scalars;
-  std::vector<KernelPtr> kernels;
+/// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels],
+/// or, with one input channel a group, by a loop over the taps, with two roundings at each.
+enum class ConvolutionForm : uint8_t { product, depthwise };
+const char* name_of(ConvolutionForm form);
+
+/// Convolution of NCHW images in f32 or f64 (16-bit operands are converted before and the result after).
+struct Conv2dStep {
+  static constexpr const char* kName = "conv2d";
+  struct Pair {
+    Dim h, w;
+    INGOT_ALL_FIELDS(Pair, h, w)
+  };
+  DType dtype = DType::f32;
+  Dims input_shape, weight_shape;  // [N, C, H, W], [Cout, C / groups, KH, KW]
+  Argument input, weight;          // any strides
+  Pair stride, padding, dilation;
+  int64_t groups = 1;
+  bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
+  Epilogue epilogue;                // arguments over [N, Cout, OH * OW]; stored as they are, pixels are contiguous
+
+  ConvolutionForm form = ConvolutionForm::product;
+  ProductKernelsPtr kernels;  // tiles
+  INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, stride, padding, dilation, groups,
+                   weight_is_constant, epilogue, form, kernels)
+};
+
+/// softmax(q k^T * scale + mask) v, in f32 or f64 (16-bit operands are converted before and the result after). Last
+/// dims of all but the mask are contiguous. key_heads divides heads: head h reads key head h / (heads / key_heads).
+struct AttentionStep {
+  static constexpr const char* kName = "attention";
+  DType dtype = DType::f32;
+  Dim batch, heads, key_heads, queries, keys, depth, value_depth;
+  Argument out, query, key, value;    // over [batch, heads or key_heads, queries or keys, depth or value_depth]
+  std::optional<Argument> mask;       // over [batch, heads, queries, keys], expanded by strides of 0
+  bool causal = false;                // row t sees keys 0 .. t
+  std::optional<ScalarSource> scale;  // of type dtype; none: 1 / sqrt(depth), or what the softmax kernel holds
+
+  ProductKernelsPtr scores, values;  // of the two products: tiles and packs
+  /// A rows kernel over buffers 0 (raw scores, dense), 1 (probabilities, dense, the memory of 0: it stores a row after
+  /// its last read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with scalar 0 the scale.
+  KernelPtr softmax;
+  int64_t local_bytes = 0;  // an element of its local row buffers
+  INGOT_ALL_FIELDS(AttentionStep, dtype, batch, heads, key_heads, queries, keys, depth, value_depth, out, query, key,
+                   value, mask, causal, scale, scores, values, softmax, local_bytes)
+};
+
+/// An op that the runtime implements in C++ under the name of its row: results are row-major, operands as they lie.
+struct HostStep {
+  static constexpr const char* kName = "host";
+  struct Tensor {
+    std::string name;  // of an operand, as its row has it; results have none
+    Argument place;
+    Dims shape;
+    DType dtype = DType::f32;
+    INGOT_ALL_FIELDS(Tensor, name, place, shape, dtype)
+  };
+  struct Attribute {
+    std::string name;
+    Dim value;  // a number, a size, a boolean, or the number of a choice; an absent one 0
+    INGOT_ALL_FIELDS(Attribute, name, value)
+  };
+  std::string op;
+  std::vector<Tensor> results, operands;  // operands: those that are present
+  std::vector<Attribute> attributes;
+  INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes)
+
+  const Tensor* find(std::string_view operand) const;  // null if it is absent
+  /// These throw InternalError for a name that is not there.
+  const Tensor& operand(std::string_view name) const;
+  Dim attribute(std::string_view name) const;
 };
 
 struct Step {
-  enum class Kind : uint8_t { loop, column, matmul, library } kind = Kind::loop;
-  std::string name;  // what it computes, for the profiler and explain
-  LoopStep loop;
-  ColumnStep column;
-  MatmulStep matmul;
-  LibraryStep library;
+  std::string name;               // what it computes, for the profiler and explain
   Dim operations = 0, bytes = 0;  // for the roof model
+  std::variant<LoopStep, ColumnStep, MatmulStep, Conv2dStep, AttentionStep, HostStep> work;
+  INGOT_ALL_FIELDS(Step, name, operations, bytes, work)
+
+  template <class Kind>
+  bool is() const {
+    return std::holds_alternative<Kind>(work);
+  }
+  template <class Kind>
+  const Kind& as() const {
+    return std::get<Kind>(work);
+  }
+  template <class Kind>
+  Kind& as() {
+    return std::get<Kind>(work);
+  }
+  const char* kind_name() const;
+  /// Done by a C++ function, over generated kernels or in plain C++: a library step.
+  bool is_library() const { return is<Conv2dStep>() || is<AttentionStep>() || is<HostStep>(); }
 };
 
 /// Calls visit(KernelPtr) for every kernel of the step.
 template <class F>
 void for_each_kernel(const Step& step, F visit) {
-  auto one = [&](const KernelPtr& kernel) {
+  for_each_part<KernelPtr>(step, [&](const KernelPtr& kernel) {
     if (kernel) visit(kernel);
-  };
-  auto all = [&](const std::vector<KernelPtr>& kernels) {
-    for (const KernelPtr& kernel : kernels) one(kernel);
-  };
-  one(step.loop.kernel);
-  all(step.loop.turns);
-  one(step.loop.streaming);
-  one(step.column.kernel);
-  all(step.matmul.tiles);
-  all(step.matmul.packs);
-  one(step.matmul.pack_a);
-  one(step.matmul.widen);
-  one(step.matmul.widen_rows);
-  one(step.matmul.add_row);
-  one(step.matmul.add_rows);
-  one(step.matmul.turned);
-  all(step.matmul.wide_tiles);
-  all(step.matmul.epilogues);
-  all(step.library.kernels);
+  });
 }
 
-/// Calls visit(argument, read_only) for everything in memory that a step touches.
+/// Calls visit(argument) for everything in memory that a step touches.
 template <class F>
 void for_each_argument(const Step& step, F visit) {
-  auto all = [&](const std::vector<Argument>& arguments, bool only_read) {
-    for (const Argument& a : arguments) visit(a, only_read || a.read_only);
-  };
-  switch (step.kind) {
-    case Step::Kind::loop:
-      all(step.loop.arguments, false);
-      break;
-    case Step::Kind::column:
-      all(step.column.arguments, true);
-      for (const auto& result : step.column.results) visit(result.out, false);
-      break;
-    case Step::Kind::matmul:
-      visit(step.matmul.a, true);
-      visit(step.matmul.b, true);
-      if (step.matmul.epilogues.empty()) visit(step.matmul.c, false);
-      all(step.matmul.epilogue_arguments, false);
-      break;
-    case Step::Kind::library:
-      all(step.library.arguments, false);
-      break;
-  }
+  for_each_part<Argument>(step, visit);
+}
+
+/// Calls visit(scalar) for a step's run-time scalars, in the order in which RunState::scalars has them.
+template <class F>
+void for_each_scalar(const Step& step, F visit) {
+  for_each_part<ScalarSource>(step, visit);
 }
 
 /// A lowered graph: steps over buffers, sizes still symbolic. Immutable once made.
@@ -284,6 +373,18 @@ struct Program {
   uint32_t inputs = 0, outputs = 0;
   std::vector<Category> scalars;  // of the call's scalars: floating ones are given as bits of f64, others of i64
   std::string device_source;      // CUDA target: the one translation unit of all its kernels
+  INGOT_ALL_FIELDS(Program, target, dims, buffers, steps, inputs, outputs, scalars, device_source)
 };
+
+/// Kernels are the same by key. A step is compared within its table of sizes.
+bool operator==(const Step& a, const Step& b);
+bool operator==(const Program& a, const Program& b);
+uint64_t hash_of(const Step& step);
+uint64_t hash_of(const Program& program);
+/// "(name=..., work=loop(space=[8, s0], arguments=[...], ...))": fields that are not as by default. Kernels by name and
+/// a hash of their key.
+std::string str(const Step& step, const DimTable& dims);
+/// One line a size, guard, buffer and step.
+std::string str(const Program& program);
 
 }  // namespace ingot

@@ -81,6 +81,7 @@ json to_json(const Explanation::Program& p) {
     steps.push_back({{"name", s.name},
                      {"form", s.form},
                      {"space", s.space},
+                     {"algorithm", s.algorithm},
                      {"operations", s.operations},
                      {"bytes", s.bytes},
                      {"mean_us", s.mean_us},

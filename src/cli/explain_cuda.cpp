@@ -28,7 +28,7 @@ DeviceProgram lowered_for(const Explanation::Program& p, const Target& target) {
   d.shapes = p.shapes;
   d.program = codegen::lower(ir::parse(p.primitives), target).program;
   for (const Step& step : d.program.steps) {
-    if (step.kind == Step::Kind::matmul || step.kind == Step::Kind::library) d.libraries.push_back(step.name);
+    if (step.is<MatmulStep>() || step.is_library()) d.libraries.push_back(step.name);
     for_each_kernel(step, [&](const KernelPtr& kernel) {
       for (const KernelPtr& known : d.kernels)
         if (known->key == kernel->key) return;

@@ -76,7 +76,6 @@ static_assert(std::size(kOps) == kOpCount && in_order());
 constexpr const OpRow& row_of(Op op) { return kOps[static_cast<int>(op)]; }
 
 constexpr const char* kAccesses[] = {"dense", "uniform", "strided"};
-constexpr const char* kCombiners[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
 constexpr const char* kTypes[] = {"f32", "f64", "i32", "i64", "mask"};
 
 bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
@@ -346,7 +345,6 @@ Type register_type(DType d) {
 const char* name_of(Op op) { return row_of(op).name; }
 const char* name_of(Type type) { return kTypes[static_cast<int>(type)]; }
 const char* name_of(Access access) { return kAccesses[static_cast<int>(access)]; }
-const char* name_of(Combiner combiner) { return kCombiners[static_cast<int>(combiner)]; }
 
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }
 

@@ -129,7 +129,6 @@ struct Store {
 /// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true,
 /// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 using ingot::Combiner;
-const char* name_of(Combiner combiner);
 /// The op that joins two partial results; not for argmax and argmin.
 Op combining_op(Combiner combiner);
 

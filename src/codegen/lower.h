@@ -49,10 +49,10 @@ struct Explanation {
   std::string str(const ir::Graph& graph, const Program& program) const;
 };
 
-/// "loop", "column", "matmul" or "library".
-const char* form_of(const Step& step);
 /// What a step runs over, with symbols as such.
 std::string space_of(const DimTable& dims, const Step& step);
+/// Which of the ways to compute it lowering chose: "epilogue, B packed once".
+std::string algorithm_of(const Step& step);
 
 struct LowerResult {
   Program program;

@@ -120,8 +120,9 @@ void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* prof
     out.name = step.name;
     out.operations = static_cast<double>(lowered.dims.hint(step.operations));
     out.bytes = static_cast<double>(lowered.dims.hint(step.bytes));
-    out.form = codegen::form_of(step);
+    out.form = step.kind_name();
     out.space = codegen::space_of(lowered.dims, step);
+    out.algorithm = codegen::algorithm_of(step);
     out.weight = entry.loaded->weight(program.steps.size() - 1);
     for_each_kernel(step, [&](const KernelPtr& kernel) {
       uint32_t number = number_of.at(kernel->key);

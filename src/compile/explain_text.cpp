@@ -180,11 +180,12 @@ class Report {
     for (const auto& group : p.groups)
       for (uint32_t number : group.steps) {
         const Explanation::Step& s = p.steps[number];
-        line(
-            "  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(ops_text(group), 28),
-            shortened(modules(p, group), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
-            timed ? duration(s.mean_us) : "",
-            bar(most > 0 ? weight(s) / most : 0, 12) + (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : ""));
+        line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(ops_text(group), 28),
+             shortened(modules(p, group), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
+             timed ? duration(s.mean_us) : "",
+             bar(most > 0 ? weight(s) / most : 0, 12) +
+                 (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : "") +
+                 (s.algorithm.empty() ? "" : "  " + s.algorithm));
       }
   }
 

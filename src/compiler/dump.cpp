@@ -38,6 +38,7 @@ void Dump::write(const std::string& name, std::string_view bytes) const {
 void Dump::write(const CompiledGraph& compiled) const {
   if (!on()) return;
   write("program.txt", compiled.explanation.str(compiled.graph, *compiled.program) + compiled.times() + "\n");
+  write("steps.txt", str(*compiled.program));
   std::map<std::string, int> seen;  // different kernels may have one name
   for (const KernelPtr& kernel : compiled.kernels()) {
     std::string name = kernel->name;

@@ -14,7 +14,8 @@ class Dump {
   explicit Dump(bool wanted);
   bool on() const { return !prefix_.empty(); }
   void write(const std::string& name, std::string_view bytes) const;
-  /// program.txt (groups, steps, decisions, times) and, for each kernel, KERNEL.kir, KERNEL.asm and KERNEL.bin.
+  /// program.txt (groups, steps, decisions, times), steps.txt (all fields of the steps) and, for each kernel,
+  /// KERNEL.kir, KERNEL.asm and KERNEL.bin.
   void write(const CompiledGraph& compiled) const;
 
  private:

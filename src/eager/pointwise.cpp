@@ -177,9 +177,8 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   const compiler::ReadyProgram ready = compiler::compile_or_interpret(std::move(graph), settings, &reason);
   if (!reason.empty()) statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
   const Program& program = *ready.compiled->program;
-  if (program.steps.size() != 1 || program.steps[0].kind != Step::Kind::loop || !program.dims.guards().empty())
-    return result;
-  const LoopStep& step = program.steps[0].loop;
+  if (program.steps.size() != 1 || !program.steps[0].is<LoopStep>() || !program.dims.guards().empty()) return result;
+  const LoopStep& step = program.steps[0].as<LoopStep>();
   if (step.space.size() != 2 || step.rows_whole || !step.local_bytes.empty() || step.arguments.size() > kMaxArguments ||
       step.scalars.size() > kMaxPointwiseOperands)
     return result;

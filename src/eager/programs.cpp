@@ -17,12 +17,12 @@
 #include "eager/infer.h"
 #include "eager/tensor_guard.h"
 #include "ir/graph.h"
-#include "runtime/library_steps.h"
+#include "runtime/host_steps.h"
 
 namespace ingot::eager {
 namespace {
 
-#define OP_host(name, ...) static_assert(runtime::has_library_step(#name), "the host op has no step: " #name);
+#define OP_host(name, ...) static_assert(runtime::has_host_step(#name), "the host op has no step: " #name);
 #include "ir/ops.def"
 
 /// Sizes below this are constants of a program, the others symbols: short rows, windows and head counts get code of

@@ -5,10 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/library_steps.h"
 #include "runtime/product_driver.h"
 
 namespace ingot::runtime {
@@ -23,24 +23,22 @@ int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 class AttentionDriver final : public StepDriver {
  public:
-  AttentionDriver(const LibraryStep& step, const BindContext& context) : first_scalar_(context.first_scalar) {
-    Ints out = context.values_of(step.shapes[0]), query = context.values_of(step.shapes[1]);
-    Ints key = context.values_of(step.shapes[2]);
-    batch_ = query[0], heads_ = query[1], queries_ = query[2], depth_ = query[3];
-    key_heads_ = key[1], keys_ = key[2], value_depth_ = out[3];
+  AttentionDriver(const AttentionStep& step, const BindContext& context) : first_scalar_(context.first_scalar) {
+    batch_ = context.value(step.batch), heads_ = context.value(step.heads), queries_ = context.value(step.queries);
+    depth_ = context.value(step.depth), value_depth_ = context.value(step.value_depth);
+    key_heads_ = context.value(step.key_heads), keys_ = context.value(step.keys);
     INGOT_CHECK(key_heads_ > 0 ? heads_ % key_heads_ == 0 : heads_ == 0, "key heads divide heads");
-    element_ = size_of(step.dtypes[0]);
-    wide_ = step.dtypes[0] == DType::f64;
-    arguments_.reserve(step.arguments.size());
-    for (const Argument& a : step.arguments) arguments_.push_back(context.argument(a));
-    INGOT_CHECK(arguments_.size() == 4 || arguments_.size() == 5);
-    causal_ = context.value(step.sizes[0]) != 0;
-    max_rows_ = context.value(step.sizes[1]), max_vectors_ = context.value(step.sizes[2]);
-    given_scale_ = !step.scalars.empty();
+    element_ = size_of(step.dtype);
+    wide_ = step.dtype == DType::f64;
+    out_ = context.argument(step.out), query_ = context.argument(step.query);
+    key_ = context.argument(step.key), value_ = context.argument(step.value);
+    if (step.mask) mask_ = context.argument(*step.mask);
+    causal_ = step.causal;
+    max_rows_ = step.scores->max_rows, max_vectors_ = step.scores->max_vectors;
+    given_scale_ = step.scale.has_value();
     const auto* before = context.before<AttentionDriver>();
-    kernels_ = before ? before->kernels_ : std::make_shared<const Kernels>(step.kernels, *this, context);
-    softmax_bytes_ =
-        round_up(round_up(keys_, kVector) * context.value(step.sizes[3]), 64) + step.kernels.back()->scratch_bytes;
+    kernels_ = before ? before->kernels_ : std::make_shared<const Kernels>(step, context);
+    softmax_bytes_ = round_up(round_up(keys_, kVector) * step.local_bytes, 64) + step.softmax->scratch_bytes;
 
     key_panels_ = Pieces((keys_ + kVector - 1) / kVector, max_vectors_);
     value_panels_ = Pieces((value_depth_ + kVector - 1) / kVector, max_vectors_);
@@ -75,18 +73,14 @@ class AttentionDriver final : public StepDriver {
   }
 
  private:
-  enum { kOut, kQuery, kKey, kValue, kMask };
-
   struct Kernels {
     std::vector<KernelCall> tiles, value_packs, key_packs;
     KernelCall softmax;
-    Kernels(std::span<const KernelPtr> list, const AttentionDriver& d, const BindContext& context)
-        : softmax(call_of(list.back(), context)) {
-      const auto all = static_cast<size_t>(d.max_rows_ * d.max_vectors_), vectors = static_cast<size_t>(d.max_vectors_);
-      tiles = calls_of(list.first(all), context);
-      value_packs = calls_of(list.subspan(all, vectors), context);
-      key_packs = calls_of(list.subspan(all + vectors, vectors), context);
-    }
+    Kernels(const AttentionStep& step, const BindContext& context)
+        : tiles(calls_of(step.scores->tiles, context)),
+          value_packs(calls_of(step.values->packs, context)),
+          key_packs(calls_of(step.scores->packs, context)),
+          softmax(call_of(step.softmax, context)) {}
   };
   struct Work {
     char *keys, *values, *scores, *scratch;
@@ -95,9 +89,8 @@ class AttentionDriver final : public StepDriver {
 
   int64_t group() const { return key_heads_ ? heads_ / key_heads_ : 0; }
   int64_t row_dim() const { return heads_as_rows_ ? 1 : 2; }
-  int64_t row_stride(int argument) const { return arguments_[argument].strides[row_dim()]; }
-  char* row_of(const RunState& state, int argument, const Work& w) const {
-    const BoundArgument& a = arguments_[argument];
+  int64_t row_stride(const BoundArgument& a) const { return a.strides[row_dim()]; }
+  char* row_of(const RunState& state, const BoundArgument& a, const Work& w) const {
     return a.at(state) + w.batch * a.strides[0] + w.head * a.strides[1] + w.row * a.strides[row_dim()];
   }
   // Keys that the row of a block sees.
@@ -148,14 +141,12 @@ class AttentionDriver final : public StepDriver {
   }
 
   void pack(const RunState& state, const Work& w) const {
-    auto matrix = [&](int argument) {
-      const BoundArgument& a = arguments_[argument];
+    auto matrix = [&](const BoundArgument& a) {
       return a.at(state) + w.batch * a.strides[0] + w.key_head * a.strides[1];
     };
-    pack_matrix(kernels_->key_packs, key_panels_, matrix(kKey), w.keys, depth_, keys_, element_,
-                arguments_[kKey].strides[2]);
-    pack_matrix(kernels_->value_packs, value_panels_, matrix(kValue), w.values, keys_, value_depth_,
-                arguments_[kValue].strides[2], element_);
+    pack_matrix(kernels_->key_packs, key_panels_, matrix(key_), w.keys, depth_, keys_, element_, key_.strides[2]);
+    pack_matrix(kernels_->value_packs, value_panels_, matrix(value_), w.values, keys_, value_depth_, value_.strides[2],
+                element_);
   }
 
   // C = A x B over the first k_size of k and the panels that begin before n_end.
@@ -188,17 +179,16 @@ class AttentionDriver final : public StepDriver {
 
   void attend(const RunState& state, const Work& w) const {
     const int64_t needed = visible(w, w.rows - 1);
-    multiply(row_of(state, kQuery, w), row_stride(kQuery), w.keys, depth_, key_panels_, needed, w.scores, score_row_,
+    multiply(row_of(state, query_, w), row_stride(query_), w.keys, depth_, key_panels_, needed, w.scores, score_row_,
              w.rows, depth_);
     softmax(state, w, needed);
-    multiply(w.scores, score_row_, w.values, keys_, value_panels_, value_depth_, row_of(state, kOut, w),
-             row_stride(kOut), w.rows, needed);
+    multiply(w.scores, score_row_, w.values, keys_, value_panels_, value_depth_, row_of(state, out_, w),
+             row_stride(out_), w.rows, needed);
   }
 
   void softmax(const RunState& state, const Work& w, int64_t needed) const {
-    const bool masked = arguments_.size() > kMask;
-    const char* mask = masked ? row_of(state, kMask, w) : nullptr;
-    const int64_t mask_row = masked ? row_stride(kMask) : 0, mask_column = masked ? arguments_[kMask].strides[3] : 0;
+    const char* mask = mask_ ? row_of(state, *mask_, w) : nullptr;
+    const int64_t mask_row = mask_ ? row_stride(*mask_) : 0, mask_column = mask_ ? mask_->strides[3] : 0;
     const double scale = 1 / std::sqrt(static_cast<double>(depth_));
     const uint64_t default_scale =
         wide_ ? std::bit_cast<uint64_t>(scale) : std::bit_cast<uint32_t>(static_cast<float>(scale));
@@ -228,14 +218,15 @@ class AttentionDriver final : public StepDriver {
   int64_t element_ = 4, rows_ = 0, block_rows_ = 0, score_row_ = 0, softmax_bytes_ = 0, cuts_ = 1;
   int64_t max_rows_ = 1, max_vectors_ = 1;
   bool causal_ = false, wide_ = false, given_scale_ = false, heads_as_rows_ = false;
-  std::vector<BoundArgument> arguments_;
+  BoundArgument out_, query_, key_, value_;
+  std::optional<BoundArgument> mask_;
   std::shared_ptr<const Kernels> kernels_;
   Pieces key_panels_, value_panels_;  // in units of 16 columns
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_attention(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step&, const BindContext& context) {
   return std::make_shared<AttentionDriver>(step, context);
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "runtime/arena_plan.h"
-#include "runtime/library_steps.h"
 
 namespace ingot::runtime {
 namespace {
@@ -26,18 +25,7 @@ bool conflict(const Touched& a, const Touched& b) {
 }
 
 std::shared_ptr<StepDriver> bind_step(const Step& step, const BindContext& context) {
-  switch (step.kind) {
-    case Step::Kind::loop:
-      return bind_loop(step.loop, step, context);
-    case Step::Kind::column:
-      return bind_column(step.column, step, context);
-    case Step::Kind::matmul:
-      return bind_matmul(step.matmul, context);
-    case Step::Kind::library:
-      return bind_library(step.library, step, context);
-  }
-  INGOT_CHECK(false, step.name);
-  return nullptr;
+  return std::visit([&](const auto& work) { return bind(work, step, context); }, step.work);
 }
 
 // Where two drivers of a step are alike as far as a schedule asks.
@@ -126,12 +114,12 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
     bool wait = false;
     if (useful_threads > 1) {
       touched.clear();
-      for_each_argument(program.steps[i], [&](const Argument& a, bool read_only) {
+      for_each_argument(program.steps[i], [&](const Argument& a) {
         const ProgramBuffer& buffer = program.buffers[a.buffer];
         if (buffer.place == Place::arena)
-          touched.push_back(arena_touch(a.buffer, read_only));
+          touched.push_back(arena_touch(a.buffer, a.read_only));
         else
-          touched.push_back({buffer.place, 0, 0, buffer.number, read_only || buffer.place == Place::input});
+          touched.push_back({buffer.place, 0, 0, buffer.number, a.read_only || buffer.place == Place::input});
       });
       if (driver.shared_bytes) touched.push_back(arena_touch(driver.shared_buffer, false));
       auto meets = [&](const std::vector<Touched>& earlier) {

@@ -185,7 +185,7 @@ class ColumnDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context) {
+std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
   return std::make_shared<ColumnDriver>(step, costs, context);
 }
 

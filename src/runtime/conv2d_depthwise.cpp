@@ -33,15 +33,15 @@ void sum_taps(const T* const* rows, const T* weights, int64_t taps, int64_t stri
 
 class DepthwiseDriver final : public StepDriver {
  public:
-  DepthwiseDriver(const LibraryStep& step, Geometry geometry, const BindContext& context)
-      : g_(std::move(geometry)), first_scalar_(context.first_scalar), element_(size_of(step.dtypes[0])) {
-    const bool epilogue = context.value(step.sizes[8]) != 0;
-    const size_t tiles = static_cast<size_t>(context.value(step.sizes[9]) * context.value(step.sizes[10]));
+  DepthwiseDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
+      : g_(std::move(geometry)), first_scalar_(context.first_scalar), element_(size_of(step.dtype)) {
+    const bool epilogue = !step.epilogue.kernels.empty();
     if (epilogue) {
-      epilogue_ = call_of(step.kernels.at(tiles), context);
-      epilogue_bytes_ = step.kernels[tiles]->scratch_bytes;
+      epilogue_ = call_of(step.epilogue.kernels[0], context);
+      epilogue_bytes_ = step.epilogue.kernels[0]->scratch_bytes;
     }
-    for (const Argument& a : step.arguments) arguments_.push_back(context.argument(a));
+    arguments_.push_back(context.argument(step.input)), arguments_.push_back(context.argument(step.weight));
+    for (const Argument& a : step.epilogue.arguments) arguments_.push_back(context.argument(a));
     row_strides_ = {0}, column_strides_ = {element_}, index_strides_ = {0};
     for (size_t i = 2; i < arguments_.size(); ++i) {
       row_strides_.push_back(arguments_[i].strides[1]);
@@ -128,7 +128,7 @@ class DepthwiseDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_depthwise(const Conv2dStep& step, Geometry geometry, const BindContext& context) {
   return std::make_shared<DepthwiseDriver>(step, std::move(geometry), context);
 }
 

@@ -25,20 +25,21 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
 
 }  // namespace
 
-Geometry geometry_of(const LibraryStep& step, const BindContext& context) {
-  Ints input = context.values_of(step.shapes[0]), weight = context.values_of(step.shapes[1]);
-  auto size = [&](size_t i) { return context.value(step.sizes[i]); };
+Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
+  Ints input = context.values_of(step.input_shape), weight = context.values_of(step.weight_shape);
   Geometry g{};
   g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
   g.out_channels = weight[0], g.group_channels = weight[1], g.kernel_h = weight[2], g.kernel_w = weight[3];
-  g.stride_h = size(0), g.stride_w = size(1), g.padding_h = size(2), g.padding_w = size(3);
-  g.dilation_h = size(4), g.dilation_w = size(5), g.groups = size(6);
+  g.stride_h = context.value(step.stride.h), g.stride_w = context.value(step.stride.w);
+  g.padding_h = context.value(step.padding.h), g.padding_w = context.value(step.padding.w);
+  g.dilation_h = context.value(step.dilation.h), g.dilation_w = context.value(step.dilation.w);
+  g.groups = step.groups;
   INGOT_CHECK(g.groups > 0 && g.group_channels * g.groups == g.channels && g.out_channels % g.groups == 0);
   g.group_out = g.out_channels / g.groups;
   g.out_height = (g.height + 2 * g.padding_h - g.dilation_h * (g.kernel_h - 1) - 1) / g.stride_h + 1;
   g.out_width = (g.width + 2 * g.padding_w - g.dilation_w * (g.kernel_w - 1) - 1) / g.stride_w + 1;
-  g.input_strides = context.argument(step.arguments[0]).strides;
-  g.weight_strides = context.argument(step.arguments[1]).strides;
+  g.input_strides = context.values_of(step.input.strides);
+  g.weight_strides = context.values_of(step.weight.strides);
   return g;
 }
 

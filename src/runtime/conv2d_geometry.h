@@ -18,7 +18,7 @@ struct Geometry {
   int64_t taps() const { return kernel_h * kernel_w; }
 };
 
-Geometry geometry_of(const LibraryStep& step, const BindContext& context);
+Geometry geometry_of(const Conv2dStep& step, const BindContext& context);
 
 /// Elements of 4 or 8 bytes, `stride` bytes apart, become dense.
 void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element);
@@ -26,6 +26,6 @@ void copy_elements(char* to, const char* from, int64_t count, int64_t stride, in
 void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t element, char* to);
 
 /// One input channel a group: a loop over the taps, multiplied and added one after the other with two roundings.
-std::shared_ptr<StepDriver> bind_depthwise(const LibraryStep& step, Geometry geometry, const BindContext& context);
+std::shared_ptr<StepDriver> bind_depthwise(const Conv2dStep& step, Geometry geometry, const BindContext& context);
 
 }  // namespace ingot::runtime

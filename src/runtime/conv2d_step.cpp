@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "runtime/conv2d_geometry.h"
-#include "runtime/library_steps.h"
 #include "runtime/product_driver.h"
 
 namespace ingot::runtime {
@@ -18,42 +17,34 @@ namespace {
 
 class Conv2dDriver final : public ProductDriver {
  public:
-  Conv2dDriver(const LibraryStep& step, Geometry geometry, const BindContext& context)
-      : ProductDriver(context), g_(std::move(geometry)) {
-    const bool constant = context.value(step.sizes[7]) != 0, epilogue = context.value(step.sizes[8]) != 0;
-    const int64_t max_rows = context.value(step.sizes[9]), max_vectors = context.value(step.sizes[10]);
-    const DType dtype = step.dtypes[0];
-    images_ = epilogue ? images_together() : 1;
+  Conv2dDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
+      : ProductDriver(*step.kernels, step.epilogue, context), g_(std::move(geometry)) {
+    images_ = step.epilogue.kernels.empty() ? 1 : images_together();
     set_sizes({{g_.batch / images_, g_.groups},
                g_.group_out,
                images_ * g_.pixels(),
                g_.taps() * g_.group_channels,
-               dtype,
-               dtype,
-               max_rows,
-               max_vectors});
-    const size_t tiles = static_cast<size_t>(max_rows * max_vectors);
-    const std::span kernels(step.kernels);
-    set_kernels(context, [&] { return ProductKernels(kernels.first(tiles), kernels.subspan(tiles), context); });
-    weight_ = context.argument(step.arguments[1]);
+               step.dtype,
+               step.dtype});
+    weight_ = context.argument(step.weight);
     // A is the packed weight: a row an output channel, groups one after the other.
     const int64_t row = sizes_.k * element_;
     std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, element_}, 0}};
-    BoundArgument input = context.argument(step.arguments[0]);
+    BoundArgument input = context.argument(step.input);
     image_step_ = g_.input_strides[0];
     input.strides = {images_ * g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
     operands.push_back(std::move(input));
     std::vector<int64_t> image_strides(2, 0);
-    for (size_t i = 2; i < step.arguments.size(); ++i) {
-      BoundArgument a = context.argument(step.arguments[i]);  // over [N, Cout, pixels]
+    for (const Argument& argument : step.epilogue.arguments) {
+      BoundArgument a = context.argument(argument);  // over [N, Cout, pixels]
       a.strides.insert(1, g_.group_out * a.strides[1]);
       image_strides.push_back(a.strides[0]);
       a.strides[0] *= images_;
       operands.push_back(std::move(a));
     }
-    set_operands(std::move(operands), std::span(step.arguments).subspan(2));
+    set_operands(std::move(operands), step.epilogue);
     if (images_ > 1) set_segments(g_.pixels(), std::move(image_strides));
-    INGOT_CHECK(kVector * max_vectors <= kMostRuns);
+    INGOT_CHECK(kVector * max_vectors_ <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
       column_step_ = element_;
@@ -63,7 +54,7 @@ class Conv2dDriver final : public ProductDriver {
       b_room_ = saturating_product(images_, image_step_);
     }
     divide(context, 8);
-    if (constant) {
+    if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
       std::vector<int64_t> numbers{g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w, element_};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
@@ -196,9 +187,9 @@ class Conv2dDriver final : public ProductDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_conv2d(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step&, const BindContext& context) {
   Geometry geometry = geometry_of(step, context);
-  if (geometry.group_channels == 1 && geometry.groups > 1) return bind_depthwise(step, std::move(geometry), context);
+  if (step.form == ConvolutionForm::depthwise) return bind_depthwise(step, std::move(geometry), context);
   return std::make_shared<Conv2dDriver>(step, std::move(geometry), context);
 }
 

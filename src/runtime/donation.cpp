@@ -18,8 +18,9 @@ bool same_elements(const Argument& a, const Argument& b) {
 /// A kernel that does one element after the other stores each after it has loaded what it needs of it
 /// (codegen/x86/rows.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
 bool element_by_element(const Step& step) {
-  return step.kind == Step::Kind::loop && !step.loop.rows_whole && step.loop.local_bytes.empty() &&
-         step.loop.pieces.reductions.empty() && step.loop.turns.empty();
+  const LoopStep* loop = std::get_if<LoopStep>(&step.work);
+  return loop && !loop->rows_whole && loop->local_bytes.empty() && loop->pieces.reductions.empty() &&
+         loop->turning.kernels.empty();
 }
 
 }  // namespace
@@ -33,8 +34,8 @@ bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
     const Argument* writes = nullptr;
     int writers = 0;
     bool reads = false;
-    for_each_argument(step, [&](const Argument& a, bool read_only) {
-      if (a.buffer == *to && !read_only) writes = &a, ++writers;
+    for_each_argument(step, [&](const Argument& a) {
+      if (a.buffer == *to && !a.read_only) writes = &a, ++writers;
       reads = reads || (from && a.buffer == *from);
     });
     if (reads && written) return false;
@@ -43,7 +44,7 @@ bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
     if (!reads) continue;
     if (writers > 1 || !element_by_element(step)) return false;
     bool same = true;
-    for_each_argument(step, [&](const Argument& a, bool) {
+    for_each_argument(step, [&](const Argument& a) {
       if (a.buffer == *from) same = same && same_elements(a, *writes);
     });
     if (!same) return false;

@@ -9,16 +9,14 @@
 
 namespace ingot::runtime {
 
-/// A tensor operand of a library step with its shape; dims that the step adds have stride 0.
+/// A tensor of a host step with its shape; dims that the step adds have stride 0.
 struct BoundTensor {
   BoundArgument place;
   Ints sizes;
   DType dtype = DType::f32;
   /// A zero-dim tensor has one dim of one element.
-  BoundTensor(const LibraryStep& step, size_t number, const BindContext& context)
-      : place(context.argument(step.arguments.at(number))),
-        sizes(context.values_of(step.shapes[number])),
-        dtype(step.dtypes[number]) {
+  BoundTensor(const HostStep::Tensor& tensor, const BindContext& context)
+      : place(context.argument(tensor.place)), sizes(context.values_of(tensor.shape)), dtype(tensor.dtype) {
     if (!sizes.empty()) return;
     sizes.push_back(1);
     place.strides.push_back(0);

@@ -28,17 +28,18 @@ class LoopDriver final : public PlaneDriver {
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
 
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-    if (!step.turns.empty()) panel_strides_ = row_strides_;
-    turn_columns_ = step.turn_columns;
-    for (size_t i = 0; i < step.turns.size(); ++i) {
-      if (!step.turns[i]) continue;
+    const LoopStep::Turning& turning = step.turning;
+    if (!turning.kernels.empty()) panel_strides_ = row_strides_;
+    turn_columns_ = turning.columns;
+    for (size_t i = 0; i < turning.kernels.size(); ++i) {
+      if (!turning.kernels[i]) continue;
       const int64_t element = row_strides_[i];
       panel_strides_[i] = turn_columns_ * element;
-      turned_.push_back({i, &context.kernel(step.turns[i]), scratch_bytes_});
+      turned_.push_back({i, &context.kernel(turning.kernels[i]), scratch_bytes_});
       // A panel's lines do not stand in the same sets of L1 as those of the next.
       scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
     }
-    if (step.streaming && streams(step)) streaming_ = &context.kernel(step.streaming);
+    if (turning.streaming && streams(step)) streaming_ = &context.kernel(turning.streaming);
     copies_ = step.copies && arguments_[0].strides == arguments_[1].strides;
 
     int64_t parts = saturating_product(planes_, rows_);
@@ -162,7 +163,7 @@ class LoopDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context) {
+std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context) {
   if (auto driver = bind_row_pieces(step, costs, context)) return driver;
   return std::make_shared<LoopDriver>(step, costs, context);
 }

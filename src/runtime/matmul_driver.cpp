@@ -10,31 +10,22 @@ namespace {
 
 class MatmulDriver final : public ProductDriver {
  public:
-  MatmulDriver(const MatmulStep& step, const BindContext& context) : ProductDriver(context) {
+  MatmulDriver(const MatmulStep& step, const BindContext& context)
+      : ProductDriver(*step.kernels, step.epilogue, context) {
     set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n), context.value(step.k),
-               step.dtype, step.accumulate, step.max_rows, step.max_vectors});
-    set_kernels(context, [&] {
-      ProductKernels kernels(step.tiles, step.epilogues, context);
-      kernels.packs = calls_of(step.packs, context), kernels.wide_tiles = calls_of(step.wide_tiles, context);
-      kernels.pack_a = call_of(step.pack_a, context);
-      kernels.widen = call_of(step.widen, context), kernels.widen_rows = call_of(step.widen_rows, context);
-      kernels.add_row = call_of(step.add_row, context), kernels.add_rows = call_of(step.add_rows, context);
-      kernels.turned = call_of(step.turned, context);
-      return kernels;
-    });
-    a_element_ = size_of(step.a_dtype);
+               step.dtype, step.accumulate});
+    one_row_ = step.one_row;
     std::vector<BoundArgument> operands;
-    operands.reserve(3 + step.epilogue_arguments.size());
+    operands.reserve(2 + step.epilogue.arguments.size());
     operands.push_back(context.argument(step.a)), operands.push_back(context.argument(step.b));
-    for (const Argument& a : step.epilogue_arguments) operands.push_back(context.argument(a));
-    if (step.epilogues.empty()) operands.push_back(context.argument(step.c));
-    set_operands(std::move(operands), step.epilogue_arguments);
+    for (const Argument& a : step.epilogue.arguments) operands.push_back(context.argument(a));
+    set_operands(std::move(operands), step.epilogue);
     INGOT_CHECK(kernels_->pack_a || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
     const Ints& b = operands_[1].strides;
     b_row_ = b[b.size() - 2], b_column_ = b.back();
     if (step.b_is_weight) {
       weight_buffer = step.b.buffer;
-      find_weights(step.packs[0], context.before<MatmulDriver>());
+      find_weights(step.kernels->packs[0], context.before<MatmulDriver>());
     }
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
@@ -110,7 +101,7 @@ class MatmulDriver final : public ProductDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step&, const BindContext& context) {
   return std::make_shared<MatmulDriver>(step, context);
 }
 

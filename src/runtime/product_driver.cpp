@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
 constexpr int64_t kLine = 64;
-constexpr int64_t kWideTiles = 4;           // of rows, for which widening a block of B pays
 constexpr int64_t kFewVectors = 12;         // of columns
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
@@ -40,24 +39,43 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
   return calls;
 }
 
-ProductKernels::ProductKernels(std::span<const KernelPtr> tile_sources, std::span<const KernelPtr> epilogue_sources,
-                               const BindContext& context)
-    : tiles(calls_of(tile_sources, context)), epilogues(calls_of(epilogue_sources, context)) {
-  for (const KernelPtr& kernel : epilogue_sources) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
+    : tiles(calls_of(kernels.tiles, context)),
+      packs(calls_of(kernels.packs, context)),
+      epilogues(calls_of(epilogue.kernels, context)),
+      wide_tiles(calls_of(kernels.wide_tiles, context)),
+      pack_a(call_of(kernels.pack_a, context)),
+      widen(call_of(kernels.widen, context)),
+      widen_rows(call_of(kernels.widen_rows, context)),
+      add_row(call_of(kernels.add_row, context)),
+      add_rows(call_of(kernels.add_rows, context)),
+      turned(call_of(kernels.turned, context)) {
+  for (const KernelPtr& kernel : epilogue.kernels) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+}
+
+ProductDriver::ProductDriver(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
+    : first_scalar_(context.first_scalar),
+      step_(context.step),
+      max_rows_(kernels.max_rows),
+      max_vectors_(kernels.max_vectors),
+      a_element_(size_of(kernels.a)) {
+  const auto* before = context.before<ProductDriver>();
+  kernels_ = before ? before->kernels_ : std::make_shared<const ProductCalls>(kernels, epilogue, context);
+  INGOT_CHECK(static_cast<int64_t>(kernels_->tiles.size()) == max_rows_ * max_vectors_);
 }
 
 void ProductDriver::set_sizes(const Sizes& sizes) {
   sizes_ = sizes;
-  element_ = a_element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
+  element_ = size_of(sizes_.dtype), c_element_ = size_of(sizes_.accumulate);
   for (int64_t size : sizes_.batch) batches_ = saturating_product(batches_, size);
-  rows_ = Pieces(sizes_.m, sizes_.max_rows);
+  rows_ = Pieces(sizes_.m, max_rows_);
   // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
   const int64_t vectors = ceil_div(sizes_.n, kVector);
-  panels_ = Pieces(vectors, sizes_.max_vectors, vectors < kFewVectors ? 1 : 4);
+  panels_ = Pieces(vectors, max_vectors_, vectors < kFewVectors ? 1 : 4);
   k_padded_ = round_up(sizes_.k, 2);  // bf16 is packed in pairs
 }
 
-void ProductDriver::set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments) {
+void ProductDriver::set_operands(std::vector<BoundArgument> operands, const Epilogue& epilogue) {
   operands_ = std::move(operands);
   const size_t rank = sizes_.batch.size() + 2;
   for (const BoundArgument& a : operands_) INGOT_CHECK(a.strides.size() == rank);
@@ -68,6 +86,7 @@ void ProductDriver::set_operands(std::vector<BoundArgument> operands, std::span<
     INGOT_CHECK(operands_[2].strides[rank - 1] == c_element_ || sizes_.n <= 1, "C's columns are contiguous");
     return;
   }
+  const std::vector<Argument>& arguments = epilogue.arguments;
   const auto written = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
   if (written != arguments.end()) result_ = 2 + static_cast<size_t>(written - arguments.begin());
   row_strides_ = {0}, column_strides_ = {c_element_}, index_strides_ = {0};
@@ -85,7 +104,7 @@ ProductDriver::Ahead ProductDriver::lines(const char* from, int64_t bytes) {
 
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
 void ProductDriver::divide(const BindContext& context, int64_t packing, bool may_cut_k) {
-  const auto [batch, m, n, k, dtype, accumulate, max_rows, max_vectors] = sizes_;
+  const auto [batch, m, n, k, dtype, accumulate] = sizes_;
   int64_t operations = saturating_product(saturating_product(2 * batches_, m), saturating_product(n, k));
   int64_t b_bytes = saturating_product(saturating_product(batches_, element_), saturating_product(n, k));
   int64_t useful = std::max(operations / kGrainOperations, b_bytes / kGrainBytes);
@@ -195,7 +214,7 @@ void ProductDriver::add_up_tile(RunState& state, int64_t batch, int64_t tile, in
 void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
   const char* packed = packed_panels(state, batch);
-  if (!packed && reads_rows()) return multiply_row(state, batch, panels, k);
+  if (!packed && reads_b_as_it_lies()) return multiply_row(state, batch, panels, k);
   const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
   const int64_t rows = rows_.begin(row_tiles.end) - rows_.begin(row_tiles.begin);
   const bool epilogue = !kernels_->epilogues.empty();
@@ -205,10 +224,10 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
-  const bool wide_panels = kernels_->widen_rows && !packed && b_column_ == element_ && rows_.count >= kWideTiles;
+  const bool wide_panels =
+      kernels_->widen_rows && !packed && b_column_ == element_ && rows_.count >= MatmulStep::kManyTiles;
   const int64_t b_element = wide_panels ? c_element_ : element_;
-  const int64_t panel_bytes =
-      kVector * sizes_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * b_element;
+  const int64_t panel_bytes = kVector * max_vectors_ * (one_block ? std::min(kBlock, k_padded) : k_padded) * b_element;
   int64_t group = panels.end - panels.begin;
   if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
 
@@ -216,7 +235,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   // Rows of packed A start at differing sets of L1.
   const int64_t a_stride = kernels_->pack_a ? round_up(k_size * a_element_, 64) + 64 : a_row_;
   Scratch scratch = lay_out(packed ? 0 : group * panel_bytes, kernels_->pack_a ? most_rows * a_stride : 0,
-                            epilogue ? most_rows * kVector * sizes_.max_vectors * c_element_ : 0);
+                            epilogue ? most_rows * kVector * max_vectors_ * c_element_ : 0);
   PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const Run run{state, walk, scratch};
   const char* a = a_matrix(state, batch, scratch.at[0]);
@@ -271,7 +290,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
               next = lines(last_k ? room + panel_bytes : own + bytes, bytes);
             }
           }
-          const bool widens = !wide_panels && kernels_->widen && block.tile_end - block.tile_begin >= kWideTiles;
+          const bool widens =
+              !wide_panels && kernels_->widen && block.tile_end - block.tile_begin >= MatmulStep::kManyTiles;
           if (widens) {
             widen(b_block, scratch.wide, std::min(kBlock, k.end - block.k), width);
             b_block = scratch.wide;
@@ -285,7 +305,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 }
 
 ProductDriver::Scratch ProductDriver::lay_out(int64_t panel_bytes, int64_t a_bytes, int64_t c_bytes) const {
-  const int64_t wide_bytes = kernels_->widen ? kBlock * kVector * sizes_.max_vectors * c_element_ : 0;
+  const int64_t wide_bytes = kernels_->widen ? kBlock * kVector * max_vectors_ * c_element_ : 0;
   int64_t sizes[] = {panel_bytes,
                      wide_bytes,
                      a_bytes,
@@ -369,7 +389,7 @@ void ProductDriver::tile_rows(const Run& run, const Block& block, const std::vec
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = rows_.begin(tile) - block.row;
-    const KernelCall& call = calls[(rows_.size(tile) - 1) * sizes_.max_vectors + vectors - 1];
+    const KernelCall& call = calls[(rows_.size(tile) - 1) * max_vectors_ + vectors - 1];
     frame.a = a + row * block.a_stride;
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;

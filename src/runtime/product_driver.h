@@ -32,12 +32,12 @@ struct KernelCall {
 KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
 std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
 
-/// The kernels of a product, as MatmulStep has them: the same for all sizes.
-struct ProductKernels {
+/// The kernels of a product and its epilogue: the same for all sizes.
+struct ProductCalls {
   std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
   KernelCall pack_a, widen, widen_rows, add_row, add_rows, turned;
   int64_t epilogue_scratch = 0;
-  ProductKernels(std::span<const KernelPtr> tiles, std::span<const KernelPtr> epilogues, const BindContext& context);
+  ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
 };
 
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n], then an epilogue on each finished piece.
@@ -50,19 +50,12 @@ class ProductDriver : public StepDriver {
     Ints batch;
     int64_t m, n, k;
     DType dtype, accumulate;
-    int64_t max_rows, max_vectors;
   };
-  explicit ProductDriver(const BindContext& context) : first_scalar_(context.first_scalar), step_(context.step) {}
-  /// To be called in this order, then divide(). `make` gives the ProductKernels where there are none yet.
+  /// To be followed by these in this order, then divide().
+  ProductDriver(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
   void set_sizes(const Sizes& sizes);
-  template <class F>
-  void set_kernels(const BindContext& context, F make) {
-    const auto* before = context.before<ProductDriver>();
-    kernels_ = before ? before->kernels_ : std::make_shared<const ProductKernels>(make());
-    INGOT_CHECK(static_cast<int64_t>(kernels_->tiles.size()) == sizes_.max_rows * sizes_.max_vectors);
-  }
-  /// A, B (strides over [batch..., row, column]), then C or the epilogue's arguments. `arguments`: the latter.
-  void set_operands(std::vector<BoundArgument> operands, std::span<const Argument> arguments);
+  /// A, B (strides over [batch..., row, column]), then the epilogue's arguments.
+  void set_operands(std::vector<BoundArgument> operands, const Epilogue& epilogue);
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
   /// is packed before. Where k may be cut, this driver has the phases of the step to itself.
   void divide(const BindContext& context, int64_t packing, bool may_cut_k = false);
@@ -103,12 +96,14 @@ class ProductDriver : public StepDriver {
   static constexpr int64_t kBlock = 512;  // of k
   static constexpr int64_t kVector = 16;  // columns
   const uint32_t first_scalar_, step_;
+  const int64_t max_rows_, max_vectors_;  // of a tile
   Sizes sizes_;
   int64_t element_ = 4, a_element_ = 4, c_element_ = 4,  // a: as tiles read it
       k_padded_ = 0, batches_ = 1;
   int64_t a_row_ = 0, a_column_ = 0;
   int64_t b_row_ = 0, b_column_ = 0, b_room_ = 0;
-  std::shared_ptr<const ProductKernels> kernels_;
+  std::shared_ptr<const ProductCalls> kernels_;
+  OneRow one_row_ = OneRow::tiles;
   std::vector<BoundArgument> operands_;
   Pieces rows_, panels_;  // panels in units of 16 columns
 
@@ -135,7 +130,7 @@ class ProductDriver : public StepDriver {
   };
   bool divide_k(int64_t useful, int64_t threads);
   void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
-  bool reads_rows() const;
+  bool reads_b_as_it_lies() const;
   void multiply_row(RunState& state, int64_t batch, Range panels, Range k) const;
   void add_rows(const char* a, const char* b, char* total, char* sums, int64_t columns, Range k) const;
   void add_columns(const char* a, const char* b, char* total, int64_t columns, Range k) const;

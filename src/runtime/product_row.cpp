@@ -10,8 +10,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kFewColumns = 256;  // fewer: tiles cost less than calls
-constexpr int64_t kChunk = 4096;      // columns whose sums are kept in L1
+constexpr int64_t kChunk = 4096;  // columns whose sums are kept in L1
 
 uint64_t scalar_bits(DType dtype, const char* from) {
   uint64_t bits = 0;
@@ -26,14 +25,14 @@ void add(char* to, const char* from, int64_t count) {
 
 }  // namespace
 
-bool ProductDriver::reads_rows() const {
-  const bool rows = kernels_->add_row && b_column_ == element_, columns = kernels_->turned && b_row_ == element_;
-  return (rows || columns) && sizes_.m == 1 && sizes_.n >= kFewColumns && k_cuts_ == 1;
+/// Whether MatmulStep::one_row is followed at these sizes.
+bool ProductDriver::reads_b_as_it_lies() const {
+  return one_row_ != OneRow::tiles && sizes_.m == 1 && sizes_.n >= MatmulStep::kManyColumns && k_cuts_ == 1;
 }
 
 void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, Range k) const {
   const bool epilogue = !kernels_->epilogues.empty();
-  const int64_t at_once = kChunk / (kVector * sizes_.max_vectors);
+  const int64_t at_once = kChunk / (kVector * max_vectors_);
   const Scratch scratch = lay_out(kChunk * c_element_, 0, epilogue ? kChunk * c_element_ : 0);
   const PlaneWalk walk(sizes_.batch, operands_, state, scratch.at, batch);
   const Run run{state, walk, scratch};
@@ -42,7 +41,7 @@ void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, R
     const int64_t columns = panel_column(end - 1) + panel_columns(end - 1) - first;
     const char *a = scratch.at[0], *b = scratch.at[1] + first * b_column_;
     char* total = epilogue ? scratch.c : scratch.at[2] + first * c_element_;
-    if (kernels_->turned && b_row_ == element_ && k.end > k.begin) {
+    if (one_row_ == OneRow::columns_of_b && k.end > k.begin) {
       add_columns(a, b, total, columns, k);
     } else {
       add_rows(a, b, total, scratch.panels, columns, k);
@@ -58,9 +57,9 @@ void ProductDriver::multiply_row(RunState& state, int64_t batch, Range panels, R
 
 // B's rows, several at a time; `sums` has room for those of a block.
 void ProductDriver::add_rows(const char* a, const char* b, char* total, char* sums, int64_t columns, Range k) const {
-  uint64_t scalars[MatmulStep::kRowsOfB];
-  char* buffers[2 + MatmulStep::kRowsOfB];
-  const int64_t strides[2 + MatmulStep::kRowsOfB] = {};
+  uint64_t scalars[ProductKernels::kRowsOfB];
+  char* buffers[2 + ProductKernels::kRowsOfB];
+  const int64_t strides[2 + ProductKernels::kRowsOfB] = {};
   KernelFrame frame{};
   frame.buffers = buffers, frame.scalars = scalars;
   frame.row_strides = frame.column_strides = frame.index_strides = strides;
@@ -73,8 +72,8 @@ void ProductDriver::add_rows(const char* a, const char* b, char* total, char* su
     buffers[0] = buffers[1] = to;
     const int64_t block_end = std::min(block + kBlock, k.end);
     for (int64_t row = block, rows = 0; row < block_end; row += rows) {
-      const bool many = block_end - row >= MatmulStep::kRowsOfB;
-      rows = many ? MatmulStep::kRowsOfB : 1;
+      const bool many = block_end - row >= ProductKernels::kRowsOfB;
+      rows = many ? ProductKernels::kRowsOfB : 1;
       for (int64_t i = 0; i < rows; ++i) {
         scalars[i] = scalar_bits(sizes_.dtype, a + (row + i) * a_column_);
         buffers[2 + i] = const_cast<char*>(b) + (row + i) * b_row_;

@@ -27,20 +27,6 @@ char* address(void* memory) {
 
 constexpr size_t kBindings = 64;
 
-const std::vector<ScalarSource>& scalars_of(const Step& step) {
-  switch (step.kind) {
-    case Step::Kind::loop:
-      return step.loop.scalars;
-    case Step::Kind::column:
-      return step.column.scalars;
-    case Step::Kind::matmul:
-      return step.matmul.epilogue_scalars;
-    case Step::Kind::library:
-      break;
-  }
-  return step.library.scalars;
-}
-
 // Truncates; out of range saturates, NaN gives 0.
 template <class I>
 I saturated(double x) {
@@ -100,11 +86,12 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
       it->second = kernels_.back().get();
     });
     first_scalars_.push_back(static_cast<uint32_t>(bindings_->scalars.size()));
-    for (const ScalarSource& s : scalars_of(step)) {
+    for_each_scalar(step, [&](const ScalarSource& s) {
       bool call = s.kind == ScalarSource::Kind::call;
       INGOT_CHECK(!call || s.number < program_->scalars.size(), step.name);
       bindings_->scalars.push_back({s, call && program_->scalars[s.number] == Category::floating});
-    }
+    });
+    for_each_part<Dim>(step, [&](Dim d) { INGOT_CHECK(program_->dims.knows(d), step.name); });
   }
 }
 

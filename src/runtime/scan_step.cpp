@@ -10,10 +10,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
+#include <optional>
 
 #include "base/error.h"
-#include "runtime/library_steps.h"
+#include "runtime/host_steps.h"
 #include "runtime/lines.h"
 
 namespace ingot::runtime {
@@ -76,8 +76,8 @@ A scan_block(const T* x, int64_t stride, int64_t n, A before, T* out) {
 }
 
 struct Common {
-  Common(const LibraryStep& step, const BindContext& context)
-      : out(step, 0, context), in(step, step.arguments.size() - 1, context), dim(context.value(step.sizes[0])) {
+  Common(const HostStep& step, const BindContext& context)
+      : out(step.results[0], context), in(step.operand("self"), context), dim(context.value(step.attribute("dim"))) {
     n = in.sizes[dim];
     column = column_dim(in.sizes, dim);
     columns = column < 0 ? 1 : in.sizes[column];
@@ -102,7 +102,7 @@ class ScanDriver final : public StepDriver {
   using A = Accumulator<T>;
 
  public:
-  ScanDriver(const LibraryStep& step, const BindContext& context) : c_(step, context) {
+  ScanDriver(const HostStep& step, const BindContext& context) : c_(step, context) {
     int64_t elements = c_.in.elements(), pay = threads_for(elements * 2 * static_cast<int64_t>(sizeof(T)), elements);
     blocks_ = (c_.n + kBlock - 1) / kBlock;
     shared_lines_ = c_.column < 0 && c_.items < std::min<int64_t>(pay, context.threads) && blocks_ > 1;
@@ -247,8 +247,8 @@ struct LogSumExp {
 template <class T, class State, int kOperations>
 class SequentialScanDriver final : public StepDriver {
  public:
-  SequentialScanDriver(const LibraryStep& step, const BindContext& context) : c_(step, context) {
-    if (step.arguments.size() == 3) index_.emplace_back(step, 1, context);
+  SequentialScanDriver(const HostStep& step, const BindContext& context) : c_(step, context) {
+    if (step.results.size() == 2) index_.emplace(step.results[1], context);
     int64_t elements = c_.in.elements();
     int pay = threads_for(elements * 2 * static_cast<int64_t>(sizeof(T)), saturating_product(elements, kOperations));
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(c_.items, 1)));
@@ -259,7 +259,7 @@ class SequentialScanDriver final : public StepDriver {
     for (int64_t item = range.begin; item < range.end; ++item) {
       const char* in = c_.at(state, c_.in, item);
       char* out = c_.at(state, c_.out, item);
-      char* index = index_.empty() ? nullptr : c_.at(state, index_[0], item);
+      char* index = index_ ? c_.at(state, *index_, item) : nullptr;
       if (c_.column < 0)
         scan(in, out, index, std::integral_constant<int64_t, 1>());
       else
@@ -274,7 +274,7 @@ class SequentialScanDriver final : public StepDriver {
     State states[kStrip];
     for (int64_t i = 0; i < c_.n; ++i) {
       T* values = reinterpret_cast<T*>(out + i * c_.stride(c_.out));
-      int64_t* positions = index ? reinterpret_cast<int64_t*>(index + i * c_.stride(index_[0])) : nullptr;
+      int64_t* positions = index ? reinterpret_cast<int64_t*>(index + i * c_.stride(*index_)) : nullptr;
       for (int64_t k = 0; k < width; ++k) {
         T x;
         std::memcpy(&x, in + i * row + k * column, sizeof x);
@@ -287,53 +287,53 @@ class SequentialScanDriver final : public StepDriver {
     }
   }
   Common c_;
-  std::vector<BoundTensor> index_;  // none or one
+  std::optional<BoundTensor> index_;
 };
 
 template <class Op>
-std::shared_ptr<StepDriver> bind_scan(const LibraryStep& step, const BindContext& context) {
-  switch (step.dtypes[0]) {
+std::shared_ptr<StepDriver> bind_scan(const HostStep& step, const BindContext& context) {
+  switch (step.results[0].dtype) {
     case DType::f32:
       return std::make_shared<ScanDriver<Op, float>>(step, context);
     case DType::f64:
       return std::make_shared<ScanDriver<Op, double>>(step, context);
     default:
-      INGOT_CHECK(step.dtypes[0] == DType::i64, step.name);
+      INGOT_CHECK(step.results[0].dtype == DType::i64, step.op);
       return std::make_shared<ScanDriver<Op, uint64_t>>(step, context);
   }
 }
 
 template <bool kMax>
-std::shared_ptr<StepDriver> bind_extreme(const LibraryStep& step, const BindContext& context) {
-  switch (step.dtypes[0]) {
+std::shared_ptr<StepDriver> bind_extreme(const HostStep& step, const BindContext& context) {
+  switch (step.results[0].dtype) {
     case DType::f32:
       return std::make_shared<SequentialScanDriver<float, Extreme<float, kMax>, 4>>(step, context);
     case DType::f64:
       return std::make_shared<SequentialScanDriver<double, Extreme<double, kMax>, 4>>(step, context);
     default:
-      INGOT_CHECK(step.dtypes[0] == DType::i64, step.name);
+      INGOT_CHECK(step.results[0].dtype == DType::i64, step.op);
       return std::make_shared<SequentialScanDriver<int64_t, Extreme<int64_t, kMax>, 4>>(step, context);
   }
 }
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_cumsum(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cumsum(const HostStep& step, const BindContext& context) {
   return bind_scan<Sum>(step, context);
 }
-std::shared_ptr<StepDriver> bind_cumprod(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cumprod(const HostStep& step, const BindContext& context) {
   return bind_scan<Product>(step, context);
 }
-std::shared_ptr<StepDriver> bind_cummax(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cummax(const HostStep& step, const BindContext& context) {
   return bind_extreme<true>(step, context);
 }
-std::shared_ptr<StepDriver> bind_cummin(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_cummin(const HostStep& step, const BindContext& context) {
   return bind_extreme<false>(step, context);
 }
-std::shared_ptr<StepDriver> bind_logcumsumexp(const LibraryStep& step, const Step&, const BindContext& context) {
-  if (step.dtypes[0] == DType::f64)
+std::shared_ptr<StepDriver> bind_logcumsumexp(const HostStep& step, const BindContext& context) {
+  if (step.results[0].dtype == DType::f64)
     return std::make_shared<SequentialScanDriver<double, LogSumExp<double>, 40>>(step, context);
-  INGOT_CHECK(step.dtypes[0] == DType::f32, step.name);
+  INGOT_CHECK(step.results[0].dtype == DType::f32, step.op);
   return std::make_shared<SequentialScanDriver<float, LogSumExp<float>, 40>>(step, context);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/library_steps.h"
+#include "runtime/host_steps.h"
 #include "runtime/lines.h"
 
 namespace ingot::runtime {
@@ -67,12 +67,12 @@ T identity() {
 template <class T, class Op>
 class ScatterDriver final : public StepDriver {
  public:
-  ScatterDriver(const LibraryStep& step, const BindContext& context, bool mean, bool include_self)
-      : out_(step, 0, context),
-        self_(step, 1, context),
-        index_(step, 2, context),
-        src_(step, 3, context),
-        dim_(context.value(step.sizes[0])),
+  ScatterDriver(const HostStep& step, const BindContext& context, bool mean, bool include_self)
+      : out_(step.results[0], context),
+        self_(step.operand("self"), context),
+        index_(step.operand("index"), context),
+        src_(step.operand("src"), context),
+        dim_(context.value(step.attribute("dim"))),
         column_(column_dim(out_.sizes, dim_)),
         places_(out_.sizes[dim_]),
         columns_(column_ < 0 ? 1 : out_.sizes[column_]),
@@ -200,21 +200,22 @@ class ScatterDriver final : public StepDriver {
 };
 
 template <class T>
-std::shared_ptr<StepDriver> bind_replace(const LibraryStep& step, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_replace(const HostStep& step, const BindContext& context) {
   return std::make_shared<ScatterDriver<T, Replace>>(step, context, false, true);
 }
 
 template <class T>
-std::shared_ptr<StepDriver> bind_combination(const LibraryStep& step, const BindContext& context) {
-  const int64_t mode = context.value(step.sizes[1]);
-  const bool include_self = context.value(step.sizes[2]) != 0;
-  switch (mode) {
-    case 0:
-    case 2:
-      return std::make_shared<ScatterDriver<T, Add>>(step, context, mode == 2, include_self);
-    case 1:
+std::shared_ptr<StepDriver> bind_combination(const HostStep& step, const BindContext& context) {
+  enum Reduce : int64_t { sum, prod, mean, amax, amin };
+  const int64_t reduce = context.value(step.attribute("reduce"));
+  const bool include_self = context.value(step.attribute("include_self")) != 0;
+  switch (reduce) {
+    case sum:
+    case mean:
+      return std::make_shared<ScatterDriver<T, Add>>(step, context, reduce == mean, include_self);
+    case prod:
       return std::make_shared<ScatterDriver<T, Multiply>>(step, context, false, include_self);
-    case 3:
+    case amax:
       return std::make_shared<ScatterDriver<T, Largest>>(step, context, false, include_self);
     default:
       return std::make_shared<ScatterDriver<T, Smallest>>(step, context, false, include_self);
@@ -223,8 +224,8 @@ std::shared_ptr<StepDriver> bind_combination(const LibraryStep& step, const Bind
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_scatter(const LibraryStep& step, const Step&, const BindContext& context) {
-  switch (size_of(step.dtypes[0])) {
+std::shared_ptr<StepDriver> bind_scatter(const HostStep& step, const BindContext& context) {
+  switch (size_of(step.results[0].dtype)) {
     case 1:
       return bind_replace<uint8_t>(step, context);
     case 2:
@@ -235,14 +236,14 @@ std::shared_ptr<StepDriver> bind_scatter(const LibraryStep& step, const Step&, c
       return bind_replace<uint64_t>(step, context);
   }
 }
-std::shared_ptr<StepDriver> bind_scatter_reduce(const LibraryStep& step, const Step&, const BindContext& context) {
-  switch (step.dtypes[0]) {
+std::shared_ptr<StepDriver> bind_scatter_reduce(const HostStep& step, const BindContext& context) {
+  switch (step.results[0].dtype) {
     case DType::f32:
       return bind_combination<float>(step, context);
     case DType::f64:
       return bind_combination<double>(step, context);
     default:
-      INGOT_CHECK(step.dtypes[0] == DType::i64, step.name);
+      INGOT_CHECK(step.results[0].dtype == DType::i64, step.op);
       return bind_combination<int64_t>(step, context);
   }
 }

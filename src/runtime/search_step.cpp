@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/library_steps.h"
+#include "runtime/host_steps.h"
 #include "runtime/lines.h"
 
 namespace ingot::runtime {
@@ -18,10 +18,13 @@ class SearchDriver final : public StepDriver {
   static constexpr int kLanes = 8;
 
  public:
-  SearchDriver(const LibraryStep& step, const BindContext& context)
-      : out_(step, 0, context), sequence_(step, 1, context), values_(step, 2, context) {
-    if (step.arguments.size() == 4) sorter_.emplace(step, 3, context);
-    right_ = context.value(step.sizes[1]) != 0 || context.value(step.sizes[2]) == 2;
+  SearchDriver(const HostStep& step, const BindContext& context)
+      : out_(step.results[0], context),
+        sequence_(step.operand("sorted_sequence"), context),
+        values_(step.operand("self"), context) {
+    if (const HostStep::Tensor* sorter = step.find("sorter")) sorter_.emplace(*sorter, context);
+    enum Side { none, left, right };
+    right_ = context.value(step.attribute("right")) != 0 || context.value(step.attribute("side")) == Side::right;
     last_ = static_cast<int64_t>(values_.sizes.size()) - 1;
     lines_ = Lines(values_.sizes, {last_});
     one_sequence_ = sequence_.sizes.size() == 1;
@@ -100,11 +103,11 @@ constexpr int64_t kNone = -1;
 /// Coordinates of true elements, in row-major order, in a result of a given number of rows; the rows left are kNone.
 class NonzeroDriver final : public StepDriver {
  public:
-  NonzeroDriver(const LibraryStep& step, const BindContext& context)
-      : out_(context.argument(step.arguments[0])),
-        rows_(context.value(step.sizes[0])),
-        rank_(step.shapes[1].size()),
-        in_(step, 1, context),
+  NonzeroDriver(const HostStep& step, const BindContext& context)
+      : out_(context.argument(step.results[0].place)),
+        rows_(context.value(step.attribute("size"))),
+        rank_(step.operand("self").shape.size()),
+        in_(step.operand("self"), context),
         last_(static_cast<int64_t>(in_.sizes.size()) - 1),
         lines_(in_.sizes, {last_}) {
     useful_threads = threads_for(in_.elements() + rows_ * 8 * static_cast<int64_t>(rank_), in_.elements());
@@ -160,18 +163,18 @@ class NonzeroDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_searchsorted(const LibraryStep& step, const Step&, const BindContext& context) {
-  switch (step.dtypes[1]) {
+std::shared_ptr<StepDriver> bind_searchsorted(const HostStep& step, const BindContext& context) {
+  switch (const DType dtype = step.operand("sorted_sequence").dtype) {
     case DType::f32:
       return std::make_shared<SearchDriver<float>>(step, context);
     case DType::f64:
       return std::make_shared<SearchDriver<double>>(step, context);
     default:
-      INGOT_CHECK(step.dtypes[1] == DType::i64, step.name);
+      INGOT_CHECK(dtype == DType::i64, step.op);
       return std::make_shared<SearchDriver<int64_t>>(step, context);
   }
 }
-std::shared_ptr<StepDriver> bind_nonzero_static(const LibraryStep& step, const Step&, const BindContext& context) {
+std::shared_ptr<StepDriver> bind_nonzero_static(const HostStep& step, const BindContext& context) {
   return std::make_shared<NonzeroDriver>(step, context);
 }
 

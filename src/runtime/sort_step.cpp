@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/library_steps.h"
+#include "runtime/host_steps.h"
 #include "runtime/lines.h"
 #include "runtime/sort_keys.h"
 
@@ -77,19 +77,18 @@ template <class K>
 class OrderDriver : public StepDriver {
  protected:
   using Element = typename K::Element;
-  /// `cost`: operations an element.
-  OrderDriver(const LibraryStep& step, const char* op, Dim dim, Dim descending, int64_t cost,
-              const BindContext& context)
-      : values_(step, 0, context),
-        indices_(step, 1, context),
-        in_(step, 2, context),
-        dim_(context.value(dim)),
-        flip_(context.value(descending) ? static_cast<Element>(~Element{0}) : Element{0}),
+  /// `descending`: the attribute that says so; `cost`: operations an element.
+  OrderDriver(const HostStep& step, const char* descending, int64_t cost, const BindContext& context)
+      : values_(step.results[0], context),
+        indices_(step.results[1], context),
+        in_(step.operand("self"), context),
+        dim_(context.value(step.attribute("dim"))),
+        flip_(context.value(step.attribute(descending)) ? static_cast<Element>(~Element{0}) : Element{0}),
         n_(in_.sizes[dim_]),
         lines_(in_.sizes, {dim_}),
         pay_(threads_for(0, saturating_product(in_.elements(), cost))) {
     if (n_ > std::numeric_limits<uint32_t>::max())
-      throw Error(std::string(op) + ": got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
+      throw Error(step.op + ": got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
     useful_threads = static_cast<int>(std::min<int64_t>(pay_, std::max<int64_t>(lines_.count, 1)));
   }
 
@@ -132,8 +131,7 @@ class SortDriver final : public OrderDriver<K> {
       Base::useful_threads;
 
  public:
-  SortDriver(const LibraryStep& step, const BindContext& context)
-      : Base(step, "sort", step.sizes[0], step.sizes[1], 30, context) {
+  SortDriver(const HostStep& step, const BindContext& context) : Base(step, "descending", 30, context) {
     if (n_ < kShared || lines_.count >= std::min(this->pay_, context.threads)) return;
     // Pieces depend on the number of threads; the sorted line does not.
     while (pieces_ < std::min<int64_t>(kMostPieces, context.threads)) pieces_ *= 2, ++merges_;
@@ -245,10 +243,8 @@ class TopkDriver final : public OrderDriver<K> {
   using Base::flip_, Base::lines_, Base::n_;
 
  public:
-  TopkDriver(const LibraryStep& step, const BindContext& context)
-      : Base(step, "topk", step.sizes[1], step.sizes[2], 8, context),
-        k_(context.value(step.sizes[0])),
-        room_(std::min(n_, 2 * k_ + 64)) {}
+  TopkDriver(const HostStep& step, const BindContext& context)
+      : Base(step, "largest", 8, context), k_(context.value(step.attribute("k"))), room_(std::min(n_, 2 * k_ + 64)) {}
 
   void run(RunState& state, int, int share, int shares) const override {
     Range range = runtime::share(lines_.count, share, shares);
@@ -289,13 +285,13 @@ class TopkDriver final : public OrderDriver<K> {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_sort(const LibraryStep& step, const Step&, const BindContext& context) {
-  return with_keys(step.dtypes[2], [&](auto keys) -> std::shared_ptr<StepDriver> {
+std::shared_ptr<StepDriver> bind_sort(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype, [&](auto keys) -> std::shared_ptr<StepDriver> {
     return std::make_unique<SortDriver<decltype(keys)>>(step, context);
   });
 }
-std::shared_ptr<StepDriver> bind_topk(const LibraryStep& step, const Step&, const BindContext& context) {
-  return with_keys(step.dtypes[2], [&](auto keys) -> std::shared_ptr<StepDriver> {
+std::shared_ptr<StepDriver> bind_topk(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype, [&](auto keys) -> std::shared_ptr<StepDriver> {
     return std::make_unique<TopkDriver<decltype(keys)>>(step, context);
   });
 }

@@ -136,11 +136,16 @@ class PlaneDriver : public StepDriver {
   Strides row_strides_, column_strides_, index_strides_;
 };
 
-std::shared_ptr<StepDriver> bind_loop(const LoopStep& step, const Step& costs, const BindContext& context);
+/// Drivers of the kinds of step; `costs` is the step as a whole.
+std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step& costs, const BindContext& context);
+/// Throws InternalError, with the names that exist, if there is no such host op.
+std::shared_ptr<StepDriver> bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
 std::shared_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind_column(const ColumnStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind_matmul(const MatmulStep& step, const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);

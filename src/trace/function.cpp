@@ -102,7 +102,7 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, const compiler::Setti
     ++statistics_.compilations;
     statistics_.ops_traced += ops;
     statistics_.kernels += static_cast<int64_t>(compiled.kernels().size());
-    for (const Step& step : compiled.program->steps) statistics_.library_steps += step.kind == Step::Kind::library;
+    for (const Step& step : compiled.program->steps) statistics_.library_steps += step.is_library();
     statistics_.compile_ms += ready.milliseconds;
     if (auto place = cache_.find(entry.key); place != cache_.end()) order_.push_back(place->second);
   } catch (const std::exception& e) {

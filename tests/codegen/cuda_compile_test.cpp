@@ -48,8 +48,7 @@ TEST_P(CudaCompile, EveryFormWithoutSpills) {
   std::vector<KernelPtr> kernels;
   for (const CudaGraph& sample : cuda_graphs())
     for (const Step& step : lower(sample.make(), Target{.cuda_arch = GetParam()}).program.steps)
-      for (const KernelPtr& kernel : {step.loop.kernel, step.column.kernel})
-        if (kernel) kernels.push_back(kernel);
+      for_each_kernel(step, [&](const KernelPtr& kernel) { kernels.push_back(kernel); });
   for (const auto& k : compile(kernels).kernels) {
     EXPECT_EQ(k.spill_store_bytes, 0) << k.entry;
     EXPECT_EQ(k.stack_bytes, 0) << k.entry;
@@ -84,7 +83,7 @@ constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DT
 KernelPtr plain_kernel(const ir::Graph& graph, int arch) {
   LowerResult r = lower(graph, Target{.cuda_arch = arch}, {.output_strides = {{graph.dims.symbol_dim(1)}}});
   EXPECT_EQ(r.program.steps.size(), 1u);
-  return r.program.steps[0].loop.kernel;
+  return r.program.steps[0].as<LoopStep>().kernel;
 }
 
 /// Each row is compiled for one architecture and one dtype, in turn; for all of both with INGOT_CUDA_ALL=1 (minutes).

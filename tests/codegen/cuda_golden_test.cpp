@@ -22,11 +22,10 @@ TEST_P(CudaGolden, TextIsTheCheckedInOne) {
   ASSERT_TRUE(program.device_source.starts_with(cuda::prelude()));
   std::string text = program.device_source.substr(std::string(cuda::prelude()).size());
   for (const Step& step : program.steps)
-    for (const KernelPtr& kernel : {step.loop.kernel, step.column.kernel})
-      if (kernel) {
-        EXPECT_NE(text.find("void __launch_bounds__"), std::string::npos);
-        EXPECT_NE(text.find(" " + kernel->cuda->entry + "("), std::string::npos) << kernel->cuda->entry;
-      }
+    for_each_kernel(step, [&](const KernelPtr& kernel) {
+      EXPECT_NE(text.find("void __launch_bounds__"), std::string::npos);
+      EXPECT_NE(text.find(" " + kernel->cuda->entry + "("), std::string::npos) << kernel->cuda->entry;
+    });
   std::string path = std::string(INGOT_SOURCE_DIR) + "/tests/codegen/golden/" + sample.name + ".cu";
   if (std::getenv("INGOT_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);

@@ -94,10 +94,10 @@ std::vector<ir::ReferenceTensor> run_cuda_program(const HostUnit& unit, const ir
   }
   Runner runner(sizes, buffers, scalars);
   for (const Step& step : program.steps) {
-    if (step.kind == Step::Kind::loop)
-      unit.run(*step.loop.kernel, runner.loop(step.loop), device);
-    else if (step.kind == Step::Kind::column)
-      unit.run(*step.column.kernel, runner.column(step.column), device);
+    if (const auto* loop = std::get_if<LoopStep>(&step.work))
+      unit.run(*loop->kernel, runner.loop(*loop), device);
+    else if (const auto* column = std::get_if<ColumnStep>(&step.work))
+      unit.run(*column->kernel, runner.column(*column), device);
     else
       ADD_FAILURE() << step.name << " is a library's";
   }

@@ -187,10 +187,11 @@ TEST(CudaText, KernelIrIsTheSameForAProcessor) {
     Program device = lower(graph, kCuda).program, host = lower(graph, Target{}).program;
     if (device.steps.size() != host.steps.size()) continue;  // a product with an epilogue of its own
     for (size_t s = 0; s < device.steps.size(); ++s) {
-      if (!host.steps[s].loop.turns.empty()) continue;  // panels have another access
-      const KernelPtr& on_host = host.steps[s].loop.kernel ? host.steps[s].loop.kernel : host.steps[s].column.kernel;
-      const KernelPtr& on_device =
-          device.steps[s].loop.kernel ? device.steps[s].loop.kernel : device.steps[s].column.kernel;
+      const auto* loop = std::get_if<LoopStep>(&host.steps[s].work);
+      if (loop && !loop->turning.kernels.empty()) continue;  // panels have another access
+      KernelPtr on_host, on_device;
+      for_each_kernel(host.steps[s], [&](const KernelPtr& kernel) { on_host = kernel; });
+      for_each_kernel(device.steps[s], [&](const KernelPtr& kernel) { on_device = kernel; });
       ASSERT_TRUE(on_host && on_device) << sample.name;
       EXPECT_EQ(on_host->text, on_device->text) << sample.name;
       ++compared;
@@ -208,7 +209,7 @@ TEST(CudaText, ProgramsAgreeWithTheReference) {
     Program program = lower(graph, kCuda).program;
     bool ours = true;
     for (const Step& step : program.steps) {
-      ours = ours && (step.kind == Step::Kind::loop || step.kind == Step::Kind::column);
+      ours = ours && (step.is<LoopStep>() || step.is<ColumnStep>());
       for_each_kernel(step, [&](const KernelPtr& kernel) { kernels.push_back(kernel); });
     }
     if (ours) programs.emplace_back(std::move(graph), std::move(program));

@@ -63,7 +63,7 @@ TEST(LowerComposite, LinearStackWithGelu) {
   g.outputs = {g.add(OpId::add, {val(x), val(g.add(OpId::linear, {val(h), val(w2), val(b2)}))})};
   LowerResult r = check_compiled(g, 1e-5, {}, {3});
   EXPECT_EQ(r.program.steps.size(), 2u);
-  EXPECT_EQ(count_steps(r.program, Step::Kind::matmul), 2);
+  EXPECT_EQ(count_steps<MatmulStep>(r.program), 2);
 }
 
 TEST(LowerComposite, ProductsOfHalfFloats) {
@@ -74,7 +74,7 @@ TEST(LowerComposite, ProductsOfHalfFloats) {
     LowerResult r = check_compiled(g, 1e-2);
     if (d == DType::bf16) {
       ASSERT_EQ(r.program.steps.size(), 1u) << "bf16 operands are read without a cast";
-      EXPECT_EQ(r.program.steps[0].matmul.dtype, DType::bf16);
+      EXPECT_EQ(r.program.steps[0].as<MatmulStep>().dtype, DType::bf16);
     }
   }
 }

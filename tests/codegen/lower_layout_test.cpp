@@ -59,9 +59,10 @@ TEST(LowerLayout, ANormAfterAJoinReadsUnitStride) {
                        {ints({width})})};
     const LowerResult r = check_compiled(g, 1e-5);
     const Step& norm = r.program.steps.back();
-    ASSERT_EQ(norm.kind, Step::Kind::loop);
-    EXPECT_GE(norm.loop.arguments.size(), 3u);
-    for (const Argument& a : norm.loop.arguments) EXPECT_EQ(a.strides.back(), Dim(4)) << batch << ": " << norm.name;
+    ASSERT_TRUE(norm.is<LoopStep>());
+    EXPECT_GE(norm.as<LoopStep>().arguments.size(), 3u);
+    for (const Argument& a : norm.as<LoopStep>().arguments)
+      EXPECT_EQ(a.strides.back(), Dim(4)) << batch << ": " << norm.name;
   }
 }
 

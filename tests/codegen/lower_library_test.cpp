@@ -1,6 +1,7 @@
 // Convolution and attention: operands of any layout, epilogues that fit and those that do not.
 #include <gtest/gtest.h>
 
+#include "ir/passes/pipeline.h"
 #include "lower_support.h"
 
 namespace ingot::codegen {
@@ -34,7 +35,7 @@ TEST(LowerConvolution, AnEpilogueThatDiffersWithinARowOfPixelsIsALoopOfItsOwn) {
   g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(c), val(rows)}))})};
   LowerResult r = check_compiled(g, 1e-5);
   ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_EQ(r.program.steps[1].kind, Step::Kind::loop);
+  EXPECT_TRUE(r.program.steps[1].is<LoopStep>());
 }
 
 TEST(LowerConvolution, ResultsThatLieApartInMemory) {
@@ -57,6 +58,18 @@ TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
   ValueId s = g.add(OpId::softmax, {val(p)}, {Attr::of(int64_t{3})});
   g.outputs = {g.add(OpId::tanh, {val(c)}), s};
   check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, OneInputChannelAGroupIsDepthwise) {
+  auto form = [](int64_t channels, int64_t groups) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {1, channels, 5, 5}), w = g.add_input(DType::f32, {4, channels / groups, 3, 3});
+    g.outputs = {g.add(OpId::conv2d, {val(x), val(w)}, {ints({1, 1}), ints({0, 0}), ints({1, 1}), Attr::of(groups)})};
+    return lower(g, Target{}).program.steps[0].as<Conv2dStep>().form;
+  };
+  EXPECT_EQ(form(4, 4), ConvolutionForm::depthwise);
+  EXPECT_EQ(form(4, 2), ConvolutionForm::product);
+  EXPECT_EQ(form(1, 1), ConvolutionForm::product);
 }
 
 TEST(LowerLibrary, WhatIsNotFusedSavesNothing) {
@@ -96,6 +109,25 @@ TEST(LowerLibrary, WhatEndsAKernelOfRowsStaysThere) {
 ValueId attention(Graph& g, std::vector<Operand> operands, bool causal, bool gqa = false) {
   return g.add(OpId::scaled_dot_product_attention, std::move(operands),
                {Attr::number(0), Attr::of(causal), Attr::of(gqa)});
+}
+
+TEST(LowerLibrary, EqualGraphsMakeEqualPrograms) {
+  auto program = [](int64_t dim, int64_t hint) {
+    Graph g;
+    const Dim n = g.dims.symbol(hint);
+    ValueId x = g.add_input(DType::f32, {n, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3});
+    ValueId c = g.add(OpId::relu, {val(g.add(OpId::conv2d, {val(x), val(w)}))});
+    ValueId a = attention(g, {val(c), val(c), val(c)}, true);
+    g.outputs = {g.add(OpId::sort, {val(a)}, {Attr::of(dim), Attr::of(false), Attr::of(false)})};
+    ir::run_pipeline(g);
+    return lower(g, Target{}).program;
+  };
+  const Program one = program(1, 2), same = program(1, 2), other_dim = program(2, 2), other_hint = program(1, 3);
+  EXPECT_TRUE(one == same);
+  EXPECT_EQ(hash_of(one), hash_of(same));
+  EXPECT_EQ(str(one), str(same));
+  EXPECT_FALSE(one == other_dim);
+  EXPECT_FALSE(one == other_hint);
 }
 
 TEST(LowerAttention, MasksScalesAndSharedHeads) {

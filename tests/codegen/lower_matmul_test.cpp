@@ -9,8 +9,8 @@ using namespace test;
 
 const MatmulStep& only_matmul(const Program& program) {
   EXPECT_EQ(program.steps.size(), 1u);
-  EXPECT_EQ(program.steps[0].kind, Step::Kind::matmul);
-  return program.steps[0].matmul;
+  EXPECT_TRUE(program.steps[0].is<MatmulStep>());
+  return program.steps[0].as<MatmulStep>();
 }
 
 TEST(LowerMatmul, PlainProductIsStoredDirectly) {
@@ -18,7 +18,7 @@ TEST(LowerMatmul, PlainProductIsStoredDirectly) {
   ValueId a = g.add_input(DType::f32, {5, 7}), b = g.add_input(DType::f32, {7, 6});
   g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
   LowerResult r = check_against_reference(g, 1e-6);
-  EXPECT_TRUE(only_matmul(r.program).epilogues.empty());
+  EXPECT_TRUE(only_matmul(r.program).epilogue.kernels.empty());
 }
 
 TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {
@@ -35,7 +35,24 @@ TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {
   EXPECT_TRUE(m.b_is_weight);
   EXPECT_TRUE(m.batch.empty()) << "the batch is part of the rows";
   EXPECT_EQ(m.m, r.program.dims.mul(n, 3));
-  EXPECT_EQ(m.epilogue_arguments.size(), 3u);
+  EXPECT_EQ(m.epilogue.arguments.size(), 3u);
+}
+
+TEST(LowerMatmul, TheWayOfASingleRowIsChosenWhereSizesAreKnown) {
+  auto step = [](int64_t m, int64_t n, bool symbol) {
+    Graph g;
+    const Dim rows = symbol ? g.dims.symbol(m) : Dim(m);
+    ValueId a = g.add_input(DType::f32, {rows, 7}), b = g.add_input(DType::f32, {7, n});
+    g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+    return lower(g, Target{}).program.steps[0].as<MatmulStep>();
+  };
+  EXPECT_EQ(step(1, 300, false).one_row, OneRow::rows_of_b);
+  EXPECT_EQ(algorithm_of(Step{"", 0, 0, step(1, 300, false)}), "one row reads rows of B");
+  EXPECT_EQ(step(2, 300, true).one_row, OneRow::rows_of_b) << "a call may have one row";
+  EXPECT_EQ(step(2, 300, false).one_row, OneRow::tiles);
+  EXPECT_EQ(step(1, 100, false).one_row, OneRow::tiles);
+  EXPECT_EQ(step(2, 300, false).kernels, step(3, 500, false).kernels) << "made once";
+  EXPECT_EQ(step(2, 300, false).kernels->add_row, nullptr);
 }
 
 TEST(LowerMatmul, BatchesStayWhereBothOperandsMove) {
@@ -55,7 +72,7 @@ TEST(LowerMatmul, BroadcastBatchesAndOddStrides) {
   g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
   LowerResult r = check_against_reference(g, 1e-6);
   EXPECT_EQ(r.program.steps.size(), 2u) << "B is copied, A packed by the step";
-  EXPECT_NE(r.program.steps.back().matmul.pack_a, nullptr);
+  EXPECT_NE(r.program.steps.back().as<MatmulStep>().kernels->pack_a, nullptr);
 }
 
 TEST(LowerMatmul, TheRowKernelThatFollowsReadsTheStoredProduct) {
@@ -66,7 +83,7 @@ TEST(LowerMatmul, TheRowKernelThatFollowsReadsTheStoredProduct) {
   g.outputs = {g.add(OpId::sub, {val(s), val(m)})};
   LowerResult r = check_against_reference(g, 1e-6);
   ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_FALSE(r.program.steps[0].matmul.epilogues.empty()) << "the scale belongs to the product";
+  EXPECT_FALSE(r.program.steps[0].as<MatmulStep>().epilogue.kernels.empty()) << "the scale belongs to the product";
 }
 
 TEST(LowerMatmul, GatedProductsEndInTheLaterOne) {
@@ -107,7 +124,7 @@ TEST(LowerMatmul, AnEpilogueOfManyOperandsIsALoopOfItsOwn) {
   g.outputs = {s};
   LowerResult r = check_against_reference(g, 1e-5);
   ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_TRUE(r.program.steps[0].matmul.epilogues.empty());
+  EXPECT_TRUE(r.program.steps[0].as<MatmulStep>().epilogue.kernels.empty());
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ TEST(LowerPointwise, ChainIsOneKernelOverOneMergedDim) {
   g.outputs = {g.add(OpId::relu, {val(m)})};
   LowerResult r = check_against_reference(g, 0);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{1, 30}));
-  EXPECT_EQ(r.program.steps[0].loop.arguments.size(), 3u);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{1, 30}));
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().arguments.size(), 3u);
   EXPECT_EQ(r.explanation.groups.size(), 1u);
   EXPECT_EQ(r.explanation.groups[0].members.size(), 3u);
 }
@@ -28,7 +28,7 @@ TEST(LowerPointwise, BroadcastKeepsTwoDims) {
   g.outputs = {g.add(OpId::sub, {val(s), val(c)})};
   LowerResult r = check_against_reference(g, 0);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{4, 3, 5}));
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{4, 3, 5}));
 }
 
 TEST(LowerPointwise, ViewsOfComputedValuesAreReadInPlace) {
@@ -86,7 +86,7 @@ TEST(LowerPointwise, SymbolicSizesMergeWhereStridesAllow) {
   g.outputs = {g.add(OpId::neg, {val(s)})};
   LowerResult r = check_against_reference(g, 0, {}, {2, 7});
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space.size(), 2u);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space.size(), 2u);
 }
 
 TEST(LowerPointwise, RunTimeScalarsAndSizesAreFedToTheKernel) {
@@ -98,7 +98,7 @@ TEST(LowerPointwise, RunTimeScalarsAndSizesAreFedToTheKernel) {
   g.outputs = {g.add(OpId::div, {val(a), Operand::size(n)})};
   LowerResult r = check_against_reference(g, 1e-7, {}, {6}, {ir::ReferenceScalar(0.75)});
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.scalars.size(), 2u);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().scalars.size(), 2u);
 }
 
 TEST(LowerPointwise, HalfFloatsRoundAfterEveryOp) {
@@ -161,7 +161,7 @@ TEST(LowerPointwise, WhatOneKernelWouldComputeAtManyPlacesIsStored) {
   g.outputs = {x};
   LowerResult r = check_against_reference(g, 0);
   EXPECT_GT(r.program.steps.size(), 2u);
-  for (const Step& s : r.program.steps) EXPECT_LE(s.loop.arguments.size(), 17u);
+  for (const Step& s : r.program.steps) EXPECT_LE(s.as<LoopStep>().arguments.size(), 17u);
 }
 
 TEST(LowerPointwise, FewGatheredColumnsGiveWayToALongDim) {
@@ -175,7 +175,7 @@ TEST(LowerPointwise, FewGatheredColumnsGiveWayToALongDim) {
   g.outputs = {g.add(OpId::maximum, {val(part(0)), val(part(1))})};
   LowerResult r = check_against_reference(g, 0);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{4, 400}));
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{4, 400}));
 }
 
 }  // namespace

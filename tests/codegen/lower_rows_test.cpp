@@ -36,8 +36,8 @@ TEST(LowerRows, SumWithPrologueAndEpilogueIsOneKernel) {
   g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(s), val(b)}))})};
   LowerResult r = check_against_reference(g, 1e-6);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_TRUE(r.program.steps[0].loop.rows_whole);
-  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{5, 37}));
+  EXPECT_TRUE(r.program.steps[0].as<LoopStep>().rows_whole);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{5, 37}));
 }
 
 TEST(LowerRows, SoftmaxIsOneKernelThatKeepsTheExponentials) {
@@ -47,8 +47,8 @@ TEST(LowerRows, SoftmaxIsOneKernelThatKeepsTheExponentials) {
   g.outputs = {softmax(g, scaled, 2)};
   LowerResult r = check_against_reference(g, 1e-6);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space, (Dims{12, 50}));
-  EXPECT_EQ(r.program.steps[0].loop.local_bytes.size(), 1u);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{12, 50}));
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().local_bytes.size(), 1u);
 }
 
 TEST(LowerRows, LayerNormWithResidualIsOneKernelWithTwoOutputs) {
@@ -60,7 +60,7 @@ TEST(LowerRows, LayerNormWithResidualIsOneKernelWithTwoOutputs) {
   g.outputs = {layer_norm(g, sum, 2, 40, w, b), sum};
   LowerResult r = check_against_reference(g, 1e-5, {}, {3});
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].loop.space.size(), 2u);
+  EXPECT_EQ(r.program.steps[0].as<LoopStep>().space.size(), 2u);
 }
 
 TEST(LowerRows, CrossEntropyGathersInsideOfTheRowKernel) {
@@ -84,11 +84,11 @@ TEST(LowerRows, ReducedOverAnOuterDimIsAColumnStepAndAnEpilogue) {
   ValueId s = reduce(g, OpId::sum, g.add(OpId::mul, {val(x), val(x)}), 1, false);
   g.outputs = {g.add(OpId::sqrt, {val(s)})};
   LowerResult r = check_against_reference(g, 1e-6);
-  EXPECT_EQ(count_steps(r.program, Step::Kind::column), 1);
-  EXPECT_EQ(count_steps(r.program, Step::Kind::loop), 1);
+  EXPECT_EQ(count_steps<ColumnStep>(r.program), 1);
+  EXPECT_EQ(count_steps<LoopStep>(r.program), 1);
   for (const Step& s : r.program.steps)
-    if (s.kind == Step::Kind::column) {
-      EXPECT_EQ(s.column.space, (Dims{2, 30, 20}));
+    if (s.is<ColumnStep>()) {
+      EXPECT_EQ(s.as<ColumnStep>().space, (Dims{2, 30, 20}));
     }
 }
 
@@ -99,12 +99,12 @@ TEST(LowerRows, TheMemoryOrderChoosesTheForm) {
   g.outputs = {reduce(g, OpId::sum, x, 0, false)};
   LowerResult r = check_against_reference(g, 1e-6);
   ASSERT_EQ(r.program.steps.size(), 1u);
-  EXPECT_EQ(r.program.steps[0].kind, Step::Kind::loop);
+  EXPECT_TRUE(r.program.steps[0].is<LoopStep>());
   // And the other way round: columns.
   Graph h;
   ValueId y = h.add_input(DType::f32, {9, 6}, {1, 9});
   h.outputs = {reduce(h, OpId::sum, y, 1, true)};
-  EXPECT_EQ(count_steps(check_against_reference(h, 1e-6).program, Step::Kind::column), 1);
+  EXPECT_EQ(count_steps<ColumnStep>(check_against_reference(h, 1e-6).program), 1);
 }
 
 TEST(LowerRows, ArgmaxAndHalfFloatColumns) {

@@ -144,10 +144,10 @@ TEST(LowerStructured, ComputedValuesFollowTheMemoryTheyComeFrom) {
   g.outputs = {g.add(OpId::sub, {val(left), val(right)})};
   LowerResult result = check_against_reference(g, 1e-6);
   ASSERT_EQ(result.program.steps.size(), 2u);
-  const MatmulStep& m = result.program.steps[0].matmul;
-  ASSERT_FALSE(m.epilogues.empty()) << "what follows in another order of dims is still the epilogue";
+  const MatmulStep& m = result.program.steps[0].as<MatmulStep>();
+  ASSERT_FALSE(m.epilogue.kernels.empty()) << "what follows in another order of dims is still the epilogue";
   EXPECT_EQ(m.batch.size(), 0u);
-  for (const Argument& x : m.epilogue_arguments) EXPECT_EQ(x.strides.back(), Dim(4)) << "channels stay innermost";
+  for (const Argument& x : m.epilogue.arguments) EXPECT_EQ(x.strides.back(), Dim(4)) << "channels stay innermost";
 }
 
 }  // namespace

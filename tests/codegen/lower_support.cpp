@@ -141,10 +141,4 @@ LowerResult check_compiled(const ir::Graph& graph, double tolerance, LowerOption
   return check(lowered, graph, tolerance, options, symbols, scalars);
 }
 
-int count_steps(const Program& program, Step::Kind kind) {
-  int count = 0;
-  for (const Step& s : program.steps) count += s.kind == kind;
-  return count;
-}
-
 }  // namespace ingot::codegen::test

@@ -1,5 +1,6 @@
 // Lowers a graph, runs the program, and compares with the reference interpreter.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ LowerResult check_compiled(const ir::Graph& graph, double tolerance, LowerOption
                            std::vector<int64_t> symbols = {}, std::vector<ir::ReferenceScalar> scalars = {});
 
 /// Number of steps of a kind.
-int count_steps(const Program& program, Step::Kind kind);
+template <class Kind>
+int count_steps(const Program& program) {
+  return static_cast<int>(
+      std::count_if(program.steps.begin(), program.steps.end(), [](const Step& s) { return s.is<Kind>(); }));
+}
 
 }  // namespace ingot::codegen::test

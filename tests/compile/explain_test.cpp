@@ -327,7 +327,7 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
     std::string name = file.path().filename().string();
     names.insert(name.substr(name.find('-') + 1));
   }
-  for (const char* name : {"traced.ir", "pass1-decompose.ir", "pass5-dce.ir", "program.txt"})
+  for (const char* name : {"traced.ir", "pass1-decompose.ir", "pass5-dce.ir", "program.txt", "steps.txt"})
     EXPECT_TRUE(names.count(name)) << name;
   auto ending = [&](const char* end) {
     return std::count_if(names.begin(), names.end(), [&](const std::string& name) { return name.ends_with(end); });

@@ -41,36 +41,28 @@ struct Attention {
     auto p = std::make_shared<Program>();
     p->inputs = 4, p->outputs = 1;
     p->buffers = {input(0), input(1), input(2), input(3), output(0)};
-    Step step = costly_step(Step::Kind::library, "attention");
-    LibraryStep& l = step.library;
-    l.name = "attention";
+    AttentionStep step;
     auto strides = [](int64_t h, int64_t rows, int64_t columns) {  // [batch, rows, heads, columns] in memory
       return Dims{h * rows * columns * 4, columns * 4, h * columns * 4, 4};
     };
-    l.arguments = {{4, 0, strides(heads, queries, value_depth), 0},
-                   {0, 0, strides(heads, queries, depth), 0},
-                   {1, 0, strides(key_heads, keys, depth), 0},
-                   {2, 0, strides(key_heads, keys, value_depth), 0}};
-    l.shapes = {{batch, heads, queries, value_depth},
-                {batch, heads, queries, depth},
-                {batch, key_heads, keys, depth},
-                {batch, key_heads, keys, value_depth}};
+    step.batch = batch, step.heads = heads, step.key_heads = key_heads, step.queries = queries, step.keys = keys;
+    step.depth = depth, step.value_depth = value_depth;
+    step.out = {4, 0, strides(heads, queries, value_depth), 0};
+    step.query = {0, 0, strides(heads, queries, depth), 0, true};
+    step.key = {1, 0, strides(key_heads, keys, depth), 0, true};
+    step.value = {2, 0, strides(key_heads, keys, value_depth), 0, true};
     const int64_t cell = mask == Mask::boolean ? 1 : 4;
-    if (mask != Mask::none) {  // the same for all heads
-      l.arguments.push_back({3, 0, {queries * keys * cell, 0, keys * cell, cell}, 0});
-      l.shapes.push_back({batch, heads, queries, keys});
-    }
-    l.dtypes.assign(l.arguments.size(), DType::f32);
-    l.sizes = {causal, kMaxRows, kMaxVectors, 4};
+    if (mask != Mask::none)  // the same for all heads
+      step.mask = Argument{3, 0, {queries * keys * cell, 0, keys * cell, cell}, 0, true};
+    step.causal = causal;
     if (scaled) {
       p->scalars = {Category::floating};
-      l.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+      step.scale = ScalarSource{ScalarSource::Kind::call, 0, 0, DType::f32};
     }
-    l.kernels = tile_kernels();
-    for (int i = 0; i < 2; ++i)
-      for (const KernelPtr& pack : pack_kernels()) l.kernels.push_back(pack);
-    l.kernels.push_back(softmax());
-    p->steps = {step};
+    step.scores = step.values = std::make_shared<const ProductKernels>(product_kernels());
+    step.softmax = softmax();
+    step.local_bytes = 4;
+    p->steps = {costly_step("attention", std::move(step))};
     return p;
   }
 };

@@ -40,14 +40,15 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads) {
   auto p = std::make_shared<Program>();
   p->inputs = 1, p->outputs = 3;
   p->buffers = {input(0), output(0), output(1), output(2)};
-  Step step = costly_step(Step::Kind::column, "reduce");
-  step.column.kernel = reduce_kernel();
-  step.column.space = {outer, rows, columns};
-  step.column.arguments = {{0, 0, {rows * columns * 4, columns * 4, 4}, 0}};
-  step.column.results = {{Combiner::sum, DType::f32, {1, 0, {columns * 4, 4}, 0}},
-                         {Combiner::argmax, DType::f32, {2, 0, {columns * 8, 8}, 0}},
-                         {Combiner::any, DType::bool_, {3, 0, {columns * 2, 2}, 0}}};  // not dense
-  step.column.positions = true;
+  Step step = costly_step<ColumnStep>("reduce");
+  ColumnStep& reduce = step.as<ColumnStep>();
+  reduce.kernel = reduce_kernel();
+  reduce.space = {outer, rows, columns};
+  reduce.arguments = {{0, 0, {rows * columns * 4, columns * 4, 4}, 0}};
+  reduce.results = {{Combiner::sum, DType::f32, {1, 0, {columns * 4, 4}, 0}},
+                    {Combiner::argmax, DType::f32, {2, 0, {columns * 8, 8}, 0}},
+                    {Combiner::any, DType::bool_, {3, 0, {columns * 2, 2}, 0}}};  // not dense
+  reduce.positions = true;
   p->steps = {step};
   LoadedProgram program(p);
   std::vector<float> x = random_floats(outer * rows * columns, 17);
@@ -95,8 +96,9 @@ TEST(ColumnDriver, NarrowRowsAreSummedSideBySide) {
           auto p = std::make_shared<Program>();
           p->inputs = 1, p->outputs = 1;
           p->buffers = {input(0), output(0)};
-          Step step = costly_step(Step::Kind::column, "sum");
-          step.column.kernel = loop_kernel([&](const KernelFrame& f) {
+          Step step = costly_step<ColumnStep>("sum");
+          ColumnStep& reduce = step.as<ColumnStep>();
+          reduce.kernel = loop_kernel([&](const KernelFrame& f) {
             (f.lanes == 1 ? wide : kept) += f.rows * f.columns;
             EXPECT_LE(f.rows, 256);
             float* sum = reinterpret_cast<float*>(f.scratch);
@@ -105,9 +107,9 @@ TEST(ColumnDriver, NarrowRowsAreSummedSideBySide) {
               for (int64_t c = 0; c < f.columns; ++c) sum[r % f.lanes * f.columns + c] += element<float>(f, 0, r, c);
           });
           const int64_t row = columns + gap;
-          step.column.space = {rows, columns};
-          step.column.arguments = {{0, 0, {row * 4, 4}, 0}};
-          step.column.results = {{Combiner::sum, DType::f32, {1, 0, {4}, 0}}};
+          reduce.space = {rows, columns};
+          reduce.arguments = {{0, 0, {row * 4, 4}, 0}};
+          reduce.results = {{Combiner::sum, DType::f32, {1, 0, {4}, 0}}};
           p->steps = {step};
           LoadedProgram program(p);
           std::vector<float> x = random_floats(static_cast<size_t>(rows * row), 18), sums(static_cast<size_t>(columns));
@@ -128,15 +130,16 @@ TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {
     auto p = std::make_shared<Program>();
     p->inputs = p->outputs = 1;
     p->buffers = {input(0), output(0)};
-    Step step = costly_step(Step::Kind::column, "extreme");
+    Step step = costly_step<ColumnStep>("extreme");
+    ColumnStep& reduce = step.as<ColumnStep>();
     int64_t rows = static_cast<int64_t>(values.size());
-    step.column.space = {rows, 1};
-    step.column.arguments = {{0, 0, {8, 8}, 0}};
-    step.column.results = {{combiner, DType::f64, {1, 0, {8}, 0}}};
+    reduce.space = {rows, 1};
+    reduce.arguments = {{0, 0, {8, 8}, 0}};
+    reduce.results = {{combiner, DType::f64, {1, 0, {8}, 0}}};
     bool indexed = combiner == Combiner::argmax || combiner == Combiner::argmin;
     bool high = combiner == Combiner::max || combiner == Combiner::argmax;
     // One value a lane: at most 16 rows, so that the combination is all the runtime's.
-    step.column.kernel = loop_kernel([=](const KernelFrame& f) {
+    reduce.kernel = loop_kernel([=](const KernelFrame& f) {
       double* value = reinterpret_cast<double*>(f.scratch);
       int64_t* index = reinterpret_cast<int64_t*>(value + 16);
       for (int64_t r = 0; r < 16; ++r) {

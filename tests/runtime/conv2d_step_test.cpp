@@ -25,29 +25,29 @@ struct Conv {
     auto p = std::make_shared<Program>();
     p->inputs = 3, p->outputs = 1;
     p->buffers = {input(0), input(1), input(2), output(0)};
-    Step step = costly_step(Step::Kind::library, "convolution");
-    LibraryStep& l = step.library;
-    l.name = "conv2d";
+    Conv2dStep step;
     Dims strides;
     for (int64_t s : input_strides()) strides.push_back(s * 4);
     const int64_t depth_bytes = depth() * 4, pixels = out_h() * out_w();
-    l.arguments = {{0, 0, strides, 0}, {1, 0, {depth_bytes, kh * kw * 4, kw * 4, 4}, 0}};
-    l.shapes = {{n, c, h, w}, {out, c / groups, kh, kw}};
-    l.dtypes = {DType::f32, DType::f32};
-    l.sizes = {stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups, constant, epilogue, kMaxRows, kMaxVectors};
-    l.kernels = tile_kernels();
+    step.input = {0, 0, strides, 0, true}, step.input_shape = {n, c, h, w};
+    step.weight = {1, 0, {depth_bytes, kh * kw * 4, kw * 4, 4}, 0, true}, step.weight_shape = {out, c / groups, kh, kw};
+    step.stride = {stride_h, stride_w}, step.padding = {pad_h, pad_w}, step.dilation = {dil_h, dil_w};
+    step.groups = groups;
+    step.weight_is_constant = constant;
+    if (groups > 1 && c == groups) step.form = ConvolutionForm::depthwise;
+    step.kernels = std::make_shared<const ProductKernels>(product_kernels());
     Argument result = {3, 0, {out * pixels * 4, pixels * 4, 4}, 0};
     if (epilogue) {
       // result = raw + bias[channel]
-      l.kernels.push_back(loop_kernel([](const KernelFrame& f) {
+      step.epilogue.kernels.push_back(loop_kernel([](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
           for (int64_t j = 0; j < f.columns; ++j)
             element<float>(f, 2, r, j) = element<float>(f, 0, r, j) + element<float>(f, 1, r, j);
       }));
-      l.arguments.push_back({2, 0, {0, 4, 0}, 0});
+      step.epilogue.arguments.push_back({2, 0, {0, 4, 0}, 0});
     }
-    l.arguments.push_back(result);
-    p->steps = {step};
+    step.epilogue.arguments.push_back(result);
+    p->steps = {costly_step("convolution", std::move(step))};
     return p;
   }
 

@@ -75,7 +75,7 @@ inline KernelPtr pack_kernel(int vectors, std::atomic<int64_t>* packed) {
   });
 }
 
-/// Every tile, as MatmulStep orders them; and the packs.
+/// Every tile, as ProductKernels orders them; and the packs.
 inline std::vector<KernelPtr> tile_kernels() {
   std::vector<KernelPtr> kernels;
   for (int rows = 1; rows <= kMaxRows; ++rows)
@@ -96,14 +96,17 @@ inline std::vector<float> random_floats(size_t n, unsigned seed) {
   return values;
 }
 
+inline ProductKernels product_kernels(std::atomic<int64_t>* packed = nullptr) {
+  ProductKernels kernels;
+  kernels.max_rows = kMaxRows, kernels.max_vectors = kMaxVectors;
+  kernels.tiles = tile_kernels(), kernels.packs = pack_kernels(packed);
+  return kernels;
+}
+
 /// A step that all threads will want to share.
-inline Step costly_step(Step::Kind kind, std::string name) {
-  Step step;
-  step.kind = kind;
-  step.name = std::move(name);
-  step.operations = int64_t{1} << 40;
-  step.bytes = int64_t{1} << 40;
-  return step;
+template <class Work>
+Step costly_step(std::string name, Work work = {}) {
+  return {std::move(name), int64_t{1} << 40, int64_t{1} << 40, std::move(work)};
 }
 inline ProgramBuffer input(uint32_t number) { return {Place::input, number, 0, 0, 0}; }
 inline ProgramBuffer output(uint32_t number) { return {Place::output, number, 0, 0, 0}; }

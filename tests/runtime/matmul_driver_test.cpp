@@ -24,36 +24,35 @@ struct Product {
     Program& p = *program;
     p.inputs = 3, p.outputs = 1;
     p.buffers = {input(0), input(1), input(2), output(0)};
-    Step step = costly_step(Step::Kind::matmul, "product");
-    MatmulStep& mm = step.matmul;
+    MatmulStep mm;
     mm.batch = {s.batch};
     mm.m = s.m, mm.n = s.n, mm.k = s.k;
     mm.a = {0, 0, {s.m * s.k * 4, s.transpose_a ? 4 : s.k * 4, s.transpose_a ? s.m * 4 : 4}, 0};
     mm.b = {1, 0, {s.shared_b ? 0 : s.n * s.k * 4, s.transpose_b ? 4 : s.n * 4, s.transpose_b ? s.k * 4 : 4}, 0};
-    mm.max_rows = kMaxRows, mm.max_vectors = kMaxVectors;
-    mm.tiles = tile_kernels(), mm.packs = pack_kernels(packed.get());
+    ProductKernels kernels = product_kernels(packed.get());
     if (s.transpose_a)
-      mm.pack_a = loop_kernel([](const KernelFrame& f) {
+      kernels.pack_a = loop_kernel([](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
           for (int64_t c = 0; c < f.columns; ++c) element<float>(f, 1, r, c) = element<float>(f, 0, r, c);
       });
+    mm.kernels = std::make_shared<const ProductKernels>(std::move(kernels));
     mm.b_is_weight = s.weight;
     Argument c = {3, 0, {s.m * s.n * 4, s.n * 4, 4}, 0};
     if (s.epilogue) {
       // out = tile * scalar + bias[column] + row number + 100 * batch number
-      mm.epilogues.push_back(loop_kernel([](const KernelFrame& f) {
+      mm.epilogue.kernels.push_back(loop_kernel([](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
           for (int64_t j = 0; j < f.columns; ++j)
             element<float>(f, 2, r, j) = element<float>(f, 0, r, j) * scalar_f32(f, 0) + element<float>(f, 1, r, j) +
                                          static_cast<float>(f.row_index + r + 100 * f.outer_index[0]);
       }));
-      mm.epilogue_arguments = {{2, 0, {0, 0, 4}, 0}, c};
-      mm.epilogue_scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+      mm.epilogue.arguments = {{2, 0, {0, 0, 4}, 0}, c};
+      mm.epilogue.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
       p.scalars = {Category::floating};
     } else {
-      mm.c = c;
+      mm.epilogue.arguments = {c};
     }
-    p.steps = {step};
+    p.steps = {costly_step("product", std::move(mm))};
   }
 
   std::vector<float> expected(const std::vector<float>& a, const std::vector<float>& b,

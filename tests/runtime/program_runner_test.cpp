@@ -37,11 +37,12 @@ std::shared_ptr<Program> two_steps() {
   p->scalars = {Category::floating};
   p->buffers = {input(0), output(0), {Place::arena, 0, p->dims.mul(rows, kColumns * 4), 0, 1}};
   for (uint32_t i = 0; i < 2; ++i) {
-    Step step = costly_step(Step::Kind::loop, "scale");
-    step.loop.kernel = scale_kernel();
-    step.loop.space = {rows, kColumns};
-    step.loop.arguments = {dense(i == 0 ? 0 : 2, kColumns * 4), dense(i == 0 ? 2 : 1, kColumns * 4)};
-    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+    Step step = costly_step<LoopStep>("scale");
+    LoopStep& loop = step.as<LoopStep>();
+    loop.kernel = scale_kernel();
+    loop.space = {rows, kColumns};
+    loop.arguments = {dense(i == 0 ? 0 : 2, kColumns * 4), dense(i == 0 ? 2 : 1, kColumns * 4)};
+    loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
     p->steps.push_back(step);
   }
   return p;
@@ -77,8 +78,8 @@ TEST(ProgramRunner, BindingsShareTheStepsWhoseSizesStayed) {
   p->inputs = p->outputs = 2;
   p->buffers.push_back(input(1)), p->buffers.push_back(output(1));
   Step apart = p->steps[0];
-  apart.loop.space = {other, kColumns};
-  apart.loop.arguments = {dense(3, kColumns * 4), dense(4, kColumns * 4)};
+  apart.as<LoopStep>().space = {other, kColumns};
+  apart.as<LoopStep>().arguments = {dense(3, kColumns * 4), dense(4, kColumns * 4)};
   p->steps.push_back(apart);
   LoadedProgram program(p);
   auto bind = [&](int64_t rows, int64_t others) { return program.bind(std::vector<int64_t>{rows, others}); };
@@ -110,11 +111,12 @@ TEST(ProgramRunner, ManySizesMoveOneByOne) {
   for (uint32_t i = 0; i < kSteps; ++i) {
     const Dim columns = p->dims.symbol(3);
     p->buffers.push_back(input(i)), p->buffers.push_back(output(i));
-    Step step = costly_step(Step::Kind::loop, "scale");
-    step.loop.kernel = scale_kernel();
-    step.loop.space = {1, columns};
-    step.loop.arguments = {dense(2 * i, 0), dense(2 * i + 1, 0)};
-    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
+    Step step = costly_step<LoopStep>("scale");
+    LoopStep& loop = step.as<LoopStep>();
+    loop.kernel = scale_kernel();
+    loop.space = {1, columns};
+    loop.arguments = {dense(2 * i, 0), dense(2 * i + 1, 0)};
+    loop.scalars = {{ScalarSource::Kind::call, 0, 0, DType::f32}};
     p->steps.push_back(step);
   }
   LoadedProgram program(p);
@@ -163,14 +165,15 @@ TEST(LoopDriver, VisitsEachElementOnce) {
       auto p = std::make_shared<Program>();
       p->outputs = 1;
       p->buffers = {output(0)};
-      Step step = costly_step(Step::Kind::loop, "visit");
-      step.loop.space = c.space;
-      step.loop.rows_whole = c.rows_whole;
+      Step step = costly_step<LoopStep>("visit");
+      LoopStep& loop = step.as<LoopStep>();
+      loop.space = c.space;
+      loop.rows_whole = c.rows_whole;
       size_t outer = c.space.size() - 2;
       int64_t total = 8;
       Dims strides(c.space.size());
       for (size_t d = c.space.size(); d-- > 0; total *= c.space[d].code) strides[d] = total;
-      step.loop.kernel = loop_kernel([&](const KernelFrame& f) {
+      loop.kernel = loop_kernel([&](const KernelFrame& f) {
         for (int64_t r = 0; r < f.rows; ++r)
           for (int64_t col = 0; col < f.columns; ++col) {
             int64_t place = strides.back().code * (f.column_index + col) + strides[outer].code * (f.row_index + r);
@@ -182,7 +185,7 @@ TEST(LoopDriver, VisitsEachElementOnce) {
         }
         EXPECT_TRUE(f.column_index % 16 == 0);
       });
-      step.loop.arguments = {{0, 0, strides, 0}};
+      loop.arguments = {{0, 0, strides, 0}};
       p->steps = {step};
       LoadedProgram program(p);
       std::vector<int64_t> out(total / 8 + 1, 0);
@@ -198,10 +201,11 @@ TEST(LoopDriver, LocalsHaveScratchOfTheirOwn) {
     auto p = std::make_shared<Program>();
     p->inputs = p->outputs = 1;
     p->buffers = {input(0), output(0)};
-    Step step = costly_step(Step::Kind::loop, "reverse");
-    step.loop.space = {kRows, kColumns};
-    step.loop.rows_whole = true;
-    step.loop.local_bytes = {4, 8};
+    Step step = costly_step<LoopStep>("reverse");
+    LoopStep& loop = step.as<LoopStep>();
+    loop.space = {kRows, kColumns};
+    loop.rows_whole = true;
+    loop.local_bytes = {4, 8};
     auto kernel = loop_kernel([](const KernelFrame& f) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(f.scratch) % 64, 0u);
       float* row = reinterpret_cast<float*>(f.scratch);
@@ -212,8 +216,8 @@ TEST(LoopDriver, LocalsHaveScratchOfTheirOwn) {
       }
     });
     std::const_pointer_cast<KernelSource>(kernel)->scratch_bytes = 100;
-    step.loop.kernel = kernel;
-    step.loop.arguments = {dense(0, kColumns * 4), dense(1, kColumns * 4)};
+    loop.kernel = kernel;
+    loop.arguments = {dense(0, kColumns * 4), dense(1, kColumns * 4)};
     p->steps = {step};
     LoadedProgram program(p);
     std::vector<float> x = random_floats(kRows * kColumns, 3), y(x.size());
@@ -251,12 +255,12 @@ TEST(ProgramRunner, ScalarsBecomeWhatKernelsExpect) {
     uint64_t seen[2] = {};
     p->dims.symbol(9);
     p->scalars = {c.category};
-    Step step;
-    step.loop.space = {1, 1};
-    step.loop.scalars = {{ScalarSource::Kind::call, 0, 0, c.type},
-                         {ScalarSource::Kind::size, 0, Dim::expression(0), DType::f32}};
-    step.loop.kernel = loop_kernel([&](const KernelFrame& f) { std::copy_n(f.scalars, 2, seen); });
-    p->steps = {step};
+    LoopStep loop;
+    loop.space = {1, 1};
+    loop.scalars = {{ScalarSource::Kind::call, 0, 0, c.type},
+                    {ScalarSource::Kind::size, 0, Dim::expression(0), DType::f32}};
+    loop.kernel = loop_kernel([&](const KernelFrame& f) { std::copy_n(f.scalars, 2, seen); });
+    p->steps = {Step{"scalars", 0, 0, std::move(loop)}};
     LoadedProgram program(p);
     run(program, {11}, {}, {}, {c.given});
     EXPECT_EQ(seen[0], c.expected) << name_of(c.type) << " from " << c.given;
@@ -270,9 +274,10 @@ TEST(ProgramRunner, ExceptionsLeaveTheProgramUsable) {
     auto p = std::make_shared<Program>();
     bool fail = true;
     std::atomic<int> rows{0};
-    Step step = costly_step(Step::Kind::loop, "fails");
-    step.loop.space = {100, 1};
-    step.loop.kernel = loop_kernel([&](const KernelFrame& f) {
+    Step step = costly_step<LoopStep>("fails");
+    LoopStep& loop = step.as<LoopStep>();
+    loop.space = {100, 1};
+    loop.kernel = loop_kernel([&](const KernelFrame& f) {
       if (fail && f.row_index == 0) throw Error("on purpose");
       rows += static_cast<int>(f.rows);
     });

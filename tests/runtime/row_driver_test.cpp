@@ -63,15 +63,16 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads, bool in_pi
   auto p = std::make_shared<Program>();
   p->inputs = 1, p->outputs = 2;
   p->buffers = {input(0), output(0), output(1)};
-  Step step = costly_step(Step::Kind::loop, "rows");
-  step.loop.kernel = two_phases(counts);
-  step.loop.space = {outer, rows, columns};
+  Step step = costly_step<LoopStep>("rows");
+  LoopStep& loop = step.as<LoopStep>();
+  loop.kernel = two_phases(counts);
+  loop.space = {outer, rows, columns};
   const int64_t gap = columns + 3;
-  step.loop.arguments = {
+  loop.arguments = {
       {0, 0, {rows * gap * 8, gap * 8, 8}, 0}, {1, 0, {rows * gap * 8, gap * 8, 8}, 0}, {2, 0, {rows * 8, 8, 0}, 0}};
-  step.loop.rows_whole = true;
-  step.loop.local_bytes = {8};
-  step.loop.pieces = {{{0, Combiner::sum, DType::i64}, {1, Combiner::max, DType::i64}}, 2, true};
+  loop.rows_whole = true;
+  loop.local_bytes = {8};
+  loop.pieces = {{{0, Combiner::sum, DType::i64}, {1, Combiner::max, DType::i64}}, 2, true};
   p->steps = {step};
   LoadedProgram program(p);
   std::vector<int64_t> x(static_cast<size_t>(outer * rows * gap)), out(x.size(), 5);

@@ -8,35 +8,40 @@
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen::lowering {
-/// Made once.
-const TileKernels& tile_kernels(const Target& target, DType dtype) {
-  const bool widens = dtype == DType::bf16 && !target.bf16_dot;
-  const std::vector<KernelPtr>* wide_tiles = widens ? &tile_kernels(target, DType::f32).tiles : nullptr;
-  static constinit Mutex mutex;
-  static constinit FirstUse<std::map<std::pair<std::string, DType>, TileKernels>> made;
-  std::lock_guard lock(mutex);
-  auto [it, fresh] = made->try_emplace({target.str(), dtype});
-  TileKernels& t = it->second;
-  if (!fresh || target.cuda_arch) return t;
-  // Without vdpbf16ps A is widened once; B, for few rows, in registers.
-  t.a = widens ? DType::f32 : dtype;
-  t.rows = max_tile_rows(target, dtype);
-  t.vectors = max_tile_vectors(target, dtype);
-  for (int rows = 1; rows <= t.rows; ++rows)
-    for (int vectors = 1; vectors <= t.vectors; ++vectors)
-      t.tiles.push_back(generate(TileSpec{t.a, dtype, rows, vectors}, target));
-  for (int vectors = 1; vectors <= t.vectors; ++vectors) {
-    t.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
-    t.transposed_packs.push_back(generate(PackSpec{dtype, vectors, true}, target));
+namespace {
+
+/// The kernels of products of one type on one target, for any form.
+struct AllKernels {
+  ProductKernels rows;             // of dense rows of B and an A that is not dense
+  std::vector<KernelPtr> columns;  // packs of dense columns of B
+  KernelPtr widen_a;               // of a dense A; null if it is read as it lies
+};
+
+/// Widened where vdpbf16ps is missing: A once; B, for few rows, in registers.
+bool widens(const Target& target, DType dtype) { return dtype == DType::bf16 && !target.bf16_dot && !target.cuda_arch; }
+
+AllKernels make_kernels(const Target& target, DType dtype, const std::vector<KernelPtr>& wide_tiles) {
+  AllKernels all;
+  if (target.cuda_arch) return all;
+  ProductKernels& k = all.rows;
+  k.a = widens(target, dtype) ? DType::f32 : dtype;
+  k.max_rows = max_tile_rows(target, dtype);
+  k.max_vectors = max_tile_vectors(target, dtype);
+  for (int rows = 1; rows <= k.max_rows; ++rows)
+    for (int vectors = 1; vectors <= k.max_vectors; ++vectors)
+      k.tiles.push_back(generate(TileSpec{k.a, dtype, rows, vectors}, target));
+  for (int vectors = 1; vectors <= k.max_vectors; ++vectors) {
+    k.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
+    all.columns.push_back(generate(PackSpec{dtype, vectors, true}, target));
   }
   auto copy = [&](Access from) {
     Kernel kernel;
-    kernel.buffers = {{dtype, from, false}, {t.a, Access::dense, true}};
+    kernel.buffers = {{dtype, from, false}, {k.a, Access::dense, true}};
     Builder builder(kernel);
     kernel.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
     return generate(kernel, target, "pack_a");
   };
-  t.pack_a = copy(Access::strided);
+  k.pack_a = copy(Access::strided);
   auto add = [&](int64_t rows) {
     const DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
     Kernel kernel;
@@ -52,11 +57,12 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
     kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
     return generate(kernel, target, "add_rows");
   };
-  if (target.isa == Isa::avx512 && dtype == DType::f32) t.turned = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
-  if (dtype != DType::bf16 || widens) t.add_row = add(1), t.add_rows = add(MatmulStep::kRowsOfB);
-  if (widens) {
-    t.widen_a = copy(Access::dense);
-    t.wide_tiles = *wide_tiles;
+  if (target.isa == Isa::avx512 && dtype == DType::f32) k.turned = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
+  // A product that is not of multiply-adds has none.
+  if (dtype != DType::bf16 || !target.bf16_dot) k.add_row = add(1), k.add_rows = add(ProductKernels::kRowsOfB);
+  if (widens(target, dtype)) {
+    k.widen_rows = all.widen_a = copy(Access::dense);
+    k.wide_tiles = wide_tiles;
     Kernel kernel;
     kernel.buffers = {
         {DType::i32, Access::dense, false}, {DType::f32, Access::dense, true}, {DType::f32, Access::dense, true}};
@@ -64,9 +70,41 @@ const TileKernels& tile_kernels(const Target& target, DType dtype) {
     const Expr pairs = builder.load(0);
     const Expr first = bitcast(pairs << 16), second = bitcast(pairs & builder.bits(Type::i32, 0xffff0000u));
     kernel.phases.push_back({{{1, first.value}, {2, second.value}}, {}, {}, {}});
-    t.widen = generate(kernel, target, "widen");
+    k.widen = generate(kernel, target, "widen");
   }
-  return t;
+  return all;
+}
+
+/// Made once.
+const AllKernels& all_kernels(const Target& target, DType dtype) {
+  const bool wide = widens(target, dtype);
+  const AllKernels* f32 = wide ? &all_kernels(target, DType::f32) : nullptr;
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::map<std::pair<std::string, DType>, AllKernels>> made;
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = made->try_emplace({target.str(), dtype});
+  if (fresh) it->second = make_kernels(target, dtype, wide ? f32->rows.tiles : std::vector<KernelPtr>());
+  return it->second;
+}
+
+}  // namespace
+
+ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form) {
+  const AllKernels& all = all_kernels(target, form.dtype);
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::map<std::pair<std::string, ProductForm>, ProductKernelsPtr>> made;
+  std::lock_guard lock(mutex);
+  ProductKernelsPtr& known = (*made)[{target.str(), form}];
+  if (known) return known;
+  ProductKernels k = all.rows;
+  if (form.packing == ProductForm::Packing::columns) k.packs = all.columns;
+  if (form.packing == ProductForm::Packing::none) k.packs.clear();
+  if (form.a_is_dense) k.pack_a = all.widen_a;
+  if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
+  if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
+  if (form.one_row != OneRow::columns_of_b) k.turned = nullptr;
+  known = std::make_shared<const ProductKernels>(std::move(k));
+  return known;
 }
 
 std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, int vectors, const std::string& name) {
@@ -91,6 +129,23 @@ void StepWriter::loop_after_product(uint32_t group, KernelWriter& writer, uint32
                          : " is a loop of its own: too many operands, or some that differ within a row of pixels"));
   writer.arguments[0].buffer = buffer;
   finish_loop(group, writer);
+}
+
+/// A single row reads a B that lies along the sums, or across them, as it lies, if there may be such a row and columns
+/// enough.
+OneRow StepWriter::one_row(const MatmulStep& step, bool k_dense, bool n_dense) const {
+  const bool may =
+      (step.m == Dim(1) || !step.m.is_constant()) && (!step.n.is_constant() || step.n.code >= MatmulStep::kManyColumns);
+  const ProductKernels& all = all_kernels(target_, step.dtype).rows;
+  if (may && k_dense && all.turned) return OneRow::columns_of_b;
+  if (may && n_dense && all.add_row) return OneRow::rows_of_b;
+  return OneRow::tiles;
+}
+
+/// Whether there may be rows enough for which bf16 is widened.
+bool StepWriter::widens_rows(const MatmulStep& step) const {
+  const int64_t few = (MatmulStep::kManyTiles - 1) * all_kernels(target_, step.dtype).rows.max_rows;
+  return widens(target_, step.dtype) && (!step.m.is_constant() || step.m.code > few);
 }
 
 void StepWriter::write_matmul(uint32_t group) {
@@ -168,11 +223,8 @@ void StepWriter::write_matmul(uint32_t group) {
   };
   auto along_n = [&](const Dims& strides) { return has_columns ? strides[n_dim] : Dim(0); };
 
-  const TileKernels& kernels = tile_kernels(target_, dtype);
-  Step step;
-  step.kind = Step::Kind::matmul;
-  step.name = result_.explanation.groups.back().name;
-  MatmulStep& matmul = step.matmul;
+  Step step = named_step();
+  MatmulStep matmul;
   matmul.dtype = dtype;
   matmul.accumulate = raw;
   for (size_t d = 0; d < collapsed.sizes.size(); ++d)
@@ -185,34 +237,30 @@ void StepWriter::write_matmul(uint32_t group) {
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
-  if (!epilogue) {
-    matmul.c.buffer = c_buffer;
-    matmul.c.offset = bytes(dims_, c.offset, raw);
-    matmul.c.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
-  }
-  matmul.max_rows = kernels.rows;
-  matmul.max_vectors = kernels.vectors;
-  matmul.tiles = kernels.tiles;
-  if (b_k == Dim(1) && k_dense) matmul.turned = kernels.turned;
-  if (n_dense) matmul.add_row = kernels.add_row, matmul.add_rows = kernels.add_rows;
-  matmul.widen = kernels.widen, matmul.widen_rows = kernels.widen_a, matmul.wide_tiles = kernels.wide_tiles;
-  matmul.packs = n_dense ? kernels.packs : kernels.transposed_packs;
-  matmul.a_dtype = kernels.a;
-  matmul.pack_a = k_dense ? kernels.widen_a : kernels.pack_a;
+  matmul.one_row = one_row(matmul, k_dense && b_k == Dim(1), n_dense);
+  matmul.kernels =
+      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns, k_dense,
+                                matmul.one_row, widens_rows(matmul)});
   for (const ir::InputInfo& input : graph_.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);
   Dim epilogue_work = 0;
-  if (epilogue) {
+  if (!epilogue) {
+    Argument to;
+    to.buffer = c_buffer;
+    to.offset = bytes(dims_, c.offset, raw);
+    to.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
+    matmul.epilogue.arguments = {std::move(to)};
+  } else {
     std::vector<Dims> strides;
     for (size_t i = 0; i < writer.arguments.size(); ++i)
       strides.push_back(arrange(3 + i, {i == 0 ? Dim(1) : along_n(writer.arguments[i].strides)}, true));
     Dims sizes{1, n};
     std::vector<Argument> arguments_of = arguments(writer, sizes, strides);
     writer.kernel.buffers[0].access = Access::dense;
-    matmul.epilogue_arguments.assign(arguments_of.begin() + 1, arguments_of.end());
-    matmul.epilogue_scalars = writer.scalars;
-    matmul.epilogues = epilogues(writer, kernels.vectors, step.name);
+    matmul.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
+    matmul.epilogue.scalars = writer.scalars;
+    matmul.epilogue.kernels = epilogues(writer, matmul.kernels->max_vectors, step.name);
     epilogue_work = writer.work;
   }
   Dim points = dims_.product(g.space);
@@ -220,7 +268,8 @@ void StepWriter::write_matmul(uint32_t group) {
   for (const StoredOperand* operand : {&left, &right})
     step.bytes = dims_.add(step.bytes, bytes(dims_, layouts_.elements(operand->value), operand->dtype));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
-  append(group, std::move(step));
+  step.work = std::move(matmul);
+  append(std::move(step));
   if (!plain && !epilogue) loop_after_product(group, writer, c_buffer);
 }
 

@@ -16,26 +16,53 @@ std::string sizes_text(const DimTable& dims, std::span<const Dim> sizes) {
 
 }  // namespace
 
-const char* form_of(const Step& step) {
-  constexpr const char* kinds[] = {"loop", "column", "matmul", "library"};
-  return kinds[static_cast<int>(step.kind)];
+std::string space_of(const DimTable& dims, const Step& step) {
+  struct Space {
+    const DimTable& dims;
+    std::string operator()(const LoopStep& s) const {
+      return sizes_text(dims, s.space) + (s.rows_whole ? " by rows" : "");
+    }
+    std::string operator()(const ColumnStep& s) const { return sizes_text(dims, s.space) + " by columns"; }
+    std::string operator()(const MatmulStep& s) const {
+      return fmt::format("{}[{}, {}] x [{}, {}]", s.batch.empty() ? "" : sizes_text(dims, s.batch) + " of ",
+                         dims.str(s.m), dims.str(s.k), dims.str(s.k), dims.str(s.n));
+    }
+    std::string operator()(const Conv2dStep& s) const { return "conv2d " + sizes_text(dims, s.input_shape); }
+    std::string operator()(const AttentionStep& s) const {
+      return "attention " + sizes_text(dims, Dims{s.batch, s.heads, s.queries, s.value_depth});
+    }
+    std::string operator()(const HostStep& s) const { return s.op + " " + sizes_text(dims, s.results[0].shape); }
+  };
+  return std::visit(Space{dims}, step.work);
 }
 
-std::string space_of(const DimTable& dims, const Step& step) {
-  switch (step.kind) {
-    case Step::Kind::loop:
-      return sizes_text(dims, step.loop.space) + (step.loop.rows_whole ? " by rows" : "");
-    case Step::Kind::column:
-      return sizes_text(dims, step.column.space) + " by columns";
-    case Step::Kind::matmul: {
-      const MatmulStep& m = step.matmul;
-      return fmt::format("{}[{}, {}] x [{}, {}]", m.batch.empty() ? "" : sizes_text(dims, m.batch) + " of ",
-                         dims.str(m.m), dims.str(m.k), dims.str(m.k), dims.str(m.n));
+std::string algorithm_of(const Step& step) {
+  struct Algorithm {
+    std::string text;
+    void add(bool holds, const std::string& what) {
+      if (holds) text += (text.empty() ? "" : ", ") + what;
     }
-    case Step::Kind::library:
-      return step.library.name + (step.library.shapes.empty() ? "" : " " + sizes_text(dims, step.library.shapes[0]));
-  }
-  return {};
+    void operator()(const LoopStep& s) {
+      add(!s.turning.kernels.empty(), "turned tile by tile");
+      add(s.turning.streaming != nullptr, "large results past the caches");
+    }
+    void operator()(const ColumnStep&) {}
+    void operator()(const MatmulStep& s) {
+      add(!s.epilogue.kernels.empty(), "epilogue");
+      add(s.b_is_weight, "B packed once");
+      add(s.one_row != OneRow::tiles, std::string("one row reads ") + name_of(s.one_row));
+      add(s.kernels->widen != nullptr, "many rows widen B");
+    }
+    void operator()(const Conv2dStep& s) {
+      add(true, name_of(s.form));
+      add(!s.epilogue.kernels.empty(), "epilogue");
+      add(s.weight_is_constant, "weight packed once");
+    }
+    void operator()(const AttentionStep& s) { add(s.causal, "causal"); }
+    void operator()(const HostStep&) {}
+  } algorithm;
+  std::visit([&](const auto& work) { algorithm(work); }, step.work);
+  return std::move(algorithm.text);
 }
 
 std::string Explanation::str(const ir::Graph& graph, const Program& program) const {
@@ -51,10 +78,10 @@ std::string Explanation::str(const ir::Graph& graph, const Program& program) con
     fmt::format_to(out, "\n");
     for (uint32_t s : group.steps) {
       const Step& step = program.steps[s];
-      fmt::format_to(out, "  step {} {} {}{}{}: {} operations, {} bytes\n", s, form_of(step),
-                     space_of(program.dims, step), step.matmul.epilogues.empty() ? "" : ", epilogue",
-                     step.matmul.b_is_weight ? ", B packed once" : "", program.dims.str(step.operations),
-                     program.dims.str(step.bytes));
+      const std::string algorithm = algorithm_of(step);
+      fmt::format_to(out, "  step {} {} {}{}{}: {} operations, {} bytes\n", s, step.kind_name(),
+                     space_of(program.dims, step), algorithm.empty() ? "" : ", ", algorithm,
+                     program.dims.str(step.operations), program.dims.str(step.bytes));
     }
   }
   for (const FusionDecision& d : decisions)

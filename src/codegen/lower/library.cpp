@@ -54,14 +54,11 @@ void StepWriter::write_attention(uint32_t group) {
   const ir::Node& node = *g.anchor;
   const Output& output = g.outputs[0];
   DType dtype = output.dtype;
-  const TileKernels& tiles = tile_kernels(target_, dtype);
-  Step step;
-  step.kind = Step::Kind::library;
-  step.name = result_.explanation.groups.back().name;
-  LibraryStep& library = step.library;
-  library.name = "attention";
+  Step step = named_step();
+  AttentionStep attention;
+  attention.dtype = dtype;
   // Every operand with four dims: leading ones merged (copies are dense) or added.
-  auto add = [&](Argument a, Dims shape, Dims strides, DType type, bool read_only) {
+  auto view = [&](Argument a, Dims& shape, Dims strides, DType type, bool read_only) {
     while (shape.size() > 4) {
       INGOT_CHECK(dims_.same(strides[0], dims_.mul(strides[1], shape[1])), "leading dims of attention do not merge");
       shape[1] = dims_.mul(shape[0], shape[1]);
@@ -72,46 +69,42 @@ void StepWriter::write_attention(uint32_t group) {
     a.strides = bytes(dims_, strides, type);
     a.read_only = read_only;
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), type));
-    library.arguments.push_back(std::move(a));
-    library.shapes.push_back(std::move(shape));
-    library.dtypes.push_back(type);
+    return a;
   };
-  Argument out;
-  out.buffer = output.buffer;
-  add(std::move(out), graph_.type(output.value).shape, output.strides, dtype, false);
+  Dims out_shape = graph_.type(output.value).shape;
+  attention.out.buffer = output.buffer;
+  attention.out = view(attention.out, out_shape, output.strides, dtype, false);
   const Dims query = graph_.type(g.operands[0].value).shape;
   Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
-  for (size_t i = 0; i < 4; ++i) {
+  auto operand_view = [&](size_t i, Dims& shape, const Dims& strides) {
     const StoredOperand& operand = g.operands[i];
-    if (operand.value == ir::kNoValue) continue;
-    Dims shape = graph_.type(operand.value).shape, strides = operand.strides;
-    if (i == 3) {
-      // The mask broadcasts to [batch..., heads, queries, keys].
-      Dims whole(query.begin(), query.end() - 1);
-      whole.push_back(keys);
-      size_t fresh = whole.size() - shape.size();
-      Dims expanded(whole.size(), Dim(0));
-      for (size_t d = 0; d < shape.size(); ++d)
-        // As in broadcast_map: 1 by a guard is an expression whose hint is not the whole's.
-        if (!(shape[d] == Dim(1)) && dims_.hint(shape[d]) == dims_.hint(whole[fresh + d]))
-          expanded[fresh + d] = strides[d];
-      shape = whole;
-      strides = expanded;
-    }
-    add(stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides, operand.dtype, true);
+    return view(stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides, operand.dtype, true);
+  };
+  Dims shapes[3];
+  Argument* const places[] = {&attention.query, &attention.key, &attention.value};
+  for (size_t i = 0; i < 3; ++i) {
+    shapes[i] = graph_.type(g.operands[i].value).shape;
+    *places[i] = operand_view(i, shapes[i], g.operands[i].strides);
   }
-  library.sizes = {node.attrs[1].integer, tiles.rows, tiles.vectors, ingot::size_of(dtype)};
-  const ir::Operand& scale = node.operands[4];
-  if (scale.kind == ir::Operand::Kind::scalar)
-    library.scalars.push_back({ScalarSource::Kind::call, scale.id, 0, dtype});
-  if (scale.kind == ir::Operand::Kind::size) library.scalars.push_back({ScalarSource::Kind::size, 0, scale.dim, dtype});
-  library.kernels = tiles.tiles;
-  library.kernels.insert(library.kernels.end(), tiles.packs.begin(), tiles.packs.end());
-  library.kernels.insert(library.kernels.end(), tiles.transposed_packs.begin(), tiles.transposed_packs.end());
+  attention.batch = shapes[0][0], attention.heads = shapes[0][1], attention.queries = shapes[0][2];
+  attention.depth = shapes[0][3];
+  attention.key_heads = shapes[1][1], attention.keys = shapes[1][2];
+  attention.value_depth = out_shape[3];
   Buffer mask;
-  bool masked = g.operands[3].value != ir::kNoValue;
+  const bool masked = g.operands[3].value != ir::kNoValue;
   if (masked) {
-    Dim along = library.arguments[4].strides.back();
+    // The mask broadcasts to [batch..., heads, queries, keys].
+    const Dims& shape = graph_.type(g.operands[3].value).shape;
+    Dims whole(query.begin(), query.end() - 1);
+    whole.push_back(keys);
+    size_t fresh = whole.size() - shape.size();
+    Dims expanded(whole.size(), Dim(0));
+    for (size_t d = 0; d < shape.size(); ++d)
+      // As in broadcast_map: 1 by a guard is an expression whose hint is not the whole's.
+      if (!(shape[d] == Dim(1)) && dims_.hint(shape[d]) == dims_.hint(whole[fresh + d]))
+        expanded[fresh + d] = g.operands[3].strides[d];
+    attention.mask = operand_view(3, whole, expanded);
+    Dim along = attention.mask->strides.back();
     Dim element = ingot::size_of(g.operands[3].dtype);
     mask = {g.operands[3].dtype,
             along == element  ? Access::dense
@@ -119,12 +112,22 @@ void StepWriter::write_attention(uint32_t group) {
                               : Access::strided,
             false};
   }
+  attention.causal = node.attrs[1].integer != 0;
+  const ir::Operand& scale = node.operands[4];
+  if (scale.kind == ir::Operand::Kind::scalar)
+    attention.scale = ScalarSource{ScalarSource::Kind::call, scale.id, 0, dtype};
+  if (scale.kind == ir::Operand::Kind::size)
+    attention.scale = ScalarSource{ScalarSource::Kind::size, 0, scale.dim, dtype};
+  attention.scores = product_kernels(target_, {dtype, ProductForm::Packing::columns});
+  attention.values = product_kernels(target_, {dtype, ProductForm::Packing::rows});
+  attention.local_bytes = ingot::size_of(dtype);
   Kernel softmax = softmax_kernel(dtype, masked ? &mask : nullptr, scale);
-  if (!target_.cuda_arch) library.kernels.push_back(codegen::generate(softmax, target_, "softmax"));
+  if (!target_.cuda_arch) attention.softmax = codegen::generate(softmax, target_, "softmax");
   // Two products, and about twenty operations a score.
   Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
   step.operations = dims_.mul(scores, dims_.add(dims_.mul(query.back(), 4), 20));
-  append(group, std::move(step));
+  step.work = std::move(attention);
+  append(std::move(step));
 }
 
 void StepWriter::write_conv(uint32_t group) {
@@ -132,7 +135,6 @@ void StepWriter::write_conv(uint32_t group) {
   const ir::Node& node = *g.anchor;
   ir::ValueId product = node.outputs[0];
   DType raw = g.operands[0].dtype;
-  const TileKernels& tiles = tile_kernels(target_, raw);
   size_t rank = g.space.size();  // [batch,] channels, height, width
   bool batched = rank == 4;
   const StoredOperand& bias = g.operands[2];
@@ -177,47 +179,47 @@ void StepWriter::write_conv(uint32_t group) {
     result.strides = bytes(dims_, over_pixels(strides), raw);
   }
 
-  Step step;
-  step.kind = Step::Kind::library;
-  step.name = result_.explanation.groups.back().name;
-  LibraryStep& library = step.library;
-  library.name = "conv2d";
-  bool constant = false;
-  for (size_t i = 0; i < 2; ++i) {
-    const StoredOperand& operand = g.operands[i];
-    Dims shape = graph_.type(operand.value).shape, strides = operand.strides;
-    if (i == 0 && !batched) shape.insert(0, 1), strides.insert(0, 0);
-    library.arguments.push_back(stored_argument(operand, strides, operand.offset, raw));
-    library.shapes.push_back(shape);
-    library.dtypes.push_back(raw);
+  Step step = named_step();
+  Conv2dStep conv;
+  conv.dtype = raw;
+  auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& place) {
+    place = stored_argument(operand, strides, operand.offset, raw);
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
-  }
+    shape_of = std::move(shape);
+  };
+  Dims shape = graph_.type(g.operands[0].value).shape, strides = g.operands[0].strides;
+  if (!batched) shape.insert(0, 1), strides.insert(0, 0);
+  view(g.operands[0], shape, strides, conv.input_shape, conv.input);
+  view(g.operands[1], graph_.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
   for (const ir::InputInfo& input : graph_.inputs)
-    constant = constant || (input.constant && g.operands[1].buffer == kNoBuffer && input.value == g.operands[1].root);
-  for (size_t i = 0; i < 3; ++i)
-    for (size_t d = 0; d < 2; ++d) library.sizes.push_back(node.attrs[i].list[node.attrs[i].list.size() == 1 ? 0 : d]);
-  bool epilogue = !plain && !separate;
-  for (Dim d : {Dim(node.attrs[3].integer), Dim(constant), Dim(epilogue), Dim(tiles.rows), Dim(tiles.vectors)})
-    library.sizes.push_back(d);
-  library.kernels = tiles.tiles;
+    conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
+                                                          input.value == g.operands[1].root);
+  auto pair = [&](size_t i) {
+    const Dims& list = node.attrs[i].list;
+    return Conv2dStep::Pair{list[0], list.back()};
+  };
+  conv.stride = pair(0), conv.padding = pair(1), conv.dilation = pair(2);
+  conv.groups = node.attrs[3].integer;
+  if (conv.groups > 1 && dims_.is_one(conv.weight_shape[1])) conv.form = ConvolutionForm::depthwise;
+  conv.kernels = product_kernels(target_, {raw});
   Dim points = dims_.product(g.space);
-  if (epilogue) {
-    Dims any{1, 0};
-    std::vector<Dims> strides;
-    for (const KernelArgument& a : writer.arguments) strides.push_back(over_pixels(a.strides));
-    std::vector<Argument> arguments_of = arguments(writer, any, strides);
-    library.arguments.insert(library.arguments.end(), arguments_of.begin() + 1, arguments_of.end());
-    library.scalars = writer.scalars;
-    std::vector<KernelPtr> kernels = epilogues(writer, tiles.vectors, step.name);
-    library.kernels.insert(library.kernels.end(), kernels.begin(), kernels.end());
+  if (plain || separate) {
+    conv.epilogue.arguments = {result};
   } else {
-    library.arguments.push_back(result);
+    Dims any{1, 0};
+    std::vector<Dims> strides_of;
+    for (const KernelArgument& a : writer.arguments) strides_of.push_back(over_pixels(a.strides));
+    std::vector<Argument> arguments_of = arguments(writer, any, strides_of);
+    conv.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
+    conv.epilogue.scalars = writer.scalars;
+    conv.epilogue.kernels = epilogues(writer, conv.kernels->max_vectors, step.name);
   }
   const Dims& weight = graph_.type(g.operands[1].value).shape;
   Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
   step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
-  append(group, std::move(step));
+  step.work = std::move(conv);
+  append(std::move(step));
   if (separate) loop_after_product(group, writer, result.buffer);
 }
 

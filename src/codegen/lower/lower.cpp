@@ -14,7 +14,7 @@ void set_lifetimes(Program& program) {
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena) b.first_step = ~0u;
   for (uint32_t s = 0; s < program.steps.size(); ++s)
-    for_each_argument(program.steps[s], [&](const Argument& a, bool) {
+    for_each_argument(program.steps[s], [&](const Argument& a) {
       ProgramBuffer& b = program.buffers[a.buffer];
       if (b.place != Place::arena) return;
       b.first_step = std::min(b.first_step, s);

@@ -115,7 +115,7 @@ void StepWriter::write(uint32_t group) {
     case Group::Kind::attention:
       return write_attention(group);
     case Group::Kind::library:
-      return write_library(group);
+      return write_host(group);
   }
 }
 
@@ -136,10 +136,15 @@ std::string StepWriter::name_of_group(const Group& g) const {
   return name.empty() ? "copy" : name;
 }
 
-Step& StepWriter::append(uint32_t group, Step step) {
+Step StepWriter::named_step() const {
+  Step step;
+  step.name = result_.explanation.groups.back().name;
+  return step;
+}
+
+void StepWriter::append(Step step) {
   result_.explanation.groups.back().steps.push_back(static_cast<uint32_t>(result_.program.steps.size()));
   result_.program.steps.push_back(std::move(step));
-  return result_.program.steps.back();
 }
 
 std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides) {
@@ -175,9 +180,9 @@ void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std:
     if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
       turn = turn_kernel(target_, ingot::size_of(buffer.dtype));
     if (!turn) continue;
-    loop.turns.resize(kernel.buffers.size());
-    loop.turns[i] = turn;
-    loop.turn_columns = kTurnColumns;
+    loop.turning.kernels.resize(kernel.buffers.size());
+    loop.turning.kernels[i] = turn;
+    loop.turning.columns = kTurnColumns;
     buffer.access = Access::dense;
   }
 }
@@ -256,28 +261,29 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     collapsed.sizes.insert(0, 1);
     for (Dims& s : collapsed.strides) s.insert(0, 0);
   }
-  Step step;
-  step.kind = Step::Kind::loop;
-  step.name = result_.explanation.groups.back().name;
-  step.loop.space = collapsed.sizes;
-  step.loop.arguments = arguments(writer, collapsed.sizes, collapsed.strides);
-  step.loop.scalars = writer.scalars;
-  for (Type t : writer.kernel.locals) step.loop.local_bytes.push_back(size_of(t));
-  step.loop.rows_whole = g.reduced >= 0;
-  step.loop.copies = copies(writer.kernel);
-  if (!step.loop.rows_whole) turn_arguments(writer, step.loop, collapsed.strides);
+  Step step = named_step();
+  LoopStep loop;
+  loop.space = collapsed.sizes;
+  loop.arguments = arguments(writer, collapsed.sizes, collapsed.strides);
+  loop.scalars = writer.scalars;
+  for (Type t : writer.kernel.locals) loop.local_bytes.push_back(size_of(t));
+  loop.rows_whole = g.reduced >= 0;
+  loop.copies = copies(writer.kernel);
+  if (!loop.rows_whole) turn_arguments(writer, loop, collapsed.strides);
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
-  step.loop.kernel = generate(writer, collapsed.sizes, step.name);
-  if (writer.kernel.known_columns == 0) step.loop.pieces = pieces_of(writer.kernel);
+  loop.kernel = generate(writer, collapsed.sizes, step.name);
+  if (writer.kernel.known_columns == 0) loop.pieces = pieces_of(writer.kernel);
   const auto streams = [](const Buffer& b) {
     return !b.written || (b.access == Access::dense && ingot::size_of(b.dtype) >= 4);
   };
-  if (!step.loop.turns.empty() && std::all_of(writer.kernel.buffers.begin(), writer.kernel.buffers.end(), streams)) {
+  if (!loop.turning.kernels.empty() &&
+      std::all_of(writer.kernel.buffers.begin(), writer.kernel.buffers.end(), streams)) {
     writer.kernel.streams = true;
-    step.loop.streaming = generate(writer, collapsed.sizes, step.name);
+    loop.turning.streaming = generate(writer, collapsed.sizes, step.name);
   }
-  append(group, std::move(step));
+  step.work = std::move(loop);
+  append(std::move(step));
 }
 
 void StepWriter::write_column(uint32_t group) {
@@ -343,12 +349,11 @@ void StepWriter::write_column(uint32_t group) {
   numbered.position.push_back(static_cast<int>(rank) - 1);
   number_indices(writer, numbered, order);
 
-  Step step;
-  step.kind = Step::Kind::column;
-  step.name = result_.explanation.groups.back().name;
-  step.column.space = sizes;
-  step.column.arguments = arguments(writer, sizes, arranged);
-  step.column.scalars = writer.scalars;
+  Step step = named_step();
+  ColumnStep column;
+  column.space = sizes;
+  column.arguments = arguments(writer, sizes, arranged);
+  column.scalars = writer.scalars;
   DType operand = graph_.type(g.anchor->operands[0].id).dtype;
   Combination how = combination_of(g.anchor->op, operand, graph_.type(output.value).dtype);
   ColumnStep::Result result;
@@ -362,12 +367,13 @@ void StepWriter::write_column(uint32_t group) {
   result.out.buffer = output.buffer;
   result.out.offset = bytes(dims_, placed.offset, output.dtype);
   result.out.strides = bytes(dims_, arrange(collapsed.strides.back(), false, 0), output.dtype);
-  step.column.results.push_back(std::move(result));
-  step.column.positions = indexed || !writer.index_dims.empty();
+  column.results.push_back(std::move(result));
+  column.positions = indexed || !writer.index_dims.empty();
   step.operations = dims_.mul(dims_.product(sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, sizes, arranged);
-  step.column.kernel = generate(writer, sizes, step.name);
-  append(group, std::move(step));
+  column.kernel = generate(writer, sizes, step.name);
+  step.work = std::move(column);
+  append(std::move(step));
 }
 
 Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {
@@ -379,38 +385,36 @@ Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& s
   return a;
 }
 
-void StepWriter::write_library(uint32_t group) {
+void StepWriter::write_host(uint32_t group) {
   const Group& g = plan_.groups[group];
-  Step step;
-  step.kind = Step::Kind::library;
-  step.name = result_.explanation.groups.back().name;
-  LibraryStep& library = step.library;
-  library.name = std::string(ir::info(g.anchor->op).name);
-  Dim total = 0;
-  auto add = [&](Argument a, const ir::TensorType& type) {
-    library.arguments.push_back(std::move(a));
-    library.shapes.push_back(type.shape);
-    library.dtypes.push_back(type.dtype);
-    total = dims_.add(total, bytes(dims_, dims_.product(type.shape), type.dtype));
+  const ir::OpInfo& op = ir::info(g.anchor->op);
+  Step step = named_step();
+  HostStep host;
+  host.op = op.name;
+  auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument place, const ir::TensorType& type) {
+    to.push_back({std::move(name), std::move(place), type.shape, type.dtype});
+    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(type.shape), type.dtype));
   };
   for (const Output& o : g.outputs) {
-    Argument a;
-    a.buffer = o.buffer;
-    a.strides = bytes(dims_, o.strides, o.dtype);
-    add(std::move(a), graph_.type(o.value));
+    Argument place;
+    place.buffer = o.buffer;
+    place.strides = bytes(dims_, o.strides, o.dtype);
+    add(host.results, "", std::move(place), graph_.type(o.value));
   }
-  for (const StoredOperand& operand : g.operands)
-    if (operand.value != ir::kNoValue)
-      add(stored_argument(operand, operand.strides, operand.offset, operand.dtype), graph_.type(operand.value));
-  for (const ir::Attr& attr : g.anchor->attrs) {
-    if (attr.kind == ir::Attr::Kind::list)
-      library.sizes.insert(library.sizes.end(), attr.list.begin(), attr.list.end());
-    else
-      library.sizes.push_back(attr.present() ? attr.integer : 0);
+  for (size_t i = 0; i < g.operands.size(); ++i) {
+    const StoredOperand& operand = g.operands[i];
+    if (operand.value == ir::kNoValue) continue;
+    add(host.operands, op.operand(static_cast<int>(i)).name,
+        stored_argument(operand, operand.strides, operand.offset, operand.dtype), graph_.type(operand.value));
   }
-  step.bytes = total;
-  step.operations = 0;
-  append(group, std::move(step));
+  for (size_t i = 0; i < g.anchor->attrs.size(); ++i) {
+    const ir::Attr& attr = g.anchor->attrs[i];
+    const bool size = attr.kind == ir::Attr::Kind::list;
+    INGOT_CHECK(!size || attr.list.size() == 1, host.op);
+    host.attributes.push_back({op.attribute(static_cast<int>(i)).name, size ? attr.list[0] : Dim(attr.integer)});
+  }
+  step.work = std::move(host);
+  append(std::move(step));
 }
 
 }  // namespace ingot::codegen::lowering

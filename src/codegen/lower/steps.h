@@ -25,8 +25,10 @@ class StepWriter {
   void write_matmul(uint32_t group);
   void write_conv(uint32_t group);
   void write_attention(uint32_t group);
-  void write_library(uint32_t group);
+  void write_host(uint32_t group);
   void finish_loop(uint32_t group, KernelWriter& writer);
+  OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
+  bool widens_rows(const MatmulStep& step) const;
   uint32_t raw_buffer(ir::ValueId product, DType raw);
   void loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer);
 
@@ -34,10 +36,12 @@ class StepWriter {
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
   void turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
   void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
-  /// As MatmulStep orders them.
+  /// As Epilogue orders them.
   std::vector<KernelPtr> epilogues(KernelWriter& writer, int vectors, const std::string& name);
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
-  Step& append(uint32_t group, Step step);
+  /// A step of the group that is being written.
+  Step named_step() const;
+  void append(Step step);
   std::string name_of_group(const Group& g) const;
   /// What follows a product runs tile by tile on a processor; a GPU's library leaves the whole of it in memory.
   bool epilogue_fits(size_t arguments) const { return !target_.cuda_arch && arguments <= kMostEpilogueArguments; }
@@ -54,19 +58,18 @@ class StepWriter {
   std::unordered_map<std::string, KernelPtr> kernels_;  // of this program, by key: equal layers are made once
 };
 
-/// The kernels of all products of one type on one target; they depend on nothing else.
-struct TileKernels {
-  int rows = 1, vectors = 1;
-  std::vector<KernelPtr> tiles, packs,
-      transposed_packs;         // as MatmulStep orders them; packs of a B with dense columns, dense k
-  DType a = DType::f32;         // as tiles read it
-  KernelPtr add_row, add_rows;  // null where a product is not of multiply-adds
-  KernelPtr turned;             // where the target has it
-  KernelPtr widen;              // with wide_tiles, as MatmulStep has them
-  std::vector<KernelPtr> wide_tiles;
-  KernelPtr pack_a, widen_a;  // of any k; of a dense one, null if A is read as it lies
+/// Which kernels a product needs. They depend on nothing else.
+struct ProductForm {
+  enum class Packing : uint8_t { none, rows, columns };
+  DType dtype = DType::f32;
+  Packing packing = Packing::none;  // of B, whose rows or columns are dense: by kernels, or none
+  bool a_is_dense = true;           // along k
+  OneRow one_row = OneRow::tiles;
+  bool widens = false;
+  friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
-const TileKernels& tile_kernels(const Target& target, DType dtype);
+/// Made once.
+ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form);
 
 /// Bytes from elements.
 Dim bytes(DimTable& dims, Dim elements, DType dtype);
