@@ -119,6 +119,27 @@ int lgamma(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
   return mpfr_lgamma(y, &sign, x, mode);
 }
 
+int erfcx(mpfr_t y, mpfr_srcptr x, mpfr_rnd_t mode) {
+  if (mpfr_inf_p(x)) return mpfr_sgn(x) > 0 ? mpfr_set_ui(y, 0, mode) : mpfr_abs(y, x, mode);
+  Number t;
+  mpfr_sqr(t.m, x, mode);
+  if (mpfr_sgn(x) > 0 && mpfr_get_exp(x) > 14) {
+    // 1 / (x sqrt pi) (1 - w / 2 + 3/4 w^2) of w = x^-2: erfc itself is too small for MPFR.
+    mpfr_ui_div(t.m, 1, t.m, mode);
+    mpfr_mul_d(y, t.m, 0.75, mode);
+    mpfr_sub_d(y, y, 0.5, mode);
+    mpfr_mul(y, y, t.m, mode);
+    mpfr_add_ui(y, y, 1, mode);
+    mpfr_div(y, y, x, mode);
+    mpfr_const_pi(t.m, mode);
+    mpfr_sqrt(t.m, t.m, mode);
+    return mpfr_div(y, y, t.m, mode);
+  }
+  mpfr_exp(t.m, t.m, mode);
+  mpfr_erfc(y, x, mode);
+  return mpfr_mul(y, y, t.m, mode);
+}
+
 /// A function of one number and what MPFR has for it; its bounds stand in its row of the op table.
 struct Function {
   OpId op;
@@ -133,41 +154,24 @@ struct Function2 {
 };
 
 const Function kFunctions[] = {
-    {OpId::sqrt, mpfr_sqrt},
-    {OpId::rsqrt, rsqrt},
-    {OpId::exp, mpfr_exp},
-    {OpId::exp2, mpfr_exp2},
-    {OpId::expm1, mpfr_expm1},
-    {OpId::sigmoid, sigmoid},
-    {OpId::tanh, mpfr_tanh},
-    {OpId::tanhshrink, tanhshrink},
-    {OpId::sinh, mpfr_sinh},
-    {OpId::cosh, mpfr_cosh},
-    {OpId::log, mpfr_log},
-    {OpId::log2, mpfr_log2},
-    {OpId::log10, mpfr_log10},
-    {OpId::log1p, mpfr_log1p},
-    {OpId::asinh, mpfr_asinh},
-    {OpId::acosh, mpfr_acosh},
-    {OpId::atanh, mpfr_atanh},
-    {OpId::erf, mpfr_erf},
-    {OpId::erfc, mpfr_erfc},
-    {OpId::sin, mpfr_sin},
-    {OpId::cos, mpfr_cos},
-    {OpId::tan, mpfr_tan},
-    {OpId::asin, mpfr_asin},
-    {OpId::acos, mpfr_acos},
-    {OpId::atan, mpfr_atan},
-    {OpId::lgamma, lgamma, 16},
-    {OpId::digamma, mpfr_digamma, 16},
-    {OpId::silu, silu},
-    {OpId::gelu, gelu},
-    {OpId::softplus, softplus},
-    {OpId::logsigmoid, logsigmoid},
-    {OpId::mish, mish},
-    {OpId::elu, elu},
-    {OpId::selu, selu},
-    {OpId::logit, logit},
+    {OpId::sqrt, mpfr_sqrt},    {OpId::rsqrt, rsqrt},
+    {OpId::exp, mpfr_exp},      {OpId::exp2, mpfr_exp2},
+    {OpId::expm1, mpfr_expm1},  {OpId::sigmoid, sigmoid},
+    {OpId::tanh, mpfr_tanh},    {OpId::tanhshrink, tanhshrink},
+    {OpId::sinh, mpfr_sinh},    {OpId::cosh, mpfr_cosh},
+    {OpId::log, mpfr_log},      {OpId::log2, mpfr_log2},
+    {OpId::log10, mpfr_log10},  {OpId::log1p, mpfr_log1p},
+    {OpId::asinh, mpfr_asinh},  {OpId::acosh, mpfr_acosh},
+    {OpId::atanh, mpfr_atanh},  {OpId::erf, mpfr_erf},
+    {OpId::erfc, mpfr_erfc},    {OpId::erfcx, erfcx},
+    {OpId::sin, mpfr_sin},      {OpId::cos, mpfr_cos},
+    {OpId::tan, mpfr_tan},      {OpId::asin, mpfr_asin},
+    {OpId::acos, mpfr_acos},    {OpId::atan, mpfr_atan},
+    {OpId::lgamma, lgamma, 16}, {OpId::digamma, mpfr_digamma, 16},
+    {OpId::silu, silu},         {OpId::gelu, gelu},
+    {OpId::softplus, softplus}, {OpId::logsigmoid, logsigmoid},
+    {OpId::mish, mish},         {OpId::elu, elu},
+    {OpId::selu, selu},         {OpId::logit, logit},
     {OpId::softsign, softsign},
 };
 const Function2 kFunctions2[] = {

@@ -1,6 +1,7 @@
 // Error functions. f32: an odd polynomial near zero, else 1 - 2^-v(t) with a polynomial v, since log erfc is smooth.
 // Where relative accuracy counts, and in f64: M. Shepherd and J. Laframboise, Chebyshev approximation of (1 + 2x)
 // exp(x^2) erfc x, Math. Comp. 36 (1981), with polynomials of our own (tools/minimax.py).
+#include "codegen/elementwise/definitions.h"
 #include "codegen/math/tails.h"
 
 namespace ingot::codegen::math {
@@ -32,8 +33,8 @@ Expr erf_f32(Expr x) {
   return copysign(select(t < 0.95, small, large), x);
 }
 
-// erfc t for 1/2 <= t <= 11 from t^2 and 1 + 2t: a polynomial in u = (t - 2) / (t + 2), and both quotients from one.
-Expr erfc_positive_f32(Pair square, Expr t) {
+// exp(t^2) erfc t for 1/2 <= t <= 11 from 1 + 2t: a polynomial in u = (t - 2) / (t + 2), and both quotients from one.
+Pair scaled_erfc_f32(Expr t) {
   Pair linear = fast_sum(t + t, lift(t, 1.0));
   Expr above = t + 2.0, inverse = 1.0 / (above * linear.high);
   Expr u = (t - 2.0) * (linear.high * inverse), v = above * inverse;
@@ -42,17 +43,30 @@ Expr erfc_positive_f32(Pair square, Expr t) {
   Expr rise = u * polynomial(u, {-0x1.7bf5dcp-4, -0x1.5407f8p-3, 0x1.4ff8d6p-3, -0x1.bc195ap-5, -0x1.065b74p-7,
                                  0x1.1bc078p-7, 0x1.2d422p-10, -0x1.4bdd4ap-10, -0x1.def092p-13});
   Expr p = rise + 0x1.46e80ep0, p_low = rise - (p - 0x1.46e80ep0) + 0x1.872276p-27;
-  auto [n, m] = exp_pair(-square.high, -square.low);
   Pair product = math::product(v, p);
   product.low = fma(v, p_low, fma(product.high, v_low, product.low));
-  return scale(fma(m.high, product.high, fma(m.high, product.low, m.low * product.high)), n);
+  return product;
+}
+
+/// e^exponent * factor, rounded once.
+Expr exp_times(Pair exponent, Pair factor) {
+  auto [n, m] = exp_pair(exponent.high, exponent.low);
+  return scale(fma(m.high, factor.high, fma(m.high, factor.low, m.low * factor.high)), n);
+}
+
+/// erfc t for 1/2 <= t <= 11 from t^2.
+Expr erfc_positive_f32(Pair square, Expr t) { return exp_times({-square.high, -square.low}, scaled_erfc_f32(t)); }
+
+/// erfc x for |x| <= 0.65.
+Pair erfc_small_f32(Expr x) {
+  Pair rest = fast_sum(lift(x, 1.0), -x);
+  return {rest.high, fma(erf_tail(x * x), -x, rest.low)};
 }
 
 Expr erfc_f32(Expr x) {
   Expr t = lesser(lift(x, 10.5), abs(x)), tail = erfc_positive_f32(product(t, t), greater(lift(x, 0.5), t));
-  Pair rest = fast_sum(lift(x, 1.0), -x);
-  Expr small = rest.high + fma(erf_tail(x * x), -x, rest.low);
-  return select(t < 0.65, small, select(x < 0.0, 2.0 - tail, tail));
+  Pair small = erfc_small_f32(x);
+  return select(t < 0.65, small.high + small.low, select(x < 0.0, 2.0 - tail, tail));
 }
 
 // (1 + 2t) exp(t^2) erfc t as a polynomial in (t - 3.75) / (t + 3.75), 0 <= t <= 27.5.
@@ -93,6 +107,43 @@ Expr erf_f64(Expr x) {
   return select(t < 1.0, erf_small(x), copysign(1.0 - erfc_positive(t), x));
 }
 
+constexpr double kInverseRootPi = 0x1.20dd750429b6dp-1;
+
+// exp(t^2) erfc t of large t: 1 / (t sqrt pi) (1 - 1/2 t^-2 + 3/4 t^-4 - 15/8 t^-6 ...). f32: from 10 on, f64:
+// from 27.5.
+Expr scaled_erfc_far(Expr t) {
+  constexpr double kSmall = 0x1p-20;  // keeps the low parts of what is nearly too small
+  t = t * kSmall;
+  Expr q = 1.0 / t, near = q * kSmall, w = near * near;
+  Expr rest = w * polynomial(w, {-0.5, 0.75, -1.875, 6.5625, -29.53125, 162.421875});
+  const double high = t.type() == Type::f32 ? static_cast<float>(kInverseRootPi) : kInverseRootPi;
+  Expr q_low = fma(-q, t, 1.0) * q;
+  Expr scaled = fma(q, high, fma(q, fma(rest, high, kInverseRootPi - high), q_low * high));
+  return select(t < kInfinity, scaled * kSmall, q);
+}
+
+// Below zero: 2 exp(x^2) - exp(x^2) erfc |x|.
+Expr erfcx_f32(Expr x) {
+  Expr t = abs(x), near = lesser(lift(x, 10.0), t);
+  Pair square = product(near, near), tail = scaled_erfc_f32(greater(lift(x, 0.5), near));
+  auto [n, m] = exp_pair(square.high, square.low);
+  Expr twice = scale(m.high, n + 1.0);
+  Pair below = fast_sum(twice, -tail.high);
+  Expr negative = select(twice < kInfinity, below.high + (below.low + (scale(m.low, n + 1.0) - tail.low)), twice);
+  Expr positive = select(t < 10.0, tail.high + tail.low, scaled_erfc_far(t));
+  Pair small = erfc_small_f32(x);
+  Expr central = exp_times(square, fast_sum(small.high, small.low));
+  return select(t < 0.5, central, select(x < 0.0, negative, positive));
+}
+
+Expr erfcx_f64(Expr x) {
+  Expr t = abs(x), square = t * t, e = exp(square);
+  Expr power = select(e < kInfinity, fma(e, fma(t, t, -square), e), e);
+  Expr positive = select(t < 27.5, scaled_erfc(lesser(lift(x, 27.5), t)) / fma(t, 2.0, 1.0), scaled_erfc_far(t));
+  Expr small = power * (1.0 - erf_small(x));
+  return select(t < 0.5, small, select(x < 0.0, fma(power, 2.0, -positive), positive));
+}
+
 }  // namespace
 
 Expr erf(Expr x) { return x.type() == Type::f32 ? erf_f32(x) : erf_f64(x); }
@@ -119,3 +170,11 @@ Expr normal_cdf(Expr x) {
 }
 
 }  // namespace ingot::codegen::math
+
+namespace ingot::codegen::define {
+// exp(x^2) erfc x.
+Expr erfcx(const ElementwiseContext& c) {
+  Expr x = c.operands[0];
+  return x.type() == Type::f32 ? math::erfcx_f32(x) : math::erfcx_f64(x);
+}
+}  // namespace ingot::codegen::define

@@ -33,6 +33,15 @@ double erfinv_of(double x) {
   return std::copysign((low + high) / 2, x);
 }
 
+/// By its definition; far out, where erfc is too small, by the continued fraction of Laplace.
+double erfcx_of(double x) {
+  const long double t = x;
+  if (x < 50) return static_cast<double>(std::exp(t * t) * std::erfc(t));
+  long double fraction = 0;
+  for (int k = 60; k > 0; --k) fraction = (k / 2.0L) / (t + fraction);
+  return static_cast<double>(1 / ((t + fraction) * std::sqrt(std::acos(-1.0L))));
+}
+
 double lgamma_of(double x) {
   if (std::isinf(x)) return kInfinity;
   int sign;
@@ -105,6 +114,7 @@ void erf(ReferenceContext& c) {
 void erfc(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::erfc(x); });
 }
+void erfcx(ReferenceContext& c) { real_of_self(c, erfcx_of); }
 void erfinv(ReferenceContext& c) { real_of_self(c, erfinv_of); }
 void lgamma(ReferenceContext& c) { real_of_self(c, lgamma_of); }
 void digamma(ReferenceContext& c) { real_of_self(c, digamma_of); }
