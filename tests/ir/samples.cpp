@@ -297,6 +297,8 @@ const std::multimap<std::string, Call>& calls() {
       {"smooth_l1_loss", {"f32[2, 3]; f32[2, 3]", "smooth_l1_loss(%0, %1, 0.5, reduction=none)"}},
       {"smooth_l1_loss", {"f32[2, 3]; f32[2, 3]", "smooth_l1_loss(%0, %1, 0.0)"}},
       {"huber_loss", {"f32[2, 3]; f32[2, 3]", "huber_loss(%0, %1, 0.7)"}},
+      {"soft_margin_loss", {"f32[2, 3]; f32[2, 3]", "soft_margin_loss(%0, %1)"}},
+      {"soft_margin_loss", {"bf16[2, 3]; bf16[3]", "soft_margin_loss(%0, %1, reduction=none)"}},
       {"kl_div", {"f32[2, 3]; f32[2, 3]", "kl_div(%0, %1, reduction=batchmean)"}},
       {"kl_div", {"f64[2, 3]; i64[2, 3]", "kl_div(%0, %1, reduction=sum)"}},
       {"kl_div", {"f32[2, 3]; f32[2, 3]", "kl_div(%0, %1, reduction=none, log_target=true)"}},

@@ -104,6 +104,11 @@ Outputs huber_loss(GraphBuilder& b, const CompositeCall& call) {
   return reduced_losses(b, call, b.where(b.le(apart, delta), near, far));
 }
 
+// log(1 + e^(-input * target)), which does not overflow.
+Outputs soft_margin_loss(GraphBuilder& b, const CompositeCall& call) {
+  return reduced_losses(b, call, b.neg(b.logsigmoid(b.mul(call.operands[0], call.operands[1]))));
+}
+
 Outputs kl_div(GraphBuilder& b, const CompositeCall& call) {
   const Operand &input = call.operands[0], &target = call.operands[1];
   Operand losses = call.flag("log_target") ? b.mul(b.exp(target), b.sub(target, input))

@@ -127,6 +127,9 @@ void huber_loss(ReferenceContext& c) {
     return apart <= delta ? apart * apart / 2 : delta * (apart - delta / 2);
   });
 }
+void soft_margin_loss(ReferenceContext& c) {
+  pair_loss(c, [](size_t, long double x, long double y) { return std::log1p(std::exp(-x * y)); });
+}
 void kl_div(ReferenceContext& c) {
   bool logarithm = c.flag("log_target");
   pair_loss(c, [=](size_t, long double x, long double y) {
