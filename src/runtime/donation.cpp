@@ -16,7 +16,7 @@ bool same_elements(const Argument& a, const Argument& b) {
 }
 
 /// A kernel that does one element after the other stores each after it has loaded what it needs of it
-/// (codegen/x86/rows.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
+/// (codegen/x86/body.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
 bool element_by_element(const Step& step) {
   const LoopStep* loop = std::get_if<LoopStep>(&step.work);
   return loop && !loop->rows_whole && loop->local_bytes.empty() && loop->pieces.reductions.empty() &&

@@ -260,6 +260,31 @@ Vector Vectors::broadcast_first(const Vector& a) {
   return out;
 }
 
+Vector Vectors::broadcast(Type type, Gpr from) {
+  Vector v = like(type, true);
+  if (type == Type::mask) {
+    code_.g(VOp::g_andi, from, 1);
+    code_.g(VOp::g_neg, from, 0);
+    if (wide_isa_) {
+      v.part[0] = code_.mask();
+      code_.add({.op = VOp::k_from_gpr, .g = from, .dst = v.part[0].reg});
+      v.wide[0] = v.part[0].reg;
+      return v;
+    }
+  }
+  VReg first = code_.vector();
+  code_.add({.op = size_of(type) == 8 ? VOp::q_from_gpr : VOp::d_from_gpr, .g = from, .dst = first});
+  v.part[0] = first;
+  return broadcast_first(v);
+}
+
+Vector Vectors::lane_numbers(Type type) {
+  Vector v = like(type, false);
+  const int bytes = static_cast<int>(size_of(type)), lanes = lanes_a_part(type);
+  for (int p = 0; p < v.parts; ++p) v.part[p] = code_.counting(bytes, p * lanes);
+  return v;
+}
+
 Mem Vectors::area(int number) {
   if (areas_ < 0) areas_ = code_.reserve(3 * 128, 64);
   return Mem::frame(areas_ + number * 128);

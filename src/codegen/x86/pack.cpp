@@ -30,7 +30,7 @@ class Pack {
     load(kK, offsetof(PackFrame, k));
     load(kColumns, offsetof(PackFrame, columns));
     load(Gpr::rax, spec_.transposed ? offsetof(PackFrame, k_stride) : offsetof(PackFrame, n_stride));
-    g(VOp::g_cmpi, Gpr::rax, ingot::size_of(spec_.dtype));
+    code_.g(VOp::g_cmpi, Gpr::rax, ingot::size_of(spec_.dtype));
     code_.jump(slow, Cond::not_equal);
     load(kStride, spec_.transposed ? offsetof(PackFrame, n_stride) : offsetof(PackFrame, k_stride));
     if (spec_.transposed) {
@@ -49,11 +49,7 @@ class Pack {
   }
 
  private:
-  void load(Gpr to, size_t offset) {
-    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
-  }
-  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
-  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
+  void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
   uint8_t width() const { return static_cast<uint8_t>(code_.width); }
   int parts() const { return columns_ / lanes_; }
   int64_t row_bytes() const { return static_cast<int64_t>(columns_) * element_; }
@@ -64,7 +60,7 @@ class Pack {
     int32_t begin = code_.position();
     code_.place(head);
     body();
-    g(VOp::g_addi, counter, -1);
+    code_.g(VOp::g_addi, counter, -1);
     code_.jump(head, Cond::not_equal);
     code_.loops.push_back({begin, code_.position()});
   }
@@ -99,7 +95,7 @@ class Pack {
 
   void copy_rows() {
     int64_t edge = code_.label(), done = code_.label();
-    g(VOp::g_cmpi, kColumns, columns_);
+    code_.g(VOp::g_cmpi, kColumns, columns_);
     code_.jump(edge, Cond::less);
     auto rows = [&](const std::vector<VReg>& mask) {
       count_down(kK, [&] {
@@ -108,8 +104,8 @@ class Pack {
           VReg x = mask.empty() ? v_.force(Source(from)) : masked_load(from, mask[static_cast<size_t>(p)]);
           store(x, Mem::at(kPanel, p * code_.width));
         }
-        g(VOp::g_add, kFrom, kStride);
-        g(VOp::g_addi, kPanel, row_bytes());
+        code_.g(VOp::g_add, kFrom, kStride);
+        code_.g(VOp::g_addi, kPanel, row_bytes());
       });
     };
     rows({});
@@ -139,22 +135,22 @@ class Pack {
     };
     auto rows = [&](const std::vector<VReg>& mask) {
       int64_t even = code_.label(), done = code_.label();
-      g(VOp::g_mov, Gpr::rax, kK);
-      g(VOp::g_shri, Gpr::rax, 1);
+      code_.g(VOp::g_mov, Gpr::rax, kK);
+      code_.g(VOp::g_shri, Gpr::rax, 1);
       code_.jump(even, Cond::equal);
       count_down(Gpr::rax, [&] {
         row(mask, true);
         code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 2)});
-        g(VOp::g_addi, kPanel, row_bytes());
+        code_.g(VOp::g_addi, kPanel, row_bytes());
       });
       code_.place(even);
-      g(VOp::g_testi, kK, 1);
+      code_.g(VOp::g_testi, kK, 1);
       code_.jump(done, Cond::equal);
       row(mask, false);
       code_.place(done);
     };
     int64_t edge = code_.label(), done = code_.label();
-    g(VOp::g_cmpi, kColumns, columns_);
+    code_.g(VOp::g_cmpi, kColumns, columns_);
     code_.jump(v_.avx512() ? edge : slow, Cond::less);
     rows({});
     code_.jump(done);
@@ -179,22 +175,22 @@ class Pack {
   }
   void transpose() {
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
-    if (pairs_) g(VOp::g_shri, kK, 1);
+    if (pairs_) code_.g(VOp::g_shri, kK, 1);
     // A strip of columns at a time. rbp: strips left; rbx: columns of this strip that exist, maybe none; r15: where it
     // stands in the panel.
     int64_t strip = code_.label(), head = code_.label(), partial = code_.label(), done = code_.label(),
             end = code_.label();
-    g(VOp::g_imm, Gpr::rbp, columns_ / lanes_);
-    g(VOp::g_mov, Gpr::rbx, kColumns);
+    code_.g(VOp::g_imm, Gpr::rbp, columns_ / lanes_);
+    code_.g(VOp::g_mov, Gpr::rbx, kColumns);
     int32_t strips_begin = code_.position();
     code_.place(strip);
     if (!spec_.padded) {
-      g(VOp::g_cmpi, Gpr::rbx, 0);
+      code_.g(VOp::g_cmpi, Gpr::rbx, 0);
       code_.jump(end, Cond::less_equal);
     }
-    g(VOp::g_mov, Gpr::rax, kK);  // rows left
-    g(VOp::g_mov, Gpr::r15, kPanel);
-    g(VOp::g_mov, Gpr::r11, kFrom);
+    code_.g(VOp::g_mov, Gpr::rax, kK);  // rows left
+    code_.g(VOp::g_mov, Gpr::r15, kPanel);
+    code_.g(VOp::g_mov, Gpr::r11, kFrom);
     for (Gpr next : {Gpr::r12, Gpr::r13, Gpr::r14})
       code_.add({.op = VOp::g_lea,
                  .g = next,
@@ -202,11 +198,11 @@ class Pack {
                                 : next == Gpr::r13 ? Gpr::r12
                                                    : Gpr::r13,
                                 kStride, 4)});
-    g(VOp::g_cmpi, Gpr::rbx, lanes_);
+    code_.g(VOp::g_cmpi, Gpr::rbx, lanes_);
     code_.jump(partial, Cond::less);
     int32_t begin = code_.position();
     code_.place(head);
-    g(VOp::g_cmpi, Gpr::rax, lanes_);
+    code_.g(VOp::g_cmpi, Gpr::rax, lanes_);
     code_.jump(partial, Cond::less);
     whole_square();
     code_.jump(head);
@@ -217,17 +213,17 @@ class Pack {
     // The next strip of columns.
     code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, lanes_ == 4 ? 4 : 8)});
     if (lanes_ == 16) code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 8)});
-    g(VOp::g_addi, kPanel, code_.width);
-    g(VOp::g_addi, Gpr::rbx, -lanes_);
-    g(VOp::g_addi, Gpr::rbp, -1);
+    code_.g(VOp::g_addi, kPanel, code_.width);
+    code_.g(VOp::g_addi, Gpr::rbx, -lanes_);
+    code_.g(VOp::g_addi, Gpr::rbp, -1);
     code_.jump(strip, Cond::not_equal);
     code_.loops.push_back({strips_begin, code_.position()});
     code_.place(end);
     if (pairs_) odd_pairs();
   }
   void advance() {
-    for (Gpr base : {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14}) g(VOp::g_addi, base, code_.width);
-    g(VOp::g_addi, Gpr::rax, -lanes_);
+    for (Gpr base : {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14}) code_.g(VOp::g_addi, base, code_.width);
+    code_.g(VOp::g_addi, Gpr::rax, -lanes_);
   }
   void whole_square() {
     std::vector<VReg> x;
@@ -235,7 +231,7 @@ class Pack {
     x = v_.transposed(x, element_);
     for (int i = 0; i < lanes_; ++i) {
       store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
-      g(VOp::g_addi, Gpr::r15, row_bytes());
+      code_.g(VOp::g_addi, Gpr::r15, row_bytes());
     }
     advance();
   }
@@ -244,7 +240,7 @@ class Pack {
     int64_t head = code_.label();
     int32_t begin = code_.position();
     code_.place(head);
-    g(VOp::g_cmpi, Gpr::rax, 0);
+    code_.g(VOp::g_cmpi, Gpr::rax, 0);
     code_.jump(done, Cond::less_equal);
     VReg mask = masks(1, Gpr::rax)[0];
     std::vector<VReg> x;
@@ -252,7 +248,7 @@ class Pack {
       VReg r = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = r, .a = code_.splat32(0)});
       int64_t missing = code_.label();
-      g(VOp::g_cmpi, Gpr::rbx, i);
+      code_.g(VOp::g_cmpi, Gpr::rbx, i);
       code_.jump(missing, Cond::less_equal);
       VReg loaded = masked_load(column(i), mask);
       code_.add({.op = VOp::vmovups, .width = width(), .dst = r, .a = loaded});
@@ -261,10 +257,10 @@ class Pack {
     }
     x = v_.transposed(x, element_);
     for (int i = 0; i < lanes_; ++i) {
-      g(VOp::g_cmpi, Gpr::rax, i);
+      code_.g(VOp::g_cmpi, Gpr::rax, i);
       code_.jump(done, Cond::less_equal);
       store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
-      g(VOp::g_addi, Gpr::r15, row_bytes());
+      code_.g(VOp::g_addi, Gpr::r15, row_bytes());
     }
     advance();
     code_.jump(head);
@@ -276,14 +272,14 @@ class Pack {
     int64_t even = code_.label();
     load(kK, offsetof(PackFrame, k));
     load(kPanel, offsetof(PackFrame, panel));
-    g(VOp::g_testi, kK, 1);
+    code_.g(VOp::g_testi, kK, 1);
     code_.jump(even, Cond::equal);
     load(Gpr::rax, offsetof(PackFrame, b));
     code_.add({.op = VOp::g_lea, .g = Gpr::rax, .mem = Mem::at(Gpr::rax, kK, 2, -2)});
-    g(VOp::g_shri, kK, 1);
-    g(VOp::g_imm, Gpr::rbx, row_bytes());
-    g(VOp::g_imul, kK, Gpr::rbx);
-    g(VOp::g_add, kPanel, kK);
+    code_.g(VOp::g_shri, kK, 1);
+    code_.g(VOp::g_imm, Gpr::rbx, row_bytes());
+    code_.g(VOp::g_imul, kK, Gpr::rbx);
+    code_.g(VOp::g_add, kPanel, kK);
     row_of_elements(4);
     code_.place(even);
   }
@@ -291,12 +287,12 @@ class Pack {
   /// One row of the panel from rax on; r8: the columns that exist. Elements are stored with `bytes`, the others zero.
   void row_of_elements(int bytes) {
     int64_t missing = code_.label(), head = code_.label();
-    g(VOp::g_imm, Gpr::rbx, 0);
-    g(VOp::g_mov, Gpr::r15, kPanel);
+    code_.g(VOp::g_imm, Gpr::rbx, 0);
+    code_.g(VOp::g_mov, Gpr::r15, kPanel);
     int32_t begin = code_.position();
     code_.place(head);
-    g(VOp::g_imm, Gpr::r12, 0);
-    g(VOp::g_cmp, Gpr::rbx, kColumns);
+    code_.g(VOp::g_imm, Gpr::r12, 0);
+    code_.g(VOp::g_cmp, Gpr::rbx, kColumns);
     code_.jump(missing, Cond::greater_equal);
     code_.add({.op = VOp::g_load,
                .width = static_cast<uint8_t>(ingot::size_of(spec_.dtype)),
@@ -304,10 +300,10 @@ class Pack {
                .mem = Mem::at(Gpr::rax)});
     code_.place(missing);
     code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::r12, .mem = Mem::at(Gpr::r15)});
-    g(VOp::g_add, Gpr::rax, kStride);
-    g(VOp::g_addi, Gpr::r15, element_);
-    g(VOp::g_addi, Gpr::rbx, 1);
-    g(VOp::g_cmpi, Gpr::rbx, columns_);
+    code_.g(VOp::g_add, Gpr::rax, kStride);
+    code_.g(VOp::g_addi, Gpr::r15, element_);
+    code_.g(VOp::g_addi, Gpr::rbx, 1);
+    code_.g(VOp::g_cmpi, Gpr::rbx, columns_);
     code_.jump(head, Cond::less);
     code_.loops.push_back({begin, code_.position()});
   }
@@ -317,31 +313,31 @@ class Pack {
     load(kStride, offsetof(PackFrame, n_stride));
     const int bytes = static_cast<int>(ingot::size_of(spec_.dtype));
     int64_t head = code_.label(), exists = code_.label(), end = code_.label();
-    g(VOp::g_imm, Gpr::r13, 0);
+    code_.g(VOp::g_imm, Gpr::r13, 0);
     int32_t begin = code_.position();
     code_.place(head);
-    g(VOp::g_cmp, Gpr::r13, kK);
+    code_.g(VOp::g_cmp, Gpr::r13, kK);
     code_.jump(exists, Cond::less);
     if (!pairs_) {
       code_.jump(end);
     } else {  // one more row completes an odd last pair, with no columns
-      g(VOp::g_testi, Gpr::r13, 1);
+      code_.g(VOp::g_testi, Gpr::r13, 1);
       code_.jump(end, Cond::equal);
-      g(VOp::g_imm, kColumns, 0);
+      code_.g(VOp::g_imm, kColumns, 0);
     }
     code_.place(exists);
-    g(VOp::g_mov, Gpr::rax, kFrom);
+    code_.g(VOp::g_mov, Gpr::rax, kFrom);
     row_of_elements(bytes);
-    g(VOp::g_add, kFrom, Gpr::r10);
-    g(VOp::g_addi, Gpr::r13, 1);
+    code_.g(VOp::g_add, kFrom, Gpr::r10);
+    code_.g(VOp::g_addi, Gpr::r13, 1);
     if (!pairs_) {
-      g(VOp::g_addi, kPanel, row_bytes());
+      code_.g(VOp::g_addi, kPanel, row_bytes());
     } else {
       int64_t second = code_.label();
-      g(VOp::g_addi, kPanel, bytes);
-      g(VOp::g_testi, Gpr::r13, 1);
+      code_.g(VOp::g_addi, kPanel, bytes);
+      code_.g(VOp::g_testi, Gpr::r13, 1);
       code_.jump(second, Cond::not_equal);
-      g(VOp::g_addi, kPanel, row_bytes() - 2 * bytes);
+      code_.g(VOp::g_addi, kPanel, row_bytes() - 2 * bytes);
       code_.place(second);
     }
     code_.jump(head);

@@ -41,17 +41,17 @@ class Tile {
       sum = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
     }
-    if (pairs_) g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
+    if (pairs_) code_.g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
     // Rows of results are asked for at even intervals.
-    g(VOp::g_mov, kInterval, kK);
-    g(VOp::g_shri, kInterval, std::bit_width(static_cast<unsigned>(kUnroll * spec_.rows - 1)));
-    g(VOp::g_imm, kUntil, int64_t(1));
+    code_.g(VOp::g_mov, kInterval, kK);
+    code_.g(VOp::g_shri, kInterval, std::bit_width(static_cast<unsigned>(kUnroll * spec_.rows - 1)));
+    code_.g(VOp::g_imm, kUntil, 1);
     loop(kUnroll);
     loop(1);
     if (pairs_) {
       int64_t even = code_.label();
       load(Gpr::rax, offsetof(TileFrame, k));
-      g(VOp::g_testi, Gpr::rax, 1);
+      code_.g(VOp::g_testi, Gpr::rax, 1);
       code_.jump(even, Cond::equal);
       odd_step();
       code_.place(even);
@@ -61,14 +61,10 @@ class Tile {
 
  private:
   uint8_t width() const { return static_cast<uint8_t>(code_.width); }
-  void load(Gpr to, size_t offset) {
-    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
-  }
+  void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
   void add_field(Gpr to, size_t offset) {
     code_.add({.op = VOp::g_addm, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
   }
-  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
-  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
   /// Bytes of A in one step: an element, or those for a pair of B's.
   int64_t step_bytes() const { return ingot::size_of(spec_.a) * (pairs_ ? 2 : 1); }
 
@@ -90,7 +86,7 @@ class Tile {
   /// kK counts steps down; `unroll` of them at a time.
   void loop(int unroll) {
     int64_t head = code_.label(), done = code_.label();
-    g(VOp::g_cmpi, kK, unroll);
+    code_.g(VOp::g_cmpi, kK, unroll);
     code_.jump(done, Cond::less);
     if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
     int32_t begin = code_.position();
@@ -103,11 +99,11 @@ class Tile {
       if (unroll > 1 && u == 0) fetch_results();
       step(u);
     }
-    g(VOp::g_addi, kA, unroll * step_bytes());
-    if (spec_.rows > 4) g(VOp::g_addi, kA4, unroll * step_bytes());
-    g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
-    g(VOp::g_addi, kK, -unroll);
-    g(VOp::g_cmpi, kK, unroll);
+    code_.g(VOp::g_addi, kA, unroll * step_bytes());
+    if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
+    code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
+    code_.g(VOp::g_addi, kK, -unroll);
+    code_.g(VOp::g_cmpi, kK, unroll);
     code_.jump(head, Cond::greater_equal);
     code_.loops.push_back({begin, code_.position()});
     code_.place(done);
@@ -121,9 +117,9 @@ class Tile {
   }
   void fetch_results() {
     int64_t fetched = code_.label();
-    g(VOp::g_addi, kUntil, -1);
+    code_.g(VOp::g_addi, kUntil, -1);
     code_.jump(fetched, Cond::greater);
-    g(VOp::g_mov, kUntil, kInterval);
+    code_.g(VOp::g_mov, kUntil, kInterval);
     for (int64_t at = 0; at < parts_ * code_.width; at += 64)
       code_.add({.op = VOp::prefetch, .mem = Mem::at(kResults, at), .value = 2});
     add_field(kResults, offsetof(TileFrame, results_stride));
@@ -202,7 +198,7 @@ class Tile {
     load(kStride, offsetof(TileFrame, c_stride));
     load(Gpr::rax, offsetof(TileFrame, columns));
     load(kK, offsetof(TileFrame, accumulate));
-    g(VOp::g_cmpi, Gpr::rax, whole);
+    code_.g(VOp::g_cmpi, Gpr::rax, whole);
     code_.jump(edge, Cond::less);
     write({});
     code_.jump(done);
@@ -216,12 +212,12 @@ class Tile {
     std::vector<VReg> masks;
     const int lanes = v_.lanes_a_part(type_);
     if (v_.avx512()) {
-      g(VOp::g_imm, Gpr::r9, -1);
-      g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
+      code_.g(VOp::g_imm, Gpr::r9, -1);
+      code_.g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
       for (int p = 0; p < parts_; ++p) {
         masks.push_back(code_.mask());
         code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = masks.back()});
-        g(VOp::g_shri, Gpr::r9, lanes);
+        code_.g(VOp::g_shri, Gpr::r9, lanes);
       }
       return masks;
     }
@@ -237,7 +233,7 @@ class Tile {
   /// kK: whether to add to what C holds. No masks: all columns exist.
   void write(const std::vector<VReg>& masks) {
     int64_t overwrite = code_.label(), done = code_.label();
-    g(VOp::g_cmpi, kK, 0);
+    code_.g(VOp::g_cmpi, kK, 0);
     code_.jump(overwrite, Cond::equal);
     rows(masks, true);
     code_.jump(done);
@@ -272,7 +268,7 @@ class Tile {
         (by_vector ? out.b : out.pred) = mask;
         code_.add(out);
       }
-      if (row + 1 < spec_.rows) g(VOp::g_add, kC, kStride);
+      if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
     }
   }
 

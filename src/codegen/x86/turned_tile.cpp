@@ -29,24 +29,24 @@ class TurnedTile {
     const int64_t head = code_.label(), rest = code_.label(), done = code_.label(), first = code_.label();
     const int32_t begin = code_.position();
     code_.place(head);
-    g(VOp::g_cmpi, kK, kLanes);
+    code_.g(VOp::g_cmpi, kK, kLanes);
     code_.jump(rest, Cond::less);
     for (VReg x : square(kNoReg)) multiply(x);
     step_ = 0;
-    g(VOp::g_addi, kA, kLanes * 4);
-    for (Gpr row : kRows) g(VOp::g_addi, row, kLanes * 4);
-    g(VOp::g_addi, kK, -kLanes);
+    code_.g(VOp::g_addi, kA, kLanes * 4);
+    for (Gpr row : kRows) code_.g(VOp::g_addi, row, kLanes * 4);
+    code_.g(VOp::g_addi, kK, -kLanes);
     code_.jump(head);
     code_.loops.push_back({begin, code_.position()});
     code_.place(rest);
-    g(VOp::g_cmpi, kK, 0);
+    code_.g(VOp::g_cmpi, kK, 0);
     code_.jump(done, Cond::less_equal);
-    g(VOp::g_imm, Gpr::rax, int64_t(-1));
-    g(VOp::g_bzhi, Gpr::rax, kK);
+    code_.g(VOp::g_imm, Gpr::rax, -1);
+    code_.g(VOp::g_bzhi, Gpr::rax, kK);
     const VReg mask = code_.mask();
     code_.add({.op = VOp::k_from_gpr, .g = Gpr::rax, .dst = mask});
     for (VReg x : square(mask)) {
-      g(VOp::g_cmpi, kK, step_);
+      code_.g(VOp::g_cmpi, kK, step_);
       code_.jump(done, Cond::less_equal);
       multiply(x);
     }
@@ -54,7 +54,7 @@ class TurnedTile {
 
     load(Gpr::rax, offsetof(TileFrame, c));
     load(kK, offsetof(TileFrame, accumulate));
-    g(VOp::g_cmpi, kK, 0);
+    code_.g(VOp::g_cmpi, kK, 0);
     code_.jump(first, Cond::equal);
     v_.emit(VOp::vaddps, v_.force(Source(Mem::at(Gpr::rax))), sum_, 0, sum_);
     code_.place(first);
@@ -62,11 +62,7 @@ class TurnedTile {
   }
 
  private:
-  void load(Gpr to, size_t offset) {
-    code_.add({.op = VOp::g_load, .width = 8, .g = to, .mem = Mem::at(Gpr::rdi, static_cast<int64_t>(offset))});
-  }
-  void g(VOp op, Gpr a, int64_t value) { code_.add({.op = op, .g = a, .value = value}); }
-  void g(VOp op, Gpr a, Gpr b) { code_.add({.op = op, .g = a, .h = b}); }
+  void load(Gpr to, size_t offset) { code_.load(to, Mem::at(Gpr::rdi, static_cast<int64_t>(offset))); }
 
   /// The next sixteen of k, each over sixteen columns; under a mask, fewer.
   std::vector<VReg> square(VReg mask) {

@@ -159,6 +159,13 @@ class VCode {
   /// Reserves bytes of the stack frame.
   int64_t reserve(int64_t bytes, int64_t align = 8);
 
+  // Short forms of general-purpose code; memory here is 8 bytes.
+  void g(VOp op, Gpr a, int64_t value) { add({.op = op, .g = a, .value = value}); }
+  void g(VOp op, Gpr a, Gpr b) { add({.op = op, .g = a, .h = b}); }
+  void g(VOp op, Gpr a, const Mem& m) { add({.op = op, .width = 8, .g = a, .mem = m}); }
+  void load(Gpr a, const Mem& from) { g(VOp::g_load, a, from); }
+  void store(const Mem& to, Gpr a) { g(VOp::g_store, a, to); }
+
   void place(int64_t label) { add({.op = VOp::label, .value = label}); }
   void jump(int64_t label, Cond cond = Cond::always) { add({.op = VOp::jump, .cond = cond, .value = label}); }
 

@@ -70,6 +70,10 @@ class Vectors {
   Vector upper(Vector& a, int step, bool keep_shape = false);
   /// Element 0 in all lanes. A mask: its lane 0.
   Vector broadcast_first(const Vector& a);
+  /// An element that a general-purpose register holds, in all lanes; a mask: its bit 0. May clobber the register.
+  Vector broadcast(Type type, Gpr from);
+  /// 0 .. 15, of an integer type.
+  Vector lane_numbers(Type type);
 
   /// The 16-bit float bits of f32 lanes, one a dword (bf16) or word (f16, half as wide).
   VReg bf16_bits(VReg x);

@@ -1,7 +1,8 @@
 #include "codegen/x86/x86.h"
 
 #include "codegen/generate.h"
-#include "codegen/x86/lower.h"
+#include "codegen/x86/columns.h"
+#include "codegen/x86/rows.h"
 #include "codegen/x86/tile.h"
 
 namespace ingot::codegen::x86 {
@@ -23,9 +24,9 @@ KernelPtr source(VCode& code, std::string text, const Target& target, std::strin
 
 KernelPtr compile(const Kernel& kernel, const Target& target, const std::string& name) {
   VCode code(target.isa);
-  Lowering lowering(kernel, code);
-  kernel.form == Form::rows ? lowering.rows() : lowering.columns();
-  return source(code, print(kernel), target, name, lowering.scratch_bytes());
+  Emitter emitter(kernel, code);
+  kernel.form == Form::rows ? Rows(emitter).emit() : Columns(emitter).emit();
+  return source(code, print(kernel), target, name, emitter.reductions.scratch_bytes());
 }
 
 KernelPtr compile(const TileSpec& tile, const Target& target) {

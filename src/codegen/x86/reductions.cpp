@@ -1,17 +1,14 @@
-// Reductions along the columns, in the canonical order: 16 lanes over blocks of 256 columns, neighbouring blocks paired
-// up by a binary counter, then the lanes halved. Only sums and products of floats depend on the order; the others run
-// through.
+#include "codegen/x86/reductions.h"
+
 #include <bit>
 #include <cstddef>
 #include <limits>
 
-#include "base/error.h"
-#include "codegen/x86/lower.h"
+#include "codegen/x86/formats.h"
 
 namespace ingot::codegen::x86 {
 namespace {
 
-bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
 bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 
 double identity_value(Combiner c) {
@@ -50,37 +47,36 @@ constexpr int kTreeLevels = 48;
 
 }  // namespace
 
-bool Lowering::in_tree(const Reduction& r) const {
-  return (r.combiner == Combiner::sum || r.combiner == Combiner::prod) && is_float(node(r.value).type);
+bool Reductions::in_tree(const Reduction& r) const {
+  return (r.combiner == Combiner::sum || r.combiner == Combiner::prod) && is_float(analysis_.type_of(r));
 }
 
-Vector Lowering::identity(const Reduction& r) {
-  Type t = node(r.value).type;
+Vector Reductions::identity(const Reduction& r) {
+  const Type t = analysis_.type_of(r);
   return v_.constant(t, identity_bits(r.combiner, t));
 }
 
-bool Lowering::keeps_nan_apart(const Reduction& r) const {
+bool Reductions::keeps_nan_apart(const Reduction& r) const {
   return k_.form == Form::rows && (r.combiner == Combiner::max || r.combiner == Combiner::min) &&
-         is_float(node(r.value).type);
+         is_float(analysis_.type_of(r));
 }
 
-Accumulator Lowering::accumulator(const Reduction& r) {
+Accumulator Reductions::accumulator(const Reduction& r) {
   Accumulator a;
   a.reduction = &r;
-  a.value = v_.blank(node(r.value).type);
+  a.value = v_.blank(analysis_.type_of(r));
   if (is_index(r.combiner)) a.index = v_.blank(Type::i64);
-  if (keeps_nan_apart(r)) a.nan = v_.blank_mask(node(r.value).type);
+  if (keeps_nan_apart(r)) a.nan = v_.blank_mask(analysis_.type_of(r));
   return a;
 }
 
-void Lowering::reset(Accumulator& a) {
+void Reductions::reset(Accumulator& a) {
   v_.copy(a.value, identity(*a.reduction));
   if (is_index(a.reduction->combiner)) v_.copy(a.index, v_.constant(Type::i64, INT64_MAX));
   if (keeps_nan_apart(*a.reduction)) v_.clear_mask(a.nan);
 }
 
-// Lanes that are not valid keep what they have.
-void Lowering::combine(Accumulator& into, Vector& x, Vector* index, Vector* valid) {
+void Reductions::combine(Accumulator& into, Vector& x, Vector* index, Vector* valid) {
   const Combiner c = into.reduction->combiner;
   Vector mine = into.value;
   if (!is_index(c)) {
@@ -106,12 +102,12 @@ void Lowering::combine(Accumulator& into, Vector& x, Vector* index, Vector* vali
   v_.copy(into.index, best_index);
 }
 
-void Lowering::accumulate(Accumulator& a) {
-  Vector& x = value(a.reduction->value);
+void Reductions::accumulate(Accumulator& a) {
+  Vector& x = values_.value(a.reduction->value);
   Vector index;
   const bool along_rows = k_.form == Form::columns;
-  if (is_index(a.reduction->combiner)) index = index_vector(along_rows ? 1 : 0);
-  Vector* valid = masked_ && !along_rows ? &tail_ : nullptr;
+  if (is_index(a.reduction->combiner)) index = values_.index(along_rows ? 1 : 0);
+  Vector* valid = along_rows ? nullptr : frame_.tail();
   if (!keeps_nan_apart(*a.reduction)) return combine(a, x, &index, valid);
   // Off the chain of maxima, NaN costs a comparison; it joins in finish().
   Vector none = valid ? identity(*a.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x,
@@ -122,8 +118,7 @@ void Lowering::accumulate(Accumulator& a) {
   v_.ordered_minmax(a.reduction->combiner == Combiner::max, mine, masked, &a.value);
 }
 
-/// The result of another loop over other columns of the same row.
-void Lowering::merge(Accumulator& into, Accumulator& from) {
+void Reductions::merge(Accumulator& into, Accumulator& from) {
   if (!keeps_nan_apart(*into.reduction)) return combine(into, from.value, &from.index);
   Vector mine = into.value;
   v_.or_into(into.nan, from.nan);
@@ -131,18 +126,22 @@ void Lowering::merge(Accumulator& into, Accumulator& from) {
 }
 
 /// With what it kept apart.
-Vector Lowering::lanes_of(Accumulator& a) {
+Vector Reductions::lanes_of(Accumulator& a) {
   if (!keeps_nan_apart(*a.reduction)) return a.value;
   Vector nan = v_.constant(a.value.type, a.value.type == Type::f32 ? 0x7fc00000u : 0x7ff8000000000000u);
   return v_.select(a.nan, nan, a.value);
 }
 
+void Reductions::finish(Accumulator& a) {
+  values_.set_reduced(static_cast<size_t>(a.reduction - k_.reductions.data()), result_of(a));
+}
+
 /// The 16 lanes halved to one, in every lane of the result.
-Vector Lowering::finish(Accumulator& a) {
+Vector Reductions::result_of(Accumulator& a) {
   const Combiner c = a.reduction->combiner;
   if (a.value.type == Type::mask && v_.avx512()) {
-    g(VOp::g_imm, Gpr::rax, int64_t(0));
-    g(VOp::g_imm, Gpr::rbx, int64_t(0xffff));
+    code_.g(VOp::g_imm, Gpr::rax, 0);
+    code_.g(VOp::g_imm, Gpr::rbx, 0xffff);
     code_.add({.op = VOp::k_test, .a = a.value.part[0].reg});
     code_.add(
         {.op = VOp::g_cmov, .cond = c == Combiner::any ? Cond::not_equal : Cond::carry, .g = Gpr::rax, .h = Gpr::rbx});
@@ -169,7 +168,7 @@ Vector Lowering::finish(Accumulator& a) {
   Vector result = v_.blank(out.type, true);
   v_.copy(result, out);
   int64_t some = code_.label();
-  code_.add({.op = VOp::g_cmpi_m, .mem = Mem::frame(columns_slot_), .value = 0});
+  code_.add({.op = VOp::g_cmpi_m, .mem = frame_.at(Slot::columns), .value = 0});
   code_.jump(some, Cond::not_equal);
   int32_t begin = code_.position();
   v_.copy(result, v_.constant(out.type, 0));
@@ -178,104 +177,101 @@ Vector Lowering::finish(Accumulator& a) {
   return result;
 }
 
-// rows in pieces
-
 /// Where the lanes of a reduction lie; clobbers rax.
-Mem Lowering::part_of(const Reduction& r, bool index) {
+Mem Reductions::part_of(const Reduction& r, bool index) {
   int64_t offset = 0;
   for (const Reduction* before = k_.reductions.data(); before != &r; ++before)
-    offset += kLanes * (size_of(node(before->value).type) + (is_index(before->combiner) ? 8 : 0));
-  if (index) offset += kLanes * size_of(node(r.value).type);
-  load_slot(Gpr::rax, frame_slot_);
-  g(VOp::g_load, Gpr::rax, Mem::at(Gpr::rax, offsetof(KernelFrame, parts)));
+    offset += kLanes * (size_of(analysis_.type_of(*before)) + (is_index(before->combiner) ? 8 : 0));
+  if (index) offset += kLanes * size_of(analysis_.type_of(r));
+  frame_.load_field(Gpr::rax, offsetof(KernelFrame, parts));
   return Mem::at(Gpr::rax, offset);
 }
 
-void Lowering::store_parts(const std::vector<Accumulator*>& accumulators) {
+void Reductions::store_parts(const std::vector<Accumulator*>& accumulators) {
   for (Accumulator* a : accumulators) {
     Vector x = lanes_of(*a);
-    store_format(memory_type(x.type), x, part_of(*a->reduction, false), false);
-    if (is_index(a->reduction->combiner)) store_format(DType::i64, a->index, part_of(*a->reduction, true), false);
+    store_elements(v_, memory_type(x.type), x, part_of(*a->reduction, false));
+    if (is_index(a->reduction->combiner)) store_elements(v_, DType::i64, a->index, part_of(*a->reduction, true));
   }
 }
 
-void Lowering::load_parts(const std::vector<Accumulator*>& accumulators) {
+void Reductions::load_parts(const std::vector<Accumulator*>& accumulators) {
   for (Accumulator* a : accumulators) {
-    v_.copy(a->value, load_format(memory_type(a->value.type), part_of(*a->reduction, false), false));
+    v_.copy(a->value, load_elements(v_, memory_type(a->value.type), part_of(*a->reduction, false)));
     if (is_index(a->reduction->combiner))
-      v_.copy(a->index, load_format(DType::i64, part_of(*a->reduction, true), false));
+      v_.copy(a->index, load_elements(v_, DType::i64, part_of(*a->reduction, true)));
     if (keeps_nan_apart(*a->reduction)) v_.clear_mask(a->nan);  // the lanes themselves are NaN
   }
 }
 
-// the stack of subtrees: level l holds the sum of 2^l blocks
-
-int64_t Lowering::level_bytes(const std::vector<Accumulator>& tree) const {
+int64_t Reductions::level_bytes(const std::vector<Accumulator>& tree) const {
   int64_t bytes = 0;
   for (const Accumulator& a : tree) bytes += a.value.parts * code_.width;
   return bytes;
 }
 
-/// The finished subtree of 2^level blocks goes to the stack, joined with its neighbours of equal size. rdx: the level.
-void Lowering::push_blocks(std::vector<Accumulator>& tree, int level) {
+/// f(accumulator, register, its place in the level at rdx), for each register of the tree.
+template <class F>
+void Reductions::each_register(const std::vector<Accumulator>& tree, F f) {
+  int64_t offset = 0;
+  for (const Accumulator& a : tree)
+    for (int p = 0; p < a.value.parts; ++p, offset += code_.width) f(a, a.value.part[p].reg, Mem::at(Gpr::rdx, offset));
+}
+
+void Reductions::join_level(const std::vector<Accumulator>& tree) {
+  each_register(tree, [&](const Accumulator& a, VReg x, const Mem& at) {
+    bool single = a.value.type == Type::f32, add = a.reduction->combiner == Combiner::sum;
+    v_.emit(add ? (single ? VOp::vaddps : VOp::vaddpd) : (single ? VOp::vmulps : VOp::vmulpd), x, at, 0, x);
+  });
+}
+
+void Reductions::begin_tree() {
+  code_.g(VOp::g_imm, Gpr::rax, 0);
+  code_.store(frame_.at(Slot::blocks), Gpr::rax);
+}
+
+// rdx: the level.
+void Reductions::push_blocks(const std::vector<Accumulator>& tree, int level) {
   const int64_t step = level_bytes(tree);
   scratch_bytes_ = std::max(scratch_bytes_, step * kTreeLevels);
-  load_slot(Gpr::rax, blocks_);
-  load_slot(Gpr::rdx, tree_slot_);
+  code_.load(Gpr::rax, frame_.at(Slot::blocks));
+  code_.load(Gpr::rdx, frame_.at(Slot::tree));
   if (level) {
-    g(VOp::g_shri, Gpr::rax, int64_t(level));
-    g(VOp::g_addi, Gpr::rdx, level * step);
+    code_.g(VOp::g_shri, Gpr::rax, level);
+    code_.g(VOp::g_addi, Gpr::rdx, level * step);
   }
   int64_t head = code_.label(), done = code_.label();
   int32_t begin = code_.position();
   code_.place(head);
-  g(VOp::g_testi, Gpr::rax, int64_t(1));
+  code_.g(VOp::g_testi, Gpr::rax, 1);
   code_.jump(done, Cond::equal);
-  auto each = [&](auto f) {
-    int64_t offset = 0;
-    for (Accumulator& a : tree)
-      for (int p = 0; p < a.value.parts; ++p, offset += code_.width) f(a, p, Mem::at(Gpr::rdx, offset));
-  };
-  auto join = [&](Accumulator& a, int p, const Mem& at) {
-    bool single = a.value.type == Type::f32, add = a.reduction->combiner == Combiner::sum;
-    VReg x = a.value.part[p].reg;
-    v_.emit(add ? (single ? VOp::vaddps : VOp::vaddpd) : (single ? VOp::vmulps : VOp::vmulpd), x, at, 0, x);
-  };
-  each(join);
-  g(VOp::g_addi, Gpr::rdx, step);
-  g(VOp::g_shri, Gpr::rax, int64_t(1));
+  join_level(tree);
+  code_.g(VOp::g_addi, Gpr::rdx, step);
+  code_.g(VOp::g_shri, Gpr::rax, 1);
   code_.jump(head);
   code_.loops.push_back({begin, code_.position()});
   code_.place(done);
-  each([&](Accumulator& a, int p, const Mem& at) {
-    code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = a.value.part[p].reg, .mem = at});
+  each_register(tree, [&](const Accumulator&, VReg x, const Mem& at) {
+    code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = x, .mem = at});
   });
-  code_.add({.op = VOp::g_addi_to, .mem = Mem::frame(blocks_), .value = int64_t(1) << level});
+  code_.add({.op = VOp::g_addi_to, .mem = frame_.at(Slot::blocks), .value = int64_t(1) << level});
 }
 
-/// Joins the last subtree with what the stack holds, small subtrees first: an odd last one moves up as it is.
-void Lowering::merge_stack(std::vector<Accumulator>& tree) {
+void Reductions::merge_stack(const std::vector<Accumulator>& tree) {
   const int64_t step = level_bytes(tree);
-  load_slot(Gpr::rax, blocks_);
-  load_slot(Gpr::rdx, tree_slot_);
+  code_.load(Gpr::rax, frame_.at(Slot::blocks));
+  code_.load(Gpr::rdx, frame_.at(Slot::tree));
   int64_t head = code_.label(), next = code_.label(), done = code_.label();
   int32_t begin = code_.position();
   code_.place(head);
-  g(VOp::g_cmpi, Gpr::rax, int64_t(0));
+  code_.g(VOp::g_cmpi, Gpr::rax, 0);
   code_.jump(done, Cond::equal);
-  g(VOp::g_testi, Gpr::rax, int64_t(1));
+  code_.g(VOp::g_testi, Gpr::rax, 1);
   code_.jump(next, Cond::equal);
-  int64_t offset = 0;
-  for (Accumulator& a : tree)
-    for (int p = 0; p < a.value.parts; ++p, offset += code_.width) {
-      bool single = a.value.type == Type::f32, add = a.reduction->combiner == Combiner::sum;
-      VReg x = a.value.part[p].reg;
-      v_.emit(add ? (single ? VOp::vaddps : VOp::vaddpd) : (single ? VOp::vmulps : VOp::vmulpd), x,
-              Mem::at(Gpr::rdx, offset), 0, x);
-    }
+  join_level(tree);
   code_.place(next);
-  g(VOp::g_addi, Gpr::rdx, step);
-  g(VOp::g_shri, Gpr::rax, int64_t(1));
+  code_.g(VOp::g_addi, Gpr::rdx, step);
+  code_.g(VOp::g_shri, Gpr::rax, 1);
   code_.jump(head);
   code_.loops.push_back({begin, code_.position()});
   code_.place(done);

@@ -1,0 +1,48 @@
+// Form::columns: sums along at most 256 rows, into 16 partial lanes a column. Lane by lane, several rows of the lane at
+// a time are added in registers to what the lane holds, so that a wide tile streams through memory at full speed.
+#pragma once
+#include <deque>
+#include <vector>
+
+#include "codegen/x86/emitter.h"
+
+namespace ingot::codegen::x86 {
+
+class Columns {
+ public:
+  explicit Columns(Emitter& emitter);
+  void emit();
+
+ private:
+  /// What belongs to one of the rows that a step works on.
+  struct Row {
+    Frame::Row frame;
+    std::deque<Stream> streams;
+    Values::Known values;
+  };
+  /// The partial lanes of a reduction: where lane 0 starts, and the lane at work.
+  struct Partial {
+    const Reduction* reduction;
+    DType format;
+    bool index;  // the row indices of argmax and argmin, not the values
+    Mem base, lane;
+  };
+  std::vector<Partial> partials_of(const Phase& phase);
+  void begin_partials();
+  std::vector<Row> rows_side_by_side();
+  void exchange(Row& row);
+  void row_of_lane(size_t count);
+  void rows_of_lane(std::vector<Row>& rows);
+  void column_loop(std::vector<Row>& rows);
+  void step(std::vector<Row>& rows);
+
+  const Kernel& k_;
+  VCode& code_;
+  Emitter& e_;
+  const PhasePlan plan_;
+  const Mem lanes_;  // their number
+  const Mem row_;    // the row at work
+  std::vector<Partial> partials_;
+};
+
+}  // namespace ingot::codegen::x86
