@@ -41,14 +41,11 @@ class Body {
   template <class F>
   void loop(int64_t columns, F once) {
     code_.add({.op = VOp::align_here, .value = 32});
-    int64_t head = code_.label();
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     once();
     code_.g(VOp::g_addi, Gpr::rcx, columns);
     code_.g(VOp::g_cmp, Gpr::rcx, kLimit);
-    code_.jump(head, Cond::less);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::less);
   }
 
   /// Few operations: one step does not keep the processor busy.

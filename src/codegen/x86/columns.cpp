@@ -25,11 +25,10 @@ void Columns::emit() {
 
   // The slot of rows left has the number of rows; lane: 0 .. lanes - 1, as long as there is a row for it.
   const Mem lane = e_.frame.reserve();
-  int64_t head = code_.label(), end = code_.label();
+  int64_t end = code_.label();
   code_.g(VOp::g_imm, Gpr::rax, 0);
   code_.store(lane, Gpr::rax);
-  int32_t begin = code_.position();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   code_.load(Gpr::rax, lane);
   code_.g(VOp::g_cmpm, Gpr::rax, lanes_);
   code_.jump(end, Cond::greater_equal);
@@ -49,8 +48,7 @@ void Columns::emit() {
   rows[0].values.clear();
   rows_of_lane(rows);
   code_.add({.op = VOp::g_addi_to, .mem = lane, .value = 1});
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
   code_.place(end);
 }
 
@@ -77,19 +75,17 @@ void Columns::begin_partials() {
     // Lanes of `columns` elements: steps of 16 elements fill them exactly.
     const int64_t step = kLanes * ingot::size_of(p.format);
     Vector fill = p.index ? e_.vectors.constant(Type::i64, INT64_MAX) : e_.reductions.identity(*p.reduction);
-    int64_t head = code_.label(), done = code_.label();
+    int64_t done = code_.label();
     code_.load(Gpr::rcx, e_.frame.at(Slot::columns));
     code_.g(VOp::g_imulm, Gpr::rcx, lanes_);
     code_.g(VOp::g_shri, Gpr::rcx, 4);
     code_.g(VOp::g_cmpi, Gpr::rcx, 0);
     code_.jump(done, Cond::less_equal);
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     store_elements(e_.vectors, p.format, fill, Mem::at(Gpr::rsi));
     code_.g(VOp::g_addi, Gpr::rsi, step);
     code_.g(VOp::g_addi, Gpr::rcx, -1);
-    code_.jump(head, Cond::not_equal);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::not_equal);
     code_.place(done);
   }
 }
@@ -124,9 +120,8 @@ void Columns::row_of_lane(size_t count) {
 
 /// Rows of the lane at work: `lanes` apart, so many at a time while there are as many.
 void Columns::rows_of_lane(std::vector<Row>& rows) {
-  int64_t head = code_.label(), done = code_.label();
-  int32_t begin = code_.position();
-  code_.place(head);
+  int64_t done = code_.label();
+  const Loop loop = code_.begin_loop();
   row_of_lane(rows.size() - 1);
   code_.g(VOp::g_cmpm, Gpr::rbx, e_.frame.at(Slot::rows_left));
   code_.jump(done, Cond::greater_equal);
@@ -153,8 +148,7 @@ void Columns::rows_of_lane(std::vector<Row>& rows) {
   column_loop(rows);
   row_of_lane(rows.size());
   code_.store(row_, Gpr::rbx);
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
   code_.place(done);
 }
 

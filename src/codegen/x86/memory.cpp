@@ -119,14 +119,14 @@ void Memory::store_row(uint32_t buffer, Vector& x) {
 }
 
 /// The end of a loop over the lanes, which r14 counts.
-void Memory::next_lane(int64_t head) {
+void Memory::next_lane(const Loop& loop) {
   code_.g(VOp::g_addi, Gpr::r14, 1);
   if (frame_.tail()) {
     code_.g(VOp::g_cmpm, Gpr::r14, frame_.at(Slot::tail_count));
   } else {
     code_.g(VOp::g_cmpi, Gpr::r14, kLanes);
   }
-  code_.jump(head, Cond::less);
+  code_.end_loop(loop, Cond::less);
 }
 
 /// Elements between rax, which moves by `step` or else from one to the next, and an area of the frame (side by side).
@@ -136,8 +136,7 @@ void Memory::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Me
   lane.scale = static_cast<uint8_t>(bytes);
   const uint8_t width = static_cast<uint8_t>(bytes);
   code_.g(VOp::g_imm, Gpr::r14, 0);
-  int64_t head = code_.label();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   code_.add({.op = VOp::g_load, .width = width, .g = Gpr::rbx, .mem = to_memory ? lane : Mem::at(Gpr::rax)});
   code_.add({.op = VOp::g_store, .width = width, .g = Gpr::rbx, .mem = to_memory ? Mem::at(Gpr::rax) : lane});
   if (step) {
@@ -145,7 +144,7 @@ void Memory::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Me
   } else {
     code_.g(VOp::g_addi, Gpr::rax, bytes);
   }
-  next_lane(head);
+  next_lane(loop);
 }
 
 Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
@@ -164,8 +163,7 @@ Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
   from.scale = 8;
   to.scale = static_cast<uint8_t>(bytes);
   code_.g(VOp::g_imm, Gpr::r14, 0);
-  int64_t head = code_.label();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   code_.load(Gpr::rbx, from);
   code_.g(VOp::g_imulm, Gpr::rbx, frame_.index_stride(s.number));
   code_.add(
@@ -176,7 +174,7 @@ Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
   } else if (b.access == Access::dense) {
     code_.g(VOp::g_addi, Gpr::rax, bytes);
   }
-  next_lane(head);
+  next_lane(loop);
   return load_elements(v_, b.dtype, v_.area(2));
 }
 

@@ -34,7 +34,7 @@ class Memory {
   Vector load_by_lane(const Node& n, Stream& s, Vector* index);
   Vector gather(const Node& n, Stream& s, Vector* index);
   void copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Mem& step = {});
-  void next_lane(int64_t head);
+  void next_lane(const Loop& loop);
 
   const Analysis& analysis_;
   const Kernel& k_;

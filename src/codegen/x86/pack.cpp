@@ -56,13 +56,10 @@ class Pack {
   void store(VReg x, const Mem& at) { code_.add({.op = VOp::store, .width = width(), .a = x, .mem = at}); }
   template <class F>
   void count_down(Gpr counter, F body) {
-    int64_t head = code_.label();
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     body();
     code_.g(VOp::g_addi, counter, -1);
-    code_.jump(head, Cond::not_equal);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::not_equal);
   }
 
   /// Masks of the first `count` lanes over several registers.
@@ -178,12 +175,10 @@ class Pack {
     if (pairs_) code_.g(VOp::g_shri, kK, 1);
     // A strip of columns at a time. rbp: strips left; rbx: columns of this strip that exist, maybe none; r15: where it
     // stands in the panel.
-    int64_t strip = code_.label(), head = code_.label(), partial = code_.label(), done = code_.label(),
-            end = code_.label();
+    int64_t partial = code_.label(), done = code_.label(), end = code_.label();
     code_.g(VOp::g_imm, Gpr::rbp, columns_ / lanes_);
     code_.g(VOp::g_mov, Gpr::rbx, kColumns);
-    int32_t strips_begin = code_.position();
-    code_.place(strip);
+    const Loop strip = code_.begin_loop();
     if (!spec_.padded) {
       code_.g(VOp::g_cmpi, Gpr::rbx, 0);
       code_.jump(end, Cond::less_equal);
@@ -200,13 +195,11 @@ class Pack {
                                 kStride, 4)});
     code_.g(VOp::g_cmpi, Gpr::rbx, lanes_);
     code_.jump(partial, Cond::less);
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     code_.g(VOp::g_cmpi, Gpr::rax, lanes_);
     code_.jump(partial, Cond::less);
     whole_square();
-    code_.jump(head);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop);
     code_.place(partial);
     partial_squares(done);
     code_.place(done);
@@ -216,8 +209,7 @@ class Pack {
     code_.g(VOp::g_addi, kPanel, code_.width);
     code_.g(VOp::g_addi, Gpr::rbx, -lanes_);
     code_.g(VOp::g_addi, Gpr::rbp, -1);
-    code_.jump(strip, Cond::not_equal);
-    code_.loops.push_back({strips_begin, code_.position()});
+    code_.end_loop(strip, Cond::not_equal);
     code_.place(end);
     if (pairs_) odd_pairs();
   }
@@ -237,9 +229,7 @@ class Pack {
   }
   /// Squares at an edge: rax rows are left, rbx columns exist.
   void partial_squares(int64_t done) {
-    int64_t head = code_.label();
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     code_.g(VOp::g_cmpi, Gpr::rax, 0);
     code_.jump(done, Cond::less_equal);
     VReg mask = masks(1, Gpr::rax)[0];
@@ -263,8 +253,7 @@ class Pack {
       code_.g(VOp::g_addi, Gpr::r15, row_bytes());
     }
     advance();
-    code_.jump(head);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop);
   }
 
   /// The odd last row of pairs, whose second elements are zero: by element, as nothing behind it may be read.
@@ -286,11 +275,10 @@ class Pack {
 
   /// One row of the panel from rax on; r8: the columns that exist. Elements are stored with `bytes`, the others zero.
   void row_of_elements(int bytes) {
-    int64_t missing = code_.label(), head = code_.label();
+    int64_t missing = code_.label();
     code_.g(VOp::g_imm, Gpr::rbx, 0);
     code_.g(VOp::g_mov, Gpr::r15, kPanel);
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     code_.g(VOp::g_imm, Gpr::r12, 0);
     code_.g(VOp::g_cmp, Gpr::rbx, kColumns);
     code_.jump(missing, Cond::greater_equal);
@@ -304,18 +292,16 @@ class Pack {
     code_.g(VOp::g_addi, Gpr::r15, element_);
     code_.g(VOp::g_addi, Gpr::rbx, 1);
     code_.g(VOp::g_cmpi, Gpr::rbx, columns_);
-    code_.jump(head, Cond::less);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::less);
   }
 
   void elements() {
     load(Gpr::r10, offsetof(PackFrame, k_stride));
     load(kStride, offsetof(PackFrame, n_stride));
     const int bytes = static_cast<int>(ingot::size_of(spec_.dtype));
-    int64_t head = code_.label(), exists = code_.label(), end = code_.label();
+    int64_t exists = code_.label(), end = code_.label();
     code_.g(VOp::g_imm, Gpr::r13, 0);
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     code_.g(VOp::g_cmp, Gpr::r13, kK);
     code_.jump(exists, Cond::less);
     if (!pairs_) {
@@ -340,8 +326,7 @@ class Pack {
       code_.g(VOp::g_addi, kPanel, row_bytes() - 2 * bytes);
       code_.place(second);
     }
-    code_.jump(head);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop);
     code_.place(end);
   }
 

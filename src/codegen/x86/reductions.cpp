@@ -240,16 +240,14 @@ void Reductions::push_blocks(const std::vector<Accumulator>& tree, int level) {
     code_.g(VOp::g_shri, Gpr::rax, level);
     code_.g(VOp::g_addi, Gpr::rdx, level * step);
   }
-  int64_t head = code_.label(), done = code_.label();
-  int32_t begin = code_.position();
-  code_.place(head);
+  int64_t done = code_.label();
+  const Loop loop = code_.begin_loop();
   code_.g(VOp::g_testi, Gpr::rax, 1);
   code_.jump(done, Cond::equal);
   join_level(tree);
   code_.g(VOp::g_addi, Gpr::rdx, step);
   code_.g(VOp::g_shri, Gpr::rax, 1);
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
   code_.place(done);
   each_register(tree, [&](const Accumulator&, VReg x, const Mem& at) {
     code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = x, .mem = at});
@@ -261,9 +259,8 @@ void Reductions::merge_stack(const std::vector<Accumulator>& tree) {
   const int64_t step = level_bytes(tree);
   code_.load(Gpr::rax, frame_.at(Slot::blocks));
   code_.load(Gpr::rdx, frame_.at(Slot::tree));
-  int64_t head = code_.label(), next = code_.label(), done = code_.label();
-  int32_t begin = code_.position();
-  code_.place(head);
+  int64_t next = code_.label(), done = code_.label();
+  const Loop loop = code_.begin_loop();
   code_.g(VOp::g_cmpi, Gpr::rax, 0);
   code_.jump(done, Cond::equal);
   code_.g(VOp::g_testi, Gpr::rax, 1);
@@ -272,8 +269,7 @@ void Reductions::merge_stack(const std::vector<Accumulator>& tree) {
   code_.place(next);
   code_.g(VOp::g_addi, Gpr::rdx, step);
   code_.g(VOp::g_shri, Gpr::rax, 1);
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
   code_.place(done);
 }
 

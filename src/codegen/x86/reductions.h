@@ -28,7 +28,9 @@ class Reductions {
         frame_(frame),
         values_(values) {}
 
+  /// Whether the order matters: blocks are paired up.
   bool in_tree(const Reduction& r) const;
+  /// Whether accumulators have `nan`.
   bool keeps_nan_apart(const Reduction& r) const;
   Vector identity(const Reduction& r);
   Accumulator accumulator(const Reduction& r);

@@ -37,12 +37,11 @@ void Rows::emit() {
   begin_rows();
   std::vector<Plan> plans = plan_phases();
   const Mem& rows_left = e_.frame.at(Slot::rows_left);
-  int64_t head = code_.label(), end = code_.label();
+  int64_t end = code_.label();
   code_.add({.op = VOp::g_cmpi_m, .mem = rows_left, .value = 0});
   code_.jump(end, Cond::less_equal);
   const bool resident = keep_streams_in_registers(plans);
-  int32_t begin = code_.position();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   for (size_t number = 0; number < plans.size(); ++number) {
     const Plan& plan = plans[number];
     if (!plan.body.roots.empty()) {
@@ -66,8 +65,7 @@ void Rows::emit() {
   }
   advance_row();
   code_.add({.op = VOp::g_addi_to, .mem = rows_left, .value = -1});
-  code_.jump(head, Cond::not_equal);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop, Cond::not_equal);
   code_.place(end);
 }
 
@@ -239,9 +237,7 @@ void Rows::block_group(Accumulators& plain, Accumulators& tree, int size, int64_
   std::vector<Accumulators> group(static_cast<size_t>(size));
   for (auto& own : group)
     for (const Accumulator& a : tree) own.push_back(e_.reductions.accumulator(*a.reduction));
-  int64_t head = code_.label();
-  int32_t begin = code_.position();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   code_.load(Gpr::rax, e_.frame.at(Slot::columns));
   code_.g(VOp::g_sub, Gpr::rax, Gpr::rcx);
   code_.g(VOp::g_cmpi, Gpr::rax, size * kBlock);
@@ -262,12 +258,11 @@ void Rows::block_group(Accumulators& plain, Accumulators& tree, int size, int64_
   code_.g(VOp::g_cmpm, Gpr::rcx, e_.frame.at(Slot::columns));
   code_.jump(last, Cond::equal);
   e_.reductions.push_blocks(tree, level);
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
 }
 
 void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
-  int64_t head = code_.label(), last = code_.label();
+  int64_t last = code_.label();
   e_.reductions.begin_tree();
   for (int size = group_size(tree); size > 1; size /= 2) {
     const int64_t fewer = code_.label();
@@ -277,8 +272,7 @@ void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
 
   int64_t tail = code_.label(), whole = code_.label();
   const Mem& tail_count = e_.frame.at(Slot::tail_count);
-  int32_t begin = code_.position();
-  code_.place(head);
+  const Loop loop = code_.begin_loop();
   for (Accumulator& a : tree) e_.reductions.reset(a);
   // rax: columns of this block; the last 0..15 of them are the masked end.
   code_.load(Gpr::rax, e_.frame.at(Slot::columns));
@@ -312,8 +306,7 @@ void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
   code_.g(VOp::g_cmpm, Gpr::rcx, e_.frame.at(Slot::columns));
   code_.jump(last, Cond::greater_equal);
   e_.reductions.push_blocks(tree, 0);
-  code_.jump(head);
-  code_.loops.push_back({begin, code_.position()});
+  code_.end_loop(loop);
   code_.place(last);
   e_.reductions.merge_stack(tree);
 }

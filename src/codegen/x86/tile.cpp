@@ -85,12 +85,11 @@ class Tile {
 
   /// kK counts steps down; `unroll` of them at a time.
   void loop(int unroll) {
-    int64_t head = code_.label(), done = code_.label();
+    int64_t done = code_.label();
     code_.g(VOp::g_cmpi, kK, unroll);
     code_.jump(done, Cond::less);
     if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     for (int u = 0; u < unroll; ++u) {
       // About a kilobyte ahead: the panel streams in from L2.
       for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
@@ -104,8 +103,7 @@ class Tile {
     code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
     code_.g(VOp::g_addi, kK, -unroll);
     code_.g(VOp::g_cmpi, kK, unroll);
-    code_.jump(head, Cond::greater_equal);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::greater_equal);
     code_.place(done);
   }
 

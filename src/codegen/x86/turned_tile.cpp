@@ -26,9 +26,8 @@ class TurnedTile {
     sum_ = code_.vector();
     code_.add({.op = VOp::vmovups, .width = 64, .dst = sum_, .a = code_.splat32(0)});
 
-    const int64_t head = code_.label(), rest = code_.label(), done = code_.label(), first = code_.label();
-    const int32_t begin = code_.position();
-    code_.place(head);
+    const int64_t rest = code_.label(), done = code_.label(), first = code_.label();
+    const Loop loop = code_.begin_loop();
     code_.g(VOp::g_cmpi, kK, kLanes);
     code_.jump(rest, Cond::less);
     for (VReg x : square(kNoReg)) multiply(x);
@@ -36,8 +35,7 @@ class TurnedTile {
     code_.g(VOp::g_addi, kA, kLanes * 4);
     for (Gpr row : kRows) code_.g(VOp::g_addi, row, kLanes * 4);
     code_.g(VOp::g_addi, kK, -kLanes);
-    code_.jump(head);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop);
     code_.place(rest);
     code_.g(VOp::g_cmpi, kK, 0);
     code_.jump(done, Cond::less_equal);

@@ -137,6 +137,11 @@ struct Range {
   int32_t begin, end;  // instructions
 };
 
+struct Loop {
+  int64_t head;  // label
+  int32_t begin;
+};
+
 class VCode {
  public:
   explicit VCode(Isa isa) : isa(isa), width(isa == Isa::avx512 ? 64 : 32) {}
@@ -168,6 +173,17 @@ class VCode {
 
   void place(int64_t label) { add({.op = VOp::label, .value = label}); }
   void jump(int64_t label, Cond cond = Cond::always) { add({.op = VOp::jump, .cond = cond, .value = label}); }
+
+  /// The code up to end_loop(), which leads back to here under its condition.
+  Loop begin_loop() {
+    const Loop loop{label(), position()};
+    place(loop.head);
+    return loop;
+  }
+  void end_loop(const Loop& loop, Cond back = Cond::always) {
+    jump(loop.head, back);
+    loops.push_back({loop.begin, position()});
+  }
 
   Isa isa;
   int width;  // bytes of a full vector register

@@ -103,14 +103,11 @@ class Vectors {
   template <class F>
   void each_lane(F body) {
     code_.add({.op = VOp::g_imm, .g = Gpr::r14, .value = 0});
-    int64_t head = code_.label();
-    int32_t begin = code_.position();
-    code_.place(head);
+    const Loop loop = code_.begin_loop();
     body();
     code_.add({.op = VOp::g_addi, .g = Gpr::r14, .value = 1});
     code_.add({.op = VOp::g_cmpi, .g = Gpr::r14, .value = kLanes});
-    code_.jump(head, Cond::less);
-    code_.loops.push_back({begin, code_.position()});
+    code_.end_loop(loop, Cond::less);
   }
 
  private:
