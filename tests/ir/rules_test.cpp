@@ -341,6 +341,8 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"f32[4, 3]; f32[4]", "nll_loss(%0, %1)", "nll_loss: target: got tensor f32[4], expected an integer tensor"},
       {"f32[4, 3]; i64[4]; f32[4]", "nll_loss(%0, %1, %2)", "nll_loss: weight: got shape [4]"},
       {"f32[2]; f32[3]", "mse_loss(%0, %1)", "mse_loss: target: got shape [3]"},
+      {"f32[2, 3]; i64[2]", "cross_entropy(%0, %1, label_smoothing=1.5)", "label_smoothing: got 1.5"},
+      {"f32[2, 3]; i64[2]", "cross_entropy(%0, %1, label_smoothing=-0.1)", "label_smoothing: got -0.1"},
       {"f32[2]; f32[1]", "binary_cross_entropy(%0, %1)", "binary_cross_entropy: target: got shape [1]"},
       {"f32[2]; f32[2]; f32[3]", "binary_cross_entropy(%0, %1, %2)", "binary_cross_entropy: weight: got shape [3]"},
       {"f32[2, 3]", "instance_norm(%0)", "instance_norm: input: got shape [2, 3]"},

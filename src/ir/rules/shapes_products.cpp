@@ -309,6 +309,11 @@ void loss_of_classes(RuleContext& context, bool probabilities) {
 }  // namespace
 
 void class_loss(RuleContext& context) { loss_of_classes(context, false); }
-void class_or_probability_loss(RuleContext& context) { loss_of_classes(context, true); }
+void class_or_probability_loss(RuleContext& context) {
+  const double smoothing = attribute(context, "label_smoothing").as_number();
+  if (!(smoothing >= 0 && smoothing <= 1))
+    context.fail("label_smoothing", std::to_string(smoothing), "a part from 0 to 1");
+  loss_of_classes(context, true);
+}
 
 }  // namespace ingot::ir::shapes
