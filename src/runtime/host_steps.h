@@ -9,7 +9,7 @@
 namespace ingot::runtime {
 
 using BindHostStep = std::shared_ptr<StepDriver>(const HostStep& step, const BindContext& context);
-BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk,
+BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk, bind_mode,
     bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
 
 struct HostRow {
@@ -24,6 +24,7 @@ inline constexpr HostRow kHostSteps[] = {
     {"logcumsumexp", bind_logcumsumexp},
     {"sort", bind_sort},
     {"topk", bind_topk},
+    {"mode", bind_mode},
     {"searchsorted", bind_searchsorted},
     {"nonzero_static", bind_nonzero_static},
     {"scatter", bind_scatter},

@@ -232,5 +232,24 @@ TEST(Unique, ValuesPlacesAndCounts) {
   EXPECT_EQ(std::get<2>(unique(zeros({0}))).numel(), 0);
 }
 
+TEST(Order, ModeTakesTheSmallestOfEquallyFrequentOnesAtItsFirstPosition) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  auto of = [](const std::vector<double>& values) {
+    auto [value, index] = mode(tensor(values, kFloat64), 0);
+    return std::pair(value.item<double>(), index.item<int64_t>());
+  };
+  EXPECT_EQ(of({3, 1, 2, 3, 1}), std::pair(1.0, int64_t{1}));
+  EXPECT_EQ(of({5, 7, 7}), std::pair(7.0, int64_t{1}));
+  EXPECT_EQ(of({nan, nan, 4}), std::pair(4.0, int64_t{2}));  // a NaN equals no other
+  EXPECT_EQ(of({0.0, 1, -0.0, 1, 0.0}).second, 0);
+  EXPECT_TRUE(std::isnan(of({nan, nan}).first));
+  const Tensor x = arange(3000).remainder(7).reshape({2, 1500}).t();
+  auto [value, index] = mode(x, 0, true);
+  EXPECT_EQ(value.size(0), 1);
+  EXPECT_EQ(value[0][1].item<int64_t>(), 2);  // 1500 = 7 * 214 + 2 begins its column
+  EXPECT_EQ(index[0][1].item<int64_t>(), 0);
+  EXPECT_THROW(mode(zeros({0, 3}), 0), Error);
+}
+
 }  // namespace
 }  // namespace ingot

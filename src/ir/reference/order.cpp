@@ -143,6 +143,25 @@ void kthvalue(ReferenceContext& c) {
              &c.outputs[1]);
 }
 
+// Each value's count, by comparing it with all: the largest one, of the smallest value, first seen.
+void mode(ReferenceContext& c) {
+  const ReferenceTensor& x = self_of(c);
+  for_each_line(x.shape, c.integer("dim"), [&](int64_t number, const Line& line) {
+    auto count = [&](int64_t p) {
+      return std::count_if(line.begin(), line.end(), [&](int64_t q) {
+        return p == q || (x.floating() ? x.real[p] == x.real[q] : x.integer[p] == x.integer[q]);
+      });
+    };
+    size_t best = 0;
+    for (size_t i = 1; i < line.size(); ++i) {
+      const auto more = count(line[i]) - count(line[best]);
+      if (more > 0 || (more == 0 && before(x, line[i], line[best]))) best = i;
+    }
+    assign(c.outputs[0], number, x, line[best]);
+    c.outputs[1].integer[number] = static_cast<int64_t>(best);
+  });
+}
+
 void searchsorted(ReferenceContext& c) {
   search(c, c.tensor("sorted_sequence"), c.optional("sorter"), c.flag("right") || c.mode("side") == "right");
 }
