@@ -1,5 +1,8 @@
 // Tensors from outside that are read and written are written in place where nobody reads them afterwards, and only
 // there.
+#include <atomic>
+#include <thread>
+
 #include "runtime/allocator.h"
 #include "support.h"
 
@@ -125,6 +128,34 @@ TEST(Donation, AFrozenFunctionWritesWhatItsCallableWrote) {
   }
   EXPECT_EQ(runs, 6 + 2);
   EXPECT_EQ(fast.stats().frozen_calls, 4);
+}
+
+TEST(Donation, FrozenCallsWriteAtEveryPlaceSizeAndThread) {
+  auto f = [](const Tensor& into, const Tensor& x, double factor) {
+    into.mul_(factor).add_(x);
+    return into.sum();
+  };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  std::atomic<int> wrong{0}, judged{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Tensor mine = full({40, 6}, 1.0 + t), theirs = mine.clone();
+      for (int call = 0; call < 600; ++call) {
+        // Rows and columns of changing places; none, one and several of them.
+        const int64_t n = call % 4, from = call % 7, across = call / 4 % 2;
+        auto part = [&](const Tensor& whole) { return whole.narrow(across, across ? from % 3 : from, n); };
+        const Tensor x = part(full({40, 6}, 0.25 * (call % 5)));
+        const double factor = call % 3 ? 0.5 : 1;
+        const Tensor got = fast(part(mine), x, factor), expected = f(part(theirs), x, factor);
+        wrong += !same_bits(got, expected) || !same_bits(mine, theirs);
+        ++judged;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(judged, 2400);
+  EXPECT_GT(fast.stats().frozen_calls, 1000) << fast.explain().frozen;
 }
 
 // What a frozen call writes may be what it reads under another handle, in some calls and not in others.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "runtime/cpu.h"
 
@@ -42,6 +43,25 @@ TEST(Compiler, WhatWasCompiledBeforeIsNotCompiledAgain) {
   const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8}, expected{2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 14.5, 16.5};
   EXPECT_EQ(run(first, x, 2, 2), expected);
   EXPECT_EQ(run(again, x, 2, 2), expected);
+}
+
+TEST(Compiler, ThreadsThatAskAtOnceAreGivenOneProgram) {
+  std::string text = kText;
+  text.replace(text.find("0.5"), 3, "0.75");  // nobody has asked for it
+  std::vector<ReadyProgram> ready(6);
+  std::vector<std::vector<float>> results(ready.size());
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < ready.size(); ++t)
+    threads.emplace_back([&, t] {
+      ready[t] = compile(text);
+      results[t] = run(ready[t], {1, 2, 3, 4}, 1, static_cast<double>(t));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t t = 0; t < ready.size(); ++t) {
+    EXPECT_EQ(ready[t].compiled, ready[0].compiled);
+    const float f = static_cast<float>(t);
+    EXPECT_EQ(results[t], (std::vector<float>{f + 0.75f, 2 * f + 0.75f, 3 * f + 0.75f, 4 * f + 0.75f}));
+  }
 }
 
 /// `text` with one thing replaced.
