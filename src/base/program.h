@@ -183,9 +183,8 @@ struct ColumnStep {
   std::vector<ScalarSource> scalars;
   struct Result {
     Combiner combiner = Combiner::sum;
-    DType type =
-        DType::f32;  // f32, f64, i32, i64 or bool (any, all); argmax and argmin: of the value, the result is i64
-    Argument out;    // strides over [outer..., columns]
+    DType type = DType::f32;  // f32, f64, i32, i64 or bool (any, all); argmax, argmin: of the value, the result is i64
+    Argument out;             // strides over [outer..., columns]
     INGOT_ALL_FIELDS(Result, combiner, type, out)
   };
   std::vector<Result> results;

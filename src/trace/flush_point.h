@@ -35,8 +35,8 @@ struct OutputTarget {
 struct HostCheck {
   size_t node = 0;       // of the path: the call
   uint32_t operand = 0;  // of the call: what is checked
-  int64_t counter =
-      -1;  // of the path: the op that counts (kCounts) and made the operand; -1: memory from outside, or a scalar
+  // Of the path: the op that made the operand by counting (kCounts); -1: it is memory from outside, or a scalar.
+  int64_t counter = -1;
   bool sizes_only = false;  // the program makes the values and checks them; where there is no position at all, it may
                             // not even read
 };

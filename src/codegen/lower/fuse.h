@@ -37,7 +37,7 @@ class Fuser {
   void place_matmul(ir::NodeId n);
   void place_conv(ir::NodeId n);
   void place_attention(ir::NodeId n);
-  void place_library(ir::NodeId n);
+  void place_host(ir::NodeId n);
   void place_cat(ir::NodeId n);
   void place_scatter(ir::NodeId n);
   bool split_at_cat(ir::NodeId n);

@@ -31,7 +31,7 @@ void Fuser::place(ir::NodeId n) {
       break;
   }
   INGOT_CHECK(op.kind != ir::OpKind::composite, "lowering takes primitives only, not " + std::string(op.name));
-  place_library(n);
+  place_host(n);
 }
 
 void Fuser::place_view(const ir::Node& node) {
@@ -261,9 +261,9 @@ void Fuser::place_inlined(ir::NodeId n) {
   decide(v, g, false, answer.reason, 0);
 }
 
-void Fuser::place_library(ir::NodeId n) {
+void Fuser::place_host(ir::NodeId n) {
   const ir::Node& node = graph_.nodes[n];
-  uint32_t g = new_group(Group::Kind::library, {});
+  uint32_t g = new_group(Group::Kind::host, {});
   plan_.groups[g].anchor = &node;
   for (const ir::Operand& o : node.operands) {
     StoredOperand operand;

@@ -37,7 +37,7 @@ struct Group {
     matmul,  // a product with an epilogue over the space
     conv,    // a convolution with an epilogue over the space
     attention,
-    library
+    host
   } kind = Kind::loop;
   Dims space;
   int reduced = -1;                  // dim of the space along which reductions run

@@ -114,7 +114,7 @@ void StepWriter::write(uint32_t group) {
       return write_conv(group);
     case Group::Kind::attention:
       return write_attention(group);
-    case Group::Kind::library:
+    case Group::Kind::host:
       return write_host(group);
   }
 }
