@@ -64,6 +64,28 @@ bool gives_eagers_bits(const Update& update) {
   return true;
 }
 
+/// One row of 16 KiB written into a cache of this many rows, by a compiled function and eagerly; medians, us.
+struct RowTimes {
+  int64_t cache_bytes = 0;
+  double eager_us = 0, compiled_us = 0;
+  bool equal_bits = true;
+};
+RowTimes write_rows(int64_t rows, double seconds) {
+  constexpr int64_t kRow = 4096;
+  Tensor cache = zeros({rows, kRow});
+  const Tensor x = randn({1, kRow});
+  auto put = [&](int64_t row) { cache.narrow(0, row, 1).copy_(x); };
+  auto fast = compile(put);
+  RowTimes times{rows * kRow * 4};
+  for (int64_t row = 0; row < 4; ++row) fast(row);
+  times.equal_bits = ingot::bitwise_equal(cache.narrow(0, 0, 4), x.expand({4, kRow}).contiguous()) &&
+                     cache.slice(0, 4).abs().sum().item<float>() == 0;
+  int64_t next = 0;
+  const auto both = interleave({[&] { put(++next % rows); }, [&] { fast(++next % rows); }}, seconds);
+  times.eager_us = both[0].median, times.compiled_us = both[1].median;
+  return times;
+}
+
 }  // namespace
 
 int bench_update(const BenchOptions& options) {
@@ -100,12 +122,25 @@ int bench_update(const BenchOptions& options) {
       fmt::print("{:<8}{:>14.2f}{:>14.2f}{:>12.1f}{:>11.0f}%{:>12.1f}\n", update.name, times[0].median / 1e3,
                  times[1].median / 1e3, rate, 100 * rate / roof, more);
   }
+  nlohmann::json caches = nlohmann::json::array();
+  for (int64_t cache_rows : {64, 1024, 8192}) {
+    const RowTimes times = write_rows(cache_rows, options.seconds / 4);
+    equal_bits = equal_bits && times.equal_bits;
+    caches.push_back({{"cache_bytes", times.cache_bytes},
+                      {"row_bytes", times.cache_bytes / cache_rows},
+                      {"eager_us", times.eager_us},
+                      {"compiled_us", times.compiled_us}});
+    if (!options.json)
+      fmt::print("a row of 16 KiB into a cache of {} MiB: eager {:.1f} us, compiled {:.1f} us\n",
+                 times.cache_bytes >> 20, times.eager_us, times.compiled_us);
+  }
   if (options.json)
     fmt::print("{}\n", nlohmann::json{{"name", "update"},
                                       {"threads", num_threads()},
                                       {"bitwise_equal", equal_bits},
                                       {"in_place_add_gbps", roof},
-                                      {"rows", rows}}
+                                      {"rows", rows},
+                                      {"caches", caches}}
                            .dump());
   else
     fmt::print("{}\n", equal_bits ? "same bits as eager" : "BITS DIFFER");
