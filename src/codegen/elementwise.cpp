@@ -56,8 +56,8 @@ Expr define_elementwise(OpId op, const ElementwiseContext& c) {
     if (!operands[i].present() && argument.has_default)
       operands[i] = c.builder.constant(register_type(c.compute), argument.default_number);
   }
-  return convert_element(define_by_name(op, {c.builder, operands, c.attributes, c.compute, c.result}), c.result,
-                         c.keep_wide);
+  return convert_element(define_by_name(op, {c.builder, operands, c.attributes, c.compute, c.result, false, c.given}),
+                         c.result, c.keep_wide);
 }
 
 Expr define_coordinate(OpId op, const CoordinateContext& c) {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "codegen/builder.h"
-#include "ir/op.h"
+#include "ir/graph.h"
 
 namespace ingot::codegen {
 
@@ -18,6 +18,15 @@ struct ElementwiseContext {
   DType compute;           // what the row's type rule says (ir::RuleContext::compute)
   DType result;            // of the output
   bool keep_wide = false;  // a 16-bit result stays f32
+  /// The operands of the node, or nothing. The row's special values are told by them: rounded to `compute`, another
+  /// number may look like one.
+  std::span<const ir::Operand> given = {};
+  /// Operand `number` is a literal of just this value.
+  bool is_literal(size_t number, double value) const {
+    if (number >= given.size() || given[number].kind != ir::Operand::Kind::constant) return false;
+    const ir::Operand& o = given[number];
+    return value == (o.category == Category::floating ? o.number : static_cast<double>(o.integer));
+  }
 };
 
 /// One call of an op of kind coordinate on one element.

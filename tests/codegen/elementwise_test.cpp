@@ -249,7 +249,7 @@ Outcome run_case(const Case& c) {
   }
   memory.emplace_back(static_cast<size_t>(n * size_of(result)));
   k.buffers.push_back({result, Access::dense, true});
-  Expr y = define_elementwise(c.op, {b, exprs, c.attributes, rules.compute, result});
+  Expr y = define_elementwise(c.op, {b, exprs, c.attributes, rules.compute, result, false, operands});
   EXPECT_EQ(y.type(), register_type(result)) << row.name;
   k.phases = {Phase{{{static_cast<uint32_t>(k.buffers.size() - 1), y.value}}, {}, {}, {}}};
   test::Call call;

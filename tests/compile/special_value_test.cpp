@@ -86,5 +86,24 @@ TEST(SpecialValue, AreThoseOfEagerInGraphs) {
   EXPECT_EQ(judged, 4 * (4 * (11 + 8) + 11 + 6));
 }
 
+// Rounded to f32, the second and third are 3: only the first is a product.
+TEST(SpecialValue, AreToldBeforeTheyAreRounded) {
+  const Tensor x = rand({4096}) * 9 + 0.5;
+  int differ = 0;
+  for (double exponent : {3.0, 3.00000000001, 2.9999999999}) {
+    ir::Graph graph;
+    const ir::ValueId in = graph.add_input(kFloat32, {graph.dims.symbol(4096)});
+    graph.outputs.push_back(graph.add(OpId::pow, {ir::Operand::value(in), ir::Operand::constant(exponent)}, {}));
+    const Tensor out = compile(std::move(graph))({&x, 1}, {})[0];
+    EXPECT_TRUE(same_bits(out, x.pow(exponent))) << exponent;
+    EXPECT_TRUE(same_bits(compile([&](const Tensor& y) { return y.pow(exponent); })(x), out)) << exponent;
+    differ += !same_bits(out, x * x * x);
+  }
+  EXPECT_EQ(differ, 2);
+  // A tensor of threes is no literal either.
+  auto f = [](const Tensor& y) { return y.pow(ones({1}) + 2); };
+  EXPECT_TRUE(same_bits(compile(f)(x), f(x)));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -105,7 +105,7 @@ Expr remainder(const ElementwiseContext& c) { return floor_modulo(c, c.operands[
 Expr pow(const ElementwiseContext& c) {
   Expr x = c.operands[0], y = c.operands[1];
   if (!floating(c)) return integer_power(x, y);
-  auto is = [&](double value) { return y.value == lift(x, value).value; };
+  auto is = [&](double value) { return c.is_literal(1, value); };
   if (is(0)) return lift(x, 1.0);
   if (is(1)) return x;
   if (is(2)) return x * x;

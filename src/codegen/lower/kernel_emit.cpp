@@ -95,7 +95,7 @@ Expr KernelWriter::emit_op(const Item& i, const std::vector<Expr>& operands, con
       arguments[o] = scalar_operand(operand, register_type(compute));
     }
   }
-  return define_elementwise(node.op, {builder_, arguments, node.attrs, compute, dtype, plan_.keep_wide});
+  return define_elementwise(node.op, {builder_, arguments, node.attrs, compute, dtype, plan_.keep_wide, node.operands});
 }
 
 /// The item's value in one phase; its operands are in `done`.
