@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizer.h"
 #include "eager/check_values.h"
 #include "eager/op_support.h"
 #include "ingot.h"
@@ -139,12 +140,14 @@ void check(const Call& call, bool must, const std::string& what, bool interprete
 /// What this process may still take: a call that wants more than there is fails here and not the machine.
 struct LittleMemory {
   rlimit old{};
+  // ThreadSanitizer takes several bytes of its own for each that the program has.
+  static constexpr rlim_t kRoom = INGOT_TSAN ? rlim_t{3} << 29 : rlim_t{1} << 28;
   LittleMemory() {
     getrlimit(RLIMIT_AS, &old);
     int64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     rlimit now = old;
-    now.rlim_cur = std::min<rlim_t>(static_cast<rlim_t>(pages) * 4096 + (rlim_t{1} << 28), old.rlim_max);
+    now.rlim_cur = std::min<rlim_t>(static_cast<rlim_t>(pages) * 4096 + kRoom, old.rlim_max);
     setrlimit(RLIMIT_AS, &now);
   }
   ~LittleMemory() { setrlimit(RLIMIT_AS, &old); }
