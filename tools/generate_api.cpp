@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   writer.header
       << "// The ops as functions. Generated from the op table.\n#pragma once\n#include \"eager/tensor.h\"\n\n"
          "namespace ingot {\n\n";
-  writer.source << "// Generated from the op table.\n#include \"eager/ops.h\"\n\n#include \"eager/call.h\"\n\n"
+  writer.source << "// Generated from the op table.\n#include \"eager/ops.h\"\n\n#include \"eager/call/call.h\"\n\n"
                    "namespace ingot {\n\n";
   for (const OpInfo& op : ingot::ir::ops())
     if (has_function(op)) writer.write(op, std::string(op.name));

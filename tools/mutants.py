@@ -30,9 +30,9 @@ GROUPS = {
     "lowering": (["src/codegen/lower/*.cpp"], ["test_codegen", "test_eager", "test_compile"]),
     "emitters": (["src/codegen/x86/*.cpp", "src/codegen/scalar/*.cpp"], ["test_codegen", "test_eager"]),
     "recorder": (["src/trace/recorder*.cpp", "src/trace/build_graph*.cpp"], ["test_trace", "test_compile"]),
-    "guards": (["src/trace/flush_point.cpp", "src/trace/stride_class.cpp", "src/compiler/*.cpp",
+    "guards": (["src/trace/flush_point.cpp", "src/eager/call/stride_class.cpp", "src/compiler/*.cpp",
                 "src/trace/function.cpp", "src/compile/frozen*.cpp"], ["test_trace", "test_compile"]),
-    "weights": (["src/runtime/weight_cache.cpp"], ["test_runtime", "test_compile"]),
+    "weights": (["src/runtime/memory/weight_cache.cpp"], ["test_runtime", "test_compile"]),
 }
 
 SWAPS = {"==": "!=", "!=": "==", "<=": "<", ">=": ">", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "<": "<=",

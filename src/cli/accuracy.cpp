@@ -10,7 +10,7 @@
 #include "codegen/generate.h"
 #include "ir/op.h"
 #include "ir/reference.h"
-#include "runtime/executable_memory.h"
+#include "runtime/code/executable_memory.h"
 
 namespace ingot::cli {
 namespace {

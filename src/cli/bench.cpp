@@ -10,8 +10,8 @@
 #include "cli/math_bench.h"
 #include "cli/report.h"
 #include "cli/update_bench.h"
+#include "runtime/code/kernel_cache.h"
 #include "runtime/cpu.h"
-#include "runtime/kernel_cache.h"
 #include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
-#include "eager/caches.h"
+#include "eager/execute/caches.h"
 #include "ingot.h"
 
 namespace ingot::cli {

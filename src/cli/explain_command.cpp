@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "eager/caches.h"
+#include "eager/execute/caches.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::cli {

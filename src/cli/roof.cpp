@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "compile/compare.h"
-#include "runtime/allocator.h"
+#include "runtime/code/executable_memory.h"
 #include "runtime/cpu.h"
-#include "runtime/executable_memory.h"
+#include "runtime/memory/allocator.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::cli {

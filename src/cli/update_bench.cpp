@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
-#include "eager/caches.h"
+#include "eager/execute/caches.h"
 #include "ingot.h"
 #include "runtime/thread_pool.h"
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "eager/functions.h"
-#include "eager/operators.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/operators.h"
 
 namespace ingot {
 namespace {

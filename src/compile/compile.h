@@ -12,7 +12,7 @@
 #include "base/read_epoch.h"
 #include "compile/explain.h"
 #include "compile/leaves.h"
-#include "eager/numerics.h"
+#include "eager/execute/numerics.h"
 #include "eager/tensor.h"
 
 namespace ingot {

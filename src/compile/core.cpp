@@ -5,11 +5,11 @@
 #include "base/first_use.h"
 #include "base/thread_object.h"
 #include "compile/module_watch.h"
-#include "eager/caches.h"
-#include "eager/code_level.h"
-#include "eager/dispatch.h"
+#include "eager/call/dispatch.h"
+#include "eager/execute/caches.h"
+#include "eager/execute/code_level.h"
 #include "ir/passes/pipeline.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "runtime/profiler.h"
 
 namespace ingot::detail {

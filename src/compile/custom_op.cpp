@@ -1,6 +1,6 @@
 #include "compile/custom_op.h"
 
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "ir/op.h"
 
 namespace ingot {

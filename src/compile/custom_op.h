@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compile/leaves.h"
-#include "eager/arguments.h"
+#include "eager/ops/arguments.h"
 
 namespace ingot {
 

@@ -6,8 +6,8 @@
 
 #include "base/program.h"
 #include "compile/core.h"
+#include "runtime/code/disassemble.h"
 #include "runtime/cpu.h"
-#include "runtime/disassemble.h"
 #include "runtime/profiler.h"
 
 namespace ingot {

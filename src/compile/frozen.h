@@ -8,7 +8,7 @@
 #include "base/mutex.h"
 #include "compile/compile.h"
 #include "compile/frozen_table.h"
-#include "eager/script.h"
+#include "eager/call/script.h"
 
 namespace ingot::detail {
 

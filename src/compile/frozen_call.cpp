@@ -4,10 +4,10 @@
 
 #include "base/hash.h"
 #include "base/scratch_array.h"
-#include "eager/dispatch.h"
-#include "eager/random.h"
+#include "eager/call/dispatch.h"
+#include "eager/ops/random.h"
 #include "runtime/bound_program.h"
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "runtime/thread_pool.h"
 #include "trace/write_back.h"
 

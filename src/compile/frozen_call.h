@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compile/leaves.h"
-#include "eager/tensor_guard.h"
+#include "eager/call/tensor_guard.h"
 #include "trace/recorder.h"
 
 namespace ingot::detail {

@@ -9,7 +9,7 @@
 #include "compiler/evaluate.h"
 #include "compiler/program_cache.h"
 #include "ir/rules/rules.h"
-#include "runtime/kernel_cache.h"
+#include "runtime/code/kernel_cache.h"
 
 namespace ingot::compiler {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "compiler/compiled_graph.h"
-#include "runtime/disassemble.h"
+#include "runtime/code/disassemble.h"
 
 namespace ingot::compiler {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "conformance/functions.h"
 #include "conformance/row.h"
-#include "eager/call.h"
-#include "eager/dispatch.h"
+#include "eager/call/call.h"
+#include "eager/call/dispatch.h"
 
 namespace ingot::conformance {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "conformance/json_text.h"
 #include "ir/reference.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 namespace ingot::conformance {
 namespace {

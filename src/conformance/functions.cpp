@@ -4,16 +4,16 @@
 #include <cmath>
 #include <map>
 
-#include "eager/contractions.h"
-#include "eager/functions.h"
-#include "eager/indexing.h"
-#include "eager/linalg.h"
-#include "eager/lists.h"
 #include "eager/nn/functional.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/resample.h"
 #include "eager/nn/windows.h"
-#include "eager/selection.h"
+#include "eager/ops/contractions.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/indexing.h"
+#include "eager/ops/linalg.h"
+#include "eager/ops/lists.h"
+#include "eager/ops/selection.h"
 
 namespace ingot::conformance {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/binding.h"
-#include "eager/arguments.h"
+#include "eager/ops/arguments.h"
 
 namespace ingot::conformance {
 

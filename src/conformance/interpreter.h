@@ -1,6 +1,6 @@
 // Runs what the API dispatches through the reference interpreter.
 #pragma once
-#include "eager/dispatch.h"
+#include "eager/call/dispatch.h"
 
 namespace ingot::conformance {
 

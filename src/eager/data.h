@@ -1,7 +1,7 @@
 // Reading and making tensors from inside the library: data pointers that first settle what is pending, and new tensors.
 #pragma once
 #include "eager/tensor.h"
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 
 namespace ingot::eager {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "eager/data.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 namespace ingot {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/float_environment.h"
 #include "base/half.h"
 #include "base/thread_object.h"
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/data.h"
 
 namespace ingot {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "eager/arguments.h"
+#include "eager/ops/arguments.h"
 
 namespace ingot {
 
@@ -184,7 +184,7 @@ class INGOT_API Tensor {
   const Tensor& zero_(Location location = Location()) const;
   /// One with probability p, else zero.
   const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
-  /// Functions of eager/selection.h.
+  /// Functions of eager/ops/selection.h.
   Tensor nonzero(Location location = Location()) const;
   std::vector<Tensor> nonzero(AsTuple, Location location = Location()) const;
   Tensor masked_select(const TensorArg& mask, Location location = Location()) const;

@@ -136,7 +136,7 @@ struct DataCheck {
   int without = -1;  // an operand: checked only where it is absent
 };
 
-/// How a number that a user may write becomes a size of the rules (eager/call.cpp).
+/// How a number that a user may write becomes a size of the rules (eager/call/call.cpp).
 enum class Settling : uint8_t {
   none,      // no negative one
   inferred,  // -1: what the other sizes leave of the elements

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/arena_plan.h"
+#include "runtime/memory/arena_plan.h"
 
 namespace ingot::runtime {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/program.h"
-#include "runtime/step_driver.h"
+#include "runtime/drivers/step_driver.h"
 
 namespace ingot::runtime {
 

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/first_use.h"
-#include "runtime/executable_memory.h"
+#include "runtime/code/executable_memory.h"
 
 namespace ingot::runtime {
 namespace {

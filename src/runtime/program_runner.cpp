@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "base/mutex.h"
-#include "runtime/allocator.h"
 #include "runtime/bound_program.h"
-#include "runtime/checked_memory.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/checked_memory.h"
+#include "runtime/memory/weight_cache.h"
 #include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
-#include "runtime/weight_cache.h"
 
 namespace ingot::runtime {
 namespace {

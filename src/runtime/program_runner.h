@@ -7,8 +7,8 @@
 
 #include "base/mutex.h"
 #include "base/program.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/storage.h"
+#include "runtime/code/kernel_cache.h"
+#include "runtime/memory/storage.h"
 
 namespace ingot::runtime {
 

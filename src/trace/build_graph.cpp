@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "trace/graph_checks.h"
 
 namespace ingot::trace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "eager/code_level.h"
-#include "eager/tensor_guard.h"
+#include "eager/call/tensor_guard.h"
+#include "eager/execute/code_level.h"
 
 namespace ingot::trace {
 namespace {

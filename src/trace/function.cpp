@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "eager/code_level.h"
+#include "eager/execute/code_level.h"
 #include "ir/graph.h"
 #include "trace/background.h"
 

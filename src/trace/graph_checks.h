@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "eager/check_values.h"
+#include "eager/call/check_values.h"
 #include "ir/graph.h"
 
 namespace ingot::trace {

@@ -9,10 +9,10 @@
 #include "base/module_path.h"
 #include "base/mutex.h"
 #include "base/overlap.h"
-#include "eager/check_values.h"
+#include "eager/call/check_values.h"
+#include "eager/call/infer.h"
 #include "eager/data.h"
-#include "eager/infer.h"
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "trace/differences.h"
 
 namespace ingot::trace {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "eager/code_level.h"
-#include "eager/dispatch.h"
-#include "eager/script.h"
-#include "runtime/storage.h"
+#include "eager/call/dispatch.h"
+#include "eager/call/script.h"
+#include "eager/execute/code_level.h"
+#include "runtime/memory/storage.h"
 #include "trace/flush_point.h"
 #include "trace/function.h"
 #include "trace/slot_table.h"

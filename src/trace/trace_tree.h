@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "eager/dispatch.h"
+#include "eager/call/dispatch.h"
+#include "eager/call/tensor_guard.h"
 #include "eager/tensor.h"
-#include "eager/tensor_guard.h"
 
 namespace ingot::trace {
 

@@ -5,7 +5,7 @@
 
 #include "base/scratch_array.h"
 #include "eager/data.h"
-#include "eager/execute.h"
+#include "eager/execute/execute.h"
 
 namespace ingot::trace {
 

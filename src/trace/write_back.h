@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "trace/flush_point.h"
 
 namespace ingot::trace {

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "eager/dispatch.h"
+#include "eager/call/dispatch.h"
 #include "support.h"
 
 namespace ingot {

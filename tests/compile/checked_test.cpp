@@ -2,7 +2,7 @@
 #include <cmath>
 #include <thread>
 
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "support.h"
 
 namespace ingot {

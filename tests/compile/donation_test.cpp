@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "support.h"
 
 namespace ingot {

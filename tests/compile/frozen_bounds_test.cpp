@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "compile/frozen_table.h"
-#include "eager/caches.h"
+#include "eager/execute/caches.h"
 #include "support.h"
 
 namespace ingot {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <thread>
 
-#include "eager/random.h"
+#include "eager/ops/random.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
 

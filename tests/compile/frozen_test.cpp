@@ -1,5 +1,5 @@
 // Frozen mode: what is repeated without the callable, what is guarded, what is refused.
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "support.h"
 
 namespace ingot {

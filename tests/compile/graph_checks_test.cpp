@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "eager/check_values.h"
+#include "eager/call/check_values.h"
 #include "eager/op_support.h"
 #include "ir/samples.h"
 #include "support.h"

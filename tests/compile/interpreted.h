@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
+#include "eager/call/dispatch.h"
 #include "eager/data.h"
-#include "eager/dispatch.h"
 #include "ingot.h"
 #include "ir/reference.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/sanitizer.h"
-#include "eager/check_values.h"
+#include "eager/call/check_values.h"
 #include "eager/op_support.h"
 #include "ingot.h"
 #include "interpreted.h"

@@ -7,10 +7,10 @@
 #include <random>
 #include <vector>
 
-#include "eager/call.h"
-#include "eager/check_values.h"
-#include "eager/dispatch.h"
-#include "eager/infer.h"
+#include "eager/call/call.h"
+#include "eager/call/check_values.h"
+#include "eager/call/dispatch.h"
+#include "eager/call/infer.h"
 #include "ingot.h"
 #include "ir/samples.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/half.h"
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
 #include "runtime/thread_pool.h"
 #include "whole_program_run.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "conformance/conformance.h"
-#include "runtime/checked_memory.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
+#include "runtime/memory/checked_memory.h"
 
 namespace ingot::conformance {
 namespace {

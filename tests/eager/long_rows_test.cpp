@@ -6,9 +6,9 @@
 #include <random>
 
 #include "canonical_sum.h"
-#include "eager/factories.h"
-#include "eager/functions.h"
-#include "eager/numerics.h"
+#include "eager/execute/numerics.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
 #include "lacks.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "base/program.h"
-#include "eager/check_values.h"
-#include "eager/factories.h"
-#include "eager/functions.h"
+#include "eager/call/check_values.h"
 #include "eager/op_support.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
 #include "ir/samples.h"
 
 namespace ingot {

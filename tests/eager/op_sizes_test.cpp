@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 
-#include "eager/call.h"
-#include "eager/code_level.h"
-#include "eager/functions.h"
+#include "eager/call/call.h"
+#include "eager/execute/code_level.h"
+#include "eager/ops/functions.h"
 #include "eager/sample_sizes.h"
 #include "eager/tensor.h"
 #include "runtime/cpu.h"

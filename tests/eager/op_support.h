@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/data.h"
-#include "eager/execute.h"
+#include "eager/execute/execute.h"
 #include "ir/graph.h"
 #include "ir/reference.h"
 

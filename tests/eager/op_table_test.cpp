@@ -1,11 +1,11 @@
 // Every op of the table, executed eagerly: against the reference interpreter, and on other layouts to the bit.
 #include <gtest/gtest.h>
 
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/data.h"
-#include "eager/execute.h"
-#include "eager/functions.h"
+#include "eager/execute/execute.h"
 #include "eager/op_support.h"
+#include "eager/ops/functions.h"
 #include "ir/samples.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <random>
 
-#include "eager/factories.h"
-#include "eager/selection.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/selection.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot {

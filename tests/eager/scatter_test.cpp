@@ -5,8 +5,8 @@
 #include <cstring>
 #include <random>
 
-#include "eager/factories.h"
-#include "eager/selection.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/selection.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
 

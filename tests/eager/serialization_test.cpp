@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "eager/factories.h"
-#include "eager/functions.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
 
 namespace ingot {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "eager/factories.h"
+#include "eager/ops/factories.h"
 
 namespace ingot::test {
 

@@ -5,8 +5,8 @@
 
 #include <sstream>
 
-#include "eager/factories.h"
-#include "eager/functions.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
 #include "support.h"
 
 namespace ingot {

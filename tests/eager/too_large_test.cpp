@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "eager/factories.h"
-#include "eager/functions.h"
-#include "eager/operators.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/operators.h"
 #include "support.h"
 
 namespace ingot {

@@ -1,14 +1,14 @@
 // Padding modes, padding by word, pooling with indices, renormed embeddings, the nuclear norm.
 #include "eager/nn/windows.h"
-#include "eager/contractions.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/resample.h"
+#include "eager/ops/contractions.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "eager/factories.h"
-#include "eager/linalg.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/linalg.h"
 
 namespace ingot {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "runtime/arena_plan.h"
 #include "runtime/bound_program.h"
 #include "runtime/hand_kernels.h"
+#include "runtime/memory/arena_plan.h"
 #include "runtime/profiler.h"
 
 namespace ingot::runtime {

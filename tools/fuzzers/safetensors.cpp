@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   const int file = memfd_create("safetensors", 0);

@@ -1,6 +1,6 @@
 #include "eager/nn/checks.h"
 
-#include "eager/call.h"
+#include "eager/call/call.h"
 
 namespace ingot::nn::detail {
 namespace {

@@ -1,7 +1,7 @@
 // What layers check of their settings when they are made. Each function gives back what it is given, for an
 // initialiser, or throws Error that names the layer and the setting.
 #pragma once
-#include "eager/arguments.h"
+#include "eager/ops/arguments.h"
 
 namespace ingot::nn::detail {
 

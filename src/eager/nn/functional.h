@@ -1,7 +1,7 @@
 // F:: has every op under its name (F::gelu, F::linear, F::cross_entropy); what PyTorch has there beyond the op table
 // follows.
 #pragma once
-#include "eager/functions.h"
+#include "eager/ops/functions.h"
 
 namespace ingot {
 

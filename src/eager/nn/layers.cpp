@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "base/float_environment.h"
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/data.h"
-#include "eager/random.h"
+#include "eager/ops/random.h"
 
 namespace ingot::nn {
 namespace {

@@ -8,9 +8,9 @@
 #include "base/module_path.h"
 #include "base/mutex.h"
 #include "base/overlap.h"
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/data.h"
-#include "eager/functions.h"
+#include "eager/ops/functions.h"
 
 namespace ingot::nn {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "eager/call.h"
+#include "eager/call/call.h"
 
 namespace ingot::nn::functional {
 namespace {

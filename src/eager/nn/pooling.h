@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "eager/functions.h"
+#include "eager/ops/functions.h"
 
 namespace ingot::nn::functional {
 

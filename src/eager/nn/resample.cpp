@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/float_environment.h"
-#include "eager/call.h"
+#include "eager/call/call.h"
 #include "eager/nn/pooling.h"
 
 namespace ingot::nn::functional {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "eager/functions.h"
+#include "eager/ops/functions.h"
 
 namespace ingot::nn::functional {
 

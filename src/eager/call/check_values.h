@@ -1,0 +1,30 @@
+// Checks that need the data: positions within a dim, integers divided by zero, probabilities.
+#pragma once
+#include <optional>
+
+#include "eager/call/dispatch.h"
+
+namespace ingot::eager {
+
+/// What is checked of a call's data before it computes: what its row says (ir::DataCheck), at these operands.
+struct ValueCheck {
+  using Kind = ir::DataCheck::Kind;
+  Kind kind = Kind::none;
+  size_t operand = 0;
+  size_t operands = 0;  // so many in a row
+  int64_t dim = 0;      // positions: of operand 0; -1: of all elements
+  bool wraps = false;
+  double low = 0, high = 0;
+  bool strict = false;
+  std::optional<int64_t> ignored;
+};
+ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);
+ValueCheck value_check(const OpCall& call);
+/// Throws Error where the data of one of the operands that `check` names is wrong.
+void check_operand(const OpCall& call, const ValueCheck& check, size_t operand);
+/// False where `check` asks for positions in nothing, which no value of the operand can be; looks at sizes only.
+bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand);
+/// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
+void check_values(const OpCall& call);
+
+}  // namespace ingot::eager

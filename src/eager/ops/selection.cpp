@@ -1,0 +1,261 @@
+#include "eager/ops/selection.h"
+
+#include <algorithm>
+
+#include "eager/call/call.h"
+#include "eager/data.h"
+#include "eager/ops/factories.h"
+
+namespace ingot {
+namespace {
+
+using eager::fail;
+
+const Tensor& given(const char* op, const char* argument, const TensorArg& a) {
+  if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
+  return *a.tensor;
+}
+
+std::string text(IntArrayRef sizes) {
+  std::string s = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
+  return s + "]";
+}
+
+const Tensor& mask_of(const char* op, const TensorArg& a) {
+  const Tensor& mask = given(op, "mask", a);
+  if (mask.dtype() != kBool)
+    fail(op, "mask", "a tensor of " + std::string(name_of(mask.dtype())), "a bool tensor", a.location);
+  return mask;
+}
+
+/// The shape to which two tensors broadcast.
+Ints broadcast(const char* op, const char* argument, const Tensor& a, const Tensor& b, Location location) {
+  size_t rank = std::max(a.sizes().size(), b.sizes().size());
+  Ints shape(rank, 1);
+  for (const Tensor* t : {&a, &b}) {
+    IntArrayRef sizes = t->sizes();
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      int64_t& size = shape[rank - sizes.size() + d];
+      if (size != 1 && sizes[d] != 1 && size != sizes[d])
+        fail(op, argument, "shape " + text(b.sizes()), "a shape that broadcasts with " + text(a.sizes()), location);
+      if (size == 1) size = sizes[d];
+    }
+  }
+  return shape;
+}
+
+int64_t wrapped_dim(const char* op, int64_t dim, const Tensor& self, Location location) {
+  int64_t count = std::max<int64_t>(self.dim(), 1);
+  if (dim < -count || dim >= count)
+    fail(op, "dim", std::to_string(dim), "a dim from " + std::to_string(-count) + " to " + std::to_string(count - 1),
+         location);
+  return dim < 0 ? dim + count : dim;
+}
+
+/// How often each position comes, as ends of runs; and how many there are in all.
+struct Runs {
+  Tensor ends;
+  int64_t total;
+};
+Runs runs_of(const Tensor& repeats, std::optional<int64_t> total, Location location) {
+  if (repeats.dtype() != kInt64 && repeats.dtype() != kInt32)
+    fail("repeat_interleave", "repeats", "a tensor of " + std::string(name_of(repeats.dtype())), "i64 or i32",
+         location);
+  if (repeats.dim() != 1) fail("repeat_interleave", "repeats", "shape " + text(repeats.sizes()), "one dim", location);
+  Tensor ends = repeats.cumsum(0, {}, location);
+  if (total) return {ends, *total};
+  if (repeats.numel() == 0) return {ends, 0};
+  Tensor last = ends.select(0, -1, location), least = repeats.amin({}, false, location);
+  int64_t sum = last.item<int64_t>(location);
+  if (int64_t lowest = least.item<int64_t>(location); lowest < 0)
+    fail("repeat_interleave", "repeats", std::to_string(lowest), "no negative number", location);
+  return {ends, sum};
+}
+
+Tensor positions_of(const Runs& runs, Location location) {
+  Tensor each = arange(runs.total, kInt64, location);
+  return searchsorted(TensorArg(runs.ends, location), each, false, true);
+}
+
+}  // namespace
+
+Tensor nonzero(const TensorArg& a) {
+  const Tensor& self = given("nonzero", "self", a);
+  Tensor there = self.dtype() == kBool ? self : self.ne(0, a.location);
+  int64_t count = there.sum({}, false, {}, a.location).item<int64_t>(a.location);
+  return there.nonzero_static(count, a.location);
+}
+
+std::vector<Tensor> nonzero(const TensorArg& a, AsTuple) {
+  const Tensor& self = given("nonzero", "self", a);
+  const Tensor row = self.dim() ? self : self.unsqueeze(0, a.location);
+  return nonzero({row, a.location}).unbind(1, a.location);
+}
+std::vector<Tensor> where(const TensorArg& condition) {
+  given("where", "condition", condition);
+  return nonzero(condition, as_tuple);
+}
+
+Tensor masked_select(const TensorArg& a, const TensorArg& m) {
+  const Tensor &self = given("masked_select", "self", a), &mask = mask_of("masked_select", m);
+  Ints shape = broadcast("masked_select", "mask", self, mask, a.location);
+  Tensor at = nonzero({mask.expand(shape, a.location).reshape({-1}, a.location), a.location});
+  return self.expand(shape, a.location)
+      .reshape({-1}, a.location)
+      .index_select(0, at.select(1, 0, a.location), a.location);
+}
+
+// An element in front of the source stands for those that keep their own: a source that is too short then shows as a
+// position out of range.
+Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s) {
+  const Tensor &self = given("masked_scatter", "self", a), &given_mask = mask_of("masked_scatter", m);
+  const Tensor& source = given("masked_scatter", "source", s);
+  if (source.dtype() != self.dtype())
+    fail("masked_scatter", "source", "a tensor of " + std::string(name_of(source.dtype())),
+         std::string(name_of(self.dtype())) + ", the dtype of self", a.location);
+  Ints shape = broadcast("masked_scatter", "mask", self, given_mask, a.location);
+  Tensor mask = given_mask.expand(shape, a.location);
+  Tensor count = mask.reshape({-1}, a.location).cumsum(0, {}, a.location).view(shape, a.location);
+  Tensor from = where(TensorArg(mask, a.location), count, 0);
+  Tensor padded = cat({{zeros({1}, self.dtype(), a.location), source.reshape({-1}, a.location)}, a.location});
+  Tensor chosen = padded.index_select(0, from.reshape({-1}, a.location), a.location).view(shape, a.location);
+  return where(TensorArg(mask, a.location), chosen, self);
+}
+
+Tensor take(const TensorArg& a, const TensorArg& i) {
+  const Tensor &self = given("take", "self", a), &index = given("take", "index", i);
+  if (index.dtype() != kInt64 && index.dtype() != kInt32)
+    fail("take", "index", "a tensor of " + std::string(name_of(index.dtype())), "i64 or i32", a.location);
+  Tensor flat = index.reshape({-1}, a.location);
+  Tensor wrapped = where(TensorArg(flat.lt(0, a.location), a.location), flat.add(self.numel(), 1, a.location), flat);
+  return self.reshape({-1}, a.location).index_select(0, wrapped, a.location).view(index.sizes(), a.location);
+}
+
+Tensor repeat_interleave(const TensorArg& a, int64_t repeats, std::optional<int64_t> dim) {
+  const Tensor& given_self = given("repeat_interleave", "self", a);
+  if (repeats < 0) fail("repeat_interleave", "repeats", std::to_string(repeats), "no negative number", a.location);
+  Tensor self = dim && given_self.dim() ? given_self : given_self.reshape({-1}, a.location);
+  int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location);
+  Ints sizes(self.sizes().begin(), self.sizes().end()), repeated = sizes;
+  repeated.insert(static_cast<size_t>(d) + 1, repeats);
+  Tensor copy = self.unsqueeze(d + 1, a.location).expand(repeated, a.location).clone(a.location);
+  sizes[d] *= repeats;
+  return copy.view(sizes, a.location);
+}
+
+Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
+  const Tensor& given_self = given("repeat_interleave", "self", a);
+  Tensor repeats = given("repeat_interleave", "repeats", r);
+  Tensor self = dim && given_self.dim() ? given_self : given_self.reshape({-1}, a.location);
+  int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location), n = self.size(d);
+  if (repeats.numel() == 1) repeats = repeats.reshape({1}, a.location).expand({n}, a.location);
+  if (repeats.dim() != 1 || repeats.size(0) != n)
+    fail("repeat_interleave", "repeats", "shape " + text(repeats.sizes()), "one number, or " + std::to_string(n),
+         a.location);
+  return self.index_select(d, positions_of(runs_of(repeats, output_size, a.location), a.location), a.location);
+}
+
+Tensor repeat_interleave(const TensorArg& r, std::optional<int64_t> output_size) {
+  return positions_of(runs_of(given("repeat_interleave", "repeats", r), output_size, r.location), r.location);
+}
+
+Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>& indices, const OperandArg& values,
+                 bool accumulate) {
+  Tensor copy = given("index_put", "self", self).clone(self.location);
+  return copy.index_put_(indices, values, accumulate, self.location);
+}
+
+Tensor one_hot(const TensorArg& a, int64_t num_classes) {
+  const Tensor& self = given("one_hot", "self", a);
+  if (self.dtype() != kInt64)
+    fail("one_hot", "self", "a tensor of " + std::string(name_of(self.dtype())), "i64", a.location);
+  if (num_classes < -1 || num_classes == 0)
+    fail("one_hot", "num_classes", std::to_string(num_classes), "a positive number, or -1", a.location);
+  if (num_classes < 0 && self.numel() == 0)
+    fail("one_hot", "num_classes", "-1 for an empty tensor", "a positive number", a.location);
+  if (num_classes < 0) num_classes = self.amax({}, false, a.location).item<int64_t>(a.location) + 1;
+  Ints shape(self.sizes().begin(), self.sizes().end());
+  shape.push_back(std::max<int64_t>(num_classes, 1));
+  return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
+}
+
+// Sorted, an element is new where it differs from the one before.
+std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
+  const Tensor& self = given("unique", "self", a);
+  int64_t n = self.numel();
+  if (n == 0) return {self.reshape({0}), zeros(self.sizes(), kInt64), zeros({0}, kInt64)};
+  auto [sorted, order] = self.reshape({-1}, a.location).sort(0, false, true, a.location);
+  Tensor changes = sorted.slice(0, 1, n).ne(sorted.slice(0, 0, n - 1), a.location);
+  Tensor fresh = cat({{ones({1}, kBool), changes}, a.location});
+  Tensor starts = nonzero({fresh, a.location}).select(1, 0), group = fresh.cumsum(0).sub(1);
+  Tensor inverse = zeros({n}, kInt64).scatter(0, order, group);
+  Tensor ends = cat({starts.slice(0, 1, starts.size(0)), full({1}, n, kInt64)});
+  return {sorted.index_select(0, starts), inverse.view(self.sizes()), ends.sub(starts)};
+}
+
+Tensor Tensor::nonzero(Location location) const { return ingot::nonzero({*this, location}); }
+std::vector<Tensor> Tensor::nonzero(AsTuple, Location location) const {
+  return ingot::nonzero({*this, location}, as_tuple);
+}
+Tensor Tensor::masked_select(const TensorArg& mask, Location location) const {
+  return ingot::masked_select({*this, location}, mask);
+}
+Tensor Tensor::masked_scatter(const TensorArg& mask, const TensorArg& source, Location location) const {
+  return ingot::masked_scatter({*this, location}, mask, source);
+}
+const Tensor& Tensor::masked_scatter_(const TensorArg& mask, const TensorArg& source, Location location) const {
+  return copy_(masked_scatter(mask, source, location), location);
+}
+Tensor Tensor::take(const TensorArg& index, Location location) const { return ingot::take({*this, location}, index); }
+Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim, Location location) const {
+  return ingot::repeat_interleave({*this, location}, repeats, dim);
+}
+
+namespace nn::functional {
+
+Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, std::string_view mode,
+                     const TensorArg& p, bool include_last_offset, std::optional<int64_t> padding_idx) {
+  constexpr const char* kOp = "embedding_bag";
+  const Tensor &indices = given(kOp, "indices", i), &weight = given(kOp, "weight", w);
+  Location at = i.location;
+  if (mode != "sum" && mode != "mean" && mode != "max")
+    fail(kOp, "mode", "\"" + std::string(mode) + "\"", "one of \"sum\", \"mean\", \"max\"", at);
+  if (p.tensor && mode != "sum")
+    fail(kOp, "per_sample_weights", "weights with mode " + std::string(mode), "mode sum", at);
+  if (p.tensor && p.tensor->sizes() != indices.sizes())
+    fail(kOp, "per_sample_weights", "shape " + text(p.tensor->sizes()), "that of indices, " + text(indices.sizes()),
+         at);
+  if (indices.dim() != 1 && indices.dim() != 2)
+    fail(kOp, "indices", "shape " + text(indices.sizes()), "one dim or two", at);
+  if ((indices.dim() == 1) != (o.tensor != nullptr))
+    fail(kOp, "offsets", o.tensor ? "offsets" : "nothing", o.tensor ? "none for a matrix" : "a tensor for one dim", at);
+  Tensor flat = indices.reshape({-1}, at), bag;
+  int64_t bags;
+  if (o.tensor) {
+    if (o.tensor->dim() != 1) fail(kOp, "offsets", "shape " + text(o.tensor->sizes()), "one dim", at);
+    bags = o.tensor->size(0) - include_last_offset;
+    bag =
+        searchsorted(TensorArg(o.tensor->to(flat.dtype(), at), at), arange(flat.numel(), flat.dtype(), at), false, true)
+            .sub(1, 1, at);
+  } else {
+    bags = indices.size(0);
+    bag = arange(bags, kInt64, at).unsqueeze(1, at).expand(indices.sizes(), at).reshape({-1}, at);
+  }
+  // What is padding goes to a bag of its own.
+  if (padding_idx) {
+    int64_t ignored = *padding_idx < 0 ? *padding_idx + weight.size(0) : *padding_idx;
+    bag = where(TensorArg(flat.eq(ignored, at), at), bags, bag);
+  }
+  Tensor rows = weight.index_select(0, flat, at);
+  if (p.tensor) rows = rows.mul(p.tensor->reshape({-1, 1}, at), at);
+  std::string_view reduce = mode == "max" ? "amax" : mode;
+  return zeros({bags + (padding_idx ? 1 : 0), weight.size(1)}, weight.dtype(), at)
+      .scatter_reduce(0, bag.unsqueeze(1, at).expand(rows.sizes(), at), rows, reduce, false, at)
+      .narrow(0, 0, bags, at)
+      .contiguous(at);
+}
+
+}  // namespace nn::functional
+}  // namespace ingot

@@ -1,0 +1,192 @@
+// Column steps: reductions along the rows, in the canonical order (blocks of 256 rows, a binary tree of blocks, 16
+// lanes).
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/drivers/combine.h"
+#include "runtime/drivers/step_driver.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kBlock = 256;
+constexpr int64_t kLanes = 16;
+constexpr int64_t kTileColumns = 4096;
+constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of the kernel
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class ColumnDriver final : public PlaneDriver {
+ public:
+  ColumnDriver(const ColumnStep& step, const Step& costs, const BindContext& context)
+      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context) {
+    for (const ColumnStep::Result& r : step.results) {
+      ops_.push_back(partial_ops(r.combiner, r.type));
+      BoundArgument out = context.argument(r.out);
+      result_strides_.push_back(out.strides.back());
+      results_.push_back(std::move(out));
+    }
+    // Sixteen rows that follow each other in memory are one of sixteen times the columns.
+    side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      side_by_side_ = side_by_side_ && row_strides_[i] == columns_ * column_strides_[i];
+    if (side_by_side_)
+      for (int64_t stride : row_strides_) wide_strides_.push_back(kLanes * stride);
+    divide(step, context);
+  }
+
+  void run(RunState& state, int phase, int share, int shares) const override {
+    const int64_t units = planes_ * tiles_;
+    if (phase == 0 && chunks_ > 1) return reduce_chunks(state, runtime::share(units * chunks_, share, shares));
+    Range range = runtime::share(units, share, shares);
+    for (int64_t unit = range.begin; unit < range.end; ++unit) {
+      if (chunks_ == 1) {
+        finish(state, unit, reduce_blocks(state, unit, 0, blocks_));
+        continue;
+      }
+      char* parts = shared(state) + unit * chunks_ * part_bytes_;
+      pair_up(parts, chunks_, part_bytes_,
+              [&](char* a, const char* b) { combine(a, b, kLanes * width(unit), width(unit)); });
+      finish(state, unit, parts);
+    }
+  }
+
+ private:
+  // Work is cut into planes, tiles of columns, and where these are few into chunks of 2^i blocks: whole subtrees of the
+  // canonical tree, so the cut shows in no bit.
+  void divide(const ColumnStep& step, const BindContext& context) {
+    blocks_ = ceil_div(rows_, kBlock);
+    tile_columns_ = std::min(columns_, kTileColumns);
+    tiles_ = columns_ ? ceil_div(columns_, tile_columns_) : 0;
+    chunk_blocks_ = std::max<int64_t>(blocks_, 1);
+    int64_t threads = std::min(useful_threads, context.threads);
+    int64_t units = planes_ * tiles_;
+    if (threads > 1 && units > 0 && units % threads != 0 && units < 4 * threads) {
+      int64_t cuts = ceil_div(4 * threads, units);
+      if (blocks_ >= 2 * cuts) {
+        chunk_blocks_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks_ / cuts)));
+      } else if (!side_by_side_) {
+        tile_columns_ = std::max<int64_t>(ceil_div(columns_ / cuts, 64), 1) * 64;
+        tile_columns_ = std::min(tile_columns_, columns_);
+        tiles_ = ceil_div(columns_, tile_columns_);
+      }
+    }
+    chunks_ = std::max<int64_t>(ceil_div(blocks_, chunk_blocks_), 1);
+    for (const PartialOps& ops : ops_) element_bytes_ += ops.element_bytes();
+    part_bytes_ = (kLanes * tile_columns_ * element_bytes_ + 63) / 64 * 64;
+    call_bytes_ = part_bytes_ + (step.kernel->scratch_bytes + 63) / 64 * 64;
+    if (chunks_ > 1) {
+      shared_bytes = planes_ * tiles_ * chunks_ * part_bytes_;
+      phases = 2;
+    }
+    useful_threads = static_cast<int>(std::clamp<int64_t>(planes_ * tiles_ * chunks_, 1, useful_threads));
+  }
+
+  void reduce_chunks(RunState& state, Range items) const {
+    for (int64_t item = items.begin; item < items.end; ++item) {
+      int64_t first = item % chunks_ * chunk_blocks_;
+      char* part = reduce_blocks(state, item / chunks_, first, std::min(first + chunk_blocks_, blocks_));
+      std::memcpy(shared(state) + item * part_bytes_, part, part_bytes_);
+    }
+  }
+
+  int64_t width(int64_t unit) const { return std::min(tile_columns_, columns_ - unit % tiles_ * tile_columns_); }
+
+  // Canonical combination of blocks [first, last) of one unit: a binary counter whose digits are subtrees. The result
+  // lies in this thread's scratch.
+  char* reduce_blocks(RunState& state, int64_t unit, int64_t first, int64_t last) const {
+    int64_t levels = std::bit_width(static_cast<uint64_t>(last - first)) + 1;
+    size_t count = arguments_.size();
+    int64_t pointers = (2 * static_cast<int64_t>(count * sizeof(char*)) + 63) / 64 * 64;
+    char* scratch = thread_scratch(pointers + levels * call_bytes_);
+    char** at = reinterpret_cast<char**>(scratch);
+    char** plane_at = at + count;
+    char* stack = scratch + pointers;
+    int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
+
+    KernelFrame frame = frame_of(state, at);
+    frame.column_index = column;
+    PlaneWalk walk(outer_, arguments_, state, plane_at, unit / tiles_);
+    frame.outer_index = walk.index();
+
+    int64_t depth = 0;
+    auto pop = [&] {
+      --depth;
+      combine(stack + (depth - 1) * call_bytes_, stack + depth * call_bytes_, kLanes * columns, columns);
+    };
+    for (int64_t block = first; block < last; ++block) {
+      frame.row_index = block * kBlock;
+      frame.rows = std::min(kBlock, rows_ - frame.row_index);
+      const bool wide = side_by_side_ && frame.rows % kLanes == 0;
+      frame.lanes = wide ? 1 : kLanes;
+      frame.columns = wide ? kLanes * columns : columns;
+      frame.row_strides = wide ? wide_strides_.data() : row_strides_.data();
+      if (wide) frame.rows /= kLanes;
+      frame.scratch = stack + depth * call_bytes_;
+      for (size_t i = 0; i < count; ++i)
+        at[i] = plane_at[i] + frame.row_index * row_strides_[i] + column * column_strides_[i];
+      kernel_.entry(&frame);
+      ++depth;
+      for (int64_t done = block - first + 1; done % 2 == 0; done /= 2) pop();
+    }
+    while (depth > 1) pop();
+    return stack;
+  }
+
+  // a = a combined with b, over the first `count` elements of every reduction; a part holds [16][columns] of each.
+  void combine(char* a, const char* b, int64_t count, int64_t columns) const {
+    int64_t offset = 0;
+    for (const PartialOps& ops : ops_) {
+      int64_t indices = offset + kLanes * columns * ops.value_bytes;
+      ops.combine(a + offset, b + offset, a + indices, b + indices, count);
+      offset += kLanes * columns * ops.element_bytes();
+    }
+  }
+
+  // The 16 lanes of a part become the results of the unit's columns.
+  void finish(RunState& state, int64_t unit, char* part) const {
+    int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
+    std::vector<char*> at(results_.size());
+    PlaneWalk walk(outer_, results_, state, at.data(), unit / tiles_);
+    int64_t offset = 0;
+    for (size_t r = 0; r < ops_.size(); ++r) {
+      const PartialOps& ops = ops_[r];
+      char* values = part + offset;
+      char* indices = values + kLanes * columns * ops.value_bytes;
+      if (blocks_ == 0)
+        for (int64_t c = 0; c < columns; ++c) ops.empty(values + c * ops.value_bytes, indices + c * 8);
+      for (int64_t half = blocks_ ? kLanes / 2 : 0; half; half /= 2)
+        ops.combine(values, values + half * columns * ops.value_bytes, indices, indices + half * columns * 8,
+                    half * columns);
+      const char* from = ops.indexed ? indices : values;
+      char* to = at[r] + column * result_strides_[r];
+      int64_t bytes = ops.result_bytes();
+      if (result_strides_[r] == bytes) {
+        std::memcpy(to, from, columns * bytes);
+      } else {
+        for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * result_strides_[r], from + c * bytes, bytes);
+      }
+      offset += kLanes * columns * ops.element_bytes();
+    }
+  }
+
+  std::vector<BoundArgument> results_;
+  std::vector<int64_t> result_strides_;
+  std::vector<PartialOps> ops_;
+  bool side_by_side_ = false;
+  Strides wide_strides_;
+  int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
+  int64_t element_bytes_ = 0, part_bytes_ = 0,
+          call_bytes_ = 0;  // of an element, of a part, of a part with kernel scratch
+};
+
+}  // namespace
+
+std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
+  return std::make_shared<ColumnDriver>(step, costs, context);
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,171 @@
+// Loop steps: a kernel over planes of rows x columns.
+#include <alloca.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/drivers/step_driver.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kLanes = 16;
+constexpr int64_t kTurnRows = 64;  // of a tile that is turned
+// Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
+// written whole need not be fetched first, which matters most where what is read comes in pieces of lines.
+constexpr int64_t kStreamedBytes = 32 << 20;
+constexpr int64_t kStreamedTile = 32;  // rows and columns: few enough lines to be read ahead by the processor
+constexpr int64_t kLine = 64;
+
+class LoopDriver final : public PlaneDriver {
+ public:
+  LoopDriver(const LoopStep& step, const Step& costs, const BindContext& context)
+      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), rows_whole_(step.rows_whole) {
+    int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
+    for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
+    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
+
+    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
+    const LoopStep::Turning& turning = step.turning;
+    if (!turning.kernels.empty()) panel_strides_ = row_strides_;
+    turn_columns_ = turning.columns;
+    for (size_t i = 0; i < turning.kernels.size(); ++i) {
+      if (!turning.kernels[i]) continue;
+      const int64_t element = row_strides_[i];
+      panel_strides_[i] = turn_columns_ * element;
+      turned_.push_back({i, &context.kernel(turning.kernels[i]), scratch_bytes_});
+      // A panel's lines do not stand in the same sets of L1 as those of the next.
+      scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
+    }
+    if (turning.streaming && streams(step)) streaming_ = &context.kernel(turning.streaming);
+    copies_ = step.copies && arguments_[0].strides == arguments_[1].strides;
+
+    int64_t parts = saturating_product(planes_, rows_);
+    if (!rows_whole_) parts = saturating_product(parts, (columns_ + kLanes - 1) / kLanes);
+    useful_threads = static_cast<int>(std::clamp<int64_t>(parts, 1, useful_threads));
+  }
+
+  // What is written in place is there.
+  bool idle(const RunState& state, int) const override {
+    return copies_ && arguments_[0].at(state) == arguments_[1].at(state);
+  }
+
+  void run(RunState& state, int, int share, int shares) const override {
+    int64_t total = planes_ * rows_;
+    Range rows{0, total}, columns{0, columns_};
+    if (shares > 1) {
+      // Rows divide evenly enough where each thread has several of them; else columns do, if rows may be cut.
+      bool by_rows = rows_whole_ || total >= 8 * shares || columns_ < 4 * kLanes * shares;
+      if (by_rows)
+        rows = runtime::share(total, share, shares);
+      else
+        columns = runtime::share(columns_, share, shares, columns_ >= 1024 * shares ? 4 * kLanes : kLanes);
+    }
+    if (rows.begin >= rows.end) return;
+    if (columns.begin >= columns.end && !rows_whole_) return;  // a reduction over no columns has a result all the same
+
+    size_t count = arguments_.size();
+    char** at = static_cast<char**>(alloca(2 * count * sizeof(char*)));
+    char** plane_at = at + count;
+    KernelFrame frame = frame_of(state, at);
+    frame.columns = columns.end - columns.begin;
+    frame.column_index = columns.begin;
+    frame.scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
+    const LoadedKernel& kernel = streaming_ && results_aligned(state) ? *streaming_ : kernel_;
+    frame.context = kernel.context;
+    PlaneWalk walk(outer_, arguments_, state, plane_at, rows.begin / rows_);
+    frame.outer_index = walk.index();
+    for (int64_t row = rows.begin; row < rows.end;) {
+      frame.row_index = row % rows_;
+      frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
+      for (size_t i = 0; i < count; ++i)
+        at[i] = plane_at[i] + frame.row_index * row_strides_[i] + columns.begin * column_strides_[i];
+      if (turned_.empty()) {
+        kernel_.entry(&frame);
+        row += frame.rows;
+      } else {
+        const int64_t rows_here = frame.rows;
+        run_tiles(frame, at, kernel);
+        row += rows_here;
+      }
+      if (row < rows.end) walk.next();
+    }
+    if (&kernel != &kernel_) _mm_sfence();
+  }
+
+ private:
+  /// The frame's rows and columns in tiles, with what is dense along the rows turned.
+  void run_tiles(KernelFrame frame, char** at, const LoadedKernel& kernel) const {
+    const int64_t rows = frame.rows, columns = frame.columns, row_index = frame.row_index,
+                  column_index = frame.column_index;
+    const size_t count = arguments_.size();
+    char** tile_at = static_cast<char**>(alloca(count * sizeof(char*)));
+    frame.buffers = tile_at;
+    frame.row_strides = panel_strides_.data();
+    auto tile = [&](int64_t row, int64_t column, int64_t most_rows, int64_t most_columns) {
+      frame.rows = std::min(most_rows, rows - row);
+      frame.columns = std::min(most_columns, columns - column);
+      frame.row_index = row_index + row, frame.column_index = column_index + column;
+      for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
+      for (const Turned& t : turned_) {
+        PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
+                       row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
+        t.kernel->entry(&pack);
+        tile_at[t.argument] = frame.scratch + t.panel;
+      }
+      kernel.entry(&frame);
+    };
+    if (&kernel == &kernel_) {
+      for (int64_t row = 0; row < rows; row += kTurnRows)
+        for (int64_t column = 0; column < columns; column += turn_columns_) tile(row, column, kTurnRows, turn_columns_);
+      return;
+    }
+    // Along the lines that are turned.
+    for (int64_t column = 0; column < columns; column += kStreamedTile)
+      for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
+  }
+
+  /// Whether the results are large, and their rows begin at whole lines.
+  bool streams(const LoopStep& step) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (step.arguments[i].read_only) continue;
+      const Ints& strides = arguments_[i].strides;
+      results_.push_back(i);
+      bytes += saturating_product(saturating_product(planes_, rows_), columns_ * strides.back());
+      for (size_t d = 0; d + 1 < strides.size(); ++d)
+        if (strides[d] % kLine != 0) return false;
+    }
+    return bytes >= kStreamedBytes;
+  }
+  bool results_aligned(const RunState& state) const {
+    return std::all_of(results_.begin(), results_.end(),
+                       [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_[i].at(state)) % kLine == 0; });
+  }
+
+  struct Turned {
+    size_t argument;
+    const LoadedKernel* kernel;
+    int64_t panel;  // where in the scratch memory
+  };
+
+  const bool rows_whole_;
+  bool copies_ = false;  // element by element to the same places
+  const LoadedKernel* streaming_ = nullptr;
+  std::vector<size_t> results_;  // arguments that are written, where it may stream
+  Strides panel_strides_;        // row strides where the kernel reads panels
+  std::vector<Turned> turned_;
+  int64_t turn_columns_ = 0;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context) {
+  if (auto driver = bind_row_pieces(step, costs, context)) return driver;
+  return std::make_shared<LoopDriver>(step, costs, context);
+}
+
+}  // namespace ingot::runtime

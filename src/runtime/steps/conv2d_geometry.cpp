@@ -1,0 +1,76 @@
+#include "runtime/steps/conv2d_geometry.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace ingot::runtime {
+namespace {
+
+template <class T>
+void copy_strided(char* to, const char* from, int64_t count, int64_t stride) {
+  T* out = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < count; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
+}
+
+// Rows of small images are too short for the library's copy to pay.
+void copy_bytes(char* to, const char* from, int64_t bytes) {
+  if (bytes > 128) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
+  for (; bytes > 0; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
+}
+
+}  // namespace
+
+Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
+  Ints input = context.values_of(step.input_shape), weight = context.values_of(step.weight_shape);
+  Geometry g{};
+  g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
+  g.out_channels = weight[0], g.group_channels = weight[1], g.kernel_h = weight[2], g.kernel_w = weight[3];
+  g.stride_h = context.value(step.stride.h), g.stride_w = context.value(step.stride.w);
+  g.padding_h = context.value(step.padding.h), g.padding_w = context.value(step.padding.w);
+  g.dilation_h = context.value(step.dilation.h), g.dilation_w = context.value(step.dilation.w);
+  g.groups = step.groups;
+  INGOT_CHECK(g.groups > 0 && g.group_channels * g.groups == g.channels && g.out_channels % g.groups == 0);
+  g.group_out = g.out_channels / g.groups;
+  g.out_height = (g.height + 2 * g.padding_h - g.dilation_h * (g.kernel_h - 1) - 1) / g.stride_h + 1;
+  g.out_width = (g.width + 2 * g.padding_w - g.dilation_w * (g.kernel_w - 1) - 1) / g.stride_w + 1;
+  g.input_strides = context.values_of(step.input.strides);
+  g.weight_strides = context.values_of(step.weight.strides);
+  return g;
+}
+
+void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element) {
+  if (stride == element)
+    copy_bytes(to, from, count * element);
+  else if (element == 4)
+    copy_strided<float>(to, from, count, stride);
+  else
+    copy_strided<double>(to, from, count, stride);
+}
+
+void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t element, char* to) {
+  const Ints& s = g.input_strides;
+  const int64_t row_step = (g.width + 2 * g.padding_w) * element,
+                channel_step = (g.height + 2 * g.padding_h) * row_step;
+  std::memset(to, 0, channels * channel_step);
+  auto copy = [&](auto copy_row) {
+    for (int64_t c = 0; c < channels; ++c) {
+      char* row = to + c * channel_step + g.padding_h * row_step + g.padding_w * element;
+      const char* from = image + c * s[1];
+      for (int64_t y = 0; y < g.height; ++y, row += row_step, from += s[2]) copy_row(row, from);
+    }
+  };
+  const int64_t row_bytes = s[3] == element ? g.width * element : 0;
+  if (row_bytes == 16)
+    copy([](char* row, const char* from) { std::memcpy(row, from, 16); });
+  else if (row_bytes == 32)
+    copy([](char* row, const char* from) { std::memcpy(row, from, 32); });
+  else
+    copy([&](char* row, const char* from) { copy_elements(row, from, g.width, s[3], element); });
+}
+
+}  // namespace ingot::runtime

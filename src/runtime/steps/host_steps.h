@@ -1,0 +1,39 @@
+// Host ops: C++ functions under the name of their row. A step's operands and attributes have the names that the row
+// gives them.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "runtime/drivers/step_driver.h"
+
+namespace ingot::runtime {
+
+using BindHostStep = std::shared_ptr<StepDriver>(const HostStep& step, const BindContext& context);
+BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk, bind_mode,
+    bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
+
+struct HostRow {
+  std::string_view name;
+  BindHostStep* bind;
+};
+inline constexpr HostRow kHostSteps[] = {
+    {"cumsum", bind_cumsum},
+    {"cumprod", bind_cumprod},
+    {"cummax", bind_cummax},
+    {"cummin", bind_cummin},
+    {"logcumsumexp", bind_logcumsumexp},
+    {"sort", bind_sort},
+    {"topk", bind_topk},
+    {"mode", bind_mode},
+    {"searchsorted", bind_searchsorted},
+    {"nonzero_static", bind_nonzero_static},
+    {"scatter", bind_scatter},
+    {"scatter_reduce", bind_scatter_reduce},
+};
+constexpr bool has_host_step(std::string_view name) {
+  for (const HostRow& row : kHostSteps)
+    if (row.name == name) return true;
+  return false;
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,181 @@
+// Positions by value: places in sorted sequences, and where a tensor is true.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/steps/host_steps.h"
+#include "runtime/steps/lines.h"
+
+namespace ingot::runtime {
+namespace {
+
+/// One sequence for all values, or one for each line of the last dim. With a sorter, element i of a sequence is the one
+/// at the sorter's position i.
+template <class T>
+class SearchDriver final : public StepDriver {
+  static constexpr int kLanes = 8;
+
+ public:
+  SearchDriver(const HostStep& step, const BindContext& context)
+      : out_(step.results[0], context),
+        sequence_(step.operand("sorted_sequence"), context),
+        values_(step.operand("self"), context) {
+    if (const HostStep::Tensor* sorter = step.find("sorter")) sorter_.emplace(*sorter, context);
+    enum Side { none, left, right };
+    right_ = context.value(step.attribute("right")) != 0 || context.value(step.attribute("side")) == Side::right;
+    last_ = static_cast<int64_t>(values_.sizes.size()) - 1;
+    lines_ = Lines(values_.sizes, {last_});
+    one_sequence_ = sequence_.sizes.size() == 1;
+    n_ = sequence_.sizes.back();
+    narrow_ = out_.dtype == DType::i32;
+    const int64_t elements = values_.elements();
+    const int pay = threads_for(elements * 8, saturating_product(elements, 40));
+    useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(elements, 1)));
+  }
+
+  void run(RunState& state, int, int share, int shares) const override {
+    const int64_t width = values_.sizes[last_];
+    Range range = runtime::share(values_.elements(), share, shares);
+    for (int64_t i = range.begin; i < range.end;) {
+      const int64_t line = i / width, end = std::min(range.end, (line + 1) * width);
+      const char* value = values_.place.at(state) + lines_.offset(line, values_.place.strides);
+      char* out = out_.place.at(state) + lines_.offset(line, out_.place.strides);
+      const char* sequence = line_of(state, sequence_, line);
+      const char* sorter = sorter_ ? line_of(state, *sorter_, line) : nullptr;
+      for (; i < end; i += kLanes) {
+        const int64_t k = i - line * width, lanes = std::min<int64_t>(kLanes, end - i);
+        T x[kLanes] = {};
+        int64_t places[kLanes];
+        const int64_t step = values_.place.strides[last_], to = out_.place.strides[last_];
+        for (int64_t l = 0; l < lanes; ++l) x[l] = read<T>(value + (k + l) * step);
+        search(sequence, sorter, x, places);
+        for (int64_t l = 0; l < lanes; ++l) write(out + (k + l) * to, places[l]);
+      }
+      i = end;
+    }
+  }
+
+ private:
+  template <class V>
+  static V read(const char* at) {
+    V v;
+    std::memcpy(&v, at, sizeof v);
+    return v;
+  }
+  const char* line_of(const RunState& state, const BoundTensor& t, int64_t line) const {
+    return t.place.at(state) + (one_sequence_ ? 0 : lines_.offset(line, t.place.strides));
+  }
+  void write(char* to, int64_t place) const {
+    const int32_t narrow = static_cast<int32_t>(place);
+    if (narrow_)
+      std::memcpy(to, &narrow, sizeof narrow);
+    else
+      std::memcpy(to, &place, sizeof place);
+  }
+
+  // The first place whose element is not below x (right: above x); NaN is above all. Several values take the same steps
+  // side by side, without branches.
+  void search(const char* sequence, const char* sorter, const T (&x)[kLanes], int64_t (&places)[kLanes]) const {
+    std::fill_n(places, kLanes, 0);
+    auto passes = [&](int64_t place, T value) -> int64_t {
+      const int64_t from = sorter ? read<int64_t>(sorter + place * sorter_->place.strides.back()) : place;
+      const T y = read<T>(sequence + from * sequence_.place.strides.back());
+      return right_ ? !(y > value) : !(y >= value);
+    };
+    int64_t left = n_;
+    for (; left > 1; left -= left / 2)
+      for (int l = 0; l < kLanes; ++l) places[l] += left / 2 * passes(places[l] + left / 2 - 1, x[l]);
+    if (left)
+      for (int l = 0; l < kLanes; ++l) places[l] += passes(places[l], x[l]);
+  }
+
+  BoundTensor out_, sequence_, values_;
+  std::optional<BoundTensor> sorter_;
+  bool right_ = false, one_sequence_ = true, narrow_ = false;
+  int64_t last_ = 0, n_ = 0;
+  Lines lines_;
+};
+
+constexpr int64_t kNone = -1;
+
+/// Coordinates of true elements, in row-major order, in a result of a given number of rows; the rows left are kNone.
+class NonzeroDriver final : public StepDriver {
+ public:
+  NonzeroDriver(const HostStep& step, const BindContext& context)
+      : out_(context.argument(step.results[0].place)),
+        rows_(context.value(step.attribute("size"))),
+        rank_(step.operand("self").shape.size()),
+        in_(step.operand("self"), context),
+        last_(static_cast<int64_t>(in_.sizes.size()) - 1),
+        lines_(in_.sizes, {last_}) {
+    useful_threads = threads_for(in_.elements() + rows_ * 8 * static_cast<int64_t>(rank_), in_.elements());
+    phases = 2;
+    shared_bytes = kMostThreads * static_cast<int64_t>(sizeof(int64_t));
+  }
+
+  // Phase 0 counts what each share will write, phase 1 writes.
+  void run(RunState& state, int phase, int share, int shares) const override {
+    int64_t* counts = reinterpret_cast<int64_t*>(shared(state));
+    Range range = runtime::share(in_.elements(), share, shares);
+    if (phase == 0) {
+      int64_t count = 0;
+      for_each(state, range, [&](int64_t) { ++count; });
+      counts[share] = count;
+      return;
+    }
+    int64_t row = 0;
+    for (int i = 0; i < share; ++i) row += counts[i];
+    char* out = out_.at(state);
+    for_each(state, range, [&](int64_t position) {
+      if (row >= rows_) return;
+      for (size_t d = rank_; d-- > 0; position /= in_.sizes[d]) write(out, row, d, position % in_.sizes[d]);
+      ++row;
+    });
+    if (share + 1 < shares) return;
+    for (; row < rows_; ++row)
+      for (size_t d = 0; d < rank_; ++d) write(out, row, d, kNone);
+  }
+
+ private:
+  void write(char* out, int64_t row, size_t d, int64_t x) const {
+    std::memcpy(out + row * out_.strides[0] + static_cast<int64_t>(d) * out_.strides[1], &x, sizeof x);
+  }
+  template <class F>
+  void for_each(const RunState& state, Range range, F f) const {
+    const int64_t width = in_.sizes[last_], stride = in_.place.strides[last_];
+    for (int64_t i = range.begin; i < range.end;) {
+      const int64_t line = i / width, end = std::min(range.end, (line + 1) * width);
+      const char* x = in_.place.at(state) + lines_.offset(line, in_.place.strides);
+      for (; i < end; ++i)
+        if (x[(i - line * width) * stride]) f(i);
+    }
+  }
+
+  BoundArgument out_;
+  int64_t rows_;
+  size_t rank_;
+  BoundTensor in_;
+  int64_t last_;
+  Lines lines_;
+};
+
+}  // namespace
+
+std::shared_ptr<StepDriver> bind_searchsorted(const HostStep& step, const BindContext& context) {
+  switch (const DType dtype = step.operand("sorted_sequence").dtype) {
+    case DType::f32:
+      return std::make_shared<SearchDriver<float>>(step, context);
+    case DType::f64:
+      return std::make_shared<SearchDriver<double>>(step, context);
+    default:
+      INGOT_CHECK(dtype == DType::i64, step.op);
+      return std::make_shared<SearchDriver<int64_t>>(step, context);
+  }
+}
+std::shared_ptr<StepDriver> bind_nonzero_static(const HostStep& step, const BindContext& context) {
+  return std::make_shared<NonzeroDriver>(step, context);
+}
+
+}  // namespace ingot::runtime

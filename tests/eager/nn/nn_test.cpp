@@ -1,0 +1,381 @@
+// Modules: names, state, handles, layers against their definitions.
+#include "eager/nn/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/module_path.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/random.h"
+#include "eager/support.h"
+#include "runtime/memory/allocator.h"
+
+namespace ingot {
+namespace {
+
+using test::message_of;
+
+struct BlockImpl : nn::Module {
+  nn::Linear up{4, 8}, down{8, 4};
+  Tensor scale = tensor({1.f, 2.f, 3.f, 4.f});
+  std::string seen;
+  Tensor forward(const Tensor& x) {
+    seen = module_path();
+    return x + down(relu(up(x))) * scale;
+  }
+};
+INGOT_MODULE(Block, up, down, scale);
+
+struct NetImpl : nn::Module {
+  nn::LayerNorm norm{4};
+  std::vector<Block> h{Block(), Block()};
+  nn::Linear head{4, 2, false};
+  nn::Buffer steps = nn::Buffer(tensor(0));
+  bool twice = false;
+  Tensor forward(const Tensor& x) {
+    Tensor y = norm(x);
+    for (Block& block : h) y = block(y);
+    return twice ? head(y) * 2 : head(y);
+  }
+};
+INGOT_MODULE(Net, norm, h, head, steps);
+
+struct PairImpl : nn::Module {
+  Tensor forward(const Tensor& a, double b) { return a * b; }
+};
+INGOT_MODULE(Pair);
+
+std::vector<std::string> names(const nn::Module::NamedTensors& named) {
+  std::vector<std::string> result;
+  for (const auto& [name, tensor] : named) result.push_back(name);
+  return result;
+}
+
+TEST(Module, NamesAreThoseOfPyTorch) {
+  Net net;
+  EXPECT_EQ(names(net->named_parameters()),
+            (std::vector<std::string>{"norm.weight", "norm.bias", "h.0.up.weight", "h.0.up.bias", "h.0.down.weight",
+                                      "h.0.down.bias", "h.0.scale", "h.1.up.weight", "h.1.up.bias", "h.1.down.weight",
+                                      "h.1.down.bias", "h.1.scale", "head.weight"}));
+  EXPECT_EQ(names(net->named_buffers()), (std::vector<std::string>{"steps"}));
+  EXPECT_EQ(net->state_dict().size(), 14u);
+  EXPECT_EQ(net->named_modules().size(), 9u);
+  EXPECT_EQ(net->named_children().size(), 4u);
+  nn::Sequential layers{nn::Linear(2, 3), nn::ReLU(), nn::Linear(3, 1)};
+  EXPECT_EQ(names(layers->named_parameters()), (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
+}
+
+TEST(Module, HandlesShare) {
+  Net a, b = a;
+  Tensor x = rand({3, 4});
+  Tensor before = b(x);
+  a->twice = true;
+  EXPECT_TRUE(allclose(b(x), before * 2));
+  a->eval();
+  EXPECT_FALSE(b->is_training());
+  EXPECT_FALSE(b->h[1]->up->is_training());
+}
+
+TEST(Module, StateMovesBetweenModules) {
+  Net a, b;
+  Tensor x = rand({3, 4});
+  EXPECT_FALSE(equal(a(x), b(x)));
+  b->load_state_dict(a->state_dict());
+  EXPECT_TRUE(equal(a(x), b(x)));
+  EXPECT_FALSE(a->h[0]->up->weight.shares_storage(b->h[0]->up->weight));
+  StateDict state = a->state_dict();
+  state.erase("h.1.scale");
+  EXPECT_THROW(b->load_state_dict(state), Error);
+  EXPECT_NO_THROW(b->load_state_dict(state, false));
+  state["h.1.scale"] = rand({5});
+  EXPECT_THROW(b->load_state_dict(state), Error);
+  state["h.1.scale"] = rand({4});
+  state["extra"] = rand({1});
+  EXPECT_THROW(b->load_state_dict(state), Error);
+}
+
+TEST(Module, LoadingNamesAllThatDoesNotFit) {
+  Net a, b;
+  const StateDict before = [&] {
+    StateDict copy;
+    for (const auto& [name, tensor] : b->state_dict()) copy[name] = tensor.clone();
+    return copy;
+  }();
+  StateDict state = a->state_dict();
+  state.erase("norm.bias"), state.erase("h.1.scale");
+  state["extra"] = state["other.weight"] = rand({1});
+  state["h.0.scale"] = rand({5}), state["head.weight"] = rand({4, 2});
+  state["h.0.up.bias"] = Tensor();
+  std::string message = message_of([&] { b->load_state_dict(state); });
+  for (const char* part : {"norm.bias", "h.1.scale", "extra, other.weight", "h.0.scale: [5] for [4]",
+                           "head.weight: [4, 2] for [2, 4]", "h.0.up.bias: undefined", "nn_test.cpp:"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  message = message_of([&] { b->load_state_dict(state, false); });  // shapes count always, names do not
+  EXPECT_NE(message.find("h.0.scale: [5] for [4]"), std::string::npos) << message;
+  EXPECT_EQ(message.find("norm.bias"), std::string::npos) << message;
+  EXPECT_NE(message_of([&] { b->load_state_dict(state, {.assign = true}); }).find("norm.bias"), std::string::npos);
+  for (const auto& [name, tensor] : b->state_dict()) EXPECT_TRUE(equal(tensor, before.at(name))) << name;
+
+  state["h.0.scale"] = rand({4}), state["head.weight"] = rand({2, 4}), state["h.0.up.bias"] = rand({8});
+  const nn::IncompatibleKeys keys = b->load_state_dict(state, false);
+  EXPECT_EQ(keys.missing_keys, (std::vector<std::string>{"norm.bias", "h.1.scale"}));
+  EXPECT_EQ(keys.unexpected_keys, (std::vector<std::string>{"extra", "other.weight"}));
+  EXPECT_TRUE(equal(b->h[0]->scale, state["h.0.scale"]));
+  EXPECT_TRUE(b->load_state_dict(a->state_dict()).missing_keys.empty());
+
+  for (int i = 0; i < 25; ++i) state["more." + std::to_string(i)] = rand({1});
+  message = message_of([&] { b->load_state_dict(state); });
+  EXPECT_NE(message.find(", ... and 17 more"), std::string::npos) << message;
+  EXPECT_EQ(message.find("more.22"), std::string::npos) << message;
+}
+
+TEST(Module, LoadingMayTakeTheTensorsThemselves) {
+  Net net;
+  StateDict state;
+  for (const auto& [name, tensor] : Net()->state_dict()) state[name] = tensor.clone();
+  state["head.weight"] = rand({4, 2}).t();
+  state["norm.weight"] = rand({4}, kFloat64);
+  net->load_state_dict(state, {.assign = true});
+  for (const auto& [name, tensor] : net->state_dict()) EXPECT_TRUE(tensor.is_same(state.at(name))) << name;
+  EXPECT_EQ(net->norm->weight.dtype(), kFloat64);
+  state["norm.weight"].fill_(2);
+  EXPECT_EQ(net->norm->weight.sum().item<double>(), 8);
+  const nn::IncompatibleKeys keys =
+      net->load_state_dict({{"head.weight", rand({2, 4})}, {"what", rand({1})}}, {.strict = false, .assign = true});
+  EXPECT_EQ(keys.missing_keys.size(), 13u);
+  EXPECT_EQ(keys.unexpected_keys, std::vector<std::string>{"what"});
+  EXPECT_FALSE(net->head->weight.is_same(state["head.weight"]));
+}
+
+TEST(Module, WithoutInitialValuesNothingIsDrawn) {
+  auto make = [] {
+    return nn::Sequential{nn::Linear(3, 4),    nn::Conv2d(3, 4, 2),          nn::ConvTranspose1d(4, 2, 3),
+                          nn::Embedding(5, 6), nn::MultiheadAttention(4, 2), nn::LayerNorm(4),
+                          nn::BatchNorm2d(3)};
+  };
+  const nn::Sequential whole = make();
+  Net filled;
+  manual_seed(3);
+  const Tensor next = rand({4});
+  manual_seed(3);
+  {
+    nn::SkipInit skip;
+    { nn::SkipInit inner; }
+    EXPECT_TRUE(nn::SkipInit::active());
+    const nn::Sequential bare = make();
+    EXPECT_TRUE(equal(rand({4}), next)) << "a number was drawn";
+    auto state = bare->state_dict(), expected = whole->state_dict();
+    ASSERT_EQ(state.size(), expected.size());
+    for (const auto& [name, tensor] : state) EXPECT_EQ(tensor.sizes(), expected.at(name).sizes()) << name;
+    EXPECT_TRUE(equal(state.at("5.weight"), ones({4}))) << "a constant is kept";
+    EXPECT_TRUE(isnan(state.at("1.weight")).all().item<bool>()) << "what is not loaded shows";
+    EXPECT_THROW(state.at("1.weight").zero_(), Error);
+    bare->load_state_dict(expected);
+    for (const auto& [name, tensor] : bare->state_dict()) EXPECT_TRUE(equal(tensor, expected.at(name))) << name;
+    bare->state_dict().at("1.weight").zero_();
+    EXPECT_NE(expected.at("1.weight").abs().sum().item<float>(), 0) << "it has memory of its own";
+    // Tied weights get one memory.
+    Net tied;
+    tied->h[0]->up = nn::Linear(4, 8);
+    tied->h[1]->up->weight = tied->h[0]->up->weight;
+    tied->load_state_dict(filled->state_dict());
+    EXPECT_TRUE(tied->h[1]->up->weight.is_same(tied->h[0]->up->weight));
+  }
+  EXPECT_FALSE(nn::SkipInit::active());
+  const int64_t before = runtime::allocator_statistics().live_bytes;
+  const nn::Linear large = [] {
+    nn::SkipInit skip;
+    return nn::Linear(4096, 4096);
+  }();
+  EXPECT_LT(runtime::allocator_statistics().live_bytes - before, 1 << 20);
+  manual_seed(3);
+  make();
+  EXPECT_FALSE(equal(rand({4}), next));
+}
+
+TEST(Module, ThePathNamesTheModuleThatIsRunning) {
+  Net net;
+  net(rand({1, 4}));
+  EXPECT_EQ(net->h[0]->seen, "h.0");
+  EXPECT_EQ(net->h[1]->seen, "h.1");
+  EXPECT_STREQ(module_path(), "");
+  net->h[0] = Block();
+  net(rand({1, 4}));
+  EXPECT_EQ(net->h[0]->seen, "h.0");
+}
+
+TEST(Module, ForwardTakesWhatItDeclares) {
+  Pair pair;
+  EXPECT_EQ(pair(tensor({2.f}), 1.5).item<float>(), 3);
+  static_assert(!std::is_invocable_v<Pair, Tensor>);
+  static_assert(std::is_invocable_v<Net, Tensor>);
+}
+
+TEST(Module, ToConvertsFloatsAndKeepsTies) {
+  Net net;
+  net->h[1]->scale = net->h[0]->scale;
+  net->to(kFloat64);
+  EXPECT_EQ(net->head->weight.dtype(), kFloat64);
+  EXPECT_EQ(net->steps.dtype(), kInt64);
+  EXPECT_TRUE(net->h[1]->scale.is_same(net->h[0]->scale));
+  EXPECT_EQ(net(rand({2, 4}, kFloat64)).dtype(), kFloat64);
+}
+
+TEST(Module, AnErrorInALayerNamesTheCallersLine) {
+  nn::Linear layer(4, 2);
+  int line = 0;
+  try {
+    line = __LINE__ + 1;
+    layer(rand({3, 5}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("nn_test.cpp:" + std::to_string(line)), std::string::npos) << e.what();
+  }
+}
+
+TEST(Layers, FollowTheirDefinitions) {
+  Tensor x = randn({5, 6});
+  nn::Linear linear(6, 3);
+  EXPECT_TRUE(allclose(linear(x), matmul(x, linear->weight.t()) + linear->bias, 1e-5, 1e-6));
+  nn::LayerNorm norm(6);
+  Tensor mean = x.mean(1, true), var = x.var(1, 0, true);
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+  nn::RMSNorm rms(6, 1e-6);
+  EXPECT_TRUE(allclose(rms(x), x / ((x * x).mean(1, true) + 1e-6).sqrt(), 1e-4, 1e-5));
+  nn::Embedding table(7, 6);
+  EXPECT_TRUE(equal(table(tensor({3, 0})), stack({table->weight[3], table->weight[0]})));
+  EXPECT_TRUE(equal(nn::Flatten()(rand({2, 3, 4})), nn::Flatten()(rand({2, 3, 4}))) == false);
+  EXPECT_EQ(nn::Flatten()(rand({2, 3, 4})).sizes(), (std::vector<int64_t>{2, 12}));
+  nn::Dropout dropout(0.5);
+  dropout->eval();
+  EXPECT_TRUE(dropout(x).is_same(x));
+}
+
+TEST(Layers, ConvolutionAndPooling) {
+  nn::Conv2d conv(2, 3, 3, {.stride = 2, .padding = 1});
+  Tensor x = randn({2, 2, 7, 5}), y = conv(x);
+  ASSERT_EQ(y.sizes(), (std::vector<int64_t>{2, 3, 4, 3}));
+  double expected = conv->bias[1].item<double>();
+  for (int64_t c = 0; c < 2; ++c)
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j) {
+        int64_t row = 2 * 2 - 1 + i, column = 1 * 2 - 1 + j;
+        expected += x[1][c][row][column].item<double>() * conv->weight[1][c][i][j].item<double>();
+      }
+  EXPECT_NEAR(y[1][1][2][1].item<double>(), expected, 1e-5);
+  Tensor pooled = nn::MaxPool2d(2)(x);
+  ASSERT_EQ(pooled.sizes(), (std::vector<int64_t>{2, 2, 3, 2}));
+  EXPECT_EQ(pooled[1][0][2][1].item<float>(), x[1][0].slice(0, 4, 6).slice(1, 2, 4).max().item<float>());
+  EXPECT_NEAR(nn::AvgPool2d(2)(x)[0][1][1][0].item<float>(), x[0][1].slice(0, 2, 4).slice(1, 0, 2).mean().item<float>(),
+              1e-6);
+  EXPECT_TRUE(allclose(nn::AdaptiveAvgPool2d(1)(x).flatten(1), x.mean({2, 3}), 1e-5, 1e-6));
+}
+
+TEST(Layers, WindowsInEveryNumberOfDims) {
+  Tensor line = randn({2, 4, 9}), image = randn({2, 4, 9, 8}), box = randn({2, 4, 5, 6, 7});
+  nn::ConvTranspose2d up(4, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1});
+  EXPECT_EQ(up->weight.sizes(), (std::vector<int64_t>{4, 3, 3, 3}));
+  EXPECT_TRUE(equal(up(image), conv_transpose2d(image, up->weight, up->bias, 2, 1, 1)));
+  nn::Conv1d conv1(4, 6, 3, {.groups = 2, .bias = false});
+  EXPECT_EQ(conv1->weight.sizes(), (std::vector<int64_t>{6, 2, 3}));
+  EXPECT_TRUE(equal(conv1(line), conv1d(line, conv1->weight, {}, 1, 0, 1, 2)));
+  nn::Conv3d conv3(4, 2, {1, 2, 3});
+  EXPECT_TRUE(equal(conv3(box), conv3d(box, conv3->weight, conv3->bias)));
+  EXPECT_THROW(nn::Conv3d(4, 2, {1, 2}), Error);
+  EXPECT_TRUE(equal(nn::MaxPool1d(2)(line), max_pool1d(line, 2)));
+  EXPECT_TRUE(equal(nn::MaxPool3d(2, {.stride = 1})(box), max_pool3d(box, 2, 1)));
+  EXPECT_TRUE(
+      equal(nn::AvgPool3d({2, 1, 2}, {.divisor_override = 3})(box), avg_pool3d(box, {2, 1, 2}, {}, 0, false, true, 3)));
+  EXPECT_TRUE(equal(nn::AdaptiveMaxPool2d({3, 2})(image), adaptive_max_pool2d(image, {3, 2})));
+  EXPECT_TRUE(equal(nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})(image),
+                    nn::functional::interpolate(image, {}, {2}, "bilinear")));
+  EXPECT_TRUE(equal(nn::PixelUnshuffle(2)(nn::PixelShuffle(2)(image)), image));
+  EXPECT_TRUE(equal(nn::Fold({9, 8}, 1)(nn::Unfold(1)(image)), image));
+}
+
+TEST(Layers, LossesAreTheFunctionsWithTheirSettings) {
+  Tensor x = randn({4, 3}), y = randn({4, 3}), share = sigmoid(y), classes = tensor({0, 2, 1, 1});
+  EXPECT_TRUE(equal(nn::MSELoss()(x, y), mse_loss(x, y)));
+  EXPECT_TRUE(equal(nn::L1Loss("sum")(x, y), l1_loss(x, y, "sum")));
+  EXPECT_TRUE(equal(nn::SmoothL1Loss("mean", 0.5)(x, y), smooth_l1_loss(x, y, "mean", 0.5)));
+  EXPECT_TRUE(equal(nn::HuberLoss("mean", 0.5)(x, y), huber_loss(x, y, "mean", 0.5)));
+  EXPECT_TRUE(equal(nn::KLDivLoss("batchmean")(x, share), kl_div(x, share, "batchmean")));
+  EXPECT_TRUE(equal(nn::BCEWithLogitsLoss()(x, share), binary_cross_entropy_with_logits(x, share)));
+  EXPECT_TRUE(allclose(nn::BCELoss(ones({3}))(sigmoid(x), share), nn::BCEWithLogitsLoss()(x, share), 1e-5, 1e-6));
+  EXPECT_TRUE(equal(nn::CrossEntropyLoss()(x, classes), cross_entropy(x, classes)));
+  EXPECT_TRUE(equal(nn::NLLLoss(ones({3}))(x, classes), nll_loss(x, classes)));
+  EXPECT_TRUE(equal(nn::CosineSimilarity()(x, y), cosine_similarity(x, y)));
+  EXPECT_TRUE(equal(nn::PairwiseDistance(1)(x, y), pairwise_distance(x, y, 1)));
+}
+
+TEST(Layers, InstanceNormFollowsStatisticsWhereItIsAsked) {
+  Tensor x = randn({4, 3, 5, 5}) * 2 + 1;
+  nn::InstanceNorm2d plain(3);
+  EXPECT_TRUE(plain->parameters().empty());
+  Tensor y = plain(x);
+  EXPECT_TRUE(allclose(y.mean({2, 3}), zeros({4, 3}), 0, 1e-5));
+  plain->eval();
+  EXPECT_TRUE(equal(plain(x), y));
+  nn::InstanceNorm2d norm(3, {.affine = true, .track_running_stats = true});
+  norm(x);
+  EXPECT_TRUE(allclose(norm->running_mean, x.mean({0, 2, 3}) * 0.1, 1e-4, 1e-6));
+  EXPECT_TRUE(allclose(norm->running_var, x.var({2, 3}).mean(0) * 0.1 + 0.9, 1e-4, 1e-6));
+  norm->eval();
+  Tensor mean = norm->running_mean.view({1, 3, 1, 1}), var = norm->running_var.view({1, 3, 1, 1});
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+}
+
+TEST(Layers, BatchNormFollowsStatisticsInTrainingOnly) {
+  nn::BatchNorm2d norm(3);
+  Tensor x = randn({4, 3, 5, 5}) * 2 + 1;
+  Tensor y = norm(x);
+  EXPECT_TRUE(allclose(y.mean({0, 2, 3}), zeros({3}), 0, 1e-5));
+  EXPECT_TRUE(allclose(norm->running_mean, x.mean({0, 2, 3}) * 0.1, 1e-4, 1e-6));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+  norm->eval();
+  Tensor mean = norm->running_mean.view({1, 3, 1, 1}), var = norm->running_var.view({1, 3, 1, 1});
+  EXPECT_TRUE(allclose(norm(x), (x - mean) / (var + 1e-5).sqrt(), 1e-4, 1e-5));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+}
+
+TEST(Layers, BatchNormWithoutMomentumAveragesAllBatches) {
+  nn::BatchNorm1d norm(3, {.momentum = std::nullopt});
+  Tensor means = zeros({3}), vars = zeros({3});
+  for (int i = 1; i <= 4; ++i) {
+    Tensor x = randn({6, 3, 5}) * i;
+    norm(x);
+    means.add_(x.mean({0, 2})), vars.add_(x.var({0, 2}));
+    EXPECT_TRUE(allclose(norm->running_mean, means / i, 1e-4, 1e-5));
+    EXPECT_TRUE(allclose(norm->running_var, vars / i, 1e-4, 1e-5));
+  }
+}
+
+TEST(Layers, BatchNormWithoutStatisticsUsesTheBatchAlways) {
+  nn::BatchNorm1d norm(3, {.track_running_stats = false});
+  EXPECT_TRUE(norm->named_buffers().empty());
+  Tensor x = randn({6, 3}), y = norm(x);
+  norm->eval();
+  EXPECT_TRUE(equal(norm(x), y));
+  EXPECT_TRUE(allclose(y.mean(0), zeros({3}), 0, 1e-5));
+}
+
+TEST(Layers, BatchNormNeedsMoreThanOneValue) {
+  nn::BatchNorm1d norm(3);
+  EXPECT_THROW(norm(randn({1, 3})), Error);
+  EXPECT_TRUE(equal(norm->running_mean, zeros({3})));
+  norm->eval();
+  EXPECT_NO_THROW(norm(randn({1, 3})));
+}
+
+TEST(Layers, AttentionOfOneHeadIsSoftmaxOfProducts) {
+  nn::MultiheadAttention attention(8, 1);
+  Tensor x = randn({2, 3, 8});
+  Tensor qkv = linear(x, attention->in_proj_weight, attention->in_proj_bias);
+  std::vector<Tensor> parts = qkv.split(8, 2);
+  Tensor weights = softmax(matmul(parts[0], parts[1].mT()) / std::sqrt(8.0), -1);
+  EXPECT_TRUE(allclose(attention(x), attention->out_proj(matmul(weights, parts[2])), 1e-4, 1e-5));
+}
+
+}  // namespace
+}  // namespace ingot

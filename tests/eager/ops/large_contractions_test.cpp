@@ -1,0 +1,126 @@
+// Products, convolutions and attention with every dim past its block, so that tiles, blocks of k and shares of threads
+// have edges: threads, instruction set, layout and batch change no bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "eager/execute/numerics.h"
+#include "eager/op_support.h"
+#include "eager/ops/functions.h"
+#include "ir/samples.h"
+#include "runtime/cpu.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot {
+namespace {
+
+struct Contraction {
+  const char* inputs;  // one a line
+  const char* call;
+  int64_t terms;  // of each sum
+  friend std::ostream& operator<<(std::ostream& out, const Contraction& c) { return out << c.call; }
+};
+
+const Contraction kContractions[] = {
+    {"f32[203, 1031]; f32[1031, 137]", "mm(%0, %1)", 1031},
+    {"f32[67, 1031]; f32[1031, 300]", "mm(%0, %1)", 1031},
+    {"f64[67, 515]; f64[515, 71]", "mm(%0, %1)", 515},
+    {"bf16[131, 517]; bf16[517, 267]", "mm(%0, %1)", 517},
+    {"i32[131, 257]; i32[257, 67]", "mm(%0, %1)", 257},
+    {"f32[1, 2051]; f32[2051, 515]", "mm(%0, %1)", 2051},
+    {"bf16[1, 1031]; bf16[1031, 4299]", "mm(%0, %1)", 1031},
+    {"f64[3, 1, 130]; f64[3, 130, 300]", "bmm(%0, %1)", 130},
+    {"f32[300]; f32[1, 517]; f32[517, 300]", "addmm(%0, %1, %2)", 517},
+    {"f32[2051, 515]; f32[515]", "mv(%0, %1)", 515},
+    {"f32[5, 67, 131]; f32[5, 131, 97]", "bmm(%0, %1)", 131},
+    {"f32[7, 31, 259]; f32[203, 259]; f32[203]", "linear(%0, %1, %2)", 259},
+    {"f32[1, 1031]; f32[515, 1031]; f32[515]", "linear(%0, %1, %2)", 1031},
+    {"f32[7, 700]; f32[300, 700]", "linear(%0, %1, none)", 700},
+    {"f32[3, 16, 33, 35]; f32[24, 16, 3, 3]; f32[24]", "conv2d(%0, %1, %2, padding=[1])", 144},
+    {"f32[3, 16, 33, 35]; f32[24, 8, 3, 2]", "conv2d(%0, %1, none, stride=[2, 3], dilation=[1, 2], groups=2)", 48},
+    {"f32[3, 64, 67, 35]; f32[64, 1, 3, 3]", "conv2d(%0, %1, none, padding=[1], groups=64)", 9},
+    {"f32[3, 32, 1031]; f32[40, 32, 5]", "conv1d(%0, %1, none, padding=[2])", 160},
+    {"f32[3, 16, 17, 19]; f32[16, 24, 3, 3]", "conv_transpose2d(%0, %1, none, stride=[2])", 144},
+    {"f32[3, 4, 131, 32]; f32[3, 2, 150, 32]; f32[3, 2, 150, 24]",
+     "scaled_dot_product_attention(%0, %1, %2, none, 0.3, enable_gqa=true)", 150},
+    {"f32[3, 4, 131, 32]; f32[3, 4, 150, 32]; f32[3, 4, 150, 32]; f32[131, 150]",
+     "scaled_dot_product_attention(%0, %1, %2, %3)", 150},
+    {"f32[3, 4, 131, 32]; f32[3, 4, 131, 32]; f32[3, 4, 131, 32]",
+     "scaled_dot_product_attention(%0, %1, %2, is_causal=true)", 131},
+};
+
+class LargeContractions : public testing::TestWithParam<Contraction> {
+ protected:
+  void SetUp() override {
+    threads_ = num_threads();
+    level_ = numerics();
+    set_numerics(Numerics::strict);  // the default lets a processor with bf16 products use them
+    std::string text = "ingot.ir 1\n", inputs = GetParam().inputs;
+    int number = 0;
+    for (size_t at = 0, end; at < inputs.size(); at = end + 2) {
+      end = std::min(inputs.find("; ", at), inputs.size());
+      text += "input %" + std::to_string(number++) + " = " + inputs.substr(at, end - at) + "\n";
+    }
+    const std::string result = "%" + std::to_string(number);
+    graph_ = ir::parse(text + result + " = " + GetParam().call + "\noutput " + result + "\n");
+    references_ = random_inputs(graph_, "", 11);
+    inputs_ = eager_tensors(references_);
+    set_num_threads(1);
+    expected_ = run(graph_, inputs_)[0];
+  }
+  void TearDown() override {
+    set_num_threads(threads_);
+    set_numerics(level_);
+    runtime::set_host_target(std::nullopt);
+  }
+  void expect_same(const std::vector<Tensor>& inputs, const Tensor& expected, const std::string& what) {
+    const Tensor got = run(graph_, inputs)[0];
+    EXPECT_EQ(got.sizes(), expected.sizes()) << what;
+    EXPECT_TRUE(bytes_of(got) == bytes_of(expected)) << what;
+  }
+
+  ir::Graph graph_;
+  std::vector<ReferenceTensor> references_;
+  std::vector<Tensor> inputs_;
+  Tensor expected_;
+
+ private:
+  int threads_ = 1;
+  Numerics level_ = Numerics::default_;
+};
+
+// In blocks of 512 terms that are added in order, partial sums are about sqrt(512), and as many roundings add up.
+TEST_P(LargeContractions, AgreeWithTheReference) {
+  expect_close(references_, {expected_}, ir::interpret(graph_, references_), 64,
+               std::sqrt(static_cast<double>(GetParam().terms)));
+}
+
+TEST_P(LargeContractions, ThreadsInstructionSetLayoutAndBatchChangeNoBit) {
+  for (int threads : {2, 3, 7}) {
+    set_num_threads(threads);
+    expect_same(inputs_, expected_, std::to_string(threads) + " threads");
+  }
+  for (Isa isa : {Isa::none, Isa::avx2}) {
+    if (isa >= runtime::detected_target().isa) continue;
+    runtime::set_host_target(runtime::target_of(isa));
+    expect_same(inputs_, expected_, runtime::target_of(isa).str());
+  }
+  runtime::set_host_target(std::nullopt);
+  std::vector<Tensor> other;
+  for (const Tensor& t : inputs_) other.push_back(scattered(t));
+  expect_same(other, expected_, "scattered");
+
+  const int64_t batch = expected_.size(0);
+  for (int64_t size : {int64_t{1}, std::min<int64_t>(batch - 1, 5)}) {
+    if (size < 1) continue;
+    std::vector<Tensor> some;
+    for (const Tensor& t : inputs_) some.push_back(t.size(0) == batch ? t.narrow(0, batch - size, size) : t);
+    expect_same(some, expected_.narrow(0, batch - size, size), std::to_string(size) + " of the batch");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, LargeContractions, testing::ValuesIn(kContractions));
+
+}  // namespace
+}  // namespace ingot

@@ -1,0 +1,128 @@
+#include "runtime/memory/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/memory/storage.h"
+
+namespace ingot::runtime {
+namespace {
+
+const int64_t kSizes[] = {0,      1,    63,   64,    65,    511,    512,     513,           576,     577,
+                          1023,   1025, 4096, 32767, 32769, 100000, 1 << 20, (1 << 20) + 1, 2 << 20, (2 << 20) + 1,
+                          9000000};
+
+TEST(Allocator, BlocksAreAlignedDisjointAndUsableToTheLastByte) {
+  std::vector<std::pair<char*, int64_t>> blocks;
+  for (int round = 0; round < 3; ++round)
+    for (int64_t bytes : kSizes) {
+      char* block = static_cast<char*>(allocate(bytes));
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+      std::memset(block, static_cast<int>(blocks.size() + 1), bytes);
+      blocks.push_back({block, bytes});
+    }
+  for (size_t i = 0; i < blocks.size(); ++i)
+    for (int64_t at = 0; at < blocks[i].second; ++at)
+      ASSERT_EQ(blocks[i].first[at], static_cast<char>(i + 1)) << "block " << i;
+  for (auto [block, bytes] : blocks) deallocate(block, bytes);
+}
+
+TEST(Allocator, AFreedBlockIsReused) {
+  for (int64_t bytes : kSizes) {
+    void* first = allocate(bytes);
+    deallocate(first, bytes);
+    int64_t reuses = allocator_statistics().reuses;
+    void* second = allocate(bytes);
+    EXPECT_EQ(first, second) << bytes;
+    EXPECT_EQ(allocator_statistics().reuses, reuses + 1);
+    deallocate(second, bytes);
+  }
+}
+
+TEST(Allocator, StatisticsBalance) {
+  AllocatorStatistics before = allocator_statistics();
+  std::vector<void*> blocks;
+  for (int64_t bytes : kSizes) blocks.push_back(allocate(bytes));
+  int64_t total = 0;
+  for (int64_t bytes : kSizes) total += bytes;
+  AllocatorStatistics held = allocator_statistics();
+  EXPECT_GE(held.live_bytes - before.live_bytes, total);
+  EXPECT_EQ(held.allocations - before.allocations, static_cast<int64_t>(std::size(kSizes)));
+  for (size_t i = 0; i < blocks.size(); ++i) deallocate(blocks[i], kSizes[i]);
+  AllocatorStatistics after = allocator_statistics();
+  EXPECT_EQ(after.live_bytes, before.live_bytes);
+  trim_allocator();
+  EXPECT_LT(allocator_statistics().cached_bytes, after.cached_bytes);
+}
+
+TEST(Allocator, LargeBlocksDoNotShareTheirAddressModuloAPage) {
+  std::set<uintptr_t> starts;
+  std::vector<void*> blocks;
+  trim_allocator();
+  for (int i = 0; i < 8; ++i) blocks.push_back(allocate(4 << 20));
+  for (void* block : blocks) starts.insert(reinterpret_cast<uintptr_t>(block) % 4096);
+  EXPECT_EQ(starts.size(), blocks.size());
+  for (void* block : blocks) deallocate(block, 4 << 20);
+}
+
+TEST(Allocator, AbsurdSizesAreErrors) {
+  EXPECT_THROW(allocate(-1), Error);
+  EXPECT_THROW(allocate(INT64_MIN), Error);
+  EXPECT_THROW(allocate(INT64_MAX), Error);
+  EXPECT_THROW(allocate((int64_t{1} << 47) - (1 << 20)), Error);
+  EXPECT_THROW(Storage::allocate(INT64_MAX - 1), Error);
+}
+
+TEST(Allocator, BlocksMoveBetweenThreads) {
+  std::vector<void*> blocks(5000);
+  for (int round = 0; round < 4; ++round) {
+    std::thread([&] {
+      for (size_t i = 0; i < blocks.size(); ++i) *static_cast<size_t*>(blocks[i] = allocate(64 + i % 3000)) = i;
+    }).join();
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] {
+        for (size_t i = t; i < blocks.size(); i += 3) {
+          EXPECT_EQ(*static_cast<size_t*>(blocks[i]), i);
+          deallocate(blocks[i], 64 + i % 3000);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(Storage, ReleasesItsOwnerOnceWithTheLastReference) {
+  int released = 0;
+  float memory[4];
+  {
+    StoragePtr a = Storage::adopt(
+        memory, sizeof memory, [](void* owner) { ++*static_cast<int*>(owner); }, &released);
+    StoragePtr b = a;
+    EXPECT_EQ(b->data(), memory);
+    EXPECT_TRUE(b->external());
+    a = StoragePtr();
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST(Storage, WritesMoveTheVersionAndTheEpoch) {
+  StoragePtr a = Storage::allocate(16), b = Storage::allocate(16);
+  EXPECT_NE(a->id(), b->id());
+  uint64_t epoch = Storage::epoch(), version = a->version();
+  a->bump_version();
+  EXPECT_EQ(a->version(), version + 1);
+  EXPECT_EQ(b->version(), 0u);
+  EXPECT_GT(Storage::epoch(), epoch);
+  uint64_t id = a->id();
+  a = StoragePtr();
+  EXPECT_NE(Storage::allocate(16)->id(), id);
+}
+
+}  // namespace
+}  // namespace ingot::runtime
