@@ -1,4 +1,5 @@
 #include "base/cuda_launch.h"
+#include "base/canonical_order.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +7,7 @@
 namespace ingot {
 namespace {
 
-constexpr int64_t kChunk = 1024;     // of the canonical order on a GPU
+constexpr int64_t kChunk = canonical::kDeviceChunk;
 constexpr int64_t kMaxGrid = 65535;  // of the second and third dim
 constexpr int64_t kBlockThreads = 256, kWarp = 32;
 constexpr int64_t kMaxWarps = 16, kRowsPerBlock = 4;

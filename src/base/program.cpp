@@ -82,6 +82,16 @@ struct Writer {
   }
 };
 
+bool same_elements(const Argument& a, const Argument& b) {
+  return a.offset == b.offset && a.strides == b.strides && a.index_stride == Dim(0) && b.index_stride == Dim(0);
+}
+
+/// A kernel that does one element after the other stores each after it has loaded what it needs of it
+/// (codegen/x86/body.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
+bool element_by_element(const LoopStep& loop) {
+  return !loop.rows_whole && loop.local_bytes.empty() && loop.pieces.reductions.empty() && loop.turning.kernels.empty();
+}
+
 }  // namespace
 
 std::string Target::str() const {
@@ -99,6 +109,25 @@ const char* name_of(OneRow one_row) {
   return names[static_cast<int>(one_row)];
 }
 const char* name_of(ConvolutionForm form) { return form == ConvolutionForm::product ? "product" : "depthwise"; }
+
+bool may_write_over(const Step& step, uint32_t to, uint32_t from) {
+  const Argument* writes = nullptr;
+  int writers = 0, readers = 0;
+  bool same = true;
+  for_each_argument(step, [&](const Argument& a) {
+    if (a.buffer == to && !a.read_only) writes = &a, ++writers;
+    readers += a.buffer == from;
+  });
+  if (!writes || !readers) return writes != nullptr;
+  if (writers > 1) return false;
+  for_each_argument(step, [&](const Argument& a) {
+    if (a.buffer == from) same = same && same_elements(a, *writes);
+  });
+  if (!same) return false;
+  if (const auto* loop = std::get_if<LoopStep>(&step.work)) return element_by_element(*loop);
+  const auto* host = std::get_if<HostStep>(&step.work);
+  return host && !host->overwrites.empty() && readers == 1 && host->operand(host->overwrites).place.buffer == from;
+}
 
 const HostStep::Tensor* HostStep::find(std::string_view operand) const { return named(operands, operand); }
 const HostStep::Tensor& HostStep::operand(std::string_view name) const {

@@ -312,7 +312,8 @@ struct HostStep {
   std::string op;
   std::vector<Tensor> results, operands;  // operands: those that are present
   std::vector<Attribute> attributes;
-  INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes)
+  std::string overwrites;  // the operand of which it reads an element only to write it, by name; or empty
+  INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes, overwrites)
 
   const Tensor* find(std::string_view operand) const;  // null if it is absent
   /// These throw InternalError for a name that is not there.
@@ -362,6 +363,10 @@ template <class F>
 void for_each_scalar(const Step& step, F visit) {
   for_each_part<ScalarSource>(step, visit);
 }
+
+/// True if the step writes buffer `to` and may do so in the memory of buffer `from`, of the same sizes: of each element
+/// it reads nothing but what it overwrites. True also where it does not read `from` at all.
+bool may_write_over(const Step& step, uint32_t to, uint32_t from);
 
 /// A lowered graph: steps over buffers, sizes still symbolic. Immutable once made.
 struct Program {

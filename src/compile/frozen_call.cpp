@@ -7,6 +7,7 @@
 #include "eager/call/dispatch.h"
 #include "eager/ops/random.h"
 #include "runtime/bound_program.h"
+#include "runtime/memory/donation.h"
 #include "runtime/memory/storage.h"
 #include "runtime/thread_pool.h"
 #include "trace/write_back.h"
@@ -166,8 +167,8 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     temporary.push_back(outputs[i] ? runtime::StoragePtr() : runtime::Storage::allocate(output_bytes[i]));
     if (!outputs[i]) outputs[i] = temporary.back()->data();
   }
-  entry->loaded->run(*bound, {inputs, identities, outputs,
-                              draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh)});
+  const auto numbers = draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh);
+  runtime::run_in_place(*entry->loaded, *bound, {inputs, identities, outputs, numbers}, output_bytes);
   entry->hits.fetch_add(1, std::memory_order_relaxed);
   size_t w = 0;
   for (const trace::OutputTarget& target : binding.outputs)

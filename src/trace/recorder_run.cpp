@@ -267,7 +267,8 @@ void Recorder::run_variant(Variant& variant) {
     outputs[i] = storages[i]->data();
   }
   if (variant.entry) {
-    variant.entry->loaded->run(*variant.bound, {inputs, identities, outputs, scalars_});
+    runtime::run_in_place(*variant.entry->loaded, *variant.bound, {inputs, identities, outputs, scalars_},
+                          variant.output_bytes);
     variant.entry->hits.fetch_add(1, std::memory_order_relaxed);
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)

@@ -172,5 +172,35 @@ TEST(LowerAttention, HalfFloats) {
   check_compiled(g, 2e-2);
 }
 
+int arena_buffers(const Program& program) {
+  return static_cast<int>(std::count_if(program.buffers.begin(), program.buffers.end(), [](const ProgramBuffer& b) {
+    return b.place == Place::arena && !(b.bytes == Dim(0));
+  }));
+}
+
+TEST(LowerBuffers, WhatNobodyReadsAnyMoreIsWrittenOver) {
+  // Scan, loop, scan, loop, ...: all in one buffer.
+  Graph g;
+  ValueId v = g.add_input(DType::f32, {6, 40});
+  for (int i = 0; i < 4; ++i) {
+    v = g.add(OpId::cumsum, {val(v)}, {dim(1)});
+    v = g.add(OpId::mul, {val(g.add(OpId::add, {val(v), Operand::constant(0.5)})), Operand::constant(0.25)});
+  }
+  g.outputs = {v};
+  EXPECT_EQ(arena_buffers(check_compiled(g, 1e-5).program), 1);
+}
+
+TEST(LowerBuffers, WhatIsReadLaterOrElsewhereIsKept) {
+  for (bool later : {false, true}) {
+    Graph g;
+    ValueId a = g.add(OpId::cumsum, {val(g.add_input(DType::f32, {6, 6}))}, {dim(1)});
+    ValueId other = later ? a : g.add(OpId::permute, {val(a)}, {ints({1, 0})});
+    ValueId b = g.add(OpId::mul, {val(g.add(OpId::add, {val(a), val(other)})), Operand::constant(0.5)});
+    ValueId c = g.add(OpId::cumsum, {val(b)}, {dim(1)});
+    g.outputs = {later ? g.add(OpId::sub, {val(c), val(a)}) : c};
+    EXPECT_EQ(arena_buffers(check_compiled(g, 1e-5).program), 2) << later;
+  }
+}
+
 }  // namespace
 }  // namespace ingot::codegen

@@ -78,6 +78,18 @@ TEST(Donation, WhatIsReadElsewhereIsNotOverwritten) {
   EXPECT_BITS(t[0].copy_(t[0].index_select(0, backwards())); return Tensors{};);
 }
 
+TEST(Donation, WritesAtPositions) {
+  EXPECT_BITS(t[0].index_copy_(0, backwards().slice(0, 0, 2), t[1].slice(0, 0, 2)); return Tensors{};);
+  EXPECT_BITS(t[0].index_add_(0, backwards(), t[1] * 2); return Tensors{t[0].sum(0)};);
+  EXPECT_BITS(t[0].index_copy_(0, backwards(), t[0]); return Tensors{};);
+  EXPECT_BITS(t[0].index_copy_(0, backwards(), t[0] * 2); return Tensors{};);
+  EXPECT_BITS(t[0].scatter_(0, backwards().unsqueeze(1).expand({5, 24}), t[0].flip({1})); return Tensors{};);
+  EXPECT_BITS(Tensor before = t[0] * 2; t[0].index_fill_(0, backwards().slice(0, 1, 3), 7); return Tensors{before};);
+  EXPECT_BITS(t[0].index_fill_(0, backwards().slice(0, 1, 3), 7); return Tensors{t[0] * 2};);
+  EXPECT_BITS(t[0].scatter_reduce_(1, (t[1] > 0).to(kInt64), t[2], "amax", false); return Tensors{};);
+  EXPECT_BITS(t[0].copy_(t[0].index_add(0, backwards(), t[0])); t[0].cumsum_(1); return Tensors{};);
+}
+
 TEST(Donation, Parts) {
   EXPECT_BITS(t[0].slice(0, 1, 3).add_(t[1].slice(0, 0, 2)); return Tensors{};);
   EXPECT_BITS(t[0].slice(0, 1, 3).copy_(t[0].slice(0, 0, 2)); return Tensors{};);
@@ -276,6 +288,24 @@ TEST(Donation, APartOfACacheIsWrittenAlone) {
     EXPECT_TRUE(same_bits(cache[row], x[0]));
   }
   EXPECT_EQ(cache.slice(0, 6).abs().sum().item<float>(), 0);
+}
+
+TEST(Donation, PositionsOfACacheAreWrittenAlone) {
+  Tensor cache = zeros({64, 1 << 14});
+  auto put = compile([&](const Tensor& x, const Tensor& rows) {
+    cache.index_copy_(0, rows, x);
+    return x.sum();
+  });
+  const Tensor x = randn({2, 1 << 14});
+  int64_t before = 0;
+  for (int64_t row = 0; row < 12; row += 2) {
+    if (row == 4) before = runtime::allocator_statistics().allocations;
+    put(x, tensor({row, row + 1}).to(kInt64));
+  }
+  EXPECT_EQ(runtime::allocator_statistics().allocations, before) << "large blocks";
+  EXPECT_TRUE(same_bits(cache.slice(0, 0, 12), x.repeat({6, 1})));
+  EXPECT_EQ(cache.slice(0, 12).abs().sum().item<float>(), 0);
+  EXPECT_EQ(put.stats().fallbacks, 0);
 }
 
 }  // namespace

@@ -3,8 +3,12 @@
 // tests run it.
 #include "codegen/cuda/cuda.h"
 
+#include "base/canonical_order.h"
+
 namespace ingot::codegen::cuda {
 namespace {
+
+static_assert(canonical::kDeviceChunk == 1024 && canonical::kDeviceLanes == 256, "the text below says so");
 
 constexpr const char* kPrelude = R"(// Made by Ingot. Nothing may be contracted: compile with --fmad=false.
 #define INGOT_DEVICE __device__ __forceinline__

@@ -1,9 +1,11 @@
 // The three forms of a kernel: pieces of rows, whole rows, tiles of columns.
 #include "codegen/cuda/printer.h"
 
+#include "base/canonical_order.h"
+
 namespace ingot::codegen::cuda {
 namespace {
-constexpr int kChunk = 1024;  // of the canonical order, as the prelude has it
+constexpr int64_t kChunk = canonical::kDeviceChunk;
 }
 
 void Printer::loop() {

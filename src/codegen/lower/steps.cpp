@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/canonical_order.h"
 #include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
@@ -12,7 +13,7 @@ namespace {
 
 /// Rows so short are unrolled when the extent is a constant.
 constexpr int64_t kShortRow = 64;
-constexpr int64_t kLanes = 16;
+using canonical::kLanes;
 /// Of a panel; its tile of some rows stays in L2.
 constexpr int64_t kTurnColumns = 256;
 
@@ -391,6 +392,7 @@ void StepWriter::write_host(uint32_t group) {
   Step step = named_step();
   HostStep host;
   host.op = op.name;
+  if (op.has(ir::kOverwrites)) host.overwrites = op.operand(0).name;
   auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument place, const ir::TensorType& type) {
     to.push_back({std::move(name), std::move(place), type.shape, type.dtype});
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(type.shape), type.dtype));

@@ -1,10 +1,11 @@
 // The meaning of each scalar operation, 16 lanes at a time: used to run kernels and to fold constants, so both agree.
 #pragma once
+#include "base/canonical_order.h"
 #include "codegen/kernel_ir.h"
 
 namespace ingot::codegen::scalar {
 
-inline constexpr int kLanes = 16;
+using canonical::kLanes;
 
 /// Values of one node; the member is the node's type. A mask lane is 0 or 1.
 union Lanes {

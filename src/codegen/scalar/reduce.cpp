@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/canonical_order.h"
+
 namespace ingot::codegen::scalar {
 namespace {
 
-constexpr int kBlockSteps = 256 / kLanes;
+constexpr int kBlockSteps = canonical::kBlock / kLanes;
 
 template <class T>
 uint64_t bits_of(T x) {

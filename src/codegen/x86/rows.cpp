@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/canonical_order.h"
+
 namespace ingot::codegen::x86 {
 namespace {
-constexpr int64_t kBlock = 256;  // columns of a block of the canonical order
+using canonical::kBlock;
 
 std::vector<Accumulator*> pointers(std::vector<Accumulator>& own) {
   std::vector<Accumulator*> out;

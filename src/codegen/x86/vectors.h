@@ -3,12 +3,13 @@
 #pragma once
 #include <array>
 
+#include "base/canonical_order.h"
 #include "codegen/kernel_ir.h"
 #include "codegen/x86/vcode.h"
 
 namespace ingot::codegen::x86 {
 
-inline constexpr int kLanes = 16;
+using canonical::kLanes;
 
 /// One register's worth of a vector; or where it lies in memory, if its only reader can take it from there.
 struct Source {

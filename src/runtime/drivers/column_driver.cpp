@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/combine.h"
 #include "runtime/drivers/step_driver.h"
@@ -12,8 +13,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = 256;
-constexpr int64_t kLanes = 16;
+using canonical::kBlock, canonical::kLanes;
 constexpr int64_t kTileColumns = 4096;
 constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of the kernel
 

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/step_driver.h"
 
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kLanes = 16;
+using canonical::kLanes;
 constexpr int64_t kTurnRows = 64;  // of a tile that is turned
 // Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
 // written whole need not be fetched first, which matters most where what is read comes in pieces of lines.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/step_driver.h"
 #include "runtime/memory/weight_cache.h"
@@ -93,8 +94,8 @@ class ProductDriver : public StepDriver {
   int64_t panel_offset(int64_t panel) const { return panel_column(panel) * k_padded_ * element_; }
   int64_t packed_bytes() const { return kVector * panels_.n * k_padded_ * element_; }
 
-  static constexpr int64_t kBlock = 512;  // of k
-  static constexpr int64_t kVector = 16;  // columns
+  static constexpr int64_t kBlock = canonical::kProductBlock;  // of k
+  static constexpr int64_t kVector = 16;                       // columns
   const uint32_t first_scalar_, step_;
   const int64_t max_rows_, max_vectors_;  // of a tile
   Sizes sizes_;

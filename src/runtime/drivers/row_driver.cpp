@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/cpu.h"
 #include "runtime/drivers/combine.h"
@@ -15,8 +16,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = 256;
-constexpr int64_t kLanes = 16;
+using canonical::kBlock, canonical::kLanes;
 constexpr int64_t kLeastBlocks = 16;      // of a piece
 constexpr int64_t kMostParts = 64 << 20;  // bytes; rows may be one row, expanded
 constexpr int64_t kWait = 8;  // threads wait for each other between phases: so much more memory pays for one

@@ -1,6 +1,13 @@
 #include "runtime/memory/donation.h"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/memory/checked_memory.h"
 
 namespace ingot::runtime {
 namespace {
@@ -11,18 +18,6 @@ std::optional<uint32_t> buffer_of(const Program& program, Place place, uint32_t 
   return std::nullopt;
 }
 
-bool same_elements(const Argument& a, const Argument& b) {
-  return a.offset == b.offset && a.strides == b.strides && a.index_stride == Dim(0) && b.index_stride == Dim(0);
-}
-
-/// A kernel that does one element after the other stores each after it has loaded what it needs of it
-/// (codegen/x86/body.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
-bool element_by_element(const Step& step) {
-  const LoopStep* loop = std::get_if<LoopStep>(&step.work);
-  return loop && !loop->rows_whole && loop->local_bytes.empty() && loop->pieces.reductions.empty() &&
-         loop->turning.kernels.empty();
-}
-
 }  // namespace
 
 bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
@@ -31,25 +26,36 @@ bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
   if (!to) return false;
   bool written = false;
   for (const Step& step : program.steps) {
-    const Argument* writes = nullptr;
-    int writers = 0;
-    bool reads = false;
+    bool writes = false, reads = false;
     for_each_argument(step, [&](const Argument& a) {
-      if (a.buffer == *to && !a.read_only) writes = &a, ++writers;
+      writes = writes || (a.buffer == *to && !a.read_only);
       reads = reads || (from && a.buffer == *from);
     });
-    if (reads && written) return false;
-    if (!writers) continue;
-    written = true;
-    if (!reads) continue;
-    if (writers > 1 || !element_by_element(step)) return false;
-    bool same = true;
-    for_each_argument(step, [&](const Argument& a) {
-      if (a.buffer == *from) same = same && same_elements(a, *writes);
-    });
-    if (!same) return false;
+    if (reads && (written || (writes && !may_write_over(step, *to, *from)))) return false;
+    written = written || writes;
   }
   return written;
+}
+
+void run_in_place(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
+                  std::span<const int64_t> output_bytes) {
+  auto is_input = [&](const void* output) { return std::ranges::find(data.inputs, output) != data.inputs.end(); };
+  if (checks_memory() && std::ranges::any_of(data.outputs, is_input))
+    run_judged(program, bound, data, output_bytes);
+  else
+    program.run(bound, data);
+}
+
+void run_judged(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
+                std::span<const int64_t> output_bytes) {
+  std::vector<StoragePtr> apart;
+  std::vector<void*> outputs;
+  for (int64_t bytes : output_bytes) outputs.push_back(apart.emplace_back(Storage::allocate(bytes))->data());
+  program.run(bound, {data.inputs, data.identities, outputs, data.scalars});
+  program.run(bound, data);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    INGOT_CHECK(!output_bytes[i] || std::memcmp(outputs[i], data.outputs[i], output_bytes[i]) == 0,
+                "output " + std::to_string(i) + " is not the same where the program writes over its inputs");
 }
 
 }  // namespace ingot::runtime

@@ -8,14 +8,15 @@
 #include <optional>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/product_driver.h"
 
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kVector = 16;
-constexpr int64_t kBlock = 512;                        // of k
+constexpr int64_t kVector = canonical::kLanes;
+constexpr int64_t kBlock = canonical::kProductBlock;
 constexpr int64_t kQueries = 64, kCausalQueries = 16;  // in a block
 constexpr int64_t kGrainOperations = 1'000'000;
 
