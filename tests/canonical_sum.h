@@ -1,4 +1,4 @@
-// The definition of the order of sums, word for word from the design.
+// The definition of the order of sums, as docs/numerics.md has it.
 #pragma once
 #include <algorithm>
 #include <array>
