@@ -10,17 +10,29 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/ingotConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/ingotConfig.cmake ${CMAKE_BINARY_DIR}/ingotConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
 
-# Headers include each other as "room/file.h"; installed, as "ingot/room/file.h", so that a user's own folders cannot get between.
+# The headers that a user's program reaches from ingot.h and ir.h, and no others. They include each other as
+# "room/file.h"; installed, as "ingot/room/file.h", so that a user's own folders cannot get between.
 install(CODE "
   set(include_dir \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/ingot\")
-  foreach(root \"${CMAKE_SOURCE_DIR}/src\" \"${CMAKE_BINARY_DIR}/generated\")
-    file(GLOB_RECURSE headers RELATIVE \${root} \${root}/*.h \${root}/*.def)
-    foreach(header \${headers})
-      if(header STREQUAL \"runtime/thread_pool.h\" OR NOT header MATCHES \"^(cli|runtime|codegen)/\")
+  set(headers ingot.h ir.h)
+  set(position 0)
+  list(LENGTH headers count)
+  while(position LESS count)
+    list(GET headers \${position} header)
+    foreach(root \"${CMAKE_SOURCE_DIR}/src\" \"${CMAKE_BINARY_DIR}/generated\")
+      if(EXISTS \${root}/\${header})
         file(READ \${root}/\${header} text)
-        string(REGEX REPLACE \"#include \\\"(base|ir|runtime|eager|trace|compile)/\" \"#include \\\"ingot/\\\\1/\" text \"\${text}\")
+        string(REGEX MATCHALL \"#include \\\"[^\\\"]+\\\"\" includes \"\${text}\")
+        string(REGEX REPLACE \"#include \\\"(ingot/)?([^\\\"]+)\\\"\" \"#include \\\"ingot/\\\\2\\\"\" text \"\${text}\")
         file(WRITE \${include_dir}/\${header} \"\${text}\")
+        foreach(include \${includes})
+          string(REGEX REPLACE \"#include \\\"(.*)\\\"\" \"\\\\1\" include \"\${include}\")
+          list(APPEND headers \${include})
+        endforeach()
       endif()
     endforeach()
-  endforeach()
+    list(REMOVE_DUPLICATES headers)
+    list(LENGTH headers count)
+    math(EXPR position \"\${position} + 1\")
+  endwhile()
 ")

@@ -33,7 +33,7 @@ for path in sorted(source.rglob("*")):
             faults.append(f"{path}:{number}: codegen may not include a CUDA header")
         if path.stem != "mutex" and re.search(r"std::(shared_|recursive_|timed_)*mutex\b", line):
             faults.append(f"{path}:{number}: a lock is an ingot::Mutex (base/mutex.h), which holds over fork()")
-        if path.suffix == ".h" and room in {"base", "eager", "trace", "compile"} and PRIVATE.search(line):
+        if path.suffix == ".h" and room in {"base", "ir", "eager", "trace", "compile"} and PRIVATE.search(line):
             faults.append(f"{path}:{number}: a public header may include only the standard library")
 print("\n".join(faults) if faults else "includes: every one points the right way")
 sys.exit(bool(faults))

@@ -155,7 +155,7 @@ TEST(Program, TextNamesWhatIsNotAsUsual) {
   EXPECT_EQ(str(Step{"sum", 32, 0, loop}, dims),
             "(name=sum, operations=32, work=loop(space=[s0, 4], arguments=[(buffer=2, strides=[16, 4], "
             "read_only=true)], rows_whole=true))");
-  EXPECT_EQ(str(Step{"", 0, 0, HostStep{"sort", {}, {}, {{"dim", 1}}}}, dims),
+  EXPECT_EQ(str(Step{"", 0, 0, HostStep{"sort", {}, {}, {{"dim", 1}}, {}}}, dims),
             "(work=host(op=sort, attributes=[(name=dim, value=1)]))");
 }
 
@@ -188,7 +188,7 @@ TEST(Program, WalksReachEveryPart) {
 }
 
 TEST(Program, AHostStepsOperandsAndAttributesAreKnownByName) {
-  HostStep sort{"sort", {}, {{"self", {}, {4}, DType::f64}}, {{"dim", 1}}};
+  HostStep sort{"sort", {}, {{"self", {}, {4}, DType::f64}}, {{"dim", 1}}, {}};
   EXPECT_EQ(sort.operand("self").dtype, DType::f64);
   EXPECT_EQ(sort.find("sorter"), nullptr);
   EXPECT_EQ(sort.attribute("dim"), Dim(1));
