@@ -108,7 +108,7 @@ LentRecorder CompiledCore::take() {
 // Past the bound, as after a time of very many threads, what a tree holds is recorded again when it is needed.
 void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
   constexpr size_t kMostIdle = 64;
-  recorder->forget_runs();
+  recorder->forget_observation();
   if (recorder.get() == first_made_) return first_.store(recorder.release(), std::memory_order_release);
   std::lock_guard lock(mutex_);
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(recorder));
@@ -183,8 +183,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   recorder_ = core.take();
   wants_result_ = wants_result_ && core.observed(*recorder_);
   if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
-  recorder_->keep_runs = wants_result_;
-  recorder_->begin(tensors);
+  recorder_->begin(tensors, wants_result_ ? trace::Purpose::observed : trace::Purpose::results);
 }
 
 bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
@@ -228,7 +227,7 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
   std::vector<eager::ScriptTensor> sources;  // known while the call is recorded
   if (wants_result_ && result)
     for (const Leaf& leaf : result->items())
-      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->script().source(*leaf.tensor));
+      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->observation().script().source(*leaf.tensor));
   if (hopeless_) core_.freezer().note_slight(recorder_->slight());
   recorder_->finish();
   if (wants_result_)

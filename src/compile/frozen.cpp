@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "compile/module_watch.h"
 #include "runtime/bound_program.h"
+#include "trace/recorder.h"
 
 namespace ingot::detail {
 namespace {
@@ -67,9 +68,9 @@ void take_identities(FrozenCall& call, const GeneralCall& general, const Argumen
     if (!general.captures(arguments.tensors[i])) call.guards[i].take_identity(general.guards[i]);
 }
 
-/// Runs the script of a call with the recorder. False, with nothing computed, where it would go another way.
-bool run_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder, bool counted,
-                std::vector<Tensor>& results) {
+/// Repeats the script of a call with the recorder. False, with nothing computed, where it would go another way.
+bool repeat_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
+                   trace::Purpose purpose, std::vector<Tensor>& results) {
   SmallVector<const TensorImpl*, 16> impls;
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < arguments.guards.size(); ++i)
@@ -77,9 +78,7 @@ bool run_script(const GeneralCall& call, const Arguments& arguments, trace::Reco
       tensors.push_back(arguments.tensors[i]);
       impls.push_back(arguments.tensors[i].impl());
     }
-  recorder.keep_runs = true;
-  recorder.forget_runs();
-  recorder.begin(impls, counted);
+  recorder.begin(impls, purpose);
   results.assign(call.result.size(), Tensor());
   try {
     if (!call.script.repeat(tensors, call.result, results)) {
@@ -254,10 +253,10 @@ void Freezer::note_use(const GeneralCall& call) const {
 
 bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
                      std::vector<Tensor>& results) {
-  if (!run_script(call, arguments, recorder, true, results)) return false;
+  if (!repeat_script(call, arguments, recorder, trace::Purpose::observed, results)) return false;
   note_use(call);
   std::string refusal;
-  auto frozen = build_frozen_call(arguments, call.key, recorder, results, call.form, &refusal);
+  auto frozen = build_frozen_call(arguments, call.key, recorder.observation(), results, call.form, &refusal);
   if (frozen) {
     take_identities(*frozen, call, arguments);
     put(std::move(frozen), nullptr);
@@ -323,14 +322,14 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     std::vector<Tensor> results;
     std::string refusal;
     try {
-      if (!run_script(*known, arguments, recorder, false, results)) {
+      if (!repeat_script(*known, arguments, recorder, trace::Purpose::trial, results)) {
         *sizes_only = "a size went through a plain number (int64_t n = x.size(0)), or decided what is computed";
         continue;
       }
     } catch (const Error&) {
       continue;  // memory ran out, or another thread wrote: the user's own call was right
     }
-    auto again = build_frozen_call(arguments, seen.key, recorder, results, known->form, &refusal);
+    auto again = build_frozen_call(arguments, seen.key, recorder.observation(), results, known->form, &refusal);
     std::shared_ptr<GeneralCall> freer;
     if (again && difference(seen, *again).empty()) {
       freer = std::make_shared<GeneralCall>(*known);
@@ -372,7 +371,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     return;
   }
   std::string refusal;
-  auto call = build_frozen_call(arguments, key, recorder, tensors, std::move(form), &refusal);
+  auto call = build_frozen_call(arguments, key, recorder.observation(), tensors, std::move(form), &refusal);
   if (!call) {
     if (!refusal.empty()) note_obstacle(std::move(refusal));
     return;
@@ -409,10 +408,10 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
   }
   // To compare what a script foretells with what the callable did, the script is run, too: nothing may be written
   // twice.
-  std::string sizes_only =
-      call->written.empty() ? recorder.script().only_here() : "the callable writes to tensors from outside";
+  std::string sizes_only = call->written.empty() ? recorder.observation().script().only_here()
+                                                 : "the callable writes to tensors from outside";
   const bool repeatable = sizes_only.empty();
-  eager::Script script = recorder.take_script();
+  eager::Script script = recorder.observation().take_script();
   if (std::shared_ptr<FrozenCall> before = seen_before()) {
     if (std::string why = difference(*before, *call); !why.empty()) {
       if (!argument_is_captured(*before, *call)) return refuse(std::move(why));

@@ -78,7 +78,7 @@ bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
   if (leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i)
     if (!guards[i].holds(leaves, i)) return false;
-  for (const trace::RunCheck& check : checks)
+  for (const trace::SlotCheck& check : checks)
     if (!check.passes(slot(check.slot, arguments))) return false;
   return written.empty() || same_aliases(arguments);
 }
@@ -142,7 +142,7 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
   // Each random op takes its draws as the callable would.
   ScratchArray<uint64_t, 32> fresh(draws.empty() ? 0 : scalars.size());
   std::copy_n(scalars.begin(), fresh.size(), fresh.begin());
-  for (const trace::RunDraw& draw : draws) {
+  for (const trace::SegmentDraw& draw : draws) {
     eager::Draws taken = eager::take_draws(draw.count);
     fresh[draw.seed] = taken.seed;
     fresh[draw.seed + 1] = taken.offset;
@@ -183,19 +183,19 @@ int64_t FrozenCall::bytes() const {
                   of(live) + of(result) + of(form.rest) + of(checks) + of(path.live) + of(path.aliases) +
                   of(path.sites) + of(written);
   for (const LeafGuard& guard : guards) bytes += static_cast<int64_t>(guard.text.size());
-  for (const trace::RunCheck& check : checks) bytes += of(check.attrs) + of(check.operands);
+  for (const trace::SlotCheck& check : checks) bytes += of(check.attrs) + of(check.operands);
   return bytes;
 }
 
 std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
-                                              const trace::Recorder& recorder, std::span<const Tensor> result,
+                                              const trace::Observation& observation, std::span<const Tensor> result,
                                               ResultForm form, std::string* refusal) {
   auto no = [&](std::string why) {
     *refusal = std::move(why);
     return nullptr;
   };
-  if (!recorder.break_reason().empty()) return no("the call is computed in parts: " + recorder.break_reason());
-  if (recorder.runs().size() > 1) return no("the call is computed in parts");
+  if (!observation.break_reason().empty()) return no("the call is computed in parts: " + observation.break_reason());
+  if (observation.segments().size() > 1) return no("the call is computed in parts");
   auto call = std::make_shared<FrozenCall>();
   call->hash = arguments.hash;
   call->key = key;
@@ -214,33 +214,33 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
     if (t.defined() && t.impl()->storage) {
       source.storage = t.impl()->storage->id();
       source.offset = t.impl()->offset;
-      own_numbers = own_numbers || recorder.is_new(*t.impl()->storage);
+      own_numbers = own_numbers || observation.is_new(*t.impl()->storage);
     }
     return source;
   };
   std::vector<Tensor> live;
-  if (!recorder.runs().empty()) {
-    const trace::SegmentRun& run = recorder.runs()[0];
-    if (run.one_by_one) return no(run.why.empty() ? "" : "the call did not run as one program: " + run.why);
-    call->draws = run.draws;
-    call->scalars = run.scalars;
-    call->path = run.path;
-    if (run.variant) {
-      for (const trace::OutputTarget& target : run.variant->binding.outputs)
+  if (!observation.segments().empty()) {
+    const trace::ObservedSegment& seen = observation.segments()[0];
+    if (seen.one_by_one) return no(seen.why.empty() ? "" : "the call did not run as one program: " + seen.why);
+    call->draws = seen.draws;
+    call->scalars = seen.scalars;
+    call->path = seen.path;
+    if (seen.variant) {
+      for (const trace::OutputTarget& target : seen.variant->binding.outputs)
         if (target.kind == trace::OutputTarget::Kind::failed)
           return no("values that the call computes are checked, as positions or divisors");
-      call->checks = run.checks;
-      call->entry = run.variant->entry;
-      call->bound = run.variant->bound;
-      call->binding = run.variant->binding;
-      call->output_bytes = run.variant->output_bytes;
-      call->written = run.written;
-      for (const Tensor& t : run.slots) call->slots.push_back(source_of(t));
-      live = run.live;
+      call->checks = seen.checks;
+      call->entry = seen.variant->entry;
+      call->bound = seen.variant->bound;
+      call->binding = seen.variant->binding;
+      call->output_bytes = seen.variant->output_bytes;
+      call->written = seen.written;
+      for (const Tensor& t : seen.slots) call->slots.push_back(source_of(t));
+      live = seen.live;
       for (size_t i = 0; i < live.size(); ++i) {
         const TensorImpl& impl = *live[i].impl();
         const trace::LiveValue& where = call->binding.live[i];
-        int64_t base = where.external ? run.slots[where.number].impl()->offset : 0;
+        int64_t base = where.external ? seen.slots[where.number].impl()->offset : 0;
         call->live.push_back({impl.dtype, impl.sizes, impl.strides, impl.offset - base});
       }
     }
@@ -275,7 +275,7 @@ std::string difference(const FrozenCall& a, const FrozenCall& b) {
   if (!same_program && a.path != b.path) return "two calls with equal arguments called other ops";
   if (a.draws != b.draws) return "two calls with equal arguments drew differently many random numbers";
   std::vector<uint64_t> expected = a.scalars;
-  for (const trace::RunDraw& draw : a.draws)
+  for (const trace::SegmentDraw& draw : a.draws)
     for (size_t s : {draw.seed, draw.seed + 1}) expected[s] = b.scalars[s];
   if (expected != b.scalars) return "a scalar changed between two calls with equal arguments";
   // Sizes and strides of inputs are part of the path, or of the program with its symbols.

@@ -9,7 +9,7 @@
 
 #include "compile/leaves.h"
 #include "eager/call/tensor_guard.h"
-#include "trace/recorder.h"
+#include "trace/observation.h"
 
 namespace ingot::detail {
 
@@ -90,7 +90,7 @@ struct FrozenCall {
   trace::SegmentBinding binding;
   std::vector<FrozenTensor> slots;
   std::vector<uint64_t> scalars;
-  std::vector<trace::RunDraw> draws;  // of random numbers, taken anew in each call
+  std::vector<trace::SegmentDraw> draws;  // of random numbers, taken anew in each call
   std::vector<int64_t> output_bytes;
   struct Live {
     DType dtype;
@@ -100,7 +100,7 @@ struct FrozenCall {
   std::vector<Live> live;
   std::vector<FrozenTensor> result;  // tensors of the result, in order
   ResultForm form;
-  std::vector<trace::RunCheck> checks;
+  std::vector<trace::SlotCheck> checks;
   trace::SegmentPath path;  // what the call did, to be compared with another one
 
   std::vector<uint32_t> written;  // slots that the program writes
@@ -117,10 +117,10 @@ struct FrozenCall {
   bool same_aliases(const LeafList& arguments) const;
 };
 
-/// The call that the recorder has just run; null, with the reason, if it cannot be repeated without the callable. No
+/// The call that was observed; null, with the reason, if it cannot be repeated without the callable. No
 /// reason: it may be later.
 std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
-                                              const trace::Recorder& recorder, std::span<const Tensor> result,
+                                              const trace::Observation& observation, std::span<const Tensor> result,
                                               ResultForm form, std::string* refusal);
 
 /// Leaves what difference() looks at, and holds no tensor that the program reads.

@@ -5,6 +5,10 @@
 #include <map>
 #include <numeric>
 
+#include "runtime/bound_program.h"
+#include "runtime/memory/donation.h"
+#include "runtime/thread_pool.h"
+
 namespace ingot::trace {
 namespace {
 
@@ -48,6 +52,62 @@ uint64_t FlushPoint::next_id() {
   return latest.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+bool Variant::bind_to(std::span<const int64_t> now) {
+  std::vector<int64_t> met(static_cast<size_t>(symbol_count), -1);
+  for (size_t i = 0; i < sites.size(); ++i) {
+    int32_t symbol = symbol_of[i];
+    int64_t& expected = symbol < 0 ? sites[i] : met[static_cast<size_t>(symbol)];
+    if (expected < 0 && symbol >= 0) expected = now[i];
+    if (expected != now[i]) return false;
+  }
+  if (!entry) return true;
+  const runtime::LoadedProgram& loaded = *entry->loaded;
+  runtime::BoundProgramPtr program = loaded.find(met);
+  if (!program) {  // one that is found was bound because it holds
+    const DimTable& dims = loaded.program().dims;
+    std::vector<int64_t> values = dims.evaluate(met);
+    for (const DimGuard& guard : dims.guards())
+      if (!dims.holds(guard, values)) return false;
+    program = loaded.bind(met, std::move(values));
+  }
+  symbols = std::move(met);
+  take(std::move(program));
+  return true;
+}
+
+bool Variant::bind_if_ready() {
+  if (!entry || (bound && bound->threads == num_threads())) return true;
+  if (!entry->ready.load(std::memory_order_acquire)) return false;
+  if (entry->failure.empty()) {
+    grant_direct_writes();
+    take(entry->loaded->bind(symbols));
+  } else {
+    fallback = entry->failure;
+    entry = nullptr;
+  }
+  return true;
+}
+
+void Variant::grant_direct_writes() {
+  // What a program finds wrong it finds once it runs: nothing is to be written by then.
+  for (const OutputTarget& target : binding.outputs)
+    if (target.kind == OutputTarget::Kind::failed) return;
+  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+    OutputTarget& target = binding.outputs[i];
+    if (target.kind != OutputTarget::Kind::write_back || target.direct) continue;
+    const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
+    target.direct = input != binding.input_slots.end() &&
+                    runtime::may_write_over(*entry->compiled->program, static_cast<uint32_t>(i),
+                                            static_cast<uint32_t>(input - binding.input_slots.begin()));
+  }
+}
+
+void Variant::take(runtime::BoundProgramPtr program) {
+  bound = std::move(program);
+  output_bytes.clear();
+  for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
+}
+
 Ints OutputTarget::strides(const Ints& sizes) const {
   Ints strides(sizes.size(), 1);
   int64_t stride = 1;
@@ -89,7 +149,7 @@ std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> histor
   return symbol_of;
 }
 
-bool settle_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count) {
+bool pin_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count) {
   const std::vector<int64_t> becomes = dims.pinned_symbols();
   bool changed = false;
   for (size_t i = 0; i < becomes.size(); ++i) changed = changed || becomes[i] != static_cast<int64_t>(i);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trace/function.h"
-#include "trace/trace_tree.h"
+#include "trace/node.h"
 
 namespace ingot::trace {
 
@@ -67,7 +67,13 @@ struct Variant {
   runtime::BoundProgramPtr bound;
   std::vector<int64_t> output_bytes;
 
-  bool settle();
+  /// True once the program is there, or it is known that there is none; it is then bound to the latest sizes, for as
+  /// many threads as there are now.
+  bool bind_if_ready();
+  /// True if the program is right for these sites; it is then bound to them. It is ready.
+  bool bind_to(std::span<const int64_t> now);
+
+ private:
   void take(runtime::BoundProgramPtr program);
   void grant_direct_writes();
 };
@@ -96,6 +102,6 @@ SiteDescription describe_site(std::span<Node* const> path, size_t site);
 std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count);
 /// What the guards of a graph say of single symbols is better said by the sites: a symbol that must equal a constant is
 /// static, two that must be equal are one. True if it changed anything; the graph is then to be built again.
-bool settle_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count);
+bool pin_symbols(const DimTable& dims, std::span<const int64_t> sites, std::vector<int32_t>& symbol_of, int* count);
 
 }  // namespace ingot::trace

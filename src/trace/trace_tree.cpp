@@ -2,30 +2,172 @@
 
 #include <algorithm>
 
+#include "base/module_path.h"
+#include "eager/call/check_values.h"
+#include "eager/call/infer.h"
+#include "trace/differences.h"
 #include "trace/flush_point.h"
 
 namespace ingot::trace {
+namespace {
 
-Node::Node() = default;
-Node::~Node() {
-  // A tree is as deep as its calls are long: taken apart without recursion.
-  std::vector<std::unique_ptr<Node>> pending;
-  pending.swap(children);
-  while (!pending.empty()) {
-    std::unique_ptr<Node> node = std::move(pending.back());
-    pending.pop_back();
-    for (auto& child : node->children) pending.push_back(std::move(child));
-    node->children.clear();
+[[noreturn]] void fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) {
+  std::string owner = Segment::owner_of(impl.trace);
+  const std::string where = place_of(call.location);
+  std::string op(ir::info(call.op).name);
+  if (owner.empty())
+    throw Error(op + ": the tensor was never computed: the compiled call that recorded it ended with an error" + where);
+  throw Error(op + ": the tensor is still being recorded by " + owner +
+              "; ask for its value there, or let that call return, before another thread uses it" + where);
+}
+
+}  // namespace
+
+TraceTree::TraceTree(Function& function) : function_(function) {}
+TraceTree::~TraceTree() { function_.trace_nodes.fetch_sub(static_cast<int64_t>(size_) - 1, std::memory_order_relaxed); }
+
+Node* TraceTree::add(std::unique_ptr<Node> node, Node& parent) {
+  ++size_;
+  function_.trace_nodes.fetch_add(1, std::memory_order_relaxed);
+  parent.children.push_back(std::move(node));
+  return parent.children.back().get();
+}
+
+Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallMemory& memory) {
+  const ir::OpInfo& row = ir::info(call.op);
+  auto node = std::make_unique<Node>();
+  node->event = Node::Event::op;
+  node->op = call.op;
+  node->inplace = call.inplace;
+  node->first_value = static_cast<uint32_t>(segment.values().size());
+  node->location = caller_line(call.location);
+  node->module = module_path();
+  node->attrs.assign(call.attrs.begin(), call.attrs.end());
+  for (size_t i = 0; i < call.attrs.size(); ++i) {
+    ir::ArgKind kind = row.attribute(static_cast<int>(i)).kind;
+    if (kind == ir::ArgKind::size || kind == ir::ArgKind::sizes) node->size_attrs |= 1u << i;
+  }
+  uint32_t scalar = static_cast<uint32_t>(segment.scalars().size());
+  const size_t slots = segment.slots().size();
+  SlotTable& bound = segment.bound();
+  bound.cut(static_cast<uint32_t>(slots));
+  for (const eager::Operand& operand : call.operands) {
+    OperandRecord record;
+    if (operand.special) {
+      record = {OperandRecord::Kind::special, operand.category, operand.special};
+    } else if (operand.kind == eager::Operand::Kind::scalar) {
+      record = {OperandRecord::Kind::scalar, operand.category, scalar++};
+    } else if (operand.kind == eager::Operand::Kind::tensor) {
+      detail::TensorImpl* impl = operand.tensor->impl();
+      if (impl->trace == segment.id()) {
+        record = {OperandRecord::Kind::value, Category::floating, impl->value};
+      } else {
+        if (!impl->storage) fail_foreign(*impl, call);
+        uint32_t slot = bound.find(impl);
+        if (slot == SlotTable::kNone) {
+          slot = bound.size();
+          bound.add(impl);
+          node->slots.emplace_back(*impl, slot, memory.is_captured(*impl));
+        }
+        record = {OperandRecord::Kind::slot, Category::floating, slot};
+      }
+    }
+    node->operands.push_back(record);
+  }
+  std::vector<eager::OutputMeta> metas(static_cast<size_t>(row.outputs));
+  eager::infer_outputs(call, metas);  // throws what the user did wrong; nothing is recorded then
+  for (eager::OutputMeta& meta : metas) {
+    OutputRecord& output = node->outputs.emplace_back();
+    output.meta = std::move(meta);
+    if (!output.meta.alias || node->inplace) continue;
+    output.root_slot = segment.root_slot(node->operands[0]);
+    if (output.root_slot < 0) continue;
+    const size_t slot = static_cast<size_t>(output.root_slot);
+    (slot < slots ? segment.slot_record(slot) : node->slots[slot - slots]).viewed = true;
+  }
+  node->shapes_in = segment.shapes();
+  node->shapes_out = node->has_sizes() ? ++next_shapes_ : node->shapes_in;
+  node->inferred = changes_;
+  const auto& siblings = segment.cursor()->children;
+  if (!siblings.empty()) function_.note_recompile(difference(*siblings.back(), call, segment.slots()));
+  return add(std::move(node), *segment.cursor());
+}
+
+Node* TraceTree::flush_node(const Segment& segment, const char* reason, Location location) {
+  for (auto& child : segment.cursor()->children)
+    if (child->event == Node::Event::flush) return child.get();
+  auto node = std::make_unique<Node>();
+  node->event = Node::Event::flush;
+  node->location = location;
+  node->module = reason;
+  node->flush = std::make_unique<FlushPoint>();
+  for (const Node* n : segment.path())
+    if (int32_t slot; n->inplace && (slot = segment.root_slot(n->operands[0])) >= 0) {
+      auto& written = node->flush->written_slots;
+      if (std::find(written.begin(), written.end(), static_cast<uint32_t>(slot)) == written.end())
+        written.push_back(static_cast<uint32_t>(slot));
+    }
+  std::vector<eager::Operand> operands;
+  for (const Node* n : segment.path())
+    node->flush->checks |= eager::value_check(segment.call_of(*n, operands)).kind != eager::ValueCheck::Kind::none;
+  return add(std::move(node), *segment.cursor());
+}
+
+void TraceTree::take_sizes(Node& node, const eager::OpCall& call, Segment& segment) {
+  bool own = false;  // sizes that this node brings in
+  for (SlotRecord& slot : node.slots) {
+    const detail::TensorImpl& impl = *segment.bound()[slot.slot];
+    const bool moved = slot.offset != impl.offset;
+    slot.offset = impl.offset;  // also of a slot that only a path recorded later views
+    if (slot.same_layout(impl) && !(moved && slot.viewed)) continue;
+    own = true;
+    slot.sizes = impl.sizes;
+    slot.strides = impl.strides;
+    slot.changed = ++changes_;
+  }
+  for (size_t i = 0; i < node.attrs.size(); ++i)
+    if (node.size_attrs >> i & 1 && !(node.attrs[i].list == call.attrs[i].list)) {
+      own = true;
+      node.attrs[i].list = call.attrs[i].list;
+    }
+  if (!own && node.shapes_in == segment.shapes()) return;
+  if (own || !node.inferred || segment.follows_from_change(node)) {
+    // Until the metas are right again the node matches no arrival.
+    node.shapes_in = ~uint64_t{0}, node.inferred = 0;
+    infer_again(node, call);
+    node.inferred = changes_;
+  }
+  node.shapes_in = segment.shapes();
+  node.shapes_out = node.has_sizes() ? ++next_shapes_ : node.shapes_in;
+}
+
+void TraceTree::infer_again(Node& node, const eager::OpCall& call) {
+  metas_.resize(node.outputs.size());
+  eager::infer_outputs(call, metas_);
+  for (size_t i = 0; i < metas_.size(); ++i) {
+    OutputRecord& output = node.outputs[i];
+    if (output.meta == metas_[i]) continue;
+    std::swap(output.meta, metas_[i]);
+    output.changed = ++changes_;
+    if (node.inplace) continue;
+    detail::TensorImpl* impl = output.handle.impl();
+    if (impl && impl->references.load(std::memory_order_relaxed) == 1) {
+      impl->sizes = output.meta.sizes;
+      impl->strides = output.meta.strides;
+      impl->offset = output.meta.offset;
+    } else {
+      output.handle = Tensor();  // somebody holds it with the sizes of before
+    }
   }
 }
 
-size_t prune(Node& root, int64_t since) {
+void TraceTree::prune(int64_t since) {
   struct Visit {
     Node* node;
     size_t child;
     bool keep;
   };
-  std::vector<Visit> visits{{&root, 0, true}};
+  std::vector<Visit> visits{{&root_, 0, true}};
   size_t left = 1;
   while (true) {
     Visit& visit = visits.back();
@@ -36,7 +178,7 @@ size_t prune(Node& root, int64_t since) {
     }
     const bool keep = visit.keep;
     visits.pop_back();
-    if (visits.empty()) return left;
+    if (visits.empty()) break;
     Visit& parent = visits.back();
     if (keep) {
       parent.keep = true;
@@ -45,11 +187,13 @@ size_t prune(Node& root, int64_t since) {
       parent.node->children.erase(parent.node->children.begin() + static_cast<std::ptrdiff_t>(parent.child));
     }
   }
+  function_.trace_nodes.fetch_add(static_cast<int64_t>(left) - static_cast<int64_t>(size_), std::memory_order_relaxed);
+  size_ = left;
 }
 
-int64_t median_use(const Node& root) {
+int64_t TraceTree::median_use() const {
   std::vector<int64_t> uses;
-  std::vector<const Node*> pending{&root};
+  std::vector<const Node*> pending{&root_};
   while (!pending.empty()) {
     const Node* node = pending.back();
     pending.pop_back();
@@ -60,63 +204,6 @@ int64_t median_use(const Node& root) {
   auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
   std::nth_element(uses.begin(), middle, uses.end());
   return *middle;
-}
-
-eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record) {
-  double value = ir::info(op).operand(static_cast<int>(number)).special[record.id - 1];
-  eager::Operand operand = record.category == Category::floating ? Scalar(value) : Scalar(static_cast<int64_t>(value));
-  operand.special = static_cast<uint8_t>(record.id);
-  return operand;
-}
-
-std::string describe(const Node& node) {
-  if (node.event == Node::Event::root) return "start";
-  if (node.event == Node::Event::flush) return "flush: " + node.module;
-  std::string text = std::string(ir::info(node.op).name) + (node.inplace ? "_(" : "(");
-  size_t binding = 0;
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    const OperandRecord& operand = node.operands[i];
-    if (i) text += ", ";
-    switch (operand.kind) {
-      case OperandRecord::Kind::none:
-        text += "none";
-        break;
-      case OperandRecord::Kind::value:
-        text += "v" + std::to_string(operand.id);
-        break;
-      case OperandRecord::Kind::scalar: {
-        constexpr const char* categories[] = {"bool", "integer", "float", "complex"};
-        text += categories[static_cast<int>(operand.category)];
-        break;
-      }
-      case OperandRecord::Kind::special: {
-        eager::Operand value = special_operand(node.op, i, operand);
-        text += value.category == Category::floating ? std::to_string(value.number) : std::to_string(value.integer);
-        break;
-      }
-      case OperandRecord::Kind::slot:
-        text += "slot " + std::to_string(operand.id);
-        if (binding < node.slots.size() && node.slots[binding].slot == operand.id) {
-          const SlotRecord& slot = node.slots[binding++];
-          text += ": " + slot.str();
-        }
-        break;
-    }
-  }
-  text += ")";
-  for (size_t i = 0; i < node.attrs.size(); ++i) {
-    const ir::Attr& attr = node.attrs[i];
-    if (!attr.present()) continue;
-    text += " " + ir::info(node.op).attribute(static_cast<int>(i)).name + "=";
-    if (attr.kind == ir::Attr::Kind::list) {
-      text += "[";
-      for (size_t d = 0; d < attr.list.size(); ++d) text += (d ? ", " : "") + std::to_string(attr.list[d].code);
-      text += "]";
-    } else {
-      text += std::to_string(attr.integer);
-    }
-  }
-  return text;
 }
 
 }  // namespace ingot::trace

@@ -1,88 +1,56 @@
-// The tree of what a compiled function was seen to do: one node an event, children where calls went different ways.
+// The tree of one recorder: it grows where a call does what none before it did.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "eager/call/dispatch.h"
-#include "eager/call/tensor_guard.h"
-#include "eager/tensor.h"
+#include "trace/call_memory.h"
+#include "trace/function.h"
+#include "trace/node.h"
+#include "trace/segment.h"
 
 namespace ingot::trace {
 
-struct FlushPoint;
+class TraceTree {
+ public:
+  explicit TraceTree(Function& function);
+  ~TraceTree();
+  TraceTree(const TraceTree&) = delete;
 
-/// An operand as it was recorded; replay compares it exactly.
-struct OperandRecord {
-  enum class Kind : uint8_t {
-    none,
-    value,   // number `id` of this segment
-    slot,    // tensor from outside, bound to slot `id`
-    scalar,  // scalar `id` of this segment; its category is compared, its value belongs to the call
-    special  // a scalar that the op has code of its own for: number `id` of the row's special values, from 1
-  } kind = Kind::none;
-  Category category = Category::floating;
-  uint32_t id = 0;
+  Node& root() { return root_; }
+  const Node& root() const { return root_; }
+  /// Number of nodes.
+  size_t size() const { return size_; }
+
+  /// A new child of the segment's cursor for a call that is none of them. Throws what the user did wrong, with nothing
+  /// recorded.
+  Node* record(const eager::OpCall& call, Segment& segment, const CallMemory& memory);
+  /// The flush that ends the segment, new where no call ended here before.
+  Node* flush_node(const Segment& segment, const char* reason, Location location);
+  /// Before a node is taken: where sizes reach it or belong to it, those of this call become its own, and where its
+  /// outputs follow from others than before, they are inferred again. What refuses the call throws, with nothing
+  /// recorded.
+  void refresh(Node& node, const eager::OpCall& call, Segment& segment) {
+    if (node.has_sizes() || node.shapes_in != segment.shapes()) take_sizes(node, call, segment);
+  }
+
+  /// Cuts off the branches that hold no flush which a second call has reached, the latest not before call `since`.
+  /// Nobody may hold a pointer into the tree.
+  void prune(int64_t since);
+  /// The call in the middle of the latest uses of all flushes.
+  int64_t median_use() const;
+
+ private:
+  Node* add(std::unique_ptr<Node> node, Node& parent);
+  void take_sizes(Node& node, const eager::OpCall& call, Segment& segment);
+  void infer_again(Node& node, const eager::OpCall& call);
+
+  Function& function_;
+  Node root_;
+  size_t size_ = 1;
+  uint64_t next_shapes_ = 0, changes_ = 1;  // see Node
+  std::vector<eager::OutputMeta> metas_;
 };
 
-/// A tensor from outside, at the op that uses it first. Sizes and strides are those of the latest call; everything else
-/// is guarded.
-struct SlotRecord : eager::TensorGuard {
-  uint32_t slot = 0;
-  bool constant = false;  // neither an argument of the call nor made by it: what is derived from it may be kept
-  int64_t offset = 0;     // of the latest call; looked at only where a view of the tensor was recorded
-  bool viewed = false;
-  uint64_t changed = 0;  // see Node::inferred
-  SlotRecord(const detail::TensorImpl& t, uint32_t number, bool is_constant)
-      : TensorGuard(t), slot(number), constant(is_constant), offset(t.offset) {}
-};
-
-struct OutputRecord {
-  eager::OutputMeta meta;  // of the latest call
-  Tensor handle;           // given out again while nobody else holds it
-  int32_t root_slot = -1;  // a view of this slot
-  uint64_t changed = 0;    // see Node::inferred
-};
-
-struct Node {
-  enum class Event : uint8_t { root, op, flush } event = Event::root;
-  OpId op{};
-  bool inplace = false;
-  uint32_t first_value = 0;  // number of the first output
-  uint32_t size_attrs = 0;   // bit i: attribute i is of a size class, its sizes are those of the latest call
-  std::vector<OperandRecord> operands;
-  std::vector<ir::Attr> attrs;
-  std::vector<SlotRecord> slots;  // bound here, in order
-  std::vector<OutputRecord> outputs;
-  // Which sizes reach this node, as a number of the tree: `shapes_in` before it, `shapes_out` after it. Metas of the
-  // outputs are right for a call that arrives with shapes_in and binds the same sizes; and for any call if nothing that
-  // they follow from (attributes, slots, results of other nodes) changed after they were `inferred`, as the tree counts
-  // changes. 0: never.
-  uint64_t shapes_in = 0, shapes_out = 0, inferred = 0;
-
-  Location location = Location::none();
-  std::string module;
-  std::unique_ptr<FlushPoint> flush;  // Event::flush
-  int64_t compilations = 0;           // of the segment that starts here (roots and flushes)
-  int64_t hits = 0;                   // calls that passed here (flushes)
-  int64_t last_use = 0;               // number of the latest of them, as the recorder counts
-
-  std::vector<std::unique_ptr<Node>> children;
-  Node();
-  ~Node();
-  bool has_sizes() const { return size_attrs || !slots.empty(); }
-};
-
-/// Cuts off the branches that hold no flush which a second call has reached, the latest not before call `since`.
-/// Returns the number of nodes that are left. Nobody may hold a pointer into the tree.
-size_t prune(Node& root, int64_t since);
-/// The call in the middle of the latest uses of all flushes.
-int64_t median_use(const Node& root);
-
-/// Operand `number` of a call of `op`, recorded as special.
-eager::Operand special_operand(OpId op, size_t number, const OperandRecord& record);
-
-/// What a node did, for logs and explain: "add(v3, slot 1, scalar 0)".
-std::string describe(const Node& node);
 }  // namespace ingot::trace

@@ -144,16 +144,16 @@ void eager_is_near_the_interpreter(Judged& judged, const std::vector<Step>& step
       tensors.push_back(t);
     }
   std::vector<int64_t> sites;
-  trace::collect_sites(recorder.path(), sites);
+  trace::collect_sites(recorder.segment().path(), sites);
   std::vector<int32_t> symbol_of(sites.size(), -1);
-  trace::BuiltGraph built = trace::build_graph({recorder.path(), live, {}, {}, sites, symbol_of, 0});
+  trace::BuiltGraph built = trace::build_graph({recorder.segment().path(), live, {}, {}, sites, symbol_of, 0});
   ir::verify(built.graph);
-  for (uint32_t slot : built.binding.input_slots) in.push_back(reference(recorder.slots()[slot]));
+  for (uint32_t slot : built.binding.input_slots) in.push_back(reference(recorder.segment().slots()[slot]));
   for (size_t i = 0; i < built.graph.scalars.size(); ++i) {
     ir::ReferenceScalar& scalar = scalars.emplace_back();
     scalar.category = built.graph.scalars[i];
-    scalar.integer = static_cast<int64_t>(recorder.scalars()[i]);
-    std::memcpy(&scalar.number, &recorder.scalars()[i], 8);
+    scalar.integer = static_cast<int64_t>(recorder.segment().scalars()[i]);
+    std::memcpy(&scalar.number, &recorder.segment().scalars()[i], 8);
   }
   recorder.abandon();  // runs what was recorded op by op: eager's results
   std::vector<ir::ReferenceTensor> expected = ir::interpret(built.graph, in, scalars);

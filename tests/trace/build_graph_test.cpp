@@ -20,14 +20,14 @@ BuiltGraph record_whole(const std::function<std::vector<Tensor>()>& body) {
     std::vector<Tensor> results = body();
     std::vector<uint32_t> live, written;
     for (const Tensor& t : results) live.push_back(t.impl()->value);
-    for (const Node* node : recorder.path())
+    for (const Node* node : recorder.segment().path())
       if (node->inplace)
-        if (int32_t slot = recorder.root_slot(node->operands[0]); slot >= 0)
+        if (int32_t slot = recorder.segment().root_slot(node->operands[0]); slot >= 0)
           written.push_back(static_cast<uint32_t>(slot));
     std::vector<int64_t> sites;
-    collect_sites(recorder.path(), sites);
+    collect_sites(recorder.segment().path(), sites);
     std::vector<int32_t> symbol_of(sites.size(), -1);
-    built = build_graph({recorder.path(), live, {}, written, sites, symbol_of, 0});
+    built = build_graph({recorder.segment().path(), live, {}, written, sites, symbol_of, 0});
     recorder.abandon();
   }
   return built;

@@ -1,0 +1,257 @@
+#include "trace/segment.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/first_use.h"
+#include "base/mutex.h"
+#include "eager/data.h"
+#include "runtime/memory/storage.h"
+#include "trace/recordable.h"
+
+namespace ingot::trace {
+namespace {
+
+std::atomic<uint64_t> next_id{1};
+
+// Those of all recorders, for the message about a tensor that was recorded elsewhere.
+constinit Mutex registry_mutex;
+constinit FirstUse<std::vector<const Segment*>> registry;
+
+}  // namespace
+
+Segment::Segment(const std::string& function) : function_(function) {
+  static constinit FirstUse<const bool> described;
+  described.get([] {
+    eager::set_pending_description([](const detail::TensorImpl& impl) {
+      std::string owner = owner_of(impl.trace);
+      return owner.empty() ? " (the call that recorded it ended with an error)" : " by " + owner;
+    });
+    return true;
+  });
+  std::lock_guard lock(registry_mutex);
+  registry->push_back(this);
+}
+
+Segment::~Segment() {
+  std::lock_guard lock(registry_mutex);
+  std::erase(*registry, this);
+}
+
+std::string Segment::owner_of(uint64_t id) {
+  std::lock_guard lock(registry_mutex);
+  for (const Segment* segment : *registry)
+    if (segment->id() == id)
+      return "compiled function " + segment->function_ + " on thread " +
+             std::to_string(segment->thread_.load(std::memory_order_relaxed));
+  return {};
+}
+
+void Segment::start(Node* root) {
+  thread_.store(static_cast<uint64_t>(pthread_self()), std::memory_order_relaxed);
+  id_.store(next_id.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  root_ = cursor_ = root;
+  clear();
+}
+
+void Segment::clear() {
+  shapes_ = 0;
+  path_.clear();
+  values_.clear();
+  slot_records_.clear();
+  slots_.clear();
+  bound_.clear();
+  versions_.clear();
+  scalars_.clear();
+}
+
+// Compares without side effects but for bound_ beyond slots_, which a later comparison cuts.
+bool Segment::matches(const Node& node, const eager::OpCall& call) {
+  if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
+      node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size() ||
+      (call.inplace && writes_overlap(call)))
+    return false;
+  const uint64_t segment = id();
+  bound_.cut(static_cast<uint32_t>(slots_.size()));
+  size_t next_binding = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const OperandRecord& record = node.operands[i];
+    const eager::Operand& operand = call.operands[i];
+    switch (record.kind) {
+      case OperandRecord::Kind::none:
+        if (operand.kind != eager::Operand::Kind::none) return false;
+        break;
+      case OperandRecord::Kind::scalar:
+        if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category || operand.special)
+          return false;
+        break;
+      case OperandRecord::Kind::special:
+        if (operand.special != record.id || operand.category != record.category) return false;
+        break;
+      case OperandRecord::Kind::value: {
+        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        const detail::TensorImpl* impl = operand.tensor->impl();
+        if (impl->trace != segment || impl->value != record.id) return false;
+        break;
+      }
+      case OperandRecord::Kind::slot: {
+        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        detail::TensorImpl* impl = operand.tensor->impl();
+        if (record.id < bound_.size()) {
+          if (bound_[record.id] != impl) return false;
+        } else {
+          if (impl->trace == segment || !node.slots[next_binding].holds(*impl)) return false;
+          // A tensor that has its slot already is another path: "x op x" is not "x op y".
+          if (bound_.find(impl) != SlotTable::kNone) return false;
+          ++next_binding;
+          bound_.add(impl);
+        }
+        break;
+      }
+    }
+  }
+  for (size_t i = 0; i < node.attrs.size(); ++i) {
+    const ir::Attr &a = node.attrs[i], &b = call.attrs[i];
+    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size()) return false;
+    if (!(node.size_attrs >> i & 1) && !(a.list == b.list)) return false;
+  }
+  return true;
+}
+
+void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs) {
+  size_t binding = 0;
+  for (size_t i = 0; i < node->operands.size(); ++i) {
+    const OperandRecord& record = node->operands[i];
+    if (record.kind == OperandRecord::Kind::scalar) {
+      const eager::Operand& operand = call.operands[i];
+      uint64_t bits;
+      if (operand.category == Category::floating)
+        std::memcpy(&bits, &operand.number, 8);
+      else
+        bits = static_cast<uint64_t>(operand.integer);
+      scalars_.push_back(bits);
+    } else if (record.kind == OperandRecord::Kind::slot && binding < node->slots.size() &&
+               node->slots[binding].slot == record.id && record.id == slots_.size()) {
+      slots_.push_back(*call.operands[i].tensor);
+      versions_.push_back(slots_.back().impl()->storage->version());
+      slot_records_.push_back(&node->slots[binding]);
+      ++binding;
+    }
+  }
+  shapes_ = node->shapes_out;
+
+  const uint64_t segment = id();
+  if (node->inplace) {
+    outputs[0] = *call.operands[0].tensor;
+  } else {
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      OutputRecord& output = node->outputs[i];
+      detail::TensorImpl* impl = output.handle.impl();
+      if (!impl || impl->references.load(std::memory_order_relaxed) != 1) {
+        impl = detail::new_impl();
+        output.handle = Tensor::of(impl);
+        impl->dtype = output.meta.dtype;
+        impl->sizes = output.meta.sizes;
+        impl->strides = output.meta.strides;
+        impl->offset = output.meta.offset;
+      }
+      impl->trace = segment;
+      impl->value = node->first_value + static_cast<uint32_t>(i);
+      outputs[i] = output.handle;
+      values_.push_back(&output);
+    }
+  }
+  path_.push_back(node);
+  cursor_ = node;
+}
+
+int32_t Segment::root_slot(const OperandRecord& operand) const {
+  return operand.kind == OperandRecord::Kind::slot ? static_cast<int32_t>(operand.id) : values_[operand.id]->root_slot;
+}
+
+const runtime::Storage* Segment::storage_of(const detail::TensorImpl& impl) const {
+  if (impl.storage || impl.trace != id()) return impl.storage;
+  const int32_t slot = values_[impl.value]->root_slot;
+  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].impl()->storage;
+}
+
+eager::OpCall Segment::call_of(const Node& node, std::vector<eager::Operand>& operands) const {
+  operands.clear();
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const OperandRecord& record = node.operands[i];
+    switch (record.kind) {
+      case OperandRecord::Kind::none:
+        operands.emplace_back();
+        break;
+      case OperandRecord::Kind::value:
+        operands.emplace_back(values_[record.id]->handle);
+        break;
+      case OperandRecord::Kind::slot:
+        operands.emplace_back(slots_[record.id]);
+        break;
+      case OperandRecord::Kind::special:
+        operands.push_back(special_operand(node.op, i, record));
+        break;
+      case OperandRecord::Kind::scalar: {
+        eager::Operand& scalar = operands.emplace_back();
+        scalar.kind = eager::Operand::Kind::scalar;
+        scalar.category = record.category;
+        if (record.category == Category::floating) {
+          std::memcpy(&scalar.number, &scalars_[record.id], 8);
+        } else {
+          scalar.integer = static_cast<int64_t>(scalars_[record.id]);
+          scalar.number = static_cast<double>(scalar.integer);
+        }
+        break;
+      }
+    }
+  }
+  return {node.op, node.inplace, operands, node.attrs, node.location};
+}
+
+bool Segment::follows_from_change(const Node& node) const {
+  return std::any_of(node.operands.begin(), node.operands.end(), [&](const OperandRecord& operand) {
+    if (operand.kind == OperandRecord::Kind::value) return values_[operand.id]->changed > node.inferred;
+    return operand.kind == OperandRecord::Kind::slot && operand.id < slot_records_.size() &&
+           slot_records_[operand.id]->changed > node.inferred;
+  });
+}
+
+void Segment::find_live(std::vector<uint32_t>& live) const {
+  live.clear();
+  for (uint32_t v = 0; v < values_.size(); ++v)
+    if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live.push_back(v);
+}
+
+// What was written since it was bound, other than by the ops of this segment, may have been read before: another thread
+// was at it. (A pointer that this call handed out has ended the segment.)
+void Segment::check_versions() const {
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const detail::TensorImpl& slot = *slots_[s].impl();
+    if (slot.storage->version() == versions_[s]) continue;
+    const eager::Extent extent = eager::extent_of(slot);
+    if (!slot.storage->written_since(versions_[s], extent.begin, extent.end)) continue;
+    const Node* user = path_.front();
+    for (const Node* node : path_)
+      for (const SlotRecord& bound : node->slots)
+        if (bound.slot == s) user = node;  // it bound the tensor
+    const std::string op(ir::info(user->op).name);
+    const NodeScope scope(*user);
+    throw Error(
+        op + ": got a tensor from outside (" + slot_records_[s]->str() +
+        ") that was written to after the op was recorded, by another thread or through a nested call; expected " +
+        "tensors that nobody else writes while compiled function " + function_ + " is called" +
+        place_of(user->location));
+  }
+}
+
+void Segment::release_values() {
+  for (OutputRecord* value : values_) {
+    detail::TensorImpl* impl = value->handle.impl();
+    if (impl && (impl->storage || impl->references.load(std::memory_order_acquire) > 1)) value->handle = Tensor();
+  }
+}
+
+}  // namespace ingot::trace

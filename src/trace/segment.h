@@ -1,0 +1,91 @@
+// The segment in progress: what was recorded since the latest flush, and the tensors and scalars that it met.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eager/call/dispatch.h"
+#include "trace/node.h"
+#include "trace/slot_table.h"
+
+namespace ingot::trace {
+
+/// Within a segment a tensor is a value (made by one of its ops, pending) or a slot (from outside, real memory).
+class Segment {
+ public:
+  /// `function`: its name, for errors.
+  explicit Segment(const std::string& function);
+  ~Segment();
+  Segment(const Segment&) = delete;
+
+  /// Another one, which begins at this node, on this thread.
+  void start(Node* root);
+  /// Lets go of all that was recorded; tensors that are still pending keep its mark.
+  void clear();
+  /// No segment is in progress.
+  void end() { id_.store(0, std::memory_order_relaxed); }
+
+  /// Marks its values: TensorImpl::trace. Differs from that of every other segment of this process.
+  uint64_t id() const { return id_.load(std::memory_order_relaxed); }
+  bool empty() const { return path_.empty(); }
+  Node* root() const { return root_; }
+  /// The latest node: what comes next is one of its children, or new.
+  Node* cursor() const { return cursor_; }
+  std::span<Node* const> path() const { return path_; }
+  std::span<const Tensor> slots() const { return slots_; }
+  /// As f64 bits or i64, in the order of their use.
+  std::span<const uint64_t> scalars() const { return scalars_; }
+  std::span<OutputRecord* const> values() const { return values_; }
+  SlotRecord& slot_record(size_t slot) const { return *slot_records_[slot]; }
+  /// The slots; behind them, tensors of the call that is being compared or recorded.
+  SlotTable& bound() { return bound_; }
+  /// Number of the sizes that reach the next op, see Node::shapes_in.
+  uint64_t shapes() const { return shapes_; }
+
+  /// The child of the cursor that this call is, or null.
+  Node* next(const eager::OpCall& call) {
+    for (auto& child : cursor_->children)
+      if (matches(*child, call)) return child.get();
+    return nullptr;
+  }
+  /// Goes on to the node that the call is.
+  void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
+
+  /// The slot of which an operand is a view, or -1.
+  int32_t root_slot(const OperandRecord& operand) const;
+  /// The memory of a tensor, or that of which it is a pending view; null where there is none yet.
+  const runtime::Storage* storage_of(const detail::TensorImpl& impl) const;
+  /// The call that a node recorded, with the tensors and scalars of this segment.
+  eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
+  /// Whether an operand from before this node is other than when its outputs were inferred.
+  bool follows_from_change(const Node& node) const;
+  /// Numbers of the values that somebody holds.
+  void find_live(std::vector<uint32_t>& live) const;
+  /// Throws Error where another thread wrote to a slot since it was bound.
+  void check_versions() const;
+  /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's.
+  void release_values();
+
+  /// "compiled function NAME on thread ID" of the segment in progress with this id; empty if there is none.
+  static std::string owner_of(uint64_t id);
+
+ private:
+  bool matches(const Node& node, const eager::OpCall& call);
+
+  const std::string& function_;
+  std::atomic<uint64_t> id_{0}, thread_{0};  // read by other threads, for messages
+  Node* root_ = nullptr;
+  Node* cursor_ = nullptr;
+  uint64_t shapes_ = 0;
+  std::vector<Node*> path_;
+  std::vector<OutputRecord*> values_;
+  std::vector<SlotRecord*> slot_records_;
+  std::vector<Tensor> slots_;       // kept alive until the flush
+  std::vector<uint64_t> versions_;  // of their storages when they were bound
+  SlotTable bound_;
+  std::vector<uint64_t> scalars_;
+};
+
+}  // namespace ingot::trace

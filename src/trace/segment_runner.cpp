@@ -1,0 +1,266 @@
+#include "trace/segment_runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/overlap.h"
+#include "base/scratch_array.h"
+#include "eager/call/check_values.h"
+#include "eager/data.h"
+#include "eager/execute/code_level.h"
+#include "eager/execute/execute.h"
+#include "runtime/bound_program.h"
+#include "runtime/memory/donation.h"
+#include "trace/background.h"
+#include "trace/build_graph.h"
+#include "trace/differences.h"
+#include "trace/write_back.h"
+
+namespace ingot::trace {
+namespace {
+
+/// Of one flush: the recompile limit counts compiled programs, of which several variants may make use.
+constexpr size_t kMostVariants = 64;
+
+void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset) {
+  storage->retain();
+  impl->storage = storage;
+  impl->offset = offset;
+  impl->trace = 0;
+}
+
+}  // namespace
+
+void SegmentRunner::run(Node& flush) {
+  FlushPoint& point = *flush.flush;
+  segment_.check_versions();
+  ++flush.hits;
+  flush.last_use = call_;
+  segment_.find_live(live_);
+  if (live_.empty() && point.written_slots.empty() && !point.checks) {
+    if (observation_) observation_->note_segment(segment_, point, {}, {}, nullptr);
+    return;
+  }
+  // A whole tensor is written back: where its elements overlap, those that stayed would undo those that changed.
+  for (uint32_t s : point.written_slots)
+    if (const detail::TensorImpl& written = *segment_.slots()[s].impl();
+        elements_overlap(written.sizes, written.strides))
+      return fall_back("elements of a tensor that is written overlap");
+  if (!find_aliases(segment_.bound().tensors().first(segment_.slots().size()), point.written_slots, aliases_))
+    return fall_back("a tensor that is written shares its storage with another tensor from outside");
+  Variant* variant = nullptr;
+  try {
+    bool waits = false;
+    variant = choose(point, &waits);
+    if (waits) {  // still compiling in the background
+      resume_background();
+      return run_one_by_one({});
+    }
+  } catch (const SizeOverflow& e) {
+    return fall_back(e.what());
+  }
+  if (!variant) {
+    if (segment_.root()->compilations >= function_.recompile_limit() || point.variants.size() >= kMostVariants) {
+      function_.note_limit(flush.location);
+      return run_one_by_one(function_.limit_reason());
+    }
+    variant = compile(point);
+  }
+  if (!variant->bind_if_ready()) return run_one_by_one({});
+  if (!variant->fallback.empty()) return fall_back(variant->fallback);
+  try {
+    run_program(*variant, point);
+  } catch (const OutOfMemory& e) {
+    const Node& first = *segment_.path().front();
+    const NodeScope scope(first);
+    throw OutOfMemory(std::string(ir::info(first.op).name) + ": " + e.what() + " for compiled function " +
+                      function_.name() + place_of(first.location));
+  }
+}
+
+// `waits`: none is known to be right yet, but one that may be is being compiled.
+Variant* SegmentRunner::choose(FlushPoint& point, bool* waits) {
+  bool collected = false;
+  const compiler::CodeLevel level = eager::code_level();
+  for (auto& variant : point.variants) {
+    if (variant->level != level || variant->live != live_ || variant->aliases != aliases_) continue;
+    // Which sizes it is right for is known only with the program.
+    if (!variant->bind_if_ready()) {
+      *waits = true;
+      continue;
+    }
+    if (variant->shapes == segment_.shapes()) {
+      *waits = false;
+      return variant.get();
+    }
+    if (!collected) {
+      collect_sites(segment_.path(), sites_);
+      collected = true;
+    }
+    if (!variant->bind_to(sites_)) continue;
+    variant->shapes = segment_.shapes();
+    *waits = false;
+    return variant.get();
+  }
+  return nullptr;
+}
+
+Variant* SegmentRunner::compile(FlushPoint& point) {
+  compiled_ = true;
+  collect_sites(segment_.path(), sites_);
+  if (!point.variants.empty())
+    function_.note_recompile(difference(segment_.path(), *point.variants.back(), live_, aliases_, sites_));
+  point.history.push_back(sites_);
+  auto variant = std::make_unique<Variant>();
+  variant->level = eager::code_level();
+  variant->live = live_;
+  variant->aliases = aliases_;
+  variant->sites = sites_;
+  variant->symbol_of = assign_symbols(point.history, &variant->symbol_count);
+  try {
+    auto build = [&] {
+      return build_graph(
+          {segment_.path(), live_, aliases_, point.written_slots, sites_, variant->symbol_of, variant->symbol_count});
+    };
+    BuiltGraph built = build();
+    while (pin_symbols(built.graph.dims, sites_, variant->symbol_of, &variant->symbol_count)) built = build();
+    variant->symbols.resize(static_cast<size_t>(variant->symbol_count));
+    for (size_t i = 0; i < sites_.size(); ++i)
+      if (int32_t s = variant->symbol_of[i]; s >= 0) variant->symbols[static_cast<size_t>(s)] = sites_[i];
+    variant->binding = std::move(built.binding);
+    for (size_t s = 0; s < segment_.slots().size(); ++s)
+      if (segment_.slot_record(s).constant) segment_.slots()[s].impl()->storage->mark_lasting();
+    bool compiled_now = false;
+    if (!built.graph.outputs.empty())
+      variant->entry =
+          function_.program(std::move(built.graph), static_cast<int64_t>(segment_.path().size()), &compiled_now);
+    if (compiled_now) ++segment_.root()->compilations;
+    variant->bind_if_ready();
+  } catch (const std::exception& e) {
+    variant->entry = nullptr;
+    variant->fallback = std::string("no program: ") + e.what();
+    ++segment_.root()->compilations;  // an attempt is limited as a program is
+  }
+  variant->shapes = segment_.shapes();
+  point.variants.push_back(std::move(variant));
+  return point.variants.back().get();
+}
+
+void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
+  const SegmentBinding& binding = variant.binding;
+  const std::span<const Tensor> slots = segment_.slots();
+  if (!host_checks_pass(variant)) return run_one_by_one("a check of values failed");
+  size_t count = binding.input_slots.size();
+  ScratchArray<void*, 32> inputs(count);
+  ScratchArray<void*, 16> outputs(binding.outputs.size());
+  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& slot = slots[binding.input_slots[i]];
+    inputs[i] = eager::data_of(*slot.impl());
+    identities[i] = runtime::InputIdentity::of(*slot.impl()->storage);
+  }
+  storages_.clear();
+  storages_.resize(binding.outputs.size());
+  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+    const OutputTarget& target = binding.outputs[i];
+    outputs[i] = target.kind == OutputTarget::Kind::write_back ? direct_memory(target, slots[target.number]) : nullptr;
+    if (outputs[i]) continue;
+    storages_[i] = runtime::Storage::allocate(variant.output_bytes[i]);
+    outputs[i] = storages_[i]->data();
+  }
+  if (variant.entry) {
+    runtime::run_in_place(*variant.entry->loaded, *variant.bound, {inputs, identities, outputs, segment_.scalars()},
+                          variant.output_bytes);
+    variant.entry->hits.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < binding.outputs.size(); ++i)
+    if (binding.outputs[i].kind == OutputTarget::Kind::failed && *static_cast<const uint8_t*>(storages_[i]->data()))
+      return run_one_by_one("a check of values failed");
+
+  if (observation_) observation_->note_segment(segment_, point, live_, aliases_, &variant);
+  for (const LiveValue& live : binding.live) {
+    OutputRecord& value = *segment_.values()[live.value];
+    if (live.external) {
+      const detail::TensorImpl& base = *slots[live.number].impl();
+      give_storage(value.handle.impl(), base.storage, value.meta.offset);
+    } else {
+      give_storage(value.handle.impl(), storages_[live.number].get(), value.meta.offset);
+      memory_.note_made(*storages_[live.number]);
+    }
+  }
+  for (size_t i = 0; i < binding.outputs.size(); ++i)
+    if (binding.outputs[i].kind == OutputTarget::Kind::write_back)
+      write_back(binding.outputs[i], slots[binding.outputs[i].number], std::move(storages_[i]));
+  storages_.clear();
+  segment_.release_values();
+}
+
+// True if no value is where eager would refuse it, as far as that can be known before the program runs.
+bool SegmentRunner::host_checks_pass(const Variant& variant) const {
+  if (variant.binding.host_checks.empty()) return true;
+  const eager::WithoutInterceptors direct;
+  std::vector<eager::Operand> operands;
+  for (const HostCheck& check : variant.binding.host_checks) {
+    const Node& node = *segment_.path()[check.node];
+    eager::OpCall call = segment_.call_of(node, operands);
+    const size_t checked = check.operand;
+    Tensor stand_in;
+    if (check.sizes_only) {
+      if (!eager::positions_have_room(call, eager::value_check(call), checked)) return false;
+      continue;
+    }
+    if (check.counter >= 0) {
+      // The ends of the arange say all.
+      const Node& counter = *segment_.path()[static_cast<size_t>(check.counter)];
+      int64_t start = static_cast<int64_t>(segment_.scalars()[counter.operands[0].id]);
+      int64_t step = static_cast<int64_t>(segment_.scalars()[counter.operands[1].id]);
+      int64_t length = counter.attrs[0].list[0].code;
+      if (!length) continue;
+      int64_t ends[] = {start, start + step * (length - 1)};
+      stand_in = eager::make_empty(DType::i64, std::array<int64_t, 1>{2});
+      std::memcpy(eager::data_of(*stand_in.impl()), ends, sizeof ends);
+      operands[checked] = eager::Operand(stand_in);
+    } else if (node.operands[checked].kind == OperandRecord::Kind::value) {
+      const OutputRecord& view = *segment_.values()[node.operands[checked].id];
+      stand_in = eager::make_tensor(view.meta.dtype, view.meta.sizes, view.meta.strides, view.meta.offset,
+                                    segment_.slots()[static_cast<size_t>(view.root_slot)].impl()->storage);
+      operands[checked] = eager::Operand(stand_in);
+    }
+    try {
+      eager::check_operand(call, eager::value_check(call), checked);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void SegmentRunner::fall_back(const std::string& reason) {
+  const Node& first = *segment_.path().front();
+  function_.note_fallback(reason, first.op, first.location);
+  run_one_by_one(reason);
+}
+
+void SegmentRunner::run_one_by_one(std::string why) {
+  if (observation_) observation_->note_one_by_one(std::move(why));
+  const eager::WithoutInterceptors direct;
+  struct Release {
+    Segment& segment;
+    ~Release() { segment.release_values(); }
+  } release{segment_};
+  std::vector<eager::Operand> operands;
+  std::vector<Tensor> outputs;
+  for (const Node* node : segment_.path()) {
+    outputs.assign(node->outputs.size(), Tensor());
+    const NodeScope scope(*node);
+    eager::execute(segment_.call_of(*node, operands), outputs);
+    if (node->inplace) continue;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const detail::TensorImpl& result = *outputs[i].impl();
+      give_storage(node->outputs[i].handle.impl(), result.storage, result.offset);
+      if (node->outputs[i].root_slot < 0) memory_.note_made(*result.storage);
+    }
+  }
+}
+
+}  // namespace ingot::trace
