@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "compile/module_watch.h"
+#include "eager/data.h"
 #include "runtime/bound_program.h"
 #include "trace/recorder.h"
 
@@ -19,6 +20,7 @@ constexpr uint32_t kHopeless = 8 * kPatience;
 constexpr int64_t kProbe = 256;  // of calls that run eagerly, one is recorded, to see whether they still are slight
 constexpr int kMostWrong = 3;    // a script that was wrong as often is dropped
 constexpr int kMostTried = 2;    // scripts that one call is compared with
+constexpr int64_t kMostWritten = 16 << 20;  // bytes that a call writes outside, which trying a script puts back
 
 /// True if leaf i is as it was seen but for its identity and the sizes of free dims; all dims are free where `free` is
 /// null.
@@ -68,9 +70,25 @@ void take_identities(FrozenCall& call, const GeneralCall& general, const Argumen
     if (!general.captures(arguments.tensors[i])) call.guards[i].take_identity(general.guards[i]);
 }
 
-/// Repeats the script of a call with the recorder. False, with nothing computed, where it would go another way.
+/// What a call wrote to tensors from outside.
+std::vector<Tensor> writes_of(const trace::Observation& observation) {
+  std::vector<Tensor> writes;
+  for (const trace::ObservedSegment& segment : observation.segments())
+    writes.insert(writes.end(), segment.writes.begin(), segment.writes.end());
+  return writes;
+}
+
+int64_t bytes_of(std::span<const Tensor> tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.numel() * size_of(tensor.dtype());
+  return bytes;
+}
+
+/// Repeats the script of a call with the recorder. False, with nothing computed, where it would go another way, or
+/// where `agrees`, which is asked before anything is computed, does not.
+template <class Agrees>
 bool repeat_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
-                   trace::Purpose purpose, std::vector<Tensor>& results) {
+                   trace::Purpose purpose, std::vector<Tensor>& results, Agrees agrees) {
   SmallVector<const TensorImpl*, 16> impls;
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < arguments.guards.size(); ++i)
@@ -81,7 +99,7 @@ bool repeat_script(const GeneralCall& call, const Arguments& arguments, trace::R
   recorder.begin(impls, purpose);
   results.assign(call.result.size(), Tensor());
   try {
-    if (!call.script.repeat(tensors, call.result, results)) {
+    if (!call.script.repeat(tensors, call.result, results) || !agrees()) {
       recorder.discard();
       return false;
     }
@@ -94,6 +112,35 @@ bool repeat_script(const GeneralCall& call, const Arguments& arguments, trace::R
   }
   recorder.finish();
   return true;
+}
+
+/// Repeats the script of a call after the callable, to see what it does: it may write just what the callable wrote,
+/// which is put back.
+bool try_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
+                std::span<const Tensor> writes, std::vector<Tensor>& results) {
+  std::vector<Tensor> copies;
+  auto put_back = [&] {
+    const eager::WithoutInterceptors direct;
+    for (size_t i = 0; i < copies.size(); ++i) writes[i].copy_(copies[i]);
+  };
+  auto agrees = [&] {
+    const std::vector<Tensor> now = recorder.segment().writes();
+    if (!std::equal(now.begin(), now.end(), writes.begin(), writes.end(), [](const Tensor& a, const Tensor& b) {
+          return a.dtype() == b.dtype() && eager::same_places(*a.impl(), *b.impl());
+        }))
+      return false;
+    const eager::WithoutInterceptors direct;
+    for (const Tensor& tensor : writes) copies.push_back(tensor.clone());
+    return true;
+  };
+  try {
+    const bool ran = repeat_script(call, arguments, recorder, trace::Purpose::trial, results, agrees);
+    put_back();
+    return ran;
+  } catch (...) {
+    put_back();
+    throw;
+  }
 }
 
 /// The leaves that arguments were made of.
@@ -253,7 +300,8 @@ void Freezer::note_use(const GeneralCall& call) const {
 
 bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
                      std::vector<Tensor>& results) {
-  if (!repeat_script(call, arguments, recorder, trace::Purpose::observed, results)) return false;
+  constexpr auto agrees = [] { return true; };
+  if (!repeat_script(call, arguments, recorder, trace::Purpose::observed, results, agrees)) return false;
   note_use(call);
   std::string refusal;
   auto frozen = build_frozen_call(arguments, call.key, recorder.observation(), results, call.form, &refusal);
@@ -317,12 +365,13 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     }
   }
   std::sort(alike.begin(), alike.end(), [](const General& a, const General& b) { return a->latest > b->latest; });
+  const std::vector<Tensor> writes = writes_of(recorder.observation());
   int tried = 0;
   for (const General& known : alike) {
     std::vector<Tensor> results;
     std::string refusal;
     try {
-      if (!repeat_script(*known, arguments, recorder, trace::Purpose::trial, results)) {
+      if (!try_script(*known, arguments, recorder, writes, results)) {
         *sizes_only = "a size went through a plain number (int64_t n = x.size(0)), or decided what is computed";
         continue;
       }
@@ -406,10 +455,9 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
       return learnt(known);
     }
   }
-  // To compare what a script foretells with what the callable did, the script is run, too: nothing may be written
-  // twice.
-  std::string sizes_only = call->written.empty() ? recorder.observation().script().only_here()
-                                                 : "the callable writes to tensors from outside";
+  std::string sizes_only = recorder.observation().script().only_here();
+  if (sizes_only.empty() && bytes_of(writes_of(recorder.observation())) > kMostWritten)
+    sizes_only = "the callable writes more than " + std::to_string(kMostWritten >> 20) + " MiB to tensors from outside";
   const bool repeatable = sizes_only.empty();
   eager::Script script = recorder.observation().take_script();
   if (std::shared_ptr<FrozenCall> before = seen_before()) {

@@ -66,6 +66,7 @@ void Observation::note_segment(const Segment& segment, const FlushPoint& point, 
   collect_sites(segment.path(), seen.path.sites);
   seen.slots.assign(segment.slots().begin(), segment.slots().end());
   seen.written = point.written_slots;
+  seen.writes = segment.writes();
   seen.scalars.assign(segment.scalars().begin(), segment.scalars().end());
   for (uint32_t value : live) seen.live.push_back(segment.values()[value]->handle);
   for (const Node* node : segment.path())

@@ -50,6 +50,7 @@ struct ObservedSegment {
   std::vector<SegmentDraw> draws;
   std::vector<Tensor> slots;
   std::vector<uint32_t> written;  // of the slots
+  std::vector<Tensor> writes;     // what was written of them: Segment::writes
   std::vector<uint64_t> scalars;
   std::vector<Tensor> live;  // of variant->live
 };

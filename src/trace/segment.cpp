@@ -225,6 +225,24 @@ void Segment::find_live(std::vector<uint32_t>& live) const {
     if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live.push_back(v);
 }
 
+std::vector<Tensor> Segment::writes() const {
+  std::vector<Tensor> writes;
+  for (const Node* node : path_) {
+    if (!node->inplace) continue;
+    const OperandRecord& to = node->operands[0];
+    const int32_t slot = root_slot(to);
+    if (slot < 0) continue;
+    const Tensor& whole = slots_[static_cast<size_t>(slot)];
+    if (to.kind == OperandRecord::Kind::slot) {
+      writes.push_back(whole);
+      continue;
+    }
+    const auto& view = values_[to.id]->meta;
+    writes.push_back(eager::make_tensor(view.dtype, view.sizes, view.strides, view.offset, whole.impl()->storage));
+  }
+  return writes;
+}
+
 // What was written since it was bound, other than by the ops of this segment, may have been read before: another thread
 // was at it. (A pointer that this call handed out has ended the segment.)
 void Segment::check_versions() const {

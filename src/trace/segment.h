@@ -55,6 +55,8 @@ class Segment {
 
   /// The slot of which an operand is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;
+  /// What of the slots the ops write, in their order.
+  std::vector<Tensor> writes() const;
   /// The memory of a tensor, or that of which it is a pending view; null where there is none yet.
   const runtime::Storage* storage_of(const detail::TensorImpl& impl) const;
   /// The call that a node recorded, with the tensors and scalars of this segment.
