@@ -236,7 +236,7 @@ class CompiledGraphFunction::Call {
       fail("scalars", std::to_string(scalars_.size()), std::to_string(graph.scalars.size()));
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].defined()) fail(i, "tensor", "an undefined one", "a tensor");
-      eager::settle(inputs_[i], "compiled graph", Location::none());
+      eager::materialize(inputs_[i], "compiled graph", Location::none());
       const ir::TensorType& type = graph.type(graph.inputs[i].value);
       const detail::TensorImpl& impl = *inputs_[i].impl();
       const eager::TensorFacts expected(type.dtype, type.shape.size()), met(impl.dtype, impl.sizes.size());

@@ -40,7 +40,7 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
   }
   std::vector<ir::Attr> attrs = row.attrs;
   eager::OpCall call{row.op, inplace, operands, attrs, Location()};
-  eager::normalize(call, attrs);
+  eager::settle(call, attrs);
   std::vector<Tensor> outputs(info.outputs);
   eager::dispatch(call, outputs);
   if (inplace) outputs[0] = tensors[0];

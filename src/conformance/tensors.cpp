@@ -38,7 +38,7 @@ Tensor make_tensor(const CaseTensor& t, Storage storage, bool reversed) {
 }
 
 CaseTensor read(const Tensor& tensor) {
-  eager::settle(tensor, "conformance", Location());
+  eager::materialize(tensor, "conformance", Location());
   const detail::TensorImpl& t = *tensor.impl();
   CaseTensor result{t.dtype, t.sizes, {}};
   int64_t size = size_of(t.dtype);

@@ -1,4 +1,4 @@
-// Reading and making tensors from inside the library: data pointers that first settle what is pending, and new tensors.
+// Reading and making tensors from inside the library: data pointers, pending tensors computed, and new tensors.
 #pragma once
 #include "eager/tensor.h"
 #include "runtime/memory/storage.h"
@@ -7,8 +7,8 @@ namespace ingot::eager {
 
 /// Makes sure that the data of `tensor` is there and current: flushes this thread's recording. Throws Error for an
 /// undefined tensor, and for one that another thread is still recording.
-void settle(const Tensor& tensor, const char* op, Location location);
-/// The first element. The tensor is settled.
+void materialize(const Tensor& tensor, const char* op, Location location);
+/// The first element of a tensor that is not pending.
 inline char* data_of(const detail::TensorImpl& t) {
   return static_cast<char*>(t.storage->data()) + t.offset * size_of(t.dtype);
 }

@@ -120,7 +120,7 @@ struct Printer {
 
 std::string Tensor::str(Location location) const {
   if (!impl_) return "undefined";
-  eager::settle(*this, "print", location);
+  eager::materialize(*this, "print", location);
   Printer printer{*impl_};
   int64_t n = eager::count(impl_->sizes);
   printer.abridge = n > kAbridgeAbove;

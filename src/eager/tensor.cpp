@@ -75,7 +75,7 @@ namespace eager {
 
 void set_pending_description(PendingDescription f) { pending_description = f; }
 
-void settle(const Tensor& tensor, const char* op, Location location) {
+void materialize(const Tensor& tensor, const char* op, Location location) {
   detail::TensorImpl& impl = detail::checked_impl(tensor.impl(), op, location);
   flush(op, location);
   if (impl.storage) return;
@@ -243,22 +243,22 @@ bool Tensor::is_contiguous(Location location) const {
 bool Tensor::shares_storage(const Tensor& other) const {
   if (!impl_ || !other.impl_) return false;
   for (const Tensor* t : {this, &other})
-    if (!t->impl_->storage) eager::settle(*t, "shares_storage", Location::none());
+    if (!t->impl_->storage) eager::materialize(*t, "shares_storage", Location::none());
   return impl_->storage == other.impl_->storage;
 }
 
 uint64_t Tensor::version(Location location) const {
-  eager::settle(*this, "version", location);
+  eager::materialize(*this, "version", location);
   return impl_->storage->version();
 }
 
 const void* Tensor::data_ptr(Location location) const {
-  eager::settle(*this, "data_ptr", location);
+  eager::materialize(*this, "data_ptr", location);
   eager::hand_out(*impl_, false);
   return eager::data_of(*impl_);
 }
 void* Tensor::mutable_data_ptr(Location location) const {
-  eager::settle(*this, "mutable_data_ptr", location);
+  eager::materialize(*this, "mutable_data_ptr", location);
   eager::hand_out(*impl_, true);
   impl_->storage->bump_version();
   return eager::data_of(*impl_);
@@ -289,7 +289,7 @@ Scalar Tensor::scalar(Location location) const {
   const auto& impl = get("item", location);
   if (int64_t n = eager::count(impl.sizes); n != 1)
     eager::fail("item", "self", "a tensor with " + std::to_string(n) + " elements", "exactly one element", location);
-  eager::settle(*this, "item", location);
+  eager::materialize(*this, "item", location);
   return eager::read_element(impl.dtype, eager::data_of(impl));
 }
 

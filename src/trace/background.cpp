@@ -67,7 +67,7 @@ class Worker {
 
 }  // namespace
 
-void run_in_background(std::function<void()> task) { Worker::instance().add(std::move(task)); }
+void compile_in_background(std::function<void()> task) { Worker::instance().add(std::move(task)); }
 void resume_background() { Worker::instance().resume(); }
 
 }  // namespace ingot::trace

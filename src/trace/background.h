@@ -6,7 +6,7 @@ namespace ingot::trace {
 
 /// Runs the task on the compiling thread, after those before it. Tasks that have not ended when the process ends are
 /// dropped; the thread uses only what is never destroyed.
-void run_in_background(std::function<void()> task);
+void compile_in_background(std::function<void()> task);
 /// In a child made by fork(), where the thread is missing, starts it again if tasks are left.
 void resume_background();
 

@@ -40,7 +40,7 @@ class Builder {
  public:
   explicit Builder(const BuildRequest& request) : request_(request) {}
 
-  BuiltGraph run() {
+  BuiltGraph build() {
     for (int s = 0; s < request_.symbol_count; ++s) built_.symbols.push_back(hinted_symbol(s));
     for (size_t i = 0; i < request_.path.size(); ++i) {
       node_number_ = i;
@@ -340,6 +340,6 @@ class Builder {
 
 }  // namespace
 
-BuiltGraph build_graph(const BuildRequest& request) { return Builder(request).run(); }
+BuiltGraph build_graph(const BuildRequest& request) { return Builder(request).build(); }
 
 }  // namespace ingot::trace

@@ -77,7 +77,7 @@ std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool
     NoFork whole;
     std::call_once(entry->once, [&] { compile(*entry, std::move(graph), settings, ops); });
   } else if (*fresh) {
-    run_in_background([self = shared_from_this(), entry, graph = std::move(graph), settings, ops]() mutable {
+    compile_in_background([self = shared_from_this(), entry, graph = std::move(graph), settings, ops]() mutable {
       self->compile(*entry, std::move(graph), settings, ops);
     });
   }

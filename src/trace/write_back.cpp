@@ -24,7 +24,7 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
     aliases.push_back(s);
   }
   for (uint32_t slot : written) reaches[slot].written = true;
-  // In the order of addresses, what meets is a run.
+  // In the order of addresses, what meets stands side by side.
   std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
     return std::tie(a.extent.begin, a.slot) < std::tie(b.extent.begin, b.slot);
   });
@@ -32,10 +32,10 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
     const char* reach = reaches[first].extent.end;
     for (end = first + 1; end < reaches.size() && reaches[end].extent.begin < reach; ++end)
       reach = std::max(reach, reaches[end].extent.end);
-    const std::span<const Reach> run(&reaches[first], end - first);
-    for (const Reach& one : run) {
+    const std::span<const Reach> group(&reaches[first], end - first);
+    for (const Reach& one : group) {
       if (!one.written) continue;
-      for (const Reach& other : run) {
+      for (const Reach& other : group) {
         if (other.slot == one.slot || !one.extent.meets(other.extent)) continue;
         if (!eager::same_places(*slots[one.slot], *slots[other.slot])) return false;
         aliases[other.slot] = aliases[one.slot] = std::min(aliases[other.slot], aliases[one.slot]);

@@ -55,7 +55,7 @@ struct Call {
   std::vector<ir::Attr> normal() const {
     std::vector<eager::Operand> all = bound(tensors);
     std::vector<ir::Attr> result = attrs;
-    eager::normalize({op->id, false, all, result, Location("model.cpp", 12)}, result);
+    eager::settle({op->id, false, all, result, Location("model.cpp", 12)}, result);
     return result;
   }
 
@@ -63,7 +63,7 @@ struct Call {
     std::vector<eager::Operand> all = bound(from);
     std::vector<ir::Attr> normal = attrs;
     eager::OpCall call{op->id, false, all, normal, Location("model.cpp", 12)};
-    eager::normalize(call, normal);
+    eager::settle(call, normal);
     std::vector<Tensor> outputs(op->outputs);
     eager::dispatch(call, outputs);
     return outputs;

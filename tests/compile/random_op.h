@@ -54,7 +54,7 @@ class RandomOp {
     if (row->id == OpId::as_strided) operands_[0] = eager::Operand(keep(operands_[0].tensor->clone()));
     for (size_t i = 0; i < operands_.size(); ++i) eager::note_special(row->id, static_cast<int>(i), &operands_[i]);
     eager::OpCall call{row->id, row->has(ir::kInplace) && pick(4) == 0, operands_, attrs_, Location()};
-    eager::normalize(call, attrs_);
+    eager::settle(call, attrs_);
     std::vector<Tensor> outputs(row->outputs);
     std::vector<eager::OutputMeta> metas(row->outputs);
     eager::infer_outputs(call, metas);

@@ -12,7 +12,7 @@ using ir::ArgInfo;
 using ir::ArgKind;
 using ir::Attr;
 
-struct Normalizer {
+struct Settler {
   const OpCall& call;
   const ir::OpInfo& op = ir::info(call.op);
   const ArgInfo* argument = nullptr;
@@ -55,7 +55,7 @@ struct Normalizer {
       a.list[i] = self->sizes[d];
     }
   }
-  /// Size of attribute `dim`, which is settled.
+  /// Along attribute `dim`, which stands before and is settled.
   int64_t size_of_dim(std::span<const Attr> attrs) const {
     if (!rank()) eager::fail(op.name, "self", "a zero-dim tensor", "a tensor with at least one dim", call.location);
     return self->sizes[attrs[ir::attribute_position(op, "dim")].integer];
@@ -113,7 +113,7 @@ struct Normalizer {
     return nullptr;
   }
 
-  void run(std::span<Attr> attrs) {
+  void all(std::span<Attr> attrs) {
     self = counted();
     size_t i = 0;
     for (const ArgInfo& info : op.arguments) {
@@ -192,12 +192,12 @@ Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t 
   return resolved;
 }
 
-void normalize(const OpCall& call, std::span<Attr> attrs) {
+void settle(const OpCall& call, std::span<Attr> attrs) {
   ScriptWriter* writer = ScriptWriter::current();
-  if (!writer) return Normalizer{call}.run(attrs);
+  if (!writer) return Settler{call}.all(attrs);
   writer->given(call.op, attrs);
   try {
-    Normalizer{call}.run(attrs);
+    Settler{call}.all(attrs);
   } catch (...) {
     writer->refused();
     throw;

@@ -15,16 +15,17 @@ struct Operand;
 
 namespace ingot::eager {
 
-/// Attributes as a user writes them become those of the rules: negative dims count from the end, -1 stands for the size
-/// that fits (view) or stays (expand), indices and slice ends from the end. Throws Error for what is out of range.
-void normalize(const OpCall& call, std::span<ir::Attr> attrs);
+/// Attributes as a user writes them become those of the rules (ir::Settling): negative dims count from the end, -1
+/// stands for the size that fits (view) or stays (expand), indices and slice ends from the end. Throws Error for what
+/// is out of range.
+void settle(const OpCall& call, std::span<ir::Attr> attrs);
 /// Marks a scalar whose value is one of those that operand `number` of the op has code of its own for.
 void note_special(OpId op, int number, Operand* operand);
 /// A scalar as an operand of a graph: a constant if it is special, else a new run-time scalar.
 ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand);
 /// Number of a word among the modes of attribute `index`; throws Error with the list if there is none.
 int mode_number(OpId op, int index, std::string_view word, Location location);
-/// A size as the user wrote it, negative numbers included; normalize settles them.
+/// A size as the user wrote it, not settled yet.
 inline Dim raw_size(int64_t value) {
   Dim d;
   d.code = value;
@@ -167,7 +168,7 @@ class Call {
   }
   eager::OpCall make() {
     eager::OpCall call{op_, false, {operands_.data(), operands_.size()}, {attrs_.data(), kAttributes}, location_};
-    if constexpr (kAttributes > 0) eager::normalize(call, {attrs_.data(), kAttributes});
+    if constexpr (kAttributes > 0) eager::settle(call, {attrs_.data(), kAttributes});
     return call;
   }
 

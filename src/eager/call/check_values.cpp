@@ -18,7 +18,7 @@ int64_t integer_at(const detail::TensorImpl& t, int64_t offset) {
 /// Every value of `positions` lies in [low, high), or is `ignored`.
 void check_positions(const OpCall& call, size_t operand, int64_t low, int64_t high, const int64_t* ignored = nullptr) {
   const Tensor& positions = *call.operands[operand].tensor;
-  settle(positions, ir::info(call.op).name.data(), call.location);
+  materialize(positions, ir::info(call.op).name.data(), call.location);
   const detail::TensorImpl& t = *positions.impl();
   auto check = [&](int64_t v) {
     if ((v >= low && v < high) || (ignored && v == *ignored)) return;
@@ -46,7 +46,7 @@ void check_divisor(const OpCall& call, size_t operand) {
   if (divisor.kind == Operand::Kind::scalar) {
     zero = divisor.integer == 0;
   } else {
-    settle(*divisor.tensor, ir::info(call.op).name.data(), call.location);
+    materialize(*divisor.tensor, ir::info(call.op).name.data(), call.location);
     const detail::TensorImpl& t = *divisor.tensor->impl();
     for_each_offset(t, [&](int64_t offset) { zero |= integer_at(t, offset) == 0; });
   }
@@ -64,7 +64,7 @@ void check_interval(const OpCall& call, const ValueCheck& check, size_t operand)
          call.location);
   };
   if (given.kind == Operand::Kind::scalar) return require(given.number);
-  settle(*given.tensor, ir::info(call.op).name.data(), call.location);
+  materialize(*given.tensor, ir::info(call.op).name.data(), call.location);
   const detail::TensorImpl& t = *given.tensor->impl();
   for_each_offset(
       t, [&](int64_t offset) { require(read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double()); });

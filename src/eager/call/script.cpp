@@ -60,7 +60,7 @@ ScriptTensor Script::source(const Tensor& tensor) const {
   return s;
 }
 
-struct Script::Run {
+struct Script::Repetition {
   const Script& script;
   std::span<const Tensor> arguments;
   std::vector<Tensor> values{};
@@ -120,7 +120,7 @@ struct Script::Run {
   bool line(const Line& line);
 };
 
-bool Script::Run::line(const Line& line) {
+bool Script::Repetition::line(const Line& line) {
   const ModulePathScope path(line.module);
   std::vector<ir::Attr> attrs = line.attrs;
   for (const Source& s : line.sources) attrs[s.attribute].list[s.item].code = value(s.expression);
@@ -153,7 +153,7 @@ bool Script::Run::line(const Line& line) {
     if (!ir::info(line.op).list_first) note_special(line.op, static_cast<int>(i), &scalar);
   }
   OpCall call{line.op, false, operands, attrs, line.location};
-  normalize(call, attrs);
+  settle(call, attrs);
   call.inplace = line.inplace;
   std::vector<Tensor> outputs(line.made.size());
   dispatch(call, outputs);
@@ -163,17 +163,17 @@ bool Script::Run::line(const Line& line) {
 
 bool Script::repeat(std::span<const Tensor> arguments, std::span<const ScriptTensor> results,
                     std::span<Tensor> out) const {
-  Run run{*this, arguments};
+  Repetition again{*this, arguments};
   size_t next_check = 0;
   for (size_t i = 0; i <= lines_.size(); ++i) {
     for (; next_check < checks_.size() && checks_[next_check].line <= i; ++next_check) {
       const Check& c = checks_[next_check];
-      const int64_t a = run.value(c.a), b = run.value(c.b);
+      const int64_t a = again.value(c.a), b = again.value(c.b);
       if ((c.less ? a < b : a == b) != c.holds) return false;
     }
-    if (i < lines_.size() && !run.line(lines_[i])) return false;
+    if (i < lines_.size() && !again.line(lines_[i])) return false;
   }
-  for (size_t i = 0; i < results.size(); ++i) out[i] = run.tensor(results[i]);
+  for (size_t i = 0; i < results.size(); ++i) out[i] = again.tensor(results[i]);
   return true;
 }
 

@@ -74,7 +74,7 @@ class Script {
     Composite composite;             // if set, what is called instead of the op, with operand 0 and attribute 0
     std::vector<ScriptTensor> made;  // outputs
   };
-  struct Run;
+  struct Repetition;
 
   std::vector<Expression> expressions_;
   std::vector<Check> checks_;

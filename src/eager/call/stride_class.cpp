@@ -48,7 +48,7 @@ Dims strides_of(DimTable& dims, const StrideClass& classes, const Dims& sizes, s
     else
       known[i] = classes[i] == kStrideZero;
   }
-  // Each round settles at least the dims that are dense over a settled one; there is no cycle, because strides fall
+  // Each round finds at least the dims that are dense over a known one; there is no cycle, because strides fall
   // along it.
   for (size_t round = 0; round < rank; ++round)
     for (size_t i = 0; i < rank; ++i)

@@ -74,7 +74,7 @@ namespace {
 void execute_checked(const OpCall& call, std::span<Tensor> outputs) {
   for (const Operand& o : call.operands)
     if (o.kind == Operand::Kind::tensor && !o.tensor->impl()->storage)
-      settle(*o.tensor, ir::info(call.op).name.data(), call.location);
+      materialize(*o.tensor, ir::info(call.op).name.data(), call.location);
   OutputMeta metas[kMaxOutputs];
   std::span<OutputMeta> results(metas, outputs.size());
   infer_outputs(call, results);

@@ -53,12 +53,12 @@ int64_t wrapped_dim(const char* op, int64_t dim, const Tensor& self, Location lo
   return dim < 0 ? dim + count : dim;
 }
 
-/// How often each position comes, as ends of runs; and how many there are in all.
-struct Runs {
+/// How often each position comes, as the ends of its repeats; and how many there are in all.
+struct Repeats {
   Tensor ends;
   int64_t total;
 };
-Runs runs_of(const Tensor& repeats, std::optional<int64_t> total, Location location) {
+Repeats repeats_of(const Tensor& repeats, std::optional<int64_t> total, Location location) {
   if (repeats.dtype() != kInt64 && repeats.dtype() != kInt32)
     fail("repeat_interleave", "repeats", "a tensor of " + std::string(name_of(repeats.dtype())), "i64 or i32",
          location);
@@ -73,9 +73,9 @@ Runs runs_of(const Tensor& repeats, std::optional<int64_t> total, Location locat
   return {ends, sum};
 }
 
-Tensor positions_of(const Runs& runs, Location location) {
-  Tensor each = arange(runs.total, kInt64, location);
-  return searchsorted(TensorArg(runs.ends, location), each, false, true);
+Tensor positions_of(const Repeats& repeats, Location location) {
+  Tensor each = arange(repeats.total, kInt64, location);
+  return searchsorted(TensorArg(repeats.ends, location), each, false, true);
 }
 
 }  // namespace
@@ -154,11 +154,11 @@ Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<i
   if (repeats.dim() != 1 || repeats.size(0) != n)
     fail("repeat_interleave", "repeats", "shape " + text(repeats.sizes()), "one number, or " + std::to_string(n),
          a.location);
-  return self.index_select(d, positions_of(runs_of(repeats, output_size, a.location), a.location), a.location);
+  return self.index_select(d, positions_of(repeats_of(repeats, output_size, a.location), a.location), a.location);
 }
 
 Tensor repeat_interleave(const TensorArg& r, std::optional<int64_t> output_size) {
-  return positions_of(runs_of(given("repeat_interleave", "repeats", r), output_size, r.location), r.location);
+  return positions_of(repeats_of(given("repeat_interleave", "repeats", r), output_size, r.location), r.location);
 }
 
 Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>& indices, const OperandArg& values,
