@@ -90,7 +90,7 @@ bool CompiledCore::may_be_eager() const {
   return !eager::interceptor(eager::Stage::record) && (!own || *own == numerics());
 }
 
-LentRecorder CompiledCore::take() {
+LentRecorder CompiledCore::lend() {
   auto lent = [&](trace::Recorder* recorder) { return LentRecorder(recorder, GiveBack{this}); };
   if (trace::Recorder* first = first_.exchange(nullptr, std::memory_order_acquire)) return lent(first);
   std::lock_guard lock(mutex_);
@@ -151,6 +151,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   }
   std::shared_ptr<const ModuleWatch> watch;
   if (core.mode() == CompileMode::frozen) {
+    // Its program runs at once: no op of it passes the chain, so it cannot become part of what is being recorded.
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
     bool seen = false;
@@ -180,7 +181,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())
     if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
-  recorder_ = core.take();
+  recorder_ = core.lend();
   wants_result_ = wants_result_ && core.observed(*recorder_);
   if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
   recorder_->begin(tensors, wants_result_ ? trace::Purpose::observed : trace::Purpose::results);
@@ -206,7 +207,7 @@ bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
 }
 
 bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
-  LentRecorder recorder = core_.take();
+  LentRecorder recorder = core_.lend();
   done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
   if (!done_) return false;
   form_ = call->form.copy.get();
@@ -228,7 +229,7 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
   if (wants_result_ && result)
     for (const Leaf& leaf : result->items())
       if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->observation().script().source(*leaf.tensor));
-  if (hopeless_) core_.freezer().note_slight(recorder_->slight());
+  if (hopeless_) core_.freezer().note_slight(recorder_->slight());  // of what is still being recorded
   recorder_->finish();
   if (wants_result_)
     core_.freezer().observe(*arguments_, call_key(signature_, core_.function().numerics()), *recorder_,

@@ -23,7 +23,7 @@ class CompiledCore {
   static std::shared_ptr<CompiledCore> make(const CompileOptions& options);
 
   /// A recorder for one call; calls at the same time have their own. Each grows its own tree, programs are shared.
-  LentRecorder take();
+  LentRecorder lend();
   void give_back(std::unique_ptr<trace::Recorder> recorder);
   /// True for the one recorder whose calls the freezer observes: calls recorded in one tree can be compared.
   bool observed(const trace::Recorder& recorder) const { return &recorder == first_made_; }

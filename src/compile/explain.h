@@ -16,9 +16,9 @@ struct ReportOptions {
   int program = -1;     // which one is shown in full; -1: the last, which is the most general
   bool ir = false;      // the IR as recorded and after the passes, instead of a line a module
   bool fusion = false;  // every decision, instead of a line a reason
-  std::optional<std::string> kernel_ir = {},
-                             assembly = {};  // kernels with this in their name; "": all but the tiles of products
-  bool color = false;                        // for a terminal
+  // Kernels with this in their name; "": all but the tiles of products.
+  std::optional<std::string> kernel_ir = {}, assembly = {};
+  bool color = false;  // for a terminal
 };
 
 /// A list whose items are values where the list itself is about to go: `for (auto& s :

@@ -126,7 +126,7 @@ class Builder {
     root.current = graph().add_input(slot.facts.dtype(), sizes, strides);
     root.order = memory_order(slot);
     graph().inputs.back().constant =
-        slot.constant && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==
+        slot.captured && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==
                              request_.written_slots.end();
     built_.binding.input_slots.push_back(slot.slot);
     slots_.push_back(add_root(std::move(root), sizes));

@@ -71,7 +71,7 @@ bool Variant::bind_to(std::span<const int64_t> now) {
     program = loaded.bind(met, std::move(values));
   }
   symbols = std::move(met);
-  take(std::move(program));
+  use(std::move(program));
   return true;
 }
 
@@ -80,7 +80,7 @@ bool Variant::bind_if_ready() {
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
     grant_direct_writes();
-    take(entry->loaded->bind(symbols));
+    use(entry->loaded->bind(symbols));
   } else {
     fallback = entry->failure;
     entry = nullptr;
@@ -102,7 +102,7 @@ void Variant::grant_direct_writes() {
   }
 }
 
-void Variant::take(runtime::BoundProgramPtr program) {
+void Variant::use(runtime::BoundProgramPtr program) {
   bound = std::move(program);
   output_bytes.clear();
   for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));

@@ -24,21 +24,21 @@ struct OutputTarget {
     failed       // one bool: a check on values failed, the other outputs mean nothing
   } kind = Kind::storage;
   uint32_t number = 0;
-  bool direct = false;  // write back: the program may write there itself, as nothing reads what the slot held
-                        // once it does
+  // Of a write back: the program may write to the slot itself, as nothing reads what it held once it does.
+  bool direct = false;
   SmallVector<int64_t, 6> order = {};  // dims of the storage's tensor, from the outermost in memory
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;
 };
 
-/// A check on values that needs no computing: done before the program runs.
+/// A check on values that are there before the program runs: where it fails then, nothing was written yet.
 struct HostCheck {
   size_t node = 0;       // of the path: the call
   uint32_t operand = 0;  // of the call: what is checked
   // Of the path: the op that made the operand by counting (kCounts); -1: it is memory from outside, or a scalar.
   int64_t counter = -1;
-  bool sizes_only = false;  // the program makes the values and checks them; where there is no position at all, it may
-                            // not even read
+  // The program makes the values and checks them itself; but where no position exists at all, it may not even read.
+  bool sizes_only = false;
 };
 
 /// How a segment's record maps to a graph's inputs and outputs.
@@ -49,19 +49,21 @@ struct SegmentBinding {
   std::vector<HostCheck> host_checks;
 };
 
-/// One program at a flush, and what it holds for.
+/// One program at a flush, and what it holds for: another live set or aliasing is another graph, and sizes may be
+/// constants of it.
 struct Variant {
   compiler::CodeLevel level;
   std::vector<uint32_t> live;  // numbers of the live values, ascending
-  std::vector<uint32_t>
-      aliases;  // for each slot the first slot that shares its storage; empty if nothing outside is written
-  std::vector<int64_t> sites;      // sizes and free strides of the path's record when it was compiled
+  // For each slot the first slot that shares its storage; empty if nothing outside is written.
+  std::vector<uint32_t> aliases;
+  std::vector<int64_t> sites;      // as they were when it was compiled
   std::vector<int32_t> symbol_of;  // of each site: its symbol, -1 where it is static
   int symbol_count = 0;
   SegmentBinding binding;
-  std::shared_ptr<CacheEntry> entry;  // the program
-  std::string fallback;  // why it runs op by op; a variant that computes nothing has neither entry nor this
-  // The latest sizes for which it is known to hold, and what follows from them.
+  // A variant that computes nothing has neither a program nor a reason to run op by op.
+  std::shared_ptr<CacheEntry> entry;
+  std::string fallback;
+  // The latest sizes for which it is known to hold, so that the same ones are not compared again.
   uint64_t shapes = ~uint64_t{0};
   std::vector<int64_t> symbols;
   runtime::BoundProgramPtr bound;
@@ -70,27 +72,28 @@ struct Variant {
   /// True once the program is there, or it is known that there is none; it is then bound to the latest sizes, for as
   /// many threads as there are now.
   bool bind_if_ready();
-  /// True if the program is right for these sites; it is then bound to them. It is ready.
+  /// For one that is ready: true if its program is right for these sites; it is then bound to them.
   bool bind_to(std::span<const int64_t> now);
 
  private:
-  void take(runtime::BoundProgramPtr program);
+  void use(runtime::BoundProgramPtr program);
   void grant_direct_writes();
 };
 
 struct FlushPoint {
   const uint64_t id = next_id();  // differs from that of every other flush point of this process
   std::vector<uint32_t> written_slots;
-  bool checks =
-      false;  // some op looks at data before it computes: the segment is run even where nobody has its results
-  std::vector<std::vector<int64_t>> history;  // sites of each compilation: where two differ, a size is a symbol
+  // Some op looks at data before it computes, and eager would throw: it is run even where nobody has its results.
+  bool checks = false;
+  // The sites of each compilation: a size that differs between two of them becomes a symbol.
+  std::vector<std::vector<int64_t>> history;
   std::vector<std::unique_ptr<Variant>> variants;
 
  private:
   static uint64_t next_id();
 };
 
-/// Sizes and free strides in the latest record of a path, in order.
+/// The sites of a path: sizes and free strides of its latest call, which a program may leave open.
 void collect_sites(std::span<Node* const> path, std::vector<int64_t>& sites);
 /// What the n-th site is, "size 0 of operand self of add", and where it is recorded.
 struct SiteDescription {
@@ -98,7 +101,8 @@ struct SiteDescription {
   const Node* node = nullptr;
 };
 SiteDescription describe_site(std::span<Node* const> path, size_t site);
-/// Sites that took the same values in every entry of the history share a symbol; those that never changed are static.
+/// Sites that took the same values in every entry of the history share a symbol, so that the compiler knows them to be
+/// equal; those that never changed are static.
 std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count);
 /// What the guards of a graph say of single symbols is better said by the sites: a symbol that must equal a constant is
 /// static, two that must be equal are one. True if it changed anything; the graph is then to be built again.

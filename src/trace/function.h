@@ -33,7 +33,7 @@ struct Recompile {
   Location location = Location::none();
 };
 
-/// A program in the cache of a function.
+/// A program in the cache of a function. One graph has one, whichever flushes and recorders came to it.
 struct CacheEntry {
   std::string key;     // of the program
   std::string shapes;  // inputs, symbols written s0, s1, ...

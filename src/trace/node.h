@@ -32,17 +32,17 @@ struct OperandRecord {
 /// is guarded.
 struct SlotRecord : eager::TensorGuard {
   uint32_t slot = 0;
-  bool constant = false;  // neither an argument of the call nor made by it: what is derived from it may be kept
+  bool captured = false;  // see CallMemory::is_captured
   int64_t offset = 0;     // of the latest call; looked at only where a view of the tensor was recorded
   bool viewed = false;
   uint64_t changed = 0;  // see Node::inferred
-  SlotRecord(const detail::TensorImpl& t, uint32_t number, bool is_constant)
-      : TensorGuard(t), slot(number), constant(is_constant), offset(t.offset) {}
+  SlotRecord(const detail::TensorImpl& t, uint32_t number, bool is_captured)
+      : TensorGuard(t), slot(number), captured(is_captured), offset(t.offset) {}
 };
 
 struct OutputRecord {
   eager::OutputMeta meta;  // of the latest call
-  Tensor handle;           // given out again while nobody else holds it
+  Tensor handle;           // given out again while nobody else holds it, to spare making one
   int32_t root_slot = -1;  // a view of this slot
   uint64_t changed = 0;    // see Node::inferred
 };
@@ -52,15 +52,15 @@ struct Node {
   OpId op{};
   bool inplace = false;
   uint32_t first_value = 0;  // number of the first output
-  uint32_t size_attrs = 0;   // bit i: attribute i is of a size class, its sizes are those of the latest call
+  uint32_t size_attrs = 0;   // bit i: attribute i holds sizes, which may be others in each call
   std::vector<OperandRecord> operands;
   std::vector<ir::Attr> attrs;
   std::vector<SlotRecord> slots;  // bound here, in order
   std::vector<OutputRecord> outputs;
-  // Which sizes reach this node, as a number of the tree: `shapes_in` before it, `shapes_out` after it. Metas of the
-  // outputs are right for a call that arrives with shapes_in and binds the same sizes; and for any call if nothing that
-  // they follow from (attributes, slots, results of other nodes) changed after they were `inferred`, as the tree counts
-  // changes. 0: never.
+  // Which sizes reach this node, as a number of the tree: `shapes_in` before it, `shapes_out` after it. A call that
+  // arrives with shapes_in and binds the same sizes needs no inference, which costs more than all that is compared; nor
+  // does one where nothing that the outputs follow from (attributes, slots, results of other nodes) changed after they
+  // were `inferred`, as the tree counts changes (0: never).
   uint64_t shapes_in = 0, shapes_out = 0, inferred = 0;
 
   Location location = Location::none();

@@ -68,7 +68,7 @@ void Recorder::abandon() {
   runner_.run_one_by_one("the callable threw");
 }
 
-// Most calls are the next node of a known path: nothing else is done here.
+// An op that was recorded costs what is compared here: all that is rare stands elsewhere.
 void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   if (passthrough_) return proceed(call, outputs);
   if (memory_.anything_handed_out() && reaches_handed_out(call)) return call_at_once(call, outputs);

@@ -9,8 +9,9 @@
 
 namespace ingot::trace {
 
-/// Where the tree is full, new paths run eagerly, branches that were never taken again are cut before the next call,
-/// and from then on recording takes a small part of the time only.
+/// A function that goes another way in every call would fill memory with paths that are of no use. Where the tree is
+/// full, new paths run eagerly, branches that were never taken again are cut before the next call, and from then on
+/// recording takes a small part of the time only.
 class RecordingLimits {
  public:
   static constexpr size_t kMostNodes = 32768;

@@ -67,7 +67,8 @@ void Segment::clear() {
   scalars_.clear();
 }
 
-// Compares without side effects but for bound_ beyond slots_, which a later comparison cuts.
+// Without side effects but for bound_ beyond slots_, which the next comparison cuts: a call may be none of the
+// children.
 bool Segment::matches(const Node& node, const eager::OpCall& call) {
   if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
       node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size() ||

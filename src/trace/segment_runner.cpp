@@ -56,7 +56,7 @@ void SegmentRunner::run(Node& flush) {
       resume_background();
       return run_one_by_one({});
     }
-  } catch (const SizeOverflow& e) {
+  } catch (const SizeOverflow& e) {  // of a size that only the program computes
     return fall_back(e.what());
   }
   if (!variant) {
@@ -89,6 +89,7 @@ Variant* SegmentRunner::choose(FlushPoint& point, bool* waits) {
       *waits = true;
       continue;
     }
+    // The same sizes as before have the same number: none of them is looked at.
     if (variant->shapes == segment_.shapes()) {
       *waits = false;
       return variant.get();
@@ -129,7 +130,7 @@ Variant* SegmentRunner::compile(FlushPoint& point) {
       if (int32_t s = variant->symbol_of[i]; s >= 0) variant->symbols[static_cast<size_t>(s)] = sites_[i];
     variant->binding = std::move(built.binding);
     for (size_t s = 0; s < segment_.slots().size(); ++s)
-      if (segment_.slot_record(s).constant) segment_.slots()[s].impl()->storage->mark_lasting();
+      if (segment_.slot_record(s).captured) segment_.slots()[s].impl()->storage->mark_lasting();
     bool compiled_now = false;
     if (!built.graph.outputs.empty())
       variant->entry =
