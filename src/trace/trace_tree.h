@@ -32,7 +32,7 @@ class TraceTree {
   /// outputs follow from others than before, they are inferred again. What refuses the call throws, with nothing
   /// recorded.
   void refresh(Node& node, const eager::OpCall& call, Segment& segment) {
-    if (node.has_sizes() || node.shapes_in != segment.shapes()) take_sizes(node, call, segment);
+    if (node.shapes_in != segment.shapes() || brings_others(node, call, segment)) take_sizes(node, call, segment);
   }
 
   /// Cuts off the branches that hold no flush which a second call has reached, the latest not before call `since`.
@@ -42,6 +42,17 @@ class TraceTree {
   int64_t median_use() const;
 
  private:
+  /// Whether sizes that belong to the node are other ones than in the latest call. Here, since each op of each call
+  /// asks.
+  static bool brings_others(const Node& node, const eager::OpCall& call, Segment& segment) {
+    for (const SlotRecord& slot : node.slots) {
+      const detail::TensorImpl& impl = *segment.bound()[slot.slot];
+      if (slot.offset != impl.offset || !slot.same_layout(impl)) return true;
+    }
+    for (size_t i = 0; node.size_attrs >> i; ++i)
+      if (node.size_attrs >> i & 1 && !(node.attrs[i].list == call.attrs[i].list)) return true;
+    return false;
+  }
   Node* add(std::unique_ptr<Node> node, Node& parent);
   void take_sizes(Node& node, const eager::OpCall& call, Segment& segment);
   void infer_again(Node& node, const eager::OpCall& call);
