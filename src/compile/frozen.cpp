@@ -6,7 +6,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "compile/module_watch.h"
-#include "eager/data.h"
 #include "runtime/bound_program.h"
 #include "trace/recorder.h"
 
@@ -21,29 +20,6 @@ constexpr int64_t kProbe = 256;  // of calls that run eagerly, one is recorded, 
 constexpr int kMostWrong = 3;    // a script that was wrong as often is dropped
 constexpr int kMostTried = 2;    // scripts that one call is compared with
 constexpr int64_t kMostWritten = 16 << 20;  // bytes that a call writes outside, which trying a script puts back
-
-/// True if leaf i is as it was seen but for its identity and the sizes of free dims; all dims are free where `free` is
-/// null.
-bool fits(const LeafGuard& seen, const std::vector<bool>* free, const std::vector<Leaf>& leaves, size_t i) {
-  const Leaf& leaf = leaves[i];
-  if (leaf.kind != seen.kind) return false;
-  if (leaf.kind != Leaf::Kind::tensor) return leaf.bits == seen.bits && leaf.text == seen.text;
-  if (!leaf.tensor->defined()) return !seen.tensor.facts.tensor();
-  const TensorImpl& now = *leaf.tensor->impl();
-  if (!seen.tensor.holds(now)) return false;
-  for (size_t d = 0; free && d < now.sizes.size(); ++d)
-    if (!(*free)[d] && seen.tensor.sizes[d] != now.sizes[d]) return false;
-  int32_t same_as = -1;
-  for (size_t j = 0; j < i && same_as < 0; ++j)
-    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &now) same_as = static_cast<int32_t>(j);
-  return same_as == seen.same_as;
-}
-
-/// As many identities stay guarded as both saw.
-void keep_common_identities(std::vector<LeafGuard>& guards, const std::vector<LeafGuard>& others) {
-  for (size_t i = 0; i < guards.size(); ++i)
-    if (!guards[i].same_identity(others[i])) guards[i].forget_identity();
-}
 
 bool same_identities(const std::vector<LeafGuard>& a, const std::vector<LeafGuard>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -63,13 +39,6 @@ bool argument_is_captured(const FrozenCall& a, const FrozenCall& b) {
          std::any_of(b.guards.begin(), b.guards.end(), [&](const LeafGuard& g) { return captures(a, g); });
 }
 
-/// What a script has foretold holds for as many tensors as the script does; but an argument that is captured as well
-/// may stand in `call` for what is captured.
-void take_identities(FrozenCall& call, const GeneralCall& general, const Arguments& arguments) {
-  for (size_t i = 0; i < call.guards.size(); ++i)
-    if (!general.captures(arguments.tensors[i])) call.guards[i].take_identity(general.guards[i]);
-}
-
 /// What a call wrote to tensors from outside.
 std::vector<Tensor> writes_of(const trace::Observation& observation) {
   std::vector<Tensor> writes;
@@ -82,65 +51,6 @@ int64_t bytes_of(std::span<const Tensor> tensors) {
   int64_t bytes = 0;
   for (const Tensor& tensor : tensors) bytes += tensor.numel() * size_of(tensor.dtype());
   return bytes;
-}
-
-/// Repeats the script of a call with the recorder. False, with nothing computed, where it would go another way, or
-/// where `agrees`, which is asked before anything is computed, does not.
-template <class Agrees>
-bool repeat_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
-                   trace::Purpose purpose, std::vector<Tensor>& results, Agrees agrees) {
-  SmallVector<const TensorImpl*, 16> impls;
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < arguments.guards.size(); ++i)
-    if (arguments.guards[i].kind == Leaf::Kind::tensor) {
-      tensors.push_back(arguments.tensors[i]);
-      impls.push_back(arguments.tensors[i].impl());
-    }
-  recorder.begin(impls, purpose);
-  results.assign(call.result.size(), Tensor());
-  try {
-    if (!call.script.repeat(tensors, call.result, results) || !agrees()) {
-      recorder.discard();
-      return false;
-    }
-  } catch (const Error&) {
-    recorder.discard();  // the callable is to throw it
-    return false;
-  } catch (...) {
-    recorder.discard();
-    throw;
-  }
-  recorder.finish();
-  return true;
-}
-
-/// Repeats the script of a call after the callable, to see what it does: it may write just what the callable wrote,
-/// which is put back.
-bool try_script(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
-                std::span<const Tensor> writes, std::vector<Tensor>& results) {
-  std::vector<Tensor> copies;
-  auto put_back = [&] {
-    const eager::WithoutInterceptors direct;
-    for (size_t i = 0; i < copies.size(); ++i) writes[i].copy_(copies[i]);
-  };
-  auto agrees = [&] {
-    const std::vector<Tensor> now = recorder.segment().writes();
-    if (!std::equal(now.begin(), now.end(), writes.begin(), writes.end(), [](const Tensor& a, const Tensor& b) {
-          return a.dtype() == b.dtype() && eager::same_places(*a.impl(), *b.impl());
-        }))
-      return false;
-    const eager::WithoutInterceptors direct;
-    for (const Tensor& tensor : writes) copies.push_back(tensor.clone());
-    return true;
-  };
-  try {
-    const bool ran = repeat_script(call, arguments, recorder, trace::Purpose::trial, results, agrees);
-    put_back();
-    return ran;
-  } catch (...) {
-    put_back();
-    throw;
-  }
 }
 
 /// The leaves that arguments were made of.
@@ -161,34 +71,6 @@ LeafList leaves_of(const Arguments& arguments) {
 }
 
 }  // namespace
-
-GeneralCall::GeneralCall(const GeneralCall& other)
-    : key(other.key),
-      watch(other.watch),
-      guards(other.guards),
-      free(other.free),
-      any_free(other.any_free),
-      script(other.script),
-      result(other.result),
-      form(other.form),
-      latest(other.latest.load()) {}
-
-bool GeneralCall::captures(const Tensor& tensor) const {
-  auto is = [&](const eager::ScriptTensor& t) {
-    return t.kind == eager::ScriptTensor::Kind::captured && t.captured.is_same(tensor);
-  };
-  return tensor.defined() && (script.captures(tensor) || std::any_of(result.begin(), result.end(), is));
-}
-
-bool GeneralCall::holds(const LeafList& arguments, const CallKey& now) const {
-  const std::vector<Leaf>& leaves = arguments.items();
-  if (!any_free || key != now || leaves.size() != guards.size()) return false;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    if (!fits(guards[i], &free[i], leaves, i)) return false;
-    if (guards[i].storage && !guards[i].identity_holds(*leaves[i].tensor->impl())) return false;
-  }
-  return true;
-}
 
 const FrozenCall* Freezer::find(const LeafList& arguments, const CallKey& key) {
   const FrozenCall* call = table_.find(arguments, key);
@@ -300,13 +182,12 @@ void Freezer::note_use(const GeneralCall& call) const {
 
 bool Freezer::repeat(const GeneralCall& call, const Arguments& arguments, trace::Recorder& recorder,
                      std::vector<Tensor>& results) {
-  constexpr auto agrees = [] { return true; };
-  if (!repeat_script(call, arguments, recorder, trace::Purpose::observed, results, agrees)) return false;
+  if (!call.repeat(arguments, recorder, results)) return false;
   note_use(call);
   std::string refusal;
   auto frozen = build_frozen_call(arguments, call.key, recorder.observation(), results, call.form, &refusal);
   if (frozen) {
-    take_identities(*frozen, call, arguments);
+    call.give_identities(*frozen, arguments);
     put(std::move(frozen), nullptr);
   }
   return true;
@@ -354,15 +235,11 @@ void Freezer::keep(const FrozenCall& call, eager::Script script, std::vector<eag
 Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& seen, trace::Recorder& recorder,
                                 std::string* sizes_only) {
   const LeafList list = leaves_of(arguments);
-  const std::vector<Leaf>& leaves = list.items();
   std::vector<General> alike;
   {
     std::lock_guard lock(mutex_);
-    for (const General& known : general_) {
-      bool fit = known->key == seen.key && known->watch == seen.watch && leaves.size() == known->guards.size();
-      for (size_t i = 0; fit && i < leaves.size(); ++i) fit = fits(known->guards[i], nullptr, leaves, i);
-      if (fit) alike.push_back(known);
-    }
+    for (const General& known : general_)
+      if (known->watch == seen.watch && known->is_like(list, seen.key)) alike.push_back(known);
   }
   std::sort(alike.begin(), alike.end(), [](const General& a, const General& b) { return a->latest > b->latest; });
   const std::vector<Tensor> writes = writes_of(recorder.observation());
@@ -371,7 +248,7 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     std::vector<Tensor> results;
     std::string refusal;
     try {
-      if (!try_script(*known, arguments, recorder, writes, results)) {
+      if (!known->try_out(arguments, recorder, writes, results)) {
         *sizes_only = "a size went through a plain number (int64_t n = x.size(0)), or decided what is computed";
         continue;
       }
@@ -382,11 +259,7 @@ Freezer::General Freezer::learn(const Arguments& arguments, const FrozenCall& se
     std::shared_ptr<GeneralCall> freer;
     if (again && difference(seen, *again).empty()) {
       freer = std::make_shared<GeneralCall>(*known);
-      keep_common_identities(freer->guards, seen.guards);
-      for (size_t i = 0; i < leaves.size(); ++i)
-        for (size_t d = 0; d < freer->free[i].size(); ++d)
-          if (seen.guards[i].tensor.sizes[d] != freer->guards[i].tensor.sizes[d])
-            freer->free[i][d] = freer->any_free = true;
+      freer->free_sizes(seen.guards);
       note_use(*freer);
     } else if (++known->wrong < kMostWrong) {
       if (++tried == kMostTried) break;
@@ -476,7 +349,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     return;
   }
   if (General general = learn(arguments, *call, recorder, &sizes_only)) {
-    take_identities(*call, *general, arguments);
+    general->give_identities(*call, arguments);
     return learnt(nullptr);
   }
   fruitless_.fetch_add(1, std::memory_order_relaxed);

@@ -8,31 +8,9 @@
 #include "base/mutex.h"
 #include "compile/compile.h"
 #include "compile/frozen_table.h"
-#include "eager/call/script.h"
+#include "compile/general_call.h"
 
 namespace ingot::detail {
-
-/// A call with its script, which can be repeated at other sizes of the free dims: those in which calls differed that
-/// the script foretold. None is free as long as there was no such call.
-struct GeneralCall {
-  CallKey key;
-  std::shared_ptr<const ModuleWatch> watch;
-  std::vector<LeafGuard> guards;
-  std::vector<std::vector<bool>> free;  // the dims of each leaf
-  bool any_free = false;
-  eager::Script script;
-  std::vector<eager::ScriptTensor> result;
-  ResultForm form;
-  mutable std::atomic<uint64_t> latest{0};  // when it was of use
-  mutable std::atomic<int> wrong{0};        // times that it foretold something else than what the callable did
-
-  GeneralCall() = default;
-  GeneralCall(const GeneralCall& other);
-  /// True if it differs from what was seen in sizes of free dims only, and there are some.
-  bool holds(const LeafList& arguments, const CallKey& key) const;
-  /// True if the callable used this very tensor without being given it.
-  bool captures(const Tensor& tensor) const;
-};
 
 /// What the callable gave back in a call that was observed.
 struct ObservedResult {

@@ -44,6 +44,11 @@ bool LeafGuard::equal_but_storage(const LeafGuard& other) const {
          text == other.text;
 }
 
+void keep_common_identities(std::vector<LeafGuard>& guards, const std::vector<LeafGuard>& others) {
+  for (size_t i = 0; i < guards.size(); ++i)
+    if (!guards[i].same_identity(others[i])) guards[i].forget_identity();
+}
+
 uint64_t hash_of(const LeafList& list) {
   uint64_t hash = list.items().size();
   for (const Leaf& leaf : list.items()) {

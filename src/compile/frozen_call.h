@@ -34,6 +34,9 @@ struct LeafGuard {
   bool identity_holds(const TensorImpl& impl) const;
 };
 
+/// As many identities stay guarded as both saw.
+void keep_common_identities(std::vector<LeafGuard>& guards, const std::vector<LeafGuard>& others);
+
 /// Of all that LeafGuard::holds looks at but identities.
 uint64_t hash_of(const LeafList& leaves);
 
