@@ -266,6 +266,8 @@ int bench_model(const BenchOptions& options) {
                            {"compiled_us", run.compiled.median},
                            {"speedup", run.speedup()},
                            {"compile_ms", s.compile_ms},
+                           {"first_eager_us", run.first_eager},
+                           {"first_compiled_us", run.first_compiled},
                            {"compilations", s.compilations},
                            {"fallbacks", s.fallbacks},
                            {"max_abs_error", run.max_abs_error},
@@ -289,7 +291,8 @@ int bench_model(const BenchOptions& options) {
                duration(run.compiled.high), run.speedup());
     fmt::print("  modelled roof {} ({:.0f}%), {}, max error {:.1e}\n", duration(run.roof_us), 100 * run.roof_share(),
                run.bitwise_equal ? "same bits" : "BITS DIFFER", run.max_abs_error);
-    fmt::print("  compiled in {:.1f} ms, {} compilations, {} fallbacks\n", s.compile_ms, s.compilations, s.fallbacks);
+    fmt::print("  compiled in {:.1f} ms, {} compilations, {} fallbacks; first calls: eager {}, compiled {}\n",
+               s.compile_ms, s.compilations, s.fallbacks, duration(run.first_eager), duration(run.first_compiled));
     if (!options.compare.empty())
       fmt::print("  max difference from the peer {:.1e}\n", result["max_abs_error_to_peer"].get<double>());
   }

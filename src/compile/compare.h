@@ -33,6 +33,8 @@ struct CompareOptions {
 
 struct INGOT_API Comparison {
   Timing eager, compiled;
+  /// Of the first call of each, microseconds: with what is made for it. Eager's comes before.
+  double first_eager = 0, first_compiled = 0;
   bool bitwise_equal = true;  // every result of every checked call
   double max_abs_error = 0;   // over all tensors of the results
   double speedup() const { return compiled.median > 0 ? eager.median / compiled.median : 0; }
@@ -70,7 +72,11 @@ Comparison compare(Eager&& eager, Compiled&& compiled, const Inputs& inputs, con
   static_assert(!std::is_void_v<Result>, "ingot::compare: the callables return what is to be compared");
   Comparison comparison;
   for (int n = 0; n < options.checked_calls; ++n) {
-    const Result expected = call(eager), got = call(compiled);
+    const double start = now_us();
+    const Result expected = call(eager);
+    const double between = now_us();
+    const Result got = call(compiled);
+    if (n == 0) comparison.first_eager = between - start, comparison.first_compiled = now_us() - between;
     detail::LeafList a, b;
     detail::collect_leaves<Result>(expected, a);
     detail::collect_leaves<Result>(got, b);
