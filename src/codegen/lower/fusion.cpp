@@ -1,0 +1,129 @@
+#include "codegen/lower/fusion.h"
+
+namespace ingot::codegen::lowering {
+
+Fusion::Fusion(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation)
+    : graph(graph),
+      layouts(layouts),
+      dims(layouts.dims()),
+      options(options),
+      explanation(explanation),
+      facts(graph, layouts),
+      requests(groups, graph.values.size()),
+      buffers(graph, layouts),
+      homes(graph.nodes.size()) {}
+
+uint32_t Fusion::new_group(Group::Kind kind, Dims space) {
+  Group g;
+  g.kind = kind;
+  g.space = std::move(space);
+  g.order = placing;
+  return groups.add(std::move(g));
+}
+
+uint32_t Fusion::copy_group(ir::ValueId v, uint32_t buffer, DType dtype, Dims strides, Dim offset) {
+  const Dims& shape = graph.type(v).shape;
+  uint32_t g = new_group(Group::Kind::loop, shape);
+  IndexMap map = identity_map(shape);
+  groups[g].outputs.push_back({v, map, buffer, dtype, std::move(strides), offset});
+  requests.add(v, g, std::move(map));
+  return g;
+}
+
+void Fusion::join(ir::NodeId n, uint32_t group) {
+  homes[n].push_back(group);
+  groups[group].members.push_back(n);
+}
+
+void Fusion::enter(ir::NodeId n, uint32_t group) {
+  const ir::Node& node = graph.nodes[n];
+  join(n, group);
+  // The maps are taken before requests grow: an op may read one value twice.
+  const std::vector<IndexMap> maps = requests.maps_in(node.outputs[0], group);
+  Group& g = groups[group];
+  g.items += maps.size();
+  g.coordinates = g.coordinates || needs_coordinates(ir::info(node.op));
+  for (const IndexMap& map : maps)
+    for (OperandRead& read : operand_reads(graph, layouts, node, map, g.reduced))
+      requests.add(read.value, group, std::move(read.map));
+}
+
+void Fusion::decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes_saved) {
+  explanation.decisions.push_back({v, group, fused, reason, bytes_saved});
+}
+
+void Fusion::merge_siblings(ir::ValueId v) {
+  if (!options.fuse) return;
+  struct Reader {
+    uint32_t group;
+    IndexMap map;
+  };
+  std::vector<Reader> all;  // those that read the whole of v, once
+  for (ReaderMaps& reader : requests.reader_maps(v))
+    if (reader.maps.size() == 1 && covers_all(v, reader.maps[0], groups[reader.group]))
+      all.push_back({reader.group, std::move(reader.maps[0])});
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t j = i + 1; j < all.size(); ++j) {
+      uint32_t a = groups.find(all[i].group), b = groups.find(all[j].group);
+      if (a == b) continue;
+      if (groups[a].outputs.size() >= GroupGraph::kMostOutputs) break;
+      if (!GroupGraph::can_unite(groups[a], groups[b]) || all[i].map != all[j].map) continue;
+      if (groups.has_path(a, b) || groups.has_path(b, a)) {
+        decide(v, a, false, "one reader waits for another, so they cannot be one kernel", 0);
+        continue;
+      }
+      groups.unite(a, b);
+      decide(v, a, true, "readers over one space are one kernel", layouts.bytes_hint(v));
+    }
+}
+
+StoredOperand Fusion::memory_operand(ir::ValueId v, uint32_t group, DType dtype, bool as_it_lies) {
+  if (as_it_lies && graph.type(v).dtype == dtype) {
+    const Placement& p = layouts.of(v);
+    request_memory(v, group);
+    return {v, p.root, kNoBuffer, dtype, p.strides, p.offset};
+  }
+  Dims dense = ir::contiguous_strides(dims, graph.type(v).shape);
+  uint32_t buffer = buffers.add(dtype, layouts.elements(v));
+  uint32_t copy = copy_group(v, buffer, dtype, dense, 0);
+  groups.add_edge(copy, group);
+  decide(v, copy, false, "copied: the step that reads it needs another layout or type", 0);
+  return {v, v, buffer, dtype, std::move(dense), 0};
+}
+
+bool Fusion::covers_all(ir::ValueId v, const IndexMap& map, const Group& group) const {
+  return covers(dims, map, graph.type(v).shape, group.space, SmallVector<bool, 8>(group.space.size(), true));
+}
+
+bool Fusion::can_store_in(ir::ValueId v, uint32_t group) const {
+  const Group& g = groups[group];
+  if ((g.kind != Group::Kind::loop && !g.has_epilogue()) || g.outputs.size() >= GroupGraph::kMostOutputs) return false;
+  std::vector<IndexMap> maps = requests.maps_in(v, group);
+  if (maps.empty()) return false;
+  SmallVector<bool, 8> wanted(g.space.size(), true);
+  if (g.reduced >= 0 && !depends_on(maps[0], static_cast<uint32_t>(g.reduced))) wanted[g.reduced] = false;
+  if (!covers(dims, maps[0], graph.type(v).shape, g.space, wanted)) return false;
+  return !requests.needed_before(v, group);
+}
+
+void Fusion::store_in(ir::ValueId v, uint32_t group, IndexMap map) {
+  uint32_t buffer = buffers.of(v);
+  groups[group].outputs.push_back({v, std::move(map), buffer, buffers.stored(v).dtype, layouts.of(v).strides, 0});
+  add_edges(v, group);
+}
+
+void Fusion::store_raw(ir::ValueId v, DType raw) {
+  DType dtype = graph.type(v).dtype;
+  if (raw == dtype) return;
+  uint32_t bound = buffers.stored(v).buffer;
+  INGOT_CHECK(!requests.from_memory(v), "a raw result is read in its own type");
+  buffers.store(v, buffers.add(raw, layouts.elements(v)), raw);
+  if (bound != kNoBuffer) copy_group(v, bound, dtype, ir::contiguous_strides(dims, graph.type(v).shape), 0);
+}
+
+void Fusion::add_edges(ir::ValueId v, uint32_t home) {
+  for (uint32_t reader : requests.all_readers(v))
+    if (reader != home) groups.add_edge(home, reader);
+}
+
+}  // namespace ingot::codegen::lowering

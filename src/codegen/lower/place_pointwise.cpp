@@ -1,0 +1,120 @@
+// Elementwise ops, coordinates, lookups: what fusion asks of a value, and what follows from the answer.
+#include <algorithm>
+
+#include "codegen/lower/cost.h"
+#include "codegen/lower/fusion.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+/// True if the group's space has more points than v has elements (a row value counts once a row).
+bool repeats(Fusion& f, ir::ValueId v, const IndexMap& map, uint32_t group) {
+  const Group& g = f.groups[group];
+  SmallVector<bool, 8> used(g.space.size(), false);
+  auto mark = [&](const IndexMap& m) {
+    for (const Coordinate& c : m)
+      for (const Term& t : c.terms) used[t.dim] = true;
+  };
+  mark(map);
+  for (const Coordinate& c : map)
+    if (c.index != kNoIndex) mark(f.layouts.position(c.index).map);
+  int missing = -1, count = 0;
+  int64_t points = 1, elements = 1;
+  for (size_t d = 0; d < g.space.size(); ++d) {
+    points *= f.dims.hint(g.space[d]);
+    if (!used[d] && g.space[d] != Dim(1)) missing = static_cast<int>(d), ++count;
+  }
+  for (Dim d : f.graph.type(v).shape) elements *= f.dims.hint(d);
+  bool row_value =
+      count == 1 && (g.reduced >= 0 ? missing == g.reduced : f.facts.follows_reduction_of(v, g.space[missing]));
+  if (row_value) points /= std::max<int64_t>(1, f.dims.hint(g.space[missing]));
+  if (points <= elements) return false;
+  // What is the same along the columns of the kernel is computed once a row: where rows are long and few, that is less
+  // than a step of its own.
+  if (g.reduced >= 0 || g.outputs.empty()) return true;
+  const Output& o = g.outputs[0];
+  SmallVector<int, 8> order =
+      memory_order(f.dims, g.space, f.layouts.strided({o.value, o.strides, o.offset}, o.map, g.space.size()).strides);
+  int64_t columns = 1;
+  for (size_t i = order.size(); i-- > 0 && !used[order[i]];) columns *= f.dims.hint(g.space[order[i]]);
+  constexpr int64_t kStep = 2048;  // operations of a row, in the time that a step takes to start
+  return columns < 4 * f.facts.chain_cost(v) || points / std::max<int64_t>(columns, 1) * f.facts.chain_cost(v) > kStep;
+}
+
+/// True if the group reduces along a dim of v, and v has one element for each row that an earlier reduction works on.
+bool ends_row(Fusion& f, ir::ValueId v, uint32_t group) {
+  const Group& g = f.groups[group];
+  if (g.reduced < 0) return false;
+  for (const IndexMap& map : f.requests.maps_in(v, group))
+    if (!depends_on(map, static_cast<uint32_t>(g.reduced))) return false;
+  return f.facts.is_row_value(v);
+}
+
+}  // namespace
+
+void place_pointwise(Fusion& f, ir::NodeId n) {
+  const ir::Node& node = f.graph.nodes[n];
+  ir::ValueId v = node.outputs[0];
+  f.merge_siblings(v);
+  const std::vector<ReaderMaps> readers = f.requests.reader_maps(v);
+  FusionQuestion q;
+  q.consumers = static_cast<int>(readers.size());
+  q.must_store = f.must_store(v);
+  q.no_operands = true;
+  q.from_inputs = true;
+  for (const ir::Operand& o : node.operands)
+    if (o.is_value()) {
+      q.no_operands = false;
+      q.from_inputs = q.from_inputs && !f.layouts.producer(f.layouts.of(o.id).root);
+    }
+  q.cost = f.facts.cost(n);
+  q.chain_cost = f.facts.chain_cost(v);
+  q.bytes = f.layouts.bytes_hint(v);
+  uint32_t keeper = kNoIndex;
+  for (const auto& [g, maps] : readers) {
+    const Group& group = f.groups[g];
+    q.reader_is_full = q.reader_is_full || group.items + maps.size() > kMostItems;
+    int full = 0;
+    for (const IndexMap& map : maps) {
+      q.larger_space = q.larger_space || repeats(f, v, map, g);
+      full += group.reduced < 0 || depends_on(map, static_cast<uint32_t>(group.reduced));
+    }
+    q.maps = std::max(q.maps, full);
+    q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(ir::info(node.op)));
+    if (f.facts.is_product_tail(v))
+      q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
+                       !f.covers_all(v, maps[0], group);
+    if (keeper == kNoIndex && !f.facts.is_product_tail(v) && f.can_store_in(v, g)) keeper = g;
+  }
+  q.can_store_there = keeper != kNoIndex;
+  q.ends_row = readers.size() == 1 && ends_row(f, v, readers[0].group);
+  if (f.facts.is_product_tail(v) && readers.size() == 1 && q.must_store && !q.ends_product &&
+      f.can_store_in(v, readers[0].group)) {
+    // The reader becomes the rest of the epilogue.
+    q.can_store_there = true;
+    keeper = readers[0].group;
+  }
+  FusionAnswer answer = f.options.fuse ? weigh(q) : FusionAnswer{Placing::alone, "fusion is off", 0};
+  switch (answer.placing) {
+    case Placing::inside:
+      for (const ReaderMaps& reader : readers) f.enter(n, reader.group);
+      f.decide(v, readers[0].group, true, answer.reason, answer.bytes_saved);
+      return;
+    case Placing::stored:
+      f.store_in(v, keeper, f.requests.maps_in(v, keeper)[0]);
+      f.enter(n, keeper);
+      f.decide(v, keeper, true, answer.reason, answer.bytes_saved);
+      return;
+    case Placing::alone:
+      break;
+  }
+  const Dims& shape = f.graph.type(v).shape;
+  uint32_t g = f.new_group(Group::Kind::loop, shape);
+  IndexMap map = identity_map(shape);
+  f.store_in(v, g, map);
+  f.requests.add(v, g, map);
+  f.enter(n, g);
+  f.decide(v, g, false, answer.reason, 0);
+}
+
+}  // namespace ingot::codegen::lowering

@@ -1,0 +1,138 @@
+#include "codegen/lower/value_facts.h"
+
+#include <algorithm>
+
+#include "codegen/lower/cost.h"
+#include "codegen/lower/plan.h"
+#include "codegen/lower/primitives.h"
+
+namespace ingot::codegen::lowering {
+
+ValueFacts::ValueFacts(const ir::Graph& graph, Layouts& layouts)
+    : graph_(graph), layouts_(layouts), dims_(layouts.dims()) {
+  find_product_tails();
+  find_costs();
+}
+
+void ValueFacts::find_product_tails() {
+  product_tail_.resize(graph_.values.size());
+  std::vector<int> uses(graph_.values.size());
+  for (const ir::Node& node : graph_.nodes)
+    for (const ir::Operand& o : node.operands)
+      if (o.is_value()) ++uses[o.id];
+  for (ir::ValueId v : graph_.outputs) ++uses[v];
+  std::vector<bool> coordinates(graph_.values.size());  // made in a kernel that has coordinates
+  for (const ir::Node& node : graph_.nodes) {
+    ir::ValueId v = node.outputs[0];
+    const ir::OpInfo& op = ir::info(node.op);
+    bool made = needs_coordinates(op);
+    if (inlines(node) || layouts_.is_view(v))
+      for (const ir::Operand& o : node.operands) made = made || (o.is_value() && coordinates[o.id]);
+    coordinates[v] = made;
+    if (made) continue;
+    if (op.form == ir::Form::product || op.form == ir::Form::window)
+      product_tail_[v] = is_floating(graph_.type(v).dtype);
+    if (!op.has(ir::kRenames) && op.kind != ir::OpKind::elementwise) continue;
+    for (const ir::Operand& o : node.operands)
+      if (o.is_value() && product_tail_[o.id] && uses[o.id] == 1 &&
+          dims_.same(layouts_.elements(o.id), layouts_.elements(v)))
+        product_tail_[v] = true;
+  }
+}
+
+/// Work of each op alone, and of each value with all that a kernel would compute with it.
+void ValueFacts::find_costs() {
+  constexpr int kMost = 1 << 20;  // a value that is read many times counts each time
+  cost_.resize(graph_.nodes.size());
+  chain_cost_.resize(graph_.values.size());
+  for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) {
+    const ir::Node& node = graph_.nodes[n];
+    bool inside = inlines(node);
+    if (!inside && !layouts_.is_view(node.outputs[0])) continue;
+    DType compute = graph_.type(node.outputs[0]).dtype;
+    int below = 0;
+    for (const ir::Operand& o : node.operands)
+      if (o.is_value()) {
+        below = std::min(kMost, below + chain_cost_[o.id]);
+        if (is_floating(graph_.type(o.id).dtype)) compute = graph_.type(o.id).dtype;
+      }
+    if (inside)
+      cost_[n] = ir::info(node.op).kind == ir::OpKind::elementwise ? op_cost(node.op, working_dtype(compute)) : 1;
+    chain_cost_[node.outputs[0]] = below + cost_[n];
+  }
+}
+
+bool ValueFacts::prefers_columns(const ir::Node& node) const {
+  ir::ValueId operand = node.operands[0].id;
+  const Dims& shape = graph_.type(operand).shape;
+  uint32_t dim = static_cast<uint32_t>(reduced_dim(node));
+  if (shape[dim] == Dim(1)) return false;
+  constexpr size_t kFar = 64;
+  std::vector<OperandRead> open{{operand, identity_map(shape)}};
+  bool columns = false;
+  for (size_t seen = 0; !open.empty() && seen < kFar; ++seen) {
+    OperandRead read = layouts_.resolve(std::move(open.back()));
+    open.pop_back();
+    if (!depends_on(read.map, dim)) continue;
+    const ir::Node* producer = layouts_.producer(read.value);
+    if (producer && ir::info(producer->op).kind == ir::OpKind::elementwise) {
+      for (OperandRead& r : operand_reads(graph_, layouts_, *producer, read.map, -1)) open.push_back(std::move(r));
+      continue;
+    }
+    auto strided = layouts_.strided(layouts_.of(read.value), read.map, shape.size());
+    bool moves = false;  // along another dim: what does not is as small as a row, and read fast either way
+    for (uint32_t d = 0; d < shape.size(); ++d) {
+      if (d == dim || shape[d] == Dim(1)) continue;
+      moves = moves || !(strided.strides[d] == Dim(0));
+      columns = columns || strided.strides[d] == Dim(1);
+    }
+    if (moves && strided.strides[dim] == Dim(1)) return false;
+  }
+  return columns;
+}
+
+bool ValueFacts::follows_reduction_of(ir::ValueId v, Dim size) const {
+  constexpr size_t kFar = 32;
+  Dim elements = layouts_.elements(v);
+  std::vector<ir::ValueId> open{v}, seen;
+  while (!open.empty() && seen.size() < kFar) {
+    ir::ValueId u = open.back();
+    open.pop_back();
+    if (std::find(seen.begin(), seen.end(), u) != seen.end() || !dims_.same(layouts_.elements(u), elements)) continue;
+    seen.push_back(u);
+    const ir::Node* node = layouts_.producer(u);
+    if (!node) continue;
+    ir::OpKind kind = ir::info(node->op).kind;
+    if (kind == ir::OpKind::reduction) {
+      const Dims& shape = graph_.type(node->operands[0].id).shape;
+      if (dims_.same(shape[reduced_dim(*node)], size) && !prefers_columns(*node)) return true;
+    } else if (kind == ir::OpKind::elementwise || kind == ir::OpKind::view) {
+      for (const ir::Operand& o : node->operands)
+        if (o.is_value()) open.push_back(o.id);
+    }
+  }
+  return false;
+}
+
+bool ValueFacts::is_row_value(ir::ValueId v) const {
+  constexpr size_t kFar = 64;
+  Dim elements = layouts_.elements(v);
+  std::vector<ir::ValueId> open{v}, seen;
+  while (!open.empty() && seen.size() < kFar) {
+    ir::ValueId u = open.back();
+    open.pop_back();
+    if (std::find(seen.begin(), seen.end(), u) != seen.end()) continue;
+    seen.push_back(u);
+    const ir::Node* node = layouts_.producer(u);
+    if (!node) continue;
+    if (ir::info(node->op).kind == ir::OpKind::reduction && dims_.same(layouts_.elements(u), elements) &&
+        !prefers_columns(*node))
+      return true;
+    if (!inlines(*node) && !layouts_.is_view(u)) continue;
+    for (const ir::Operand& o : node->operands)
+      if (o.is_value()) open.push_back(o.id);
+  }
+  return false;
+}
+
+}  // namespace ingot::codegen::lowering
