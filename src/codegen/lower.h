@@ -1,12 +1,15 @@
 // From a graph of primitives to a program: layouts, fusion groups, kernels, buffers. A pure function of its arguments.
 #pragma once
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/program.h"
 #include "codegen/kernel_ir.h"
 #include "ir/graph.h"
+#include "ir/passes/pipeline.h"
 
 namespace ingot::codegen {
 
@@ -16,13 +19,33 @@ struct LowerOptions {
   bool outputs_may_alias = false;
   /// Strides (elements, in the graph's dims) of the memory that each output is written to; none: all are row-major.
   std::vector<Dims> output_strides = {};
-  /// False: every op is a kernel of its own (to bisect a fault).
-  bool fuse = true;
+  // What may be left out to bisect a fault. Results are the same, but where keep_wide rounds at the end of a kernel.
+  bool fuse = true;          // ops share kernels
+  bool siblings = true;      // kernels over one space that read one value become one
+  bool split_cat = true;     // the pointwise reader of a cat becomes one kernel for each part
+  bool transpose = true;     // what is dense along the rows is transposed tile by tile, instead of gathered
+  bool join_buffers = true;  // what a step writes may lie where an operand lay that nobody reads after it
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
   /// A kernel with this key that was made before, or null; may be empty.
   std::function<KernelPtr(const std::string& key)> find = {};
+  /// Told what follows from every stage that ran, as text.
+  std::function<void(std::string_view stage, const std::string& text)> after = {};
 };
+
+namespace lowering {
+struct Lowering;
+}
+
+/// A stage of lowering, or a choice that the stage before it makes.
+struct Stage {
+  std::string_view name;
+  void (*run)(lowering::Lowering&);                // none: a choice
+  std::string (*text)(const lowering::Lowering&);  // what follows from it
+  bool LowerOptions::*option = nullptr;            // that leaves it out; none: what follows relies on it
+};
+/// In order.
+std::span<const Stage> stages();
 
 /// Why a value is computed where it is.
 struct FusionDecision {
@@ -57,6 +80,7 @@ std::string algorithm_of(const Step& step);
 struct LowerResult {
   Program program;
   Explanation explanation;
+  std::vector<ir::PassTime> stages;  // those that ran
 };
 
 /// The graph is functional and consists of primitives. Inputs of the program are those of the graph in order, outputs

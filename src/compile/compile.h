@@ -51,7 +51,7 @@ struct CompileOptions {
   CompileMode mode = CompileMode::checked;
   std::string name = {};                  // in logs and errors; a number by default
   int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly
-  std::vector<std::string> disable = {};  // passes, by name, to bisect a fault
+  std::vector<std::string> disable = {};  // passes and stages of lowering, by name, to bisect a fault
   bool background = false;                // calls run eagerly until their program is ready
   std::optional<Numerics> numerics = {};  // the level of this function; absent: the global one
 };

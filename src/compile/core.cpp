@@ -56,7 +56,7 @@ CompiledCore::CompiledCore(const CompileOptions& options)
       function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
                                                   options.disable, options.recompile_limit, options.background,
                                                   options.numerics)) {
-  static_cast<void>(ir::disabled_passes(options.disable));  // throws for the name of no pass
+  static_cast<void>(compiler::disabled_stages(options.disable));  // throws for a name of none
 }
 
 // What its calls needed at once is no measure any more of what to keep for the calls to come.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -23,7 +24,7 @@ double since(Clock::time_point start) {
 /// The passes that the graph goes through, with a file after each where dumps are on.
 void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& dump) {
   ir::PipelineOptions options;
-  options.disabled = settings.disabled_passes;
+  options.disabled = disabled_stages(settings.disabled);
   options.evaluate = evaluate;
   if (dump.on())
     options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
@@ -32,28 +33,58 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   compiled.stages = ir::run_pipeline(compiled.graph, options);
 }
 
-void lower(CompiledGraph& compiled, const Settings& settings) {
-  const std::vector<std::string> disabled = ir::disabled_passes(settings.disabled_passes);
+void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) {
+  const std::vector<std::string> disabled = disabled_stages(settings.disabled);
   codegen::LowerOptions options;
-  options.fuse = std::find(disabled.begin(), disabled.end(), ir::kFusion) == disabled.end();
+  for (const codegen::Stage& stage : codegen::stages())
+    if (stage.option) options.*stage.option = std::find(disabled.begin(), disabled.end(), stage.name) == disabled.end();
   options.keep_wide = settings.level.numerics == Numerics::fast;
   options.output_strides = settings.output_strides;
   options.find = [](const std::string& key) { return runtime::KernelCache::instance().source(key); };
+  if (dump.on())
+    options.after = [&, number = 0](std::string_view stage, const std::string& text) mutable {
+      dump.write("lower" + std::to_string(++number) + "-" + std::string(stage) + ".txt", text);
+    };
   codegen::LowerResult lowered = codegen::lower(compiled.graph, settings.level.target, options);
   DimTable& dims = lowered.program.dims;
   for (ir::ValueId output : compiled.graph.outputs) {
     const ir::TensorType& type = compiled.graph.type(output);
     compiled.output_bytes.push_back(dims.mul(dims.product(type.shape), size_of(type.dtype)));
   }
+  compiled.stages.insert(compiled.stages.end(), lowered.stages.begin(), lowered.stages.end());
   compiled.explanation = std::move(lowered.explanation);
   compiled.program = std::make_shared<const Program>(std::move(lowered.program));
 }
 
 }  // namespace
 
+std::vector<std::string> disabled_stages(std::span<const std::string> also) {
+  std::vector<std::string> names(also.begin(), also.end());
+  const char* variable = std::getenv("INGOT_DISABLE");
+  std::string_view rest = variable ? variable : "";
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    if (end != 0) names.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (names.empty()) return names;
+  std::vector<std::string_view> known;
+  for (const ir::Pass& pass : ir::passes())
+    if (!pass.required) known.push_back(pass.name);
+  for (const codegen::Stage& stage : codegen::stages())
+    if (stage.option) known.push_back(stage.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string list;
+      for (std::string_view k : known) list.append(list.empty() ? "" : ", ").append(k);
+      throw Error("passes: got \"" + name + "\" to disable, expected one of: " + list);
+    }
+  return names;
+}
+
 std::string key_of(const ir::Graph& graph, const Settings& settings) {
   std::string key = settings.level.str();
-  for (const std::string& pass : ir::disabled_passes(settings.disabled_passes)) key += " -" + pass;
+  for (const std::string& name : disabled_stages(settings.disabled)) key += " -" + name;
   if (!settings.passes) key += " primitives";
   for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);
   for (const DimGuard& guard : graph.dims.guards()) key += " " + graph.dims.str(guard);
@@ -80,9 +111,7 @@ ReadyProgram compile(const std::string& key, ir::Graph graph, const Settings& se
   if (settings.passes) run_passes(*compiled, settings, dump);
   if (told && log_enabled(Topic::graph)) log(Topic::graph, name + ": after the passes:\n" + ir::print(compiled->graph));
 
-  const Clock::time_point lowering = Clock::now();
-  lower(*compiled, settings);
-  compiled->stages.push_back({"fuse and emit", since(lowering), compiled->graph.nodes.size()});
+  lower(*compiled, settings, dump);
 
   const Clock::time_point loading = Clock::now();
   ready.loaded = std::make_unique<runtime::LoadedProgram>(compiled->program);

@@ -2,6 +2,7 @@
 // were built by hand.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,13 @@ namespace ingot::compiler {
 /// What a program depends on beside its graph.
 struct Settings {
   CodeLevel level;
-  std::vector<std::string> disabled_passes = {};  // by name
-  bool passes = true;                             // false: the graph consists of primitives
-  std::vector<Dims> output_strides = {};          // as codegen::LowerOptions has them
+  std::vector<std::string> disabled = {};  // passes and stages of lowering, by name
+  bool passes = true;                      // false: the graph consists of primitives
+  std::vector<Dims> output_strides = {};   // as codegen::LowerOptions has them
 };
+/// These names and those of INGOT_DISABLE=name,... Throws Error for one that may not be left out, listing those that
+/// may.
+std::vector<std::string> disabled_stages(std::span<const std::string> names);
 /// All that the program depends on, as text: equal keys are equal programs.
 std::string key_of(const ir::Graph& graph, const Settings& settings);
 

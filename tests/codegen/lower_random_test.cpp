@@ -250,7 +250,19 @@ std::vector<std::vector<int64_t>> sizes_to_try(RandomGraph& random, const Progra
   return sizes;
 }
 
+/// All that may be left out, one at a time.
+std::vector<LowerOptions> with_one_left_out() {
+  std::vector<LowerOptions> all;
+  for (const Stage& stage : stages())
+    if (stage.option) {
+      all.emplace_back();
+      all.back().*stage.option = false;
+    }
+  return all;
+}
+
 TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
+  const std::vector<LowerOptions> left_out = with_one_left_out();
   Target machine = runtime::detected_target();
   machine.bf16_dot = false;
   int other_sizes = 0, judged = 0, referred = 0;
@@ -274,6 +286,9 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
         inputs.push_back(random_tensor(lowered, lowered.inputs[i].value, static_cast<uint32_t>(i + 1), 7, sizes));
       Tensors a = run_program(lowered, fused.program, inputs, {}, sizes);
       expect_same(a, run_program(lowered, unfused.program, inputs, {}, sizes), "fused and not; " + what);
+      const LowerOptions& options = left_out[seed % left_out.size()];
+      expect_same(a, run_program(lowered, lower(lowered, Target{}, options).program, inputs, {}, sizes),
+                  "without stage " + std::to_string(seed % left_out.size()) + "; " + what);
       if (seed % 4 == 0)
         expect_same(a, run_program(lowered, lower(lowered, machine).program, inputs, {}, sizes),
                     "interpreted and generated; " + what);
@@ -281,9 +296,9 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
       ++judged;
       if (random.discontinuous) continue;
       ++referred;
-      ir::ReferenceOptions options;
-      options.symbols = sizes;
-      expect_near(a, ir::interpret(random.g, inputs, {}, options), half ? 0.1 : 1e-4, "reference; " + what);
+      ir::ReferenceOptions reference;
+      reference.symbols = sizes;
+      expect_near(a, ir::interpret(random.g, inputs, {}, reference), half ? 0.1 : 1e-4, "reference; " + what);
       if (HasFatalFailure()) return;
     }
   }

@@ -252,7 +252,8 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   Tensor x = randn({6, 5});
   const Tensor expected = two_steps(x);
   size_t groups = 0;
-  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "fuse"}) {
+  for (const char* pass :
+       {"", "simplify", "fold", "cse", "dce", "fuse", "siblings", "split_cat", "transpose", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
     auto fast = compile(two_steps, options);
@@ -274,7 +275,7 @@ TEST(Disable, AnUnknownPassListsWhatExists) {
       action();
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, fuse"})
+      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, fuse, siblings"})
         EXPECT_TRUE(contains(error.what(), part)) << error.what();
     }
   };
@@ -327,7 +328,9 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
     std::string name = file.path().filename().string();
     names.insert(name.substr(name.find('-') + 1));
   }
-  for (const char* name : {"traced.ir", "pass1-decompose.ir", "pass5-dce.ir", "program.txt", "steps.txt"})
+  for (const char* name :
+       {"traced.ir", "pass1-decompose.ir", "pass5-dce.ir", "lower1-layout.txt", "lower2-group.txt",
+        "lower3-schedule.txt", "lower4-emit.txt", "lower6-join_buffers.txt", "program.txt", "steps.txt"})
     EXPECT_TRUE(names.count(name)) << name;
   auto ending = [&](const char* end) {
     return std::count_if(names.begin(), names.end(), [&](const std::string& name) { return name.ends_with(end); });

@@ -100,8 +100,8 @@ TEST(Compiler, EverythingThatAProgramDependsOnIsPartOfItsKey) {
       [](Settings& s) { s.level.target.isa = s.level.target.isa == Isa::avx2 ? Isa::avx512 : Isa::avx2; },
       [](Settings& s) { s.level.numerics = Numerics::fast; },
       [](Settings& s) { s.level.numerics = Numerics::strict; },
-      [](Settings& s) { s.disabled_passes = {"fuse"}; },
-      [](Settings& s) { s.disabled_passes = {"cse"}; },
+      [](Settings& s) { s.disabled = {"fuse"}; },
+      [](Settings& s) { s.disabled = {"cse"}; },
       [](Settings& s) { s.passes = false; },
       [](Settings& s) {
         s.output_strides = {{4, 1}};
@@ -122,6 +122,34 @@ TEST(Compiler, EverythingThatAProgramDependsOnIsPartOfItsKey) {
   guarded.dims.less(guarded.dims.symbol_dim(0), 64);
   ASSERT_FALSE(guarded.dims.guards().empty());
   EXPECT_TRUE(keys.insert(key_of(guarded, host())).second);
+}
+
+TEST(Compiler, PassesAndStagesAreLeftOutByName) {
+  setenv("INGOT_DISABLE", "dce,,join_buffers", 1);
+  const std::vector<std::string> also{"fuse"};
+  EXPECT_EQ(disabled_stages(also), (std::vector<std::string>{"fuse", "dce", "join_buffers"}));
+  unsetenv("INGOT_DISABLE");
+  EXPECT_TRUE(disabled_stages({}).empty());
+  for (const std::string wrong : {"nothing", "decompose", "layout"}) {
+    try {
+      disabled_stages({&wrong, 1});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "passes: got \"" + wrong +
+                    "\" to disable, expected one of: simplify, fold, cse, dce, fuse, siblings, split_cat, "
+                    "transpose, join_buffers");
+    }
+  }
+}
+
+TEST(Compiler, WhatIsLeftOutTakesNoTime) {
+  Settings settings = host();
+  settings.disabled = {"cse", "join_buffers"};
+  std::vector<std::string_view> names;
+  for (const ir::PassTime& stage : compile(kText, settings).compiled->stages) names.push_back(stage.name);
+  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "dce", "layout", "group", "schedule",
+                                                  "emit", "lifetimes", "device_source", "load"}));
 }
 
 TEST(Compiler, OutputsAreWrittenWhereTheyAreSaidToLie) {

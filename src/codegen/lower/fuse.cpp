@@ -62,14 +62,15 @@ void place(Fusion& f, ir::NodeId n) {
 
 }  // namespace
 
-Plan fuse(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation) {
-  Fusion f(graph, layouts, options, explanation);
+void fuse(Fusion& f) {
   bind_outputs(f);
-  for (ir::NodeId n = static_cast<ir::NodeId>(graph.nodes.size()); n-- > 0;) place(f, n);
-  for (const ir::InputInfo& input : graph.inputs) f.merge_siblings(input.value);
+  for (ir::NodeId n = static_cast<ir::NodeId>(f.graph.nodes.size()); n-- > 0;) place(f, n);
+  for (const ir::InputInfo& input : f.graph.inputs) f.merge_siblings(input.value);
+}
 
+Plan schedule(Fusion& f) {
   Plan plan;
-  plan.keep_wide = options.keep_wide;
+  plan.keep_wide = f.options.keep_wide;
   plan.order = f.groups.schedule();
   for (std::vector<uint32_t>& homes : f.homes) {
     for (uint32_t& g : homes) g = f.groups.find(g);

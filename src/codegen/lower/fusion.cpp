@@ -53,7 +53,7 @@ void Fusion::decide(ir::ValueId v, uint32_t group, bool fused, const char* reaso
 }
 
 void Fusion::merge_siblings(ir::ValueId v) {
-  if (!options.fuse) return;
+  if (!options.fuse || !options.siblings) return;
   struct Reader {
     uint32_t group;
     IndexMap map;

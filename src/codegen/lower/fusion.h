@@ -49,6 +49,11 @@ struct Fusion {
   ir::NodeId placing = 0;                    // the node that is being placed
 };
 
+/// Decides all groups and buffers. Decisions and notes go to the explanation.
+void fuse(Fusion& f);
+/// The groups in order of execution; nothing is left in the fusion.
+Plan schedule(Fusion& f);
+
 // Placing a node: who reads it was placed before.
 void place_view(Fusion& f, ir::NodeId n);
 /// Elementwise, coordinates, lookups: computed inside of its readers, stored by one of them, or in a group of its own.

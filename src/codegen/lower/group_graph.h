@@ -13,6 +13,7 @@ class GroupGraph {
   static constexpr size_t kMostOutputs = 16;  // of a group: pointers are registers or loads
 
   uint32_t add(Group group);
+  size_t size() const { return groups_.size(); }
   Group& operator[](uint32_t group) { return groups_[group]; }
   const Group& operator[](uint32_t group) const { return groups_[group]; }
 

@@ -1,63 +1,67 @@
 #include "codegen/lower.h"
 
-#include <algorithm>
+#include <array>
+#include <chrono>
 
 #include "codegen/cuda/cuda.h"
-#include "codegen/lower/plan.h"
+#include "codegen/lower/lifetimes.h"
+#include "codegen/lower/lowering.h"
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen {
 namespace {
 
-/// From the first to the last step that touches an arena buffer.
-void set_lifetimes(Program& program) {
-  for (ProgramBuffer& b : program.buffers)
-    if (b.place == Place::arena) b.first_step = ~0u;
-  for (uint32_t s = 0; s < program.steps.size(); ++s)
-    for_each_argument(program.steps[s], [&](const Argument& a) {
-      ProgramBuffer& b = program.buffers[a.buffer];
-      if (b.place != Place::arena) return;
-      b.first_step = std::min(b.first_step, s);
-      b.last_step = std::max(b.last_step, s);
-    });
-  for (ProgramBuffer& b : program.buffers)
-    if (b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
+using lowering::Lowering;
+
+void find_layouts(Lowering& l) { l.layouts.emplace(l.graph, l.result.program.dims); }
+
+void form_groups(Lowering& l) {
+  l.fusion.emplace(l.graph, *l.layouts, l.options, l.result.explanation);
+  fuse(*l.fusion);
 }
 
-/// What a step writes may lie where an operand lay that nobody reads after it: the two become one buffer.
-void join_buffers(Program& program) {
-  std::vector<uint32_t> becomes(program.buffers.size());
-  for (uint32_t i = 0; i < becomes.size(); ++i) becomes[i] = i;
-  std::vector<uint32_t> made, dying;
-  for (uint32_t s = 0; s < program.steps.size(); ++s) {
-    made.clear(), dying.clear();
-    for_each_part<Argument>(program.steps[s], [&](Argument& a) {
-      a.buffer = becomes[a.buffer];
-      const ProgramBuffer& b = program.buffers[a.buffer];
-      if (b.place != Place::arena) return;
-      if (!a.read_only && b.first_step == s) made.push_back(a.buffer);
-      if (a.read_only && b.first_step != s && b.last_step == s) dying.push_back(a.buffer);
-    });
-    for (uint32_t to : made)
-      for (uint32_t& from : dying) {
-        if (from == lowering::kNoBuffer || !(program.buffers[to].bytes == program.buffers[from].bytes) ||
-            !may_write_over(program.steps[s], to, from))
-          continue;
-        program.buffers[from].last_step = program.buffers[to].last_step;
-        program.buffers[to] = {Place::arena, 0, 0, 0, 0};
-        for_each_part<Argument>(program.steps[s], [&](Argument& a) {
-          if (a.buffer == to) a.buffer = from;
-        });
-        becomes[to] = from;
-        std::replace(dying.begin(), dying.end(), uint32_t{from}, lowering::kNoBuffer);
-        break;
-      }
-  }
+void schedule_groups(Lowering& l) {
+  l.plan = schedule(*l.fusion);
+  l.fusion.reset();
 }
+
+void emit_steps(Lowering& l) {
+  l.result.program.buffers = l.plan.buffers;
+  lowering::StepWriter writer(l.graph, *l.layouts, l.plan, l.options, l.result);
+  for (uint32_t group : l.plan.order) writer.write(group);
+}
+
+void find_lifetimes(Lowering& l) { lowering::set_lifetimes(l.result.program); }
+
+void join_buffers(Lowering& l) {
+  if (!l.result.program.target.cuda_arch) lowering::join_buffers(l.result.program);
+}
+
+void write_unit(Lowering& l) {
+  Program& program = l.result.program;
+  if (program.target.cuda_arch) program.device_source = cuda::translation_unit(program);
+}
+
+constexpr std::array kStages = {
+    Stage{"layout", find_layouts, lowering::layouts_text},
+    Stage{"group", form_groups, lowering::groups_text},
+    Stage{"fuse", nullptr, nullptr, &LowerOptions::fuse},
+    Stage{"siblings", nullptr, nullptr, &LowerOptions::siblings},
+    Stage{"split_cat", nullptr, nullptr, &LowerOptions::split_cat},
+    Stage{"schedule", schedule_groups, lowering::schedule_text},
+    Stage{"emit", emit_steps, lowering::program_text},
+    Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
+    Stage{"lifetimes", find_lifetimes, lowering::program_text},
+    Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers},
+    Stage{"device_source", write_unit, lowering::device_text},
+};
 
 }  // namespace
 
+std::span<const Stage> stages() { return kStages; }
+
 LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptions& options) {
+  using Clock = std::chrono::steady_clock;
   LowerResult result;
   Program& program = result.program;
   program.target = target;
@@ -66,14 +70,16 @@ LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptio
   program.outputs = static_cast<uint32_t>(graph.outputs.size());
   program.scalars = graph.scalars;
 
-  lowering::Layouts layouts(graph, program.dims);
-  lowering::Plan plan = lowering::fuse(graph, layouts, options, result.explanation);
-  program.buffers = plan.buffers;
-  lowering::StepWriter writer(graph, layouts, plan, target, options, result);
-  for (uint32_t group : plan.order) writer.write(group);
-  set_lifetimes(program);
-  if (!target.cuda_arch) join_buffers(program);
-  if (target.cuda_arch) program.device_source = cuda::translation_unit(program);
+  Lowering state{graph, options, result};
+  for (const Stage& stage : kStages) {
+    if (!stage.run || (stage.option && !(options.*stage.option))) continue;
+    const Clock::time_point start = Clock::now();
+    stage.run(state);
+    result.stages.push_back(
+        {stage.name, std::chrono::duration<double, std::milli>(Clock::now() - start).count(), graph.nodes.size()});
+    if (!options.after) continue;
+    if (const std::string text = stage.text(state); !text.empty()) options.after(stage.name, text);
+  }
   return result;
 }
 

@@ -84,7 +84,4 @@ inline bool needs_coordinates(const ir::OpInfo& op) {
   return op.kind == ir::OpKind::coordinate && !op.has(ir::kUniform);
 }
 
-/// Decides all groups and buffers. Decisions and notes go to the explanation.
-Plan fuse(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation);
-
 }  // namespace ingot::codegen::lowering

@@ -41,7 +41,7 @@ bool split_at_cat(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   std::vector<uint32_t> groups = f.requests.inlining_readers(v);
-  if (!f.options.fuse || f.must_store(v) || groups.size() != 1) return false;
+  if (!f.options.fuse || !f.options.split_cat || f.must_store(v) || groups.size() != 1) return false;
   uint32_t group = groups[0];
   const Group& g = f.groups[group];
   std::vector<IndexMap> maps = f.requests.maps_in(v, group);

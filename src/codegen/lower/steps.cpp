@@ -87,13 +87,13 @@ Dims bytes(DimTable& dims, const Dims& elements, DType dtype) {
   return result;
 }
 
-StepWriter::StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const Target& target,
-                       const LowerOptions& options, LowerResult& result)
+StepWriter::StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const LowerOptions& options,
+                       LowerResult& result)
     : graph_(graph),
       layouts_(layouts),
       dims_(layouts.dims()),
       plan_(plan),
-      target_(target),
+      target_(result.program.target),
       options_(options),
       result_(result) {}
 
@@ -170,7 +170,7 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
 /// What is dense along the rows is turned tile by tile, instead of gathered. A processor's way: threads of a GPU share
 /// the lines that they read.
 void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
-  if (target_.cuda_arch) return;
+  if (target_.cuda_arch || !options_.transpose) return;
   const Kernel& kernel = writer.kernel;
   for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {
     Buffer& buffer = writer.kernel.buffers[i];

@@ -14,8 +14,8 @@ inline constexpr size_t kMostEpilogueArguments = 24;
 
 class StepWriter {
  public:
-  StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const Target& target,
-             const LowerOptions& options, LowerResult& result);
+  StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const LowerOptions& options,
+             LowerResult& result);
   /// Appends the steps of a group.
   void write(uint32_t group);
 

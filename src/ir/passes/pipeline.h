@@ -11,8 +11,8 @@
 namespace ingot::ir {
 
 struct PipelineOptions {
-  std::vector<std::string> disabled;  // names of passes; INGOT_DISABLE=name,... adds its own
-  Evaluate evaluate;                  // for fold, which does nothing without
+  std::vector<std::string> disabled;                                    // names of passes; others are ignored
+  Evaluate evaluate;                                                    // for fold, which does nothing without
   std::function<void(std::string_view pass, const Graph&)> after = {};  // told of every pass that ran
 #ifdef NDEBUG
   bool verify = false;
@@ -28,18 +28,12 @@ struct Pass {
 };
 std::span<const Pass> passes();
 
-/// The lowering's fusion is disabled by name like a pass.
-inline constexpr std::string_view kFusion = "fuse";
-/// These names and those of INGOT_DISABLE. Throws Error for one that can not be disabled, listing those that can.
-std::vector<std::string> disabled_passes(std::span<const std::string> names);
-
 struct PassTime {
   std::string_view name;
   double milliseconds;
   size_t nodes;  // of the graph after it
 };
-/// Runs every pass that is not disabled; returns what each took. Throws Error for the name of no pass, listing those
-/// that exist.
+/// Runs every pass that is not disabled; returns what each took.
 std::vector<PassTime> run_pipeline(Graph& graph, const PipelineOptions& options = {});
 
 }  // namespace ingot::ir

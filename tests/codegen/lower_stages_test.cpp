@@ -1,0 +1,56 @@
+// The stages of lowering by name: each that may be left out changes a program and no result; what follows is told.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "codegen/lower_support.h"
+
+namespace ingot::codegen {
+namespace {
+
+using namespace test;
+
+/// For each switch, a graph that lowers otherwise without it.
+const std::map<std::string_view, std::string> kGraphs{
+    {"fuse", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%1)\noutput %2\n"},
+    {"siblings", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%0)\noutput %1, %2\n"},
+    {"split_cat", "input %0 = f32[3, 4]\ninput %1 = f32[5, 4]\n%2 = cat(%0, %1, dim=0)\n%3 = neg(%2)\noutput %3\n"},
+    {"transpose",
+     "input %0 = f32[40, 50]\ninput %1 = f32[50, 40]\n%2 = permute(%0, dims=[1, 0])\n%3 = add(%2, %1, 1)\noutput %3\n"},
+    {"join_buffers",
+     "input %0 = f32[8, 8]\n%1 = cumsum(%0, dim=0)\n%2 = neg(%1)\n%3 = cumsum(%2, dim=0)\noutput %3\n"}};
+
+TEST(LowerStages, EachThatMayBeLeftOutChangesAProgramAndNoResult) {
+  for (const Stage& stage : stages()) {
+    if (!stage.option) continue;
+    SCOPED_TRACE(stage.name);
+    const Graph graph = ir::parse("ingot.ir 1\n" + kGraphs.at(stage.name));
+    LowerOptions without;
+    without.*stage.option = false;
+    const LowerResult whole = check_compiled(graph, 1e-5), left_out = check_compiled(graph, 1e-5, without);
+    EXPECT_FALSE(whole.program == left_out.program);
+  }
+}
+
+TEST(LowerStages, AreTimedAndToldInOrder) {
+  std::vector<std::string_view> told;
+  LowerOptions options;
+  options.after = [&](std::string_view stage, const std::string& text) {
+    EXPECT_FALSE(text.empty()) << stage;
+    told.push_back(stage);
+  };
+  const Graph graph = ir::parse("ingot.ir 1\n" + kGraphs.at("siblings"));
+  std::vector<std::string_view> timed;
+  for (const ir::PassTime& stage : lower(graph, Target{.cuda_arch = 90}, options).stages) timed.push_back(stage.name);
+  std::vector<std::string_view> listed;
+  for (const Stage& stage : stages())
+    if (stage.run) listed.push_back(stage.name);
+  EXPECT_EQ(timed, listed);
+  EXPECT_EQ(told, listed);
+  std::set<std::string_view> names;
+  for (const Stage& stage : stages()) EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
+}
+
+}  // namespace
+}  // namespace ingot::codegen
