@@ -6,6 +6,8 @@
 #include <array>
 #include <span>
 
+#include "codegen/kernel_analysis.h"
+
 namespace ingot::codegen {
 namespace {
 
@@ -206,22 +208,9 @@ class Verifier {
     return false;
   }
 
-  /// Nodes that `roots` need, as a set over node numbers.
-  std::vector<bool> needed(const std::vector<Value>& roots) const {
-    std::vector<bool> live(k_.nodes.size());
-    for (Value v : roots) live[v] = true;
-    for (Value v = static_cast<Value>(k_.nodes.size()); v-- > 0;) {
-      if (!live[v]) continue;
-      const Node& n = k_.nodes[v];
-      for (Value operand : {n.a, n.b, n.c})
-        if (operand != kNone) live[operand] = true;
-    }
-    return live;
-  }
-
   void check_uses(const std::vector<Value>& roots, const std::vector<bool>& reduced, const std::vector<bool>& stored,
                   bool once_a_row) const {
-    std::vector<bool> live = needed(roots);
+    const std::vector<bool> live = find_live(k_, roots);
     for (Value v = 0; v < k_.nodes.size(); ++v) {
       if (!live[v]) continue;
       const Node& n = k_.nodes[v];
@@ -251,30 +240,22 @@ class Verifier {
             "form columns has one phase of reductions only");
     }
     for (const Phase& p : k_.phases) {
-      std::vector<Value> roots, row_roots;
       for (const Store& s : p.stores) {
         check_store(s);
         check(k_.buffers[s.buffer].access != Access::uniform || k_.known_columns == 1,
               "stores at each column are not to uniform buffers");
-        roots.push_back(s.value);
       }
       for (const Store& s : p.local_stores) {
         check_value(s.value);
         check(s.buffer < k_.locals.size() && k_.locals[s.buffer] == type(s.value), "a local store fits its local");
-        roots.push_back(s.value);
       }
-      for (uint32_t r : p.reductions) {
+      for (uint32_t r : p.reductions)
         check(r < k_.reductions.size() && !reduced[r], "a reduction is computed by one phase");
-        roots.push_back(k_.reductions[r].value);
-      }
-      check_uses(roots, reduced, stored, false);
+      check_uses(column_roots(k_, p), reduced, stored, false);
       for (uint32_t r : p.reductions) reduced[r] = true;
       for (const Store& s : p.local_stores) stored[s.buffer] = true;
-      for (const Store& s : p.row_stores) {
-        check_store(s);
-        row_roots.push_back(s.value);
-      }
-      check_uses(row_roots, reduced, stored, true);
+      for (const Store& s : p.row_stores) check_store(s);
+      check_uses(row_roots(p), reduced, stored, true);
     }
     for (bool done : reduced) check(done, "every reduction is computed");
   }

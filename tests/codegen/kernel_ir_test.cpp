@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "codegen/builder.h"
+#include "codegen/kernel_analysis.h"
 #include "random_kernel.h"
 
 namespace ingot::codegen {
@@ -29,6 +30,35 @@ Kernel sample() {
   second.row_stores = {{2, sum.value}};
   k.phases = {first, second};
   return k;
+}
+
+TEST(KernelAnalysis, AValueChangesAsOftenAsWhatItIsComputedFrom) {
+  Kernel k;
+  k.scalars = 1;
+  k.buffers = {{DType::i64}, {DType::i64, Access::uniform}, {DType::i64, Access::dense, true}};
+  Builder b(k);
+  const Expr once = b.scalar(Type::i64, 0) + 1, plane = once + b.index(2), row = plane + b.index(1),
+             uniform = b.load(1), column = row + b.index(0), loaded = b.load(0), gathered = b.load(1, column);
+  const std::vector<Level> levels = find_levels(k);
+  EXPECT_EQ(levels[once.value], Level::call);
+  EXPECT_EQ(levels[plane.value], Level::plane);
+  for (Expr x : {row, uniform}) EXPECT_EQ(levels[x.value], Level::row);
+  for (Expr x : {column, loaded, gathered}) EXPECT_EQ(levels[x.value], Level::column);
+}
+
+TEST(KernelAnalysis, WhatAPhaseComputesIsLive) {
+  const Kernel k = sample();
+  auto live = [&](const std::vector<Value>& roots) {
+    std::vector<Value> values;
+    const std::vector<bool> all = find_live(k, roots);
+    for (Value v = 0; v < all.size(); ++v)
+      if (all[v]) values.push_back(v);
+    return values;
+  };
+  EXPECT_EQ(live(column_roots(k, k.phases[0])), (std::vector<Value>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(live(column_roots(k, k.phases[1])), (std::vector<Value>{11, 12, 13}));
+  EXPECT_EQ(live(row_roots(k.phases[0])), std::vector<Value>{});
+  EXPECT_EQ(live(row_roots(k.phases[1])), std::vector<Value>{12});
 }
 
 TEST(KernelIr, PrintsOneLineANode) {

@@ -22,7 +22,7 @@ class Mapper {
   }
 
   Mapping run() {
-    find_levels();
+    find_scopes();
     std::vector<bool> made(k_.nodes.size());
     for (const Phase& phase : k_.phases) m_.phases.push_back(map_phase(phase, made));
     keep_loads();
@@ -39,74 +39,54 @@ class Mapper {
  private:
   bool columns() const { return m_.launch.form == CudaMapping::Form::columns; }
 
-  Level leaf_level(const Node& n) const {
-    switch (n.op) {
-      case Op::load:
-        return columns() || k_.buffers[n.imm].access != Access::uniform ? Level::element : Level::line;
-      case Op::local:
-        return Level::element;
-      case Op::index:
-        return n.imm == 0 || (columns() && n.imm == 1) ? Level::element : Level::line;
-      case Op::reduced:
-        return Level::line;
-      default:
-        return Level::call;
+  /// A thread goes through planes, and in form columns through the rows of each as through its columns.
+  Scope scope_of(Level level) const {
+    switch (level) {
+      case Level::call:
+        return Scope::thread;
+      case Level::plane:
+        return Scope::line;
+      case Level::row:
+        return columns() ? Scope::element : Scope::line;
+      case Level::column:
+        break;
     }
+    return Scope::element;
   }
 
-  void find_levels() {
-    m_.levels.resize(k_.nodes.size(), Level::call);
+  void find_scopes() {
+    for (Level level : find_levels(k_)) m_.scopes.push_back(scope_of(level));
     size_t region_begin = 0;
     for (Value v = 0; v < k_.nodes.size(); ++v) {
       const Node& n = k_.nodes[v];
-      Level level = leaf_level(n);
-      for (Value operand : {n.a, n.b, n.c})
-        if (operand != kNone) level = std::max(level, m_.levels[operand]);
-      m_.levels[v] = level;
       if (n.region && (v == 0 || k_.nodes[v - 1].region != n.region)) region_begin = v;
       if (n.op != Op::rare) continue;
       // A region runs where its result is made, as a whole.
-      for (size_t r = region_begin; r < v; ++r) level = std::max(level, m_.levels[r]);
-      for (size_t r = region_begin; r <= v; ++r) m_.levels[r] = level;
+      for (size_t r = region_begin; r < v; ++r) m_.scopes[r] = m_.scopes[v];
     }
-  }
-
-  std::vector<bool> needed(const std::vector<Value>& roots) const {
-    std::vector<bool> live(k_.nodes.size());
-    for (Value v : roots) live[v] = true;
-    for (Value v = static_cast<Value>(k_.nodes.size()); v-- > 0;)
-      if (live[v])
-        for (Value operand : {k_.nodes[v].a, k_.nodes[v].b, k_.nodes[v].c})
-          if (operand != kNone) live[operand] = true;
-    return live;
   }
 
   PhaseMapping map_phase(const Phase& phase, std::vector<bool>& made) {
     PhaseMapping out;
-    std::vector<Value> roots, row_roots;
-    for (const Store& s : phase.stores) roots.push_back(s.value);
-    for (const Store& s : phase.local_stores) roots.push_back(s.value);
-    for (uint32_t r : phase.reductions) roots.push_back(k_.reductions[r].value);
-    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
     called_.resize(k_.nodes.size());
     auto place = [&](const std::vector<bool>& live, std::vector<Value>& line, bool elements) {
       for (Value v = 0; v < k_.nodes.size(); ++v) {
         const Node& n = k_.nodes[v];
         if (!live[v] || n.op == Op::constant) continue;
-        if (m_.levels[v] == Level::call) {
+        if (m_.scopes[v] == Scope::thread) {
           called_[v] = true;
-        } else if (m_.levels[v] == Level::line) {
+        } else if (m_.scopes[v] == Scope::line) {
           if (!made[v]) line.push_back(v);
           made[v] = true;
         } else if (elements) {
-          if (n.op == Op::load && (n.a == kNone || m_.levels[n.a] != Level::element)) out.staged.push_back(v);
+          if (n.op == Op::load && (n.a == kNone || m_.scopes[n.a] != Scope::element)) out.staged.push_back(v);
           if (n.op == Op::local) out.locals.push_back(v);
           out.elements.push_back(v);
         }
       }
     };
-    place(needed(roots), out.before, true);
-    place(needed(row_roots), out.after, false);
+    place(find_live(k_, column_roots(k_, phase)), out.before, true);
+    place(find_live(k_, row_roots(phase)), out.after, false);
     return out;
   }
 

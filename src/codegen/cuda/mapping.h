@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/cuda_launch.h"
-#include "codegen/kernel_ir.h"
+#include "codegen/kernel_analysis.h"
 
 namespace ingot::codegen::cuda {
 
-/// Once a thread; once a line (a row, or a plane in form columns); at each element.
-enum class Level : uint8_t { call, line, element };
+/// Where a value is computed: once a thread; once a line (a row, or a plane in form columns); at each element.
+enum class Scope : uint8_t { thread, line, element };
 
 /// What one phase does, in numbers of nodes, stores and reductions of the kernel.
 struct PhaseMapping {
@@ -23,7 +23,7 @@ struct PhaseMapping {
 
 struct Mapping {
   CudaMapping launch;
-  std::vector<Level> levels;  // of each node; constants are literals
+  std::vector<Scope> scopes;  // of each node; constants are literals
   std::vector<Value> call;    // nodes computed once a thread
   std::vector<PhaseMapping> phases;
   std::vector<Value> kept;  // loads of several phases, in the order of their place in a row's memory

@@ -137,7 +137,7 @@ std::string Printer::node_value(Value v, const Place& place) const {
   switch (n.op) {
     case Op::load: {
       DType d = k_.buffers[n.imm].dtype;
-      if ((place.scalar || !place.subscript.empty()) && (n.a == kNone || m_.levels[n.a] != Level::element))
+      if ((place.scalar || !place.subscript.empty()) && (n.a == kNone || m_.scopes[n.a] != Scope::element))
         return from_memory(d, fmt::format("b{}{}", v, place.subscript));
       std::string element = fmt::format("load_one<{}>({})", memory_name(d), load_address(n, place));
       if (!place.guard.empty()) element = fmt::format("({} ? {} : {}(0))", place.guard, element, cast_name(d));

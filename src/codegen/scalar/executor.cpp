@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/generate.h"
+#include "codegen/kernel_analysis.h"
 #include "codegen/scalar/lanes.h"
 #include "codegen/scalar/reduce.h"
 
@@ -30,12 +31,7 @@ struct Prepared {
 };
 
 std::vector<Step> schedule(const Kernel& k, const std::vector<Value>& roots) {
-  std::vector<bool> live(k.nodes.size());
-  for (Value v : roots) live[v] = true;
-  for (Value v = static_cast<Value>(k.nodes.size()); v-- > 0;)
-    if (live[v])
-      for (Value operand : {k.nodes[v].a, k.nodes[v].b, k.nodes[v].c})
-        if (operand != kNone) live[operand] = true;
+  const std::vector<bool> live = find_live(k, roots);
   std::vector<Step> steps;
   size_t jump = 0;
   uint16_t region = 0;
@@ -57,14 +53,8 @@ std::vector<Step> schedule(const Kernel& k, const std::vector<Value>& roots) {
 
 Prepared prepare(const Kernel& kernel) {
   Prepared p{kernel, {}};
-  for (const Phase& phase : kernel.phases) {
-    std::vector<Value> roots, row_roots;
-    for (const Store& s : phase.stores) roots.push_back(s.value);
-    for (const Store& s : phase.local_stores) roots.push_back(s.value);
-    for (uint32_t r : phase.reductions) roots.push_back(kernel.reductions[r].value);
-    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
-    p.phases.push_back({schedule(kernel, roots), schedule(kernel, row_roots)});
-  }
+  for (const Phase& phase : kernel.phases)
+    p.phases.push_back({schedule(kernel, column_roots(kernel, phase)), schedule(kernel, row_roots(phase))});
   return p;
 }
 

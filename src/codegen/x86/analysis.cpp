@@ -4,19 +4,11 @@
 
 namespace ingot::codegen::x86 {
 
-Analysis::Analysis(const Kernel& kernel) : k_(kernel) {
+Analysis::Analysis(const Kernel& kernel) : k_(kernel), level_(find_levels(kernel)) {
+  std::replace(level_.begin(), level_.end(), Level::plane, Level::call);
   uint64_t regions = 0;
-  for (const Node& n : k_.nodes) {
-    Level level = Level::call;
-    for (Value o : {n.a, n.b, n.c})
-      if (o != kNone) level = std::max(level, level_[o]);
-    if (n.op == Op::local || (n.op == Op::index && n.imm == 0)) level = Level::column;
-    if (n.op == Op::reduced || (n.op == Op::index && n.imm == 1)) level = std::max(level, Level::row);
-    if (n.op == Op::load)
-      level = std::max(level, k_.buffers[n.imm].access == Access::uniform ? Level::row : Level::column);
-    level_.push_back(level);
+  for (const Node& n : k_.nodes)
     if (n.op == Op::rare) regions = std::max(regions, n.imm);
-  }
   fused_.assign(k_.nodes.size(), false);
   for (const Node& n : k_.nodes)
     if (picks_by_comparison(n)) fused_[n.a] = true;
@@ -68,16 +60,6 @@ Value Analysis::uniform_index(Value load) const {
 bool Analysis::indexed(uint32_t buffer) const {
   return std::any_of(k_.nodes.begin(), k_.nodes.end(),
                      [&](const Node& n) { return n.op == Op::load && n.imm == buffer && n.a != kNone; });
-}
-
-std::vector<bool> Analysis::needed(const std::vector<Value>& roots) const {
-  std::vector<bool> live(k_.nodes.size());
-  for (Value v : roots) live[v] = true;
-  for (Value v = size(); v-- > 0;)
-    if (live[v])
-      for (Value o : {node(v).a, node(v).b, node(v).c})
-        if (o != kNone) live[o] = true;
-  return live;
 }
 
 }  // namespace ingot::codegen::x86

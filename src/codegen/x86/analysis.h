@@ -2,12 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "codegen/kernel_ir.h"
+#include "codegen/kernel_analysis.h"
 
 namespace ingot::codegen::x86 {
-
-/// How often a value changes: once a call, once a row, or at each column.
-enum class Level : uint8_t { call, row, column };
 
 class Analysis {
  public:
@@ -19,6 +16,7 @@ class Analysis {
   const Node& node(Value v) const { return k_.nodes[v]; }
   Type type_of(const Reduction& r) const { return node(r.value).type; }
   bool is_leaf(Value v) const { return codegen::is_leaf(node(v).op); }
+  /// Call, row or column: a call stays in one plane.
   Level level(Value v) const { return level_[v]; }
   /// Of the rare node that owns a region.
   Level region_level(uint16_t region) const { return region_level_[region]; }
@@ -31,8 +29,6 @@ class Analysis {
   Value uniform_index(Value load) const;
   /// Whether some load of the buffer has an index.
   bool indexed(uint32_t buffer) const;
-  /// The roots and all that they are computed from.
-  std::vector<bool> needed(const std::vector<Value>& roots) const;
 
  private:
   const Kernel& k_;

@@ -8,14 +8,11 @@ namespace {
 constexpr int kMostSlots = 256;  // registers that live at once in steps side by side: 16 KiB of the frame
 }
 
-PhasePlan::PhasePlan(const Phase& p, const Analysis& analysis) : phase(p) {
-  for (const Store& s : p.stores) roots.push_back(s.value);
+PhasePlan::PhasePlan(const Kernel& kernel, const Phase& p)
+    : phase(p), roots(column_roots(kernel, p)), live(find_live(kernel, roots)) {
   // What is stored as it was loaded is loaded before anything is stored: it may be the same memory.
   if (p.stores.size() > 1)
     for (const Store& s : p.stores) roots.push_back(s.value);
-  for (const Store& s : p.local_stores) roots.push_back(s.value);
-  for (uint32_t r : p.reductions) roots.push_back(analysis.kernel().reductions[r].value);
-  live = analysis.needed(roots);
 }
 
 void Body::begin(const PhasePlan& plan) {

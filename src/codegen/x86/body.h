@@ -8,7 +8,7 @@ namespace ingot::codegen::x86 {
 
 /// What the body of a phase computes.
 struct PhasePlan {
-  PhasePlan(const Phase& phase, const Analysis& analysis);
+  PhasePlan(const Kernel& kernel, const Phase& phase);
   const Phase& phase;
   std::vector<Value> roots;  // evaluated at each column, each as often as it is read
   std::vector<bool> live;    // what they need

@@ -11,7 +11,7 @@ Columns::Columns(Emitter& emitter)
     : k_(emitter.analysis.kernel()),
       code_(emitter.vectors.code()),
       e_(emitter),
-      plan_(k_.phases.front(), emitter.analysis),
+      plan_(k_, k_.phases.front()),
       lanes_(emitter.frame.reserve()),
       row_(emitter.frame.at(Slot::blocks)),
       partials_(partials_of(k_.phases.front())) {}

@@ -97,11 +97,9 @@ void Rows::begin_rows() {
 std::vector<Rows::Plan> Rows::plan_phases() {
   std::vector<Plan> plans;
   for (const Phase& phase : k_.phases) {
-    PhasePlan body(phase, e_.analysis);
-    std::vector<Value> row_roots;
-    for (const Store& s : phase.row_stores) row_roots.push_back(s.value);
+    PhasePlan body(k_, phase);
     std::vector<Stream*> streams = e_.streams.used_by(phase, body.live);
-    plans.push_back({std::move(body), std::move(streams), e_.analysis.needed(row_roots)});
+    plans.push_back({std::move(body), std::move(streams), find_live(k_, row_roots(phase))});
   }
   return plans;
 }

@@ -13,7 +13,7 @@ Values::Values(const Analysis& analysis, Vectors& vectors, Frame& frame, Memory&
       code_(vectors.code()),
       frame_(frame),
       memory_(memory),
-      known_(3, Known(analysis.size())),
+      known_(static_cast<size_t>(Level::column) + 1, Known(analysis.size())),
       uses_(analysis.size()),
       reduced_(analysis.kernel().reductions.size()) {}
 

@@ -1,0 +1,62 @@
+#include "codegen/kernel_analysis.h"
+
+#include <algorithm>
+
+namespace ingot::codegen {
+namespace {
+
+Level level_alone(const Kernel& kernel, const Node& n) {
+  switch (n.op) {
+    case Op::load:
+      return kernel.buffers[n.imm].access == Access::uniform ? Level::row : Level::column;
+    case Op::local:
+      return Level::column;
+    case Op::index:
+      return n.imm == 0 ? Level::column : n.imm == 1 ? Level::row : Level::plane;
+    case Op::reduced:
+      return Level::row;
+    default:
+      return Level::call;
+  }
+}
+
+}  // namespace
+
+std::vector<Level> find_levels(const Kernel& kernel) {
+  std::vector<Level> levels;
+  for (const Node& n : kernel.nodes) {
+    Level level = level_alone(kernel, n);
+    for (Value operand : {n.a, n.b, n.c})
+      if (operand != kNone) level = std::max(level, levels[operand]);
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+std::vector<Value> column_roots(const Kernel& kernel, const Phase& phase) {
+  std::vector<Value> roots;
+  for (const Store& s : phase.stores) roots.push_back(s.value);
+  for (const Store& s : phase.local_stores) roots.push_back(s.value);
+  for (uint32_t r : phase.reductions) roots.push_back(kernel.reductions[r].value);
+  return roots;
+}
+
+std::vector<Value> row_roots(const Phase& phase) {
+  std::vector<Value> roots;
+  for (const Store& s : phase.row_stores) roots.push_back(s.value);
+  return roots;
+}
+
+std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& roots) {
+  std::vector<bool> live(kernel.nodes.size());
+  for (Value v : roots) live[v] = true;
+  for (Value v = static_cast<Value>(kernel.nodes.size()); v-- > 0;) {
+    if (!live[v]) continue;
+    const Node& n = kernel.nodes[v];
+    for (Value operand : {n.a, n.b, n.c})
+      if (operand != kNone) live[operand] = true;
+  }
+  return live;
+}
+
+}  // namespace ingot::codegen

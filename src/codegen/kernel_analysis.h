@@ -1,0 +1,21 @@
+// What every way to run a kernel asks of it first: how often a value changes, and what is computed for what is stored.
+#pragma once
+#include <vector>
+
+#include "codegen/kernel_ir.h"
+
+namespace ingot::codegen {
+
+/// How often a value changes: once a call, in each plane of rows and columns (by an outer index), at each row, at each
+/// column.
+enum class Level : uint8_t { call, plane, row, column };
+/// Of each node: that of the loads, indices and locals it is computed from.
+std::vector<Level> find_levels(const Kernel& kernel);
+
+/// What a phase computes at each column, for its stores, local stores and reductions; and once a row.
+std::vector<Value> column_roots(const Kernel& kernel, const Phase& phase);
+std::vector<Value> row_roots(const Phase& phase);
+/// The roots and all that they are computed from, by node.
+std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& roots);
+
+}  // namespace ingot::codegen
