@@ -91,7 +91,7 @@ inline constexpr int kOpCount = static_cast<int>(Op::rare) + 1;
 constexpr bool is_leaf(Op op) { return op <= Op::reduced; }
 const char* name_of(Op op);
 const char* name_of(Type type);
-/// Bytes of a value of this type in a local row buffer or a partial result; a mask is one byte.
+/// Bytes of a value of this type in a local row buffer or a partial accumulator; a mask is one byte.
 constexpr int64_t size_of(Type t) { return t == Type::mask ? 1 : t == Type::f32 || t == Type::i32 ? 4 : 8; }
 
 using Value = uint32_t;  // number of a node
@@ -129,7 +129,7 @@ struct Store {
 /// NaN wins. Nothing to combine: sum +0, prod 1, max the lowest value (-inf), min the highest, any false, all true,
 /// argmax INT64_MAX. sum and prod on f32, f64, i32, i64 (wrapping); any and all on masks.
 using ingot::Combiner;
-/// The op that joins two partial results; not for argmax and argmin.
+/// The op that joins two partial accumulators; not for argmax and argmin.
 Op combining_op(Combiner combiner);
 
 struct Reduction {
@@ -150,11 +150,11 @@ struct Phase {
 /// rows: reductions run along the columns, in the canonical order. columns: they run along the rows, one result a
 /// column; the kernel then has one phase and no stores, and an epilogue kernel does what follows.
 ///
-/// On a processor, form columns handles at most 256 rows a call and writes 16 partial lanes a column (see
-/// KernelFrame::scratch; row r of the call goes to lane r % 16, or as KernelFrame::lanes has it; lanes without a row
-/// hold the identity, -0 for sum); the runtime combines blocks and lanes. argmax and argmin write [16][columns] values
-/// and then [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the
-/// kernel does all of it.
+/// On a processor, form columns handles at most 256 rows a call and writes a partial accumulator of 16 lanes a column
+/// (see KernelFrame::scratch; row r of the call goes to lane r % 16, or as KernelFrame::lanes has it; lanes without a
+/// row hold the identity, -0 for sum); the runtime combines blocks and lanes. argmax and argmin write [16][columns]
+/// values and then [16][columns] row indices (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU
+/// the kernel does all of it.
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {

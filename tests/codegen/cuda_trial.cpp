@@ -90,13 +90,13 @@ void CudaTrial::run_scalar(Memory& memory, Memory& results) const {
       for (size_t d = 0; d < outer.size(); ++d) p += index[d] * o.outer[d];
       return p;
     };
-    std::vector<std::vector<scalar::Partial>> totals(kernel.reductions.size());
+    std::vector<std::vector<scalar::Accumulator>> totals(kernel.reductions.size());
     for (size_t r = 0; r < kernel.reductions.size() && by_columns; ++r) {
       const Reduction& reduction = kernel.reductions[r];
       totals[r].assign(static_cast<size_t>(columns),
                        scalar::identity(reduction.combiner, kernel.nodes[reduction.value].type));
       if (rows == 0 && reduction.combiner == Combiner::sum)
-        for (scalar::Partial& p : totals[r]) p.value = scalar::broadcast(kernel.nodes[reduction.value].type, 0);
+        for (scalar::Accumulator& p : totals[r]) p.value = scalar::broadcast(kernel.nodes[reduction.value].type, 0);
     }
     const int64_t step = by_columns ? 256 : std::max<int64_t>(rows, 1);
     for (int64_t row = 0; row < rows; row += step) {
@@ -123,7 +123,7 @@ void CudaTrial::run_scalar(Memory& memory, Memory& results) const {
         const bool indexed = scalar::is_index(reduction.combiner);
         char* indices = lanes + 16 * columns * size;
         for (int64_t i = 0; i < 16 * columns; ++i) {
-          scalar::Partial next = scalar::identity(reduction.combiner, type);
+          scalar::Accumulator next = scalar::identity(reduction.combiner, type);
           std::memcpy(&next.value, lanes + i * size, static_cast<size_t>(size));
           if (indexed) std::memcpy(&next.index, indices + i * 8, 8);
           scalar::combine(reduction.combiner, type, totals[r][static_cast<size_t>(i % columns)], next);
@@ -133,7 +133,7 @@ void CudaTrial::run_scalar(Memory& memory, Memory& results) const {
     }
     for (size_t r = 0; r < results.operands.size(); ++r)
       for (int64_t c = 0; c < columns; ++c) {
-        const scalar::Partial& total = totals[r][static_cast<size_t>(c)];
+        const scalar::Accumulator& total = totals[r][static_cast<size_t>(c)];
         const int64_t size = results.operands[r].column;
         const scalar::Lanes& value = scalar::is_index(kernel.reductions[r].combiner) ? total.index : total.value;
         std::memcpy(at(results.operands[r]) + c * size, &value, static_cast<size_t>(size));

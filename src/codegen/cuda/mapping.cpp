@@ -69,7 +69,7 @@ class Mapper {
   PhaseMapping map_phase(const Phase& phase, std::vector<bool>& made) {
     PhaseMapping out;
     called_.resize(k_.nodes.size());
-    auto place = [&](const std::vector<bool>& live, std::vector<Value>& line, bool elements) {
+    auto sort_out = [&](const std::vector<bool>& live, std::vector<Value>& line, bool elements) {
       for (Value v = 0; v < k_.nodes.size(); ++v) {
         const Node& n = k_.nodes[v];
         if (!live[v] || n.op == Op::constant) continue;
@@ -85,8 +85,8 @@ class Mapper {
         }
       }
     };
-    place(find_live(k_, column_roots(k_, phase)), out.before, true);
-    place(find_live(k_, row_roots(phase)), out.after, false);
+    sort_out(find_live(k_, column_roots(k_, phase)), out.before, true);
+    sort_out(find_live(k_, row_roots(phase)), out.after, false);
     return out;
   }
 
@@ -121,7 +121,8 @@ class Mapper {
       case CudaMapping::Form::columns:
         // Eight loads of each buffer are in flight, four where there are many.
         m_.phases[0].unroll = words * kThreadElements > kLoadRegisters ? kThreadElements / 2 : kThreadElements;
-        for (const Reduction& r : k_.reductions) l.tile_bytes = std::max(l.tile_bytes, 16 * 33 * partial_bytes(k_, r));
+        for (const Reduction& r : k_.reductions)
+          l.tile_bytes = std::max(l.tile_bytes, 16 * 33 * accumulator_bytes(k_, r));
         break;
       case CudaMapping::Form::loop: {
         for (const Buffer& b : k_.buffers)
@@ -145,7 +146,7 @@ class Mapper {
 
 bool is_index(Combiner combiner) { return combiner == Combiner::argmax || combiner == Combiner::argmin; }
 
-int64_t partial_bytes(const Kernel& kernel, const Reduction& reduction) {
+int64_t accumulator_bytes(const Kernel& kernel, const Reduction& reduction) {
   return is_index(reduction.combiner) ? 16 : codegen::size_of(kernel.nodes[reduction.value].type);
 }
 

@@ -31,8 +31,8 @@ struct Mapping {
 
 Mapping map_kernel(const Kernel& kernel, int outer);
 
-/// Bytes of a partial result as a thread holds it: a value, with its index for argmax and argmin.
-int64_t partial_bytes(const Kernel& kernel, const Reduction& reduction);
+/// Bytes of a partial accumulator as a thread holds it: a value, with its index for argmax and argmin.
+int64_t accumulator_bytes(const Kernel& kernel, const Reduction& reduction);
 bool is_index(Combiner combiner);
 
 }  // namespace ingot::codegen::cuda

@@ -116,43 +116,43 @@ std::string Printer::outer_offset(const std::string& operand) const {
   return text;
 }
 
-std::string Printer::index_value(const Node& n, const Place& place) const {
-  if (n.imm == 0) return place.column;
-  if (n.imm == 1) return place.row;
+std::string Printer::index_value(const Node& n, const Cursor& cursor) const {
+  if (n.imm == 0) return cursor.column;
+  if (n.imm == 1) return cursor.row;
   return fmt::format("i{}", l_.outer - static_cast<int>(n.imm) + 1);
 }
 
-std::string Printer::load_address(const Node& n, const Place& place) const {
+std::string Printer::load_address(const Node& n, const Cursor& cursor) const {
   const size_t b = n.imm;
   std::string at = fmt::format("p{}", b);
-  if (place.row_moves) at += fmt::format(" + {} * a.buffers[{}].row", place.row, b);
-  if (k_.buffers[b].access != Access::uniform && place.column != "0")
-    at += fmt::format(" + {} * {}", place.column, stride(b));
+  if (cursor.row_moves) at += fmt::format(" + {} * a.buffers[{}].row", cursor.row, b);
+  if (k_.buffers[b].access != Access::uniform && cursor.column != "0")
+    at += fmt::format(" + {} * {}", cursor.column, stride(b));
   if (n.a != kNone) at += fmt::format(" + {} * a.buffers[{}].index", operand(k_, n.a), b);
   return at;
 }
 
-std::string Printer::node_value(Value v, const Place& place) const {
+std::string Printer::node_value(Value v, const Cursor& cursor) const {
   const Node& n = k_.nodes[v];
   switch (n.op) {
     case Op::load: {
       DType d = k_.buffers[n.imm].dtype;
-      if ((place.scalar || !place.subscript.empty()) && (n.a == kNone || m_.scopes[n.a] != Scope::element))
-        return from_memory(d, fmt::format("b{}{}", v, place.subscript));
-      std::string element = fmt::format("load_one<{}>({})", memory_name(d), load_address(n, place));
-      if (!place.guard.empty()) element = fmt::format("({} ? {} : {}(0))", place.guard, element, cast_name(d));
+      if ((cursor.scalar || !cursor.subscript.empty()) && (n.a == kNone || m_.scopes[n.a] != Scope::element))
+        return from_memory(d, fmt::format("b{}{}", v, cursor.subscript));
+      std::string element = fmt::format("load_one<{}>({})", memory_name(d), load_address(n, cursor));
+      if (!cursor.guard.empty()) element = fmt::format("({} ? {} : {}(0))", cursor.guard, element, cast_name(d));
       return from_memory(d, element);
     }
     case Op::local:
-      return from_memory(memory_type(n.type), fmt::format("b{}{}", v, place.subscript));
+      return from_memory(memory_type(n.type), fmt::format("b{}{}", v, cursor.subscript));
     case Op::index:
-      return index_value(n, place);
+      return index_value(n, cursor);
     default:
       return expression(k_, n);
   }
 }
 
-void Printer::nodes(const std::vector<Value>& list, const Place& place) {
+void Printer::nodes(const std::vector<Value>& list, const Cursor& cursor) {
   uint16_t region = 0;
   for (Value v : list) {
     const Node& n = k_.nodes[v];
@@ -172,7 +172,7 @@ void Printer::nodes(const std::vector<Value>& list, const Place& place) {
              operand(k_, n.b));
       }
     } else {
-      line("const {} v{} = {};", type_name(n.type), v, node_value(v, place));
+      line("const {} v{} = {};", type_name(n.type), v, node_value(v, cursor));
     }
     region = n.region;
   }
@@ -191,21 +191,21 @@ std::string Printer::at_column(std::string base, size_t buffer, const char* colu
   return fmt::format("{} + {} * {}", base, column, stride(buffer));
 }
 
-void Printer::elements(const PhaseMapping& p, const Phase& phase, const Place& place, const std::string& lane) {
-  nodes(p.elements, place);
+void Printer::elements(const PhaseMapping& p, const Phase& phase, const Cursor& cursor, const std::string& lane) {
+  nodes(p.elements, cursor);
   for (size_t s = 0; s < phase.stores.size(); ++s)
-    line("o{}{} = {};", s, place.subscript,
+    line("o{}{} = {};", s, cursor.subscript,
          to_memory(k_.buffers[phase.stores[s].buffer].dtype, operand(k_, phase.stores[s].value)));
   for (size_t s = 0; s < phase.local_stores.size(); ++s) {
     const Store& store = phase.local_stores[s];
-    line("q{}{} = {};", s, place.subscript, to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
+    line("q{}{} = {};", s, cursor.subscript, to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
   }
   if (phase.reductions.empty()) return;
-  open(fmt::format("if ({})", place.guard));
+  open(fmt::format("if ({})", cursor.guard));
   for (uint32_t r : phase.reductions) {
     std::string c = combiner(r), of = operand(k_, k_.reductions[r].value);
     line("r{}_lanes[{}] = {}::join(r{}_lanes[{}], {}::of({}, {}));", r, lane, c, r, lane, c, of,
-         l_.form == Form::columns ? place.row : place.column);
+         l_.form == Form::columns ? cursor.row : cursor.column);
   }
   close();
 }

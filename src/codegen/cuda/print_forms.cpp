@@ -38,10 +38,10 @@ void Printer::loop() {
     line("const {} b{} = load_one<{}>({});", memory(b), v, memory(b), at_column(staged_base(v, false), b, "column"));
   }
   for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{};", memory(phase.stores[s].buffer), s);
-  Place place;
-  place.column = "column";
-  place.scalar = true;
-  elements(p, phase, place, "");
+  Cursor cursor;
+  cursor.column = "column";
+  cursor.scalar = true;
+  elements(p, phase, cursor, "");
   for (size_t s = 0; s < phase.stores.size(); ++s) {
     const size_t b = phase.stores[s].buffer;
     line("store_one<{}>({}, o{});", memory(b), at_column(fmt::format("p{}", b), b, "column"), s);
@@ -76,10 +76,10 @@ void Printer::loop_pieces(const PhaseMapping& p, const Phase& phase) {
   ++indent_;
   line("#pragma unroll");
   open(fmt::format("for (int e = 0; e < {}; ++e)", l_.vector));
-  Place place;
-  place.column = "(column + u * next + e)";
-  place.subscript = "[u][e]";
-  elements(p, phase, place, "");
+  Cursor cursor;
+  cursor.column = "(column + u * next + e)";
+  cursor.subscript = "[u][e]";
+  elements(p, phase, cursor, "");
   close();
   --indent_;
   line("#pragma unroll");
@@ -210,11 +210,11 @@ void Printer::row_chunks(const PhaseMapping& p, const Phase& phase) {
     line("{} q{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s);
   line("#pragma unroll");
   open("for (int e = 0; e < kThreadLanes; ++e)");
-  Place place;
-  place.column = "(column + e)";
-  place.subscript = "[e]";
-  place.guard = "e < count";
-  elements(p, phase, place, "e");
+  Cursor cursor;
+  cursor.column = "(column + e)";
+  cursor.subscript = "[e]";
+  cursor.guard = "e < count";
+  elements(p, phase, cursor, "e");
   close();
   for (size_t s = 0; s < phase.stores.size(); ++s) {
     const size_t b = phase.stores[s].buffer;
@@ -278,13 +278,13 @@ void Printer::columns() {
   close();
   line("#pragma unroll");
   open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-  Place place;
-  place.row_moves = true;
-  place.subscript = "[u]";
-  place.guard = "u < count";
-  place.column = "column";
-  place.row = "(row + u)";
-  elements(p, phase, place, "group + u");
+  Cursor cursor;
+  cursor.row_moves = true;
+  cursor.subscript = "[u]";
+  cursor.guard = "u < count";
+  cursor.column = "column";
+  cursor.row = "(row + u)";
+  elements(p, phase, cursor, "group + u");
   close();
   close();
   --indent_;

@@ -51,30 +51,30 @@ class Printer {
   std::string outer_offset(const std::string& operand) const;
 
   /// Where an element is: names of its column and row, and how staged values are subscripted.
-  struct Place {
+  struct Cursor {
     std::string column = "0", row = "row", subscript, guard;
     bool row_moves = false;  // form columns: addresses do not hold the row
     bool scalar = false;     // staged values are no arrays
   };
 
-  std::string index_value(const Node& n, const Place& place) const;
+  std::string index_value(const Node& n, const Cursor& cursor) const;
 
-  std::string load_address(const Node& n, const Place& place) const;
+  std::string load_address(const Node& n, const Cursor& cursor) const;
 
-  std::string node_value(Value v, const Place& place) const;
+  std::string node_value(Value v, const Cursor& cursor) const;
   /// A type that can be called like a function: "unsigned short" cannot.
   static std::string cast_name(DType d) { return fmt::format("({})", memory_name(d)); }
 
   /// Statements of nodes in order; those of a rare region in the branch of its node.
-  void nodes(const std::vector<Value>& list, const Place& place);
+  void nodes(const std::vector<Value>& list, const Cursor& cursor);
 
   /// Where a staged load begins, without its column.
   std::string staged_base(Value v, bool row_moves) const;
   std::string at_column(std::string base, size_t buffer, const char* column) const;
   const char* local_memory(Type t) const { return memory_name(memory_type(t)); }
 
-  /// What the elements compute: nodes, then stores into o and q, subscripted by `place`, then lanes of reductions.
-  void elements(const PhaseMapping& p, const Phase& phase, const Place& place, const std::string& lane);
+  /// What the elements compute: nodes, then stores into o and q, subscripted by the cursor, then lanes of reductions.
+  void elements(const PhaseMapping& p, const Phase& phase, const Cursor& cursor, const std::string& lane);
 
   void loop();
 
@@ -99,7 +99,7 @@ class Printer {
 
   void columns();
 
-  /// Partial results of form columns: all planes of the first reduction, then of the next.
+  /// Partial accumulators of form columns: all planes of the first reduction, then of the next.
   static std::string plane_of(uint32_t r) { return r ? fmt::format("({} * a.planes + plane)", r) : "plane"; }
 
   const Kernel& k_;

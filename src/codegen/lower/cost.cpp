@@ -47,25 +47,25 @@ int op_cost(OpId op, DType working) {
 FusionAnswer weigh(const FusionQuestion& q) {
   bool expensive = q.cost >= kExpensive;
   bool repeats_much = (q.maps - 1) * q.chain_cost >= kExpensive || q.maps > kMostMaps;
-  if (q.consumers == 0) return {Placing::alone, "read from memory only", 0};
-  if (q.lacks_coordinates) return {Placing::alone, "needs coordinates, which an epilogue does not have", 0};
-  if (q.reader_is_full) return {Placing::alone, "its reader's kernel computes as much as one may", 0};
+  if (q.consumers == 0) return {FusionChoice::alone, "read from memory only", 0};
+  if (q.lacks_coordinates) return {FusionChoice::alone, "needs coordinates, which an epilogue does not have", 0};
+  if (q.reader_is_full) return {FusionChoice::alone, "its reader's kernel computes as much as one may", 0};
   if (!q.must_store) {
-    if (q.no_operands) return {Placing::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
+    if (q.no_operands) return {FusionChoice::inside, "made from coordinates: no memory traffic", 2 * q.bytes};
     if (q.consumers == 1) {
-      if (q.ends_row) return {Placing::alone, "ends a kernel over other rows than its reader's", 0};
-      if (q.ends_product) return {Placing::alone, "belongs to the epilogue of its matrix product", 0};
+      if (q.ends_row) return {FusionChoice::alone, "ends a kernel over other rows than its reader's", 0};
+      if (q.ends_product) return {FusionChoice::alone, "belongs to the epilogue of its matrix product", 0};
       if (q.larger_space && q.chain_cost >= kExpensive)
-        return {Placing::alone, "its reader would repeat expensive work", 0};
-      if (repeats_much) return {Placing::alone, "its reader needs it at several places: expensive work once", 0};
-      return {Placing::inside, "one reader", 2 * q.bytes};
+        return {FusionChoice::alone, "its reader would repeat expensive work", 0};
+      if (repeats_much) return {FusionChoice::alone, "its reader needs it at several places: expensive work once", 0};
+      return {FusionChoice::inside, "one reader", 2 * q.bytes};
     }
     if (q.from_inputs && !expensive && !q.larger_space)
-      return {Placing::inside, "cheaper to compute again in each reader than to store", 2 * q.bytes};
+      return {FusionChoice::inside, "cheaper to compute again in each reader than to store", 2 * q.bytes};
   }
-  if (q.can_store_there && !repeats_much) return {Placing::stored, "computed and stored by a reader", q.bytes};
+  if (q.can_store_there && !repeats_much) return {FusionChoice::stored, "computed and stored by a reader", q.bytes};
   return {
-      Placing::alone,
+      FusionChoice::alone,
       q.ends_product ? "belongs to the epilogue of its matrix product" : "several readers that cannot be one kernel",
       0};
 }

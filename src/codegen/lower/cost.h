@@ -35,13 +35,13 @@ struct FusionQuestion {
   int64_t bytes = 0;
 };
 
-enum class Placing : uint8_t {
+enum class FusionChoice : uint8_t {
   inside,  // computed in every consumer, not stored
   stored,  // computed and stored by one consumer, read by the others
   alone    // a group of its own, or the epilogue of what produces it
 };
 struct FusionAnswer {
-  Placing placing;
+  FusionChoice choice;
   const char* reason;
   int64_t bytes_saved;
 };

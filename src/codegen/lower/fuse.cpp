@@ -1,4 +1,5 @@
-// From the last node to the first: when a node is placed, all who read it are, and each has requested it at its maps.
+// From the last node to the first: when a node is decided on, all who read it have their groups, and
+// each has requested it at its maps.
 #include <algorithm>
 
 #include "codegen/lower/fusion.h"
@@ -13,7 +14,7 @@ void bind_outputs(Fusion& f) {
   for (uint32_t k = 0; k < graph.outputs.size(); ++k) {
     ir::ValueId v = graph.outputs[k];
     const DType dtype = graph.type(v).dtype;
-    const Placement& p = f.layouts.of(v);
+    const RootView& p = f.layouts.of(v);
     const uint32_t buffer = f.buffers.output(k);
     bool outside = f.buffers.is_stored(p.root);  // an input, or given as an earlier output
     if (outside && options.outputs_may_alias) continue;
@@ -31,40 +32,40 @@ void bind_outputs(Fusion& f) {
   }
 }
 
-void place(Fusion& f, ir::NodeId n) {
+void fuse_node(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   const ir::OpInfo& op = ir::info(node.op);
-  f.placing = n;
+  f.current = n;
   bool wanted = op.has(ir::kEffect);
   for (ir::ValueId v : node.outputs) wanted = wanted || !f.requests.of(v).empty() || f.buffers.is_stored(v);
   if (!wanted) return;
-  if (f.layouts.is_view(node.outputs[0])) return place_view(f, n);
-  if (inlines(node)) return place_pointwise(f, n);
-  if (op.kind == ir::OpKind::reduction) return place_reduction(f, n);
+  if (f.layouts.is_view(node.outputs[0])) return fuse_view(f, n);
+  if (inlines(node)) return fuse_pointwise(f, n);
+  if (op.kind == ir::OpKind::reduction) return fuse_reduction(f, n);
   switch (op.form) {
     case ir::Form::product:
-      return place_matmul(f, n);
+      return fuse_matmul(f, n);
     case ir::Form::window:
-      return place_conv(f, n);
+      return fuse_conv(f, n);
     case ir::Form::attention:
-      return place_attention(f, n);
+      return fuse_attention(f, n);
     case ir::Form::join:
-      return place_cat(f, n);
+      return fuse_cat(f, n);
     case ir::Form::overwrite:
-      return place_scatter(f, n);
+      return fuse_scatter(f, n);
     case ir::Form::lookup:
     case ir::Form::step:
       break;
   }
   INGOT_CHECK(op.kind != ir::OpKind::composite, "lowering takes primitives only, not " + std::string(op.name));
-  place_host(f, n);
+  fuse_host(f, n);
 }
 
 }  // namespace
 
 void fuse(Fusion& f) {
   bind_outputs(f);
-  for (ir::NodeId n = static_cast<ir::NodeId>(f.graph.nodes.size()); n-- > 0;) place(f, n);
+  for (ir::NodeId n = static_cast<ir::NodeId>(f.graph.nodes.size()); n-- > 0;) fuse_node(f, n);
   for (const ir::InputInfo& input : f.graph.inputs) f.merge_siblings(input.value);
 }
 

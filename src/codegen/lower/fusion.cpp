@@ -17,7 +17,7 @@ uint32_t Fusion::new_group(Group::Kind kind, Dims space) {
   Group g;
   g.kind = kind;
   g.space = std::move(space);
-  g.order = placing;
+  g.order = current;
   return groups.add(std::move(g));
 }
 
@@ -79,7 +79,7 @@ void Fusion::merge_siblings(ir::ValueId v) {
 
 StoredOperand Fusion::memory_operand(ir::ValueId v, uint32_t group, DType dtype, bool as_it_lies) {
   if (as_it_lies && graph.type(v).dtype == dtype) {
-    const Placement& p = layouts.of(v);
+    const RootView& p = layouts.of(v);
     request_memory(v, group);
     return {v, p.root, kNoBuffer, dtype, p.strides, p.offset};
   }

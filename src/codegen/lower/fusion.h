@@ -1,4 +1,4 @@
-// The state of fusion, and what placing a node of any kind is made of.
+// The state of fusion, and what fusing a node of any kind is made of.
 #pragma once
 #include "codegen/lower/buffers.h"
 #include "codegen/lower/group_graph.h"
@@ -17,7 +17,7 @@ struct Fusion {
   void enter(ir::NodeId n, uint32_t group);
   /// The group has to do with the node.
   void join(ir::NodeId n, uint32_t group);
-  /// The node is placed: why there.
+  /// Why v is computed in the group.
   void decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes_saved);
   /// Groups over one space that read the same elements of v become one, where neither waits for the other.
   void merge_siblings(ir::ValueId v);
@@ -46,7 +46,7 @@ struct Fusion {
   Requests requests;
   Buffers buffers;
   std::vector<std::vector<uint32_t>> homes;  // by node: groups in which it is computed
-  ir::NodeId placing = 0;                    // the node that is being placed
+  ir::NodeId current = 0;                    // the node that is decided on
 };
 
 /// Decides all groups and buffers. Decisions and notes go to the explanation.
@@ -54,17 +54,17 @@ void fuse(Fusion& f);
 /// The groups in order of execution; nothing is left in the fusion.
 Plan schedule(Fusion& f);
 
-// Placing a node: who reads it was placed before.
-void place_view(Fusion& f, ir::NodeId n);
+// Which group computes a node. All who read it were fused before.
+void fuse_view(Fusion& f, ir::NodeId n);
 /// Elementwise, coordinates, lookups: computed inside of its readers, stored by one of them, or in a group of its own.
-void place_pointwise(Fusion& f, ir::NodeId n);
-void place_reduction(Fusion& f, ir::NodeId n);
-void place_matmul(Fusion& f, ir::NodeId n);
-void place_conv(Fusion& f, ir::NodeId n);
-void place_attention(Fusion& f, ir::NodeId n);
-void place_cat(Fusion& f, ir::NodeId n);
-void place_scatter(Fusion& f, ir::NodeId n);
-void place_host(Fusion& f, ir::NodeId n);
+void fuse_pointwise(Fusion& f, ir::NodeId n);
+void fuse_reduction(Fusion& f, ir::NodeId n);
+void fuse_matmul(Fusion& f, ir::NodeId n);
+void fuse_conv(Fusion& f, ir::NodeId n);
+void fuse_attention(Fusion& f, ir::NodeId n);
+void fuse_cat(Fusion& f, ir::NodeId n);
+void fuse_scatter(Fusion& f, ir::NodeId n);
+void fuse_host(Fusion& f, ir::NodeId n);
 /// Splits the only reader of a cat, if it is pointwise and reads the cat as it is; false where it does not.
 bool split_at_cat(Fusion& f, ir::NodeId n);
 

@@ -120,16 +120,16 @@ void KernelWriter::expand(uint32_t number) {
   item.operands = std::move(operands);
   item.positions = std::move(at);
   if (kind != Kind::load) return;
-  const Placement& placement = layouts_.of(item.value);
-  const Stored& stored = plan_.stored[placement.root];
+  const RootView& view = layouts_.of(item.value);
+  const Stored& stored = plan_.stored[view.root];
   INGOT_CHECK(stored.buffer != kNoBuffer, "a value that no step stores is read");
-  auto strided = layouts_.strided(placement, item.map, group_.space.size());
+  auto strided = layouts_.strided(view, item.map, group_.space.size());
   KernelArgument a{stored.buffer, stored.dtype, false, std::move(strided.strides), strided.offset, 0};
   int count = 0;
   for (size_t i = 0; i < item.map.size(); ++i)
     if (item.map[i].index != kNoIndex) {
       // One position moves by its own stride; several are summed up in elements.
-      a.index_stride = ++count > 1 ? Dim(1) : dims_.mul(item.map[i].index_coefficient, placement.strides[i]);
+      a.index_stride = ++count > 1 ? Dim(1) : dims_.mul(item.map[i].index_coefficient, view.strides[i]);
     }
   item.argument = argument(std::move(a));
 }

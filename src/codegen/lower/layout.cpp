@@ -16,17 +16,17 @@ SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shap
 }
 
 Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(dims) {
-  placements_.resize(graph.values.size());
+  views_.resize(graph.values.size());
   view_maps_.resize(graph.values.size());
-  for (const ir::InputInfo& input : graph.inputs) placements_[input.value] = {input.value, input.strides, 0};
+  for (const ir::InputInfo& input : graph.inputs) views_[input.value] = {input.value, input.strides, 0};
   for (const ir::Node& node : graph.nodes)
     for (ir::ValueId v : node.outputs) {
-      placements_[v] = {v, computed_strides(node, v), 0};
+      views_[v] = {v, computed_strides(node, v), 0};
       if (!is_view(v)) continue;
       if (ir::info(node.op).has(ir::kReshapes))
-        place_reshape(node, v);
+        find_reshape(node, v);
       else
-        place_view(node, v);
+        find_view(node, v);
     }
 }
 
@@ -51,7 +51,7 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
     if (!o.is_value()) continue;
     const Dims& from = graph_.type(o.id).shape;
     if (!(from == shape)) continue;
-    const Dims& strides = placements_[o.id].strides;
+    const Dims& strides = views_[o.id].strides;
     // A broadcast operand has no order of its own.
     bool broadcast = false;
     for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
@@ -79,7 +79,7 @@ Layouts::Producer Layouts::producer_kind(ir::ValueId v) const {
   return ir::info(node->op).kind == ir::OpKind::view ? Producer::view : Producer::computed;
 }
 
-void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
+void Layouts::find_view(const ir::Node& node, ir::ValueId v) {
   ir::ValueId base = node.operands[0].id;
   const ir::TensorType& type = graph_.type(base);
   std::vector<ir::OperandType> operands;
@@ -94,7 +94,7 @@ void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
   }
   std::vector<ir::TensorType> outputs;
   ir::RuleContext context{node.op, operands, node.attrs, dims_, node.location, outputs};
-  const Placement& from = placements_[base];
+  const RootView& from = views_[base];
   const ir::OpInfo& op = ir::info(node.op);
   ir::LayoutRule rule = op.layout;
   ir::Layout placed = rule(context, {type.shape, from.strides, from.offset});
@@ -104,7 +104,7 @@ void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
     for (Dim& stride : placed.strides) stride = dims_.mul(stride, from.strides[0]);
     placed.offset = dims_.add(from.offset, dims_.mul(placed.offset, from.strides[0]));
   }
-  placements_[v] = {from.root, placed.strides, placed.offset};
+  views_[v] = {from.root, placed.strides, placed.offset};
   if (op.has(ir::kOfMemory)) return;
   // A layout rule is linear in the strides of its base, so unit strides give the coefficients of each coordinate.
   IndexMap map(type.shape.size());
@@ -120,16 +120,16 @@ void Layouts::place_view(const ir::Node& node, ir::ValueId v) {
   view_maps_[v] = std::move(map);
 }
 
-void Layouts::place_reshape(const ir::Node& node, ir::ValueId v) {
+void Layouts::find_reshape(const ir::Node& node, ir::ValueId v) {
   ir::ValueId base = node.operands[0].id;
   const Dims& from = graph_.type(base).shape;
   const Dims& to = graph_.type(v).shape;
-  const Placement& placement = placements_[base];
+  const RootView& view = views_[base];
   view_maps_[v] = reshape_map(dims_, from, to);
-  if (placement.strides == ir::contiguous_strides(dims_, from))
-    placements_[v] = {placement.root, ir::contiguous_strides(dims_, to), placement.offset};
-  else if (auto strides = reshape_strides(dims_, from, placement.strides, to))
-    placements_[v] = {placement.root, *strides, placement.offset};
+  if (view.strides == ir::contiguous_strides(dims_, from))
+    views_[v] = {view.root, ir::contiguous_strides(dims_, to), view.offset};
+  else if (auto strides = reshape_strides(dims_, from, view.strides, to))
+    views_[v] = {view.root, *strides, view.offset};
   // Else v stays its own root: a copy of the base in its order.
 }
 
@@ -152,12 +152,12 @@ OperandRead Layouts::resolve(OperandRead read) const {
   return read;
 }
 
-Layouts::Strided Layouts::strided(const Placement& placement, const IndexMap& map, size_t space_rank) const {
-  Strided result{Dims(space_rank, Dim(0)), placement.offset};
+Layouts::Strided Layouts::strided(const RootView& view, const IndexMap& map, size_t space_rank) const {
+  Strided result{Dims(space_rank, Dim(0)), view.offset};
   for (size_t i = 0; i < map.size(); ++i) {
-    result.offset = dims_.add(result.offset, dims_.mul(map[i].offset, placement.strides[i]));
+    result.offset = dims_.add(result.offset, dims_.mul(map[i].offset, view.strides[i]));
     for (const Term& t : map[i].terms)
-      result.strides[t.dim] = dims_.add(result.strides[t.dim], dims_.mul(t.coefficient, placement.strides[i]));
+      result.strides[t.dim] = dims_.add(result.strides[t.dim], dims_.mul(t.coefficient, view.strides[i]));
   }
   return result;
 }

@@ -9,7 +9,7 @@
 namespace ingot::codegen::lowering {
 
 /// A value as a view of a root: an input, or a value that some step stores. Elements.
-struct Placement {
+struct RootView {
   ir::ValueId root;
   Dims strides;
   Dim offset;
@@ -37,7 +37,7 @@ class Layouts {
   /// memory that it is computed from (so a convolution's channels stay innermost); an output of the graph is row-major.
   Layouts(const ir::Graph& graph, DimTable& dims);
 
-  const Placement& of(ir::ValueId v) const { return placements_[v]; }
+  const RootView& of(ir::ValueId v) const { return views_[v]; }
   /// Coordinates in a view's base of each element of the view; null where they are not affine, and for what is no view.
   const IndexMap* view_map(ir::ValueId v) const { return view_maps_[v] ? &*view_maps_[v] : nullptr; }
   bool is_view(ir::ValueId v) const { return producer_kind(v) == Producer::view; }
@@ -52,7 +52,7 @@ class Layouts {
     Dims strides;
     Dim offset;
   };
-  Strided strided(const Placement& placement, const IndexMap& map, size_t space_rank) const;
+  Strided strided(const RootView& view, const IndexMap& map, size_t space_rank) const;
 
   uint32_t position(Position p);
   const Position& position(uint32_t number) const { return positions_[number]; }
@@ -64,12 +64,12 @@ class Layouts {
   enum class Producer { input, view, computed };
   Producer producer_kind(ir::ValueId v) const;
   Dims computed_strides(const ir::Node& node, ir::ValueId v);
-  void place_view(const ir::Node& node, ir::ValueId v);
-  void place_reshape(const ir::Node& node, ir::ValueId v);
+  void find_view(const ir::Node& node, ir::ValueId v);
+  void find_reshape(const ir::Node& node, ir::ValueId v);
 
   const ir::Graph& graph_;
   DimTable& dims_;
-  std::vector<Placement> placements_;
+  std::vector<RootView> views_;
   std::vector<std::optional<IndexMap>> view_maps_;
   std::vector<Position> positions_;
 };

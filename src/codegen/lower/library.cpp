@@ -81,10 +81,10 @@ void StepWriter::write_attention(uint32_t group) {
     return view(stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides, operand.dtype, true);
   };
   Dims shapes[3];
-  Argument* const places[] = {&attention.query, &attention.key, &attention.value};
+  Argument* const arguments[] = {&attention.query, &attention.key, &attention.value};
   for (size_t i = 0; i < 3; ++i) {
     shapes[i] = graph_.type(g.operands[i].value).shape;
-    *places[i] = operand_view(i, shapes[i], g.operands[i].strides);
+    *arguments[i] = operand_view(i, shapes[i], g.operands[i].strides);
   }
   attention.batch = shapes[0][0], attention.heads = shapes[0][1], attention.queries = shapes[0][2];
   attention.depth = shapes[0][3];
@@ -182,8 +182,8 @@ void StepWriter::write_conv(uint32_t group) {
   Step step = named_step();
   Conv2dStep conv;
   conv.dtype = raw;
-  auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& place) {
-    place = stored_argument(operand, strides, operand.offset, raw);
+  auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& argument) {
+    argument = stored_argument(operand, strides, operand.offset, raw);
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
     shape_of = std::move(shape);
   };

@@ -40,7 +40,7 @@ std::string layouts_text(const Lowering& l) {
   const DimTable& dims = l.result.program.dims;
   std::string text;
   for (ir::ValueId v = 0; v < l.graph.values.size(); ++v) {
-    const Placement& p = l.layouts->of(v);
+    const RootView& p = l.layouts->of(v);
     fmt::format_to(std::back_inserter(text), "%{} {}{} in %{} strides {} offset {}\n", v,
                    ingot::name_of(l.graph.type(v).dtype), ir::shape_text(dims, l.graph.type(v).shape), p.root,
                    ir::shape_text(dims, p.strides), dims.str(p.offset));

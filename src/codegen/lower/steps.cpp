@@ -15,14 +15,14 @@ namespace {
 constexpr int64_t kShortRow = 64;
 using canonical::kLanes;
 /// Of a panel; its tile of some rows stays in L2.
-constexpr int64_t kTurnColumns = 256;
+constexpr int64_t kTransposedColumns = 256;
 
 }  // namespace
 
 namespace {
 
-/// Turns tiles of elements of so many bytes; null if there is no such kernel. Made once.
-KernelPtr turn_kernel(const Target& target, int64_t bytes) {
+/// Transposes tiles of elements of so many bytes; null if there is no such kernel. Made once.
+KernelPtr transpose_kernel(const Target& target, int64_t bytes) {
   static constinit Mutex mutex;
   static constinit FirstUse<std::map<std::pair<std::string, int64_t>, KernelPtr>> made;
   if (bytes < 4) return nullptr;
@@ -30,7 +30,8 @@ KernelPtr turn_kernel(const Target& target, int64_t bytes) {
   KernelPtr& kernel = (*made)[{target.str(), bytes}];
   if (!kernel)
     kernel = codegen::generate(
-        PackSpec{bytes == 8 ? DType::f64 : DType::f32, static_cast<int>(kTurnColumns / kLanes), true, false}, target);
+        PackSpec{bytes == 8 ? DType::f64 : DType::f32, static_cast<int>(kTransposedColumns / kLanes), true, false},
+        target);
   return kernel;
 }
 
@@ -167,9 +168,9 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
   return result;
 }
 
-/// What is dense along the rows is turned tile by tile, instead of gathered. A processor's way: threads of a GPU share
-/// the lines that they read.
-void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
+/// What is dense along the rows is transposed tile by tile, instead of gathered. A processor's way: threads of a GPU
+/// share the lines that they read.
+void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
   if (target_.cuda_arch || !options_.transpose) return;
   const Kernel& kernel = writer.kernel;
   for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {
@@ -177,13 +178,13 @@ void StepWriter::turn_arguments(KernelWriter& writer, LoopStep& loop, const std:
     const bool indexed = std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                                      [&](const Node& n) { return n.op == Op::load && n.imm == i && n.a != kNone; });
     const Dims& s = strides[i];
-    KernelPtr turn;
+    KernelPtr transpose;
     if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
-      turn = turn_kernel(target_, ingot::size_of(buffer.dtype));
-    if (!turn) continue;
+      transpose = transpose_kernel(target_, ingot::size_of(buffer.dtype));
+    if (!transpose) continue;
     loop.turning.kernels.resize(kernel.buffers.size());
-    loop.turning.kernels[i] = turn;
-    loop.turning.columns = kTurnColumns;
+    loop.turning.kernels[i] = transpose;
+    loop.turning.columns = kTransposedColumns;
     buffer.access = Access::dense;
   }
 }
@@ -270,7 +271,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   for (Type t : writer.kernel.locals) loop.local_bytes.push_back(size_of(t));
   loop.rows_whole = g.reduced >= 0;
   loop.copies = copies(writer.kernel);
-  if (!loop.rows_whole) turn_arguments(writer, loop, collapsed.strides);
+  if (!loop.rows_whole) transpose_arguments(writer, loop, collapsed.strides);
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   loop.kernel = generate(writer, collapsed.sizes, step.name);
@@ -393,15 +394,15 @@ void StepWriter::write_host(uint32_t group) {
   HostStep host;
   host.op = op.name;
   if (op.has(ir::kOverwrites)) host.overwrites = op.operand(0).name;
-  auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument place, const ir::TensorType& type) {
-    to.push_back({std::move(name), std::move(place), type.shape, type.dtype});
+  auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument argument, const ir::TensorType& type) {
+    to.push_back({std::move(name), std::move(argument), type.shape, type.dtype});
     step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(type.shape), type.dtype));
   };
   for (const Output& o : g.outputs) {
-    Argument place;
-    place.buffer = o.buffer;
-    place.strides = bytes(dims_, o.strides, o.dtype);
-    add(host.results, "", std::move(place), graph_.type(o.value));
+    Argument argument;
+    argument.buffer = o.buffer;
+    argument.strides = bytes(dims_, o.strides, o.dtype);
+    add(host.results, "", std::move(argument), graph_.type(o.value));
   }
   for (size_t i = 0; i < g.operands.size(); ++i) {
     const StoredOperand& operand = g.operands[i];

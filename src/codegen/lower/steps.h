@@ -34,7 +34,7 @@ class StepWriter {
 
   /// Kernel arguments over a collapsed space (outermost first); sets how each buffer moves along the columns.
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
-  void turn_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
+  void transpose_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
   void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
   /// As Epilogue orders them.
   std::vector<KernelPtr> epilogues(KernelWriter& writer, int vectors, const std::string& name);

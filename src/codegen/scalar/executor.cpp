@@ -90,7 +90,7 @@ class Run {
       reduced_.resize(k_.reductions.size());
     } else {
       for (const Reduction& r : k_.reductions) {
-        partials_.push_back(scratch);
+        accumulators_.push_back(scratch);
         scratch += f_.lanes * f_.columns * codegen::size_of(k_.nodes[r.value].type);
         if (!is_index(r.combiner)) continue;
         scratch += f_.lanes * f_.columns * codegen::size_of(Type::i64);
@@ -99,7 +99,7 @@ class Run {
   }
 
   void run() {
-    if (k_.form == Form::columns) begin_partials();
+    if (k_.form == Form::columns) begin_accumulators();
     const auto last = static_cast<size_t>(f_.last_phase);
     for (row_ = 0; row_ < f_.rows; ++row_)
       for (size_t i = 0; i < k_.phases.size() && i <= last; ++i) run_phase(i);
@@ -143,7 +143,7 @@ class Run {
         if (k_.form == Form::rows) {
           reductions_[r].add(value, f_.column_index + column_, count_);
         } else {
-          add_to_partials(r, value);
+          accumulate(r, value);
         }
       }
     }
@@ -273,45 +273,45 @@ class Run {
     }
   }
 
-  void begin_partials() {
+  void begin_accumulators() {
     for (uint32_t r = 0; r < k_.reductions.size(); ++r) {
       Type type = k_.nodes[k_.reductions[r].value].type;
-      Partial none = identity(k_.reductions[r].combiner, type);
+      Accumulator none = identity(k_.reductions[r].combiner, type);
       for (int lane = 0; lane < f_.lanes; ++lane)
         for (column_ = 0; column_ < f_.columns; column_ += kLanes) {
           count_ = static_cast<int>(std::min<int64_t>(kLanes, f_.columns - column_));
-          write_partial(r, lane, none);
+          write_accumulator(r, lane, none);
         }
     }
   }
 
-  void add_to_partials(uint32_t r, const Lanes& value) {
+  void accumulate(uint32_t r, const Lanes& value) {
     const Reduction& reduction = k_.reductions[r];
     Type type = k_.nodes[reduction.value].type;
     int lane = static_cast<int>(row_ % f_.lanes);
-    Partial sum, next{value, broadcast(Type::i64, static_cast<uint64_t>(f_.row_index + row_))};
+    Accumulator sum, next{value, broadcast(Type::i64, static_cast<uint64_t>(f_.row_index + row_))};
     int64_t bytes = codegen::size_of(type);
     sum = identity(reduction.combiner, type);
-    std::memcpy(&sum.value, partial_values(r, lane), static_cast<size_t>(count_ * bytes));
+    std::memcpy(&sum.value, accumulator_values(r, lane), static_cast<size_t>(count_ * bytes));
     if (is_index(reduction.combiner))
-      std::memcpy(&sum.index, partial_indices(r, lane), static_cast<size_t>(count_) * 8);
+      std::memcpy(&sum.index, accumulator_indices(r, lane), static_cast<size_t>(count_) * 8);
     combine(reduction.combiner, type, sum, next);
-    write_partial(r, lane, sum);
+    write_accumulator(r, lane, sum);
   }
 
-  void write_partial(uint32_t r, int lane, const Partial& p) {
+  void write_accumulator(uint32_t r, int lane, const Accumulator& p) {
     int64_t bytes = codegen::size_of(k_.nodes[k_.reductions[r].value].type);
-    std::memcpy(partial_values(r, lane), &p.value, static_cast<size_t>(count_ * bytes));
+    std::memcpy(accumulator_values(r, lane), &p.value, static_cast<size_t>(count_ * bytes));
     if (is_index(k_.reductions[r].combiner))
-      std::memcpy(partial_indices(r, lane), &p.index, static_cast<size_t>(count_) * 8);
+      std::memcpy(accumulator_indices(r, lane), &p.index, static_cast<size_t>(count_) * 8);
   }
 
-  char* partial_values(uint32_t r, int lane) const {
-    return partials_[r] + (lane * f_.columns + column_) * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
+  char* accumulator_values(uint32_t r, int lane) const {
+    return accumulators_[r] + (lane * f_.columns + column_) * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
   }
-  char* partial_indices(uint32_t r, int lane) const {
+  char* accumulator_indices(uint32_t r, int lane) const {
     int64_t values = f_.lanes * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
-    return partials_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
+    return accumulators_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
   }
 
   // A reduction's lanes in KernelFrame::parts.
@@ -321,15 +321,15 @@ class Run {
     for (uint32_t i = 0; i < r; ++i) at += bytes(i) + (is_index(k_.reductions[i].combiner) ? kLanes * 8 : 0);
     return at + (index ? bytes(r) : 0);
   }
-  Partial read_part(uint32_t r) const {
+  Accumulator read_part(uint32_t r) const {
     const Reduction& reduction = k_.reductions[r];
     const Type type = k_.nodes[reduction.value].type;
-    Partial p = identity(reduction.combiner, type);
+    Accumulator p = identity(reduction.combiner, type);
     std::memcpy(&p.value, part_of(r, false), static_cast<size_t>(kLanes * codegen::size_of(type)));
     if (is_index(reduction.combiner)) std::memcpy(&p.index, part_of(r, true), kLanes * 8);
     return p;
   }
-  void write_part(uint32_t r, const Partial& p) const {
+  void write_part(uint32_t r, const Accumulator& p) const {
     const Reduction& reduction = k_.reductions[r];
     const Type type = k_.nodes[reduction.value].type;
     std::memcpy(part_of(r, false), &p.value, static_cast<size_t>(kLanes * codegen::size_of(type)));
@@ -340,7 +340,7 @@ class Run {
   const Kernel& k_;
   const KernelFrame& f_;
   std::vector<Lanes> values_;
-  std::vector<char*> locals_, partials_;
+  std::vector<char*> locals_, accumulators_;
   std::vector<RowReduction> reductions_;
   std::vector<Lanes> reduced_;
   int64_t row_ = 0, column_ = 0;

@@ -75,14 +75,14 @@ void combine_index(bool greatest, T* value, int64_t* index, const T* other, cons
 
 }  // namespace
 
-Partial identity(Combiner c, Type type) {
-  Partial p;
+Accumulator identity(Combiner c, Type type) {
+  Accumulator p;
   p.value = broadcast(type, identity_bits(c, type));
   p.index = broadcast(Type::i64, static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
   return p;
 }
 
-void combine(Combiner c, Type type, Partial& a, const Partial& b) {
+void combine(Combiner c, Type type, Accumulator& a, const Accumulator& b) {
   if (!is_index(c)) {
     evaluate({combining_op(c), type}, type, &a.value, &b.value, nullptr, &a.value);
     return;
@@ -111,7 +111,7 @@ void RowReduction::begin() {
 }
 
 void RowReduction::add(const Lanes& value, int64_t first_index, int count) {
-  Partial p = identity(combiner_, type_);
+  Accumulator p = identity(combiner_, type_);
   int64_t bytes = codegen::size_of(type_);
   std::copy_n(reinterpret_cast<const char*>(&value), count * bytes, reinterpret_cast<char*>(&p.value));
   for (int l = 0; l < count; ++l) p.index.i64[l] = first_index + l;
@@ -123,7 +123,7 @@ void RowReduction::add(const Lanes& value, int64_t first_index, int count) {
 void RowReduction::close_block() {
   parts_.push_back(block_);
   for (uint64_t carry = blocks_++; carry & 1; carry >>= 1) {
-    Partial right = parts_.back();
+    Accumulator right = parts_.back();
     parts_.pop_back();
     combine(combiner_, type_, parts_.back(), right);
   }
@@ -131,10 +131,10 @@ void RowReduction::close_block() {
   steps_ = 0;
 }
 
-Partial RowReduction::lanes() {
+Accumulator RowReduction::lanes() {
   if (steps_ > 0) close_block();
   if (parts_.empty()) {
-    Partial none = identity(combiner_, type_);
+    Accumulator none = identity(combiner_, type_);
     if (combiner_ == Combiner::sum) none.value = broadcast(type_, 0);  // the empty sum is +0
     return none;
   }
@@ -144,9 +144,9 @@ Partial RowReduction::lanes() {
 }
 
 Lanes RowReduction::finish() {
-  Partial total = lanes();
+  Accumulator total = lanes();
   for (int half = kLanes / 2; half; half /= 2) {
-    Partial upper = identity(combiner_, type_);
+    Accumulator upper = identity(combiner_, type_);
     int64_t bytes = half * codegen::size_of(type_);
     std::copy_n(reinterpret_cast<const char*>(&total.value) + bytes, bytes, reinterpret_cast<char*>(&upper.value));
     std::copy_n(total.index.i64 + half, half, upper.index.i64);

@@ -14,13 +14,13 @@ Columns::Columns(Emitter& emitter)
       plan_(k_, k_.phases.front()),
       lanes_(emitter.frame.reserve()),
       row_(emitter.frame.at(Slot::blocks)),
-      partials_(partials_of(k_.phases.front())) {}
+      accumulators_(accumulators_of(k_.phases.front())) {}
 
 void Columns::emit() {
   e_.frame.load_field(Gpr::rax, offsetof(KernelFrame, lanes), Gpr::rdi);
   code_.store(lanes_, Gpr::rax);
   e_.body.begin(plan_);
-  begin_partials();
+  begin_accumulators();
   std::vector<Row> rows = rows_side_by_side();
 
   // The slot of rows left has the number of rows; lane: 0 .. lanes - 1, as long as there is a row for it.
@@ -34,7 +34,7 @@ void Columns::emit() {
   code_.jump(end, Cond::greater_equal);
   code_.g(VOp::g_cmpm, Gpr::rax, e_.frame.at(Slot::rows_left));
   code_.jump(end, Cond::greater_equal);
-  for (const Partial& p : partials_) {
+  for (const PartialAccumulator& p : accumulators_) {
     code_.load(Gpr::rax, lane);
     code_.g(VOp::g_imulm, Gpr::rax, e_.frame.at(Slot::columns));
     if (ingot::size_of(p.format) > 1) code_.g(VOp::g_shli, Gpr::rax, ingot::size_of(p.format) == 8 ? 3 : 2);
@@ -52,23 +52,23 @@ void Columns::emit() {
   code_.place(end);
 }
 
-std::vector<Columns::Partial> Columns::partials_of(const Phase& phase) {
-  std::vector<Partial> partials;
+std::vector<Columns::PartialAccumulator> Columns::accumulators_of(const Phase& phase) {
+  std::vector<PartialAccumulator> accumulators;
   for (uint32_t r : phase.reductions) {
     const Reduction& reduction = k_.reductions[r];
-    partials.push_back({&reduction, memory_type(e_.analysis.type_of(reduction)), false, {}, {}});
-    if (is_index(reduction.combiner)) partials.push_back({&reduction, DType::i64, true, {}, {}});
+    accumulators.push_back({&reduction, memory_type(e_.analysis.type_of(reduction)), false, {}, {}});
+    if (is_index(reduction.combiner)) accumulators.push_back({&reduction, DType::i64, true, {}, {}});
   }
-  std::sort(partials.begin(), partials.end(), [](const Partial& x, const Partial& y) {
+  std::sort(accumulators.begin(), accumulators.end(), [](const PartialAccumulator& x, const PartialAccumulator& y) {
     return x.reduction != y.reduction ? x.reduction < y.reduction : x.index < y.index;
   });
-  return partials;
+  return accumulators;
 }
 
-/// Addresses of the partial lanes, and the identity in all of them: lanes without a row keep it.
-void Columns::begin_partials() {
+/// Addresses of the lanes, and the identity in all of them: lanes without a row keep it.
+void Columns::begin_accumulators() {
   e_.frame.load_field(Gpr::rsi, offsetof(KernelFrame, scratch), Gpr::rdi);
-  for (Partial& p : partials_) {
+  for (PartialAccumulator& p : accumulators_) {
     p.base = e_.frame.reserve();
     p.lane = e_.frame.reserve();
     code_.store(p.base, Gpr::rsi);
@@ -90,7 +90,7 @@ void Columns::begin_partials() {
   }
 }
 
-/// They save trips to the partial lanes, while there are registers for their addresses.
+/// They save trips to the accumulators, while there are registers for their addresses.
 std::vector<Columns::Row> Columns::rows_side_by_side() {
   size_t loads = 0;
   for (Value v = 0; v < e_.analysis.size(); ++v) loads += e_.values.in_body(v) && e_.analysis.node(v).op == Op::load;
@@ -152,16 +152,16 @@ void Columns::rows_of_lane(std::vector<Row>& rows) {
   code_.place(done);
 }
 
-/// A step of the lane's partial results and the values of each row.
+/// A step of the lane's accumulators and the values of each row.
 void Columns::step(std::vector<Row>& rows) {
   std::vector<Accumulator> sums;
-  auto place = [&](const Partial& p) {
+  auto address = [&](const PartialAccumulator& p) {
     code_.load(Gpr::rax, p.lane);
     return Mem::at(Gpr::rax, Gpr::rcx, static_cast<int>(ingot::size_of(p.format)));
   };
-  for (const Partial& p : partials_) {
+  for (const PartialAccumulator& p : accumulators_) {
     if (!p.index) sums.push_back({p.reduction, {}, {}, {}});
-    (p.index ? sums.back().index : sums.back().value) = e_.memory.load_dense(p.format, place(p));
+    (p.index ? sums.back().index : sums.back().value) = e_.memory.load_dense(p.format, address(p));
   }
   std::vector<Accumulator*> accumulators;
   for (Accumulator& a : sums) accumulators.push_back(&a);
@@ -171,9 +171,9 @@ void Columns::step(std::vector<Row>& rows) {
     exchange(row);
   }
   size_t i = 0;
-  for (const Partial& p : partials_) {
+  for (const PartialAccumulator& p : accumulators_) {
     Accumulator& a = p.index ? sums[i - 1] : sums[i++];
-    e_.memory.store_dense(p.format, p.index ? a.index : a.value, place(p));
+    e_.memory.store_dense(p.format, p.index ? a.index : a.value, address(p));
   }
 }
 

@@ -1,5 +1,6 @@
-// Form::columns: sums along at most 256 rows, into 16 partial lanes a column. Lane by lane, several rows of the lane at
-// a time are added in registers to what the lane holds, so that a wide tile streams through memory at full speed.
+// Form::columns: sums along at most 256 rows, into a partial accumulator of 16 lanes a column. Lane by lane, several
+// rows of the lane at a time are added in registers to what the lane holds, so that a wide tile streams through memory
+// at full speed.
 #pragma once
 #include <deque>
 #include <vector>
@@ -20,15 +21,15 @@ class Columns {
     std::deque<Stream> streams;
     Values::Known values;
   };
-  /// The partial lanes of a reduction: where lane 0 starts, and the lane at work.
-  struct Partial {
+  /// The lanes of a reduction in memory: where lane 0 starts, and the lane at work.
+  struct PartialAccumulator {
     const Reduction* reduction;
     DType format;
     bool index;  // the row indices of argmax and argmin, not the values
     Mem base, lane;
   };
-  std::vector<Partial> partials_of(const Phase& phase);
-  void begin_partials();
+  std::vector<PartialAccumulator> accumulators_of(const Phase& phase);
+  void begin_accumulators();
   std::vector<Row> rows_side_by_side();
   void exchange(Row& row);
   void row_of_lane(size_t count);
@@ -42,7 +43,7 @@ class Columns {
   const PhasePlan plan_;
   const Mem lanes_;  // their number
   const Mem row_;    // the row at work
-  std::vector<Partial> partials_;
+  std::vector<PartialAccumulator> accumulators_;
 };
 
 }  // namespace ingot::codegen::x86

@@ -8,7 +8,7 @@
 
 namespace ingot::codegen::x86 {
 
-/// Partial result of a reduction: 16 lanes, and for argmax and argmin where they come from.
+/// Partial accumulator of a reduction: 16 lanes, and for argmax and argmin where they come from.
 struct Accumulator {
   const Reduction* reduction = nullptr;
   Vector value, index;

@@ -149,7 +149,8 @@ void Rows::phase_loop(const Phase& phase, int64_t number, int64_t end) {
   for (Accumulator* a : with(plain, tree)) e_.reductions.finish(*a);
 }
 
-// Several steps at a time, each into its own partial results, where their order does not matter and one step is short.
+// Several steps at a time, each into its own partial accumulators, where their order does not matter and one step is
+// short.
 int Rows::side_by_side(const Accumulators& all) const {
   const Vectors& v = e_.vectors;
   int vectors = 0, masks = 0;

@@ -24,7 +24,7 @@ class ColumnDriver final : public PlaneDriver {
   ColumnDriver(const ColumnStep& step, const Step& costs, const BindContext& context)
       : PlaneDriver(step.kernel, step.space, step.arguments, costs, context) {
     for (const ColumnStep::Result& r : step.results) {
-      ops_.push_back(partial_ops(r.combiner, r.type));
+      ops_.push_back(accumulator_ops(r.combiner, r.type));
       BoundArgument out = context.argument(r.out);
       result_strides_.push_back(out.strides.back());
       results_.push_back(std::move(out));
@@ -75,7 +75,7 @@ class ColumnDriver final : public PlaneDriver {
       }
     }
     chunks_ = std::max<int64_t>(ceil_div(blocks_, chunk_blocks_), 1);
-    for (const PartialOps& ops : ops_) element_bytes_ += ops.element_bytes();
+    for (const AccumulatorOps& ops : ops_) element_bytes_ += ops.element_bytes();
     part_bytes_ = (kLanes * tile_columns_ * element_bytes_ + 63) / 64 * 64;
     call_bytes_ = part_bytes_ + (step.kernel->scratch_bytes + 63) / 64 * 64;
     if (chunks_ > 1) {
@@ -139,7 +139,7 @@ class ColumnDriver final : public PlaneDriver {
   // a = a combined with b, over the first `count` elements of every reduction; a part holds [16][columns] of each.
   void combine(char* a, const char* b, int64_t count, int64_t columns) const {
     int64_t offset = 0;
-    for (const PartialOps& ops : ops_) {
+    for (const AccumulatorOps& ops : ops_) {
       int64_t indices = offset + kLanes * columns * ops.value_bytes;
       ops.combine(a + offset, b + offset, a + indices, b + indices, count);
       offset += kLanes * columns * ops.element_bytes();
@@ -153,7 +153,7 @@ class ColumnDriver final : public PlaneDriver {
     PlaneWalk walk(outer_, results_, state, at.data(), unit / tiles_);
     int64_t offset = 0;
     for (size_t r = 0; r < ops_.size(); ++r) {
-      const PartialOps& ops = ops_[r];
+      const AccumulatorOps& ops = ops_[r];
       char* values = part + offset;
       char* indices = values + kLanes * columns * ops.value_bytes;
       if (blocks_ == 0)
@@ -175,7 +175,7 @@ class ColumnDriver final : public PlaneDriver {
 
   std::vector<BoundArgument> results_;
   std::vector<int64_t> result_strides_;
-  std::vector<PartialOps> ops_;
+  std::vector<AccumulatorOps> ops_;
   bool side_by_side_ = false;
   Strides wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;

@@ -105,8 +105,8 @@ struct All {
 };
 
 template <class Op, class T>
-PartialOps plain() {
-  PartialOps ops{.value_bytes = sizeof(T)};
+AccumulatorOps plain() {
+  AccumulatorOps ops{.value_bytes = sizeof(T)};
   ops.combine = [](char* a_values, const char* b_values, char*, const char*, int64_t count) {
     T* a = reinterpret_cast<T*>(a_values);
     const T* b = reinterpret_cast<const T*>(b_values);
@@ -118,8 +118,8 @@ PartialOps plain() {
 
 // The first extreme value's index; the first NaN wins. Lanes interleave, so "first" is told by the indices.
 template <class Op, class T>
-PartialOps indexed() {
-  PartialOps ops{.value_bytes = sizeof(T), .indexed = true};
+AccumulatorOps indexed() {
+  AccumulatorOps ops{.value_bytes = sizeof(T), .indexed = true};
   ops.combine = [](char* a_values, const char* b_values, char* a_indices, const char* b_indices, int64_t count) {
     T* a = reinterpret_cast<T*>(a_values);
     const T* b = reinterpret_cast<const T*>(b_values);
@@ -141,7 +141,7 @@ PartialOps indexed() {
 }
 
 template <class T>
-PartialOps numeric(Combiner combiner) {
+AccumulatorOps numeric(Combiner combiner) {
   switch (combiner) {
     case Combiner::sum:
       return plain<Sum, T>();
@@ -165,7 +165,7 @@ PartialOps numeric(Combiner combiner) {
 
 }  // namespace
 
-PartialOps partial_ops(Combiner combiner, DType type) {
+AccumulatorOps accumulator_ops(Combiner combiner, DType type) {
   switch (type) {
     case DType::f32:
       return numeric<float>(combiner);

@@ -1,4 +1,4 @@
-// Combining partial results of reductions along rows, elementwise, in C++.
+// Combining partial accumulators of reductions along rows, elementwise, in C++.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@
 
 namespace ingot::runtime {
 
-/// How partials of one reduction lie in memory and combine. A partial of `count` elements is [count] values, and for
-/// argmax and argmin then [count] indices (i64).
-struct PartialOps {
+/// How partial accumulators of one reduction lie in memory and combine. One of `count` elements is [count] values, and
+/// for argmax and argmin then [count] indices (i64).
+struct AccumulatorOps {
   int64_t value_bytes = 4;
   bool indexed = false;
   int64_t element_bytes() const { return value_bytes + (indexed ? 8 : 0); }
@@ -23,6 +23,6 @@ struct PartialOps {
 };
 
 /// Throws InternalError for a combiner that has no meaning on the type.
-PartialOps partial_ops(Combiner combiner, DType type);
+AccumulatorOps accumulator_ops(Combiner combiner, DType type);
 
 }  // namespace ingot::runtime

@@ -29,7 +29,7 @@ class RowDriver final : public PlaneDriver {
   RowDriver(const LoopStep& step, const Step& costs, const BindContext& context)
       : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), cut_(step.pieces) {
     for (const LoopStep::Pieces::Reduction& r : cut_.reductions) {
-      ops_.push_back(partial_ops(r.combiner, r.type));
+      ops_.push_back(accumulator_ops(r.combiner, r.type));
       part_bytes_ += kLanes * ops_.back().element_bytes();
     }
     part_bytes_ = lines(part_bytes_);
@@ -154,7 +154,7 @@ class RowDriver final : public PlaneDriver {
   }
 
   const LoopStep::Pieces& cut_;  // of the program
-  std::vector<PartialOps> ops_;
+  std::vector<AccumulatorOps> ops_;
   int64_t pieces_ = 1, piece_columns_ = 0;
   bool rows_share_ = false;                                    // an operand, whose pieces stay in the cache
   int64_t part_bytes_ = 0, local_bytes_ = 0, call_bytes_ = 0;  // of a piece; the last with the kernel's own scratch

@@ -152,8 +152,8 @@ int threads_for(int64_t bytes, int64_t operations);
 /// a * b, or a large number where that overflows.
 int64_t saturating_product(int64_t a, int64_t b);
 
-/// Pairs up the `count` partial results at `parts`, `stride` bytes apart, as the canonical order does (each is a whole
-/// subtree, but for the last): combine(a, b) adds b to a. The first is left with the sum.
+/// Pairs up the `count` partial accumulators at `parts`, `stride` bytes apart, as the canonical order does (each is a
+/// whole subtree, but for the last): combine(a, b) adds b to a. The first is left with the sum.
 template <class F>
 void pair_up(char* parts, int64_t count, int64_t stride, F combine) {
   for (int64_t distance = 1; distance < count; distance *= 2)

@@ -3,7 +3,7 @@
 
 namespace ingot::codegen::lowering {
 
-void place_view(Fusion& f, ir::NodeId n) {
+void fuse_view(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0], base = node.operands[0].id, root = f.layouts.of(v).root;
   bool copy = f.buffers.is_stored(v);  // an output that is a reshaped copy
@@ -27,7 +27,7 @@ void place_view(Fusion& f, ir::NodeId n) {
   f.decide(v, g, false, "a reshape of strided memory is a copy", 0);
 }
 
-void place_cat(Fusion& f, ir::NodeId n) {
+void fuse_cat(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   size_t dim = static_cast<size_t>(node.attrs[0].integer);
@@ -48,7 +48,7 @@ void place_cat(Fusion& f, ir::NodeId n) {
            f.layouts.bytes_hint(v));
 }
 
-void place_scatter(Fusion& f, ir::NodeId n) {
+void fuse_scatter(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0], self = node.operands[0].id, source = node.operands[1].id;
   uint32_t buffer = f.buffers.of(v);
@@ -64,7 +64,7 @@ void place_scatter(Fusion& f, ir::NodeId n) {
   f.decide(v, part, false, "written over a copy of the whole", 0);
 }
 
-void place_host(Fusion& f, ir::NodeId n) {
+void fuse_host(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   uint32_t g = f.new_group(Group::Kind::host, {});
   f.groups[g].anchor = &node;

@@ -52,7 +52,7 @@ bool ends_row(Fusion& f, ir::ValueId v, uint32_t group) {
 
 }  // namespace
 
-void place_pointwise(Fusion& f, ir::NodeId n) {
+void fuse_pointwise(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   f.merge_siblings(v);
@@ -94,18 +94,18 @@ void place_pointwise(Fusion& f, ir::NodeId n) {
     q.can_store_there = true;
     keeper = readers[0].group;
   }
-  FusionAnswer answer = f.options.fuse ? weigh(q) : FusionAnswer{Placing::alone, "fusion is off", 0};
-  switch (answer.placing) {
-    case Placing::inside:
+  FusionAnswer answer = f.options.fuse ? weigh(q) : FusionAnswer{FusionChoice::alone, "fusion is off", 0};
+  switch (answer.choice) {
+    case FusionChoice::inside:
       for (const ReaderMaps& reader : readers) f.enter(n, reader.group);
       f.decide(v, readers[0].group, true, answer.reason, answer.bytes_saved);
       return;
-    case Placing::stored:
+    case FusionChoice::stored:
       f.store_in(v, keeper, f.requests.maps_in(v, keeper)[0]);
       f.enter(n, keeper);
       f.decide(v, keeper, true, answer.reason, answer.bytes_saved);
       return;
-    case Placing::alone:
+    case FusionChoice::alone:
       break;
   }
   const Dims& shape = f.graph.type(v).shape;

@@ -38,7 +38,7 @@ bool reduce_into(Fusion& f, ir::NodeId n, uint32_t group) {
 
 }  // namespace
 
-void place_reduction(Fusion& f, ir::NodeId n) {
+void fuse_reduction(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   DType raw = combination_of(node.op, f.graph.type(node.operands[0].id).dtype, f.graph.type(v).dtype).result;

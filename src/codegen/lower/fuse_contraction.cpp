@@ -70,7 +70,7 @@ bool product_reads(Fusion& f, const StoredOperand& right) {
 }
 
 /// Integers have no tiles: sums of products along rows.
-void place_integer_matmul(Fusion& f, ir::NodeId n) {
+void fuse_integer_matmul(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   const Dims& shape = f.graph.type(v).shape;
@@ -87,10 +87,10 @@ void place_integer_matmul(Fusion& f, ir::NodeId n) {
 
 }  // namespace
 
-void place_matmul(Fusion& f, ir::NodeId n) {
+void fuse_matmul(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0], a = node.operands[0].id, b = node.operands[1].id;
-  if (!is_floating(f.graph.type(v).dtype)) return place_integer_matmul(f, n);
+  if (!is_floating(f.graph.type(v).dtype)) return fuse_integer_matmul(f, n);
   uint32_t home = contract_into(f, n, Group::Kind::matmul);
   // A is read with any strides; of bf16 the result is f32.
   DType dtype = f.graph.type(a).dtype == DType::f16 ? DType::f32 : f.graph.type(a).dtype;
@@ -100,7 +100,7 @@ void place_matmul(Fusion& f, ir::NodeId n) {
   f.groups[home].operands = {std::move(left), std::move(right)};
 }
 
-void place_conv(Fusion& f, ir::NodeId n) {
+void fuse_conv(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   uint32_t home = contract_into(f, n, Group::Kind::conv);
   std::vector<StoredOperand> operands;
@@ -110,7 +110,7 @@ void place_conv(Fusion& f, ir::NodeId n) {
   f.groups[home].operands = std::move(operands);
 }
 
-void place_attention(Fusion& f, ir::NodeId n) {
+void fuse_attention(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   DType dtype = f.graph.type(v).dtype == DType::f64 ? DType::f64 : DType::f32;
