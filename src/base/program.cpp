@@ -87,9 +87,10 @@ bool same_elements(const Argument& a, const Argument& b) {
 }
 
 /// A kernel that does one element after the other stores each after it has loaded what it needs of it
-/// (codegen/x86/body.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or turns tiles reads ahead.
+/// (codegen/x86/body.cpp, codegen/scalar/executor.cpp). One that reduces, keeps rows or transposes tiles reads ahead.
 bool element_by_element(const LoopStep& loop) {
-  return !loop.rows_whole && loop.local_bytes.empty() && loop.pieces.reductions.empty() && loop.turning.kernels.empty();
+  return !loop.rows_whole && loop.local_bytes.empty() && loop.split.reductions.empty() &&
+         loop.transposing.kernels.empty();
 }
 
 }  // namespace

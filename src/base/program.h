@@ -36,19 +36,20 @@ struct KernelFrame {
   const uint64_t* scalars;
   int64_t rows, columns;
   char* scratch;  // 64-byte aligned. Form rows: Kernel::locals in order, each columns rounded up to 16 elements (a mask
-                  // element is one byte), then scratch_bytes. Form columns: for each reduction, [16][columns] partials.
+                  // element is one byte), then scratch_bytes. Form columns: for each reduction, [16][columns] lanes.
   int64_t row_index, column_index;  // of the first row and column, for Op::index 0 and 1
   const int64_t* outer_index;       // for Op::index 2, 3, ...
   const void* context;              // for interpreted kernels
 
-  // Form rows with reductions and no known number of columns: one row may be done in pieces of 2^i blocks of columns,
-  // the last one shorter, a phase at a time. `parts` holds 16 partial lanes of each reduction, in their order (argmax
-  // and argmin: 16 values, then 16 i64 indices). Reductions of phases before first_phase are taken from there. The call
-  // ends with last_phase, leaving the lanes of its reductions there; only one that runs to the end stores once a row.
+  // Form rows with reductions and no known number of columns: the reductions of one row may be split into pieces of
+  // 2^i blocks of columns, the last one shorter, a phase at a time. `accumulators` holds a partial accumulator of 16
+  // lanes of each reduction, in their order (argmax and argmin: 16 values, then 16 i64 indices). Reductions of phases
+  // before first_phase are taken from there. The call ends with last_phase, leaving the lanes of its reductions there;
+  // only one that runs to the end stores once a row.
   static constexpr int64_t kToTheEnd = INT32_MAX;
-  char* parts = nullptr;
+  char* accumulators = nullptr;
   int64_t first_phase = 0, last_phase = kToTheEnd;
-  // Form columns: row r goes to partial lane r % lanes, and there are as many. 1: sixteen narrow rows side by side may
+  // Form columns: row r goes to lane r % lanes, and there are as many. 1: sixteen narrow rows side by side may
   // be given as one row of sixteen times the columns, where the kernel knows no positions.
   int64_t lanes = 16;
 };
@@ -63,7 +64,7 @@ struct TileFrame {
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
-  int64_t b_stride = 0;  // of a turned tile: from column to column of B
+  int64_t b_stride = 0;  // of a transposed tile: from column to column of B
   // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
   // written. Any addresses.
   const char* ahead = nullptr;
@@ -144,9 +145,9 @@ struct LoopStep {
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
   bool copies = false;      // all it does is to store argument 0 as it is
-  bool rows_whole = false;  // a row is not split over threads but as `pieces` says (it reduces or has locals)
-  /// How a long row may be done in pieces (see KernelFrame::parts): what it reduces, in order. None: it may not.
-  struct Pieces {
+  bool rows_whole = false;  // a row is not split over threads but as `split` says (it reduces or has locals)
+  /// How the reductions of a long row may be split (see KernelFrame::accumulators): in order. None: they may not.
+  struct SplitReduction {
     struct Reduction {
       uint32_t phase = 0;
       Combiner combiner = Combiner::sum;
@@ -156,22 +157,22 @@ struct LoopStep {
     std::vector<Reduction> reductions;
     int phases = 0;
     bool stores_rows = false;  // there is something to store once a row
-    INGOT_ALL_FIELDS(Pieces, reductions, phases, stores_rows)
-  } pieces;
+    INGOT_ALL_FIELDS(SplitReduction, reductions, phases, stores_rows)
+  } split;
 
   KernelPtr kernel;
   std::vector<int64_t> local_bytes;  // bytes an element of each local row buffer
-  /// Arguments that are dense along the rows, turned tile by tile into panels of `columns`, from which the kernel reads
-  /// them dense along the columns.
-  struct Turning {
-    std::vector<KernelPtr> kernels;  // pack kernels, one an argument, null for those that are not turned; or empty
+  /// Arguments that are dense along the rows, transposed tile by tile into panels of `columns`, from which the kernel
+  /// reads them dense along the columns.
+  struct Transposing {
+    std::vector<KernelPtr> kernels;  // pack kernels, one an argument, null for those that are not transposed; or empty
     int64_t columns = 0;
     /// The step's kernel, past the caches, for results too large for them: or null. Its dense results begin at
     /// multiples of 64 bytes.
     KernelPtr streaming;
-    INGOT_ALL_FIELDS(Turning, kernels, columns, streaming)
-  } turning;
-  INGOT_ALL_FIELDS(LoopStep, space, arguments, scalars, copies, rows_whole, pieces, kernel, local_bytes, turning)
+    INGOT_ALL_FIELDS(Transposing, kernels, columns, streaming)
+  } transposing;
+  INGOT_ALL_FIELDS(LoopStep, space, arguments, scalars, copies, rows_whole, split, kernel, local_bytes, transposing)
 };
 
 /// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
@@ -219,10 +220,10 @@ struct ProductKernels {
   /// Where one row reads rows of B: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
   /// to sums (1); one row of B, and kRowsOfB.
   KernelPtr add_row, add_rows;
-  KernelPtr turned;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
+  KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
   INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, pack_a, widen, widen_rows, wide_tiles,
-                   add_row, add_rows, turned)
+                   add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
 

@@ -182,7 +182,7 @@ struct TileSpec {
   int rows = 1;                 // 1 .. max_tile_rows(target)
   int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, f32, AVX-512.
-  bool turned = false;
+  bool transposed = false;
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
 

@@ -320,7 +320,7 @@ std::string print(const Kernel& k) {
 }
 
 std::string print(const TileSpec& t) {
-  return fmt::format("tile{} {}{} rows {} vectors {}", t.turned ? " turned" : "", ingot::name_of(t.a),
+  return fmt::format("tile{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "", ingot::name_of(t.a),
                      t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors);
 }
 

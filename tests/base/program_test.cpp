@@ -161,7 +161,7 @@ TEST(Program, TextNamesWhatIsNotAsUsual) {
 
 TEST(Program, WalksReachEveryPart) {
   ProductKernels kernels;
-  kernels.tiles = {kernel("tile")}, kernels.turned = kernel("turned");
+  kernels.tiles = {kernel("tile")}, kernels.transposed = kernel("transposed");
   MatmulStep matmul;
   matmul.m = 3;
   matmul.a.buffer = 1, matmul.b.buffer = 2;
@@ -174,7 +174,7 @@ TEST(Program, WalksReachEveryPart) {
   Step step{"product", 0, 0, matmul};
   std::vector<std::string> keys;
   for_each_kernel(step, [&](const KernelPtr& k) { keys.push_back(k->key); });
-  EXPECT_EQ(keys, (std::vector<std::string>{"epilogue", "tile", "turned"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"epilogue", "tile", "transposed"}));
   std::vector<uint32_t> buffers, scalars;
   for_each_argument(step, [&](const Argument& a) { buffers.push_back(a.buffer); });
   EXPECT_EQ(buffers, (std::vector<uint32_t>{1, 2, 3, 4}));

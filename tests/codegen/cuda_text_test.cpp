@@ -188,7 +188,7 @@ TEST(CudaText, KernelIrIsTheSameForAProcessor) {
     if (device.steps.size() != host.steps.size()) continue;  // a product with an epilogue of its own
     for (size_t s = 0; s < device.steps.size(); ++s) {
       const auto* loop = std::get_if<LoopStep>(&host.steps[s].work);
-      if (loop && !loop->turning.kernels.empty()) continue;  // panels have another access
+      if (loop && !loop->transposing.kernels.empty()) continue;  // panels have another access
       KernelPtr on_host, on_device;
       for_each_kernel(host.steps[s], [&](const KernelPtr& kernel) { on_host = kernel; });
       for_each_kernel(device.steps[s], [&](const KernelPtr& kernel) { on_device = kernel; });

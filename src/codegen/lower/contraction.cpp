@@ -57,7 +57,8 @@ AllKernels make_kernels(const Target& target, DType dtype, const std::vector<Ker
     kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
     return generate(kernel, target, "add_rows");
   };
-  if (target.isa == Isa::avx512 && dtype == DType::f32) k.turned = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
+  if (target.isa == Isa::avx512 && dtype == DType::f32)
+    k.transposed = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
   // A product that is not of multiply-adds has none.
   if (dtype != DType::bf16 || !target.bf16_dot) k.add_row = add(1), k.add_rows = add(ProductKernels::kRowsOfB);
   if (widens(target, dtype)) {
@@ -102,7 +103,7 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (form.a_is_dense) k.pack_a = all.widen_a;
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
-  if (form.one_row != OneRow::columns_of_b) k.turned = nullptr;
+  if (form.one_row != OneRow::columns_of_b) k.transposed = nullptr;
   known = std::make_shared<const ProductKernels>(std::move(k));
   return known;
 }
@@ -137,7 +138,7 @@ OneRow StepWriter::one_row(const MatmulStep& step, bool k_dense, bool n_dense) c
   const bool may =
       (step.m == Dim(1) || !step.m.is_constant()) && (!step.n.is_constant() || step.n.code >= MatmulStep::kManyColumns);
   const ProductKernels& all = all_kernels(target_, step.dtype).rows;
-  if (may && k_dense && all.turned) return OneRow::columns_of_b;
+  if (may && k_dense && all.transposed) return OneRow::columns_of_b;
   if (may && n_dense && all.add_row) return OneRow::rows_of_b;
   return OneRow::tiles;
 }

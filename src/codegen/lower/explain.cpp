@@ -43,8 +43,8 @@ std::string algorithm_of(const Step& step) {
       if (holds) text += (text.empty() ? "" : ", ") + what;
     }
     void operator()(const LoopStep& s) {
-      add(!s.turning.kernels.empty(), "transposed tile by tile");
-      add(s.turning.streaming != nullptr, "large results past the caches");
+      add(!s.transposing.kernels.empty(), "transposed tile by tile");
+      add(s.transposing.streaming != nullptr, "large results past the caches");
     }
     void operator()(const ColumnStep&) {}
     void operator()(const MatmulStep& s) {

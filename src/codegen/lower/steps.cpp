@@ -45,19 +45,19 @@ bool copies(const Kernel& kernel) {
          kernel.buffers[0].dtype == kernel.buffers[1].dtype;
 }
 
-/// How rows of this kernel may be done in pieces.
-LoopStep::Pieces pieces_of(const Kernel& kernel) {
-  LoopStep::Pieces pieces;
-  pieces.reductions.resize(kernel.reductions.size());
-  pieces.phases = static_cast<int>(kernel.phases.size());
+/// How reductions of this kernel may be split.
+LoopStep::SplitReduction split_of(const Kernel& kernel) {
+  LoopStep::SplitReduction split;
+  split.reductions.resize(kernel.reductions.size());
+  split.phases = static_cast<int>(kernel.phases.size());
   for (uint32_t p = 0; p < kernel.phases.size(); ++p) {
-    pieces.stores_rows |= !kernel.phases[p].row_stores.empty();
+    split.stores_rows |= !kernel.phases[p].row_stores.empty();
     for (uint32_t r : kernel.phases[p].reductions) {
       const Reduction& reduction = kernel.reductions[r];
-      pieces.reductions[r] = {p, reduction.combiner, memory_type(kernel.nodes[reduction.value].type)};
+      split.reductions[r] = {p, reduction.combiner, memory_type(kernel.nodes[reduction.value].type)};
     }
   }
-  return pieces;
+  return split;
 }
 
 /// Few columns that are gathered fill no vector: a long dim takes their place. (The order of a loop shows in no bit.)
@@ -182,9 +182,9 @@ void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const
     if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
       transpose = transpose_kernel(target_, ingot::size_of(buffer.dtype));
     if (!transpose) continue;
-    loop.turning.kernels.resize(kernel.buffers.size());
-    loop.turning.kernels[i] = transpose;
-    loop.turning.columns = kTransposedColumns;
+    loop.transposing.kernels.resize(kernel.buffers.size());
+    loop.transposing.kernels[i] = transpose;
+    loop.transposing.columns = kTransposedColumns;
     buffer.access = Access::dense;
   }
 }
@@ -275,14 +275,14 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   loop.kernel = generate(writer, collapsed.sizes, step.name);
-  if (writer.kernel.known_columns == 0) loop.pieces = pieces_of(writer.kernel);
+  if (writer.kernel.known_columns == 0) loop.split = split_of(writer.kernel);
   const auto streams = [](const Buffer& b) {
     return !b.written || (b.access == Access::dense && ingot::size_of(b.dtype) >= 4);
   };
-  if (!loop.turning.kernels.empty() &&
+  if (!loop.transposing.kernels.empty() &&
       std::all_of(writer.kernel.buffers.begin(), writer.kernel.buffers.end(), streams)) {
     writer.kernel.streams = true;
-    loop.turning.streaming = generate(writer, collapsed.sizes, step.name);
+    loop.transposing.streaming = generate(writer, collapsed.sizes, step.name);
   }
   step.work = std::move(loop);
   append(std::move(step));

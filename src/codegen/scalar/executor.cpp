@@ -112,12 +112,12 @@ class Run {
     if (k_.form == Form::rows)
       for (uint32_t r : phase.reductions) reductions_[r].begin();
     if (static_cast<int64_t>(number) < f_.first_phase) {
-      for (uint32_t r : phase.reductions) reductions_[r].take(read_part(r));
+      for (uint32_t r : phase.reductions) reductions_[r].take(read_accumulator(r));
     } else {
       run_columns(phase, s);
     }
     if (static_cast<int64_t>(number) == f_.last_phase) {
-      for (uint32_t r : phase.reductions) write_part(r, reductions_[r].lanes());
+      for (uint32_t r : phase.reductions) leave_accumulator(r, reductions_[r].lanes());
       return;
     }
     if (k_.form == Form::rows)
@@ -314,26 +314,26 @@ class Run {
     return accumulators_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
   }
 
-  // A reduction's lanes in KernelFrame::parts.
-  char* part_of(uint32_t r, bool index) const {
-    char* at = f_.parts;
+  // A reduction's lanes in KernelFrame::accumulators.
+  char* accumulator_at(uint32_t r, bool index) const {
+    char* at = f_.accumulators;
     auto bytes = [&](uint32_t i) { return kLanes * codegen::size_of(k_.nodes[k_.reductions[i].value].type); };
     for (uint32_t i = 0; i < r; ++i) at += bytes(i) + (is_index(k_.reductions[i].combiner) ? kLanes * 8 : 0);
     return at + (index ? bytes(r) : 0);
   }
-  Accumulator read_part(uint32_t r) const {
+  Accumulator read_accumulator(uint32_t r) const {
     const Reduction& reduction = k_.reductions[r];
     const Type type = k_.nodes[reduction.value].type;
     Accumulator p = identity(reduction.combiner, type);
-    std::memcpy(&p.value, part_of(r, false), static_cast<size_t>(kLanes * codegen::size_of(type)));
-    if (is_index(reduction.combiner)) std::memcpy(&p.index, part_of(r, true), kLanes * 8);
+    std::memcpy(&p.value, accumulator_at(r, false), static_cast<size_t>(kLanes * codegen::size_of(type)));
+    if (is_index(reduction.combiner)) std::memcpy(&p.index, accumulator_at(r, true), kLanes * 8);
     return p;
   }
-  void write_part(uint32_t r, const Accumulator& p) const {
+  void leave_accumulator(uint32_t r, const Accumulator& p) const {
     const Reduction& reduction = k_.reductions[r];
     const Type type = k_.nodes[reduction.value].type;
-    std::memcpy(part_of(r, false), &p.value, static_cast<size_t>(kLanes * codegen::size_of(type)));
-    if (is_index(reduction.combiner)) std::memcpy(part_of(r, true), &p.index, kLanes * 8);
+    std::memcpy(accumulator_at(r, false), &p.value, static_cast<size_t>(kLanes * codegen::size_of(type)));
+    if (is_index(reduction.combiner)) std::memcpy(accumulator_at(r, true), &p.index, kLanes * 8);
   }
 
   const Prepared& p_;

@@ -183,7 +183,7 @@ Mem Reductions::part_of(const Reduction& r, bool index) {
   for (const Reduction* before = k_.reductions.data(); before != &r; ++before)
     offset += kLanes * (size_of(analysis_.type_of(*before)) + (is_index(before->combiner) ? 8 : 0));
   if (index) offset += kLanes * size_of(analysis_.type_of(r));
-  frame_.load_field(Gpr::rax, offsetof(KernelFrame, parts));
+  frame_.load_field(Gpr::rax, offsetof(KernelFrame, accumulators));
   return Mem::at(Gpr::rax, offset);
 }
 

@@ -53,7 +53,7 @@ class Reductions {
   /// Of KernelFrame::scratch, for the stack.
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  /// Between the accumulators and KernelFrame::parts, for rows in pieces.
+  /// Between the accumulators and KernelFrame::accumulators, for split reductions.
   void store_parts(const std::vector<Accumulator*>& accumulators);
   void load_parts(const std::vector<Accumulator*>& accumulators);
 

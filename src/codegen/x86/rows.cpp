@@ -33,7 +33,7 @@ Rows::Rows(Emitter& emitter)
     : k_(emitter.analysis.kernel()),
       code_(emitter.vectors.code()),
       e_(emitter),
-      in_pieces_(!k_.reductions.empty() && k_.known_columns == 0) {}
+      splits_(!k_.reductions.empty() && k_.known_columns == 0) {}
 
 void Rows::emit() {
   begin_rows();
@@ -58,7 +58,7 @@ void Rows::emit() {
     }
     e_.values.emit_row_level(plan.row_live);
     const int64_t stored = code_.label();
-    if (in_pieces_ && !plan.body.phase.row_stores.empty()) {
+    if (splits_ && !plan.body.phase.row_stores.empty()) {
       code_.add({.op = VOp::g_cmpi_m, .mem = last_phase_, .value = KernelFrame::kToTheEnd});
       code_.jump(stored, Cond::not_equal);
     }
@@ -72,7 +72,7 @@ void Rows::emit() {
 }
 
 /// Local row buffers lie side by side, each of the columns rounded up; behind them the stack of subtrees. Of a row
-/// in pieces: the phases to run.
+/// split: the phases to run.
 void Rows::begin_rows() {
   e_.frame.load_field(Gpr::rsi, offsetof(KernelFrame, scratch), Gpr::rdi);
   for (uint32_t l = 0; l < k_.locals.size(); ++l) {
@@ -85,7 +85,7 @@ void Rows::begin_rows() {
     code_.g(VOp::g_add, Gpr::rsi, Gpr::rax);
   }
   code_.store(e_.frame.at(Slot::tree), Gpr::rsi);
-  if (!in_pieces_) return;
+  if (!splits_) return;
   for (auto [slot, offset] : {std::pair(&first_phase_, offsetof(KernelFrame, first_phase)),
                               std::pair(&last_phase_, offsetof(KernelFrame, last_phase))}) {
     *slot = e_.frame.reserve();
@@ -116,7 +116,7 @@ void Rows::advance_row() {
     code_.add({.op = VOp::g_addi_to, .mem = e_.frame.at(Slot::row_index), .value = 1});
 }
 
-/// `end`: where a row that is done in pieces leaves.
+/// `end`: where a split reduction leaves.
 void Rows::phase_loop(const Phase& phase, int64_t number, int64_t end) {
   Accumulators plain, tree;
   for (uint32_t r : phase.reductions) {
@@ -124,7 +124,7 @@ void Rows::phase_loop(const Phase& phase, int64_t number, int64_t end) {
     (e_.reductions.in_tree(reduction) ? tree : plain).push_back(e_.reductions.accumulator(reduction));
   }
   const int64_t known = code_.label(), joined = code_.label();
-  if (in_pieces_) {
+  if (splits_) {
     code_.add({.op = VOp::g_cmpi_m, .mem = first_phase_, .value = number});
     code_.jump(known, Cond::greater);
   }
@@ -135,7 +135,7 @@ void Rows::phase_loop(const Phase& phase, int64_t number, int64_t end) {
   } else {
     tree_loop(plain, tree);
   }
-  if (in_pieces_) {
+  if (splits_) {
     code_.add({.op = VOp::g_cmpi_m, .mem = last_phase_, .value = number});
     code_.jump(joined, Cond::not_equal);
     int32_t begin = code_.position();

@@ -31,7 +31,7 @@ class Rows {
   const Kernel& k_;
   VCode& code_;
   Emitter& e_;
-  const bool in_pieces_;  // a row may be
+  const bool splits_;  // its reductions may be split
   Mem first_phase_, last_phase_;
 };
 

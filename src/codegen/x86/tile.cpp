@@ -282,7 +282,7 @@ class Tile {
 }  // namespace
 
 void emit_tile(const TileSpec& spec, const Target& target, VCode& code) {
-  spec.turned ? emit_turned_tile(spec, target, code) : Tile(spec, target, code).emit();
+  spec.transposed ? emit_transposed_tile(spec, target, code) : Tile(spec, target, code).emit();
 }
 
 // Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8

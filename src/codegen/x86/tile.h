@@ -7,7 +7,7 @@
 namespace ingot::codegen::x86 {
 
 void emit_tile(const TileSpec& spec, const Target& target, VCode& code);
-void emit_turned_tile(const TileSpec& spec, const Target& target, VCode& code);
+void emit_transposed_tile(const TileSpec& spec, const Target& target, VCode& code);
 void emit_pack(const PackSpec& spec, VCode& code);
 
 }  // namespace ingot::codegen::x86

@@ -84,8 +84,8 @@ void collapse(Plane& p, size_t arguments, const int64_t* sizes, size_t rank) {
   p.rank = out;
 }
 
-/// True if a program, which turns what is dense along the rows tile by tile, is faster than gathering it.
-bool pays_to_turn(const Plane& p, size_t arguments, const int64_t* widths, const Access* accesses) {
+/// True if a program, which transposes what is dense along the rows tile by tile, is faster than gathering it.
+bool pays_to_transpose(const Plane& p, size_t arguments, const int64_t* widths, const Access* accesses) {
   constexpr int64_t kFew = 16;
   if (p.rank < 2 || p.sizes[p.rank - 1] < kFew || p.sizes[p.rank - 2] < kFew) return false;
   for (size_t a = 1; a < arguments; ++a)
@@ -305,7 +305,7 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
     accesses[a] = access_of(plane.rank ? plane.strides[a][plane.rank - 1] : 0, widths[a], columns);
     key.access |= static_cast<uint64_t>(accesses[a]) << (16 + 2 * a);
   }
-  if (!call.inplace && pays_to_turn(plane, arguments, widths, accesses)) return false;
+  if (!call.inplace && pays_to_transpose(plane, arguments, widths, accesses)) return false;
   const Pointwise* found = find(call, key, meta.dtype, accesses);
   if (!found || !found->entry) return false;
   const Pointwise& kernel = *found;

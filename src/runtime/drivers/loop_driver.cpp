@@ -13,7 +13,7 @@ namespace ingot::runtime {
 namespace {
 
 using canonical::kLanes;
-constexpr int64_t kTurnRows = 64;  // of a tile that is turned
+constexpr int64_t kTransposedRows = 64;  // of a tile that is transposed
 // Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
 // written whole need not be fetched first, which matters most where what is read comes in pieces of lines.
 constexpr int64_t kStreamedBytes = 32 << 20;
@@ -29,18 +29,18 @@ class LoopDriver final : public PlaneDriver {
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
 
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-    const LoopStep::Turning& turning = step.turning;
-    if (!turning.kernels.empty()) panel_strides_ = row_strides_;
-    turn_columns_ = turning.columns;
-    for (size_t i = 0; i < turning.kernels.size(); ++i) {
-      if (!turning.kernels[i]) continue;
+    const LoopStep::Transposing& transposing = step.transposing;
+    if (!transposing.kernels.empty()) panel_strides_ = row_strides_;
+    panel_columns_ = transposing.columns;
+    for (size_t i = 0; i < transposing.kernels.size(); ++i) {
+      if (!transposing.kernels[i]) continue;
       const int64_t element = row_strides_[i];
-      panel_strides_[i] = turn_columns_ * element;
-      turned_.push_back({i, &context.kernel(turning.kernels[i]), scratch_bytes_});
+      panel_strides_[i] = panel_columns_ * element;
+      transposed_.push_back({i, &context.kernel(transposing.kernels[i]), scratch_bytes_});
       // A panel's lines do not stand in the same sets of L1 as those of the next.
-      scratch_bytes_ += kTurnRows * panel_strides_[i] + 512;
+      scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
     }
-    if (turning.streaming && streams(step)) streaming_ = &context.kernel(turning.streaming);
+    if (transposing.streaming && streams(step)) streaming_ = &context.kernel(transposing.streaming);
     copies_ = step.copies && arguments_[0].strides == arguments_[1].strides;
 
     int64_t parts = saturating_product(planes_, rows_);
@@ -83,7 +83,7 @@ class LoopDriver final : public PlaneDriver {
       frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
       for (size_t i = 0; i < count; ++i)
         at[i] = plane_at[i] + frame.row_index * row_strides_[i] + columns.begin * column_strides_[i];
-      if (turned_.empty()) {
+      if (transposed_.empty()) {
         kernel_.entry(&frame);
         row += frame.rows;
       } else {
@@ -97,7 +97,7 @@ class LoopDriver final : public PlaneDriver {
   }
 
  private:
-  /// The frame's rows and columns in tiles, with what is dense along the rows turned.
+  /// The frame's rows and columns in tiles, with what is dense along the rows transposed.
   void run_tiles(KernelFrame frame, char** at, const LoadedKernel& kernel) const {
     const int64_t rows = frame.rows, columns = frame.columns, row_index = frame.row_index,
                   column_index = frame.column_index;
@@ -110,7 +110,7 @@ class LoopDriver final : public PlaneDriver {
       frame.columns = std::min(most_columns, columns - column);
       frame.row_index = row_index + row, frame.column_index = column_index + column;
       for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
-      for (const Turned& t : turned_) {
+      for (const Transposed& t : transposed_) {
         PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
                        row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
         t.kernel->entry(&pack);
@@ -119,11 +119,12 @@ class LoopDriver final : public PlaneDriver {
       kernel.entry(&frame);
     };
     if (&kernel == &kernel_) {
-      for (int64_t row = 0; row < rows; row += kTurnRows)
-        for (int64_t column = 0; column < columns; column += turn_columns_) tile(row, column, kTurnRows, turn_columns_);
+      for (int64_t row = 0; row < rows; row += kTransposedRows)
+        for (int64_t column = 0; column < columns; column += panel_columns_)
+          tile(row, column, kTransposedRows, panel_columns_);
       return;
     }
-    // Along the lines that are turned.
+    // Along the lines that are transposed.
     for (int64_t column = 0; column < columns; column += kStreamedTile)
       for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
   }
@@ -146,7 +147,7 @@ class LoopDriver final : public PlaneDriver {
                        [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_[i].at(state)) % kLine == 0; });
   }
 
-  struct Turned {
+  struct Transposed {
     size_t argument;
     const LoadedKernel* kernel;
     int64_t panel;  // where in the scratch memory
@@ -157,15 +158,15 @@ class LoopDriver final : public PlaneDriver {
   const LoadedKernel* streaming_ = nullptr;
   std::vector<size_t> results_;  // arguments that are written, where it may stream
   Strides panel_strides_;        // row strides where the kernel reads panels
-  std::vector<Turned> turned_;
-  int64_t turn_columns_ = 0;
+  std::vector<Transposed> transposed_;
+  int64_t panel_columns_ = 0;
   int64_t scratch_bytes_ = 0;
 };
 
 }  // namespace
 
 std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context) {
-  if (auto driver = bind_row_pieces(step, costs, context)) return driver;
+  if (auto driver = bind_split_reduction(step, costs, context)) return driver;
   return std::make_shared<LoopDriver>(step, costs, context);
 }
 

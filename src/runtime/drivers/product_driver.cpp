@@ -49,7 +49,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
       widen_rows(call_of(kernels.widen_rows, context)),
       add_row(call_of(kernels.add_row, context)),
       add_rows(call_of(kernels.add_rows, context)),
-      turned(call_of(kernels.turned, context)) {
+      transposed(call_of(kernels.transposed, context)) {
   for (const KernelPtr& kernel : epilogue.kernels) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
 }
 

@@ -36,7 +36,7 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
 /// The kernels of a product and its epilogue: the same for all sizes.
 struct ProductCalls {
   std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
-  KernelCall pack_a, widen, widen_rows, add_row, add_rows, turned;
+  KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
   int64_t epilogue_scratch = 0;
   ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
 };

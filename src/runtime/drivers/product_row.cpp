@@ -91,7 +91,7 @@ void ProductDriver::add_rows(const char* a, const char* b, char* total, char* su
 void ProductDriver::add_columns(const char* a, const char* b, char* total, int64_t columns, Range k) const {
   INGOT_CHECK(columns >= kVector);
   TileFrame frame;
-  frame.context = kernels_->turned.context;
+  frame.context = kernels_->transposed.context;
   frame.b_stride = b_column_;
   for (int64_t column = 0; column < columns; column += kVector) {
     const int64_t at = std::min(column, columns - kVector);
@@ -101,7 +101,7 @@ void ProductDriver::add_columns(const char* a, const char* b, char* total, int64
       frame.b = b + at * b_column_ + block * element_;
       frame.k = std::min(kBlock, k.end - block);
       frame.accumulate = block > k.begin;
-      kernels_->turned.entry(&frame);
+      kernels_->transposed.entry(&frame);
     }
   }
 }

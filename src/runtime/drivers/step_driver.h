@@ -145,20 +145,20 @@ std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step& costs, c
 /// Throws InternalError, with the names that exist, if there is no such host op.
 std::shared_ptr<StepDriver> bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-std::shared_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind_split_reduction(const LoopStep& step, const Step& costs, const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);
 /// a * b, or a large number where that overflows.
 int64_t saturating_product(int64_t a, int64_t b);
 
-/// Pairs up the `count` partial accumulators at `parts`, `stride` bytes apart, as the canonical order does (each is a
+/// Pairs up the `count` partial accumulators at `first`, `stride` bytes apart, as the canonical order does (each is a
 /// whole subtree, but for the last): combine(a, b) adds b to a. The first is left with the sum.
 template <class F>
-void pair_up(char* parts, int64_t count, int64_t stride, F combine) {
+void pair_up(char* first, int64_t count, int64_t stride, F combine) {
   for (int64_t distance = 1; distance < count; distance *= 2)
     for (int64_t i = 0; i + distance < count; i += 2 * distance)
-      combine(parts + i * stride, parts + (i + distance) * stride);
+      combine(first + i * stride, first + (i + distance) * stride);
 }
 
 /// Memory of the calling thread, aligned to 64, valid until its next call on this thread.

@@ -21,13 +21,13 @@ struct Counts {
 // by way of a local. Once a row: the sum plus the largest.
 KernelPtr two_phases(Counts& counts) {
   return loop_kernel([&counts](const KernelFrame& f) {
-    const bool pieces = f.parts != nullptr;
+    const bool pieces = f.accumulators != nullptr;
     if (pieces) {
       EXPECT_EQ(f.rows, 1);
       EXPECT_EQ(f.column_index % 256, 0);
     }
     int64_t own[2 * kLanes];
-    int64_t* sums = pieces ? reinterpret_cast<int64_t*>(f.parts) : own;
+    int64_t* sums = pieces ? reinterpret_cast<int64_t*>(f.accumulators) : own;
     int64_t *most = sums + kLanes, *local = reinterpret_cast<int64_t*>(f.scratch);
     for (int64_t r = 0; r < f.rows; ++r) {
       if (f.first_phase == 0) {
@@ -72,7 +72,7 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads, bool in_pi
       {0, 0, {rows * gap * 8, gap * 8, 8}, 0}, {1, 0, {rows * gap * 8, gap * 8, 8}, 0}, {2, 0, {rows * 8, 8, 0}, 0}};
   loop.rows_whole = true;
   loop.local_bytes = {8};
-  loop.pieces = {{{0, Combiner::sum, DType::i64}, {1, Combiner::max, DType::i64}}, 2, true};
+  loop.split = {{{0, Combiner::sum, DType::i64}, {1, Combiner::max, DType::i64}}, 2, true};
   p->steps = {step};
   LoadedProgram program(p);
   std::vector<int64_t> x(static_cast<size_t>(outer * rows * gap)), out(x.size(), 5);
@@ -91,7 +91,7 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads, bool in_pi
   }
 }
 
-TEST(RowDriver, FewLongRowsAreSharedByThreads) {
+TEST(SplitReductionDriver, FewLongRowsAreSharedByThreads) {
   for (int threads : kThreadCounts) {
     const bool several = threads > 1;
     check(1, 1, 4097, threads, several);

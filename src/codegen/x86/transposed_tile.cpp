@@ -12,9 +12,9 @@ namespace {
 constexpr Gpr kA = Gpr::rsi, kK = Gpr::rcx, kStride = Gpr::r9, kStride3 = Gpr::r10;
 constexpr Gpr kRows[] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};  // every fourth column of B
 
-class TurnedTile {
+class TransposedTile {
  public:
-  explicit TurnedTile(VCode& code) : code_(code), v_(code) {}
+  explicit TransposedTile(VCode& code) : code_(code), v_(code) {}
 
   void emit() {
     load(kA, offsetof(TileFrame, a));
@@ -90,11 +90,11 @@ class TurnedTile {
 
 }  // namespace
 
-void emit_turned_tile(const TileSpec& spec, const Target& target, VCode& code) {
+void emit_transposed_tile(const TileSpec& spec, const Target& target, VCode& code) {
   INGOT_CHECK(
       target.isa == Isa::avx512 && spec.a == DType::f32 && spec.b == DType::f32 && spec.rows == 1 && spec.vectors == 1,
       "a tile of a B as it lies");
-  TurnedTile(code).emit();
+  TransposedTile(code).emit();
 }
 
 }  // namespace ingot::codegen::x86

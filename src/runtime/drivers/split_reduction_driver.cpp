@@ -1,4 +1,4 @@
-// Loop steps that reduce few, long rows: each row is done in pieces, a phase at a time. A piece is 2^i blocks of 256
+// Loop steps that reduce few, long rows: their reductions are split, a phase at a time. A piece is 2^i blocks of 256
 // columns, a whole subtree of the canonical tree, so the cut shows in no bit. Where long rows share an operand (a
 // matrix times a vector), pieces of all rows follow each other, so that its piece is read from memory once.
 #include <algorithm>
@@ -17,55 +17,55 @@ namespace ingot::runtime {
 namespace {
 
 using canonical::kBlock, canonical::kLanes;
-constexpr int64_t kLeastBlocks = 16;      // of a piece
-constexpr int64_t kMostParts = 64 << 20;  // bytes; rows may be one row, expanded
+constexpr int64_t kLeastBlocks = 16;             // of a piece
+constexpr int64_t kMostAccumulators = 64 << 20;  // bytes; rows may be one row, expanded
 constexpr int64_t kWait = 8;  // threads wait for each other between phases: so much more memory pays for one
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
-class RowDriver final : public PlaneDriver {
+class SplitReductionDriver final : public PlaneDriver {
  public:
-  RowDriver(const LoopStep& step, const Step& costs, const BindContext& context)
-      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), cut_(step.pieces) {
-    for (const LoopStep::Pieces::Reduction& r : cut_.reductions) {
+  SplitReductionDriver(const LoopStep& step, const Step& costs, const BindContext& context)
+      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), split_(step.split) {
+    for (const LoopStep::SplitReduction::Reduction& r : split_.reductions) {
       ops_.push_back(accumulator_ops(r.combiner, r.type));
-      part_bytes_ += kLanes * ops_.back().element_bytes();
+      accumulator_bytes_ += kLanes * ops_.back().element_bytes();
     }
-    part_bytes_ = lines(part_bytes_);
+    accumulator_bytes_ = lines(accumulator_bytes_);
     divide(threads_for(context.value(costs.bytes) / kWait, context.value(costs.operations)), context.threads);
-    if (!cuts()) return;
+    if (!splits()) return;
     const int64_t columns = ceil_div(std::min(piece_columns_, columns_), kLanes) * kLanes;
     for (int64_t bytes : step.local_bytes) local_bytes_ += columns * bytes;
     call_bytes_ = lines(local_bytes_ + step.kernel->scratch_bytes);
-    phases = cut_.phases + cut_.stores_rows;
+    phases = split_.phases + split_.stores_rows;
     const int64_t all_pieces = saturating_product(saturating_product(planes_, rows_), pieces_);
-    shared_bytes = saturating_product(all_pieces, part_bytes_ + (local_bytes_ ? call_bytes_ : 0));
+    shared_bytes = saturating_product(all_pieces, accumulator_bytes_ + (local_bytes_ ? call_bytes_ : 0));
     useful_threads = static_cast<int>(std::min<int64_t>(useful_threads, all_pieces));
   }
-  bool cuts() const { return pieces_ > 1; }
+  bool splits() const { return pieces_ > 1; }
 
   void run(RunState& state, int phase, int share, int shares) const override {
-    const bool last = phase == cut_.phases;  // what is left is to be done once a row
+    const bool last = phase == split_.phases;  // what is left is to be done once a row
     const int64_t pieces = last ? 1 : pieces_;
     const Range range = runtime::share(all_rows() * pieces, share, shares);
     const size_t count = arguments_.size();
     const int64_t pointers = lines(2 * static_cast<int64_t>(count * sizeof(char*)));
-    char* memory = thread_scratch(pointers + part_bytes_ + std::max(pieces_ * part_bytes_, call_bytes_));
+    char* memory = thread_scratch(pointers + accumulator_bytes_ + std::max(pieces_ * accumulator_bytes_, call_bytes_));
     char** at = reinterpret_cast<char**>(memory);
     char** row_at = at + count;
-    char* parts = memory + pointers;
-    char* rest = parts + part_bytes_;
+    char* accumulators = memory + pointers;
+    char* rest = accumulators + accumulator_bytes_;
 
     KernelFrame frame = frame_of(state, at);
     frame.rows = 1;
-    frame.parts = parts;
+    frame.accumulators = accumulators;
     frame.first_phase = phase;
     if (!last) frame.last_phase = phase;
     int64_t merged = -1;  // row
     for (int64_t item = range.begin; item < range.end; ++item) {
-      const auto [row, piece] = place(item, pieces);
-      if (row != merged) merge(state, row, phase, parts, rest);
+      const auto [row, piece] = row_piece(item, pieces);
+      if (row != merged) merge(state, row, phase, accumulators, rest);
       merged = row;
       PlaneWalk walk(outer_, arguments_, state, row_at, row / rows_);
       frame.outer_index = walk.index();
@@ -77,33 +77,34 @@ class RowDriver final : public PlaneDriver {
         at[i] = row_at[i] + frame.row_index * row_strides_[i] + frame.column_index * column_strides_[i];
       kernel_.entry(&frame);
       if (last) continue;
-      char* to = part(state, row, piece);
+      char* to = accumulators_of(state, row, piece);
       for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
-        if (static_cast<int>(cut_.reductions[r].phase) == phase) std::memcpy(to + offset, parts + offset, bytes);
+        if (static_cast<int>(split_.reductions[r].phase) == phase)
+          std::memcpy(to + offset, accumulators + offset, bytes);
       });
     }
   }
 
  private:
   int64_t all_rows() const { return planes_ * rows_; }
-  char* part(const RunState& state, int64_t row, int64_t piece) const {
-    return shared(state) + (row * pieces_ + piece) * part_bytes_;
+  char* accumulators_of(const RunState& state, int64_t row, int64_t piece) const {
+    return shared(state) + (row * pieces_ + piece) * accumulator_bytes_;
   }
   // Of a piece: they last from phase to phase, so they belong to no thread.
   char* locals(const RunState& state, int64_t row, int64_t piece) const {
-    return shared(state) + all_rows() * pieces_ * part_bytes_ + (row * pieces_ + piece) * call_bytes_;
+    return shared(state) + all_rows() * pieces_ * accumulator_bytes_ + (row * pieces_ + piece) * call_bytes_;
   }
 
   struct RowPiece {
     int64_t row, piece;
   };
-  RowPiece place(int64_t item, int64_t pieces) const {
+  RowPiece row_piece(int64_t item, int64_t pieces) const {
     if (!rows_share_) return {item / pieces, item % pieces};
     const int64_t plane = item / (pieces * rows_), in_plane = item % (pieces * rows_);
     return {plane * rows_ + in_plane % rows_, in_plane / rows_};
   }
 
-  /// Calls f(number, offset in a part, bytes there).
+  /// Calls f(number, offset in the accumulators of a piece, bytes there).
   template <class F>
   void for_each_reduction(F f) const {
     int64_t offset = 0;
@@ -131,41 +132,43 @@ class RowDriver final : public PlaneDriver {
     for (size_t i = 0; i < arguments_.size(); ++i)
       if (row_strides_[i] == 0) bytes += std::abs(column_strides_[i]);
     const int64_t cache = cache_sizes().l2 / 2;
-    if (cut_.phases > 1 || rows_ < 2 || bytes == 0 || columns_ <= cache / bytes) return false;
+    if (split_.phases > 1 || rows_ < 2 || bytes == 0 || columns_ <= cache / bytes) return false;
     const auto blocks = static_cast<uint64_t>(std::max<int64_t>(cache / 2 / bytes / kBlock, 1));
     const int64_t columns = static_cast<int64_t>(std::bit_floor(blocks)) * kBlock, pieces = ceil_div(columns_, columns);
     const int64_t parts = saturating_product(saturating_product(planes_, rows_), pieces);
-    if (saturating_product(parts, part_bytes_) > kMostParts) return false;
+    if (saturating_product(parts, accumulator_bytes_) > kMostAccumulators) return false;
     piece_columns_ = columns, pieces_ = pieces;
     rows_share_ = true;
     return true;
   }
 
-  /// The whole row's lanes of what the phases before this one reduced. `room` holds a part a piece.
-  void merge(const RunState& state, int64_t row, int phase, char* parts, char* room) const {
+  /// The whole row's lanes of what the phases before this one reduced. `room` holds one accumulator a piece.
+  void merge(const RunState& state, int64_t row, int phase, char* accumulators, char* room) const {
     for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
-      if (static_cast<int>(cut_.reductions[r].phase) >= phase) return;
-      for (int64_t i = 0; i < pieces_; ++i) std::memcpy(room + i * bytes, part(state, row, i) + offset, bytes);
+      if (static_cast<int>(split_.reductions[r].phase) >= phase) return;
+      for (int64_t i = 0; i < pieces_; ++i)
+        std::memcpy(room + i * bytes, accumulators_of(state, row, i) + offset, bytes);
       const int64_t indices = kLanes * ops_[r].value_bytes;
       pair_up(room, pieces_, bytes,
               [&](char* a, const char* b) { ops_[r].combine(a, b, a + indices, b + indices, kLanes); });
-      std::memcpy(parts + offset, room, bytes);
+      std::memcpy(accumulators + offset, room, bytes);
     });
   }
 
-  const LoopStep::Pieces& cut_;  // of the program
+  const LoopStep::SplitReduction& split_;  // of the program
   std::vector<AccumulatorOps> ops_;
   int64_t pieces_ = 1, piece_columns_ = 0;
-  bool rows_share_ = false;                                    // an operand, whose pieces stay in the cache
-  int64_t part_bytes_ = 0, local_bytes_ = 0, call_bytes_ = 0;  // of a piece; the last with the kernel's own scratch
+  bool rows_share_ = false;  // an operand, whose pieces stay in the cache
+  int64_t accumulator_bytes_ = 0, local_bytes_ = 0,
+          call_bytes_ = 0;  // of a piece; the last with the kernel's own scratch
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_row_pieces(const LoopStep& step, const Step& costs, const BindContext& context) {
-  if (step.pieces.reductions.empty()) return nullptr;
-  auto driver = std::make_shared<RowDriver>(step, costs, context);
-  if (!driver->cuts()) return nullptr;
+std::shared_ptr<StepDriver> bind_split_reduction(const LoopStep& step, const Step& costs, const BindContext& context) {
+  if (step.split.reductions.empty()) return nullptr;
+  auto driver = std::make_shared<SplitReductionDriver>(step, costs, context);
+  if (!driver->splits()) return nullptr;
   return driver;
 }
 
