@@ -313,7 +313,7 @@ struct HostStep {
   std::string op;
   std::vector<Tensor> results, operands;  // operands: those that are present
   std::vector<Attribute> attributes;
-  std::string overwrites;  // the operand of which it reads an element only to write it, by name; or empty
+  std::string overwrites = {};  // the operand of which it reads an element only to write it, by name; or empty
   INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes, overwrites)
 
   const Tensor* find(std::string_view operand) const;  // null if it is absent

@@ -106,8 +106,6 @@ const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
 void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
   ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
   std::fill(storages.begin(), storages.end(), nullptr);
-  // What is written back lies in memory of its own until then, unless the program writes it where it belongs.
-  std::vector<runtime::StoragePtr> temporary;
   ScratchArray<TensorImpl*, 16> made(live.size());
   std::fill(made.begin(), made.end(), nullptr);
   auto storage_of = [&](const trace::LiveValue& where) {
@@ -156,29 +154,36 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
   size_t count = binding.input_slots.size();
   ScratchArray<void*, 32> inputs(count);
   ScratchArray<void*, 16> outputs(storages.size());
-  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  ScratchArray<runtime::InputIdentity, 32> identities(bound->asks_identities() ? count : 0);
   for (size_t i = 0; i < count; ++i) {
     const TensorImpl& impl = *slot(binding.input_slots[i], arguments).impl();
     inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
-    identities[i] = runtime::InputIdentity::of(*impl.storage);
+    if (identities.size()) identities[i] = runtime::InputIdentity::of(*impl.storage);
   }
-  for (size_t i = 0; i < storages.size(); ++i) {
-    const trace::OutputTarget& target = binding.outputs[i];
-    if (target.kind != trace::OutputTarget::Kind::write_back) {
-      outputs[i] = storages[i]->data();
-      continue;
-    }
-    outputs[i] = trace::direct_memory(target, slot(target.number, arguments));
-    temporary.push_back(outputs[i] ? runtime::StoragePtr() : runtime::Storage::allocate(output_bytes[i]));
-    if (!outputs[i]) outputs[i] = temporary.back()->data();
-  }
+  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i] ? storages[i]->data() : nullptr;
   const auto numbers = draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh);
-  runtime::run_in_place(*entry->loaded, *bound, {inputs, identities, outputs, numbers}, output_bytes);
   entry->hits.fetch_add(1, std::memory_order_relaxed);
-  size_t w = 0;
-  for (const trace::OutputTarget& target : binding.outputs)
-    if (target.kind == trace::OutputTarget::Kind::write_back)
-      trace::write_back(target, slot(target.number, arguments), std::move(temporary[w++]));
+  if (written.empty()) return entry->loaded->run(*bound, {inputs, identities, outputs, numbers});
+  run_writing(arguments, inputs, identities, outputs, numbers);
+}
+
+// What is written back lies in memory of its own until then, unless the program writes it where it belongs.
+void FrozenCall::run_writing(const LeafList& arguments, std::span<void* const> inputs,
+                             std::span<const runtime::InputIdentity> identities, std::span<void*> outputs,
+                             std::span<const uint64_t> numbers) const {
+  std::vector<runtime::StoragePtr> temporary(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const trace::OutputTarget& target = binding.outputs[i];
+    if (target.kind != trace::OutputTarget::Kind::write_back) continue;
+    outputs[i] = trace::direct_memory(target, slot(target.number, arguments));
+    if (outputs[i]) continue;
+    temporary[i] = runtime::Storage::allocate(output_bytes[i]);
+    outputs[i] = temporary[i]->data();
+  }
+  runtime::run_in_place(*entry->loaded, *bound, {inputs, identities, outputs, numbers}, output_bytes);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const trace::OutputTarget& target = binding.outputs[i]; target.kind == trace::OutputTarget::Kind::write_back)
+      trace::write_back(target, slot(target.number, arguments), std::move(temporary[i]));
 }
 
 int64_t FrozenCall::bytes() const {

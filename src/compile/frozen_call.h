@@ -116,6 +116,9 @@ struct FrozenCall {
   int64_t bytes() const;  // of memory, about
 
  private:
+  void run_writing(const LeafList& arguments, std::span<void* const> inputs,
+                   std::span<const runtime::InputIdentity> identities, std::span<void*> outputs,
+                   std::span<const uint64_t> numbers) const;
   const Tensor& slot(size_t number, const LeafList& arguments) const;
   bool same_aliases(const LeafList& arguments) const;
 };

@@ -42,7 +42,6 @@ enum Trait : uint16_t {
   kCommutative = 1,    // of the first two operands
   kInplace = 2,        // has an in-place form that writes to the first operand
   kRandom = 4,         // its last two operands, seed and offset, are taken from the generator: one draw an element
-  kEffect = 8,         // kept in order; never removed
   kMayBreak = 16,      // its shape depends on data: a graph break in compiled code is allowed
   kExact = 32,         // moves or selects values: a 16-bit float needs no wider type on the way
   kLibrary = 64,       // may run as a library step: C++ over generated kernels

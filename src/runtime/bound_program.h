@@ -43,6 +43,9 @@ class BoundProgram {
   std::vector<std::shared_ptr<const StepDriver>> steps;
   std::shared_ptr<const Schedule> schedule;
 
+  /// Whether running it asks for CallData::identities.
+  bool asks_identities() const { return !schedule->weight_steps.empty(); }
+
  private:
   std::vector<ArenaBuffer> arena_buffers(const Program& program) const;
   void plan_memory(const Program& program, Schedule& to) const;

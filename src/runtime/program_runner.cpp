@@ -188,9 +188,10 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     if (buffer.place == Place::input) state->buffers[i] = address(data.inputs[buffer.number]);
     if (buffer.place == Place::output) state->buffers[i] = address(data.outputs[buffer.number]);
   }
+  const bool checked = !bound.schedule->arena.empty() && checks_memory();
   for (const ArenaBuffer& buffer : bound.schedule->arena)
     state->buffers[buffer.buffer] =
-        checks_memory() ? static_cast<char*>(allocate_checked(buffer.bytes)) : address(state->arena) + buffer.offset;
+        checked ? static_cast<char*>(allocate_checked(buffer.bytes)) : address(state->arena) + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
     const auto& [source, floating] = bindings_->scalars[i];
     uint64_t& to = state->scalars[i];
@@ -217,7 +218,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     }
     run_steps(bound, *state);
   }
-  if (checks_memory())
+  if (checked)
     for (const ArenaBuffer& buffer : bound.schedule->arena)
       deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
   give_back(std::move(state));

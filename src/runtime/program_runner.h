@@ -18,7 +18,7 @@ struct WeightSlot;
 /// The data of one call. Outputs are allocated by the caller, as dense as the program's arguments say.
 struct CallData {
   std::span<void* const> inputs;
-  std::span<const InputIdentity> identities;  // one an input, or empty
+  std::span<const InputIdentity> identities;  // one an input, or empty: see BoundProgram::asks_identities
   std::span<void* const> outputs;
   std::span<const uint64_t> scalars;  // floating: bits of f64, else i64 (Program::scalars)
 };

@@ -154,11 +154,11 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
   size_t count = binding.input_slots.size();
   ScratchArray<void*, 32> inputs(count);
   ScratchArray<void*, 16> outputs(binding.outputs.size());
-  ScratchArray<runtime::InputIdentity, 32> identities(count);
+  ScratchArray<runtime::InputIdentity, 32> identities(variant.entry && variant.bound->asks_identities() ? count : 0);
   for (size_t i = 0; i < count; ++i) {
     const Tensor& slot = slots[binding.input_slots[i]];
     inputs[i] = eager::data_of(*slot.impl());
-    identities[i] = runtime::InputIdentity::of(*slot.impl()->storage);
+    if (identities.size()) identities[i] = runtime::InputIdentity::of(*slot.impl()->storage);
   }
   storages_.clear();
   storages_.resize(binding.outputs.size());
@@ -170,8 +170,11 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
     outputs[i] = storages_[i]->data();
   }
   if (variant.entry) {
-    runtime::run_in_place(*variant.entry->loaded, *variant.bound, {inputs, identities, outputs, segment_.scalars()},
-                          variant.output_bytes);
+    const runtime::CallData data{inputs, identities, outputs, segment_.scalars()};
+    if (point.written_slots.empty())
+      variant.entry->loaded->run(*variant.bound, data);
+    else
+      runtime::run_in_place(*variant.entry->loaded, *variant.bound, data, variant.output_bytes);
     variant.entry->hits.fetch_add(1, std::memory_order_relaxed);
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)

@@ -36,7 +36,7 @@ void fuse_node(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   const ir::OpInfo& op = ir::info(node.op);
   f.current = n;
-  bool wanted = op.has(ir::kEffect);
+  bool wanted = false;
   for (ir::ValueId v : node.outputs) wanted = wanted || !f.requests.of(v).empty() || f.buffers.is_stored(v);
   if (!wanted) return;
   if (f.layouts.is_view(node.outputs[0])) return fuse_view(f, n);

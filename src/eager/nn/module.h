@@ -255,7 +255,10 @@ class Handle : public HandleBase {
       : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
   template <class... Args>
   requires(sizeof...(Args) > 4 && detail::Makes<Impl, Args...>) Handle(Args&&... args)
-      : HandleBase(made(Location::none(), std::forward<Args>(args)...)) {}
+      : HandleBase(made(Location::none(), std::forward<Args>(args)...)) {
+    static_assert(!std::is_base_of_v<Layer, Impl>,
+                  "a layer says of which line it is, so it takes four arguments at most");
+  }
 
   Impl* operator->() const { return &held(Location::none()); }
   Impl& operator*() const { return held(Location::none()); }

@@ -55,8 +55,6 @@ void eliminate_common_subexpressions(Graph& graph) {
     Node& node = graph.nodes[n];
     for (Operand& operand : node.operands)
       if (operand.is_value()) operand.id = first[operand.id];
-    const OpInfo& op = info(node.op);
-    if (op.has(kEffect)) continue;
     auto [found, fresh] = seen.try_emplace(Key(node).take(), static_cast<NodeId>(n));
     if (fresh) continue;
     const std::vector<ValueId>& outputs = graph.nodes[found->second].outputs;

@@ -8,7 +8,6 @@ void eliminate_dead_code(Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
-    live[n] = info(node.op).has(kEffect);
     for (ValueId output : node.outputs) live[n] = live[n] || needed[output];
     if (!live[n]) continue;
     for (const Operand& operand : node.operands)

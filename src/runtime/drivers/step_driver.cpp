@@ -81,18 +81,6 @@ PlaneDriver::PlaneDriver(const KernelPtr& kernel, const Dims& space_dims, const 
   useful_threads = threads_for(bytes, context.value(costs.operations));
 }
 
-KernelFrame PlaneDriver::frame_of(const RunState& state, char** at) const {
-  KernelFrame frame;
-  frame.buffers = at;
-  frame.row_strides = row_strides_.data();
-  frame.column_strides = column_strides_.data();
-  frame.index_strides = index_strides_.data();
-  frame.scalars = state.scalars.data() + first_scalar_;
-  frame.columns = columns_;
-  frame.context = kernel_.context;
-  return frame;
-}
-
 PlaneWalk::PlaneWalk(std::span<const int64_t> outer, std::span<const BoundArgument> arguments, const RunState& state,
                      char** at, int64_t plane)
     : outer_(outer), arguments_(arguments), at_(at) {

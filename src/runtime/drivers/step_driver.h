@@ -125,7 +125,17 @@ class PlaneDriver : public StepDriver {
   PlaneDriver(const KernelPtr& kernel, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
               const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
-  KernelFrame frame_of(const RunState& state, char** at) const;
+  KernelFrame frame_of(const RunState& state, char** at) const {
+    KernelFrame frame;
+    frame.buffers = at;
+    frame.row_strides = row_strides_.data();
+    frame.column_strides = column_strides_.data();
+    frame.index_strides = index_strides_.data();
+    frame.scalars = state.scalars.data() + first_scalar_;
+    frame.columns = columns_;
+    frame.context = kernel_.context;
+    return frame;
+  }
 
   const LoadedKernel& kernel_;
   const uint32_t first_scalar_;

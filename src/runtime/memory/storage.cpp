@@ -7,8 +7,6 @@
 
 namespace ingot::runtime {
 
-std::atomic<uint64_t> Storage::epoch_{0};
-
 namespace {
 uint64_t next_id() {
   static std::atomic<uint64_t> counter{0};
@@ -42,7 +40,6 @@ void Storage::bump_version(const char* begin, const char* end) {
   entry.begin.store(begin, std::memory_order_release);
   entry.end.store(end, std::memory_order_release);
   entry.version.store(now, std::memory_order_release);
-  epoch_.fetch_add(1, std::memory_order_release);
 }
 
 bool Storage::written_since(uint64_t version, const char* begin, const char* end) const {

@@ -26,11 +26,10 @@ class Storage {
   uint64_t id() const { return id_; }
   /// Counts the writes that were announced.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  /// Announces a write that may have been anywhere: the version of this storage and the global epoch move on.
+  /// Announces a write that may have been anywhere: the version of this storage moves on.
   void bump_version() {
-    const uint64_t now = version_.fetch_add(1, std::memory_order_relaxed) + 1;
+    const uint64_t now = version_.fetch_add(1, std::memory_order_release) + 1;
     last_anywhere_.store(now, std::memory_order_relaxed);
-    epoch_.fetch_add(1, std::memory_order_release);
   }
   /// The same of a write to these bytes only.
   void bump_version(const char* begin, const char* end);
@@ -38,8 +37,6 @@ class Storage {
   /// to parts are known, and all others.
   bool written_since(uint64_t version, const char* begin, const char* end) const;
   static constexpr size_t kPartialWrites = 16;
-  /// Unchanged as long as no storage's version has moved.
-  static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
 
   /// A packing of it is kept, to be dropped with it.
   void mark_packed() { packed_.store(true, std::memory_order_relaxed); }
@@ -58,7 +55,6 @@ class Storage {
   ~Storage() = default;
   void destroy();
 
-  static std::atomic<uint64_t> epoch_;
   std::atomic<int32_t> references_{1};
   bool external_ = false, written_unseen_ = false;
   std::atomic<bool> packed_{false}, lasting_{false};
