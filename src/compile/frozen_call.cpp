@@ -162,9 +162,11 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
   }
   for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i] ? storages[i]->data() : nullptr;
   const auto numbers = draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh);
+  if (written.empty())
+    entry->loaded->run(*bound, {inputs, identities, outputs, numbers});
+  else
+    run_writing(arguments, inputs, identities, outputs, numbers);
   entry->hits.fetch_add(1, std::memory_order_relaxed);
-  if (written.empty()) return entry->loaded->run(*bound, {inputs, identities, outputs, numbers});
-  run_writing(arguments, inputs, identities, outputs, numbers);
 }
 
 // What is written back lies in memory of its own until then, unless the program writes it where it belongs.

@@ -185,8 +185,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   std::unique_ptr<RunState> state = acquire(bound.schedule->arena_bytes);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
-    if (buffer.place == Place::input) state->buffers[i] = address(data.inputs[buffer.number]);
-    if (buffer.place == Place::output) state->buffers[i] = address(data.outputs[buffer.number]);
+    if (buffer.place == Place::arena) continue;
+    state->buffers[i] = address((buffer.place == Place::input ? data.inputs : data.outputs)[buffer.number]);
   }
   const bool checked = !bound.schedule->arena.empty() && checks_memory();
   for (const ArenaBuffer& buffer : bound.schedule->arena)
