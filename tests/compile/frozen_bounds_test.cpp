@@ -246,11 +246,15 @@ TEST(FrozenBounds, EvictionUnderThreads) {
   auto f = [](const Tensor& x) { return (x * 2).sum(0) + x.size(0); };
   auto fast = compile(f, kFrozen);
   for (int64_t n : {2, 3, 4}) fast(ones({n}));
-  std::atomic<int> wrong{0};
+  std::atomic<int> wrong{0}, calls{3};
+  // Who finds the recorder at work learns nothing, so how many calls it takes depends on how threads meet.
+  auto ended = [&](int64_t i) {
+    return i >= 1500 && i % 256 == 0 && (fast.stats().frozen_evictions > 0 || i >= 100 * 1500);
+  };
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&, t] {
-      for (int64_t i = 0; i < 1500; ++i) {
+      for (int64_t i = 0; !ended(i); ++i, ++calls) {
         const int64_t n = i % 3 ? 1 + (i * 7 + t) % 20 : 1 + (i * 13 + 211 * t) % (2 * kMost);
         if (fast(ones({n})).item<float>() != static_cast<float>(3 * n)) ++wrong;
       }
@@ -259,7 +263,7 @@ TEST(FrozenBounds, EvictionUnderThreads) {
   EXPECT_EQ(wrong, 0);
   expect_bounded(fast.stats());
   EXPECT_GT(fast.stats().frozen_evictions, 0);
-  EXPECT_EQ(fast.stats().calls, 3 + 6 * 1500);
+  EXPECT_EQ(fast.stats().calls, calls);
 }
 
 TEST(FrozenBounds, MoreThreadsThanIdleRecorders) {
