@@ -12,17 +12,18 @@ class MatmulDriver final : public ProductDriver {
  public:
   MatmulDriver(const MatmulStep& step, const BindContext& context)
       : ProductDriver(*step.kernels, step.epilogue, context) {
-    set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n), context.value(step.k),
-               step.dtype, step.accumulate});
-    one_row_ = step.one_row;
+    product_.set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n),
+                        context.value(step.k), step.dtype, step.accumulate});
+    product_.one_row = step.one_row;
     std::vector<BoundArgument> operands;
     operands.reserve(2 + step.epilogue.arguments.size());
     operands.push_back(context.argument(step.a)), operands.push_back(context.argument(step.b));
     for (const Argument& a : step.epilogue.arguments) operands.push_back(context.argument(a));
     set_operands(std::move(operands), step.epilogue);
-    INGOT_CHECK(kernels_->pack_a || a_column_ == element_ || sizes_.k <= 1, "k is contiguous in A");
-    const Ints& b = operands_[1].strides;
-    b_row_ = b[b.size() - 2], b_column_ = b.back();
+    INGOT_CHECK(product_.calls->pack_a || product_.a_column == product_.element || product_.sizes.k <= 1,
+                "k is contiguous in A");
+    const Ints& b = product_.operands[1].strides;
+    product_.b_row = b[b.size() - 2], product_.b_column = b.back();
     if (step.b_is_weight) {
       weight_buffer = step.b.buffer;
       find_weights(step.kernels->packs[0], context.before<MatmulDriver>());
@@ -32,16 +33,16 @@ class MatmulDriver final : public ProductDriver {
 
   // Packs B if no packing of it is kept.
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
-    const int64_t weights = static_cast<int64_t>(weights_.size()), panels = panels_.count;
-    const int64_t bytes = saturating_product(weights, packed_bytes());
+    const int64_t weights = static_cast<int64_t>(weights_.size()), panels = product_.panels.count;
+    const int64_t bytes = saturating_product(weights, product_.packed_bytes());
     if (bytes == 0) return;
-    const char* source = operands_[1].at(state);
+    const char* source = product_.operands[1].at(state);
     state.weights[step_].find(source, identity, format_, bytes, slot, [&](char* packed) {
       parallel(threads_for(bytes, 0), [&](int thread, int threads) {
         Range range = share(weights * panels, thread, threads);
         for (int64_t i = range.begin; i < range.end; ++i) {
-          char* to = packed + i / panels * packed_bytes() + panel_offset(i % panels);
-          pack_panel(source + weights_[i / panels], i % panels, 0, sizes_.k, to);
+          char* to = packed + i / panels * product_.packed_bytes() + product_.panel_offset(i % panels);
+          pack_panel(source + weights_[i / panels], i % panels, 0, product_.sizes.k, to);
         }
       });
     });
@@ -50,24 +51,25 @@ class MatmulDriver final : public ProductDriver {
  protected:
   const char* packed_panels(const RunState& state, int64_t batch) const override {
     const char* packed = weight_buffer >= 0 ? state.weights[step_].data() : nullptr;
-    return packed ? packed + weight_of_batch_[batch] * packed_bytes() : nullptr;
+    return packed ? packed + weight_of_batch_[batch] * product_.packed_bytes() : nullptr;
   }
 
   Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
-    const char* from = b + k_begin * b_row_ + panel_column(panel) * b_column_;
-    if (b_column_ == element_) return {from, k_end - k_begin, (panel_columns(panel) * element_ + 63) / 64, b_row_};
+    const char* from = b + k_begin * product_.b_row + product_.panel_column(panel) * product_.b_column;
+    if (product_.b_column == product_.element)
+      return {from, k_end - k_begin, (product_.panel_columns(panel) * product_.element + 63) / 64, product_.b_row};
     return {};
   }
 
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
-    const KernelCall& pack = kernels_->packs[panels_.size(panel) - 1];
+    const KernelCall& pack = product_.calls->packs[product_.panels.size(panel) - 1];
     for (int64_t k = k_begin; k < k_end; k += kBlock) {
       PackFrame frame;
-      frame.b = b + k * b_row_ + panel_column(panel) * b_column_;
-      frame.panel = to + (k - k_begin) * panel_width(panel) * element_;
+      frame.b = b + k * product_.b_row + product_.panel_column(panel) * product_.b_column;
+      frame.panel = to + (k - k_begin) * product_.panel_width(panel) * product_.element;
       frame.k = std::min(kBlock, k_end - k);
-      frame.columns = panel_columns(panel);
-      frame.k_stride = b_row_, frame.n_stride = b_column_;
+      frame.columns = product_.panel_columns(panel);
+      frame.k_stride = product_.b_row, frame.n_stride = product_.b_column;
       frame.context = pack.context;
       pack.entry(&frame);
     }
@@ -79,8 +81,8 @@ class MatmulDriver final : public ProductDriver {
   void find_weights(const KernelPtr& packer, const MatmulDriver* before) {
     weights_ = {0};
     weight_of_batch_ = {0};
-    for (size_t d = 0; d < sizes_.batch.size(); ++d) {
-      int64_t stride = operands_[1].strides[d], size = sizes_.batch[d];
+    for (size_t d = 0; d < product_.sizes.batch.size(); ++d) {
+      int64_t stride = product_.operands[1].strides[d], size = product_.sizes.batch[d];
       Ints offsets, numbers;
       for (int64_t offset : weights_)
         for (int64_t i = 0; i < (stride ? size : 1); ++i) offsets.push_back(offset + i * stride);
@@ -88,7 +90,8 @@ class MatmulDriver final : public ProductDriver {
         for (int64_t i = 0; i < size; ++i) numbers.push_back(stride ? number * size + i : number);
       weights_ = std::move(offsets), weight_of_batch_ = std::move(numbers);
     }
-    SmallVector<int64_t, 16> numbers{sizes_.k, sizes_.n, b_row_, b_column_, element_, panels_.count};
+    SmallVector<int64_t, 16> numbers{product_.sizes.k,  product_.sizes.n, product_.b_row,
+                                     product_.b_column, product_.element, product_.panels.count};
     for (int64_t offset : weights_) numbers.push_back(offset);
     format_ = before && std::ranges::equal(before->format_->numbers(), numbers)
                   ? before->format_

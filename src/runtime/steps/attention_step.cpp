@@ -10,7 +10,8 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
-#include "runtime/drivers/product_driver.h"
+#include "runtime/drivers/pieces.h"
+#include "runtime/drivers/product_calls.h"
 
 namespace ingot::runtime {
 namespace {
@@ -19,8 +20,6 @@ constexpr int64_t kVector = canonical::kLanes;
 constexpr int64_t kBlock = canonical::kProductBlock;
 constexpr int64_t kQueries = 64, kCausalQueries = 16;  // in a block
 constexpr int64_t kGrainOperations = 1'000'000;
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 class AttentionDriver final : public StepDriver {
  public:

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/drivers/product_driver.h"
+#include "runtime/drivers/product_calls.h"
 #include "runtime/steps/conv2d_geometry.h"
 
 namespace ingot::runtime {

@@ -20,16 +20,16 @@ class Conv2dDriver final : public ProductDriver {
   Conv2dDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
       : ProductDriver(*step.kernels, step.epilogue, context), g_(std::move(geometry)) {
     images_ = step.epilogue.kernels.empty() ? 1 : images_together();
-    set_sizes({{g_.batch / images_, g_.groups},
-               g_.group_out,
-               images_ * g_.pixels(),
-               g_.taps() * g_.group_channels,
-               step.dtype,
-               step.dtype});
+    product_.set_sizes({{g_.batch / images_, g_.groups},
+                        g_.group_out,
+                        images_ * g_.pixels(),
+                        g_.taps() * g_.group_channels,
+                        step.dtype,
+                        step.dtype});
     weight_ = context.argument(step.weight);
     // A is the packed weight: a row an output channel, groups one after the other.
-    const int64_t row = sizes_.k * element_;
-    std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, element_}, 0}};
+    const int64_t row = product_.sizes.k * product_.element;
+    std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, product_.element}, 0}};
     BoundArgument input = context.argument(step.input);
     image_step_ = g_.input_strides[0];
     input.strides = {images_ * g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
@@ -42,21 +42,22 @@ class Conv2dDriver final : public ProductDriver {
       a.strides[0] *= images_;
       operands.push_back(std::move(a));
     }
-    set_operands(std::move(operands), step.epilogue);
-    if (images_ > 1) set_segments(g_.pixels(), std::move(image_strides));
-    INGOT_CHECK(kVector * max_vectors_ <= kMostRuns);
+    ProductSegments segments;
+    if (images_ > 1) segments = {g_.pixels(), std::move(image_strides)};
+    set_operands(std::move(operands), step.epilogue, std::move(segments));
+    INGOT_CHECK(kVector * product_.max_vectors <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
-      column_step_ = element_;
-      row_step_ = (g_.width + 2 * g_.padding_w) * element_;
+      column_step_ = product_.element;
+      row_step_ = (g_.width + 2 * g_.padding_w) * product_.element;
       channel_step_ = (g_.height + 2 * g_.padding_h) * row_step_;
       image_step_ = saturating_product(g_.group_channels, channel_step_);
-      b_room_ = saturating_product(images_, image_step_);
+      product_.b_room = saturating_product(images_, image_step_);
     }
     divide(context, 8);
     if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
-      std::vector<int64_t> numbers{g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w, element_};
+      std::vector<int64_t> numbers{g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w, product_.element};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
       format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
     }
@@ -81,19 +82,19 @@ class Conv2dDriver final : public ProductDriver {
  protected:
   const char* a_matrix(const RunState& state, int64_t batch, const char*) const override {
     const char* packed = kept(state);
-    return (packed ? packed : shared(state)) + batch % g_.groups * g_.group_out * sizes_.k * element_;
+    return (packed ? packed : shared(state)) + batch % g_.groups * g_.group_out * product_.sizes.k * product_.element;
   }
 
   const char* b_matrix(const char* argument, char* room) const override {
     if (!padded()) return argument;
     for (int64_t i = 0; i < images_; ++i)
-      copy_padded(g_, argument + i * g_.input_strides[0], g_.group_channels, element_, room + i * image_step_);
+      copy_padded(g_, argument + i * g_.input_strides[0], g_.group_channels, product_.element, room + i * image_step_);
     return room;
   }
 
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
-    const int64_t row_bytes = panel_width(panel) * element_;
-    const int64_t first = panel_column(panel), last = first + panel_columns(panel);
+    const int64_t row_bytes = product_.panel_width(panel) * product_.element;
+    const int64_t first = product_.panel_column(panel), last = first + product_.panel_columns(panel);
     // Pixels of one output row lie evenly: a run.
     Run runs[kMostRuns];
     runs[0] = {};
@@ -101,13 +102,13 @@ class Conv2dDriver final : public ProductDriver {
     for (int64_t pixel = first, end; pixel < last; pixel = end, ++count) {
       const int64_t image = pixel / g_.pixels(), y = pixel % g_.pixels() / g_.out_width, x = pixel % g_.out_width;
       end = std::min(last, pixel - x + g_.out_width);
-      runs[count] = {(pixel - first) * element_,
+      runs[count] = {(pixel - first) * product_.element,
                      image * image_step_ + y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_, end - pixel};
     }
     const int64_t step = g_.stride_w * column_step_;
     const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
-    const int64_t run_bytes = runs[0].pixels * element_;
-    const int64_t missing = row_bytes - (last - first) * element_;
+    const int64_t run_bytes = runs[0].pixels * product_.element;
+    const int64_t missing = row_bytes - (last - first) * product_.element;
     auto pack = [&](auto copy_row) {
       for (int64_t k = k_begin; k < k_end;) {
         const int64_t tap = k / g_.group_channels, channel = k % g_.group_channels;
@@ -123,7 +124,7 @@ class Conv2dDriver final : public ProductDriver {
     };
     // Short runs of one length, as small images have, are copied without a loop.
     auto unrolled = [&]<size_t... i>(auto bytes, std::index_sequence<i...>) {
-      if (step != element_ || !even || run_bytes != bytes || count != sizeof...(i)) return false;
+      if (step != product_.element || !even || run_bytes != bytes || count != sizeof...(i)) return false;
       pack([bytes, at = std::array{runs[i].from...}](char* to_row, const char* from) {
         (std::memcpy(to_row + i * bytes, from + at[i], bytes), ...);
       });
@@ -141,7 +142,7 @@ class Conv2dDriver final : public ProductDriver {
 
  private:
   const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
-  int64_t weight_bytes() const { return saturating_product(g_.out_channels, sizes_.k * element_); }
+  int64_t weight_bytes() const { return saturating_product(g_.out_channels, product_.sizes.k * product_.element); }
 
   /// Small images of few pixels are taken together, as many as divide the batch, so that tiles are wide.
   int64_t images_together() const {
@@ -155,7 +156,7 @@ class Conv2dDriver final : public ProductDriver {
   bool padded() const { return g_.padding_h > 0 || g_.padding_w > 0; }
 
   void copy_elements(char* to, const char* from, int64_t count, int64_t stride) const {
-    runtime::copy_elements(to, from, count, stride, element_);
+    runtime::copy_elements(to, from, count, stride, product_.element);
   }
 
   // [Cout, c, kh, kw] in any strides becomes [Cout, (kh, kw, c)].
@@ -164,7 +165,8 @@ class Conv2dDriver final : public ProductDriver {
     for (int64_t channel = begin; channel < end; ++channel)
       for (int64_t tap = 0; tap < g_.taps(); ++tap) {
         const char* source = from + channel * s[0] + tap / g_.kernel_w * s[2] + tap % g_.kernel_w * s[3];
-        copy_elements(to + (channel * g_.taps() + tap) * g_.group_channels * element_, source, g_.group_channels, s[1]);
+        copy_elements(to + (channel * g_.taps() + tap) * g_.group_channels * product_.element, source,
+                      g_.group_channels, s[1]);
       }
   }
 

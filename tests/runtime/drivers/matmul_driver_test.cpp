@@ -126,7 +126,7 @@ TEST(MatmulDriver, TransposedBatchedEpilogue) {
   check(none, 2);
 }
 
-// Cut along k, where tiles are few: the sums of its blocks still add up in order.
+// Split along k, where tiles are few: the partial accumulators of its blocks still add up in order.
 TEST(MatmulDriver, LongKIsSharedByThreads) {
   for (int threads : kThreadCounts)
     for (int64_t k : {512 * 32, 512 * 70 + 5}) {

@@ -1,0 +1,25 @@
+// Sizes cut into pieces that tiles can hold.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace ingot::runtime {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// n cut into pieces of at most `most` whose sizes differ by one at most, larger and smaller ones mixed evenly. Their
+/// number is a multiple of `multiple` where n allows.
+struct Pieces {
+  int64_t n = 0, count = 0, each = 0, extra = 0;
+  Pieces() = default;
+  Pieces(int64_t total, int64_t most, int64_t multiple = 1) : n(total) {
+    count = (total + most - 1) / most;
+    count = std::min((count + multiple - 1) / multiple * multiple, total);
+    if (count) each = n / count, extra = n % count;
+  }
+  int64_t begin(int64_t i) const { return i * each + (extra ? i * extra / count : 0); }
+  int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,44 @@
+#include "runtime/drivers/product.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace ingot::runtime {
+namespace {
+
+constexpr int64_t kFewVectors = 12;  // of columns
+
+}  // namespace
+
+Product::Product(const ProductKernels& kernels, std::shared_ptr<const ProductCalls> calls)
+    : calls(std::move(calls)),
+      max_rows(kernels.max_rows),
+      max_vectors(kernels.max_vectors),
+      a_element(size_of(kernels.a)) {
+  INGOT_CHECK(static_cast<int64_t>(this->calls->tiles.size()) == max_rows * max_vectors);
+}
+
+void Product::set_sizes(const ProductSizes& s) {
+  sizes = s;
+  element = size_of(sizes.dtype), c_element = size_of(sizes.accumulate);
+  for (int64_t size : sizes.batch) batches = saturating_product(batches, size);
+  rows = Pieces(sizes.m, max_rows);
+  // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
+  const int64_t vectors = ceil_div(sizes.n, kVector);
+  panels = Pieces(vectors, max_vectors, vectors < kFewVectors ? 1 : 4);
+  k_padded = round_up(sizes.k, 2);  // bf16 is packed in pairs
+}
+
+void Product::set_operands(std::vector<BoundArgument> bound) {
+  operands = std::move(bound);
+  const size_t rank = sizes.batch.size() + 2;
+  for (const BoundArgument& a : operands) INGOT_CHECK(a.strides.size() == rank);
+  a_row = operands[0].strides[rank - 2], a_column = operands[0].strides[rank - 1];
+  if (has_epilogue()) return;
+  INGOT_CHECK(operands.size() == 3);
+  c_row = operands[2].strides[rank - 2];
+  INGOT_CHECK(operands[2].strides[rank - 1] == c_element || sizes.n <= 1, "C's columns are contiguous");
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,59 @@
+// A matrix product at given sizes: what all ways of computing it have in common.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/canonical_order.h"
+#include "runtime/drivers/pieces.h"
+#include "runtime/drivers/product_calls.h"
+
+namespace ingot::runtime {
+
+struct ProductSizes {
+  Ints batch;
+  int64_t m = 0, n = 0, k = 0;
+  DType dtype = DType::f32, accumulate = DType::f32;
+};
+
+/// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]: sizes, operands, kernels, and how its rows and columns
+/// are cut into tiles and panels.
+struct Product {
+  static constexpr int64_t kBlock = canonical::kProductBlock;  // of k
+  static constexpr int64_t kVector = 16;                       // columns
+
+  /// To be followed by these in this order.
+  Product(const ProductKernels& kernels, std::shared_ptr<const ProductCalls> calls);
+  void set_sizes(const ProductSizes& s);
+  /// A, B (strides over [batch..., row, column]), then the arguments of the epilogue, or C.
+  void set_operands(std::vector<BoundArgument> bound);
+
+  bool has_epilogue() const { return !calls->epilogues.empty(); }
+  int64_t panel_column(int64_t panel) const { return kVector * panels.begin(panel); }
+  int64_t panel_width(int64_t panel) const { return kVector * panels.size(panel); }
+  int64_t panel_columns(int64_t panel) const {
+    return std::min(panel_column(panel) + panel_width(panel), sizes.n) - panel_column(panel);
+  }
+  // In packed B: bytes before a panel, and of all.
+  int64_t panel_offset(int64_t panel) const { return panel_column(panel) * k_padded * element; }
+  int64_t packed_bytes() const { return kVector * panels.n * k_padded * element; }
+  const KernelCall& tile(const std::vector<KernelCall>& kernels, int64_t rows_of_it, int64_t vectors) const {
+    return kernels[(rows_of_it - 1) * max_vectors + vectors - 1];
+  }
+
+  std::shared_ptr<const ProductCalls> calls;
+  int64_t max_rows, max_vectors;  // of a tile
+  ProductSizes sizes;
+  int64_t element = 4, a_element, c_element = 4;  // a: as tiles read it
+  int64_t k_padded = 0, batches = 1;
+  Pieces rows, panels;  // panels in units of 16 columns
+  OneRow one_row = OneRow::tiles;
+
+  std::vector<BoundArgument> operands;
+  int64_t a_row = 0, a_column = 0;
+  int64_t b_row = 0, b_column = 0;
+  int64_t c_row = 0;   // where there is no epilogue
+  int64_t b_room = 0;  // bytes that putting a B together takes, a thread
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,34 @@
+#include "runtime/drivers/product_calls.h"
+
+#include <algorithm>
+
+namespace ingot::runtime {
+
+KernelCall call_of(const KernelPtr& source, const BindContext& context) {
+  if (!source) return {};
+  const LoadedKernel& kernel = context.kernel(source);
+  return {kernel.entry, kernel.context};
+}
+
+std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context) {
+  std::vector<KernelCall> calls;
+  calls.reserve(sources.size());
+  for (const KernelPtr& source : sources) calls.push_back(call_of(source, context));
+  return calls;
+}
+
+ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
+    : tiles(calls_of(kernels.tiles, context)),
+      packs(calls_of(kernels.packs, context)),
+      epilogues(calls_of(epilogue.kernels, context)),
+      wide_tiles(calls_of(kernels.wide_tiles, context)),
+      pack_a(call_of(kernels.pack_a, context)),
+      widen(call_of(kernels.widen, context)),
+      widen_rows(call_of(kernels.widen_rows, context)),
+      add_row(call_of(kernels.add_row, context)),
+      add_rows(call_of(kernels.add_rows, context)),
+      transposed(call_of(kernels.transposed, context)) {
+  for (const KernelPtr& kernel : epilogue.kernels) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,27 @@
+// The kernels of a product, ready to be called.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "runtime/drivers/step_driver.h"
+
+namespace ingot::runtime {
+
+/// A kernel that is ready to be called.
+struct KernelCall {
+  KernelEntry entry = nullptr;
+  const void* context = nullptr;
+  explicit operator bool() const { return entry != nullptr; }
+};
+KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
+std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
+
+/// The kernels of a product and its epilogue: the same for all sizes.
+struct ProductCalls {
+  std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
+  KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
+  int64_t epilogue_scratch = 0;
+  ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,46 @@
+#include "runtime/drivers/product_packing.h"
+
+#include <cstring>
+
+namespace ingot::runtime {
+
+void pack_rows(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) {
+  char* buffers[] = {const_cast<char*>(a), to};
+  const int64_t row_strides[] = {product.a_row, to_stride}, column_strides[] = {product.a_column, product.a_element},
+                index_strides[] = {0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = rows, frame.columns = k;
+  frame.context = product.calls->pack_a.context;
+  product.calls->pack_a.entry(&frame);
+}
+
+void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width) {
+  const int64_t row = width * product.c_element;
+  char* buffers[] = {const_cast<char*>(packed), to, to + row};
+  const int64_t row_strides[] = {row, 2 * row, 2 * row}, column_strides[] = {4, 4, 4}, index_strides[] = {0, 0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = ceil_div(k, 2), frame.columns = width;
+  frame.context = product.calls->widen.context;
+  product.calls->widen.entry(&frame);
+}
+
+void widen_rows(const Product& product, const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) {
+  const int64_t row = product.panel_width(panel) * product.c_element, columns = product.panel_columns(panel);
+  if (columns < product.panel_width(panel)) std::memset(to, 0, static_cast<size_t>((k_end - k_begin) * row));
+  char* buffers[] = {const_cast<char*>(b) + k_begin * product.b_row + product.panel_column(panel) * product.element,
+                     to};
+  const int64_t row_strides[] = {product.b_row, row}, column_strides[] = {product.element, product.c_element},
+                index_strides[] = {0, 0};
+  KernelFrame frame{};
+  frame.buffers = buffers;
+  frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
+  frame.rows = k_end - k_begin, frame.columns = columns;
+  frame.context = product.calls->widen_rows.context;
+  product.calls->widen_rows.entry(&frame);
+}
+
+}  // namespace ingot::runtime

@@ -1,0 +1,14 @@
+// Copies of A and B in the forms that tiles read, where they do not lie so; panels of B are for the kinds of product.
+#pragma once
+#include "runtime/drivers/product.h"
+
+namespace ingot::runtime {
+
+/// Rows of A, `to_stride` apart.
+void pack_rows(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride);
+/// Pairs of rows of a packed block of B to f32, one after the other.
+void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width);
+/// A panel of f32, [k][width], of the rows of a B that starts at b.
+void widen_rows(const Product& product, const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to);
+
+}  // namespace ingot::runtime

@@ -1,0 +1,49 @@
+// Where the results of a product go: through its epilogue's kernels into the epilogue's buffers, or straight into C.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "runtime/drivers/product_run.h"
+
+namespace ingot::runtime {
+
+/// Columns lie in memory in segments, `strides` apart (one an operand): as the pixels of several images do. Only with
+/// an epilogue.
+struct ProductSegments {
+  int64_t columns = INT64_MAX;
+  std::vector<int64_t> strides;
+};
+
+/// Rows of a panel that are summed up, not yet in their place.
+struct RawPiece {
+  int64_t panel, row, rows;
+  char* at;
+  int64_t stride;
+};
+
+class ProductResult {
+ public:
+  ProductResult() = default;
+  /// Of a product whose operands are set.
+  ProductResult(const Product& product, const Epilogue& epilogue, uint32_t first_scalar, ProductSegments segments);
+
+  /// Runs the epilogue on a piece.
+  void finish(const ProductRun& run, const RawPiece& piece) const;
+  /// Where a row and column of C's end up in the operand that is written first, and how far its next row is.
+  const char* place(const ProductRun& run, int64_t row, int64_t column) const {
+    return place(run, written_, row, column);
+  }
+  int64_t row_stride() const { return written_row_; }
+
+ private:
+  char* place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const;
+
+  uint32_t first_scalar_ = 0;
+  size_t written_ = 2;  // the operand that is written first
+  int64_t written_row_ = 0;
+  SmallVector<int64_t, 4> row_strides_, column_strides_,
+      index_strides_;  // of the raw piece, then the epilogue's buffers
+  ProductSegments segments_;
+};
+
+}  // namespace ingot::runtime

@@ -1,0 +1,36 @@
+#include "runtime/drivers/product_run.h"
+
+namespace ingot::runtime {
+
+ProductRun::ProductRun(const Product& product, RunState& state, int64_t batch, const ProductRooms& rooms)
+    : product(product),
+      state(state),
+      scratch(lay_out(product, rooms)),
+      walk(product.sizes.batch, product.operands, state, scratch.at, batch) {}
+
+ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRooms& rooms) {
+  const int64_t wide_bytes =
+      product.calls->widen ? Product::kBlock * Product::kVector * product.max_vectors * product.c_element : 0;
+  int64_t sizes[] = {rooms.panels,
+                     wide_bytes,
+                     rooms.a,
+                     product.b_room,
+                     rooms.c,
+                     product.calls->epilogue_scratch,
+                     2 * static_cast<int64_t>((product.operands.size() + 1) * sizeof(char*))};
+  int64_t offsets[7], total = 0;
+  for (int i = 0; i < 7; ++i) {
+    offsets[i] = total;
+    total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
+  }
+  char* memory = thread_scratch(total);
+  return {memory + offsets[0],
+          memory + offsets[1],
+          memory + offsets[2],
+          memory + offsets[3],
+          memory + offsets[4],
+          memory + offsets[5],
+          reinterpret_cast<char**>(memory + offsets[6])};
+}
+
+}  // namespace ingot::runtime

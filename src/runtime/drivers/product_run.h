@@ -1,0 +1,28 @@
+// One batch of a product on one thread: the addresses of its operands, and the thread's scratch.
+#pragma once
+#include "runtime/drivers/product.h"
+
+namespace ingot::runtime {
+
+/// Bytes of scratch that differ by the way in which a product is computed.
+struct ProductRooms {
+  int64_t panels = 0, a = 0, c = 0;
+};
+
+/// Valid until the thread's scratch is asked for again.
+struct ProductRun {
+  ProductRun(const Product& product, RunState& state, int64_t batch, const ProductRooms& rooms);
+
+  const Product& product;
+  RunState& state;
+  struct Scratch {
+    char *panels, *wide, *a, *b, *c, *epilogue;
+    char** at;  // of each operand, then as many that an epilogue is called with
+  } scratch;
+  PlaneWalk walk;
+
+ private:
+  static Scratch lay_out(const Product& product, const ProductRooms& rooms);
+};
+
+}  // namespace ingot::runtime
