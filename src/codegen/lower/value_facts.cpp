@@ -91,48 +91,45 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   return columns;
 }
 
-bool ValueFacts::follows_reduction_of(ir::ValueId v, Dim size) const {
-  constexpr size_t kFar = 32;
-  Dim elements = layouts_.elements(v);
+/// True if `found(value, its node, further)` is, for the value or one that it is made from; who is asked says in
+/// `further` whether to go on to the node's operands. Gives up after `far` values.
+template <class Found>
+bool ValueFacts::any_before(ir::ValueId v, size_t far, Found found) const {
   std::vector<ir::ValueId> open{v}, seen;
-  while (!open.empty() && seen.size() < kFar) {
-    ir::ValueId u = open.back();
-    open.pop_back();
-    if (std::find(seen.begin(), seen.end(), u) != seen.end() || !dims_.same(layouts_.elements(u), elements)) continue;
-    seen.push_back(u);
-    const ir::Node* node = layouts_.producer(u);
-    if (!node) continue;
-    ir::OpKind kind = ir::info(node->op).kind;
-    if (kind == ir::OpKind::reduction) {
-      const Dims& shape = graph_.type(node->operands[0].id).shape;
-      if (dims_.same(shape[reduced_dim(*node)], size) && !prefers_columns(*node)) return true;
-    } else if (kind == ir::OpKind::elementwise || kind == ir::OpKind::view) {
-      for (const ir::Operand& o : node->operands)
-        if (o.is_value()) open.push_back(o.id);
-    }
-  }
-  return false;
-}
-
-bool ValueFacts::is_row_value(ir::ValueId v) const {
-  constexpr size_t kFar = 64;
-  Dim elements = layouts_.elements(v);
-  std::vector<ir::ValueId> open{v}, seen;
-  while (!open.empty() && seen.size() < kFar) {
-    ir::ValueId u = open.back();
+  while (!open.empty() && seen.size() < far) {
+    const ir::ValueId u = open.back();
     open.pop_back();
     if (std::find(seen.begin(), seen.end(), u) != seen.end()) continue;
     seen.push_back(u);
     const ir::Node* node = layouts_.producer(u);
     if (!node) continue;
-    if (ir::info(node->op).kind == ir::OpKind::reduction && dims_.same(layouts_.elements(u), elements) &&
-        !prefers_columns(*node))
-      return true;
-    if (!inlines(*node) && !layouts_.is_view(u)) continue;
+    bool further = false;
+    if (found(u, *node, further)) return true;
+    if (!further) continue;
     for (const ir::Operand& o : node->operands)
       if (o.is_value()) open.push_back(o.id);
   }
   return false;
+}
+
+bool ValueFacts::follows_reduction_of(ir::ValueId v, Dim size) const {
+  const Dim elements = layouts_.elements(v);
+  return any_before(v, 32, [&](ir::ValueId u, const ir::Node& node, bool& further) {
+    const ir::OpKind kind = ir::info(node.op).kind;
+    const bool as_many = dims_.same(layouts_.elements(u), elements);
+    further = as_many && (kind == ir::OpKind::elementwise || kind == ir::OpKind::view);
+    return as_many && kind == ir::OpKind::reduction && !prefers_columns(node) &&
+           dims_.same(graph_.type(node.operands[0].id).shape[reduced_dim(node)], size);
+  });
+}
+
+bool ValueFacts::is_row_value(ir::ValueId v) const {
+  const Dim elements = layouts_.elements(v);
+  return any_before(v, 64, [&](ir::ValueId u, const ir::Node& node, bool& further) {
+    further = inlines(node) || layouts_.is_view(u);
+    return ir::info(node.op).kind == ir::OpKind::reduction && dims_.same(layouts_.elements(u), elements) &&
+           !prefers_columns(node);
+  });
 }
 
 }  // namespace ingot::codegen::lowering

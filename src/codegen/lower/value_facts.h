@@ -25,6 +25,9 @@ class ValueFacts {
   bool is_row_value(ir::ValueId v) const;
 
  private:
+  template <class Found>
+  bool any_before(ir::ValueId v, size_t far, Found found) const;
+
   void find_product_tails();
   void find_costs();
 
