@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/decompose.h"
+#include "ir/normalize.h"
+#include "ir/passes/passes.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
@@ -40,16 +42,16 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
 std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs) {
   const OpInfo& row = checked_info(op);
   complete(row, &operands, &attrs);
-  check_call(graph_, Node{op, false, operands, attrs, {}, location_, {}});
+  check_call(graph_, Node{op, false, nullptr, operands, attrs, {}, location_, {}});
   // Positions count through the row-major order of the value, wherever it lies: a flat view says so, or copies.
   if (row.has(kOfMemory) && operands[0].is_value())
     operands[0] = reshape(operands[0], {dims().product(shape(operands[0]))});
-  if (row.kind == OpKind::elementwise || row.kind == OpKind::view)
+  if (row.kind == OpKind::elementwise || (row.kind == OpKind::view && row.decompose == &normal::unchanged))
     return primitive(op, std::move(operands), std::move(attrs));
 
   // What the call gives, whatever the steps below compute in.
   std::vector<TensorType> declared;
-  infer(graph_, Node{op, false, operands, attrs, {}, location_, {}}, dims(), &declared);
+  infer(graph_, Node{op, false, nullptr, operands, attrs, {}, location_, {}}, dims(), &declared);
 
   // Nothing is computed where there is nothing to compute.
   auto empty = [](const TensorType& t) { return std::count(t.shape.begin(), t.shape.end(), Dim(0)) > 0; };
@@ -77,10 +79,17 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
       if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);
     }
 
+  const bool note = deriving_ && row.kind == OpKind::composite && row.derivative;
+  const size_t first_node = graph_.nodes.size();
+  std::vector<Operand> asked;
+  std::vector<Attr> asked_attrs;
+  if (note) asked = operands, asked_attrs = attrs;
   std::vector<Operand> outputs =
       row.decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape});
   INGOT_CHECK(outputs.size() == declared.size(), std::string(row.name));
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = to(outputs[i], declared[i].dtype);
+  if (note)
+    built_.push_back({op, std::move(asked), std::move(asked_attrs), outputs, first_node, graph_.nodes.size()});
   return outputs;
 }
 
@@ -158,7 +167,8 @@ void decompose(Graph& graph) {
       if (operand.is_value()) operand = renamed[operand.id];
     std::vector<Operand> outputs;
     try {
-      outputs = builder.call(node.op, std::move(operands), node.attrs);
+      outputs = node.derivative ? builder.derived(node.op, *node.derivative, std::move(operands), node.attrs)
+                                : builder.call(node.op, std::move(operands), node.attrs);
     } catch (const Error& error) {
       // What one of its steps refuses (an intermediate result of too many elements) is said under the op's own name.
       const std::string name(info(node.op).name), text = error.what();
@@ -168,7 +178,10 @@ void decompose(Graph& graph) {
     for (size_t i = 0; i < outputs.size(); ++i) renamed[node.outputs[i]] = outputs[i];
   }
   for (ValueId output : graph.outputs) fresh.outputs.push_back(renamed[output].id);
+  // A derivative writes the call that it derives, too, and needs little of it.
+  const bool derived = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.derivative; });
   graph = std::move(fresh);
+  if (derived) eliminate_dead_code(graph);
 }
 
 }  // namespace ingot::ir

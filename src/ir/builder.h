@@ -23,6 +23,15 @@ struct Argument {
   Argument(DType d) : is_attribute(true), attr(Attr::of(d)) {}
 };
 
+/// A composite with a derivative of its own, and the nodes that it was written as.
+struct BuiltCall {
+  OpId op;
+  std::vector<Operand> operands;
+  std::vector<Attr> attrs;
+  std::vector<Operand> outputs;
+  size_t first, end;  // numbers of its nodes
+};
+
 /// Adds nodes to a graph in the form that the compiler's later passes and lowering take: a composite is decomposed at
 /// once, a reduction reduces one dim, 16-bit floats are widened where an op computes (decompose.h has the contract).
 class INGOT_API GraphBuilder {
@@ -35,6 +44,9 @@ class INGOT_API GraphBuilder {
     module_ = std::move(module);
   }
   std::vector<Operand> call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
+  /// A derivative of a call (ir::Derivative), written as primitives.
+  std::vector<Operand> derived(OpId op, const Derivative& derivative, std::vector<Operand> operands,
+                               std::vector<Attr> attrs);
 
 #define OP(kind, name, ...)                                                      \
   template <class... Arguments>                                                  \
@@ -83,6 +95,8 @@ class INGOT_API GraphBuilder {
   Location location_ = Location::none();
   std::string module_;
   std::unordered_map<ValueId, ValueId> narrow_;  // what ops widened, and from what
+  std::vector<BuiltCall> built_;                 // while a call is written to be derived
+  int deriving_ = 0;
 };
 
 }  // namespace ingot::ir

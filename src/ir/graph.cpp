@@ -83,6 +83,29 @@ void check_attribute(const Graph& graph, const ArgInfo& argument, const Attr& at
       fail(sizes ? "a size of another graph" : "a symbol", sizes ? "one of this" : "a number");
 }
 
+// What a derivative is given follows from the call that it derives; `wanted` says how many operands that one had.
+void check_derived_call(const Graph& graph, const Node& node) {
+  const OpInfo& op = checked_info(node.op);
+  size_t attributes = op.arguments.size() - static_cast<size_t>(op.operand_count);
+  for (const Derivative* d = node.derivative; d; d = d->of) attributes += d->wanted.size();
+  const auto fail = [&](const std::string& got, const std::string& expected) {
+    fail_call(node.op, "derivative", got, expected, node.location);
+  };
+  if (node.attrs.size() != attributes)
+    fail(std::to_string(node.attrs.size()) + " attributes", std::to_string(attributes));
+  const size_t operands = node.derivative->wanted.size();
+  const size_t outputs = static_cast<size_t>(output_count(node.op, node.derivative->of));
+  if (node.operands.size() != operands + 2 * outputs)
+    fail(std::to_string(node.operands.size()) + " operands", std::to_string(operands + 2 * outputs));
+  for (const Operand& operand : node.operands) check_operand(graph, operand, fail);
+  for (const Attr& attr : node.attrs)
+    for (Dim d : attr.list)
+      if (!graph.dims.knows(d)) fail("a size of another graph", "one of this");
+  for (size_t i = 0; i < operands; ++i)
+    if (node.derivative->wanted[i] && !node.operands[i].is_value() && !node.attrs[attributes - operands + i].present())
+      fail("operand " + std::to_string(i) + " without a shape", "one whose gradient is wanted to have one");
+}
+
 }  // namespace
 
 Operand default_operand(const ArgInfo& argument) {
@@ -128,6 +151,7 @@ void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr
 
 void check_call(const Graph& graph, const Node& node) {
   const OpInfo& op = checked_info(node.op);
+  if (node.derivative) return check_derived_call(graph, node);
   auto require = [&](bool condition, const char* what, size_t got, size_t expected) {
     if (!condition) fail_call(node.op, what, std::to_string(got), std::to_string(expected), node.location);
   };
@@ -154,7 +178,9 @@ void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<Ten
   for (const Operand& operand : node.operands) operands.push_back(type_of(graph, operand));
   RuleContext context{node.op, operands, node.attrs, dims, node.location, *outputs};
   context.inplace = node.inplace;
+  context.derivative = node.derivative;
   infer(context);
+  if (node.derivative) return;
   // In a graph a view is of a value, not of whatever storage an eager tensor may have beyond itself.
   if (info(node.op).has(kOfMemory))
     check_extent(context, attribute(context, "size").list, attribute(context, "stride").list,
@@ -187,9 +213,10 @@ uint32_t Graph::add_scalar(Category c) {
   return static_cast<uint32_t>(scalars.size() - 1);
 }
 
-ValueId Graph::add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs, Location location, bool inplace) {
-  complete(checked_info(op), &operands, &attrs);
-  Node node{op, inplace, std::move(operands), std::move(attrs), {}, location, {}};
+ValueId Graph::add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs, Location location, bool inplace,
+                   const Derivative* derivative) {
+  if (!derivative) complete(checked_info(op), &operands, &attrs);
+  Node node{op, inplace, derivative, std::move(operands), std::move(attrs), {}, location, {}};
   check_call(*this, node);
   std::vector<TensorType> types;
   infer(*this, node, dims, &types);

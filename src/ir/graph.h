@@ -80,6 +80,7 @@ struct Operand {
 struct Node {
   OpId op;
   bool inplace = false;  // before functionalization only: the result is written to operand 0
+  const Derivative* derivative = nullptr;  // before decompose only: not the op but its vector-Jacobian product
   std::vector<Operand> operands;
   std::vector<Attr> attrs;
   std::vector<ValueId> outputs;
@@ -116,7 +117,7 @@ struct INGOT_API Graph {
   /// attributes may be left out; missing and absent ones get their defaults. Dims count from 0. Throws Error, and
   /// leaves the graph alone, for what the op's row and rules do not admit.
   ValueId add(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs = {},
-              Location location = Location::none(), bool inplace = false);
+              Location location = Location::none(), bool inplace = false, const Derivative* derivative = nullptr);
 };
 
 /// The operand that a default stands for, and the attribute; none where the argument has no default.

@@ -54,6 +54,8 @@ Outputs unchanged(GraphBuilder& b, const CompositeCall& call) {
   return b.primitive(call.op.id, call.operands, call.attrs);
 }
 
+Outputs identity(GraphBuilder&, const CompositeCall& call) { return {call.operands[0]}; }
+
 Outputs reduction(GraphBuilder& b, const CompositeCall& call) {
   return {reduced(b, call.op.id, call.operands[0], call.attrs[0], call.shape)};
 }

@@ -9,6 +9,8 @@ namespace normal {
 using NormalForm = Outputs(GraphBuilder& b, const CompositeCall& call);
 /// Any call is in the form.
 NormalForm unchanged;
+/// The operand itself.
+NormalForm identity;
 /// Every op of kind reduction.
 NormalForm reduction;
 NormalForm cat, lookup, matmul, conv2d, scaled_dot_product_attention, scatter, scatter_reduce, searchsorted,

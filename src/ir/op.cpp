@@ -1,12 +1,16 @@
 #include "ir/op.h"
 
 #include <array>
+#include <deque>
+#include <map>
 #include <unordered_map>
 
 #include "base/first_use.h"
 #include "base/float_environment.h"
+#include "base/mutex.h"
 #include "base/program.h"
 #include "ir/decompose.h"
+#include "ir/derivative.h"
 #include "ir/graph.h"
 #include "ir/normalize.h"
 #include "ir/rules/rules.h"
@@ -33,6 +37,11 @@ void set(OpInfo& op, LayoutRule layout) {
 void set(OpInfo& op, Decomposition decompose) { op.decompose = decompose; }
 void set(OpInfo& op, Combiner combiner) { op.combiner = combiner; }
 void set(OpInfo& op, Form form) { op.form = form; }
+void set(OpInfo& op, Gradient gradient) { op.gradient = gradient; }
+void set(OpInfo& op, DerivativeRule rule) {
+  op.gradient = Gradient::rule;
+  op.derivative = rule;
+}
 void set(OpInfo& op, Accuracy accuracy) { op.accuracy = accuracy; }
 
 template <class Column, class... Columns>
@@ -50,6 +59,7 @@ OpInfo row(OpId id, std::string_view name, Decomposition decompose, std::string_
   op.traits = static_cast<uint16_t>(traits);
   op.types = types;
   op.decompose = decompose;
+  op.gradient = kind == OpKind::composite ? Gradient::derived : Gradient::none;
   parse_signature(signature, &op);
   (set(op, columns), ...);
   return op;
@@ -98,6 +108,23 @@ auto with_checked_sizes(const RuleContext& context, F f) {
     return f();
   } catch (const SizeOverflow& e) {
     fail_text(context.op, e.what(), context.location);
+  }
+}
+
+/// A gradient is as the operand that it belongs to.
+void infer_gradients(RuleContext& context) {
+  const std::vector<bool>& wanted = context.derivative->wanted;
+  const size_t shapes = context.attrs.size() - wanted.size();
+  context.outputs.clear();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    const OperandType& operand = context.operands[i];
+    const Attr& shape = context.attrs[shapes + i];
+    INGOT_CHECK(operand.is_tensor() || shape.present(), "the shape of a wanted operand");
+    if (operand.is_tensor())
+      context.outputs.push_back({operand.dtype, *operand.shape});
+    else
+      context.outputs.push_back({static_cast<DType>(shape.integer), shape.list});
   }
 }
 
@@ -193,8 +220,25 @@ void RuleContext::fail(std::string_view argument, const std::string& got, const 
   fail_call(op, argument, got, expected, location);
 }
 
+bool holds_sizes(const OpInfo& op, size_t i) {
+  if (i + op.operand_count >= op.arguments.size()) return true;
+  const ArgKind kind = op.attribute(static_cast<int>(i)).kind;
+  return kind == ArgKind::size || kind == ArgKind::sizes;
+}
+
+const Derivative* derivative_of(const Derivative* of, const std::vector<bool>& wanted) {
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::deque<Derivative>> all;
+  static constinit FirstUse<std::map<std::pair<const Derivative*, std::vector<bool>>, const Derivative*>> known;
+  std::lock_guard lock(mutex);
+  auto [found, fresh] = known->try_emplace({of, wanted});
+  if (fresh) found->second = &all->emplace_back(Derivative{of, wanted});
+  return found->second;
+}
+
 void infer(RuleContext& context) {
   const OpInfo& op = info(context.op);
+  if (context.derivative) return infer_gradients(context);
   check_operands(context, op);
   context.outputs.resize(op.outputs);
   with_checked_sizes(context, [&] {

@@ -1,5 +1,6 @@
 // The op table as data: every list of ops in the program comes from ops.def.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -104,6 +105,12 @@ struct Attr {
     a.list = std::move(dims);
     return a;
   }
+  /// Of a derivative: dtype and sizes of an operand of the call before it that is not among its own (see Derivative).
+  static Attr shape_of(DType dtype, Dims sizes) {
+    Attr a = of(std::move(sizes));
+    a.integer = static_cast<int64_t>(dtype);
+    return a;
+  }
   bool present() const { return kind != Kind::none; }
   friend bool operator==(const Attr&, const Attr&) = default;
 
@@ -115,6 +122,25 @@ struct Attr {
     return a;
   }
 };
+
+/// A modifier of a call, as `inplace` is: not the op itself but its vector-Jacobian product. With respect to the call
+/// that it derives,
+///   operands are those of that call, then its outputs, then a cotangent for each output. All may be absent: what the
+///   derivative does not read, and cotangents that are zero;
+///   attributes are those of that call, then one for each of its operands: dtype and sizes where a wanted operand is
+///   absent (Attr::shape_of);
+///   results are the gradients of the wanted operands, in order, each with its operand's dtype and sizes.
+/// A derivative can be derived in turn: then `of` is what "that call" is.
+struct Derivative {
+  const Derivative* of = nullptr;
+  std::vector<bool> wanted;  // of the operands of the call that it derives
+  int order() const { return of ? of->order() + 1 : 1; }
+  int results() const { return static_cast<int>(std::count(wanted.begin(), wanted.end(), true)); }
+  friend bool operator==(const Derivative&, const Derivative&) = default;
+};
+/// The one object that is this derivative; it stays. Calls of many operands ask for all gradients or none, so that
+/// there are not many (limits.md).
+INGOT_API const Derivative* derivative_of(const Derivative* of, const std::vector<bool>& wanted);
 
 /// What is checked of an operand's data before the op computes.
 struct DataCheck {
@@ -186,6 +212,7 @@ struct RuleContext {
   Location location;
   std::vector<TensorType>& outputs;
   bool inplace = false;  // the result keeps operand 0's dtype and shape
+  const Derivative* derivative = nullptr;
   /// Set by the type rule of an elementwise op: the dtype to which its tensors (but for masks) are converted before its
   /// scalar definition runs.
   DType compute = DType::f32;
@@ -211,9 +238,20 @@ struct Accuracy {
 
 class GraphBuilder;
 struct CompositeCall;
+struct DerivedCall;
 struct Operand;
 /// An op as a graph of primitives in the form that decompose.h promises.
 using Decomposition = std::vector<Operand> (*)(GraphBuilder&, const CompositeCall&);
+/// The gradients of a call's operands; absent where one is zero everywhere, or not wanted (derivative.h).
+using DerivativeRule = std::vector<Operand> (*)(GraphBuilder&, const DerivedCall&);
+
+/// What the derivative of an op is.
+enum class Gradient : uint8_t {
+  derived,   // of a composite: that of its decomposition
+  rule,      // a function of ir/derivatives
+  constant,  // zero wherever it exists
+  none       // not differentiable
+};
 
 struct OpInfo {
   OpId id;
@@ -231,6 +269,8 @@ struct OpInfo {
   std::optional<Combiner> combiner;
   Form form = Form::step;
   Accuracy accuracy;
+  Gradient gradient = Gradient::derived;
+  DerivativeRule derivative = nullptr;
   bool has(Trait t) const { return traits & t; }
   INGOT_API const ArgInfo& operand(
       int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
@@ -248,6 +288,14 @@ INGOT_API const OpInfo* find_op(std::string_view name);
 /// Throws Error: "OP: ARGUMENT: got GOT, expected EXPECTED (FILE:LINE)".
 [[noreturn]] void fail_call(OpId op, std::string_view argument, const std::string& got, const std::string& expected,
                             Location location);
+/// Number of outputs of a call.
+inline int output_count(OpId op, const Derivative* derivative) {
+  return derivative ? derivative->results() : info(op).outputs;
+}
+/// True if attribute `i` of a call holds sizes, which may be symbols: those of size arguments, and what a derivative
+/// has beyond the attributes of the row.
+INGOT_API bool holds_sizes(const OpInfo& op, size_t i);
+
 /// Types and shapes of the outputs of a call; throws Error for what a user got wrong.
 void infer(RuleContext& context);
 /// Layout of a view of `base`, operand 0 of the call; throws as infer does.

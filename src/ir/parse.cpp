@@ -401,6 +401,37 @@ class Parser {
     fail("the name of an op");
   }
 
+  /// "vjp[110][01]", which may stand before the name of an op.
+  const Derivative* derivative() {
+    if (!take_word("vjp")) return nullptr;
+    const Derivative* made = nullptr;
+    while (take("[")) {
+      std::vector<bool> wanted;
+      while (!take("]")) {
+        if (take("1"))
+          wanted.push_back(true);
+        else if (take("0"))
+          wanted.push_back(false);
+        else
+          fail("0 or 1 for each operand");
+      }
+      made = derivative_of(made, wanted);
+    }
+    if (!made) fail("the wanted operands of a derivative");
+    return made;
+  }
+
+  /// If "shapeN=" follows, N; else -1.
+  int64_t shape_number() {
+    const size_t start = at_;
+    if (take("shape") && peek() >= '0' && peek() <= '9') {
+      const int64_t number = natural("the number of an operand");
+      if (take("=")) return number;
+    }
+    at_ = start;
+    return -1;
+  }
+
   void node() {
     std::vector<int64_t> names;
     do {
@@ -409,15 +440,29 @@ class Parser {
     } while (take(","));
     need("=");
     bool inplace = false;
+    const Derivative* const derived = derivative();
     const OpInfo& row = op(&inplace);
-    if (names.size() != static_cast<size_t>(row.outputs))
-      fail_text("got " + std::to_string(names.size()) + " results, expected " + std::to_string(row.outputs));
+    if (inplace && derived) fail_text("a derivative has no in-place form");
+    const int results = derived ? derived->results() : row.outputs;
+    if (names.size() != static_cast<size_t>(results))
+      fail_text("got " + std::to_string(names.size()) + " results, expected " + std::to_string(results));
     std::vector<Operand> operands;
-    std::vector<Attr> attrs(row.arguments.size() - row.operand_count);
+    const size_t attributes_of_row = row.arguments.size() - row.operand_count;
+    size_t attribute_count = attributes_of_row;
+    for (const Derivative* d = derived; d; d = d->of) attribute_count += d->wanted.size();
+    std::vector<Attr> attrs(attribute_count);
     need("(");
     if (!take(")")) {
       bool attributes = false;
       do {
+        skip_spaces();
+        if (int64_t number = derived ? shape_number() : -1; number >= 0) {
+          attributes = true;
+          if (attributes_of_row + static_cast<size_t>(number) >= attrs.size()) fail_text("got a shape of no operand");
+          const TensorType shape = type();
+          attrs[attributes_of_row + static_cast<size_t>(number)] = Attr::shape_of(shape.dtype, shape.shape);
+          continue;
+        }
         int position = attribute_name(row);
         if (position >= 0) {
           attributes = true;
@@ -426,6 +471,7 @@ class Parser {
         } else {
           if (attributes) fail("operands before attributes");
           operands.push_back(operand());
+          if (derived) continue;
           if (!row.list_first && operands.size() > static_cast<size_t>(row.operand_count))
             fail_text("got too many operands, expected " + std::to_string(row.operand_count));
           if (row.list_first && !operands.back().is_value()) fail_text("got a scalar in a list, expected tensors");
@@ -447,7 +493,7 @@ class Parser {
     }
     if (take_word("in")) module = string();
 
-    graph_.add(row.id, std::move(operands), std::move(attrs), location, inplace);
+    graph_.add(row.id, std::move(operands), std::move(attrs), location, inplace, derived);
     graph_.nodes.back().module = std::move(module);
     check_types(types);
     define(names);

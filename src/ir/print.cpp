@@ -40,6 +40,18 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+/// "vjp[110][01] ", by order.
+std::string derivative_text(const Derivative* derivative) {
+  if (!derivative) return {};
+  std::string masks;
+  for (const Derivative* d = derivative; d; d = d->of) {
+    std::string mask = "[";
+    for (bool wanted : d->wanted) mask += wanted ? '1' : '0';
+    masks = mask + "]" + masks;
+  }
+  return "vjp" + masks + " ";
+}
+
 class Printer {
  public:
   explicit Printer(const Graph& graph) : graph_(graph), numbers_(graph.values.size(), kNoValue) {}
@@ -124,6 +136,7 @@ class Printer {
 
   std::string node_text(const Node& node) {
     const OpInfo& op = info(node.op);
+    const size_t attributes = op.arguments.size() - static_cast<size_t>(op.operand_count);
     std::string arguments, results, types;
     auto separate = [](std::string& list) { list += list.empty() ? "" : ", "; };
     for (const Operand& operand : node.operands) {
@@ -132,8 +145,14 @@ class Printer {
     }
     for (size_t i = 0; i < node.attrs.size(); ++i) {
       if (!node.attrs[i].present()) continue;
-      const ArgInfo& argument = op.attribute(static_cast<int>(i));
       separate(arguments);
+      if (i >= attributes) {
+        arguments += "shape" + std::to_string(i - attributes) + "=" +
+                     std::string(name_of(static_cast<DType>(node.attrs[i].integer))) +
+                     shape_text(graph_.dims, node.attrs[i].list);
+        continue;
+      }
+      const ArgInfo& argument = op.attribute(static_cast<int>(i));
       arguments += argument.name + "=" + attribute_text(argument, node.attrs[i]);
     }
     for (ValueId output : node.outputs) {
@@ -143,7 +162,7 @@ class Printer {
       types += type_text(output);
     }
     std::string text =
-        results + " = " + std::string(op.name) + (node.inplace ? "_" : "") + "(" + arguments + ") : " + types;
+        results + " = " + derivative_text(node.derivative) + std::string(op.name) + (node.inplace ? "_" : "") + "(" + arguments + ") : " + types;
     if (node.location.line) text += " at " + quoted(node.location.file) + ":" + std::to_string(node.location.line);
     if (!node.module.empty()) text += " in " + quoted(node.module);
     return text;

@@ -113,6 +113,7 @@ void permute(ReferenceContext& c) {
 void view(ReferenceContext& c) { same_order(c); }
 void squeeze(ReferenceContext& c) { same_order(c); }
 void unsqueeze(ReferenceContext& c) { same_order(c); }
+void detach(ReferenceContext& c) { same_order(c); }
 void expand(ReferenceContext& c) {
   take_positions(c.tensor("self"), broadcast_positions(c.tensor("self").shape, c.out().shape), c.out());
 }

@@ -100,6 +100,8 @@ Layout expand(RuleContext& context, const Layout& base) {
   return view;
 }
 
+Layout detach(RuleContext&, const Layout& base) { return base; }
+
 Layout select(RuleContext& context, const Layout& base) {
   size_t dim = dim_of(context, "dim", base);
   Dim index = attribute(context, "index").list[0];
