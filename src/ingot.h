@@ -4,6 +4,7 @@
 #include "compile/compile.h"
 #include "compile/custom_op.h"
 #include "eager/autograd/autograd.h"
+#include "eager/autograd/function.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/pooling.h"

@@ -24,6 +24,11 @@ INGOT_API void check_custom_name(const std::string& name);
 /// Throws Error, naming the op, where a result is undefined or not what the rule states.
 INGOT_API void check_custom_result(const std::string& name, const Tensor& result, const ResultType* stated,
                                    Location location);
+/// The arguments that gradients go to, if they are recorded.
+INGOT_API std::vector<Tensor> tracked_arguments(const LeafList& arguments);
+/// Results that did not come over the tape, although an argument is on it: a gradient that reaches them is an Error.
+INGOT_API void end_tape(const std::string& name, const std::vector<Tensor>& tracked, const LeafList& result,
+                        Location location);
 /// Runs the body now: a recording in progress on this thread ends its program before it and begins another after it.
 INGOT_API void run_custom(const std::string& name, Location location, const std::function<std::vector<Tensor>()>& body);
 }  // namespace detail
@@ -57,11 +62,18 @@ class CustomOp<Result(Args...)> {
     } else {
       static_assert(detail::Leaves<Result>::known,
                     "ingot::custom_op: a result is a tensor, or numbers, strings, vectors, tuples, optionals of them");
+      std::vector<Tensor> tracked;
+      if constexpr ((detail::Leaves<std::decay_t<Args>>::known && ...)) {
+        detail::LeafList arguments;
+        (detail::collect_leaves<std::decay_t<Args>>(args, arguments), ...);
+        tracked = detail::tracked_arguments(arguments);
+      }
       std::optional<Result> result;
       detail::run_custom(name_, location, [&] {
         result.emplace(function_(std::forward<Args>(args)...));
         detail::LeafList leaves;
         detail::collect_leaves<Result>(*result, leaves);
+        if (!tracked.empty()) detail::end_tape(name_, tracked, leaves, location);
         std::vector<Tensor> made;
         for (const detail::Leaf& leaf : leaves.items())
           if (leaf.kind == detail::Leaf::Kind::tensor) {

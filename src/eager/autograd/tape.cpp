@@ -65,10 +65,10 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
       tracked && (call.derivative || call.inplace || ir::info(call.op).gradient != ir::Gradient::none);
   if (recorded && frozen_function)
     throw Error("compiled function " + *frozen_function + ": " +
-                  ir::name_of_call(call.op, call.derivative, call.inplace) +
-                  ": got an operand that requires grad, and a frozen function writes no tape; expected a NoGradGuard "
-                  "around the call, or CompileMode::checked" +
-                  place_of(call.location));
+                ir::name_of_call(call.op, call.derivative, call.inplace) +
+                ": got an operand that requires grad, and a frozen function writes no tape; expected a NoGradGuard "
+                "around the call, or CompileMode::checked" +
+                place_of(call.location));
   if (recorded) return call.inplace ? record_write(call, outputs) : record(call, outputs);
   proceed(call, outputs);
   if (!call.inplace && is_differentiable_view(call)) link_view(call, outputs[0]);

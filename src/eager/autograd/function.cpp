@@ -1,0 +1,151 @@
+#include "eager/autograd/function.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/module_path.h"
+#include "eager/autograd/op_node.h"
+#include "eager/call/call.h"
+#include "eager/ops/functions.h"
+
+namespace ingot::autograd {
+
+struct FunctionNode final : Node {
+  std::string function;
+  detail::Backward backward = nullptr;
+  AutogradContext context;
+  std::vector<bool> wanted;  // by argument; an edge for each that is
+  std::vector<SavedTensor> saved;
+  std::vector<int> saved_results;  // of each saved tensor: the result that it is, or -1
+  bool released = false;
+
+  std::string name() const override { return function + "Backward"; }
+  void release() override {
+    if (!saved.empty()) released = true;
+    saved.clear();
+  }
+  std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override;
+
+  /// What forward saved. Results are kept as other handles, as the tensors themselves hold this node.
+  void save(const tensor_list& results) {
+    for (const Tensor& t : context.to_save_) {
+      auto found = std::find_if(results.begin(), results.end(), [&](const Tensor& r) { return r.is_same(t); });
+      saved_results.push_back(found == results.end() ? -1 : static_cast<int>(found - results.begin()));
+      saved.push_back(!t.defined() ? SavedTensor() : SavedTensor(saved_results.back() < 0 ? t : t.detach(location)));
+    }
+    context.to_save_.clear();
+    context.node_ = this;
+  }
+  tensor_list unpack() {
+    if (released)
+      throw Error("backward: " + name() +
+                  ": its saved tensors are gone: the tape was used by an earlier backward(); expected retain_graph = "
+                  "true there" +
+                  place_of(location));
+    tensor_list tensors;
+    for (size_t i = 0; i < saved.size(); ++i) {
+      Tensor& t = tensors.emplace_back();
+      if (!saved[i].defined()) continue;
+      t = saved[i].get(*this, "saved tensor " + std::to_string(i));
+      if (saved_results[i] < 0 || !GradMode::is_enabled()) continue;
+      t = t.detach(location);
+      t.impl()->requires_grad = true;
+      Meta& meta = meta_of(t);
+      meta.node = NodePtr(this);
+      meta.output = static_cast<uint32_t>(saved_results[i]);
+    }
+    return tensors;
+  }
+  void run(const tensor_list& arguments, const detail::Forward& forward, tensor_list* results);
+};
+
+std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
+  if (!backward)
+    throw Error("backward: " + function + ": a gradient reaches its result, and it has no backward" +
+                place_of(location));
+  tensor_list given = cotangents;
+  if (context.materialize_)
+    for (size_t i = 0; i < given.size(); ++i)
+      if (!given[i].defined())
+        given[i] = zeros(std::vector<int64_t>(outputs[i].sizes.begin(), outputs[i].sizes.end()), outputs[i].dtype);
+  const ModulePathScope path(module);
+  tensor_list gradients = backward(&context, given);
+  if (gradients.size() != wanted.size())
+    throw Error("backward: " + function + ": got " + std::to_string(gradients.size()) + " gradients, expected " +
+                std::to_string(wanted.size()) + ", one for each argument of its forward" + place_of(location));
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) result.push_back(std::move(gradients[i]));
+  for (size_t i = 0; i < result.size(); ++i)
+    if (const Edge& edge = edges[i]; result[i].defined() && edge.valid()) {
+      const Output like =
+          edge.node ? edge.node->outputs[edge.output] : Output{edge.leaf.impl()->dtype, edge.leaf.impl()->sizes};
+      check_gradient(function.c_str(), result[i], like, location);
+    }
+  if (!keep) release();
+  return result;
+}
+
+void FunctionNode::run(const tensor_list& arguments, const detail::Forward& forward, tensor_list* results) {
+  bool tracked = false;
+  for (const Tensor& t : arguments) {
+    wanted.push_back(GradMode::is_enabled() && t.defined() && is_floating(t.impl()->dtype) && is_tracked(t));
+    tracked |= wanted.back();
+    if (wanted.back()) edges.push_back(edge_of(t));
+  }
+  context.wanted_ = wanted;
+  const auto is_one_of = [](const tensor_list& list, const Tensor& t) {
+    return std::any_of(list.begin(), list.end(), [&](const Tensor& other) { return other.is_same(t); });
+  };
+  {
+    const NoGradGuard off;
+    *results = forward(&context);
+    for (Tensor& t : *results) {
+      if (!t.defined()) eager::fail(function, "result", "an undefined tensor", "tensors", location);
+      // An argument that is given back as it is: the result is another tensor.
+      if (is_one_of(arguments, t) && !is_one_of(context.dirty_, t)) t = t.detach(location);
+    }
+  }
+  if (!tracked) return;
+  save(*results);
+  for (size_t i = 0; i < results->size(); ++i) {
+    const Tensor& t = (*results)[i];
+    outputs.push_back({t.impl()->dtype, t.impl()->sizes});
+    if (!is_floating(t.impl()->dtype) || is_one_of(context.constant_, t)) continue;
+    const bool written = is_one_of(context.dirty_, t);
+    if (written && t.impl()->autograd && t.impl()->autograd->parent.defined())
+      eager::fail(function, "result", "a view that forward writes to", "a tensor of its own", location);
+    Meta& meta = meta_of(t);
+    meta.node = NodePtr(this);
+    meta.output = static_cast<uint32_t>(i);
+    if (written) ++meta.history;
+    t.impl()->requires_grad = true;
+  }
+}
+
+tensor_list AutogradContext::get_saved_variables() const { return node_ ? node_->unpack() : to_save_; }
+
+std::string detail::type_name(const char* mangled) {
+  int status = 0;
+  char* whole = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  std::string name = whole ? whole : mangled;
+  std::free(whole);
+  // Without namespaces, and without what a local class stands in.
+  if (const size_t at = name.rfind("::"); at != std::string::npos) name = name.substr(at + 2);
+  return name;
+}
+
+void detail::apply_function(const std::string& name, const tensor_list& arguments, Backward backward,
+                            const Forward& forward, tensor_list* results, Location location) {
+  auto* node = new FunctionNode;
+  const NodePtr made(node);
+  node->function = name;
+  node->backward = backward;
+  node->location = caller_line(location);
+  node->module = module_path();
+  node->run(arguments, forward, results);
+}
+
+}  // namespace ingot::autograd
