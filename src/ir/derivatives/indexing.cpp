@@ -24,6 +24,14 @@ Operand cleared(GraphBuilder& b, const Operand& x, const Attr& dim, const Operan
   return b.scatter(x, index, zeros(b, b.shape(index), b.dtype(x)), dim);
 }
 
+/// Of what is written to one place, the last one stays: whether it is that.
+Operand stays(GraphBuilder& b, const Operand& self, const Attr& dim, const Operand& index) {
+  const Dims shape = b.shape(index);
+  const Operand number = b.reshape(count_up(b, b.dims().product(shape)), shape);
+  const Operand last = b.scatter(zeros(b, b.shape(self), DType::i64), index, number, dim);
+  return b.eq(b.gather(last, index, dim), number);
+}
+
 }  // namespace
 
 Gradients index_select(GraphBuilder& b, const DerivedCall& call) {
@@ -54,7 +62,10 @@ Gradients scatter(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), &index = call.operands[1], &src = call.operands[2];
   const Attr& dim = call.attribute("dim");
   return each(call, {[&] { return cleared(b, g, dim, index); }, [] { return Operand::none(); },
-                     [&] { return as_source(b, b.gather(g, index, dim), b.shape(src)); }});
+                     [&] {
+                       const Operand taken = where(b, stays(b, g, dim, index), b.gather(g, index, dim));
+                       return as_source(b, taken, b.shape(src));
+                     }});
 }
 
 namespace {
