@@ -48,10 +48,10 @@ class Walk {
   std::unordered_map<ValueId, Operand> gradients_, given_;
 };
 
-/// False: the rule leaves it to the nodes inside.
+/// Whether it was taken: a rule may leave a call to its nodes.
 bool Walk::step(const OpInfo& op, const std::vector<Operand>& operands, const std::vector<Attr>& attrs,
                 const std::vector<Operand>& outputs) {
-  if (!op.derivative) return true;  // constant, or not differentiable
+  if (!op.derivative) return false;  // constant, or not differentiable
   DerivedCall call{op, operands, attrs, outputs, {}, {}};
   bool reached = false, wanted = false;
   for (Operand& output : call.results) {
@@ -63,9 +63,9 @@ bool Walk::step(const OpInfo& op, const std::vector<Operand>& operands, const st
     call.wanted.push_back(is_active(o));
     wanted |= call.wanted.back();
   }
-  if (!reached || !wanted) return true;
+  if (!reached || !wanted) return false;
   const Gradients gradients = op.derivative(b_, call);
-  if (gradients.empty()) return false;
+  if (gradients.empty() && op.kind == OpKind::composite) return false;
   INGOT_CHECK(gradients.size() == operands.size(), std::string(op.name));
   for (size_t i = 0; i < operands.size(); ++i)
     if (call.wanted[i] && gradients[i].present()) add(operands[i].id, gradients[i]);
@@ -91,23 +91,21 @@ void Walk::run(std::vector<BuiltCall> calls) {
       if (is_floating(b_.graph().type(v).dtype)) activate(v);
   }
 
-  // The outermost of the calls that end at the same node comes first.
+  // The outermost of the calls that end at the same node comes first. Its nodes are walked as well: where this is the
+  // derivative of a derivative, other steps may have read what lies between them.
   std::sort(calls.begin(), calls.end(),
             [](const BuiltCall& a, const BuiltCall& b) { return a.end != b.end ? a.end > b.end : a.first < b.first; });
   auto next = calls.begin();
-  for (size_t n = end_; n > first_;) {
-    while (next != calls.end() && next->end > n) ++next;
-    if (next != calls.end() && next->end == n) {
-      const BuiltCall& c = *next++;
-      if (is_one_step(c) && step(info(c.op), c.operands, c.attrs, c.outputs)) n = c.first;
-      continue;
-    }
+  for (size_t n = end_; n > first_; --n) {
+    for (; next != calls.end() && next->end == n; ++next)
+      if (is_one_step(*next) && step(info(next->op), next->operands, next->attrs, next->outputs))
+        for (const Operand& output : next->outputs) gradients_.erase(output.id);
     // Copies: the graph's own move as it grows.
-    const Node node = b_.graph().nodes[--n];
-    const std::vector<Operand> operands = b_.wide_operands(static_cast<NodeId>(n));
+    const Node node = b_.graph().nodes[n - 1];
+    const std::vector<Operand> operands = b_.wide_operands(static_cast<NodeId>(n - 1));
     std::vector<Operand> outputs;
     for (ValueId v : node.outputs) outputs.push_back(Operand::value(v));
-    INGOT_CHECK(step(info(node.op), operands, node.attrs, outputs), "a primitive without gradients");
+    step(info(node.op), operands, node.attrs, outputs);
   }
 }
 

@@ -35,13 +35,14 @@ std::pair<double, double> range_of(const OpInfo& op, bool wide) {
 
 /// Floats apart from each other and from round numbers; integers that are positions.
 ReferenceTensor sample_tensor(DType dtype, const Ints& shape, std::pair<double, double> range, std::mt19937& random) {
+  const double start = std::uniform_real_distribution<double>(.1, .9)(random);
   ReferenceTensor tensor(dtype, shape);
   const int64_t n = tensor.size();
   std::vector<int64_t> order(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), random);
   for (int64_t i = 0; i < n; ++i) {
-    const double share = (static_cast<double>(order[i]) + 0.37) / static_cast<double>(n);
+    const double share = (static_cast<double>(order[i]) + start) / static_cast<double>(n);
     if (tensor.floating())
       tensor.real[i] = range.first + (range.second - range.first) * share;
     else
@@ -204,7 +205,12 @@ TEST_P(EveryRow, DifferencesOfFirstAndSecondOrder) {
     checked.insert(f.op);
 
     const Function slope = f.derived();
-    for (const ReferenceTensor& result : f(at)) at.push_back(result);
+    for (ReferenceTensor& result : f(at)) {
+      // The result lies at a kink where the operand does not.
+      if (sample.text.find("relu") != std::string::npos)
+        for (double& x : result.real) x += 0.0123;
+      at.push_back(result);
+    }
     for (const TensorType& type : f.outputs)
       if (is_floating(type.dtype)) at.push_back(sample_tensor(type.dtype, sizes_of(type), {-1, 1}, random));
     check(slope, at, random, sample.text);

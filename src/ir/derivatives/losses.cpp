@@ -43,8 +43,9 @@ struct OfTargets {
 }  // namespace
 
 Gradients smooth_l1_loss(GraphBuilder& b, const DerivedCall& call) {
-  const Operand apart = b.sub(call.operands[0], call.operands[1]), &beta = call.operand("beta");
-  return of_difference(b, call, b.where(b.lt(b.abs(apart), beta), b.div(apart, beta), b.sign(apart)));
+  const Operand apart = b.sub(call.operands[0], call.operands[1]);
+  const Operand beta = b.scalar(call.operand("beta"), b.dtype(apart)), divisor = b.where(b.eq(beta, 0.0), 1.0, beta);
+  return of_difference(b, call, b.where(b.lt(b.abs(apart), beta), b.div(apart, divisor), b.sign(apart)));
 }
 Gradients huber_loss(GraphBuilder& b, const DerivedCall& call) {
   const Operand apart = b.sub(call.operands[0], call.operands[1]), &delta = call.operand("delta");
