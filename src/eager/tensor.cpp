@@ -50,6 +50,7 @@ void delete_impl(TensorImpl* impl) {
 }
 
 TensorImpl::~TensorImpl() {
+  if (autograd) drop_autograd(*this);
   if (storage) storage->release();
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +17,31 @@
 
 namespace ingot {
 
+class Tensor;
 struct TensorIndex;
 namespace runtime {
 class Storage;
 }
+namespace autograd {
+struct Meta;
+class Node;
+class NodePtr;
+/// What made a tensor, on the tape.
+class INGOT_API GradFn {
+ public:
+  GradFn() = default;
+  explicit GradFn(Node* node);
+  explicit operator bool() const { return node_ != nullptr; }
+  /// "MulBackward", of the op.
+  std::string name() const;
+  /// What made the operands that gradients go to; empty ones are leaves.
+  std::vector<GradFn> next_functions() const;
+
+ private:
+  std::shared_ptr<NodePtr> node_;
+};
+using Hook = std::function<Tensor(const Tensor& gradient)>;
+}  // namespace autograd
 
 namespace detail {
 
@@ -33,8 +56,11 @@ struct INGOT_API TensorImpl {
   runtime::Storage* storage = nullptr;  // owned; null while the tensor is pending
   uint64_t trace = 0;                   // 0: not part of a recording
   uint32_t value = 0;
+  autograd::Meta* autograd = nullptr;  // owned; most tensors have none
   ~TensorImpl();
 };
+/// Takes a tensor off the tape, as if it were made anew.
+void drop_autograd(TensorImpl& impl);
 INGOT_API TensorImpl* new_impl();              // from a free list of this thread
 INGOT_API void delete_impl(TensorImpl* impl);  // references is 0
 INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);
@@ -103,7 +129,40 @@ class INGOT_API Tensor {
   int64_t nbytes(Location location = Location()) const { return numel(location) * itemsize(location); }
   bool is_contiguous(Location location = Location()) const;
   bool is_floating_point(Location location = Location()) const { return is_floating(dtype(location)); }
-  bool requires_grad() const { return impl_ && impl_->requires_grad; }
+
+  // Gradients (eager/autograd/autograd.h).
+  /// Whether gradients go to this tensor: a leaf that asks for them, or made from one.
+  bool requires_grad() const;
+  /// Of a leaf of a floating-point dtype.
+  const Tensor& requires_grad_(bool on = true, Location location = Location()) const;
+  /// True unless an op that is on the tape made it.
+  bool is_leaf() const;
+  /// The sum of all gradients that backward() gave; undefined before. Of a tensor that is no leaf, after retain_grad().
+  Tensor grad() const;
+  Tensor& mutable_grad(Location location = Location()) const;
+  /// Its dtype and sizes must be the tensor's; an undefined one removes it.
+  void set_grad(const Tensor& gradient, Location location = Location()) const;
+  autograd::GradFn grad_fn() const;
+  /// autograd::backward of this tensor.
+  void backward(const TensorArg& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
+                const std::vector<Tensor>& inputs = {}, Location location = Location()) const;
+  void retain_grad(Location location = Location()) const;
+  bool retains_grad() const;
+  /// Calls `hook` with the gradient of this tensor once it is complete; a tensor that it returns takes its place. Gives
+  /// a number for remove_hook().
+  template <class F>
+  int64_t register_hook(F hook, Location location = Location()) const {
+    if constexpr (std::is_void_v<std::invoke_result_t<F, const Tensor&>>)
+      return add_hook([hook](const Tensor& g) { return hook(g), Tensor(); }, location);
+    else
+      return add_hook(hook, location);
+  }
+  /// Calls `hook` with this leaf after a gradient was added to grad().
+  int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+                                             Location location = Location()) const;
+  void remove_hook(int64_t id, Location location = Location()) const;
+  /// Makes this tensor a leaf without a history.
+  const Tensor& detach_(Location location = Location()) const;
   /// True if both look at the same storage.
   bool shares_storage(const Tensor& other) const;
   /// Number of writes that the storage has seen.
@@ -179,8 +238,6 @@ class INGOT_API Tensor {
   Tensor to(DType dtype, Location location = Location()) const;
   Tensor to(const TensorOptions& options, Location location = Location()) const;
   Tensor type_as(const Tensor& other, Location location = Location()) const;
-  /// The same values, outside autograd.
-  Tensor detach(Location location = Location()) const;
   const Tensor& zero_(Location location = Location()) const;
   /// One with probability p, else zero.
   const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
@@ -217,6 +274,7 @@ class INGOT_API Tensor {
   const detail::TensorImpl& get(const char* op, Location location) const {
     return impl_ ? *impl_ : detail::checked_impl(impl_, op, location);
   }
+  int64_t add_hook(autograd::Hook hook, Location location) const;
   Scalar scalar(Location location) const;
   const void* typed(int cpp_type, Location location) const;
   void* typed_mutable(int cpp_type, Location location) const;

@@ -221,6 +221,21 @@ void RuleContext::fail(std::string_view argument, const std::string& got, const 
   fail_call(op, argument, got, expected, location);
 }
 
+std::string name_of_call(OpId op, const Derivative* derivative, bool inplace) {
+  std::string name(info(op).name);
+  for (const Derivative* d = derivative; d; d = d->of) name = "backward of " + name;
+  return inplace ? name + "_" : name;
+}
+std::string name_of_operand(OpId op, const Derivative* derivative, size_t i) {
+  const OpInfo& row = info(op);
+  return derivative || row.list_first ? std::to_string(i) : row.operand(static_cast<int>(i)).name;
+}
+std::string name_of_attribute(OpId op, size_t i) {
+  const OpInfo& row = info(op);
+  const size_t own = row.arguments.size() - static_cast<size_t>(row.operand_count);
+  return i < own ? row.attribute(static_cast<int>(i)).name : "shape of operand " + std::to_string(i - own);
+}
+
 bool holds_sizes(const OpInfo& op, size_t i) {
   if (i + op.operand_count >= op.arguments.size()) return true;
   const ArgKind kind = op.attribute(static_cast<int>(i)).kind;

@@ -292,6 +292,10 @@ INGOT_API const OpInfo* find_op(std::string_view name);
 inline int output_count(OpId op, const Derivative* derivative) {
   return derivative ? derivative->results() : info(op).outputs;
 }
+/// A call and its arguments in words: "add_", "backward of linear"; by its name in the row, or by its number.
+INGOT_API std::string name_of_call(OpId op, const Derivative* derivative, bool inplace = false);
+INGOT_API std::string name_of_operand(OpId op, const Derivative* derivative, size_t i);
+INGOT_API std::string name_of_attribute(OpId op, size_t i);
 /// True if attribute `i` of a call holds sizes, which may be symbols: those of size arguments, and what a derivative
 /// has beyond the attributes of the row.
 INGOT_API bool holds_sizes(const OpInfo& op, size_t i);

@@ -196,10 +196,10 @@ class Builder {
     for (const SlotRecord& slot : node.slots) bind(slot);
     std::vector<ir::Attr> attrs(node.attrs);
     for (size_t i = 0; i < attrs.size(); ++i)
-      if (node.size_attrs >> i & 1)
+      if (i < 64 && node.size_attrs >> i & 1)
         for (Dim& size : attrs[i].list) size = next_site();
     const ir::OpInfo& row = ir::info(node.op);
-    if (row.kind == ir::OpKind::view) return add_view(node, std::move(attrs));
+    if (row.kind == ir::OpKind::view && !node.derivative) return add_view(node, std::move(attrs));
 
     bool replaces = node.inplace && row.has(ir::kReplaces);
     Root* target_root = node.inplace ? &roots_[aliases_[alias_of(node.operands[0])].root] : nullptr;
@@ -214,6 +214,9 @@ class Builder {
         case Kind::scalar:
           operands.push_back(ir::Operand::scalar(graph().add_scalar(operand.category), operand.category));
           break;
+        case Kind::repeated:
+          operands.push_back(ir::Operand::scalar(operand.id, operand.category));
+          break;
         case Kind::special:
           operands.push_back(eager::scalar_operand(graph(), special_operand(node.op, i, operand)));
           break;
@@ -223,8 +226,9 @@ class Builder {
       }
       if (replaces && operands.size() == 1) target_root->read = target_was_read;
     }
-    check_values(node, operands, attrs);
-    ir::ValueId first = graph().add(node.op, std::move(operands), std::move(attrs), node.location);
+    if (!node.derivative) check_values(node, operands, attrs);
+    ir::ValueId first =
+        graph().add(node.op, std::move(operands), std::move(attrs), node.location, false, node.derivative);
     graph().nodes.back().module = node.module;
     if (node.inplace) {
       uint32_t target = alias_of(node.operands[0]);
@@ -236,7 +240,7 @@ class Builder {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Root root;
       root.value = static_cast<uint32_t>(values_.size());
-      if (row.has(ir::kCounts)) root.counter = static_cast<int64_t>(node_number_);
+      if (row.has(ir::kCounts) && !node.derivative) root.counter = static_cast<int64_t>(node_number_);
       root.current = first + static_cast<ir::ValueId>(i);
       Dims sizes = graph().type(root.current).shape;
       root.order = row_major(sizes.size());  // as every result that is not a view

@@ -13,9 +13,7 @@ namespace {
 using Kind = OperandRecord::Kind;
 constexpr const char* kCategories[] = {"a bool", "an integer", "a float", "a complex number"};
 
-std::string op_name(OpId op, bool inplace) { return std::string(ir::info(op).name) + (inplace ? "_" : ""); }
-
-std::string text_of(const ir::ArgInfo& argument, const ir::Attr& attr) {
+std::string text_of(OpId op, size_t number, const ir::Attr& attr) {
   switch (attr.kind) {
     case ir::Attr::Kind::none:
       return "none";
@@ -28,7 +26,7 @@ std::string text_of(const ir::ArgInfo& argument, const ir::Attr& attr) {
     case ir::Attr::Kind::number:
       return std::to_string(attr.as_number());
     case ir::Attr::Kind::mode:
-      return argument.modes[static_cast<size_t>(attr.integer)];
+      return ir::info(op).attribute(static_cast<int>(number)).modes[static_cast<size_t>(attr.integer)];
     case ir::Attr::Kind::list:
       break;
   }
@@ -60,6 +58,7 @@ std::string text_of(const Node& node, size_t operand) {
       if (slot.slot == record.id) return slot.str();
     return "tensor " + std::to_string(record.id);
   }
+  if (record.kind == Kind::repeated) return "scalar " + std::to_string(record.id) + " again";
   if (record.kind == Kind::special) return text_of(special_operand(node.op, operand, record));
   return kCategories[static_cast<int>(record.category)];
 }
@@ -84,27 +83,26 @@ std::string shared_text(std::span<const uint32_t> aliases) {
 }  // namespace
 
 Recompile difference(const Node& recorded, const eager::OpCall& call, std::span<const Tensor> slots) {
-  const ir::OpInfo& row = ir::info(call.op);
-  std::string op = op_name(call.op, call.inplace);
+  std::string op = ir::name_of_call(call.op, call.derivative, call.inplace);
   Recompile r;
   auto result = [&](std::string guard, std::string before, std::string after) {
     return Recompile{std::move(guard), std::move(before), std::move(after), op, call.location};
   };
   if (recorded.event != Node::Event::op) return result("the op that comes next", "the end: " + recorded.module, op);
-  if (recorded.op != call.op || recorded.inplace != call.inplace)
-    return result("the op that comes next", op_name(recorded.op, recorded.inplace), op);
+  if (recorded.op != call.op || recorded.inplace != call.inplace || recorded.derivative != call.derivative)
+    return result("the op that comes next", ir::name_of_call(recorded.op, recorded.derivative, recorded.inplace), op);
   if (recorded.operands.size() != call.operands.size())
     return result("number of operands of " + op, std::to_string(recorded.operands.size()),
                   std::to_string(call.operands.size()));
   for (size_t i = 0; i < call.attrs.size(); ++i) {
-    const ir::ArgInfo& argument = row.attribute(static_cast<int>(i));
     const ir::Attr &a = recorded.attrs[i], &b = call.attrs[i];
-    bool size = recorded.size_attrs >> i & 1;
+    bool size = i < 64 && recorded.size_attrs >> i & 1;
     if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size() || (!size && !(a.list == b.list)))
-      return result("argument " + argument.name + " of " + op, text_of(argument, a), text_of(argument, b));
+      return result("argument " + ir::name_of_attribute(call.op, i) + " of " + op, text_of(call.op, i, a),
+                    text_of(call.op, i, b));
   }
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    std::string name = row.list_first ? std::to_string(i) : row.operand(static_cast<int>(i)).name;
+    std::string name = ir::name_of_operand(call.op, call.derivative, i);
     const OperandRecord& record = recorded.operands[i];
     const eager::Operand& operand = call.operands[i];
     std::string before = text_of(recorded, i), after = text_of(operand);
@@ -126,7 +124,7 @@ Recompile difference(const Node& recorded, const eager::OpCall& call, std::span<
 Recompile difference(std::span<Node* const> path, const Variant& variant, std::span<const uint32_t> live,
                      std::span<const uint32_t> aliases, std::span<const int64_t> sites) {
   Recompile r;
-  r.op = op_name(path.back()->op, path.back()->inplace);
+  r.op = ir::name_of_call(path.back()->op, path.back()->derivative, path.back()->inplace);
   r.location = path.back()->location;
   auto set = [&](std::string guard, std::string before, std::string after) {
     r.guard = std::move(guard), r.before = std::move(before), r.after = std::move(after);

@@ -14,11 +14,10 @@ namespace {
 
 // "operand self of add": where a tensor from outside is first used.
 std::string use_of(const Node& node, const SlotRecord& slot) {
-  const ir::OpInfo& row = ir::info(node.op);
   size_t i = 0;
   while (node.operands[i].kind != OperandRecord::Kind::slot || node.operands[i].id != slot.slot) ++i;
-  return "operand " + (row.list_first ? std::to_string(i) : row.operand(static_cast<int>(i)).name) + " of " +
-         std::string(row.name);
+  return "operand " + ir::name_of_operand(node.op, node.derivative, i) + " of " +
+         ir::name_of_call(node.op, node.derivative);
 }
 
 template <class Visit>
@@ -35,12 +34,12 @@ void for_each_site(std::span<Node* const> path, Visit visit) {
         if (slot.classes[i] == eager::kStrideFree) visit(slot.strides[i], text("stride ", i));
     }
     for (size_t i = 0; i < node->attrs.size(); ++i)
-      if (node->size_attrs >> i & 1)
+      if (i < 64 && node->size_attrs >> i & 1)
         for (Dim size : node->attrs[i].list)
           visit(size.code, [&] {
-            const ir::OpInfo& row = ir::info(node->op);
-            return SiteDescription{
-                "argument " + row.attribute(static_cast<int>(i)).name + " of " + std::string(row.name), node};
+            return SiteDescription{"argument " + ir::name_of_attribute(node->op, i) + " of " +
+                                       ir::name_of_call(node->op, node->derivative),
+                                   node};
           });
   }
 }

@@ -27,7 +27,7 @@ eager::Operand special_operand(OpId op, size_t number, const OperandRecord& reco
 std::string describe(const Node& node) {
   if (node.event == Node::Event::root) return "start";
   if (node.event == Node::Event::flush) return "flush: " + node.module;
-  std::string text = std::string(ir::info(node.op).name) + (node.inplace ? "_(" : "(");
+  std::string text = ir::name_of_call(node.op, node.derivative, node.inplace) + "(";
   size_t binding = 0;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const OperandRecord& operand = node.operands[i];
@@ -38,6 +38,9 @@ std::string describe(const Node& node) {
         break;
       case OperandRecord::Kind::value:
         text += "v" + std::to_string(operand.id);
+        break;
+      case OperandRecord::Kind::repeated:
+        text += "scalar " + std::to_string(operand.id) + " again";
         break;
       case OperandRecord::Kind::scalar: {
         constexpr const char* categories[] = {"bool", "integer", "float", "complex"};
@@ -62,7 +65,7 @@ std::string describe(const Node& node) {
   for (size_t i = 0; i < node.attrs.size(); ++i) {
     const ir::Attr& attr = node.attrs[i];
     if (!attr.present()) continue;
-    text += " " + ir::info(node.op).attribute(static_cast<int>(i)).name + "=";
+    text += " " + ir::name_of_attribute(node.op, i) + "=";
     if (attr.kind == ir::Attr::Kind::list) {
       text += "[";
       for (size_t d = 0; d < attr.list.size(); ++d) text += (d ? ", " : "") + std::to_string(attr.list[d].code);

@@ -19,10 +19,11 @@ struct FlushPoint;
 struct OperandRecord {
   enum class Kind : uint8_t {
     none,
-    value,   // number `id` of this segment
-    slot,    // tensor from outside, bound to slot `id`
-    scalar,  // scalar `id` of this segment; its category is compared, its value belongs to the call
-    special  // a scalar that the op has code of its own for: number `id` of the row's special values, from 1
+    value,     // number `id` of this segment
+    slot,      // tensor from outside, bound to slot `id`
+    scalar,    // scalar `id` of this segment; its category is compared, its value belongs to the call
+    repeated,  // scalar `id` of this segment once more, told by eager::Operand::origin
+    special    // a scalar that the op has code of its own for: number `id` of the row's special values, from 1
   } kind = Kind::none;
   Category category = Category::floating;
   uint32_t id = 0;
@@ -41,18 +42,20 @@ struct SlotRecord : eager::TensorGuard {
 };
 
 struct OutputRecord {
-  eager::OutputMeta meta;  // of the latest call
-  Tensor handle;           // given out again while nobody else holds it, to spare making one
-  int32_t root_slot = -1;  // a view of this slot
-  uint64_t changed = 0;    // see Node::inferred
+  eager::OutputMeta meta;   // of the latest call
+  Tensor handle;            // given out again while nobody else holds it, to spare making one
+  int32_t root_slot = -1;   // a view of this slot
+  uint32_t root_value = 0;  // else: the value whose memory it lies in, itself if it is no view
+  uint64_t changed = 0;     // see Node::inferred
 };
 
 struct Node {
   enum class Event : uint8_t { root, op, flush } event = Event::root;
   OpId op{};
   bool inplace = false;
+  const ir::Derivative* derivative = nullptr;
   uint32_t first_value = 0;  // number of the first output
-  uint32_t size_attrs = 0;   // bit i: attribute i holds sizes, which may be others in each call
+  uint64_t size_attrs = 0;   // bit i: attribute i holds sizes, which may be others in each call (of the first 64)
   std::vector<OperandRecord> operands;
   std::vector<ir::Attr> attrs;
   std::vector<SlotRecord> slots;  // bound here, in order

@@ -27,7 +27,7 @@ bool reads_beyond(const eager::OpCall& call) {
 }
 
 const char* why_not_recorded(const eager::OpCall& call) {
-  if (ir::info(call.op).has(ir::kMayBreak)) return "the shape depends on data";
+  if (ir::info(call.op).has(ir::kMayBreak) && !call.derivative) return "the shape depends on data";
   return writes_overlap(call) ? "a write to elements that overlap" : nullptr;
 }
 

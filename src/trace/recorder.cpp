@@ -72,7 +72,7 @@ void Recorder::abandon() {
 void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
   if (passthrough_) return proceed(call, outputs);
   if (memory_.anything_handed_out() && reaches_handed_out(call)) return call_at_once(call, outputs);
-  if (ir::info(call.op).has(ir::kOfMemory) && reads_beyond(call)) {
+  if (ir::info(call.op).has(ir::kOfMemory) && !call.derivative && reads_beyond(call)) {
     flush("as_strided reads memory beyond its tensor", call.location);
     return proceed(call, outputs);
   }
@@ -85,7 +85,7 @@ void Recorder::call(const eager::OpCall& call, std::span<Tensor> outputs) {
 void Recorder::call_at_once(const eager::OpCall& call, std::span<Tensor> outputs) {
   flush("the callable holds a pointer to the memory", call.location);
   proceed(call, outputs);
-  if (call.inplace || ir::info(call.op).kind == ir::OpKind::view) return;
+  if (call.inplace || (ir::info(call.op).kind == ir::OpKind::view && !call.derivative)) return;
   for (const Tensor& output : outputs) memory_.note_made(*output.impl()->storage);
 }
 
@@ -145,7 +145,7 @@ std::vector<Tensor> Recorder::call(const eager::OpaqueCall& call) {
     function_->note_break("a custom op runs between two programs", call.name, location);
     if (!segment_.empty()) end_segment(call.name.c_str(), location);
   }
-  const eager::WithoutInterceptors unseen;
+  const eager::WithoutInterceptors unseen(eager::Stage::observe);
   std::vector<Tensor> results = call.body();
   for (const Tensor& made : results)
     if (made.defined() && made.impl()->storage) memory_.note_made(*made.impl()->storage);

@@ -65,14 +65,19 @@ void Segment::clear() {
   bound_.clear();
   versions_.clear();
   scalars_.clear();
+  scalar_origins_.clear();
+  scalar_numbers_.clear();
+  value_writes_.clear();
+  slot_writes_.clear();
+  written_slots_.clear();
 }
 
 // Without side effects but for bound_ beyond slots_, which the next comparison cuts: a call may be none of the
 // children.
 bool Segment::matches(const Node& node, const eager::OpCall& call) {
   if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
-      node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size() ||
-      (call.inplace && writes_overlap(call)))
+      node.derivative != call.derivative || node.operands.size() != call.operands.size() ||
+      node.attrs.size() != call.attrs.size() || (call.inplace && writes_overlap(call)))
     return false;
   const uint64_t segment = id();
   bound_.cut(static_cast<uint32_t>(slots_.size()));
@@ -86,6 +91,11 @@ bool Segment::matches(const Node& node, const eager::OpCall& call) {
         break;
       case OperandRecord::Kind::scalar:
         if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category || operand.special)
+          return false;
+        break;
+      case OperandRecord::Kind::repeated:
+        if (operand.kind != eager::Operand::Kind::scalar || !operand.origin ||
+            operand.origin != scalar_origins_[record.id])
           return false;
         break;
       case OperandRecord::Kind::special:
@@ -116,7 +126,7 @@ bool Segment::matches(const Node& node, const eager::OpCall& call) {
   for (size_t i = 0; i < node.attrs.size(); ++i) {
     const ir::Attr &a = node.attrs[i], &b = call.attrs[i];
     if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size()) return false;
-    if (!(node.size_attrs >> i & 1) && !(a.list == b.list)) return false;
+    if (!(i < 64 && node.size_attrs >> i & 1) && !(a.list == b.list)) return false;
   }
   return true;
 }
@@ -133,6 +143,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
       else
         bits = static_cast<uint64_t>(operand.integer);
       scalars_.push_back(bits);
+      scalar_origins_.push_back(operand.origin);
     } else if (record.kind == OperandRecord::Kind::slot && binding < node->slots.size() &&
                node->slots[binding].slot == record.id && record.id == slots_.size()) {
       slots_.push_back(*call.operands[i].tensor);
@@ -145,6 +156,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
 
   const uint64_t segment = id();
   if (node->inplace) {
+    note_write(node->operands[0]);
     outputs[0] = *call.operands[0].tensor;
   } else {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
@@ -157,6 +169,8 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
         impl->sizes = output.meta.sizes;
         impl->strides = output.meta.strides;
         impl->offset = output.meta.offset;
+      } else if (impl->autograd || impl->requires_grad) {
+        detail::drop_autograd(*impl);  // of the call before
       }
       impl->trace = segment;
       impl->value = node->first_value + static_cast<uint32_t>(i);
@@ -195,6 +209,7 @@ eager::OpCall Segment::call_of(const Node& node, std::vector<eager::Operand>& op
       case OperandRecord::Kind::special:
         operands.push_back(special_operand(node.op, i, record));
         break;
+      case OperandRecord::Kind::repeated:
       case OperandRecord::Kind::scalar: {
         eager::Operand& scalar = operands.emplace_back();
         scalar.kind = eager::Operand::Kind::scalar;
@@ -209,7 +224,7 @@ eager::OpCall Segment::call_of(const Node& node, std::vector<eager::Operand>& op
       }
     }
   }
-  return {node.op, node.inplace, operands, node.attrs, node.location};
+  return {node.op, node.inplace, operands, node.attrs, node.location, node.derivative};
 }
 
 bool Segment::follows_from_change(const Node& node) const {
@@ -218,6 +233,43 @@ bool Segment::follows_from_change(const Node& node) const {
     return operand.kind == OperandRecord::Kind::slot && operand.id < slot_records_.size() &&
            slot_records_[operand.id]->changed > node.inferred;
   });
+}
+
+std::optional<uint32_t> Segment::find_scalar(uint64_t origin) {
+  for (size_t i = scalar_numbers_.size(); i < scalar_origins_.size(); ++i)
+    scalar_numbers_.emplace(scalar_origins_[i] ? scalar_origins_[i] : ~uint64_t{i}, static_cast<uint32_t>(i));
+  auto found = scalar_numbers_.find(origin);
+  if (!origin || found == scalar_numbers_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Segment::note_write(const OperandRecord& to) {
+  const int32_t slot = root_slot(to);
+  if (slot < 0) {
+    const uint32_t root = values_[to.id]->root_value;
+    if (value_writes_.size() <= root) value_writes_.resize(root + 1);
+    ++value_writes_[root];
+    return;
+  }
+  if (slot_writes_.size() < slots_.size()) slot_writes_.resize(slots_.size());
+  if (!slot_writes_[static_cast<size_t>(slot)]++) written_slots_.push_back(static_cast<uint32_t>(slot));
+}
+
+// Two slots may be one memory.
+uint64_t Segment::writes_to(const detail::TensorImpl& impl) const {
+  const runtime::Storage* storage = storage_of(impl);
+  if (!storage) return impl.trace == id() ? writes_to_value(values_[impl.value]->root_value) : 0;
+  uint64_t writes = 0;
+  for (uint32_t slot : written_slots_)
+    if (slots_[slot].impl()->storage == storage) writes += slot_writes_[slot];
+  return writes;
+}
+
+void Segment::drop_tapes() {
+  for (size_t v = values_.size(); v-- > 0;) {
+    detail::TensorImpl* impl = values_[v]->handle.impl();
+    if (impl && impl->autograd && impl->references.load(std::memory_order_acquire) == 1) detail::drop_autograd(*impl);
+  }
 }
 
 void Segment::find_live(std::vector<uint32_t>& live) const {

@@ -2,8 +2,11 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "eager/call/dispatch.h"
@@ -39,6 +42,8 @@ class Segment {
   std::span<const uint64_t> scalars() const { return scalars_; }
   std::span<OutputRecord* const> values() const { return values_; }
   SlotRecord& slot_record(size_t slot) const { return *slot_records_[slot]; }
+  /// The scalar that was recorded under this name (eager::Operand::origin), if one was.
+  std::optional<uint32_t> find_scalar(uint64_t origin);
   /// The slots; behind them, tensors of the call that is being compared or recorded.
   SlotTable& bound() { return bound_; }
   /// Number of the sizes that reach the next op, see Node::shapes_in.
@@ -55,6 +60,11 @@ class Segment {
 
   /// The slot of which an operand is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;
+  /// Number of ops recorded here that write to the memory of a tensor.
+  uint64_t writes_to(const detail::TensorImpl& impl) const;
+  /// The same of the memory of an output of the segment, or of a slot.
+  uint64_t writes_to_value(uint32_t root) const { return root < value_writes_.size() ? value_writes_[root] : 0; }
+  uint64_t writes_to_slot(size_t slot) const { return slot < slot_writes_.size() ? slot_writes_[slot] : 0; }
   /// What of the slots the ops write, in their order.
   std::vector<Tensor> writes() const;
   /// The memory of a tensor, or that of which it is a pending view; null where there is none yet.
@@ -65,6 +75,8 @@ class Segment {
   bool follows_from_change(const Node& node) const;
   /// Numbers of the values that somebody holds.
   void find_live(std::vector<uint32_t>& live) const;
+  /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.
+  void drop_tapes();
   /// Throws Error where another thread wrote to a slot since it was bound.
   void check_versions() const;
   /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's.
@@ -74,6 +86,7 @@ class Segment {
   static std::string owner_of(uint64_t id);
 
  private:
+  void note_write(const OperandRecord& to);
   bool matches(const Node& node, const eager::OpCall& call);
 
   const std::string& function_;
@@ -88,6 +101,11 @@ class Segment {
   std::vector<uint64_t> versions_;  // of their storages when they were bound
   SlotTable bound_;
   std::vector<uint64_t> scalars_;
+  std::vector<uint64_t> scalar_origins_;                   // names of the scalars
+  std::unordered_map<uint64_t, uint32_t> scalar_numbers_;  // of the first of them: made when one is asked for
+  std::vector<uint32_t> value_writes_;                     // by value, of those that are written to
+  std::vector<uint32_t> slot_writes_;                      // by slot
+  std::vector<uint32_t> written_slots_;
 };
 
 }  // namespace ingot::trace

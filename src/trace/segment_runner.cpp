@@ -29,6 +29,11 @@ void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t o
   impl->trace = 0;
 }
 
+/// A fresh storage counts the writes that made it, as eager's does: what was saved before one of them is known by it.
+void note_writes(runtime::Storage& storage, uint64_t writes) {
+  while (storage.version() < writes) storage.bump_version();
+}
+
 }  // namespace
 
 void SegmentRunner::run(Node& flush) {
@@ -36,6 +41,7 @@ void SegmentRunner::run(Node& flush) {
   segment_.check_versions();
   ++flush.hits;
   flush.last_use = call_;
+  segment_.drop_tapes();
   segment_.find_live(live_);
   if (live_.empty() && point.written_slots.empty() && !point.checks) {
     if (observation_) observation_->note_segment(segment_, point, {}, {}, nullptr);
@@ -189,12 +195,14 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
       give_storage(value.handle.impl(), base.storage, value.meta.offset);
     } else {
       give_storage(value.handle.impl(), storages_[live.number].get(), value.meta.offset);
+      note_writes(*storages_[live.number], segment_.writes_to_value(value.root_value));
       memory_.note_made(*storages_[live.number]);
     }
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)
     if (binding.outputs[i].kind == OutputTarget::Kind::write_back)
-      write_back(binding.outputs[i], slots[binding.outputs[i].number], std::move(storages_[i]));
+      write_back(binding.outputs[i], slots[binding.outputs[i].number], std::move(storages_[i]),
+                 segment_.writes_to_slot(binding.outputs[i].number));
   storages_.clear();
   segment_.release_values();
 }

@@ -34,19 +34,17 @@ Node* TraceTree::add(std::unique_ptr<Node> node, Node& parent) {
 }
 
 Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallMemory& memory) {
-  const ir::OpInfo& row = ir::info(call.op);
   auto node = std::make_unique<Node>();
   node->event = Node::Event::op;
   node->op = call.op;
   node->inplace = call.inplace;
+  node->derivative = call.derivative;
   node->first_value = static_cast<uint32_t>(segment.values().size());
   node->location = caller_line(call.location);
   node->module = module_path();
   node->attrs.assign(call.attrs.begin(), call.attrs.end());
-  for (size_t i = 0; i < call.attrs.size(); ++i) {
-    ir::ArgKind kind = row.attribute(static_cast<int>(i)).kind;
-    if (kind == ir::ArgKind::size || kind == ir::ArgKind::sizes) node->size_attrs |= 1u << i;
-  }
+  for (size_t i = 0; i < std::min<size_t>(call.attrs.size(), 64); ++i)
+    if (ir::holds_sizes(ir::info(call.op), i)) node->size_attrs |= uint64_t{1} << i;
   uint32_t scalar = static_cast<uint32_t>(segment.scalars().size());
   const size_t slots = segment.slots().size();
   SlotTable& bound = segment.bound();
@@ -56,7 +54,9 @@ Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallM
     if (operand.special) {
       record = {OperandRecord::Kind::special, operand.category, operand.special};
     } else if (operand.kind == eager::Operand::Kind::scalar) {
-      record = {OperandRecord::Kind::scalar, operand.category, scalar++};
+      const std::optional<uint32_t> known = call.derivative ? segment.find_scalar(operand.origin) : std::nullopt;
+      record = {known ? OperandRecord::Kind::repeated : OperandRecord::Kind::scalar, operand.category,
+                known ? *known : scalar++};
     } else if (operand.kind == eager::Operand::Kind::tensor) {
       detail::TensorImpl* impl = operand.tensor->impl();
       if (impl->trace == segment.id()) {
@@ -74,14 +74,18 @@ Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallM
     }
     node->operands.push_back(record);
   }
-  std::vector<eager::OutputMeta> metas(static_cast<size_t>(row.outputs));
+  std::vector<eager::OutputMeta> metas(static_cast<size_t>(ir::output_count(call.op, call.derivative)));
   eager::infer_outputs(call, metas);  // throws what the user did wrong; nothing is recorded then
   for (eager::OutputMeta& meta : metas) {
     OutputRecord& output = node->outputs.emplace_back();
     output.meta = std::move(meta);
+    output.root_value = node->first_value + static_cast<uint32_t>(node->outputs.size() - 1);
     if (!output.meta.alias || node->inplace) continue;
     output.root_slot = segment.root_slot(node->operands[0]);
-    if (output.root_slot < 0) continue;
+    if (output.root_slot < 0) {
+      output.root_value = segment.values()[node->operands[0].id]->root_value;
+      continue;
+    }
     const size_t slot = static_cast<size_t>(output.root_slot);
     (slot < slots ? segment.slot_record(slot) : node->slots[slot - slots]).viewed = true;
   }
@@ -126,7 +130,7 @@ void TraceTree::take_sizes(Node& node, const eager::OpCall& call, Segment& segme
     slot.changed = ++changes_;
   }
   for (size_t i = 0; i < node.attrs.size(); ++i)
-    if (node.size_attrs >> i & 1 && !(node.attrs[i].list == call.attrs[i].list)) {
+    if (i < 64 && node.size_attrs >> i & 1 && !(node.attrs[i].list == call.attrs[i].list)) {
       own = true;
       node.attrs[i].list = call.attrs[i].list;
     }

@@ -49,7 +49,7 @@ class TraceTree {
       const detail::TensorImpl& impl = *segment.bound()[slot.slot];
       if (slot.offset != impl.offset || !slot.same_layout(impl)) return true;
     }
-    for (size_t i = 0; node.size_attrs >> i; ++i)
+    for (size_t i = 0; i < node.attrs.size() && node.size_attrs >> i; ++i)
       if (node.size_attrs >> i & 1 && !(node.attrs[i].list == call.attrs[i].list)) return true;
     return false;
   }

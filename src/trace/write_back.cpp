@@ -50,11 +50,12 @@ void* direct_memory(const OutputTarget& target, const Tensor& slot) {
   return target.direct && target.strides(impl.sizes) == impl.strides ? eager::data_of(impl) : nullptr;
 }
 
-void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result) {
+void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result, uint64_t writes) {
   const detail::TensorImpl& to = *slot.impl();
+  const eager::Extent reach = eager::extent_of(to);
+  for (uint64_t i = 1; i < writes; ++i) to.storage->bump_version(reach.begin, reach.end);
   if (!result) {
-    const eager::Extent extent = eager::extent_of(to);
-    to.storage->bump_version(extent.begin, extent.end);
+    to.storage->bump_version(reach.begin, reach.end);
     return;
   }
   const Tensor source = eager::make_tensor(to.dtype, to.sizes, target.strides(to.sizes), 0, result.get());

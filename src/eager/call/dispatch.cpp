@@ -3,14 +3,24 @@
 #include <bit>
 #include <utility>
 
+#include "eager/autograd/tape.h"
 #include "eager/execute/execute.h"
 
 namespace ingot::eager {
 namespace {
 
-constinit thread_local Chain chain;
-
 constexpr uint32_t bit_of(Stage stage) { return 1u << static_cast<int>(stage); }
+
+/// Never destroyed: threads may call while a process ends.
+union Tape {
+  autograd::Tape tape;
+  constexpr Tape() : tape() {}
+  ~Tape() {}
+};
+constinit Tape the_tape;
+
+/// Gradients are recorded, as long as nobody says otherwise.
+constinit thread_local Chain chain{bit_of(Stage::autograd), {nullptr, nullptr, &the_tape.tape}};
 
 /// The first one that stands at one of `stages`, or null.
 Interceptor* first_of(uint32_t stages) { return stages ? chain.at[std::countr_zero(stages)] : nullptr; }
@@ -45,7 +55,11 @@ Interceptor* set_interceptor(Stage stage, Interceptor* next) {
   chain.stages = next ? chain.stages | bit_of(stage) : chain.stages & ~bit_of(stage);
   return std::exchange(chain.at[static_cast<size_t>(stage)], next);
 }
-bool intercepted() { return chain.stages != 0; }
+bool intercepted() { return chain.stages & (bit_of(Stage::observe) | bit_of(Stage::record)); }
+uint64_t pending_writes(const detail::TensorImpl& tensor) {
+  const Interceptor* recorder = interceptor(Stage::record);
+  return recorder ? recorder->pending_writes(tensor) : 0;
+}
 
 void flush(const char* reason, Location location) {
   for_each_interceptor([&](Interceptor& i) { i.flush(reason, location); });
@@ -54,10 +68,15 @@ void hand_out(const detail::TensorImpl& tensor, bool writable) {
   for_each_interceptor([&](Interceptor& i) { i.hand_out(tensor, writable); });
 }
 
-WithoutInterceptors::WithoutInterceptors() : chain_(std::exchange(chain, {})) {}
+WithoutInterceptors::WithoutInterceptors(Stage from) : chain_(chain) {
+  for (int i = static_cast<int>(from); i < static_cast<int>(Stage::count_); ++i)
+    set_interceptor(static_cast<Stage>(i), nullptr);
+}
 WithoutInterceptors::~WithoutInterceptors() { chain = chain_; }
 
 void dispatch(const OpCall& call, std::span<Tensor> outputs) { pass(chain.stages, call, outputs); }
 std::vector<Tensor> dispatch(const OpaqueCall& call) { return pass(chain.stages, call); }
 
 }  // namespace ingot::eager
+
+ingot::autograd::Tape& ingot::autograd::tape() { return eager::the_tape.tape; }

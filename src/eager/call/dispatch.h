@@ -20,6 +20,7 @@ struct Operand {
   double number = 0;         // floating
   int64_t integer = 0;       // boolean, integer
   uint64_t size_origin = 0;  // of a size (eager/size.h)
+  uint64_t origin = 0;       // names a scalar that the tape keeps: where it comes again, it is the same one
   Operand() = default;
   Operand(const Tensor& t) : kind(t.defined() ? Kind::tensor : Kind::none), tensor(&t) {}
   Operand(const Scalar& s)
@@ -33,6 +34,7 @@ struct OpCall {
   std::span<const Operand> operands;
   std::span<const ir::Attr> attrs;
   Location location;
+  const ir::Derivative* derivative = nullptr;  // not the op, but its vector-Jacobian product
 };
 
 /// What an output of a call looks like, known before anything is computed.
@@ -58,7 +60,7 @@ enum class Stage : uint8_t { profile, autocast, autograd, observe, record, count
 /// Stands in the chain of a thread.
 class Interceptor {
  public:
-  explicit Interceptor(Stage stage) : stage_(stage) {}
+  constexpr explicit Interceptor(Stage stage) : stage_(stage) {}
   virtual ~Interceptor() = default;
   Stage stage() const { return stage_; }
   /// Does the call: hands it on by proceed(), before or after what it does itself, or does it in another way.
@@ -68,6 +70,8 @@ class Interceptor {
   virtual void flush(const char* /*reason*/, Location) {}
   /// A pointer to a tensor's memory is given to the user, after a flush: what is done through it is not seen.
   virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
+  /// Number of writes to the memory of a tensor that were recorded and not done yet.
+  virtual uint64_t pending_writes(const detail::TensorImpl&) const { return 0; }
 
  protected:
   /// To the stages that stand behind this one, then to execute().
@@ -82,8 +86,10 @@ class Interceptor {
 Interceptor* interceptor(Stage stage);
 /// Puts another one there, or none; returns the one before.
 Interceptor* set_interceptor(Stage stage, Interceptor* interceptor);
-/// True if this thread's chain holds anyone.
+/// True if this thread's calls are recorded, or somebody looks on.
 bool intercepted();
+/// Number of writes to the memory of a tensor that this thread has recorded and not done yet.
+uint64_t pending_writes(const detail::TensorImpl& tensor);
 /// To all who stand in the chain, in order.
 void flush(const char* reason, Location location);
 void hand_out(const detail::TensorImpl& tensor, bool writable);
@@ -93,10 +99,10 @@ struct Chain {
   uint32_t stages = 0;  // bit i: someone stands at stage i
   Interceptor* at[static_cast<size_t>(Stage::count_)] = {};
 };
-/// An empty chain on this thread while it lives: calls are executed.
+/// A chain without this stage and those behind it while it lives, on this thread: from all of them, calls are executed.
 class WithoutInterceptors {
  public:
-  WithoutInterceptors();
+  explicit WithoutInterceptors(Stage from = Stage::profile);
   ~WithoutInterceptors();
   WithoutInterceptors(const WithoutInterceptors&) = delete;
 

@@ -73,7 +73,8 @@ void infer_by_rules(const OpCall& call, std::span<OutputMeta> outputs) {
   ir::RuleContext context{call.op, s.operands, call.attrs, dims, call.location, s.outputs, call.inplace};
   const ir::OpInfo& op = ir::info(call.op);
   // A view of a tensor has its dtype, and the layout rule checks everything else.
-  if (op.kind == ir::OpKind::view && call.operands[0].kind == Operand::Kind::tensor) {
+  context.derivative = call.derivative;
+  if (!call.derivative && op.kind == ir::OpKind::view && call.operands[0].kind == Operand::Kind::tensor) {
     const detail::TensorImpl& self = *call.operands[0].tensor->impl();
     ir::Layout base{s.shapes[0], Dims(self.strides.begin(), self.strides.end()), self.offset};
     ir::Layout layout = ir::infer_layout(context, base);
@@ -185,7 +186,7 @@ uint64_t pointwise_key(const OpCall& call) {
 }
 
 void infer_outputs(const OpCall& call, std::span<OutputMeta> outputs) {
-  if (ir::info(call.op).kind != ir::OpKind::elementwise) {
+  if (call.derivative || ir::info(call.op).kind != ir::OpKind::elementwise) {
     infer_by_rules(call, outputs);
     return;
   }

@@ -277,6 +277,7 @@ void ScriptWriter::refused() {
 
 void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
   if (inside || !script_.only_here_.empty()) return;
+  if (call.derivative) return only_here("it asks for gradients");
   if (ir::info(call.op).has(ir::kRandom)) only_here("it draws random numbers");
   Script::Line& line = script_.lines_.emplace_back();
   line.op = call.op;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/first_use.h"
 #include "base/float_environment.h"
@@ -19,8 +20,6 @@ namespace {
 
 std::atomic<int64_t> pointwise_kernels{0}, programs{0}, fallbacks{0};
 
-constexpr int kMaxOutputs = 4;
-
 /// Throws Error where the elements that an in-place call writes overlap.
 void check_target(const OpCall& call) {
   const detail::TensorImpl& self = *call.operands[0].tensor->impl();
@@ -31,7 +30,7 @@ void check_target(const OpCall& call) {
 
 void execute_now(const OpCall& call, std::span<const OutputMeta> metas, std::span<Tensor> outputs) {
   const ir::OpInfo& op = ir::info(call.op);
-  if (op.kind == ir::OpKind::elementwise && execute_pointwise(call, metas[0], outputs[0])) return;
+  if (op.kind == ir::OpKind::elementwise && !call.derivative && execute_pointwise(call, metas[0], outputs[0])) return;
   execute_program(call, metas, outputs);
 }
 
@@ -75,12 +74,13 @@ void execute_checked(const OpCall& call, std::span<Tensor> outputs) {
   for (const Operand& o : call.operands)
     if (o.kind == Operand::Kind::tensor && !o.tensor->impl()->storage)
       materialize(*o.tensor, ir::info(call.op).name.data(), call.location);
-  OutputMeta metas[kMaxOutputs];
-  std::span<OutputMeta> results(metas, outputs.size());
+  OutputMeta metas[4];
+  std::vector<OutputMeta> many(outputs.size() > std::size(metas) ? outputs.size() : 0);
+  std::span<OutputMeta> results = many.empty() ? std::span<OutputMeta>(metas, outputs.size()) : many;
   infer_outputs(call, results);
-  if (metas[0].alias && !call.inplace) {
+  if (results[0].alias && !call.inplace) {
     const detail::TensorImpl& base = *call.operands[0].tensor->impl();
-    outputs[0] = make_tensor(metas[0].dtype, metas[0].sizes, metas[0].strides, metas[0].offset, base.storage);
+    outputs[0] = make_tensor(results[0].dtype, results[0].sizes, results[0].strides, results[0].offset, base.storage);
     return;
   }
   check_values(call);

@@ -72,6 +72,7 @@ void sign_tensor(Signature& s, const detail::TensorImpl& t) {
 
 void sign(Signature& s, const OpCall& call, const Target& target) {
   s.clear();
+  s.words.push_back(reinterpret_cast<int64_t>(call.derivative));
   s.words.push_back(static_cast<int64_t>(call.op) << 32 | static_cast<int64_t>(call.operands.size()) << 8 |
                     static_cast<int64_t>(target.isa) << 1 | static_cast<int64_t>(target.bf16_dot));
   for (const Operand& o : call.operands) {
@@ -80,11 +81,9 @@ void sign(Signature& s, const OpCall& call, const Target& target) {
     if (o.kind == Operand::Kind::tensor) sign_tensor(s, *o.tensor->impl());
   }
   const ir::OpInfo& op = ir::info(call.op);
-  size_t i = 0;
-  for (const ir::ArgInfo& argument : op.arguments) {
-    if (ir::is_operand(argument.kind)) continue;
-    const ir::Attr& a = call.attrs[i++];
-    bool sizes = argument.kind == ir::ArgKind::size || argument.kind == ir::ArgKind::sizes;
+  for (size_t i = 0; i < call.attrs.size(); ++i) {
+    const ir::Attr& a = call.attrs[i];
+    const bool sizes = ir::holds_sizes(op, i);
     s.words.push_back(static_cast<int64_t>(a.kind) << 32 | static_cast<int64_t>(a.list.size()));
     s.words.push_back(a.integer);
     for (Dim d : a.list) s.words.push_back(sizes ? s.size(d.code) : d.code);
@@ -204,7 +203,7 @@ ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::
   std::vector<Dim> symbols;
   for (int64_t v : s.values) symbols.push_back(dims.symbol(v));
   for (const auto& [number, value] : pinned) symbols[number] = Dim(value);
-  size_t at = 1, next_free = 0;
+  size_t at = 2, next_free = 0;
   auto size = [&](int64_t word) { return word < kSymbolFrom ? Dim(word) : symbols[word - kSymbolFrom]; };
   // Free strides are the symbols that are no size, in order.
   std::vector<bool> is_size(s.values.size(), false);
@@ -236,18 +235,16 @@ ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::
     }
   }
   std::vector<ir::Attr> attrs(call.attrs.begin(), call.attrs.end());
-  size_t i = 0;
-  for (const ir::ArgInfo& argument : ir::info(call.op).arguments) {
-    if (ir::is_operand(argument.kind)) continue;
-    ir::Attr& a = attrs[i++];
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    ir::Attr& a = attrs[i];
     at += 2;
-    bool sizes = argument.kind == ir::ArgKind::size || argument.kind == ir::ArgKind::sizes;
+    const bool sizes = ir::holds_sizes(ir::info(call.op), i);
     for (Dim& d : a.list) {
       int64_t word = s.words[at++];
       if (sizes) d = size(word);
     }
   }
-  graph.add(call.op, std::move(operands), std::move(attrs), call.location);
+  graph.add(call.op, std::move(operands), std::move(attrs), call.location, false, call.derivative);
   graph.outputs = graph.nodes.back().outputs;
   return graph;
 }

@@ -235,10 +235,6 @@ Tensor Tensor::to(const TensorOptions& options, Location location) const {
   return options.type ? to(*options.type, location) : *this;
 }
 Tensor Tensor::type_as(const Tensor& other, Location location) const { return to(other.dtype(location), location); }
-Tensor Tensor::detach(Location location) const {
-  get("detach", location);
-  return *this;  // nothing records gradients yet, so there is nothing to cut
-}
 const Tensor& Tensor::zero_(Location location) const { return fill_(0, location); }
 const Tensor& Tensor::bernoulli_(const OperandArg& p, Location location) const {
   return copy_(bernoulli(p, location), location);

@@ -1,0 +1,153 @@
+#include "eager/autograd/autograd.h"
+
+#include "eager/autograd/engine.h"
+#include "eager/autograd/tape.h"
+#include "eager/call/call.h"
+
+namespace ingot {
+namespace {
+
+thread_local bool detects_anomalies = false;
+std::atomic<int64_t> next_hook{1};
+
+const Tensor& leaf_of(const Tensor& t, const char* op, Location location) {
+  detail::checked_impl(t.impl(), op, location);
+  return t;
+}
+
+}  // namespace
+
+bool GradMode::is_enabled() { return eager::interceptor(eager::Stage::autograd) != nullptr; }
+void GradMode::set_enabled(bool on) {
+  eager::set_interceptor(eager::Stage::autograd, on ? &autograd::tape() : nullptr);
+}
+
+bool autograd::AnomalyMode::is_enabled() { return detects_anomalies; }
+void autograd::AnomalyMode::set_enabled(bool on) { detects_anomalies = on; }
+
+void autograd::backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradients,
+                        std::optional<bool> retain_graph, bool create_graph, const std::vector<Tensor>& inputs,
+                        Location location) {
+  for (const Tensor& t : roots) detail::checked_impl(t.impl(), "backward", location);
+  for (const Tensor& t : inputs)
+    if (!t.requires_grad())
+      eager::fail("backward", "inputs", "a tensor that does not require grad", "tensors that do", location);
+  run_backward({roots, gradients, retain_graph.value_or(create_graph), create_graph, true, inputs, location});
+}
+
+std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                                   const std::vector<Tensor>& grad_outputs, std::optional<bool> retain_graph,
+                                   bool create_graph, bool allow_unused, Location location) {
+  for (const std::vector<Tensor>* list : {&outputs, &inputs})
+    for (const Tensor& t : *list) detail::checked_impl(t.impl(), "grad", location);
+  if (inputs.empty()) eager::fail("grad", "inputs", "none", "tensors that require grad", location);
+  for (const Tensor& t : inputs)
+    if (!t.requires_grad())
+      eager::fail("grad", "inputs", "a tensor that does not require grad", "tensors that do", location);
+  std::vector<Tensor> gradients =
+      run_backward({outputs, grad_outputs, retain_graph.value_or(create_graph), create_graph, false, inputs, location});
+  for (size_t i = 0; i < gradients.size() && !allow_unused; ++i)
+    if (!gradients[i].defined())
+      eager::fail("grad", "inputs", "number " + std::to_string(i) + ", which the outputs were not made from",
+                  "inputs of the outputs, or allow_unused = true", location);
+  return gradients;
+}
+
+autograd::GradFn::GradFn(Node* node) : node_(std::make_shared<NodePtr>(node)) {}
+std::string autograd::GradFn::name() const { return (*node_)->name(); }
+std::vector<autograd::GradFn> autograd::GradFn::next_functions() const {
+  std::vector<GradFn> next;
+  for (const Edge& edge : (*node_)->edges) next.push_back(edge.node ? GradFn(edge.node.get()) : GradFn());
+  return next;
+}
+
+bool Tensor::requires_grad() const { return impl_ && autograd::is_tracked(*this); }
+
+const Tensor& Tensor::requires_grad_(bool on, Location location) const {
+  detail::TensorImpl& impl = detail::checked_impl(impl_, "requires_grad_", location);
+  if (!is_leaf() && !on)
+    eager::fail("requires_grad_", "self", "a tensor that an op made", "a leaf; detach() gives one", location);
+  if (on && !is_floating(impl.dtype))
+    eager::fail("requires_grad_", "self", std::string(name_of(impl.dtype)), "a floating-point dtype", location);
+  impl.requires_grad = on;
+  return *this;
+}
+
+bool Tensor::is_leaf() const { return !requires_grad() || !impl_->autograd || !impl_->autograd->node; }
+
+Tensor Tensor::grad() const {
+  return impl_ && impl_->autograd ? impl_->autograd->retained ? *impl_->autograd->retained : impl_->autograd->grad
+                                  : Tensor();
+}
+Tensor& Tensor::mutable_grad(Location location) const {
+  return autograd::meta_of(leaf_of(*this, "mutable_grad", location)).grad;
+}
+void Tensor::set_grad(const Tensor& gradient, Location location) const {
+  detail::TensorImpl& impl = detail::checked_impl(impl_, "set_grad", location);
+  if (gradient.defined()) autograd::check_gradient("set_grad", gradient, {impl.dtype, impl.sizes}, location);
+  autograd::meta_of(*this).grad = gradient;
+}
+
+autograd::GradFn Tensor::grad_fn() const {
+  return requires_grad() && impl_->autograd && impl_->autograd->node ? autograd::GradFn(impl_->autograd->node.get())
+                                                                     : autograd::GradFn();
+}
+
+void Tensor::backward(const TensorArg& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      const std::vector<Tensor>& inputs, Location location) const {
+  autograd::backward({*this}, {gradient.get()}, retain_graph, create_graph, inputs, location);
+}
+
+void Tensor::retain_grad(Location location) const {
+  detail::checked_impl(impl_, "retain_grad", location);
+  if (!requires_grad())
+    eager::fail("retain_grad", "self", "a tensor that does not require grad", "one that does", location);
+  if (is_leaf() || impl_->autograd->retained) return;
+  autograd::Meta& meta = *impl_->autograd;
+  meta.retained = std::make_shared<Tensor>();
+  meta.node->hooks.push_back({next_hook++, meta.output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
+                                if (std::shared_ptr<Tensor> to = kept.lock()) *to = to->defined() ? to->add(g) : g;
+                                return Tensor();
+                              }});
+}
+bool Tensor::retains_grad() const { return impl_ && impl_->autograd && impl_->autograd->retained; }
+
+int64_t Tensor::add_hook(autograd::Hook hook, Location location) const {
+  detail::checked_impl(impl_, "register_hook", location);
+  if (!requires_grad())
+    eager::fail("register_hook", "self", "a tensor that does not require grad", "one that does", location);
+  autograd::Meta& meta = autograd::meta_of(*this);
+  const int64_t id = next_hook++;
+  (meta.node ? meta.node->hooks : meta.hooks).push_back({id, meta.output, std::move(hook)});
+  return id;
+}
+void Tensor::remove_hook(int64_t id, Location location) const {
+  detail::checked_impl(impl_, "remove_hook", location);
+  if (!impl_->autograd) return;
+  autograd::Meta& meta = *impl_->autograd;
+  std::erase_if(meta.node ? meta.node->hooks : meta.hooks,
+                [id](const autograd::NumberedHook& h) { return h.id == id; });
+  std::erase_if(meta.accumulated, [id](const auto& h) { return h.first == id; });
+}
+int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook, Location location) const {
+  detail::checked_impl(impl_, "register_post_accumulate_grad_hook", location);
+  if (!requires_grad() || !is_leaf())
+    eager::fail("register_post_accumulate_grad_hook", "self", "a tensor that is no leaf, or does not require grad",
+                "a leaf that requires grad", location);
+  autograd::meta_of(*this).accumulated.emplace_back(next_hook++, std::move(hook));
+  return autograd::meta_of(*this).accumulated.back().first;
+}
+
+const Tensor& Tensor::detach_(Location location) const {
+  detail::TensorImpl& impl = detail::checked_impl(impl_, "detach_", location);
+  if (impl.autograd && impl.autograd->parent.defined())
+    eager::fail("detach_", "self", "a view", "a tensor of its own; detach() gives one", location);
+  if (impl.autograd) {
+    impl.autograd->node = {};
+    ++impl.autograd->history;
+  }
+  impl.requires_grad = false;
+  return *this;
+}
+
+}  // namespace ingot

@@ -1,0 +1,231 @@
+#include "eager/autograd/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "eager/autograd/autograd.h"
+#include "eager/call/call.h"
+#include "eager/ops/functions.h"
+#include "runtime/memory/storage.h"
+
+namespace ingot::autograd {
+namespace {
+
+/// Two threads may add to the gradient of one leaf.
+Mutex& lock_of(const detail::TensorImpl* leaf) {
+  static constinit Mutex locks[64];
+  return locks[(reinterpret_cast<uintptr_t>(leaf) >> 6) % std::size(locks)];
+}
+
+/// True if nobody else sees this tensor, nor its memory.
+bool is_sole(const Tensor& t) {
+  const detail::TensorImpl& impl = *t.impl();
+  if (impl.storage) return impl.references.load() == 1 && impl.storage->references() == 1 && t.is_contiguous();
+  return impl.references.load() <= 2;  // pending: the recording holds it, too
+}
+
+class Engine {
+ public:
+  explicit Engine(const BackwardRequest& request) : request_(request) {}
+  std::vector<Tensor> run();
+
+ private:
+  struct Visit {
+    NodePtr node;
+    bool needed = false;
+    std::vector<Tensor> cotangents;
+  };
+  struct Leaf {
+    Tensor tensor;
+    size_t arrivals = 0;  // that are still to come
+    bool needed = false;
+    Tensor gradient;
+  };
+
+  void find_nodes(const std::vector<Edge>& roots);
+  void find_needed();
+  void add(const Edge& edge, const Tensor& gradient);
+  void arrive(const Edge& edge);
+  void run_node(Visit& visit);
+  void finish_leaf(Leaf& leaf);
+  void keep_result(const detail::TensorImpl* input, const Tensor& gradient);
+
+  const BackwardRequest& request_;
+  std::vector<Visit> visits_;                   // descending by sequence
+  std::unordered_map<const Node*, size_t> at_;  // in visits_
+  std::unordered_map<const detail::TensorImpl*, Leaf> leaves_;
+  std::unordered_map<const Node*, std::vector<std::pair<uint32_t, size_t>>> asked_;  // outputs that are inputs
+  std::unordered_map<const detail::TensorImpl*, std::vector<size_t>> asked_leaves_;
+  std::vector<Tensor> results_;
+};
+
+void Engine::find_nodes(const std::vector<Edge>& roots) {
+  std::vector<NodePtr> open;
+  auto reach = [&](const Edge& edge) {
+    if (edge.leaf.defined()) {
+      Leaf& leaf = leaves_[edge.leaf.impl()];
+      leaf.tensor = edge.leaf;
+      ++leaf.arrivals;
+    } else if (edge.node && at_.emplace(edge.node.get(), 0).second) {
+      open.push_back(edge.node);
+    }
+  };
+  for (const Edge& root : roots) reach(root);
+  while (!open.empty()) {
+    visits_.push_back({std::move(open.back()), false, {}});
+    open.pop_back();
+    const NodePtr node = visits_.back().node;
+    for (const Edge& edge : node->edges) reach(edge);
+  }
+  std::sort(visits_.begin(), visits_.end(),
+            [](const Visit& a, const Visit& b) { return a.node->sequence > b.node->sequence; });
+  for (size_t i = 0; i < visits_.size(); ++i) at_[visits_[i].node.get()] = i;
+}
+
+// A node is needed where a gradient that is asked for lies behind it.
+void Engine::find_needed() {
+  for (size_t i = 0; i < request_.inputs.size(); ++i) {
+    const Edge edge = edge_of(request_.inputs[i]);
+    if (edge.node)
+      asked_[edge.node.get()].emplace_back(edge.output, i);
+    else
+      asked_leaves_[request_.inputs[i].impl()].push_back(i);
+  }
+  for (auto& [impl, leaf] : leaves_) leaf.needed = request_.inputs.empty() || asked_leaves_.contains(impl);
+  for (size_t i = visits_.size(); i-- > 0;) {
+    Visit& visit = visits_[i];
+    for (const Edge& edge : visit.node->edges) {
+      if (edge.leaf.defined()) visit.needed |= leaves_[edge.leaf.impl()].needed;
+      if (!edge.node) continue;
+      visit.needed |= visits_[at_[edge.node.get()]].needed || asked_.contains(edge.node.get());
+    }
+  }
+}
+
+void Engine::add(const Edge& edge, const Tensor& gradient) {
+  Tensor* sum;
+  if (edge.leaf.defined()) {
+    sum = &leaves_[edge.leaf.impl()].gradient;
+  } else {
+    Visit& visit = visits_[at_[edge.node.get()]];
+    visit.cotangents.resize(visit.node->outputs.size());
+    sum = &visit.cotangents[edge.output];
+  }
+  *sum = sum->defined() ? sum->add(gradient, 1, Location::none()) : gradient;
+}
+
+void Engine::arrive(const Edge& edge) {
+  if (!edge.leaf.defined()) return;
+  Leaf& leaf = leaves_[edge.leaf.impl()];
+  if (--leaf.arrivals == 0) finish_leaf(leaf);
+}
+
+void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient) {
+  if (auto found = asked_leaves_.find(input); found != asked_leaves_.end())
+    for (size_t i : found->second) results_[i] = gradient;
+}
+
+void Engine::finish_leaf(Leaf& leaf) {
+  if (!leaf.needed || !leaf.gradient.defined()) return;
+  Meta& meta = meta_of(leaf.tensor);
+  const Node::Output like{leaf.tensor.impl()->dtype, leaf.tensor.impl()->sizes};
+  Tensor gradient = after_hooks(meta.hooks, 0, std::exchange(leaf.gradient, Tensor()), like);
+  if (!request_.accumulate) return keep_result(leaf.tensor.impl(), gradient);
+  {
+    std::lock_guard lock(lock_of(leaf.tensor.impl()));
+    if (!meta.grad.defined()) {
+      if (request_.record)
+        meta.grad = std::move(gradient);
+      else
+        meta.grad = is_sole(gradient) ? std::move(gradient) : gradient.clone();
+    } else if (request_.record) {
+      meta.grad = meta.grad.add(gradient);
+    } else {
+      meta.grad.add_(gradient);
+    }
+  }
+  for (const auto& [id, hook] : std::vector(meta.accumulated)) hook(leaf.tensor);
+}
+
+void Engine::run_node(Visit& visit) {
+  Node& node = *visit.node;
+  std::vector<Tensor> cotangents = std::move(visit.cotangents);
+  const bool reached = std::any_of(cotangents.begin(), cotangents.end(), [](const Tensor& t) { return t.defined(); });
+  if (reached) {
+    for (uint32_t i = 0; i < cotangents.size(); ++i)
+      if (cotangents[i].defined() && !node.hooks.empty())
+        cotangents[i] = after_hooks(node.hooks, i, std::move(cotangents[i]), node.outputs[i]);
+    if (auto found = asked_.find(&node); found != asked_.end())
+      for (auto [output, i] : found->second) {
+        if (!request_.accumulate) {
+          results_[i] = cotangents[output];
+        } else if (cotangents[output].defined()) {
+          Meta& meta = meta_of(request_.inputs[i]);
+          meta.grad = meta.grad.defined() ? meta.grad.add(cotangents[output]) : cotangents[output];
+        }
+      }
+  }
+  if (reached && visit.needed) {
+    const CallerLine line(node.location);
+    const std::vector<Tensor> gradients = node.apply(cotangents, request_.keep);
+    cotangents.clear();
+    for (size_t i = 0; i < node.edges.size(); ++i) {
+      if (!node.edges[i].valid() || !gradients[i].defined()) continue;
+      if (AnomalyMode::is_enabled() && gradients[i].isnan().any().item<bool>())
+        throw Error("backward: " + node.name() + ": the gradient of its operand " + std::to_string(i) +
+                    " has a NaN (anomaly mode)" + place_of(node.location));
+      add(node.edges[i], gradients[i]);
+    }
+  } else if (!request_.keep && visit.needed) {
+    node.release();
+  }
+  for (const Edge& edge : node.edges) arrive(edge);
+}
+
+std::vector<Tensor> Engine::run() {
+  std::vector<Edge> roots;
+  std::vector<Tensor> gradients;
+  results_.resize(request_.inputs.size());
+  for (size_t i = 0; i < request_.roots.size(); ++i) {
+    const Tensor& root = request_.roots[i];
+    roots.push_back(edge_of(root));
+    if (!roots.back().valid())
+      eager::fail("backward", "self", "a tensor that does not require grad",
+                  "one that was made from a tensor that requires grad, while gradients are recorded",
+                  request_.location);
+    const Tensor& given = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
+    const Node::Output like{root.impl()->dtype, root.impl()->sizes};
+    if (given.defined()) {
+      check_gradient("backward", given, like, request_.location);
+      gradients.push_back(request_.record ? given : given.detach());
+    } else {
+      int64_t elements = 1;
+      for (int64_t n : root.impl()->sizes) elements *= n;
+      if (elements != 1)
+        eager::fail("backward", "gradient", "none for a tensor of " + std::to_string(elements) + " elements",
+                    "one of its sizes: only a tensor with one element has a gradient of its own, 1", request_.location);
+      gradients.push_back(ones_like(root.detach()));
+    }
+  }
+  find_nodes(roots);
+  find_needed();
+  for (size_t i = 0; i < roots.size(); ++i) add(roots[i], gradients[i]);
+  for (const Edge& root : roots) arrive(root);
+  gradients.clear();
+  for (Visit& visit : visits_) {
+    run_node(visit);
+    visit.node = {};
+  }
+  return std::move(results_);
+}
+
+}  // namespace
+
+std::vector<Tensor> run_backward(const BackwardRequest& request) {
+  const AutoGradMode mode(request.record);
+  return Engine(request).run();
+}
+
+}  // namespace ingot::autograd

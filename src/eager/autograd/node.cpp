@@ -1,0 +1,109 @@
+#include "eager/autograd/node.h"
+
+#include "eager/autograd/op_node.h"
+#include "eager/call/call.h"
+#include "runtime/memory/storage.h"
+
+namespace ingot::autograd {
+namespace {
+
+std::atomic<uint64_t> next_sequence{1};
+thread_local Discarded* discarded = nullptr;
+thread_local bool destroying = false;
+
+std::string text(DType dtype, const Ints& sizes) {
+  std::string s = std::string(name_of(dtype)) + "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
+  return s + "]";
+}
+
+}  // namespace
+
+void Discarded::discard(Discarded* object) {
+  object->next_ = std::exchange(discarded, object);
+  if (std::exchange(destroying, true)) return;
+  while (discarded) {
+    Discarded* last = discarded;
+    discarded = last->next_;
+    delete last;
+  }
+  destroying = false;
+}
+
+NodePtr::NodePtr(Node* node) : node_(node) {
+  if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
+}
+NodePtr::~NodePtr() {
+  if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Discarded::discard(node_);
+}
+
+Node::Node() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+Meta& meta_of(const Tensor& tensor) {
+  detail::TensorImpl* impl = tensor.impl();
+  if (!impl->autograd) impl->autograd = new Meta;
+  return *impl->autograd;
+}
+
+const Tensor& base_of(const Tensor& tensor) {
+  const Tensor* base = &tensor;
+  while (base->impl()->autograd && base->impl()->autograd->parent.defined()) base = &base->impl()->autograd->parent;
+  return *base;
+}
+
+void refresh(const Tensor& tensor) {
+  const Tensor& base = base_of(tensor);
+  const uint64_t history = base.impl()->autograd ? base.impl()->autograd->history : 0;
+  std::vector<const Tensor*> stale;
+  for (const Tensor* t = &tensor; t != &base; t = &t->impl()->autograd->parent) {
+    if (t->impl()->autograd->seen == history) break;
+    stale.push_back(t);
+  }
+  for (size_t i = stale.size(); i-- > 0;) {
+    const Tensor& view = *stale[i];
+    Meta& meta = *view.impl()->autograd;
+    meta.seen = history;
+    view.impl()->requires_grad = meta.parent.impl()->requires_grad;
+    meta.node = view.impl()->requires_grad ? view_node(view) : NodePtr();
+    meta.output = 0;
+  }
+}
+
+Edge edge_of(const Tensor& tensor) {
+  if (!is_tracked(tensor)) return {};
+  const Meta* meta = tensor.impl()->autograd;
+  if (meta && meta->node) return {meta->node, meta->output, {}};
+  return {{}, 0, tensor};
+}
+
+uint64_t version_of(const Tensor& tensor) {
+  const detail::TensorImpl& impl = *tensor.impl();
+  return (impl.storage ? impl.storage->version() : 0) + eager::pending_writes(impl);
+}
+
+void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location) {
+  const detail::TensorImpl& given = *gradient.impl();
+  if (given.dtype == output.dtype && given.sizes == output.sizes) return;
+  eager::fail(what, "gradient", text(given.dtype, given.sizes),
+              text(output.dtype, output.sizes) + ", that of the tensor whose gradient it is", location);
+}
+
+Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like) {
+  for (const NumberedHook& hook : hooks) {
+    if (hook.output != output) continue;
+    Tensor changed = hook.hook(gradient);
+    if (!changed.defined()) continue;
+    check_gradient("hook", changed, like, Location::none());
+    gradient = std::move(changed);
+  }
+  return gradient;
+}
+
+}  // namespace ingot::autograd
+
+namespace ingot::detail {
+void drop_autograd(TensorImpl& impl) {
+  impl.requires_grad = false;
+  if (impl.autograd) autograd::Discarded::discard(std::exchange(impl.autograd, nullptr));
+}
+}  // namespace ingot::detail

@@ -1,0 +1,128 @@
+// The tape: nodes that give the gradients of an op's operands from those of its results, and what a tensor knows of it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eager/tensor.h"
+#include "ir/op.h"
+
+namespace ingot::autograd {
+
+/// What goes when nobody holds it any more. One destroys another (a node its operands, they their nodes) along chains
+/// as long as a program ran: they are taken apart one by one, without recursion.
+class Discarded {
+ public:
+  Discarded() = default;
+  Discarded(const Discarded&) = delete;
+  virtual ~Discarded() = default;
+  static void discard(Discarded* object);
+
+ private:
+  Discarded* next_ = nullptr;
+};
+
+class Node;
+
+/// A counted reference to a node.
+class NodePtr {
+ public:
+  NodePtr() = default;
+  explicit NodePtr(Node* node);
+  NodePtr(const NodePtr& other) : NodePtr(other.node_) {}
+  NodePtr(NodePtr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodePtr& operator=(NodePtr other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodePtr();
+  Node* get() const { return node_; }
+  Node* operator->() const { return node_; }
+  Node& operator*() const { return *node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+/// Where the gradient of an operand goes: output `output` of a node, or a leaf; nowhere if it has neither.
+struct Edge {
+  NodePtr node;
+  uint32_t output = 0;
+  Tensor leaf;
+  bool valid() const { return node || leaf.defined(); }
+};
+
+struct NumberedHook {
+  int64_t id = 0;
+  uint32_t output = 0;
+  Hook hook;
+};
+
+class Node : public Discarded {
+ public:
+  Node();
+  /// "MulBackward", of the op that it derives.
+  virtual std::string name() const = 0;
+  /// The gradients of what the edges lead to; undefined: zero. `cotangents`: one for each output, undefined where zero.
+  /// Unless `keep`, what was saved is let go of, and a second time is an Error.
+  virtual std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) = 0;
+  /// Lets go of what was saved, as if it had been applied.
+  virtual void release() {}
+
+  struct Output {
+    DType dtype;
+    Ints sizes;
+  };
+  std::vector<Edge> edges;
+  std::vector<Output> outputs;  // what their gradients must be like
+  std::vector<NumberedHook> hooks;
+  uint64_t sequence;  // rises along the tape
+  Location location = Location::none();
+  std::string module;
+
+ private:
+  friend class NodePtr;
+  std::atomic<int32_t> references_{0};
+};
+
+/// What a tensor has of the tape; most have nothing.
+struct Meta : Discarded {
+  NodePtr node;  // that made the tensor; none: a leaf
+  uint32_t output = 0;
+  Tensor grad;
+  std::shared_ptr<Tensor> retained;  // of a tensor that is no leaf but keeps its gradient: shared with the node
+  std::vector<NumberedHook> hooks;   // of a leaf
+  std::vector<std::pair<int64_t, std::function<void(const Tensor&)>>> accumulated;  // hooks after it was added to grad
+  // A view that gradients go through: what it is a view of, and how.
+  Tensor parent;
+  OpId view{};
+  std::vector<ir::Attr> attrs;
+  uint64_t seen = 0;     // `history` of the tensor behind all views, when `node` was made
+  uint64_t history = 0;  // writes that changed how the gradient goes, to this tensor or through views of it
+};
+
+Meta& meta_of(const Tensor& tensor);
+/// The tensor that is no view, behind a view.
+const Tensor& base_of(const Tensor& tensor);
+/// Brings the node of a view up to date with writes to what it is a view of.
+void refresh(const Tensor& tensor);
+/// Whether a gradient goes through this tensor now.
+inline bool is_tracked(const Tensor& tensor) {
+  if (tensor.impl()->autograd && tensor.impl()->autograd->parent.defined()) refresh(tensor);
+  return tensor.impl()->requires_grad;
+}
+Edge edge_of(const Tensor& tensor);
+/// Number of writes that a tensor's memory has seen, recorded ones among them.
+uint64_t version_of(const Tensor& tensor);
+
+/// Throws Error unless the gradient is one for this output.
+void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);
+/// The gradient with these hooks done to it.
+Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like);
+
+}  // namespace ingot::autograd

@@ -1,0 +1,111 @@
+#include "eager/autograd/tape.h"
+
+#include <algorithm>
+
+#include "eager/autograd/op_node.h"
+#include "eager/call/call.h"
+
+namespace ingot::autograd {
+namespace {
+
+using eager::OpCall;
+using eager::Operand;
+
+bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
+
+/// A view that gradients go through. What looks at memory rather than at the tensor (detach) does not.
+bool is_differentiable_view(const OpCall& call) {
+  const ir::OpInfo& op = ir::info(call.op);
+  return op.kind == ir::OpKind::view && !call.derivative && op.gradient != ir::Gradient::none;
+}
+
+void link_view(const OpCall& call, const Tensor& view) {
+  Meta& meta = meta_of(view);
+  meta.parent = *call.operands[0].tensor;
+  meta.view = call.op;
+  meta.attrs.assign(call.attrs.begin(), call.attrs.end());
+  const Tensor& base = base_of(view);
+  meta.seen = base.impl()->autograd ? base.impl()->autograd->history : 0;
+}
+
+uint64_t next_scalar() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// The call with a name for each of its scalars: its derivative has the same ones.
+class NamedScalars {
+ public:
+  explicit NamedScalars(const OpCall& call) : call_(call) {
+    if (std::none_of(call.operands.begin(), call.operands.end(),
+                     [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.origin; }))
+      return;
+    operands_.assign(call.operands.begin(), call.operands.end());
+    for (Operand& o : operands_)
+      if (o.kind == Operand::Kind::scalar && !o.origin) o.origin = next_scalar();
+    call_.operands = operands_;
+  }
+  const OpCall& call() const { return call_; }
+
+ private:
+  OpCall call_;
+  SmallVector<Operand, 6> operands_;
+};
+
+}  // namespace
+
+void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
+  bool tracked = false;
+  for (const Operand& o : call.operands) tracked |= is_tensor(o) && is_tracked(*o.tensor);
+  if (tracked && (call.derivative || call.inplace || ir::info(call.op).gradient != ir::Gradient::none))
+    return call.inplace ? record_write(call, outputs) : record(call, outputs);
+  proceed(call, outputs);
+  if (!call.inplace && is_differentiable_view(call)) link_view(call, outputs[0]);
+}
+
+void Tape::record(const OpCall& given, std::span<Tensor> outputs) {
+  const NamedScalars named(given);
+  const OpCall& call = named.call();
+  OpNode* node = new OpNode(call);
+  const NodePtr made(node);
+  proceed(call, outputs);
+  if (std::none_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.impl()->dtype); }))
+    return;
+  node->save(call, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_floating(outputs[i].impl()->dtype)) continue;
+    Meta& meta = meta_of(outputs[i]);
+    meta.node = made;
+    meta.output = static_cast<uint32_t>(i);
+    outputs[i].impl()->requires_grad = true;
+  }
+  if (is_differentiable_view(call)) link_view(call, outputs[0]);
+}
+
+void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
+  const NamedScalars named(given);
+  const OpCall& call = named.call();
+  const Tensor& self = *call.operands[0].tensor;
+  const Tensor base = base_of(self);
+  const std::string_view name = ir::info(call.op).name;
+  if (!is_floating(self.impl()->dtype))
+    eager::fail(name, "self", std::string(name_of(self.impl()->dtype)) + " for a result that requires grad",
+                "a floating-point tensor to write it to", call.location);
+  if (base.impl()->requires_grad && (!base.impl()->autograd || !base.impl()->autograd->node))
+    eager::fail(name, "self", self.is_same(base) ? "a leaf that requires grad" : "a view of a leaf that requires grad",
+                "another tensor, or a NoGradGuard around the in-place op", call.location);
+  const bool view = !self.is_same(base);
+  OpNode* node = new OpNode(call, view);
+  NodePtr made(node);
+  proceed(call, outputs);
+  node->save(call, {&self, 1});
+  if (view) made = view_write_node(self, std::move(made));
+  Meta& meta = meta_of(base);
+  meta.node = std::move(made);
+  meta.output = 0;
+  ++meta.history;
+  base.impl()->requires_grad = true;
+  if (view) refresh(self);
+}
+
+}  // namespace ingot::autograd

@@ -1,0 +1,22 @@
+// Writes the tape: stands in the chain of every thread on which gradients are recorded.
+#pragma once
+#include "eager/call/dispatch.h"
+
+namespace ingot::autograd {
+
+class Tape final : public eager::Interceptor {
+ public:
+  constexpr Tape() : Interceptor(eager::Stage::autograd) {}
+  void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
+  /// A function of the user's is not differentiated; the ops inside of it are.
+  std::vector<Tensor> call(const eager::OpaqueCall& call) override { return proceed(call); }
+
+ private:
+  void record(const eager::OpCall& call, std::span<Tensor> outputs);
+  void record_write(const eager::OpCall& call, std::span<Tensor> outputs);
+};
+
+/// The one of the process; it has no state. Where it stands, gradients are recorded.
+Tape& tape();
+
+}  // namespace ingot::autograd
