@@ -3,6 +3,7 @@
 #include "compile/compare.h"
 #include "compile/compile.h"
 #include "compile/custom_op.h"
+#include "eager/autograd/autograd.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/pooling.h"
