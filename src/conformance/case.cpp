@@ -31,7 +31,7 @@ class CaseFile {
     auto found = tensors_.find(key);
     if (found == tensors_.end()) fail("no tensor " + key);
     const runtime::StoredTensor& stored = *found->second;
-    CaseTensor t{stored.dtype, stored.shape, {}};
+    CaseTensor t{stored.dtype, stored.shape, {}, key};
     int64_t bytes = size_of(t.dtype);
     for (int64_t size : t.shape) bytes *= size;
     t.bytes.assign(static_cast<const char*>(stored.storage->data()), static_cast<size_t>(bytes));
@@ -113,9 +113,22 @@ CaseTensor tensor_of(const CaseValue& v, const CaseFile& file) {
     value.real[0] = v.number;
   else
     value.integer[0] = v.integer;
-  CaseTensor t{dtype, {}, std::string(static_cast<size_t>(size_of(dtype)), '\0')};
+  CaseTensor t{dtype, {}, std::string(static_cast<size_t>(size_of(dtype)), '\0'), {}};
   value.to_bytes(t.bytes.data());
   return t;
+}
+
+CaseGradients read_gradients(const json& j, const CaseFile& file) {
+  CaseGradients g;
+  for (const json& c : j.at("cotangents")) g.cotangents.emplace_back(c.at("output"), file.get(c.at("tensor")));
+  for (const json& v : j.at("values")) {
+    CaseGradients::Value value{v.at("of"), {}};
+    if (!v.at("tensor").is_null()) value.expected = file.get(v.at("tensor"));
+    g.values.push_back(std::move(value));
+  }
+  g.rtol = j.at("rtol");
+  g.atol = j.at("atol");
+  return g;
 }
 
 Case read_case(const json& j, const std::string& op, const CaseFile& file) {
@@ -136,6 +149,7 @@ Case read_case(const json& j, const std::string& op, const CaseFile& file) {
   c.exact = j.value("exact", !j.contains("rtol"));
   c.rtol = j.value("rtol", 0.0);
   c.atol = j.value("atol", 0.0);
+  if (j.contains("grad") && !j.at("grad").is_null()) c.gradients = read_gradients(j.at("grad"), file);
   return c;
 }
 

@@ -15,6 +15,7 @@ struct CaseTensor {
   DType dtype = DType::f32;
   Ints shape;
   std::string bytes;
+  std::string name;  // under which it is stored; empty: it is not
 };
 
 /// An argument as it is written.
@@ -35,6 +36,17 @@ struct CaseOutput {
   CaseTensor expected;       // a number or bool has no dims
 };
 
+/// The gradients of a case, for a cotangent of each output that has one.
+struct CaseGradients {
+  struct Value {
+    std::string of;                      // the name of an argument
+    std::optional<CaseTensor> expected;  // in double; absent: it has none
+  };
+  std::vector<std::pair<size_t, CaseTensor>> cotangents;  // by the number of the output
+  std::vector<Value> values;
+  double rtol = 0, atol = 0;
+};
+
 struct Case {
   std::string op, name;
   std::vector<CaseValue> args;
@@ -42,6 +54,7 @@ struct Case {
   std::vector<CaseOutput> outputs;
   bool exact = false;
   double rtol = 0, atol = 0;
+  std::optional<CaseGradients> gradients;
 
   /// The argument at a position or of a name; null if neither is given.
   const CaseValue* find(size_t position, std::string_view name) const;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "eager/data.h"
+#include "ir/decompose.h"
 #include "ir/graph.h"
 #include "ir/passes/pipeline.h"
 #include "ir/reference.h"
@@ -57,7 +58,8 @@ void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs
       operands.push_back(ir::Operand::value(graph.add_input(inputs.back().dtype, Dims(shape.begin(), shape.end()))));
     }
   }
-  ir::ValueId first = graph.add(call.op, operands, {call.attrs.begin(), call.attrs.end()}, call.location, call.inplace);
+  ir::ValueId first = graph.add(call.op, operands, {call.attrs.begin(), call.attrs.end()}, call.location, call.inplace,
+                                call.derivative);
   for (size_t i = 0; i < outputs.size(); ++i) graph.outputs.push_back(first + static_cast<ir::ValueId>(i));
   if (passes_) {
     ir::PipelineOptions options;
@@ -65,6 +67,7 @@ void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs
     graph.nodes[0].inplace = false;
     ir::run_pipeline(graph, options);
   }
+  if (call.derivative) ir::decompose(graph);  // which defines it
   std::vector<ir::ReferenceTensor> results = ir::interpret(graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = call.inplace ? *call.operands[0].tensor : eager::make_empty(results[i].dtype, results[i].shape);

@@ -1,9 +1,14 @@
 #include "conformance/modes.h"
 
+#include <cmath>
+
 #include "compile/compile.h"
 #include "conformance/interpreter.h"
 #include "conformance/sizes.h"
 #include "conformance/tensors.h"
+#include "eager/autograd/autograd.h"
+#include "eager/ops/functions.h"
+#include "ir/reference.h"
 #include "runtime/cpu.h"
 
 namespace ingot::conformance {
@@ -52,6 +57,53 @@ Outcome run_compiled(const Case& c, const BoundCase& bound, Storage storage, Isa
   return outcome;
 }
 
+/// Throws Error where a gradient is not the one of the case.
+void check_gradient(const CaseGradients& all, const CaseGradients::Value& value, const Tensor& gradient) {
+  if (!gradient.defined()) return;  // zero, as PyTorch gives none or zeros; which of them no case depends on
+  auto values = [](const CaseTensor& t) { return ir::ReferenceTensor::from_bytes(t.dtype, t.shape, t.bytes.data()); };
+  const ir::ReferenceTensor got = values(read({gradient})[0]);
+  const ir::ReferenceTensor expected =
+      value.expected ? values(*value.expected) : ir::ReferenceTensor(got.dtype, got.shape);
+  if (!(got.shape == expected.shape)) throw Error("the gradient of " + value.of + " has another shape");
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const double a = got.at(i), e = expected.at(i);
+    if (a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= all.atol + all.rtol * std::abs(e)) continue;
+    throw Error("element " + std::to_string(i) + " of the gradient of " + value.of + " is " + std::to_string(a) +
+                ", expected " + std::to_string(e));
+  }
+}
+
+/// Forward and backward by the reference interpreter.
+Outcome run_gradients(const Case& c, const BoundCase& bound) {
+  InterpretedScope scope(false);
+  Pool pool(Storage::dense, c);
+  Outcome outcome;
+  std::vector<Tensor> inputs;
+  if (c.gradients)
+    for (const CaseGradients::Value& value : c.gradients->values)
+      for_each_tensor(c, [&](const CaseTensor& t) {
+        if (t.name == value.of) inputs.push_back(pool.find(t, pool.tensors).requires_grad_());
+      });
+  const std::vector<Tensor> results = bound([&](const CaseTensor& t) { return pool.find(t, pool.tensors); });
+  outcome.results = read(results);
+  if (!c.gradients) return outcome;
+  std::vector<Tensor> roots, cotangents;
+  for (const auto& [output, cotangent] : c.gradients->cotangents) {
+    if (!results.at(output).requires_grad()) continue;
+    roots.push_back(results[output]);
+    cotangents.push_back(make(cotangent).to(results[output].dtype()));
+  }
+  std::vector<Tensor> gradients(inputs.size());
+  if (!roots.empty()) gradients = autograd::grad(roots, inputs, cotangents, {}, false, true);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const CaseGradients::Value& value = c.gradients->values[i];
+    Tensor gradient = gradients[i];
+    if (!gradient.defined() && value.expected) gradient = zeros_like(inputs[i]);
+    check_gradient(*c.gradients, value, gradient);
+  }
+  return outcome;
+}
+
 std::string lacks(Isa isa) {
   try {
     runtime::target_of(isa);
@@ -79,6 +131,7 @@ std::vector<Mode> modes() {
   };
   interpreted("interpreted", false);
   interpreted("interpreted-passes", true);
+  modes.push_back({"interpreted-gradients", {}, false, run_gradients});
   auto compiled = [&](const char* name, Storage storage, bool inplace, Isa isa) {
     modes.push_back({name, lacks(isa), inplace,
                      [=](const Case& c, const BoundCase& b) { return run_compiled(c, b, storage, isa); }});

@@ -40,7 +40,7 @@ Tensor make_tensor(const CaseTensor& t, Storage storage, bool reversed) {
 CaseTensor read(const Tensor& tensor) {
   eager::materialize(tensor, "conformance", Location());
   const detail::TensorImpl& t = *tensor.impl();
-  CaseTensor result{t.dtype, t.sizes, {}};
+  CaseTensor result{t.dtype, t.sizes, {}, {}};
   int64_t size = size_of(t.dtype);
   result.bytes.reserve(eager::count(t.sizes) * size);
   const char* data = eager::data_of(t);
@@ -48,6 +48,8 @@ CaseTensor read(const Tensor& tensor) {
   return result;
 }
 }  // namespace
+
+Tensor make(const CaseTensor& t) { return make_tensor(t, Storage::dense, false); }
 
 std::vector<CaseTensor> read(const std::vector<Tensor>& tensors) {
   std::vector<CaseTensor> results;
