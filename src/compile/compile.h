@@ -105,7 +105,8 @@ class INGOT_API CompiledCall {
   std::vector<Tensor> many_results_;
   size_t next_result_ = 0;
   bool wants_result_ = false;
-  bool hopeless_ = false;  // it will hardly ever be frozen
+  bool hopeless_ = false;                      // it will hardly ever be frozen
+  const std::string* outer_frozen_ = nullptr;  // the frozen function that this one is called in
 };
 
 /// A function that is a module, and what visits its fields; none: it is no module, and nothing is seen of it.
@@ -137,6 +138,17 @@ class INGOT_API CompiledHandle {
 
  private:
   std::shared_ptr<CompiledCore> core_;
+};
+
+/// For the length of a call of a frozen function's callable: nothing is put on the tape.
+class INGOT_API FrozenScope {
+ public:
+  explicit FrozenScope(const CompiledHandle& handle);
+  ~FrozenScope();
+  FrozenScope(const FrozenScope&) = delete;
+
+ private:
+  const std::string* outer_;
 };
 
 /// Leaves of the arguments of the calls in progress on this thread, one list a nesting level, reused.
@@ -245,7 +257,10 @@ class CompiledFunction {
     using R = decltype(detail::invoke_captured(std::declval<F&>(), std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
     const std::shared_ptr<State> state = state_;
-    if (state->handle.eager_at_once()) return detail::invoke_captured(state->function, std::forward<Args>(args)...);
+    if (state->handle.eager_at_once()) {
+      const detail::FrozenScope scope(state->handle);
+      return detail::invoke_captured(state->function, std::forward<Args>(args)...);
+    }
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
     detail::CompiledCall call(state->handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());

@@ -5,6 +5,8 @@
 #include "base/first_use.h"
 #include "base/thread_object.h"
 #include "compile/module_watch.h"
+#include "eager/autograd/autograd.h"
+#include "eager/autograd/tape.h"
 #include "eager/call/dispatch.h"
 #include "eager/execute/caches.h"
 #include "eager/execute/code_level.h"
@@ -135,7 +137,7 @@ namespace {
 
 CallKey call_key(const void* signature, std::optional<Numerics> own) {
   eager::NumericsScope scope(own);
-  return {signature, eager::code_level()};
+  return {signature, eager::code_level(), GradMode::is_enabled()};
 }
 
 }  // namespace
@@ -151,6 +153,7 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   }
   std::shared_ptr<const ModuleWatch> watch;
   if (core.mode() == CompileMode::frozen) {
+    outer_frozen_ = autograd::set_frozen_function(&core.function().name());
     // Its program runs at once: no op of it passes the chain, so it cannot become part of what is being recorded.
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
@@ -215,7 +218,9 @@ bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
   return true;
 }
 
-CompiledCall::~CompiledCall() = default;
+CompiledCall::~CompiledCall() {
+  if (core_.mode() == CompileMode::frozen) autograd::set_frozen_function(outer_frozen_);
+}
 
 Tensor CompiledCall::operator()() {
   return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
@@ -239,6 +244,10 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
 void CompiledCall::abandon() {
   if (recorder_) recorder_->abandon();
 }
+
+FrozenScope::FrozenScope(const CompiledHandle& handle)
+    : outer_(autograd::set_frozen_function(&handle.core().function().name())) {}
+FrozenScope::~FrozenScope() { autograd::set_frozen_function(outer_); }
 
 bool CompiledHandle::eager_at_once() const {
   return core_->mode() == CompileMode::frozen && core_->may_be_eager() && core_->freezer().eager_at_once();

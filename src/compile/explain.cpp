@@ -42,7 +42,7 @@ std::vector<Explanation::Op> ops_of(const ir::Graph& graph, const std::vector<st
   for (const ir::Node& node : graph.nodes) {
     Explanation::Op& op = ops.emplace_back();
     op.value = names[node.outputs[0]];
-    op.op = ir::info(node.op).name;
+    op.op = ir::name_of_call(node.op, node.derivative);
     for (ir::ValueId v : node.outputs) op.type += (op.type.empty() ? "" : ", ") + type_text(graph.type(v), graph.dims);
     for (const ir::Operand& operand : node.operands)
       if (operand.is_value()) op.operands.push_back(names[operand.id]);

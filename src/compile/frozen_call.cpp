@@ -85,6 +85,10 @@ bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
     if (!guards[i].holds(leaves, i)) return false;
   for (const trace::SlotCheck& check : checks)
     if (!check.passes(slot(check.slot, arguments))) return false;
+  // A captured tensor that requires grad by now would put the call on the tape.
+  if (key.gradients)
+    for (const FrozenTensor& s : slots)
+      if (s.source == FrozenTensor::Source::captured && s.captured.requires_grad()) return false;
   return written.empty() || same_aliases(arguments);
 }
 

@@ -55,6 +55,7 @@ struct Arguments {
 struct CallKey {
   const void* signature = nullptr;  // the types of arguments and result
   compiler::CodeLevel level;
+  bool gradients = false;  // they were recorded; what would have had one was refused
   friend bool operator==(const CallKey&, const CallKey&) = default;
 };
 

@@ -138,7 +138,7 @@ Recompile difference(std::span<Node* const> path, const Variant& variant, std::s
     return set("which tensors from outside share memory", shared_text(variant.aliases), shared_text(aliases));
   auto at_site = [&](size_t site, std::string before) {
     SiteDescription d = describe_site(path, site);
-    r.op = op_name(d.node->op, d.node->inplace);
+    r.op = ir::name_of_call(d.node->op, d.node->derivative, d.node->inplace);
     r.location = d.node->location;
     return set(std::move(d.text), std::move(before), std::to_string(sites[site]));
   };

@@ -58,6 +58,7 @@ const std::multimap<std::string, Call>& calls() {
       {"slice", {"f32[2, 7]", "slice(%0, dim=1, start=1, end=6, step=2)"}},
       {"squeeze", {"f32[1, 3, 1]", "squeeze(%0, dim=[0])"}},
       {"unsqueeze", {"f32[2, 3]", "unsqueeze(%0, dim=2)"}},
+      {"detach", {"f32[2, 3]", "detach(%0)"}},
       {"diagonal", {"f32[3, 4]", "diagonal(%0, offset=-1)"}},
       {"unfold", {"f32[2, 7]", "unfold(%0, dimension=1, size=3, step=2)"}},
       {"as_strided", {"f32[3, 4]", "as_strided(%0, size=[2, 2], stride=[4, 1], storage_offset=1)"}},

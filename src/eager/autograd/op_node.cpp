@@ -58,7 +58,7 @@ void describe(const OpCall& call, const std::vector<bool>& wanted, std::span<con
 
 Plan make_plan(const OpCall& call, const std::vector<bool>& wanted, std::span<const Tensor> results) {
   std::vector<Dims> shapes;
-  shapes.reserve(call.operands.size() + results.size());
+  shapes.reserve(call.operands.size() + 2 * results.size());
   std::vector<ir::OperandType> types;
   auto put = [&](const Tensor& t) {
     shapes.emplace_back(t.impl()->sizes.begin(), t.impl()->sizes.end());

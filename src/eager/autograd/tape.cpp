@@ -52,13 +52,24 @@ class NamedScalars {
   SmallVector<Operand, 6> operands_;
 };
 
+thread_local const std::string* frozen_function = nullptr;
+
 }  // namespace
+
+const std::string* set_frozen_function(const std::string* name) { return std::exchange(frozen_function, name); }
 
 void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
   bool tracked = false;
   for (const Operand& o : call.operands) tracked |= is_tensor(o) && is_tracked(*o.tensor);
-  if (tracked && (call.derivative || call.inplace || ir::info(call.op).gradient != ir::Gradient::none))
-    return call.inplace ? record_write(call, outputs) : record(call, outputs);
+  const bool recorded =
+      tracked && (call.derivative || call.inplace || ir::info(call.op).gradient != ir::Gradient::none);
+  if (recorded && frozen_function)
+    throw Error("compiled function " + *frozen_function + ": " +
+                ir::name_of_call(call.op, call.derivative, call.inplace) +
+                ": got an operand that requires grad, and a frozen function writes no tape; expected a NoGradGuard "
+                "around the call, or CompileMode::checked" +
+                place_of(call.location));
+  if (recorded) return call.inplace ? record_write(call, outputs) : record(call, outputs);
   proceed(call, outputs);
   if (!call.inplace && is_differentiable_view(call)) link_view(call, outputs[0]);
 }

@@ -16,6 +16,10 @@ class Tape final : public eager::Interceptor {
   void record_write(const eager::OpCall& call, std::span<Tensor> outputs);
 };
 
+/// The frozen function that this thread calls, by name; null: none. What would be put on the tape there is refused with
+/// an Error: the function is not run again, so no tape could be written. Returns the one before.
+const std::string* set_frozen_function(const std::string* name);
+
 /// The one of the process; it has no state. Where it stands, gradients are recorded.
 Tape& tape();
 
