@@ -79,7 +79,7 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
       if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);
     }
 
-  const bool note = deriving_ && row.kind == OpKind::composite && row.derivative;
+  const bool note = deriving_ && row.derivative && (row.kind == OpKind::composite || row.kind == OpKind::reduction);
   const size_t first_node = graph_.nodes.size();
   std::vector<Operand> asked;
   std::vector<Attr> asked_attrs;
@@ -88,8 +88,7 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
       row.decompose(*this, {row, std::move(operands), std::move(attrs), declared[0].dtype, declared[0].shape});
   INGOT_CHECK(outputs.size() == declared.size(), std::string(row.name));
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = to(outputs[i], declared[i].dtype);
-  if (note)
-    built_.push_back({op, std::move(asked), std::move(asked_attrs), outputs, first_node, graph_.nodes.size()});
+  if (note) built_.push_back({op, std::move(asked), std::move(asked_attrs), outputs, first_node, graph_.nodes.size()});
   return outputs;
 }
 
@@ -121,6 +120,18 @@ std::optional<Operand> GraphBuilder::narrow(const Operand& x) {
   std::optional<Operand> base = narrow(view.operands[0]);
   if (base) base = primitive(view.op, {*base}, view.attrs)[0];
   return base;
+}
+
+Operand GraphBuilder::primitive_of_narrow(OpId op, std::vector<Operand> narrow, std::vector<Attr> attrs,
+                                          std::vector<Operand> wide) {
+  const Operand result = primitive(op, std::move(narrow), std::move(attrs))[0];
+  wide_.emplace(graph_.values[result.id].producer, std::move(wide));
+  return result;
+}
+
+const std::vector<Operand>& GraphBuilder::wide_operands(NodeId node) const {
+  auto found = wide_.find(node);
+  return found == wide_.end() ? graph_.nodes[node].operands : found->second;
 }
 
 Operand GraphBuilder::to(const Operand& x, DType target) { return dtype(x) == target ? x : cast(x, target); }

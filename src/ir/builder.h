@@ -1,5 +1,6 @@
 // Builds graphs in terms of ops: b.add(x, y), b.softmax(x, b.attr(dim)). Every op of the table is a member.
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ struct Argument {
   Argument(DType d) : is_attribute(true), attr(Attr::of(d)) {}
 };
 
-/// A composite with a derivative of its own, and the nodes that it was written as.
+/// A composite or reduction with a derivative of its own, and the nodes that it was written as.
 struct BuiltCall {
   OpId op;
   std::vector<Operand> operands;
@@ -47,6 +48,11 @@ class INGOT_API GraphBuilder {
   /// A derivative of a call (ir::Derivative), written as primitives.
   std::vector<Operand> derived(OpId op, const Derivative& derivative, std::vector<Operand> operands,
                                std::vector<Attr> attrs);
+  /// The gradients of these operands through what `write` makes of them, from the cotangents of what it gives; absent
+  /// where one is zero or not wanted. `results`, where present, stand for what it gives.
+  using Write = std::function<std::vector<Operand>(const std::vector<Operand>&)>;
+  std::vector<Operand> gradients(const Write& write, std::vector<Operand> operands, const std::vector<bool>& wanted,
+                                 std::span<const Operand> results, std::span<const Operand> cotangents);
 
 #define OP(kind, name, ...)                                                      \
   template <class... Arguments>                                                  \
@@ -87,6 +93,10 @@ class INGOT_API GraphBuilder {
   /// x as the bf16 tensor, or view of one, that an op of this builder widened; absent where x is something else. Not
   /// what a call itself has cast: that is a value of f32 like any other.
   std::optional<Operand> narrow(const Operand& x);
+  /// A node that reads bf16 in the place of these operands, which were widened.
+  Operand primitive_of_narrow(OpId op, std::vector<Operand> narrow, std::vector<Attr> attrs, std::vector<Operand> wide);
+  /// The operands of a node, widened.
+  const std::vector<Operand>& wide_operands(NodeId node) const;
 
  private:
   Operand first(OpId op, std::initializer_list<Argument> arguments);
@@ -94,8 +104,9 @@ class INGOT_API GraphBuilder {
   Graph& graph_;
   Location location_ = Location::none();
   std::string module_;
-  std::unordered_map<ValueId, ValueId> narrow_;  // what ops widened, and from what
-  std::vector<BuiltCall> built_;                 // while a call is written to be derived
+  std::unordered_map<ValueId, ValueId> narrow_;            // what ops widened, and from what
+  std::unordered_map<NodeId, std::vector<Operand>> wide_;  // of nodes that read bf16
+  std::vector<BuiltCall> built_;                           // while a call is written to be derived
   int deriving_ = 0;
 };
 

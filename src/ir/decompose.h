@@ -43,6 +43,11 @@ namespace decompositions {
 /// A conv2d over integers, for which there is no tile emitter, as a matrix product over the unfolded input.
 Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call);
 
+/// The dims that a call over x of `rank` dims reduces: all where it names none.
+Dims reduced_dims(size_t rank, const Attr& dim);
+/// How many elements of a shape these dims have.
+Dim element_count(DimTable& table, const Dims& shape, const Dims& dims);
+
 /// Rewrites a functional graph. Values keep their types; their numbers change.
 void decompose(Graph& graph);
 

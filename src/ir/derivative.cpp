@@ -20,7 +20,7 @@ class Walk {
     if (given.present()) given_.emplace(output.id, given);
     if (cotangent.present()) add(output.id, cotangent);
   }
-  /// `calls`: composites with rules of their own that were written as nodes of this range.
+  /// `calls`: those with rules of their own that were written as nodes of this range.
   void run(std::vector<BuiltCall> calls);
   Operand gradient(ValueId v) const {
     auto found = gradients_.find(v);
@@ -33,86 +33,79 @@ class Walk {
     if (v >= active_.size()) active_.resize(b_.graph().values.size());
     active_[v] = true;
   }
-  void activate_through(std::span<const Operand> operands, std::span<const Operand> outputs) {
-    if (std::none_of(operands.begin(), operands.end(), [&](const Operand& o) { return is_active(o); })) return;
-    for (const Operand& o : outputs)
-      if (is_floating(b_.dtype(o))) activate(o.id);
-  }
   void add(ValueId v, Operand gradient) {
     gradient = b_.to(sum_to(b_, gradient, b_.graph().type(v).shape), b_.graph().type(v).dtype);
     auto [entry, fresh] = gradients_.try_emplace(v, gradient);
     if (!fresh) entry->second = b_.add(entry->second, gradient);
   }
-  void step(const OpInfo& op, const std::vector<Operand>& operands, const std::vector<Attr>& attrs,
+  bool is_one_step(const BuiltCall& call) const;
+  bool step(const OpInfo& op, const std::vector<Operand>& operands, const std::vector<Attr>& attrs,
             const std::vector<Operand>& outputs);
 
   GraphBuilder& b_;
   size_t first_, end_;
-  std::vector<bool> active_;
+  std::vector<bool> active_;  // what wanted values flow into
   std::unordered_map<ValueId, Operand> gradients_, given_;
 };
 
-void Walk::step(const OpInfo& op, const std::vector<Operand>& operands, const std::vector<Attr>& attrs,
+/// Whether it was taken: a rule may leave a call to its nodes.
+bool Walk::step(const OpInfo& op, const std::vector<Operand>& operands, const std::vector<Attr>& attrs,
                 const std::vector<Operand>& outputs) {
-  if (!op.derivative) return;  // constant, or not differentiable
-  DerivedCall call{op, operands, attrs, {}, {}, outputs};
+  if (!op.derivative) return false;  // constant, or not differentiable
+  DerivedCall call{op, operands, attrs, outputs, {}, {}};
   bool reached = false, wanted = false;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    call.cotangents.push_back(gradient(outputs[i].id));
+  for (Operand& output : call.results) {
+    call.cotangents.push_back(gradient(output.id));
     reached |= call.cotangents.back().present();
-    if (auto given = given_.find(outputs[i].id); given != given_.end()) call.results[i] = given->second;
+    if (auto given = given_.find(output.id); given != given_.end()) output = given->second;
   }
   for (const Operand& o : operands) {
     call.wanted.push_back(is_active(o));
     wanted |= call.wanted.back();
   }
-  if (!reached || !wanted) return;
-  const std::vector<Operand> gradients = op.derivative(b_, call);
+  if (!reached || !wanted) return false;
+  const Gradients gradients = op.derivative(b_, call);
+  if (gradients.empty() && op.kind == OpKind::composite) return false;
   INGOT_CHECK(gradients.size() == operands.size(), std::string(op.name));
   for (size_t i = 0; i < operands.size(); ++i)
     if (call.wanted[i] && gradients[i].present()) add(operands[i].id, gradients[i]);
+  return true;
+}
+
+/// Whether the results of a call are made by its nodes, and these are of this range.
+bool Walk::is_one_step(const BuiltCall& c) const {
+  return c.first >= first_ && std::all_of(c.outputs.begin(), c.outputs.end(), [&](const Operand& o) {
+           const NodeId producer = b_.graph().values[o.id].producer;
+           return producer != kNoValue && producer >= c.first;
+         });
 }
 
 void Walk::run(std::vector<BuiltCall> calls) {
-  // Of calls inside of calls the outermost are steps; one whose result is no node of its own is walked through.
-  std::erase_if(calls, [&](const BuiltCall& c) {
-    return c.first == c.end || c.first < first_ || c.end > end_ ||
-           std::any_of(c.outputs.begin(), c.outputs.end(), [&](const Operand& o) {
-             const NodeId producer = b_.graph().values[o.id].producer;
-             return producer == kNoValue || producer < c.first;
-           });
-  });
-  std::sort(calls.begin(), calls.end(), [](const BuiltCall& a, const BuiltCall& b) {
-    return a.first != b.first ? a.first < b.first : a.end > b.end;
-  });
-  std::vector<const BuiltCall*> outermost;
-  for (const BuiltCall& c : calls)
-    if (outermost.empty() || c.first >= outermost.back()->end) outermost.push_back(&c);
+  for (size_t n = first_; n < end_; ++n) {
+    const Node& node = b_.graph().nodes[n];
+    const std::vector<Operand>& operands = b_.wide_operands(static_cast<NodeId>(n));
+    if (!info(node.op).derivative ||
+        std::none_of(operands.begin(), operands.end(), [&](auto& o) { return is_active(o); }))
+      continue;
+    for (ValueId v : node.outputs)
+      if (is_floating(b_.graph().type(v).dtype)) activate(v);
+  }
 
-  auto outputs_of = [](const Node& node) {
+  // The outermost of the calls that end at the same node comes first. Its nodes are walked as well: where this is the
+  // derivative of a derivative, other steps may have read what lies between them.
+  std::sort(calls.begin(), calls.end(),
+            [](const BuiltCall& a, const BuiltCall& b) { return a.end != b.end ? a.end > b.end : a.first < b.first; });
+  auto next = calls.begin();
+  for (size_t n = end_; n > first_; --n) {
+    for (; next != calls.end() && next->end == n; ++next)
+      if (is_one_step(*next) && step(info(next->op), next->operands, next->attrs, next->outputs))
+        for (const Operand& output : next->outputs) gradients_.erase(output.id);
+    // Copies: the graph's own move as it grows.
+    const Node node = b_.graph().nodes[n - 1];
+    const std::vector<Operand> operands = b_.wide_operands(static_cast<NodeId>(n - 1));
     std::vector<Operand> outputs;
     for (ValueId v : node.outputs) outputs.push_back(Operand::value(v));
-    return outputs;
-  };
-  size_t next = 0;
-  for (size_t n = first_; n < end_;) {
-    if (next < outermost.size() && outermost[next]->first == n) {
-      activate_through(outermost[next]->operands, outermost[next]->outputs);
-      n = outermost[next++]->end;
-      continue;
-    }
-    const Node& node = b_.graph().nodes[n++];
-    if (info(node.op).derivative) activate_through(node.operands, outputs_of(node));
-  }
-  for (size_t n = end_; n > first_;) {
-    if (next > 0 && outermost[next - 1]->end == n) {
-      const BuiltCall& c = *outermost[--next];
-      step(info(c.op), c.operands, c.attrs, c.outputs);
-      n = c.first;
-      continue;
-    }
-    const Node node = b_.graph().nodes[--n];  // a copy: the graph's own moves as it grows
-    step(info(node.op), node.operands, node.attrs, outputs_of(node));
+    step(info(node.op), operands, node.attrs, outputs);
   }
 }
 
@@ -149,16 +142,6 @@ const Attr& DerivedCall::attribute(std::string_view name) const {
   return attrs[static_cast<size_t>(position)];
 }
 
-Operand DerivedCall::result(GraphBuilder& b, size_t i) const {
-  results.resize(cotangents.size());
-  if (!results[i].present()) {
-    const std::vector<Operand> made = b.call(op.id, operands, attrs);
-    for (size_t k = 0; k < made.size(); ++k)
-      if (!results[k].present()) results[k] = made[k];
-  }
-  return results[i];
-}
-
 Operand sum_to(GraphBuilder& b, const Operand& gradient, const Dims& shape) {
   const Dims from = b.shape(gradient);
   if (from == shape) return gradient;
@@ -169,73 +152,72 @@ Operand sum_to(GraphBuilder& b, const Operand& gradient, const Dims& shape) {
   return b.reshape(summed.empty() ? gradient : b.reduce_dims(OpId::sum, gradient, summed, false), shape);
 }
 
+std::vector<Operand> GraphBuilder::gradients(const Write& write, std::vector<Operand> operands,
+                                             const std::vector<bool>& wanted, std::span<const Operand> results,
+                                             std::span<const Operand> cotangents) {
+  // A tensor that is two operands has a gradient as each of them.
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (wanted[i] && std::count(operands.begin(), operands.end(), operands[i]) > 1)
+      operands[i] = primitive(OpId::detach, {operands[i]}, {})[0];
+  const size_t first = graph_.nodes.size(), first_call = built_.size();
+  ++deriving_;
+  const std::vector<Operand> made = write(operands);
+  --deriving_;
+  Walk walk(*this, first);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (wanted[i]) walk.want(operands[i].id);
+  for (size_t i = 0; i < made.size(); ++i) walk.seed(made[i], cotangents[i], results[i]);
+  walk.run({built_.begin() + static_cast<std::ptrdiff_t>(first_call), built_.end()});
+  if (!deriving_) built_.clear();
+  std::vector<Operand> found;
+  for (size_t i = 0; i < operands.size(); ++i)
+    found.push_back(wanted[i] ? walk.gradient(operands[i].id) : Operand::none());
+  return found;
+}
+
 std::vector<Operand> GraphBuilder::derived(OpId op, const Derivative& derivative, std::vector<Operand> operands,
                                            std::vector<Attr> attrs) {
   const size_t count = derivative.wanted.size(), outputs = (operands.size() - count) / 2;
   const std::vector<Attr> shapes(attrs.end() - static_cast<std::ptrdiff_t>(count), attrs.end());
   attrs.resize(attrs.size() - count);
-  const OpInfo& row = info(op);
 
   std::vector<TensorType> declared;  // of the results
   std::vector<Operand> stand_ins;    // for operands that the derivative does not read
-  std::vector<ValueId> seen;
+  auto zeros = [&](const Dims& shape, DType dtype) {
+    return primitive(OpId::full, {integer(0)}, {Attr::of(shape), Attr::of(dtype)})[0];
+  };
   for (size_t i = 0; i < operands.size(); ++i) {
     Operand& operand = operands[i];
-    const bool wanted = i < count && derivative.wanted[i];
     if (i < count && !operand.present() && shapes[i].present()) {
-      operand = primitive(OpId::full, {integer(0)}, {Attr::of(shapes[i].list), shapes[i].kind == Attr::Kind::list
-                                                                                   ? Attr::of(static_cast<DType>(shapes[i].integer))
-                                                                                   : Attr()})[0];
+      operand = zeros(shapes[i].list, static_cast<DType>(shapes[i].integer));
       stand_ins.push_back(operand);
     }
-    if (wanted) declared.push_back(graph_.type(operand.id));
     if (!operand.is_value()) continue;
+    if (i < count && derivative.wanted[i]) declared.push_back(graph_.type(operand.id));
     const Operand given = operand;
     if (is_half(dtype(given))) operand = to(given, DType::f32);
     if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);
-    // A tensor that is two operands has a gradient as each of them.
-    if (wanted && std::find(seen.begin(), seen.end(), operand.id) != seen.end())
-      operand = primitive(OpId::detach, {operand}, {})[0];  // (no pass has a use for it but to remove it)
-    seen.push_back(operand.id);
-  }
-  const std::vector<Operand> inputs(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(count));
-  const std::span<const Operand> results(&operands[count], outputs), cotangents(&operands[count + outputs], outputs);
-
-  std::vector<Operand> gradients;
-  if (!derivative.of && row.kind == OpKind::composite && row.derivative) {
-    std::vector<Operand> completed = inputs;
-    complete(row, &completed, &attrs);
-    DerivedCall call{row, std::move(completed), std::move(attrs), {cotangents.begin(), cotangents.end()},
-                     derivative.wanted, {results.begin(), results.end()}};
-    gradients = row.derivative(*this, call);
-    for (size_t i = 0; i < count; ++i)
-      if (derivative.wanted[i] && gradients[i].present()) gradients[i] = sum_to(*this, gradients[i], shape(inputs[i]));
-  } else {
-    const size_t first = graph_.nodes.size(), first_call = built_.size();
-    ++deriving_;
-    const std::vector<Operand> made =
-        derivative.of ? derived(op, *derivative.of, inputs, std::move(attrs)) : call(op, inputs, std::move(attrs));
-    --deriving_;
-    Walk walk(*this, first);
-    for (size_t i = 0; i < count; ++i)
-      if (derivative.wanted[i]) walk.want(inputs[i].id);
-    for (size_t i = 0; i < outputs; ++i) walk.seed(made[i], cotangents[i], results[i]);
-    walk.run({built_.begin() + static_cast<std::ptrdiff_t>(first_call), built_.end()});
-    for (const Operand& input : inputs) gradients.push_back(input.is_value() ? walk.gradient(input.id) : Operand::none());
-    if (!deriving_) built_.clear();
   }
 
+  auto write = [&](const std::vector<Operand>& inputs) {
+    return derivative.of ? derived(op, *derivative.of, inputs, attrs) : call(op, inputs, attrs);
+  };
+  const std::span<const Operand> results(operands.data() + count, outputs),
+      cotangents(operands.data() + count + outputs, outputs);
+  const std::vector<Operand> found =
+      gradients(write, {operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(count)}, derivative.wanted,
+                results, cotangents);
   std::vector<Operand> wanted;
   for (size_t i = 0; i < count; ++i) {
     if (!derivative.wanted[i]) continue;
     const TensorType& type = declared[wanted.size()];
-    wanted.push_back(gradients[i].present() ? to(gradients[i], type.dtype)
-                                            : primitive(OpId::full, {integer(0)}, {Attr::of(type.shape), Attr::of(type.dtype)})[0]);
+    wanted.push_back(found[i].present() ? to(found[i], type.dtype) : zeros(type.shape, type.dtype));
   }
   if (!stand_ins.empty()) {
     const std::vector<bool> read = reached_from(graph_, wanted);
     for (const Operand& o : stand_ins)
-      INGOT_CHECK(!read[o.id], "the derivative of " + std::string(row.name) + " reads an operand that was not kept");
+      INGOT_CHECK(!read[o.id],
+                  "the derivative of " + std::string(info(op).name) + " reads an operand that was not kept");
   }
   return wanted;
 }

@@ -1,9 +1,9 @@
 // Derivatives: the vector-Jacobian product of a call (ir::Derivative) as a graph of primitives.
 //
 // A call is written as primitives, and these are walked from the last to the first. Each adds to the gradients of its
-// operands, in this order, so the order of sums follows from the decomposition alone. A composite may have a rule of
-// its own (its row says so); then it is one step of the walk. Inside, nothing is a 16-bit float: operands and
-// cotangents are widened once, results are rounded once. A derivative of higher order is the same walk again.
+// operands, in this order, so the order of sums follows from the decomposition alone. A composite or a reduction with a
+// rule of its own is one step of the walk. Inside, nothing is a 16-bit float: operands and cotangents are widened once,
+// results are rounded once. A derivative of higher order is the same walk again.
 #pragma once
 #include "ir/builder.h"
 
@@ -14,26 +14,51 @@ struct DerivedCall {
   const OpInfo& op;
   std::vector<Operand> operands;
   std::vector<Attr> attrs;
+  std::vector<Operand> results;  // its outputs; a rule that reads these rather than operands makes the tape keep them
   std::vector<Operand> cotangents;  // one for each output, with its dtype and shape; absent: zero
-  std::vector<bool> wanted;         // of the operands; others may be left absent
+  std::vector<bool> wanted;         // of the operands
 
   const Operand& operand(std::string_view name) const;
   const Attr& attribute(std::string_view name) const;
   int64_t integer(std::string_view name) const { return attribute(name).integer; }
   bool flag(std::string_view name) const { return attribute(name).integer != 0; }
-  /// An output of the call. A rule that reads the outputs rather than the operands makes the tape keep those.
-  Operand result(GraphBuilder& b, size_t i = 0) const;
-  /// The only cotangent, of an op with one output.
+  /// Those of an op with one output.
+  const Operand& result() const { return results[0]; }
   const Operand& cotangent() const { return cotangents[0]; }
-
-  mutable std::vector<Operand> results;  // outputs that are there already
 };
 
-/// One function a row whose derivative is a rule, under the name that its row gives. A gradient may have the shape that
-/// the operands broadcast to and another float dtype: it is summed and cast afterwards.
+/// One for each operand, absent where it is zero or not wanted. An empty list: the rule leaves this call to its
+/// decomposition.
+using Gradients = std::vector<Operand>;
+
+/// One function a row whose derivative is a rule, under the name that its row gives. A gradient has the shape that the
+/// operands broadcast to, or that of its operand, and any float dtype: it is summed and cast afterwards.
 namespace derivatives {
-using Rule = std::vector<Operand>(GraphBuilder& b, const DerivedCall& call);
-Rule add, mul;
+using Rule = Gradients(GraphBuilder& b, const DerivedCall& call);
+// arithmetic.cpp
+Rule add, sub, rsub, mul, div, remainder, fmod, pow, maximum, minimum, fmax, fmin, clamp, clamp_min, clamp_max, lerp,
+    addcmul, addcdiv, neg, abs, square, reciprocal, same, copysign, ldexp, nan_to_num, where, masked_fill, replaced;
+// functions.cpp
+Rule sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, xlogy, logaddexp, logaddexp2, logit, hypot, sin, cos, tan,
+    asin, acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, sinc, deg2rad, rad2deg, erf, erfc, erfcx, erfinv,
+    lgamma, digamma, polygamma;
+// activations.cpp
+Rule sigmoid, relu, relu6, hardtanh, gelu, silu, mish, hardsigmoid, hardswish, elu, celu, selu, leaky_relu, softplus,
+    softsign, logsigmoid, threshold, shrink, tanhshrink, prelu;
+// views.cpp
+Rule reshaped, permute, expand, select, slice, diagonal, unfold, as_strided, as_strided_scatter, cat, tril, triu, flip;
+// indexing.cpp
+Rule index_select, gather, embedding, scatter, scatter_reduce;
+// order.cpp
+Rule chosen, found, running_extreme, cumsum, cumprod, logcumsumexp;
+// reductions.cpp
+Rule sum, prod, extreme, var, std, logsumexp, norm, softmax, log_softmax;
+// products.cpp
+Rule matmul, conv2d, scaled_dot_product_attention;
+// windows.cpp
+Rule max_pool, avg_pool, im2col, col2im;
+// losses.cpp
+Rule smooth_l1_loss, huber_loss, binary_cross_entropy, nll_loss, cross_entropy;
 }  // namespace derivatives
 
 /// `gradient` summed over the dims that broadcasting gave it, in one sum.

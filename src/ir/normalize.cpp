@@ -80,7 +80,9 @@ Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
   // Products of bf16 are exact in f32, and there are instructions for their sums: a product of bf16 reads its operands
   // as they were before they were widened.
   std::optional<Operand> left = b.narrow(self), right = b.narrow(other);
-  if (left && right) return {b.reshape(b.primitive(OpId::matmul, {*left, *right}, {Attr::of(DType::f32)})[0], result)};
+  if (left && right)
+    return {
+        b.reshape(b.primitive_of_narrow(OpId::matmul, {*left, *right}, {Attr::of(DType::f32)}, {self, other}), result)};
   return {b.reshape(b.primitive(OpId::matmul, {self, other}, {Attr()})[0], result)};
 }
 

@@ -52,6 +52,8 @@ OpInfo row(OpId id, std::string_view name, Decomposition decompose, std::string_
            Columns... columns) {
   static_assert(kind != OpKind::reduction || kHas<Combiner, Columns...>, "a reduction has a combiner");
   static_assert((kind == OpKind::structured) == kHas<Form, Columns...>, "a structured op has a form");
+  static_assert(kind == OpKind::composite || kHas<Gradient, Columns...> || kHas<DerivativeRule, Columns...>,
+                "what is no composite says what its gradient is");
   OpInfo op;
   op.id = id;
   op.kind = kind;
@@ -59,7 +61,6 @@ OpInfo row(OpId id, std::string_view name, Decomposition decompose, std::string_
   op.traits = static_cast<uint16_t>(traits);
   op.types = types;
   op.decompose = decompose;
-  op.gradient = kind == OpKind::composite ? Gradient::derived : Gradient::none;
   parse_signature(signature, &op);
   (set(op, columns), ...);
   return op;

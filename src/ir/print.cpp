@@ -161,8 +161,8 @@ class Printer {
       separate(types);
       types += type_text(output);
     }
-    std::string text =
-        results + " = " + derivative_text(node.derivative) + std::string(op.name) + (node.inplace ? "_" : "") + "(" + arguments + ") : " + types;
+    std::string text = results + " = " + derivative_text(node.derivative) + std::string(op.name) +
+                       (node.inplace ? "_" : "") + "(" + arguments + ") : " + types;
     if (node.location.line) text += " at " + quoted(node.location.file) + ":" + std::to_string(node.location.line);
     if (!node.module.empty()) text += " in " + quoted(node.module);
     return text;

@@ -11,21 +11,20 @@ Operand batched(GraphBuilder& b, const Operand& x, size_t spatial) {
   return b.rank(x) == spatial + 2 ? x : b.unsqueeze(x, GraphBuilder::attr(0));
 }
 
-/// A kernel with its elements at these dims in the opposite order.
-Operand turned(GraphBuilder& b, Operand kernel, size_t first, size_t count) {
-  for (size_t dim = first; dim < first + count; ++dim) {
-    int64_t size = b.shape(kernel)[dim].code;
-    if (size < 2) continue;
-    Operand back = b.arange(GraphBuilder::integer(size - 1), GraphBuilder::integer(-1), Dims{size}, DType::i64);
-    kernel = b.index_select(kernel, back, GraphBuilder::attr(static_cast<int64_t>(dim)));
-  }
-  return kernel;
+/// A kernel with its elements in the opposite order from dim `first` on.
+Operand turned(GraphBuilder& b, const Operand& kernel, size_t first) {
+  Dims dims;
+  for (size_t dim = first; dim < b.rank(kernel); ++dim)
+    if (b.shape(kernel)[dim].code > 1) dims.push_back(static_cast<int64_t>(dim));
+  return dims.empty() ? kernel : b.flip(kernel, dims);
 }
+
+}  // namespace
 
 // Place q * stride + r of the output is a sum over the inputs q - t with element t * stride + r of the kernel: one
 // convolution of stride 1 gives all phases r as channels of q, which then take their places. So nothing is multiplied
 // by the zeros between the inputs, and no window is stored.
-Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
+Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const Dims& sizes) {
   size_t spatial = spatial_dims(call.op);
   Operand x = batched(b, call.operands[0], spatial), panel = call.operands[1];
   const Operand& bias = call.operands[2];
@@ -58,7 +57,7 @@ Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
     order.push_back(static_cast<int64_t>(3 + 2 * i));
     panel_shape.push_back(taps[i]);
   }
-  panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2, spatial);
+  panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2);
   constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
   Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
                           {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), call.attribute("groups")})[0];
@@ -74,14 +73,16 @@ Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
     places.push_back(static_cast<int64_t>(2 + i));
   }
   result = b.reshape(b.permute(b.reshape(result, apart), places), joined);
-  for (size_t i = 0; i < spatial; ++i) {
-    int64_t stride = entry(call, "stride", i), before = entry(call, "padding", i);
-    int64_t reach = entry(call, "dilation", i) * (kernel[2 + i].code - 1) + 1 + entry(call, "output_padding", i);
-    Dim size = dims.sub(dims.add(dims.mul(shape[2 + i], stride), reach), stride + 2 * before);
-    result = cut_out(b, result, 2 + i, before, size);
-  }
+  for (size_t i = 0; i < spatial; ++i) result = cut_out(b, result, 2 + i, entry(call, "padding", i), sizes[i]);
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, spatial + 2));
-  return {b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0})};
+  return b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0});
+}
+
+namespace {
+
+Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
+  const size_t spatial = spatial_dims(call.op);
+  return {convolution_transposed(b, call, Dims(call.shape.end() - spatial, call.shape.end()))};
 }
 
 }  // namespace

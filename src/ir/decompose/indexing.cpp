@@ -81,8 +81,8 @@ Outputs flip(GraphBuilder& b, const CompositeCall& call) {
   for (Dim d : call.attribute("dims").list) x = flipped(b, x, d.code);
   return {x};
 }
-Outputs fliplr(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 1)}; }
-Outputs flipud(GraphBuilder& b, const CompositeCall& call) { return {flipped(b, call.operands[0], 0)}; }
+Outputs fliplr(GraphBuilder& b, const CompositeCall& call) { return {b.flip(call.operands[0], Dims{1})}; }
+Outputs flipud(GraphBuilder& b, const CompositeCall& call) { return {b.flip(call.operands[0], Dims{0})}; }
 
 // Eager's shifts lie in [0, size); a graph's own text may hold any: what the shift moves past the end comes first. (An
 // empty tensor is not decomposed.)
@@ -114,11 +114,11 @@ Outputs rot90(GraphBuilder& b, const CompositeCall& call) {
   int64_t dim0 = given.empty() ? 0 : given[0].code, dim1 = given.empty() ? 1 : given[1].code;
   switch ((call.integer("k") % 4 + 4) % 4) {
     case 1:
-      return {transposed(b, flipped(b, x, dim1), dim0, dim1)};
+      return {transposed(b, b.flip(x, Dims{dim1}), dim0, dim1)};
     case 2:
-      return {flipped(b, flipped(b, x, dim0), dim1)};
+      return {b.flip(x, Dims{dim0, dim1})};
     case 3:
-      return {transposed(b, flipped(b, x, dim0), dim0, dim1)};
+      return {transposed(b, b.flip(x, Dims{dim0}), dim0, dim1)};
     default:
       return {x};
   }

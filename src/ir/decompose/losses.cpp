@@ -1,19 +1,7 @@
-#include "ir/decompose.h"
+// Losses: of each element, then reduced as the call asks.
+#include "ir/decompose/losses.h"
 
 namespace ingot::ir {
-namespace {
-enum Reduction : int64_t { kNone, kMean, kSum };  // in the order of the table's words
-
-Operand total(GraphBuilder& b, const Operand& x) { return b.sum(x); }
-
-/// Class losses over targets that name a class; the channel dim of the input is `channel`.
-struct Targets {
-  size_t channel;
-  Operand valid;   // bool: not the ignored class
-  Operand index;   // a class, 0 where it is ignored
-  Operand weight;  // of the target's class, 0 where it is ignored; absent without weights
-};
-
 Targets read_targets(GraphBuilder& b, const CompositeCall& call) {
   const Operand& weight = call.operand("weight");
   Targets targets;
@@ -29,10 +17,13 @@ Targets read_targets(GraphBuilder& b, const CompositeCall& call) {
   return targets;
 }
 
-/// What a mean divides by: the weights of the targets that count.
 Operand weight_total(GraphBuilder& b, const Targets& targets, DType dtype) {
-  return total(b, targets.weight.present() ? targets.weight : b.cast(targets.valid, dtype));
+  return b.sum(targets.weight.present() ? targets.weight : b.cast(targets.valid, dtype));
 }
+
+namespace {
+
+Operand total(GraphBuilder& b, const Operand& x) { return b.sum(x); }
 
 Operand reduced(GraphBuilder& b, const Operand& losses, int64_t reduction, const Operand& weights) {
   if (reduction == kNone) return losses;

@@ -1,4 +1,7 @@
 // Functions of single elements that are written with other ops, and sequences of numbers.
+#include <cmath>
+#include <iterator>
+
 #include "ir/decompose.h"
 
 namespace ingot::ir {
@@ -13,9 +16,73 @@ Operand end_of_range(GraphBuilder& b, const Operand& x, DType result) {
   return b.to(whole, DType::f64);
 }
 
+Operand raised(GraphBuilder& b, const Operand& x, int64_t power) {
+  Operand result = x;
+  for (int64_t i = 1; i < power; ++i) result = b.mul(result, x);
+  return result;
+}
+
+/// The n-th derivative of digamma, n > 0, but for its sign, of x >= 1/2: shifted up by its recurrence to where the
+/// asymptotic series has all digits (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 1964, 6.4).
+Operand polygamma_size(GraphBuilder& b, const Operand& x, int64_t n) {
+  constexpr int kShift = 10;
+  Operand sum;
+  for (int i = 0; i < kShift; ++i) {
+    const Operand term = raised(b, b.reciprocal(b.add(x, static_cast<double>(i))), n + 1);
+    sum = sum.present() ? b.add(sum, term) : term;
+  }
+  // The series over (n - 1)! / z^n: of z^-2k the factor is B_2k (2k + n - 1)! / ((2k)! (n - 1)!).
+  constexpr double kBernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                   5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+  const Operand inverse = b.reciprocal(b.add(x, static_cast<double>(kShift))), square = b.mul(inverse, inverse);
+  std::vector<double> factors;
+  double choices = 1;
+  for (int64_t k = 1; k <= static_cast<int64_t>(std::size(kBernoulli)); ++k) {
+    choices *= static_cast<double>((2 * k + n - 1) * (2 * k + n - 2)) / static_cast<double>(2 * k * (2 * k - 1));
+    factors.push_back(kBernoulli[k - 1] * choices);
+  }
+  Operand series = b.mul(square, factors.back());
+  for (size_t k = factors.size() - 1; k-- > 0;) series = b.mul(b.add(series, factors[k]), square);
+  series = b.add(b.add(series, b.mul(inverse, 0.5 * static_cast<double>(n))), 1.0);
+  const Operand tail = b.mul(b.mul(raised(b, inverse, n), series), std::tgamma(static_cast<double>(n)));
+  return b.add(b.mul(sum, std::tgamma(static_cast<double>(n + 1))), tail);
+}
+
+/// The n-th derivative of pi cot(pi x): a polynomial in the cotangent, as that of c is -(1 + c^2) times pi.
+Operand cotangent_derivative(GraphBuilder& b, const Operand& x, int64_t n) {
+  constexpr double kPi = 0x1.921fb54442d18p1;
+  std::vector<double> polynomial{0, kPi};
+  for (int64_t k = 0; k < n; ++k) {
+    std::vector<double> next(polynomial.size() + 1);
+    for (size_t i = 1; i < polynomial.size(); ++i) {
+      const double factor = -kPi * static_cast<double>(i) * polynomial[i];
+      next[i - 1] += factor;
+      next[i + 1] += factor;
+    }
+    polynomial = std::move(next);
+  }
+  const Operand c = b.reciprocal(b.tan(b.mul(b.sub(x, b.round(x)), kPi)));
+  Operand sum = b.mul(c, polynomial.back());
+  for (size_t i = polynomial.size() - 1; i-- > 1;) sum = b.mul(b.add(sum, polynomial[i]), c);
+  return b.add(sum, polynomial[0]);
+}
+
 }  // namespace
 
 namespace decompositions {
+
+// In double, reflected below one half.
+Outputs polygamma(GraphBuilder& b, const CompositeCall& call) {
+  const int64_t n = call.integer("n");
+  if (n < 0) throw Error("polygamma: n: got " + std::to_string(n) + ", expected none below 0");
+  if (n == 0) return {b.to(b.digamma(call.operands[0]), call.result)};
+  const Operand x = b.to(call.operands[0], DType::f64), left = b.lt(x, 0.5);
+  const Operand size = polygamma_size(b, b.where(left, b.rsub(x, 1.0), x), n);
+  const Operand reflected = b.sub(b.neg(size), cotangent_derivative(b, x, n));
+  // Odd ones are positive on the right, and odd about one half but for the cotangent.
+  if (n % 2) return {b.where(left, reflected, size)};
+  return {b.where(left, reflected, b.neg(size))};
+}
 
 Outputs prelu(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];

@@ -6,7 +6,6 @@
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
-namespace {
 
 std::vector<Slide> pool_slides(GraphBuilder& b, const CompositeCall& call) {
   std::vector<Slide> slides;
@@ -29,7 +28,6 @@ int64_t taps(const std::vector<Slide>& slides) {
   return count;
 }
 
-/// Element `tap` of every window, counted row by row, as a strided slice over the last dims.
 Operand window_element(GraphBuilder& b, Operand x, const std::vector<Slide>& slides, int64_t tap) {
   DimTable& dims = b.dims();
   for (size_t k = slides.size(); k-- > 0;) {
@@ -41,6 +39,13 @@ Operand window_element(GraphBuilder& b, Operand x, const std::vector<Slide>& sli
   }
   return x;
 }
+
+Operand least_of(DType dtype) {
+  if (is_floating(dtype)) return Operand::constant(-std::numeric_limits<double>::infinity());
+  return GraphBuilder::integer(dtype == DType::u8 ? 0 : -(int64_t{1} << (8 * size_of(dtype) - 2)) * 2);
+}
+
+namespace {
 
 /// Combines the elements of every window: one after the other, or by a reduction where they are many.
 Operand combined(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides, OpId pair, OpId whole) {
@@ -69,11 +74,29 @@ Operand window_counts(GraphBuilder& b, const Slide& s, bool include_padding, DTy
   return b.to(b.sub(end, start), dtype);
 }
 
-/// Smaller than, or equal to, everything that a dtype holds.
-Operand least_of(DType dtype) {
-  if (is_floating(dtype)) return Operand::constant(-std::numeric_limits<double>::infinity());
-  return GraphBuilder::integer(dtype == DType::u8 ? 0 : -(int64_t{1} << (8 * size_of(dtype) - 2)) * 2);
+}  // namespace
+
+Operand averaged(GraphBuilder& b, const CompositeCall& call, const std::vector<Slide>& slides, const Operand& sums) {
+  const bool floating = is_floating(b.dtype(sums));
+  // Every window counts alike unless it may hang over the end, or holds padding that does not count.
+  bool include = call.flag("count_include_pad"), same = true;
+  for (const Slide& s : slides) same = same && !s.ceil_mode && (include || s.padding == 0);
+  Attr whole = Attr::mode(floating ? 0 : 2);
+  auto constant = [&](int64_t n) {
+    return floating ? Operand::constant(static_cast<double>(n)) : GraphBuilder::integer(n);
+  };
+  if (call.attribute("divisor_override").present())
+    return b.div(sums, constant(call.integer("divisor_override")), whole);
+  if (same) return b.div(sums, constant(taps(slides)), whole);
+  Operand counts;
+  for (size_t i = 0; i < slides.size(); ++i) {
+    Operand line = window_counts(b, slides[i], include, b.dtype(sums));
+    counts = counts.present() ? b.mul(b.unsqueeze(counts, GraphBuilder::attr(static_cast<int64_t>(i))), line) : line;
+  }
+  return b.div(sums, counts, whole);
 }
+
+namespace {
 
 Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
   std::vector<Slide> slides = pool_slides(b, call);
@@ -84,26 +107,10 @@ Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
 Outputs avg_pool(GraphBuilder& b, const CompositeCall& call) {
   std::vector<Slide> slides = pool_slides(b, call);
   Operand x = call.operands[0];
-  bool floating = is_floating(b.dtype(x));
-  if (!floating) x = b.to(x, DType::i64);
+  if (!is_floating(b.dtype(x))) x = b.to(x, DType::i64);
   Operand sums = combined(b, padded(b, x, slides, zero_of(b.dtype(x))), slides, OpId::add, OpId::sum);
 
-  // Every window counts alike unless it may hang over the end, or holds padding that does not count.
-  bool include = call.flag("count_include_pad"), same = true;
-  for (const Slide& s : slides) same = same && !s.ceil_mode && (include || s.padding == 0);
-  Attr whole = Attr::mode(floating ? 0 : 2);
-  auto constant = [&](int64_t n) {
-    return floating ? Operand::constant(static_cast<double>(n)) : GraphBuilder::integer(n);
-  };
-  if (call.attribute("divisor_override").present())
-    return {b.div(sums, constant(call.integer("divisor_override")), whole)};
-  if (same) return {b.div(sums, constant(taps(slides)), whole)};
-  Operand counts;
-  for (size_t i = 0; i < slides.size(); ++i) {
-    Operand line = window_counts(b, slides[i], include, b.dtype(x));
-    counts = counts.present() ? b.mul(b.unsqueeze(counts, GraphBuilder::attr(static_cast<int64_t>(i))), line) : line;
-  }
-  return {b.div(sums, counts, whole)};
+  return {averaged(b, call, slides, sums)};
 }
 
 /// One dim cut into `count` bins, from floor(i * size / count) to ceil((i + 1) * size / count): [.., count, widest
@@ -177,10 +184,10 @@ Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
   })};
 }
 
+// By max rather than amax: of equal elements the first one has the gradient.
 Outputs adaptive_max_pool(GraphBuilder& b, const CompositeCall& call) {
-  return {binned(b, call, least_of(b.dtype(call.operands[0])), [&](const Bins& bins, int64_t dim) {
-    return b.reduce_dims(OpId::amax, bins.elements, {dim}, false);
-  })};
+  return {binned(b, call, least_of(b.dtype(call.operands[0])),
+                 [&](const Bins& bins, int64_t dim) { return b.max(bins.elements, GraphBuilder::attr(dim)); })};
 }
 
 /// The windows of im2col and col2im over an image of these sizes.

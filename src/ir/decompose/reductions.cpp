@@ -5,23 +5,27 @@
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
-namespace {
 
-/// The dims that a call reduces; all where it names none.
-Dims reduced(GraphBuilder& b, const Operand& x, const Attr& dim) {
+Dims reduced_dims(size_t rank, const Attr& dim) {
   if (dim.kind == Attr::Kind::integer) return {dim.integer};
   if (!dim.list.empty()) return dim.list;
   Dims all;
-  for (size_t i = 0; i < b.rank(x); ++i) all.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
   return all;
 }
 
-Dim count(GraphBuilder& b, const Operand& x, const Dims& dims) {
+Dim element_count(DimTable& table, const Dims& shape, const Dims& dims) {
   Dim n = 1;
-  if (b.rank(x) > 0)
-    for (Dim d : dims) n = b.dims().mul(n, b.shape(x)[d.code]);
+  if (!shape.empty())
+    for (Dim d : dims) n = table.mul(n, shape[static_cast<size_t>(d.code)]);
   return n;
 }
+
+namespace {
+
+Dims reduced(GraphBuilder& b, const Operand& x, const Attr& dim) { return reduced_dims(b.rank(x), dim); }
+
+Dim count(GraphBuilder& b, const Operand& x, const Dims& dims) { return element_count(b.dims(), b.shape(x), dims); }
 
 Operand mean_over(GraphBuilder& b, const Operand& x, const Dims& dims, bool keepdim) {
   return b.div(b.reduce_dims(OpId::sum, x, dims, keepdim), GraphBuilder::divisor(count(b, x, dims)));
@@ -51,6 +55,11 @@ Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, b
   if (std::isinf(p) && count(b, x, dims) == Dim(0)) return sum(b.abs(x));
   if (std::isinf(p)) return b.reduce_dims(p > 0 ? OpId::amax : OpId::amin, b.abs(x), dims, keepdim);
   return b.pow(sum(b.pow(b.abs(x), p)), 1 / p);
+}
+
+/// The same as a call, whose derivative is zero where the norm is.
+Operand norm_call(GraphBuilder& b, const Operand& x, double p, const Dims& dims, bool keepdim) {
+  return b.vector_norm(x, Attr::number(p), Attr::of(dims), GraphBuilder::flag(keepdim));
 }
 
 /// x with 0 for NaN.
@@ -129,8 +138,12 @@ Outputs count_nonzero(GraphBuilder& b, const CompositeCall& call) {
   return {b.reduce_dims(OpId::sum, b.ne(x, GraphBuilder::integer(0)), reduced(b, x, call.attribute("dim")), false)};
 }
 
-Outputs var_mean(GraphBuilder& b, const CompositeCall& call) { return {var(b, call)[0], mean(b, call)[0]}; }
-Outputs std_mean(GraphBuilder& b, const CompositeCall& call) { return {std(b, call)[0], mean(b, call)[0]}; }
+Outputs var_mean(GraphBuilder& b, const CompositeCall& call) {
+  return {b.call(OpId::var, call.operands, call.attrs)[0], mean(b, call)[0]};
+}
+Outputs std_mean(GraphBuilder& b, const CompositeCall& call) {
+  return {b.call(OpId::std, call.operands, call.attrs)[0], mean(b, call)[0]};
+}
 
 Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {
   Operand x = is_floating(b.dtype(call.operands[0])) ? call.operands[0] : b.to(call.operands[0], DType::f32);
@@ -158,7 +171,7 @@ Outputs cosine_similarity(GraphBuilder& b, const CompositeCall& call) {
   int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
   Dims dims;
   if (rank > 0) dims.push_back(dim < 0 ? dim + rank : dim);
-  auto length = [&](const Operand& v) { return b.clamp_min(norm_of(b, v, 2, dims, false), call.operand("eps")); };
+  auto length = [&](const Operand& v) { return b.clamp_min(norm_call(b, v, 2, dims, false), call.operand("eps")); };
   return {b.div(b.div(b.reduce_dims(OpId::sum, b.mul(x, y), dims, false), length(x)), length(y))};
 }
 
@@ -166,7 +179,7 @@ Outputs cdist(GraphBuilder& b, const CompositeCall& call) {
   const Operand &x = call.operands[0], &y = call.operands[1];
   Operand apart = b.sub(b.unsqueeze(x, GraphBuilder::attr(static_cast<int64_t>(b.rank(x)) - 1)),
                         b.unsqueeze(y, GraphBuilder::attr(static_cast<int64_t>(b.rank(y)) - 2)));
-  return {norm_of(b, apart, call.attribute("p").as_number(), {static_cast<int64_t>(b.rank(apart)) - 1}, false)};
+  return {norm_call(b, apart, call.attribute("p").as_number(), {static_cast<int64_t>(b.rank(apart)) - 1}, false)};
 }
 
 Outputs pairwise_distance(GraphBuilder& b, const CompositeCall& call) {
@@ -175,7 +188,7 @@ Outputs pairwise_distance(GraphBuilder& b, const CompositeCall& call) {
   if (!is_floating(b.dtype(apart))) apart = b.to(apart, DType::f32);
   Dims dims;
   if (b.rank(x) > 0) dims.push_back(static_cast<int64_t>(b.rank(x)) - 1);
-  return {norm_of(b, b.add(apart, call.operand("eps")), call.attribute("p").as_number(), dims, call.flag("keepdim"))};
+  return {norm_call(b, b.add(apart, call.operand("eps")), call.attribute("p").as_number(), dims, call.flag("keepdim"))};
 }
 
 // e * (1 / sum): one division a row instead of one an element; within one rounding of e / sum.

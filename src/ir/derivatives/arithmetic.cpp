@@ -1,19 +1,193 @@
-// Sums, products, quotients, powers, and what selects one of several operands.
-#include "ir/derivative.h"
+// Sums, products, quotients, powers, and what selects one of several operands. At kinks and edges as in PyTorch.
+#include "ir/derivatives/support.h"
 
 namespace ingot::ir::derivatives {
 
-std::vector<Operand> add(GraphBuilder& b, const DerivedCall& call) {
+Gradients add(GraphBuilder& b, const DerivedCall& call) {
   const Operand& g = call.cotangent();
-  return {g, call.wanted[1] ? b.scaled(g, call.operand("alpha")) : Operand::none(), Operand::none()};
+  return each(call, {[&] { return g; }, [&] { return b.scaled(g, call.operand("alpha")); }});
+}
+Gradients sub(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& g = call.cotangent();
+  return each(call, {[&] { return g; }, [&] { return b.neg(b.scaled(g, call.operand("alpha"))); }});
+}
+Gradients rsub(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& g = call.cotangent();
+  return each(call, {[&] { return b.neg(b.scaled(g, call.operand("alpha"))); }, [&] { return g; }});
 }
 
-std::vector<Operand> mul(GraphBuilder& b, const DerivedCall& call) {
-  const Operand& g = call.cotangent();
-  auto times = [&](int i) {
-    return call.wanted[static_cast<size_t>(1 - i)] ? b.mul(g, call.operands[static_cast<size_t>(i)]) : Operand::none();
+Gradients mul(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  return each(call, {[&] { return b.mul(g, y); }, [&] { return b.mul(g, x); }});
+}
+
+// With a rounding mode it is constant. Of the divisor by the result, which is more often kept than the dividend.
+Gradients div(GraphBuilder& b, const DerivedCall& call) {
+  if (call.integer("rounding_mode") != 0) return Gradients(call.operands.size());
+  const Operand &g = call.cotangent(), y = computed(b, call, 1);
+  return each(call, {[&] { return b.div(g, y); }, [&] { return b.neg(b.mul(g, b.div(call.result(), y))); }});
+}
+
+Gradients remainder(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  return each(call, {[&] { return g; }, [&] { return b.neg(b.mul(g, b.floor(b.div(x, y)))); }});
+}
+Gradients fmod(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  return each(call, {[&] { return g; }, [&] { return b.neg(b.mul(g, b.trunc(b.div(x, y)))); }});
+}
+
+namespace {
+
+/// exponent * x^(exponent - 1), and zero for exponent 0, even where the power is infinite.
+Operand power_by_base(GraphBuilder& b, const Operand& x, const Operand& exponent, DType dtype) {
+  if (exponent.kind == Operand::Kind::constant) {
+    const double e = exponent.category == Category::floating ? exponent.number : static_cast<double>(exponent.integer);
+    if (e == 0) return Operand::none();
+    return e == 2 ? b.mul(x, 2.0) : b.mul(b.pow(x, e - 1), e);
+  }
+  const Operand e = exponent.is_value() ? exponent : b.scalar(exponent, dtype);
+  return where_not(b, b.eq(e, 0.0), b.mul(b.pow(x, b.sub(e, 1.0)), e));
+}
+
+/// 0^y is constant where y is not negative.
+Operand power_by_exponent(GraphBuilder& b, const Operand& x, const Operand& y, const Operand& power, DType dtype) {
+  const Operand base = x.is_value() ? x : b.scalar(x, dtype);
+  const Operand flat = b.logical_and(b.eq(base, 0.0), b.ge(y, 0.0));
+  return where_not(b, flat, b.mul(power, b.log(base)));
+}
+
+}  // namespace
+
+Gradients pow(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  const DType dtype = b.dtype(g);
+  return each(call, {[&] {
+                       const Operand slope = power_by_base(b, x, y, dtype);
+                       return slope.present() ? b.mul(g, slope) : slope;
+                     },
+                     [&] { return b.mul(g, power_by_exponent(b, x, y, call.result(), dtype)); }});
+}
+
+// Ties share the gradient; a NaN gives it to both.
+Gradients maximum(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  const Operand share = b.where(b.eq(x, y), b.mul(g, 0.5), g);
+  return each(call, {[&] { return where_not(b, b.lt(x, y), share); }, [&] { return where_not(b, b.gt(x, y), share); }});
+}
+Gradients minimum(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  const Operand share = b.where(b.eq(x, y), b.mul(g, 0.5), g);
+  return each(call, {[&] { return where_not(b, b.gt(x, y), share); }, [&] { return where_not(b, b.lt(x, y), share); }});
+}
+
+namespace {
+Gradients number_wins(GraphBuilder& b, const DerivedCall& call, OpId first_wins) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  Operand first = b.call(first_wins, {x, y}, {})[0];
+  if (y.is_value()) first = b.logical_or(first, b.isnan(y));
+  return each(call, {[&] { return where(b, first, g); }, [&] { return where_not(b, first, g); }});
+}
+}  // namespace
+
+Gradients fmax(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::ge); }
+Gradients fmin(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::le); }
+
+// A bound itself is inside. Where min is above max, max is the result.
+Gradients clamp(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0);
+  const Operand low = computed(b, call, 1), high = computed(b, call, 2);
+  auto both = [&](const Operand& p, const Operand& q) {
+    return !p.present() ? q : !q.present() ? p : b.logical_and(p, q);
   };
-  return {times(1), times(0)};
+  auto compared = [&](OpId op, const Operand& p, const Operand& q) {
+    if (!p.present() || !q.present()) return Operand::none();
+    if (p.is_value() || q.is_value()) return b.call(op, {p, q}, {})[0];
+    return b.call(op, {b.scalar(p, b.dtype(g)), q}, {})[0];
+  };
+  return each(call, {[&] { return where(b, both(compared(OpId::ge, x, low), compared(OpId::le, x, high)), g); },
+                     [&] { return where(b, both(compared(OpId::lt, x, low), compared(OpId::lt, low, high)), g); },
+                     [&] {
+                       Operand above = compared(OpId::gt, x, high);
+                       if (low.present()) above = b.logical_or(above, compared(OpId::lt, high, low));
+                       return where(b, above, g);
+                     }});
+}
+Gradients clamp_min(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), low = computed(b, call, 1);
+  return each(call, {[&] { return where(b, b.ge(x, low), g); }, [&] { return where(b, b.lt(x, low), g); }});
+}
+Gradients clamp_max(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), high = computed(b, call, 1);
+  return each(call, {[&] { return where(b, b.le(x, high), g); }, [&] { return where(b, b.gt(x, high), g); }});
+}
+
+Gradients lerp(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& g = call.cotangent();
+  const Operand start = computed(b, call, 0), end = computed(b, call, 1), weight = computed(b, call, 2);
+  return each(call, {[&] {
+                       const Operand rest = weight.is_value() ? weight : b.scalar(weight, b.dtype(g));
+                       return b.mul(g, b.rsub(rest, 1.0));
+                     },
+                     [&] { return b.mul(g, weight); }, [&] { return b.mul(g, b.sub(end, start)); }});
+}
+Gradients addcmul(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 1), y = computed(b, call, 2);
+  auto scaled = [&](const Operand& factor) { return b.mul(b.scaled(g, call.operand("value")), factor); };
+  return each(call, {[&] { return g; }, [&] { return scaled(y); }, [&] { return scaled(x); }});
+}
+Gradients addcdiv(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 1), y = computed(b, call, 2);
+  auto divided = [&] { return b.div(b.scaled(g, call.operand("value")), y); };
+  return each(call, {[&] { return g; }, [&] { return divided(); },
+                     [&] {
+                       const Operand quotient = x.is_value() || y.is_value() ? b.div(x, y) : Operand::none();
+                       return b.neg(b.mul(divided(), quotient));
+                     }});
+}
+
+Gradients neg(GraphBuilder& b, const DerivedCall& call) { return of_self(call, b.neg(call.cotangent())); }
+Gradients abs(GraphBuilder& b, const DerivedCall& call) {
+  return of_self(call, b.mul(call.cotangent(), b.sign(call.operands[0])));
+}
+Gradients square(GraphBuilder& b, const DerivedCall& call) {
+  return of_self(call, b.mul(call.cotangent(), b.mul(call.operands[0], 2.0)));
+}
+Gradients reciprocal(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& r = call.result();
+  return of_self(call, b.neg(b.mul(call.cotangent(), b.mul(r, r))));
+}
+// positive, frac, clone, and casts.
+Gradients same(GraphBuilder&, const DerivedCall& call) { return of_self(call, call.cotangent()); }
+
+// The size of x with the sign of y: constant in y, and zero at zero.
+Gradients copysign(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0);
+  return each(call, {[&] { return b.mul(g, b.mul(b.sign(x), b.sign(call.result()))); }});
+}
+Gradients ldexp(GraphBuilder& b, const DerivedCall& call) {
+  constexpr double kLog2 = 0x1.62e42fefa39efp-1;
+  const Operand& g = call.cotangent();
+  return each(call,
+              {[&] { return b.ldexp(g, call.operands[1]); }, [&] { return b.mul(b.mul(g, call.result()), kLog2); }});
+}
+Gradients nan_to_num(GraphBuilder& b, const DerivedCall& call) {
+  return of_self(call, where(b, b.isfinite(call.operands[0]), call.cotangent()));
+}
+
+Gradients where(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &condition = call.operands[0], &g = call.cotangent();
+  return each(call, {[] { return Operand::none(); }, [&] { return where(b, condition, g); },
+                     [&] { return where_not(b, condition, g); }});
+}
+Gradients masked_fill(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &mask = call.operands[1], &g = call.cotangent();
+  return each(
+      call, {[&] { return where_not(b, mask, g); }, [] { return Operand::none(); }, [&] { return where(b, mask, g); }});
+}
+// copy and fill: nothing of self is left.
+Gradients replaced(GraphBuilder&, const DerivedCall& call) {
+  return each(call, {[] { return Operand::none(); }, [&] { return call.cotangent(); }});
 }
 
 }  // namespace ingot::ir::derivatives

@@ -64,6 +64,26 @@ double digamma_of(double x) {
   return static_cast<double>(sum + (std::log(z) - 1 / (2 * z) - series));
 }
 
+/// By its definition as a sum over x + k, and the asymptotic series from 40 on.
+double polygamma_of(int64_t n, double x) {
+  if (n == 0) return digamma_of(x);
+  if (std::isnan(x)) return x;
+  const double sign = n % 2 ? 1 : -1;
+  if (x <= 0 && x == std::floor(x)) return kInfinity;
+  if (std::isinf(x)) return x > 0 ? sign * 0.0 : kNaN;
+  long double sum = 0, z = x;
+  for (; z < 40; z += 1) sum += std::pow(z, static_cast<long double>(-n - 1));
+  const long double order = static_cast<long double>(n), power = std::pow(z, -order);
+  long double tail = power / order + power / (2 * z);
+  const long double bernoulli[] = {1.0L / 6, -1.0L / 30, 1.0L / 42, -1.0L / 30, 5.0L / 66};
+  for (int k = 1; k <= 5; ++k) {
+    const long double factor =
+        std::exp(std::lgamma(2.0L * k + order) - std::lgamma(2.0L * k + 1) - std::lgamma(order + 1));
+    tail += bernoulli[k - 1] * factor * power / std::pow(z, 2.0L * k);
+  }
+  return static_cast<double>(sign * std::tgamma(order + 1) * (sum + tail));
+}
+
 double log_add(double a, double b, double base_log) {
   if (std::isinf(a) && a == b) return a;
   double top = greatest(a, b);
@@ -118,6 +138,10 @@ void erfcx(ReferenceContext& c) { real_of_self(c, erfcx_of); }
 void erfinv(ReferenceContext& c) { real_of_self(c, erfinv_of); }
 void lgamma(ReferenceContext& c) { real_of_self(c, lgamma_of); }
 void digamma(ReferenceContext& c) { real_of_self(c, digamma_of); }
+void polygamma(ReferenceContext& c) {
+  const int64_t n = c.integer("n");
+  real_of_self(c, [=](double x) { return polygamma_of(n, x); });
+}
 void exp(ReferenceContext& c) {
   real_of_self(c, [](double x) { return std::exp(x); });
 }

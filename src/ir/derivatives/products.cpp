@@ -1,0 +1,123 @@
+// Matrix products, convolution, attention.
+#include <limits>
+#include <optional>
+
+#include "ir/decompose/windows.h"
+#include "ir/derivatives/support.h"
+
+namespace ingot::ir::derivatives {
+namespace {
+
+Operand transposed(GraphBuilder& b, const Operand& x) {
+  Dims order;
+  for (size_t i = 0; i < b.rank(x); ++i) order.push_back(static_cast<int64_t>(i));
+  std::swap(order[order.size() - 2], order[order.size() - 1]);
+  return b.permute(x, order);
+}
+
+}  // namespace
+
+// Of rows times one matrix the rows are all in one product (normal::matmul), so that the sum over them is one, too. A
+// batch that was broadcast is summed after the product.
+Gradients matmul(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), &x = call.operands[0], &y = call.operands[1];
+  return each(call, {[&] { return b.matmul(g, transposed(b, y)); }, [&] { return b.matmul(transposed(b, x), g); }});
+}
+
+// The input's gradient is the transposed convolution. The weight's is a convolution of images that are input channels,
+// with the cotangents for a kernel: batch and channels, stride and dilation change places.
+Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
+  const Dims given = b.shape(call.operands[0]);
+  auto image = [&](const Operand& x) { return b.rank(x) == 4 ? x : b.unsqueeze(x, GraphBuilder::attr(0)); };
+  const Operand x = image(call.operands[0]), g = image(call.cotangent()), &weight = call.operands[1];
+  const Attr &stride = call.attribute("stride"), &padding = call.attribute("padding"),
+             &dilation = call.attribute("dilation"), &groups = call.attribute("groups");
+  const Dims shape = b.shape(x), kernel = b.shape(weight);
+  auto for_input = [&] {
+    const CompositeCall back{info(OpId::conv_transpose2d),
+                             {g, weight, Operand::none()},
+                             {stride, padding, Attr::of(Dims{0}), groups, dilation},
+                             b.dtype(g),
+                             shape};
+    return b.reshape(convolution_transposed(b, back, {shape[2], shape[3]}), given);
+  };
+  auto for_weight = [&] {
+    // [n, g * c, ..] to [c, g * n, ..]; [n, o, ..] to [o, n, ..].
+    const Dim group = groups.integer, channels = kernel[1];
+    Operand images = b.permute(b.reshape(x, {shape[0], group, channels, shape[2], shape[3]}), Dims{2, 1, 0, 3, 4});
+    images = b.reshape(images, {channels, b.dims().mul(group, shape[0]), shape[2], shape[3]});
+    Operand result =
+        b.conv2d(images, b.permute(g, Dims{1, 0, 2, 3}), Operand::none(), dilation, padding, stride, groups);
+    // Of a stride that leaves a rest, the windows beyond the kernel.
+    for (size_t d : {2, 3})
+      if (!b.dims().equal(b.shape(result)[d], kernel[d]))
+        result = b.slice(result, GraphBuilder::attr(static_cast<int64_t>(d)), Attr::of(Dims{0}),
+                         Attr::of(Dims{kernel[d]}), GraphBuilder::attr(1));
+    return b.permute(result, Dims{1, 0, 2, 3});
+  };
+  return each(call, {for_input, for_weight, [&] { return b.reduce_dims(OpId::sum, g, {0, 2, 3}, false); }});
+}
+
+namespace {
+
+/// Attention as products and a softmax. A row without a key to look at is zero.
+std::vector<Operand> attention(GraphBuilder& b, const DerivedCall& call, const std::vector<Operand>& operands) {
+  Operand query = operands[0], key = operands[1], value = operands[2];
+  const Operand& mask = operands[3];
+  const DType dtype = b.dtype(query);
+  const Dims whole = b.shape(query);
+  const size_t rank = whole.size();
+  const Dim rows = whole[rank - 2], keys = b.shape(key)[rank - 2];
+  Dims batch(whole.begin(), whole.end() - 2), scores_shape = batch;
+  scores_shape.push_back(rows);
+  scores_shape.push_back(keys);
+
+  // Heads that share keys and values are one more dim, over which these are broadcast.
+  const bool shared = rank > 2 && !b.dims().equal(batch.back(), b.shape(key)[rank - 3]);
+  if (shared) {
+    const Dim heads = b.shape(key)[rank - 3];
+    Dims split = whole;
+    split[rank - 3] = heads;
+    split.insert(rank - 2, b.dims().floor_div(batch.back(), heads));
+    query = b.reshape(query, split);
+    key = b.unsqueeze(key, GraphBuilder::attr(static_cast<int64_t>(rank) - 2));
+    value = b.unsqueeze(value, GraphBuilder::attr(static_cast<int64_t>(rank) - 2));
+  }
+  Operand scale = operands[4];
+  if (!scale.present()) scale = b.rsqrt(b.scalar(GraphBuilder::divisor(whole.back()), dtype));
+  Operand scores = b.mul(b.reshape(b.matmul(query, transposed(b, key)), scores_shape), scale);
+
+  std::optional<Operand> seen;
+  if (call.flag("is_causal")) seen = b.ge(b.unsqueeze(count_up(b, rows), GraphBuilder::attr(1)), count_up(b, keys));
+  if (mask.present() && b.dtype(mask) == DType::bool_) seen = seen ? b.logical_and(*seen, mask) : mask;
+  if (mask.present() && b.dtype(mask) != DType::bool_) scores = b.add(scores, mask);
+  if (seen) scores = b.where(*seen, scores, -std::numeric_limits<double>::infinity());
+  const int64_t last = static_cast<int64_t>(rank) - 1;
+  std::optional<Operand> blind;
+  if (mask.present() || seen) {
+    const Operand top = b.reduce_dims(OpId::amax, scores, {last}, true);
+    blind = b.eq(top, -std::numeric_limits<double>::infinity());
+    scores = where_not(b, *blind, scores);
+  }
+  Operand weights = b.softmax(scores, GraphBuilder::attr(last));
+  if (blind) weights = where_not(b, *blind, weights);
+  if (shared) {
+    Dims split = b.shape(query);
+    split.back() = keys;
+    weights = b.reshape(weights, split);
+  }
+  Dims result = batch;
+  result.push_back(rows);
+  result.push_back(b.shape(value).back());
+  return {b.reshape(b.matmul(weights, value), result)};
+}
+
+}  // namespace
+
+// The weights are computed again.
+Gradients scaled_dot_product_attention(GraphBuilder& b, const DerivedCall& call) {
+  return b.gradients([&](const std::vector<Operand>& operands) { return attention(b, call, operands); }, call.operands,
+                     call.wanted, call.results, call.cotangents);
+}
+
+}  // namespace ingot::ir::derivatives

@@ -1,0 +1,105 @@
+// Reductions, and norms and deviations over dims.
+#include <cmath>
+
+#include "ir/decompose.h"
+#include "ir/derivatives/support.h"
+
+namespace ingot::ir::derivatives {
+namespace {
+
+/// The dims that a call reduces, and its result and cotangent with them kept.
+struct Reduced {
+  Dims shape, dims;
+  Operand g, result;
+  Reduced(GraphBuilder& b, const DerivedCall& call)
+      : shape(b.shape(call.operands[0])), dims(reduced_dims(shape.size(), call.attribute("dim"))) {
+    g = with_dims_kept(b, call.cotangent(), shape, call.attribute("dim"));
+    result = with_dims_kept(b, call.result(), shape, call.attribute("dim"));
+  }
+  Operand sum(GraphBuilder& b, const Operand& x) const { return b.reduce_dims(OpId::sum, x, dims, true); }
+  Operand expanded(GraphBuilder& b, const Operand& x) const {
+    return b.shape(x) == shape ? x : b.expand(x, Attr::of(shape));
+  }
+};
+
+}  // namespace
+
+Gradients sum(GraphBuilder& b, const DerivedCall& call) {
+  const Reduced r(b, call);
+  return of_self(call, r.expanded(b, r.g));
+}
+
+// result / x, but for the only zero: that gets the product of the others.
+Gradients prod(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& x = call.operands[0];
+  const Reduced r(b, call);
+  const Operand zero = b.eq(x, 0.0), factors = b.where(zero, 1.0, x);
+  const Operand only = b.eq(r.sum(b, b.to(zero, b.dtype(x))), 1.0);
+  const Operand others = b.mul(r.g, b.reduce_dims(OpId::prod, factors, r.dims, true));
+  return of_self(call, b.where(zero, where(b, only, others), b.div(b.mul(r.g, r.result), factors)));
+}
+
+// amax and amin: ties share evenly, however many dims are reduced.
+Gradients extreme(GraphBuilder& b, const DerivedCall& call) {
+  const Reduced r(b, call);
+  const Operand best = b.eq(call.operands[0], r.result);
+  return of_self(call, where(b, best, b.div(r.g, r.sum(b, b.to(best, b.dtype(r.g))))));
+}
+
+// 2 / (n - correction) * (x - mean).
+Gradients var(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& x = call.operands[0];
+  const Reduced r(b, call);
+  const Operand centered = b.sub(x, b.mean(x, Attr::of(r.dims), GraphBuilder::flag(true)));
+  const double correction = call.attribute("correction").as_number();
+  const Operand n = b.scalar(GraphBuilder::divisor(element_count(b.dims(), r.shape, r.dims)), b.dtype(r.g));
+  const Operand freedom = b.clamp_min(b.sub(n, correction), 0.0);
+  return of_self(call, b.mul(b.div(b.mul(r.g, 2.0), freedom), centered));
+}
+
+// var's, by the result; zero where that is zero.
+Gradients std(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& result = call.result();
+  DerivedCall of_variance = call;
+  of_variance.cotangents = {where_not(b, b.eq(result, 0.0), b.div(call.cotangent(), b.mul(result, 2.0)))};
+  return var(b, of_variance);
+}
+
+Gradients logsumexp(GraphBuilder& b, const DerivedCall& call) {
+  const Reduced r(b, call);
+  return of_self(call, b.mul(r.g, b.exp(b.sub(call.operands[0], r.result))));
+}
+
+// Zero where the norm is zero; of the largest or smallest size ties share.
+Gradients norm(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& x = call.operands[0];
+  const Reduced r(b, call);
+  const double p = call.attrs[0].as_number();
+  auto unless_zero = [&](const Operand& value) { return where_not(b, b.eq(r.result, 0.0), value); };
+  if (p == 0) return Gradients(1);
+  if (p == 1) return of_self(call, b.mul(r.g, b.sign(x)));
+  if (p == 2) return of_self(call, b.mul(x, unless_zero(b.div(r.g, r.result))));
+  const Operand size = b.abs(x);
+  if (std::isinf(p)) {
+    const Operand best = b.logical_or(b.eq(size, r.result), b.isnan(size));
+    const Operand share = b.div(r.g, r.sum(b, b.to(best, b.dtype(x))));
+    return of_self(call, where(b, best, b.mul(share, b.sign(x))));
+  }
+  // sign(x) (|x| / norm)^(p - 1): a ratio that stays in range.
+  const Operand ratio = b.pow(b.div(size, b.where(b.eq(r.result, 0.0), 1.0, r.result)), p - 1);
+  return of_self(call, b.mul(r.g, where_not(b, b.eq(x, 0.0), b.mul(b.sign(x), ratio))));
+}
+
+// From the result alone: each line is scaled by what the line has in common with its cotangent.
+Gradients softmax(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &g = call.cotangent(), &result = call.result();
+  const Operand common = b.reduce_dims(OpId::sum, b.mul(g, result), {call.integer("dim")}, true);
+  return of_self(call, b.mul(result, b.sub(g, common)));
+}
+Gradients log_softmax(GraphBuilder& b, const DerivedCall& call) {
+  const Operand& g = call.cotangent();
+  const Operand total = b.reduce_dims(OpId::sum, g, {call.integer("dim")}, true);
+  return of_self(call, b.sub(g, b.mul(b.exp(call.result()), total)));
+}
+
+}  // namespace ingot::ir::derivatives

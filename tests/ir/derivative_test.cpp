@@ -1,0 +1,275 @@
+// Derivatives of every row against finite differences of the reference interpreter in double, of first and second
+// order, without a kernel; and what stands at kinks and edges, as in PyTorch.
+#include "ir/derivative.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include "ir/decompose.h"
+#include "reference_helper.h"
+#include "samples.h"
+
+namespace ingot::ir {
+namespace {
+
+using Tensors = std::vector<ReferenceTensor>;
+
+/// Where an op's floats are taken from: inside of its domain, and both sides of its kinks.
+std::pair<double, double> range_of(const OpInfo& op, bool wide) {
+  static const std::map<std::string_view, std::pair<double, double>> ranges = {
+      {"log", {.2, 2.5}},      {"log2", {.2, 2.5}},        {"log10", {.2, 2.5}},     {"log1p", {-.8, 2}},
+      {"sqrt", {.2, 2.5}},     {"rsqrt", {.2, 2.5}},       {"pow", {.2, 2.5}},       {"float_power", {.2, 2.5}},
+      {"xlogy", {.2, 2.5}},    {"acosh", {1.2, 3}},        {"asin", {-.9, .9}},      {"acos", {-.9, .9}},
+      {"atanh", {-.9, .9}},    {"erfinv", {-.9, .9}},      {"logit", {.27, .73}},    {"binary_cross_entropy", {.1, .9}},
+      {"kl_div", {.1, .9}},    {"lgamma", {.2, 3}},        {"digamma", {.2, 3}},     {"bernoulli", {.1, .9}},
+      {"batch_norm", {.5, 2}}, {"instance_norm", {.5, 2}}, {"addcdiv", {.5, 2}},     {"div", {.5, 2}},
+      {"fmod", {.5, 2}},       {"remainder", {.5, 2}},     {"polygamma", {-.9, -.1}}};
+  auto found = ranges.find(op.name);
+  if (found != ranges.end()) return found->second;
+  return wide ? std::pair(-7.0, 7.0) : std::pair(-1.9, 1.9);
+}
+
+/// Floats apart from each other and from round numbers; integers that are positions.
+ReferenceTensor sample_tensor(DType dtype, const Ints& shape, std::pair<double, double> range, std::mt19937& random) {
+  const double start = std::uniform_real_distribution<double>(.1, .9)(random);
+  ReferenceTensor tensor(dtype, shape);
+  const int64_t n = tensor.size();
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), random);
+  for (int64_t i = 0; i < n; ++i) {
+    const double share = (static_cast<double>(order[i]) + start) / static_cast<double>(n);
+    if (tensor.floating())
+      tensor.real[i] = range.first + (range.second - range.first) * share;
+    else
+      tensor.integer[i] = dtype == DType::bool_ ? static_cast<int64_t>(random() % 2) : 1 + random() % 2;
+  }
+  return tensor;
+}
+
+Ints sizes_of(const TensorType& type) {
+  Ints sizes;
+  for (Dim d : type.shape) sizes.push_back(d.code);
+  return sizes;
+}
+
+/// A call, or a derivative of one, as a function of its tensors.
+struct Function {
+  OpId op;
+  const Derivative* derivative = nullptr;
+  std::vector<Operand> operands;  // values count the tensors
+  std::vector<Attr> attrs;
+  std::vector<TensorType> inputs, outputs;
+
+  Graph graph() const {
+    Graph graph;
+    for (const TensorType& type : inputs) graph.add_input(type.dtype, type.shape);
+    const ValueId first = graph.add(op, operands, attrs, Location::none(), false, derivative);
+    for (size_t i = 0; i < outputs.size(); ++i) graph.outputs.push_back(first + static_cast<ValueId>(i));
+    return graph;
+  }
+  /// A call by the reference of its row, a derivative by its primitives.
+  Tensors operator()(const Tensors& at) const {
+    Graph whole = graph();
+    if (derivative) decompose(whole);
+    return interpret(whole, at);
+  }
+  std::vector<int> differentiable() const {
+    std::vector<int> found;
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].is_value() && is_floating(inputs[operands[i].id].dtype)) found.push_back(static_cast<int>(i));
+    return found;
+  }
+  bool has_float_output() const {
+    return std::any_of(outputs.begin(), outputs.end(), [](const TensorType& t) { return is_floating(t.dtype); });
+  }
+  /// Of all floats; its tensors are those of this, its results, and a cotangent for each that is a float.
+  Function derived() const {
+    Function made = *this;
+    std::vector<bool> wanted(operands.size());
+    made.outputs.clear();
+    for (int i : differentiable()) {
+      wanted[static_cast<size_t>(i)] = true;
+      made.outputs.push_back(inputs[operands[static_cast<size_t>(i)].id]);
+    }
+    for (int cotangents : {0, 1})
+      for (const TensorType& type : outputs) {
+        if (cotangents && !is_floating(type.dtype)) {
+          made.operands.push_back(Operand::none());
+          continue;
+        }
+        made.operands.push_back(Operand::value(static_cast<ValueId>(made.inputs.size())));
+        made.inputs.push_back(type);
+      }
+    made.derivative = derivative_of(derivative, wanted);
+    made.attrs.resize(attrs.size() + operands.size());
+    return made;
+  }
+};
+
+Function function_of(const std::string& text) {
+  const Graph graph = parse(text);
+  const Node& node = graph.nodes.at(0);
+  Function f{node.op, nullptr, node.operands, node.attrs, {}, {}};
+  for (const InputInfo& input : graph.inputs) f.inputs.push_back(graph.type(input.value));
+  for (ValueId v : node.outputs) f.outputs.push_back(graph.type(v));
+  return f;
+}
+
+/// Samples in double, each once.
+std::vector<Sample> double_samples() {
+  std::vector<Sample> chosen;
+  std::set<std::string> seen;
+  for (Sample sample : samples()) {
+    for (const char* narrow : {"bf16", "f16", "f32"})
+      for (size_t at = 0; (at = sample.text.find(narrow, at)) != std::string::npos;)
+        sample.text.replace(at, std::string_view(narrow).size(), "f64");
+    if (seen.insert(sample.text).second) chosen.push_back(std::move(sample));
+  }
+  return chosen;
+}
+
+double dot(const ReferenceTensor& a, const ReferenceTensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i) sum += a.real[i] * b.real[i];
+  return sum;
+}
+
+/// The derivative of `f` against differences of it along random directions.
+void check(const Function& f, const Tensors& at, std::mt19937& random, const std::string& text) {
+  const Function derived = f.derived();
+  Tensors given = at, cotangents;
+  for (const ReferenceTensor& result : f(at)) given.push_back(result);
+  for (const TensorType& type : f.outputs)
+    if (is_floating(type.dtype)) {
+      cotangents.push_back(sample_tensor(type.dtype, sizes_of(type), {-1, 1}, random));
+      given.push_back(cotangents.back());
+    }
+  Tensors gradients;
+  try {
+    gradients = derived(given);
+  } catch (const std::exception& e) {
+    FAIL() << text << ": " << e.what();
+  }
+
+  auto weighted = [&](const Tensors& x) {
+    double sum = 0;
+    size_t next = 0;
+    for (const ReferenceTensor& out : f(x))
+      if (out.floating()) sum += dot(out, cotangents[next++]);
+    return sum;
+  };
+  const std::vector<int> operands = f.differentiable();
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const ValueId input = f.operands[static_cast<size_t>(operands[k])].id;
+    for (int trial = 0; trial < 2; ++trial) {
+      ReferenceTensor direction = at[input];
+      for (double& d : direction.real) d = std::uniform_real_distribution<double>(-1, 1)(random);
+      auto along = [&](double step) {
+        Tensors moved = at;
+        for (int64_t i = 0; i < direction.size(); ++i) moved[input].real[i] += step * direction.real[i];
+        return weighted(moved);
+      };
+      // Of fourth order; halved until two steps agree would be finer than is needed.
+      constexpr double h = 1e-4;
+      const double expected = (8 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12 * h);
+      const double got = dot(gradients[k], direction);
+      EXPECT_NEAR(got, expected, 2e-8 * (1 + std::abs(expected) + std::abs(weighted(at))))
+          << "operand " << operands[k] << " of order " << derived.derivative->order() << ": " << text;
+    }
+  }
+}
+
+/// Rows whose samples have no slope where differences are taken: 0 / 0, or jumps.
+bool is_smooth(const OpInfo& op, const std::string& text) {
+  if (op.gradient == Gradient::none || op.gradient == Gradient::constant) return false;
+  return text.find("rounding_mode") == std::string::npos && text.find("p=0") == std::string::npos;
+}
+
+class EveryRow : public testing::TestWithParam<bool> {};
+
+TEST_P(EveryRow, DifferencesOfFirstAndSecondOrder) {
+  std::mt19937 random(7);
+  std::set<OpId> checked;
+  for (const Sample& sample : double_samples()) {
+    const Function f = function_of(sample.text);
+    if (f.differentiable().empty() || !f.has_float_output() || !is_smooth(*sample.op, sample.text)) continue;
+    Tensors at;
+    for (const TensorType& type : f.inputs)
+      at.push_back(sample_tensor(type.dtype, sizes_of(type), range_of(*sample.op, GetParam()), random));
+    check(f, at, random, sample.text);
+    checked.insert(f.op);
+
+    const Function slope = f.derived();
+    for (ReferenceTensor& result : f(at)) {
+      // The result lies at a kink where the operand does not.
+      if (sample.text.find("relu") != std::string::npos)
+        for (double& x : result.real) x += 0.0123;
+      at.push_back(result);
+    }
+    for (const TensorType& type : f.outputs)
+      if (is_floating(type.dtype)) at.push_back(sample_tensor(type.dtype, sizes_of(type), {-1, 1}, random));
+    check(slope, at, random, sample.text);
+  }
+  for (const OpInfo& op : ops())
+    if (op.gradient == Gradient::rule) EXPECT_TRUE(checked.count(op.id)) << op.name;
+}
+INSTANTIATE_TEST_SUITE_P(Ranges, EveryRow, testing::Bool());
+
+/// What derivative_reads says suffices; and the text of a derivative comes back.
+TEST(Derivative, WhatIsReadSufficesAndTextComesBack) {
+  std::mt19937 random(7);
+  for (const Sample& sample : double_samples()) {
+    Function f = function_of(sample.text);
+    Tensors at;
+    for (const TensorType& type : f.inputs)
+      at.push_back(sample_tensor(type.dtype, sizes_of(type), range_of(*sample.op, false), random));
+    for (int order = 1; order <= 2; ++order) {
+      if (f.differentiable().empty() || !f.has_float_output()) break;
+      const Function derived = f.derived();
+      for (const ReferenceTensor& result : f(at)) at.push_back(result);
+      for (const TensorType& type : f.outputs)
+        if (is_floating(type.dtype)) at.push_back(sample_tensor(type.dtype, sizes_of(type), {-1, 1}, random));
+      const std::string text = print(derived.graph());
+      EXPECT_EQ(print(parse(text)), text);
+
+      std::vector<OperandType> types;
+      for (const Operand& o : derived.operands) {
+        OperandType type;
+        if (o.is_value())
+          type = {OperandType::Kind::tensor, derived.inputs[o.id].dtype, Category::floating,
+                  &derived.inputs[o.id].shape};
+        if (o.is_scalar()) type = {OperandType::Kind::scalar, DType::f32, o.category, nullptr};
+        types.push_back(type);
+      }
+      const DerivativeReads reads = derivative_reads(derived.op, *derived.derivative, types, f.attrs);
+      Function reduced = derived;
+      for (size_t i = 0; i < derived.operands.size(); ++i) {
+        if (!derived.operands[i].is_value() || reads.operands[i]) continue;
+        const TensorType& type = derived.inputs[derived.operands[i].id];
+        reduced.operands[i] = Operand::none();
+        if (i < f.operands.size()) reduced.attrs[f.attrs.size() + i] = Attr::shape_of(type.dtype, type.shape);
+      }
+      const std::string reduced_text = print(reduced.graph());
+      EXPECT_EQ(print(parse(reduced_text)), reduced_text);
+      Tensors whole, part;
+      try {
+        whole = derived(at), part = reduced(at);
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << sample.text << ": " << e.what();
+        break;
+      }
+      for (size_t i = 0; i < whole.size(); ++i)
+        for (int64_t j = 0; j < whole[i].size(); ++j)
+          ASSERT_TRUE(whole[i].real[j] == part[i].real[j] || std::isnan(whole[i].real[j])) << sample.text;
+      f = derived;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ingot::ir
