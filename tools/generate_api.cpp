@@ -16,6 +16,16 @@ using ingot::ir::ArgInfo;
 using ingot::ir::ArgKind;
 using ingot::ir::OpInfo;
 
+/// Makes a tensor from nothing but numbers: what it is to be is told by TensorOptions.
+bool creates(const OpInfo& op) {
+  bool has_dtype = false;
+  for (const ArgInfo& a : op.arguments) {
+    if (a.kind == ArgKind::tensor || a.kind == ArgKind::tensors) return false;
+    has_dtype |= a.kind == ArgKind::dtype;
+  }
+  return has_dtype;
+}
+
 std::string type_of(const ArgInfo& a) {
   auto maybe = [&](const std::string& type) { return a.optional ? "std::optional<" + type + "> " : type + " "; };
   switch (a.kind) {
@@ -101,9 +111,13 @@ std::string parameters(const OpInfo& op, size_t first, bool defaults, bool locat
   std::string text;
   for (size_t i = first; i < arguments.size(); ++i) {
     const ArgInfo& a = arguments[i];
-    text += (text.empty() ? "" : ", ") + type_of(a) + a.name;
+    const bool options = creates(op) && a.kind == ArgKind::dtype;
+    text += (text.empty() ? "" : ", ") + (options ? "const TensorOptions& options" : type_of(a) + a.name);
     if (defaults && i >= omit_from) text += " = " + default_of(a);
   }
+  if (op.has(ingot::ir::kRandom))
+    text +=
+        std::string(text.empty() ? "" : ", ") + "const std::optional<Generator>& generator" + (defaults ? " = {}" : "");
   if (location) text += std::string(text.empty() ? "" : ", ") + "Location location" + (defaults ? " = Location()" : "");
   return text;
 }
@@ -168,9 +182,12 @@ std::string body(const OpInfo& op, bool method, const std::string& location, con
                      "> call(OpId::" + std::string(op.name) + ", " + location + ");\n";
   std::span<const ArgInfo> arguments = given_arguments(op);
   for (size_t i = 0; i < arguments.size(); ++i)
-    text += "  call." + adder_of(arguments[i]) + "(" + (method && i == 0 ? std::string("*this") : arguments[i].name) +
+    text += "  call." + adder_of(arguments[i]) + "(" +
+            (method && i == 0                                     ? std::string("*this")
+             : creates(op) && arguments[i].kind == ArgKind::dtype ? std::string("options.type")
+                                                                  : arguments[i].name) +
             ");\n";
-  if (op.has(ingot::ir::kRandom)) text += "  call.draw();\n";
+  if (op.has(ingot::ir::kRandom)) text += "  call.draw(generator);\n";
   return text + "  " + run + ";\n}\n";
 }
 
@@ -182,10 +199,12 @@ struct Writer {
     std::string run = op.outputs == 1 ? "return call.run()" : "return call.run_" + std::to_string(op.outputs) + "()";
     // A first argument that is no operand does not record the caller's line.
     bool located = op.arguments.empty() || !ingot::ir::is_operand(op.arguments[0].kind);
+    const std::string location = located ? "location" : "Location::none()";
+    if (creates(op)) run = "return eager::as_asked(call.run(), options, " + location + ")";
     if (!is_namespace(name)) {
       header << comment << "\nINGOT_API " << result << " " << name << "(" << parameters(op, 0, true, located) << ");\n";
       source << result << " " << name << "(" << parameters(op, 0, false, located) << ") {\n"
-             << body(op, false, located ? "location" : "Location::none()", run);
+             << body(op, false, location, run);
     }
     if (!has_method(op)) return;
     methods << comment << "\n" << result << " " << name << "(" << parameters(op, 1, true, true) << ") const;\n";

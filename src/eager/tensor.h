@@ -240,7 +240,8 @@ class INGOT_API Tensor {
   Tensor type_as(const Tensor& other, Location location = Location()) const;
   const Tensor& zero_(Location location = Location()) const;
   /// One with probability p, else zero.
-  const Tensor& bernoulli_(const OperandArg& p = 0.5, Location location = Location()) const;
+  const Tensor& bernoulli_(const OperandArg& p = 0.5, const std::optional<Generator>& generator = {},
+                           Location location = Location()) const;
   /// Functions of eager/ops/selection.h.
   Tensor nonzero(Location location = Location()) const;
   std::vector<Tensor> nonzero(AsTuple, Location location = Location()) const;

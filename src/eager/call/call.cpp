@@ -156,6 +156,11 @@ void fail(std::string_view op, std::string_view argument, const std::string& got
   throw Error(text + place_of(location));
 }
 
+Tensor as_asked(Tensor made, const TensorOptions& options, Location location) {
+  if (options.tracked) made.requires_grad_(true, location);
+  return made;
+}
+
 const Tensor& present(std::string_view op, std::string_view argument, const TensorArg& a) {
   if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
   return *a.tensor;

@@ -37,8 +37,11 @@ IntList sizes_of(const Tensor& tensor, Location location);
 void note_size(int attribute, size_t item, uint64_t origin);
 /// Sizes of `count` elements; one of them may be -1, for what is left.
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
-/// Takes the draws of a random call from the generator: fills in its seed and offset.
-void draw(const OpCall& call, std::span<Operand> seed_and_offset);
+/// Takes the draws of a random call from a generator, the default one unless another is given: fills in its seed and
+/// offset.
+void draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::optional<Generator>& generator);
+/// A new tensor, as its options ask for.
+Tensor as_asked(Tensor made, const TensorOptions& options, Location location);
 /// The tensor of an argument; throws Error where there is none.
 const Tensor& present(std::string_view op, std::string_view argument, const TensorArg& a);
 /// A dim of `rank` dims (0 and -1 are dims of a zero-dim tensor), negative ones counted from the end.
@@ -135,9 +138,9 @@ class Call {
   }
 
   /// The last two operands of a random op: seed, and offset of one draw for each element of the result.
-  void draw() {
+  void draw(const std::optional<Generator>& generator) {
     for (int i = kOperands - 2; i < kOperands; ++i) operands_[i] = eager::Operand(Scalar(int64_t{0}));
-    eager::draw(make(), {&operands_[kOperands - 2], 2});
+    eager::draw(make(), {&operands_[kOperands - 2], 2}, generator);
   }
 
   Tensor run() {

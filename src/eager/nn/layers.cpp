@@ -206,6 +206,7 @@ Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const T
   const CallerLine line(input.location);
   Tensor y = ingot::batch_norm(input, running_mean, running_var, weight, bias, training, 0, eps);
   if (!training || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  const NoGradGuard no_grad;
   const Tensor &x = *input.tensor, &mean = *running_mean.tensor;
   Ints dims;
   int64_t values = 1;
@@ -230,6 +231,7 @@ Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, cons
   const CallerLine line(input.location);
   Tensor y = ingot::instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, 0, eps);
   if (!use_input_stats || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  const NoGradGuard no_grad;
   Ints dims;
   for (int64_t d = 2; d < input.tensor->dim(); ++d) dims.push_back(d);
   // Of each sample, then their mean.

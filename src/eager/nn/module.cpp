@@ -10,6 +10,7 @@
 #include "base/overlap.h"
 #include "eager/call/call.h"
 #include "eager/data.h"
+#include "eager/nn/clip_grad.h"
 #include "eager/ops/functions.h"
 
 namespace ingot::nn {
@@ -85,6 +86,12 @@ std::string listed(const std::vector<std::string>& names) {
 
 thread_local bool skip_init = false;
 
+/// The same elements, as a leaf that gradients go to, or not.
+Tensor leaf_of(const Tensor& given, bool tracked) {
+  if (given.requires_grad() && !(tracked && given.is_leaf())) return leaf_of(given.detach(), tracked);
+  return tracked && is_floating(given.dtype()) ? given.requires_grad_() : given;
+}
+
 }  // namespace
 
 SkipInit::SkipInit() : outer_(std::exchange(skip_init, true)) {}
@@ -103,7 +110,13 @@ void Module::train(bool on) {
 
 Module::NamedTensors Module::named_parameters() { return named(*this, false); }
 Module::NamedTensors Module::named_buffers() { return named(*this, true); }
-std::vector<Tensor> Module::parameters() { return values(named(*this, false)); }
+std::vector<Tensor> Module::parameters() {
+  std::vector<Tensor> result;
+  std::set<ingot::detail::TensorImpl*> seen;
+  for (const auto& [name, tensor] : named(*this, false))
+    if (seen.insert(tensor.impl()).second) result.push_back(tensor);
+  return result;
+}
 std::vector<Tensor> Module::buffers() { return values(named(*this, true)); }
 Module::NamedModules Module::named_children() { return Gather(*this).children; }
 Module::NamedModules Module::named_modules() { return Gather(*this).modules; }
@@ -115,6 +128,17 @@ StateDict Module::state_dict() {
 }
 
 IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadStateOptions& options, Location location) {
+  IncompatibleKeys keys = check_state(state, options.strict, location);
+  take_state(state, options.assign, location);
+  return keys;
+}
+
+std::function<void()> Module::loading(const StateDict& state, Location location) {
+  check_state(state, true, location);
+  return [this, state, location] { take_state(state, false, location); };
+}
+
+IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Location location) {
   Gather tree(*this);
   IncompatibleKeys keys;
   std::vector<std::string> wrong;
@@ -136,46 +160,73 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadState
   auto add = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) got += (got.empty() ? "" : "; ") + std::string(what) + " " + listed(names);
   };
-  if (options.strict) add("no tensor for", keys.missing_keys);
-  if (options.strict) add("tensors that the module does not have:", keys.unexpected_keys);
+  if (strict) add("no tensor for", keys.missing_keys);
+  if (strict) add("tensors that the module does not have:", keys.unexpected_keys);
   add("wrong shapes:", wrong);
   if (!got.empty())
-    eager::fail(
-        "load_state_dict", "state", got,
-        options.strict ? "one tensor for each parameter and buffer, of its shape" : "tensors of the same shapes",
-        location);
+    eager::fail("load_state_dict", "state", got,
+                strict ? "one tensor for each parameter and buffer, of its shape" : "tensors of the same shapes",
+                location);
+  return keys;
+}
+
+void Module::take_state(const StateDict& state, bool assign, Location location) {
+  const NoGradGuard no_grad;
   // Memory for what SkipInit left without; tied tensors stay tied.
   struct Made {
     Tensor before, memory;
   };
   std::map<ingot::detail::TensorImpl*, Made> made;
-  for (const Slot& s : tree.slots) {
+  for (const Slot& s : Gather(*this).slots) {
     auto given = state.find(s.name);
     if (given == state.end()) continue;
-    if (options.assign) {
-      *s.tensor = given->second;
+    const bool tracked = s.tensor->requires_grad();
+    if (assign) {
+      *s.tensor = leaf_of(given->second, tracked);
       continue;
     }
     const ingot::detail::TensorImpl& own = *s.tensor->impl();
     if (elements_overlap(own.sizes, own.strides)) {
       Made& m = made[s.tensor->impl()];
-      if (!m.memory.defined()) m = {*s.tensor, empty(own.sizes, own.dtype, location)};
+      if (!m.memory.defined())
+        m = {*s.tensor, empty(own.sizes, TensorOptions(own.dtype).requires_grad(tracked), location)};
       *s.tensor = m.memory;
     }
     s.tensor->copy_(given->second, location);
   }
-  return keys;
 }
 
 void Module::to(DType dtype, Location location) {
   if (!is_floating(dtype)) eager::fail("to", "dtype", std::string(name_of(dtype)), "a floating-point dtype", location);
+  const NoGradGuard no_grad;
   std::map<ingot::detail::TensorImpl*, Tensor> converted;  // tied parameters stay tied
   for (const Slot& s : Gather(*this).slots) {
     if (!s.tensor->is_floating_point()) continue;
     auto [it, fresh] = converted.try_emplace(s.tensor->impl());
-    if (fresh) it->second = s.tensor->to(dtype, location);
+    if (fresh) it->second = leaf_of(s.tensor->to(dtype, location), s.tensor->requires_grad());
     *s.tensor = it->second;
   }
+}
+
+void Module::requires_grad_(bool on) {
+  for (const Tensor& p : parameters())
+    if (p.is_floating_point()) p.requires_grad_(on);
+}
+
+void Module::zero_grad(bool set_to_none) {
+  for (const Tensor& p : parameters()) detail::clear_gradient(p, set_to_none, Location::none());
+}
+
+void Module::track_own_parameters() {
+  class Tracker : public Fields {
+   protected:
+    void parameter(const std::string&, Tensor& tensor) override {
+      if (tensor.defined() && tensor.is_floating_point() && tensor.is_leaf()) tensor.requires_grad_();
+    }
+    void buffer(const std::string&, Tensor&) override {}
+    void child(const std::string&, Module&) override {}
+  } tracker;
+  visit(tracker);
 }
 
 void Module::apply(const std::function<void(Module&)>& f) {

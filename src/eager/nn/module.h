@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/for_each.h"
+#include "eager/autograd/autograd.h"
 #include "eager/serialization.h"
 
 namespace ingot {
@@ -60,7 +61,7 @@ using ExtentOf = Extent (*)(const void* field);
 struct LoadStateOptions {
   bool strict = true;
   /// Parameters and buffers become the given tensors, with their dtype, instead of copies: weights of a mapped file are
-  /// then in memory once. What is written to the one is written to the other.
+  /// then in memory once. What is written to the one is written to the other. Who required grad still does.
   bool assign = false;
 };
 /// What load_state_dict, not strict, did not find and did not use; in the order of the module and of the state.
@@ -130,7 +131,8 @@ class INGOT_API Fields {
   virtual void holder(const void* /*field*/, ExtentOf) {}
 };
 
-/// Base of all NAMEImpl structs.
+/// Base of all NAMEImpl structs. A module is made without recording gradients; then its own floating-point parameters
+/// require them.
 class INGOT_API Module {
  public:
   using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -149,6 +151,7 @@ class INGOT_API Module {
   /// With the names that PyTorch gives: "h.3.mlp_up.weight".
   NamedTensors named_parameters();
   NamedTensors named_buffers();
+  /// Tied ones once.
   std::vector<Tensor> parameters();
   std::vector<Tensor> buffers();
   NamedModules named_children();
@@ -159,10 +162,16 @@ class INGOT_API Module {
   /// changed, that names every tensor of a wrong shape and, if strict, every name that is missing or unknown.
   IncompatibleKeys load_state_dict(const StateDict& state, const LoadStateOptions& options,
                                    Location location = Location());
+  /// Checks all of it, strictly, and gives what then copies it.
+  [[nodiscard]] std::function<void()> loading(const StateDict& state, Location location = Location());
   IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true, Location location = Location()) {
     return load_state_dict(state, LoadStateOptions{.strict = strict}, location);
   }
-  /// Converts floating-point parameters and buffers.
+  /// Whether gradients go to its floating-point parameters.
+  void requires_grad_(bool on = true);
+  /// Removes the gradients of its parameters, or makes them zeros.
+  void zero_grad(bool set_to_none = true);
+  /// Converts floating-point parameters and buffers: they are other tensors from then on, so optimizers are made later.
   void to(DType dtype, Location location = Location());
   /// Calls f for every module of the tree, children first.
   void apply(const std::function<void(Module&)>& f);
@@ -174,7 +183,10 @@ class INGOT_API Module {
   friend class CallScope;
   template <class Self, class Impl>
   friend class Handle;
+  IncompatibleKeys check_state(const StateDict& state, bool strict, Location location);
+  void take_state(const StateDict& state, bool assign, Location location);
   void name_children();
+  void track_own_parameters();
 
   bool training_ = true;
   std::string name_;                   // in the parent that was called last
@@ -301,8 +313,10 @@ class Handle : public HandleBase {
   template <class... Args>
   static std::shared_ptr<Impl> made(detail::MadeAt at, Args&&... args) {
     const CallerLine line(line_of(at.line));
+    const NoGradGuard no_grad;
     std::shared_ptr<Impl> impl = std::make_shared<Impl>(std::forward<Args>(args)...);
     impl->describe_ = [](Module& module, Fields& fields) { Self::fields(static_cast<Impl&>(module), fields); };
+    static_cast<Module&>(*impl).track_own_parameters();
     detail::count_module();
     return impl;
   }

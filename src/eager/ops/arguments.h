@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/small_vector.h"
+#include "eager/ops/generator.h"
 #include "eager/size.h"
 
 namespace ingot {
@@ -185,16 +186,30 @@ struct TensorList {
 struct AsTuple {};
 inline constexpr AsTuple as_tuple;
 
-/// What a factory makes: ingot::dtype(kInt64), or just kInt64.
+/// What a factory makes: ingot::dtype(kInt64), or just kInt64; ingot::requires_grad() for a leaf that gradients go to.
 struct TensorOptions {
   std::optional<DType> type;
+  bool tracked = false;
   TensorOptions() = default;
   TensorOptions(DType d) : type(d) {}
-  TensorOptions dtype(DType d) const { return TensorOptions(d); }
+  TensorOptions(std::optional<DType> d) : type(d) {}
+  TensorOptions dtype(DType d) const {
+    TensorOptions o(*this);
+    o.type = d;
+    return o;
+  }
+  TensorOptions requires_grad(bool on = true) const {
+    TensorOptions o(*this);
+    o.tracked = on;
+    return o;
+  }
   operator std::optional<DType>() const { return type; }
   DType dtype_or(DType fallback) const { return type.value_or(fallback); }
+  /// The same where a dtype was given, else of this one.
+  TensorOptions or_dtype(DType fallback) const { return dtype(dtype_or(fallback)); }
 };
 inline TensorOptions dtype(DType d) { return TensorOptions(d); }
+inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requires_grad(on); }
 
 /// The dtype that holds a C++ type.
 template <class T>

@@ -33,14 +33,15 @@ void check_dtype(const char* op, DType dtype, Location location) {
 /// No sizes at all stand for a zero-dim tensor.
 IntList given(const IntList& size) { return size.present() ? size : IntList(Ints()); }
 
-Tensor counted(Scalar start, Scalar step, const SizeArg& count, DType dtype, Location location) {
+Tensor counted(Scalar start, Scalar step, const SizeArg& count, const TensorOptions& options, Location location) {
+  const DType dtype = *options.type;
   check_dtype("arange", dtype, location);
   detail::Call<2, 2> call(OpId::arange, location);
   call.operand(ScalarArg(start, location));
   call.operand(ScalarArg(step, location));
   call.size(count);
   call.attribute(dtype);
-  return call.run();
+  return eager::as_asked(call.run(), options, location);
 }
 
 }  // namespace
@@ -50,22 +51,22 @@ Tensor empty(const IntList& size, TensorOptions options, Location location) {
   DType dtype = options.dtype_or(kFloat32);
   check_dtype("empty", dtype, location);
   // Recorded, it is a value of the call like any other: what is written to it is the call's own.
-  if (eager::intercepted()) return full(given(size), 0, dtype, location);
-  return eager::make_empty(dtype, size.numbers());
+  if (eager::intercepted()) return full(given(size), 0, options.or_dtype(dtype), location);
+  return eager::as_asked(eager::make_empty(dtype, size.numbers()), options, location);
 }
 Tensor zeros(const IntList& size, TensorOptions options, Location location) {
-  return full(given(size), 0, options.dtype_or(kFloat32), location);
+  return full(given(size), 0, options.or_dtype(kFloat32), location);
 }
 Tensor ones(const IntList& size, TensorOptions options, Location location) {
-  return full(given(size), 1, options.dtype_or(kFloat32), location);
+  return full(given(size), 1, options.or_dtype(kFloat32), location);
 }
 Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
-  return full(IntList(Ints()), value, options.dtype_or(default_dtype(value.category())), location);
+  return full(IntList(Ints()), value, options.or_dtype(default_dtype(value.category())), location);
 }
 static Tensor filled_like(const char* op, const TensorArg& self, Scalar value, TensorOptions options) {
   const Tensor& like = self.tensor ? *self.tensor : Tensor();
   const detail::TensorImpl& impl = detail::checked_impl(like.impl(), op, self.location);
-  return full(eager::sizes_of(like, self.location), value, options.dtype_or(impl.dtype), self.location);
+  return full(eager::sizes_of(like, self.location), value, options.or_dtype(impl.dtype), self.location);
 }
 Tensor zeros_like(const TensorArg& self, TensorOptions options) { return filled_like("zeros_like", self, 0, options); }
 Tensor ones_like(const TensorArg& self, TensorOptions options) { return filled_like("ones_like", self, 1, options); }
@@ -75,14 +76,14 @@ Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptions options
 Tensor empty_like(const TensorArg& self, TensorOptions options) {
   const Tensor& like = self.tensor ? *self.tensor : Tensor();
   const detail::TensorImpl& impl = detail::checked_impl(like.impl(), "empty_like", self.location);
-  return empty(eager::sizes_of(like, self.location), options.dtype_or(impl.dtype), self.location);
+  return empty(eager::sizes_of(like, self.location), options.or_dtype(impl.dtype), self.location);
 }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Location location) {
   const FloatEnvironment environment;
   Category category = std::max({start.category(), end.category(), step.category()});
-  DType dtype = options.dtype_or(category == Category::floating ? kFloat32 : kInt64);
-  check_dtype("arange", dtype, location);
+  options = options.or_dtype(category == Category::floating ? kFloat32 : kInt64);
+  check_dtype("arange", *options.type, location);
   double by = step.to_double(), count = 0;
   bool backwards = false;
   if (by == 0 || by != by) fail("arange", "step", std::to_string(by), "a step that is not zero", location);
@@ -99,11 +100,11 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Loca
     fail("arange", "end", std::to_string(end.to_double()), "an end that the step leads to", location);
   if (count >= static_cast<double>(ir::kMostElements))
     fail("arange", "end", std::to_string(end.to_double()), "fewer than 2^59 elements", location);
-  return counted(start, step, static_cast<int64_t>(count), dtype, location);
+  return counted(start, step, static_cast<int64_t>(count), options, location);
 }
 Tensor arange(const Size& end, TensorOptions options, Location location) {
   if (end < 0) fail("arange", "end", std::to_string(end.value()), "an end that the step leads to", location);
-  return counted(0, 1, end, options.dtype_or(kInt64), location);
+  return counted(0, 1, end, options.or_dtype(kInt64), location);
 }
 Tensor arange(Scalar start, Scalar end, TensorOptions options, Location location) {
   return arange(start, end, 1, options, location);
@@ -130,7 +131,7 @@ class TensorDataReader {
     Tensor result = eager::make_empty(dtype, data.sizes_);
     char* at = eager::data_of(*result.impl());
     write(data, dtype, at);
-    return result;
+    return eager::as_asked(std::move(result), options, location);
   }
 
  private:
@@ -181,7 +182,7 @@ static Tensor wrap(void* data, const IntList& sizes, const IntList& strides, std
   }
   runtime::StoragePtr storage =
       runtime::Storage::adopt(data, count ? (last + 1) * size_of(dtype) : 0, release, owner, true);
-  return eager::make_tensor(dtype, sizes.items(), steps, 0, storage.get());
+  return eager::as_asked(eager::make_tensor(dtype, sizes.items(), steps, 0, storage.get()), options, location);
 }
 Tensor from_blob(void* data, const IntList& sizes, TensorOptions options, Location location) {
   return wrap(data, sizes, {}, nullptr, options, location);

@@ -236,8 +236,9 @@ Tensor Tensor::to(const TensorOptions& options, Location location) const {
 }
 Tensor Tensor::type_as(const Tensor& other, Location location) const { return to(other.dtype(location), location); }
 const Tensor& Tensor::zero_(Location location) const { return fill_(0, location); }
-const Tensor& Tensor::bernoulli_(const OperandArg& p, Location location) const {
-  return copy_(bernoulli(p, location), location);
+const Tensor& Tensor::bernoulli_(const OperandArg& p, const std::optional<Generator>& generator,
+                                 Location location) const {
+  return copy_(bernoulli(p, generator, location), location);
 }
 
 Tensor Tensor::max(Location location) const { return amax({}, false, location); }
@@ -337,7 +338,8 @@ Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& s
     if (!given.tensor) return given.value.category() == Category::floating ? given.value.to_int64_saturated() : given;
     return converted = given.tensor->to(kInt64);
   };
-  return pow(OperandArg(base), linspace(whole(start, held[0]), whole(end, held[1]), steps, kFloat64)).to(dtype);
+  Tensor powers = pow(OperandArg(base), linspace(whole(start, held[0]), whole(end, held[1]), steps, kFloat64));
+  return eager::as_asked(powers.to(dtype), options, start.location);
 }
 
 bool equal(const TensorArg& self, const TensorArg& other) {

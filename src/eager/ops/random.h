@@ -1,4 +1,4 @@
-// The generator of this process: draw i is a function of (seed, i), made by the kernels of the random ops.
+// Random numbers of the process's generator (eager/ops/generator.h), beside the random ops of the table.
 #pragma once
 #include <cstdint>
 
@@ -9,20 +9,21 @@ namespace ingot {
 /// Starts the random numbers of this process anew.
 INGOT_API void manual_seed(uint64_t seed);
 /// Uniform integers in [0, high).
-INGOT_API Tensor randint(int64_t high, const IntList& size, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor randint(int64_t high, const IntList& size, TensorOptions options = {},
+                         const std::optional<Generator>& generator = {}, Location location = Location());
 /// With the sizes, and unless told otherwise the dtype, of another tensor: uniform in [0, 1), normal, uniform integers.
-INGOT_API Tensor rand_like(const TensorArg& self, TensorOptions options = {});
-INGOT_API Tensor randn_like(const TensorArg& self, TensorOptions options = {});
-INGOT_API Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, TensorOptions options = {});
-INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options = {});
+INGOT_API Tensor rand_like(const TensorArg& self, TensorOptions options = {},
+                           const std::optional<Generator>& generator = {});
+INGOT_API Tensor randn_like(const TensorArg& self, TensorOptions options = {},
+                            const std::optional<Generator>& generator = {});
+INGOT_API Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, TensorOptions options = {},
+                              const std::optional<Generator>& generator = {});
+INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options = {},
+                              const std::optional<Generator>& generator = {});
 
 namespace eager {
 
-/// Draws [offset, offset + count) under a seed.
-struct Draws {
-  uint64_t seed, offset;
-};
-/// Reserves `count` draws.
+/// Reserves `count` draws of the default generator.
 Draws take_draws(int64_t count);
 
 }  // namespace eager

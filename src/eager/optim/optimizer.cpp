@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/float_environment.h"
+#include "eager/data.h"
+#include "eager/nn/clip_grad.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
+#include "eager/optim/optimizer_impl.h"
+
+namespace ingot::optim {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+std::string text(IntArrayRef sizes) {
+  std::string s = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
+  return s + "]";
+}
+
+/// What an entry is in a file; undefined where there is nothing yet.
+Tensor stored(const Entry& entry) {
+  return std::visit(
+      Overloaded{[](const Tensor* t) { return *t; },
+                 [](const Betas* b) {
+                   return tensor({(*b)[0], (*b)[1]}, kFloat64);
+                 },
+                 [](const double* x) { return tensor(*x, kFloat64); }, [](const auto* x) { return tensor(*x); }},
+      entry.at);
+}
+
+}  // namespace
+
+std::string short_text(double number) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, number).ptr);
+}
+std::string group_name(size_t group) { return "param_groups." + std::to_string(group); }
+std::string state_name(size_t param) { return "state." + std::to_string(param); }
+
+void Optimizer::step(Location location) {
+  const NoGradGuard no_grad;
+  const CallerLine line(location);
+  const FloatEnvironment environment;
+  for (size_t i = 0; i < params_.size(); ++i)
+    if (const Tensor gradient = params_[i].tensor.grad(); gradient.defined()) update(i, gradient);
+}
+
+Tensor Optimizer::step(const Closure& closure, Location location) {
+  Tensor loss;
+  {
+    const EnableGradGuard enable_grad;
+    loss = closure();
+  }
+  step(location);
+  return loss;
+}
+
+void Optimizer::zero_grad(bool set_to_none, Location location) {
+  for (const Param& p : params_) nn::detail::clear_gradient(p.tensor, set_to_none, location);
+}
+
+std::vector<Tensor> Optimizer::params(size_t group) const {
+  std::vector<Tensor> params;
+  for (const Param& p : params_)
+    if (p.group == group) params.push_back(p.tensor);
+  return params;
+}
+
+void Optimizer::check_params(const std::vector<Tensor>& params, Location location) const {
+  auto refuse = [&](size_t i, const std::string& got, const char* expected) {
+    eager::fail(name(), "params", "at position " + std::to_string(i) + " " + got, expected, location);
+  };
+  if (params.empty()) eager::fail(name(), "params", "none", "at least one tensor", location);
+  std::set<const ingot::detail::TensorImpl*> seen;
+  for (const Param& p : params_) seen.insert(p.tensor.impl());
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& p = params[i];
+    if (!p.defined()) refuse(i, "an undefined tensor", "leaves that require grad");
+    if (!p.is_leaf()) refuse(i, "a tensor that an op made", "leaves that require grad");
+    if (!p.requires_grad()) refuse(i, "a tensor that does not require grad", "leaves that require grad");
+    if (!seen.insert(p.impl()).second) refuse(i, "a tensor that is there already", "each tensor once");
+  }
+}
+
+void Optimizer::add_params(const std::vector<Tensor>& params) {
+  for (const Tensor& p : params) params_.push_back({p, num_groups()});
+  initial_lr_.emplace_back();
+}
+
+StateDict Optimizer::state_dict() {
+  StateDict state;
+  auto put = [&](const std::string& prefix, const std::vector<Entry>& entries) {
+    for (const Entry& e : entries)
+      if (Tensor t = stored(e); t.defined()) state[prefix + "." + std::string(e.name)] = t;
+  };
+  for (size_t g = 0; g < num_groups(); ++g) {
+    std::vector<int64_t> numbers;
+    for (size_t i = 0; i < params_.size(); ++i)
+      if (params_[i].group == g) numbers.push_back(static_cast<int64_t>(i));
+    put(group_name(g), options_of(g));
+    state[group_name(g) + ".params"] = tensor(numbers);
+    if (initial_lr_[g]) state[group_name(g) + ".initial_lr"] = tensor(*initial_lr_[g], kFloat64);
+  }
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const std::vector<Entry> entries = state_of(i);
+    const bool stepped = std::any_of(entries.begin(), entries.end(), [](const Entry& e) {
+      const auto* step = std::get_if<int64_t*>(&e.at);
+      return step && **step > 0;
+    });
+    if (stepped) put(state_name(i), entries);
+  }
+  return state;
+}
+
+void Optimizer::check_group(const std::vector<double>& numbers, size_t group, Location location) const {
+  std::vector<double> own;
+  for (size_t i = 0; i < params_.size(); ++i)
+    if (params_[i].group == group) own.push_back(static_cast<double>(i));
+  if (numbers != own)
+    eager::fail(name(), "state", group_name(group) + ".params with " + std::to_string(numbers.size()) + " parameters",
+                "the " + std::to_string(own.size()) + " parameters of this group", location);
+}
+
+bool StateReader::has(const std::string& prefix) const {
+  auto at = state_.lower_bound(prefix);
+  return at != state_.end() && at->first.starts_with(prefix);
+}
+
+const Tensor& StateReader::at(const std::string& name) {
+  auto found = state_.find(name);
+  if (found == state_.end() || !found->second.defined()) refuse("no tensor for " + name, "one for each entry");
+  used_.insert(name);
+  return found->second;
+}
+
+std::vector<double> StateReader::numbers(const std::string& name, std::optional<int64_t> count) {
+  const Tensor& t = at(name);
+  if (count && t.numel() != *count)
+    refuse(name + " with sizes " + text(t.sizes()), std::to_string(*count) + (*count == 1 ? " number" : " numbers"));
+  const Tensor flat = t.to(kFloat64).contiguous();
+  const double* values = flat.data_ptr<double>(location_);
+  return {values, values + flat.numel()};
+}
+
+void StateReader::read(const std::string& prefix, const std::vector<Entry>& entries) {
+  for (const Entry& e : entries) {
+    const std::string name = prefix + "." + std::string(e.name);
+    if (Tensor* const* own = std::get_if<Tensor*>(&e.at)) {
+      if (!(*own)->defined()) continue;
+      const Tensor& given = at(name);
+      if (given.sizes() != (*own)->sizes())
+        refuse(name + " with sizes " + text(given.sizes()), "its parameter's: " + text((*own)->sizes()));
+      (*own)->copy_(given, location_);
+    } else if (Betas* const* betas = std::get_if<Betas*>(&e.at)) {
+      const std::vector<double> values = numbers(name, 2);
+      **betas = {values[0], values[1]};
+    } else {
+      std::visit(Overloaded{[](Betas*) {}, [](Tensor*) {},
+                            [&](auto* x) { *x = static_cast<std::remove_reference_t<decltype(*x)>>(number(name)); }},
+                 e.at);
+    }
+  }
+}
+
+void StateReader::finish() const {
+  for (const auto& [name, tensor] : state_)
+    if (!used_.count(name)) refuse(name, "nothing but the options, and the state of the parameters, of this optimizer");
+}
+
+void StateReader::refuse(const std::string& got, const std::string& expected) const {
+  eager::fail(op_, "state", got, expected, location_);
+}
+
+}  // namespace ingot::optim

@@ -1,0 +1,109 @@
+// The part of an optimizer that depends on its type; for the file that instantiates it.
+#pragma once
+#include <set>
+
+#include "eager/autograd/autograd.h"
+#include "eager/call/call.h"
+#include "eager/optim/optimizer.h"
+
+namespace ingot::optim {
+
+/// "0.1", as in errors.
+std::string short_text(double number);
+/// What the entries of a group and of a parameter's state begin with.
+std::string group_name(size_t group);
+std::string state_name(size_t param);
+
+/// Reads what a state dict holds, and remembers what was asked for.
+class StateReader {
+ public:
+  StateReader(const char* op, const StateDict& state, Location location)
+      : op_(op), state_(state), location_(location) {}
+  bool has(const std::string& prefix) const;
+  /// Writes "PREFIX.NAME" through each entry whose tensor, if it is one, is defined.
+  void read(const std::string& prefix, const std::vector<Entry>& entries);
+  double number(const std::string& name) { return numbers(name, 1)[0]; }
+  /// All elements; as many as are expected, if anything is.
+  std::vector<double> numbers(const std::string& name, std::optional<int64_t> count = {});
+  /// Throws Error for what nobody asked for.
+  void finish() const;
+  [[noreturn]] void refuse(const std::string& got, const std::string& expected) const;
+
+ private:
+  const Tensor& at(const std::string& name);
+
+  const char* op_;
+  const StateDict& state_;
+  Location location_;
+  std::set<std::string> used_;
+};
+
+template <class T>
+std::vector<Entry> entries_of(T& described) {
+  std::vector<Entry> entries;
+  for_each_field(described, [&](std::string_view name, auto& field) { entries.push_back({name, &field}); });
+  return entries;
+}
+
+template <class Options, class State>
+OptimizerOf<Options, State>::OptimizerOf(const std::vector<ParamGroup>& groups, Location location) {
+  if (groups.empty()) eager::fail(name(), "params", "no groups", "at least one", location);
+  for (const ParamGroup& group : groups) add_param_group(group, location);
+}
+
+template <class Options, class State>
+void OptimizerOf<Options, State>::add_param_group(const ParamGroup& group, Location location) {
+  group.options.check(location);
+  check_params(group.params, location);
+  add_params(group.params);
+  options_.push_back(group.options);
+  states_.resize(params_.size());
+}
+
+template <class Options, class State>
+std::vector<Entry> OptimizerOf<Options, State>::options_of(size_t group) {
+  return entries_of(options_[group]);
+}
+template <class Options, class State>
+std::vector<Entry> OptimizerOf<Options, State>::state_of(size_t param) {
+  return entries_of(states_[param]);
+}
+
+template <class Options, class State>
+void OptimizerOf<Options, State>::update(size_t param, const Tensor& gradient) {
+  const Param& p = params_[param];
+  const Options& o = options_[p.group];
+  State& state = states_[param];
+  state.prepare(p.tensor, o);
+  ++state.step;
+  state.update(p.tensor, gradient, o);
+}
+
+template <class Options, class State>
+std::function<void()> OptimizerOf<Options, State>::loading(const StateDict& state, Location location) {
+  const NoGradGuard no_grad;
+  StateReader reader(name(), state, location);
+  std::vector<Options> options(options_.size());
+  std::vector<State> states(states_.size());
+  std::vector<std::optional<double>> initial_lr(options.size());
+  for (size_t g = 0; g < options.size(); ++g) {
+    const std::string prefix = group_name(g);
+    reader.read(prefix, entries_of(options[g]));
+    options[g].check(location);
+    check_group(reader.numbers(prefix + ".params"), g, location);
+    if (reader.has(prefix + ".initial_lr")) initial_lr[g] = reader.number(prefix + ".initial_lr");
+  }
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (!reader.has(state_name(i) + ".")) continue;
+    states[i].prepare(params_[i].tensor, options[params_[i].group]);
+    reader.read(state_name(i), entries_of(states[i]));
+  }
+  reader.finish();
+  return [this, options, states, initial_lr] {
+    options_ = options;
+    states_ = states;
+    initial_lr_ = initial_lr;
+  };
+}
+
+}  // namespace ingot::optim
