@@ -61,14 +61,18 @@ Gradients cumprod(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.where(none, before, at));
 }
 
-// Sum over j >= i of g_j e^(x_i - result_j), apart for positive and negative g, as a logarithm of sums.
+// Sum over j >= i of g_j e^(x_i - result_j), apart for positive and negative g, as a logarithm of sums; x and the
+// result relative to the largest x, whose size would cost digits.
 Gradients logcumsumexp(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &x = call.operands[0], &g = call.cotangent();
-  const Operand size = b.log(b.abs(g));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Operand &x = call.operands[0], &g = call.cotangent(), size = b.log(b.abs(g));
+  const Attr& dim = call.attribute("dim");
+  Operand top = b.amax(x, Attr::of(Dims{dim.integer}), GraphBuilder::flag(true));
+  top = b.where(b.isinf(top), 0.0, top);
   auto half = [&](const Operand& mask) {
-    const Operand terms = b.where(mask, b.sub(size, call.result()), -std::numeric_limits<double>::infinity());
-    const Operand sums = backwards(b, call, b.logcumsumexp(backwards(b, call, terms), call.attribute("dim")));
-    return b.exp(b.add(sums, x));
+    const Operand terms = b.where(mask, b.sub(size, b.sub(call.result(), top)), -kInfinity);
+    const Operand sums = backwards(b, call, b.logcumsumexp(backwards(b, call, terms), dim));
+    return b.exp(b.add(sums, b.sub(x, top)));
   };
   return of_self(call, b.sub(half(b.gt(g, 0.0)), half(b.lt(g, 0.0))));
 }
