@@ -103,6 +103,11 @@ const char* lowering_of(const ir::OpInfo& op) {
   return text.other && op.has(text.other) ? text.other_lowering : text.lowering;
 }
 
+const char* gradient_of(const ir::OpInfo& op) {
+  constexpr const char* kNames[] = {"derived", "rule", "constant", "none"};
+  return kNames[static_cast<size_t>(op.gradient)];
+}
+
 /// docs/operators.md.
 void print_markdown(const std::string& cases) {
   std::string missing;
@@ -115,16 +120,14 @@ void print_markdown(const std::string& cases) {
   }
   fmt::print(
       "# Operators\n\nWritten by `ingot ops --markdown --cases FOLDER` from the op table (`src/ir/ops.def`): {} rows. "
-      "Names, "
-      "arguments and "
-      "defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type rule takes it for the "
-      "first "
-      "tensor. 16-bit floats are computed in f32 and rounded once.\n\n{}| op | arguments | dtypes | in place | lowered "
-      "to |\n|---|---|---|---|---|\n",
+      "Names, arguments and defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type "
+      "rule takes it for the first tensor. 16-bit floats are computed in f32 and rounded once. A gradient is derived "
+      "from that of the other ops, has a rule of its own, is constant (zero wherever it exists), or there is none.\n\n"
+      "{}| op | arguments | dtypes | in place | gradient | lowered to |\n|---|---|---|---|---|---|\n",
       ir::ops().size(), missing);
   for (const ir::OpInfo& op : ir::ops())
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
-               op.has(ir::kInplace) ? "yes" : "", lowering_of(op));
+    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
+               op.has(ir::kInplace) ? "yes" : "", gradient_of(op), lowering_of(op));
 }
 
 }  // namespace

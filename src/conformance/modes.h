@@ -27,8 +27,8 @@ struct Mode {
   std::function<Outcome(const Case&, const BoundCase&)> run;
 };
 
-/// Eager, its in-place forms, interpreted as it is and after the passes, compiled for each instruction set, eager and
-/// compiled on views that are not contiguous, and compiled with sizes that vary.
+/// Eager, its in-place forms, interpreted as it is and after the passes, gradients interpreted and eager, compiled for
+/// each instruction set, eager and compiled on views that are not contiguous, and compiled with sizes that vary.
 std::vector<Mode> modes();
 
 }  // namespace ingot::conformance

@@ -157,7 +157,7 @@ Gradients reciprocal(GraphBuilder& b, const DerivedCall& call) {
   const Operand& r = call.result();
   return of_self(call, b.neg(b.mul(call.cotangent(), b.mul(r, r))));
 }
-// positive, frac, clone, and casts.
+// positive, frac, nextafter, clone, cast.
 Gradients same(GraphBuilder&, const DerivedCall& call) { return of_self(call, call.cotangent()); }
 
 // The size of x with the sign of y: constant in y, and zero at zero.

@@ -61,14 +61,19 @@ Gradients cumprod(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.where(none, before, at));
 }
 
-// Sum over j >= i of g_j e^(x_i - result_j), apart for positive and negative g, as a logarithm of sums.
+// Sum over j >= i of g_j e^(x_i - result_j), apart for positive and negative g, as a logarithm of sums. All of it
+// relative to the largest x, of whose size a kept result would have lost digits.
 Gradients logcumsumexp(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &x = call.operands[0], &g = call.cotangent();
-  const Operand size = b.log(b.abs(g));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Operand &g = call.cotangent(), size = b.log(b.abs(g));
+  const Attr& dim = call.attribute("dim");
+  Operand x = call.operands[0];
+  const Operand top = b.amax(x, Attr::of(Dims{dim.integer}), GraphBuilder::flag(true));
+  x = b.sub(x, b.where(b.isinf(top), 0.0, top));
+  const Operand apart = b.sub(size, b.logcumsumexp(x, dim));
   auto half = [&](const Operand& mask) {
-    const Operand terms = b.where(mask, b.sub(size, call.result()), -std::numeric_limits<double>::infinity());
-    const Operand sums = backwards(b, call, b.logcumsumexp(backwards(b, call, terms), call.attribute("dim")));
-    return b.exp(b.add(sums, x));
+    const Operand terms = backwards(b, call, b.where(mask, apart, -kInfinity));
+    return b.exp(b.add(backwards(b, call, b.logcumsumexp(terms, dim)), x));
   };
   return of_self(call, b.sub(half(b.gt(g, 0.0)), half(b.lt(g, 0.0))));
 }
