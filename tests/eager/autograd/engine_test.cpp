@@ -1,0 +1,265 @@
+// backward() and grad(): values, what is kept and let go of, the order of contributions, errors.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <thread>
+
+#include "eager/autograd/autograd.h"
+#include "eager/autograd/function.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/selection.h"
+
+namespace ingot {
+namespace {
+
+Tensor leaf(std::initializer_list<double> values, DType dtype = kFloat32) {
+  return tensor(std::vector<double>(values)).to(dtype).requires_grad_();
+}
+std::vector<float> numbers(const Tensor& t) {
+  const Tensor flat = t.detach().to(kFloat32).contiguous().reshape({-1});
+  const float* data = flat.data_ptr<float>();
+  return {data, data + flat.numel()};
+}
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+using Floats = std::vector<float>;
+
+TEST(Backward, GoesThroughAGraphWhereTensorsAreUsedAgain) {
+  Tensor x = leaf({1, 2, 3}), w = leaf({4, 5, 6});
+  Tensor y = (x * w + x) * x;
+  EXPECT_EQ(y.grad_fn().name(), "MulBackward");
+  EXPECT_FALSE(y.is_leaf());
+  EXPECT_TRUE(x.is_leaf());
+  y.backward(ones({3}));
+  EXPECT_EQ(numbers(x.grad()), (Floats{10, 24, 42}));
+  EXPECT_EQ(numbers(w.grad()), (Floats{1, 4, 9}));
+}
+
+TEST(Backward, AddsToWhatIsThere) {
+  Tensor x = leaf({1, 2});
+  for (int i = 0; i < 3; ++i) (x * x).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{6, 12}));
+  x.set_grad({});
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Backward, OneGradientIsNotTwoTensors) {
+  // Both gradients are the cotangent itself: what is then added to one must not be seen by the other.
+  Tensor a = leaf({1}), b = leaf({2});
+  (a + b).sum().backward();
+  a.mutable_grad().add_(5);
+  EXPECT_EQ(numbers(b.grad()), Floats{1});
+  Tensor given = tensor({3.f});
+  (a * 1).backward(given);
+  EXPECT_EQ(numbers(given), Floats{3});
+}
+
+TEST(Backward, OfHigherOrder) {
+  Tensor x = leaf({1, 2, 3}, kFloat64);
+  Tensor g = autograd::grad({(x * x * x).sum()}, {x}, {}, {}, true)[0];
+  Tensor gg = autograd::grad({g.sum()}, {x}, {}, {}, true)[0];
+  Tensor ggg = autograd::grad({gg.sum()}, {x})[0];
+  EXPECT_EQ(numbers(g), (Floats{3, 12, 27}));
+  EXPECT_EQ(numbers(gg), (Floats{6, 12, 18}));
+  EXPECT_EQ(numbers(ggg), (Floats{6, 6, 6}));
+  EXPECT_FALSE(ggg.requires_grad());
+  // Through a result that was kept.
+  Tensor t = tanh(x), first = autograd::grad({t.sum()}, {x}, {}, {}, true)[0];
+  Tensor second = autograd::grad({first.sum()}, {x})[0];
+  const Tensor value = tanh(x.detach());
+  EXPECT_TRUE(allclose(second, -2 * value * (1 - value * value)));
+}
+
+TEST(Backward, GradientsOfInnerTensors) {
+  Tensor x = leaf({1, 2}), y = x * 3;
+  y.retain_grad();
+  Tensor z = (y * y).sum();
+  EXPECT_EQ(numbers(autograd::grad({z}, {y}, {}, true)[0]), (Floats{6, 12}));
+  EXPECT_FALSE(x.grad().defined());
+  z.backward();
+  EXPECT_TRUE(y.retains_grad());
+  EXPECT_EQ(numbers(y.grad()), (Floats{6, 12}));
+  EXPECT_EQ(numbers(x.grad()), (Floats{18, 36}));
+}
+
+TEST(Backward, OnlyToTheInputsThatAreAskedFor) {
+  Tensor x = leaf({1}), w = leaf({2}), unused = leaf({3});
+  Tensor y = x * w;
+  y.backward({}, true, false, {x});
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_FALSE(w.grad().defined());
+  EXPECT_NE(error_of([&] { autograd::grad({y}, {unused}, {}, true); }).find("not made from"), std::string::npos);
+  EXPECT_FALSE(autograd::grad({y}, {unused}, {}, true, false, true)[0].defined());
+}
+
+TEST(Backward, OpsOfSeveralResults) {
+  Tensor x = leaf({3, 1, 2});
+  auto [values, positions] = sort(x);
+  EXPECT_TRUE(values.requires_grad());
+  EXPECT_FALSE(positions.requires_grad());
+  (values * tensor({1.f, 10.f, 100.f})).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{100, 1, 10}));
+}
+
+TEST(Backward, ListsOfTensorsMoreThanADozen) {
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 70; ++i) parts.push_back(i % 3 ? leaf({1.0 * i}) : tensor({1.f * i}));
+  (cat(parts) * arange(70, kFloat32)).sum().backward();
+  for (int i = 0; i < 70; ++i) {
+    if (i % 3)
+      EXPECT_EQ(numbers(parts[i].grad()), Floats{1.f * i});
+    else
+      EXPECT_FALSE(parts[i].grad().defined());
+  }
+}
+
+TEST(Backward, NothingIsRecordedWithoutGradMode) {
+  Tensor x = leaf({1});
+  {
+    NoGradGuard guard;
+    EXPECT_FALSE(is_grad_enabled());
+    EXPECT_FALSE((x * 2).requires_grad());
+    {
+      AutoGradMode on(true);
+      EXPECT_TRUE((x * 2).requires_grad());
+    }
+    EXPECT_TRUE(x.requires_grad());
+  }
+  InferenceMode mode;
+  EXPECT_FALSE((x * 2).requires_grad());
+}
+
+TEST(Backward, DetachIsAnotherTensorOfTheSameMemory) {
+  Tensor x = leaf({1, 2}), y = x * 2, d = y.detach();
+  EXPECT_FALSE(d.requires_grad());
+  EXPECT_TRUE(y.requires_grad());
+  EXPECT_TRUE(d.shares_storage(y));
+  (y + d).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{2, 2}));
+}
+
+TEST(Backward, DtypesOfOperandsAreThoseOfTheirGradients) {
+  Tensor x = leaf({1, 2}, kBFloat16), w = leaf({3, 4}, kFloat64);
+  (x * w).sum().backward();
+  EXPECT_EQ(x.grad().dtype(), kBFloat16);
+  EXPECT_EQ(w.grad().dtype(), kFloat64);
+  EXPECT_EQ(numbers(x.grad()), (Floats{3, 4}));
+}
+
+TEST(Backward, WrongUseIsSaid) {
+  Tensor x = leaf({1, 2}), y = x * x;
+  EXPECT_NE(error_of([&] { y.backward(); }).find("none for a tensor of 2 elements"), std::string::npos);
+  EXPECT_NE(error_of([&] { y.backward(ones({3})); }).find("f32[3]"), std::string::npos);
+  EXPECT_NE(error_of([&] { y.backward(ones({2}, kFloat64)); }).find("f64[2]"), std::string::npos);
+  EXPECT_FALSE(x.grad().defined());
+  y.backward(ones({2}));
+  EXPECT_NE(error_of([&] { y.backward(ones({2})); }).find("retain_graph"), std::string::npos);
+  EXPECT_NE(error_of([&] { tensor({1.f}).backward(); }).find("does not require grad"), std::string::npos);
+  EXPECT_NE(error_of([&] { tensor({1}).requires_grad_(); }).find("floating-point"), std::string::npos);
+  EXPECT_NE(error_of([&] { (x * 2).requires_grad_(false); }).find("leaf"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.set_grad(ones({3})); }).find("f32[3]"), std::string::npos);
+  EXPECT_NE(error_of([&] { Tensor().backward(); }).find("undefined"), std::string::npos);
+}
+
+TEST(Backward, ATapeMayBeUsedAgainIfItIsKept) {
+  Tensor x = leaf({2}), y = x * x;
+  y.backward({}, true);
+  y.backward();
+  EXPECT_EQ(numbers(x.grad()), Floats{8});
+}
+
+TEST(Backward, AnomalyModeNamesTheLine) {
+  Tensor x = leaf({0});
+  autograd::DetectAnomalyGuard guard;
+  Tensor y = (x / x).sum();
+  const std::string error = error_of([&] { y.backward(); });
+  EXPECT_NE(error.find("NaN"), std::string::npos) << error;
+  EXPECT_NE(error.find("engine_test.cpp"), std::string::npos) << error;
+}
+
+TEST(Hooks, SeeAndReplaceGradients) {
+  Tensor x = leaf({1, 2}), y = x * 2;
+  int seen = 0;
+  const int64_t first = x.register_hook([&](const Tensor& g) {
+    ++seen;
+    EXPECT_EQ(numbers(g), (Floats{20, 20}));
+  });
+  y.register_hook([](const Tensor& g) { return g * 10; });
+  y.sum().backward({}, true);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(numbers(x.grad()), (Floats{20, 20}));
+  x.remove_hook(first);
+  y.sum().backward();
+  EXPECT_EQ(seen, 1);
+  Tensor z = leaf({1});
+  z.register_hook([](const Tensor&) { return ones({5}); });
+  EXPECT_NE(error_of([&] { (z * 2).backward(); }).find("f32[5]"), std::string::npos);
+}
+
+TEST(Hooks, AfterAccumulation) {
+  Tensor x = leaf({1, 2});
+  int calls = 0;
+  x.register_post_accumulate_grad_hook([&](const Tensor& t) {
+    ++calls;
+    EXPECT_TRUE(t.grad().defined());
+    NoGradGuard guard;
+    t.sub_(t.grad());
+    t.set_grad({});
+  });
+  (x * 3).sum().backward();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(numbers(x), (Floats{-2, -1}));
+  EXPECT_FALSE(x.grad().defined());
+}
+
+// The order of contributions is that in which they arise, from the last use to the first.
+TEST(Backward, ContributionsAreAddedInOrder) {
+  Tensor x = leaf({1});
+  const float big = 1e8f;
+  // Uses in the order a, b, c arrive as c, b, a: ((c + b) + a).
+  Tensor a = x * big, b = x * -big, c = x * 1;
+  (a + b + c).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), Floats{(1.f + -big) + big});
+}
+
+// A tape as long as a program ran: neither walking nor freeing it recurses.
+TEST(Backward, AMillionOpsOnASmallStack) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  pthread_t thread;
+  auto body = [](void*) -> void* {
+    Tensor x = leaf({1}), y = x;
+    for (int i = 0; i < 1'000'000; ++i) y = y + x;
+    y.backward();
+    EXPECT_EQ(numbers(x.grad()), Floats{1'000'001});
+    Tensor unused = x;
+    for (int i = 0; i < 200'000; ++i) unused = unused.view({1}) * x;
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(Backward, ThreadsThatShareALeaf) {
+  Tensor w = leaf({1, 1, 1, 1});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) (w * 2).sum().backward();
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(numbers(w.grad()), (Floats{400, 400, 400, 400}));
+}
+
+}  // namespace
+}  // namespace ingot

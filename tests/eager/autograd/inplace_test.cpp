@@ -1,0 +1,151 @@
+// Writes in place and the tape: versions, leaves, views of what is written.
+#include <gtest/gtest.h>
+
+#include "eager/autograd/autograd.h"
+#include "eager/autograd/function.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/selection.h"
+
+namespace ingot {
+namespace {
+
+using Floats = std::vector<float>;
+Floats numbers(const Tensor& t) {
+  const Tensor flat = t.detach().to(kFloat32).contiguous().reshape({-1});
+  const float* data = flat.data_ptr<float>();
+  return {data, data + flat.numel()};
+}
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+Tensor leaf(int64_t n) { return arange(1, n + 1, 1, kFloat32).requires_grad_(); }
+
+TEST(InPlace, ATensorThatIsNoLeafGoesOn) {
+  Tensor x = leaf(3), y = x * 2;
+  y.add_(1);
+  y.mul_(x);
+  EXPECT_EQ(y.grad_fn().name(), "MulBackward");
+  y.sum().backward();  // x * (2x + 1)
+  EXPECT_EQ(numbers(x.grad()), (Floats{5, 9, 13}));
+}
+
+TEST(InPlace, AConstantBecomesPartOfTheTape) {
+  Tensor x = leaf(2), y = zeros({2});
+  y.add_(x).mul_(3);
+  EXPECT_TRUE(y.requires_grad());
+  y.sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{3, 3}));
+}
+
+TEST(InPlace, WhatIsWrittenOverHasNoGradient) {
+  Tensor x = leaf(3), y = x * 2;
+  y.zero_();
+  y.sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{0, 0, 0}));
+}
+
+TEST(InPlace, ALeafIsRefused) {
+  Tensor x = leaf(2);
+  const std::string error = error_of([&] { x.add_(1); });
+  EXPECT_NE(error.find("a leaf that requires grad"), std::string::npos) << error;
+  EXPECT_NE(error.find("inplace_test.cpp"), std::string::npos) << error;
+  EXPECT_NE(error_of([&] { x[0].add_(1); }).find("a view of a leaf"), std::string::npos);
+  EXPECT_EQ(numbers(x), (Floats{1, 2}));
+  NoGradGuard guard;
+  x.add_(1);
+  EXPECT_EQ(numbers(x), (Floats{2, 3}));
+}
+
+TEST(InPlace, ASavedTensorThatWasWrittenIsAnError) {
+  Tensor x = leaf(2);
+  {
+    Tensor y = x.exp();  // keeps its result
+    y.add_(1);
+    const std::string error = error_of([&] { y.sum().backward(); });
+    EXPECT_NE(error.find("ExpBackward: its result was modified by an in-place operation"), std::string::npos) << error;
+    EXPECT_NE(error.find("inplace_test.cpp"), std::string::npos) << error;
+  }
+  {
+    Tensor w = ones({2}), y = x * w;  // keeps w
+    w.add_(1);
+    EXPECT_NE(error_of([&] { y.sum().backward(); }).find("operand `other`"), std::string::npos);
+  }
+  {
+    Tensor w = ones({2}), y = x * w;  // also where nothing records it
+    {
+      NoGradGuard guard;
+      w[0].add_(1);
+    }
+    EXPECT_NE(error_of([&] { y.sum().backward(); }).find("in-place"), std::string::npos);
+  }
+  {
+    Tensor w = ones({2}), y = x + w;  // keeps nothing
+    w.add_(1);
+    y.sum().backward();
+  }
+  EXPECT_EQ(numbers(x.grad()), (Floats{1, 1}));
+}
+
+TEST(InPlace, ThroughAView) {
+  Tensor x = leaf(4), y = x * 1;
+  Tensor part = y.narrow(0, 1, 2);
+  part.mul_(10);
+  EXPECT_EQ(numbers(y), (Floats{1, 20, 30, 4}));
+  (y * y).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{2, 400, 600, 8}));
+}
+
+TEST(InPlace, OtherViewsFollow) {
+  Tensor x = leaf(4), y = x * 1;
+  Tensor all = y.view({2, 2}), row = all[1], before = y.slice(0, 0, 2);
+  y.mul_(3);  // the tensor behind them
+  (row * row).sum().backward({}, true);
+  EXPECT_EQ(numbers(x.grad()), (Floats{0, 0, 54, 72}));
+  x.set_grad({});
+  all[0].mul_(2);  // a view of a view
+  before.sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{6, 6, 0, 0}));
+}
+
+TEST(InPlace, AConstantBehindAView) {
+  Tensor x = leaf(2), buffer = zeros({3, 2});
+  buffer[1].copy_(x);
+  EXPECT_TRUE(buffer.requires_grad());
+  Tensor row = buffer[1];
+  (buffer * arange(6, kFloat32).view({3, 2})).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{2, 3}));
+}
+
+TEST(InPlace, ThroughIndices) {
+  Tensor x = leaf(4), w = tensor({10.f, 20.f}).requires_grad_();
+  Tensor y = x * 1;
+  y.index_put_({tensor({0, 2})}, w);
+  (y * y).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{0, 4, 0, 8}));
+  EXPECT_EQ(numbers(w.grad()), (Floats{20, 40}));
+  x.set_grad({});
+  Tensor picked = x.index({tensor({0, 0, 3})});
+  picked.sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{2, 0, 0, 1}));
+}
+
+TEST(InPlace, IntoAnInteger) {
+  Tensor x = leaf(2), counts = zeros({2}, kInt64);
+  EXPECT_NE(error_of([&] { counts.copy_(x); }), "");
+}
+
+TEST(InPlace, DetachedTensorsShareVersions) {
+  Tensor x = leaf(2), w = ones({2}), y = x * w;
+  w.detach().add_(1);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("in-place"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ingot
