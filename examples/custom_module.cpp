@@ -28,6 +28,7 @@ struct NetImpl : nn::Module {
 INGOT_MODULE(Net, blocks, head);
 
 int main() {
+  const NoGradGuard no_grad;  // inference: no gradients are recorded
   Net net;
   net->eval();
   for (const auto& [name, tensor] : net->state_dict())

@@ -7,6 +7,7 @@
 using namespace ingot;
 
 int main() {
+  const NoGradGuard no_grad;  // inference: no gradients are recorded
   nn::Sequential model{nn::Linear(32, 64), nn::GELU(), nn::Linear(64, 8)};
   auto fast = compile(model, {.name = "classifier"});
   bool same = true;

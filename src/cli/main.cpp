@@ -8,10 +8,12 @@
 #include "cli/kernel_cases.h"
 #include "cli/models.h"
 #include "codegen/cuda/cuda.h"
+#include "eager/autograd/autograd.h"
 
 using namespace ingot;
 
 int main(int argc, char** argv) {
+  const ingot::NoGradGuard no_grad;  // no command trains
   CLI::App app{"Ingot: a JIT tracing compiler runtime for tensor programs in C++."};
   app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
   app.require_subcommand(1);

@@ -65,7 +65,7 @@ class RandomOp {
     }
     // A write of floats only: a NaN has no integer.
     if (call.inplace && !is_floating(metas[0].dtype)) return {};
-    if (row->has(ir::kRandom)) eager::draw(call, std::span(operands_).last(2));
+    if (row->has(ir::kRandom)) eager::draw(call, std::span(operands_).last(2), {});
     bring_into_range(call);
     eager::dispatch(call, outputs);
     if (call.inplace) return {};

@@ -28,6 +28,11 @@ inline ::testing::AssertionResult same_strides(const Tensor& a, const Tensor& b)
   return ::testing::AssertionFailure() << a.strides() << " and " << b.strides();
 }
 
+/// For suites that record no gradients: `using Suite = test::Inference;`, then TEST_F.
+struct Inference : testing::Test {
+  const NoGradGuard no_grad;
+};
+
 /// The text of the Error that f throws; empty if it throws none.
 template <class F>
 std::string error_of(F&& f) {

@@ -17,7 +17,7 @@
 namespace ingot {
 namespace {
 
-struct Run {
+struct Training {
   nn::Linear net{4, 3};
   optim::AdamW opt{net->parameters(), {.lr = 0.1}};
   optim::ExponentialLR rate{opt, 0.5};
@@ -31,7 +31,7 @@ struct Run {
   Checkpoint parts() {
     return {.model = &*net, .optimizer = &opt, .scheduler = &rate, .generator = generator, .numbers = {}};
   }
-  bool is(const Run& other) const {
+  bool is(const Training& other) const {
     return equal(net->weight, other.net->weight) && equal(net->bias, other.net->bias) &&
            rate.get_last_lr() == other.rate.get_last_lr();
   }
@@ -44,7 +44,7 @@ class CheckpointTest : public testing::Test {
   CheckpointTest() { std::filesystem::create_directory(folder_); }
   ~CheckpointTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string refusal(Run& run, const Checkpoint& parts) const {
+  std::string refusal(Training& run, const Checkpoint& parts) const {
     const Tensor weight = run.net->weight.clone(), moments = run.opt.state_dict().at("state.0.exp_avg").clone();
     const std::vector<double> rates = run.rate.get_last_lr();
     std::string said = "no error";
@@ -63,12 +63,12 @@ class CheckpointTest : public testing::Test {
 };
 
 TEST_F(CheckpointTest, ARunGoesOnWhereItWas) {
-  Run a;
+  Training a;
   for (int i = 0; i < 3; ++i) a.step();
   Checkpoint parts = a.parts();
   parts.numbers = {{"epoch", 3}, {"best loss", 0.1}};
   save_checkpoint(path_, parts);
-  Run b;
+  Training b;
   const auto numbers = load_checkpoint(path_, b.parts());
   EXPECT_EQ(numbers, parts.numbers);
   EXPECT_TRUE(b.is(a));
@@ -78,14 +78,14 @@ TEST_F(CheckpointTest, ARunGoesOnWhereItWas) {
 }
 
 TEST_F(CheckpointTest, PartsMayBeAbsent) {
-  Run a, b;
+  Training a, b;
   save_checkpoint(path_, {.model = &*a.net});
   load_checkpoint(path_, {.model = &*b.net});
   EXPECT_TRUE(equal(a.net->weight, b.net->weight));
 }
 
 TEST_F(CheckpointTest, WhatDoesNotFitChangesNothing) {
-  Run run;
+  Training run;
   run.step();
   auto expect = [](const std::string& said, const char* part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
@@ -132,7 +132,7 @@ TEST_F(CheckpointTest, WhatDoesNotFitChangesNothing) {
 // what the child had told of.
 TEST_F(CheckpointTest, AKilledProcessLeavesAWholeOne) {
   constexpr int kKills = 200;
-  Run run;
+  Training run;
   run.step();
   Checkpoint parts = run.parts();
   parts.numbers["round"] = -1;
@@ -162,7 +162,7 @@ TEST_F(CheckpointTest, AKilledProcessLeavesAWholeOne) {
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     for (double more; read(told[0], &more, sizeof more) == static_cast<ssize_t>(sizeof more);) seen = more;
     close(told[0]);
-    Run back;
+    Training back;
     const double round = load_checkpoint(path_, back.parts()).at("round");
     EXPECT_GE(round, seen);
     EXPECT_LE(round, seen + 1);

@@ -12,7 +12,7 @@
 namespace ingot::optim {
 namespace {
 
-struct Run {
+struct Training {
   Tensor p = ones({1}, requires_grad());
   SGD opt{{p}, {.lr = 0.5, .momentum = 0.9}};
 };
@@ -24,7 +24,7 @@ std::vector<double> expected(const std::string& name) {
   return all.at(name);
 }
 template <class S>
-void follows(Run& run, S& scheduler, const std::vector<double>& rates) {
+void follows(Training& run, S& scheduler, const std::vector<double>& rates) {
   for (size_t i = 0; i < rates.size(); ++i) {
     EXPECT_NEAR(run.opt.lr(), rates[i], 1e-14) << i;
     EXPECT_EQ(scheduler.get_last_lr()[0], run.opt.lr());
@@ -34,32 +34,32 @@ void follows(Run& run, S& scheduler, const std::vector<double>& rates) {
 
 TEST(Schedulers, RatesArePyTorchs) {
   {
-    Run run;
+    Training run;
     StepLR s(run.opt, 3, 0.1);
     follows(run, s, expected("StepLR(3, 0.1)"));
   }
   {
-    Run run;
+    Training run;
     MultiStepLR s(run.opt, {2, 5}, 0.5);
     follows(run, s, expected("MultiStepLR([2, 5], 0.5)"));
   }
   {
-    Run run;
+    Training run;
     ExponentialLR s(run.opt, 0.9);
     follows(run, s, expected("ExponentialLR(0.9)"));
   }
   {
-    Run run;
+    Training run;
     CosineAnnealingLR s(run.opt, 10, 0.01);
     follows(run, s, expected("CosineAnnealingLR(10, 0.01)"));
   }
   {
-    Run run;
+    Training run;
     LinearLR s(run.opt, 0.1, 1, 5);
     follows(run, s, expected("LinearLR(0.1, 1, 5)"));
   }
   {
-    Run run;
+    Training run;
     OneCycleLR s(run.opt, {.max_lr = 1, .total_steps = 12});
     follows(run, s, expected("OneCycleLR(max 1.0, 12 steps)"));
     EXPECT_NEAR(run.opt.options().momentum, 0.95, 1e-12);
@@ -67,7 +67,7 @@ TEST(Schedulers, RatesArePyTorchs) {
     EXPECT_THROW(s.step(), Error);
   }
   {
-    Run run;
+    Training run;
     ReduceLROnPlateau s(run.opt, {.factor = 0.5, .patience = 2});
     const std::vector<double> rates = expected("ReduceLROnPlateau(0.5, patience 2), metric 1, .9, .8, .7, then 1");
     for (size_t i = 0; i < rates.size(); ++i) {
@@ -76,14 +76,14 @@ TEST(Schedulers, RatesArePyTorchs) {
     }
   }
   {
-    Run run;
+    Training run;
     LambdaLR s(run.opt, [](int64_t epoch) { return std::pow(0.9, static_cast<double>(epoch)); });
     follows(run, s, expected("ExponentialLR(0.9)"));
   }
 }
 
 TEST(Schedulers, SeveralOfOneOptimizerMultiply) {
-  Run run;
+  Training run;
   ExponentialLR first(run.opt, 0.5);
   StepLR second(run.opt, 2, 0.1);
   for (int i = 0; i < 4; ++i) first.step(), second.step();
@@ -91,7 +91,7 @@ TEST(Schedulers, SeveralOfOneOptimizerMultiply) {
 }
 
 TEST(Schedulers, OneAfterTheOther) {
-  Run run;
+  Training run;
   SequentialLR s(
       run.opt, {std::make_shared<LinearLR>(run.opt, 0.1, 1, 4), std::make_shared<CosineAnnealingLR>(run.opt, 8)}, {4});
   for (int i = 0; i < 12; ++i) {
@@ -102,7 +102,7 @@ TEST(Schedulers, OneAfterTheOther) {
 }
 
 TEST(Schedulers, AGroupHasItsOwnRate) {
-  Run run;
+  Training run;
   Tensor q = ones({1}, requires_grad());
   run.opt.add_param_group({{q}, {.lr = 8}});
   LambdaLR s(run.opt, {[](int64_t) { return 0.5; }, [](int64_t e) { return 1.0 / static_cast<double>(1 + e); }});
@@ -113,7 +113,7 @@ TEST(Schedulers, AGroupHasItsOwnRate) {
 /// Halfway through, another optimizer and scheduler take over.
 template <class Make, class Step>
 void continues(Make&& make, Step&& step) {
-  Run a, b;
+  Training a, b;
   auto first = make(a.opt), second = make(b.opt);
   for (int i = 0; i < 5; ++i) step(*first, i);
   b.opt.load_state_dict(a.opt.state_dict());
@@ -151,7 +151,7 @@ std::string error_of(F&& f) {
 }
 
 TEST(Schedulers, WhatIsRefusedIsNamed) {
-  Run run;
+  Training run;
   auto expect = [](const std::string& said, const char* part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("schedulers_test.cpp"), std::string::npos) << said;
