@@ -105,7 +105,7 @@ void Tensor::retain_grad(Location location) const {
   if (is_leaf() || impl_->autograd->retained) return;
   autograd::Meta& meta = *impl_->autograd;
   meta.retained = std::make_shared<Tensor>();
-  meta.node->hooks.push_back({next_hook++, meta.output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
+  meta.node->hooks.push_back({0, meta.output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
                                 if (std::shared_ptr<Tensor> to = kept.lock()) *to = to->defined() ? to->add(g) : g;
                                 return Tensor();
                               }});

@@ -131,7 +131,7 @@ void Engine::finish_leaf(Leaf& leaf) {
   if (!leaf.needed || !leaf.gradient.defined()) return;
   Meta& meta = meta_of(leaf.tensor);
   const Node::Output like{leaf.tensor.impl()->dtype, leaf.tensor.impl()->sizes};
-  Tensor gradient = after_hooks(meta.hooks, 0, std::exchange(leaf.gradient, Tensor()), like);
+  Tensor gradient = after_hooks(meta.hooks, 0, std::exchange(leaf.gradient, Tensor()), like, false);
   if (!request_.accumulate) return keep_result(leaf.tensor.impl(), gradient);
   {
     std::lock_guard lock(lock_of(leaf.tensor.impl()));
@@ -156,7 +156,7 @@ void Engine::run_node(Visit& visit) {
   if (reached) {
     for (uint32_t i = 0; i < cotangents.size(); ++i)
       if (cotangents[i].defined() && !node.hooks.empty())
-        cotangents[i] = after_hooks(node.hooks, i, std::move(cotangents[i]), node.outputs[i]);
+        cotangents[i] = after_hooks(node.hooks, i, std::move(cotangents[i]), node.outputs[i], request_.accumulate);
     if (auto found = asked_.find(&node); found != asked_.end())
       for (auto [output, i] : found->second) {
         if (!request_.accumulate) {

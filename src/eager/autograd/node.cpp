@@ -88,9 +88,10 @@ void check_gradient(const char* what, const Tensor& gradient, const Node::Output
               text(output.dtype, output.sizes) + ", that of the tensor whose gradient it is", location);
 }
 
-Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like) {
+Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like,
+                   bool retain) {
   for (const NumberedHook& hook : hooks) {
-    if (hook.output != output) continue;
+    if (hook.output != output || (!hook.id && !retain)) continue;
     Tensor changed = hook.hook(gradient);
     if (!changed.defined()) continue;
     check_gradient("hook", changed, like, Location::none());

@@ -58,7 +58,7 @@ struct Edge {
 };
 
 struct NumberedHook {
-  int64_t id = 0;
+  int64_t id = 0;  // 0: keeps the gradient of a tensor that retains it
   uint32_t output = 0;
   Hook hook;
 };
@@ -122,7 +122,8 @@ uint64_t version_of(const Tensor& tensor);
 
 /// Throws Error unless the gradient is one for this output.
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);
-/// The gradient with these hooks done to it.
-Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like);
+/// The gradient with these hooks done to it; `retain`: also those that keep it.
+Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like,
+                   bool retain);
 
 }  // namespace ingot::autograd

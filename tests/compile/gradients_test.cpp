@@ -1,0 +1,369 @@
+// Gradients and compiled functions: whole steps, a function compiled alone, what is saved, what is written, errors.
+#include <fstream>
+#include <thread>
+
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::error_of;
+using test::same_bits;
+namespace F = nn::functional;
+
+struct NetImpl : nn::Module {
+  nn::Linear first{8, 16}, second{16, 8};
+  Tensor forward(const Tensor& x) { return second(gelu(first(x))) + x; }
+};
+INGOT_MODULE(Net, first, second);
+
+Net make_net() {
+  manual_seed(7);
+  return Net();
+}
+std::vector<Tensor> values(const Net& net) {
+  std::vector<Tensor> result;
+  for (const Tensor& p : net->parameters()) result.push_back(p.detach().clone());
+  return result;
+}
+void expect_same(const Net& a, const Net& b) {
+  const std::vector<Tensor> x = values(a), y = values(b);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(same_bits(x[i], y[i])) << "parameter " << i;
+}
+Tensor batch(int64_t n, int64_t step) {
+  manual_seed(static_cast<uint64_t>(100 + step));
+  return randn({n, 8});
+}
+
+/// Trains two copies of a network, one eager and one through `wrap`, and compares all losses and parameters.
+template <class Optimizer, class Wrap>
+void train_both(int steps, Wrap wrap, int64_t* programs = nullptr) {
+  Net eager = make_net(), compiled = make_net();
+  Optimizer eager_opt(eager->parameters()), compiled_opt(compiled->parameters());
+  auto step_of = [](Net net, Optimizer& opt) {
+    return [net, &opt](const Tensor& x, const Tensor& y) {
+      Tensor loss = F::mse_loss(net(x), y);
+      loss.backward();
+      opt.step();
+      opt.zero_grad();
+      return loss.detach();
+    };
+  };
+  auto one = step_of(eager, eager_opt);
+  auto other = wrap(step_of(compiled, compiled_opt));
+  for (int s = 0; s < steps; ++s) {
+    const int64_t n = s % 5 == 4 ? 3 : 4;
+    const Tensor x = batch(n, s), y = batch(n, s + 50);
+    const double rate = 0.1 / (s + 1);
+    eager_opt.set_lr(rate), compiled_opt.set_lr(rate);
+    EXPECT_TRUE(same_bits(one(x, y), other(x, y))) << "step " << s;
+  }
+  expect_same(eager, compiled);
+  if (programs) *programs = static_cast<int64_t>(other.explain().programs.size());
+}
+
+TEST(WholeStep, IsOneProgramAndHasEagersBits) {
+  int64_t programs = 0;
+  train_both<optim::AdamW>(
+      20, [](auto step) { return compile(step); }, &programs);
+  // The first step makes the state; a batch of another size is a second, then sizes are symbols.
+  EXPECT_LE(programs, 4);
+}
+
+TEST(WholeStep, OfOtherOptimizers) {
+  train_both<optim::SGD>(8, [](auto step) { return compile(step); });
+  train_both<optim::RMSprop>(8, [](auto step) { return compile(step); });
+}
+
+TEST(WholeStep, HasNoBreaksNorFallbacks) {
+  Net net = make_net();
+  optim::AdamW opt(net->parameters(), {.lr = 1e-2});
+  auto step = compile([&](const Tensor& x) {
+    Tensor loss = net(x).square().mean();
+    loss.backward();
+    nn::utils::clip_grad_norm_(net->parameters(), 1.0);
+    opt.step();
+    opt.zero_grad();
+    return loss.detach();
+  });
+  for (int s = 0; s < 6; ++s) step(batch(4, s));
+  EXPECT_EQ(step.stats().graph_breaks, 0);
+  EXPECT_EQ(step.stats().fallbacks, 0);
+  EXPECT_LE(step.explain().programs.size(), 2u);
+  for (const Tensor& p : net->parameters()) EXPECT_FALSE(p.grad().defined());
+}
+
+TEST(WholeStep, GradientsThatAreKeptAreResults) {
+  Net eager = make_net(), compiled = make_net();
+  auto backward = [](Net net) { return [net](const Tensor& x) { net(x).square().mean().backward(); }; };
+  auto one = backward(eager);
+  auto other = compile(backward(compiled));
+  for (int s = 0; s < 4; ++s) one(batch(4, s)), other(batch(4, s));
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(same_bits(eager->parameters()[i].grad(), compiled->parameters()[i].grad())) << i;
+}
+
+TEST(CompiledAlone, ItsTapeGoesOnOutside) {
+  Net eager = make_net(), compiled = make_net();
+  auto fast = compile(compiled);
+  optim::SGD eager_opt(eager->parameters(), {.lr = 0.1}), compiled_opt(compiled->parameters(), {.lr = 0.1});
+  for (int s = 0; s < 8; ++s) {
+    const Tensor x = batch(s % 3 + 2, s);
+    Tensor a = eager(x).square().mean(), b = fast(x).square().mean();
+    EXPECT_TRUE(same_bits(a.detach(), b.detach()));
+    a.backward(), b.backward();
+    eager_opt.step(), compiled_opt.step();
+    eager_opt.zero_grad(), compiled_opt.zero_grad();
+  }
+  expect_same(eager, compiled);
+}
+
+// A weight that is used before a compiled function, twice inside and after it: contributions are added in one order.
+TEST(CompiledAlone, TiedWeightsBeforeInsideAndAfter) {
+  Tensor eager = batch(8, 1).requires_grad_(), compiled = eager.detach().clone().requires_grad_();
+  auto inside = [](const Tensor& x, const Tensor& w) { return tanh(matmul(tanh(matmul(x, w)), w)); };
+  auto fast = compile(inside);
+  for (int s = 0; s < 4; ++s) {
+    const Tensor x = batch(5, s);
+    auto loss = [&](const Tensor& w, auto f) { return matmul(f(matmul(x, w), w), w).exp().sum(); };
+    loss(eager, inside).backward();
+    loss(compiled, fast).backward();
+    EXPECT_TRUE(same_bits(eager.grad(), compiled.grad())) << "call " << s;
+  }
+}
+
+TEST(CompiledAlone, GradientsOfItsArguments) {
+  auto fast = compile([](const Tensor& x) { return x.softmax(-1).cumsum(1); });
+  for (int s = 0; s < 4; ++s) {
+    Tensor a = batch(4, s).requires_grad_(), b = a.detach().clone().requires_grad_();
+    const Tensor g = batch(4, s + 9);
+    a.softmax(-1).cumsum(1).backward(g);
+    fast(b).backward(g);
+    EXPECT_TRUE(same_bits(a.grad(), b.grad()));
+  }
+}
+
+TEST(CompiledAlone, OfHigherOrder) {
+  auto f = [](const Tensor& x) { return (x * x * x).tanh(); };
+  auto fast = compile(f);
+  auto second = [](auto g, const Tensor& from) {
+    Tensor x = from.detach().clone().requires_grad_();
+    Tensor first = autograd::grad({g(x).sum()}, {x}, {}, {}, true)[0];
+    return autograd::grad({first.sum()}, {x})[0];
+  };
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(second(f, batch(4, s)), second(fast, batch(4, s))));
+}
+
+TEST(Recorded, DerivativesInsideACall) {
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor first = autograd::grad({(x.sin() * x).sum()}, {x}, {}, {}, true)[0];
+    return autograd::grad({first.square().sum()}, {x})[0];
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+TEST(Recorded, ASavedTensorThatIsWrittenIsAnError) {
+  auto pending = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x.exp();
+    y.add_(1);
+    y.sum().backward();
+    return x.grad();
+  };
+  auto outside = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), w = ones({8}), y = x * w;
+    {
+      NoGradGuard guard;
+      w[0].mul_(3);
+    }
+    y.sum().backward();
+    return x.grad();
+  };
+  Tensor weight = ones({8});
+  auto captured = [&](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x * weight, part = weight.slice(0, 2, 4);
+    part.add_(1);
+    y.sum().backward();
+    return x.grad();
+  };
+  auto expect_refused = [](auto f) {
+    auto fast = compile(f);
+    for (int s = 0; s < 3; ++s) {
+      const std::string eager = error_of([&] { f(batch(4, s)); }), compiled = error_of([&] { fast(batch(4, s)); });
+      EXPECT_NE(eager.find("modified by an in-place operation"), std::string::npos) << eager;
+      EXPECT_NE(compiled.find("modified by an in-place operation"), std::string::npos) << compiled;
+    }
+  };
+  expect_refused(pending);
+  expect_refused(outside);
+  expect_refused(captured);
+}
+
+// Saved in a recording, written before or after its end.
+TEST(Recorded, VersionsGoOnBehindTheEndOfACall) {
+  auto f = compile([](const Tensor& x) {
+    Tensor y = (x * 2).add_(1).mul_(2);
+    return std::vector<Tensor>{y, y.exp()};
+  });
+  for (int s = 0; s < 3; ++s) {
+    Tensor x = batch(2, s).requires_grad_();
+    auto fine = f(x);
+    fine[1].sum().backward();
+    EXPECT_TRUE(allclose(x.grad(), 4 * fine[1].detach()));
+    auto written = f(x);
+    {
+      NoGradGuard guard;
+      written[1].add_(1);
+    }
+    EXPECT_NE(error_of([&] { written[1].sum().backward(); }).find("in-place"), std::string::npos);
+  }
+}
+
+TEST(Recorded, WritesToViewsAreOnTheTape) {
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x * 1, row = y[1];
+    row.mul_(row.detach().clone());
+    y.narrow(1, 2, 3).mul_(2);
+    (y * y).sum().backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
+}
+
+// The mask of a dropout is drawn once: forward and backward have the same one.
+TEST(Recorded, DrawsAndScalarsAreShared) {
+  auto f = [](const Tensor& from, double p, double scale) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor y = dropout(x * scale, p);
+    (y * y).sum().backward();
+    return std::vector<Tensor>{y.detach(), x.grad()};
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 5; ++s) {
+    const Tensor x = batch(16, s);
+    manual_seed(3);
+    const auto a = f(x, 0.1 * s, 1.0 + s);
+    manual_seed(3);
+    const auto b = fast(x, 0.1 * s, 1.0 + s);
+    EXPECT_TRUE(same_bits(a[0], b[0]));
+    EXPECT_TRUE(same_bits(a[1], b[1]));
+    EXPECT_TRUE(same_bits(a[1], 2 * a[0] * ((a[0] == 0).logical_not() * ((1.0 + s) / (1 - 0.1 * s)))) || s > 0);
+  }
+  EXPECT_LE(fast.explain().programs.size(), 2u);
+}
+
+TEST(Recorded, NothingIsKeptOfACallThatDropsItsTape) {
+  auto f = compile([](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor unused = (x.exp() * x.tanh()).sum();  // a tape that nobody walks
+    return from * 2;
+  });
+  for (int s = 0; s < 3; ++s) f(batch(4, s));
+  // Only what is returned is computed.
+  ASSERT_FALSE(f.explain().programs.empty());
+  const auto explanation = f.explain();
+  for (const auto& op : explanation.programs.back().ops) EXPECT_EQ(op.op, "mul");
+}
+
+TEST(Recorded, CustomFunctions) {
+  struct Cube : autograd::Function<Cube> {
+    static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {
+      Tensor result = x * x * x;
+      context->save_for_backward({x, result});
+      return result;
+    }
+    static std::vector<Tensor> backward(autograd::AutogradContext* context, const std::vector<Tensor>& gradients) {
+      const auto saved = context->get_saved_variables();
+      EXPECT_TRUE(saved[1].defined());
+      return {3 * saved[0] * saved[0] * gradients[0]};
+    }
+  };
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor first = autograd::grad({Cube::apply(x).sum()}, {x}, {}, {}, true)[0];
+    return std::vector<Tensor>{first.detach(), autograd::grad({first.sum()}, {x})[0]};
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) {
+    const Tensor x = batch(3, s);
+    const auto a = f(x), b = fast(x);
+    EXPECT_TRUE(same_bits(a[0], b[0]));
+    EXPECT_TRUE(same_bits(a[1], b[1]));
+    EXPECT_TRUE(allclose(a[1], 6 * x));
+  }
+}
+
+TEST(Recorded, ACustomOpHasNoDerivative) {
+  auto opaque = custom_op("twice", [](const Tensor& x) {
+    Tensor result = empty_like(x.detach());
+    const float* from = x.data_ptr<float>();
+    float* to = result.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] = 2 * from[i];
+    return result;
+  });
+  auto f = [&](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    (opaque(x) + x).sum().backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_NE(error_of([&] { f(batch(2, s)); }).find("twice: a gradient reaches its result"), std::string::npos);
+    EXPECT_NE(error_of([&] { fast(batch(2, s)); }).find("twice: a gradient reaches its result"), std::string::npos);
+  }
+  NoGradGuard guard;
+  opaque(batch(2, 1).requires_grad_());
+}
+
+TEST(FrozenGradients, AreRefused) {
+  Net net = make_net();
+  auto fast = compile(net, {.mode = CompileMode::frozen});
+  const Tensor x = batch(4, 0);
+  const std::string error = error_of([&] { fast(x); });
+  EXPECT_NE(error.find("NoGradGuard"), std::string::npos) << error;
+  Tensor expected;
+  {
+    NoGradGuard guard;
+    expected = net(x);
+    for (int s = 0; s < 4; ++s) EXPECT_TRUE(same_bits(fast(x), expected));
+    EXPECT_GT(fast.stats().frozen_calls, 0);
+  }
+  // Known, but now with a tape to write.
+  EXPECT_NE(error_of([&] { fast(x); }).find("NoGradGuard"), std::string::npos);
+  Tensor w = ones({8});
+  auto product = compile([&](const Tensor& a) { return a * w; }, {.mode = CompileMode::frozen});
+  for (int s = 0; s < 4; ++s) product(x);
+  EXPECT_GT(product.stats().frozen_calls, 0);
+  w.requires_grad_();
+  EXPECT_NE(error_of([&] { product(x); }).find("requires grad"), std::string::npos);
+  w.requires_grad_(false);
+  product(x);
+  EXPECT_NE(error_of([&] { product(batch(4, 0).requires_grad_()); }).find("requires grad"), std::string::npos);
+}
+
+TEST(Threads, TrainTwoModelsThroughOneFunction) {
+  auto step = compile([](const std::vector<Tensor>& p, const Tensor& x) {
+    (F::linear(gelu(F::linear(x, p[0], p[1])), p[2], p[3]) + x).square().mean().backward();
+    NoGradGuard guard;
+    for (const Tensor& t : p) {
+      t.sub_(t.grad(), 0.1);
+      t.set_grad({});
+    }
+  });
+  std::vector<Net> nets{make_net(), make_net()};
+  std::vector<Tensor> batches;
+  for (int s = 0; s < 10; ++s) batches.push_back(batch(4, s));
+  std::vector<std::thread> threads;
+  for (const Net& net : nets)
+    threads.emplace_back([&, p = net->parameters()] {
+      for (const Tensor& x : batches) step(p, x);
+    });
+  for (std::thread& t : threads) t.join();
+  expect_same(nets[0], nets[1]);
+}
+
+}  // namespace
+}  // namespace ingot
