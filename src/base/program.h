@@ -56,7 +56,7 @@ struct KernelFrame {
 
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
-  const char* a;  // row i at a + i * a_stride, k contiguous
+  const char* a;  // row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride
   int64_t k;      // 1 .. 512
@@ -212,6 +212,7 @@ struct ProductKernels {
   int max_rows = 1, max_vectors = 1;
   DType a = DType::f32;                 // A as tiles read it
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
+  bool a_across = false;                // tiles read an A whose rows are contiguous (see TileSpec)
   KernelPtr pack_a;  // copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, else null
   /// Where bf16 is widened: tiles of f32, and what makes their panels: of packed B (buffer 0, pairs as i32) two rows of
   /// f32 (1, 2), or of B's rows as they lie (0) f32 (1).
@@ -222,8 +223,8 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, pack_a, widen, widen_rows, wide_tiles,
-                   add_row, add_rows, transposed)
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, a_across, pack_a, widen, widen_rows,
+                   wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
 

@@ -320,8 +320,9 @@ std::string print(const Kernel& k) {
 }
 
 std::string print(const TileSpec& t) {
-  return fmt::format("tile{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "", ingot::name_of(t.a),
-                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors);
+  return fmt::format("tile{}{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "", t.a_across ? " across" : "",
+                     ingot::name_of(t.a), t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows,
+                     t.vectors);
 }
 
 std::string print(const PackSpec& p) {

@@ -27,20 +27,23 @@ int64_t panel_bytes(DType d, int64_t k, int64_t width) {
 }
 
 template <class T>
-void tiles(DType d, const Target& target) {
+void tiles(DType d, const Target& target, bool a_across = false) {
   std::mt19937_64 random(5);
   const DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;  // of A and C
   for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
     for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
-      TileSpec spec{wide, d, rows, vectors};
+      TileSpec spec{.a = wide, .b = d, .rows = rows, .vectors = vectors, .a_across = a_across};
       KernelPtr source = generate(spec, target);
       Code code(*source);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 512})
         for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
-          const int64_t width = 16 * vectors, size = sizeof(T), a_row = (k + 3) * size, c_row = (columns + 5) * size;
+          const int64_t width = 16 * vectors, size = sizeof(T), c_row = (columns + 5) * size;
+          // From row to row, or from k to k.
+          const int64_t a_stride = ((a_across ? rows : k) + 3) * size;
+          const int64_t a_row = a_across ? size : a_stride, a_column = a_across ? a_stride : size;
           if (columns > width) continue;
           for (bool flush_end : {true, false}) {
-            Guarded a(static_cast<size_t>((rows - 1) * a_row + k * size), flush_end),
+            Guarded a(static_cast<size_t>((rows - 1) * a_row + (k - 1) * a_column + size), flush_end),
                 b(static_cast<size_t>(panel_bytes(d, k, width)), flush_end),
                 c(static_cast<size_t>((rows - 1) * c_row) + static_cast<size_t>(columns) * sizeof(T), flush_end);
             for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, wide, random);
@@ -55,13 +58,13 @@ void tiles(DType d, const Target& target) {
                 for (int64_t j = 0; j < columns; ++j) {
                   T sum = 0;
                   for (int64_t kk = 0; kk < k; ++kk)
-                    sum = std::fma(element<T>(a.data() + i * a_row + kk * size, wide),
+                    sum = std::fma(element<T>(a.data() + i * a_row + kk * a_column, wide),
                                    element<T>(b.data() + panel_offset(d, kk, j, width), d), sum);
                   char* to = &expected[static_cast<size_t>(i * c_row) + static_cast<size_t>(j) * sizeof(T)];
                   if (accumulate) sum = element<T>(to, wide) + sum;
                   std::memcpy(to, &sum, sizeof(T));
                 }
-              TileFrame f{a.data(), b.data(), c.data(), k, a_row, c_row, accumulate, columns, nullptr};
+              TileFrame f{a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, columns, nullptr};
               code.entry()(&f);
               for (size_t i = 0; i < c.size(); i += sizeof(T))
                 ASSERT_TRUE(same(&expected[i], c.data() + i, wide))
@@ -75,6 +78,8 @@ void tiles(DType d, const Target& target) {
 
 TEST_P(X86Matmul, TilesOfFloats) { tiles<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoubles) { tiles<double>(DType::f64, target()); }
+TEST_P(X86Matmul, TilesOfFloatsAcross) { tiles<float>(DType::f32, target(), true); }
+TEST_P(X86Matmul, TilesOfDoublesAcross) { tiles<double>(DType::f64, target(), true); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
 
 TEST_P(X86Matmul, Panels) {

@@ -88,6 +88,20 @@ const AllKernels& all_kernels(const Target& target, DType dtype) {
   return it->second;
 }
 
+/// Made when a product first needs them: those of weights' gradients.
+const std::vector<KernelPtr>& tiles_across(const Target& target, DType dtype) {
+  static constinit Mutex mutex;
+  static constinit FirstUse<std::map<std::pair<std::string, DType>, std::vector<KernelPtr>>> made;
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = made->try_emplace({target.str(), dtype});
+  if (fresh)
+    for (int rows = 1; rows <= max_tile_rows(target, dtype); ++rows)
+      for (int vectors = 1; vectors <= max_tile_vectors(target, dtype); ++vectors)
+        it->second.push_back(
+            generate(TileSpec{.a = dtype, .b = dtype, .rows = rows, .vectors = vectors, .a_across = true}, target));
+  return it->second;
+}
+
 }  // namespace
 
 ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form) {
@@ -100,7 +114,9 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   ProductKernels k = all.rows;
   if (form.packing == ProductForm::Packing::columns) k.packs = all.columns;
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
-  if (form.a_is_dense) k.pack_a = all.widen_a;
+  if (form.a == ProductForm::Rows::along) k.pack_a = all.widen_a;
+  if (form.a == ProductForm::Rows::across)
+    k.tiles = tiles_across(target, form.dtype), k.pack_a = nullptr, k.a_across = true;
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
   if (form.one_row != OneRow::columns_of_b) k.transposed = nullptr;
@@ -239,8 +255,14 @@ void StepWriter::write_matmul(uint32_t group) {
   matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
   matmul.one_row = one_row(matmul, k_dense && b_k == Dim(1), n_dense);
+  // bf16 is multiplied in pairs of k, which must then be neighbours.
+  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && !target_.cuda_arch &&
+                      collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
   matmul.kernels =
-      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns, k_dense,
+      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
+                                k_dense  ? ProductForm::Rows::along
+                                : across ? ProductForm::Rows::across
+                                         : ProductForm::Rows::packed,
                                 matmul.one_row, widens_rows(matmul)});
   for (const ir::InputInfo& input : graph_.inputs)
     matmul.b_is_weight =

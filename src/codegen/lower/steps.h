@@ -63,7 +63,11 @@ struct ProductForm {
   enum class Packing : uint8_t { none, rows, columns };
   DType dtype = DType::f32;
   Packing packing = Packing::none;  // of B, whose rows or columns are dense: by kernels, or none
-  bool a_is_dense = true;           // along k
+  enum class Rows : uint8_t {
+    along,
+    across,
+    packed
+  } a = Rows::along;  // A is dense along k, along its rows, or neither
   OneRow one_row = OneRow::tiles;
   bool widens = false;
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;

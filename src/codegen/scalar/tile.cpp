@@ -37,7 +37,7 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
   for (int64_t i = 0; i < t.rows; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
     for (int64_t k = 0; k < f.k; ++k) {
-      T a = read<T>(t.a, f.a + i * f.a_stride + k * a_bytes);
+      T a = read<T>(t.a, f.a + (t.a_across ? k : i) * f.a_stride + (t.a_across ? i : k) * a_bytes);
       for (int64_t j = 0; j < f.columns; ++j)
         sums[j] = std::fma(a, read<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
     }

@@ -24,6 +24,7 @@ class Tile {
         dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
         parts_(v_.parts_of(type_) * spec.vectors) {
+    INGOT_CHECK(!spec.a_across || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
@@ -33,7 +34,10 @@ class Tile {
     load(kK, offsetof(TileFrame, k));
     load(kStride, offsetof(TileFrame, a_stride));
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
-    if (spec_.rows > 4) code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
+    if (spec_.a_across)
+      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kStride, kStride3, 1)});  // four strides
+    else if (spec_.rows > 4)
+      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
     load(kResults, offsetof(TileFrame, results));
     load(kAhead, offsetof(TileFrame, ahead));
     sums_.resize(static_cast<size_t>(spec_.rows * parts_));
@@ -68,9 +72,9 @@ class Tile {
   /// Bytes of A in one step: an element, or those for a pair of B's.
   int64_t step_bytes() const { return ingot::size_of(spec_.a) * (pairs_ ? 2 : 1); }
 
-  Mem a_at(int row, int64_t offset) const {
-    Gpr base = row < 4 ? kA : kA4;
-    switch (row % 4) {
+  /// `strides` of A beyond a register.
+  Mem a_beyond(Gpr base, int strides, int64_t offset) const {
+    switch (strides) {
       case 0:
         return Mem::at(base, offset);
       case 1:
@@ -80,6 +84,11 @@ class Tile {
       default:
         return Mem::at(base, kStride3, 1, offset);
     }
+  }
+  /// Step `u` of the unrolled ones, and bytes beyond it.
+  Mem a_at(int row, int u, int64_t offset) const {
+    if (spec_.a_across) return a_beyond(kA, u, row * ingot::size_of(spec_.a));
+    return a_beyond(row < 4 ? kA : kA4, row % 4, u * step_bytes() + offset);
   }
   Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width); }
 
@@ -98,8 +107,12 @@ class Tile {
       if (unroll > 1 && u == 0) fetch_results();
       step(u);
     }
-    code_.g(VOp::g_addi, kA, unroll * step_bytes());
-    if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
+    if (spec_.a_across) {
+      code_.g(VOp::g_add, kA, unroll == kUnroll ? kA4 : kStride);
+    } else {
+      code_.g(VOp::g_addi, kA, unroll * step_bytes());
+      if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
+    }
     code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
     code_.g(VOp::g_addi, kK, -unroll);
     code_.g(VOp::g_cmpi, kK, unroll);
@@ -126,9 +139,7 @@ class Tile {
 
   void step(int u) {
     VOp broadcast = type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss;
-    auto a = [&](bool odd) {
-      return [=, this](int row) { return v_.emit1(broadcast, a_at(row, u * step_bytes() + (odd ? 4 : 0))); };
-    };
+    auto a = [&](bool odd) { return [=, this](int row) { return v_.emit1(broadcast, a_at(row, u, odd ? 4 : 0)); }; };
     auto b = [&](int p) { return v_.force(Source(b_at(u, p))); };
     if (!pairs_ || dot_) return multiply(a(false), b);
     for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
@@ -142,8 +153,8 @@ class Tile {
   /// k is odd: of the last pair of A only one element may be read.
   void odd_step() {
     auto element = [&](int row) {
-      if (!dot_) return v_.emit1(VOp::vbroadcastss, a_at(row, 0));
-      code_.add({.op = VOp::g_load, .width = 2, .g = Gpr::rax, .mem = a_at(row, 0)});
+      if (!dot_) return v_.emit1(VOp::vbroadcastss, a_at(row, 0, 0));
+      code_.add({.op = VOp::g_load, .width = 2, .g = Gpr::rax, .mem = a_at(row, 0, 0)});
       VReg first = code_.vector();
       code_.add({.op = VOp::d_from_gpr, .g = Gpr::rax, .dst = first});
       return v_.emit1(VOp::vbroadcastss, first, 0, code_.width, 16);

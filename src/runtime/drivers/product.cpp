@@ -15,7 +15,8 @@ Product::Product(const ProductKernels& kernels, std::shared_ptr<const ProductCal
     : calls(std::move(calls)),
       max_rows(kernels.max_rows),
       max_vectors(kernels.max_vectors),
-      a_element(size_of(kernels.a)) {
+      a_element(size_of(kernels.a)),
+      a_across(kernels.a_across) {
   INGOT_CHECK(static_cast<int64_t>(this->calls->tiles.size()) == max_rows * max_vectors);
 }
 

@@ -51,6 +51,7 @@ struct Product {
 
   std::vector<BoundArgument> operands;
   int64_t a_row = 0, a_column = 0;
+  bool a_across = false;  // as tiles read it
   int64_t b_row = 0, b_column = 0;
   int64_t c_row = 0;   // where there is no epilogue
   int64_t b_room = 0;  // bytes that putting a B together takes, a thread

@@ -117,10 +117,11 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 
   const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
   // Rows of packed A start at differing sets of L1.
-  const int64_t a_stride = product_.calls->pack_a ? round_up(k_size * product_.a_element, 64) + 64 : product_.a_row;
+  const int64_t a_row = product_.calls->pack_a ? round_up(k_size * product_.a_element, 64) + 64 : product_.a_row;
+  const int64_t a_step = product_.a_across ? product_.a_column : product_.a_element;
   const ProductRun run(product_, state, batch,
                        {.panels = packed ? 0 : group * panel_bytes,
-                        .a = product_.calls->pack_a ? most_rows * a_stride : 0,
+                        .a = product_.calls->pack_a ? most_rows * a_row : 0,
                         .c = epilogue ? most_rows * kVector * product_.max_vectors * product_.c_element : 0});
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
@@ -133,10 +134,10 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       Block block{};
       block.tile_begin = tile, block.tile_end = std::min(tile + block_tiles, row_tiles.end);
       block.row = product_.rows.begin(tile), block.rows = product_.rows.begin(block.tile_end) - block.row;
-      block.a_stride = a_stride;
+      block.a_row = a_row, block.a_step = a_step;
       const char* a_block = a + block.row * product_.a_row;
       if (product_.calls->pack_a) {
-        pack_rows(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, a_stride);
+        pack_rows(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, a_row);
         a_block = scratch.a - k.begin * product_.a_element;
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
@@ -184,7 +185,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             b_block = scratch.wide;
           }
           tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
-                    a_block + block.k * product_.a_element, b_block, next);
+                    a_block + block.k * a_step, b_block, next);
         }
       }
     }
@@ -198,7 +199,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   TileFrame frame;
   frame.b = b;
   frame.k = std::min(kBlock, product_.sizes.k - block.k);
-  frame.a_stride = block.a_stride, frame.c_stride = block.c_stride;
+  frame.a_stride = product_.a_across ? block.a_step : block.a_row, frame.c_stride = block.c_stride;
   frame.accumulate = block.k > 0 && !split_;
   frame.columns = product_.panel_columns(block.panel);
   const int64_t vectors = product_.panels.size(block.panel), tiles = block.tile_end - block.tile_begin;
@@ -210,7 +211,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row;
     const KernelCall& call = product_.tile(calls, product_.rows.size(tile), vectors);
-    frame.a = a + row * block.a_stride;
+    frame.a = a + row * block.a_row;
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);

@@ -46,7 +46,7 @@ class ProductDriver : public StepDriver {
     int64_t tile_begin, tile_end, row, rows;
     int64_t panel, k;
     char* c;
-    int64_t a_stride, c_stride;
+    int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
   };
   void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
