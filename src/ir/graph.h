@@ -79,7 +79,7 @@ struct Operand {
 
 struct Node {
   OpId op;
-  bool inplace = false;  // before functionalization only: the result is written to operand 0
+  bool inplace = false;                    // before functionalization only: the result is written to operand 0
   const Derivative* derivative = nullptr;  // before decompose only: not the op but its vector-Jacobian product
   std::vector<Operand> operands;
   std::vector<Attr> attrs;

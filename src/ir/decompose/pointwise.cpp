@@ -16,19 +16,13 @@ Operand end_of_range(GraphBuilder& b, const Operand& x, DType result) {
   return b.to(whole, DType::f64);
 }
 
-Operand raised(GraphBuilder& b, const Operand& x, int64_t power) {
-  Operand result = x;
-  for (int64_t i = 1; i < power; ++i) result = b.mul(result, x);
-  return result;
-}
-
 /// The n-th derivative of digamma, n > 0, but for its sign, of x >= 1/2: shifted up by its recurrence to where the
 /// asymptotic series has all digits (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 1964, 6.4).
 Operand polygamma_size(GraphBuilder& b, const Operand& x, int64_t n) {
   constexpr int kShift = 10;
   Operand sum;
   for (int i = 0; i < kShift; ++i) {
-    const Operand term = raised(b, b.reciprocal(b.add(x, static_cast<double>(i))), n + 1);
+    const Operand term = b.pow(b.add(x, static_cast<double>(i)), static_cast<double>(-n - 1));
     sum = sum.present() ? b.add(sum, term) : term;
   }
   // The series over (n - 1)! / z^n: of z^-2k the factor is B_2k (2k + n - 1)! / ((2k)! (n - 1)!).
@@ -44,11 +38,12 @@ Operand polygamma_size(GraphBuilder& b, const Operand& x, int64_t n) {
   Operand series = b.mul(square, factors.back());
   for (size_t k = factors.size() - 1; k-- > 0;) series = b.mul(b.add(series, factors[k]), square);
   series = b.add(b.add(series, b.mul(inverse, 0.5 * static_cast<double>(n))), 1.0);
-  const Operand tail = b.mul(b.mul(raised(b, inverse, n), series), std::tgamma(static_cast<double>(n)));
+  const Operand tail =
+      b.mul(b.mul(b.pow(inverse, static_cast<double>(n)), series), std::tgamma(static_cast<double>(n)));
   return b.add(b.mul(sum, std::tgamma(static_cast<double>(n + 1))), tail);
 }
 
-/// The n-th derivative of pi cot(pi x): a polynomial in the cotangent, as that of c is -(1 + c^2) times pi.
+/// The n-th derivative of pi cot(pi x): a polynomial in c = cot(pi x), whose own derivative is -pi (1 + c^2).
 Operand cotangent_derivative(GraphBuilder& b, const Operand& x, int64_t n) {
   constexpr double kPi = 0x1.921fb54442d18p1;
   std::vector<double> polynomial{0, kPi};
@@ -71,15 +66,13 @@ Operand cotangent_derivative(GraphBuilder& b, const Operand& x, int64_t n) {
 
 namespace decompositions {
 
-// In double, reflected below one half.
+// In double. Below one half reflected: (-1)^n psi_n(1 - x) less the derivative of the cotangent.
 Outputs polygamma(GraphBuilder& b, const CompositeCall& call) {
   const int64_t n = call.integer("n");
-  if (n < 0) throw Error("polygamma: n: got " + std::to_string(n) + ", expected none below 0");
   if (n == 0) return {b.to(b.digamma(call.operands[0]), call.result)};
   const Operand x = b.to(call.operands[0], DType::f64), left = b.lt(x, 0.5);
   const Operand size = polygamma_size(b, b.where(left, b.rsub(x, 1.0), x), n);
   const Operand reflected = b.sub(b.neg(size), cotangent_derivative(b, x, n));
-  // Odd ones are positive on the right, and odd about one half but for the cotangent.
   if (n % 2) return {b.where(left, reflected, size)};
   return {b.where(left, reflected, b.neg(size))};
 }

@@ -59,6 +59,7 @@ Operand norm_of(GraphBuilder& b, const Operand& x, double p, const Dims& dims, b
 
 /// The same as a call, whose derivative is zero where the norm is.
 Operand norm_call(GraphBuilder& b, const Operand& x, double p, const Dims& dims, bool keepdim) {
+  if (std::isinf(p) && count(b, x, dims) == Dim(0)) return norm_of(b, x, p, dims, keepdim);  // refused as a call
   return b.vector_norm(x, Attr::number(p), Attr::of(dims), GraphBuilder::flag(keepdim));
 }
 

@@ -102,8 +102,7 @@ Gradients clamp(GraphBuilder& b, const DerivedCall& call) {
   };
   auto compared = [&](OpId op, const Operand& p, const Operand& q) {
     if (!p.present() || !q.present()) return Operand::none();
-    if (p.is_value() || q.is_value()) return b.call(op, {p, q}, {})[0];
-    return b.call(op, {b.scalar(p, b.dtype(g)), q}, {})[0];
+    return b.call(op, {p, q}, {})[0];
   };
   return each(call, {[&] { return where(b, both(compared(OpId::ge, x, low), compared(OpId::le, x, high)), g); },
                      [&] { return where(b, both(compared(OpId::lt, x, low), compared(OpId::lt, low, high)), g); },
@@ -139,11 +138,7 @@ Gradients addcmul(GraphBuilder& b, const DerivedCall& call) {
 Gradients addcdiv(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 1), y = computed(b, call, 2);
   auto divided = [&] { return b.div(b.scaled(g, call.operand("value")), y); };
-  return each(call, {[&] { return g; }, [&] { return divided(); },
-                     [&] {
-                       const Operand quotient = x.is_value() || y.is_value() ? b.div(x, y) : Operand::none();
-                       return b.neg(b.mul(divided(), quotient));
-                     }});
+  return each(call, {[&] { return g; }, divided, [&] { return b.neg(b.mul(divided(), b.div(x, y))); }});
 }
 
 Gradients neg(GraphBuilder& b, const DerivedCall& call) { return of_self(call, b.neg(call.cotangent())); }

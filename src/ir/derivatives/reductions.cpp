@@ -29,7 +29,7 @@ Gradients sum(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, r.expanded(b, r.g));
 }
 
-// result / x, but for the only zero: that gets the product of the others.
+// result / x, but for the only zero: that gets the product of the others. (So the second derivative by two zeros is 0.)
 Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   const Reduced r(b, call);

@@ -251,6 +251,7 @@ constexpr Row kRows[] = {
     {OpId::triu, idempotent},
     {OpId::positive, identity},
     {OpId::clone, identity},
+    {OpId::detach, identity},
     {OpId::copy, written_over},
     {OpId::fill, written_over},
     {OpId::maximum, with_itself},

@@ -120,6 +120,14 @@ void floating(RuleContext& context) {
   set(context, is_floating(dtype) ? dtype : DType::f32);
 }
 
+// Beyond, a rounding of the operand changes more digits of the result than it is worth, and the graph is large.
+void polygamma(RuleContext& context) {
+  constexpr int64_t kMost = 30;
+  floating(context);
+  const int64_t n = integer_attribute(context, "n");
+  if (n < 0 || n > kMost) context.fail("n", std::to_string(n), "0 to " + std::to_string(kMost));
+}
+
 void floating_from_self(RuleContext& context) {
   floating(context);
   if (self_dtype(context) != DType::bool_) context.compute = self_dtype(context);
