@@ -57,8 +57,9 @@ std::map<std::string, double> load_checkpoint(const std::string& path, const Che
   std::map<std::string, double> numbers;
   auto load_part = [&](const char* part, bool wanted, auto&& change) {
     const StateDict state = part_of(all, part);
-    if (wanted != !state.empty())
-      eager::fail("load_checkpoint", "parts", wanted ? std::string("no ") + part : std::string("a ") + part,
+    if (wanted == state.empty())
+      eager::fail("load_checkpoint", "parts",
+                  wanted ? std::string("a file without ") + part : std::string("no ") + part + ", which the file has",
                   "the parts that were saved", location);
     if (wanted) changes.push_back(change(state));
   };

@@ -189,6 +189,7 @@ std::string module_in(const std::string& error) {
 
 // Where the rules refuse, and where only the data tells.
 TEST(CallerLine, ErrorsNameTheModule) {
+  const NoGradGuard no_grad;
   const Tensor x = randn({2, 4, 8, 8}), ids = tensor({0, 2, 1, 0, 1, 2, 0, 1});
   struct Fault {
     const char* module;

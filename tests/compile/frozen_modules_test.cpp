@@ -8,6 +8,7 @@ namespace ingot {
 namespace {
 
 using test::same_bits;
+using FrozenModules = test::Inference;
 
 struct CellImpl : nn::Module {
   nn::Linear fc{4, 4};
@@ -102,7 +103,7 @@ std::vector<std::pair<const char*, std::function<void(Model&)>>> changes() {
   };
 }
 
-TEST(FrozenModules, NoticeWhateverWayAFieldIsAssigned) {
+TEST_F(FrozenModules, NoticeWhateverWayAFieldIsAssigned) {
   judge<Flat>(changes<Flat>());
   auto with_list = changes<House>();
   with_list.push_back({"in a list of its own", [](House& m) { m->loose.front() = randn({4}); }});
@@ -112,7 +113,7 @@ TEST(FrozenModules, NoticeWhateverWayAFieldIsAssigned) {
 }
 
 // The same address for another tensor would pass for the one that went.
-TEST(FrozenModules, TellTensorsThatTakeTheAddressOfOthers) {
+TEST_F(FrozenModules, TellTensorsThatTakeTheAddressOfOthers) {
   Cell model;
   auto fast = compile(model, {.mode = CompileMode::frozen});
   Tensor x = randn({3, 4});
@@ -128,7 +129,7 @@ TEST(FrozenModules, TellTensorsThatTakeTheAddressOfOthers) {
 }
 
 // Another dtype, and sizes that never come again.
-TEST(FrozenModules, OfAnotherDtypeAndAtManySizes) {
+TEST_F(FrozenModules, OfAnotherDtypeAndAtManySizes) {
   Cell model;
   auto fast = compile(model, {.mode = CompileMode::frozen});
   for (int64_t n = 1; n < 40; ++n) {
@@ -143,7 +144,7 @@ TEST(FrozenModules, OfAnotherDtypeAndAtManySizes) {
 }
 
 // What the handle holds now is the function: the model that it was made with may go.
-TEST(FrozenModules, OfAHandleThatIsGivenAnotherModel) {
+TEST_F(FrozenModules, OfAHandleThatIsGivenAnotherModel) {
   auto fast = compile(Cell(), {.mode = CompileMode::frozen});
   Tensor x = randn({3, 4});
   for (int round = 0; round < 3; ++round) {
@@ -152,7 +153,7 @@ TEST(FrozenModules, OfAHandleThatIsGivenAnotherModel) {
   }
 }
 
-TEST(FrozenModules, WhatWasReplacedIsLetGoOf) {
+TEST_F(FrozenModules, WhatWasReplacedIsLetGoOf) {
   Cell model;
   auto fast = compile(model, {.mode = CompileMode::frozen});
   Tensor x = randn({3, 4});
@@ -167,7 +168,7 @@ TEST(FrozenModules, WhatWasReplacedIsLetGoOf) {
   EXPECT_TRUE(gone);
 }
 
-TEST(FrozenModules, ManyThreadsBetweenChanges) {
+TEST_F(FrozenModules, ManyThreadsBetweenChanges) {
   Cell model;
   auto fast = compile(model, {.mode = CompileMode::frozen});
   for (int round = 0; round < 10; ++round) {
@@ -176,6 +177,7 @@ TEST(FrozenModules, ManyThreadsBetweenChanges) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&] {
+        const NoGradGuard no_grad_here;
         for (int call = 0; call < 50; ++call) ASSERT_TRUE(same_bits(fast(x), expected));
       });
     for (std::thread& thread : threads) thread.join();

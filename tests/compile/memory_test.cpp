@@ -48,6 +48,7 @@ void call_with_lengths(const F& fast, const Deep& model) {
 
 class Memory : public ::testing::Test {
  protected:
+  const NoGradGuard no_grad_;
   Memory() {
     clear_caches();
     small_ = memory_stats().cached_bytes;

@@ -5,6 +5,7 @@ namespace ingot {
 namespace {
 
 using test::same_bits;
+using Models = test::Inference;
 
 // One block of a decoder over bytes.
 struct TinyGptImpl : nn::Module {
@@ -23,7 +24,7 @@ struct TinyGptImpl : nn::Module {
 };
 INGOT_MODULE(TinyGpt, wte, wpe, norm, qkv, out);
 
-TEST(Models, DecodingWithAGrowingLength) {
+TEST_F(Models, DecodingWithAGrowingLength) {
   TinyGpt model;
   auto fast = compile(model);
   Tensor ids = tensor({{3, 1, 4, 1}});
@@ -40,7 +41,7 @@ TEST(Models, DecodingWithAGrowingLength) {
   EXPECT_THROW(fast(tensor({{3, 32}})), Error);
 }
 
-TEST(Models, AFrozenGptChecksItsPositions) {
+TEST_F(Models, AFrozenGptChecksItsPositions) {
   TinyGpt model;
   auto fast = compile(model, {.mode = CompileMode::frozen});
   for (int i = 0; i < 4; ++i) {
@@ -51,7 +52,7 @@ TEST(Models, AFrozenGptChecksItsPositions) {
   EXPECT_THROW(fast(full({2, 6}, 32, kInt64)), Error);
 }
 
-TEST(Models, ASmallCnn) {
+TEST_F(Models, ASmallCnn) {
   nn::Conv2d conv(1, 8, 3, {.padding = 1});
   nn::BatchNorm2d norm(8);
   norm->eval();

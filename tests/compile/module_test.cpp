@@ -25,6 +25,7 @@ TEST(Modules, AnMlp) {
 }
 
 TEST(Modules, MayBeEdited) {
+  const NoGradGuard no_grad;
   nn::Sequential model = mlp();
   auto fast = compile(model);
   Tensor x = randn({4, 16});

@@ -34,6 +34,7 @@ INGOT_MODULE(SmallNet, stem, blocks, head);
 
 class PackedWeights : public ::testing::Test {
  protected:
+  const NoGradGuard no_grad_;
   PackedWeights() { clear_caches(); }
 };
 

@@ -96,7 +96,7 @@ TEST_F(CheckpointTest, WhatDoesNotFitChangesNothing) {
 
   save_checkpoint(path_, run.parts());
   run.step();
-  expect(refusal(run, {.model = &*run.net}), "a optimizer");
+  expect(refusal(run, {.model = &*run.net}), "no optimizer, which the file has");
   Checkpoint parts = run.parts();
   const StateDict whole = load(path_, {.mapped = false});
   const auto metadata = load_metadata(path_);
@@ -114,7 +114,7 @@ TEST_F(CheckpointTest, WhatDoesNotFitChangesNothing) {
   expect(changed("model.more", ones({1})), "does not have: more");
   expect(changed("optimizer.state.1.exp_avg", {}), "no tensor for state.1.exp_avg");
   expect(changed("optimizer.state.0.exp_avg", ones({2})), "state.0.exp_avg with sizes [2]");
-  expect(changed("scheduler.last_epoch", {}), "no scheduler");
+  expect(changed("scheduler.last_epoch", {}), "a file without scheduler");
   expect(changed("scheduler.other", ones({1})), "other");
   expect(changed("generator.state", ones({1})), "set_state: state");
   expect(changed("stranger", ones({1})), "stranger");

@@ -88,8 +88,9 @@ thread_local bool skip_init = false;
 
 /// The same elements, as a leaf that gradients go to, or not.
 Tensor leaf_of(const Tensor& given, bool tracked) {
-  if (given.requires_grad() && !(tracked && given.is_leaf())) return leaf_of(given.detach(), tracked);
-  return tracked && is_floating(given.dtype()) ? given.requires_grad_() : given;
+  tracked = tracked && is_floating(given.dtype());
+  if (given.is_leaf() && given.requires_grad() == tracked) return given;
+  return given.detach().requires_grad_(tracked);
 }
 
 }  // namespace
@@ -122,8 +123,9 @@ Module::NamedModules Module::named_children() { return Gather(*this).children; }
 Module::NamedModules Module::named_modules() { return Gather(*this).modules; }
 
 StateDict Module::state_dict() {
+  const NoGradGuard no_grad;
   StateDict state;
-  for (const Slot& s : Gather(*this).slots) state[s.name] = *s.tensor;
+  for (const Slot& s : Gather(*this).slots) state[s.name] = s.tensor->requires_grad() ? s.tensor->detach() : *s.tensor;
   return state;
 }
 
@@ -177,12 +179,15 @@ void Module::take_state(const StateDict& state, bool assign, Location location) 
     Tensor before, memory;
   };
   std::map<ingot::detail::TensorImpl*, Made> made;
+  std::map<ingot::detail::TensorImpl*, Tensor> assigned;
   for (const Slot& s : Gather(*this).slots) {
     auto given = state.find(s.name);
     if (given == state.end()) continue;
     const bool tracked = s.tensor->requires_grad();
     if (assign) {
-      *s.tensor = leaf_of(given->second, tracked);
+      Tensor& leaf = assigned[given->second.impl()];
+      if (!leaf.defined() || leaf.requires_grad() != tracked) leaf = leaf_of(given->second, tracked);
+      *s.tensor = leaf;
       continue;
     }
     const ingot::detail::TensorImpl& own = *s.tensor->impl();

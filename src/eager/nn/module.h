@@ -60,8 +60,8 @@ using ExtentOf = Extent (*)(const void* field);
 
 struct LoadStateOptions {
   bool strict = true;
-  /// Parameters and buffers become the given tensors, with their dtype, instead of copies: weights of a mapped file are
-  /// then in memory once. What is written to the one is written to the other. Who required grad still does.
+  /// Parameters and buffers have the given tensors' memory, and their dtype, instead of copies: weights of a mapped
+  /// file are then in memory once. What is written to the one is written to the other. Who required grad still does.
   bool assign = false;
 };
 /// What load_state_dict, not strict, did not find and did not use; in the order of the module and of the state.
@@ -157,6 +157,7 @@ class INGOT_API Module {
   NamedModules named_children();
   /// All modules of the tree; this one comes first, its name is empty.
   NamedModules named_modules();
+  /// The tensors themselves; gradients do not go through those of the state dict.
   StateDict state_dict();
   /// Copies values into parameters and buffers, or takes the tensors themselves. Throws Error, before anything is
   /// changed, that names every tensor of a wrong shape and, if strict, every name that is missing or unknown.

@@ -12,11 +12,6 @@
 namespace ingot::optim {
 namespace {
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-
 std::string text(IntArrayRef sizes) {
   std::string s = "[";
   for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
@@ -26,11 +21,17 @@ std::string text(IntArrayRef sizes) {
 /// What an entry is in a file; undefined where there is nothing yet.
 Tensor stored(const Entry& entry) {
   return std::visit(
-      Overloaded{[](const Tensor* t) { return *t; },
-                 [](const Betas* b) {
-                   return tensor({(*b)[0], (*b)[1]}, kFloat64);
-                 },
-                 [](const double* x) { return tensor(*x, kFloat64); }, [](const auto* x) { return tensor(*x); }},
+      [](const auto* value) {
+        using T = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<T, Tensor>)
+          return *value;
+        else if constexpr (std::is_same_v<T, Betas>)
+          return tensor({(*value)[0], (*value)[1]}, kFloat64);
+        else if constexpr (std::is_same_v<T, double>)
+          return tensor(*value, kFloat64);
+        else
+          return tensor(*value);
+      },
       entry.at);
 }
 
@@ -151,21 +152,27 @@ std::vector<double> StateReader::numbers(const std::string& name, std::optional<
 void StateReader::read(const std::string& prefix, const std::vector<Entry>& entries) {
   for (const Entry& e : entries) {
     const std::string name = prefix + "." + std::string(e.name);
-    if (Tensor* const* own = std::get_if<Tensor*>(&e.at)) {
-      if (!(*own)->defined()) continue;
-      const Tensor& given = at(name);
-      if (given.sizes() != (*own)->sizes())
-        refuse(name + " with sizes " + text(given.sizes()), "its parameter's: " + text((*own)->sizes()));
-      (*own)->copy_(given, location_);
-    } else if (Betas* const* betas = std::get_if<Betas*>(&e.at)) {
-      const std::vector<double> values = numbers(name, 2);
-      **betas = {values[0], values[1]};
-    } else {
-      std::visit(Overloaded{[](Betas*) {}, [](Tensor*) {},
-                            [&](auto* x) { *x = static_cast<std::remove_reference_t<decltype(*x)>>(number(name)); }},
-                 e.at);
-    }
+    std::visit(
+        [&](auto* own) {
+          using T = std::remove_cvref_t<decltype(*own)>;
+          if constexpr (std::is_same_v<T, Tensor>) {
+            if (own->defined()) read(name, *own);
+          } else if constexpr (std::is_same_v<T, Betas>) {
+            const std::vector<double> values = numbers(name, 2);
+            *own = {values[0], values[1]};
+          } else {
+            *own = static_cast<T>(number(name));
+          }
+        },
+        e.at);
   }
+}
+
+void StateReader::read(const std::string& name, const Tensor& own) {
+  const Tensor& given = at(name);
+  if (given.sizes() != own.sizes())
+    refuse(name + " with sizes " + text(given.sizes()), "its parameter's: " + text(own.sizes()));
+  own.copy_(given, location_);
 }
 
 void StateReader::finish() const {

@@ -31,6 +31,7 @@ class StateReader {
 
  private:
   const Tensor& at(const std::string& name);
+  void read(const std::string& name, const Tensor& own);
 
   const char* op_;
   const StateDict& state_;

@@ -8,8 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "eager/autograd/autograd.h"
+#include "eager/nn/clip_grad.h"
+#include "eager/nn/layers.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
+#include "eager/ops/random.h"
+#include "eager/optim/schedulers.h"
 #include "eager/serialization.h"
 
 namespace ingot::optim {
@@ -170,6 +174,26 @@ TEST(Optimizers, StateGoesOnInAnother) {
   continues<Adagrad>(adagrad);
   LionOptions lion{.weight_decay = 0.1};
   continues<Lion>(lion);
+}
+
+TEST(Optimizers, TrainALayer) {
+  manual_seed(1);
+  nn::Linear model(2, 1);
+  AdamW opt(model->parameters(), {.lr = 0.05, .weight_decay = 0});
+  LinearLR rate(opt, 1, 0.1, 300);
+  const Tensor x = randn({64, 2}), y = x.matmul(tensor({{2.f}, {-3.f}})) + 1;
+  Tensor loss;
+  for (int step = 0; step < 300; ++step) {
+    opt.zero_grad();
+    loss = (model(x) - y).square().mean();
+    loss.backward();
+    nn::utils::clip_grad_norm_(model->parameters(), 10);
+    opt.step();
+    rate.step();
+  }
+  EXPECT_LT(loss.item<float>(), 1e-4);
+  const NoGradGuard no_grad;
+  EXPECT_TRUE(allclose(model->weight, tensor({{2.f, -3.f}}), 0, 0.02));
 }
 
 template <class F>
