@@ -213,7 +213,9 @@ struct ProductKernels {
   DType a = DType::f32;                 // A as tiles read it
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   bool a_across = false;                // tiles read an A whose rows are contiguous (see TileSpec)
-  KernelPtr pack_a;  // copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, else null
+  // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
+  // of the cache; else null.
+  KernelPtr pack_a;
   /// Where bf16 is widened: tiles of f32, and what makes their panels: of packed B (buffer 0, pairs as i32) two rows of
   /// f32 (1, 2), or of B's rows as they lie (0) f32 (1).
   KernelPtr widen, widen_rows;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -155,8 +156,15 @@ const CacheSizes& cache_sizes() {
   static constinit FirstUse<const CacheSizes> sizes;
   return sizes.get([] {
     return CacheSizes{cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
-                      cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20)};
+                      cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20), cache_bytes(_SC_LEVEL2_CACHE_ASSOC, 16)};
   });
+}
+
+bool lines_conflict(int64_t stride, int64_t count) {
+  constexpr int64_t kLine = 64;
+  const int64_t ways = cache_sizes().l2_ways, way = cache_sizes().l2 / ways;
+  const int64_t step = std::max(std::gcd(stride, way), kLine);
+  return 2 * count > std::max<int64_t>(way / step, 1) * ways;
 }
 
 int usable_processors() {

@@ -20,8 +20,11 @@ void set_host_target(std::optional<Target> target);
 /// Bytes of cache that one core sees.
 struct CacheSizes {
   int64_t l1, l2, l3;
+  int64_t l2_ways;
 };
 const CacheSizes& cache_sizes();
+/// True if `count` lines at this distance in bytes meet in so few sets of L2 that they take more than half of them.
+bool lines_conflict(int64_t stride, int64_t count);
 
 /// Number of logical processors that this process may use: its affinity and the CPU limit of its control group.
 int usable_processors();

@@ -20,6 +20,15 @@ struct AllKernels {
 /// Widened where vdpbf16ps is missing: A once; B, for few rows, in registers.
 bool widens(const Target& target, DType dtype) { return dtype == DType::bf16 && !target.bf16_dot && !target.cuda_arch; }
 
+/// Copies A to dense rows.
+KernelPtr copy_of_a(const Target& target, DType dtype, Access from, DType to) {
+  Kernel kernel;
+  kernel.buffers = {{dtype, from, false}, {to, Access::dense, true}};
+  Builder builder(kernel);
+  kernel.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
+  return generate(kernel, target, "pack_a");
+}
+
 AllKernels make_kernels(const Target& target, DType dtype, const std::vector<KernelPtr>& wide_tiles) {
   AllKernels all;
   if (target.cuda_arch) return all;
@@ -34,14 +43,7 @@ AllKernels make_kernels(const Target& target, DType dtype, const std::vector<Ker
     k.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
     all.columns.push_back(generate(PackSpec{dtype, vectors, true}, target));
   }
-  auto copy = [&](Access from) {
-    Kernel kernel;
-    kernel.buffers = {{dtype, from, false}, {k.a, Access::dense, true}};
-    Builder builder(kernel);
-    kernel.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
-    return generate(kernel, target, "pack_a");
-  };
-  k.pack_a = copy(Access::strided);
+  k.pack_a = copy_of_a(target, dtype, Access::strided, k.a);
   auto add = [&](int64_t rows) {
     const DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
     Kernel kernel;
@@ -62,7 +64,7 @@ AllKernels make_kernels(const Target& target, DType dtype, const std::vector<Ker
   // A product that is not of multiply-adds has none.
   if (dtype != DType::bf16 || !target.bf16_dot) k.add_row = add(1), k.add_rows = add(ProductKernels::kRowsOfB);
   if (widens(target, dtype)) {
-    k.widen_rows = all.widen_a = copy(Access::dense);
+    k.widen_rows = all.widen_a = copy_of_a(target, dtype, Access::dense, k.a);
     k.wide_tiles = wide_tiles;
     Kernel kernel;
     kernel.buffers = {
@@ -116,7 +118,8 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
   if (form.a == ProductForm::Rows::along) k.pack_a = all.widen_a;
   if (form.a == ProductForm::Rows::across)
-    k.tiles = tiles_across(target, form.dtype), k.pack_a = nullptr, k.a_across = true;
+    k.tiles = tiles_across(target, form.dtype), k.pack_a = copy_of_a(target, form.dtype, Access::dense, form.dtype),
+    k.a_across = true;
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
   if (form.one_row != OneRow::columns_of_b) k.transposed = nullptr;

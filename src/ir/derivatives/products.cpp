@@ -21,7 +21,14 @@ Operand transposed(GraphBuilder& b, const Operand& x) {
 // batch that was broadcast is summed after the product.
 Gradients matmul(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), &x = call.operands[0], &y = call.operands[1];
-  return each(call, {[&] { return b.matmul(g, transposed(b, y)); }, [&] { return b.matmul(transposed(b, x), g); }});
+  // The gradient of a transposed matrix (a linear layer's weight) comes as the matrix lies; the sums are the same.
+  const NodeId producer = b.graph().values[y.id].producer;
+  const bool transposes =
+      b.rank(x) == 2 && b.rank(y) == 2 && producer != kNoValue && b.graph().nodes[producer].op == OpId::permute;
+  return each(call, {[&] { return b.matmul(g, transposed(b, y)); },
+                     [&] {
+                       return transposes ? transposed(b, b.matmul(transposed(b, g), x)) : b.matmul(transposed(b, x), g);
+                     }});
 }
 
 // The input's gradient is the transposed convolution. The weight's is a convolution of images that are input channels,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/cpu.h"
 
 namespace ingot::runtime {
 namespace {
@@ -36,6 +37,7 @@ void Product::set_operands(std::vector<BoundArgument> bound) {
   const size_t rank = sizes.batch.size() + 2;
   for (const BoundArgument& a : operands) INGOT_CHECK(a.strides.size() == rank);
   a_row = operands[0].strides[rank - 2], a_column = operands[0].strides[rank - 1];
+  packs_a = calls->pack_a && !(a_across && !lines_conflict(a_column, std::min(kBlock, sizes.k)));
   if (has_epilogue()) return;
   INGOT_CHECK(operands.size() == 3);
   c_row = operands[2].strides[rank - 2];

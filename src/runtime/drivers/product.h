@@ -52,6 +52,7 @@ struct Product {
   std::vector<BoundArgument> operands;
   int64_t a_row = 0, a_column = 0;
   bool a_across = false;  // as tiles read it
+  bool packs_a = false;   // a copy of it, a block of rows at a time
   int64_t b_row = 0, b_column = 0;
   int64_t c_row = 0;   // where there is no epilogue
   int64_t b_room = 0;  // bytes that putting a B together takes, a thread

@@ -116,12 +116,14 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
 
   const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
-  // Rows of packed A start at differing sets of L1.
-  const int64_t a_row = product_.calls->pack_a ? round_up(k_size * product_.a_element, 64) + 64 : product_.a_row;
-  const int64_t a_step = product_.a_across ? product_.a_column : product_.a_element;
+  // Lines of packed A start at differing sets of the cache.
+  const int64_t packed_lines = product_.a_across ? most_rows : k_size;
+  const int64_t packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
+  const int64_t a_row = product_.a_across ? product_.a_element : product_.packs_a ? packed_line : product_.a_row;
+  const int64_t a_step = !product_.a_across ? product_.a_element : product_.packs_a ? packed_line : product_.a_column;
   const ProductRun run(product_, state, batch,
                        {.panels = packed ? 0 : group * panel_bytes,
-                        .a = product_.calls->pack_a ? most_rows * a_row : 0,
+                        .a = product_.packs_a ? (product_.a_across ? k_size : most_rows) * packed_line : 0,
                         .c = epilogue ? most_rows * kVector * product_.max_vectors * product_.c_element : 0});
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
@@ -136,9 +138,9 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       block.row = product_.rows.begin(tile), block.rows = product_.rows.begin(block.tile_end) - block.row;
       block.a_row = a_row, block.a_step = a_step;
       const char* a_block = a + block.row * product_.a_row;
-      if (product_.calls->pack_a) {
-        pack_rows(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, a_row);
-        a_block = scratch.a - k.begin * product_.a_element;
+      if (product_.packs_a) {
+        pack_a(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, packed_line);
+        a_block = scratch.a - k.begin * a_step;
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
         const int64_t width = product_.panel_width(block.panel);

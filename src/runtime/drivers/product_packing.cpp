@@ -1,12 +1,15 @@
 #include "runtime/drivers/product_packing.h"
 
 #include <cstring>
+#include <utility>
 
 namespace ingot::runtime {
 
-void pack_rows(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) {
+void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) {
+  int64_t from_row = product.a_row, from_column = product.a_column;
+  if (product.a_across) std::swap(rows, k), std::swap(from_row, from_column);
   char* buffers[] = {const_cast<char*>(a), to};
-  const int64_t row_strides[] = {product.a_row, to_stride}, column_strides[] = {product.a_column, product.a_element},
+  const int64_t row_strides[] = {from_row, to_stride}, column_strides[] = {from_column, product.a_element},
                 index_strides[] = {0, 0};
   KernelFrame frame{};
   frame.buffers = buffers;

@@ -4,8 +4,8 @@
 
 namespace ingot::runtime {
 
-/// Rows of A, `to_stride` apart.
-void pack_rows(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride);
+/// Rows of A, or what it has of them for each k where it is across, `to_stride` apart.
+void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride);
 /// Pairs of rows of a packed block of B to f32, one after the other.
 void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width);
 /// A panel of f32, [k][width], of the rows of a B that starts at b.
