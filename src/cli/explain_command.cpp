@@ -53,8 +53,8 @@ json to_json(const Explanation::Kernel& k, bool full) {
 }
 
 json to_json(const Explanation::Program& p) {
-  json groups = json::array(), decisions = json::array(), kernels = json::array(), steps = json::array(),
-       inputs = json::array(), stages = json::array();
+  json groups = json::array(), kernels = json::array(), steps = json::array(), inputs = json::array(),
+       stages = json::array();
   for (const auto& i : p.inputs)
     inputs.push_back({{"value", i.value},
                       {"type", i.type},
@@ -68,15 +68,19 @@ json to_json(const Explanation::Program& p) {
                       {"stored", g.stored},
                       {"steps", g.steps},
                       {"bytes_saved", g.bytes_saved}});
-  for (const auto& d : p.decisions)
-    decisions.push_back({{"value", d.value},
-                         {"fused", d.fused},
-                         {"reason", d.reason},
-                         {"bytes_saved", d.bytes_saved},
-                         {"bytes", d.bytes},
-                         {"op", d.op},
-                         {"module", d.module},
-                         {"location", d.location}});
+  auto listed = [](const std::vector<Explanation::Decision>& list) {
+    json result = json::array();
+    for (const auto& d : list)
+      result.push_back({{"value", d.value},
+                        {"fused", d.fused},
+                        {"reason", d.reason},
+                        {"bytes_saved", d.bytes_saved},
+                        {"bytes", d.bytes},
+                        {"op", d.op},
+                        {"module", d.module},
+                        {"location", d.location}});
+    return result;
+  };
   for (const auto& s : p.steps)
     steps.push_back({{"name", s.name},
                      {"form", s.form},
@@ -96,7 +100,10 @@ json to_json(const Explanation::Program& p) {
           {"outputs", p.outputs},
           {"inputs", inputs},
           {"groups", groups},
-          {"decisions", decisions},
+          {"decisions", listed(p.decisions)},
+          {"saved_for_backward", listed(p.saved)},
+          {"bytes_saved_for_backward", p.bytes_saved_for_backward()},
+          {"recomputed", listed(p.recomputed)},
           {"notes", p.notes},
           {"report", p.report},
           {"steps", steps},

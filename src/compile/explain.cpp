@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/program.h"
 #include "compile/core.h"
@@ -106,6 +107,29 @@ void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<
   program.notes = explanation.notes;
 }
 
+void describe_backward(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
+                       Explanation::Program& program) {
+  const ir::Graph& graph = compiled.graph;
+  // Read by a backward node, or a view of it is.
+  std::vector<bool> read(graph.values.size());
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const ir::Node& node = graph.nodes[n];
+    const bool view = ir::info(node.op).kind == ir::OpKind::view;
+    if (view ? read[node.outputs[0]] : node.backward)
+      for (const ir::Operand& o : node.operands)
+        if (o.is_value()) read[o.id] = true;
+  }
+  std::set<std::string> stored;
+  for (const Explanation::Group& group : program.groups) stored.insert(group.stored.begin(), group.stored.end());
+  for (size_t i = 0; i < program.decisions.size(); ++i) {
+    const ir::ValueId v = compiled.explanation.decisions[i].value;
+    const ir::NodeId producer = graph.values[v].producer;
+    if (producer == ir::kNoValue || graph.nodes[producer].backward || !read[v]) continue;
+    read[v] = false;  // a value may be decided on twice: for a product, and for what follows it
+    (stored.contains(names[v]) ? program.saved : program.recomputed).push_back(program.decisions[i]);
+  }
+}
+
 void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* profile, Explanation::Program& program) {
   const compiler::CompiledGraph& compiled = *entry.compiled;
   const ingot::Program& lowered = *compiled.program;
@@ -156,6 +180,7 @@ Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Pro
   for (ir::ValueId output : graph.outputs) program.outputs.push_back(names[output]);
   describe_inputs(graph, names, program);
   describe_fusion(compiled, names, program);
+  describe_backward(compiled, names, program);
   describe_steps(entry, profile, program);
   return program;
 }
@@ -187,6 +212,11 @@ double Explanation::Program::bytes_saved() const {
   double sum = 0;
   for (const Decision& d : decisions)
     if (d.fused) sum += static_cast<double>(d.bytes_saved);
+  return sum;
+}
+int64_t Explanation::Program::bytes_saved_for_backward() const {
+  int64_t sum = 0;
+  for (const Decision& d : saved) sum += d.bytes;
   return sum;
 }
 double Explanation::Program::mean_us() const {

@@ -107,6 +107,9 @@ struct Explanation {
     Listed<Input> inputs;
     Listed<Group> groups;  // in order of execution
     Listed<Decision> decisions;
+    /// Of a program that goes backward: what the forward pass stores and the backward pass reads, and what the backward
+    /// pass computes again from what is there, with the reason.
+    Listed<Decision> saved, recomputed;
     Listed<std::string> notes;  // of the lowering: copies that a layout needed
     std::string report;         // the lowering's own account: steps, operations, bytes
     Listed<Step> steps;
@@ -118,6 +121,8 @@ struct Explanation {
     /// Of memory traffic a call: what the steps move, and what they would move more if nothing were fused.
     INGOT_API double bytes_moved() const;
     INGOT_API double bytes_saved() const;
+    /// Of `saved`.
+    INGOT_API int64_t bytes_saved_for_backward() const;
     /// Measured; 0 where it was not.
     INGOT_API double mean_us() const;
   };

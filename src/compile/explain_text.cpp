@@ -138,6 +138,7 @@ class Report {
     steps(p);
     weights(p);
     fusion(p);
+    backward(p);
     guards(p);
     stages(p);
     kernels(p);
@@ -254,6 +255,25 @@ class Report {
       }
     }
     for (const std::string& note : p.notes) line("  {}", note);
+  }
+
+  void backward(const Explanation::Program& p) {
+    if (p.saved.empty() && p.recomputed.empty()) return;
+    heading("Backward", fmt::format("{} of the forward pass are saved for it, in {} values; {} are computed again",
+                                    amount(static_cast<double>(p.bytes_saved_for_backward())), p.saved.size(),
+                                    p.recomputed.size()));
+    std::vector<const Explanation::Decision*> saved;
+    for (const auto& d : p.saved) saved.push_back(&d);
+    std::stable_sort(saved.begin(), saved.end(), [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+    constexpr size_t kMost = 12;
+    for (size_t i = 0; i < saved.size() && (options_.fusion || i < kMost); ++i)
+      line("  saved    {:<24} {:<18} {:>9}  {}", saved[i]->op, saved[i]->module,
+           amount(static_cast<double>(saved[i]->bytes)), saved[i]->location);
+    if (!options_.fusion && saved.size() > kMost) line("  ... and {} more", saved.size() - kMost);
+    std::map<std::string, std::vector<const Explanation::Decision*>> by_reason;
+    for (const auto& d : p.recomputed) by_reason[d.reason].push_back(&d);
+    for (const auto& [reason, list] : by_reason)
+      line("  again    {:>4} x  {:<60} {}", list.size(), reason, shortened(names(list), 40));
   }
 
   static std::string names(const std::vector<const Explanation::Decision*>& list) {

@@ -34,6 +34,7 @@ std::vector<Operand> GraphBuilder::primitive(OpId op, std::vector<Operand> opera
   graph_.add(op, std::move(operands), std::move(attrs), location_);
   Node& node = graph_.nodes.back();
   node.module = module_;
+  node.backward = backward_;
   std::vector<Operand> outputs;
   for (ValueId output : node.outputs) outputs.push_back(Operand::value(output));
   return outputs;
@@ -178,6 +179,7 @@ void decompose(Graph& graph) {
       if (operand.is_value()) operand = renamed[operand.id];
     std::vector<Operand> outputs;
     try {
+      builder.set_backward(node.derivative);
       outputs = node.derivative ? builder.derived(node.op, *node.derivative, std::move(operands), node.attrs)
                                 : builder.call(node.op, std::move(operands), node.attrs);
     } catch (const Error& error) {

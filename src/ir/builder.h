@@ -44,6 +44,8 @@ class INGOT_API GraphBuilder {
     location_ = location;
     module_ = std::move(module);
   }
+  /// Whether the nodes that follow are said to be part of a derivative.
+  void set_backward(bool backward) { backward_ = backward; }
   std::vector<Operand> call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
   /// A derivative of a call (ir::Derivative), written as primitives.
   std::vector<Operand> derived(OpId op, const Derivative& derivative, std::vector<Operand> operands,
@@ -108,6 +110,7 @@ class INGOT_API GraphBuilder {
   std::unordered_map<NodeId, std::vector<Operand>> wide_;  // of nodes that read bf16
   std::vector<BuiltCall> built_;                           // while a call is written to be derived
   int deriving_ = 0;
+  bool backward_ = false;  // nodes belong to a derivative
 };
 
 }  // namespace ingot::ir

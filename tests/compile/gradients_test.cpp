@@ -93,6 +93,37 @@ TEST(WholeStep, HasNoBreaksNorFallbacks) {
   for (const Tensor& p : net->parameters()) EXPECT_FALSE(p.grad().defined());
 }
 
+TEST(WholeStep, SaysWhatIsSavedForItsBackwardPass) {
+  Net net = make_net();
+  auto step = compile([&](const Tensor& x) {
+    Tensor loss = net(x).square().mean();
+    loss.backward();
+    for (const Tensor& p : net->parameters()) p.set_grad({});
+    return loss.detach();
+  });
+  step(batch(4, 0));
+  auto inference = compile([&](const Tensor& x) {
+    NoGradGuard guard;
+    return net(x);
+  });
+  inference(batch(4, 0));
+  const auto forward_only = inference.explain();
+  EXPECT_TRUE(forward_only.programs[0].saved.empty() && forward_only.programs[0].recomputed.empty());
+
+  Net kept = make_net();
+  auto whole = compile([&](const Tensor& x) { kept(x).square().mean().backward(); });
+  whole(batch(4, 0));
+  const auto explanation = whole.explain();
+  const auto& program = explanation.programs[0];
+  ASSERT_FALSE(program.saved.empty());
+  int64_t bytes = 0;
+  for (const auto& saved : program.saved) bytes += saved.bytes;
+  EXPECT_EQ(program.bytes_saved_for_backward(), bytes);
+  EXPECT_TRUE(std::any_of(program.traced_ops.begin(), program.traced_ops.end(),
+                          [](const auto& op) { return op.op == "backward of linear" && op.module == "second"; }));
+  EXPECT_NE(explanation.str().find("are saved for it"), std::string::npos);
+}
+
 TEST(WholeStep, GradientsThatAreKeptAreResults) {
   Net eager = make_net(), compiled = make_net();
   auto backward = [](Net net) { return [net](const Tensor& x) { net(x).square().mean().backward(); }; };
