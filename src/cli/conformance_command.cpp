@@ -18,6 +18,9 @@ void print_json(const Report& report) {
   j["failed"] = report.failed;
   j["not_run"] = report.not_run;
   j["runs"] = report.runs;
+  j["grad_cases"] = report.grad_cases;
+  j["grad_passed"] = report.grad_passed;
+  j["grad_failed"] = report.grad_failed;
   j["sizes_varied"] = report.sizes_varied;
   j["cases_of_missing_ops"] = report.cases_of_missing_ops;
   j["ops_missing"] = report.ops_missing;
@@ -49,6 +52,9 @@ void print_table(const Report& report) {
               static_cast<long long>(report.passed), static_cast<long long>(report.failed),
               static_cast<long long>(report.not_run), static_cast<long long>(report.runs),
               static_cast<long long>(report.sizes_varied));
+  if (report.grad_cases)
+    std::printf("%lld of them have gradients: %lld passed, %lld failed\n", static_cast<long long>(report.grad_cases),
+                static_cast<long long>(report.grad_passed), static_cast<long long>(report.grad_failed));
 }
 
 }  // namespace

@@ -50,8 +50,10 @@ std::vector<Mode> modes_of(const Options& options) {
 }
 
 /// Why a result may not come from there, or nothing.
-std::string forbidden(const Case& c, const Outcome& outcome) {
+std::string forbidden(const Case& c, const Mode& mode, const Outcome& outcome) {
   if (!outcome.compiled || outcome.source == Source::generated) return {};
+  // The gradient of an op may be one of a view, or of a library's op.
+  if (mode.gradients && (outcome.source == Source::view || outcome.source == Source::library)) return {};
   const Function* function = find_function(c.op);
   bool by_function = function && function->takes(c);
   const ir::OpInfo* row = by_function ? nullptr : ir::find_op(c.op);
@@ -70,8 +72,9 @@ std::string forbidden(const Case& c, const Outcome& outcome) {
 void run_case(const Case& c, const std::vector<Mode>& modes, Report& report) {
   const size_t failures_before = report.failures.size();
   const int64_t runs_before = report.runs;
+  bool gradients = false, wrong_gradients = false;
   for (const Mode& mode : modes) {
-    if (!mode.unavailable.empty()) continue;
+    if (!mode.unavailable.empty() || (mode.takes && !mode.takes(c))) continue;
     std::string why;
     try {
       BoundCase bound = mode.inplace ? bind_inplace(c) : bind(c);
@@ -79,17 +82,21 @@ void run_case(const Case& c, const std::vector<Mode>& modes, Report& report) {
       Outcome outcome = mode.run(c, bound);
       report.sizes_varied += outcome.sizes_varied;
       if (outcome.compiled) ++report.executed[static_cast<int>(outcome.source)];
-      why = judge(c, outcome.results);
-      if (why.empty()) why = forbidden(c, outcome);
+      if (!outcome.judged) why = judge(c, outcome.results);
+      if (why.empty()) why = forbidden(c, mode, outcome);
     } catch (const std::exception& e) {
       why = std::string("threw: ") + e.what();
     }
     ++report.runs;
+    gradients |= mode.gradients;
+    wrong_gradients |= mode.gradients && !why.empty();
     if (!why.empty()) report.failures.push_back({c.op, c.name, mode.name, why});
   }
   ++(report.failures.size() != failures_before ? report.failed
      : report.runs != runs_before              ? report.passed
                                                : report.not_run);
+  report.grad_cases += gradients;
+  if (gradients) ++(wrong_gradients ? report.grad_failed : report.grad_passed);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {

@@ -22,7 +22,8 @@ struct Report {
   int64_t passed = 0, failed = 0;  // cases; one passes if it does in every mode, one of them at least
   int64_t not_run = 0;             // cases that none of the modes has a form for
   int64_t runs = 0;                // of a case in a mode
-  int64_t sizes_varied = 0;        // dims along which one compiled function met three sizes
+  int64_t grad_cases = 0, grad_passed = 0, grad_failed = 0;  // the same of those whose gradients a mode asked for
+  int64_t sizes_varied = 0;                                  // dims along which one compiled function met three sizes
   int64_t cases_of_missing_ops = 0;
   std::vector<std::string> ops_missing, required_missing;
   int64_t executed[5] = {};  // by what made the result, in the order of Source

@@ -192,6 +192,10 @@ Tensors norm_by_word(A a) {
   return {norm(a.tensor(0), 2, a.has(2, "dim") ? IntList(a.list(2, "dim")) : IntList(), a.integer(3, "keepdim", 0))};
 }
 
+/// The method's arguments: the function has the order before the tensor.
+Tensors polygamma_of_tensor(A a) { return {ingot::polygamma(a.integer(1, "n"), a.tensor(0))}; }
+bool is_tensor_first(const Case& c) { return c.has_tensor(0); }
+
 Tensors cast(A a) {
   if (a.given().has_tensor(1)) return {a.tensor(0).type_as(a.tensor(1))};
   const std::optional<DType> dtype = a.dtype();
@@ -356,6 +360,8 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"nn.functional.pixel_unshuffle",
        {[](A a) { return Tensors{nn::functional::pixel_unshuffle(a.tensor(0), a.integer(1, "downscale_factor"))}; },
         always}},
+      {"polygamma", {polygamma_of_tensor, is_tensor_first}},
+      {"special.polygamma", {polygamma_of_tensor, is_tensor_first}},
       // How PyTorch computes it, the last argument, changes no result.
       {"cdist",
        {[](A a) { return Tensors{cdist(a.tensor(0), a.tensor(1), a.has(2, "p") ? a.scalar(2, "p").to_double() : 2)}; },

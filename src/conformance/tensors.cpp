@@ -49,7 +49,7 @@ CaseTensor read(const Tensor& tensor) {
 }
 }  // namespace
 
-Tensor make(const CaseTensor& t) { return make_tensor(t, Storage::dense, false); }
+Tensor make(const CaseTensor& t, Storage storage) { return make_tensor(t, storage, false); }
 
 std::vector<CaseTensor> read(const std::vector<Tensor>& tensors) {
   std::vector<CaseTensor> results;

@@ -25,8 +25,8 @@ class Pool {
   std::map<const CaseTensor*, size_t> numbers_;
 };
 
-/// A stored tensor, dense.
-Tensor make(const CaseTensor& t);
+/// A stored tensor.
+Tensor make(const CaseTensor& t, Storage storage = Storage::dense);
 std::vector<CaseTensor> read(const std::vector<Tensor>& tensors);
 
 /// Calls fn for every tensor among the arguments.

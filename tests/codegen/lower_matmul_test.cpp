@@ -66,13 +66,20 @@ TEST(LowerMatmul, BatchesStayWhereBothOperandsMove) {
 }
 
 TEST(LowerMatmul, BroadcastBatchesAndOddStrides) {
-  Graph g;
-  ValueId a = g.add_input(DType::f32, {2, 1, 5, 4}, {20, 20, 1, 5}),
-          b = g.add_input(DType::f32, {3, 4, 6}, {48, 12, 2});
-  g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
-  LowerResult r = check_against_reference(g, 1e-6);
-  EXPECT_EQ(r.program.steps.size(), 2u) << "B is copied, A packed by the step";
-  EXPECT_NE(r.program.steps.back().as<MatmulStep>().kernels->pack_a, nullptr);
+  auto product = [](std::initializer_list<Dim> a_strides) {
+    Graph g;
+    ValueId a = g.add_input(DType::f32, {2, 1, 5, 4}, a_strides), b = g.add_input(DType::f32, {3, 4, 6}, {48, 12, 2});
+    g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+    LowerResult r = check_against_reference(g, 1e-6);
+    EXPECT_EQ(r.program.steps.size(), 2u) << "B is copied";
+    return r.program.steps.back().as<MatmulStep>().kernels;
+  };
+  const auto rows_dense = product({20, 20, 1, 5});
+  EXPECT_TRUE(rows_dense->a_across) << "A is read as it lies";
+  EXPECT_EQ(rows_dense->pack_a, nullptr);
+  const auto neither = product({40, 40, 2, 10});
+  EXPECT_FALSE(neither->a_across);
+  EXPECT_NE(neither->pack_a, nullptr) << "A is packed by the step";
 }
 
 TEST(LowerMatmul, TheRowKernelThatFollowsReadsTheStoredProduct) {

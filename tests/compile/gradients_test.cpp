@@ -264,6 +264,22 @@ TEST(Recorded, WritesToViewsAreOnTheTape) {
   for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
 }
 
+// Whether the gradient of a view is the cotangent as it is hangs on which sizes are equal.
+TEST(Recorded, ViewsWithEqualAndUnequalSizes) {
+  auto f = [](const Tensor& from, int64_t n) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor viewed = x.view({n, -1}), shaped = (x * 2).reshape({-1, n}), part = x.slice(1, 0, n);
+    Tensor loss = (viewed * viewed).sum() + (shaped.cumsum(0) * shaped).sum() + (part * part.detach().cos()).sum();
+    loss.backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int64_t n : {40, 60, 40, 30, 80, 60, 40}) {
+    const Tensor x = randn({40, 60});
+    EXPECT_TRUE(same_bits(f(x, n), fast(x, n))) << n;
+  }
+}
+
 // The mask of a dropout is drawn once: forward and backward have the same one.
 TEST(Recorded, DrawsAndScalarsAreShared) {
   auto f = [](const Tensor& from, double p, double scale) {

@@ -48,9 +48,12 @@ TEST_P(ConformanceShard, EveryCaseInEveryMode) {
   options.shard = GetParam();
   options.shards = kShards;
   options.quiet = true;
-  if (runtime::checks_memory()) options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided"};
+  if (runtime::checks_memory())
+    options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided", "compiled-gradients"};
   Report report = run(options);
   EXPECT_GT(report.passed, 0);
+  EXPECT_GT(report.grad_cases, 50);
+  EXPECT_EQ(report.grad_passed, report.grad_cases);
   EXPECT_EQ(report.not_run, 0);
   EXPECT_EQ(report.executed[4], 0) << "results of a fallback";
   if (options.modes.empty())
@@ -154,15 +157,16 @@ TEST(Conformance, RefusesWhatIsNotThere) {
   EXPECT_THROW(run(options), Error);
 }
 
-/// A file of one case of op `abs` (but for what is given) with the tensor "x" = [-1, 2].
+/// A file of one case of op `abs` (but for what is given) with the tensors "x" = [-1, 2] and "z" = [1, 2].
 class HostileCase : public testing::Test {
  protected:
   HostileCase()
       : path_((fs::temp_directory_path() / ("ingot_case_" + std::to_string(getpid()) + ".safetensors")).string()) {}
   ~HostileCase() override { fs::remove(path_); }
   void write(const std::string& cases, const std::string& format = "conformance-1") {
-    const float x[] = {-1, 2};
-    runtime::write_safetensors(path_, std::vector<runtime::TensorBytes>{{"x", DType::f32, {2}, x}},
+    const float x[] = {-1, 2}, z[] = {1, 2};
+    runtime::write_safetensors(path_,
+                               std::vector<runtime::TensorBytes>{{"x", DType::f32, {2}, x}, {"z", DType::f32, {2}, z}},
                                {{"format", format}, {"op", "abs"}, {"cases", cases}});
   }
   Report run() {
@@ -230,6 +234,31 @@ TEST_F(HostileCase, FailsWhereItsArgumentsAreWrong) {
     const Report report = run();
     EXPECT_EQ(report.passed, 0) << args;
     EXPECT_EQ(report.failed, 1) << args;
+  }
+}
+
+TEST_F(HostileCase, FailsWhereGradientsAreWrong) {
+  auto report_of = [&](const std::string& gradient) {
+    write(R"([{"name": "a", "dtype": "f32", "args": [{"tensor": "x"}], "kwargs": {}, "exact": true,
+               "outputs": [{"tensor": "z", "dtype": "f32"}],
+               "grad": {"cotangents": [{"output": 0, "tensor": "z"}], "rtol": 1e-6, "atol": 0,
+                        "values": [{"of": "x", "tensor": )" +
+          gradient + "}]}}]");
+    return run();
+  };
+  const Report right = report_of(R"("x")");
+  EXPECT_EQ(right.passed, 1) << right.failures[0].why;
+  EXPECT_EQ(right.grad_cases, 1);
+  EXPECT_EQ(right.grad_passed, 1);
+  for (const char* wrong : {R"("z")", "null"}) {
+    const Report report = report_of(wrong);
+    EXPECT_EQ(report.failed, 1);
+    EXPECT_EQ(report.grad_failed, 1);
+    // In 16 bits the interpreter says what is right, and of compiled code it is eager.
+    ASSERT_EQ(report.failures.size(), 2u);
+    EXPECT_EQ(report.failures[0].mode, "interpreted-gradients");
+    EXPECT_EQ(report.failures[1].mode, "eager-gradients");
+    EXPECT_NE(report.failures[1].why.find("the gradient of x is -1.000000"), std::string::npos);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "eager/autograd/autograd.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/linalg.h"
 
@@ -185,6 +186,25 @@ TEST(Linalg, NuclearNorm) {
   EXPECT_NEAR(nuclear_norm(rank_one).item<double>(), 15, 1e-5);
   EXPECT_EQ(nuclear_norm(ones({2, 3, 4}), {0, 2}, true).sizes(), (std::vector<int64_t>{1, 3, 1}));
   EXPECT_THROW(nuclear_norm(ones({2, 2}), 0), Error);
+}
+
+TEST(Linalg, GradientOfTheNuclearNorm) {
+  // Of rank one: that of its length along its directions.
+  Tensor x = outer(tensor({3.f, 4.f}), tensor({2.f, 1.f, 2.f})).requires_grad_();
+  nuclear_norm(x).backward();
+  EXPECT_TRUE(allclose(x.grad(), x.detach() / 15, 1e-5, 1e-6)) << x.grad();
+  // Against differences.
+  Tensor a = randn({2, 3, 4}, kFloat64).requires_grad_(), weight = randn({3}, kFloat64);
+  auto loss = [&](const Tensor& t) { return (nuclear_norm(t, {2, 0}) * weight).sum(); };
+  loss(a).backward();
+  const Tensor step = randn({2, 3, 4}, kFloat64) * 1e-5;
+  const double expected = (loss(a.detach() + step) - loss(a.detach() - step)).item<double>() / 2;
+  EXPECT_NEAR((a.grad() * step).sum().item<double>(), expected, 1e-13);
+  Tensor zero = zeros({3, 3}).requires_grad_();
+  nuclear_norm(zero).backward();
+  EXPECT_TRUE(equal(zero.grad(), zeros({3, 3})));
+  Tensor first = autograd::grad({loss(a)}, {a}, {}, {}, true)[0];
+  EXPECT_THROW(first.sum().backward(), Error);
 }
 
 }  // namespace

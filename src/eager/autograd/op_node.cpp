@@ -1,5 +1,6 @@
 #include "eager/autograd/op_node.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -7,6 +8,7 @@
 #include "base/hash.h"
 #include "base/module_path.h"
 #include "base/mutex.h"
+#include "base/small_vector.h"
 #include "base/thread_object.h"
 #include "eager/call/call.h"
 #include "ir/derivative.h"
@@ -29,16 +31,26 @@ struct Plan {
 /// Above this number of operands all gradients are asked for, so that there are few derivatives.
 constexpr size_t kSelective = 16;
 
-/// What tells calls apart that keep different things. Sizes count where they are 0 or 1: those broadcast.
+/// Sizes below this are told apart by value: those that broadcast, the windows of a convolution.
+constexpr int64_t kNumberedFrom = 16;
+
+/// What tells calls apart that keep different things: rules look at small sizes, and at which sizes are equal.
 void describe(const OpCall& call, const std::vector<bool>& wanted, std::span<const Tensor> results,
               std::vector<int64_t>& words) {
   words.clear();
   words.push_back(static_cast<int64_t>(call.op));
   words.push_back(reinterpret_cast<int64_t>(call.derivative));
+  SmallVector<int64_t, 16> large;  // by number, in the order in which they first occur
+  auto number = [&](int64_t size) {
+    if (size < kNumberedFrom) return size;
+    const auto found = std::find(large.begin(), large.end(), size);
+    const int64_t place = found - large.begin();
+    if (found == large.end()) large.push_back(size);
+    return kNumberedFrom + place;
+  };
   auto put = [&](const detail::TensorImpl& t) {
-    int64_t shape = 1;
-    for (int64_t n : t.sizes) shape = shape * 3 + std::min<int64_t>(n, 2);
-    words.push_back(shape << 8 | static_cast<int64_t>(t.dtype));
+    words.push_back(static_cast<int64_t>(t.sizes.size()) << 8 | static_cast<int64_t>(t.dtype));
+    for (int64_t size : t.sizes) words.push_back(number(size));
   };
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& o = call.operands[i];
@@ -52,7 +64,7 @@ void describe(const OpCall& call, const std::vector<bool>& wanted, std::span<con
     const ir::Attr& a = call.attrs[i];
     words.push_back(static_cast<int64_t>(a.kind) << 32 | static_cast<int64_t>(a.list.size()));
     words.push_back(a.integer);
-    for (Dim d : a.list) words.push_back(ir::holds_sizes(op, i) ? std::min<int64_t>(d.code, 2) : d.code);
+    for (Dim d : a.list) words.push_back(ir::holds_sizes(op, i) ? number(d.code) : d.code);
   }
 }
 

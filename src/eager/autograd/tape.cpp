@@ -71,7 +71,8 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
                 place_of(call.location));
   if (recorded) return call.inplace ? record_write(call, outputs) : record(call, outputs);
   proceed(call, outputs);
-  if (!call.inplace && is_differentiable_view(call)) link_view(call, outputs[0]);
+  // What a frozen function gives is made without it the next time: tensors of their own.
+  if (!call.inplace && !frozen_function && is_differentiable_view(call)) link_view(call, outputs[0]);
 }
 
 void Tape::record(const OpCall& given, std::span<Tensor> outputs) {

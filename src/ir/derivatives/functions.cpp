@@ -136,8 +136,9 @@ Gradients erfcx(GraphBuilder& b, const DerivedCall& call) {
   const Operand slope = b.sub(b.mul(b.mul(call.operands[0], 2.0), call.result()), kTwoOverRootPi);
   return times(b, call, slope);
 }
+// Of the operand: a result that was rounded to 16 bits would lose more of e^(r^2) than the operand has.
 Gradients erfinv(GraphBuilder& b, const DerivedCall& call) {
-  const Operand& r = call.result();
+  const Operand r = b.erfinv(call.operands[0]);
   return times(b, call, b.mul(b.exp(b.mul(r, r)), 1 / kTwoOverRootPi));
 }
 Gradients lgamma(GraphBuilder& b, const DerivedCall& call) { return times(b, call, b.digamma(call.operands[0])); }

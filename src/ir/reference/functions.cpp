@@ -69,8 +69,8 @@ double polygamma_of(int64_t n, double x) {
   if (n == 0) return digamma_of(x);
   if (std::isnan(x)) return x;
   const double sign = n % 2 ? 1 : -1;
-  if (x <= 0 && x == std::floor(x)) return kInfinity;
   if (std::isinf(x)) return x > 0 ? sign * 0.0 : kNaN;
+  if (x <= 0 && x == std::floor(x)) return sign * kInfinity;
   long double sum = 0, z = x;
   for (; z < 40; z += 1) sum += std::pow(z, static_cast<long double>(-n - 1));
   const long double order = static_cast<long double>(n), power = std::pow(z, -order);

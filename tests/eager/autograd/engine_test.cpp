@@ -261,5 +261,36 @@ TEST(Backward, ThreadsThatShareALeaf) {
   EXPECT_EQ(numbers(w.grad()), (Floats{400, 400, 400, 400}));
 }
 
+// Whether the gradient of a view is the cotangent as it is hangs on which sizes are equal. One order of calls must not
+// leave the next one what it found out.
+TEST(Backward, OfViewsWithEqualAndUnequalSizes) {
+  auto gradient = [](const Tensor& x, auto view) {
+    x.set_grad({});
+    Tensor y = view(x), weight = arange(y.numel(), kFloat32).view(y.sizes());
+    (y * weight).sum().backward();
+    return x.grad();
+  };
+  for (const int64_t first : {40, 60}) {
+    Tensor x = randn({40, 60}).requires_grad_();
+    for (int64_t n : {first, 100 - first, first})
+      for (auto view : {+[](const Tensor&t, int64_t size) {
+                          return t.view({size, 2400 / size});
+                        },
+                        +[](const Tensor&t, int64_t size) {
+                          return t.reshape({size, 2400 / size});
+                        }}) {
+        const Tensor g = gradient(x, [&](const Tensor& t) { return view(t, n); });
+        EXPECT_EQ(numbers(g), numbers(arange(2400, kFloat32)));
+        EXPECT_EQ(g.sizes(), x.sizes());
+      }
+    for (int64_t n : {first, 100 - first, first}) {
+      const Tensor g = gradient(x, [&](const Tensor& t) { return t.slice(1, 0, n); });
+      ASSERT_EQ(g.sizes(), x.sizes());
+      EXPECT_EQ(numbers(g.slice(1, 0, n)), numbers(arange(40 * std::min<int64_t>(n, 60), kFloat32)));
+      EXPECT_EQ(numbers(g.slice(1, n, 60).sum()), Floats{0});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ingot
