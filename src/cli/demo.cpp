@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 
@@ -22,10 +21,6 @@ struct ModelReport {
   std::vector<Run> runs;
   std::string generated;
 };
-
-void progress(const std::string& text) {
-  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K{}", text);
-}
 
 ModelReport report_on(const std::string& name, const std::string& data, const Roof& roof) {
   DemoModel model = demo_model(name, data);
