@@ -41,13 +41,15 @@ int main(int argc, char** argv) {
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =
-      common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");
+      common(app.add_subcommand("demo", "run three real models and train one, eager and compiled side by side"),
+             "ingot demo --json");
   auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
                              "ingot bench bytegpt --batch 8 --seconds 5"),
                       benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
   bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
-  bench->add_option("--mode", options.mode, "checked or frozen")->check(CLI::IsMember({"checked", "frozen"}));
+  bench->add_option("--mode", options.mode, "of a model: checked, frozen or train, a whole step of training")
+      ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");

@@ -45,6 +45,12 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+// A line of the text's own, from its middle.
+std::string sample_prompt(const std::string& text) {
+  const size_t line = text.find('\n', text.size() / 2);
+  return text.substr(line == std::string::npos || line + 1 >= text.size() ? 0 : line + 1, kSampled / 2);
+}
+
 // As GPT-2: what is added to the residual path begins smaller, the deeper the model.
 void start_as_gpt2(ByteGpt& gpt) {
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(gpt->h.size()));
@@ -79,8 +85,8 @@ Task bytegpt(const std::string& path) {
   task.unit = "tokens", task.units_each = kWindow;
   task.metric = "bits_per_byte";
   task.evaluate = [forward = task.forward, text] { return bits_per_byte(forward, text->substr(0, kEvaluated)); };
-  task.sample = [forward = task.forward, prompt = text->substr(0, kSampled / 2)] {
-    return generate_greedily(forward, prompt, kSampled / 2 + kSampled);
+  task.sample = [forward = task.forward, prompt = sample_prompt(*text)] {
+    return generate_greedily(forward, prompt, static_cast<int64_t>(prompt.size()) + kSampled);
   };
   return task;
 }
@@ -186,12 +192,13 @@ void Training::save(const std::string& path) {
   RecipeNumbers numbers = numbers_of(recipe_);
   numbers["step"] = static_cast<double>(step_);
   save_checkpoint(
-      path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get(), .numbers = numbers});
+      path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get(), .numbers = numbers},
+      Location::none());
 }
 
 void Training::load(const std::string& path, const RecipeNumbers& numbers) {
-  const RecipeNumbers saved =
-      load_checkpoint(path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get()});
+  const RecipeNumbers saved = load_checkpoint(
+      path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get()}, Location::none());
   auto step = saved.find("step");
   if (step == saved.end()) throw Error(path + ": got a checkpoint without a step, expected one of `ingot train`");
   step_ = static_cast<int64_t>(step->second);

@@ -1,6 +1,6 @@
 #include "cli/train_run.h"
 
-#include "cli/report.h"
+#include <filesystem>
 
 namespace ingot::cli {
 
@@ -45,6 +45,10 @@ bool same_state(Training& a, Training& b) {
 }
 
 TrainReport train(const TrainOptions& options, const std::function<void(const TrainStep&, const TrainReport&)>& each) {
+  // Known before the work rather than after it.
+  if (!options.checkpoint.empty() &&
+      !std::filesystem::is_directory(std::filesystem::absolute(options.checkpoint).parent_path()))
+    throw Error("train: checkpoint: got " + options.checkpoint + ", expected a file in a folder that is there");
   auto make = [&] {
     auto training = std::make_unique<Training>(options.name, options.data, options.text, options.numbers);
     if (!options.resume.empty()) training->load(options.resume, options.numbers);
