@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, builds Release, and runs three real models on real data, eager and compiled side by side.
+# Installs, builds Release, and runs three real models on real data and trains one, eager and compiled side by side.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_packages.sh

@@ -9,6 +9,7 @@
 #include "cli/kernel_bench.h"
 #include "cli/math_bench.h"
 #include "cli/report.h"
+#include "cli/train_bench.h"
 #include "cli/update_bench.h"
 #include "runtime/code/kernel_cache.h"
 #include "runtime/cpu.h"
@@ -316,6 +317,7 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "reduction_order") return bench_reduction_order(options);
   if (options.name == "math") return bench_math(options);
   if (const KernelBench* kernel = find_kernel_bench(options.name)) return bench_kernel(*kernel, options);
+  if (options.mode == "train") return bench_train(options);
   return bench_model(options);
 }
 

@@ -1,5 +1,6 @@
 // The subcommands of `ingot`; each returns the exit code: 0 good, 1 a check failed, 2 wrong usage.
 #pragma once
+#include <map>
 #include <string>
 
 #include "compile/explain.h"
@@ -30,8 +31,19 @@ struct ExplainOptions : CommonOptions {
   std::string html;  // file to write the page to; empty: the report goes to the terminal
 };
 
+struct TrainOptions : CommonOptions {
+  std::string name, text;                 // text: a file to learn; empty: the one that ships
+  std::string mode = "compile";           // or eager, or compare: both in turns, on two copies
+  std::map<std::string, double> numbers;  // of the recipe, where they are told (cli/train.h)
+  int64_t until = 0;                      // the step to stop after, of a schedule that is longer; 0: the last
+  std::string checkpoint, resume;         // files
+  int64_t checkpoint_every = 100;         // steps
+  int64_t sample_every = -1;              // steps; 0: no samples; -1: a sixth of all
+};
+
 int run_demo(const CommonOptions& options);
 int run_bench(const BenchOptions& options);
+int run_train(const TrainOptions& options);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

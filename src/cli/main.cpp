@@ -1,5 +1,6 @@
 // The `ingot` command: reads the command line, nothing else.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -7,13 +8,14 @@
 #include "cli/commands.h"
 #include "cli/kernel_cases.h"
 #include "cli/models.h"
+#include "cli/train.h"
 #include "codegen/cuda/cuda.h"
 #include "eager/autograd/autograd.h"
 
 using namespace ingot;
 
 int main(int argc, char** argv) {
-  const ingot::NoGradGuard no_grad;  // no command trains
+  const ingot::NoGradGuard no_grad;  // but for steps of training
   CLI::App app{"Ingot: a JIT tracing compiler runtime for tensor programs in C++."};
   app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
   app.require_subcommand(1);
@@ -39,16 +41,55 @@ int main(int argc, char** argv) {
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =
-      common(app.add_subcommand("demo", "run three real models eager and compiled, side by side"), "ingot demo --json");
+      common(app.add_subcommand("demo", "run three real models and train one, eager and compiled side by side"),
+             "ingot demo --json");
   auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
                              "ingot bench bytegpt --batch 8 --seconds 5"),
                       benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
   bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
-  bench->add_option("--mode", options.mode, "checked or frozen")->check(CLI::IsMember({"checked", "frozen"}));
+  bench->add_option("--mode", options.mode, "of a model: checked, frozen or train, a whole step of training")
+      ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");
+  cli::TrainOptions training;
+  auto* train =
+      common(app.add_subcommand("train", "train a model from scratch"),
+             "ingot train bytegpt --checkpoint gpt.ckpt\n  ingot train bytegpt --resume gpt.ckpt --steps 2400\n"
+             "  ingot train digits-cnn --mode compare --json");
+  train->add_option("name", training.name, "bytegpt or digits-cnn")
+      ->required()
+      ->transform([](std::string name) {
+        std::replace(name.begin(), name.end(), '-', '_');
+        return name;
+      })
+      ->check(CLI::IsMember(cli::task_names()));
+  train->add_option("--text", training.text, "a file to learn (bytegpt; default: the text that ships)");
+  train
+      ->add_option("--mode", training.mode, "eager, compile or compare: both in turns on two copies (default: compile)")
+      ->check(CLI::IsMember({"eager", "compile", "compare"}));
+  const CLI::Range counts(int64_t{1}, int64_t{1} << 40, "INT"), most(int64_t{0}, int64_t{1} << 40, "INT");
+  auto number = [&](const char* option, const char* field, const char* what) {
+    return train->add_option_function<double>(
+        option, [&training, field](double value) { training.numbers[field] = value; }, what);
+  };
+  number("--steps", "steps", "of the whole schedule (default: 1200; digits-cnn: 660)")->check(counts);
+  number("--batch", "batch", "examples a step (default: 32; digits-cnn: 64)")->check(counts);
+  number("--warmup", "warmup", "steps in which the rate rises (default: 100; digits-cnn: 20)")->check(most);
+  number("--seed", "seed", "of first weights and the order of the data (default: 1)")->check(most);
+  number("--lr", "lr", "highest learning rate (default: 0.0015; digits-cnn: 0.05)")->check(CLI::PositiveNumber);
+  number("--weight-decay", "weight_decay", "default: 0.1; digits-cnn: 0.001")->check(CLI::NonNegativeNumber);
+  number("--clip", "clip", "most of the gradients' norm; 0: any (default: 1; digits-cnn: 0)")
+      ->check(CLI::NonNegativeNumber);
+  train->add_option("--until", training.until, "stop after this step, as if interrupted")->check(counts);
+  train->add_option("--checkpoint", training.checkpoint, "write all that resuming needs to this file");
+  train->add_option("--checkpoint-every", training.checkpoint_every, "steps (default: 100)")->check(counts);
+  train->add_option("--resume", training.resume, "go on from a checkpoint, with its recipe but for what is told");
+  train
+      ->add_option("--sample-every", training.sample_every,
+                   "steps between two samples; 0: none (default: a sixth of all; none with --json)")
+      ->check(most);
   auto* explain =
       named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
                    "ingot explain digits_mlp\n  ingot explain bytegpt --html bytegpt.html\n"
@@ -111,6 +152,10 @@ int main(int argc, char** argv) {
     options.name = model;
     if (*demo) return cli::run_demo(options);
     if (*bench) return cli::run_bench(options);
+    if (*train) {
+      static_cast<cli::CommonOptions&>(training) = options;
+      return cli::run_train(training);
+    }
     if (*explain && arch) return cli::run_explain_cuda(options, model, arch);
     if (*explain) {
       static_cast<cli::CommonOptions&>(explained) = options;

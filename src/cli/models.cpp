@@ -12,15 +12,6 @@
 namespace ingot::cli {
 namespace {
 
-constexpr int64_t kWindow = 128;  // bytes of context of the byte-level GPT
-
-std::string path_in(const std::string& folder, const std::string& file) {
-  std::string path = folder + "/" + file;
-  if (!std::filesystem::exists(path))
-    throw Error("the demo's data is incomplete: expected a file " + path + " (--data names the folder)");
-  return path;
-}
-
 nlohmann::json expected_values(const std::string& folder) {
   std::ifstream file(path_in(folder, "expected.json"));
   return conformance::parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
@@ -41,26 +32,17 @@ Tensor windows_of(const std::string& text, int64_t begin, int64_t windows) {
 
 DemoModel digits(const std::string& name, const std::string& folder, std::function<Tensor(const Tensor&)> forward,
                  Ints tail) {
-  auto data = load(path_in(folder, "digits.safetensors"));
-  Tensor images = data.at("images").to(kFloat32) / 16.0;
-  Tensor labels = data.at("labels");
-  tail.insert(0, images.size(0));
-  images = images.reshape(tail);
+  Digits data = load_digits(folder);
+  tail.insert(0, data.labels.size(0));
+  data.images = data.images.reshape(tail);
   DemoModel model;
   model.name = name;
   model.metric = "correct of 1797";
   model.expected = expected_values(folder)[name]["correct_of_1797"].get<double>();
   model.forward = std::move(forward);
-  model.input = [images](int64_t batch) { return images.narrow(0, 0, batch).contiguous(); };
-  model.evaluate = [images, labels](const std::function<Tensor(const Tensor&)>& run) {
-    constexpr int64_t kBatch = 64;
-    int64_t correct = 0;
-    for (int64_t at = 0; at < images.size(0); at += kBatch) {
-      int64_t count = std::min<int64_t>(kBatch, images.size(0) - at);
-      Tensor best = run(images.narrow(0, at, count)).argmax(1);
-      correct += best.eq(labels.narrow(0, at, count)).sum().item<int64_t>();
-    }
-    return static_cast<double>(correct);
+  model.input = [images = data.images](int64_t batch) { return images.narrow(0, 0, batch).contiguous(); };
+  model.evaluate = [data](const std::function<Tensor(const Tensor&)>& run) {
+    return static_cast<double>(data.correct(run));
   };
   return model;
 }
@@ -100,6 +82,45 @@ Tensor ByteGptImpl::forward(const Tensor& ids) {
   return matmul(ln_f(x), wte->weight.t());
 }
 
+double bits_per_byte(const std::function<Tensor(const Tensor&)>& forward, const std::string& text) {
+  constexpr int64_t kBatch = 8;
+  int64_t windows = (static_cast<int64_t>(text.size()) - 1) / kWindow;
+  double nats = 0;
+  for (int64_t at = 0; at < windows; at += kBatch) {
+    int64_t count = std::min(kBatch, windows - at);
+    Tensor logits = forward(windows_of(text, at * kWindow, count)).reshape({count * kWindow, 256});
+    Tensor targets = windows_of(text, at * kWindow + 1, count).reshape({count * kWindow});
+    nats += F::cross_entropy(logits, targets).item<double>() * static_cast<double>(count * kWindow);
+  }
+  return nats / static_cast<double>(windows * kWindow) / std::log(2.0);
+}
+
+Digits load_digits(const std::string& folder) {
+  auto data = load(path_in(folder, "digits.safetensors"));
+  Tensor images = data.at("images").to(kFloat32) / 16.0;
+  return {images.reshape({images.size(0), 1, 8, 8}), data.at("labels"), data.at("is_test")};
+}
+
+Digits Digits::part(bool test) const {
+  const auto* is = static_cast<const bool*>(is_test.data_ptr());
+  std::vector<int64_t> those;
+  for (int64_t i = 0; i < is_test.size(0); ++i)
+    if (is[i] == test) those.push_back(i);
+  const Tensor at = tensor(those);
+  return {images.index_select(0, at), labels.index_select(0, at), is_test.index_select(0, at)};
+}
+
+int64_t Digits::correct(const std::function<Tensor(const Tensor&)>& forward) const {
+  constexpr int64_t kBatch = 64;
+  int64_t count = 0;
+  for (int64_t at = 0; at < images.size(0); at += kBatch) {
+    const int64_t some = std::min<int64_t>(kBatch, images.size(0) - at);
+    const Tensor best = forward(images.narrow(0, at, some)).argmax(1);
+    count += best.eq(labels.narrow(0, at, some)).sum().item<int64_t>();
+  }
+  return count;
+}
+
 std::vector<std::string> model_names() { return {"digits_mlp", "digits_cnn", "bytegpt"}; }
 
 std::string data_folder(const std::string& given) {
@@ -114,6 +135,13 @@ std::string data_folder(const std::string& given) {
         return data.string();
   }
   return "examples/data";
+}
+
+std::string path_in(const std::string& folder, const std::string& file) {
+  std::string path = folder + "/" + file;
+  if (!std::filesystem::exists(path))
+    throw Error("the demo's data is incomplete: expected a file " + path + " (--data names the folder)");
+  return path;
 }
 
 DemoModel demo_model(const std::string& name, const std::string& data) {
@@ -137,18 +165,7 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
     model.prompt = expected_values(folder)[name]["greedy_prompt"].get<std::string>();
     model.forward = [gpt](const Tensor& x) mutable { return gpt(x); };
     model.input = [text](int64_t batch) { return windows_of(*text, 0, batch); };
-    model.evaluate = [text](const std::function<Tensor(const Tensor&)>& run) {
-      constexpr int64_t kBatch = 8;
-      int64_t windows = (static_cast<int64_t>(text->size()) - 1) / kWindow;
-      double nats = 0;
-      for (int64_t at = 0; at < windows; at += kBatch) {
-        int64_t count = std::min(kBatch, windows - at);
-        Tensor logits = run(windows_of(*text, at * kWindow, count)).reshape({count * kWindow, 256});
-        Tensor targets = windows_of(*text, at * kWindow + 1, count).reshape({count * kWindow});
-        nats += F::cross_entropy(logits, targets).item<double>() * static_cast<double>(count * kWindow);
-      }
-      return nats / static_cast<double>(windows * kWindow) / std::log(2.0);
-    };
+    model.evaluate = [text](const std::function<Tensor(const Tensor&)>& run) { return bits_per_byte(run, *text); };
     return model;
   }
   throw Error("unknown model '" + name + "'; there are: digits_mlp, digits_cnn, bytegpt");

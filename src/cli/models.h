@@ -50,12 +50,27 @@ struct DemoModel {
   std::function<double(const std::function<Tensor(const Tensor&)>& forward)> evaluate;
 };
 
+constexpr int64_t kWindow = 128;  // bytes of context of the byte-level GPT
+
+/// Mean cross-entropy, in bits, of the text in windows of 128 bytes.
+double bits_per_byte(const std::function<Tensor(const Tensor&)>& forward, const std::string& text);
+
+struct Digits {
+  Tensor images, labels, is_test;  // f32 [N, 1, 8, 8], i64 [N], bool [N]
+  /// Those that are held out for tests, or the others.
+  Digits part(bool test) const;
+  int64_t correct(const std::function<Tensor(const Tensor&)>& forward) const;
+};
+Digits load_digits(const std::string& folder);
+
 std::vector<std::string> model_names();
 /// Throws Error, listing what exists, for an unknown name, or if the data folder lacks a file.
 DemoModel demo_model(const std::string& name, const std::string& data);
 /// The folder of the demo's data: `given`, else share/ingot of the installation or the build folder that the command is
 /// in, else examples/data below the current folder.
 std::string data_folder(const std::string& given);
+/// Throws Error if the folder lacks the file.
+std::string path_in(const std::string& folder, const std::string& file);
 
 /// Appends to the prompt the byte of largest logit at the last position until `length` bytes stand; returns what was
 /// appended.

@@ -1,6 +1,10 @@
 #include "cli/report.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace ingot::cli {
 
@@ -24,6 +28,38 @@ Run measure_run(const DemoModel& model, int batch, CompileMode mode, const Roof&
 double median(std::vector<double> of) {
   std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
   return of[of.size() / 2];
+}
+
+void progress(const std::string& text) {
+  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K{}", text);
+}
+
+std::string bar(double part, int width) {
+  const int full = std::clamp(static_cast<int>(std::lround(part * width)), 0, width);
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
+}
+
+std::string curve(const std::vector<double>& values, int indent) {
+  constexpr size_t kRows = 8, kColumns = 64;
+  const size_t columns = std::min(kColumns, values.size());
+  if (!columns) return {};
+  std::vector<double> means;
+  for (size_t c = 0; c < columns; ++c) {
+    const size_t begin = c * values.size() / columns, end = (c + 1) * values.size() / columns;
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += values[i];
+    means.push_back(sum / static_cast<double>(end - begin));
+  }
+  const auto [low, high] = std::minmax_element(means.begin(), means.end());
+  const double step = std::max(*high - *low, 1e-9) / (kRows - 1);
+  std::string text;
+  for (size_t r = 0; r < kRows; ++r) {
+    std::string row;
+    for (double mean : means) row += std::lround((*high - mean) / step) == static_cast<long>(r) ? '*' : ' ';
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += fmt::format("{:{}}{:8.4f} |{}\n", "", indent, *high - step * static_cast<double>(r), row);
+  }
+  return text + fmt::format("{:{}}{:8} +{}\n", "", indent, "", std::string(columns, '-'));
 }
 
 bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {

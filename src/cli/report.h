@@ -26,6 +26,13 @@ double median(std::vector<double> of);
 /// Lists of as many tensors, each with the same bits.
 bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
 
+/// Shows one line of what is going on in place of the one before, where a person watches.
+void progress(const std::string& text);
+/// "[######....]"
+std::string bar(double part, int width);
+/// A curve of dots over the steps, `indent` spaces to the left.
+std::string curve(const std::vector<double>& values, int indent);
+
 /// Modelled time of the program that ran last, in microseconds.
 double modelled_us(const Explanation& explanation, const Roof& roof);
 

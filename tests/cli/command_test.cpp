@@ -61,6 +61,8 @@ TEST(Command, DemoGivesTheExpectedResultsEagerAndCompiled) {
     EXPECT_GT(model["kernels"], 0);
     EXPECT_EQ(model["runs"].size(), 2u);
   }
+  EXPECT_TRUE(report["training"]["bitwise_equal"]);
+  EXPECT_GT(report["training"]["speedup"], 0);
   EXPECT_EQ(report["generated"],
             "a free, software you receive the\nsource code other you remane files for the software in notice");
 }
@@ -134,6 +136,114 @@ TEST(Command, ExplainIsAReportToRead) {
   EXPECT_NE(nowhere.out.find("/nonexistent/page.html"), std::string::npos) << nowhere.out;
 }
 
+std::vector<nlohmann::json> lines_of(const std::string& text) {
+  std::istringstream lines(text);
+  std::vector<nlohmann::json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
+  return all;
+}
+
+std::string file_for(const std::string& name) {
+  return ::testing::TempDir() + "ingot_" + std::to_string(getpid()) + "_" + name;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Command, TrainGivesALineAStepAndComparesBits) {
+  for (const std::string name : {"bytegpt", "digits-cnn"}) {
+    Outcome run = ingot("train " + name + " --mode compare --steps 4 --batch 2 --json" + kData);
+    ASSERT_EQ(run.code, 0) << run.out;
+    const auto lines = lines_of(run.out);
+    ASSERT_EQ(lines.size(), 5u);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(lines[i]["step"], i + 1);
+      EXPECT_EQ(lines[i]["loss_eager"], lines[i]["loss_compiled"]);
+      EXPECT_TRUE(lines[i]["bitwise_equal"]);
+      EXPECT_GT(lines[i][name == "bytegpt" ? "tokens_per_s" : "images_per_s"], 0);
+      EXPECT_EQ(lines[i].contains("gradient_norm"), name == "bytegpt");
+    }
+    const auto& last = lines.back();
+    EXPECT_TRUE(last["bitwise_equal"]);
+    for (const char* figure : {"speedup", "eager_ms_per_step", "compiled_ms_per_step", "peak_bytes_eager",
+                               "peak_bytes_compiled", name == "bytegpt" ? "bits_per_byte" : "correct_of_360_test"})
+      EXPECT_GT(last[figure], 0) << figure;
+    EXPECT_EQ(last["graph_breaks"], 0);
+    EXPECT_EQ(last["fallbacks"], 0);
+  }
+}
+
+TEST(Command, TrainLearns) {
+  Outcome run = ingot("train digits-cnn --steps 120 --json" + kData);
+  ASSERT_EQ(run.code, 0) << run.out;
+  EXPECT_GE(lines_of(run.out).back()["correct_of_360_test"], 345);
+  Outcome page = ingot("train bytegpt --steps 12 --batch 2 --mode compare" + kData);
+  EXPECT_EQ(page.code, 0);
+  for (const char* part : {"bits a byte", "same bits", "at most", "*", "step    12"})
+    EXPECT_NE(page.out.find(part), std::string::npos) << part << "\n" << page.out;
+}
+
+// Whatever trains, and wherever it was interrupted, the file at the end is the same.
+TEST(Command, TrainResumesToTheSameBits) {
+  for (const std::string name : {"bytegpt", "digits-cnn"}) {
+    const std::string whole = file_for(name + "_whole"), part = file_for(name + "_part");
+    const std::string recipe = "train " + name + " --batch 2 --steps 7 --warmup 2 --seed 5 --json" + kData;
+    EXPECT_EQ(ingot(recipe + " --checkpoint " + whole).code, 0);
+    EXPECT_EQ(ingot(recipe + " --mode eager --until 3 --checkpoint " + part).code, 0);
+    EXPECT_NE(bytes_of(whole), bytes_of(part));
+    // The recipe is in the checkpoint.
+    Outcome rest = ingot("train " + name + " --json --resume " + part + " --checkpoint " + part + kData);
+    EXPECT_EQ(rest.code, 0) << rest.out;
+    EXPECT_EQ(lines_of(rest.out).front()["step"], 4);
+    EXPECT_EQ(bytes_of(whole), bytes_of(part)) << name;
+    std::remove(whole.c_str()), std::remove(part.c_str());
+  }
+}
+
+TEST(Command, TrainSaysWhatIsWrong) {
+  auto expect = [](const std::string& arguments, const std::string& said) {
+    Outcome run = ingot("train " + arguments + kData);
+    EXPECT_EQ(run.code, 2) << run.out;
+    EXPECT_NE(run.out.find(said), std::string::npos) << run.out;
+    EXPECT_EQ(run.out.find("step "), std::string::npos) << "nothing was trained before: " << run.out;
+  };
+  const std::string file = file_for("short"), checkpoint = file_for("checkpoint");
+  std::ofstream(file) << "too short";
+  expect("bytegpt --text /nonexistent/text", "/nonexistent/text");
+  expect("bytegpt --text /tmp", "expected a file");
+  expect("bytegpt --text " + file, "of 9 bytes, expected at least 129");
+  expect("digits-cnn --text " + file, "text");
+  expect("bytegpt --mode fast", "compare");
+  expect("resnet", "digits_cnn");
+  expect("bytegpt --steps 0", "--steps");
+  expect("bytegpt --lr -1", "--lr");
+  expect("bytegpt --checkpoint /nonexistent/file", "/nonexistent/file");
+  expect("bytegpt --resume /nonexistent/file", "/nonexistent/file");
+  expect("digits-cnn --resume " + file, file);
+  EXPECT_EQ(ingot("train digits-cnn --steps 2 --batch 2 --checkpoint " + checkpoint + kData).code, 0);
+  expect("bytegpt --resume " + checkpoint, "no tensor for wte.weight");
+  expect("digits-cnn --resume " + checkpoint, "expected more than the 2");
+  const std::string whole = bytes_of(checkpoint);
+  std::ofstream(file, std::ios::binary) << whole.substr(0, whole.size() / 2);
+  expect("digits-cnn --resume " + file, "outside of the");
+  std::remove(file.c_str()), std::remove(checkpoint.c_str());
+}
+
+TEST(Command, BenchOfATrainingStep) {
+  for (const char* name : {"bytegpt", "digits_cnn"}) {
+    Outcome bench = ingot(std::string("bench ") + name + " --mode train --batch 2 --seconds 0.1 --json" + kData);
+    ASSERT_EQ(bench.code, 0) << bench.out;
+    auto report = nlohmann::json::parse(bench.out);
+    EXPECT_EQ(report["mode"], "train");
+    EXPECT_TRUE(report["bitwise_equal"]);
+    for (const char* figure : {"eager_us", "compiled_us", "compile_ms", "roof_share", "peak_bytes_compiled"})
+      EXPECT_GT(report[figure], 0) << figure;
+  }
+  EXPECT_EQ(ingot("bench digits_mlp --mode train").code, 2);
+}
+
 // Registers that only AVX-512 has: zmm, masks, and numbers past 15.
 const std::regex kAvx512Only("zmm|[xy]mm(1[6-9]|2[0-9]|3[01])|\\bk[0-7]\\b");
 
@@ -173,7 +283,7 @@ TEST(Command, WrongUsageListsWhatExists) {
 }
 
 TEST(Command, HelpHasAnExample) {
-  for (const char* command : {"demo", "bench", "explain", "cache", "ops", "conformance"}) {
+  for (const char* command : {"demo", "train", "bench", "explain", "cache", "ops", "conformance"}) {
     Outcome help = ingot(std::string(command) + " --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_NE(help.out.find("Example"), std::string::npos) << help.out;

@@ -23,13 +23,16 @@ INGOT_API std::vector<CacheFigures> cache_figures();
 struct MemoryStats {
   int64_t allocated_bytes =
       0;                       // of tensors, packed weights and intermediate results, each rounded up to its size class
-  int64_t packed_bytes = 0;    // of these, packed weights
+  int64_t peak_bytes = 0;      // the most of these since reset_peak_memory_stats()
+  int64_t packed_bytes = 0;    // of what is allocated, packed weights
   int64_t cached_bytes = 0;    // of freed tensors and results, kept for the next ones
   int64_t cached_limit = 0;    // the most that is kept so now; see set_cached_memory_limit
   int64_t code_bytes = 0;      // of kernels
   int64_t resident_bytes = 0;  // of the whole process, as the system counts it; 0 where it does not say
 };
 INGOT_API MemoryStats memory_stats();
+/// The peak begins anew, at what is allocated now.
+INGOT_API void reset_peak_memory_stats();
 /// Gives free memory back to the system: blocks that are kept for the next tensors, and what the C library holds. What
 /// is in use stays, and so do caches (clear_caches); scratch memory of other threads goes when they next compute. For
 /// any time; the calls after it take their memory anew.

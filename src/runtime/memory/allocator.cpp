@@ -37,7 +37,8 @@ constexpr int64_t kSlab = 256 << 10;
 constexpr int64_t kThreadLimit = 1 << 20;  // up to here a thread keeps blocks of its own
 constexpr int64_t kThreadBytes = 1 << 20;  // that a thread keeps in one class
 constexpr int64_t kHuge = 2 << 20;
-constexpr int64_t kPeakEpoch = 256;  // large allocations in which a peak is looked for
+constexpr int64_t kPeakEpoch = 256;      // large allocations in which a peak is looked for
+constexpr int64_t kPeakStep = 64 << 10;  // by which a thread's small blocks grow unnoticed
 
 // Classes: multiples of 64 up to 512, then eight steps between powers of two, so that at most an eighth is lost.
 constexpr int class_of(int64_t bytes) {
@@ -80,7 +81,8 @@ struct Bin {
 // Counters that one thread writes and any thread reads.
 struct Counter {
   std::atomic<int64_t> value{0};
-  void add(int64_t n) { value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  void add(int64_t n) { set(get() + n); }
+  void set(int64_t n) { value.store(n, std::memory_order_relaxed); }
   int64_t get() const { return value.load(std::memory_order_relaxed); }
 };
 struct Counters {
@@ -99,6 +101,9 @@ struct Counters {
 struct ThreadCache {
   Bin bins[kThreadClasses];
   Counters counters;
+  Counter noted;  // counters.live when the peak was last looked at
+
+  bool grew() const { return counters.live.get() >= noted.get() + kPeakStep; }
 };
 
 // In front of a block that has a mapping of its own.
@@ -138,24 +143,19 @@ class Central {
 
   // One block for the caller, and some more of its class into `bin`.
   void* refill(int c, Bin* bin, Counters* counters) {
-    int64_t bytes = class_bytes(c);
     std::lock_guard lock(mutex_);
-    Counters& count = counters ? *counters : counters_;
-    if (bytes > kThreadLimit) note_large(bytes);
-    int64_t batch = bin ? std::clamp<int64_t>((64 << 10) / bytes, 1, 32) : 1;
-    if (!bins_[c].count && bytes <= kSlabLimit) {
-      for (int64_t i = 0; i < batch; ++i) put(c, cut(bytes));
-      counters_.cached.add(batch * bytes);
-    }
-    if (!bins_[c].count) {
-      void* block = map(bytes);
-      count.took(bytes, false);
-      return block;
-    }
-    count.took(bytes, true);
-    void* block = get(c);
-    while (bin && --batch > 0 && bins_[c].count) bin->push(get(c), bytes);
+    void* block = take(c, bin, counters);
+    note_live();
     return block;
+  }
+  void note_peak() {
+    std::lock_guard lock(mutex_);
+    note_live();
+  }
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    most_live_ = 0;
+    note_live();
   }
 
   void take_back(int c, void* block) {
@@ -199,6 +199,8 @@ class Central {
     std::lock_guard lock(mutex_);
     AllocatorStatistics s;
     s.cached_limit = limit();
+    note_live();
+    s.peak_bytes = most_live_;
     counters_.add_to(s);
     for (const ThreadCache* cache : caches_) cache->counters.add_to(s);
     return s;
@@ -218,6 +220,35 @@ class Central {
   void* drop(int c) {
     if (class_bytes(c) > kSlabLimit) kept_ -= class_bytes(c);
     return bins_[c].pop();
+  }
+
+  void* take(int c, Bin* bin, Counters* counters) {
+    int64_t bytes = class_bytes(c);
+    Counters& count = counters ? *counters : counters_;
+    if (bytes > kThreadLimit) note_large(bytes);
+    int64_t batch = bin ? std::clamp<int64_t>((64 << 10) / bytes, 1, 32) : 1;
+    if (!bins_[c].count && bytes <= kSlabLimit) {
+      for (int64_t i = 0; i < batch; ++i) put(c, cut(bytes));
+      counters_.cached.add(batch * bytes);
+    }
+    if (!bins_[c].count) {
+      void* block = map(bytes);
+      count.took(bytes, false);
+      return block;
+    }
+    count.took(bytes, true);
+    void* block = get(c);
+    while (bin && --batch > 0 && bins_[c].count) bin->push(get(c), bytes);
+    return block;
+  }
+
+  void note_live() {
+    int64_t live = counters_.live.get();
+    for (ThreadCache* cache : caches_) {
+      cache->noted.set(cache->counters.live.get());
+      live += cache->noted.get();
+    }
+    most_live_ = std::max(most_live_, live);
   }
 
   // The most that was in use at once in the latest 256 to 512 large allocations.
@@ -298,6 +329,7 @@ class Central {
   std::vector<ThreadCache*> caches_;
   Bin bins_[kClasses];
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
+  int64_t most_live_ = 0;  // since the peak was reset
   int64_t kept_ = 0;
   uint64_t uses_ = 0, last_use_[kClasses] = {};
   int64_t large_ = 0;  // in use, in blocks that no thread keeps
@@ -341,6 +373,7 @@ void* allocate(int64_t bytes) {
     if (cache && cache->bins[c].head) {
       block = cache->bins[c].pop();
       cache->counters.took(class_bytes(c), true);
+      if (cache->grew()) Central::instance().note_peak();
     } else {
       block = allocate_slow(c, bytes);
     }
@@ -376,6 +409,7 @@ void deallocate_lasting(void* block, int64_t bytes) noexcept {
 
 AllocatorStatistics allocator_statistics() { return Central::instance().statistics(); }
 void set_allocator_limit(int64_t bytes) { Central::instance().set_limit(bytes); }
+void reset_allocator_peak() { Central::instance().reset_peak(); }
 void forget_peak() { Central::instance().forget_peak(); }
 uint64_t trim_epoch() { return trims.load(std::memory_order_relaxed); }
 void trim_allocator() {

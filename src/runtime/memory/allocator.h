@@ -15,11 +15,13 @@ void deallocate_lasting(void* block, int64_t bytes) noexcept;
 
 struct AllocatorStatistics {
   int64_t live_bytes = 0;    // in blocks that are allocated, by size class
+  int64_t peak_bytes = 0;    // the most of these since reset_allocator_peak(), to within 64 KiB a thread
   int64_t cached_bytes = 0;  // in blocks kept for reuse
   int64_t cached_limit = 0;  // most bytes of large blocks to keep now
   int64_t allocations = 0, reuses = 0;
 };
 AllocatorStatistics allocator_statistics();
+void reset_allocator_peak();
 /// Large free blocks are kept for what was in use at once of late, beyond what is in use now, and kKeptFree more; never
 /// more than this: a quarter of the machine's memory by default.
 void set_allocator_limit(int64_t bytes);

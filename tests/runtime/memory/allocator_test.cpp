@@ -96,6 +96,20 @@ TEST(Allocator, BlocksMoveBetweenThreads) {
   }
 }
 
+TEST(Allocator, ThePeakIsTheMostThatWasInUseAtOnce) {
+  for (int64_t bytes : {int64_t{512} << 10, int64_t{8} << 20}) {
+    for (int round = 0; round < 2; ++round) {  // the second time, of what was kept
+      reset_allocator_peak();
+      const int64_t before = allocator_statistics().live_bytes;
+      EXPECT_EQ(allocator_statistics().peak_bytes, before);
+      void* blocks[] = {allocate(bytes), allocate(bytes)};
+      for (void* block : blocks) deallocate(block, bytes);
+      deallocate(allocate(bytes), bytes);
+      EXPECT_EQ(allocator_statistics().peak_bytes, before + 2 * bytes);
+    }
+  }
+}
+
 TEST(Storage, ReleasesItsOwnerOnceWithTheLastReference) {
   int released = 0;
   float memory[4];

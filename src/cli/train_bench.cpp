@@ -1,0 +1,74 @@
+#include "cli/train_bench.h"
+
+#include <fmt/format.h>
+
+#include "cli/train_run.h"
+#include "runtime/cpu.h"
+
+namespace ingot::cli {
+namespace {
+
+constexpr int kCheckedSteps = 4;
+
+}  // namespace
+
+int bench_train(const BenchOptions& options) {
+  const Roof roof = measure_roof(num_threads(), 0.5, true);
+  RecipeNumbers numbers;
+  if (options.batch) numbers["batch"] = options.batch;
+  auto make = [&] { return std::make_unique<Training>(options.name, options.data, "", numbers); };
+  Contender eager(false, make), compiled(true, make);
+  bool equal_bits = true;
+  for (int i = 0; i < kCheckedSteps; ++i) {
+    const Batch batch = eager.training().next_batch();
+    equal_bits = ingot::bitwise_equal(eager.step(batch).loss, compiled.step(batch).loss) && equal_bits;
+  }
+  equal_bits = same_state(eager.training(), compiled.training()) && equal_bits;
+  const Batch batch = eager.training().next_batch();
+  const auto times =
+      interleave({[&] { (void)eager.step(batch); }, [&] { (void)compiled.step(batch); }}, options.seconds);
+  const Explanation explained = compiled.explain();
+  const Statistics& s = explained.statistics;
+  const double roof_us = modelled_us(explained, roof);
+  const double speedup = times[0].median / times[1].median, share = roof_us / times[1].median;
+  const Recipe& recipe = eager.training().recipe();
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"name", options.name},
+                                      {"mode", "train"},
+                                      {"threads", num_threads()},
+                                      {"isa", runtime::host_target().str()},
+                                      {"batch", recipe.batch},
+                                      {"eager_us", times[0].median},
+                                      {"compiled_us", times[1].median},
+                                      {"speedup", speedup},
+                                      {"compile_ms", s.compile_ms},
+                                      {"first_eager_us", eager.first_ms() * 1e3},
+                                      {"first_compiled_us", compiled.first_ms() * 1e3},
+                                      {"compilations", s.compilations},
+                                      {"graph_breaks", s.graph_breaks},
+                                      {"fallbacks", s.fallbacks},
+                                      {"peak_bytes_eager", eager.peak_bytes()},
+                                      {"peak_bytes_compiled", compiled.peak_bytes()},
+                                      {"bitwise_equal", equal_bits},
+                                      {"roof_share", share},
+                                      {"roof_us", roof_us}}
+                           .dump());
+  } else {
+    fmt::print("{}, a training step of {}, {} threads, {}\n", options.name, recipe.batch, num_threads(),
+               runtime::host_target().str());
+    auto show = [&](const char* who, const Timing& t, const Contender& c) {
+      fmt::print("  {:<9}{:>10}   ({} to {})   {:.1f} MB at most\n", who, duration(t.median), duration(t.low),
+                 duration(t.high), static_cast<double>(c.peak_bytes()) / (1 << 20));
+    };
+    show("eager", times[0], eager), show("compiled", times[1], compiled);
+    fmt::print("  {:.2f}x, {}; modelled roof {} ({:.0f}%)\n", speedup, equal_bits ? "same bits" : "BITS DIFFER",
+               duration(roof_us), 100 * share);
+    fmt::print(
+        "  compiled in {:.1f} ms, {} compilations, {} graph breaks, {} fallbacks; first steps: eager {}, compiled {}\n",
+        s.compile_ms, s.compilations, s.graph_breaks, s.fallbacks, duration(eager.first_ms() * 1e3),
+        duration(compiled.first_ms() * 1e3));
+  }
+  return equal_bits && s.fallbacks == 0 && s.graph_breaks == 0 ? 0 : 1;
+}
+
+}  // namespace ingot::cli
