@@ -51,6 +51,9 @@ int count_registers(const std::vector<Instruction>& instructions, int count = 0)
 /// after it (where a path goes on op by op).
 bool may_fail_late(const std::vector<Instruction>& instructions);
 
+/// What was recorded is computed here, and what it has to complain of is thrown here.
+void flush();
+
 /// Runs one op on the frame; false if an operand is absent.
 bool run_op(const Instruction& instruction, Frame& frame);
 void run_instructions(const std::vector<Instruction>& instructions, Frame& frame);
