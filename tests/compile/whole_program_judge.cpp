@@ -259,13 +259,14 @@ std::vector<Tensor> run_program(const WholeProgram& program, World& world, const
   for (int r : program.results) count = std::max(count, r + 1);
   frame.registers.resize(static_cast<size_t>(count));
   frame.late = may_fail_late(program.instructions);
+  frame.taped = program.gradients.kind != Gradients::Kind::none;
   run_instructions(program.instructions, frame);
   std::vector<Tensor> results;
   for (int r : program.results)
     if (frame.registers[static_cast<size_t>(r)].defined()) results.push_back(frame.registers[static_cast<size_t>(r)]);
   // What accumulates stays, whatever is told later.
   if (program.gradients.kind == Gradients::Kind::accumulate && frame.late) flush();
-  if (program.gradients.kind != Gradients::Kind::none && !program.gradients.outside)
+  if (frame.taped && !program.gradients.outside)
     results = with_gradients(program.gradients, std::move(results), leaves_of(arguments, world.captures));
   if (keep_captures) {
     world.pending.clear();

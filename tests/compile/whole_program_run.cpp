@@ -190,6 +190,8 @@ bool run_op(const Instruction& instruction, Frame& frame) {
   const Tensor a = operand(0), b = operand(1), c = operand(2);
   const double s = instruction.scalar_argument < 0 ? instruction.scalar
                                                    : frame.numbers[static_cast<size_t>(instruction.scalar_argument)];
+  // An error that is told late finds on the tape what came after it.
+  if (frame.late && frame.taped && row.traits & OpRow::kWrites) flush();
   Tensor result = row.run({a,
                            b,
                            c,

@@ -14,7 +14,8 @@ struct Frame {
   std::vector<Tensor> registers;  // arguments, captured tensors, then what the program makes
   const std::vector<int64_t>& integers;
   const std::vector<double>& numbers;
-  bool late = false;  // the program has ops that may fail for what their tensors hold
+  bool late = false;   // the program has ops that may fail for what their tensors hold
+  bool taped = false;  // what is written to a tensor from outside may go on its tape
   double asked = 0;
   int64_t caught = 0;
 
