@@ -64,7 +64,7 @@ void judge_into(Report& report, const WholeProgram& program) {
 }
 
 /// Judges [first, first + count); prints each failure. Returns how many failed.
-int64_t round_of(uint64_t first, int64_t count, int64_t most, ProgramCounts& counts) {
+int64_t round_of(uint64_t first, int64_t count, int64_t most, bool gradients, ProgramCounts& counts) {
   int64_t failures = 0;
   Report* report = shared_report();
   for (int64_t done = 0; done < count && failures < most;) {
@@ -74,7 +74,7 @@ int64_t round_of(uint64_t first, int64_t count, int64_t most, ProgramCounts& cou
       for (int64_t i = 0; i < here && !r.failed; ++i) {
         alarm(kSecondsEach);
         r.seed = first + static_cast<uint64_t>(done + i);
-        judge_into(r, whole_program(r.seed));
+        judge_into(r, whole_program(r.seed, gradients));
         ++r.judged;
       }
     });
@@ -92,8 +92,8 @@ int64_t round_of(uint64_t first, int64_t count, int64_t most, ProgramCounts& cou
 
 /// The first words of a failure: a smaller program fails in the same way.
 std::string kind_of(const std::string& failure) {
-  for (const char* words : {"InternalError", "strides", "sizes", "share storage", "offset", "memory of the arguments",
-                            "captured tensor", "threw", "bits"})
+  for (const char* words : {"InternalError", "the gradient:", "grad", "strides", "sizes", "share storage", "offset",
+                            "memory of the arguments", "captured tensor", "threw", "bits"})
     if (failure.find(words) != std::string::npos) return words;
   return failure;
 }
@@ -114,17 +114,18 @@ std::string failure_of(const WholeProgram& program, int tries) {
 int main(int argc, char** argv) {
   uint64_t first = 1, show = 0, minimize = 0;
   int64_t count = 1000, most = 20;
-  bool plain = false;
+  bool plain = false, gradients = false;
   CLI::App app{"Random whole programs, compiled against eager"};
   app.add_option("--first", first, "the first seed");
   app.add_option("--count", count, "how many");
   app.add_option("--most", most, "failures after which to stop");
   app.add_option("--show", show, "prints the program of this seed and judges it, in this process");
   app.add_option("--minimize", minimize, "prints the smallest program found that fails as this seed's does");
+  app.add_flag("--gradients", gradients, "programs with a backward pass");
   app.add_flag("--plain", plain, "without processes of their own (for a debugger or a sanitizer)");
   CLI11_PARSE(app, argc, argv);
   if (show) {
-    const WholeProgram program = whole_program(show);
+    const WholeProgram program = whole_program(show, gradients);
     std::printf("%s", to_text(program).c_str());
     std::fflush(stdout);
     const std::string failure = judge(program);
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
   }
   if (minimize) {
     ingot::set_num_threads(1);  // programs are made in this process, which forks
-    WholeProgram program = whole_program(minimize);
+    WholeProgram program = whole_program(minimize, gradients);
     const int tries = program.mode == WholeProgram::Mode::checked || program.mode == WholeProgram::Mode::frozen ? 1 : 8;
     std::pair<std::string, int> wanted{kind_of(failure_of(program, tries)), tries};
     if (wanted.first.empty()) {
@@ -155,12 +156,12 @@ int main(int argc, char** argv) {
   int64_t failures = 0;
   if (plain) {
     for (uint64_t seed = first; seed < first + static_cast<uint64_t>(count); ++seed)
-      if (const std::string failure = judge(whole_program(seed), &counts); !failure.empty()) {
+      if (const std::string failure = judge(whole_program(seed, gradients), &counts); !failure.empty()) {
         std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), failure.c_str());
         if (++failures == most) break;
       }
   } else {
-    failures = round_of(first, count, most, counts);
+    failures = round_of(first, count, most, gradients, counts);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s; %.1f s; %lld failed\n", counts.str().c_str(), seconds, static_cast<long long>(failures));

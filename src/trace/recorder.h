@@ -44,7 +44,7 @@ class Recorder final : public eager::Interceptor {
   std::vector<Tensor> call(const eager::OpaqueCall& call) override;
   void flush(const char* reason, Location location) override;
   void hand_out(const detail::TensorImpl& tensor, bool writable) override;
-  uint64_t pending_writes(const detail::TensorImpl& tensor) const override { return segment_.writes_to(tensor); }
+  uint64_t writes_to(const detail::TensorImpl& tensor) const override { return segment_.writes_to(tensor); }
 
   const Segment& segment() const { return segment_; }
   /// Of the call in progress or the latest, which began with the purpose of being observed.

@@ -259,7 +259,7 @@ void Segment::note_write(const OperandRecord& to) {
 uint64_t Segment::writes_to(const detail::TensorImpl& impl) const {
   const runtime::Storage* storage = storage_of(impl);
   if (!storage) return impl.trace == id() ? writes_to_value(values_[impl.value]->root_value) : 0;
-  uint64_t writes = 0;
+  uint64_t writes = storage->version();
   for (uint32_t slot : written_slots_)
     if (slots_[slot].impl()->storage == storage) writes += slot_writes_[slot];
   return writes;

@@ -60,7 +60,8 @@ class Segment {
 
   /// The slot of which an operand is a view, or -1.
   int32_t root_slot(const OperandRecord& operand) const;
-  /// Number of ops recorded here that write to the memory of a tensor.
+  /// Number of writes that the memory of a tensor has seen, with those recorded here: a pending view has the memory of
+  /// its slot.
   uint64_t writes_to(const detail::TensorImpl& impl) const;
   /// The same of the memory of an output of the segment, or of a slot.
   uint64_t writes_to_value(uint32_t root) const { return root < value_writes_.size() ? value_writes_[root] : 0; }

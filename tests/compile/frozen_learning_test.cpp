@@ -313,6 +313,7 @@ TEST(FrozenLearning, TensorsThatTheCallableMakesAndFillsAreItsOwn) {
     y.index_put_({1}, x[0]);
     return y;
   });
+  third_call_is_frozen("returned chunks", [](const Tensor& x) { return (x * 2).chunk(2, 1)[0]; });
   third_call_is_frozen("returned empty parts", [](const Tensor& x) {
     Tensor y = empty_like(x);
     y.copy_(x);

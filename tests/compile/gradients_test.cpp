@@ -232,6 +232,26 @@ TEST(Recorded, ASavedTensorThatIsWrittenIsAnError) {
   expect_refused(captured);
 }
 
+// A view of a tensor from outside has no memory of its own while it is recorded: it is known by that of the tensor.
+TEST(Recorded, AViewOfWhatWasWrittenBeforeIsSaved) {
+  Tensor weight = ones({3, 8, 8});
+  for (int i = 0; i < 5; ++i) weight.mul_(1.25);
+  auto f = [&](const Tensor& x) { return x.matmul(weight[1]).tanh().matmul(weight.select(0, 2).t()); };
+  auto whole = [&](const Tensor& x) { return autograd::grad({f(x).sum()}, {x})[0]; };
+  auto alone = compile(f);
+  auto fast = compile(whole);
+  for (int s = 0; s < 3; ++s) {
+    const Tensor x = (batch(4, s) * 0.1).requires_grad_();
+    const Tensor expected = whole(x);
+    EXPECT_TRUE(same_bits(autograd::grad({alone(x).sum()}, {x})[0], expected));
+    EXPECT_TRUE(same_bits(fast(x), expected));
+    const Tensor y = alone(x);
+    weight.mul_(1);
+    const std::string error = error_of([&] { y.sum().backward(); });
+    EXPECT_NE(error.find("modified by an in-place operation"), std::string::npos) << error;
+  }
+}
+
 // Saved in a recording, written before or after its end.
 TEST(Recorded, VersionsGoOnBehindTheEndOfACall) {
   auto f = compile([](const Tensor& x) {

@@ -74,6 +74,67 @@ TEST(RandomGraphs, CompiledIsEager) {
       rc::check([&](const std::vector<Step>& steps, uint8_t seed) { compiled_is_eager(programs, steps, seed); }));
 }
 
+/// The gradients of all results by the inputs that require grad, behind the results; an error in their place.
+std::vector<Tensor> with_gradients(std::vector<Tensor> results, const std::vector<Tensor>& x, std::string* error) {
+  std::vector<Tensor> roots, cotangents, leaves;
+  for (const Tensor& t : results)
+    if (t.requires_grad()) roots.push_back(t), cotangents.push_back(ones_like(t.detach()) * 0.5);
+  for (const Tensor& t : x)
+    if (t.requires_grad()) leaves.push_back(t);
+  if (roots.empty()) return results;
+  try {
+    for (const Tensor& t : autograd::grad(roots, leaves, cotangents, {}, false, true))
+      results.push_back(t.defined() ? t : zeros({0}));
+  } catch (const Error& e) {
+    *error = e.what();
+  }
+  return results;
+}
+
+// Floats require grad; the backward pass is a part of the compiled function, or follows it.
+void gradients_are_eagers(Judged& judged, const std::vector<Step>& steps, uint8_t seed) {
+  const uint32_t choice = (seed + 1u) * 2654435761u >> 8;
+  const bool whole = choice & 64;
+  std::string error, eager_error;
+  auto fast = compile([&](const std::vector<Tensor>& x) {
+    std::vector<Tensor> results = test::run(steps, x);
+    return whole ? with_gradients(std::move(results), x, &error) : results;
+  });
+  auto leaves = [&](int64_t n, int64_t m) {
+    std::vector<Tensor> x = inputs(n, m, seed);
+    for (size_t i = 0; i < x.size(); ++i)
+      if (is_floating(x[i].dtype()) && (i == seed % 2 || choice >> i & 1)) x[i].requires_grad_();
+    return x;
+  };
+  bool asked = false;
+  for (auto [n, m] : {std::pair{3, 5}, {3, 5}, {4, 5}, {6, 2}, {3, 5}}) {
+    const std::vector<Tensor> a = leaves(n, m), b = leaves(n, m);
+    error.clear(), eager_error.clear();
+    manual_seed(seed);
+    std::vector<Tensor> got = fast(a);
+    if (!whole) got = with_gradients(std::move(got), a, &error);
+    manual_seed(seed);
+    std::vector<Tensor> expected = test::run(steps, b);
+    const size_t results = expected.size();
+    expected = with_gradients(std::move(expected), b, &eager_error);
+    if (error != eager_error) RC_FAIL("threw \"" + error + "\", not \"" + eager_error + "\"");
+    RC_ASSERT(got.size() == expected.size());
+    asked |= expected.size() > results || !error.empty();
+    for (size_t i = 0; i < got.size(); ++i) {
+      auto same = test::same_bits(got[i].detach(), expected[i].detach());
+      if (!same) RC_FAIL((i < results ? "result " : "gradient ") + std::to_string(i) + ": " + same.message());
+      if (!test::same_strides(got[i], expected[i])) RC_FAIL("strides of result " + std::to_string(i));
+      RC_ASSERT(got[i].requires_grad() == expected[i].requires_grad());
+    }
+  }
+  judged.add(asked && fast.stats().compilations > 0);
+}
+TEST(RandomGraphs, GradientsAreEagers) {
+  Judged programs(60);
+  EXPECT_TRUE(
+      rc::check([&](const std::vector<Step>& steps, uint8_t seed) { gradients_are_eagers(programs, steps, seed); }));
+}
+
 double largest_of(const ir::ReferenceTensor& t) {
   double largest = 0;
   for (int64_t i = 0; i < t.size(); ++i)

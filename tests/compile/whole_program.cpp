@@ -318,8 +318,41 @@ class Generator {
   bool catches_all_ = false, writes_ = false, seeks_product_ = false;
 };
 
+/// Bits of the registers that are written themselves, not as a view.
+uint32_t written(const std::vector<Instruction>& instructions) {
+  uint32_t bits = 0;
+  for (const Instruction& i : instructions) {
+    const bool writes = i.kind == Kind::op && op_rows()[static_cast<size_t>(i.row)].traits & OpRow::kWrites;
+    if (writes && i.operands[0] < 32) bits |= uint32_t{1} << i.operands[0];
+    bits |= written(i.body) | written(i.other);
+  }
+  return bits;
+}
+
+void add_gradients(WholeProgram& program) {
+  std::mt19937 random(static_cast<uint32_t>(program.seed * 2246822519u ^ program.seed >> 32));
+  auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+  // A frozen function writes no tape.
+  if (program.mode == Mode::frozen) program.mode = Mode::checked;
+  Gradients& g = program.gradients;
+  const int kind = pick(10);
+  g.kind = kind < 4 ? Gradients::Kind::grad : kind < 6 ? Gradients::Kind::second : Gradients::Kind::accumulate;
+  if (program.mode == Mode::threads) g.kind = Gradients::Kind::grad;  // what they share accumulates in any order
+  g.outside = pick(2);
+  // A leaf may not be written: mostly what is not.
+  const uint32_t leaves = pick(6) ? ~written(program.instructions) : ~uint32_t{0};
+  const uint32_t chosen = (static_cast<uint32_t>(random()) | static_cast<uint32_t>(random())) & leaves;
+  const size_t arguments = program.argument_shapes.size();
+  g.arguments = chosen & ((uint32_t{1} << arguments) - 1);
+  g.captures = chosen >> arguments;
+}
+
 }  // namespace
 
-WholeProgram whole_program(uint64_t seed) { return Generator(seed).run(); }
+WholeProgram whole_program(uint64_t seed, bool gradients) {
+  WholeProgram program = Generator(seed).run();
+  if (gradients) add_gradients(program);
+  return program;
+}
 
 }  // namespace ingot::test

@@ -93,6 +93,18 @@ struct ProgramCall {
   int threads = 0;            // set_num_threads before it; 0: as it is
 };
 
+/// Gradients of the results by what requires grad, asked for at the end of the callable or behind it.
+struct Gradients {
+  enum class Kind : uint8_t {
+    none,
+    grad,       // they are results themselves
+    second,     // and their own gradients
+    accumulate  // they are left in .grad
+  } kind = Kind::none;
+  bool outside = false;                  // of the callable
+  uint32_t arguments = 0, captures = 0;  // bit i: it requires grad
+};
+
 struct WholeProgram {
   enum class Mode : uint8_t { checked, background, frozen, threads } mode = Mode::checked;
   uint64_t seed = 0;
@@ -100,19 +112,20 @@ struct WholeProgram {
   std::vector<TensorRecipe> captures;
   std::vector<Instruction> instructions;
   std::vector<int> results;  // registers
+  Gradients gradients;
   std::vector<ProgramCall> calls;
 };
 
 /// What was met while programs were judged: a generator that makes nothing of a kind proves nothing about it.
 struct ProgramCounts {
   int64_t programs = 0, calls = 0, results = 0, threw = 0, caught = 0, frozen = 0, hits = 0, flushes = 0,
-          empty_arguments = 0, aliases = 0, events = 0;
+          empty_arguments = 0, aliases = 0, events = 0, gradients = 0, written = 0;
   void add(const ProgramCounts& other);
   std::string str() const;
 };
 
-/// The program of a seed. Uses eager on this thread, to find ops that go together.
-WholeProgram whole_program(uint64_t seed);
+/// The program of a seed. Uses eager on this thread, to find ops that go together. `gradients`: the same, and backward.
+WholeProgram whole_program(uint64_t seed, bool gradients = false);
 /// As a person reads it.
 std::string to_text(const WholeProgram& program);
 /// Empty if compiled does what eager does; else what differs, and in which call. Throws nothing.

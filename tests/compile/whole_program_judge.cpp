@@ -98,7 +98,9 @@ struct World {
     if (first + product(sizes) > room) return {};
     std::vector<int64_t> strides(sizes.size(), 1);
     for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
-    return from.as_strided(sizes, strides, first);
+    // Other memory than the elements of a leaf has no gradient.
+    const bool within = from.is_contiguous() && from.storage_offset() == 0 && first + product(sizes) <= from.numel();
+    return (within ? from : from.detach()).as_strided(sizes, strides, first);
   }
 
   Tensor make(const TensorRecipe& recipe, const ShapeTemplate& shape, const std::array<int, 3>& dims,
@@ -154,9 +156,12 @@ struct World {
     return filled(shape_of(shape, dims), dtype, recipe.seed);
   }
 
+  /// Between two calls nothing is on the tape.
   void happen(const Event& event) {
     using Kind = Event::Kind;
+    const NoGradGuard no_grad;
     Tensor& t = captures[static_cast<size_t>(event.capture) % captures.size()];
+    const bool leaf = t.requires_grad();
     const std::vector<int64_t> sizes = t.sizes().vec();
     auto fresh = [&](std::vector<int64_t> shape) {
       Tensor made = empty(shape, t.dtype());
@@ -190,8 +195,57 @@ struct World {
         }
         break;
     }
+    if (leaf) t.requires_grad_();
+  }
+
+  /// What a call made of captured tensors has no past in the next one.
+  void cut_tapes() {
+    for (Tensor& t : captures)
+      if (!t.is_leaf()) t = t.detach();
   }
 };
+
+/// A cotangent that tells elements apart.
+Tensor cotangent_of(const Tensor& root) {
+  return arange(root.numel()).remainder(7).sub(3).to(root.dtype()).reshape(root.sizes());
+}
+
+/// Tensors among the arguments and captured ones that require grad.
+std::vector<Tensor> leaves_of(const std::vector<Tensor>& arguments, const std::vector<Tensor>& captures) {
+  std::vector<Tensor> leaves;
+  for (const auto* list : {&arguments, &captures})
+    for (const Tensor& t : *list)
+      if (t.requires_grad()) leaves.push_back(t);
+  return leaves;
+}
+
+/// The results, and their gradients behind them.
+std::vector<Tensor> with_gradients(const Gradients& gradients, std::vector<Tensor> results,
+                                   const std::vector<Tensor>& leaves) {
+  auto roots_of = [](const std::vector<Tensor>& tensors) {
+    std::vector<Tensor> roots;
+    for (const Tensor& t : tensors)
+      if (t.defined() && t.requires_grad() && roots.size() < 3) roots.push_back(t);
+    return roots;
+  };
+  std::vector<Tensor> roots = roots_of(results), cotangents;
+  for (const Tensor& root : roots) cotangents.push_back(cotangent_of(root));
+  if (roots.empty()) return results;
+  if (gradients.kind == Gradients::Kind::accumulate) {
+    autograd::backward(roots, cotangents);
+    return results;
+  }
+  const bool second = gradients.kind == Gradients::Kind::second;
+  std::vector<Tensor> made = autograd::grad(roots, leaves, cotangents, {}, second, true);
+  const std::vector<Tensor> first = roots_of(made);
+  if (second && !first.empty()) {
+    cotangents.clear();
+    for (const Tensor& root : first) cotangents.push_back(cotangent_of(root));
+    for (const Tensor& t : autograd::grad(first, leaves, cotangents, {}, false, true)) made.push_back(t);
+  }
+  for (const Tensor& t : made) results.push_back(t.defined() ? t : zeros({0}));
+  return results;
+}
 
 std::vector<Tensor> run_program(const WholeProgram& program, World& world, const std::vector<Tensor>& arguments,
                                 const std::vector<int64_t>& integers, const std::vector<double>& numbers,
@@ -205,10 +259,15 @@ std::vector<Tensor> run_program(const WholeProgram& program, World& world, const
   for (int r : program.results) count = std::max(count, r + 1);
   frame.registers.resize(static_cast<size_t>(count));
   frame.late = may_fail_late(program.instructions);
+  frame.taped = program.gradients.kind != Gradients::Kind::none;
   run_instructions(program.instructions, frame);
   std::vector<Tensor> results;
   for (int r : program.results)
     if (frame.registers[static_cast<size_t>(r)].defined()) results.push_back(frame.registers[static_cast<size_t>(r)]);
+  // What accumulates stays, whatever is told later.
+  if (program.gradients.kind == Gradients::Kind::accumulate && frame.late) flush();
+  if (frame.taped && !program.gradients.outside)
+    results = with_gradients(program.gradients, std::move(results), leaves_of(arguments, world.captures));
   if (keep_captures) {
     world.pending.clear();
     for (size_t i = arguments.size(); i < outside; ++i)
@@ -259,6 +318,14 @@ std::string difference(const Tensor& got, const Tensor& expected) {
     return "strides " + list(got.strides()) + ", not " + list(expected.strides()) + " of sizes " + list(got.sizes());
   if (got.storage_offset() != expected.storage_offset())
     return "offset " + std::to_string(got.storage_offset()) + ", not " + std::to_string(expected.storage_offset());
+  if (got.requires_grad() != expected.requires_grad() || got.is_leaf() != expected.is_leaf())
+    return std::string(got.requires_grad() ? "requires grad" : "does not require grad") +
+           (got.is_leaf() ? ", a leaf" : ", no leaf");
+  const NoGradGuard no_grad;
+  if (got.grad().defined() != expected.grad().defined())
+    return got.grad().defined() ? "has a gradient" : "has no gradient";
+  if (got.grad().defined())
+    if (std::string text = difference(got.grad(), expected.grad()); !text.empty()) return "the gradient: " + text;
   const Tensor a = got.contiguous(), b = expected.contiguous();
   const size_t size = static_cast<size_t>(a.itemsize());
   const char *x = static_cast<const char*>(a.data_ptr()), *y = static_cast<const char*>(b.data_ptr());
@@ -314,10 +381,15 @@ std::string sharing(const std::vector<Tensor>& results, const std::vector<Tensor
   return text;
 }
 
+Tensor with_flag(const Tensor& t, uint32_t requires_grad) {
+  return requires_grad & 1 && t.is_leaf() && is_floating(t.dtype()) ? t.requires_grad_() : t;
+}
+
 World new_world(const WholeProgram& program) {
   World world;
   for (size_t i = 0; i < program.captures.size(); ++i)
-    world.captures.push_back(world.make(program.captures[i], program.capture_shapes[i], {3, 2, 5}, {}));
+    world.captures.push_back(with_flag(world.make(program.captures[i], program.capture_shapes[i], {3, 2, 5}, {}),
+                                       program.gradients.captures >> i));
   world.bases.clear();
   return world;
 }
@@ -326,7 +398,8 @@ std::vector<Tensor> arguments_of(const WholeProgram& program, const ProgramCall&
   world.bases.clear();
   std::vector<Tensor> arguments;
   for (size_t i = 0; i < call.arguments.size(); ++i)
-    arguments.push_back(world.make(call.arguments[i], program.argument_shapes[i], call.sizes, arguments));
+    arguments.push_back(with_flag(world.make(call.arguments[i], program.argument_shapes[i], call.sizes, arguments),
+                                  program.gradients.arguments >> i));
   return arguments;
 }
 
@@ -346,6 +419,13 @@ auto compiled_of(const WholeProgram& program, World& world) {
         return run_program(program, world, arguments, integers, numbers, keep);
       },
       options);
+}
+
+/// What is done with the results of a call.
+std::vector<Tensor> behind(const WholeProgram& program, std::vector<Tensor> results,
+                           const std::vector<Tensor>& arguments, const World& world) {
+  if (program.gradients.kind == Gradients::Kind::none || !program.gradients.outside) return results;
+  return with_gradients(program.gradients, std::move(results), leaves_of(arguments, world.captures));
 }
 
 /// Calls one after the other.
@@ -369,16 +449,20 @@ std::string judge_calls(const WholeProgram& program, ProgramCounts& counts) {
     const std::vector<Tensor> a = arguments_of(program, call, eager), b = arguments_of(program, call, world);
     for (const Tensor& t : a) counts.empty_arguments += t.numel() == 0;
     for (const TensorRecipe& recipe : call.arguments) counts.aliases += recipe.kind >= TensorRecipe::Kind::same;
-    const Outcome expected = outcome_of([&] { return run_program(program, eager, a, integers, numbers, keep); });
-    const Outcome got = outcome_of([&] { return fast(b, integers, numbers); });
+    const Outcome expected =
+        outcome_of([&] { return behind(program, run_program(program, eager, a, integers, numbers, keep), a, eager); });
+    const Outcome got = outcome_of([&] { return behind(program, fast(b, integers, numbers), b, world); });
     ++counts.calls;
     counts.threw += !expected.error.empty();
     counts.results += static_cast<int64_t>(expected.results.size());
+    counts.written += expected.error.find("modified by an in-place operation") != std::string::npos;
+    for (const Tensor& t : leaves_of(a, eager.captures)) counts.gradients += expected.error.empty() && t.is_leaf();
     if (std::string text = difference(got, expected); !text.empty()) return at(text);
     for (auto [side, outcome] : {std::pair(&eager, &expected), std::pair(&world, &got)}) {
       if (outcome->error.empty() && keep) side->captures = side->pending;
       side->pending.clear();
       side->results.push_back(outcome->results);
+      side->cut_tapes();
     }
     if (std::string text = difference(world.bases, eager.bases, "memory of the arguments"); !text.empty())
       return at(text);
@@ -426,8 +510,11 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
   for (const ProgramCall& call : program.calls) {
     const std::vector<Tensor> a = arguments_of(program, call, eager);
     const auto given = numbers_of(call);
-    expected.push_back(
-        {outcome_of([&] { return run_program(program, eager, a, given.first, given.second, false); }), eager.bases});
+    expected.push_back({outcome_of([&] {
+                          return behind(program, run_program(program, eager, a, given.first, given.second, false), a,
+                                        eager);
+                        }),
+                        eager.bases});
     ++counts.calls;
     counts.threw += !expected.back().outcome.error.empty();
   }
@@ -449,7 +536,7 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
         const ProgramCall& call = program.calls[number];
         const std::vector<Tensor> b = arguments_of(program, call, mine);
         const auto given = numbers_of(call);
-        const Outcome got = outcome_of([&] { return fast(b, given.first, given.second); });
+        const Outcome got = outcome_of([&] { return behind(program, fast(b, given.first, given.second), b, world); });
         std::string text = difference(got, expected[number].outcome);
         if (text.empty()) text = difference(mine.bases, expected[number].bases, "memory of the arguments");
         if (!text.empty()) wrong[t] = "thread " + std::to_string(t) + ", call " + std::to_string(number) + ": " + text;

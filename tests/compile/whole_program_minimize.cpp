@@ -22,6 +22,7 @@ class Minimizer {
       calls();
       instructions([](WholeProgram& p) -> std::vector<Instruction>& { return p.instructions; });
       results();
+      gradients();
     } while (changed_);
     return std::move(program_);
   }
@@ -88,6 +89,17 @@ class Minimizer {
   void results() {
     for (size_t n = program_.results.size(); n-- > 0;)
       attempt([n](WholeProgram& p) { p.results.erase(p.results.begin() + static_cast<std::ptrdiff_t>(n)); });
+  }
+
+  void gradients() {
+    for (uint32_t Gradients::*member : {&Gradients::arguments, &Gradients::captures})
+      for (int bit = 0; bit < 32; ++bit)
+        if ((program_.gradients.*member) >> bit & 1)
+          attempt([=](WholeProgram& p) { (p.gradients.*member) &= ~(uint32_t{1} << bit); });
+    if (program_.gradients.kind != Gradients::Kind::none)
+      attempt([](WholeProgram& p) { p.gradients.kind = Gradients::Kind::none; });
+    if (program_.gradients.kind == Gradients::Kind::second)
+      attempt([](WholeProgram& p) { p.gradients.kind = Gradients::Kind::grad; });
   }
 
   WholeProgram program_;

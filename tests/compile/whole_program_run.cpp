@@ -176,6 +176,8 @@ bool may_fail_late(const std::vector<Instruction>& instructions) {
   });
 }
 
+void flush() { (void)ones({}).mul(2).item<double>(); }
+
 bool run_op(const Instruction& instruction, Frame& frame) {
   const OpRow& row = op_rows()[static_cast<size_t>(instruction.row)];
   const int tensors = row.tensors();
@@ -188,6 +190,8 @@ bool run_op(const Instruction& instruction, Frame& frame) {
   const Tensor a = operand(0), b = operand(1), c = operand(2);
   const double s = instruction.scalar_argument < 0 ? instruction.scalar
                                                    : frame.numbers[static_cast<size_t>(instruction.scalar_argument)];
+  // An error that is told late finds on the tape what came after it.
+  if (frame.late && frame.taped && row.traits & OpRow::kWrites) flush();
   Tensor result = row.run({a,
                            b,
                            c,
@@ -204,9 +208,6 @@ namespace {
 // Captured tensors that were replaced by larger ones call by call would soon fill the memory. (Asked without the API:
 // the sizes are to decide nothing that a script could see.)
 constexpr int64_t kMostKept = 4096;  // elements
-
-// What was recorded is computed here, and what it has to complain of is thrown here.
-void flush() { (void)ones({}).mul(2).item<double>(); }
 
 void attempt(const Instruction& instruction, Frame& frame) {
   // An error that only data tells is thrown by a compiled function where it computes: inside of this block only what

@@ -14,7 +14,8 @@ struct Frame {
   std::vector<Tensor> registers;  // arguments, captured tensors, then what the program makes
   const std::vector<int64_t>& integers;
   const std::vector<double>& numbers;
-  bool late = false;  // the program has ops that may fail for what their tensors hold
+  bool late = false;   // the program has ops that may fail for what their tensors hold
+  bool taped = false;  // what is written to a tensor from outside may go on its tape
   double asked = 0;
   int64_t caught = 0;
 
@@ -50,6 +51,9 @@ int count_registers(const std::vector<Instruction>& instructions, int count = 0)
 /// True if an op may fail for what its tensors hold: a compiled function says so at the next flush, which may be any op
 /// after it (where a path goes on op by op).
 bool may_fail_late(const std::vector<Instruction>& instructions);
+
+/// What was recorded is computed here, and what it has to complain of is thrown here.
+void flush();
 
 /// Runs one op on the frame; false if an operand is absent.
 bool run_op(const Instruction& instruction, Frame& frame);

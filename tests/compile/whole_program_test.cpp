@@ -68,6 +68,22 @@ TEST_P(WholePrograms, CompiledIsEager) {
   EXPECT_GT(counts.events, 300);
 }
 
+TEST_P(WholePrograms, GradientsAreEagers) {
+  Watch watch;
+  ProgramCounts counts;
+  for (uint64_t seed = GetParam() * kEach + 1; seed <= (GetParam() + 1) * kEach; ++seed) {
+    Watch::next(seed);
+    const WholeProgram program = whole_program(seed, true);
+    if (const std::string failure = judge(program, &counts); !failure.empty())
+      ADD_FAILURE() << to_text(program) << failure
+                    << "\nto make it smaller: build/whole_programs --gradients --minimize " << seed;
+  }
+  std::printf("%s\n", counts.str().c_str());
+  EXPECT_EQ(counts.programs, static_cast<int64_t>(kEach));
+  EXPECT_GT(counts.gradients, 5000);
+  EXPECT_GT(counts.written, 40) << "saved tensors that were written before backward read them";
+}
+
 INSTANTIATE_TEST_SUITE_P(Random, WholePrograms, testing::Range<uint64_t>(0, kShards));
 
 TEST(WholeProgram, IsAFunctionOfItsSeed) {

@@ -28,6 +28,7 @@ class Printer {
     out_ << "  return";
     for (int r : program_.results) out_ << " " << name(r);
     out_ << "\n";
+    print(program_.gradients);
     for (size_t n = 0; n < program_.calls.size(); ++n) print(program_.calls[n], n);
     return out_.str();
   }
@@ -127,6 +128,18 @@ class Printer {
     }
   }
 
+  void print(const Gradients& g) {
+    constexpr const char* kinds[] = {"", "gradients of the results", "gradients of the results, and theirs",
+                                     "backward"};
+    if (g.kind == Gradients::Kind::none) return;
+    out_ << (g.outside ? "outside: " : "  inside: ") << kinds[static_cast<int>(g.kind)] << " by";
+    const size_t arguments = program_.argument_shapes.size();
+    for (size_t i = 0; i < arguments + program_.captures.size(); ++i)
+      if ((i < arguments ? g.arguments >> i : g.captures >> (i - arguments)) & 1)
+        out_ << " " << name(static_cast<int>(i));
+    out_ << "\n";
+  }
+
   std::string shape(const ShapeTemplate& s, const std::array<int, 3>* sizes) const {
     constexpr const char* dtypes[] = {"f32", "f64", "i64", "bf16"};
     std::string text = std::string(dtypes[s.dtype]) + "[";
@@ -195,7 +208,8 @@ std::string to_text(const WholeProgram& program) { return Printer(program).run()
 void ProgramCounts::add(const ProgramCounts& other) {
   for (auto member : {&ProgramCounts::programs, &ProgramCounts::calls, &ProgramCounts::results, &ProgramCounts::threw,
                       &ProgramCounts::caught, &ProgramCounts::frozen, &ProgramCounts::hits, &ProgramCounts::flushes,
-                      &ProgramCounts::empty_arguments, &ProgramCounts::aliases, &ProgramCounts::events})
+                      &ProgramCounts::empty_arguments, &ProgramCounts::aliases, &ProgramCounts::events,
+                      &ProgramCounts::gradients, &ProgramCounts::written})
     this->*member += other.*member;
 }
 
@@ -204,7 +218,7 @@ std::string ProgramCounts::str() const {
   out << programs << " programs, " << calls << " calls (" << hits << " hits, " << threw << " threw), " << results
       << " results, " << caught << " errors caught inside, " << flushes << " breaks, " << frozen << " frozen, "
       << empty_arguments << " empty arguments, " << aliases << " aliasing arguments, " << events
-      << " changes of captured tensors";
+      << " changes of captured tensors, " << gradients << " gradients, " << written << " writes to saved tensors";
   return out.str();
 }
 

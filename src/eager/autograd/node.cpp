@@ -76,11 +76,6 @@ Edge edge_of(const Tensor& tensor) {
   return {{}, 0, tensor};
 }
 
-uint64_t version_of(const Tensor& tensor) {
-  const detail::TensorImpl& impl = *tensor.impl();
-  return (impl.storage ? impl.storage->version() : 0) + eager::pending_writes(impl);
-}
-
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location) {
   const detail::TensorImpl& given = *gradient.impl();
   if (given.dtype == output.dtype && given.sizes == output.sizes) return;

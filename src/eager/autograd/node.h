@@ -117,8 +117,6 @@ inline bool is_tracked(const Tensor& tensor) {
   return tensor.impl()->requires_grad;
 }
 Edge edge_of(const Tensor& tensor);
-/// Number of writes that a tensor's memory has seen, recorded ones among them.
-uint64_t version_of(const Tensor& tensor);
 
 /// Throws Error unless the gradient is one for this output.
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);

@@ -217,15 +217,31 @@ class ViewWriteNode final : public Node {
 
 }  // namespace
 
+bool is_of_elements(const OpCall& call, const Tensor& tensor) {
+  const detail::TensorImpl& t = *tensor.impl();
+  const Dims &sizes = call.attrs[0].list, &strides = call.attrs[1].list;
+  int64_t last = call.attrs[2].list[0].code, elements = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].code == 0) return true;
+    last += (sizes[d].code - 1) * strides[d].code;
+  }
+  for (size_t d = t.sizes.size(); d-- > 0; elements *= t.sizes[d])
+    if (t.sizes[d] != 1 && t.strides[d] != elements) return false;
+  return t.offset == 0 && last < elements;
+}
+
 const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
-  if (version_of(tensor_) == version_) return tensor_;
+  if (eager::writes_to(*tensor_.impl()) == version_) return tensor_;
   throw Error("backward: " + node.name() + ": " + what +
               " was modified by an in-place operation after it was saved (version " +
-              std::to_string(version_of(tensor_)) + ", expected " + std::to_string(version_) +
+              std::to_string(eager::writes_to(*tensor_.impl())) + ", expected " + std::to_string(version_) +
               "); clone() it before it is written, or do not write in place" + place_of(node.location));
 }
 
 OpNode::OpNode(const OpCall& call, bool also_first) : op_(call.op), of_(call.derivative) {
+  if (op_ == OpId::as_strided && !of_ && !is_of_elements(call, *call.operands[0].tensor))
+    eager::fail("as_strided", "self", "a tensor that requires grad and has not all of these elements, in this order",
+                "contiguous(): a gradient is one of elements, not of memory", call.location);
   location = caller_line(call.location);
   module = module_path();
   wanted_.resize(call.operands.size());

@@ -9,7 +9,7 @@ namespace ingot::autograd {
 class SavedTensor {
  public:
   SavedTensor() = default;
-  explicit SavedTensor(const Tensor& tensor) : tensor_(tensor), version_(version_of(tensor)) {}
+  explicit SavedTensor(const Tensor& tensor) : tensor_(tensor), version_(eager::writes_to(*tensor.impl())) {}
   bool defined() const { return tensor_.defined(); }
   /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
   const Tensor& get(const Node& node, const std::string& what) const;
@@ -48,6 +48,8 @@ class OpNode final : public Node {
   bool released_ = false;
 };
 
+/// Whether what as_strided looks at in the memory of a tensor are elements of it, counted in their order.
+bool is_of_elements(const eager::OpCall& as_strided, const Tensor& tensor);
 /// The node of a view as its parent is now.
 NodePtr view_node(const Tensor& view);
 /// A write through a view: what the tensor behind it is made by from then on. `inner`: the write, as if the view were a

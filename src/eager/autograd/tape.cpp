@@ -28,6 +28,28 @@ void link_view(const OpCall& call, const Tensor& view) {
   meta.seen = base.impl()->autograd ? base.impl()->autograd->history : 0;
 }
 
+bool is_leaf(const Tensor& t) { return t.impl()->requires_grad && (!t.impl()->autograd || !t.impl()->autograd->node); }
+
+/// as_strided looks at the memory behind a view, not at the view: it is one of a tensor on the way to the base, up to
+/// the first leaf, that has all its elements.
+class OfItsElements {
+ public:
+  explicit OfItsElements(const OpCall& call) : call_(call) {
+    if (call.op != OpId::as_strided || call.derivative || call.inplace) return;
+    const Tensor* base = call.operands[0].tensor;
+    while (!is_of_elements(call, *base) && !is_leaf(*base) && base->impl()->autograd &&
+           base->impl()->autograd->parent.defined())
+      base = &base->impl()->autograd->parent;
+    base_ = Operand(*base);
+    call_.operands = {&base_, 1};
+  }
+  const OpCall& call() const { return call_; }
+
+ private:
+  OpCall call_;
+  Operand base_;
+};
+
 uint64_t next_scalar() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -72,15 +94,17 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
   if (recorded) return call.inplace ? record_write(call, outputs) : record(call, outputs);
   proceed(call, outputs);
   // What a frozen function gives is made without it the next time: tensors of their own.
-  if (!call.inplace && !frozen_function && is_differentiable_view(call)) link_view(call, outputs[0]);
+  if (!call.inplace && !frozen_function && is_differentiable_view(call))
+    link_view(OfItsElements(call).call(), outputs[0]);
 }
 
 void Tape::record(const OpCall& given, std::span<Tensor> outputs) {
   const NamedScalars named(given);
-  const OpCall& call = named.call();
+  const OfItsElements elements(named.call());
+  const OpCall& call = elements.call();
   OpNode* node = new OpNode(call);
   const NodePtr made(node);
-  proceed(call, outputs);
+  proceed(named.call(), outputs);
   if (std::none_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.impl()->dtype); }))
     return;
   node->save(call, outputs);
@@ -103,9 +127,12 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
   if (!is_floating(self.impl()->dtype))
     eager::fail(name, "self", std::string(name_of(self.impl()->dtype)) + " for a result that requires grad",
                 "a floating-point tensor to write it to", call.location);
-  if (base.impl()->requires_grad && (!base.impl()->autograd || !base.impl()->autograd->node))
-    eager::fail(name, "self", self.is_same(base) ? "a leaf that requires grad" : "a view of a leaf that requires grad",
-                "another tensor, or a NoGradGuard around the in-place op", call.location);
+  for (const Tensor* t = &self;; t = &t->impl()->autograd->parent) {
+    if (is_leaf(*t))
+      eager::fail(name, "self", t == &self ? "a leaf that requires grad" : "a view of a leaf that requires grad",
+                  "another tensor, or a NoGradGuard around the in-place op", call.location);
+    if (t->is_same(base)) break;
+  }
   const bool view = !self.is_same(base);
   OpNode* node = new OpNode(call, view);
   NodePtr made(node);

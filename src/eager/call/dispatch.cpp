@@ -5,6 +5,7 @@
 
 #include "eager/autograd/tape.h"
 #include "eager/execute/execute.h"
+#include "runtime/memory/storage.h"
 
 namespace ingot::eager {
 namespace {
@@ -56,9 +57,12 @@ Interceptor* set_interceptor(Stage stage, Interceptor* next) {
   return std::exchange(chain.at[static_cast<size_t>(stage)], next);
 }
 bool intercepted() { return chain.stages & (bit_of(Stage::observe) | bit_of(Stage::record)); }
-uint64_t pending_writes(const detail::TensorImpl& tensor) {
-  const Interceptor* recorder = interceptor(Stage::record);
-  return recorder ? recorder->pending_writes(tensor) : 0;
+uint64_t Interceptor::writes_to(const detail::TensorImpl& tensor) const {
+  return tensor.storage ? tensor.storage->version() : 0;
+}
+uint64_t writes_to(const detail::TensorImpl& tensor) {
+  if (const Interceptor* recorder = interceptor(Stage::record)) return recorder->writes_to(tensor);
+  return tensor.storage ? tensor.storage->version() : 0;
 }
 
 void flush(const char* reason, Location location) {

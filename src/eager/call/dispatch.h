@@ -70,8 +70,8 @@ class Interceptor {
   virtual void flush(const char* /*reason*/, Location) {}
   /// A pointer to a tensor's memory is given to the user, after a flush: what is done through it is not seen.
   virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
-  /// Number of writes to the memory of a tensor that were recorded and not done yet.
-  virtual uint64_t pending_writes(const detail::TensorImpl&) const { return 0; }
+  /// Number of writes that the memory of a tensor has seen, with those that were recorded and not done yet.
+  virtual uint64_t writes_to(const detail::TensorImpl& tensor) const;
 
  protected:
   /// To the stages that stand behind this one, then to execute().
@@ -88,8 +88,8 @@ Interceptor* interceptor(Stage stage);
 Interceptor* set_interceptor(Stage stage, Interceptor* interceptor);
 /// True if this thread's calls are recorded, or somebody looks on.
 bool intercepted();
-/// Number of writes to the memory of a tensor that this thread has recorded and not done yet.
-uint64_t pending_writes(const detail::TensorImpl& tensor);
+/// Number of writes that the memory of a tensor has seen, with those that this thread has recorded and not done yet.
+uint64_t writes_to(const detail::TensorImpl& tensor);
 /// To all who stand in the chain, in order.
 void flush(const char* reason, Location location);
 void hand_out(const detail::TensorImpl& tensor, bool writable);

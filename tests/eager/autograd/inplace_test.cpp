@@ -63,6 +63,30 @@ TEST(InPlace, ALeafIsRefused) {
   EXPECT_EQ(numbers(x), (Floats{2, 3}));
 }
 
+TEST(InPlace, ALeafThatIsAViewIsRefused) {
+  Tensor base = zeros({4}), x = base.slice(0, 2).requires_grad_(), w = leaf(2);
+  EXPECT_NE(error_of([&] { x.mul_(w); }).find("a leaf that requires grad"), std::string::npos);
+  EXPECT_NE(error_of([&] { x[0].mul_(2); }).find("a view of a leaf"), std::string::npos);
+  EXPECT_TRUE(x.is_leaf());
+  (x * w).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{1, 2}));
+}
+
+// It looks at memory: at elements of the tensor behind the view.
+TEST(InPlace, AsStridedOfAView) {
+  Tensor x = leaf(6), part = x.slice(0, 2), pair = part.as_strided({2}, {2}, 1);
+  EXPECT_EQ(numbers(pair), (Floats{2, 4}));
+  (pair * tensor({10.f, 20.f})).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{0, 10, 0, 20, 0, 0}));
+  Tensor y = x.detach().clone(), strip = y.slice(0, 1).as_strided({3}, {1}, 0);
+  y.add_(x);
+  strip.sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{1, 11, 1, 20, 0, 0}));
+  Tensor turned = arange(6, kFloat32).view({2, 3}).t().requires_grad_();
+  const std::string error = error_of([&] { turned.as_strided({2}, {1}, 0); });
+  EXPECT_NE(error.find("as_strided: self"), std::string::npos) << error;
+}
+
 TEST(InPlace, ASavedTensorThatWasWrittenIsAnError) {
   Tensor x = leaf(2);
   {
