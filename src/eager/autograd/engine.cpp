@@ -129,24 +129,28 @@ void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient
 
 void Engine::finish_leaf(Leaf& leaf) {
   if (!leaf.needed || !leaf.gradient.defined()) return;
+  // Other threads may add to the same leaf.
+  std::unique_lock lock(lock_of(leaf.tensor.impl()));
   Meta& meta = meta_of(leaf.tensor);
+  const std::vector<NumberedHook> hooks = meta.hooks;
+  const auto accumulated = meta.accumulated;
+  lock.unlock();
   const Node::Output like{leaf.tensor.impl()->dtype, leaf.tensor.impl()->sizes};
-  Tensor gradient = after_hooks(meta.hooks, 0, std::exchange(leaf.gradient, Tensor()), like, false);
+  Tensor gradient = after_hooks(hooks, 0, std::exchange(leaf.gradient, Tensor()), like, false);
   if (!request_.accumulate) return keep_result(leaf.tensor.impl(), gradient);
-  {
-    std::lock_guard lock(lock_of(leaf.tensor.impl()));
-    if (!meta.grad.defined()) {
-      if (request_.record)
-        meta.grad = std::move(gradient);
-      else
-        meta.grad = is_sole(gradient) ? std::move(gradient) : gradient.clone();
-    } else if (request_.record) {
-      meta.grad = meta.grad.add(gradient);
-    } else {
-      meta.grad.add_(gradient);
-    }
+  lock.lock();
+  if (!meta.grad.defined()) {
+    if (request_.record)
+      meta.grad = std::move(gradient);
+    else
+      meta.grad = is_sole(gradient) ? std::move(gradient) : gradient.clone();
+  } else if (request_.record) {
+    meta.grad = meta.grad.add(gradient);
+  } else {
+    meta.grad.add_(gradient);
   }
-  for (const auto& [id, hook] : std::vector(meta.accumulated)) hook(leaf.tensor);
+  lock.unlock();
+  for (const auto& [id, hook] : accumulated) hook(leaf.tensor);
 }
 
 void Engine::run_node(Visit& visit) {
