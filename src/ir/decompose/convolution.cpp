@@ -1,5 +1,7 @@
 // Convolution in one and three dims as conv2d, transposed convolution as a convolution that gives every phase of the
 // stride, and integer convolution as a product over the unfolded input.
+#include <utility>
+
 #include "ir/decompose/windows.h"
 #include "ir/rules/rules.h"
 
@@ -35,6 +37,7 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
 
   // [g * c, o, t * s ...] to [g, o, s ..., c, t ...].
   Dims split{groups, depth, kernel[1]}, padding, dilation, phases, taps;
+  SmallVector<int64_t, 3> cut;  // what is left to be cut off before each dim
   for (size_t i = 0; i < spatial; ++i) {
     int64_t stride = entry(call, "stride", i), gap = entry(call, "dilation", i),
             extent = gap * (kernel[2 + i].code - 1);
@@ -43,7 +46,10 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
       count = extent / stride + 1;
       panel = extended(b, spaced(b, panel, 2 + i, gap), 2 + i, 0, count * stride - extent - 1);
     }
-    padding.push_back(stride > 1 ? count - 1 : extent);
+    // Of stride 1 the places that the padding cuts off need not be computed.
+    cut.push_back(entry(call, "padding", i));
+    const bool whole = stride == 1 && cut[i] <= extent && entry(call, "output_padding", i) == 0;
+    padding.push_back(stride > 1 ? count - 1 : whole ? extent - std::exchange(cut[i], 0) : extent);
     dilation.push_back(stride > 1 ? 1 : gap);
     phases.push_back(stride);
     taps.push_back(count);
@@ -73,7 +79,7 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
     places.push_back(static_cast<int64_t>(2 + i));
   }
   result = b.reshape(b.permute(b.reshape(result, apart), places), joined);
-  for (size_t i = 0; i < spatial; ++i) result = cut_out(b, result, 2 + i, entry(call, "padding", i), sizes[i]);
+  for (size_t i = 0; i < spatial; ++i) result = cut_out(b, result, 2 + i, cut[i], sizes[i]);
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, spatial + 2));
   return b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0});
 }
