@@ -51,6 +51,7 @@ struct INGOT_API TensorImpl {
   std::atomic<int32_t> references{0};
   DType dtype = DType::f32;
   bool requires_grad = false;
+  std::atomic<bool> saved{false};  // a node of the tape may hold it, or a view of it
   Ints sizes, strides;
   int64_t offset = 0;                   // elements
   runtime::Storage* storage = nullptr;  // owned; null while the tensor is pending

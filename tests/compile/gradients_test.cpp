@@ -232,6 +232,36 @@ TEST(Recorded, ASavedTensorThatIsWrittenIsAnError) {
   expect_refused(captured);
 }
 
+// Sizes from 16 on are symbols of an op's program, but a kernel's are not, nor are those of what becomes a kernel.
+TEST(Recorded, ConvolutionsOfAnySize) {
+  auto by_convolution = [](const Tensor& x, const Tensor& w, int64_t stride) { return conv2d(x, w, {}, stride, 1); };
+  auto by_windows = [](const Tensor& x, const Tensor& w, int64_t stride) {
+    Tensor windows = F::unfold(x, {w.size(2), w.size(3)}, 1, 1, stride);
+    return matmul(w.flatten(1), windows);
+  };
+  auto gradients_of = [](auto f) {
+    return [f](const Tensor& image, const Tensor& kernel, int64_t stride) {
+      Tensor x = image.detach().requires_grad_(), w = kernel.detach().requires_grad_();
+      Tensor y = f(x, w, stride).flatten(2);
+      return autograd::grad({(y * y.detach().sin()).sum()}, {x, w});
+    };
+  };
+  auto f = gradients_of(by_convolution);
+  auto expected = gradients_of(by_windows);
+  auto fast = compile(f);
+  manual_seed(3);
+  for (int64_t stride : {1, 2})
+    for (auto [image, kernel] : {std::pair{20, 3}, {36, 3}, {36, 17}, {40, 17}, {40, 19}, {20, 17}}) {
+      const Tensor x = randn({2, 2, image, image}, kFloat64), w = randn({3, 2, kernel, kernel}, kFloat64);
+      const auto a = f(x, w, stride), b = expected(x, w, stride), c = fast(x, w, stride);
+      for (int i : {0, 1}) {
+        EXPECT_TRUE(allclose(a[i], b[i], 1e-9, 1e-9))
+            << image << " by " << kernel << ", stride " << stride << ": " << i;
+        EXPECT_TRUE(same_bits(a[i], c[i]));
+      }
+    }
+}
+
 // A view of a tensor from outside has no memory of its own while it is recorded: it is known by that of the tensor.
 TEST(Recorded, AViewOfWhatWasWrittenBeforeIsSaved) {
   Tensor weight = ones({3, 8, 8});

@@ -27,6 +27,9 @@ struct FunctionNode final : Node {
     saved.clear();
   }
   std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override;
+  void part_from(const Tensor& base) override {
+    for (SavedTensor& t : saved) t.part_from(base);
+  }
 
   /// What forward saved. Results are kept as other handles, as the tensors themselves hold this node.
   void save(const tensor_list& results) {

@@ -73,6 +73,9 @@ class Node : public Discarded {
   virtual std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) = 0;
   /// Lets go of what was saved, as if it had been applied.
   virtual void release() {}
+  /// What it saved of this tensor, which is no view, is no longer what it was: it holds another handle from now on. So
+  /// no tensor is held by its own past.
+  virtual void part_from(const Tensor& /*base*/) {}
 
   struct Output {
     DType dtype;

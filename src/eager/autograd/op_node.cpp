@@ -209,6 +209,7 @@ class ViewWriteNode final : public Node {
     return gradients;
   }
   void release() override { inner_->release(); }
+  void part_from(const Tensor& base) override { inner_->part_from(base); }
 
  private:
   NodePtr inner_;
@@ -228,6 +229,15 @@ bool is_of_elements(const OpCall& call, const Tensor& tensor) {
   for (size_t d = t.sizes.size(); d-- > 0; elements *= t.sizes[d])
     if (t.sizes[d] != 1 && t.strides[d] != elements) return false;
   return t.offset == 0 && last < elements;
+}
+
+SavedTensor::SavedTensor(const Tensor& tensor) : tensor_(tensor), version_(eager::writes_to(*tensor.impl())) {
+  std::atomic<bool>& saved = base_of(tensor).impl()->saved;
+  if (!saved.load(std::memory_order_relaxed)) saved.store(true, std::memory_order_relaxed);
+}
+
+void SavedTensor::part_from(const Tensor& base) {
+  if (tensor_.defined() && base_of(tensor_).is_same(base)) tensor_ = tensor_.detach();
 }
 
 const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
@@ -259,6 +269,16 @@ OpNode::OpNode(const OpCall& call, bool also_first) : op_(call.op), of_(call.der
     if (wanted_[i]) edges.push_back(edge_of(*o.tensor));
   }
   attrs_.assign(call.attrs.begin(), call.attrs.end());
+}
+
+void OpNode::copy_overwritten(const OpCall& call, const Tensor& base) {
+  const Tensor& self = *call.operands[0].tensor;
+  const std::shared_ptr<const Plan> plan = Plans::of(call, wanted_, {&self, 1});
+  if (!plan->derivative) return;
+  for (size_t i = 0; i < operands_.size(); ++i)
+    if (is_tensor(call.operands[i]) && plan->reads[i])
+      if (const Tensor& t = *call.operands[i].tensor; t.is_same(self) || t.is_same(base))
+        operands_[i].tensor = SavedTensor(t.clone(location));
 }
 
 void OpNode::save(const OpCall& call, std::span<const Tensor> results) {
@@ -302,6 +322,10 @@ void OpNode::release() {
     if (argument.tensor.defined()) released_ = true, argument.tensor = {};
   for (SavedTensor& result : results_)
     if (result.defined()) released_ = true, result = {};
+}
+
+void OpNode::part_from(const Tensor& base) {
+  for (Argument& argument : operands_) argument.tensor.part_from(base);
 }
 
 std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool keep) {

@@ -9,10 +9,11 @@ namespace ingot::autograd {
 class SavedTensor {
  public:
   SavedTensor() = default;
-  explicit SavedTensor(const Tensor& tensor) : tensor_(tensor), version_(eager::writes_to(*tensor.impl())) {}
+  explicit SavedTensor(const Tensor& tensor);
   bool defined() const { return tensor_.defined(); }
   /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
   const Tensor& get(const Node& node, const std::string& what) const;
+  void part_from(const Tensor& base);
 
  private:
   Tensor tensor_;
@@ -25,12 +26,15 @@ class OpNode final : public Node {
   /// Of a call that is about to be done: the edges of its operands as they are now. `also_first`: the gradient of
   /// operand 0 is wanted whether or not it leads anywhere.
   explicit OpNode(const eager::OpCall& call, bool also_first = false);
+  /// Of a write: what the derivative reads of the tensor that is written is kept as a copy.
+  void copy_overwritten(const eager::OpCall& call, const Tensor& base);
   /// It is done: keeps what the derivative reads.
   void save(const eager::OpCall& call, std::span<const Tensor> results);
 
   std::string name() const override;
   std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override;
   void release() override;
+  void part_from(const Tensor& base) override;
 
  private:
   struct Argument {

@@ -1,6 +1,7 @@
 #include "eager/autograd/tape.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "eager/autograd/op_node.h"
 #include "eager/call/call.h"
@@ -74,6 +75,24 @@ class NamedScalars {
   SmallVector<Operand, 6> operands_;
 };
 
+/// The nodes behind one that is a tensor's from now on, but not behind the one before: none of them holds the tensor.
+void part_from(const Tensor& base, const Node& now, uint64_t before) {
+  std::vector<Node*> open;
+  std::unordered_set<Node*> met;
+  auto reach = [&](const Node& node) {
+    for (const Edge& edge : node.edges)
+      if (edge.node && edge.node->sequence > before && met.insert(edge.node.get()).second)
+        open.push_back(edge.node.get());
+  };
+  reach(now);
+  while (!open.empty()) {
+    Node* node = open.back();
+    open.pop_back();
+    node->part_from(base);
+    reach(*node);
+  }
+}
+
 thread_local const std::string* frozen_function = nullptr;
 
 }  // namespace
@@ -136,10 +155,15 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
   const bool view = !self.is_same(base);
   OpNode* node = new OpNode(call, view);
   NodePtr made(node);
+  node->copy_overwritten(call, base);
   proceed(call, outputs);
   node->save(call, {&self, 1});
   if (view) made = view_write_node(self, std::move(made));
   Meta& meta = meta_of(base);
+  if (base.impl()->saved.exchange(false, std::memory_order_relaxed)) {
+    made->part_from(base);
+    part_from(base, *made, meta.node ? meta.node->sequence : 0);
+  }
   meta.node = std::move(made);
   meta.output = 0;
   ++meta.history;

@@ -17,7 +17,7 @@ Operand batched(GraphBuilder& b, const Operand& x, size_t spatial) {
 Operand turned(GraphBuilder& b, const Operand& kernel, size_t first) {
   Dims dims;
   for (size_t dim = first; dim < b.rank(kernel); ++dim)
-    if (b.shape(kernel)[dim].code > 1) dims.push_back(static_cast<int64_t>(dim));
+    if (fixed_size(b, b.shape(kernel)[dim]) > 1) dims.push_back(static_cast<int64_t>(dim));
   return dims.empty() ? kernel : b.flip(kernel, dims);
 }
 
@@ -39,9 +39,8 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
   Dims split{groups, depth, kernel[1]}, padding, dilation, phases, taps;
   SmallVector<int64_t, 3> cut;  // what is left to be cut off before each dim
   for (size_t i = 0; i < spatial; ++i) {
-    int64_t stride = entry(call, "stride", i), gap = entry(call, "dilation", i),
-            extent = gap * (kernel[2 + i].code - 1);
-    int64_t count = kernel[2 + i].code;
+    int64_t stride = entry(call, "stride", i), gap = entry(call, "dilation", i), count = fixed_size(b, kernel[2 + i]),
+            extent = gap * (count - 1);
     if (stride > 1) {
       count = extent / stride + 1;
       panel = extended(b, spaced(b, panel, 2 + i, gap), 2 + i, 0, count * stride - extent - 1);
@@ -116,7 +115,7 @@ Outputs conv3d(GraphBuilder& b, const CompositeCall& call) {
   const Operand& weight = call.operands[1];
   DimTable& dims = b.dims();
   const Dims shape = b.shape(x), kernel = b.shape(weight);
-  Slide depth = make_slide(b, kernel[2].code, entry(call, "stride", 0), entry(call, "padding", 0),
+  Slide depth = make_slide(b, fixed_size(b, kernel[2]), entry(call, "stride", 0), entry(call, "padding", 0),
                            entry(call, "dilation", 0), false, shape[2]);
   if (depth.padding > 0) x = b.constant_pad_nd(x, zero_of(b.dtype(x)), Dims{0, 0, 0, 0, depth.padding, depth.padding});
   Operand planes = b.unfold(x, GraphBuilder::attr(2), Dims{depth.extent()}, GraphBuilder::attr(depth.stride));
@@ -143,7 +142,7 @@ Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call) {
   const Dims shape = b.shape(x), kernel = b.shape(weight);
   std::vector<Slide> slides;
   for (size_t i = 0; i < 2; ++i)
-    slides.push_back(make_slide(b, kernel[2 + i].code, entry(call, "stride", i), entry(call, "padding", i),
+    slides.push_back(make_slide(b, fixed_size(b, kernel[2 + i]), entry(call, "stride", i), entry(call, "padding", i),
                                 entry(call, "dilation", i), false, shape[2 + i]));
   Operand windows = window_views(b, padded(b, x, slides, GraphBuilder::integer(0)), slides);
   // [n, g * c, oh, ow, kh, kw] -> [g][n * oh * ow][kh * kw * c]; the weight [g * o, c, kh, kw] -> [g][kh * kw * c][o].

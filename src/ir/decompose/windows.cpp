@@ -17,6 +17,12 @@ Dim size_entry(const CompositeCall& call, std::string_view name, size_t i) {
 }
 int64_t entry(const CompositeCall& call, std::string_view name, size_t i) { return size_entry(call, name, i).code; }
 
+int64_t fixed_size(GraphBuilder& b, Dim size) {
+  const int64_t value = b.dims().hint(size);
+  INGOT_CHECK(b.dims().equal(size, Dim(value)));
+  return value;
+}
+
 Slide make_slide(GraphBuilder& b, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode,
                  Dim size) {
   Slide s{kernel, stride, padding, dilation, ceil_mode, size, 0};
@@ -84,8 +90,9 @@ Operand extended(GraphBuilder& b, const Operand& x, size_t dim, Dim before, Dim 
 }
 
 Operand spaced(GraphBuilder& b, const Operand& x, size_t dim, int64_t dilation) {
-  int64_t size = b.shape(x)[dim].code;
-  if (dilation == 1 || size < 2) return x;
+  if (dilation == 1) return x;
+  const int64_t size = fixed_size(b, b.shape(x)[dim]);
+  if (size < 2) return x;
   Operand pairs = extended(b, split_dim(b, x, dim, size, 1), dim + 1, 0, dilation - 1);
   return b.slice(joined_dim(b, pairs, dim), GraphBuilder::attr(static_cast<int64_t>(dim)), Dims{0},
                  Dims{dilation * (size - 1) + 1}, GraphBuilder::attr(1));

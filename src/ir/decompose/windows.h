@@ -19,6 +19,8 @@ struct Slide {
 /// Entry i of an attribute that is one number for each spatial dim, or one for all.
 Dim size_entry(const CompositeCall& call, std::string_view name, size_t i);
 int64_t entry(const CompositeCall& call, std::string_view name, size_t i);
+/// The value of a size that graphs are made for: another one is another program, by a guard.
+int64_t fixed_size(GraphBuilder& b, Dim size);
 /// A slide whose count follows from the rest.
 Slide make_slide(GraphBuilder& b, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode,
                  Dim size);
