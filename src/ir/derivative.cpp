@@ -142,7 +142,7 @@ const Attr& DerivedCall::attribute(std::string_view name) const {
   return attrs[static_cast<size_t>(position)];
 }
 
-Operand sum_to(GraphBuilder& b, const Operand& gradient, const Dims& shape) {
+Operand sum_to(GraphBuilder& b, const Operand& gradient, Dims shape) {
   const Dims from = b.shape(gradient);
   if (from == shape) return gradient;
   const size_t lead = from.size() - shape.size();

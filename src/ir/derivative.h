@@ -62,7 +62,7 @@ Rule smooth_l1_loss, huber_loss, binary_cross_entropy, nll_loss, cross_entropy;
 }  // namespace derivatives
 
 /// `gradient` summed over the dims that broadcasting gave it, in one sum.
-Operand sum_to(GraphBuilder& b, const Operand& gradient, const Dims& shape);
+Operand sum_to(GraphBuilder& b, const Operand& gradient, Dims shape);
 
 /// What a derived call reads of its operands, told by its graph: what is not read need not be kept.
 struct DerivativeReads {
