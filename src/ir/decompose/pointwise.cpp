@@ -56,7 +56,11 @@ Operand cotangent_derivative(GraphBuilder& b, const Operand& x, int64_t n) {
     }
     polynomial = std::move(next);
   }
-  const Operand c = b.reciprocal(b.tan(b.mul(b.sub(x, b.round(x)), kPi)));
+  // Halfway between two poles it is exactly 0: what a rounding of pi leaves there is multiplied by the largest factors.
+  const Operand from_pole = b.sub(x, b.round(x)), distance = b.abs(from_pole);
+  const Operand near = b.reciprocal(b.tan(b.mul(from_pole, kPi))),
+                far = b.copysign(b.tan(b.mul(b.rsub(distance, 0.5), kPi)), from_pole);
+  const Operand c = b.where(b.lt(distance, 0.25), near, far);
   Operand sum = b.mul(c, polynomial.back());
   for (size_t i = polynomial.size() - 1; i-- > 1;) sum = b.mul(b.add(sum, polynomial[i]), c);
   return b.add(sum, polynomial[0]);
