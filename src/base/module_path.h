@@ -6,6 +6,8 @@
 namespace ingot {
 
 const char* module_path();
+/// The path as it is now, for as long as the process runs. Past 65,536 of them: "...".
+const std::string* kept_module_path();
 /// Appends a name; returns the length to go back to. An empty name changes nothing.
 size_t push_module(const std::string& name);
 void pop_module(size_t length);

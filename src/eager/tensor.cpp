@@ -6,8 +6,8 @@
 
 #include "base/first_use.h"
 #include "base/float_environment.h"
+#include "base/free_list.h"
 #include "base/half.h"
-#include "base/thread_object.h"
 #include "eager/call/call.h"
 #include "eager/data.h"
 
@@ -16,41 +16,19 @@ namespace ingot {
 namespace detail {
 namespace {
 
-// Handles are made and dropped at every op: a short list of blocks per thread spares the allocator.
-constexpr int kMaxFree = 256;
-struct FreeList {
-  void* blocks[kMaxFree] = {};
-  int count = 0;
-  bool emptied_at_end = false;
-};
-constinit thread_local FreeList free_list;
-
-void empty_free_list(void*) {
-  while (free_list.count) ::operator delete(free_list.blocks[--free_list.count]);
-  free_list.emptied_at_end = false;
-}
+constinit thread_local FreeList<sizeof(TensorImpl), 256> free_list;
 
 }  // namespace
 
-TensorImpl* new_impl() {
-  FreeList& list = free_list;
-  void* block = list.count ? list.blocks[--list.count] : ::operator new(sizeof(TensorImpl));
-  return new (block) TensorImpl;
-}
+TensorImpl* new_impl() { return new (free_list.take()) TensorImpl; }
 
 void delete_impl(TensorImpl* impl) {
   impl->~TensorImpl();
-  FreeList& list = free_list;
-  if (list.count == kMaxFree) return ::operator delete(impl);
-  if (!list.emptied_at_end) {
-    list.emptied_at_end = true;
-    at_thread_end(empty_free_list, nullptr);
-  }
-  list.blocks[list.count++] = impl;
+  free_list.give(impl);
 }
 
 TensorImpl::~TensorImpl() {
-  if (autograd) drop_autograd(*this);
+  if (node || autograd) drop_autograd(*this);
   if (storage) storage->release();
 }
 

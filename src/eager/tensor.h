@@ -57,6 +57,8 @@ struct INGOT_API TensorImpl {
   runtime::Storage* storage = nullptr;  // owned; null while the tensor is pending
   uint64_t trace = 0;                   // 0: not part of a recording
   uint32_t value = 0;
+  uint32_t output = 0;                 // of `node`: which one this tensor is
+  autograd::Node* node = nullptr;      // owned; that made the tensor, on the tape. None: a leaf
   autograd::Meta* autograd = nullptr;  // owned; most tensors have none
   ~TensorImpl();
 };

@@ -169,7 +169,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
         impl->sizes = output.meta.sizes;
         impl->strides = output.meta.strides;
         impl->offset = output.meta.offset;
-      } else if (impl->autograd || impl->requires_grad) {
+      } else if (impl->node || impl->autograd || impl->requires_grad) {
         detail::drop_autograd(*impl);  // of the call before
       }
       impl->trace = segment;
@@ -268,7 +268,8 @@ uint64_t Segment::writes_to(const detail::TensorImpl& impl) const {
 void Segment::drop_tapes() {
   for (size_t v = values_.size(); v-- > 0;) {
     detail::TensorImpl* impl = values_[v]->handle.impl();
-    if (impl && impl->autograd && impl->references.load(std::memory_order_acquire) == 1) detail::drop_autograd(*impl);
+    if (impl && (impl->node || impl->autograd) && impl->references.load(std::memory_order_acquire) == 1)
+      detail::drop_autograd(*impl);
   }
 }
 

@@ -15,6 +15,10 @@ const Tensor& leaf_of(const Tensor& t, const char* op, Location location) {
   return t;
 }
 
+std::vector<autograd::NumberedHook>& hooks_of(const Tensor& t) {
+  return t.impl()->node ? t.impl()->node->hooks : autograd::meta_of(t).hooks;
+}
+
 }  // namespace
 
 bool GradMode::is_enabled() { return eager::interceptor(eager::Stage::autograd) != nullptr; }
@@ -73,7 +77,7 @@ const Tensor& Tensor::requires_grad_(bool on, Location location) const {
   return *this;
 }
 
-bool Tensor::is_leaf() const { return !requires_grad() || !impl_->autograd || !impl_->autograd->node; }
+bool Tensor::is_leaf() const { return !requires_grad() || !impl_->node; }
 
 Tensor Tensor::grad() const {
   return impl_ && impl_->autograd ? impl_->autograd->retained ? *impl_->autograd->retained : impl_->autograd->grad
@@ -89,8 +93,7 @@ void Tensor::set_grad(const Tensor& gradient, Location location) const {
 }
 
 autograd::GradFn Tensor::grad_fn() const {
-  return requires_grad() && impl_->autograd && impl_->autograd->node ? autograd::GradFn(impl_->autograd->node.get())
-                                                                     : autograd::GradFn();
+  return requires_grad() && impl_->node ? autograd::GradFn(impl_->node) : autograd::GradFn();
 }
 
 void Tensor::backward(const TensorArg& gradient, std::optional<bool> retain_graph, bool create_graph,
@@ -102,13 +105,13 @@ void Tensor::retain_grad(Location location) const {
   detail::checked_impl(impl_, "retain_grad", location);
   if (!requires_grad())
     eager::fail("retain_grad", "self", "a tensor that does not require grad", "one that does", location);
-  if (is_leaf() || impl_->autograd->retained) return;
-  autograd::Meta& meta = *impl_->autograd;
+  if (is_leaf() || retains_grad()) return;
+  autograd::Meta& meta = autograd::meta_of(*this);
   meta.retained = std::make_shared<Tensor>();
-  meta.node->hooks.push_back({0, meta.output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
-                                if (std::shared_ptr<Tensor> to = kept.lock()) *to = to->defined() ? to->add(g) : g;
-                                return Tensor();
-                              }});
+  impl_->node->hooks.push_back({0, impl_->output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
+                                  if (std::shared_ptr<Tensor> to = kept.lock()) *to = to->defined() ? to->add(g) : g;
+                                  return Tensor();
+                                }});
 }
 bool Tensor::retains_grad() const { return impl_ && impl_->autograd && impl_->autograd->retained; }
 
@@ -116,18 +119,14 @@ int64_t Tensor::add_hook(autograd::Hook hook, Location location) const {
   detail::checked_impl(impl_, "register_hook", location);
   if (!requires_grad())
     eager::fail("register_hook", "self", "a tensor that does not require grad", "one that does", location);
-  autograd::Meta& meta = autograd::meta_of(*this);
   const int64_t id = next_hook++;
-  (meta.node ? meta.node->hooks : meta.hooks).push_back({id, meta.output, std::move(hook)});
+  hooks_of(*this).push_back({id, impl_->output, std::move(hook)});
   return id;
 }
 void Tensor::remove_hook(int64_t id, Location location) const {
   detail::checked_impl(impl_, "remove_hook", location);
-  if (!impl_->autograd) return;
-  autograd::Meta& meta = *impl_->autograd;
-  std::erase_if(meta.node ? meta.node->hooks : meta.hooks,
-                [id](const autograd::NumberedHook& h) { return h.id == id; });
-  std::erase_if(meta.accumulated, [id](const auto& h) { return h.first == id; });
+  std::erase_if(hooks_of(*this), [id](const autograd::NumberedHook& h) { return h.id == id; });
+  if (impl_->autograd) std::erase_if(impl_->autograd->accumulated, [id](const auto& h) { return h.first == id; });
 }
 int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook, Location location) const {
   detail::checked_impl(impl_, "register_post_accumulate_grad_hook", location);
@@ -142,10 +141,8 @@ const Tensor& Tensor::detach_(Location location) const {
   detail::TensorImpl& impl = detail::checked_impl(impl_, "detach_", location);
   if (impl.autograd && impl.autograd->parent.defined())
     eager::fail("detach_", "self", "a view", "a tensor of its own; detach() gives one", location);
-  if (impl.autograd) {
-    impl.autograd->node = {};
-    ++impl.autograd->history;
-  }
+  if (impl.requires_grad) ++autograd::meta_of(*this).history;
+  autograd::set_node(*this, {});
   impl.requires_grad = false;
   return *this;
 }

@@ -55,9 +55,7 @@ struct FunctionNode final : Node {
       if (saved_results[i] < 0 || !GradMode::is_enabled()) continue;
       t = t.detach(location);
       t.impl()->requires_grad = true;
-      Meta& meta = meta_of(t);
-      meta.node = NodePtr(this);
-      meta.output = static_cast<uint32_t>(saved_results[i]);
+      set_node(t, NodePtr(this), static_cast<uint32_t>(saved_results[i]));
     }
     return tensors;
   }
@@ -73,7 +71,7 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
     for (size_t i = 0; i < given.size(); ++i)
       if (!given[i].defined())
         given[i] = zeros(std::vector<int64_t>(outputs[i].sizes.begin(), outputs[i].sizes.end()), outputs[i].dtype);
-  const ModulePathScope path(module);
+  const ModulePathScope path(*module);
   tensor_list gradients = backward(&context, given);
   if (gradients.size() != wanted.size())
     throw Error("backward: " + function + ": got " + std::to_string(gradients.size()) + " gradients, expected " +
@@ -120,10 +118,8 @@ void FunctionNode::run(const tensor_list& arguments, const detail::Forward& forw
     const bool written = is_one_of(context.dirty_, t);
     if (written && t.impl()->autograd && t.impl()->autograd->parent.defined())
       eager::fail(function, "result", "a view that forward writes to", "a tensor of its own", location);
-    Meta& meta = meta_of(t);
-    meta.node = NodePtr(this);
-    meta.output = static_cast<uint32_t>(i);
-    if (written) ++meta.history;
+    set_node(t, NodePtr(this), static_cast<uint32_t>(i));
+    if (written) ++meta_of(t).history;
     t.impl()->requires_grad = true;
   }
 }
@@ -143,11 +139,10 @@ std::string detail::type_name(const char* mangled) {
 void detail::apply_function(const std::string& name, const tensor_list& arguments, Backward backward,
                             const Forward& forward, tensor_list* results, Location location) {
   auto* node = new FunctionNode;
-  const NodePtr made(node);
+  const NodePtr made = NodePtr::owning(node);
   node->function = name;
   node->backward = backward;
   node->location = caller_line(location);
-  node->module = module_path();
   node->run(arguments, forward, results);
 }
 

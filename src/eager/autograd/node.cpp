@@ -1,5 +1,7 @@
 #include "eager/autograd/node.h"
 
+#include "base/free_list.h"
+#include "base/module_path.h"
 #include "eager/autograd/op_node.h"
 #include "eager/call/call.h"
 #include "runtime/memory/storage.h"
@@ -10,6 +12,7 @@ namespace {
 std::atomic<uint64_t> next_sequence{1};
 thread_local Discarded* discarded = nullptr;
 thread_local bool destroying = false;
+constinit thread_local FreeList<sizeof(Meta), 4096> free_metas;
 
 std::string text(DType dtype, const Ints& sizes) {
   std::string s = std::string(name_of(dtype)) + "[";
@@ -37,12 +40,21 @@ NodePtr::~NodePtr() {
   if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Discarded::discard(node_);
 }
 
-Node::Node() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+Node::Node() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)), module(kept_module_path()) {}
+
+void* Meta::operator new(size_t) { return free_metas.take(); }
+void Meta::operator delete(void* block) { free_metas.give(block); }
 
 Meta& meta_of(const Tensor& tensor) {
   detail::TensorImpl* impl = tensor.impl();
   if (!impl->autograd) impl->autograd = new Meta;
   return *impl->autograd;
+}
+
+void set_node(const Tensor& tensor, NodePtr node, uint32_t output) {
+  detail::TensorImpl& impl = *tensor.impl();
+  impl.output = output;
+  const NodePtr before = NodePtr::owning(std::exchange(impl.node, node.let_go()));
 }
 
 const Tensor& base_of(const Tensor& tensor) {
@@ -64,16 +76,8 @@ void refresh(const Tensor& tensor) {
     Meta& meta = *view.impl()->autograd;
     meta.seen = history;
     view.impl()->requires_grad = meta.parent.impl()->requires_grad;
-    meta.node = view.impl()->requires_grad ? view_node(view) : NodePtr();
-    meta.output = 0;
+    set_node(view, view.impl()->requires_grad ? view_node(view) : NodePtr());
   }
-}
-
-Edge edge_of(const Tensor& tensor) {
-  if (!is_tracked(tensor)) return {};
-  const Meta* meta = tensor.impl()->autograd;
-  if (meta && meta->node) return {meta->node, meta->output, {}};
-  return {{}, 0, tensor};
 }
 
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location) {
@@ -101,5 +105,6 @@ namespace ingot::detail {
 void drop_autograd(TensorImpl& impl) {
   impl.requires_grad = false;
   if (impl.autograd) autograd::Discarded::discard(std::exchange(impl.autograd, nullptr));
+  const autograd::NodePtr node = autograd::NodePtr::owning(std::exchange(impl.node, nullptr));
 }
 }  // namespace ingot::detail

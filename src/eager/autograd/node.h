@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "eager/tensor.h"
 #include "ir/op.h"
 
@@ -33,6 +34,13 @@ class NodePtr {
  public:
   NodePtr() = default;
   explicit NodePtr(Node* node);
+  /// Takes over a reference: the one that a new node is made with, or one that was let go of.
+  static NodePtr owning(Node* node) {
+    NodePtr owner;
+    owner.node_ = node;
+    return owner;
+  }
+  Node* let_go() { return std::exchange(node_, nullptr); }
   NodePtr(const NodePtr& other) : NodePtr(other.node_) {}
   NodePtr(NodePtr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   NodePtr& operator=(NodePtr other) noexcept {
@@ -81,22 +89,20 @@ class Node : public Discarded {
     DType dtype;
     Ints sizes;
   };
-  std::vector<Edge> edges;
-  std::vector<Output> outputs;  // what their gradients must be like
+  InlineVector<Edge, 3> edges;
+  InlineVector<Output, 1> outputs;  // what their gradients must be like
   std::vector<NumberedHook> hooks;
   uint64_t sequence;  // rises along the tape
   Location location = Location::none();
-  std::string module;
+  const std::string* module;  // that was called (kept_module_path)
 
  private:
   friend class NodePtr;
-  std::atomic<int32_t> references_{0};
+  std::atomic<int32_t> references_{1};
 };
 
-/// What a tensor has of the tape; most have nothing.
+/// What a tensor has of the tape besides its node; most have nothing.
 struct Meta : Discarded {
-  NodePtr node;  // that made the tensor; none: a leaf
-  uint32_t output = 0;
   Tensor grad;
   std::shared_ptr<Tensor> retained;  // of a tensor that is no leaf but keeps its gradient: shared with the node
   std::vector<NumberedHook> hooks;   // of a leaf
@@ -105,11 +111,16 @@ struct Meta : Discarded {
   Tensor parent;
   OpId view{};
   std::vector<ir::Attr> attrs;
-  uint64_t seen = 0;     // `history` of the tensor behind all views, when `node` was made
+  uint64_t seen = 0;     // `history` of the tensor behind all views, when the view's node was made
   uint64_t history = 0;  // writes that changed how the gradient goes, to this tensor or through views of it
+
+  static void* operator new(size_t);
+  static void operator delete(void* block);
 };
 
 Meta& meta_of(const Tensor& tensor);
+/// The tensor is this output of the node, or a leaf.
+void set_node(const Tensor& tensor, NodePtr node, uint32_t output = 0);
 /// The tensor that is no view, behind a view.
 const Tensor& base_of(const Tensor& tensor);
 /// Brings the node of a view up to date with writes to what it is a view of.
@@ -119,7 +130,12 @@ inline bool is_tracked(const Tensor& tensor) {
   if (tensor.impl()->autograd && tensor.impl()->autograd->parent.defined()) refresh(tensor);
   return tensor.impl()->requires_grad;
 }
-Edge edge_of(const Tensor& tensor);
+/// Of a tensor that is tracked.
+inline Edge tracked_edge(const Tensor& tensor) {
+  const ingot::detail::TensorImpl& impl = *tensor.impl();
+  return impl.node ? Edge{NodePtr(impl.node), impl.output, {}} : Edge{{}, 0, tensor};
+}
+inline Edge edge_of(const Tensor& tensor) { return is_tracked(tensor) ? tracked_edge(tensor) : Edge(); }
 
 /// Throws Error unless the gradient is one for this output.
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);

@@ -1,10 +1,13 @@
 #include "eager/autograd/op_node.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <mutex>
 #include <unordered_map>
 
 #include "base/first_use.h"
+#include "base/free_list.h"
 #include "base/hash.h"
 #include "base/module_path.h"
 #include "base/mutex.h"
@@ -14,6 +17,16 @@
 #include "ir/derivative.h"
 
 namespace ingot::autograd {
+
+/// What the tape keeps of one kind of call.
+struct Plan {
+  OpId op;
+  const ir::Derivative* of;          // of the call itself
+  const ir::Derivative* derivative;  // of the derived call, without gradients that are cotangents as they are; or null
+  std::vector<bool> reads;           // of the derived call's operands
+  std::vector<int> copies;           // of each wanted operand: the cotangent that is its gradient, or -1
+};
+
 namespace {
 
 using eager::OpCall;
@@ -21,12 +34,8 @@ using eager::Operand;
 
 bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
 
-/// What the tape keeps of one kind of call.
-struct Plan {
-  const ir::Derivative* derivative;  // null: all gradients are cotangents as they are
-  std::vector<bool> reads;           // of the derived call's operands
-  std::vector<int> copies;           // of each wanted operand: the cotangent that is its gradient, or -1
-};
+/// Of each operand, whether its gradient goes on; one edge each.
+using Wanted = SmallVector<bool, 16>;
 
 /// Above this number of operands all gradients are asked for, so that there are few derivatives.
 constexpr size_t kSelective = 16;
@@ -34,41 +43,46 @@ constexpr size_t kSelective = 16;
 /// Sizes below this are told apart by value: those that broadcast, the windows of a convolution.
 constexpr int64_t kNumberedFrom = 16;
 
-/// What tells calls apart that keep different things: rules look at small sizes, and at which sizes are equal.
-void describe(const OpCall& call, const std::vector<bool>& wanted, std::span<const Tensor> results,
-              std::vector<int64_t>& words) {
-  words.clear();
-  words.push_back(static_cast<int64_t>(call.op));
-  words.push_back(reinterpret_cast<int64_t>(call.derivative));
-  SmallVector<int64_t, 16> large;  // by number, in the order in which they first occur
+/// What tells calls apart that keep different things, word by word to `next`, until that is false: rules look at small
+/// sizes, and at which sizes are equal. True at the end of all.
+template <class Next>
+bool describe(const OpCall& call, const Wanted& wanted, std::span<const Tensor> results, Next next) {
+  InlineVector<int64_t, 16> large;  // by number, in the order in which they first occur
   auto number = [&](int64_t size) {
     if (size < kNumberedFrom) return size;
-    const auto found = std::find(large.begin(), large.end(), size);
+    const int64_t* found = std::find(large.begin(), large.end(), size);
     const int64_t place = found - large.begin();
     if (found == large.end()) large.push_back(size);
     return kNumberedFrom + place;
   };
-  auto put = [&](const detail::TensorImpl& t) {
-    words.push_back(static_cast<int64_t>(t.sizes.size()) << 8 | static_cast<int64_t>(t.dtype));
-    for (int64_t size : t.sizes) words.push_back(number(size));
+  auto put = [&](int64_t word, const detail::TensorImpl& t) {
+    if (!next(word | static_cast<int64_t>(t.sizes.size()) << 32 | static_cast<int64_t>(t.dtype) << 40)) return false;
+    for (int64_t size : t.sizes)
+      if (!next(number(size))) return false;
+    return true;
   };
+  if (!next(static_cast<int64_t>(call.op)) || !next(reinterpret_cast<int64_t>(call.derivative))) return false;
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& o = call.operands[i];
-    words.push_back(static_cast<int64_t>(o.kind) | static_cast<int64_t>(o.category) << 8 |
-                    static_cast<int64_t>(o.special) << 16 | static_cast<int64_t>(wanted[i]) << 32);
-    if (is_tensor(o)) put(*o.tensor->impl());
+    const int64_t word = static_cast<int64_t>(o.kind) | static_cast<int64_t>(o.category) << 8 |
+                         static_cast<int64_t>(o.special) << 16 | static_cast<int64_t>(wanted[i]) << 24;
+    if (!(is_tensor(o) ? put(word, *o.tensor->impl()) : next(word))) return false;
   }
-  for (const Tensor& t : results) put(*t.impl());
-  const ir::OpInfo& op = ir::info(call.op);
+  for (const Tensor& t : results)
+    if (!put(0, *t.impl())) return false;
   for (size_t i = 0; i < call.attrs.size(); ++i) {
     const ir::Attr& a = call.attrs[i];
-    words.push_back(static_cast<int64_t>(a.kind) << 32 | static_cast<int64_t>(a.list.size()));
-    words.push_back(a.integer);
-    for (Dim d : a.list) words.push_back(ir::holds_sizes(op, i) ? number(d.code) : d.code);
+    if (!next(static_cast<int64_t>(a.kind) << 32 | static_cast<int64_t>(a.list.size())) || !next(a.integer))
+      return false;
+    const bool sizes = !a.list.empty() && ir::holds_sizes(ir::info(call.op), i);
+    for (Dim d : a.list)
+      if (!next(sizes ? number(d.code) : d.code)) return false;
   }
+  return true;
 }
 
-Plan make_plan(const OpCall& call, const std::vector<bool>& wanted, std::span<const Tensor> results) {
+Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> results) {
+  const std::vector<bool> wanted(asked.begin(), asked.end());
   std::vector<Dims> shapes;
   shapes.reserve(call.operands.size() + 2 * results.size());
   std::vector<ir::OperandType> types;
@@ -99,7 +113,7 @@ Plan make_plan(const OpCall& call, const std::vector<bool>& wanted, std::span<co
     }
 
   const size_t first_cotangent = call.operands.size() + results.size();
-  Plan plan;
+  Plan plan{call.op, call.derivative, nullptr, {}, {}};
   ir::DerivativeReads all =
       ir::derivative_reads(call.op, *ir::derivative_of(call.derivative, wanted), types, call.attrs);
   std::vector<bool> computed = wanted;
@@ -121,52 +135,67 @@ Plan make_plan(const OpCall& call, const std::vector<bool>& wanted, std::span<co
   return plan;
 }
 
-/// The plans of the process, by description. Past the bound all go: they are made again as they are asked for.
+/// The plans of the process, by description. The first kMost stay for good, so that who holds one need not count;
+/// those past them go with the last node that holds them.
 class Plans {
  public:
-  static std::shared_ptr<const Plan> of(const OpCall& call, const std::vector<bool>& wanted,
-                                        std::span<const Tensor> results) {
-    struct Recent {
+  static std::shared_ptr<const Plan> of(const OpCall& call, const Wanted& wanted, std::span<const Tensor> results) {
+    struct Latest {
       std::vector<int64_t> words;
       std::shared_ptr<const Plan> plan;
     };
-    struct Mine {
-      std::vector<int64_t> words;
-      std::array<Recent, 256> recent;
-    };
-    constinit thread_local ThreadObject<Mine> mine;
-    describe(call, wanted, results, mine->words);
-    const uint64_t hash = hash_ints(mine->words);
-    Recent& recent = mine->recent[hash % mine->recent.size()];
-    if (recent.words == mine->words) return recent.plan;
+    constinit thread_local ThreadObject<std::array<Latest, 256>> mine;
+    Latest& latest = (*mine)[place_of_call(call) % mine->size()];
+    size_t at = 0;
+    const size_t count = latest.words.size();
+    const int64_t* known = latest.words.data();
+    if (describe(call, wanted, results, [&](int64_t word) { return at < count && known[at++] == word; }) && at == count)
+      return latest.plan;
     static constinit FirstUse<Plans> plans;
-    std::shared_ptr<const Plan> plan = plans->find(mine->words, hash);
-    if (!plan) plan = plans->insert(mine->words, hash, std::make_shared<Plan>(make_plan(call, wanted, results)));
-    recent = {mine->words, plan};
-    return plan;
+    std::vector<int64_t> words;
+    describe(call, wanted, results, [&](int64_t word) { return words.push_back(word), true; });
+    const uint64_t hash = hash_ints(words);
+    const Plan* plan = plans->find(words, hash);
+    latest.plan = plan ? std::shared_ptr<const Plan>(std::shared_ptr<void>(), plan)
+                       : plans->insert(words, hash, make_plan(call, wanted, results));
+    latest.words = std::move(words);
+    return latest.plan;
   }
 
  private:
   static constexpr size_t kMost = 16384;
-  using Bucket = std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<const Plan>>>;
+  using Bucket = std::vector<std::pair<std::vector<int64_t>, const Plan*>>;
 
-  std::shared_ptr<const Plan> find(const std::vector<int64_t>& words, uint64_t hash) {
+  /// For a table of few: what often differs between calls that come in turns.
+  static uint64_t place_of_call(const OpCall& call) {
+    uint64_t mixed = static_cast<uint64_t>(call.op) << 32 | static_cast<uint64_t>(call.location.line);
+    for (const Operand& o : call.operands)
+      if (is_tensor(o) && !o.tensor->impl()->sizes.empty())
+        mixed = std::rotl(mixed, 11) + static_cast<uint64_t>(o.tensor->impl()->sizes.back());
+    return hash_combine(0, mixed);
+  }
+
+  const Plan* find(const std::vector<int64_t>& words, uint64_t hash) {
     std::lock_guard lock(mutex_);
     for (const auto& [known, plan] : plans_[hash])
       if (known == words) return plan;
     return nullptr;
   }
-  std::shared_ptr<const Plan> insert(const std::vector<int64_t>& words, uint64_t hash,
-                                     std::shared_ptr<const Plan> plan) {
+  std::shared_ptr<const Plan> insert(const std::vector<int64_t>& words, uint64_t hash, Plan made) {
     std::lock_guard lock(mutex_);
-    if (plans_.size() >= kMost) plans_.clear();
+    if (count_ == kMost) return std::make_shared<Plan>(std::move(made));
+    ++count_;
+    const Plan* plan = new Plan(std::move(made));
     plans_[hash].emplace_back(words, plan);
-    return plan;
+    return {std::shared_ptr<void>(), plan};
   }
 
   Mutex mutex_;
+  size_t count_ = 0;
   std::unordered_map<uint64_t, Bucket> plans_;
 };
+
+constinit thread_local FreeList<sizeof(OpNode), 4096> free_nodes;
 
 /// The views from the base to a view, each of the one before it.
 std::vector<Tensor> views_to(const Tensor& view) {
@@ -194,7 +223,7 @@ class ViewWriteNode final : public Node {
     location = inner_->location;
     module = inner_->module;
     edges.push_back(edge_of(base));
-    edges.insert(edges.end(), inner_->edges.begin() + 1, inner_->edges.end());
+    for (size_t i = 1; i < inner_->edges.size(); ++i) edges.push_back(inner_->edges[i]);
   }
   std::string name() const override { return inner_->name() + " (of a view)"; }
   std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override {
@@ -248,64 +277,65 @@ const Tensor& SavedTensor::get(const Node& node, const std::string& what) const 
               "); clone() it before it is written, or do not write in place" + place_of(node.location));
 }
 
-OpNode::OpNode(const OpCall& call, bool also_first) : op_(call.op), of_(call.derivative) {
-  if (op_ == OpId::as_strided && !of_ && !is_of_elements(call, *call.operands[0].tensor))
+void check_elements(const OpCall& call) {
+  if (call.op == OpId::as_strided && !call.derivative && !is_of_elements(call, *call.operands[0].tensor))
     eager::fail("as_strided", "self", "a tensor that requires grad and has not all of these elements, in this order",
                 "contiguous(): a gradient is one of elements, not of memory", call.location);
+}
+
+void* OpNode::operator new(size_t) { return free_nodes.take(); }
+void OpNode::operator delete(void* block) { free_nodes.give(block); }
+OpNode::~OpNode() = default;
+
+OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor* overwritten) {
   location = caller_line(call.location);
-  module = module_path();
-  wanted_.resize(call.operands.size());
-  operands_.reserve(call.operands.size());
-  bool all = call.operands.size() > kSelective;
-  for (size_t i = 0; i < call.operands.size(); ++i) {
+  const Tensor* const self = call.operands[0].tensor;
+  const size_t count = call.operands.size();
+  const bool all = count > kSelective, view = overwritten && !overwritten->is_same(*self);
+  Wanted wanted(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!is_tensor(call.operands[i])) continue;
+    const Tensor& t = *call.operands[i].tensor;
+    const bool tracked = is_tracked(t);
+    wanted[i] = is_floating(t.impl()->dtype) && (tracked || all || (view && i == 0));
+    if (wanted[i]) edges.push_back(tracked ? tracked_edge(t) : Edge());
+  }
+  for (const Tensor& t : results) outputs.emplace_back(t.impl()->dtype, t.impl()->sizes);
+  plan_ = Plans::of(call, wanted, results);
+  if (!plan_->derivative) return;
+  operands_.reserve(count);
+  attrs_.reserve(call.attrs.size() + count);
+  for (const ir::Attr& a : call.attrs) attrs_.push_back(a);
+  for (size_t i = 0; i < count; ++i) {
     const Operand& o = call.operands[i];
     Argument& argument = operands_.emplace_back();
+    ir::Attr& shape = attrs_.emplace_back();
     if (!is_tensor(o)) {
       argument.scalar = o;
-      continue;
+    } else if (!plan_->reads[i]) {
+      const detail::TensorImpl& t = *o.tensor->impl();
+      shape = ir::Attr::shape_of(t.dtype, Dims(t.sizes.begin(), t.sizes.end()));
+    } else if (overwritten && (o.tensor->is_same(*self) || o.tensor->is_same(*overwritten))) {
+      argument.tensor = SavedTensor(o.tensor->clone(location));
+    } else {
+      argument.tensor = SavedTensor(*o.tensor);
     }
-    argument.tensor = SavedTensor(*o.tensor);
-    wanted_[i] = is_floating(o.tensor->impl()->dtype) && (all || is_tracked(*o.tensor) || (also_first && i == 0));
-    if (wanted_[i]) edges.push_back(edge_of(*o.tensor));
   }
-  attrs_.assign(call.attrs.begin(), call.attrs.end());
 }
 
-void OpNode::copy_overwritten(const OpCall& call, const Tensor& base) {
-  const Tensor& self = *call.operands[0].tensor;
-  const std::shared_ptr<const Plan> plan = Plans::of(call, wanted_, {&self, 1});
-  if (!plan->derivative) return;
-  for (size_t i = 0; i < operands_.size(); ++i)
-    if (is_tensor(call.operands[i]) && plan->reads[i])
-      if (const Tensor& t = *call.operands[i].tensor; t.is_same(self) || t.is_same(base))
-        operands_[i].tensor = SavedTensor(t.clone(location));
-}
-
-void OpNode::save(const OpCall& call, std::span<const Tensor> results) {
-  const std::shared_ptr<const Plan> plan = Plans::of(call, wanted_, results);
-  derivative_ = plan->derivative;
-  copies_ = plan->copies;
-  for (const Tensor& t : results) outputs.push_back({t.impl()->dtype, t.impl()->sizes});
-  if (!derivative_) return operands_.clear();
-  const size_t count = operands_.size();
-  attrs_.resize(attrs_.size() + count);
-  for (size_t i = 0; i < count; ++i) {
-    Argument& argument = operands_[i];
-    if (!argument.tensor.defined() || plan->reads[i]) continue;
-    const detail::TensorImpl& t = *call.operands[i].tensor->impl();
-    attrs_[attrs_.size() - count + i] = ir::Attr::shape_of(t.dtype, Dims(t.sizes.begin(), t.sizes.end()));
-    argument.tensor = {};
+void OpNode::save(std::span<const Tensor> results) {
+  if (!plan_->derivative) return;
+  for (size_t i = 0; i < results.size(); ++i) {
+    SavedTensor& kept = results_.emplace_back();
+    // Another handle: the tensor itself holds this node.
+    if (plan_->reads[operands_.size() + i]) kept = SavedTensor(results[i].detach(location));
   }
-  // A result that is kept is another handle: the tensor itself holds this node.
-  results_.resize(results.size());
-  for (size_t i = 0; i < results.size(); ++i)
-    if (plan->reads[count + i]) results_[i] = SavedTensor(results[i].detach(location));
 }
 
 std::string OpNode::name() const {
   std::string words;
   bool upper = true;
-  for (char c : ir::info(op_).name) {
+  for (char c : ir::info(plan_->op).name) {
     if (c == '_') {
       upper = true;
       continue;
@@ -313,7 +343,7 @@ std::string OpNode::name() const {
     words += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     upper = false;
   }
-  for (const ir::Derivative* d = of_; d; d = d->of) words += "Backward";
+  for (const ir::Derivative* d = plan_->of; d; d = d->of) words += "Backward";
   return words + "Backward";
 }
 
@@ -336,9 +366,9 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
         "there" +
         place_of(location));
   std::vector<Tensor> made;
-  if (derivative_) {
-    const ir::OpInfo& row = ir::info(op_);
-    std::vector<Operand> operands;
+  if (plan_->derivative) {
+    const ir::OpInfo& row = ir::info(plan_->op);
+    InlineVector<Operand, 12> operands;
     operands.reserve(operands_.size() + 2 * cotangents.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
       const Argument& argument = operands_[i];
@@ -346,7 +376,7 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
         operands.push_back(argument.scalar);
         continue;
       }
-      const std::string what = i < static_cast<size_t>(row.operand_count) && !row.list_first && !of_
+      const std::string what = i < static_cast<size_t>(row.operand_count) && !row.list_first && !plan_->of
                                    ? "operand `" + row.operand(static_cast<int>(i)).name + "`"
                                    : "an operand";
       operands.emplace_back(argument.tensor.get(*this, what));
@@ -362,22 +392,20 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
       if (eager::interceptor(eager::Stage::autograd)) {
         results[i] = results[i].detach(location);
         results[i].impl()->requires_grad = true;
-        Meta& meta = meta_of(results[i]);
-        meta.node = NodePtr(this);
-        meta.output = static_cast<uint32_t>(i);
+        set_node(results[i], NodePtr(this), static_cast<uint32_t>(i));
       }
       operands.emplace_back(results[i]);
     }
     for (const Tensor& t : cotangents) operands.push_back(t.defined() ? Operand(t) : Operand());
-    const ModulePathScope path(module);
-    made.resize(static_cast<size_t>(derivative_->results()));
-    OpCall call{op_, false, operands, attrs_, location};
-    call.derivative = derivative_;
+    const ModulePathScope path(*module);
+    made.resize(static_cast<size_t>(plan_->derivative->results()));
+    OpCall call{plan_->op, false, operands, attrs_, location};
+    call.derivative = plan_->derivative;
     eager::dispatch(call, made);
   }
   std::vector<Tensor> gradients;
   size_t next = 0;
-  for (int copied : copies_)
+  for (int copied : plan_->copies)
     gradients.push_back(copied >= 0 ? cotangents[static_cast<size_t>(copied)] : std::move(made[next++]));
   if (!keep) release();
   return gradients;
@@ -387,14 +415,15 @@ NodePtr view_node(const Tensor& view) {
   const Meta& meta = *view.impl()->autograd;
   const Operand operand(meta.parent);
   const OpCall call{meta.view, false, {&operand, 1}, meta.attrs, Location::none()};
-  OpNode* node = new OpNode(call);
-  NodePtr made(node);
-  node->save(call, {&view, 1});
+  check_elements(call);
+  OpNode* node = new OpNode(call, {&view, 1});
+  NodePtr made = NodePtr::owning(node);
+  node->save({&view, 1});
   return made;
 }
 
 NodePtr view_write_node(const Tensor& view, NodePtr inner) {
-  return NodePtr(new ViewWriteNode(view, std::move(inner)));
+  return NodePtr::owning(new ViewWriteNode(view, std::move(inner)));
 }
 
 }  // namespace ingot::autograd

@@ -1,6 +1,7 @@
 #include "eager/autograd/tape.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "eager/autograd/op_node.h"
@@ -29,25 +30,28 @@ void link_view(const OpCall& call, const Tensor& view) {
   meta.seen = base.impl()->autograd ? base.impl()->autograd->history : 0;
 }
 
-bool is_leaf(const Tensor& t) { return t.impl()->requires_grad && (!t.impl()->autograd || !t.impl()->autograd->node); }
+bool is_leaf(const Tensor& t) { return t.impl()->requires_grad && !t.impl()->node; }
 
 /// as_strided looks at the memory behind a view, not at the view: it is one of a tensor on the way to the base, up to
 /// the first leaf, that has all its elements.
 class OfItsElements {
  public:
-  explicit OfItsElements(const OpCall& call) : call_(call) {
+  explicit OfItsElements(const OpCall& call) : call_(&call) {
     if (call.op != OpId::as_strided || call.derivative || call.inplace) return;
     const Tensor* base = call.operands[0].tensor;
     while (!is_of_elements(call, *base) && !is_leaf(*base) && base->impl()->autograd &&
            base->impl()->autograd->parent.defined())
       base = &base->impl()->autograd->parent;
     base_ = Operand(*base);
-    call_.operands = {&base_, 1};
+    changed_ = call;
+    changed_->operands = {&base_, 1};
+    call_ = &*changed_;
   }
-  const OpCall& call() const { return call_; }
+  const OpCall& call() const { return *call_; }
 
  private:
-  OpCall call_;
+  const OpCall* call_;
+  std::optional<OpCall> changed_;
   Operand base_;
 };
 
@@ -59,20 +63,22 @@ uint64_t next_scalar() {
 /// The call with a name for each of its scalars: its derivative has the same ones.
 class NamedScalars {
  public:
-  explicit NamedScalars(const OpCall& call) : call_(call) {
+  explicit NamedScalars(const OpCall& call) : call_(&call) {
     if (std::none_of(call.operands.begin(), call.operands.end(),
                      [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.origin; }))
       return;
-    operands_.assign(call.operands.begin(), call.operands.end());
-    for (Operand& o : operands_)
-      if (o.kind == Operand::Kind::scalar && !o.origin) o.origin = next_scalar();
-    call_.operands = operands_;
+    for (const Operand& o : call.operands)
+      if (operands_.push_back(o); o.kind == Operand::Kind::scalar && !o.origin) operands_.back().origin = next_scalar();
+    changed_ = call;
+    changed_->operands = operands_;
+    call_ = &*changed_;
   }
-  const OpCall& call() const { return call_; }
+  const OpCall& call() const { return *call_; }
 
  private:
-  OpCall call_;
-  SmallVector<Operand, 6> operands_;
+  const OpCall* call_;
+  std::optional<OpCall> changed_;
+  InlineVector<Operand, 6> operands_;
 };
 
 /// The nodes behind one that is a tensor's from now on, but not behind the one before: none of them holds the tensor.
@@ -121,17 +127,16 @@ void Tape::record(const OpCall& given, std::span<Tensor> outputs) {
   const NamedScalars named(given);
   const OfItsElements elements(named.call());
   const OpCall& call = elements.call();
-  OpNode* node = new OpNode(call);
-  const NodePtr made(node);
+  check_elements(call);
   proceed(named.call(), outputs);
   if (std::none_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.impl()->dtype); }))
     return;
-  node->save(call, outputs);
+  OpNode* node = new OpNode(call, outputs);
+  NodePtr made = NodePtr::owning(node);
+  node->save(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!is_floating(outputs[i].impl()->dtype)) continue;
-    Meta& meta = meta_of(outputs[i]);
-    meta.node = made;
-    meta.output = static_cast<uint32_t>(i);
+    set_node(outputs[i], i + 1 == outputs.size() ? std::move(made) : made, static_cast<uint32_t>(i));
     outputs[i].impl()->requires_grad = true;
   }
   if (is_differentiable_view(call)) link_view(call, outputs[0]);
@@ -153,20 +158,17 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
     if (t->is_same(base)) break;
   }
   const bool view = !self.is_same(base);
-  OpNode* node = new OpNode(call, view);
-  NodePtr made(node);
-  node->copy_overwritten(call, base);
+  OpNode* node = new OpNode(call, {&self, 1}, &base);
+  NodePtr made = NodePtr::owning(node);
   proceed(call, outputs);
-  node->save(call, {&self, 1});
+  node->save({&self, 1});
   if (view) made = view_write_node(self, std::move(made));
-  Meta& meta = meta_of(base);
   if (base.impl()->saved.exchange(false, std::memory_order_relaxed)) {
     made->part_from(base);
-    part_from(base, *made, meta.node ? meta.node->sequence : 0);
+    part_from(base, *made, base.impl()->node ? base.impl()->node->sequence : 0);
   }
-  meta.node = std::move(made);
-  meta.output = 0;
-  ++meta.history;
+  set_node(base, std::move(made));
+  ++meta_of(base).history;
   base.impl()->requires_grad = true;
   if (view) refresh(self);
 }

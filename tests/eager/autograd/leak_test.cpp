@@ -20,10 +20,9 @@ using autograd::meta_of;
 class Followed {
  public:
   void follow(const Tensor& t) {
-    autograd::Meta& meta = meta_of(t);
-    meta.accumulated.emplace_back(0, [token = token_](const Tensor&) {});
-    if (!meta.node) return;
-    meta.node->hooks.push_back({1, 0, [token = token_](const Tensor&) { return Tensor(); }});
+    meta_of(t).accumulated.emplace_back(0, [token = token_](const Tensor&) {});
+    if (!t.impl()->node) return;
+    t.impl()->node->hooks.push_back({1, 0, [token = token_](const Tensor&) { return Tensor(); }});
     ++nodes_;
   }
   int64_t nodes() const { return nodes_; }
