@@ -41,6 +41,12 @@ class OpSizes : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ops, OpSizes, testing::Range(0, kShards));
 
+/// Roundings of what an op computes on its way, as they arrive in its result: near a pole polygamma is a power.
+double condition_of(const ir::Graph& graph) {
+  const ir::Node& node = graph.nodes.back();
+  return node.op == OpId::polygamma ? 2 * static_cast<double>(node.attrs[0].integer + 1) : 0;
+}
+
 /// Eager against the interpreter, an error included; false if both refuse (an index out of range).
 bool agree(const ir::Sample& sample, const ir::Graph& graph, const std::vector<ReferenceTensor>& inputs,
            std::vector<Tensor>* got) {
@@ -59,7 +65,7 @@ bool agree(const ir::Sample& sample, const ir::Graph& graph, const std::vector<R
   if (sample.op->kind == ir::OpKind::elementwise)
     expect_close(inputs, *got, expected, 4);
   else  // a sum of n numbers of either sign is about sqrt(n), and its rounding errors are relative to that
-    expect_close(inputs, *got, expected, 32, std::sqrt(static_cast<double>(largest)));
+    expect_close(inputs, *got, expected, 32 + condition_of(graph), std::sqrt(static_cast<double>(largest)));
   return true;
 }
 

@@ -61,9 +61,13 @@ Operand cotangent_derivative(GraphBuilder& b, const Operand& x, int64_t n) {
   const Operand near = b.reciprocal(b.tan(b.mul(from_pole, kPi))),
                 far = b.copysign(b.tan(b.mul(b.rsub(distance, 0.5), kPi)), from_pole);
   const Operand c = b.where(b.lt(distance, 0.25), near, far);
-  Operand sum = b.mul(c, polynomial.back());
-  for (size_t i = polynomial.size() - 1; i-- > 1;) sum = b.mul(b.add(sum, polynomial[i]), c);
-  return b.add(sum, polynomial[0]);
+  // Every other coefficient is 0: in powers of the square.
+  const Operand square = b.mul(c, c);
+  Operand sum = b.mul(square, polynomial.back());
+  size_t i = polynomial.size() - 3;
+  for (; i >= 2; i -= 2) sum = b.mul(b.add(sum, polynomial[i]), square);
+  sum = b.add(sum, polynomial[i]);
+  return i ? b.mul(sum, c) : sum;
 }
 
 }  // namespace
