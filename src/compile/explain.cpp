@@ -124,7 +124,12 @@ void describe_backward(const compiler::CompiledGraph& compiled, const std::vecto
   for (size_t i = 0; i < program.decisions.size(); ++i) {
     const ir::ValueId v = compiled.explanation.decisions[i].value;
     const ir::NodeId producer = graph.values[v].producer;
-    if (producer == ir::kNoValue || graph.nodes[producer].backward || !read[v]) continue;
+    if (producer == ir::kNoValue) continue;
+    if (graph.nodes[producer].recomputed) {
+      program.recomputed.push_back(program.decisions[i]);
+      continue;
+    }
+    if (graph.nodes[producer].backward || !read[v]) continue;
     read[v] = false;  // a value may be decided on twice: for a product, and for what follows it
     (stored.contains(names[v]) ? program.saved : program.recomputed).push_back(program.decisions[i]);
   }

@@ -6,6 +6,7 @@
 
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "codegen/lower/cost.h"
 #include "compiler/dump.h"
 #include "compiler/evaluate.h"
 #include "compiler/program_cache.h"
@@ -26,6 +27,7 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   ir::PipelineOptions options;
   options.disabled = disabled_stages(settings.disabled);
   options.evaluate = evaluate;
+  options.cost = [](OpId op, DType dtype) { return codegen::lowering::op_cost(op, working_dtype(dtype)); };
   if (dump.on())
     options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
       dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "ir/decompose.h"
 #include "ir/passes/pipeline.h"
 #include "ir/reference.h"
 
@@ -238,6 +240,101 @@ TEST(Dce, DeadNodesGoAndInputsStay) {
   EXPECT_EQ(print(graph),
             "ingot.ir 1\ninput %0 = f32[2]\ninput %1 = f32[2]\n%2 = neg(%0) : f32[2]\n"
             "%3, %4 = max(%0, dim=0, keepdim=false) : f32[], i64[]\noutput %2, %4\n");
+}
+
+/// A graph with its backward pass, and the same with `recompute`.
+struct Recomputed {
+  Graph before, after;
+  explicit Recomputed(const std::string& body) : before(parse("ingot.ir 1\n" + body)) {
+    decompose(before);
+    eliminate_common_subexpressions(before);
+    after = before;
+    recompute(after, {});
+    verify(after);
+    for (Graph* graph : {&before, &after}) eliminate_dead_code(*graph);
+    verify(after);
+  }
+  /// How many nodes of this op compute again.
+  int again(OpId op) const {
+    return static_cast<int>(std::count_if(after.nodes.begin(), after.nodes.end(),
+                                          [&](const Node& n) { return n.recomputed && n.op == op; }));
+  }
+  bool changed() const { return print(before) != print(after); }
+};
+
+TEST(Recompute, WhatIsCheapIsComputedAgainInFrontOfItsReader) {
+  const Recomputed r(
+      "input %0 = f32[64, 256]\ninput %1 = f32[256, 256]\ninput %2 = f32[64, 256]\n%3 = matmul(%0, %1)\n"
+      "%4 = sin(%3)\n%5 = view(%4, size=[2, 32, 256])\n%6 = matmul(%5, %1)\n"
+      "%7 = view(%2, size=[2, 32, 256])\n%8, %9 = vjp[11] matmul(%5, %1, none, %7)\n%10 = vjp[1] sin(%3, none, %2)\n"
+      "output %6, %8, %9, %10\n");
+  EXPECT_EQ(r.again(OpId::sin), 1);
+  // What the backward pass reads of the forward pass is the product alone.
+  auto maker = [&](ValueId v) -> const Node* {
+    const NodeId n = r.after.values[v].producer;
+    return n == kNoValue ? nullptr : &r.after.nodes[n];
+  };
+  for (const Node& node : r.after.nodes)
+    for (const Operand& o : node.operands) {
+      if (!node.backward || !o.is_value()) continue;
+      const Node* made = maker(o.id);
+      while (made && made->op == OpId::view) made = maker(made->operands[0].id);
+      if (made) EXPECT_TRUE(made->backward || made->op == OpId::matmul) << info(made->op).name;
+    }
+  std::vector<ReferenceTensor> inputs;
+  for (const InputInfo& input : r.before.inputs) {
+    Ints shape;
+    for (Dim d : r.before.type(input.value).shape) shape.push_back(d.code);
+    ReferenceTensor& t = inputs.emplace_back(DType::f32, shape);
+    for (size_t i = 0; i < t.real.size(); ++i) t.real[i] = (static_cast<double>(i * 7 % 13) - 6) / 64;
+  }
+  const auto expected = interpret(r.before, inputs), got = interpret(r.after, inputs);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(expected[i].real, got[i].real) << i;
+}
+
+TEST(Recompute, KeepsWhatIsSmallOrDearOrKeptAnyway) {
+  auto changed = [](const std::string& size, const std::string& op, const std::string& outputs) {
+    return Recomputed("input %0 = f32[" + size + "]\ninput %1 = f32[" + size + "]\n%2 = matmul(%0, %1)\n%3 = " + op +
+                      "\n%4 = matmul(%3, %1)\n%5 = vjp[01] matmul(%3, %1, none, %0)\noutput %4, %5" + outputs + "\n")
+        .changed();
+  };
+  EXPECT_FALSE(changed("256, 256", "exp(%2)", ""));  // the product would be kept for it
+  const std::string kept = "\n%6 = vjp[1] tanh(%2, none, %0)\noutput %4, %5, %6";
+  EXPECT_TRUE(changed("256, 256", "exp(%0)", ""));       // of an input
+  EXPECT_FALSE(changed("64, 64", "exp(%0)", ""));        // small
+  EXPECT_FALSE(changed("256, 256", "exp(%0)", ", %3"));  // an output
+  EXPECT_FALSE(changed("256, 256", "cumsum(%0, dim=0)", ""));
+  EXPECT_FALSE(changed("256, 256", "bernoulli(%0, 0.5, 1, 2)", ""));  // drawn
+  EXPECT_FALSE(Recomputed("input %0 = f32[256, 256]\n%1 = exp(%0)\n%2 = exp(%1)\noutput %1, %2\n").changed());
+}
+
+TEST(Recompute, ALongChainIsCutIntoPieces) {
+  // Each tanh is needed by its own derivative: from one that is kept to the next, several are computed again.
+  std::string body = "input %0 = f32[256, 256]\n";
+  constexpr int kLength = 60;
+  for (int i = 1; i <= kLength; ++i) body += "%" + std::to_string(i) + " = tanh(%" + std::to_string(i - 1) + ")\n";
+  std::string gradient = "%0";
+  for (int i = kLength; i > 0; --i) {
+    const std::string next = "%" + std::to_string(2 * kLength + 1 - i);
+    body += next + " = vjp[1] tanh(%" + std::to_string(i - 1) + ", %" + std::to_string(i) + ", " + gradient + ")\n";
+    gradient = next;
+  }
+  const Recomputed r(body + "output " + gradient + "\n");
+  EXPECT_TRUE(r.changed());
+  EXPECT_LE(r.after.nodes.size(), 3 * r.before.nodes.size());
+  int kept = 0;
+  for (const Node& node : r.after.nodes) {
+    const bool forward = !node.backward;
+    if (!forward) continue;
+    for (const Node& reader : r.after.nodes)
+      if (reader.backward && std::any_of(reader.operands.begin(), reader.operands.end(),
+                                         [&](const Operand& o) { return o.is_value() && o.id == node.outputs[0]; })) {
+        ++kept;
+        break;
+      }
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, kLength / 2);
 }
 
 TEST(Passes, ADeepGraphNeedsNoStack) {

@@ -10,6 +10,8 @@ const char* refuses_product(Fusion& f, ir::ValueId v, uint32_t g, Group::Kind ki
   const Dims& shape = f.graph.type(v).shape;
   if (!f.options.fuse) return "fusion is off";
   if (group.has_epilogue()) return "the reader is the epilogue of another product";
+  if (group.recomputes && !f.graph.nodes[f.graph.values[v].producer].backward)
+    return "the reader computes again what is not kept";
   if (group.kind != Group::Kind::loop || group.reduced >= 0) return "the reader reduces rows";
   std::vector<IndexMap> maps = f.requests.maps_in(v, g);
   if (maps.size() != 1 || !f.covers_all(v, maps[0], group)) return "the reader works over another space";

@@ -55,18 +55,17 @@ bool ends_row(Fusion& f, ir::ValueId v, uint32_t group) {
 void fuse_pointwise(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
-  f.merge_siblings(v);
+  const bool reads =
+      std::any_of(node.operands.begin(), node.operands.end(), [](const auto& o) { return o.is_value(); });
+  if (reads) f.merge_siblings(v);  // else they would share nothing but a constant
   const std::vector<ReaderMaps> readers = f.requests.reader_maps(v);
   FusionQuestion q;
   q.consumers = static_cast<int>(readers.size());
   q.must_store = f.must_store(v);
-  q.no_operands = true;
+  q.no_operands = !reads;
   q.from_inputs = true;
   for (const ir::Operand& o : node.operands)
-    if (o.is_value()) {
-      q.no_operands = false;
-      q.from_inputs = q.from_inputs && !f.layouts.producer(f.layouts.of(o.id).root);
-    }
+    if (o.is_value()) q.from_inputs = q.from_inputs && !f.layouts.producer(f.layouts.of(o.id).root);
   q.cost = f.facts.cost(n);
   q.chain_cost = f.facts.chain_cost(v);
   q.bytes = f.layouts.bytes_hint(v);

@@ -33,6 +33,8 @@ uint32_t Fusion::copy_group(ir::ValueId v, uint32_t buffer, DType dtype, Dims st
 void Fusion::join(ir::NodeId n, uint32_t group) {
   homes[n].push_back(group);
   groups[group].members.push_back(n);
+  groups[group].forward = groups[group].forward || !graph.nodes[n].backward;
+  groups[group].recomputes = groups[group].recomputes || graph.nodes[n].recomputed;
 }
 
 void Fusion::enter(ir::NodeId n, uint32_t group) {
@@ -97,6 +99,8 @@ bool Fusion::covers_all(ir::ValueId v, const IndexMap& map, const Group& group) 
 
 bool Fusion::can_store_in(ir::ValueId v, uint32_t group) const {
   const Group& g = groups[group];
+  // What computes again does so late; nothing of the forward pass waits for it.
+  if (g.recomputes && !graph.nodes[graph.values[v].producer].backward) return false;
   if ((g.kind != Group::Kind::loop && !g.has_epilogue()) || g.outputs.size() >= GroupGraph::kMostOutputs) return false;
   std::vector<IndexMap> maps = requests.maps_in(v, group);
   if (maps.empty()) return false;

@@ -31,7 +31,8 @@ bool GroupGraph::can_unite(const Group& a, const Group& b) {
   bool loops = a.kind == Group::Kind::loop && b.kind == Group::Kind::loop &&
                (a.reduced < 0 || b.reduced < 0 || a.reduced == b.reduced);
   bool epilogue = (a.has_epilogue() && pointwise(b)) || (b.has_epilogue() && pointwise(a));
-  return a.space == b.space && (loops || epilogue) && a.outputs.size() + b.outputs.size() <= kMostOutputs &&
+  const bool early = (a.recomputes && b.forward) || (b.recomputes && a.forward);
+  return a.space == b.space && (loops || epilogue) && !early && a.outputs.size() + b.outputs.size() <= kMostOutputs &&
          a.items + b.items <= kMostItems;
 }
 
@@ -48,6 +49,8 @@ void GroupGraph::unite(uint32_t into, uint32_t from) {
   if (b.has_epilogue()) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
   a.order = std::max(a.order, b.order);
   a.coordinates = a.coordinates || b.coordinates;
+  a.forward = a.forward || b.forward;
+  a.recomputes = a.recomputes || b.recomputes;
   b.alive = false;
   parents_[from] = into;
 }

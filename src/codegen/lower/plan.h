@@ -50,6 +50,8 @@ struct Group {
   std::vector<uint32_t> successors;     // groups that read what this one stores
   uint32_t order = 0;                   // number of the last node that founded it: ties in the order of steps
   bool coordinates = false;             // a member needs them: it cannot be an epilogue
+  bool forward = false;                 // a member is of the forward pass
+  bool recomputes = false;              // a member computes again what the forward pass does not keep
   bool alive = true;
   /// A contraction: what follows it may be its epilogue.
   bool has_epilogue() const { return kind == Kind::matmul || kind == Kind::conv; }

@@ -19,6 +19,12 @@ using Evaluate = std::function<std::optional<Operand>(const Graph&)>;
 void fold(Graph& graph, const Evaluate& evaluate);
 /// Nodes that compute the same become one.
 void eliminate_common_subexpressions(Graph& graph);
+/// Work of an elementwise op for one element, in units of a multiplication.
+using OpCost = std::function<int(OpId, DType)>;
+/// What the backward pass reads of the forward pass, and is cheap to compute from what is kept anyway, it computes
+/// again: a program needs memory from the first reader of a value to the last. Such nodes stand in front of their
+/// readers and are as the first ones are, so no bit changes. `cost`: none counts every op as 1.
+void recompute(Graph& graph, const OpCost& cost);
 /// Nodes that no output needs go; values are numbered anew.
 void eliminate_dead_code(Graph& graph);
 

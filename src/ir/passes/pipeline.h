@@ -13,6 +13,7 @@ namespace ingot::ir {
 struct PipelineOptions {
   std::vector<std::string> disabled;                                    // names of passes; others are ignored
   Evaluate evaluate;                                                    // for fold, which does nothing without
+  OpCost cost = {};                                                     // for recompute
   std::function<void(std::string_view pass, const Graph&)> after = {};  // told of every pass that ran
 #ifdef NDEBUG
   bool verify = false;

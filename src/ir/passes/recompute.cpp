@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include "ir/passes/passes.h"
+
+namespace ingot::ir {
+namespace {
+
+/// Smaller values are kept: what they cost is not their memory.
+constexpr int64_t kSmall = 64 << 10;  // bytes
+/// The most work for one element of a value that is computed again, in units of a multiplication.
+constexpr int kMostWork = 64;
+/// Up to this much work every reader computes the value for itself; above it, the first one does for all.
+constexpr int kShareFrom = 6;
+/// The most nodes between a value that is computed again and those that it is computed from.
+constexpr size_t kFar = 12;
+
+class Recomputation {
+ public:
+  Recomputation(Graph& graph, const OpCost& cost) : graph_(graph), cost_(cost) {}
+
+  void run() {
+    find_needed();
+    if (!any_backward_) return;
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) decide(n);
+    rewrite();
+  }
+
+ private:
+  struct Chain {
+    SmallVector<ValueId, 16> from;    // what has to be kept besides
+    SmallVector<ValueId, 16> inside;  // computed on the way
+    int work = 0;
+    int64_t kept_bytes = 0;  // that are kept for this value alone
+  };
+
+  bool is_forward(ValueId v) const {
+    const NodeId producer = graph_.values[v].producer;
+    return producer != kNoValue && !graph_.nodes[producer].backward;
+  }
+  const Node& producer(ValueId v) const { return graph_.nodes[graph_.values[v].producer]; }
+  static bool is_view(const Node& node) { return info(node.op).kind == OpKind::view; }
+  static bool is_repeatable(const Node& node) {
+    const OpInfo& op = info(node.op);
+    return is_view(node) || (op.kind == OpKind::elementwise && !op.has(kRandom));
+  }
+  int64_t bytes(ValueId v) const {
+    int64_t bytes = size_of(graph_.type(v).dtype);
+    for (Dim d : graph_.type(v).shape) bytes *= std::max<int64_t>(1, graph_.dims.hint(d));
+    return bytes;
+  }
+  int work(const Node& node) const {
+    if (is_view(node)) return 0;
+    DType dtype = graph_.type(node.outputs[0]).dtype;
+    for (const Operand& o : node.operands)
+      if (o.is_value()) dtype = graph_.type(o.id).dtype;
+    return cost_ ? cost_(node.op, dtype) : 1;
+  }
+
+  void find_needed() {
+    for (std::vector<bool>* facts : {&needed_, &again_, &stored_}) facts->resize(graph_.values.size());
+    work_.resize(graph_.values.size());
+    for (ValueId v : graph_.outputs) stored_[v] = true;
+    for (const Node& node : graph_.nodes) {
+      if (!node.backward) continue;
+      any_backward_ = true;
+      for (const Operand& o : node.operands)
+        if (o.is_value() && is_forward(o.id)) need(o.id);
+    }
+  }
+  /// Of a view, it is what it looks at that is kept.
+  void need(ValueId v) {
+    needed_[v] = true;
+    while (is_forward(v) && is_view(producer(v))) needed_[v = producer(v).operands[0].id] = true;
+  }
+
+  /// What v would be computed from; false where that is too much work.
+  bool find_chain(ValueId v, Chain& chain) const {
+    SmallVector<ValueId, 16> open{v};
+    auto met = [&](ValueId u) {
+      return std::find(chain.inside.begin(), chain.inside.end(), u) != chain.inside.end() ||
+             std::find(chain.from.begin(), chain.from.end(), u) != chain.from.end();
+    };
+    while (!open.empty()) {
+      const Node& node = producer(open.back());
+      open.pop_back();
+      chain.work += work(node);
+      if (chain.work > kMostWork || chain.inside.size() > kFar) return false;
+      for (const Operand& o : node.operands) {
+        if (!o.is_value() || !is_forward(o.id) || met(o.id)) continue;
+        const bool kept = stored_[o.id] || (needed_[o.id] && !again_[o.id] && !is_view(producer(o.id)));
+        if (!kept && is_repeatable(producer(o.id))) {
+          chain.inside.push_back(o.id);
+          open.push_back(o.id);
+          continue;
+        }
+        chain.from.push_back(o.id);
+        if (!kept) chain.kept_bytes += bytes(o.id);
+      }
+    }
+    return true;
+  }
+
+  /// From the first node to the last: what a value would be computed from is decided on before it.
+  void decide(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    const ValueId v = node.outputs[0];
+    if (node.backward || !needed_[v] || stored_[v] || !is_repeatable(node)) return;
+    if (is_view(node)) {
+      again_[v] = again_[node.operands[0].id];
+      return;
+    }
+    Chain chain;
+    if (bytes(v) < kSmall || nodes_added_ > graph_.nodes.size() || !find_chain(v, chain) ||
+        4 * chain.kept_bytes > bytes(v))
+      return;
+    for (ValueId u : chain.from) need(u);
+    again_[v] = true;
+    work_[v] = chain.work;
+    nodes_added_ += chain.inside.size() + 1;
+  }
+
+  struct Copy {
+    ValueId of, copy;
+  };
+  static const ValueId* find(const std::vector<Copy>& copies, ValueId v) {
+    for (const Copy& c : copies)
+      if (c.of == v) return &c.copy;
+    return nullptr;
+  }
+
+  /// The value as it is computed again, in front of the node that is rewritten. A chain has at most kFar nodes, so
+  /// this is no deep recursion.
+  ValueId copy_of(ValueId v) {
+    if (shared_[v] != kNoValue) return shared_[v];
+    if (const ValueId* own = find(own_, v)) return *own;
+    Node node = producer(v);
+    for (Operand& o : node.operands)
+      if (o.is_value() && is_forward(o.id) && !stored_[o.id] &&
+          (again_[o.id] || (!needed_[o.id] && is_repeatable(producer(o.id)))))
+        o.id = copy_of(o.id);
+    node.backward = node.recomputed = true;
+    const ValueId copy = static_cast<ValueId>(graph_.values.size());
+    graph_.values.push_back({graph_.values[v].type, kNoValue});
+    node.outputs[0] = copy;
+    nodes_.push_back(std::move(node));
+    if (work_[v] >= kShareFrom)
+      shared_[v] = copy;
+    else
+      own_.push_back({v, copy});
+    return copy;
+  }
+
+  void rewrite() {
+    shared_.assign(graph_.values.size(), kNoValue);
+    for (const Node& node : graph_.nodes) {
+      Node rewritten = node;
+      own_.clear();
+      if (node.backward)
+        for (Operand& o : rewritten.operands)
+          if (o.is_value() && is_forward(o.id) && again_[o.id]) o.id = copy_of(o.id);
+      nodes_.push_back(std::move(rewritten));
+    }
+    graph_.nodes = std::move(nodes_);
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n)
+      for (ValueId v : graph_.nodes[n].outputs) graph_.values[v].producer = n;
+  }
+
+  Graph& graph_;
+  const OpCost& cost_;
+  bool any_backward_ = false;
+  size_t nodes_added_ = 0;
+  std::vector<bool> needed_;  // by value: the backward pass reads it, or what it reads is computed from it
+  std::vector<bool> again_;   // it is computed again instead of being kept
+  std::vector<bool> stored_;  // outputs: kept in any case
+  std::vector<int> work_;     // of those that are computed again
+
+  std::vector<Node> nodes_;  // as rewritten
+  std::vector<ValueId> shared_;
+  std::vector<Copy> own_;  // of the node that is rewritten now
+};
+
+}  // namespace
+
+// The forward part of the graph is not looked at as a whole (a minimum cut, as Jain et al., "Checkmate", 2020, and
+// PyTorch's partitioner have it), but value by value: what is cheap to compute from what is kept anyway.
+void recompute(Graph& graph, const OpCost& cost) { Recomputation(graph, cost).run(); }
+
+}  // namespace ingot::ir
