@@ -278,24 +278,53 @@ struct Conv2dStep {
                    weight_is_constant, epilogue, form, kernels)
 };
 
-/// softmax(q k^T * scale + mask) v, in f32 or f64 (16-bit operands are converted before and the result after). Last
-/// dims of all but the mask are contiguous. key_heads divides heads: head h reads key head h / (heads / key_heads).
-struct AttentionStep {
-  static constexpr const char* kName = "attention";
+/// The probabilities softmax(q k^T * scale + mask), row by row, in f32 or f64 (16-bit operands are converted before and
+/// the result after). Last dims of all operands but the mask are contiguous. key_heads divides heads: head h reads key
+/// head h / (heads / key_heads).
+struct AttentionProbabilities {
   DType dtype = DType::f32;
-  Dim batch, heads, key_heads, queries, keys, depth, value_depth;
-  Argument out, query, key, value;    // over [batch, heads or key_heads, queries or keys, depth or value_depth]
+  Dim batch, heads, key_heads, queries, keys, depth;
+  Argument query, key;                // over [batch, heads or key_heads, queries or keys, depth]
   std::optional<Argument> mask;       // over [batch, heads, queries, keys], expanded by strides of 0
   bool causal = false;                // row t sees keys 0 .. t
-  std::optional<ScalarSource> scale;  // of type dtype; none: 1 / sqrt(depth), or what the softmax kernel holds
+  std::optional<ScalarSource> scale;  // of type dtype; none: 1 / sqrt(depth), or what the kernels hold
 
-  ProductKernelsPtr scores, values;  // of the two products: tiles and packs
+  ProductKernelsPtr products;  // of q k^T: tiles, and packs of a B whose columns are dense
   /// A rows kernel over buffers 0 (raw scores, dense), 1 (probabilities, dense, the memory of 0: it stores a row after
   /// its last read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with scalar 0 the scale.
   KernelPtr softmax;
   int64_t local_bytes = 0;  // an element of its local row buffers
-  INGOT_ALL_FIELDS(AttentionStep, dtype, batch, heads, key_heads, queries, keys, depth, value_depth, out, query, key,
-                   value, mask, causal, scale, scores, values, softmax, local_bytes)
+  INGOT_ALL_FIELDS(AttentionProbabilities, dtype, batch, heads, key_heads, queries, keys, depth, query, key, mask,
+                   causal, scale, products, softmax, local_bytes)
+};
+
+/// Probabilities x values.
+struct AttentionStep {
+  static constexpr const char* kName = "attention";
+  AttentionProbabilities probabilities;
+  Dim value_depth;
+  Argument out, value;  // over [batch, heads or key_heads, queries or keys, value_depth]; contiguous as the others
+
+  ProductKernelsPtr products;  // packs of a B whose rows are dense; tiles are those of q k^T
+  INGOT_ALL_FIELDS(AttentionStep, probabilities, value_depth, out, value, products)
+};
+
+/// Gradients of attention, from that of its result. With P the probabilities, G that gradient and S the gradient of
+/// the scores before their scale:
+///   for_value = P^T G,   S = P (G v^T - rows' sums of P (G v^T)) scale,   for_query = S k,   for_key = S^T q.
+struct AttentionBackwardStep {
+  static constexpr const char* kName = "attention_backward";
+  AttentionProbabilities probabilities;
+  Dim value_depth;
+  Argument value, gradient;                               // gradient: of the result
+  std::optional<Argument> for_query, for_key, for_value;  // results; none: not wanted
+
+  ProductKernelsPtr across;  // tiles of an A that lies across, and packs of a B whose rows are dense
+  /// A rows kernel over buffers 0 (probabilities), 1 (G v^T), 2 (S, the memory of 1), all dense, and 3 (the mask, if
+  /// there is one), with scalar 0 the scale.
+  KernelPtr slope;
+  INGOT_ALL_FIELDS(AttentionBackwardStep, probabilities, value_depth, value, gradient, for_query, for_key, for_value,
+                   across, slope)
 };
 
 /// An op that the runtime implements in C++ under the name of its row: results are row-major, operands as they lie.
@@ -328,7 +357,7 @@ struct HostStep {
 struct Step {
   std::string name;               // what it computes, for the profiler and explain
   Dim operations = 0, bytes = 0;  // for the roof model
-  std::variant<LoopStep, ColumnStep, MatmulStep, Conv2dStep, AttentionStep, HostStep> work;
+  std::variant<LoopStep, ColumnStep, MatmulStep, Conv2dStep, AttentionStep, AttentionBackwardStep, HostStep> work;
   INGOT_ALL_FIELDS(Step, name, operations, bytes, work)
 
   template <class Kind>
@@ -345,7 +374,9 @@ struct Step {
   }
   const char* kind_name() const;
   /// Done by a C++ function, over generated kernels or in plain C++: a library step.
-  bool is_library() const { return is<Conv2dStep>() || is<AttentionStep>() || is<HostStep>(); }
+  bool is_library() const {
+    return is<Conv2dStep>() || is<AttentionStep>() || is<AttentionBackwardStep>() || is<HostStep>();
+  }
 };
 
 /// Calls visit(KernelPtr) for every kernel of the step.

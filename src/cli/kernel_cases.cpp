@@ -164,6 +164,29 @@ std::vector<KernelBench> table() {
                     const double scores = heads * (s[3] ? n * (n + 1) / 2 : n * n);
                     return Work{4 * scores * depth, {{exp_of, scores}}, 4 * heads * n * depth * element};
                   }});
+  list.push_back({"attention_backward",
+                  "heads, positions, depth, causal",
+                  0.6,
+                  {{{12, 512, 64, 0}}, {{12, 512, 64, 1}}, {{32, 128, 32, 1}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>(4, {1, s[0], s[1], s[2]});
+                  },
+                  0,
+                  // The sum of the three gradients; compiled, the forward pass is not computed.
+                  [](const Tensors& t, const Sizes& s) {
+                    const EnableGradGuard records;
+                    Tensors x;
+                    for (int i : {0, 1, 2}) x.push_back(t[i].detach().requires_grad_());
+                    const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, s[3] != 0);
+                    const auto gradients = autograd::grad({y}, x, {t[3]});
+                    return gradients[0] + gradients[1] + gradients[2];
+                  },
+                  [](const Sizes& s, double element) {
+                    const auto heads = static_cast<double>(s[0]), n = static_cast<double>(s[1]),
+                               depth = static_cast<double>(s[2]);
+                    const double scores = heads * (s[3] ? n * (n + 1) / 2 : n * n);
+                    return Work{10 * scores * depth, {{exp_of, scores}}, 11 * heads * n * depth * element};
+                  }});
   return list;
 }
 

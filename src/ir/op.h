@@ -63,8 +63,9 @@ enum class Form : uint8_t {
   product,    // a matrix product; what follows is its epilogue
   window,     // a convolution; what follows is its epilogue
   attention,  // a step of its own
-  join,       // each operand is written into its part
-  overwrite   // a copy of operand 0, then operand 1 over a strided part of it
+  attention_backward,
+  join,      // each operand is written into its part
+  overwrite  // a copy of operand 0, then operand 1 over a strided part of it
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.

@@ -172,6 +172,71 @@ TEST(LowerAttention, HalfFloats) {
   check_compiled(g, 2e-2);
 }
 
+/// The gradients of attention over these operands, as one node.
+std::vector<ValueId> attention_gradients(Graph& g, std::vector<Operand> operands, const Dims& result, bool causal,
+                                         bool gqa = false) {
+  operands.resize(5);
+  operands.push_back(val(g.add_input(g.type(operands[0].id).dtype, result)));
+  const ValueId first = g.add(OpId::scaled_dot_product_attention_backward, std::move(operands),
+                              {Attr::number(0), Attr::of(causal), Attr::of(gqa)});
+  return {first, first + 1, first + 2};
+}
+
+TEST(LowerAttentionBackward, MasksScalesAndSharedHeads) {
+  for (int kind = 0; kind < 5; ++kind) {
+    SCOPED_TRACE(kind);
+    Graph g;
+    Dim t = g.dims.symbol(6);
+    const int64_t heads = kind == 3 ? 2 : 4;
+    ValueId q = g.add_input(DType::f32, {2, 4, t, 8}), k = g.add_input(DType::f32, {2, heads, 7, 8}),
+            v = g.add_input(DType::f32, {2, heads, 7, 5});
+    std::vector<Operand> operands{val(q), val(k), val(v)};
+    std::vector<ir::ReferenceScalar> scalars;
+    if (kind == 0) operands.push_back(val(g.add_input(DType::bool_, {t, 7})));
+    if (kind == 1) operands.push_back(val(g.add_input(DType::f32, {2, 1, 1, 7})));
+    if (kind == 2) {
+      operands.push_back(Operand::none());
+      operands.push_back(Operand::scalar(g.add_scalar(Category::floating), Category::floating));
+      scalars.push_back(ir::ReferenceScalar(0.3));
+    }
+    if (kind == 4) {
+      operands.push_back(Operand::none());
+      operands.push_back(Operand::constant(0.7));
+    }
+    for (ValueId v : attention_gradients(g, operands, {2, 4, t, 5}, kind == 2, kind == 3))
+      g.outputs.push_back(g.add(OpId::relu, {val(v)}));
+    EXPECT_EQ(count_steps<AttentionBackwardStep>(check_compiled(g, 1e-5, {}, {5}, scalars).program), 1);
+  }
+}
+
+TEST(LowerAttentionBackward, RanksAndLayouts) {
+  Graph g;
+  ValueId a = g.add_input(DType::f32, {5, 8}), b = g.add_input(DType::f32, {3, 5, 8}),
+          c = g.add_input(DType::f32, {2, 2, 3, 5, 8}), d = g.add_input(DType::f32, {3, 5, 8}, {40, 1, 5});
+  for (const auto& found : {attention_gradients(g, {val(a), val(a), val(a)}, {5, 8}, true),
+                            attention_gradients(g, {val(b), val(d), val(d)}, {3, 5, 8}, false),
+                            attention_gradients(g, {val(c), val(c), val(c)}, {2, 2, 3, 5, 8}, false)})
+    g.outputs.insert(g.outputs.end(), found.begin(), found.end());
+  check_compiled(g, 1e-5);
+}
+
+// Only what somebody reads is computed and stored; the explanation says what that is.
+TEST(LowerAttentionBackward, MakesWhatIsRead) {
+  for (size_t i : {0, 1, 2}) {
+    Graph g;
+    ValueId q = g.add_input(DType::f32, {2, 2, 6, 8});
+    g.outputs = {attention_gradients(g, {val(q), val(q), val(q)}, {2, 2, 6, 8}, true)[i]};
+    const LowerResult r = check_compiled(g, 1e-5);
+    ASSERT_EQ(r.program.steps.size(), 1u);
+    const auto& step = r.program.steps[0].as<AttentionBackwardStep>();
+    EXPECT_EQ(step.for_query.has_value(), i == 0);
+    EXPECT_EQ(step.for_key.has_value(), i == 1);
+    EXPECT_EQ(step.for_value.has_value(), i == 2);
+    const char* const said[] = {"causal, for query", "causal, for key", "causal, for value"};
+    EXPECT_EQ(algorithm_of(r.program.steps[0]), said[i]);
+  }
+}
+
 int arena_buffers(const Program& program) {
   return static_cast<int>(std::count_if(program.buffers.begin(), program.buffers.end(), [](const ProgramBuffer& b) {
     return b.place == Place::arena && !(b.bytes == Dim(0));

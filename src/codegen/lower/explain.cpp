@@ -28,8 +28,12 @@ std::string space_of(const DimTable& dims, const Step& step) {
                          dims.str(s.m), dims.str(s.k), dims.str(s.k), dims.str(s.n));
     }
     std::string operator()(const Conv2dStep& s) const { return "conv2d " + sizes_text(dims, s.input_shape); }
-    std::string operator()(const AttentionStep& s) const {
-      return "attention " + sizes_text(dims, Dims{s.batch, s.heads, s.queries, s.value_depth});
+    std::string operator()(const AttentionStep& s) const { return attention(s.probabilities, s.value_depth); }
+    std::string operator()(const AttentionBackwardStep& s) const {
+      return "gradients of " + attention(s.probabilities, s.value_depth);
+    }
+    std::string attention(const AttentionProbabilities& p, Dim value_depth) const {
+      return "attention " + sizes_text(dims, Dims{p.batch, p.heads, p.queries, value_depth});
     }
     std::string operator()(const HostStep& s) const { return s.op + " " + sizes_text(dims, s.results[0].shape); }
   };
@@ -58,7 +62,13 @@ std::string algorithm_of(const Step& step) {
       add(!s.epilogue.kernels.empty(), "epilogue");
       add(s.weight_is_constant, "weight packed once");
     }
-    void operator()(const AttentionStep& s) { add(s.causal, "causal"); }
+    void operator()(const AttentionStep& s) { add(s.probabilities.causal, "causal"); }
+    void operator()(const AttentionBackwardStep& s) {
+      add(s.probabilities.causal, "causal");
+      add(s.for_query.has_value(), "for query");
+      add(s.for_key.has_value(), "for key");
+      add(s.for_value.has_value(), "for value");
+    }
     void operator()(const HostStep&) {}
   } algorithm;
   std::visit([&](const auto& work) { algorithm(work); }, step.work);

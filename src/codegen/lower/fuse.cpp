@@ -48,6 +48,7 @@ void fuse_node(Fusion& f, ir::NodeId n) {
     case ir::Form::window:
       return fuse_conv(f, n);
     case ir::Form::attention:
+    case ir::Form::attention_backward:
       return fuse_attention(f, n);
     case ir::Form::join:
       return fuse_cat(f, n);

@@ -112,12 +112,16 @@ void fuse_conv(Fusion& f, ir::NodeId n) {
   f.groups[home].operands = std::move(operands);
 }
 
+/// Attention or its gradients; of these, only those that somebody reads are made.
 void fuse_attention(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
-  ir::ValueId v = node.outputs[0];
-  DType dtype = f.graph.type(v).dtype == DType::f64 ? DType::f64 : DType::f32;
-  f.store_raw(v, dtype);
-  uint32_t g = f.new_group(Group::Kind::attention, {});
+  const bool backward = ir::info(node.op).form == ir::Form::attention_backward;
+  DType dtype = f.graph.type(node.outputs[0]).dtype == DType::f64 ? DType::f64 : DType::f32;
+  std::vector<ir::ValueId> wanted;
+  for (ir::ValueId v : node.outputs)
+    if (!f.requests.of(v).empty() || f.buffers.is_stored(v)) wanted.push_back(v);
+  for (ir::ValueId v : wanted) f.store_raw(v, dtype);
+  uint32_t g = f.new_group(backward ? Group::Kind::attention_backward : Group::Kind::attention, {});
   f.groups[g].anchor = &node;
   std::vector<StoredOperand> operands;
   for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -134,9 +138,11 @@ void fuse_attention(Fusion& f, ir::NodeId n) {
     operands.push_back(f.memory_operand(o.id, g, wanted, fits));
   }
   f.groups[g].operands = std::move(operands);
-  f.store_in(v, g, {});
+  for (ir::ValueId v : wanted) f.store_in(v, g, {});
   f.join(n, g);
-  f.decide(v, g, false, "attention is a step of its own", 0);
+  for (ir::ValueId v : wanted)
+    f.decide(v, g, false,
+             backward ? "gradients of attention are a step of their own" : "attention is a step of its own", 0);
 }
 
 }  // namespace ingot::codegen::lowering

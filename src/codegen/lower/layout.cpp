@@ -34,9 +34,10 @@ Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(
 Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
-  if (ir::info(node.op).form == ir::Form::attention && shape.size() == 4 &&
+  const ir::Form form = ir::info(node.op).form;
+  if ((form == ir::Form::attention || form == ir::Form::attention_backward) && shape.size() == 4 &&
       std::find(graph_.outputs.begin(), graph_.outputs.end(), v) == graph_.outputs.end()) {
-    // The heads of one position lie side by side, as the projection that follows reads them.
+    // The heads of one position lie side by side, as the projection that follows reads them, or as those before lie.
     dense[1] = shape[3];
     dense[2] = dims_.mul(shape[1], shape[3]);
     return dense;

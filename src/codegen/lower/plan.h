@@ -37,6 +37,7 @@ struct Group {
     matmul,  // a product with an epilogue over the space
     conv,    // a convolution with an epilogue over the space
     attention,
+    attention_backward,
     host
   } kind = Kind::loop;
   Dims space;

@@ -116,6 +116,8 @@ void StepWriter::write(uint32_t group) {
       return write_conv(group);
     case Group::Kind::attention:
       return write_attention(group);
+    case Group::Kind::attention_backward:
+      return write_attention_backward(group);
     case Group::Kind::host:
       return write_host(group);
   }

@@ -1,5 +1,6 @@
 // From groups to the steps of a program.
 #pragma once
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,7 @@ class StepWriter {
   void write_matmul(uint32_t group);
   void write_conv(uint32_t group);
   void write_attention(uint32_t group);
+  void write_attention_backward(uint32_t group);
   void write_host(uint32_t group);
   void finish_loop(uint32_t group, KernelWriter& writer);
   OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
@@ -47,6 +49,11 @@ class StepWriter {
   bool epilogue_fits(size_t arguments) const { return !target_.cuda_arch && arguments <= kMostEpilogueArguments; }
   Dim moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes, const std::vector<Dims>& strides);
   Argument stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype);
+  Argument with_four_dims(Step& step, Argument a, Dims& shape, Dims strides, DType type);
+  Argument attention_operand(Step& step, const StoredOperand& operand, Dims& shape, const Dims& strides);
+  Argument attention_result(Step& step, const Output& output);
+  AttentionProbabilities attention_probabilities(const Group& g, Step& step, std::optional<Buffer>& mask);
+  Dim attention_operations(const Group& g, int64_t products);
 
   const ir::Graph& graph_;
   Layouts& layouts_;

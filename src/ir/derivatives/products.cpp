@@ -121,10 +121,32 @@ std::vector<Operand> attention(GraphBuilder& b, const DerivedCall& call, const s
 
 }  // namespace
 
-// The weights are computed again.
+// A step of its own, which computes the weights again. Whoever asks for the gradient of a mask gets all of them from
+// products and a softmax: that gradient is as large as the weights.
 Gradients scaled_dot_product_attention(GraphBuilder& b, const DerivedCall& call) {
-  return b.gradients([&](const std::vector<Operand>& operands) { return attention(b, call, operands); }, call.operands,
-                     call.wanted, call.results, call.cotangents);
+  if (call.wanted[3])
+    return b.gradients([&](const std::vector<Operand>& operands) { return attention(b, call, operands); },
+                       call.operands, call.wanted, call.results, call.cotangents);
+  std::vector<Operand> operands = call.operands;
+  operands.push_back(call.cotangent());
+  Gradients found = b.primitive(OpId::scaled_dot_product_attention_backward, std::move(operands), call.attrs);
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!call.wanted[i]) found[i] = Operand::none();
+  found.resize(call.operands.size());
+  return found;
+}
+
+// As gradients of products and a softmax.
+Gradients scaled_dot_product_attention_backward(GraphBuilder& b, const DerivedCall& call) {
+  return b.gradients(
+      [&](const std::vector<Operand>& operands) {
+        const std::vector<Operand> of(operands.begin(), operands.end() - 1);
+        Gradients found = b.gradients([&](const std::vector<Operand>& o) { return attention(b, call, o); }, of,
+                                      {true, true, true, false, false}, {{Operand::none()}}, {{operands.back()}});
+        found.resize(3);
+        return found;
+      },
+      call.operands, call.wanted, call.results, call.cotangents);
 }
 
 }  // namespace ingot::ir::derivatives

@@ -174,59 +174,124 @@ void local_response_norm(ReferenceContext& c) {
   }
 }
 
-/// softmax(query key' scale + mask) value. A row with nothing to look at gives 0. With GQA, neighbouring query heads
-/// share a head of keys and values.
+namespace {
+
+/// The operands of attention, and their matrices for each one of the result. With GQA, neighbouring query heads share a
+/// head of keys and values.
+class Attention {
+ public:
+  explicit Attention(ReferenceContext& c)
+      : query(c.tensor("query")),
+        key(c.tensor("key")),
+        value(c.tensor("value")),
+        rows(query.shape[query.shape.size() - 2]),
+        depth(query.shape.back()),
+        keys(key.shape[key.shape.size() - 2]),
+        width(value.shape.back()),
+        scale(c.has("scale") ? c.number("scale", query.dtype) : 1 / std::sqrt(static_cast<double>(depth))),
+        mask_(c.optional("attn_mask")),
+        causal_(c.flag("is_causal")) {}
+
+  /// For results with these dims before the rows.
+  void place(const Ints& batch, bool shared_heads) {
+    auto matrices = [&](const ReferenceTensor& t) {
+      Ints own(t.shape.begin(), t.shape.end() - 2);
+      if (!shared_heads || own.empty() || own.back() == batch.back()) return broadcast_positions(own, batch);
+      Ints outer = batch;
+      outer.back() = own.back();
+      std::vector<int64_t> heads = broadcast_positions(own, outer), result;
+      for (int64_t h : heads) result.insert(result.end(), batch.back() / own.back(), h);
+      return result;
+    };
+    q = matrices(query), k = matrices(key), v = matrices(value);
+    Ints scores_shape = batch;
+    scores_shape.push_back(rows);
+    scores_shape.push_back(keys);
+    if (mask_) mask_at_ = broadcast_positions(mask_->shape, scores_shape);
+  }
+
+  /// Of row i of matrix b; nothing where it has nothing to look at.
+  std::vector<long double> probabilities(size_t b, int64_t i) const {
+    std::vector<long double> scores(keys);
+    for (int64_t j = 0; j < keys; ++j) {
+      for (int64_t e = 0; e < depth; ++e)
+        scores[j] += static_cast<long double>(query.real[(q[b] * rows + i) * depth + e]) *
+                     key.real[(k[b] * keys + j) * depth + e];
+      scores[j] *= scale;
+      if (causal_ && j > i) scores[j] = -kInfinity;
+      if (!mask_) continue;
+      int64_t at = mask_at_[(static_cast<int64_t>(b) * rows + i) * keys + j];
+      if (mask_->floating())
+        scores[j] += mask_->real[at];
+      else if (!mask_->integer[at])
+        scores[j] = -kInfinity;
+    }
+    if (std::all_of(scores.begin(), scores.end(), [](long double s) { return s == -kInfinity; })) return {};
+    softmax_of(scores, false);
+    return scores;
+  }
+
+  const ReferenceTensor &query, &key, &value;
+  const int64_t rows, depth, keys, width;
+  const double scale;
+  std::vector<int64_t> q, k, v;
+
+ private:
+  const ReferenceTensor* mask_;
+  const bool causal_;
+  std::vector<int64_t> mask_at_;
+};
+
+}  // namespace
+
+/// softmax(query key' scale + mask) value. A row with nothing to look at gives 0.
 void scaled_dot_product_attention(ReferenceContext& c) {
-  const ReferenceTensor &query = c.tensor("query"), &key = c.tensor("key"), &value = c.tensor("value");
-  const ReferenceTensor* mask = c.optional("attn_mask");
   ReferenceTensor& out = c.out();
-  size_t rank = out.shape.size();
-  int64_t rows = query.shape[query.shape.size() - 2], depth = query.shape.back();
-  int64_t keys = key.shape[key.shape.size() - 2], width = value.shape.back();
-  double scale = c.has("scale") ? c.number("scale", out.dtype) : 1 / std::sqrt(static_cast<double>(depth));
-  bool causal = c.flag("is_causal"), shared_heads = c.flag("enable_gqa");
-
-  Ints batch(out.shape.begin(), out.shape.end() - 2);
-  auto matrices = [&](const ReferenceTensor& t) {
-    Ints own(t.shape.begin(), t.shape.end() - 2);
-    if (!shared_heads || own.empty() || own.back() == batch.back()) return broadcast_positions(own, batch);
-    Ints outer = batch;
-    outer.back() = own.back();
-    std::vector<int64_t> heads = broadcast_positions(own, outer), result;
-    for (int64_t h : heads) result.insert(result.end(), batch.back() / own.back(), h);
-    return result;
-  };
-  std::vector<int64_t> q = matrices(query), k = matrices(key), v = matrices(value);
-  Ints scores_shape = batch;
-  scores_shape.push_back(rows);
-  scores_shape.push_back(keys);
-  std::vector<int64_t> mask_at = mask ? broadcast_positions(mask->shape, scores_shape) : std::vector<int64_t>();
-  INGOT_CHECK(rank >= 2);
-
-  for (size_t b = 0; b < q.size(); ++b)
-    for (int64_t i = 0; i < rows; ++i) {
-      std::vector<long double> scores(keys);
-      for (int64_t j = 0; j < keys; ++j) {
-        for (int64_t e = 0; e < depth; ++e)
-          scores[j] += static_cast<long double>(query.real[(q[b] * rows + i) * depth + e]) *
-                       key.real[(k[b] * keys + j) * depth + e];
-        scores[j] *= scale;
-        if (causal && j > i) scores[j] = -kInfinity;
-        if (!mask) continue;
-        int64_t at = mask_at[(static_cast<int64_t>(b) * rows + i) * keys + j];
-        if (mask->floating())
-          scores[j] += mask->real[at];
-        else if (!mask->integer[at])
-          scores[j] = -kInfinity;
-      }
-      if (std::all_of(scores.begin(), scores.end(), [](long double s) { return s == -kInfinity; })) continue;
-      softmax_of(scores, false);
-      for (int64_t e = 0; e < width; ++e) {
+  INGOT_CHECK(out.shape.size() >= 2);
+  Attention a(c);
+  a.place({out.shape.begin(), out.shape.end() - 2}, c.flag("enable_gqa"));
+  for (size_t b = 0; b < a.q.size(); ++b)
+    for (int64_t i = 0; i < a.rows; ++i) {
+      const std::vector<long double> scores = a.probabilities(b, i);
+      if (scores.empty()) continue;
+      for (int64_t e = 0; e < a.width; ++e) {
         long double sum = 0;
-        for (int64_t j = 0; j < keys; ++j) sum += scores[j] * value.real[(v[b] * keys + j) * width + e];
-        out.real[(static_cast<int64_t>(b) * rows + i) * width + e] = static_cast<double>(sum);
+        for (int64_t j = 0; j < a.keys; ++j) sum += scores[j] * a.value.real[(a.v[b] * a.keys + j) * a.width + e];
+        out.real[(static_cast<int64_t>(b) * a.rows + i) * a.width + e] = static_cast<double>(sum);
       }
     }
+}
+
+/// Every probability p = e^s / sum moves with its score by p and with all scores of its row by -p times theirs.
+void scaled_dot_product_attention_backward(ReferenceContext& c) {
+  const ReferenceTensor& slope = c.tensor("grad_output");
+  Attention a(c);
+  a.place({slope.shape.begin(), slope.shape.end() - 2}, c.flag("enable_gqa"));
+  std::vector<long double> sums[3];
+  for (size_t i = 0; i < 3; ++i) sums[i].resize(c.outputs[i].real.size());
+  for (size_t b = 0; b < a.q.size(); ++b)
+    for (int64_t i = 0; i < a.rows; ++i) {
+      const std::vector<long double> p = a.probabilities(b, i);
+      if (p.empty()) continue;
+      const double* g = &slope.real[(static_cast<int64_t>(b) * a.rows + i) * a.width];
+      std::vector<long double> change(a.keys);  // of the result, with each probability
+      for (int64_t j = 0; j < a.keys; ++j)
+        for (int64_t e = 0; e < a.width; ++e) {
+          const int64_t at = (a.v[b] * a.keys + j) * a.width + e;
+          change[j] += static_cast<long double>(g[e]) * a.value.real[at];
+          sums[2][at] += p[j] * g[e];
+        }
+      for (int64_t j = 0; j < a.keys; ++j) {
+        long double score = 0;
+        for (int64_t other = 0; other < a.keys; ++other) score += p[other] * ((other == j) - p[j]) * change[other];
+        for (int64_t e = 0; e < a.depth; ++e) {
+          const int64_t row = (a.q[b] * a.rows + i) * a.depth + e, at = (a.k[b] * a.keys + j) * a.depth + e;
+          sums[0][row] += score * a.scale * a.key.real[at];
+          sums[1][at] += score * a.scale * a.query.real[row];
+        }
+      }
+    }
+  for (size_t i = 0; i < 3; ++i) std::copy(sums[i].begin(), sums[i].end(), c.outputs[i].real.begin());
 }
 
 }  // namespace ingot::ir::reference

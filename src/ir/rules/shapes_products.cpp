@@ -43,6 +43,51 @@ void added(RuleContext& context, Dims shape) {
   set(context, std::move(shape));
 }
 
+/// Checks the operands of attention; the shape of its result.
+Dims attended(RuleContext& context) {
+  const Dims &query = shape_of(context, 0), &key = shape_of(context, 1), &value = shape_of(context, 2);
+  DimTable& dims = context.dims;
+  for (size_t i = 0; i < 3; ++i)
+    if (shape_of(context, i).size() < 2)
+      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
+  check_size(context, "key", key, key.size() - 1, query.back(), "the last size of query");
+  check_size(context, "value", value, value.size() - 2, key[key.size() - 2], "the length of key");
+  Dims batch(query.begin(), query.end() - 2);
+  bool grouped = boolean_attribute(context, "enable_gqa");
+  for (size_t i = 1; i < 3; ++i) {
+    const Dims& given = shape_of(context, i);
+    Dims others(given.begin(), given.end() - 2);
+    if (grouped) {
+      // Each head of key and value serves as many heads of the query.
+      if (others.empty() || batch.empty())
+        context.fail(operand_name(context, i), text(context, given), "a dim of heads");
+      Dim heads = others.back();
+      if (dims.equal(heads, 0) || !dims.equal(dims.mul(dims.floor_div(batch.back(), heads), heads), batch.back()))
+        context.fail(operand_name(context, i), dims.str(heads) + " heads",
+                     "a divisor of the query's " + dims.str(batch.back()));
+      others.back() = batch.back();
+    }
+    broadcast_into(context, operand_name(context, i), batch, others);
+  }
+  Dims scores = batch;
+  scores.push_back(query[query.size() - 2]);
+  scores.push_back(key[key.size() - 2]);
+  const OperandType& mask = operand(context, "attn_mask");
+  if (mask.present()) {
+    if (boolean_attribute(context, "is_causal"))
+      context.fail("attn_mask", describe(context, mask), "nothing with is_causal");
+    Dims together = scores;
+    broadcast_into(context, "attn_mask", together, *mask.shape);
+    bool same = together.size() == scores.size();
+    for (size_t i = 0; same && i < scores.size(); ++i) same = dims.equal(together[i], scores[i]);
+    if (!same)
+      context.fail("attn_mask", text(context, *mask.shape), "a shape that broadcasts to " + shape_text(dims, scores));
+  }
+  batch.push_back(query[query.size() - 2]);
+  batch.push_back(value.back());
+  return batch;
+}
+
 void check_ranks(RuleContext& context, size_t first, size_t rank_first, size_t rank_second) {
   check_rank(context, operand_name(context, first), rank_first);
   check_rank(context, operand_name(context, first + 1), rank_second);
@@ -211,48 +256,31 @@ void group_norm(RuleContext& context) {
   set(context, input);
 }
 
-void attention(RuleContext& context) {
-  const Dims &query = shape_of(context, 0), &key = shape_of(context, 1), &value = shape_of(context, 2);
-  DimTable& dims = context.dims;
-  for (size_t i = 0; i < 3; ++i)
-    if (shape_of(context, i).size() < 2)
-      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
-  check_size(context, "key", key, key.size() - 1, query.back(), "the last size of query");
-  check_size(context, "value", value, value.size() - 2, key[key.size() - 2], "the length of key");
-  Dims batch(query.begin(), query.end() - 2);
-  bool grouped = boolean_attribute(context, "enable_gqa");
+void attention(RuleContext& context) { set(context, attended(context)); }
+
+void attention_backward(RuleContext& context) {
+  const Dims result = attended(context);
+  auto require = [&](std::string_view name, const Dims& given, const Dims& expected, const char* what) {
+    bool same = given.size() == expected.size();
+    for (size_t d = 0; same && d < given.size(); ++d) same = context.dims.equal(given[d], expected[d]);
+    if (!same) context.fail(name, text(context, given), what + shape_text(context.dims, expected));
+  };
+  // As the normal form of attention leaves its operands: nothing is broadcast, key and value have as many heads.
+  const Dims& key = shape_of(context, 1);
+  const size_t own = boolean_attribute(context, "enable_gqa") ? 3 : 2;
   for (size_t i = 1; i < 3; ++i) {
+    Dims expected(result.begin(), result.end() - static_cast<std::ptrdiff_t>(own));
     const Dims& given = shape_of(context, i);
-    Dims others(given.begin(), given.end() - 2);
-    if (grouped) {
-      // Each head of key and value serves as many heads of the query.
-      if (others.empty() || batch.empty())
-        context.fail(operand_name(context, i), text(context, given), "a dim of heads");
-      Dim heads = others.back();
-      if (dims.equal(heads, 0) || !dims.equal(dims.mul(dims.floor_div(batch.back(), heads), heads), batch.back()))
-        context.fail(operand_name(context, i), dims.str(heads) + " heads",
-                     "a divisor of the query's " + dims.str(batch.back()));
-      others.back() = batch.back();
-    }
-    broadcast_into(context, operand_name(context, i), batch, others);
+    if (own == 3) expected.push_back(key.size() > 2 ? key[key.size() - 3] : Dim(0));
+    expected.push_back(key[key.size() - 2]);
+    expected.push_back(given.back());
+    require(operand_name(context, i), given, expected, "the dims of query and key, shape ");
   }
-  Dims scores = batch;
-  scores.push_back(query[query.size() - 2]);
-  scores.push_back(key[key.size() - 2]);
-  const OperandType& mask = operand(context, "attn_mask");
-  if (mask.present()) {
-    if (boolean_attribute(context, "is_causal"))
-      context.fail("attn_mask", describe(context, mask), "nothing with is_causal");
-    Dims together = scores;
-    broadcast_into(context, "attn_mask", together, *mask.shape);
-    bool same = together.size() == scores.size();
-    for (size_t i = 0; same && i < scores.size(); ++i) same = dims.equal(together[i], scores[i]);
-    if (!same)
-      context.fail("attn_mask", text(context, *mask.shape), "a shape that broadcasts to " + shape_text(dims, scores));
-  }
-  batch.push_back(query[query.size() - 2]);
-  batch.push_back(value.back());
-  set(context, std::move(batch));
+  Dims query(result.begin(), result.end() - 1);
+  query.push_back(key.back());
+  require("query", shape_of(context, 0), query, "the dims of the result, shape ");
+  require("grad_output", *operand(context, "grad_output").shape, result, "the shape of the result, ");
+  for (size_t i = 0; i < 3; ++i) context.outputs[i].shape = shape_of(context, i);
 }
 
 void loss(RuleContext& context) {

@@ -382,5 +382,13 @@ void attention(RuleContext& context) {
                  "0 (F::scaled_dot_product_attention drops weights)");
 }
 
+void attention_backward(RuleContext& context) {
+  attention(context);
+  const OperandType& given = operand(context, "grad_output");
+  if (given.dtype != context.compute)
+    context.fail("grad_output", describe(context, given),
+                 std::string(name_of(context.compute)) + ", the dtype of query");
+}
+
 }  // namespace types
 }  // namespace ingot::ir

@@ -152,6 +152,7 @@ std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, cons
 std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const AttentionBackwardStep& step, const Step& costs, const BindContext& context);
 /// Throws InternalError, with the names that exist, if there is no such host op.
 std::shared_ptr<StepDriver> bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.

@@ -19,6 +19,7 @@ struct Contraction {
   const char* inputs;  // one a line
   const char* call;
   int64_t terms;  // of each sum
+  int results = 1;
   friend std::ostream& operator<<(std::ostream& out, const Contraction& c) { return out << c.call; }
 };
 
@@ -48,6 +49,14 @@ const Contraction kContractions[] = {
      "scaled_dot_product_attention(%0, %1, %2, %3)", 150},
     {"f32[3, 4, 131, 32]; f32[3, 4, 131, 32]; f32[3, 4, 131, 32]",
      "scaled_dot_product_attention(%0, %1, %2, is_causal=true)", 131},
+    {"f32[3, 4, 131, 32]; f32[3, 2, 550, 32]; f32[3, 2, 550, 24]; f32[3, 4, 131, 24]",
+     "scaled_dot_product_attention_backward(%0, %1, %2, none, 0.3, %3, enable_gqa=true)", 550, 3},
+    {"f32[3, 4, 131, 32]; f32[3, 4, 150, 32]; f32[3, 4, 150, 40]; f32[131, 150]; f32[3, 4, 131, 40]",
+     "scaled_dot_product_attention_backward(%0, %1, %2, %3, none, %4)", 150, 3},
+    {"f32[3, 2, 131, 32]; f32[3, 2, 131, 32]; f32[3, 2, 131, 32]; f32[3, 2, 131, 32]",
+     "scaled_dot_product_attention_backward(%0, %1, %2, none, none, %3, is_causal=true)", 131, 3},
+    {"f64[3, 2, 65, 17]; f64[3, 2, 70, 17]; f64[3, 2, 70, 17]; bool[3, 1, 65, 70]; f64[3, 2, 65, 17]",
+     "scaled_dot_product_attention_backward(%0, %1, %2, %3, none, %4)", 70, 3},
 };
 
 class LargeContractions : public testing::TestWithParam<Contraction> {
@@ -62,28 +71,31 @@ class LargeContractions : public testing::TestWithParam<Contraction> {
       end = std::min(inputs.find("; ", at), inputs.size());
       text += "input %" + std::to_string(number++) + " = " + inputs.substr(at, end - at) + "\n";
     }
-    const std::string result = "%" + std::to_string(number);
-    graph_ = ir::parse(text + result + " = " + GetParam().call + "\noutput " + result + "\n");
+    std::string results;
+    for (int i = 0; i < GetParam().results; ++i) results += (i ? ", %" : "%") + std::to_string(number + i);
+    graph_ = ir::parse(text + results + " = " + GetParam().call + "\noutput " + results + "\n");
     references_ = random_inputs(graph_, "", 11);
     inputs_ = eager_tensors(references_);
     set_num_threads(1);
-    expected_ = run(graph_, inputs_)[0];
+    expected_ = run(graph_, inputs_);
   }
   void TearDown() override {
     set_num_threads(threads_);
     set_numerics(level_);
     runtime::set_host_target(std::nullopt);
   }
-  void expect_same(const std::vector<Tensor>& inputs, const Tensor& expected, const std::string& what) {
-    const Tensor got = run(graph_, inputs)[0];
-    EXPECT_EQ(got.sizes(), expected.sizes()) << what;
-    EXPECT_TRUE(bytes_of(got) == bytes_of(expected)) << what;
+  void expect_same(const std::vector<Tensor>& inputs, const std::vector<Tensor>& expected, const std::string& what) {
+    const std::vector<Tensor> got = run(graph_, inputs);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(got[i].sizes(), expected[i].sizes()) << what;
+      EXPECT_TRUE(bytes_of(got[i]) == bytes_of(expected[i])) << what << ", result " << i;
+    }
   }
 
   ir::Graph graph_;
   std::vector<ReferenceTensor> references_;
   std::vector<Tensor> inputs_;
-  Tensor expected_;
+  std::vector<Tensor> expected_;
 
  private:
   int threads_ = 1;
@@ -92,7 +104,7 @@ class LargeContractions : public testing::TestWithParam<Contraction> {
 
 // In blocks of 512 terms that are added in order, partial sums are about sqrt(512), and as many roundings add up.
 TEST_P(LargeContractions, AgreeWithTheReference) {
-  expect_close(references_, {expected_}, ir::interpret(graph_, references_), 64,
+  expect_close(references_, expected_, ir::interpret(graph_, references_), 64,
                std::sqrt(static_cast<double>(GetParam().terms)));
 }
 
@@ -111,12 +123,14 @@ TEST_P(LargeContractions, ThreadsInstructionSetLayoutAndBatchChangeNoBit) {
   for (const Tensor& t : inputs_) other.push_back(scattered(t));
   expect_same(other, expected_, "scattered");
 
-  const int64_t batch = expected_.size(0);
+  const int64_t batch = expected_[0].size(0);
   for (int64_t size : {int64_t{1}, std::min<int64_t>(batch - 1, 5)}) {
     if (size < 1) continue;
     std::vector<Tensor> some;
     for (const Tensor& t : inputs_) some.push_back(t.size(0) == batch ? t.narrow(0, batch - size, size) : t);
-    expect_same(some, expected_.narrow(0, batch - size, size), std::to_string(size) + " of the batch");
+    std::vector<Tensor> expected;
+    for (const Tensor& t : expected_) expected.push_back(t.narrow(0, batch - size, size));
+    expect_same(some, expected, std::to_string(size) + " of the batch");
   }
 }
 

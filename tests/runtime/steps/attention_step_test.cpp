@@ -45,23 +45,25 @@ struct Attention {
     auto strides = [](int64_t h, int64_t rows, int64_t columns) {  // [batch, rows, heads, columns] in memory
       return Dims{h * rows * columns * 4, columns * 4, h * columns * 4, 4};
     };
-    step.batch = batch, step.heads = heads, step.key_heads = key_heads, step.queries = queries, step.keys = keys;
-    step.depth = depth, step.value_depth = value_depth;
+    AttentionProbabilities& probabilities = step.probabilities;
+    probabilities.batch = batch, probabilities.heads = heads, probabilities.key_heads = key_heads,
+    probabilities.queries = queries, probabilities.keys = keys;
+    probabilities.depth = depth, step.value_depth = value_depth;
     step.out = {4, 0, strides(heads, queries, value_depth), 0};
-    step.query = {0, 0, strides(heads, queries, depth), 0, true};
-    step.key = {1, 0, strides(key_heads, keys, depth), 0, true};
+    probabilities.query = {0, 0, strides(heads, queries, depth), 0, true};
+    probabilities.key = {1, 0, strides(key_heads, keys, depth), 0, true};
     step.value = {2, 0, strides(key_heads, keys, value_depth), 0, true};
     const int64_t cell = mask == Mask::boolean ? 1 : 4;
     if (mask != Mask::none)  // the same for all heads
-      step.mask = Argument{3, 0, {queries * keys * cell, 0, keys * cell, cell}, 0, true};
-    step.causal = causal;
+      probabilities.mask = Argument{3, 0, {queries * keys * cell, 0, keys * cell, cell}, 0, true};
+    probabilities.causal = causal;
     if (scaled) {
       p->scalars = {Category::floating};
-      step.scale = ScalarSource{ScalarSource::Kind::call, 0, 0, DType::f32};
+      probabilities.scale = ScalarSource{ScalarSource::Kind::call, 0, 0, DType::f32};
     }
-    step.scores = step.values = std::make_shared<const ProductKernels>(product_kernels());
-    step.softmax = softmax();
-    step.local_bytes = 4;
+    probabilities.products = step.products = std::make_shared<const ProductKernels>(product_kernels());
+    probabilities.softmax = softmax();
+    probabilities.local_bytes = 4;
     p->steps = {costly_step("attention", std::move(step))};
     return p;
   }

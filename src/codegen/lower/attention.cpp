@@ -1,0 +1,202 @@
+// Attention and its gradients as steps of the runtime over generated kernels.
+#include <algorithm>
+#include <limits>
+
+#include "codegen/elementwise.h"
+#include "codegen/generate.h"
+#include "codegen/lower/steps.h"
+
+namespace ingot::codegen::lowering {
+namespace {
+
+Expr elementwise(Builder& builder, OpId op, DType dtype, std::initializer_list<Expr> operands) {
+  std::vector<Expr> list(operands);
+  return define_elementwise(op, {builder, list, {}, dtype, dtype});
+}
+
+/// The scale: a literal, or scalar 0.
+Expr scale_of(Builder& b, Type type, const ir::Operand& scale) {
+  if (scale.kind != ir::Operand::Kind::constant) return b.scalar(type, 0);
+  return b.constant(type, scale.category == Category::floating ? scale.number : static_cast<double>(scale.integer));
+}
+
+/// Probabilities of a row of raw scores; a row without any finite score gives zeros.
+Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
+  Kernel k;
+  k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, true}};
+  if (mask) k.buffers.push_back(*mask);
+  k.scalars = 1;
+  Builder b(k);
+  Type type = register_type(dtype);
+  Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity());
+  Expr factor = scale_of(b, type, scale);
+  Expr raw = b.load(0), score = raw * factor;
+  if (mask) score = mask->dtype == DType::bool_ ? select(b.load(2), score, lowest) : score + b.load(2);
+  k.reductions.push_back({Combiner::max, score.value});
+  Expr top = b.reduced(0);
+  Expr shift = select(eq(top, lowest), b.constant(type, 0), top);
+  // A score is large where a difference is not: the product is not rounded before the shift is taken off.
+  Expr shifted = score - shift;
+  if (!mask || mask->dtype == DType::bool_) shifted = fma(raw, factor, -shift);
+  if (mask && mask->dtype == DType::bool_) shifted = select(b.load(2), shifted, lowest);
+  Expr e = elementwise(b, OpId::exp, dtype, {shifted});
+  k.locals = {type};
+  k.reductions.push_back({Combiner::sum, e.value});
+  Expr sum = b.reduced(1);
+  Expr inverse = select(eq(sum, 0), b.constant(type, 0), 1.0 / sum);
+  k.phases.resize(3);
+  k.phases[0].reductions = {0};
+  k.phases[1].local_stores = {{0, e.value}};
+  k.phases[1].reductions = {1};
+  k.phases[2].stores = {{1, (b.local(0) * inverse).value}};
+  return k;
+}
+
+/// Gradients of a row of raw scores, from its probabilities and their gradients. What the mask hides has none, and adds
+/// nothing to the row's sum, not even NaN.
+Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
+  Kernel k;
+  k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, false}, {dtype, Access::dense, true}};
+  if (mask) k.buffers.push_back(*mask);
+  k.scalars = 1;
+  Builder b(k);
+  Type type = register_type(dtype);
+  Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity()), zero = b.constant(type, 0);
+  auto seen = [&](Expr x) {
+    if (!mask) return x;
+    return mask->dtype == DType::bool_ ? select(b.load(3), x, zero) : select(eq(b.load(3), lowest), zero, x);
+  };
+  Expr probability = b.load(0), given = seen(b.load(1));
+  k.reductions.push_back({Combiner::sum, (probability * given).value});
+  Expr slope = seen(probability * (given - b.reduced(0))) * scale_of(b, type, scale);
+  k.phases.resize(2);
+  k.phases[0].reductions = {0};
+  k.phases[1].stores = {{2, slope.value}};
+  return k;
+}
+
+}  // namespace
+
+/// An argument over four dims of `shape`: leading ones merged (copies are dense) or added.
+Argument StepWriter::with_four_dims(Step& step, Argument a, Dims& shape, Dims strides, DType type) {
+  while (shape.size() > 4) {
+    INGOT_CHECK(dims_.same(strides[0], dims_.mul(strides[1], shape[1])), "leading dims of attention do not merge");
+    shape[1] = dims_.mul(shape[0], shape[1]);
+    shape.erase(0);
+    strides.erase(0);
+  }
+  while (shape.size() < 4) shape.insert(0, 1), strides.insert(0, 0);
+  a.strides = bytes(dims_, strides, type);
+  step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), type));
+  return a;
+}
+
+Argument StepWriter::attention_operand(Step& step, const StoredOperand& operand, Dims& shape, const Dims& strides) {
+  return with_four_dims(step, stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides,
+                        operand.dtype);
+}
+
+Argument StepWriter::attention_result(Step& step, const Output& output) {
+  Argument a;
+  a.buffer = output.buffer;
+  Dims shape = graph_.type(output.value).shape;
+  return with_four_dims(step, a, shape, output.strides, output.dtype);
+}
+
+AttentionProbabilities StepWriter::attention_probabilities(const Group& g, Step& step, std::optional<Buffer>& mask) {
+  const ir::Node& node = *g.anchor;
+  AttentionProbabilities p;
+  p.dtype = g.operands[0].dtype;
+  const Dims query = graph_.type(g.operands[0].value).shape;
+  const Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
+  Dims shapes[2];
+  Argument* const arguments[] = {&p.query, &p.key};
+  for (size_t i = 0; i < 2; ++i) {
+    shapes[i] = graph_.type(g.operands[i].value).shape;
+    *arguments[i] = attention_operand(step, g.operands[i], shapes[i], g.operands[i].strides);
+  }
+  p.batch = shapes[0][0], p.heads = shapes[0][1], p.queries = shapes[0][2], p.depth = shapes[0][3];
+  p.key_heads = shapes[1][1], p.keys = shapes[1][2];
+  if (g.operands[3].value != ir::kNoValue) {
+    // The mask broadcasts to [batch..., heads, queries, keys].
+    const Dims& shape = graph_.type(g.operands[3].value).shape;
+    Dims whole(query.begin(), query.end() - 1);
+    whole.push_back(keys);
+    size_t fresh = whole.size() - shape.size();
+    Dims expanded(whole.size(), Dim(0));
+    for (size_t d = 0; d < shape.size(); ++d)
+      // As in broadcast_map: 1 by a guard is an expression whose hint is not the whole's.
+      if (!(shape[d] == Dim(1)) && dims_.hint(shape[d]) == dims_.hint(whole[fresh + d]))
+        expanded[fresh + d] = g.operands[3].strides[d];
+    p.mask = attention_operand(step, g.operands[3], whole, expanded);
+    Dim along = p.mask->strides.back();
+    Dim element = ingot::size_of(g.operands[3].dtype);
+    mask = Buffer{g.operands[3].dtype,
+                  along == element  ? Access::dense
+                  : along == Dim(0) ? Access::uniform
+                                    : Access::strided,
+                  false};
+  }
+  p.causal = node.attrs[1].integer != 0;
+  const ir::Operand& scale = node.operands[4];
+  if (scale.kind == ir::Operand::Kind::scalar) p.scale = ScalarSource{ScalarSource::Kind::call, scale.id, 0, p.dtype};
+  if (scale.kind == ir::Operand::Kind::size) p.scale = ScalarSource{ScalarSource::Kind::size, 0, scale.dim, p.dtype};
+  p.products = product_kernels(target_, {p.dtype, ProductForm::Packing::columns});
+  p.local_bytes = ingot::size_of(p.dtype);
+  Kernel softmax = softmax_kernel(p.dtype, mask ? &*mask : nullptr, scale);
+  if (!target_.cuda_arch) p.softmax = codegen::generate(softmax, target_, "softmax");
+  return p;
+}
+
+/// `products` of them, and about twenty operations a score.
+Dim StepWriter::attention_operations(const Group& g, int64_t products) {
+  const Dims query = graph_.type(g.operands[0].value).shape;
+  const Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
+  const Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
+  return dims_.mul(scores, dims_.add(dims_.mul(query.back(), 2 * products), 20));
+}
+
+void StepWriter::write_attention(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  Step step = named_step();
+  std::optional<Buffer> mask;
+  AttentionStep attention;
+  attention.probabilities = attention_probabilities(g, step, mask);
+  attention.out = attention_result(step, g.outputs[0]);
+  Dims value = graph_.type(g.operands[2].value).shape;
+  attention.value = attention_operand(step, g.operands[2], value, g.operands[2].strides);
+  attention.value_depth = value[3];
+  attention.products = product_kernels(target_, {attention.probabilities.dtype, ProductForm::Packing::rows});
+  step.operations = attention_operations(g, 2);
+  step.work = std::move(attention);
+  append(std::move(step));
+}
+
+void StepWriter::write_attention_backward(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  Step step = named_step();
+  std::optional<Buffer> mask;
+  AttentionBackwardStep backward;
+  backward.probabilities = attention_probabilities(g, step, mask);
+  const DType dtype = backward.probabilities.dtype;
+  Dims value = graph_.type(g.operands[2].value).shape, gradient = graph_.type(g.operands[5].value).shape;
+  backward.value = attention_operand(step, g.operands[2], value, g.operands[2].strides);
+  backward.gradient = attention_operand(step, g.operands[5], gradient, g.operands[5].strides);
+  backward.value_depth = value[3];
+  std::optional<Argument>* const results[] = {&backward.for_query, &backward.for_key, &backward.for_value};
+  for (const Output& output : g.outputs) {
+    const auto& outputs = g.anchor->outputs;
+    const auto i = std::find(outputs.begin(), outputs.end(), output.value) - outputs.begin();
+    *results[i] = attention_result(step, output);
+  }
+  backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, ProductForm::Rows::across});
+  Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, g.anchor->operands[4]);
+  if (!target_.cuda_arch) backward.slope = codegen::generate(slope, target_, "attention_slope");
+  // The scores and a product for each result; beside that of the values, G v^T.
+  const bool slopes = backward.for_query || backward.for_key;
+  step.operations = attention_operations(g, 1 + static_cast<int64_t>(g.outputs.size()) + slopes);
+  step.work = std::move(backward);
+  append(std::move(step));
+}
+
+}  // namespace ingot::codegen::lowering

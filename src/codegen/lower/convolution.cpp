@@ -1,0 +1,99 @@
+// Convolution as a step of the runtime over generated kernels.
+#include "codegen/lower/steps.h"
+
+namespace ingot::codegen::lowering {
+
+void StepWriter::write_conv(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const ir::Node& node = *g.anchor;
+  ir::ValueId product = node.outputs[0];
+  DType raw = g.operands[0].dtype;
+  size_t rank = g.space.size();  // [batch,] channels, height, width
+  bool batched = rank == 4;
+  const StoredOperand& bias = g.operands[2];
+  bool plain =
+      g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue && g.outputs[0].dtype == raw;
+  if (plain) {
+    // Without an epilogue, pixels are stored one after the other.
+    const Dims& s = g.outputs[0].strides;
+    plain = s[rank - 1] == Dim(1) && dims_.same(s[rank - 2], g.space[rank - 1]);
+  }
+
+  KernelWriter writer(graph_, layouts_, plan_, group);
+  Argument result;  // of the raw convolution, where nothing follows or what follows is a loop of its own
+  bool separate = false;
+  if (!plain) {
+    writer.use_product(product);
+    Dims dense = ir::contiguous_strides(dims_, g.space);
+    writer.arguments[0].strides = dense;
+    if (bias.value != ir::kNoValue) {
+      Dims along(rank, Dim(0));
+      along[rank - 3] = bias.strides[0];
+      Argument at = stored_argument(bias, {}, bias.offset, bias.dtype);
+      writer.add_to_product({at.buffer, bias.dtype, false, along, bias.offset, 0});
+    }
+    writer.write();
+    separate = !epilogue_fits(writer.arguments.size());
+    // An epilogue runs over [channels, pixels]: height and width must be one dim for all of its arguments.
+    for (const KernelArgument& a : writer.arguments)
+      separate = separate || !dims_.same(a.strides[rank - 2], dims_.mul(a.strides[rank - 1], g.space[rank - 1]));
+  }
+  auto over_pixels = [&](const Dims& strides) {
+    return Dims{batched ? strides[0] : Dim(0), strides[rank - 3], strides[rank - 1]};
+  };
+  if (plain || separate) {
+    const Dims strides = plain ? g.outputs[0].strides : ir::contiguous_strides(dims_, g.space);
+    if (plain) {
+      result.buffer = g.outputs[0].buffer;
+      result.offset = bytes(dims_, g.outputs[0].offset, raw);
+    } else {
+      result.buffer = raw_buffer(product, raw);
+    }
+    result.strides = bytes(dims_, over_pixels(strides), raw);
+  }
+
+  Step step = named_step();
+  Conv2dStep conv;
+  conv.dtype = raw;
+  auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& argument) {
+    argument = stored_argument(operand, strides, operand.offset, raw);
+    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
+    shape_of = std::move(shape);
+  };
+  Dims shape = graph_.type(g.operands[0].value).shape, strides = g.operands[0].strides;
+  if (!batched) shape.insert(0, 1), strides.insert(0, 0);
+  view(g.operands[0], shape, strides, conv.input_shape, conv.input);
+  view(g.operands[1], graph_.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
+  for (const ir::InputInfo& input : graph_.inputs)
+    conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
+                                                          input.value == g.operands[1].root);
+  auto pair = [&](size_t i) {
+    const Dims& list = node.attrs[i].list;
+    return Conv2dStep::Pair{list[0], list.back()};
+  };
+  conv.stride = pair(0), conv.padding = pair(1), conv.dilation = pair(2);
+  conv.groups = node.attrs[3].integer;
+  if (conv.groups > 1 && dims_.is_one(conv.weight_shape[1])) conv.form = ConvolutionForm::depthwise;
+  conv.kernels = product_kernels(target_, {raw});
+  Dim points = dims_.product(g.space);
+  if (plain || separate) {
+    conv.epilogue.arguments = {result};
+  } else {
+    Dims any{1, 0};
+    std::vector<Dims> strides_of;
+    for (const KernelArgument& a : writer.arguments) strides_of.push_back(over_pixels(a.strides));
+    std::vector<Argument> arguments_of = arguments(writer, any, strides_of);
+    conv.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
+    conv.epilogue.scalars = writer.scalars;
+    conv.epilogue.kernels = epilogues(writer, conv.kernels->max_vectors, step.name);
+  }
+  const Dims& weight = graph_.type(g.operands[1].value).shape;
+  Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
+  step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
+  for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
+  step.work = std::move(conv);
+  append(std::move(step));
+  if (separate) loop_after_product(group, writer, result.buffer);
+}
+
+}  // namespace ingot::codegen::lowering
