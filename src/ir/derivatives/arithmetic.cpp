@@ -30,7 +30,7 @@ Gradients div(GraphBuilder& b, const DerivedCall& call) {
 
 Gradients remainder(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
-  return each(call, {[&] { return g; }, [&] { return b.neg(b.mul(g, b.floor(b.div(x, y)))); }});
+  return each(call, {[&] { return g; }, [&] { return b.neg(b.mul(g, b.floor_divide(x, y))); }});
 }
 Gradients fmod(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);

@@ -63,11 +63,11 @@ Gradients logaddexp2(GraphBuilder& b, const DerivedCall& call) { return shares(b
 Gradients logit(GraphBuilder& b, const DerivedCall& call) {
   const Operand &x = call.operands[0], &given = call.operands[1];
   const Operand slope = b.div(call.cotangent(), b.mul(x, b.rsub(x, 1.0)));
-  auto within = [&](const Operand& low, const Operand& high) { return b.logical_and(b.ge(x, low), b.le(x, high)); };
-  const Operand nowhere = b.where(within(Operand::constant(0.0), Operand::constant(1.0)), slope, std::nan(""));
+  const Operand nowhere = b.where(b.logical_and(b.ge(x, 0.0), b.le(x, 1.0)), slope, std::nan(""));
   if (!given.present()) return of_self(call, nowhere);
   const Operand eps = b.scalar(given, b.dtype(x));
-  return of_self(call, b.where(b.lt(eps, 0.0), nowhere, where(b, within(eps, b.rsub(eps, 1.0)), slope)));
+  const Operand outside = b.logical_or(b.lt(x, eps), b.gt(x, b.rsub(eps, 1.0)));
+  return of_self(call, b.where(b.lt(eps, 0.0), nowhere, where_not(b, outside, slope)));
 }
 Gradients hypot(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
@@ -91,12 +91,13 @@ Gradients atan(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   return over(b, call, b.add(b.mul(x, x), 1.0));
 }
-// By the distance from zero, whose square may overflow.
+// By the distance from zero, whose square may overflow; at zero the gradient is zero.
 Gradients atan2(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), y = computed(b, call, 0), x = computed(b, call, 1);
-  const Operand distance = y.is_value() ? b.hypot(y, x) : b.hypot(x, y), near = b.div(g, distance);
-  return each(
-      call, {[&] { return b.mul(near, b.div(x, distance)); }, [&] { return b.neg(b.mul(near, b.div(y, distance))); }});
+  const Operand apart = y.is_value() ? b.hypot(y, x) : b.hypot(x, y);
+  const Operand distance = b.where(b.eq(apart, 0.0), 1.0, apart);
+  auto near = [&](const Operand& side) { return b.div(b.mul(g, b.div(side, distance)), distance); };
+  return each(call, {[&] { return near(x); }, [&] { return b.neg(near(y)); }});
 }
 Gradients sinh(GraphBuilder& b, const DerivedCall& call) { return times(b, call, b.cosh(call.operands[0])); }
 Gradients cosh(GraphBuilder& b, const DerivedCall& call) { return times(b, call, b.sinh(call.operands[0])); }

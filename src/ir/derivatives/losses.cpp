@@ -13,7 +13,7 @@ Operand shared(GraphBuilder& b, const DerivedCall& call, const Operand& slope) {
   return b.mul(slope, g);
 }
 
-/// Of losses of input - target.
+/// Of losses of input - target: a difference that is NaN has no slope either.
 Gradients of_difference(GraphBuilder& b, const DerivedCall& call, const Operand& slope) {
   const Operand g = shared(b, call, slope);
   return each(call, {[&] { return g; }, [&] { return b.neg(g); }});
@@ -45,11 +45,12 @@ struct OfTargets {
 Gradients smooth_l1_loss(GraphBuilder& b, const DerivedCall& call) {
   const Operand apart = b.sub(call.operands[0], call.operands[1]);
   const Operand beta = b.scalar(call.operand("beta"), b.dtype(apart)), divisor = b.where(b.eq(beta, 0.0), 1.0, beta);
-  return of_difference(b, call, b.where(b.lt(b.abs(apart), beta), b.div(apart, divisor), b.sign(apart)));
+  const Operand linear = b.logical_or(b.ge(b.abs(apart), beta), b.eq(beta, 0.0));
+  return of_difference(b, call, b.where(linear, b.sign(apart), b.div(apart, divisor)));
 }
 Gradients huber_loss(GraphBuilder& b, const DerivedCall& call) {
   const Operand apart = b.sub(call.operands[0], call.operands[1]), &delta = call.operand("delta");
-  return of_difference(b, call, b.where(b.le(b.abs(apart), delta), apart, b.mul(b.sign(apart), delta)));
+  return of_difference(b, call, b.where(b.gt(b.abs(apart), delta), b.mul(b.sign(apart), delta), apart));
 }
 
 // (input - target) / (input (1 - input)), of which the divisor does not vanish, and log(1 - input) - log(input).

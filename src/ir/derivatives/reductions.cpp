@@ -39,11 +39,12 @@ Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.where(zero, where(b, only, others), b.div(b.mul(r.g, r.result), factors)));
 }
 
-// amax and amin: ties share evenly, however many dims are reduced.
+// amax and amin: ties share evenly, however many dims are reduced. Of what has a NaN nothing is the largest: all NaN.
 Gradients extreme(GraphBuilder& b, const DerivedCall& call) {
   const Reduced r(b, call);
   const Operand best = b.eq(call.operands[0], r.result);
-  return of_self(call, where(b, best, b.div(r.g, r.sum(b, b.to(best, b.dtype(r.g))))));
+  const Operand share = b.div(r.g, r.sum(b, b.to(best, b.dtype(r.g))));
+  return of_self(call, b.where(best, share, b.where(b.isnan(r.result), std::nan(""), 0.0)));
 }
 
 // 2 / (n - correction) * (x - mean).

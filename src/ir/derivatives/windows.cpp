@@ -18,10 +18,23 @@ struct Reach {
 };
 
 /// For each window, how far its first maximum (or its last NaN) lies from its start, counted row by row over `reaches`.
+/// It starts as the first place within the tensor: that is the maximum where nothing is above the padding.
 Operand first_maximum(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides,
                       const std::vector<Reach>& reaches) {
   const Operand whole = padded(b, x, slides, least_of(b.dtype(x)));
-  Operand best, at;
+  Operand best, at = b.scalar(GraphBuilder::integer(0), DType::i64);
+  for (size_t i = slides.size(), unit = 1; i-- > 0; unit *= static_cast<size_t>(reaches[i].size())) {
+    const Slide& s = slides[i];
+    if (s.padding == 0) continue;
+    const Operand start = b.mul(coordinate(b, s.count, i, slides.size()), GraphBuilder::integer(s.stride));
+    Operand missing = b.clamp_min(b.rsub(start, GraphBuilder::integer(s.padding)), GraphBuilder::integer(0));
+    if (s.dilation > 1) {
+      missing =
+          b.floor_divide(b.add(missing, GraphBuilder::integer(s.dilation - 1)), GraphBuilder::integer(s.dilation));
+      missing = b.mul(missing, GraphBuilder::integer(s.dilation));
+    }
+    at = b.add(at, b.mul(missing, GraphBuilder::integer(static_cast<int64_t>(unit))));
+  }
   for (int64_t tap = 0; tap < taps(slides); ++tap) {
     int64_t offset = 0, unit = 1;
     for (size_t i = slides.size(), rest = static_cast<size_t>(tap); i-- > 0;) {
@@ -32,7 +45,7 @@ Operand first_maximum(GraphBuilder& b, const Operand& x, const std::vector<Slide
     const Operand element = window_element(b, whole, slides, tap);
     if (tap == 0) {
       best = element;
-      at = b.full(Attr::of(b.shape(element)), GraphBuilder::integer(offset), Attr::of(DType::i64));
+      at = b.expand(at, Attr::of(b.shape(element)));
       continue;
     }
     const Operand better = b.logical_or(b.gt(element, best), b.isnan(element));

@@ -1,0 +1,109 @@
+// Llama (Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023), with grouped keys and values as
+// in Llama 2 and 3, and the names of Hugging Face's LlamaForCausalLM.
+#pragma once
+#include <cmath>
+
+#include "attention.h"
+
+namespace models {
+
+/// Llama 7B.
+struct LlamaConfig {
+  int64_t vocab_size = 32000, hidden_size = 4096, intermediate_size = 11008, num_hidden_layers = 32,
+          num_attention_heads = 32, num_key_value_heads = 32, max_position_embeddings = 2048;
+  double rms_norm_eps = 1e-6, rope_theta = 10000;
+  int64_t head_dim() const { return hidden_size / num_attention_heads; }
+};
+
+/// Rotary positions (Su et al., "RoFormer", 2021): cosines and sines [T, head_dim], of which the halves are equal.
+struct Rotary {
+  Tensor cos, sin;
+  explicit Rotary(const LlamaConfig& c) {
+    Tensor share = arange(0, c.head_dim(), 2, kFloat64) / c.head_dim();
+    Tensor angles = outer(arange(0, c.max_position_embeddings, 1, kFloat64), (share * -std::log(c.rope_theta)).exp());
+    angles = cat({angles, angles}, -1);
+    cos = angles.cos().to(kFloat32), sin = angles.sin().to(kFloat32);
+  }
+  Rotary(const Tensor& c, const Tensor& s) : cos(c), sin(s) {}
+  /// For the first positions.
+  Rotary first(const Size& count) const { return {cos.narrow(0, 0, count), sin.narrow(0, 0, count)}; }
+  /// Turns [N, heads, T, head_dim].
+  Tensor operator()(const Tensor& x) const {
+    auto halves = x.chunk(2, -1);
+    return x * cos + cat({-halves[1], halves[0]}, -1) * sin;
+  }
+};
+
+struct LlamaAttentionImpl : nn::Module {
+  LlamaConfig config;
+  nn::Linear q_proj, k_proj, v_proj, o_proj;
+  explicit LlamaAttentionImpl(const LlamaConfig& c)
+      : config(c),
+        q_proj(c.hidden_size, c.num_attention_heads * c.head_dim(), false),
+        k_proj(c.hidden_size, c.num_key_value_heads * c.head_dim(), false),
+        v_proj(c.hidden_size, c.num_key_value_heads * c.head_dim(), false),
+        o_proj(c.num_attention_heads * c.head_dim(), c.hidden_size, false) {}
+  Tensor forward(const Tensor& x, const Rotary& turned) {
+    Tensor q = turned(split_heads(q_proj(x), config.num_attention_heads));
+    Tensor k = turned(split_heads(k_proj(x), config.num_key_value_heads));
+    Tensor v = split_heads(v_proj(x), config.num_key_value_heads);
+    return o_proj(join_heads(F::scaled_dot_product_attention(q, k, v, {}, 0, /*is_causal=*/true, {},
+                                                             /*enable_gqa=*/q.size(1) != k.size(1))));
+  }
+};
+INGOT_MODULE(LlamaAttention, q_proj, k_proj, v_proj, o_proj);
+
+struct LlamaMLPImpl : nn::Module {
+  nn::Linear gate_proj, up_proj, down_proj;
+  explicit LlamaMLPImpl(const LlamaConfig& c)
+      : gate_proj(c.hidden_size, c.intermediate_size, false),
+        up_proj(c.hidden_size, c.intermediate_size, false),
+        down_proj(c.intermediate_size, c.hidden_size, false) {}
+  Tensor forward(const Tensor& x) { return down_proj(F::silu(gate_proj(x)) * up_proj(x)); }
+};
+INGOT_MODULE(LlamaMLP, gate_proj, up_proj, down_proj);
+
+struct LlamaDecoderLayerImpl : nn::Module {
+  LlamaAttention self_attn;
+  LlamaMLP mlp;
+  nn::RMSNorm input_layernorm, post_attention_layernorm;
+  explicit LlamaDecoderLayerImpl(const LlamaConfig& c)
+      : self_attn(c),
+        mlp(c),
+        input_layernorm(c.hidden_size, c.rms_norm_eps),
+        post_attention_layernorm(c.hidden_size, c.rms_norm_eps) {}
+  Tensor forward(const Tensor& x, const Rotary& turned) {
+    Tensor h = x + self_attn(input_layernorm(x), turned);
+    return h + mlp(post_attention_layernorm(h));
+  }
+};
+INGOT_MODULE(LlamaDecoderLayer, self_attn, mlp, input_layernorm, post_attention_layernorm);
+
+struct LlamaModelImpl : nn::Module {
+  nn::Embedding embed_tokens;
+  std::vector<LlamaDecoderLayer> layers;
+  nn::RMSNorm norm;
+  Rotary rotary;  // no part of checkpoints
+  explicit LlamaModelImpl(const LlamaConfig& c)
+      : embed_tokens(c.vocab_size, c.hidden_size), norm(c.hidden_size, c.rms_norm_eps), rotary(c) {
+    for (int64_t i = 0; i < c.num_hidden_layers; ++i) layers.emplace_back(c);
+  }
+  Tensor forward(const Tensor& ids) {
+    Tensor x = embed_tokens(ids);
+    const Rotary turned = rotary.first(ids.size(1));
+    for (auto& layer : layers) x = layer(x, turned);
+    return norm(x);
+  }
+};
+INGOT_MODULE(LlamaModel, embed_tokens, layers, norm);
+
+/// Tokens i64 [N, T], T <= max_position_embeddings, to logits [N, T, vocab_size].
+struct LlamaForCausalLMImpl : nn::Module {
+  LlamaModel model;
+  nn::Linear lm_head;
+  explicit LlamaForCausalLMImpl(const LlamaConfig& c = {}) : model(c), lm_head(c.hidden_size, c.vocab_size, false) {}
+  Tensor forward(const Tensor& ids) { return lm_head(model(ids)); }
+};
+INGOT_MODULE(LlamaForCausalLM, model, lm_head);
+
+}  // namespace models
