@@ -1,5 +1,7 @@
 // Gradients and compiled functions: whole steps, a function compiled alone, what is saved, what is written, errors.
+#include <deque>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "support.h"
@@ -441,25 +443,76 @@ TEST(FrozenGradients, AreRefused) {
   EXPECT_NE(error_of([&] { product(batch(4, 0).requires_grad_()); }).find("requires grad"), std::string::npos);
 }
 
-TEST(Threads, TrainTwoModelsThroughOneFunction) {
-  auto step = compile([](const std::vector<Tensor>& p, const Tensor& x) {
-    (F::linear(gelu(F::linear(x, p[0], p[1])), p[2], p[3]) + x).square().mean().backward();
-    NoGradGuard guard;
-    for (const Tensor& t : p) {
-      t.sub_(t.grad(), 0.1);
-      t.set_grad({});
+/// Trains two models by eager one after the other, and copies of them at once on two threads. `trainer(nets, wrap)`
+/// gives what is called with a model's number and a batch; `wrap` compiles what it is given, or not.
+void train_on_two_threads(auto trainer) {
+  constexpr int64_t kModels = 2, kSteps = 12;
+  auto made = [] {
+    std::vector<Net> nets;
+    for (int64_t m = 0; m < kModels; ++m) {
+      manual_seed(static_cast<uint64_t>(m));
+      nets.emplace_back();
     }
+    return nets;
+  };
+  std::vector<std::vector<Tensor>> batches(kModels), expected(kModels), losses(kModels);
+  for (int64_t m = 0; m < kModels; ++m)
+    for (int64_t s = 0; s < kSteps; ++s) batches[m].push_back(batch(s % 4 == 3 ? 6 : 4, kSteps * m + s));
+  std::vector<Net> eager = made(), compiled = made();
+  auto one = trainer(eager, [](auto step) { return step; });
+  for (int64_t m = 0; m < kModels; ++m)
+    for (const Tensor& x : batches[m]) expected[m].push_back(one(m, x));
+
+  std::function<Statistics()> statistics;
+  auto other = trainer(compiled, [&](auto step) {
+    auto fast = compile(step);
+    statistics = [fast] { return fast.stats(); };
+    return fast;
   });
-  std::vector<Net> nets{make_net(), make_net()};
-  std::vector<Tensor> batches;
-  for (int s = 0; s < 10; ++s) batches.push_back(batch(4, s));
   std::vector<std::thread> threads;
-  for (const Net& net : nets)
-    threads.emplace_back([&, p = net->parameters()] {
-      for (const Tensor& x : batches) step(p, x);
+  for (int64_t m = 0; m < kModels; ++m)
+    threads.emplace_back([&, m] {
+      for (const Tensor& x : batches[m]) losses[m].push_back(other(m, x));
     });
   for (std::thread& t : threads) t.join();
-  expect_same(nets[0], nets[1]);
+  for (int64_t m = 0; m < kModels; ++m) {
+    for (int64_t s = 0; s < kSteps; ++s)
+      EXPECT_TRUE(same_bits(losses[m][s], expected[m][s])) << "model " << m << ", step " << s;
+    expect_same(compiled[m], eager[m]);
+  }
+  EXPECT_EQ(statistics().calls, kModels * kSteps);
+  EXPECT_EQ(statistics().graph_breaks, 0);
+  EXPECT_EQ(statistics().fallbacks, 0);
+}
+
+TEST(Threads, TrainTheParametersThatOneFunctionIsGiven) {
+  train_on_two_threads([](const std::vector<Net>& nets, auto wrap) {
+    auto step = wrap([](const std::vector<Tensor>& p, const Tensor& x) {
+      Tensor loss = (F::linear(gelu(F::linear(x, p[0], p[1])), p[2], p[3]) + x).square().mean();
+      loss.backward();
+      NoGradGuard guard;
+      for (const Tensor& t : p) {
+        t.sub_(t.grad(), 0.1);
+        t.set_grad({});
+      }
+      return loss.detach();
+    });
+    return [&nets, step](int64_t which, const Tensor& x) { return step(nets[which]->parameters(), x); };
+  });
+}
+
+TEST(Threads, TrainTheModelThatOneFunctionIsTold) {
+  train_on_two_threads([](const std::vector<Net>& nets, auto wrap) {
+    auto optimizers = std::make_shared<std::deque<optim::AdamW>>();
+    for (const Net& net : nets) optimizers->emplace_back(net->parameters());
+    return wrap([&nets, optimizers](int64_t which, const Tensor& x) {
+      Tensor loss = nets[which](x).square().mean();
+      loss.backward();
+      (*optimizers)[which].step();
+      (*optimizers)[which].zero_grad();
+      return loss.detach();
+    });
+  });
 }
 
 }  // namespace
