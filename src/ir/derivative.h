@@ -37,7 +37,8 @@ namespace derivatives {
 using Rule = Gradients(GraphBuilder& b, const DerivedCall& call);
 // arithmetic.cpp
 Rule add, sub, rsub, mul, div, remainder, fmod, pow, maximum, minimum, fmax, fmin, clamp, clamp_min, clamp_max, lerp,
-    addcmul, addcdiv, neg, abs, square, reciprocal, same, copysign, ldexp, nan_to_num, where, masked_fill, replaced;
+    addcmul, addcdiv, neg, abs, square, reciprocal, same, nextafter, copysign, ldexp, nan_to_num, where, masked_fill,
+    replaced;
 // functions.cpp
 Rule sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, xlogy, logaddexp, logaddexp2, logit, hypot, sin, cos, tan,
     asin, acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, sinc, deg2rad, rad2deg, erf, erfc, erfcx, erfinv,
@@ -52,7 +53,7 @@ Rule index_select, gather, embedding, scatter, scatter_reduce;
 // order.cpp
 Rule chosen, found, running_extreme, cumsum, cumprod, logcumsumexp;
 // reductions.cpp
-Rule sum, prod, extreme, var, std, logsumexp, norm, softmax, log_softmax;
+Rule sum, prod, extreme, var, std, logsumexp, norm, cdist, softmax, log_softmax;
 // products.cpp
 Rule matmul, conv2d, scaled_dot_product_attention, scaled_dot_product_attention_backward;
 // windows.cpp

@@ -231,7 +231,7 @@ TEST(Derivative, AtKinks) {
   const Numbers x{-1, 0, 1};
   EXPECT_EQ(gradient_of("%1 = relu(%0)", x), (Numbers{0, 0, 1}));
   EXPECT_EQ(gradient_of("%1 = abs(%0)", x), (Numbers{-1, 0, 1}));
-  EXPECT_EQ(gradient_of("%1 = clamp(%0, -1.0, 0.0)", x), (Numbers{1, 1, 0}));
+  EXPECT_EQ(gradient_of("%1 = clamp(%0, -1.0, 0.0)", x), (Numbers{0, 0, 0}));
   EXPECT_EQ(gradient_of("%1 = hardtanh(%0)", x), (Numbers{0, 1, 0}));
   EXPECT_EQ(gradient_of("%1 = maximum(%0, 0.0)", x), (Numbers{0, .5, 1}));
   EXPECT_EQ(gradient_of("%1 = leaky_relu(%0, 0.5)", x), (Numbers{.5, .5, 1}));

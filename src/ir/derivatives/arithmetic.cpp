@@ -69,56 +69,74 @@ Gradients pow(GraphBuilder& b, const DerivedCall& call) {
                      [&] { return b.mul(g, power_by_exponent(b, x, y, call.result(), dtype)); }});
 }
 
-// Ties share the gradient; a NaN gives it to both.
-Gradients maximum(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+namespace {
+
+/// Ties share the gradient; a NaN gives it to both. `loses`: how the first compares where the second is the result.
+Gradients larger_or_smaller(GraphBuilder& b, const DerivedCall& call, size_t second, OpId loses) {
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, second);
   const Operand share = b.where(b.eq(x, y), b.mul(g, 0.5), g);
-  return each(call, {[&] { return where_not(b, b.lt(x, y), share); }, [&] { return where_not(b, b.gt(x, y), share); }});
-}
-Gradients minimum(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
-  const Operand share = b.where(b.eq(x, y), b.mul(g, 0.5), g);
-  return each(call, {[&] { return where_not(b, b.gt(x, y), share); }, [&] { return where_not(b, b.lt(x, y), share); }});
+  Gradients gradients(call.operands.size());
+  if (call.wanted[0]) gradients[0] = where_not(b, b.call(loses, {x, y}, {})[0], share);
+  if (call.wanted[second]) gradients[second] = where_not(b, b.call(loses, {y, x}, {})[0], share);
+  return gradients;
 }
 
+/// One bound: a tensor as in maximum and minimum; a number is flat, NaN as well.
+Gradients bounded(GraphBuilder& b, const DerivedCall& call, size_t bound, OpId outside, OpId inside) {
+  if (call.operands[bound].is_value()) return larger_or_smaller(b, call, bound, outside);
+  const Operand free = b.call(inside, {computed(b, call, 0), call.operands[bound]}, {})[0];
+  return of_self(call, where(b, free, call.cotangent()));
+}
+
+}  // namespace
+
+Gradients maximum(GraphBuilder& b, const DerivedCall& call) { return larger_or_smaller(b, call, 1, OpId::lt); }
+Gradients minimum(GraphBuilder& b, const DerivedCall& call) { return larger_or_smaller(b, call, 1, OpId::gt); }
+Gradients clamp_min(GraphBuilder& b, const DerivedCall& call) { return bounded(b, call, 1, OpId::lt, OpId::gt); }
+Gradients clamp_max(GraphBuilder& b, const DerivedCall& call) { return bounded(b, call, 1, OpId::gt, OpId::lt); }
+
 namespace {
+/// Ties share here too. Of two NaNs the first has the gradient.
 Gradients number_wins(GraphBuilder& b, const DerivedCall& call, OpId first_wins) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
-  Operand first = b.call(first_wins, {x, y}, {})[0];
-  if (y.is_value()) first = b.logical_or(first, b.isnan(y));
-  return each(call, {[&] { return where(b, first, g); }, [&] { return where_not(b, first, g); }});
+  const Operand alone = b.isnan(y.is_value() ? y : b.scalar(y, b.dtype(g)));
+  const Operand first = b.logical_or(b.call(first_wins, {x, y}, {})[0], alone), tie = b.eq(x, y);
+  const Operand share = b.where(tie, b.mul(g, 0.5), g);
+  return each(call,
+              {[&] { return where(b, b.logical_or(first, tie), share); }, [&] { return where_not(b, first, share); }});
 }
 }  // namespace
 
-Gradients fmax(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::ge); }
-Gradients fmin(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::le); }
+Gradients fmax(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::gt); }
+Gradients fmin(GraphBuilder& b, const DerivedCall& call) { return number_wins(b, call, OpId::lt); }
 
-// A bound itself is inside. Where min is above max, max is the result.
+// As a bound a number is flat; a tensor shares ties with self, but where the bounds meet all is self's. Where min is
+// above max, max is the result.
 Gradients clamp(GraphBuilder& b, const DerivedCall& call) {
+  if (!call.operands[2].present()) return bounded(b, call, 1, OpId::lt, OpId::gt);
+  if (!call.operands[1].present()) return bounded(b, call, 2, OpId::gt, OpId::lt);
   const Operand &g = call.cotangent(), x = computed(b, call, 0);
   const Operand low = computed(b, call, 1), high = computed(b, call, 2);
-  auto both = [&](const Operand& p, const Operand& q) {
-    return !p.present() ? q : !q.present() ? p : b.logical_and(p, q);
-  };
-  auto compared = [&](OpId op, const Operand& p, const Operand& q) {
-    if (!p.present() || !q.present()) return Operand::none();
-    return b.call(op, {p, q}, {})[0];
-  };
-  return each(call, {[&] { return where(b, both(compared(OpId::ge, x, low), compared(OpId::le, x, high)), g); },
-                     [&] { return where(b, both(compared(OpId::lt, x, low), compared(OpId::lt, low, high)), g); },
+  if (!low.is_value() && !high.is_value())
+    return of_self(call, where(b, b.logical_and(b.gt(x, low), b.lt(x, high)), g));
+  auto tie = [&](const Operand& bound) { return b.logical_and(b.eq(x, bound), b.lt(low, high)); };
+  const Operand half = b.mul(g, 0.5);
+  return each(call, {[&] {
+                       Operand share = g;
+                       for (const Operand& bound : {low, high})
+                         if (bound.is_value()) share = b.where(tie(bound), half, share);
+                       const Operand below = low.is_value() ? b.lt(x, low) : b.le(x, low);
+                       const Operand above = high.is_value() ? b.gt(x, high) : b.ge(x, high);
+                       return where_not(b, b.logical_or(below, above), share);
+                     },
                      [&] {
-                       Operand above = compared(OpId::gt, x, high);
-                       if (low.present()) above = b.logical_or(above, compared(OpId::lt, high, low));
-                       return where(b, above, g);
+                       const Operand whole = b.logical_and(b.lt(x, low), b.le(low, high));
+                       return b.where(tie(low), half, where(b, whole, g));
+                     },
+                     [&] {
+                       const Operand above = b.logical_and(b.gt(x, high), b.le(low, high));
+                       return b.where(tie(high), half, where(b, b.logical_or(above, b.gt(low, high)), g));
                      }});
-}
-Gradients clamp_min(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &g = call.cotangent(), x = computed(b, call, 0), low = computed(b, call, 1);
-  return each(call, {[&] { return where(b, b.ge(x, low), g); }, [&] { return where(b, b.lt(x, low), g); }});
-}
-Gradients clamp_max(GraphBuilder& b, const DerivedCall& call) {
-  const Operand &g = call.cotangent(), x = computed(b, call, 0), high = computed(b, call, 1);
-  return each(call, {[&] { return where(b, b.le(x, high), g); }, [&] { return where(b, b.gt(x, high), g); }});
 }
 
 Gradients lerp(GraphBuilder& b, const DerivedCall& call) {
@@ -152,8 +170,14 @@ Gradients reciprocal(GraphBuilder& b, const DerivedCall& call) {
   const Operand& r = call.result();
   return of_self(call, b.neg(b.mul(call.cotangent(), b.mul(r, r))));
 }
-// positive, frac, nextafter, clone, cast.
+// positive, frac, clone, cast.
 Gradients same(GraphBuilder&, const DerivedCall& call) { return of_self(call, call.cotangent()); }
+
+// Of equals the result is the other one.
+Gradients nextafter(GraphBuilder& b, const DerivedCall& call) {
+  const Operand x = computed(b, call, 0), y = computed(b, call, 1);
+  return each(call, {[&] { return where_not(b, b.eq(x, y), call.cotangent()); }});
+}
 
 // The size of x with the sign of y: constant in y, and zero at zero.
 Gradients copysign(GraphBuilder& b, const DerivedCall& call) {

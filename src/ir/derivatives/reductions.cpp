@@ -30,13 +30,18 @@ Gradients sum(GraphBuilder& b, const DerivedCall& call) {
 }
 
 // result / x, but for the only zero: that gets the product of the others. (So the second derivative by two zeros is 0.)
+// Beside a zero the result is NaN for an infinity's or a NaN's sake: by the only one of these it is 0.
 Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   const Reduced r(b, call);
   const Operand zero = b.eq(x, 0.0), factors = b.where(zero, 1.0, x);
-  const Operand only = b.eq(r.sum(b, b.to(zero, b.dtype(x))), 1.0);
+  auto count = [&](const Operand& mask) { return r.sum(b, b.to(mask, b.dtype(x))); };
+  const Operand zeros = count(zero), only = b.eq(zeros, 1.0), finite = b.isfinite(x);
   const Operand others = b.mul(r.g, b.reduce_dims(OpId::prod, factors, r.dims, true));
-  return of_self(call, b.where(zero, where(b, only, others), b.div(b.mul(r.g, r.result), factors)));
+  const Operand hidden = b.logical_and(b.gt(zeros, 0.0), b.eq(count(b.logical_not(finite)), 1.0));
+  const Operand slope =
+      where_not(b, b.logical_and(hidden, b.logical_not(finite)), b.div(b.mul(r.g, r.result), factors));
+  return of_self(call, b.where(zero, where(b, only, others), slope));
 }
 
 // amax and amin: ties share evenly, however many dims are reduced. Of what has a NaN nothing is the largest: all NaN.
@@ -89,6 +94,24 @@ Gradients norm(GraphBuilder& b, const DerivedCall& call) {
   // sign(x) (|x| / norm)^(p - 1): a ratio that stays in range.
   const Operand ratio = b.pow(b.div(size, b.where(b.eq(r.result, 0.0), 1.0, r.result)), p - 1);
   return of_self(call, b.mul(r.g, where_not(b, b.eq(x, 0.0), b.mul(b.sign(x), ratio))));
+}
+
+// A difference that is NaN has NaN even where a norm's has no slope. All but p = 1 and infinity have it from the norm.
+Gradients cdist(GraphBuilder& b, const DerivedCall& call) {
+  const Attr& p = call.attribute("p");
+  if (p.as_number() != 1 && !std::isinf(p.as_number())) return {};
+  auto beside = [&](size_t i, size_t from_end) {
+    const Operand& side = call.operands[i];
+    return b.unsqueeze(side, GraphBuilder::attr(static_cast<int64_t>(b.rank(side) - from_end)));
+  };
+  const Operand x = beside(0, 1), y = beside(1, 2), apart = b.sub(x, y);
+  DerivedCall of_norm{info(OpId::norm), {apart}, {}, call.results, call.cotangents, {true}};
+  of_norm.attrs = {p, Attr::of(Dims{static_cast<int64_t>(b.rank(apart)) - 1}), GraphBuilder::flag(false), Attr()};
+  const Operand slope = b.where(b.isnan(apart), std::nan(""), norm(b, of_norm)[0]);
+  auto of = [&](const Operand& side, size_t i) {
+    return b.reshape(sum_to(b, slope, b.shape(side)), b.shape(call.operands[i]));
+  };
+  return each(call, {[&] { return of(x, 0); }, [&] { return b.neg(of(y, 1)); }});
 }
 
 // From the result alone: each line is scaled by what the line has in common with its cotangent.
