@@ -184,7 +184,7 @@ struct ArgInfo {
   bool default_integer = false;  // it was written as an integer
   int default_mode = 0;
   std::vector<std::string> modes;
-  std::vector<double> special;  // kind operand: a scalar of one of these values is structural
+  std::vector<double> special;  // kind operand, value: a scalar of one of these values is structural
 };
 
 /// Type and shape of a tensor value.
