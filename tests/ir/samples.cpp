@@ -219,6 +219,7 @@ const std::multimap<std::string, Call>& calls() {
         "conv2d_weight_backward(%0, %1, kernel_size=[2, 3], stride=[2, 3], dilation=[1, 2])"}},
       {"conv2d_weight_backward",
        {"f64[2, 3, 4, 4]; f64[2, 4, 4, 4]", "conv2d_weight_backward(%0, %1, kernel_size=[1])"}},
+      {"conv2d", {"f32[2, 3, 6, 5]; f32[6, 1, 2, 3]", "conv2d(%0, %1, none, stride=[3, 2], groups=3)"}},
       {"conv2d", {"i64[1, 2, 4, 4]; i64[3, 2, 2, 2]", "conv2d(%0, %1, dilation=[2])"}},
       {"conv1d", {"f32[2, 3, 8]; f32[4, 3, 3]; f32[4]", "conv1d(%0, %1, %2, padding=[1], dilation=[2])"}},
       {"conv1d", {"f32[3, 8]; f32[4, 3, 3]", "conv1d(%0, %1, none)"}},

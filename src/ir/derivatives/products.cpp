@@ -44,6 +44,26 @@ Operand of_image(GraphBuilder& b, const DerivedCall& call, const Operand& g, con
   return b.reshape(convolution_transposed(b, back, {shape[2], shape[3]}), shape);
 }
 
+/// The gradient of the weight of a depthwise convolution of x, where products would have one row: a convolution of
+/// images that are input channels, with the cotangents for a kernel. Batch and channels, stride and dilation change
+/// places.
+Operand of_depthwise_weight(GraphBuilder& b, const DerivedCall& call, const Operand& x, const Operand& g,
+                            const Dims& kernel) {
+  const Attr& groups = call.attribute("groups");
+  // [n, g, ..] to [1, g * n, ..]; [n, o, ..] to [o, n, ..].
+  const Dims shape = b.shape(x);
+  const Operand images =
+      b.reshape(b.permute(x, Dims{1, 0, 2, 3}), {Dim(1), b.dims().mul(groups.integer, shape[0]), shape[2], shape[3]});
+  Operand result = b.conv2d(images, b.permute(g, Dims{1, 0, 2, 3}), Operand::none(), call.attribute("dilation"),
+                            call.attribute("padding"), call.attribute("stride"), groups);
+  // Of a stride that leaves a rest, the windows beyond the kernel.
+  for (size_t d : {2, 3})
+    if (!b.dims().equal(b.shape(result)[d], kernel[d]))
+      result = b.slice(result, GraphBuilder::attr(static_cast<int64_t>(d)), Attr::of(Dims{0}),
+                       Attr::of(Dims{kernel[d]}), GraphBuilder::attr(1));
+  return b.permute(result, Dims{1, 0, 2, 3});
+}
+
 }  // namespace
 
 Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
@@ -53,6 +73,7 @@ Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
   auto for_weight = [&] {
     // The sizes of a kernel are numbers (shapes::convolution).
     const Dims kernel = b.shape(weight);
+    if (call.integer("groups") > 1 && b.dims().equal(kernel[1], 1)) return of_depthwise_weight(b, call, x, g, kernel);
     const Attr sizes = Attr::of(Dims{b.dims().hint(kernel[2]), b.dims().hint(kernel[3])});
     return b.primitive(OpId::conv2d_weight_backward, {x, g},
                        {sizes, call.attribute("stride"), call.attribute("padding"), call.attribute("dilation"),
