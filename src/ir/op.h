@@ -58,10 +58,11 @@ enum Trait : uint16_t {
 
 /// What lowering makes of a structured op.
 enum class Form : uint8_t {
-  step,       // a step of the runtime; so is a host op
-  lookup,     // inside of kernels: the element of operand 0 at the positions of operand 1 along attribute `dim`
-  product,    // a matrix product; what follows is its epilogue
-  window,     // a convolution; what follows is its epilogue
+  step,     // a step of the runtime; so is a host op
+  lookup,   // inside of kernels: the element of operand 0 at the positions of operand 1 along attribute `dim`
+  product,  // a matrix product; what follows is its epilogue
+  window,   // a convolution; what follows is its epilogue
+  window_weight,
   attention,  // a step of its own
   attention_backward,
   join,      // each operand is written into its part

@@ -136,6 +136,19 @@ void fuse_conv(Fusion& f, ir::NodeId n) {
   f.groups[home].operands = std::move(operands);
 }
 
+void fuse_conv_weight(Fusion& f, ir::NodeId n) {
+  const ir::Node& node = f.graph.nodes[n];
+  const ir::ValueId v = node.outputs[0];
+  const uint32_t g = f.new_group(Group::Kind::conv_weight, {});
+  f.groups[g].anchor = &node;
+  std::vector<StoredOperand> operands;
+  for (const ir::Operand& o : node.operands) operands.push_back(f.memory_operand(o.id, g, f.graph.type(v).dtype, true));
+  f.groups[g].operands = std::move(operands);
+  f.store_in(v, g, {});
+  f.join(n, g);
+  f.decide(v, g, false, "the gradient of a convolution's weight is a step of its own", 0);
+}
+
 /// Attention or its gradients; of these, only those that somebody reads are made.
 void fuse_attention(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
