@@ -126,6 +126,9 @@ bool may_write_over(const Step& step, uint32_t to, uint32_t from) {
   });
   if (!same) return false;
   if (const auto* loop = std::get_if<LoopStep>(&step.work)) return element_by_element(*loop);
+  // An epilogue runs over pieces of the product that lie apart, once over each element.
+  if (const auto* product = std::get_if<MatmulStep>(&step.work))
+    return !product->epilogue.kernels.empty() && product->a.buffer != from && product->b.buffer != from;
   const auto* host = std::get_if<HostStep>(&step.work);
   return host && !host->overwrites.empty() && readers == 1 && host->operand(host->overwrites).place.buffer == from;
 }

@@ -278,6 +278,27 @@ struct Conv2dStep {
                    weight_is_constant, epilogue, form, kernels)
 };
 
+/// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its
+/// result [Cout / groups, (n, oh, ow)] and patches [(n, oh, ow), (kh, kw, c)].
+struct Conv2dWeightStep {
+  static constexpr const char* kName = "conv2d_weight";
+  DType dtype = DType::f32;
+  Dims input_shape, weight_shape;  // as of Conv2dStep
+  Argument input, gradient;        // any strides, over [N, C, H, W] and [N, Cout, OH, OW]
+  Argument out;
+  Conv2dStep::Pair stride, padding, dilation;
+  int64_t groups = 1;
+
+  /// In the arena: the images with their borders, channels innermost; the gradient, its rows one output channel's
+  /// (kRowRoom bytes more each); what the product gives, rows of (kh, kw, c), where that is not the result.
+  Argument images, rows;
+  std::optional<Argument> raw;
+  ProductKernelsPtr kernels;  // tiles
+  static constexpr int64_t kRowRoom = 128;
+  INGOT_ALL_FIELDS(Conv2dWeightStep, dtype, input_shape, weight_shape, input, gradient, out, stride, padding, dilation,
+                   groups, images, rows, raw, kernels)
+};
+
 /// The probabilities softmax(q k^T * scale + mask), row by row, in f32 or f64 (16-bit operands are converted before and
 /// the result after). Last dims of all operands but the mask are contiguous. key_heads divides heads: head h reads key
 /// head h / (heads / key_heads).
@@ -357,7 +378,9 @@ struct HostStep {
 struct Step {
   std::string name;               // what it computes, for the profiler and explain
   Dim operations = 0, bytes = 0;  // for the roof model
-  std::variant<LoopStep, ColumnStep, MatmulStep, Conv2dStep, AttentionStep, AttentionBackwardStep, HostStep> work;
+  std::variant<LoopStep, ColumnStep, MatmulStep, Conv2dStep, Conv2dWeightStep, AttentionStep, AttentionBackwardStep,
+               HostStep>
+      work;
   INGOT_ALL_FIELDS(Step, name, operations, bytes, work)
 
   template <class Kind>
@@ -375,7 +398,8 @@ struct Step {
   const char* kind_name() const;
   /// Done by a C++ function, over generated kernels or in plain C++: a library step.
   bool is_library() const {
-    return is<Conv2dStep>() || is<AttentionStep>() || is<AttentionBackwardStep>() || is<HostStep>();
+    return is<Conv2dStep>() || is<Conv2dWeightStep>() || is<AttentionStep>() || is<AttentionBackwardStep>() ||
+           is<HostStep>();
   }
 };
 

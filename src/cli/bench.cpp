@@ -13,7 +13,6 @@
 #include "cli/update_bench.h"
 #include "runtime/code/kernel_cache.h"
 #include "runtime/cpu.h"
-#include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::cli {
@@ -228,30 +227,6 @@ int bench_reduction_order(const BenchOptions& options) {
   return 0;
 }
 
-struct StepReport {
-  std::string name;
-  double mean_us, roof_us;
-};
-
-// The mean time of every step over many calls of the compiled model, beside its floor.
-std::vector<StepReport> time_steps(const DemoModel& model, int batch, const Roof& roof) {
-  constexpr int kCalls = 200;
-  auto fast = compile(model.forward, {.name = model.name});
-  Tensor x = model.input(batch);
-  for (int warm = 0; warm < 3; ++warm) (void)fast(x);
-  runtime::Profile profile;
-  for (int call = 0; call < kCalls; ++call) (void)fast(x);
-  std::vector<StepReport> reports;
-  for (const runtime::StepTime& time : profile.steps()) {
-    const Step& step = time.program->steps[time.step];
-    auto operations = static_cast<double>(time.program->dims.hint(step.operations));
-    auto bytes = static_cast<double>(time.program->dims.hint(step.bytes));
-    reports.push_back(
-        {step.name, time.total_ns / 1e3 / static_cast<double>(time.runs), roof.floor_us(operations, bytes)});
-  }
-  return reports;
-}
-
 int bench_model(const BenchOptions& options) {
   DemoModel model = demo_model(options.name, options.data);
   int batch = options.batch ? options.batch : model.large_batch;
@@ -279,7 +254,10 @@ int bench_model(const BenchOptions& options) {
     result["max_abs_error_to_peer"] =
         max_abs_difference(model.forward(model.input(batch)), load(options.compare).at("output"));
   std::vector<StepReport> steps;
-  if (options.steps) steps = time_steps(model, batch, roof);
+  if (options.steps) {
+    auto fast = compile(model.forward, {.name = model.name});
+    steps = time_steps([&, x = model.input(batch)] { (void)fast(x); }, roof);
+  }
   for (const StepReport& step : steps)
     result["steps"].push_back({{"name", step.name}, {"mean_us", step.mean_us}, {"roof_us", step.roof_us}});
   if (options.json) {
@@ -297,10 +275,7 @@ int bench_model(const BenchOptions& options) {
     if (!options.compare.empty())
       fmt::print("  max difference from the peer {:.1e}\n", result["max_abs_error_to_peer"].get<double>());
   }
-  if (!steps.empty() && !options.json)
-    fmt::print("  {:<58}{:>10}{:>10}   (us, mean of 200 calls; floor)\n", "step", "took", "floor");
-  for (const StepReport& step : steps)
-    if (!options.json) fmt::print("  {:<58}{:>10.2f}{:>10.2f}\n", step.name, step.mean_us, step.roof_us);
+  if (!options.json) print_steps(steps);
   return run.bitwise_equal && s.fallbacks == 0 ? 0 : 1;
 }
 

@@ -6,7 +6,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/profiler.h"
+
 namespace ingot::cli {
+namespace {
+constexpr int kProfiledCalls = 200;
+}
+
+std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof) {
+  for (int warm = 0; warm < 3; ++warm) call();
+  runtime::Profile profile;
+  for (int i = 0; i < kProfiledCalls; ++i) call();
+  std::vector<StepReport> reports;
+  for (const runtime::StepTime& time : profile.steps()) {
+    const Step& step = time.program->steps[time.step];
+    auto operations = static_cast<double>(time.program->dims.hint(step.operations));
+    auto bytes = static_cast<double>(time.program->dims.hint(step.bytes));
+    reports.push_back(
+        {step.name, time.total_ns / 1e3 / static_cast<double>(time.runs), roof.floor_us(operations, bytes)});
+  }
+  return reports;
+}
+
+void print_steps(const std::vector<StepReport>& steps) {
+  if (steps.empty()) return;
+  fmt::print("  {:<58}{:>10}{:>10}   (us, mean of {} calls; floor)\n", "step", "took", "floor", kProfiledCalls);
+  for (const StepReport& step : steps)
+    fmt::print("  {:<58}{:>10.2f}{:>10.2f}\n", step.name, step.mean_us, step.roof_us);
+}
 
 double modelled_us(const Explanation& explanation, const Roof& roof) {
   double us = 0;

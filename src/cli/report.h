@@ -1,5 +1,6 @@
 // What the demo and the benchmarks say of a model: measured once, shown as a table or as JSON.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,6 +33,15 @@ void progress(const std::string& text);
 std::string bar(double part, int width);
 /// A curve of dots over the steps, `indent` spaces to the left.
 std::string curve(const std::vector<double>& values, int indent);
+
+/// A step of a program: what it took, the mean of many runs, and its floor.
+struct StepReport {
+  std::string name;
+  double mean_us, roof_us;
+};
+/// Those of the programs that `call` runs.
+std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof);
+void print_steps(const std::vector<StepReport>& steps);
 
 /// Modelled time of the program that ran last, in microseconds.
 double modelled_us(const Explanation& explanation, const Roof& roof);

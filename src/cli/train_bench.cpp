@@ -67,6 +67,7 @@ int bench_train(const BenchOptions& options) {
         "  compiled in {:.1f} ms, {} compilations, {} graph breaks, {} fallbacks; first steps: eager {}, compiled {}\n",
         s.compile_ms, s.compilations, s.graph_breaks, s.fallbacks, duration(eager.first_ms() * 1e3),
         duration(compiled.first_ms() * 1e3));
+    if (options.steps) print_steps(time_steps([&] { (void)compiled.step(batch); }, roof));
   }
   return equal_bits && s.fallbacks == 0 && s.graph_breaks == 0 ? 0 : 1;
 }

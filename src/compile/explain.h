@@ -86,7 +86,7 @@ struct Explanation {
   struct Step {
     std::string name;
     double operations = 0, bytes = 0;
-    std::string form;          // loop, column, matmul, conv2d, attention, attention_backward or host
+    std::string form;          // loop, column, matmul, conv2d, conv2d_weight, attention, attention_backward or host
     std::string space;         // what it runs over
     std::string algorithm;     // which of the ways to do it lowering chose
     double mean_us = 0;        // of a run, measured by profile(); else 0

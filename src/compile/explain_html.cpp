@@ -45,7 +45,9 @@ std::string kilobytes(double bytes) { return fmt::format("{:.1f} KB", bytes / 10
 
 const char* color_of(const std::string& form) {
   if (form == "matmul") return "#dbe8f6";
-  if (form == "conv2d" || form == "attention" || form == "attention_backward" || form == "host") return "#f6e7d3";
+  if (form == "conv2d" || form == "conv2d_weight" || form == "attention" || form == "attention_backward" ||
+      form == "host")
+    return "#f6e7d3";
   if (form == "column") return "#e6dff3";
   return "#dff0dd";
 }

@@ -171,6 +171,7 @@ void decompose(Graph& graph) {
     renamed[input.value] = Operand::value(id);
   }
   GraphBuilder builder(fresh);
+  std::vector<bool> backward(graph.values.size());
   for (const Node& node : graph.nodes) {
     INGOT_CHECK(!node.inplace, "decompose takes a functional graph");
     builder.at(node.location, node.module);
@@ -179,7 +180,11 @@ void decompose(Graph& graph) {
       if (operand.is_value()) operand = renamed[operand.id];
     std::vector<Operand> outputs;
     try {
-      builder.set_backward(node.derivative);
+      const bool after =
+          node.derivative || std::any_of(node.operands.begin(), node.operands.end(),
+                                         [&](const Operand& o) { return o.is_value() && backward[o.id]; });
+      for (ValueId output : node.outputs) backward[output] = after;
+      builder.set_backward(after);
       outputs = node.derivative ? builder.derived(node.op, *node.derivative, std::move(operands), node.attrs)
                                 : builder.call(node.op, std::move(operands), node.attrs);
     } catch (const Error& error) {

@@ -85,8 +85,8 @@ struct Node {
   std::vector<Attr> attrs;
   std::vector<ValueId> outputs;
   Location location = Location::none();
-  std::string module;       // path of the module that issued it, for example "h.3.mlp_up"
-  bool backward = false;    // it is part of a derivative; what the op itself computes, too, is one node, which is not
+  std::string module;     // path of the module that issued it, for example "h.3.mlp_up"
+  bool backward = false;  // part of a derivative, or made from one; what the op itself computes, too, is a node before
   bool recomputed = false;  // backward: computes again what the forward pass does not keep (recompute)
 };
 

@@ -58,10 +58,11 @@ enum Trait : uint16_t {
 
 /// What lowering makes of a structured op.
 enum class Form : uint8_t {
-  step,       // a step of the runtime; so is a host op
-  lookup,     // inside of kernels: the element of operand 0 at the positions of operand 1 along attribute `dim`
-  product,    // a matrix product; what follows is its epilogue
-  window,     // a convolution; what follows is its epilogue
+  step,     // a step of the runtime; so is a host op
+  lookup,   // inside of kernels: the element of operand 0 at the positions of operand 1 along attribute `dim`
+  product,  // a matrix product; what follows is its epilogue
+  window,   // a convolution; what follows is its epilogue
+  window_weight,
   attention,  // a step of its own
   attention_backward,
   join,      // each operand is written into its part
@@ -184,7 +185,7 @@ struct ArgInfo {
   bool default_integer = false;  // it was written as an integer
   int default_mode = 0;
   std::vector<std::string> modes;
-  std::vector<double> special;  // kind operand: a scalar of one of these values is structural
+  std::vector<double> special;  // kind operand, value: a scalar of one of these values is structural
 };
 
 /// Type and shape of a tensor value.

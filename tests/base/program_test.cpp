@@ -119,15 +119,15 @@ Program filled() {
   Program program;
   int64_t next = 0;
   fill(program, next);
-  program.steps = {step_of<LoopStep>(),   step_of<ColumnStep>(),    step_of<MatmulStep>(),
-                   step_of<Conv2dStep>(), step_of<AttentionStep>(), step_of<AttentionBackwardStep>(),
-                   step_of<HostStep>()};
+  program.steps = {step_of<LoopStep>(),         step_of<ColumnStep>(),    step_of<MatmulStep>(),
+                   step_of<Conv2dStep>(),       step_of<AttentionStep>(), step_of<AttentionBackwardStep>(),
+                   step_of<Conv2dWeightStep>(), step_of<HostStep>()};
   for (Step& step : program.steps) fill(step, next);
   return program;
 }
 
 TEST(Program, OneFieldThatDiffersShowsInEqualityHashAndText) {
-  static_assert(std::variant_size_v<decltype(Step::work)> == 7, "filled() has a step of each kind");
+  static_assert(std::variant_size_v<decltype(Step::work)> == 8, "filled() has a step of each kind");
   const Program original = filled();
   const std::string text = str(original);
   const uint64_t hash = hash_of(original);

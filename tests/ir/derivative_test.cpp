@@ -121,9 +121,9 @@ bool is_smooth(const OpInfo& op, const std::string& text) {
 class EveryRow : public testing::TestWithParam<bool> {};
 
 TEST_P(EveryRow, DifferencesOfFirstAndSecondOrder) {
-  std::mt19937 random(7);
   std::set<OpId> checked;
   for (const Sample& sample : double_samples()) {
+    std::mt19937 random(7);  // what a sample is given does not depend on the others
     const Function f = function_of(sample.text);
     if (f.differentiable().empty() || !f.has_float_output() || !is_smooth(*sample.op, sample.text)) continue;
     Tensors at;

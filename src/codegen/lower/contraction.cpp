@@ -136,9 +136,13 @@ std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, int vectors, 
   return kernels;
 }
 
-uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
-  result_.program.buffers.push_back({Place::arena, 0, bytes(dims_, layouts_.elements(product), raw), 0, 0});
+uint32_t StepWriter::arena_buffer(Dim bytes) {
+  result_.program.buffers.push_back({Place::arena, 0, bytes, 0, 0});
   return static_cast<uint32_t>(result_.program.buffers.size() - 1);
+}
+
+uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
+  return arena_buffer(bytes(dims_, layouts_.elements(product), raw));
 }
 
 /// What follows a product, where it cannot be an epilogue: its first argument is the stored product.

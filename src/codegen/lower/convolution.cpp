@@ -1,4 +1,4 @@
-// Convolution as a step of the runtime over generated kernels.
+// Convolution, and the gradient of its weight, as steps of the runtime over generated kernels.
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen::lowering {
@@ -94,6 +94,51 @@ void StepWriter::write_conv(uint32_t group) {
   step.work = std::move(conv);
   append(std::move(step));
   if (separate) loop_after_product(group, writer, result.buffer);
+}
+
+void StepWriter::write_conv_weight(uint32_t group) {
+  const Group& g = plan_.groups[group];
+  const ir::Node& node = *g.anchor;
+  const Output& output = g.outputs[0];
+  Step step = named_step();
+  Conv2dWeightStep conv;
+  conv.dtype = output.dtype;
+  auto operand = [&](size_t i) {
+    const StoredOperand& from = g.operands[i];
+    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(graph_.type(from.value).shape), conv.dtype));
+    return stored_argument(from, from.strides, from.offset, conv.dtype);
+  };
+  conv.input = operand(0), conv.gradient = operand(1);
+  conv.input_shape = graph_.type(g.operands[0].value).shape, conv.weight_shape = graph_.type(output.value).shape;
+  auto pair = [&](size_t i) {
+    const Dims& list = node.attrs[i].list;
+    return Conv2dStep::Pair{list[0], list.back()};
+  };
+  conv.stride = pair(1), conv.padding = pair(2), conv.dilation = pair(3);
+  conv.groups = node.attrs[4].integer;
+  conv.out.buffer = output.buffer;
+  conv.out.strides = bytes(dims_, output.strides, conv.dtype);
+
+  const Dims &x = conv.input_shape, &w = conv.weight_shape, &slope = graph_.type(g.operands[1].value).shape;
+  const Dim pixels = dims_.mul(slope[0], dims_.mul(slope[2], slope[3]));
+  auto bordered = [&](Dim size, Dim padding) { return dims_.add(size, dims_.mul(2, padding)); };
+  conv.images.buffer = arena_buffer(
+      bytes(dims_,
+            dims_.mul(dims_.mul(x[0], x[1]), dims_.mul(bordered(x[2], conv.padding.h), bordered(x[3], conv.padding.w))),
+            conv.dtype));
+  conv.rows.buffer =
+      arena_buffer(dims_.mul(slope[1], dims_.add(bytes(dims_, pixels, conv.dtype), Conv2dWeightStep::kRowRoom)));
+  // Of a kernel with one tap the product is in the order of the result.
+  if (!dims_.is_one(w[2]) || !dims_.is_one(w[3])) {
+    conv.raw.emplace();
+    conv.raw->buffer = raw_buffer(output.value, conv.dtype);
+  }
+  conv.kernels = product_kernels(target_, {conv.dtype});
+  const Dim elements = dims_.product(w);
+  step.operations = dims_.mul(dims_.mul(elements, 2), pixels);
+  step.bytes = dims_.add(step.bytes, bytes(dims_, elements, conv.dtype));
+  step.work = std::move(conv);
+  append(std::move(step));
 }
 
 }  // namespace ingot::codegen::lowering

@@ -28,6 +28,9 @@ std::string space_of(const DimTable& dims, const Step& step) {
                          dims.str(s.m), dims.str(s.k), dims.str(s.k), dims.str(s.n));
     }
     std::string operator()(const Conv2dStep& s) const { return "conv2d " + sizes_text(dims, s.input_shape); }
+    std::string operator()(const Conv2dWeightStep& s) const {
+      return "weight " + sizes_text(dims, s.weight_shape) + " of conv2d " + sizes_text(dims, s.input_shape);
+    }
     std::string operator()(const AttentionStep& s) const { return attention(s.probabilities, s.value_depth); }
     std::string operator()(const AttentionBackwardStep& s) const {
       return "gradients of " + attention(s.probabilities, s.value_depth);
@@ -62,6 +65,7 @@ std::string algorithm_of(const Step& step) {
       add(!s.epilogue.kernels.empty(), "epilogue");
       add(s.weight_is_constant, "weight packed once");
     }
+    void operator()(const Conv2dWeightStep&) {}
     void operator()(const AttentionStep& s) { add(s.probabilities.causal, "causal"); }
     void operator()(const AttentionBackwardStep& s) {
       add(s.probabilities.causal, "causal");

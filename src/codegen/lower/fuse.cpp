@@ -47,6 +47,8 @@ void fuse_node(Fusion& f, ir::NodeId n) {
       return fuse_matmul(f, n);
     case ir::Form::window:
       return fuse_conv(f, n);
+    case ir::Form::window_weight:
+      return fuse_conv_weight(f, n);
     case ir::Form::attention:
     case ir::Form::attention_backward:
       return fuse_attention(f, n);

@@ -1,8 +1,30 @@
 // Matrix products, convolutions, attention: what follows a product becomes its epilogue; operands are read from memory.
+#include <algorithm>
+
 #include "codegen/lower/fusion.h"
 
 namespace ingot::codegen::lowering {
 namespace {
+
+/// True if the group reads what is computed after node n by others, and who waits for it would have to keep operands of
+/// n that are much larger than its result. (The gradient of a weight that is used twice: the other part comes last.)
+bool would_keep_operands(Fusion& f, ir::NodeId n, const Group& group) {
+  auto producer = [&](ir::ValueId v) { return f.graph.values[f.layouts.of(v).root].producer; };
+  int64_t kept = 0;
+  for (const ir::Operand& o : f.graph.nodes[n].operands)
+    if (o.is_value() && producer(o.id) != ir::kNoValue) kept += f.layouts.bytes_hint(o.id);
+  if (kept < 4 * f.layouts.bytes_hint(f.graph.nodes[n].outputs[0])) return false;
+  auto is_later = [&](const ir::Operand& o) {
+    if (!o.is_value()) return false;
+    const ir::NodeId from = producer(o.id);
+    return from != ir::kNoValue && from > n &&
+           std::find(group.members.begin(), group.members.end(), from) == group.members.end();
+  };
+  return std::any_of(group.members.begin(), group.members.end(), [&](ir::NodeId member) {
+    const std::vector<ir::Operand>& operands = f.graph.nodes[member].operands;
+    return std::any_of(operands.begin(), operands.end(), is_later);
+  });
+}
 
 /// Why a group cannot be the epilogue of the op that computes v; null if it can.
 const char* refuses_product(Fusion& f, ir::ValueId v, uint32_t g, Group::Kind kind) {
@@ -24,6 +46,8 @@ const char* refuses_product(Fusion& f, ir::ValueId v, uint32_t g, Group::Kind ki
   for (const Output& o : group.outputs)
     if (!f.covers_all(o.value, o.map, group)) return "the reader stores another space";
   if (group.coordinates) return "the reader needs coordinates, which an epilogue does not have";
+  if (would_keep_operands(f, f.graph.values[v].producer, group))
+    return "the reader waits for later ones, and operands that are larger than the product would be kept for it";
   return f.requests.needed_before(v, g) ? "the reader, or one that runs before it, reads it from memory" : nullptr;
 }
 
@@ -110,6 +134,19 @@ void fuse_conv(Fusion& f, ir::NodeId n) {
     operands.push_back(o.is_value() ? f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true)
                                     : StoredOperand{});
   f.groups[home].operands = std::move(operands);
+}
+
+void fuse_conv_weight(Fusion& f, ir::NodeId n) {
+  const ir::Node& node = f.graph.nodes[n];
+  const ir::ValueId v = node.outputs[0];
+  const uint32_t g = f.new_group(Group::Kind::conv_weight, {});
+  f.groups[g].anchor = &node;
+  std::vector<StoredOperand> operands;
+  for (const ir::Operand& o : node.operands) operands.push_back(f.memory_operand(o.id, g, f.graph.type(v).dtype, true));
+  f.groups[g].operands = std::move(operands);
+  f.store_in(v, g, {});
+  f.join(n, g);
+  f.decide(v, g, false, "the gradient of a convolution's weight is a step of its own", 0);
 }
 
 /// Attention or its gradients; of these, only those that somebody reads are made.

@@ -36,6 +36,7 @@ struct Group {
     column,  // reduction of one op over an outer dim; its one output is the raw result
     matmul,  // a product with an epilogue over the space
     conv,    // a convolution with an epilogue over the space
+    conv_weight,
     attention,
     attention_backward,
     host

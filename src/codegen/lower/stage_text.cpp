@@ -10,8 +10,8 @@ namespace ingot::codegen::lowering {
 namespace {
 
 const char* name_of(Group::Kind kind) {
-  static constexpr const char* kNames[] = {"loop", "column", "matmul", "conv", "attention", "attention_backward",
-                                           "host"};
+  static constexpr const char* kNames[] = {
+      "loop", "column", "matmul", "conv", "conv_weight", "attention", "attention_backward", "host"};
   return kNames[static_cast<int>(kind)];
 }
 

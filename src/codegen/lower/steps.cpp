@@ -114,6 +114,8 @@ void StepWriter::write(uint32_t group) {
       return write_matmul(group);
     case Group::Kind::conv:
       return write_conv(group);
+    case Group::Kind::conv_weight:
+      return write_conv_weight(group);
     case Group::Kind::attention:
       return write_attention(group);
     case Group::Kind::attention_backward:

@@ -25,12 +25,14 @@ class StepWriter {
   void write_column(uint32_t group);
   void write_matmul(uint32_t group);
   void write_conv(uint32_t group);
+  void write_conv_weight(uint32_t group);
   void write_attention(uint32_t group);
   void write_attention_backward(uint32_t group);
   void write_host(uint32_t group);
   void finish_loop(uint32_t group, KernelWriter& writer);
   OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
   bool widens_rows(const MatmulStep& step) const;
+  uint32_t arena_buffer(Dim bytes);
   uint32_t raw_buffer(ir::ValueId product, DType raw);
   void loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer);
 

@@ -65,7 +65,7 @@ class NamedScalars {
  public:
   explicit NamedScalars(const OpCall& call) : call_(&call) {
     if (std::none_of(call.operands.begin(), call.operands.end(),
-                     [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.origin; }))
+                     [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.special && !o.origin; }))
       return;
     for (const Operand& o : call.operands)
       if (operands_.push_back(o); o.kind == Operand::Kind::scalar && !o.origin) operands_.back().origin = next_scalar();

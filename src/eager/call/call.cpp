@@ -1,6 +1,7 @@
 #include "eager/call/call.h"
 
-#include "base/float_environment.h"
+#include <bit>
+
 #include "eager/call/script.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
@@ -232,12 +233,18 @@ int mode_number(OpId op, int index, std::string_view word, Location location) {
 
 void note_special(OpId op, int number, Operand* operand) {
   if (operand->kind != Operand::Kind::scalar || operand->category == Category::boolean) return;
-  const FloatEnvironment environment;  // where subnormal numbers are taken for zero, they would be special
   const std::vector<double>& special = ir::info(op).operand(number).special;
+  // By bits: where subnormal numbers are taken for zero, they are not special. -0 is 0.
+  const auto bits = [](double x) {
+    const auto all = std::bit_cast<uint64_t>(x);
+    return all << 1 ? all : 0;
+  };
+  const uint64_t given = bits(operand->number);
   for (size_t i = 0; i < special.size(); ++i)
-    if (operand->number == special[i]) {
-      operand->number = special[i];  // -0 is 0
+    if (given == bits(special[i])) {
+      operand->number = special[i];
       operand->special = static_cast<uint8_t>(i + 1);
+      return;
     }
 }
 

@@ -78,7 +78,8 @@ class Call {
     ++operand_count_;
   }
   /// An operand with special values.
-  void special_operand(const OperandArg& a) {
+  template <class Argument>
+  void special_operand(const Argument& a) {
     operand(a);
     eager::note_special(op_, operand_count_ - 1, &operands_[operand_count_ - 1]);
   }

@@ -31,38 +31,68 @@ Gradients matmul(GraphBuilder& b, const DerivedCall& call) {
                      }});
 }
 
-// The input's gradient is the transposed convolution. The weight's is a convolution of images that are input channels,
-// with the cotangents for a kernel: batch and channels, stride and dilation change places.
+namespace {
+
+/// The gradient of a convolution's input, of these sizes: the transposed convolution.
+Operand of_image(GraphBuilder& b, const DerivedCall& call, const Operand& g, const Operand& weight, const Dims& shape) {
+  const CompositeCall back{info(OpId::conv_transpose2d),
+                           {g, weight, Operand::none()},
+                           {call.attribute("stride"), call.attribute("padding"), Attr::of(Dims{0}),
+                            call.attribute("groups"), call.attribute("dilation")},
+                           b.dtype(g),
+                           shape};
+  return b.reshape(convolution_transposed(b, back, {shape[2], shape[3]}), shape);
+}
+
+/// The gradient of the weight of a depthwise convolution of x, where products would have one row: a convolution of
+/// images that are input channels, with the cotangents for a kernel. Batch and channels, stride and dilation change
+/// places.
+Operand of_depthwise_weight(GraphBuilder& b, const DerivedCall& call, const Operand& x, const Operand& g,
+                            const Dims& kernel) {
+  const Attr& groups = call.attribute("groups");
+  // [n, g, ..] to [1, g * n, ..]; [n, o, ..] to [o, n, ..].
+  const Dims shape = b.shape(x);
+  const Operand images =
+      b.reshape(b.permute(x, Dims{1, 0, 2, 3}), {Dim(1), b.dims().mul(groups.integer, shape[0]), shape[2], shape[3]});
+  Operand result = b.conv2d(images, b.permute(g, Dims{1, 0, 2, 3}), Operand::none(), call.attribute("dilation"),
+                            call.attribute("padding"), call.attribute("stride"), groups);
+  // Of a stride that leaves a rest, the windows beyond the kernel.
+  for (size_t d : {2, 3})
+    if (!b.dims().equal(b.shape(result)[d], kernel[d]))
+      result = b.slice(result, GraphBuilder::attr(static_cast<int64_t>(d)), Attr::of(Dims{0}),
+                       Attr::of(Dims{kernel[d]}), GraphBuilder::attr(1));
+  return b.permute(result, Dims{1, 0, 2, 3});
+}
+
+}  // namespace
+
 Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
   const Dims given = b.shape(call.operands[0]);
   auto image = [&](const Operand& x) { return b.rank(x) == 4 ? x : b.unsqueeze(x, GraphBuilder::attr(0)); };
   const Operand x = image(call.operands[0]), g = image(call.cotangent()), &weight = call.operands[1];
-  const Attr &stride = call.attribute("stride"), &padding = call.attribute("padding"),
-             &dilation = call.attribute("dilation"), &groups = call.attribute("groups");
-  const Dims shape = b.shape(x), kernel = b.shape(weight);
-  auto for_input = [&] {
-    const CompositeCall back{info(OpId::conv_transpose2d),
-                             {g, weight, Operand::none()},
-                             {stride, padding, Attr::of(Dims{0}), groups, dilation},
-                             b.dtype(g),
-                             shape};
-    return b.reshape(convolution_transposed(b, back, {shape[2], shape[3]}), given);
-  };
   auto for_weight = [&] {
-    // [n, g * c, ..] to [c, g * n, ..]; [n, o, ..] to [o, n, ..].
-    const Dim group = groups.integer, channels = kernel[1];
-    Operand images = b.permute(b.reshape(x, {shape[0], group, channels, shape[2], shape[3]}), Dims{2, 1, 0, 3, 4});
-    images = b.reshape(images, {channels, b.dims().mul(group, shape[0]), shape[2], shape[3]});
-    Operand result =
-        b.conv2d(images, b.permute(g, Dims{1, 0, 2, 3}), Operand::none(), dilation, padding, stride, groups);
-    // Of a stride that leaves a rest, the windows beyond the kernel.
-    for (size_t d : {2, 3})
-      if (!b.dims().equal(b.shape(result)[d], kernel[d]))
-        result = b.slice(result, GraphBuilder::attr(static_cast<int64_t>(d)), Attr::of(Dims{0}),
-                         Attr::of(Dims{kernel[d]}), GraphBuilder::attr(1));
-    return b.permute(result, Dims{1, 0, 2, 3});
+    // The sizes of a kernel are numbers (shapes::convolution).
+    const Dims kernel = b.shape(weight);
+    if (call.integer("groups") > 1 && b.dims().equal(kernel[1], 1)) return of_depthwise_weight(b, call, x, g, kernel);
+    const Attr sizes = Attr::of(Dims{b.dims().hint(kernel[2]), b.dims().hint(kernel[3])});
+    return b.primitive(OpId::conv2d_weight_backward, {x, g},
+                       {sizes, call.attribute("stride"), call.attribute("padding"), call.attribute("dilation"),
+                        call.attribute("groups")})[0];
   };
-  return each(call, {for_input, for_weight, [&] { return b.reduce_dims(OpId::sum, g, {0, 2, 3}, false); }});
+  return each(call, {[&] { return b.reshape(of_image(b, call, g, weight, b.shape(x)), given); }, for_weight,
+                     [&] {
+                       return b.reduce_dims(OpId::sum, g, {0, 2, 3}, false);
+                     }});
+}
+
+// It is linear in the images and in the gradient of the result.
+Gradients conv2d_weight_backward(GraphBuilder& b, const DerivedCall& call) {
+  const Operand &weight = call.cotangent(), &x = call.operands[0], &g = call.operands[1];
+  return each(call, {[&] { return of_image(b, call, g, weight, b.shape(x)); },
+                     [&] {
+                       return b.conv2d(x, weight, Operand::none(), call.attribute("stride"), call.attribute("padding"),
+                                       call.attribute("dilation"), call.attribute("groups"));
+                     }});
 }
 
 namespace {

@@ -231,6 +231,14 @@ class Attention {
     return scores;
   }
 
+  /// Whether row i of matrix b does not see key j.
+  bool hidden(size_t b, int64_t i, int64_t j) const {
+    if (causal_ && j > i) return true;
+    if (!mask_) return false;
+    const int64_t at = mask_at_[(static_cast<int64_t>(b) * rows + i) * keys + j];
+    return mask_->floating() ? mask_->real[at] == -kInfinity : !mask_->integer[at];
+  }
+
   const ReferenceTensor &query, &key, &value;
   const int64_t rows, depth, keys, width;
   const double scale;
@@ -262,7 +270,8 @@ void scaled_dot_product_attention(ReferenceContext& c) {
     }
 }
 
-/// Every probability p = e^s / sum moves with its score by p and with all scores of its row by -p times theirs.
+/// Every probability p = e^s / sum moves with its score by p and with all scores of its row by -p times theirs. What is
+/// hidden has no part in it, NaN as well.
 void scaled_dot_product_attention_backward(ReferenceContext& c) {
   const ReferenceTensor& slope = c.tensor("grad_output");
   Attention a(c);
@@ -278,12 +287,13 @@ void scaled_dot_product_attention_backward(ReferenceContext& c) {
       for (int64_t j = 0; j < a.keys; ++j)
         for (int64_t e = 0; e < a.width; ++e) {
           const int64_t at = (a.v[b] * a.keys + j) * a.width + e;
-          change[j] += static_cast<long double>(g[e]) * a.value.real[at];
+          if (!a.hidden(b, i, j)) change[j] += static_cast<long double>(g[e]) * a.value.real[at];
           sums[2][at] += p[j] * g[e];
         }
       for (int64_t j = 0; j < a.keys; ++j) {
         long double score = 0;
-        for (int64_t other = 0; other < a.keys; ++other) score += p[other] * ((other == j) - p[j]) * change[other];
+        for (int64_t other = 0; other < a.keys && !a.hidden(b, i, j); ++other)
+          score += p[other] * ((other == j) - p[j]) * change[other];
         for (int64_t e = 0; e < a.depth; ++e) {
           const int64_t row = (a.q[b] * a.rows + i) * a.depth + e, at = (a.k[b] * a.keys + j) * a.depth + e;
           sums[0][row] += score * a.scale * a.key.real[at];

@@ -72,6 +72,32 @@ void convolve(ReferenceContext& c, size_t rank) {
     }
 }
 
+/// Each element of the weight meets each position of the result once.
+void convolve_weight(ReferenceContext& c) {
+  const ReferenceTensor &x = c.tensor("input"), &slope = c.tensor("grad_output");
+  ReferenceTensor& out = c.out();
+  Windows w{last(x.shape, 2),    last(slope.shape, 2), last(out.shape, 2),
+            c.list("stride", 2), c.list("padding", 2), c.list("dilation", 2)};
+  const int64_t plane = product(w.input), out_plane = product(w.output);
+  const int64_t in_group = out.shape[1], out_channels = out.shape[0], channels = x.shape[1];
+  int64_t target = 0;
+  for (int64_t o = 0; o < out_channels; ++o)
+    for (int64_t k = 0; k < in_group; ++k)
+      for_each_index(w.kernel, [&](const Ints& tap) {
+        const int64_t channel = o / (out_channels / c.integer("groups")) * in_group + k;
+        long double sum = 0;
+        for (int64_t n = 0; n < x.shape[0]; ++n) {
+          int64_t from = (n * out_channels + o) * out_plane;
+          for_each_index(w.output, [&](const Ints& at) {
+            if (int64_t p = w.position(at, tap); p >= 0)
+              sum += static_cast<long double>(x.real[(n * channels + channel) * plane + p]) * slope.real[from];
+            ++from;
+          });
+        }
+        out.real[target++] = static_cast<double>(sum);
+      });
+}
+
 Windows pool_windows(const ReferenceContext& c, size_t rank, bool dilated) {
   Ints kernel = c.list("kernel_size", rank);
   return {last(c.tensor("self").shape, rank),
@@ -245,6 +271,7 @@ void for_each_patch(const Windows& w, int64_t planes, F f) {
 void conv1d(ReferenceContext& c) { convolve(c, 1); }
 void conv2d(ReferenceContext& c) { convolve(c, 2); }
 void conv3d(ReferenceContext& c) { convolve(c, 3); }
+void conv2d_weight_backward(ReferenceContext& c) { convolve_weight(c); }
 void conv_transpose1d(ReferenceContext& c) { convolve_transposed(c, 1); }
 void conv_transpose2d(ReferenceContext& c) { convolve_transposed(c, 2); }
 void conv_transpose3d(ReferenceContext& c) { convolve_transposed(c, 3); }

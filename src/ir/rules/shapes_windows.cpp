@@ -71,6 +71,25 @@ void convolution(RuleContext& context) {
   set(context, std::move(shape));
 }
 
+void convolution_weight(RuleContext& context) {
+  check_rank(context, "input", 4);
+  check_rank(context, "grad_output", 4);
+  const Dims &input = shape_of(context, 0), &gradient = *operand(context, "grad_output").shape;
+  const int64_t groups = checked_groups(context, input[1], "input");
+  (void)checked_groups(context, gradient[1], "output");
+  check_size(context, "grad_output", gradient, 0, input[0], "the batch of input");
+  Ints kernel = spread(context, "kernel_size", 2), stride = spread(context, "stride", 2),
+       padding = spread(context, "padding", 2), dilation = spread(context, "dilation", 2);
+  Dims shape{gradient[1], context.dims.floor_div(input[1], groups)};
+  for (size_t i = 0; i < 2; ++i) {
+    check_size(context, "grad_output", gradient, 2 + i,
+               window_count(context, input[2 + i], kernel[i], stride[i], padding[i], dilation[i], false),
+               "the windows of input");
+    shape.push_back(kernel[i]);
+  }
+  set(context, std::move(shape));
+}
+
 void convolution_transposed(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
   size_t spatial = spatial_dims(info(context.op));

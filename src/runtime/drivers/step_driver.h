@@ -151,6 +151,7 @@ std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const 
 std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
+std::shared_ptr<StepDriver> bind(const Conv2dWeightStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step& costs, const BindContext& context);
 std::shared_ptr<StepDriver> bind(const AttentionBackwardStep& step, const Step& costs, const BindContext& context);
 /// Throws InternalError, with the names that exist, if there is no such host op.

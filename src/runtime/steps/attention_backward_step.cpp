@@ -5,6 +5,9 @@
 // keys. for_key = S^T q and for_value = P^T G are sums over queries: blocks of 64 (causal: 32) queries in order, heads
 // that share a key head one after another; each block is a product from zero, added to +0 and those before it. Threads
 // take whole key heads, so the order is the same for any number of them.
+//
+// What is hidden has no part in S, NaN as well. As in attention, the products meet a hidden place as zero times what
+// lies there, if the block reaches it at all: a NaN in a row is seen by keys that are hidden to that row.
 #include <algorithm>
 #include <cstring>
 

@@ -23,9 +23,8 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
   for (; bytes > 0; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
 }
 
-}  // namespace
-
-Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
+template <class Step>
+Geometry sizes_of(const Step& step, const BindContext& context) {
   Ints input = context.values_of(step.input_shape), weight = context.values_of(step.weight_shape);
   Geometry g{};
   g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
@@ -39,9 +38,18 @@ Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
   g.out_height = (g.height + 2 * g.padding_h - g.dilation_h * (g.kernel_h - 1) - 1) / g.stride_h + 1;
   g.out_width = (g.width + 2 * g.padding_w - g.dilation_w * (g.kernel_w - 1) - 1) / g.stride_w + 1;
   g.input_strides = context.values_of(step.input.strides);
+  return g;
+}
+
+}  // namespace
+
+Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
+  Geometry g = sizes_of(step, context);
   g.weight_strides = context.values_of(step.weight.strides);
   return g;
 }
+
+Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context) { return sizes_of(step, context); }
 
 void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element) {
   if (stride == element)

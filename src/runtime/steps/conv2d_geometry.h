@@ -19,6 +19,8 @@ struct Geometry {
 };
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context);
+/// Of the convolution whose weight it is; without strides of the weight.
+Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context);
 
 /// Elements of 4 or 8 bytes, `stride` bytes apart, become dense.
 void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element);

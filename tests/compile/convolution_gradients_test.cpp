@@ -1,0 +1,145 @@
+// Gradients of convolutions, eager and compiled: the weight's is a step of its own.
+#include <limits>
+#include <ostream>
+
+#include "runtime/cpu.h"
+#include "runtime/thread_pool.h"
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+struct Convolution {
+  int64_t batch, channels, size, out_channels, kernel, stride = 1, padding = 0, dilation = 1, groups = 1;
+  friend std::ostream& operator<<(std::ostream& out, const Convolution& c) {
+    return out << c.batch << " images of " << c.channels << " channels, " << c.size << " x " << c.size << ", kernel "
+               << c.kernel << ", groups " << c.groups;
+  }
+};
+
+struct Operands {
+  Tensor image, weight, gradient;
+};
+INGOT_FIELDS(Operands, image, weight, gradient)
+
+Operands operands_of(const Convolution& c, DType dtype) {
+  manual_seed(5);
+  const TensorOptions options = TensorOptions().dtype(dtype);
+  const int64_t out = (c.size + 2 * c.padding - c.dilation * (c.kernel - 1) - 1) / c.stride + 1;
+  return {randn({c.batch, c.channels, c.size, c.size}, options),
+          randn({c.out_channels, c.channels / c.groups, c.kernel, c.kernel}, options),
+          randn({c.batch, c.out_channels, out, out}, options)};
+}
+
+std::vector<Tensor> gradients(const Convolution& c, const Operands& o) {
+  const Tensor x = o.image.detach().requires_grad_(), w = o.weight.detach().requires_grad_();
+  const Tensor y = conv2d(x, w, Tensor(), c.stride, c.padding, c.dilation, c.groups);
+  return autograd::grad({y}, {x, w}, {o.gradient});
+}
+
+/// The weight's gradient, a product of patches in double.
+Tensor expected_of_weight(const Convolution& c, const Operands& o) {
+  const Tensor patches = im2col(o.image.to(kFloat64), c.kernel, c.dilation, c.padding, c.stride);
+  const int64_t in = c.channels / c.groups, out = c.out_channels / c.groups, taps = c.kernel * c.kernel;
+  const int64_t pixels = patches.size(2);
+  const Tensor b = patches.view({c.batch, c.groups, in * taps, pixels}).permute({1, 2, 0, 3});
+  const Tensor a = o.gradient.to(kFloat64).reshape({c.batch, c.groups, out, pixels}).permute({1, 2, 0, 3});
+  const int64_t k = c.batch * pixels;
+  return matmul(a.reshape({c.groups, out, k}), b.reshape({c.groups, in * taps, k}).transpose(1, 2))
+      .reshape({c.out_channels, in, c.kernel, c.kernel});
+}
+
+const Convolution kCases[] = {
+    {3, 5, 9, 7, 3, 1, 1},        {2, 32, 8, 20, 3, 1, 1},        {9, 16, 8, 8, 3, 2, 1}, {2, 3, 17, 4, 5, 3, 2},
+    {2, 6, 11, 9, 3, 2, 3, 2, 3}, {4, 12, 7, 12, 3, 1, 1, 1, 12}, {8, 40, 8, 33, 1},      {1, 2, 3, 2, 3},
+    {64, 1, 8, 32, 3, 1, 1},      {3, 7, 25, 2, 4, 2, 0, 3},      {1, 48, 40, 2, 2},      {2, 64, 6, 3, 1, 2},
+};
+
+class ConvolutionGradients : public testing::TestWithParam<Convolution> {
+ protected:
+  void TearDown() override {
+    set_num_threads(threads_);
+    runtime::set_host_target(std::nullopt);
+  }
+
+ private:
+  const int threads_ = num_threads();
+};
+
+TEST_P(ConvolutionGradients, OfTheWeightAreAProductOfPatches) {
+  for (DType dtype : {kFloat64, kFloat32, kBFloat16}) {
+    const Operands o = operands_of(GetParam(), dtype);
+    const Tensor got = gradients(GetParam(), o)[1], expected = expected_of_weight(GetParam(), o);
+    EXPECT_EQ(got.dtype(), dtype);
+    const double bound = dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 2e-6 : 5e-3;
+    const double largest = 1 + expected.abs().amax().item<double>();
+    EXPECT_LE((got.to(kFloat64) - expected).abs().amax().item<double>(), bound * largest) << name_of(dtype);
+  }
+}
+
+TEST_P(ConvolutionGradients, HaveTheSameBitsCompiledOnAnyThreadsInstructionSetAndLayout) {
+  for (DType dtype : {kFloat32, kFloat64}) {
+    Operands o = operands_of(GetParam(), dtype);
+    std::vector<Tensor> first;
+    for (Isa isa : {runtime::detected_target().isa, Isa::avx2, Isa::none}) {
+      if (isa > runtime::detected_target().isa) continue;
+      runtime::set_host_target(runtime::target_of(isa));
+      for (int threads : {1, 2, 5}) {
+        set_num_threads(threads);
+        auto fast = compile([&](const Operands& x) { return gradients(GetParam(), x); });
+        const std::vector<Tensor> eager = gradients(GetParam(), o), compiled = fast(o);
+        EXPECT_EQ(fast.stats().fallbacks, 0);
+        if (first.empty()) first = eager;
+        for (size_t i = 0; i < 2; ++i) {
+          EXPECT_TRUE(same_bits(eager[i], first[i])) << threads << " threads, gradient " << i;
+          EXPECT_TRUE(same_bits(compiled[i], first[i])) << threads << " threads, gradient " << i;
+        }
+        o.image = o.image.transpose(1, 3).contiguous().transpose(1, 3);
+        o.gradient = o.gradient.transpose(0, 2).contiguous().transpose(0, 2);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ConvolutionGradients, testing::ValuesIn(kCases));
+
+TEST(ConvolutionGradient, OfNoImagesIsZeros) {
+  const Convolution c{0, 3, 5, 4, 3};
+  const Operands o = operands_of(c, kFloat32);
+  auto fast = compile([&](const Operands& x) { return gradients(c, x); });
+  EXPECT_TRUE(same_bits(gradients(c, o)[1], zeros_like(o.weight)));
+  EXPECT_TRUE(same_bits(fast(o)[1], zeros_like(o.weight)));
+}
+
+TEST(ConvolutionGradient, ABorderHidesNothing) {
+  // An infinite pixel reaches the taps whose windows see it, and no others.
+  const Convolution c{1, 1, 3, 1, 3, 1, 1};
+  Operands o = operands_of(c, kFloat32);
+  o.image.fill_(1), o.gradient.fill_(1);
+  o.image.select(2, 0).select(2, 0).fill_(std::numeric_limits<double>::infinity());
+  const Tensor got = gradients(c, o)[1];
+  for (int64_t h = 0; h < 3; ++h)
+    for (int64_t w = 0; w < 3; ++w)
+      EXPECT_EQ(got.select(2, h).select(2, w).item<double>() > 1e30, h < 2 && w < 2) << h << ", " << w;
+}
+
+TEST(ConvolutionGradient, SizesAreSymbolsAndTheWeightIsAStep) {
+  const Convolution c{0, 4, 0, 6, 3, 2, 1};
+  auto fast = compile([&](const Operands& x) { return gradients(c, x); });
+  for (int64_t n : {5, 8, 3, 17, 1}) {
+    Convolution at = c;
+    at.batch = n, at.size = n + 4;
+    const Operands o = operands_of(at, kFloat32);
+    const std::vector<Tensor> eager = gradients(c, o), compiled = fast(o);
+    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(compiled[i], eager[i])) << n;
+  }
+  const auto explanation = fast.explain();
+  int steps = 0;
+  for (const auto& step : explanation.programs[0].steps) steps += step.form == "conv2d_weight";
+  EXPECT_EQ(steps, 1);
+}
+
+}  // namespace
+}  // namespace ingot
