@@ -155,8 +155,8 @@ bool has(const ir::Graph& graph, auto f) {
 }
 
 // NaN and infinities where the rule has them, computed in double primitive by primitive; all else within rounding.
-// Sums that overflow on the way do so in their own order, and convolutions meet the zeros that they pad with: those are
-// compared where operands are small, or finite.
+// Sums that overflow on the way do so in their own order; convolutions meet the zeros that they pad with, attention the
+// weights of what is hidden: those are compared where operands are small, or finite.
 TEST_F(HostileGradients, AreThoseOfTheReference) {
   int64_t compared = 0;
   for (const Subject& subject : subjects()) {
@@ -166,8 +166,9 @@ TEST_F(HostileGradients, AreThoseOfTheReference) {
     ir::decompose(expanded);
     using ir::Form;
     auto is = [&](Form form) { return has(expanded, [=](const ir::OpInfo& op) { return op.form == form; }); };
-    const bool convolves = is(Form::window);
-    const bool sums = convolves || is(Form::product) || is(Form::attention) ||
+    const bool convolves = is(Form::window) || is(Form::window_weight);
+    const bool attends = is(Form::attention) || is(Form::attention_backward);
+    const bool sums = convolves || attends || is(Form::product) ||
                       has(expanded, [](const ir::OpInfo& op) { return op.kind == ir::OpKind::reduction; });
     for (size_t trial = 0; trial < subject.trials.size(); ++trial) {
       const std::vector<ReferenceTensor> cotangents = subject.cotangents(trial);
@@ -176,10 +177,20 @@ TEST_F(HostileGradients, AreThoseOfTheReference) {
       for (const Tensor& t : record(subject.graph, inputs)) given.push_back(test::reference(t));
       given.insert(given.end(), cotangents.begin(), cotangents.end());
       bool huge = false, finite = true;
+      double size = 1;  // of what attention multiplies, and then subtracts
+      auto multiply = [&](const std::vector<ReferenceTensor>& tensors) {
+        for (const ReferenceTensor& t : tensors) {
+          double most = 1;
+          for (double x : t.real)
+            if (std::isfinite(x)) most = std::max(most, std::abs(x));
+          size *= most;
+        }
+      };
+      multiply(subject.trials[trial]), multiply(cotangents);
       for (const ReferenceTensor& t : given)
         for (double x : t.real)
           huge = huge || (std::isfinite(x) && std::abs(x) > 1e4), finite = finite && std::isfinite(x);
-      if ((sums && huge) || (convolves && !finite)) continue;
+      if ((sums && huge) || ((convolves || attends) && !finite)) continue;
 
       const std::vector<ReferenceTensor> expected = derived(given);
       const std::vector<Tensor> got = gradients_of(subject.graph)(inputs, eager_tensors(cotangents));
@@ -187,7 +198,7 @@ TEST_F(HostileGradients, AreThoseOfTheReference) {
       ASSERT_EQ(got.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i, ++compared) {
         const ReferenceTensor values = test::reference(got[i]);
-        double largest = 1;
+        double largest = attends ? size : 1;
         for (double x : expected[i].real)
           if (sums && std::isfinite(x)) largest = std::max(largest, std::abs(x));
         for (int64_t j = 0; j < values.size(); ++j) {
