@@ -18,10 +18,7 @@ const std::string kFolder = INGOT_SOURCE_DIR "/examples/data";
 // PyTorch's runs, from the weights that ship.
 class Followed {
  public:
-  /// `kinks`: the model has maxima that are nearly shared and activations near a kink. From a tenth step on its losses
-  /// are held to 1e-3: of six runs whose first weights differ by one rounding, two take another side at the seventh
-  /// step and are 3e-4 away at the eighteenth, four stay within 4e-6.
-  Followed(const std::string& name, bool kinks) : kinks_(kinks) {
+  explicit Followed(const std::string& name) {
     std::ifstream file(INGOT_SOURCE_DIR "/tests/data/training.json");
     expected_ = nlohmann::json::parse(file)[name];
   }
@@ -30,8 +27,7 @@ class Followed {
               const std::function<StepResult(const Batch&)>& update) const {
     for (size_t step = 0; step < 20; ++step) {
       const StepResult got = update(batch(static_cast<int64_t>(step)));
-      near(got.loss.item<double>(), expected_["losses"][step], "loss of step " + std::to_string(step),
-           kinks_ && step >= 10 ? 1e-3 : 1e-4);
+      near(got.loss.item<double>(), expected_["losses"][step], "loss of step " + std::to_string(step));
       if (got.norm)
         near(got.norm->item<double>(), expected_["gradient_norms_before_clipping"][step],
              "norm of step " + std::to_string(step));
@@ -43,10 +39,9 @@ class Followed {
   }
 
  private:
-  static void near(double got, double expected, const std::string& what, double bound = 1e-4) {
-    EXPECT_NEAR(got, expected, bound * std::abs(expected)) << what;
+  static void near(double got, double expected, const std::string& what) {
+    EXPECT_NEAR(got, expected, 1e-4 * std::abs(expected)) << what;
   }
-  bool kinks_;
   nlohmann::json expected_;
 };
 
@@ -73,7 +68,7 @@ void follow_bytegpt(bool compiled) {
     }
     return Batch{tensor(x).reshape({8, 128}), tensor(y).reshape({8, 128})};
   };
-  const Followed expected("bytegpt", false);
+  const Followed expected("bytegpt");
   if (compiled)
     expected.follow(*gpt, windows, compile(update));
   else
@@ -98,7 +93,7 @@ void follow_digits(bool compiled) {
     const Tensor at = (arange(32) + 32 * step) % digits.labels.size(0);
     return Batch{digits.images.index_select(0, at), digits.labels.index_select(0, at)};
   };
-  const Followed expected("digits_cnn", true);
+  const Followed expected("digits_cnn");
   if (compiled)
     expected.follow(*cnn, images, compile(update));
   else

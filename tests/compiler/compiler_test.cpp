@@ -137,8 +137,8 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
     } catch (const Error& error) {
       EXPECT_EQ(error.what(),
                 "passes: got \"" + wrong +
-                    "\" to disable, expected one of: simplify, fold, cse, dce, fuse, siblings, split_cat, "
-                    "transpose, join_buffers");
+                    "\" to disable, expected one of: simplify, fold, cse, recompute, dce, fuse, siblings, "
+                    "split_cat, transpose, join_buffers");
     }
   }
 }
@@ -148,8 +148,8 @@ TEST(Compiler, WhatIsLeftOutTakesNoTime) {
   settings.disabled = {"cse", "join_buffers"};
   std::vector<std::string_view> names;
   for (const ir::PassTime& stage : compile(kText, settings).compiled->stages) names.push_back(stage.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "dce", "layout", "group", "schedule",
-                                                  "emit", "lifetimes", "device_source", "load"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "recompute", "dce", "layout",
+                                                  "group", "schedule", "emit", "lifetimes", "device_source", "load"}));
 }
 
 TEST(Compiler, OutputsAreWrittenWhereTheyAreSaidToLie) {
