@@ -252,7 +252,7 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   Tensor x = randn({6, 5});
   const Tensor expected = two_steps(x);
   size_t groups = 0;
-  for (const char* pass : {"", "simplify", "fold", "cse", "recompute", "dce", "fuse", "siblings", "split_cat",
+  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "recompute", "fuse", "siblings", "split_cat",
                            "transpose", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
@@ -275,7 +275,7 @@ TEST(Disable, AnUnknownPassListsWhatExists) {
       action();
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      for (const char* part : {"\"fsue\"", "simplify, fold, cse, recompute, dce, fuse, siblings"})
+      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, recompute, fuse, siblings"})
         EXPECT_TRUE(contains(error.what(), part)) << error.what();
     }
   };
@@ -329,7 +329,7 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
     names.insert(name.substr(name.find('-') + 1));
   }
   for (const char* name :
-       {"traced.ir", "pass1-decompose.ir", "pass6-dce.ir", "lower1-layout.txt", "lower2-group.txt",
+       {"traced.ir", "pass1-decompose.ir", "pass6-recompute.ir", "lower1-layout.txt", "lower2-group.txt",
         "lower3-schedule.txt", "lower4-emit.txt", "lower6-join_buffers.txt", "program.txt", "steps.txt"})
     EXPECT_TRUE(names.count(name)) << name;
   auto ending = [&](const char* end) {

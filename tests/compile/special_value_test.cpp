@@ -1,5 +1,6 @@
 // Scalars for which an op has code of its own: they fork the trace, and give eager's bits.
 #include <cmath>
+#include <functional>
 
 #include "ir.h"
 #include "support.h"
@@ -55,6 +56,34 @@ TEST(SpecialValue, AreKeptWhereACallRunsOpByOp) {
   };
   auto fast = compile(f);
   for (double e : {3.0, 2.5}) EXPECT_THROW(fast(ones({2}), e), std::runtime_error);
+}
+
+TEST(SpecialValue, AnAlphaOfOneIsNoFactor) {
+  const std::function<Tensor(const Tensor&, const Tensor&, double)> functions[] = {
+      [](const Tensor& x, const Tensor& y, double a) { return x.add(y, a) + x; },
+      [](const Tensor& x, const Tensor& y, double a) { return x.sub(y, a).exp(); },
+      [](const Tensor& x, const Tensor& y, double a) { return rsub(x, y, a).clone(); },
+      [](const Tensor& x, const Tensor& y, double a) { return x.clone().add_(y, a); }};
+  const Tensor x = randn({40}), y = randn({40});
+  for (const auto& f : functions) {
+    auto fast = compile(f, {.recompile_limit = 20});
+    for (int round = 0; round < 2; ++round)
+      for (double a : {1.0, 2.0, -0.0, 1.0, 0.5}) EXPECT_TRUE(same_bits(fast(x, y, a), f(x, y, a))) << a;
+    EXPECT_EQ(fast.stats().compilations, 2);
+    auto gradients = [&](double a) {
+      const Tensor u = x.clone().requires_grad_(), v = y.clone().requires_grad_();
+      f(u, v, a).sum().backward();
+      return stack({u.grad(), v.grad()});
+    };
+    auto fast_gradients = compile(gradients, {.recompile_limit = 20});
+    for (double a : {1.0, 2.0, 1.0, 0.5}) EXPECT_TRUE(same_bits(fast_gradients(a), gradients(a))) << a;
+  }
+  // Of any category, and of integers.
+  const Tensor i = tensor({1, 2, 3});
+  auto by_integer = [](const Tensor& t, int64_t a) { return t.add(t, a); };
+  auto fast = compile(by_integer);
+  for (int64_t a : {1, 3, 1, -2}) EXPECT_TRUE(same_bits(fast(i, a), by_integer(i, a))) << a;
+  EXPECT_TRUE(same_bits(tensor({true}).add(tensor({false}), true), tensor({true})));
 }
 
 // Written by hand, a graph has them as scalars or sizes of a call.

@@ -137,7 +137,7 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
     } catch (const Error& error) {
       EXPECT_EQ(error.what(),
                 "passes: got \"" + wrong +
-                    "\" to disable, expected one of: simplify, fold, cse, recompute, dce, fuse, siblings, "
+                    "\" to disable, expected one of: simplify, fold, cse, dce, recompute, fuse, siblings, "
                     "split_cat, transpose, join_buffers");
     }
   }
@@ -148,7 +148,7 @@ TEST(Compiler, WhatIsLeftOutTakesNoTime) {
   settings.disabled = {"cse", "join_buffers"};
   std::vector<std::string_view> names;
   for (const ir::PassTime& stage : compile(kText, settings).compiled->stages) names.push_back(stage.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "recompute", "dce", "layout",
+  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "dce", "recompute", "layout",
                                                   "group", "schedule", "emit", "lifetimes", "device_source", "load"}));
 }
 

@@ -23,7 +23,8 @@ void eliminate_common_subexpressions(Graph& graph);
 using OpCost = std::function<int(OpId, DType)>;
 /// What the backward pass reads of the forward pass, and is cheap to compute from what is kept anyway, it computes
 /// again: a program needs memory from the first reader of a value to the last. Such nodes stand in front of their
-/// readers and are as the first ones are, so no bit changes. `cost`: none counts every op as 1.
+/// readers and are as the first ones are, so no bit changes. Nodes that nobody needs count as readers: they are to be
+/// gone. `cost`: none counts every op as 1.
 void recompute(Graph& graph, const OpCost& cost);
 /// Nodes that no output needs go; values are numbered anew.
 void eliminate_dead_code(Graph& graph);

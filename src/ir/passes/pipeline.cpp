@@ -15,8 +15,8 @@ constexpr std::array kPasses = {
     Pass{"simplify", [](Graph& g, const Options&) { simplify(g); }},
     Pass{"fold", [](Graph& g, const Options& options) { fold(g, options.evaluate); }},
     Pass{"cse", [](Graph& g, const Options&) { eliminate_common_subexpressions(g); }},
-    Pass{"recompute", [](Graph& g, const Options& options) { recompute(g, options.cost); }},
     Pass{"dce", [](Graph& g, const Options&) { eliminate_dead_code(g); }},
+    Pass{"recompute", [](Graph& g, const Options& options) { recompute(g, options.cost); }},
 };
 
 }  // namespace

@@ -18,11 +18,13 @@ class Recomputation {
  public:
   Recomputation(Graph& graph, const OpCost& cost) : graph_(graph), cost_(cost) {}
 
-  void run() {
+  /// True if it changed the graph.
+  bool run() {
     find_needed();
-    if (!any_backward_) return;
+    if (!any_backward_) return false;
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) decide(n);
-    rewrite();
+    if (nodes_added_) rewrite();
+    return nodes_added_;
   }
 
  private:
@@ -30,7 +32,7 @@ class Recomputation {
     SmallVector<ValueId, 16> from;    // what has to be kept besides
     SmallVector<ValueId, 16> inside;  // computed on the way
     int work = 0;
-    int64_t kept_bytes = 0;  // that are kept for this value alone
+    int64_t kept_bytes = 0;  // that are kept for this value alone, without small ones
   };
 
   bool is_forward(ValueId v) const {
@@ -73,8 +75,10 @@ class Recomputation {
     while (is_forward(v) && is_view(producer(v))) needed_[v = producer(v).operands[0].id] = true;
   }
 
-  /// What v would be computed from; false where that is too much work.
-  bool find_chain(ValueId v, Chain& chain) const {
+  /// What v would be computed from; false where that is too much work, or would have to be kept for it. `bools`: a bool
+  /// on the way is kept rather than computed again (the mask of a dropout, instead of its factor).
+  bool find_chain(ValueId v, bool bools, Chain& chain) const {
+    chain = {};
     SmallVector<ValueId, 16> open{v};
     auto met = [&](ValueId u) {
       return std::find(chain.inside.begin(), chain.inside.end(), u) != chain.inside.end() ||
@@ -88,16 +92,16 @@ class Recomputation {
       for (const Operand& o : node.operands) {
         if (!o.is_value() || !is_forward(o.id) || met(o.id)) continue;
         const bool kept = stored_[o.id] || (needed_[o.id] && !again_[o.id] && !is_view(producer(o.id)));
-        if (!kept && is_repeatable(producer(o.id))) {
+        if (!kept && is_repeatable(producer(o.id)) && !(bools && graph_.type(o.id).dtype == DType::bool_)) {
           chain.inside.push_back(o.id);
           open.push_back(o.id);
           continue;
         }
         chain.from.push_back(o.id);
-        if (!kept) chain.kept_bytes += bytes(o.id);
+        if (const int64_t more = bytes(o.id); !kept && more >= kSmall) chain.kept_bytes += more;
       }
     }
-    return true;
+    return 4 * chain.kept_bytes <= bytes(v);
   }
 
   /// From the first node to the last: what a value would be computed from is decided on before it.
@@ -110,9 +114,8 @@ class Recomputation {
       return;
     }
     Chain chain;
-    if (bytes(v) < kSmall || nodes_added_ > graph_.nodes.size() || !find_chain(v, chain) ||
-        4 * chain.kept_bytes > bytes(v))
-      return;
+    if (bytes(v) < kSmall || nodes_added_ > graph_.nodes.size()) return;
+    if (!find_chain(v, false, chain) && !find_chain(v, true, chain)) return;
     for (ValueId u : chain.from) need(u);
     again_[v] = true;
     work_[v] = chain.work;
@@ -183,6 +186,8 @@ class Recomputation {
 
 // The forward part of the graph is not looked at as a whole (a minimum cut, as Jain et al., "Checkmate", 2020, and
 // PyTorch's partitioner have it), but value by value: what is cheap to compute from what is kept anyway.
-void recompute(Graph& graph, const OpCost& cost) { Recomputation(graph, cost).run(); }
+void recompute(Graph& graph, const OpCost& cost) {
+  if (Recomputation(graph, cost).run()) eliminate_dead_code(graph);
+}
 
 }  // namespace ingot::ir
