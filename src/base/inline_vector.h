@@ -20,7 +20,9 @@ class InlineVector {
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) {
     if (size_ == capacity_) reserve(2 * capacity_);
-    return *new (data() + size_++) T{std::forward<Arguments>(arguments)...};
+    T* made = new (data() + size_) T{std::forward<Arguments>(arguments)...};
+    ++size_;
+    return *made;
   }
   void push_back(T value) { emplace_back(std::move(value)); }
   void reserve(size_t capacity) {

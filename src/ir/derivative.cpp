@@ -223,7 +223,7 @@ std::vector<Operand> GraphBuilder::derived(OpId op, const Derivative& derivative
 }
 
 DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::span<const OperandType> operands,
-                                 std::span<const Attr> attrs) {
+                                 std::span<const Attr> attrs, std::span<const Operand> known) {
   Graph graph;
   std::vector<Operand> given;
   std::vector<ValueId> inputs;
@@ -232,6 +232,8 @@ DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::spa
     if (type.is_tensor()) {
       inputs.back() = graph.add_input(type.dtype, *type.shape);
       given.push_back(Operand::value(inputs.back()));
+    } else if (given.size() < known.size() && known[given.size()].present()) {
+      given.push_back(known[given.size()]);
     } else {
       given.push_back(type.is_scalar() ? Operand::scalar(graph.add_scalar(type.category), type.category)
                                        : Operand::none());

@@ -71,7 +71,8 @@ struct DerivativeReads {
   std::vector<int> copies;     // of each result: the operand that it is just a copy of, or -1
 };
 /// `attrs` are those of the call that is derived; all its operands, outputs and cotangents that may be there are given.
+/// `known`: of the first operands, the constants that scalars among them are; none: given at run time.
 DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::span<const OperandType> operands,
-                                 std::span<const Attr> attrs);
+                                 std::span<const Attr> attrs, std::span<const Operand> known = {});
 
 }  // namespace ingot::ir

@@ -2,6 +2,12 @@
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen::lowering {
+namespace {
+
+/// An attribute that is one number for each of height and width, or one for both.
+Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
+
+}  // namespace
 
 void StepWriter::write_conv(uint32_t group) {
   const Group& g = plan_.groups[group];
@@ -67,11 +73,7 @@ void StepWriter::write_conv(uint32_t group) {
   for (const ir::InputInfo& input : graph_.inputs)
     conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
                                                           input.value == g.operands[1].root);
-  auto pair = [&](size_t i) {
-    const Dims& list = node.attrs[i].list;
-    return Conv2dStep::Pair{list[0], list.back()};
-  };
-  conv.stride = pair(0), conv.padding = pair(1), conv.dilation = pair(2);
+  conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;
   if (conv.groups > 1 && dims_.is_one(conv.weight_shape[1])) conv.form = ConvolutionForm::depthwise;
   conv.kernels = product_kernels(target_, {raw});
@@ -110,11 +112,7 @@ void StepWriter::write_conv_weight(uint32_t group) {
   };
   conv.input = operand(0), conv.gradient = operand(1);
   conv.input_shape = graph_.type(g.operands[0].value).shape, conv.weight_shape = graph_.type(output.value).shape;
-  auto pair = [&](size_t i) {
-    const Dims& list = node.attrs[i].list;
-    return Conv2dStep::Pair{list[0], list.back()};
-  };
-  conv.stride = pair(1), conv.padding = pair(2), conv.dilation = pair(3);
+  conv.stride = pair(node.attrs[1]), conv.padding = pair(node.attrs[2]), conv.dilation = pair(node.attrs[3]);
   conv.groups = node.attrs[4].integer;
   conv.out.buffer = output.buffer;
   conv.out.strides = bytes(dims_, output.strides, conv.dtype);

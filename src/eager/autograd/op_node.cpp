@@ -86,6 +86,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
   std::vector<Dims> shapes;
   shapes.reserve(call.operands.size() + 2 * results.size());
   std::vector<ir::OperandType> types;
+  std::vector<ir::Operand> special(call.operands.size());
   auto put = [&](const Tensor& t) {
     shapes.emplace_back(t.impl()->sizes.begin(), t.impl()->sizes.end());
     ir::OperandType type;
@@ -102,6 +103,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
       if (o.kind == Operand::Kind::none) continue;
       type.kind = ir::OperandType::Kind::scalar;
       type.category = o.category;
+      if (o.special) special[types.size() - 1] = eager::special_constant(o);
     }
   }
   for (int twice = 0; twice < 2; ++twice)
@@ -114,8 +116,10 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
 
   const size_t first_cotangent = call.operands.size() + results.size();
   Plan plan{call.op, call.derivative, nullptr, {}, {}};
-  ir::DerivativeReads all =
-      ir::derivative_reads(call.op, *ir::derivative_of(call.derivative, wanted), types, call.attrs);
+  auto reads_of = [&](const ir::Derivative* derivative) {
+    return ir::derivative_reads(call.op, *derivative, types, call.attrs, special);
+  };
+  ir::DerivativeReads all = reads_of(ir::derivative_of(call.derivative, wanted));
   std::vector<bool> computed = wanted;
   size_t next = 0;
   bool any = false;
@@ -129,9 +133,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
   }
   plan.derivative = any ? ir::derivative_of(call.derivative, computed) : nullptr;
   plan.reads.resize(types.size());
-  if (any)
-    plan.reads = computed == wanted ? std::move(all.operands)
-                                    : ir::derivative_reads(call.op, *plan.derivative, types, call.attrs).operands;
+  if (any) plan.reads = computed == wanted ? std::move(all.operands) : reads_of(plan.derivative).operands;
   return plan;
 }
 
@@ -177,8 +179,9 @@ class Plans {
 
   const Plan* find(const std::vector<int64_t>& words, uint64_t hash) {
     std::lock_guard lock(mutex_);
-    for (const auto& [known, plan] : plans_[hash])
-      if (known == words) return plan;
+    if (const auto bucket = plans_.find(hash); bucket != plans_.end())
+      for (const auto& [known, plan] : bucket->second)
+        if (known == words) return plan;
     return nullptr;
   }
   std::shared_ptr<const Plan> insert(const std::vector<int64_t>& words, uint64_t hash, Plan made) {

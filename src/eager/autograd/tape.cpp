@@ -64,11 +64,10 @@ uint64_t next_scalar() {
 class NamedScalars {
  public:
   explicit NamedScalars(const OpCall& call) : call_(&call) {
-    if (std::none_of(call.operands.begin(), call.operands.end(),
-                     [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.special && !o.origin; }))
-      return;
+    auto has_none = [](const Operand& o) { return o.kind == Operand::Kind::scalar && !o.special && !o.origin; };
+    if (std::none_of(call.operands.begin(), call.operands.end(), has_none)) return;
     for (const Operand& o : call.operands)
-      if (operands_.push_back(o); o.kind == Operand::Kind::scalar && !o.origin) operands_.back().origin = next_scalar();
+      if (operands_.push_back(o); has_none(o)) operands_.back().origin = next_scalar();
     changed_ = call;
     changed_->operands = operands_;
     call_ = &*changed_;

@@ -248,10 +248,14 @@ void note_special(OpId op, int number, Operand* operand) {
     }
 }
 
-ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
-  if (!operand.special) return ir::Operand::scalar(graph.add_scalar(operand.category), operand.category);
+ir::Operand special_constant(const Operand& operand) {
   return operand.category == Category::floating ? ir::Operand::constant(operand.number)
                                                 : ir::Operand::constant(operand.integer);
+}
+
+ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
+  return operand.special ? special_constant(operand)
+                         : ir::Operand::scalar(graph.add_scalar(operand.category), operand.category);
 }
 
 }  // namespace ingot::eager

@@ -21,6 +21,8 @@ namespace ingot::eager {
 void settle(const OpCall& call, std::span<ir::Attr> attrs);
 /// Marks a scalar whose value is one of those that operand `number` of the op has code of its own for.
 void note_special(OpId op, int number, Operand* operand);
+/// A special scalar as an operand of a graph.
+ir::Operand special_constant(const Operand& operand);
 /// A scalar as an operand of a graph: a constant if it is special, else a new run-time scalar.
 ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand);
 /// Number of a word among the modes of attribute `index`; throws Error with the list if there is none.

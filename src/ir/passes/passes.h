@@ -24,8 +24,9 @@ using OpCost = std::function<int(OpId, DType)>;
 /// What the backward pass reads of the forward pass, and is cheap to compute from what is kept anyway, it computes
 /// again: a program needs memory from the first reader of a value to the last. Such nodes stand in front of their
 /// readers and are as the first ones are, so no bit changes. Nodes that nobody needs count as readers: they are to be
-/// gone. `cost`: none counts every op as 1.
-void recompute(Graph& graph, const OpCost& cost);
+/// gone. `cost`: none counts every op as 1. Values of less than `from` bytes are kept: it is not memory that they cost.
+inline constexpr int64_t kRecomputedFrom = 64 << 10;
+void recompute(Graph& graph, const OpCost& cost, int64_t from = kRecomputedFrom);
 /// Nodes that no output needs go; values are numbered anew.
 void eliminate_dead_code(Graph& graph);
 

@@ -5,8 +5,6 @@
 namespace ingot::ir {
 namespace {
 
-/// Smaller values are kept: what they cost is not their memory.
-constexpr int64_t kSmall = 64 << 10;  // bytes
 /// The most work for one element of a value that is computed again, in units of a multiplication.
 constexpr int kMostWork = 64;
 /// Up to this much work every reader computes the value for itself; above it, the first one does for all.
@@ -16,7 +14,7 @@ constexpr size_t kFar = 12;
 
 class Recomputation {
  public:
-  Recomputation(Graph& graph, const OpCost& cost) : graph_(graph), cost_(cost) {}
+  Recomputation(Graph& graph, const OpCost& cost, int64_t from) : graph_(graph), cost_(cost), from_(from) {}
 
   /// True if it changed the graph.
   bool run() {
@@ -98,7 +96,7 @@ class Recomputation {
           continue;
         }
         chain.from.push_back(o.id);
-        if (const int64_t more = bytes(o.id); !kept && more >= kSmall) chain.kept_bytes += more;
+        if (const int64_t more = bytes(o.id); !kept && more >= from_) chain.kept_bytes += more;
       }
     }
     return 4 * chain.kept_bytes <= bytes(v);
@@ -114,7 +112,7 @@ class Recomputation {
       return;
     }
     Chain chain;
-    if (bytes(v) < kSmall || nodes_added_ > graph_.nodes.size()) return;
+    if (bytes(v) < from_ || nodes_added_ > graph_.nodes.size()) return;
     if (!find_chain(v, false, chain) && !find_chain(v, true, chain)) return;
     for (ValueId u : chain.from) need(u);
     again_[v] = true;
@@ -170,6 +168,7 @@ class Recomputation {
 
   Graph& graph_;
   const OpCost& cost_;
+  const int64_t from_;
   bool any_backward_ = false;
   size_t nodes_added_ = 0;
   std::vector<bool> needed_;  // by value: the backward pass reads it, or what it reads is computed from it
@@ -186,8 +185,8 @@ class Recomputation {
 
 // The forward part of the graph is not looked at as a whole (a minimum cut, as Jain et al., "Checkmate", 2020, and
 // PyTorch's partitioner have it), but value by value: what is cheap to compute from what is kept anyway.
-void recompute(Graph& graph, const OpCost& cost) {
-  if (Recomputation(graph, cost).run()) eliminate_dead_code(graph);
+void recompute(Graph& graph, const OpCost& cost, int64_t from) {
+  if (Recomputation(graph, cost, from).run()) eliminate_dead_code(graph);
 }
 
 }  // namespace ingot::ir
