@@ -222,8 +222,10 @@ std::vector<Operand> GraphBuilder::derived(OpId op, const Derivative& derivative
   return wanted;
 }
 
-DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::span<const OperandType> operands,
-                                 std::span<const Attr> attrs, std::span<const Operand> known) {
+namespace {
+
+DerivativeReads reads_of(OpId op, const Derivative& derivative, std::span<const OperandType> operands,
+                         std::span<const Attr> attrs, std::span<const Operand> known) {
   Graph graph;
   std::vector<Operand> given;
   std::vector<ValueId> inputs;
@@ -250,6 +252,43 @@ DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::spa
     reads.copies.push_back(found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin()));
   }
   return reads;
+}
+
+/// A size that no rule knows, in the place of 0.
+constexpr int64_t kSome = 8191;
+
+Dims with_some(const Dims& sizes) {
+  Dims some = sizes;
+  std::replace(some.begin(), some.end(), Dim(0), Dim(kSome));
+  return some;
+}
+
+}  // namespace
+
+// Where there are no elements, definitions stop early and read nothing; but what is kept is part of a trace, which has
+// elements in other calls.
+DerivativeReads derivative_reads(OpId op, const Derivative& derivative, std::span<const OperandType> operands,
+                                 std::span<const Attr> attrs, std::span<const Operand> known) {
+  std::vector<Dims> shapes;
+  shapes.reserve(operands.size());
+  std::vector<OperandType> some(operands.begin(), operands.end());
+  bool any = false;
+  for (OperandType& type : some)
+    if (type.is_tensor()) {
+      shapes.push_back(with_some(*type.shape));
+      any = any || !(shapes.back() == *type.shape);
+      type.shape = &shapes.back();
+    }
+  if (any) {
+    std::vector<Attr> some_attrs(attrs.begin(), attrs.end());
+    for (size_t i = 0; i < attrs.size(); ++i)
+      if (holds_sizes(info(op), i)) some_attrs[i].list = with_some(attrs[i].list);
+    try {
+      return reads_of(op, derivative, some, some_attrs, known);
+    } catch (const std::exception&) {  // sizes that are sums of others, and no longer are
+    }
+  }
+  return reads_of(op, derivative, operands, attrs, known);
 }
 
 }  // namespace ingot::ir

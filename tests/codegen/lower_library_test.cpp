@@ -130,28 +130,38 @@ TEST(LowerLibrary, EqualGraphsMakeEqualPrograms) {
   EXPECT_FALSE(one == other_hint);
 }
 
+/// A graph of attention's operands: with a mask of bools or of numbers, a scale given at run time, fewer heads of keys,
+/// a literal scale. `use`: makes outputs of them. What is compiled of it, for more queries than it was lowered with.
+template <class Use>
+LowerResult check_attention(int kind, Use use) {
+  Graph g;
+  const Dim t = g.dims.symbol(6);
+  const int64_t heads = kind == 3 ? 2 : 4;
+  const ValueId q = g.add_input(DType::f32, {2, 4, t, 8}), k = g.add_input(DType::f32, {2, heads, 7, 8}),
+                v = g.add_input(DType::f32, {2, heads, 7, 5});
+  std::vector<Operand> operands{val(q), val(k), val(v)};
+  std::vector<ir::ReferenceScalar> scalars;
+  if (kind == 0) operands.push_back(val(g.add_input(DType::bool_, {t, 7})));
+  if (kind == 1) operands.push_back(val(g.add_input(DType::f32, {2, 1, 1, 7})));
+  if (kind == 2) {
+    operands.push_back(Operand::none());
+    operands.push_back(Operand::scalar(g.add_scalar(Category::floating), Category::floating));
+    scalars.push_back(ir::ReferenceScalar(0.3));
+  }
+  if (kind == 4) {
+    operands.push_back(Operand::none());
+    operands.push_back(Operand::constant(0.7));
+  }
+  for (ValueId found : use(g, operands, t)) g.outputs.push_back(g.add(OpId::relu, {val(found)}));
+  return check_compiled(g, 1e-5, {}, {5}, scalars);
+}
+
 TEST(LowerAttention, MasksScalesAndSharedHeads) {
   for (int kind = 0; kind < 5; ++kind) {
     SCOPED_TRACE(kind);
-    Graph g;
-    Dim t = g.dims.symbol(6);
-    ValueId q = g.add_input(DType::f32, {2, 4, t, 8}), k = g.add_input(DType::f32, {2, kind == 3 ? 2 : 4, 7, 8}),
-            v = g.add_input(DType::f32, {2, kind == 3 ? 2 : 4, 7, 5});
-    std::vector<Operand> operands{val(q), val(k), val(v)};
-    std::vector<ir::ReferenceScalar> scalars;
-    if (kind == 0) operands.push_back(val(g.add_input(DType::bool_, {t, 7})));
-    if (kind == 1) operands.push_back(val(g.add_input(DType::f32, {2, 1, 1, 7})));
-    if (kind == 2) {
-      operands.push_back(Operand::none());
-      operands.push_back(Operand::scalar(g.add_scalar(Category::floating), Category::floating));
-      scalars.push_back(ir::ReferenceScalar(0.3));
-    }
-    if (kind == 4) {
-      operands.push_back(Operand::none());
-      operands.push_back(Operand::constant(0.7));
-    }
-    g.outputs = {g.add(OpId::relu, {val(attention(g, operands, kind == 2, kind == 3))})};
-    check_compiled(g, 1e-5, {}, {5}, scalars);
+    check_attention(kind, [&](Graph& g, const std::vector<Operand>& operands, Dim) {
+      return std::vector{attention(g, operands, kind == 2, kind == 3)};
+    });
   }
 }
 
@@ -185,27 +195,10 @@ std::vector<ValueId> attention_gradients(Graph& g, std::vector<Operand> operands
 TEST(LowerAttentionBackward, MasksScalesAndSharedHeads) {
   for (int kind = 0; kind < 5; ++kind) {
     SCOPED_TRACE(kind);
-    Graph g;
-    Dim t = g.dims.symbol(6);
-    const int64_t heads = kind == 3 ? 2 : 4;
-    ValueId q = g.add_input(DType::f32, {2, 4, t, 8}), k = g.add_input(DType::f32, {2, heads, 7, 8}),
-            v = g.add_input(DType::f32, {2, heads, 7, 5});
-    std::vector<Operand> operands{val(q), val(k), val(v)};
-    std::vector<ir::ReferenceScalar> scalars;
-    if (kind == 0) operands.push_back(val(g.add_input(DType::bool_, {t, 7})));
-    if (kind == 1) operands.push_back(val(g.add_input(DType::f32, {2, 1, 1, 7})));
-    if (kind == 2) {
-      operands.push_back(Operand::none());
-      operands.push_back(Operand::scalar(g.add_scalar(Category::floating), Category::floating));
-      scalars.push_back(ir::ReferenceScalar(0.3));
-    }
-    if (kind == 4) {
-      operands.push_back(Operand::none());
-      operands.push_back(Operand::constant(0.7));
-    }
-    for (ValueId v : attention_gradients(g, operands, {2, 4, t, 5}, kind == 2, kind == 3))
-      g.outputs.push_back(g.add(OpId::relu, {val(v)}));
-    EXPECT_EQ(count_steps<AttentionBackwardStep>(check_compiled(g, 1e-5, {}, {5}, scalars).program), 1);
+    const LowerResult r = check_attention(kind, [&](Graph& g, const std::vector<Operand>& operands, Dim t) {
+      return attention_gradients(g, operands, {2, 4, t, 5}, kind == 2, kind == 3);
+    });
+    EXPECT_EQ(count_steps<AttentionBackwardStep>(r.program), 1);
   }
 }
 

@@ -2,7 +2,6 @@
 #include <limits>
 #include <ostream>
 
-#include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
 
@@ -101,16 +100,7 @@ const Attention kCases[] = {
     {2, 4, 2, 66, 35, 8, 8, false, Mask::additive, 0.3},
 };
 
-class AttentionGradients : public testing::TestWithParam<Attention> {
- protected:
-  void TearDown() override {
-    set_num_threads(threads_);
-    runtime::set_host_target(std::nullopt);
-  }
-
- private:
-  const int threads_ = num_threads();
-};
+class AttentionGradients : public testing::TestWithParam<Attention> {};
 
 TEST_P(AttentionGradients, AreThoseOfProductsAndASoftmax) {
   for (DType dtype : {kFloat64, kFloat32, kBFloat16}) {
@@ -130,21 +120,16 @@ TEST_P(AttentionGradients, HaveTheSameBitsCompiledOnAnyThreadsAndInstructionSet)
   for (DType dtype : {kFloat32, kFloat64}) {
     const Operands o = operands_of(GetParam(), dtype);
     std::vector<Tensor> first;
-    for (Isa isa : {runtime::detected_target().isa, Isa::avx2, Isa::none}) {
-      if (isa > runtime::detected_target().isa) continue;
-      runtime::set_host_target(runtime::target_of(isa));
-      for (int threads : {1, 2, 5}) {
-        set_num_threads(threads);
-        auto fast = compile([&](const Operands& x) { return gradients(GetParam(), x); });
-        const std::vector<Tensor> eager = gradients(GetParam(), o), compiled = fast(o);
-        EXPECT_EQ(fast.stats().fallbacks, 0);
-        if (first.empty()) first = eager;
-        for (size_t i = 0; i < 3; ++i) {
-          EXPECT_TRUE(same_bits(eager[i], first[i])) << threads << " threads, gradient " << i;
-          EXPECT_TRUE(same_bits(compiled[i], first[i])) << threads << " threads, gradient " << i;
-        }
+    test::on_every_target({1, 2, 5}, [&] {
+      auto fast = compile([&](const Operands& x) { return gradients(GetParam(), x); });
+      const std::vector<Tensor> eager = gradients(GetParam(), o), compiled = fast(o);
+      EXPECT_EQ(fast.stats().fallbacks, 0);
+      if (first.empty()) first = eager;
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_TRUE(same_bits(eager[i], first[i])) << "gradient " << i;
+        EXPECT_TRUE(same_bits(compiled[i], first[i])) << "gradient " << i;
       }
-    }
+    });
   }
 }
 

@@ -2,7 +2,6 @@
 #include <limits>
 #include <ostream>
 
-#include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
 
@@ -57,16 +56,7 @@ const Convolution kCases[] = {
     {64, 1, 8, 32, 3, 1, 1},      {3, 7, 25, 2, 4, 2, 0, 3},      {1, 48, 40, 2, 2},      {2, 64, 6, 3, 1, 2},
 };
 
-class ConvolutionGradients : public testing::TestWithParam<Convolution> {
- protected:
-  void TearDown() override {
-    set_num_threads(threads_);
-    runtime::set_host_target(std::nullopt);
-  }
-
- private:
-  const int threads_ = num_threads();
-};
+class ConvolutionGradients : public testing::TestWithParam<Convolution> {};
 
 TEST_P(ConvolutionGradients, OfTheWeightAreAProductOfPatches) {
   for (DType dtype : {kFloat64, kFloat32, kBFloat16}) {
@@ -83,23 +73,18 @@ TEST_P(ConvolutionGradients, HaveTheSameBitsCompiledOnAnyThreadsInstructionSetAn
   for (DType dtype : {kFloat32, kFloat64}) {
     Operands o = operands_of(GetParam(), dtype);
     std::vector<Tensor> first;
-    for (Isa isa : {runtime::detected_target().isa, Isa::avx2, Isa::none}) {
-      if (isa > runtime::detected_target().isa) continue;
-      runtime::set_host_target(runtime::target_of(isa));
-      for (int threads : {1, 2, 5}) {
-        set_num_threads(threads);
-        auto fast = compile([&](const Operands& x) { return gradients(GetParam(), x); });
-        const std::vector<Tensor> eager = gradients(GetParam(), o), compiled = fast(o);
-        EXPECT_EQ(fast.stats().fallbacks, 0);
-        if (first.empty()) first = eager;
-        for (size_t i = 0; i < 2; ++i) {
-          EXPECT_TRUE(same_bits(eager[i], first[i])) << threads << " threads, gradient " << i;
-          EXPECT_TRUE(same_bits(compiled[i], first[i])) << threads << " threads, gradient " << i;
-        }
-        o.image = o.image.transpose(1, 3).contiguous().transpose(1, 3);
-        o.gradient = o.gradient.transpose(0, 2).contiguous().transpose(0, 2);
+    test::on_every_target({1, 2, 5}, [&] {
+      auto fast = compile([&](const Operands& x) { return gradients(GetParam(), x); });
+      const std::vector<Tensor> eager = gradients(GetParam(), o), compiled = fast(o);
+      EXPECT_EQ(fast.stats().fallbacks, 0);
+      if (first.empty()) first = eager;
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(same_bits(eager[i], first[i])) << "gradient " << i;
+        EXPECT_TRUE(same_bits(compiled[i], first[i])) << "gradient " << i;
       }
-    }
+      o.image = o.image.transpose(1, 3).contiguous().transpose(1, 3);
+      o.gradient = o.gradient.transpose(0, 2).contiguous().transpose(0, 2);
+    });
   }
 }
 

@@ -126,6 +126,92 @@ TEST(WholeStep, SaysWhatIsSavedForItsBackwardPass) {
   EXPECT_NE(explanation.str().find("are saved for it"), std::string::npos);
 }
 
+/// A block whose backward pass can compute much again.
+struct BlockImpl : nn::Module {
+  nn::LayerNorm norm{64};
+  nn::Linear up{64, 256}, down{256, 64};
+  Tensor table = randn({70}), offset = zeros({256});
+  Tensor forward(const Tensor& x) {
+    const Tensor scale = table.narrow(0, 3, 64);
+    const Tensor inner = up(norm(x)) + offset;
+    const Tensor kept = F::dropout(gelu(inner), 0.25);
+    {
+      NoGradGuard guard;
+      offset.add_(0.5);  // what is computed again reads what stood here before
+    }
+    return x + down(kept) * scale;
+  }
+};
+INGOT_MODULE(Block, norm, up, down);
+
+TEST(WholeStep, WhatIsComputedAgainHasEagersBits) {
+  auto make = [] {
+    manual_seed(3);
+    return Block();
+  };
+  auto step_of = [](Block block) {
+    return [block](Tensor x) {
+      const Tensor loss = block(x).square().mean();
+      loss.backward();
+      x.mul_(-0.5);
+      std::vector<Tensor> results{loss.detach()};
+      for (const Tensor& p : block->parameters()) results.push_back(p.grad());
+      block->zero_grad();
+      return results;
+    };
+  };
+  // Values of 64 KiB and more are computed again, by the size that a program is compiled with.
+  const std::vector<std::vector<int64_t>> orders = {{300, 1, 16, 300, 63, 64, 65}, {1, 300, 16, 64, 1}, {16, 17, 300}};
+  test::on_every_target({1, 2}, [&] {
+    size_t again = 0, by_fusion = 0;
+    for (const std::vector<int64_t>& sizes : orders)
+      for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"recompute"}}) {
+        Block eager = make(), compiled = make();
+        auto one = step_of(eager);
+        auto other = compile(step_of(compiled), {.disable = disabled});
+        for (size_t s = 0; s < sizes.size(); ++s) {
+          manual_seed(s);
+          const Tensor x = randn({sizes[s], 64}), y = x.clone();
+          const std::vector<Tensor> expected = one(x);
+          manual_seed(s);
+          randn({sizes[s], 64});  // as for x
+          const std::vector<Tensor> got = other(y);
+          ASSERT_EQ(got.size(), expected.size());
+          for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << s << ", " << i;
+          EXPECT_TRUE(same_bits(x, y));
+          EXPECT_TRUE(same_bits(eager->offset, compiled->offset));
+        }
+        EXPECT_EQ(other.stats().fallbacks, 0);
+        for (const auto& program : other.explain().programs)
+          (disabled.empty() ? again : by_fusion) += program.recomputed.size();
+      }
+    EXPECT_GT(again, by_fusion);
+  });
+}
+
+// What the tape keeps is the same with and without elements, or sizes that come to 0 would be another path.
+TEST(WholeStep, SizesThatBecomeZero) {
+  const Tensor w = randn({5, 10}).requires_grad_(), vector = randn({3}).requires_grad_();
+  auto step = [&](int64_t n) {
+    const Tensor rows = w.narrow(1, 2, n), table = w.narrow(0, 0, 4).narrow(1, 0, 3);
+    const Tensor loss = F::layer_norm(rows, {n}).square().sum() + randn({n, 2, 3}).matmul(vector).exp().sum() +
+                        embedding(table, arange(n)).square().sum();
+    loss.backward();
+    std::vector<Tensor> results{loss.detach(), w.grad(), vector.grad()};
+    w.set_grad({}), vector.set_grad({});
+    return results;
+  };
+  auto fast = compile(step, {.recompile_limit = 20});
+  for (int64_t n : {2, 3, 0, 2, 0, 1, 4}) {
+    manual_seed(1);
+    const std::vector<Tensor> expected = step(n);
+    manual_seed(1);
+    const std::vector<Tensor> got = fast(n);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << n << ", " << i;
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 TEST(WholeStep, GradientsThatAreKeptAreResults) {
   Net eager = make_net(), compiled = make_net();
   auto backward = [](Net net) { return [net](const Tensor& x) { net(x).square().mean().backward(); }; };

@@ -1,5 +1,6 @@
 // Gradients where operands are NaN, infinite, zero, equal, subnormal or huge: every differentiable row of the op table,
 // compiled against eager on every instruction set and against the reference interpreter.
+#include "eager/dispatch_node.h"
 #include "hostile_values.h"
 #include "interpreted.h"
 #include "ir/derived_function.h"
@@ -13,25 +14,6 @@ namespace {
 using test::Hostile;
 using test::same_bits;
 
-/// The graph's one node, through the chain.
-std::vector<Tensor> record(const ir::Graph& graph, const std::vector<Tensor>& inputs) {
-  const ir::Node& node = graph.nodes.at(0);
-  std::vector<eager::Operand> operands;
-  for (const ir::Operand& o : node.operands) {
-    if (o.is_value())
-      operands.emplace_back(inputs.at(o.id));
-    else if (o.kind != ir::Operand::Kind::constant)
-      operands.emplace_back();
-    else if (o.category == Category::floating)
-      operands.emplace_back(Scalar(o.number));
-    else
-      operands.emplace_back(o.category == Category::boolean ? Scalar(o.integer != 0) : Scalar(o.integer));
-  }
-  std::vector<Tensor> outputs(node.outputs.size());
-  eager::dispatch({node.op, false, operands, node.attrs, Location()}, outputs);
-  return outputs;
-}
-
 /// Gradients of all floats for these cotangents, or of the sum of all results where there are none.
 auto gradients_of(const ir::Graph& graph) {
   return [&graph](const std::vector<Tensor>& given, const std::vector<Tensor>& cotangents) {
@@ -40,7 +22,7 @@ auto gradients_of(const ir::Graph& graph) {
       inputs.push_back(t.is_floating_point() ? t.detach().requires_grad_() : t);
       if (t.is_floating_point()) leaves.push_back(inputs.back());
     }
-    for (const Tensor& t : record(graph, inputs))
+    for (const Tensor& t : test::dispatch_node(graph, inputs))
       if (t.requires_grad()) roots.push_back(cotangents.empty() ? t.sum() : t);
     std::vector<Tensor> found;
     if (roots.empty()) return found;
@@ -110,10 +92,7 @@ std::vector<Subject> subjects() {
 }
 
 struct HostileGradients : testing::Test {
-  void TearDown() override {
-    runtime::set_host_target(std::nullopt);
-    set_numerics(Numerics::default_);
-  }
+  const test::RestoredSettings restored;
 };
 
 TEST_F(HostileGradients, HaveEagersBitsOnEveryInstructionSet) {
@@ -174,7 +153,7 @@ TEST_F(HostileGradients, AreThoseOfTheReference) {
       const std::vector<ReferenceTensor> cotangents = subject.cotangents(trial);
       std::vector<ReferenceTensor> given = subject.trials[trial];
       const std::vector<Tensor> inputs = eager_tensors(given);
-      for (const Tensor& t : record(subject.graph, inputs)) given.push_back(test::reference(t));
+      for (const Tensor& t : test::dispatch_node(subject.graph, inputs)) given.push_back(test::reference(t));
       given.insert(given.end(), cotangents.begin(), cotangents.end());
       bool huge = false, finite = true;
       double size = 1;  // of what attention multiplies, and then subtracts

@@ -3,7 +3,6 @@
 
 #include "compile/compile.h"
 #include "lacks.h"
-#include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
 
@@ -52,16 +51,8 @@ const Function kFunctions[] = {
      [](const std::vector<Tensor>& x) { return std::get<0>((x[0] * 3).sort(1)).cumsum(1) + x[0]; }},
 };
 
-class LargeSizes : public testing::TestWithParam<Function> {
- protected:
-  void SetUp() override { threads_ = num_threads(); }
-  void TearDown() override {
-    set_num_threads(threads_);
-    runtime::set_host_target(std::nullopt);
-  }
-
- private:
-  int threads_ = 1;
+struct LargeSizes : testing::TestWithParam<Function> {
+  const test::RestoredSettings restored;
 };
 
 TEST_P(LargeSizes, ThreadsAndInstructionSetChangeNoBit) {

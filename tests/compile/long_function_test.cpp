@@ -3,7 +3,6 @@
 
 #include <exception>
 
-#include "runtime/cpu.h"
 #include "support.h"
 
 namespace ingot {
@@ -150,9 +149,7 @@ TEST(LongFunction, OnThePool) {
 }
 
 TEST(LongFunction, OnEveryInstructionSet) {
-  struct Restore {
-    ~Restore() { runtime::set_host_target(std::nullopt); }
-  } restore;
+  const test::RestoredSettings restored;
   for (Isa isa : {Isa::avx2, Isa::avx512}) {
     if (runtime::detected_target().isa < isa) continue;
     runtime::set_host_target(Target{.isa = isa});

@@ -1,5 +1,4 @@
 // Levels of numerics: which bits they promise, and that a change of level changes the code.
-#include "runtime/cpu.h"
 #include "support.h"
 
 namespace ingot {
@@ -7,12 +6,8 @@ namespace {
 
 using test::same_bits;
 
-/// Puts level and target back.
 struct Levels : ::testing::Test {
-  void TearDown() override {
-    set_numerics(Numerics::default_);
-    runtime::set_host_target(std::nullopt);
-  }
+  const test::RestoredSettings restored;
 };
 
 std::vector<Target> targets() {

@@ -1,6 +1,5 @@
 // Random ops in traces: the draws of a compiled call are those of the eager call in its place.
 #include "lacks.h"
-#include "runtime/cpu.h"
 #include "support.h"
 
 namespace ingot {
@@ -27,6 +26,7 @@ TEST(RandomOps, CompiledDrawsAreEagersOnEveryInstructionSet) {
     Tensor shuffled = kept.index_select(0, randperm(x.size(0)));
     return shuffled + bernoulli(x.sigmoid()) + randint(-3, 9, x.sizes()).to(x.dtype());
   };
+  const test::RestoredSettings restored;
   for (Isa isa : {Isa::none, Isa::avx2, Isa::avx512}) {
     if (test::lacks(isa)) continue;
     runtime::set_host_target(runtime::target_of(isa));
@@ -39,7 +39,6 @@ TEST(RandomOps, CompiledDrawsAreEagersOnEveryInstructionSet) {
     expect_same_draws(f, fast, 12, randn({5, 6}, kFloat64));
     expect_same_draws(f, fast, 13, randn({5, 6}, kBFloat16));
   }
-  runtime::set_host_target(std::nullopt);
 }
 
 TEST(RandomOps, EachCallDrawsAnew) {

@@ -77,6 +77,11 @@ TEST(SpecialValue, AnAlphaOfOneIsNoFactor) {
     };
     auto fast_gradients = compile(gradients, {.recompile_limit = 20});
     for (double a : {1.0, 2.0, 1.0, 0.5}) EXPECT_TRUE(same_bits(fast_gradients(a), gradients(a))) << a;
+
+    NoGradGuard guard;
+    auto frozen = compile(f, {.mode = CompileMode::frozen, .recompile_limit = 20});
+    for (int round = 0; round < 4; ++round)
+      for (double a : {1.0, 2.0, 1.0, 0.5}) EXPECT_TRUE(same_bits(frozen(x, y, a), f(x, y, a))) << a << " frozen";
   }
   // Of any category, and of integers.
   const Tensor i = tensor({1, 2, 3});
@@ -113,6 +118,40 @@ TEST(SpecialValue, AreThoseOfEagerInGraphs) {
       }
     }
   EXPECT_EQ(judged, 4 * (4 * (11 + 8) + 11 + 6));
+}
+
+TEST(SpecialValue, AnAlphaOfOneInAGraph) {
+  ir::Graph graph;
+  const ir::Operand x = ir::Operand::value(graph.add_input(kFloat32, {5})),
+                    y = ir::Operand::value(graph.add_input(kFloat32, {5}));
+  const ir::Operand given = ir::Operand::scalar(graph.add_scalar(Category::floating), Category::floating);
+  for (const ir::Operand& alpha : {ir::Operand::constant(1.0), ir::Operand::constant(int64_t{1}), given})
+    for (OpId op : {OpId::add, OpId::sub, OpId::rsub}) graph.outputs.push_back(graph.add(op, {x, y, alpha}));
+  const auto f = compile(std::move(graph));
+  const std::vector<Tensor> in{randn({5}), randn({5})};
+  for (double v : {1.0, 2.0, -0.0, 1.0}) {
+    const Scalar alpha = v;
+    const auto out = f(in, {&alpha, 1});
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double a = i < 6 ? 1 : v;
+      const Tensor expected = i % 3 == 0   ? in[0].add(in[1], a)
+                              : i % 3 == 1 ? in[0].sub(in[1], a)
+                                           : rsub(in[0], in[1], a);
+      EXPECT_TRUE(same_bits(out[i], expected)) << i << " by " << v;
+    }
+  }
+}
+
+// No kernel runs for it, and no memory is taken.
+TEST(SpecialValue, EagersGradientOfASumIsTheCotangent) {
+  const Tensor x = randn({4096}).requires_grad_(), y = randn({4096}).requires_grad_(), g = randn({4096});
+  for (const auto& [sum, same] :
+       {std::pair(x + y, true), std::pair(x.add(y, 1), true), std::pair(x.add(y, 2), false)}) {
+    const std::vector<Tensor> found = autograd::grad({sum}, {x, y}, {g});
+    EXPECT_TRUE(found[0].shares_storage(g));
+    EXPECT_EQ(found[1].shares_storage(g), same);
+    EXPECT_TRUE(same_bits(found[1], same ? g : g * 2));
+  }
 }
 
 // Rounded to f32, the second and third are 3: only the first is a product.

@@ -6,6 +6,7 @@
 
 #include "compile/compile.h"
 #include "ingot.h"
+#include "runtime/cpu.h"
 
 namespace ingot::test {
 
@@ -32,6 +33,34 @@ inline ::testing::AssertionResult same_strides(const Tensor& a, const Tensor& b)
 struct Inference : testing::Test {
   const NoGradGuard no_grad;
 };
+
+/// Puts processor, threads and numerics back as they were.
+struct RestoredSettings {
+  RestoredSettings() = default;
+  RestoredSettings(const RestoredSettings&) = delete;
+  ~RestoredSettings() {
+    set_num_threads(threads);
+    set_numerics(level);
+    runtime::set_host_target(std::nullopt);
+  }
+  const int threads = num_threads();
+  const Numerics level = numerics();
+};
+
+/// Runs `body` with the code of every instruction set that the processor has, on each of these numbers of threads.
+template <class Body>
+void on_every_target(std::initializer_list<int> threads, Body body) {
+  const RestoredSettings restored;
+  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::none}) {
+    if (isa > runtime::detected_target().isa) continue;
+    runtime::set_host_target(runtime::target_of(isa));
+    for (int count : threads) {
+      SCOPED_TRACE(runtime::target_of(isa).str() + ", " + std::to_string(count) + " threads");
+      set_num_threads(count);
+      body();
+    }
+  }
+}
 
 /// The text of the Error that f throws; empty if it throws none.
 template <class F>

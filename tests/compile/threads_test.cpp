@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "bounded.h"
-#include "runtime/cpu.h"
 #include "support.h"
 
 namespace ingot {

@@ -1,7 +1,6 @@
 // Results of products that lie where an operand of their epilogue lay, with eager's bits.
 #include <functional>
 
-#include "runtime/cpu.h"
 #include "support.h"
 
 namespace ingot {
@@ -9,15 +8,8 @@ namespace {
 
 using test::same_bits;
 
-class WrittenOver : public testing::Test {
- protected:
-  void TearDown() override {
-    set_num_threads(threads_);
-    runtime::set_host_target(std::nullopt);
-  }
-
- private:
-  const int threads_ = num_threads();
+struct WrittenOver : testing::Test {
+  const test::RestoredSettings restored;
 };
 
 // cumsum gives a value that nobody but the product's epilogue reads.

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <map>
 #include <random>
 #include <set>
 
 #include "derived_function.h"
+#include "ir/passes/passes.h"
 #include "reference_helper.h"
 #include "samples.h"
 
@@ -197,6 +199,53 @@ TEST(Derivative, WhatIsReadSufficesAndTextComesBack) {
       f = derived;
     }
   }
+}
+
+/// A call and its derivative in one graph, as a training step has them: whatever can be computed again is, once without
+/// a threshold of bytes.
+TEST(Derivative, RecomputingChangesNoBit) {
+  std::set<OpId> changed;
+  for (const Sample& sample : samples()) {
+    const Function f = function_of(sample.text);
+    if (f.differentiable().empty() || !f.has_float_output()) continue;
+    const Function derived = f.derived();
+    std::mt19937 random(7);
+    Graph graph;
+    std::vector<ValueId> values;  // by number of a tensor of `derived`
+    Tensors at;
+    auto add_input = [&](const TensorType& type, std::pair<double, double> range) {
+      at.push_back(sample_tensor(type.dtype, sizes_of(type), range, random));
+      return graph.add_input(type.dtype, type.shape);
+    };
+    for (const TensorType& type : f.inputs) values.push_back(add_input(type, range_of(*sample.op, true)));
+    std::vector<ValueId> cotangents;
+    for (const TensorType& type : f.outputs)
+      if (is_floating(type.dtype)) cotangents.push_back(add_input(type, {-1, 1}));
+    const ValueId first = graph.add(f.op, f.operands, f.attrs);
+    for (size_t i = 0; i < f.outputs.size(); ++i) values.push_back(first + static_cast<ValueId>(i));
+    values.insert(values.end(), cotangents.begin(), cotangents.end());
+    std::vector<Operand> operands = derived.operands;
+    for (Operand& o : operands)
+      if (o.is_value()) o.id = values[o.id];
+    const ValueId gradient =
+        graph.add(derived.op, operands, derived.attrs, Location::none(), false, derived.derivative);
+    for (size_t i = 0; i < derived.outputs.size(); ++i) graph.outputs.push_back(gradient + static_cast<ValueId>(i));
+    decompose(graph);
+    eliminate_common_subexpressions(graph);
+    eliminate_dead_code(graph);
+    Graph again = graph;
+    recompute(again, {}, 0);
+    verify(again);
+    if (print(again) == print(graph)) continue;
+    changed.insert(f.op);
+    const Tensors expected = interpret(graph, at), got = interpret(again, at);
+    for (size_t i = 0; i < expected.size(); ++i)
+      for (int64_t j = 0; j < expected[i].size(); ++j)
+        ASSERT_TRUE(std::bit_cast<uint64_t>(expected[i].real[j]) == std::bit_cast<uint64_t>(got[i].real[j]) ||
+                    (std::isnan(expected[i].real[j]) && std::isnan(got[i].real[j])))
+            << sample.text << print(again);
+  }
+  EXPECT_GT(changed.size(), 15u);
 }
 
 /// The gradients of a call's float tensors, for these cotangents (of ones where none are given).

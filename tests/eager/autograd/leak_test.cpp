@@ -3,7 +3,7 @@
 
 #include "eager/autograd/autograd.h"
 #include "eager/autograd/node.h"
-#include "eager/call/call.h"
+#include "eager/dispatch_node.h"
 #include "eager/execute/caches.h"
 #include "eager/op_support.h"
 #include "eager/ops/factories.h"
@@ -33,26 +33,6 @@ class Followed {
   int64_t nodes_ = 0;
 };
 
-/// The graph's one node through the tape, on leaves or on what was made of them.
-std::vector<Tensor> record(const ir::Graph& graph, const std::vector<Tensor>& inputs, bool inplace) {
-  const ir::Node& node = graph.nodes.at(0);
-  std::vector<eager::Operand> operands;
-  for (const ir::Operand& o : node.operands) {
-    if (o.is_value())
-      operands.emplace_back(inputs.at(o.id));
-    else if (o.kind != ir::Operand::Kind::constant)
-      operands.emplace_back();
-    else if (o.category == Category::floating)
-      operands.emplace_back(Scalar(o.number));
-    else
-      operands.emplace_back(o.category == Category::boolean ? Scalar(o.integer != 0) : Scalar(o.integer));
-  }
-  std::vector<Tensor> outputs(node.outputs.size());
-  eager::dispatch({node.op, inplace, operands, node.attrs, Location()}, outputs);
-  if (inplace) outputs[0] = inputs.at(node.operands[0].id);
-  return outputs;
-}
-
 enum class Ending { dropped, walked, walked_twice, derived_again };
 
 void run(const ir::Sample& sample, bool inplace, Ending ending, Followed& followed) {
@@ -68,7 +48,7 @@ void run(const ir::Sample& sample, bool inplace, Ending ending, Followed& follow
     inputs.push_back(t);
   }
   std::vector<Tensor> roots, cotangents;
-  for (const Tensor& t : record(graph, inputs, inplace)) {
+  for (const Tensor& t : test::dispatch_node(graph, inputs, inplace)) {
     if (!t.requires_grad()) continue;
     followed.follow(t);
     roots.push_back(t);
