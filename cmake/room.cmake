@@ -25,7 +25,7 @@ function(ingot_library)
   target_link_libraries(ingot PRIVATE -Wl,--whole-archive ${rooms} -Wl,--no-whole-archive)
   target_link_libraries(ingot PRIVATE ${CMAKE_DL_LIBS})
   # Its threads sleep in its code for as long as the process lives: dlclose leaves it where it is.
-  target_link_options(ingot PRIVATE LINKER:-z,nodelete)
+  target_link_options(ingot PRIVATE LINKER:-z,nodelete LINKER:-Bsymbolic-functions)
   target_include_directories(ingot PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
   set_target_properties(ingot PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   target_compile_features(ingot PUBLIC cxx_std_20)

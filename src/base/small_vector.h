@@ -26,7 +26,14 @@ class SmallVector {
   template <class Iterator>
   requires(!std::is_integral_v<Iterator>) SmallVector(Iterator first, Iterator last) { assign(first, last); }
   explicit SmallVector(std::span<const T> items) { assign(items.begin(), items.end()); }
-  SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
+  SmallVector(const SmallVector& other) {
+    if (other.heap_ || sizeof inline_ > 64) {
+      assign(other.begin(), other.end());
+    } else {
+      std::memcpy(static_cast<void*>(inline_), other.inline_, sizeof inline_);  // of a size known here: no call
+      size_ = other.size_;
+    }
+  }
   SmallVector(SmallVector&& other) noexcept { *this = std::move(other); }
   SmallVector& operator=(const SmallVector& other) {
     if (this != &other) assign(other.begin(), other.end());
@@ -37,7 +44,8 @@ class SmallVector {
     heap_ = std::move(other.heap_);
     capacity_ = other.capacity_;
     size_ = other.size_;
-    if (!heap_) std::memcpy(static_cast<void*>(inline_), other.inline_, size_ * sizeof(T));
+    if (!heap_)
+      std::memcpy(static_cast<void*>(inline_), other.inline_, sizeof inline_ > 64 ? size_ * sizeof(T) : sizeof inline_);
     other.size_ = 0;
     other.capacity_ = N;
     return *this;

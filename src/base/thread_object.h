@@ -18,7 +18,7 @@ class ThreadObject {
 
  private:
   [[gnu::noinline]] T& make() {
-    object_ = new T;
+    object_ = new T();
     at_thread_end([](void* self) { delete std::exchange(static_cast<ThreadObject*>(self)->object_, nullptr); }, this);
     return *object_;
   }

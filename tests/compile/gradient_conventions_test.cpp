@@ -242,6 +242,16 @@ const std::vector<Convention>& conventions() {
        {{0, -0.0, kInfinity, -kInfinity}, {0, 1, 1, 0}},
        {{0.5, -0.5, 0, 0}, {0, 0, -kInfinity, kInfinity}}},
       {OF("kl_div", F::kl_div(x[0], x[1], "sum")), {{0, 1, kNaN}, {0, 1, 0}}, {{0, -1, 0}, {kNaN, 0, kNaN}}},
+      {OF("attention, a row of scores of -infinity",
+          F::scaled_dot_product_attention(x[0].reshape({1, 1, 2, 1}), x[1].reshape({1, 1, 2, 1}),
+                                          x[2].reshape({1, 1, 2, 1}))),
+       {{1, 1}, {-kInfinity, -kInfinity}, {2, 3}},
+       {{kNaN, kNaN}, {0, 0}, {0, 0}}},
+      {OF("attention, a score of -infinity",
+          F::scaled_dot_product_attention(x[0].reshape({1, 1, 2, 1}), x[1].reshape({1, 1, 2, 1}),
+                                          x[2].reshape({1, 1, 2, 1}))),
+       {{1, 1}, {-kInfinity, 1}, {2, 3}},
+       {{kNaN, kNaN}, {0, 0}, {0, 2}}},
       {OF("sub", x[0] - x[1]), {{kNaN, kInfinity}, {1, kInfinity}}, {{1, 1}, {-1, -1}}},
   };
   return all;

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/small_vector.h"
 #include "base/thread_object.h"
+#include "eager/autograd/tape.h"
 #include "eager/call/call.h"
 #include "ir/derivative.h"
 
@@ -331,7 +332,7 @@ void OpNode::save(std::span<const Tensor> results) {
   for (size_t i = 0; i < results.size(); ++i) {
     SavedTensor& kept = results_.emplace_back();
     // Another handle: the tensor itself holds this node.
-    if (plan_->reads[operands_.size() + i]) kept = SavedTensor(results[i].detach(location));
+    if (plan_->reads[operands_.size() + i]) kept = SavedTensor(tape().handle_of(results[i], location));
   }
 }
 

@@ -122,6 +122,13 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
     link_view(OfItsElements(call).call(), outputs[0]);
 }
 
+Tensor Tape::handle_of(const Tensor& tensor, Location location) const {
+  const Operand operand(tensor);
+  Tensor handle;
+  proceed({OpId::detach, false, {&operand, 1}, {}, location}, {&handle, 1});
+  return handle;
+}
+
 void Tape::record(const OpCall& given, std::span<Tensor> outputs) {
   const NamedScalars named(given);
   const OfItsElements elements(named.call());

@@ -11,6 +11,9 @@ class Tape final : public eager::Interceptor {
   /// A function of the user's is not differentiated; the ops inside of it are.
   std::vector<Tensor> call(const eager::OpaqueCall& call) override { return proceed(call); }
 
+  /// Another handle of a tensor, which leads nowhere: as detach() behind this stage.
+  Tensor handle_of(const Tensor& tensor, Location location) const;
+
  private:
   void record(const eager::OpCall& call, std::span<Tensor> outputs);
   void record_write(const eager::OpCall& call, std::span<Tensor> outputs);

@@ -2,6 +2,7 @@
 // dtype follows from a key that this thread has seen before, its shape is the broadcast of sizes.
 #include "eager/call/infer.h"
 
+#include <array>
 #include <vector>
 
 #include "base/hash.h"
@@ -110,7 +111,7 @@ struct KnownDtype {
 };
 constexpr size_t kKnown = 512;
 constexpr uint64_t kMix = 0x9e3779b97f4a7c15ull;
-thread_local KnownDtype known[kKnown];
+constinit thread_local ThreadObject<std::array<KnownDtype, kKnown>> known;
 
 /// Broadcasts into `shape`; false where the sizes do not fit.
 bool broadcast(Ints& shape, const Ints& sizes) {
@@ -129,7 +130,7 @@ bool broadcast(Ints& shape, const Ints& sizes) {
 bool infer_elementwise(const OpCall& call, OutputMeta& out) {
   uint64_t key = pointwise_key(call);
   if (!key) return false;
-  const KnownDtype& entry = known[hash_mix(key, kMix) % kKnown];
+  const KnownDtype& entry = (*known)[hash_mix(key, kMix) % kKnown];
   if (entry.key != key) return false;
   const detail::TensorImpl* first = nullptr;
   bool same = true;
@@ -192,7 +193,7 @@ void infer_outputs(const OpCall& call, std::span<OutputMeta> outputs) {
   }
   if (infer_elementwise(call, outputs[0])) return;
   infer_by_rules(call, outputs);
-  if (uint64_t key = pointwise_key(call)) known[hash_mix(key, kMix) % kKnown] = {key, outputs[0].dtype};
+  if (uint64_t key = pointwise_key(call)) (*known)[hash_mix(key, kMix) % kKnown] = {key, outputs[0].dtype};
 }
 
 }  // namespace ingot::eager

@@ -5,6 +5,7 @@
 #include "base/first_use.h"
 #include "base/hash.h"
 #include "base/mutex.h"
+#include "base/thread_object.h"
 #include "compiler/compiler.h"
 #include "eager/call/call.h"
 #include "eager/call/infer.h"
@@ -206,11 +207,11 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
 
 // A thread finds its kernels without a lock; what it has not seen comes from the table of the process.
 constexpr size_t kNear = 512;
-thread_local const Pointwise* near[kNear];
+constinit thread_local ThreadObject<std::array<const Pointwise*, kNear>> near;
 
 // Null where the process has as many as it keeps: they are never freed, as threads hold pointers to them.
 const Pointwise* find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
-  const Pointwise*& slot = near[KeyHash()(key) % kNear];
+  const Pointwise*& slot = (*near)[KeyHash()(key) % kNear];
   if (slot && slot->key == key) return slot;
   static constinit SharedMutex mutex;
   static constinit FirstUse<std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>> all;
