@@ -8,6 +8,7 @@
 #include "cli/compile_bench.h"
 #include "cli/kernel_bench.h"
 #include "cli/math_bench.h"
+#include "cli/replay_bench.h"
 #include "cli/report.h"
 #include "cli/train_bench.h"
 #include "cli/update_bench.h"
@@ -168,37 +169,6 @@ int bench_dispatch(const BenchOptions& options) {
   return equal_bits ? 0 : 1;
 }
 
-// Cost of comparing a call with its recording, an op: the slope between a short and a long chain of one-element ops.
-int bench_replay(const BenchOptions& options) {
-  constexpr int kShort = 16, kLong = 272;
-  auto chain = [](int ops) {
-    return [ops](const Tensor& x) {
-      Tensor y = x;
-      for (int i = 0; i < ops; ++i) y = y * x;
-      return y;
-    };
-  };
-  Tensor x = ones({1});
-  auto small = compile(chain(kShort)), large = compile(chain(kLong));
-  bool equal_bits = true;
-  for (int call = 0; call < 3; ++call)
-    equal_bits =
-        equal_bits && bitwise_equal(small(x), chain(kShort)(x)) && ingot::bitwise_equal(large(x), chain(kLong)(x));
-  auto times = interleave({[&] { (void)small(x); }, [&] { (void)large(x); }}, options.seconds);
-  double each = (times[1].median - times[0].median) * 1e3 / (kLong - kShort);
-  if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"name", "replay"},
-                                      {"threads", num_threads()},
-                                      {"ns_per_op", each},
-                                      {"call_of_16_ops_ns", times[0].median * 1e3},
-                                      {"bitwise_equal", equal_bits}}
-                           .dump());
-  else
-    fmt::print("checked replay, its kernel's part included: {:.1f} ns an op; a call of 16 ops {:.0f} ns\n", each,
-               times[0].median * 1e3);
-  return equal_bits ? 0 : 1;
-}
-
 // What the canonical order of a sum costs: sums over rows and over columns beside a loop that only reads.
 int bench_reduction_order(const BenchOptions& options) {
   Roof roof = measure_roof(num_threads(), options.seconds / 2, true);
@@ -258,8 +228,7 @@ int bench_model(const BenchOptions& options) {
     auto fast = compile(model.forward, {.name = model.name});
     steps = time_steps([&, x = model.input(batch)] { (void)fast(x); }, roof);
   }
-  for (const StepReport& step : steps)
-    result["steps"].push_back({{"name", step.name}, {"mean_us", step.mean_us}, {"roof_us", step.roof_us}});
+  if (options.steps) result["steps"] = to_json(steps);
   if (options.json) {
     fmt::print("{}\n", result.dump());
   } else {

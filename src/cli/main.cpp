@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
-  bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes");
+  bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes, and each kind of step");
   cli::TrainOptions training;
   auto* train =
       common(app.add_subcommand("train", "train a model from scratch"),

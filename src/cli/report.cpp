@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "runtime/profiler.h"
 
@@ -22,8 +23,8 @@ std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof
     const Step& step = time.program->steps[time.step];
     auto operations = static_cast<double>(time.program->dims.hint(step.operations));
     auto bytes = static_cast<double>(time.program->dims.hint(step.bytes));
-    reports.push_back(
-        {step.name, time.total_ns / 1e3 / static_cast<double>(time.runs), roof.floor_us(operations, bytes)});
+    reports.push_back({step.name, step.kind_name(), time.total_ns / 1e3 / static_cast<double>(time.runs),
+                       roof.floor_us(operations, bytes)});
   }
   return reports;
 }
@@ -33,6 +34,27 @@ void print_steps(const std::vector<StepReport>& steps) {
   fmt::print("  {:<58}{:>10}{:>10}   (us, mean of {} calls; floor)\n", "step", "took", "floor", kProfiledCalls);
   for (const StepReport& step : steps)
     fmt::print("  {:<58}{:>10.2f}{:>10.2f}\n", step.name, step.mean_us, step.roof_us);
+  struct Sum {
+    int steps = 0;
+    double took = 0, floor = 0;
+  };
+  std::map<std::string, Sum> kinds;
+  Sum all;
+  for (const StepReport& step : steps)
+    for (Sum* sum : {&kinds[step.kind], &all}) ++sum->steps, sum->took += step.mean_us, sum->floor += step.roof_us;
+  auto show = [](const std::string& kind, const Sum& sum) {
+    fmt::print("  {:<58}{:>10.2f}{:>10.2f}   {:.0f}%\n", fmt::format("{} of {}", sum.steps, kind), sum.took, sum.floor,
+               100 * sum.floor / sum.took);
+  };
+  for (const auto& [kind, sum] : kinds) show(kind, sum);
+  show("all", all);
+}
+
+nlohmann::json to_json(const std::vector<StepReport>& steps) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const StepReport& step : steps)
+    list.push_back({{"name", step.name}, {"kind", step.kind}, {"mean_us", step.mean_us}, {"roof_us", step.roof_us}});
+  return list;
 }
 
 double modelled_us(const Explanation& explanation, const Roof& roof) {

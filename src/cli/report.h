@@ -36,12 +36,14 @@ std::string curve(const std::vector<double>& values, int indent);
 
 /// A step of a program: what it took, the mean of many runs, and its floor.
 struct StepReport {
-  std::string name;
+  std::string name, kind;
   double mean_us, roof_us;
 };
 /// Those of the programs that `call` runs.
 std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof);
+/// Each step, then the sums of each kind.
 void print_steps(const std::vector<StepReport>& steps);
+nlohmann::json to_json(const std::vector<StepReport>& steps);
 
 /// Modelled time of the program that ran last, in microseconds.
 double modelled_us(const Explanation& explanation, const Roof& roof);

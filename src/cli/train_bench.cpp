@@ -32,33 +32,39 @@ int bench_train(const BenchOptions& options) {
   const double roof_us = modelled_us(explained, roof);
   const double speedup = times[0].median / times[1].median, share = roof_us / times[1].median;
   const Recipe& recipe = eager.training().recipe();
+  std::vector<StepReport> steps;
+  if (options.steps) steps = time_steps([&] { (void)compiled.step(batch); }, roof);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"name", options.name},
-                                      {"mode", "train"},
-                                      {"threads", num_threads()},
-                                      {"isa", runtime::host_target().str()},
-                                      {"batch", recipe.batch},
-                                      {"eager_us", times[0].median},
-                                      {"compiled_us", times[1].median},
-                                      {"speedup", speedup},
-                                      {"compile_ms", s.compile_ms},
-                                      {"first_eager_us", eager.first_ms() * 1e3},
-                                      {"first_compiled_us", compiled.first_ms() * 1e3},
-                                      {"compilations", s.compilations},
-                                      {"graph_breaks", s.graph_breaks},
-                                      {"fallbacks", s.fallbacks},
-                                      {"peak_bytes_eager", eager.peak_bytes()},
-                                      {"peak_bytes_compiled", compiled.peak_bytes()},
-                                      {"bitwise_equal", equal_bits},
-                                      {"roof_share", share},
-                                      {"roof_us", roof_us}}
-                           .dump());
+    nlohmann::json result = {{"name", options.name},
+                             {"mode", "train"},
+                             {"threads", num_threads()},
+                             {"isa", runtime::host_target().str()},
+                             {"batch", recipe.batch},
+                             {"eager_us", times[0].median},
+                             {"compiled_us", times[1].median},
+                             {"speedup", speedup},
+                             {"compile_ms", s.compile_ms},
+                             {"first_eager_us", eager.first_ms() * 1e3},
+                             {"first_compiled_us", compiled.first_ms() * 1e3},
+                             {"compilations", s.compilations},
+                             {"graph_breaks", s.graph_breaks},
+                             {"fallbacks", s.fallbacks},
+                             {"peak_bytes_eager", eager.peak_bytes()},
+                             {"peak_bytes_compiled", compiled.peak_bytes()},
+                             {"step_bytes_eager", eager.step_bytes()},
+                             {"step_bytes_compiled", compiled.step_bytes()},
+                             {"bitwise_equal", equal_bits},
+                             {"roof_share", share},
+                             {"roof_us", roof_us}};
+    if (options.steps) result["steps"] = to_json(steps);
+    fmt::print("{}\n", result.dump());
   } else {
     fmt::print("{}, a training step of {}, {} threads, {}\n", options.name, recipe.batch, num_threads(),
                runtime::host_target().str());
+    auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     auto show = [&](const char* who, const Timing& t, const Contender& c) {
-      fmt::print("  {:<9}{:>10}   ({} to {})   {:.1f} MB at most\n", who, duration(t.median), duration(t.low),
-                 duration(t.high), static_cast<double>(c.peak_bytes()) / (1 << 20));
+      fmt::print("  {:<9}{:>10}   ({} to {})   {:.1f} MiB at most, {:.1f} MiB of them a step's own\n", who,
+                 duration(t.median), duration(t.low), duration(t.high), mib(c.peak_bytes()), mib(c.step_bytes()));
     };
     show("eager", times[0], eager), show("compiled", times[1], compiled);
     fmt::print("  {:.2f}x, {}; modelled roof {} ({:.0f}%)\n", speedup, equal_bits ? "same bits" : "BITS DIFFER",
@@ -67,7 +73,7 @@ int bench_train(const BenchOptions& options) {
         "  compiled in {:.1f} ms, {} compilations, {} graph breaks, {} fallbacks; first steps: eager {}, compiled {}\n",
         s.compile_ms, s.compilations, s.graph_breaks, s.fallbacks, duration(eager.first_ms() * 1e3),
         duration(compiled.first_ms() * 1e3));
-    if (options.steps) print_steps(time_steps([&] { (void)compiled.step(batch); }, roof));
+    print_steps(steps);
   }
   return equal_bits && s.fallbacks == 0 && s.graph_breaks == 0 ? 0 : 1;
 }

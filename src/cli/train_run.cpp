@@ -16,25 +16,27 @@ Contender::Contender(bool compiled, const std::function<std::unique_ptr<Training
 
 StepResult Contender::step(const Batch& batch) {
   StepResult result;
-  measured([&] {
+  const int64_t bytes = measured([&] {
     const double start = now_us();
     result = update_(batch);
     (void)result.loss.item<double>();
     ms_.push_back((now_us() - start) / 1e3);
   });
+  if (ms_.size() > 1) step_ = std::max(step_, bytes);
   training_->advance();
   return result;
 }
 
 double Contender::median_ms() const { return median(ms_); }
 
-void Contender::measured(const std::function<void()>& f) {
+int64_t Contender::measured(const std::function<void()>& f) {
   reset_peak_memory_stats();
   const int64_t before = memory_stats().allocated_bytes;
   f();
   const MemoryStats after = memory_stats();
   peak_ = std::max(peak_, owned_ + after.peak_bytes - before);
   owned_ += after.allocated_bytes - before;
+  return after.peak_bytes - before;
 }
 
 bool same_state(Training& a, Training& b) {

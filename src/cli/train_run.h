@@ -21,11 +21,14 @@ class Contender {
   double first_ms() const { return ms_.front(); }
   /// The most that its parameters, states and intermediate results had at once, others of the process left out.
   int64_t peak_bytes() const { return peak_; }
+  /// The most that a step after the first had beyond what was there before it: parameters, states and packed weights.
+  int64_t step_bytes() const { return step_; }
 
  private:
-  void measured(const std::function<void()>& f);
+  /// Returns the most that f had beyond what was there before.
+  int64_t measured(const std::function<void()>& f);
 
-  int64_t owned_ = 0, peak_ = 0;
+  int64_t owned_ = 0, peak_ = 0, step_ = 0;
   std::unique_ptr<Training> training_;
   std::function<StepResult(const Batch&)> update_;
   std::function<Explanation()> explain_;

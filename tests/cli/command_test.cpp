@@ -238,10 +238,49 @@ TEST(Command, BenchOfATrainingStep) {
     auto report = nlohmann::json::parse(bench.out);
     EXPECT_EQ(report["mode"], "train");
     EXPECT_TRUE(report["bitwise_equal"]);
-    for (const char* figure : {"eager_us", "compiled_us", "compile_ms", "roof_share", "peak_bytes_compiled"})
+    for (const char* figure :
+         {"eager_us", "compiled_us", "compile_ms", "roof_share", "step_bytes_eager", "step_bytes_compiled"})
       EXPECT_GT(report[figure], 0) << figure;
+    for (const std::string who : {"eager", "compiled"})
+      EXPECT_LT(report["step_bytes_" + who], report["peak_bytes_" + who])
+          << "parameters and states are there between steps";
+    EXPECT_FALSE(report.contains("steps"));
   }
   EXPECT_EQ(ingot("bench digits_mlp --mode train").code, 2);
+}
+
+TEST(Command, BenchGivesTheStepsOfItsProgram) {
+  const std::string cnn = "bench digits_cnn --batch 2 --seconds 0.1 --steps";
+  for (const std::string mode : {"", " --mode train"}) {
+    Outcome bench = ingot(cnn + mode + " --json" + kData);
+    ASSERT_EQ(bench.code, 0) << bench.out;
+    bool convolution = false;
+    const auto report = nlohmann::json::parse(bench.out);
+    for (const auto& step : report["steps"]) {
+      EXPECT_GT(step["mean_us"], 0) << step;
+      EXPECT_GE(step["roof_us"], 0) << step;
+      convolution = convolution || step["kind"] == "conv2d";
+    }
+    EXPECT_TRUE(convolution) << bench.out;
+  }
+  Outcome page = ingot(cnn + " --mode train" + kData);
+  for (const char* part : {"MiB of them a step's own", "of conv2d ", "of all "})
+    EXPECT_NE(page.out.find(part), std::string::npos) << part << "\n" << page.out;
+}
+
+TEST(Command, BenchOfReplayGivesWhatARecordedOpCosts) {
+  Outcome bench = ingot("bench replay --seconds 0.3 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  const auto report = nlohmann::json::parse(bench.out);
+  EXPECT_TRUE(report["bitwise_equal"]);
+  ASSERT_EQ(report["rows"].size(), 4u);
+  for (const auto& row : report["rows"])
+    for (const std::string recorded : {"op_ns", "tape_ns", "derivative_ns"}) {
+      // Slopes of short runs: on a busy machine their values say nothing.
+      EXPECT_TRUE(row[recorded].is_number()) << row;
+      EXPECT_TRUE(row["eager_" + recorded].is_number()) << row;
+    }
+  EXPECT_EQ(report["ns_per_op"], report["rows"][0]["op_ns"]);
 }
 
 // Registers that only AVX-512 has: zmm, masks, and numbers past 15.
