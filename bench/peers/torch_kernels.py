@@ -4,16 +4,10 @@
 PyTorch eager and torch.compile run in processes of their own (two spinning thread pools on one machine spoil each other); torch.compile
 is checked against eager, and each side against f64, before anything is timed.
 """
-import argparse
 import json
-import os
-import pathlib
-import statistics
-import subprocess
 import sys
-import time
 
-from torch_peer import ask, median_us
+from common import INGOT, Workers, bench_ingot, finish, medians, option_parser, serve
 
 MODES = ["eager", "compile"]
 # Sizes a kernel is measured on, by `ingot bench NAME --json`; here only what PyTorch computes.
@@ -71,25 +65,28 @@ def torch_worker(args):
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    print(json.dumps({"ready": torch.__version__}), flush=True)
     known = {}
+
+    def call_of(line):
+        if line in known:
+            return known[line]
+        case = json.loads(line)
+        dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[case["dtype"]]
+        operands, function = kernel(case["name"], case["sizes"], dtype)
+        expected = function(*operands)
+        if args.worker == "compile":
+            torch._dynamo.reset()
+            function = torch.compile(function)
+            tolerance = 2e-2 if dtype == torch.bfloat16 else 1e-3
+            torch.testing.assert_close(function(*operands), expected, rtol=tolerance, atol=tolerance)
+        exact = kernel_in_double(case, operands)
+        error = ((expected.double() - exact).abs().max() / exact.abs().max()).item()
+        assert error < (2e-2 if dtype == torch.bfloat16 else 1e-4), (case, error)
+        known[line] = lambda: function(*operands)
+        return known[line]
+
     with torch.inference_mode():
-        for line in sys.stdin:
-            if line not in known:
-                case = json.loads(line)
-                dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[case["dtype"]]
-                operands, function = kernel(case["name"], case["sizes"], dtype)
-                expected = function(*operands)
-                if args.worker == "compile":
-                    torch._dynamo.reset()
-                    function = torch.compile(function)
-                    tolerance = 2e-2 if dtype == torch.bfloat16 else 1e-3
-                    torch.testing.assert_close(function(*operands), expected, rtol=tolerance, atol=tolerance)
-                exact = kernel_in_double(case, operands)
-                error = ((expected.double() - exact).abs().max() / exact.abs().max()).item()
-                assert error < (2e-2 if dtype == torch.bfloat16 else 1e-4), (case, error)
-                known[line] = lambda function=function, operands=operands: function(*operands)
-            print(json.dumps(median_us(known[line], args.seconds)), flush=True)
+        serve(torch.__version__, call_of, args.seconds)
 
 
 def kernel_in_double(case, operands):
@@ -99,16 +96,19 @@ def kernel_in_double(case, operands):
     return function(*[x.double() for x in operands])
 
 
+def show(table, threads):
+    print(f"{'kernel':<15}{'sizes':<18}{'dtype':<6}{'torch eager':>12}{'compile':>10}{'ingot eager':>13}{'compiled':>10}{'eager/eager':>13}"
+          f"{'best/compiled':>15}{'roof':>7}   (us a call, medians, {threads} threads)")
+    for r in table:
+        us = r["us"]
+        print(f"{r['name']:<15}{'x'.join(map(str, r['sizes'])):<18}{r['dtype']:<6}{us['eager']:>12.1f}{us['compile']:>10.1f}"
+              f"{us['ingot_eager']:>13.1f}{us['ingot_compiled']:>10.1f}{r['ratio_to_eager']:>12.2f}x{r['ratio_to_best']:>14.2f}x"
+              f"{100 * r['roof_share']:>6.0f}%")
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = pathlib.Path(__file__).resolve().parent.parent.parent
+    parser = option_parser(__doc__, MODES, seconds=0.5)
     parser.add_argument("names", nargs="*", help="of kernels; all of them if none is given: " + ", ".join(NAMES))
-    parser.add_argument("--ingot", default=root / "build" / "ingot", help="the ingot command")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of measurement a case, contender and round")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--worker", choices=MODES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         return torch_worker(args)
@@ -116,48 +116,26 @@ def main():
     if unknown:
         parser.error(f"no such kernel: {', '.join(unknown)}; there are: {', '.join(NAMES)}")
 
-    workers = {}
-    for mode in MODES:
-        common = ["--threads", str(args.threads), "--seconds", str(args.seconds)]
-        workers[mode] = subprocess.Popen([sys.executable, __file__, "--worker", mode, *common], text=True, stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE)
-        workers[mode].stdout.readline()
+    workers = Workers(__file__, args, MODES)
     table = []
     for name in args.names or NAMES:
         cases = {}
         for _ in range(args.rounds):
-            command = [str(args.ingot), "bench", name, "--threads", str(args.threads), "--json"]
-            result = json.loads(subprocess.run(command + ["--seconds", str(4 * args.seconds)], check=True, text=True,
-                                               stdout=subprocess.PIPE).stdout)
-            time.sleep(0.05)
-            for case in result["cases"]:
+            for case in bench_ingot(args, name, seconds=4 * args.seconds)["cases"]:
                 key = json.dumps({"name": name, "sizes": case["sizes"], "dtype": case["dtype"]})
-                row = cases.setdefault(key, {"ingot_eager": [], "ingot_compiled": [], "share": [], **{mode: [] for mode in MODES}})
+                row = cases.setdefault(key, {who: [] for who in [*MODES, *INGOT, "share"]})
                 row["ingot_eager"].append(case["eager_us"])
                 row["ingot_compiled"].append(case["compiled_us"])
                 row["share"].append(case["roof_share"])
                 for mode in MODES:
-                    row[mode].append(ask(workers[mode], key))
-                    time.sleep(0.05)
+                    row[mode].append(workers.ask(mode, key))
         for key, row in cases.items():
-            us = {contender: statistics.median(samples) for contender, samples in row.items()}
-            table.append({**json.loads(key), "us": {k: v for k, v in us.items() if k != "share"}, "roof_share": us["share"],
-                          "ratio_to_eager": us["eager"] / us["ingot_eager"],
+            us = medians(row)
+            share = us.pop("share")
+            table.append({**json.loads(key), "us": us, "roof_share": share, "ratio_to_eager": us["eager"] / us["ingot_eager"],
                           "ratio_to_best": min(us[mode] for mode in MODES) / us["ingot_compiled"]})
-    for process in workers.values():
-        process.stdin.close()
-        process.wait()
-    if args.json:
-        print(json.dumps({"threads": args.threads, "rounds": args.rounds, "rows": table}))
-        return 0
-    print(f"{'kernel':<15}{'sizes':<18}{'dtype':<6}{'torch eager':>12}{'compile':>10}{'ingot eager':>13}{'compiled':>10}{'eager/eager':>13}"
-          f"{'best/compiled':>15}{'roof':>7}   (us a call, medians, {args.threads} threads)")
-    for r in table:
-        us = r["us"]
-        print(f"{r['name']:<15}{'x'.join(map(str, r['sizes'])):<18}{r['dtype']:<6}{us['eager']:>12.1f}{us['compile']:>10.1f}"
-              f"{us['ingot_eager']:>13.1f}{us['ingot_compiled']:>10.1f}{r['ratio_to_eager']:>12.2f}x{r['ratio_to_best']:>14.2f}x"
-              f"{100 * r['roof_share']:>6.0f}%")
-    return 0
+    workers.close()
+    return finish(args, table, lambda table: show(table, args.threads))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,12 @@ Each contender runs in a process of its own (two spinning thread pools on one ma
 with pauses, and the median over all rounds is shown. Outputs are compared before anything is timed.
 """
 import argparse
-import json
 import os
-import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
+
+from common import INGOT, Workers, bench_ingot, finish, medians, option_parser, rounds, serve
 
 ROWS = [("digits_mlp", 1), ("digits_mlp", 64), ("digits_cnn", 1), ("digits_cnn", 64), ("bytegpt", 1), ("bytegpt", 8)]
 MODES = ["eager", "compile", "compile_best"]
@@ -88,17 +86,6 @@ def inputs(data, name, batch):
     return images.view(batch, 64) if name == "digits_mlp" else images.view(batch, 1, 8, 8)
 
 
-def median_us(call, seconds):
-    for _ in range(5):
-        call()
-    samples, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(samples) < 20:
-        start = time.perf_counter()
-        call()
-        samples.append((time.perf_counter() - start) * 1e6)
-    return statistics.median(samples)
-
-
 def torch_worker(args):
     """Answers one line (a row number) with the median of that row, until its input ends."""
     import torch
@@ -127,77 +114,46 @@ def torch_worker(args):
 
                 save_file({"output": got.contiguous().clone()}, os.path.join(args.outputs, f"{name}_{batch}.safetensors"))
             calls.append((lambda model=model, x=x: model(x), first))
-        print(json.dumps({"ready": [first for _, first in calls]}), flush=True)
-        for line in sys.stdin:
-            print(json.dumps(median_us(calls[int(line)][0], args.seconds)), flush=True)
+        serve([first for _, first in calls], lambda line: calls[int(line)][0], args.seconds)
 
 
-def ask(process, line):
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-    return json.loads(process.stdout.readline())
+def show(table, threads):
+    print(f"{'model':<11}{'batch':>6}{'torch eager':>13}{'compile':>10}{'best':>10}{'ingot eager':>13}{'compiled':>10}"
+          f"{'compiled vs best':>18}{'eager vs eager':>16}   (us a call, medians, {threads} threads)")
+    for r in table:
+        us = r["us"]
+        print(f"{r['model']:<11}{r['batch']:>6}{us['eager']:>13.1f}{us['compile']:>10.1f}{us['compile_best']:>10.1f}{us['ingot_eager']:>13.1f}"
+              f"{us['ingot_compiled']:>10.1f}{r['ratio_to_best_compile']:>17.2f}x{r['ratio_to_eager']:>15.2f}x   error {r['max_abs_error']:.1e}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = pathlib.Path(__file__).resolve().parent.parent.parent
-    parser.add_argument("--ingot", default=root / "build" / "ingot", help="the ingot command")
-    parser.add_argument("--data", type=pathlib.Path, default=root / "examples" / "data")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of measurement a row, contender and round")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--worker", choices=MODES, help=argparse.SUPPRESS)
+    parser = option_parser(__doc__, MODES, seconds=1.0)
     parser.add_argument("--outputs", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         return torch_worker(args)
 
+    samples = [{who: [] for who in [*MODES, *INGOT]} for _ in ROWS]
+    agree = {}
     with tempfile.TemporaryDirectory() as outputs:
-        common = ["--data", str(args.data), "--threads", str(args.threads), "--seconds", str(args.seconds)]
-        workers, first = {}, {}
-        for mode in MODES:
-            extra = ["--outputs", outputs] if mode == "eager" else []
-            workers[mode] = subprocess.Popen([sys.executable, __file__, "--worker", mode, *common, *extra], text=True,
-                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            print(f"preparing PyTorch {mode} ...", file=sys.stderr)
-            first[mode] = json.loads(workers[mode].stdout.readline())["ready"]
-        samples = {(mode, row): [] for mode in [*MODES, "ingot_eager", "ingot_compiled"] for row in range(len(ROWS))}
-        agree = {}
-        for number in range(args.rounds):
-            print(f"round {number + 1} of {args.rounds} ...", file=sys.stderr)
+        workers = Workers(__file__, args, MODES, {"eager": ["--outputs", outputs]})
+        for _ in rounds(args):
             for row, (name, batch) in enumerate(ROWS):
                 for mode in MODES:
-                    samples[mode, row].append(ask(workers[mode], str(row)))
-                    time.sleep(0.05)
-                command = [str(args.ingot), "bench", name, "--batch", str(batch), "--threads", str(args.threads), "--seconds",
-                           str(args.seconds), "--data", str(args.data), "--compare", os.path.join(outputs, f"{name}_{batch}.safetensors"),
-                           "--json"]
-                result = json.loads(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
-                samples["ingot_eager", row].append(result["eager_us"])
-                samples["ingot_compiled", row].append(result["compiled_us"])
+                    samples[row][mode].append(workers.ask(mode, str(row)))
+                result = bench_ingot(args, name, "--batch", batch, "--compare", os.path.join(outputs, f"{name}_{batch}.safetensors"))
+                samples[row]["ingot_eager"].append(result["eager_us"])
+                samples[row]["ingot_compiled"].append(result["compiled_us"])
                 agree[row] = result["max_abs_error_to_peer"]
-                time.sleep(0.05)
-        for process in workers.values():
-            process.stdin.close()
-            process.wait()
+        workers.close()
 
     table = []
     for row, (name, batch) in enumerate(ROWS):
-        us = {mode: statistics.median(samples[mode, row]) for mode in [*MODES, "ingot_eager", "ingot_compiled"]}
-        table.append({"model": name, "batch": batch, "us": us, "first_call_s": {mode: first[mode][row] for mode in MODES},
+        us = medians(samples[row])
+        table.append({"model": name, "batch": batch, "us": us, "first_call_s": {mode: workers.ready[mode][row] for mode in MODES},
                       "max_abs_error": agree[row], "ratio_to_best_compile": min(us["compile"], us["compile_best"]) / us["ingot_compiled"],
                       "ratio_to_eager": us["eager"] / us["ingot_eager"]})
-    if args.json:
-        print(json.dumps({"threads": args.threads, "rounds": args.rounds, "rows": table}))
-        return 0
-    print(f"{'model':<11}{'batch':>6}{'torch eager':>13}{'compile':>10}{'best':>10}{'ingot eager':>13}{'compiled':>10}"
-          f"{'compiled vs best':>18}{'eager vs eager':>16}   (us a call, medians, {args.threads} threads)")
-    for r in table:
-        us = r["us"]
-        print(f"{r['model']:<11}{r['batch']:>6}{us['eager']:>13.1f}{us['compile']:>10.1f}{us['compile_best']:>10.1f}{us['ingot_eager']:>13.1f}"
-              f"{us['ingot_compiled']:>10.1f}{r['ratio_to_best_compile']:>17.2f}x{r['ratio_to_eager']:>15.2f}x   error {r['max_abs_error']:.1e}")
-    return 0
+    return finish(args, table, lambda table: show(table, args.threads))
 
 
 if __name__ == "__main__":
