@@ -106,6 +106,10 @@ def follow(data, name, layout, form):
         assert abs(loss - expected[number]) < 1e-4 * expected[number], (name, layout, form, number, loss, expected[number])
 
 
+def rows_of(args):
+    return [row for row in ROWS if row[0] in args.names]
+
+
 def torch_worker(args):
     """Answers one line (a row number and a layout) with the median of that row, until its input ends."""
     import torch
@@ -114,10 +118,10 @@ def torch_worker(args):
     torch._dynamo.config.compiled_autograd = args.worker == "step"
     torch._dynamo.config.recompile_limit = 64  # rows and layouts share the code of a step
     calls, first = {}, {}
-    for name, layouts in LAYOUTS.items():
-        for layout in layouts:
+    for name in args.names:
+        for layout in LAYOUTS[name]:
             follow(args.data, name, layout, args.worker)
-    for row, (name, batch) in enumerate(ROWS):
+    for row, (name, batch) in enumerate(rows_of(args)):
         for layout in LAYOUTS[name]:
             step = Step(args.data, name, layout, args.worker)
             starts = torch.randint(0, 1024, (batch,), generator=torch.Generator().manual_seed(1)).tolist()
@@ -138,16 +142,21 @@ def show(table, threads):
 
 
 def main():
-    args = option_parser(__doc__, FORMS, seconds=2.0).parse_args()
+    parser = option_parser(__doc__, FORMS, seconds=2.0)
+    parser.add_argument("names", nargs="*", default=list(LAYOUTS), help="of models; all of them if none is given: " + ", ".join(LAYOUTS))
+    args = parser.parse_args()
+    if unknown := [name for name in args.names if name not in LAYOUTS]:
+        parser.error(f"no such model: {', '.join(unknown)}; there are: {', '.join(LAYOUTS)}")
     if args.worker:
         return torch_worker(args)
 
-    workers = Workers(__file__, args, FORMS)
+    rows = rows_of(args)
+    workers = Workers(__file__, args, FORMS, {form: args.names for form in FORMS})
     forms = {name: [(form, layout) for form in FORMS for layout in layouts] for name, layouts in LAYOUTS.items()}
-    samples = [{who: [] for who in [*map("".join, forms[name]), *INGOT, "roof_share"]} for name, _ in ROWS]
+    samples = [{who: [] for who in [*map("".join, forms[name]), *INGOT, "roof_share"]} for name, _ in rows]
     ingot = {}
     for _ in rounds(args):
-        for row, (name, batch) in enumerate(ROWS):
+        for row, (name, batch) in enumerate(rows):
             for form, layout in forms[name]:
                 samples[row][form + layout].append(workers.ask(form, f"{row}{layout}"))
             ingot[row] = bench_ingot(args, name, "--mode", "train", "--batch", batch)
@@ -156,7 +165,7 @@ def main():
     workers.close()
 
     table = []
-    for row, (name, batch) in enumerate(ROWS):
+    for row, (name, batch) in enumerate(rows):
         us = medians(samples[row])
         share = us.pop("roof_share")
         peers = {who: us[who] for who in map("".join, forms[name])}

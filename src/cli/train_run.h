@@ -21,7 +21,8 @@ class Contender {
   double first_ms() const { return ms_.front(); }
   /// The most that its parameters, states and intermediate results had at once, others of the process left out.
   int64_t peak_bytes() const { return peak_; }
-  /// The most that a step after the first had beyond what was there before it: parameters, states and packed weights.
+  /// The most that a step after the first had beyond what was there before it: parameters, states, packed weights, and
+  /// the scratch memory of threads, which stays and is counted in the peak of whoever needed it first.
   int64_t step_bytes() const { return step_; }
 
  private:
