@@ -103,6 +103,12 @@ class INGOT_API Tensor {
     if (impl) impl->references.fetch_add(1, std::memory_order_relaxed);
     return t;
   }
+  /// Takes over a reference that has been counted.
+  static Tensor adopt(detail::TensorImpl* impl) {
+    Tensor t;
+    t.impl_ = impl;
+    return t;
+  }
   detail::TensorImpl* impl() const { return impl_; }
   bool defined() const { return impl_ != nullptr; }
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }

@@ -162,7 +162,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       OutputRecord& output = node->outputs[i];
       detail::TensorImpl* impl = output.handle.impl();
-      if (!impl || impl->references.load(std::memory_order_relaxed) != 1) {
+      if (!impl || impl->references.load(std::memory_order_acquire) != 1) {
         impl = detail::new_impl();
         output.handle = Tensor::of(impl);
         impl->dtype = output.meta.dtype;
@@ -174,7 +174,10 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
       }
       impl->trace = segment;
       impl->value = node->first_value + static_cast<uint32_t>(i);
-      outputs[i] = output.handle;
+      // The tree's reference is the only one, so nobody counts at the same time: an atomic addition is not needed, and
+      // costs more than all that is compared.
+      impl->references.store(2, std::memory_order_relaxed);
+      outputs[i] = Tensor::adopt(impl);
       values_.push_back(&output);
     }
   }
