@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kWidth = 32, kHeads = 4, kVocabulary = 64;
 constexpr int kLayers = 12;
-constexpr int64_t kLengths = 256;  // one after the other
+constexpr int64_t kLengths = 256;  // one after the other, every second one to time binding alone
 constexpr int64_t kTurns = 8;      // that come again and again
 
 using Tensors = std::vector<Tensor>;
@@ -76,6 +76,8 @@ struct BindTimes {
   int64_t compilations = 0, fallbacks = 0;
   double eager_us = 0, known_us = 0;  // of a call
   double fresh_us = 0, turns_us = 0;  // more, where the length is new, or was there a few lengths ago
+  double bind_us = 0;                 // of fresh_us, binding the program; the rest is the shapes of the ops
+  int64_t bound_steps = 0;            // whose sizes move with the length
   bool equal_bits = true;
 };
 
@@ -92,7 +94,7 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
     (void)f(in);
     return now_us() - start;
   };
-  std::vector<double> eager, known, fresh, turns;
+  std::vector<double> eager, known, fresh, turns, binding;
   int64_t length = decoding.first;
   for (; length < decoding.first + 4; ++length) check(decoding.inputs(length));
   {
@@ -100,12 +102,21 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
     (void)fast(decoding.inputs(length++));
     times.steps = profile.steps().size();
   }
-  for (int64_t i = 0; i < kLengths; ++i) {
+  // After eager a call with the length of before, so that the caches are those of compiled calls.
+  Tensors last = decoding.inputs(length++);
+  for (int64_t i = 0; i < kLengths / 2; ++i) {
     const Tensors in = decoding.inputs(length++);
     eager.push_back(time(model, in));
+    (void)fast(last);
     const double first = time(fast, in), again = time(fast, in);
     known.push_back(again);
     fresh.push_back(first - again);
+    last = decoding.inputs(length++);
+    runtime::Profile profile;
+    (void)fast(last);
+    const runtime::BindingTime bound = profile.bindings();
+    binding.push_back(bound.total_ns / 1e3);
+    times.bound_steps = std::max(times.bound_steps, bound.steps);
   }
   std::vector<Tensors> inputs;
   for (int64_t i = 1; i <= kTurns; ++i) inputs.push_back(decoding.inputs(length - i));
@@ -119,7 +130,7 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
   check(inputs[0]);
   times.compilations = fast.stats().compilations, times.fallbacks = fast.stats().fallbacks;
   times.eager_us = median(eager), times.known_us = median(known);
-  times.fresh_us = median(fresh), times.turns_us = median(turns);
+  times.fresh_us = median(fresh), times.turns_us = median(turns), times.bind_us = median(binding);
   return times;
 }
 
@@ -132,6 +143,7 @@ int bench_bind(const BenchOptions& options) {
   for (const Decoding& decoding : kDecodings) {
     const BindTimes t = measure(model, decoding);
     const double each = t.fresh_us / static_cast<double>(t.steps);
+    const double bind_ns_a_step = t.bind_us * 1e3 / static_cast<double>(std::max<int64_t>(t.bound_steps, 1));
     good = good && t.equal_bits && t.fallbacks == 0;
     list.push_back({{"decoding", decoding.name},
                     {"steps", t.steps},
@@ -140,6 +152,9 @@ int bench_bind(const BenchOptions& options) {
                     {"known_length_us", t.known_us},
                     {"new_length_adds_us", t.fresh_us},
                     {"new_length_adds_us_a_step", each},
+                    {"bind_us", t.bind_us},
+                    {"bound_steps", t.bound_steps},
+                    {"bind_ns_a_step", bind_ns_a_step},
                     {"length_in_turns_adds_us", t.turns_us},
                     {"bitwise_equal", t.equal_bits}});
     if (options.json) continue;
@@ -148,6 +163,8 @@ int bench_bind(const BenchOptions& options) {
     fmt::print("  eager                             {:>10}\n", duration(t.eager_us));
     fmt::print("  compiled, the length of before    {:>10}\n", duration(t.known_us));
     fmt::print("  a new length adds                 {:>10}   ({:.2f} us a step)\n", duration(t.fresh_us), each);
+    fmt::print("  of that, binding the program      {:>10}   ({} steps whose sizes move, {:.0f} ns each)\n",
+               duration(t.bind_us), t.bound_steps, bind_ns_a_step);
     fmt::print("  one of {} lengths in turns adds    {:>10}\n", kTurns, duration(t.turns_us));
   }
   if (options.json)

@@ -55,6 +55,7 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
     }
     const BindContext context(values, threads, i, first_scalars[i], kernels, before);
     std::shared_ptr<StepDriver> driver = bind_step(program.steps[i], context);
+    ++fresh_steps;
     driver->asked = context.asked();
     driver->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
     useful_threads = std::max(useful_threads, driver->useful_threads);

@@ -40,6 +40,7 @@ class BoundProgram {
   const std::vector<int64_t> values;  // of the program's expressions
   const int threads;                  // that the process allowed when it was bound
   int useful_threads = 1;
+  int fresh_steps = 0;  // not shared with `like`
   std::vector<std::shared_ptr<const StepDriver>> steps;
   std::shared_ptr<const Schedule> schedule;
 

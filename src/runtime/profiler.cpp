@@ -16,6 +16,7 @@ std::atomic<int> detail::profiles{0};
 
 struct Profile::Impl {
   std::vector<StepTime> steps;
+  BindingTime bindings;
 };
 
 Profile::Profile() : impl_(std::make_unique<Impl>()) {
@@ -33,6 +34,21 @@ Profile::~Profile() {
 std::vector<StepTime> Profile::steps() const {
   std::lock_guard lock(profiles_mutex);
   return impl_->steps;
+}
+
+BindingTime Profile::bindings() const {
+  std::lock_guard lock(profiles_mutex);
+  return impl_->bindings;
+}
+
+void record_binding(int64_t steps, double ns) {
+  std::lock_guard lock(profiles_mutex);
+  for (Profile* profile : *active_profiles) {
+    BindingTime& bindings = profile->impl_->bindings;
+    ++bindings.bindings;
+    bindings.steps += steps;
+    bindings.total_ns += ns;
+  }
 }
 
 void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns) {

@@ -1,4 +1,4 @@
-// Times of steps, for explain and bench: off, it costs one relaxed load a program run.
+// Times of steps and of bindings, for explain and bench: off, it costs one relaxed load a program run.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,6 +17,13 @@ struct StepTime {
   double total_ns = 0, least_ns = 0;  // least: of one run
 };
 
+/// Binding a program to sizes that it was not bound to.
+struct BindingTime {
+  int64_t bindings = 0;
+  int64_t steps = 0;  // bound anew: of the others, none of the sizes had changed
+  double total_ns = 0;
+};
+
 namespace detail {
 extern std::atomic<int> profiles;
 }
@@ -31,14 +38,18 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
   /// So far, in order of first run.
   std::vector<StepTime> steps() const;
+  BindingTime bindings() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
   friend void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns);
+  friend void record_binding(int64_t steps, double ns);
 };
 
 /// Adds one run of a step.
 void record_step(const std::shared_ptr<const Program>& program, uint32_t step, double ns);
+/// Adds one binding, in which so many steps were bound anew.
+void record_binding(int64_t steps, double ns);
 
 }  // namespace ingot::runtime

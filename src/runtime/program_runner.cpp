@@ -135,6 +135,23 @@ BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vecto
   return bound;
 }
 
+BoundProgramPtr LoadedProgram::bind_where_it_holds(std::span<const int64_t> symbols) const {
+  const bool timed = profiling();
+  auto start = std::chrono::steady_clock::time_point();
+  if (timed) start = std::chrono::steady_clock::now();
+  if (BoundProgramPtr known = find(symbols)) return known;  // it was bound because they hold
+  const DimTable& dims = program_->dims;
+  std::vector<int64_t> values = dims.evaluate(symbols);
+  for (const DimGuard& guard : dims.guards())
+    if (!dims.holds(guard, values)) return nullptr;
+  BoundProgramPtr bound = bind(symbols, std::move(values));
+  if (timed) {
+    const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+    record_binding(bound->fresh_steps, elapsed.count());
+  }
+  return bound;
+}
+
 BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols) const {
   if (BoundProgramPtr known = find(symbols)) return known;
   return bind(symbols, program_->dims.evaluate(symbols));

@@ -37,9 +37,8 @@ class LoadedProgram {
 
   /// The program for these values of its symbols. The last used ones are remembered.
   BoundProgramPtr bind(std::span<const int64_t> symbols) const;
-  /// The same in two steps: what is remembered, or null; bound with the `values` of all expressions (evaluate).
-  BoundProgramPtr find(std::span<const int64_t> symbols) const;
-  BoundProgramPtr bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const;
+  /// The same where the program's guards hold for them, else null.
+  BoundProgramPtr bind_where_it_holds(std::span<const int64_t> symbols) const;
   /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind.
   void run(const BoundProgram& bound, const CallData& data) const;
 
@@ -50,6 +49,10 @@ class LoadedProgram {
   std::string weight(size_t step) const;
 
  private:
+  /// What is remembered, or null.
+  BoundProgramPtr find(std::span<const int64_t> symbols) const;
+  /// With the values of all expressions.
+  BoundProgramPtr bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const;
   std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;
   void give_back(std::unique_ptr<RunState> state) const;
   void run_steps(const BoundProgram& bound, RunState& state) const;

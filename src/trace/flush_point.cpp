@@ -60,15 +60,8 @@ bool Variant::bind_to(std::span<const int64_t> now) {
     if (expected != now[i]) return false;
   }
   if (!entry) return true;
-  const runtime::LoadedProgram& loaded = *entry->loaded;
-  runtime::BoundProgramPtr program = loaded.find(met);
-  if (!program) {  // one that is found was bound because it holds
-    const DimTable& dims = loaded.program().dims;
-    std::vector<int64_t> values = dims.evaluate(met);
-    for (const DimGuard& guard : dims.guards())
-      if (!dims.holds(guard, values)) return false;
-    program = loaded.bind(met, std::move(values));
-  }
+  runtime::BoundProgramPtr program = entry->loaded->bind_where_it_holds(met);
+  if (!program) return false;
   symbols = std::move(met);
   use(std::move(program));
   return true;

@@ -310,6 +310,20 @@ TEST(Profiler, TimesStepsWhileAProfileExists) {
   EXPECT_FALSE(Profile().steps().size());
 }
 
+TEST(Profiler, TimesBindingsOfSizesThatAreNew) {
+  LoadedProgram program(two_steps());
+  std::vector<int64_t> sizes{1};
+  const BoundProgramPtr first = program.bind_where_it_holds(sizes);
+  Profile profile;
+  EXPECT_EQ(program.bind_where_it_holds(sizes), first);
+  EXPECT_EQ(profile.bindings().bindings, 0);
+  sizes = {2};
+  EXPECT_NE(program.bind_where_it_holds(sizes), first);
+  EXPECT_EQ(profile.bindings().bindings, 1);
+  EXPECT_GE(profile.bindings().steps, 1);
+  EXPECT_GT(profile.bindings().total_ns, 0);
+}
+
 TEST(ArenaPlan, LiveBuffersNeverOverlapAndDeadOnesAreReused) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
