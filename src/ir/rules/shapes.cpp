@@ -221,9 +221,9 @@ void halved(RuleContext& context) {
 
 void compared(RuleContext& context) {
   if (context.operands[0].dtype == DType::bool_ && context.operands[1].dtype == DType::bool_)
-    context.fail("x1", describe(context, context.operands[0]), "a numeric dtype");
+    context.fail(operand_name(context, 0), describe(context, context.operands[0]), "a numeric dtype");
   Dims shape = shape_of(context, 0);
-  broadcast_into(context, "x2", shape, shape_of(context, 1));
+  broadcast_into(context, operand_name(context, 1), shape, shape_of(context, 1));
   const Attr& given = attribute(context, "dim");
   int64_t rank = static_cast<int64_t>(shape.size());
   int64_t dim = given.present() ? given.integer : -1;
