@@ -76,6 +76,14 @@ std::pair<Operand, Operand> together(GraphBuilder& b, const Operand& x, const Op
   return {expanded(x), expanded(y)};
 }
 
+/// The dim of a call whose operands, broadcast together, are like x; none where they have none.
+Dims dim_of_both(GraphBuilder& b, const Operand& x, const CompositeCall& call) {
+  const int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
+  Dims dims;
+  if (rank > 0) dims.push_back(dim < 0 ? dim + rank : dim);
+  return dims;
+}
+
 /// x with an order: false and true as numbers.
 Operand ordered(GraphBuilder& b, const Operand& x) { return b.dtype(x) == DType::bool_ ? b.to(x, DType::u8) : x; }
 
@@ -167,11 +175,14 @@ Outputs vector_norm(GraphBuilder& b, const CompositeCall& call) {
   return {norm_of(b, x, call.attribute("ord").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
 }
 
+Outputs vecdot(GraphBuilder& b, const CompositeCall& call) {
+  auto [x, y] = together(b, call.operands[0], call.operands[1]);
+  return {b.reduce_dims(OpId::sum, b.mul(x, y), dim_of_both(b, x, call), false)};
+}
+
 Outputs cosine_similarity(GraphBuilder& b, const CompositeCall& call) {
   auto [x, y] = together(b, call.operands[0], call.operands[1]);
-  int64_t dim = call.integer("dim"), rank = static_cast<int64_t>(b.rank(x));
-  Dims dims;
-  if (rank > 0) dims.push_back(dim < 0 ? dim + rank : dim);
+  const Dims dims = dim_of_both(b, x, call);
   auto length = [&](const Operand& v) { return b.clamp_min(norm_call(b, v, 2, dims, false), call.operand("eps")); };
   return {b.div(b.div(b.reduce_dims(OpId::sum, b.mul(x, y), dims, false), length(x)), length(y))};
 }

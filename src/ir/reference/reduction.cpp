@@ -273,10 +273,10 @@ void vector_norm(ReferenceContext& c) {
 
 namespace {
 
-/// Calls f(position in the result, elements of x1, elements of x2) for the lines along a dim of both together.
+/// Calls f(position in the result, elements of the first, of the second) for the lines along a dim of both together.
 template <class F>
 void for_each_pair(ReferenceContext& c, int64_t dim, F f) {
-  const ReferenceTensor &a = c.tensor("x1"), &b = c.tensor("x2");
+  const ReferenceTensor &a = *c.operands[0].tensor, &b = *c.operands[1].tensor;
   Ints shape(std::max(a.shape.size(), b.shape.size()), 1);
   for (const ReferenceTensor* t : {&a, &b})
     for (size_t d = 0; d < t->shape.size(); ++d)
@@ -294,6 +294,13 @@ void for_each_pair(ReferenceContext& c, int64_t dim, F f) {
 
 }  // namespace
 
+void vecdot(ReferenceContext& c) {
+  for_each_pair(c, c.integer("dim"), [&](int64_t o, const auto& x, const auto& y) {
+    long double dot = 0;
+    for (size_t i = 0; i < x.size(); ++i) dot += x[i] * y[i];
+    put(c.out(), o, static_cast<double>(dot));
+  });
+}
 void cosine_similarity(ReferenceContext& c) {
   long double eps = c.number("eps", c.out().dtype);
   for_each_pair(c, c.integer("dim"), [&](int64_t o, const auto& x, const auto& y) {
