@@ -65,7 +65,7 @@ struct INGOT_API TensorImpl {
 /// Takes a tensor off the tape, as if it were made anew.
 void drop_autograd(TensorImpl& impl);
 INGOT_API TensorImpl* new_impl();              // from a free list of this thread
-INGOT_API void delete_impl(TensorImpl* impl);  // references is 0
+INGOT_API void delete_impl(TensorImpl* impl);  // nobody refers to it any more
 INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);
 INGOT_API Size size_of_dim(const TensorImpl& impl, int64_t dim);
 /// Told where the sizes, or the strides, of a tensor become plain numbers.
@@ -94,7 +94,10 @@ class INGOT_API Tensor {
     return *this;
   }
   ~Tensor() {
-    if (impl_ && impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::delete_impl(impl_);
+    // Who holds the only reference need not count it down: nobody else can take one.
+    if (impl_ && (impl_->references.load(std::memory_order_acquire) == 1 ||
+                  impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1))
+      detail::delete_impl(impl_);
   }
   /// Takes one reference more.
   static Tensor of(detail::TensorImpl* impl) {

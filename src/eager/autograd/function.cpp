@@ -80,11 +80,8 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) result.push_back(std::move(gradients[i]));
   for (size_t i = 0; i < result.size(); ++i)
-    if (const Edge& edge = edges[i]; result[i].defined() && edge.valid()) {
-      const Output like =
-          edge.node ? edge.node->outputs[edge.output] : Output{edge.leaf.impl()->dtype, edge.leaf.impl()->sizes};
-      check_gradient(function.c_str(), result[i], like, location);
-    }
+    if (result[i].defined() && edges[i].valid())
+      check_gradient(function.c_str(), result[i], output_of(edges[i]), location);
   if (!keep) release();
   return result;
 }

@@ -33,13 +33,6 @@ void Discarded::discard(Discarded* object) {
   destroying = false;
 }
 
-NodePtr::NodePtr(Node* node) : node_(node) {
-  if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
-}
-NodePtr::~NodePtr() {
-  if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Discarded::discard(node_);
-}
-
 Node::Node() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)), module(kept_module_path()) {}
 
 void* Meta::operator new(size_t) { return free_metas.take(); }

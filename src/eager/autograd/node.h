@@ -33,7 +33,7 @@ class Node;
 class NodePtr {
  public:
   NodePtr() = default;
-  explicit NodePtr(Node* node);
+  inline explicit NodePtr(Node* node);
   /// Takes over a reference: the one that a new node is made with, or one that was let go of.
   static NodePtr owning(Node* node) {
     NodePtr owner;
@@ -47,7 +47,7 @@ class NodePtr {
     std::swap(node_, other.node_);
     return *this;
   }
-  ~NodePtr();
+  inline ~NodePtr();
   Node* get() const { return node_; }
   Node* operator->() const { return node_; }
   Node& operator*() const { return *node_; }
@@ -101,6 +101,16 @@ class Node : public Discarded {
   std::atomic<int32_t> references_{1};
 };
 
+inline NodePtr::NodePtr(Node* node) : node_(node) {
+  if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
+}
+// Who holds the only reference need not count it down: nobody else can take one.
+inline NodePtr::~NodePtr() {
+  if (node_ && (node_->references_.load(std::memory_order_acquire) == 1 ||
+                node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1))
+    Discarded::discard(node_);
+}
+
 /// What a tensor has of the tape besides its node; most have nothing.
 struct Meta : Discarded {
   Tensor grad;
@@ -136,6 +146,12 @@ inline Edge tracked_edge(const Tensor& tensor) {
   return impl.node ? Edge{NodePtr(impl.node), impl.output, {}} : Edge{{}, 0, tensor};
 }
 inline Edge edge_of(const Tensor& tensor) { return is_tracked(tensor) ? tracked_edge(tensor) : Edge(); }
+
+/// What a gradient that goes along this edge, which leads somewhere, must be like.
+inline Node::Output output_of(const Edge& edge) {
+  if (edge.node) return edge.node->outputs[edge.output];
+  return {edge.leaf.impl()->dtype, edge.leaf.impl()->sizes};
+}
 
 /// Throws Error unless the gradient is one for this output.
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);

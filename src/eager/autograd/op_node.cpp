@@ -25,6 +25,7 @@ struct Plan {
   const ir::Derivative* of;          // of the call itself
   const ir::Derivative* derivative;  // of the derived call, without gradients that are cotangents as they are; or null
   std::vector<bool> reads;           // of the derived call's operands
+  std::vector<bool> wanted;          // of each operand, whether its gradient goes on: one edge each
   std::vector<int> copies;           // of each wanted operand: the cotangent that is its gradient, or -1
 };
 
@@ -116,7 +117,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
     }
 
   const size_t first_cotangent = call.operands.size() + results.size();
-  Plan plan{call.op, call.derivative, nullptr, {}, {}};
+  Plan plan{call.op, call.derivative, nullptr, {}, wanted, {}};
   auto reads_of = [&](const ir::Derivative* derivative) {
     return ir::derivative_reads(call.op, *derivative, types, call.attrs, special);
   };
@@ -200,6 +201,10 @@ class Plans {
 };
 
 constinit thread_local FreeList<sizeof(OpNode), 4096> free_nodes;
+
+ir::Attr shape_of(DType dtype, const Ints& sizes) {
+  return ir::Attr::shape_of(dtype, Dims(sizes.begin(), sizes.end()));
+}
 
 /// The views from the base to a view, each of the one before it.
 std::vector<Tensor> views_to(const Tensor& view) {
@@ -308,23 +313,40 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
   plan_ = Plans::of(call, wanted, results);
   if (!plan_->derivative) return;
   operands_.reserve(count);
-  attrs_.reserve(call.attrs.size() + count);
-  for (const ir::Attr& a : call.attrs) attrs_.push_back(a);
+  attrs_.reserve(call.attrs.size());
+  for (const ir::Attr& a : call.attrs) attrs_.emplace_back(a);
+  size_t next_edge = 0;
   for (size_t i = 0; i < count; ++i) {
     const Operand& o = call.operands[i];
-    Argument& argument = operands_.emplace_back();
-    ir::Attr& shape = attrs_.emplace_back();
+    const bool told = wanted[i] && edges[next_edge++].valid();
+    SavedTensor& kept = operands_.emplace_back();
     if (!is_tensor(o)) {
-      argument.scalar = o;
+      if (o.kind == Operand::Kind::scalar) scalars_.emplace_back(i, o);
     } else if (!plan_->reads[i]) {
-      const detail::TensorImpl& t = *o.tensor->impl();
-      shape = ir::Attr::shape_of(t.dtype, Dims(t.sizes.begin(), t.sizes.end()));
+      if (!told) shapes_.push_back({i, shape_of(o.tensor->impl()->dtype, o.tensor->impl()->sizes)});
     } else if (overwritten && (o.tensor->is_same(*self) || o.tensor->is_same(*overwritten))) {
-      argument.tensor = SavedTensor(o.tensor->clone(location));
+      kept = SavedTensor(o.tensor->clone(location));
     } else {
-      argument.tensor = SavedTensor(*o.tensor);
+      kept = SavedTensor(*o.tensor);
     }
   }
+}
+
+template <size_t N>
+void OpNode::put_attributes(InlineVector<ir::Attr, N>& attrs) const {
+  attrs.reserve(attrs_.size() + operands_.size());
+  for (const ir::Attr& a : attrs_) attrs.emplace_back(a);
+  ir::Attr* const shapes = attrs.end();
+  for (size_t i = 0; i < operands_.size(); ++i) attrs.emplace_back();
+  size_t next_edge = 0;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!plan_->wanted[i]) continue;
+    const Edge& edge = edges[next_edge++];
+    if (operands_[i].defined() || !edge.valid()) continue;
+    const Output like = output_of(edge);
+    shapes[i] = shape_of(like.dtype, like.sizes);
+  }
+  for (const Shape& shape : shapes_) shapes[shape.number] = shape.attr;
 }
 
 void OpNode::save(std::span<const Tensor> results) {
@@ -352,14 +374,14 @@ std::string OpNode::name() const {
 }
 
 void OpNode::release() {
-  for (Argument& argument : operands_)
-    if (argument.tensor.defined()) released_ = true, argument.tensor = {};
+  for (SavedTensor& operand : operands_)
+    if (operand.defined()) released_ = true, operand = {};
   for (SavedTensor& result : results_)
     if (result.defined()) released_ = true, result = {};
 }
 
 void OpNode::part_from(const Tensor& base) {
-  for (Argument& argument : operands_) argument.tensor.part_from(base);
+  for (SavedTensor& operand : operands_) operand.part_from(base);
 }
 
 std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
@@ -375,16 +397,16 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
     InlineVector<Operand, 12> operands;
     operands.reserve(operands_.size() + 2 * cotangents.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
-      const Argument& argument = operands_[i];
-      if (!argument.tensor.defined()) {
-        operands.push_back(argument.scalar);
+      if (!operands_[i].defined()) {
+        operands.emplace_back();
         continue;
       }
       const std::string what = i < static_cast<size_t>(row.operand_count) && !row.list_first && !plan_->of
                                    ? "operand `" + row.operand(static_cast<int>(i)).name + "`"
                                    : "an operand";
-      operands.emplace_back(argument.tensor.get(*this, what));
+      operands.emplace_back(operands_[i].get(*this, what));
     }
+    for (const Scalar& scalar : scalars_) operands[scalar.number] = scalar.operand;
     // Where the derivative is derived in turn, a kept result leads back to this node.
     std::vector<Tensor> results(results_.size());
     for (size_t i = 0; i < results_.size(); ++i) {
@@ -403,7 +425,9 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
     for (const Tensor& t : cotangents) operands.push_back(t.defined() ? Operand(t) : Operand());
     const ModulePathScope path(*module);
     made.resize(static_cast<size_t>(plan_->derivative->results()));
-    OpCall call{plan_->op, false, operands, attrs_, location};
+    InlineVector<ir::Attr, 6> attrs;
+    put_attributes(attrs);
+    OpCall call{plan_->op, false, operands, attrs, location};
     call.derivative = plan_->derivative;
     eager::dispatch(call, made);
   }

@@ -42,15 +42,25 @@ class OpNode final : public Node {
   static void operator delete(void* block);
 
  private:
-  struct Argument {
-    eager::Operand scalar;  // where it is one
-    SavedTensor tensor;
+  struct Scalar {
+    size_t number;  // of the operand
+    eager::Operand operand;
   };
+  struct Shape {
+    size_t number;
+    ir::Attr attr;
+  };
+  /// Adds the attributes of the derived call: those of the call, then the shapes of operands that are not kept.
+  template <size_t N>
+  void put_attributes(InlineVector<ir::Attr, N>& attrs) const;
+
   std::shared_ptr<const Plan> plan_;
-  InlineVector<Argument, 3> operands_;  // none where all gradients are cotangents as they are
+  InlineVector<SavedTensor, 3> operands_;  // none where all gradients are cotangents as they are
   InlineVector<SavedTensor, 1> results_;
-  InlineVector<ir::Attr, 4> attrs_;  // of the call, then the shapes of operands that are not kept
   bool released_ = false;
+  std::vector<Shape> shapes_;  // of operands that are neither kept nor told by an edge
+  InlineVector<Scalar, 1> scalars_;
+  InlineVector<ir::Attr, 3> attrs_;  // of the call
 };
 
 /// Whether what as_strided looks at in the memory of a tensor are elements of it, counted in their order.
