@@ -11,6 +11,7 @@
 #include "eager/nn/layers.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/resample.h"
+#include "eager/nn/transformer_layers.h"
 #include "eager/nn/windows.h"
 #include "eager/ops/contractions.h"
 #include "eager/ops/factories.h"

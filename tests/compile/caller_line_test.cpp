@@ -72,6 +72,10 @@ TEST(CallerLine, OfLayers) {
   EXPECT_LAYER((nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})), image);
   EXPECT_LAYER((nn::Unfold(3)), image);
   EXPECT_LAYER((nn::MultiheadAttention(6, 2)), x.unsqueeze(0));
+  EXPECT_LAYER((nn::TransformerEncoderLayer(6, 2)), x.unsqueeze(0));
+  EXPECT_LAYER((nn::EmbeddingBag(3, 5)), ids.unsqueeze(0));
+  EXPECT_LAYER((nn::Embedding(3, 5, {.padding_idx = 0, .max_norm = 1})), ids);
+  EXPECT_LAYER((nn::Conv2d(4, 2, 3, {.padding = "same", .padding_mode = "reflect"})), image);
   EXPECT_LAYER((nn::MSELoss()), x, shares);
   EXPECT_LAYER((nn::BCELoss()), shares, shares);
   EXPECT_LAYER((nn::CrossEntropyLoss()), x, classes);

@@ -61,21 +61,22 @@ void expect_refused(const char* type) {
   X(AdaptiveAvgPool1d) X(AdaptiveAvgPool2d) X(AdaptiveAvgPool3d) X(AdaptiveMaxPool1d) X(AdaptiveMaxPool2d) \
   X(AdaptiveMaxPool3d) X(AvgPool1d) X(AvgPool2d) X(AvgPool3d) X(BCELoss) X(BCEWithLogitsLoss) X(BatchNorm) \
   X(CELU) X(Conv1d) X(Conv2d) X(Conv3d) X(ConvTranspose1d) X(ConvTranspose2d) X(ConvTranspose3d) \
-  X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(ELU) X(Embedding) X(FeatureDropout) X(Flatten) X(Fold) \
+  X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(ELU) X(Embedding) X(EmbeddingBag) X(FeatureDropout) X(Flatten) X(Fold) \
   X(GELU) X(GLU) X(GroupNorm) X(Hardshrink) X(Hardsigmoid) X(Hardswish) X(Hardtanh) X(HuberLoss) X(Identity) \
   X(InstanceNorm) X(KLDivLoss) X(L1Loss) X(LayerNorm) X(LeakyReLU) X(Linear) X(LocalResponseNorm) \
   X(LogSigmoid) X(LogSoftmax) X(MSELoss) X(MaxPool1d) X(MaxPool2d) X(MaxPool3d) X(Mish) X(MultiheadAttention) \
   X(NLLLoss) X(PReLU) X(PairwiseDistance) X(PixelShuffle) X(PixelUnshuffle) X(RMSNorm) X(ReLU) X(ReLU6) \
   X(SELU) X(Sequential) X(SiLU) X(Sigmoid) X(SmoothL1Loss) X(Softmax) X(Softmin) X(Softplus) X(Softshrink) \
-  X(Softsign) X(Tanh) X(Tanhshrink) X(Threshold) X(Unfold) X(Upsample)
+  X(Softsign) X(Tanh) X(Tanhshrink) X(Threshold) X(TransformerDecoder) X(TransformerDecoderLayer) \
+  X(TransformerEncoder) X(TransformerEncoderLayer) X(Unfold) X(Upsample)
 // clang-format on
 
 // Every handle that the headers make: read from them, so that a new one is asked for here.
 std::set<std::string> handles_in_headers() {
   std::set<std::string> names;
   const std::regex made(R"(^\s*INGOT_[A-Z_0-9]+\((\w+))"), by_hand(R"(^class (\w+) : public (?:\w*Handle)<)");
-  for (const char* header :
-       {"layers.h", "activation_layers.h", "convolution_layers.h", "loss_layers.h", "window_layers.h"}) {
+  for (const char* header : {"layers.h", "activation_layers.h", "convolution_layers.h", "loss_layers.h",
+                             "transformer_layers.h", "window_layers.h"}) {
     std::ifstream file(std::string(INGOT_SOURCE_DIR "/src/eager/nn/") + header);
     EXPECT_TRUE(file) << header;
     for (std::string line; std::getline(file, line);)

@@ -19,7 +19,7 @@ INGOT_API double share(const char* layer, const char* setting, double value);
 template <class Options>
 const Options& windows(const char* layer, size_t dims, const Options& o) {
   if (o.stride.present()) positive(layer, "stride", o.stride, dims);
-  not_negative(layer, "padding", o.padding, dims);
+  if constexpr (!requires { o.padding_mode; }) not_negative(layer, "padding", o.padding, dims);
   if constexpr (requires { o.dilation; }) positive(layer, "dilation", o.dilation, dims);
   if constexpr (requires { o.output_padding; }) not_negative(layer, "output_padding", o.output_padding, dims);
   if constexpr (requires { o.groups; }) positive(layer, "groups", o.groups);

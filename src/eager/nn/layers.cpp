@@ -6,7 +6,9 @@
 #include "base/float_environment.h"
 #include "eager/call/call.h"
 #include "eager/data.h"
+#include "eager/nn/windows.h"
 #include "eager/ops/random.h"
+#include "eager/ops/selection.h"
 
 namespace ingot::nn {
 namespace {
@@ -62,6 +64,39 @@ ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_ch
   }
   weight = uniform(shape, fan_in);
   if (with_bias) bias = uniform({out_channels}, fan_in);
+}
+
+const ConvOptions& ConvolutionImpl::checked(const char* name, size_t spatial, const ConvOptions& o) {
+  detail::windows(name, spatial, o);
+  const std::string &word = o.padding.word(), &mode = o.padding_mode;
+  if (word.empty())
+    detail::not_negative(name, "padding", o.padding.sizes(), spatial);
+  else if (word != "same" && word != "valid")
+    detail::refuse(name, "padding", "\"" + word + "\"", "\"same\", \"valid\" or numbers");
+  for (int64_t s : o.stride.items())
+    if (word == "same" && s != 1) detail::refuse(name, "stride", std::to_string(s), "1 for padding \"same\"");
+  if (mode != "zeros" && mode != "reflect" && mode != "replicate" && mode != "circular")
+    detail::refuse(name, "padding_mode", "\"" + mode + "\"",
+                   "one of \"zeros\", \"reflect\", \"replicate\", \"circular\"");
+  return o;
+}
+
+void ConvolutionImpl::set_padding(const ConvOptions& options) {
+  const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
+  Ints before(spatial), after(spatial);
+  if (options.padding.word() == "same") {
+    const Ints dilation = eager::spread(options.dilation, spatial);
+    for (size_t d = 0; d < spatial; ++d) {
+      const int64_t total = dilation[d] * (weight.size(static_cast<int64_t>(d) + 2) - 1);
+      before[d] = total / 2, after[d] = total - total / 2;
+    }
+  } else if (options.padding.word().empty()) {
+    before = after = eager::spread(options.padding.sizes(), spatial);
+  }
+  padding_ = before;
+  if (options.padding_mode == "zeros" && before == after) return;
+  padding_ = Ints(spatial);
+  for (size_t d = spatial; d-- > 0;) pairs_.push_back(before[d]), pairs_.push_back(after[d]);
 }
 
 PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
@@ -127,14 +162,57 @@ Tensor InstanceNormImpl::forward(const TensorArg& x) const {
                                    eps);
 }
 
-EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width) {
-  detail::not_negative("Embedding", "num_embeddings", count);
-  detail::not_negative("Embedding", "embedding_dim", width);
+void TableImpl::make(const char* layer, int64_t count, int64_t width) {
+  detail::not_negative(layer, "num_embeddings", count);
+  detail::not_negative(layer, "embedding_dim", width);
+  if (max_norm && !(*max_norm >= 0)) detail::refuse(layer, "max_norm", std::to_string(*max_norm), "no negative number");
+  if (padding_idx && (*padding_idx < -count || *padding_idx >= count))
+    detail::refuse(layer, "padding_idx", std::to_string(*padding_idx),
+                   "an index of " + std::to_string(count) + " rows");
   weight = SkipInit::active() ? blank({count, width}) : randn({count, width});
+  if (!padding_idx) return;
+  if (*padding_idx < 0) *padding_idx += count;
+  if (!SkipInit::active()) weight.select(0, *padding_idx).zero_();
+}
+void TableImpl::renorm(const TensorArg& indices) const {
+  if (!max_norm) return;
+  const NoGradGuard no_grad;
+  functional::embedding_renorm_(weight, indices, *max_norm, norm_type);
 }
 
-MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias)
-    : out_proj(nullptr), heads(detail::positive("MultiheadAttention", "num_heads", num_heads)) {
+EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width, EmbeddingOptions o)
+    : TableImpl("Embedding", count, width, o) {}
+Tensor EmbeddingImpl::forward(const TensorArg& indices) const {
+  renorm(indices);
+  return embedding(weight, indices, padding_idx.value_or(-1));
+}
+
+namespace {
+
+const EmbeddingBagOptions& checked(const EmbeddingBagOptions& o) {
+  if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
+    detail::refuse("EmbeddingBag", "mode", "\"" + o.mode + "\"", "one of \"sum\", \"mean\", \"max\"");
+  return o;
+}
+
+}  // namespace
+
+EmbeddingBagImpl::EmbeddingBagImpl(int64_t count, int64_t width, EmbeddingBagOptions o)
+    : TableImpl("EmbeddingBag", count, width, checked(o)),
+      mode(std::move(o.mode)),
+      include_last_offset(o.include_last_offset) {}
+Tensor EmbeddingBagImpl::forward(const TensorArg& indices, const TensorArg& offsets,
+                                 const TensorArg& per_sample_weights) const {
+  renorm(indices);
+  return functional::embedding_bag(indices, weight, offsets, mode, per_sample_weights, include_last_offset,
+                                   padding_idx);
+}
+
+MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias,
+                                               double dropout_probability)
+    : out_proj(nullptr),
+      heads(detail::positive("MultiheadAttention", "num_heads", num_heads)),
+      dropout(detail::share("MultiheadAttention", "dropout", dropout_probability)) {
   divisible("MultiheadAttention", "embed_dim", detail::positive("MultiheadAttention", "embed_dim", embed_dim),
             "num_heads", num_heads);
   in_proj_weight = uniform({3 * embed_dim, embed_dim}, embed_dim);
@@ -142,16 +220,54 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_he
   if (with_bias) in_proj_bias = filled(3 * embed_dim, 0);
 }
 
-Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& key, const TensorArg& value,
-                                       const TensorArg& attn_mask, bool is_causal) const {
-  int64_t width = in_proj_weight.size(1);
-  auto projected = [&](const TensorArg& x, int64_t part) {
-    Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * width, width) : Tensor();
-    Tensor y = linear(x, in_proj_weight.narrow(0, part * width, width), bias);
-    return y.unflatten(-1, {heads, -1}).transpose(-3, -2);
+namespace {
+
+/// As scaled_dot_product_attention takes it: true where a key is seen, or what is added to the scores. PyTorch's masks
+/// of this module are true where a key is not.
+Tensor seen(const Tensor& mask) { return mask.dtype() == kBool ? mask.logical_not() : mask; }
+
+Tensor both(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  if (a.dtype() == kBool && b.dtype() == kBool) return a.logical_and(b);
+  auto added = [&](const Tensor& mask, DType dtype) {
+    return mask.dtype() == kBool ? where(mask, zeros({}, dtype), -std::numeric_limits<double>::infinity()) : mask;
   };
-  Tensor q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
-  Tensor y = scaled_dot_product_attention(TensorArg(q, query.location), k, v, attn_mask, 0, is_causal);
+  const DType dtype = a.dtype() == kBool ? b.dtype() : a.dtype();
+  return added(a, dtype) + added(b, dtype);
+}
+
+}  // namespace
+
+Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& key, const TensorArg& value,
+                                       const TensorArg& attn_mask, bool is_causal,
+                                       const TensorArg& key_padding_mask) const {
+  const int64_t width = in_proj_weight.size(1);
+  auto by_heads = [&](const Tensor& y) { return y.unflatten(-1, {heads, -1}).transpose(-3, -2); };
+  auto projected = [&](const TensorArg& x, int64_t part) {
+    const Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * width, width) : Tensor();
+    return by_heads(linear(x, in_proj_weight.narrow(0, part * width, width), bias));
+  };
+  const auto same = [&](const TensorArg& x) { return x.tensor && query.tensor && x.tensor->is_same(*query.tensor); };
+  Tensor q, k, v;
+  if (same(key) && same(value)) {
+    const Tensor all = linear(query, in_proj_weight, in_proj_bias);
+    q = by_heads(all.narrow(-1, 0, width));
+    k = by_heads(all.narrow(-1, width, width));
+    v = by_heads(all.narrow(-1, 2 * width, width));
+  } else {
+    q = projected(query, 0), k = projected(key, 1), v = projected(value, 2);
+  }
+  Tensor mask;
+  if (attn_mask.tensor && attn_mask.tensor->defined()) {
+    mask = seen(*attn_mask.tensor);
+    if (mask.dim() == 3 && q.dim() == 4) mask = mask.unflatten(0, {-1, heads});  // one for each head of each sample
+  }
+  if (key_padding_mask.tensor && key_padding_mask.tensor->defined()) {
+    const Tensor keys = seen(*key_padding_mask.tensor);
+    mask = both(mask, q.dim() == 4 ? keys.unsqueeze(1).unsqueeze(1) : keys);
+  }
+  const Tensor y = functional::scaled_dot_product_attention(TensorArg(q, query.location), k, v, mask,
+                                                            is_training() ? dropout : 0, is_causal);
   return out_proj(y.transpose(-3, -2).flatten(-2));
 }
 

@@ -124,13 +124,67 @@ struct INGOT_API LocalResponseNormImpl : Layer {
 };
 INGOT_MODULE(LocalResponseNorm);
 
-/// Rows of a table.
-struct INGOT_API EmbeddingImpl : Layer {
-  Tensor weight;
-  EmbeddingImpl(int64_t count, int64_t width);
-  Tensor forward(const TensorArg& indices) const { return embedding(weight, indices); }
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};  // a row of zeros at first, without a gradient; a negative one from the end
+  std::optional<double> max_norm = {};      // rows that are asked for are first scaled down to this norm, in place
+  double norm_type = 2;
 };
-INGOT_MODULE(Embedding, weight);
+struct EmbeddingBagOptions {
+  std::string mode = "mean";  // or "sum", "max"
+  std::optional<int64_t> padding_idx = {};
+  std::optional<double> max_norm = {};
+  double norm_type = 2;
+  bool include_last_offset = false;  // offsets have one number more, the end of the last bag
+};
+/// What holds a table of `count` rows.
+struct INGOT_API TableImpl : Layer {
+  Tensor weight;
+  std::optional<int64_t> padding_idx;  // counted from the front
+  std::optional<double> max_norm;
+  double norm_type;
+
+ protected:
+  template <class Options>
+  TableImpl(const char* layer, int64_t count, int64_t width, const Options& o)
+      : padding_idx(o.padding_idx), max_norm(o.max_norm), norm_type(o.norm_type) {
+    make(layer, count, width);
+  }
+  /// Scales rows down, where there is a max_norm.
+  void renorm(const TensorArg& indices) const;
+
+ private:
+  void make(const char* layer, int64_t count, int64_t width);
+};
+template <class Self, class Impl, class Options>
+class TableHandle : public Handle<Self, Impl> {
+ public:
+  using Handle<Self, Impl>::Handle;
+  TableHandle(int64_t count, int64_t width, Options o, detail::MadeAt at = detail::MadeAt())
+      : Handle<Self, Impl>(count, width, std::move(o), at) {}
+};
+/// Rows of a table.
+struct INGOT_API EmbeddingImpl : TableImpl {
+  EmbeddingImpl(int64_t count, int64_t width, EmbeddingOptions o = {});
+  Tensor forward(const TensorArg& indices) const;
+};
+class Embedding : public TableHandle<Embedding, EmbeddingImpl, EmbeddingOptions> {
+ public:
+  using TableHandle::TableHandle;
+  INGOT_MODULE_FIELDS(Embedding, weight)
+};
+/// Rows of a table, joined bag by bag (functional::embedding_bag).
+struct INGOT_API EmbeddingBagImpl : TableImpl {
+  std::string mode;
+  bool include_last_offset;
+  EmbeddingBagImpl(int64_t count, int64_t width, EmbeddingBagOptions o = {});
+  Tensor forward(const TensorArg& indices, const TensorArg& offsets = {},
+                 const TensorArg& per_sample_weights = {}) const;
+};
+class EmbeddingBag : public TableHandle<EmbeddingBag, EmbeddingBagImpl, EmbeddingBagOptions> {
+ public:
+  using TableHandle::TableHandle;
+  INGOT_MODULE_FIELDS(EmbeddingBag, weight)
+};
 
 struct INGOT_API DropoutImpl : Layer {
   double p;
@@ -155,14 +209,18 @@ struct INGOT_API FlattenImpl : Layer {
 };
 INGOT_MODULE(Flatten);
 
-/// softmax(q k^T) v of [N, T, C], with PyTorch's packed projection; key and value default to the query.
+/// softmax(q k^T) v of [N, T, C] or [T, C], with PyTorch's packed projection; key and value default to the query.
+/// Masks are PyTorch's of this module: bools are true where a key is hidden, numbers are added to the scores.
+/// attn_mask: [T, S] or [N * heads, T, S]; key_padding_mask: [N, S] or [S]. `dropout` is the share of attention weights
+/// that are dropped in training.
 struct INGOT_API MultiheadAttentionImpl : Layer {
   Tensor in_proj_weight, in_proj_bias;
   Linear out_proj;
   int64_t heads;
-  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias = true);
+  double dropout;
+  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias = true, double dropout_probability = 0);
   Tensor forward(const TensorArg& query, const TensorArg& key, const TensorArg& value, const TensorArg& attn_mask = {},
-                 bool is_causal = false) const;
+                 bool is_causal = false, const TensorArg& key_padding_mask = {}) const;
   Tensor forward(const TensorArg& x) const { return forward(x, x, x); }
 };
 INGOT_MODULE(MultiheadAttention, in_proj_weight, in_proj_bias, out_proj);

@@ -88,7 +88,7 @@ class INGOT_API SkipInit {
   bool outer_;
 };
 
-/// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors and optionals of these.
+/// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors, maps from names, and optionals of these.
 class INGOT_API Fields {
  public:
   virtual ~Fields() = default;
@@ -104,6 +104,10 @@ class INGOT_API Fields {
     } else if constexpr (requires { field.has_value(); }) {
       holder(&field, [](const void* at) { return Extent{nullptr, static_cast<const T*>(at)->has_value()}; });
       if (field) (*this)(name, *field);
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      holder(&field, nullptr);
+      const std::string prefix = name.empty() ? "" : name + ".";
+      for (auto& [key, item] : field) (*this)(prefix + key, item);
     } else if constexpr (requires { field.begin(); }) {
       ExtentOf extent = nullptr;
       if constexpr (requires { field.data() + field.size(); })
@@ -118,7 +122,7 @@ class INGOT_API Fields {
     } else {
       static_assert(
           std::is_same_v<T, Tensor>,
-          "ingot: a field of INGOT_MODULE is a Tensor, an nn::Buffer, a module, or a vector or optional of these");
+          "ingot: a field of INGOT_MODULE is a Tensor, an nn::Buffer, a module, or a vector, map or optional of these");
     }
   }
 

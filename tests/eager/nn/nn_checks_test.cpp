@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "eager/nn/layers.h"
+#include "eager/nn/transformer_layers.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/random.h"
 #include "eager/support.h"
@@ -47,6 +47,17 @@ TEST(LayerChecks, SizesAreNotNegative) {
 }
 
 TEST(LayerChecks, GroupsAndHeadsDivide) {
+  REFUSED("Conv2d: padding: got \"sam\", expected \"same\", \"valid\" or numbers", Conv2d(3, 4, 3, {.padding = "sam"}));
+  REFUSED("Conv2d: stride: got 2, expected 1 for padding \"same\"", Conv2d(3, 4, 3, {.stride = 2, .padding = "same"}));
+  REFUSED("Conv2d: padding: got -1", Conv2d(3, 4, 3, {.padding = -1}));
+  REFUSED("Conv2d: padding: got 3 numbers, expected one, or 2", Conv2d(3, 4, 3, {.padding = {1, 2, 3}}));
+  REFUSED("Conv2d: padding_mode: got \"mirror\"", Conv2d(3, 4, 3, {.padding_mode = "mirror"}));
+  REFUSED("Embedding: padding_idx: got 6, expected an index of 6 rows", Embedding(6, 4, {.padding_idx = 6}));
+  REFUSED("Embedding: max_norm: got -1", Embedding(6, 4, {.max_norm = -1}));
+  REFUSED("EmbeddingBag: mode: got \"min\"", EmbeddingBag(6, 4, {.mode = "min"}));
+  REFUSED("TransformerEncoderLayer: activation: got \"silu\"", TransformerEncoderLayer(6, 2, {.activation = "silu"}));
+  REFUSED("TransformerDecoderLayer: dropout: got 1.5", TransformerDecoderLayer(6, 2, {.dropout = 1.5}));
+  REFUSED("TransformerEncoderLayer: dim_feedforward: got 0", TransformerEncoderLayer(6, 2, {.dim_feedforward = 0}));
   REFUSED("Conv2d: in_channels: got 30, expected a multiple of groups (4)", Conv2d(30, 64, 3, {.groups = 4}));
   REFUSED("Conv1d: out_channels: got 30, expected a multiple of groups (4)", Conv1d(64, 30, 3, {.groups = 4}));
   REFUSED("ConvTranspose3d: in_channels: got 30", ConvTranspose3d(30, 64, 3, {.groups = 4}));

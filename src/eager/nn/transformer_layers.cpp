@@ -1,0 +1,105 @@
+#include "eager/nn/transformer_layers.h"
+
+namespace ingot::nn {
+namespace {
+
+template <class L>
+std::vector<L> made(const char* layer, const std::function<L()>& make, int64_t count) {
+  std::vector<L> layers;
+  for (int64_t i = 0; i < detail::not_negative(layer, "num_layers", count); ++i) layers.push_back(make());
+  return layers;
+}
+
+const TransformerOptions& checked(const char* layer, const TransformerOptions& o) {
+  detail::positive(layer, "dim_feedforward", o.dim_feedforward);
+  detail::share(layer, "dropout", o.dropout);
+  if (o.activation != "relu" && o.activation != "gelu")
+    detail::refuse(layer, "activation", "\"" + o.activation + "\"", "\"relu\" or \"gelu\"");
+  return o;
+}
+
+const Tensor& given(const char* layer, const char* argument, const TensorArg& x) {
+  if (!x.tensor || !x.tensor->defined()) detail::refuse(layer, argument, "nothing", "a tensor");
+  return *x.tensor;
+}
+
+}  // namespace
+
+TransformerLayerImpl::TransformerLayerImpl(const char* layer, int64_t d_model, int64_t num_heads, TransformerOptions o)
+    : self_attn(d_model, num_heads, checked(layer, o).bias, o.dropout),
+      linear1(d_model, o.dim_feedforward, o.bias),
+      linear2(o.dim_feedforward, d_model, o.bias),
+      options(std::move(o)) {}
+
+LayerNorm TransformerLayerImpl::norm(int64_t d_model) const {
+  LayerNorm made(d_model, NormOptions{.eps = options.layer_norm_eps});
+  if (!options.bias) made->bias = Tensor();
+  return made;
+}
+
+Tensor TransformerLayerImpl::feed_forward(const Tensor& x) const {
+  const Tensor inner = linear1(x);
+  return dropped(linear2(dropped(options.activation == "relu" ? relu(inner) : gelu(inner))));
+}
+
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(int64_t d_model, int64_t num_heads, TransformerOptions o)
+    : TransformerLayerImpl("TransformerEncoderLayer", d_model, num_heads, std::move(o)),
+      norm1(norm(d_model)),
+      norm2(norm(d_model)) {}
+
+Tensor TransformerEncoderLayerImpl::forward(const TensorArg& src, const TensorArg& src_mask,
+                                            const TensorArg& src_key_padding_mask, bool is_causal) const {
+  const Tensor x = residual(given("TransformerEncoderLayer", "src", src), norm1, [&](const Tensor& y) {
+    return dropped(self_attn(y, y, y, src_mask, is_causal, src_key_padding_mask));
+  });
+  return residual(x, norm2, [&](const Tensor& y) { return feed_forward(y); });
+}
+
+TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(int64_t d_model, int64_t num_heads, TransformerOptions o)
+    : TransformerLayerImpl("TransformerDecoderLayer", d_model, num_heads, std::move(o)),
+      multihead_attn(d_model, num_heads, options.bias, options.dropout),
+      norm1(norm(d_model)),
+      norm2(norm(d_model)),
+      norm3(norm(d_model)) {}
+
+Tensor TransformerDecoderLayerImpl::forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask,
+                                            const TensorArg& memory_mask, const TensorArg& tgt_key_padding_mask,
+                                            const TensorArg& memory_key_padding_mask, bool tgt_is_causal,
+                                            bool memory_is_causal) const {
+  const Tensor& seen = given("TransformerDecoderLayer", "memory", memory);
+  Tensor x = residual(given("TransformerDecoderLayer", "tgt", tgt), norm1, [&](const Tensor& y) {
+    return dropped(self_attn(y, y, y, tgt_mask, tgt_is_causal, tgt_key_padding_mask));
+  });
+  x = residual(x, norm2, [&](const Tensor& y) {
+    return dropped(multihead_attn(y, seen, seen, memory_mask, memory_is_causal, memory_key_padding_mask));
+  });
+  return residual(x, norm3, [&](const Tensor& y) { return feed_forward(y); });
+}
+
+TransformerEncoderImpl::TransformerEncoderImpl(const std::function<TransformerEncoderLayer()>& make, int64_t num_layers,
+                                               LayerNorm last)
+    : layers(made("TransformerEncoder", make, num_layers)), norm(std::move(last)) {}
+
+Tensor TransformerEncoderImpl::forward(const TensorArg& src, const TensorArg& mask,
+                                       const TensorArg& src_key_padding_mask, bool is_causal) const {
+  Tensor x = given("TransformerEncoder", "src", src);
+  for (const TransformerEncoderLayer& layer : layers) x = layer(x, mask, src_key_padding_mask, is_causal);
+  return norm ? norm(x) : x;
+}
+
+TransformerDecoderImpl::TransformerDecoderImpl(const std::function<TransformerDecoderLayer()>& make, int64_t num_layers,
+                                               LayerNorm last)
+    : layers(made("TransformerDecoder", make, num_layers)), norm(std::move(last)) {}
+
+Tensor TransformerDecoderImpl::forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask,
+                                       const TensorArg& memory_mask, const TensorArg& tgt_key_padding_mask,
+                                       const TensorArg& memory_key_padding_mask, bool tgt_is_causal,
+                                       bool memory_is_causal) const {
+  Tensor x = given("TransformerDecoder", "tgt", tgt);
+  for (const TransformerDecoderLayer& layer : layers)
+    x = layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
+              memory_is_causal);
+  return norm ? norm(x) : x;
+}
+
+}  // namespace ingot::nn

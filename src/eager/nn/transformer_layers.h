@@ -1,0 +1,90 @@
+// Transformer layers as PyTorch has them, with its names; batches come first ([N, T, C], or [T, C]).
+#pragma once
+#include "eager/nn/layers.h"
+
+namespace ingot::nn {
+
+struct TransformerOptions {
+  int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  std::string activation = "relu";  // or "gelu"
+  double layer_norm_eps = 1e-5;
+  bool norm_first = false;
+  bool bias = true;
+};
+
+/// What the layers share: self-attention and a network of two linear layers, each beside a residual.
+struct INGOT_API TransformerLayerImpl : Layer {
+  MultiheadAttention self_attn;
+  Linear linear1, linear2;
+  TransformerOptions options;
+
+ protected:
+  TransformerLayerImpl(const char* layer, int64_t d_model, int64_t num_heads, TransformerOptions o);
+  LayerNorm norm(int64_t d_model) const;
+  Tensor dropped(const Tensor& x) const { return functional::dropout(x, options.dropout, is_training()); }
+  Tensor feed_forward(const Tensor& x) const;
+  /// x + block(x), with the norm before the block or after the sum.
+  template <class Block>
+  Tensor residual(const Tensor& x, const LayerNorm& norm, Block block) const {
+    return options.norm_first ? x + block(norm(x)) : norm(x + block(x));
+  }
+};
+
+/// Masks are those of MultiheadAttention.
+struct INGOT_API TransformerEncoderLayerImpl : TransformerLayerImpl {
+  LayerNorm norm1, norm2;
+  TransformerEncoderLayerImpl(int64_t d_model, int64_t num_heads, TransformerOptions o = {});
+  Tensor forward(const TensorArg& src, const TensorArg& src_mask = {}, const TensorArg& src_key_padding_mask = {},
+                 bool is_causal = false) const;
+};
+struct INGOT_API TransformerDecoderLayerImpl : TransformerLayerImpl {
+  MultiheadAttention multihead_attn;
+  LayerNorm norm1, norm2, norm3;
+  TransformerDecoderLayerImpl(int64_t d_model, int64_t num_heads, TransformerOptions o = {});
+  Tensor forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask = {},
+                 const TensorArg& memory_mask = {}, const TensorArg& tgt_key_padding_mask = {},
+                 const TensorArg& memory_key_padding_mask = {}, bool tgt_is_causal = false,
+                 bool memory_is_causal = false) const;
+};
+template <class Self, class Impl>
+class TransformerHandle : public Handle<Self, Impl> {
+ public:
+  using Handle<Self, Impl>::Handle;
+  TransformerHandle(int64_t d_model, int64_t num_heads, TransformerOptions o, detail::MadeAt at = detail::MadeAt())
+      : Handle<Self, Impl>(d_model, num_heads, std::move(o), at) {}
+};
+class TransformerEncoderLayer : public TransformerHandle<TransformerEncoderLayer, TransformerEncoderLayerImpl> {
+ public:
+  using TransformerHandle::TransformerHandle;
+  INGOT_MODULE_FIELDS(TransformerEncoderLayer, self_attn, linear1, linear2, norm1, norm2)
+};
+class TransformerDecoderLayer : public TransformerHandle<TransformerDecoderLayer, TransformerDecoderLayerImpl> {
+ public:
+  using TransformerHandle::TransformerHandle;
+  INGOT_MODULE_FIELDS(TransformerDecoderLayer, self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
+};
+
+/// `num_layers` layers that `make` gives, each with numbers of its own, then a norm if one is given.
+struct INGOT_API TransformerEncoderImpl : Layer {
+  std::vector<TransformerEncoderLayer> layers;
+  LayerNorm norm;
+  TransformerEncoderImpl(const std::function<TransformerEncoderLayer()>& make, int64_t num_layers,
+                         LayerNorm last = nullptr);
+  Tensor forward(const TensorArg& src, const TensorArg& mask = {}, const TensorArg& src_key_padding_mask = {},
+                 bool is_causal = false) const;
+};
+INGOT_MODULE(TransformerEncoder, layers, norm);
+struct INGOT_API TransformerDecoderImpl : Layer {
+  std::vector<TransformerDecoderLayer> layers;
+  LayerNorm norm;
+  TransformerDecoderImpl(const std::function<TransformerDecoderLayer()>& make, int64_t num_layers,
+                         LayerNorm last = nullptr);
+  Tensor forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask = {},
+                 const TensorArg& memory_mask = {}, const TensorArg& tgt_key_padding_mask = {},
+                 const TensorArg& memory_key_padding_mask = {}, bool tgt_is_causal = false,
+                 bool memory_is_causal = false) const;
+};
+INGOT_MODULE(TransformerDecoder, layers, norm);
+
+}  // namespace ingot::nn

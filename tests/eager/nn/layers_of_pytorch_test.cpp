@@ -1,0 +1,201 @@
+// Layers against PyTorch 2.15 in double: parameters and inputs are sines of their positions, results are compared by a
+// weighted sum.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "eager/nn/layers.h"
+#include "eager/nn/transformer_layers.h"
+#include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/random.h"
+#include "eager/support.h"
+
+namespace ingot {
+namespace {
+
+Tensor positions(const IntList& sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes.items()) count *= size;
+  return arange(count).to(kFloat64);
+}
+Tensor input(const IntList& sizes) { return (positions(sizes) * 0.61).cos().reshape(sizes); }
+double weighed(const Tensor& y) {
+  const NoGradGuard no_grad;
+  return (y * (positions({y.numel()}) * 0.3).sin().reshape(y.sizes().vec())).sum().item<double>();
+}
+template <class M>
+M filled(M module) {
+  module->to(kFloat64);
+  module->eval();
+  const NoGradGuard no_grad;
+  int64_t number = 0;
+  for (const auto& [name, p] : module->named_parameters()) {
+    const bool scale = name.find("norm") != std::string::npos && name.find("weight") != std::string::npos;
+    p.copy_((positions({p.numel()}) * 0.37 + static_cast<double>(number++)).sin().reshape(p.sizes().vec()) * 0.4 +
+            (scale ? 1.0 : 0.0));
+  }
+  return module;
+}
+#define EXPECT_PYTORCHS(y, expected) EXPECT_NEAR(weighed(y), expected, 1e-11)
+
+Tensor causal() { return ones({5, 5}, kBool).triu(1); }
+Tensor padding() {
+  const Tensor mask = zeros({3, 5}, kBool);
+  mask.select(0, 1).narrow(0, 4, 1).fill_(true);
+  mask.select(0, 2).narrow(0, 2, 3).fill_(true);
+  return mask;
+}
+
+TEST(LayersOfPyTorch, TransformerEncoderLayer) {
+  struct Case {
+    nn::TransformerOptions options;
+    double plain, causal, padded, both, added, one;
+  };
+  const Case cases[] = {
+      {{.dim_feedforward = 16},
+       0.3269804563677892,
+       -0.13354586306625182,
+       -0.2148274522397352,
+       -0.15319707433385943,
+       0.09627088600416245,
+       1.070279079618344},
+      {{.dim_feedforward = 16, .activation = "gelu", .layer_norm_eps = 1e-3, .norm_first = true},
+       2.2026001242134248,
+       1.8659291812146475,
+       2.039420226808722,
+       1.5975221959474113,
+       2.084676553287717,
+       1.9581251348043902},
+      {{.dim_feedforward = 16, .bias = false},
+       1.9615455125850576,
+       1.6135810352179625,
+       2.1867433470589903,
+       1.5354459870927961,
+       1.8382667658605898,
+       0.6338007785199955},
+  };
+  const Tensor src = input({3, 5, 8});
+  for (const Case& c : cases) {
+    const auto layer = filled(nn::TransformerEncoderLayer(8, 2, c.options));
+    EXPECT_PYTORCHS(layer(src), c.plain);
+    EXPECT_PYTORCHS(layer(src, causal()), c.causal);
+    EXPECT_PYTORCHS(layer(src, Tensor(), Tensor(), true), c.causal);
+    EXPECT_PYTORCHS(layer(src, Tensor(), padding()), c.padded);
+    EXPECT_PYTORCHS(layer(src, causal(), padding()), c.both);
+    EXPECT_PYTORCHS(layer(src, causal().to(kFloat64) * -2.0), c.added);
+    EXPECT_PYTORCHS(layer(src.select(0, 0)), c.one);
+  }
+  // One mask for each head of each sample.
+  const Tensor masks = remainder(arange(6 * 5 * 5), 7).eq(3).reshape({6, 5, 5});
+  EXPECT_PYTORCHS(filled(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 16}))(src, masks), -0.9542580208713151);
+}
+
+TEST(LayersOfPyTorch, TransformerDecoderLayer) {
+  const Tensor tgt = input({3, 5, 8}), memory = input({3, 4, 8}) * 0.5;
+  const Tensor hidden = zeros({3, 4}, kBool);
+  hidden.select(0, 0).narrow(0, 3, 1).fill_(true);
+  const auto after = filled(nn::TransformerDecoderLayer(8, 2, {.dim_feedforward = 16}));
+  EXPECT_PYTORCHS(after(tgt, memory), -2.2945256890208494);
+  EXPECT_PYTORCHS(after(tgt, memory, causal(), Tensor(), Tensor(), hidden), -2.240177099890616);
+  const auto before =
+      filled(nn::TransformerDecoderLayer(8, 2, {.dim_feedforward = 16, .activation = "gelu", .norm_first = true}));
+  EXPECT_PYTORCHS(before(tgt, memory), 1.9433829291407216);
+  EXPECT_PYTORCHS(before(tgt, memory, causal(), Tensor(), Tensor(), hidden), 0.36895840428724824);
+}
+
+TEST(LayersOfPyTorch, TransformerStacks) {
+  const Tensor src = input({3, 5, 8});
+  const auto encoder = filled(nn::TransformerEncoder(
+      [] { return nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 16}); }, 2, nn::LayerNorm(8)));
+  EXPECT_PYTORCHS(encoder(src, causal()), 0.46408088645266754);
+  EXPECT_EQ(encoder->named_parameters().size(), 26u);
+  EXPECT_EQ(encoder->named_parameters()[0].first, "layers.0.self_attn.in_proj_weight");
+  const auto decoder =
+      filled(nn::TransformerDecoder([] { return nn::TransformerDecoderLayer(8, 2, {.dim_feedforward = 16}); }, 2));
+  EXPECT_PYTORCHS(decoder(src, input({3, 4, 8}) * 0.5, causal()), -1.6240774212403917);
+}
+
+TEST(LayersOfPyTorch, TransformersDropInTrainingOnly) {
+  const auto layer = filled(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 16, .dropout = 0.5}));
+  const Tensor src = input({3, 5, 8});
+  const double expected = weighed(layer(src));
+  EXPECT_EQ(weighed(layer(src)), expected);
+  layer->train();
+  manual_seed(1);
+  const double dropped = weighed(layer(src));
+  EXPECT_NE(dropped, expected);
+  manual_seed(1);
+  EXPECT_EQ(weighed(layer(src)), dropped);
+}
+
+TEST(LayersOfPyTorch, PaddingOfConvolutions) {
+  struct Case {
+    const char* mode;
+    nn::ConvPadding padding;
+    IntList dilation;
+    double expected;
+    IntList sizes;
+  };
+  const Case cases[] = {{"zeros", {1, 2}, 1, 5.863488402203021, {2, 3, 9, 12}},
+                        {"zeros", "same", {1, 2}, 22.505349275506187, {2, 3, 9, 11}},
+                        {"zeros", "valid", 1, -23.28991567569021, {2, 3, 7, 8}},
+                        {"reflect", {1, 2}, 1, 4.290016922887863, {2, 3, 9, 12}},
+                        {"reflect", "same", {1, 2}, -1.81654513571248, {2, 3, 9, 11}},
+                        {"reflect", "valid", 1, -23.28991567569021, {2, 3, 7, 8}},
+                        {"replicate", {1, 2}, 1, 4.25306956668379, {2, 3, 9, 12}},
+                        {"replicate", "same", {1, 2}, -8.57739506268684, {2, 3, 9, 11}},
+                        {"circular", {1, 2}, 1, 7.996926967239805, {2, 3, 9, 12}},
+                        {"circular", "same", {1, 2}, 42.047840509751715, {2, 3, 9, 11}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.mode + std::string(" ") + c.padding.word());
+    const auto layer =
+        filled(nn::Conv2d(2, 3, {3, 4}, {.padding = c.padding, .dilation = c.dilation, .padding_mode = c.mode}));
+    const Tensor y = layer(input({2, 2, 9, 11}));
+    EXPECT_EQ(y.sizes(), c.sizes.items());
+    EXPECT_PYTORCHS(y, c.expected);
+  }
+}
+
+TEST(LayersOfPyTorch, Tables) {
+  const Tensor indices = tensor({0, 4, 5, 4, 1, 1}).reshape({2, 3});
+  const auto padded = filled(nn::Embedding(6, 4, {.padding_idx = -2}));
+  EXPECT_PYTORCHS(padded(indices), -0.19050833121332877);
+  padded(indices).square().sum().backward();
+  EXPECT_PYTORCHS(padded->weight.grad(), 6.353952036577931);
+  EXPECT_EQ(nn::Embedding(6, 4, {.padding_idx = 2})->weight.select(0, 2).abs().sum().item<double>(), 0);
+
+  const auto scaled = filled(nn::Embedding(6, 4, {.max_norm = 0.5}));
+  EXPECT_PYTORCHS(scaled(indices), -0.06679685744954506);
+  EXPECT_PYTORCHS(scaled->weight, 2.475477679813724);
+
+  struct Case {
+    const char* mode;
+    double rows, offsets;
+  };
+  for (const auto& [mode, rows, offsets] :
+       {Case{"sum", 3.5505816118928974, 2.9867907800404794}, Case{"mean", 1.7752908059464487, 1.4933953900202397},
+        Case{"max", 1.861187116873827, 1.8609308070699804}}) {
+    const auto bag = filled(nn::EmbeddingBag(6, 4, {.mode = mode, .padding_idx = 4}));
+    EXPECT_PYTORCHS(bag(indices), rows);
+    EXPECT_PYTORCHS(bag(indices.flatten(), tensor({0, 0, 4})), offsets);
+  }
+}
+
+struct BranchesImpl : nn::Module {
+  std::map<std::string, nn::Linear> heads{{"left", nn::Linear(4, 2)}, {"right", nn::Linear(4, 3)}};
+  Tensor forward(const Tensor& x, const std::string& which) { return heads.at(which)(x); }
+};
+INGOT_MODULE(Branches, heads);
+
+TEST(Module, AMapNamesItsModulesByItsKeys) {
+  Branches branches;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : branches->named_parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"heads.left.weight", "heads.left.bias", "heads.right.weight",
+                                             "heads.right.bias"}));
+  EXPECT_EQ(branches(randn({1, 4}), "right").size(1), 3);
+}
+
+}  // namespace
+}  // namespace ingot
