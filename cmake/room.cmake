@@ -13,6 +13,16 @@ function(ingot_room name)
     target_link_libraries(ingot_${name} PUBLIC ingot_${dependency})
   endforeach()
   target_link_libraries(ingot_${name} PRIVATE ${ROOM_PRIVATE})
+  # Builds with sanitizers begin from nothing in every run of .ci/run: what most files include is compiled once. Plain
+  # builds show what a file forgot to include.
+  if(INGOT_SANITIZE)
+    set(included ${CMAKE_SOURCE_DIR}/src/base/program.h)
+    if(NOT name MATCHES "^(base|runtime)$")
+      list(APPEND included ${CMAKE_SOURCE_DIR}/src/ir/graph.h)
+    endif()
+    target_precompile_headers(ingot_${name} PRIVATE <algorithm> <functional> <map> <mutex> <optional> <unordered_map>
+                              ${included})
+  endif()
   set_property(GLOBAL APPEND PROPERTY INGOT_ROOMS ingot_${name})
 endfunction()
 
