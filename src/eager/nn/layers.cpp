@@ -83,20 +83,17 @@ const ConvOptions& ConvolutionImpl::checked(const char* name, size_t spatial, co
 
 void ConvolutionImpl::set_padding(const ConvOptions& options) {
   const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
-  Ints before(spatial), after(spatial);
-  if (options.padding.word() == "same") {
-    const Ints dilation = eager::spread(options.dilation, spatial);
-    for (size_t d = 0; d < spatial; ++d) {
-      const int64_t total = dilation[d] * (weight.size(static_cast<int64_t>(d) + 2) - 1);
-      before[d] = total / 2, after[d] = total - total / 2;
-    }
-  } else if (options.padding.word().empty()) {
-    before = after = eager::spread(options.padding.sizes(), spatial);
+  detail::Around around{Ints(spatial), Ints(spatial)};
+  if (options.padding.word() == "same")
+    around = detail::same_padding(weight, eager::spread(options.dilation, spatial));
+  else if (options.padding.word().empty())
+    around.before = around.after = eager::spread(options.padding.sizes(), spatial);
+  if (options.padding_mode == "zeros" && around.even()) {
+    padding_ = around.before;
+  } else {
+    padding_ = Ints(spatial);
+    pairs_ = around.pairs();
   }
-  padding_ = before;
-  if (options.padding_mode == "zeros" && before == after) return;
-  padding_ = Ints(spatial);
-  for (size_t d = spatial; d-- > 0;) pairs_.push_back(before[d]), pairs_.push_back(after[d]);
 }
 
 PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
@@ -266,8 +263,9 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
     const Tensor keys = seen(*key_padding_mask.tensor);
     mask = both(mask, q.dim() == 4 ? keys.unsqueeze(1).unsqueeze(1) : keys);
   }
+  if (is_causal && mask.defined()) mask = both(mask, ones({q.size(-2), k.size(-2)}, kBool).tril());
   const Tensor y = functional::scaled_dot_product_attention(TensorArg(q, query.location), k, v, mask,
-                                                            is_training() ? dropout : 0, is_causal);
+                                                            is_training() ? dropout : 0, is_causal && !mask.defined());
   return out_proj(y.transpose(-3, -2).flatten(-2));
 }
 

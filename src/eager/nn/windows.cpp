@@ -4,7 +4,24 @@
 
 #include "eager/call/call.h"
 
-namespace ingot::nn::functional {
+namespace ingot::nn {
+
+Ints detail::Around::pairs() const {
+  Ints pairs;
+  for (size_t d = before.size(); d-- > 0;) pairs.push_back(before[d]), pairs.push_back(after[d]);
+  return pairs;
+}
+
+detail::Around detail::same_padding(const Tensor& weight, const Ints& dilation) {
+  Around around;
+  for (size_t d = 0; d < dilation.size(); ++d) {
+    const int64_t total = dilation[d] * (weight.size(static_cast<int64_t>(d) + 2) - 1);
+    around.before.push_back(total / 2), around.after.push_back(total - total / 2);
+  }
+  return around;
+}
+
+namespace functional {
 namespace {
 
 using eager::fail;
@@ -47,17 +64,9 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
     fail(name, "padding", "\"" + std::string(padding) + "\"", "\"same\", \"valid\" or numbers", input.location);
   for (int64_t s : stride.items())
     if (s != 1) fail(name, "stride", std::to_string(s), "1 for padding \"same\"", input.location);
-  Ints steps = spread(dilation, rank), symmetric(rank), uneven;
-  bool even = true;
-  for (size_t d = rank; d-- > 0;) {
-    int64_t total = steps[d] * (weight.tensor->size(static_cast<int64_t>(d) + 2) - 1);
-    symmetric[d] = total / 2;
-    uneven.push_back(total / 2);
-    uneven.push_back(total - total / 2);
-    even = even && total % 2 == 0;
-  }
-  if (even) return convolution(input, weight, bias, 1, symmetric, dilation, groups);
-  Tensor padded = constant_pad(input, uneven, 0);
+  const detail::Around around = detail::same_padding(*weight.tensor, spread(dilation, rank));
+  if (around.even()) return convolution(input, weight, bias, 1, around.before, dilation, groups);
+  Tensor padded = constant_pad(input, around.pairs(), 0);
   return convolution(TensorArg(padded, input.location), weight, bias, 1, 0, dilation, groups);
 }
 
@@ -107,4 +116,5 @@ const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, 
   return weight.mul_(scale);
 }
 
-}  // namespace ingot::nn::functional
+}  // namespace functional
+}  // namespace ingot::nn

@@ -4,7 +4,23 @@
 
 #include "eager/ops/functions.h"
 
-namespace ingot::nn::functional {
+namespace ingot::nn {
+
+namespace detail {
+
+/// What is put around the spatial dims of a convolution.
+struct Around {
+  Ints before, after;
+  bool even() const { return before == after; }
+  /// As functional::pad takes it.
+  Ints pairs() const;
+};
+/// As much as gives the output the input's size.
+INGOT_API Around same_padding(const Tensor& weight, const Ints& dilation);
+
+}  // namespace detail
+
+namespace functional {
 
 /// Pairs (before, after) from the last dim inwards; a negative number cuts. Modes: constant, reflect, replicate,
 /// circular.
@@ -25,4 +41,5 @@ using ingot::conv3d;
 INGOT_API const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm,
                                           double norm_type = 2);
 
-}  // namespace ingot::nn::functional
+}  // namespace functional
+}  // namespace ingot::nn

@@ -83,6 +83,8 @@ TEST(LayersOfPyTorch, TransformerEncoderLayer) {
     EXPECT_PYTORCHS(layer(src, Tensor(), Tensor(), true), c.causal);
     EXPECT_PYTORCHS(layer(src, Tensor(), padding()), c.padded);
     EXPECT_PYTORCHS(layer(src, causal(), padding()), c.both);
+    EXPECT_PYTORCHS(layer(src, Tensor(), padding(), true), c.both);
+    EXPECT_PYTORCHS(layer(src, causal(), Tensor(), true), c.causal);
     EXPECT_PYTORCHS(layer(src, causal().to(kFloat64) * -2.0), c.added);
     EXPECT_PYTORCHS(layer(src.select(0, 0)), c.one);
   }
