@@ -103,5 +103,82 @@ TEST(Modules, NoticeLoadedWeights) {
   std::filesystem::remove(file);
 }
 
+struct MixtureImpl : nn::Module {
+  nn::Embedding table{9, 8, {.padding_idx = 0, .max_norm = 2}};
+  nn::EmbeddingBag bag{9, 8, {.mode = "sum"}};
+  nn::TransformerEncoderLayer encoder{8, 2, {.dim_feedforward = 16, .norm_first = true}};
+  nn::TransformerDecoderLayer decoder{8, 2, {.dim_feedforward = 16, .activation = "gelu"}};
+  nn::Conv1d around{8, 8, 4, {.padding = "same", .padding_mode = "circular"}};
+  std::map<std::string, nn::Linear> heads{{"a", nn::Linear(8, 3)}, {"b", nn::Linear(8, 3)}};
+  Tensor forward(const Tensor& ids, const Tensor& hidden) {
+    const Tensor x = table(ids), memory = bag(ids).unsqueeze(1);
+    Tensor y = encoder(x, Tensor(), hidden, true);
+    y = decoder(y, memory) + around(y.transpose(1, 2)).transpose(1, 2);
+    return heads.at("a")(y) + heads.at("b")(y.flip({1}));
+  }
+};
+INGOT_MODULE(Mixture, table, bag, encoder, decoder, around, heads);
+
+// Whole steps in training: a table that is scaled down in place, masks, dropout, sizes from 4 positions on, none and
+// one sample, ids that are a view, two threads; with the parameters afterwards.
+TEST(Modules, LayersOfTransformersAndTablesHaveEagersBits) {
+  auto make = [] {
+    manual_seed(4);
+    return Mixture();
+  };
+  test::on_every_target({1, 2}, [&] {
+    Mixture eager = make(), compiled = make();
+    optim::SGD eager_opt(eager->parameters(), {.lr = 0.1}), compiled_opt(compiled->parameters(), {.lr = 0.1});
+    auto step_of = [](Mixture model, optim::SGD& opt) {
+      return [model, &opt](const Tensor& ids, const Tensor& hidden) {
+        const Tensor loss = model(ids, hidden).square().sum();
+        loss.backward();
+        opt.step();
+        opt.zero_grad();
+        return loss.detach();
+      };
+    };
+    auto one = step_of(eager, eager_opt);
+    auto other = compile(step_of(compiled, compiled_opt), {.recompile_limit = 30});
+    int step = 0;
+    for (const auto& [n, t] : {std::pair<int64_t, int64_t>{3, 5}, {3, 5}, {1, 4}, {2, 7}, {0, 5}, {3, 6}, {1, 9}}) {
+      manual_seed(static_cast<uint64_t>(++step));
+      const Tensor ids = randint(0, 9, {n, 2 * t}).narrow(1, t, t), hidden = rand({n, t}) < 0.2;
+      hidden.narrow(1, 0, 1).fill_(false);
+      manual_seed(7);
+      const Tensor expected = one(ids, hidden);
+      manual_seed(7);
+      EXPECT_TRUE(same_bits(other(ids, hidden), expected)) << n << " x " << t;
+      const auto a = eager->parameters(), b = compiled->parameters();
+      for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i].detach(), b[i].detach())) << n << " x " << t;
+    }
+    EXPECT_EQ(other.stats().fallbacks, 0);
+  });
+}
+
+TEST(Modules, AFrozenFunctionNoticesAModuleOfAMap) {
+  const NoGradGuard no_grad;
+  Mixture model;
+  model->eval();
+  auto whole = compile(model, {.mode = CompileMode::frozen});
+  const Tensor ids = randint(0, 9, {2, 5}), hidden = zeros({2, 5}, kBool);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(whole(ids, hidden), model(ids, hidden)));
+  model->heads.at("b") = nn::Linear(8, 3);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(whole(ids, hidden), model(ids, hidden)));
+  model->heads.at("a")->weight.fill_(0.5);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(whole(ids, hidden), model(ids, hidden)));
+}
+
+// One product for q, k and v, or one each: the same bits.
+TEST(Modules, AttentionsPackedProjectionHasTheBitsOfThree) {
+  const NoGradGuard no_grad;
+  nn::MultiheadAttention attention(24, 3);
+  for (int64_t t : {1, 5, 70}) {
+    const Tensor x = randn({2, t, 24}), other = x.clone();
+    EXPECT_TRUE(same_bits(attention(x), attention(x, other, other))) << t;
+    EXPECT_TRUE(same_bits(compile(attention)(x), attention(x))) << t;
+  }
+}
+
 }  // namespace
 }  // namespace ingot
