@@ -109,7 +109,17 @@ const char* name_of(OneRow one_row) {
   constexpr const char* names[] = {"tiles", "rows of B", "columns of B"};
   return names[static_cast<int>(one_row)];
 }
-const char* name_of(ConvolutionForm form) { return form == ConvolutionForm::product ? "product" : "depthwise"; }
+const char* name_of(ConvolutionForm form) {
+  switch (form) {
+    case ConvolutionForm::patches:
+      return "patches";
+    case ConvolutionForm::pixels:
+      return "pixels";
+    case ConvolutionForm::depthwise:
+      return "depthwise";
+  }
+  return "?";
+}
 
 bool may_write_over(const Step& step, uint32_t to, uint32_t from) {
   const Argument* writes = nullptr;

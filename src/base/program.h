@@ -54,9 +54,24 @@ struct KernelFrame {
   int64_t lanes = 16;
 };
 
+/// How a tile finds the rows of A.
+enum class RowsOfA : uint8_t {
+  along,    // k is contiguous, and rows are evenly apart
+  across,   // rows are contiguous, and k is evenly apart
+  listed,   // k is contiguous in runs, for each of which the address of each row is listed
+  channels  // listed, and a run has an element of A for each column: sums of elementwise products
+};
+
+/// A run of k in the rows of a listed A: where it begins behind the address of each row, in bytes.
+struct TileRun {
+  int64_t offset, steps;
+};
+
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
-  const char* a;  // row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous
+  // Row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous; of a listed one:
+  // addresses, that of row i for run r at a + r * a_stride + 8 i.
+  const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride
   int64_t k;      // 1 .. 512
@@ -71,6 +86,10 @@ struct TileFrame {
   int64_t ahead_step = 0;
   const char* results = nullptr;
   int64_t results_stride = 0;
+  // Of a listed A: its runs, at least one, of k steps in all, and what is added to the offset of each. (k and the
+  // fields of what is fetched are not read.)
+  const TileRun* runs = nullptr;
+  int64_t run_count = 0, a_offset = 0;
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
@@ -212,7 +231,7 @@ struct ProductKernels {
   int max_rows = 1, max_vectors = 1;
   DType a = DType::f32;                 // A as tiles read it
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
-  bool a_across = false;                // tiles read an A whose rows are contiguous (see TileSpec)
+  RowsOfA rows_of_a = RowsOfA::along;
   // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
   // of the cache; else null.
   KernelPtr pack_a;
@@ -225,7 +244,7 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, a_across, pack_a, widen, widen_rows,
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, rows_of_a, pack_a, widen, widen_rows,
                    wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
@@ -252,9 +271,11 @@ struct MatmulStep {
   INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, epilogue, one_row, kernels)
 };
 
-/// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels],
-/// or, with one input channel a group, by a loop over the taps, with two roundings at each.
-enum class ConvolutionForm : uint8_t { product, depthwise };
+/// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels]
+/// that are packed on the way; as one of pixels [pixels, (kh, kw, c)], read where channels lie innermost, and packed
+/// weights [(kh, kw, c), Cout / groups]; or, where each channel is a group, as sums over the taps of pixels times
+/// weights [(kh, kw), Cout]. The sums are the same.
+enum class ConvolutionForm : uint8_t { patches, pixels, depthwise };
 const char* name_of(ConvolutionForm form);
 
 /// Convolution of NCHW images in f32 or f64 (16-bit operands are converted before and the result after).
@@ -270,9 +291,10 @@ struct Conv2dStep {
   Pair stride, padding, dilation;
   int64_t groups = 1;
   bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
-  Epilogue epilogue;                // arguments over [N, Cout, OH * OW]; stored as they are, pixels are contiguous
+  Epilogue epilogue;  // arguments over [N, Cout, OH * OW] (form patches), else [N, OH * OW, Cout]; stored as they are,
+                      // the last dim is contiguous
 
-  ConvolutionForm form = ConvolutionForm::product;
+  ConvolutionForm form = ConvolutionForm::patches;
   ProductKernelsPtr kernels;  // tiles
   INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, stride, padding, dilation, groups,
                    weight_is_constant, epilogue, form, kernels)
@@ -289,7 +311,7 @@ struct Conv2dWeightStep {
   Conv2dStep::Pair stride, padding, dilation;
   int64_t groups = 1;
 
-  /// In the arena: the images with their borders, channels innermost; the gradient, its rows one output channel's
+  /// In the arena: the images with their borders, channels innermost; the gradient, a row a pixel, channels innermost
   /// (kRowRoom bytes more each); what the product gives, rows of (kh, kw, c), where that is not the result.
   Argument images, rows;
   std::optional<Argument> raw;

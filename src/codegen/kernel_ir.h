@@ -183,8 +183,7 @@ struct TileSpec {
   int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, f32, AVX-512.
   bool transposed = false;
-  // Of A the rows are contiguous, and k is a_stride apart: the A of a weight's gradient, as it lies. Not with bf16.
-  bool a_across = false;
+  RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
 

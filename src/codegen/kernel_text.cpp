@@ -320,9 +320,10 @@ std::string print(const Kernel& k) {
 }
 
 std::string print(const TileSpec& t) {
-  return fmt::format("tile{}{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "", t.a_across ? " across" : "",
-                     ingot::name_of(t.a), t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows,
-                     t.vectors);
+  constexpr const char* kRowsOfA[] = {"", " across", " listed", " channels"};
+  return fmt::format("tile{}{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "",
+                     kRowsOfA[static_cast<size_t>(t.rows_of_a)], ingot::name_of(t.a),
+                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors);
 }
 
 std::string print(const PackSpec& p) {

@@ -20,11 +20,12 @@ struct LowerOptions {
   /// Strides (elements, in the graph's dims) of the memory that each output is written to; none: all are row-major.
   std::vector<Dims> output_strides = {};
   // What may be left out to bisect a fault. Results are the same, but where keep_wide rounds at the end of a kernel.
-  bool fuse = true;          // ops share kernels
-  bool siblings = true;      // kernels over one space that read one value become one
-  bool split_cat = true;     // the pointwise reader of a cat becomes one kernel for each part
-  bool transpose = true;     // what is dense along the rows is transposed tile by tile, instead of gathered
-  bool join_buffers = true;  // what a step writes may lie where an operand lay that nobody reads after it
+  bool channels_last = true;  // images lie with their channels innermost between convolutions
+  bool fuse = true;           // ops share kernels
+  bool siblings = true;       // kernels over one space that read one value become one
+  bool split_cat = true;      // the pointwise reader of a cat becomes one kernel for each part
+  bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
+  bool join_buffers = true;   // what a step writes may lie where an operand lay that nobody reads after it
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
   /// A kernel with this key that was made before, or null; may be empty.

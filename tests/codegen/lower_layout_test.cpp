@@ -29,7 +29,7 @@ TEST(LowerLayout, WhatIsJoinedIsRowMajorWhateverTheOrderOfItsParts) {
           const ValueId joined = g.add(OpId::cat, {parts[first ? 1 : 0], parts[first ? 0 : 1]}, {dim(along)});
           const ValueId next = g.add(OpId::add, {val(joined), val(joined), Operand::constant(int64_t{1})});
           g.outputs = {g.add(OpId::sum, {val(next)}, {ints({2})})};
-          const lowering::Layouts layouts(g, g.dims);
+          const lowering::Layouts layouts(g, g.dims, true);
           for (ValueId v : {joined, next})
             EXPECT_EQ(layouts.of(v).strides, ir::contiguous_strides(g.dims, g.type(v).shape)) << along;
         }

@@ -1,4 +1,4 @@
-// Convolution and attention: operands of any layout, epilogues that fit and those that do not.
+// Attention, host ops and buffers: operands of any layout.
 #include <gtest/gtest.h>
 
 #include "ir/passes/pipeline.h"
@@ -7,70 +7,6 @@
 namespace ingot::codegen {
 namespace {
 using namespace test;
-
-TEST(LowerConvolution, StridesGroupsDilationAndNoBatch) {
-  Graph g;
-  ValueId x = g.add_input(DType::f32, {2, 4, 9, 8}), w = g.add_input(DType::f32, {6, 2, 3, 2}),
-          b = g.add_input(DType::f32, {6});
-  ValueId y = g.add_input(DType::f32, {4, 9, 8});
-  std::vector<Attr> attrs{ints({2, 1}), ints({1, 0}), ints({1, 2}), Attr::of(int64_t{2})};
-  g.outputs = {g.add(OpId::conv2d, {val(x), val(w), val(b)}, attrs), g.add(OpId::conv2d, {val(y), val(w)}, attrs)};
-  check_compiled(g, 1e-5);
-}
-
-TEST(LowerConvolution, OtherTypes) {
-  for (DType d : {DType::f64, DType::bf16, DType::f16, DType::i64}) {
-    Graph g;
-    ValueId x = g.add_input(d, {2, 3, 5, 5}), w = g.add_input(d, {4, 3, 3, 3}), b = g.add_input(d, {4});
-    g.outputs = {g.add(OpId::relu, {val(g.add(OpId::conv2d, {val(x), val(w), val(b)}))})};
-    check_compiled(g, is_half(d) ? 2e-2 : d == DType::f64 ? 1e-12 : 0);
-  }
-}
-
-TEST(LowerConvolution, AnEpilogueThatDiffersWithinARowOfPixelsIsALoopOfItsOwn) {
-  Graph g;
-  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3});
-  ValueId rows = g.add_input(DType::f32, {4, 1}), b = g.add_input(DType::f32, {4});
-  ValueId c = g.add(OpId::conv2d, {val(x), val(w), val(b)});
-  g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(c), val(rows)}))})};
-  LowerResult r = check_compiled(g, 1e-5);
-  ASSERT_EQ(r.program.steps.size(), 2u);
-  EXPECT_TRUE(r.program.steps[1].is<LoopStep>());
-}
-
-TEST(LowerConvolution, ResultsThatLieApartInMemory) {
-  // As padding makes them: parts of a larger tensor, whose rows of pixels do not follow one another.
-  Graph g;
-  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3}),
-          z = g.add_input(DType::f32, {2, 4, 4, 1});
-  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
-  ValueId m = g.add(OpId::matmul, {val(x), val(g.add_input(DType::f32, {5, 4}))});
-  g.outputs = {g.add(OpId::cat, {val(z), val(c)}, {Attr::of(int64_t{3})}),
-               g.add(OpId::cat, {val(m), val(m)}, {Attr::of(int64_t{2})})};
-  check_compiled(g, 1e-5);
-}
-
-TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
-  Graph g;
-  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}, {90, 1, 15, 3}), w = g.add_input(DType::f32, {3, 3, 1, 1});
-  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
-  ValueId p = g.add(OpId::permute, {val(c)}, {ints({0, 2, 3, 1})});
-  ValueId s = g.add(OpId::softmax, {val(p)}, {Attr::of(int64_t{3})});
-  g.outputs = {g.add(OpId::tanh, {val(c)}), s};
-  check_compiled(g, 1e-5);
-}
-
-TEST(LowerConvolution, OneInputChannelAGroupIsDepthwise) {
-  auto form = [](int64_t channels, int64_t groups) {
-    Graph g;
-    ValueId x = g.add_input(DType::f32, {1, channels, 5, 5}), w = g.add_input(DType::f32, {4, channels / groups, 3, 3});
-    g.outputs = {g.add(OpId::conv2d, {val(x), val(w)}, {ints({1, 1}), ints({0, 0}), ints({1, 1}), Attr::of(groups)})};
-    return lower(g, Target{}).program.steps[0].as<Conv2dStep>().form;
-  };
-  EXPECT_EQ(form(4, 4), ConvolutionForm::depthwise);
-  EXPECT_EQ(form(4, 2), ConvolutionForm::product);
-  EXPECT_EQ(form(1, 1), ConvolutionForm::product);
-}
 
 TEST(LowerLibrary, WhatIsNotFusedSavesNothing) {
   Graph g;

@@ -75,9 +75,9 @@ TEST(LowerMatmul, BroadcastBatchesAndOddStrides) {
     return r.program.steps.back().as<MatmulStep>().kernels;
   };
   const auto rows_dense = product({20, 20, 1, 5});
-  EXPECT_TRUE(rows_dense->a_across) << "A is read as it lies";
+  EXPECT_TRUE(rows_dense->rows_of_a == RowsOfA::across) << "A is read as it lies";
   const auto neither = product({40, 40, 2, 10});
-  EXPECT_FALSE(neither->a_across);
+  EXPECT_TRUE(neither->rows_of_a == RowsOfA::along);
   EXPECT_NE(neither->pack_a, nullptr) << "A is packed by the step";
 }
 

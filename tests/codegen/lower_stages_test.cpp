@@ -13,6 +13,10 @@ using namespace test;
 
 /// For each switch, a graph that lowers otherwise without it.
 const std::map<std::string_view, std::string> kGraphs{
+    {"channels_last",
+     "input %0 = f32[1, 2, 5, 5]\ninput %1 = f32[3, 2, 3, 3]\ninput %2 = f32[4, 3, 1, 1]\n"
+     "%3 = conv2d(%0, %1, none, stride=[1], padding=[0], dilation=[1], groups=1)\n"
+     "%4 = conv2d(%3, %2, none, stride=[1], padding=[0], dilation=[1], groups=1)\noutput %4\n"},
     {"fuse", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%1)\noutput %2\n"},
     {"siblings", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%0)\noutput %1, %2\n"},
     {"split_cat", "input %0 = f32[3, 4]\ninput %1 = f32[5, 4]\n%2 = cat(%0, %1, dim=0)\n%3 = neg(%2)\noutput %3\n"},

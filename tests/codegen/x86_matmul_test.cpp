@@ -26,13 +26,85 @@ int64_t panel_bytes(DType d, int64_t k, int64_t width) {
   return d == DType::bf16 ? (k + 1) / 2 * width * 4 : k * width * size_of(d);
 }
 
+/// Tiles whose rows of A are listed: runs of different lengths, rows in any order, each at the end of what may be read.
+template <class T>
+void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
+  std::mt19937_64 random(9);
+  const bool each = rows_of_a == RowsOfA::channels;
+  const int64_t size = sizeof(T);
+  for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+    for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
+      const TileSpec spec{.a = d, .b = d, .rows = rows, .vectors = vectors, .rows_of_a = rows_of_a};
+      KernelPtr source = generate(spec, target);
+      Code code(*source);
+      for (std::vector<int64_t> steps : std::vector<std::vector<int64_t>>{{1}, {3}, {4}, {1, 9, 2}, {21, 21, 21}})
+        for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors})
+          for (int64_t a_offset : {int64_t(0), 3 * size}) {
+            const int64_t width = 16 * vectors;
+            if (columns > width) continue;
+            std::vector<TileRun> runs;
+            std::vector<std::unique_ptr<Guarded>> lines;
+            std::vector<const char*> addresses;
+            int64_t k = 0;
+            for (int64_t s : steps) {
+              if (each) s = 1;
+              runs.push_back({2 * size, s});
+              k += s;
+              for (int i = 0; i < 8; ++i) {
+                const int64_t bytes = 2 * size + a_offset + (each ? columns : s) * size;
+                lines.push_back(std::make_unique<Guarded>(static_cast<size_t>(bytes), true));
+                for (int64_t at = 0; at < bytes; at += size) put(lines.back()->data() + at, d, random);
+                addresses.push_back(lines.back()->data());
+              }
+            }
+            Guarded b(static_cast<size_t>(k * width * size), true);
+            for (int64_t i = 0; i < k * width; ++i) put(b.data() + i * size, d, random);
+            std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
+            for (int64_t accumulate : {0, 1}) {
+              std::vector<T> expected = c;
+              for (int i = 0; i < rows; ++i)
+                for (int64_t j = 0; j < columns; ++j) {
+                  T sum = 0;
+                  for (size_t r = 0, kk = 0; r < runs.size(); ++r)
+                    for (int64_t s = 0; s < runs[r].steps; ++s, ++kk)
+                      sum = std::fma(element<T>(addresses[r * 8 + static_cast<size_t>(i)] + runs[r].offset + a_offset +
+                                                    (each ? j : s) * size,
+                                                d),
+                                     element<T>(b.data() + (static_cast<int64_t>(kk) * width + j) * size, d), sum);
+                  T& to = expected[static_cast<size_t>(i * width + j)];
+                  to = accumulate ? to + sum : sum;
+                }
+              TileFrame f{reinterpret_cast<const char*>(addresses.data()),
+                          b.data(),
+                          reinterpret_cast<char*>(c.data()),
+                          k,
+                          64,
+                          width * size,
+                          accumulate,
+                          columns,
+                          nullptr};
+              f.runs = runs.data(), f.run_count = static_cast<int64_t>(runs.size()), f.a_offset = a_offset;
+              code.entry()(&f);
+              for (size_t i = 0; i < c.size(); ++i)
+                ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&c[i]), d))
+                    << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " at "
+                    << i;
+            }
+          }
+    }
+}
+
 template <class T>
 void tiles(DType d, const Target& target, bool a_across = false) {
   std::mt19937_64 random(5);
   const DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;  // of A and C
   for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
     for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
-      TileSpec spec{.a = wide, .b = d, .rows = rows, .vectors = vectors, .a_across = a_across};
+      TileSpec spec{.a = wide,
+                    .b = d,
+                    .rows = rows,
+                    .vectors = vectors,
+                    .rows_of_a = a_across ? RowsOfA::across : RowsOfA::along};
       KernelPtr source = generate(spec, target);
       Code code(*source);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 512})
@@ -80,6 +152,10 @@ TEST_P(X86Matmul, TilesOfFloats) { tiles<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoubles) { tiles<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfFloatsAcross) { tiles<float>(DType::f32, target(), true); }
 TEST_P(X86Matmul, TilesOfDoublesAcross) { tiles<double>(DType::f64, target(), true); }
+TEST_P(X86Matmul, TilesOfListedFloats) { listed_tiles<float>(DType::f32, target(), RowsOfA::listed); }
+TEST_P(X86Matmul, TilesOfListedDoubles) { listed_tiles<double>(DType::f64, target(), RowsOfA::listed); }
+TEST_P(X86Matmul, TilesOfFloatsByChannels) { listed_tiles<float>(DType::f32, target(), RowsOfA::channels); }
+TEST_P(X86Matmul, TilesOfDoublesByChannels) { listed_tiles<double>(DType::f64, target(), RowsOfA::channels); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
 
 TEST_P(X86Matmul, Panels) {

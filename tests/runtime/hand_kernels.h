@@ -48,16 +48,25 @@ inline float scalar_f32(const KernelFrame& f, int number) {
 
 constexpr int kMaxRows = 4, kMaxVectors = 2;
 
-inline KernelPtr tile_kernel(int rows, int vectors) {
-  return kernel_of<TileFrame>([rows, vectors](const TileFrame& f) {
+inline KernelPtr tile_kernel(int rows, int vectors, RowsOfA rows_of_a) {
+  return kernel_of<TileFrame>([rows, vectors, rows_of_a](const TileFrame& f) {
     const int64_t width = 16 * vectors;
     EXPECT_TRUE(f.k >= 1 && f.k <= 512);
+    const bool listed = rows_of_a == RowsOfA::listed || rows_of_a == RowsOfA::channels;
+    const TileRun whole{0, f.k};
+    const std::span<const TileRun> runs(listed ? f.runs : &whole, listed ? f.run_count : 1);
     for (int i = 0; i < rows; ++i) {
-      const float* a = reinterpret_cast<const float*>(f.a + i * f.a_stride);
       float* c = reinterpret_cast<float*>(f.c + i * f.c_stride);
       for (int64_t j = 0; j < f.columns; ++j) {
         float sum = 0;
-        for (int64_t k = 0; k < f.k; ++k) sum = std::fma(a[k], reinterpret_cast<const float*>(f.b)[k * width + j], sum);
+        const float* b = reinterpret_cast<const float*>(f.b) + j;
+        for (size_t r = 0; r < runs.size(); ++r) {
+          const char* row = f.a + i * f.a_stride;
+          if (listed) row = reinterpret_cast<const char* const*>(f.a + static_cast<int64_t>(r) * f.a_stride)[i];
+          const float* a = reinterpret_cast<const float*>(row + runs[r].offset + f.a_offset);
+          for (int64_t k = 0; k < runs[r].steps; ++k, b += width)
+            sum = std::fma(a[rows_of_a == RowsOfA::channels ? j : k], *b, sum);
+        }
         c[j] = f.accumulate ? c[j] + sum : sum;
       }
     }
@@ -76,10 +85,10 @@ inline KernelPtr pack_kernel(int vectors, std::atomic<int64_t>* packed) {
 }
 
 /// Every tile, as ProductKernels orders them; and the packs.
-inline std::vector<KernelPtr> tile_kernels() {
+inline std::vector<KernelPtr> tile_kernels(RowsOfA rows_of_a = RowsOfA::along) {
   std::vector<KernelPtr> kernels;
   for (int rows = 1; rows <= kMaxRows; ++rows)
-    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) kernels.push_back(tile_kernel(rows, vectors));
+    for (int vectors = 1; vectors <= kMaxVectors; ++vectors) kernels.push_back(tile_kernel(rows, vectors, rows_of_a));
   return kernels;
 }
 inline std::vector<KernelPtr> pack_kernels(std::atomic<int64_t>* packed = nullptr) {
@@ -96,10 +105,11 @@ inline std::vector<float> random_floats(size_t n, unsigned seed) {
   return values;
 }
 
-inline ProductKernels product_kernels(std::atomic<int64_t>* packed = nullptr) {
+inline ProductKernels product_kernels(std::atomic<int64_t>* packed = nullptr, RowsOfA rows_of_a = RowsOfA::along) {
   ProductKernels kernels;
+  kernels.rows_of_a = rows_of_a;
   kernels.max_rows = kMaxRows, kernels.max_vectors = kMaxVectors;
-  kernels.tiles = tile_kernels(), kernels.packs = pack_kernels(packed);
+  kernels.tiles = tile_kernels(rows_of_a), kernels.packs = pack_kernels(packed);
   return kernels;
 }
 

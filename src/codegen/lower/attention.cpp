@@ -189,7 +189,7 @@ void StepWriter::write_attention_backward(uint32_t group) {
     const auto i = std::find(outputs.begin(), outputs.end(), output.value) - outputs.begin();
     *results[i] = attention_result(step, output);
   }
-  backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, ProductForm::Rows::across});
+  backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, RowsOfA::across});
   Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, g.anchor->operands[4]);
   if (!target_.cuda_arch) backward.slope = codegen::generate(slope, target_, "attention_slope");
   // The scores and a product for each result; beside that of the values, G v^T.

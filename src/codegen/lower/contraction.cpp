@@ -1,6 +1,7 @@
 // Matrix products: which dims are batch, rows and columns; tiles; the epilogue.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/first_use.h"
 #include "base/mutex.h"
@@ -90,17 +91,17 @@ const AllKernels& all_kernels(const Target& target, DType dtype) {
   return it->second;
 }
 
-/// Made when a product first needs them: those of weights' gradients.
-const std::vector<KernelPtr>& tiles_across(const Target& target, DType dtype) {
+/// Made when a product first needs them: those of weights' gradients, and of convolutions.
+const std::vector<KernelPtr>& tiles_of(const Target& target, DType dtype, RowsOfA rows_of_a) {
   static constinit Mutex mutex;
-  static constinit FirstUse<std::map<std::pair<std::string, DType>, std::vector<KernelPtr>>> made;
+  static constinit FirstUse<std::map<std::tuple<std::string, DType, RowsOfA>, std::vector<KernelPtr>>> made;
   std::lock_guard lock(mutex);
-  auto [it, fresh] = made->try_emplace({target.str(), dtype});
-  if (fresh)
+  auto [it, fresh] = made->try_emplace({target.str(), dtype, rows_of_a});
+  if (fresh && !target.cuda_arch)
     for (int rows = 1; rows <= max_tile_rows(target, dtype); ++rows)
       for (int vectors = 1; vectors <= max_tile_vectors(target, dtype); ++vectors)
-        it->second.push_back(
-            generate(TileSpec{.a = dtype, .b = dtype, .rows = rows, .vectors = vectors, .a_across = true}, target));
+        it->second.push_back(generate(
+            TileSpec{.a = dtype, .b = dtype, .rows = rows, .vectors = vectors, .rows_of_a = rows_of_a}, target));
   return it->second;
 }
 
@@ -116,10 +117,10 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   ProductKernels k = all.rows;
   if (form.packing == ProductForm::Packing::columns) k.packs = all.columns;
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
-  if (form.a == ProductForm::Rows::along) k.pack_a = all.widen_a;
-  if (form.a == ProductForm::Rows::across)
-    k.tiles = tiles_across(target, form.dtype), k.pack_a = copy_of_a(target, form.dtype, Access::dense, form.dtype),
-    k.a_across = true;
+  if (!form.packs_a) k.pack_a = all.widen_a;
+  k.rows_of_a = form.a;
+  if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form.dtype, form.a);
+  if (form.a == RowsOfA::across) k.pack_a = copy_of_a(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
   if (form.one_row != OneRow::columns_of_b) k.transposed = nullptr;
@@ -265,12 +266,9 @@ void StepWriter::write_matmul(uint32_t group) {
   // bf16 is multiplied in pairs of k, which must then be neighbours.
   const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && !target_.cuda_arch &&
                       collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
-  matmul.kernels =
-      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
-                                k_dense  ? ProductForm::Rows::along
-                                : across ? ProductForm::Rows::across
-                                         : ProductForm::Rows::packed,
-                                matmul.one_row, widens_rows(matmul)});
+  matmul.kernels = product_kernels(
+      target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
+                across ? RowsOfA::across : RowsOfA::along, !k_dense && !across, matmul.one_row, widens_rows(matmul)});
   for (const ir::InputInfo& input : graph_.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);

@@ -1,4 +1,7 @@
 // Convolution, and the gradient of its weight, as steps of the runtime over generated kernels.
+#include <algorithm>
+#include <utility>
+
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen::lowering {
@@ -9,6 +12,20 @@ Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
 
 }  // namespace
 
+/// Pixels where that is how the results lie, or most of them.
+ConvolutionForm StepWriter::convolution_form(const Group& g) const {
+  if (target_.cuda_arch) return ConvolutionForm::patches;
+  const Dims& weight = graph_.type(g.operands[1].value).shape;
+  const Dim groups = g.anchor->attrs[3].integer;
+  if (!(groups == Dim(1)) && dims_.is_one(weight[1]) && dims_.same(weight[0], groups))
+    return ConvolutionForm::depthwise;
+  const size_t rank = g.space.size();
+  const auto inside = std::count_if(g.outputs.begin(), g.outputs.end(), [&](const Output& o) {
+    return layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[rank - 3] == Dim(1);
+  });
+  return 2 * static_cast<size_t>(inside) > g.outputs.size() ? ConvolutionForm::pixels : ConvolutionForm::patches;
+}
+
 void StepWriter::write_conv(uint32_t group) {
   const Group& g = plan_.groups[group];
   const ir::Node& node = *g.anchor;
@@ -17,21 +34,27 @@ void StepWriter::write_conv(uint32_t group) {
   size_t rank = g.space.size();  // [batch,] channels, height, width
   bool batched = rank == 4;
   const StoredOperand& bias = g.operands[2];
+  const ConvolutionForm form = convolution_form(g);
+  const bool pixels = form != ConvolutionForm::patches;
+  // Height and width are one dim.
+  auto joins = [&](const Dims& s) { return dims_.same(s[rank - 2], dims_.mul(s[rank - 1], g.space[rank - 1])); };
   bool plain =
       g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue && g.outputs[0].dtype == raw;
   if (plain) {
-    // Without an epilogue, pixels are stored one after the other.
+    // Without an epilogue, channels or pixels are stored one after the other.
     const Dims& s = g.outputs[0].strides;
-    plain = s[rank - 1] == Dim(1) && dims_.same(s[rank - 2], g.space[rank - 1]);
+    plain = s[pixels ? rank - 3 : rank - 1] == Dim(1) && joins(s);
   }
 
+  auto raw_strides = [&] {
+    return pixels ? channels_last_strides(dims_, g.space) : ir::contiguous_strides(dims_, g.space);
+  };
   KernelWriter writer(graph_, layouts_, plan_, group);
   Argument result;  // of the raw convolution, where nothing follows or what follows is a loop of its own
   bool separate = false;
   if (!plain) {
     writer.use_product(product);
-    Dims dense = ir::contiguous_strides(dims_, g.space);
-    writer.arguments[0].strides = dense;
+    writer.arguments[0].strides = raw_strides();
     if (bias.value != ir::kNoValue) {
       Dims along(rank, Dim(0));
       along[rank - 3] = bias.strides[0];
@@ -40,15 +63,16 @@ void StepWriter::write_conv(uint32_t group) {
     }
     writer.write();
     separate = !epilogue_fits(writer.arguments.size());
-    // An epilogue runs over [channels, pixels]: height and width must be one dim for all of its arguments.
-    for (const KernelArgument& a : writer.arguments)
-      separate = separate || !dims_.same(a.strides[rank - 2], dims_.mul(a.strides[rank - 1], g.space[rank - 1]));
+    // An epilogue runs over channels and pixels: height and width must be one dim for all of its arguments.
+    for (const KernelArgument& a : writer.arguments) separate = separate || !joins(a.strides);
   }
   auto over_pixels = [&](const Dims& strides) {
-    return Dims{batched ? strides[0] : Dim(0), strides[rank - 3], strides[rank - 1]};
+    Dims of{batched ? strides[0] : Dim(0), strides[rank - 3], strides[rank - 1]};
+    if (pixels) std::swap(of[1], of[2]);
+    return of;
   };
   if (plain || separate) {
-    const Dims strides = plain ? g.outputs[0].strides : ir::contiguous_strides(dims_, g.space);
+    const Dims strides = plain ? g.outputs[0].strides : raw_strides();
     if (plain) {
       result.buffer = g.outputs[0].buffer;
       result.offset = bytes(dims_, g.outputs[0].offset, raw);
@@ -75,8 +99,11 @@ void StepWriter::write_conv(uint32_t group) {
                                                           input.value == g.operands[1].root);
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;
-  if (conv.groups > 1 && dims_.is_one(conv.weight_shape[1])) conv.form = ConvolutionForm::depthwise;
-  conv.kernels = product_kernels(target_, {raw});
+  conv.form = form;
+  conv.kernels = product_kernels(target_, {.dtype = raw,
+                                           .a = form == ConvolutionForm::patches  ? RowsOfA::along
+                                                : form == ConvolutionForm::pixels ? RowsOfA::listed
+                                                                                  : RowsOfA::channels});
   Dim points = dims_.product(g.space);
   if (plain || separate) {
     conv.epilogue.arguments = {result};
@@ -125,13 +152,13 @@ void StepWriter::write_conv_weight(uint32_t group) {
             dims_.mul(dims_.mul(x[0], x[1]), dims_.mul(bordered(x[2], conv.padding.h), bordered(x[3], conv.padding.w))),
             conv.dtype));
   conv.rows.buffer =
-      arena_buffer(dims_.mul(slope[1], dims_.add(bytes(dims_, pixels, conv.dtype), Conv2dWeightStep::kRowRoom)));
+      arena_buffer(dims_.mul(pixels, dims_.add(bytes(dims_, slope[1], conv.dtype), Conv2dWeightStep::kRowRoom)));
   // Of a kernel with one tap the product is in the order of the result.
   if (!dims_.is_one(w[2]) || !dims_.is_one(w[3])) {
     conv.raw.emplace();
     conv.raw->buffer = raw_buffer(output.value, conv.dtype);
   }
-  conv.kernels = product_kernels(target_, {conv.dtype});
+  conv.kernels = product_kernels(target_, {.dtype = conv.dtype, .a = RowsOfA::across});
   const Dim elements = dims_.product(w);
   step.operations = dims_.mul(dims_.mul(elements, 2), pixels);
   step.bytes = dims_.add(step.bytes, bytes(dims_, elements, conv.dtype));

@@ -6,6 +6,22 @@
 namespace ingot::codegen::lowering {
 namespace {
 
+/// True if v is made from inputs alone by work that kernels do inside (the scale of a batch norm): it waits for nobody.
+bool made_from_inputs(Fusion& f, ir::ValueId v) {
+  constexpr size_t kFar = 32;
+  std::vector<ir::ValueId> open{v};
+  for (size_t seen = 0; !open.empty(); ++seen) {
+    if (seen == kFar) return false;
+    const ir::Node* node = f.layouts.producer(open.back());
+    open.pop_back();
+    if (!node) continue;
+    if (!inlines(*node) && !f.layouts.is_view(node->outputs[0])) return false;
+    for (const ir::Operand& o : node->operands)
+      if (o.is_value()) open.push_back(o.id);
+  }
+  return true;
+}
+
 /// True if the group reads what is computed after node n by others, and who waits for it would have to keep operands of
 /// n that are much larger than its result. (The gradient of a weight that is used twice: the other part comes last.)
 bool would_keep_operands(Fusion& f, ir::NodeId n, const Group& group) {
@@ -18,7 +34,8 @@ bool would_keep_operands(Fusion& f, ir::NodeId n, const Group& group) {
     if (!o.is_value()) return false;
     const ir::NodeId from = producer(o.id);
     return from != ir::kNoValue && from > n &&
-           std::find(group.members.begin(), group.members.end(), from) == group.members.end();
+           std::find(group.members.begin(), group.members.end(), from) == group.members.end() &&
+           !made_from_inputs(f, o.id);
   };
   return std::any_of(group.members.begin(), group.members.end(), [&](ir::NodeId member) {
     const std::vector<ir::Operand>& operands = f.graph.nodes[member].operands;

@@ -15,7 +15,42 @@ SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shap
   return order;
 }
 
-Layouts::Layouts(const ir::Graph& graph, DimTable& dims) : graph_(graph), dims_(dims) {
+Dims channels_last_strides(DimTable& dims, std::span<const Dim> shape) {
+  Dims moved(shape.begin(), shape.end());
+  const auto channels = moved.end() - 3;
+  std::rotate(channels, channels + 1, moved.end());
+  Dims strides = ir::contiguous_strides(dims, moved);
+  const auto innermost = strides.end() - 3;
+  std::rotate(innermost, innermost + 2, strides.end());
+  return strides;
+}
+
+namespace {
+
+/// The order of a result from that of an operand, some of whose dims it repeats: these lie inside of the dims before
+/// them (what is repeated within a window, say, within the window).
+SmallVector<int, 8> order_of_result(std::span<const Dim> shape, std::span<const Dim> from,
+                                    const SmallVector<int, 8>& order) {
+  SmallVector<int, 8> result;
+  for (int d : order)
+    if (from[static_cast<size_t>(d)] != Dim(1)) result.push_back(d);
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (from[static_cast<size_t>(d)] != Dim(1) || shape[static_cast<size_t>(d)] == Dim(1)) continue;
+    size_t at = 0;
+    for (size_t i = 0; i < result.size(); ++i)
+      if (result[i] == d - 1) at = i + 1;
+    result.push_back(d);
+    std::rotate(result.begin() + at, result.end() - 1, result.end());
+  }
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d)
+    if (shape[static_cast<size_t>(d)] == Dim(1)) result.push_back(d);
+  return result;
+}
+
+}  // namespace
+
+Layouts::Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last)
+    : graph_(graph), dims_(dims), channels_last_(channels_last) {
   views_.resize(graph.values.size());
   view_maps_.resize(graph.values.size());
   for (const ir::InputInfo& input : graph.inputs) views_[input.value] = {input.value, input.strides, 0};
@@ -35,37 +70,49 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
   const ir::Form form = ir::info(node.op).form;
-  if ((form == ir::Form::attention || form == ir::Form::attention_backward) && shape.size() == 4 &&
-      std::find(graph_.outputs.begin(), graph_.outputs.end(), v) == graph_.outputs.end()) {
+  if (std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end()) return dense;
+  if ((form == ir::Form::attention || form == ir::Form::attention_backward) && shape.size() == 4) {
     // The heads of one position lie side by side, as the projection that follows reads them, or as those before lie.
     dense[1] = shape[3];
     dense[2] = dims_.mul(shape[1], shape[3]);
     return dense;
   }
-  // What is joined is row-major whatever its parts are: a part is copied in any case, and what follows (a norm along
-  // the last dim) would read the order of one of them.
-  if (ir::info(node.op).kind != ir::OpKind::elementwise || shape.size() < 2 ||
-      std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end())
-    return dense;
-  SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
-  for (const ir::Operand& o : node.operands) {
-    if (!o.is_value()) continue;
-    const Dims& from = graph_.type(o.id).shape;
-    if (!(from == shape)) continue;
-    const Dims& strides = views_[o.id].strides;
-    // A broadcast operand has no order of its own.
-    bool broadcast = false;
-    for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
-    SmallVector<int, 8> order = memory_order(dims_, from, strides);
-    if (broadcast || order == plain) continue;
-    Dim step = 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      size_t d = static_cast<size_t>(order[i]);
-      dense[d] = step;
-      if (!(shape[d] == Dim(0))) step = dims_.mul(step, shape[d]);
+  if (channels_last_ && form == ir::Form::window) return channels_last_strides(dims_, shape);
+  // What is joined or gathered is row-major whatever it is made from: its parts are copied in any case, and what
+  // follows (a norm along the last dim) would read the order of one of them. Images keep their channels innermost.
+  const bool elementwise = ir::info(node.op).kind == ir::OpKind::elementwise;
+  const bool moves = form == ir::Form::join || form == ir::Form::lookup || form == ir::Form::overwrite;
+  if (shape.size() < 2 || !(elementwise || (moves && channels_last_ && shape.size() == 4))) return dense;
+  const SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
+  // An operand that is repeated may be small, and then says little.
+  constexpr int64_t kRepeats = 16;
+  for (bool repeated : {false, true})
+    for (const ir::Operand& o : node.operands) {
+      if (!o.is_value()) continue;
+      const Dims& from = graph_.type(o.id).shape;
+      if (from.size() != shape.size() || (elementwise && (from == shape) == repeated)) continue;
+      if (repeated && (!elementwise || kRepeats * bytes_hint(o.id) < bytes_hint(v))) continue;
+      const Dims& strides = views_[o.id].strides;
+      // A broadcast operand has no order of its own.
+      bool broadcast = false;
+      for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
+      const SmallVector<int, 8> order = memory_order(dims_, from, strides);
+      if (broadcast || order == memory_order(dims_, from, ir::contiguous_strides(dims_, from))) continue;
+      if (!elementwise) {
+        const Dims channels_last = channels_last_strides(dims_, from);
+        if (order == memory_order(dims_, from, channels_last)) return channels_last_strides(dims_, shape);
+        continue;
+      }
+      const SmallVector<int, 8> ours = order_of_result(shape, from, order);
+      if (ours == plain) continue;
+      Dim step = 1;
+      for (size_t i = ours.size(); i-- > 0;) {
+        size_t d = static_cast<size_t>(ours[i]);
+        dense[d] = step;
+        if (!(shape[d] == Dim(0))) step = dims_.mul(step, shape[d]);
+      }
+      return dense;
     }
-    break;
-  }
   return dense;
 }
 

@@ -31,11 +31,15 @@ struct OperandRead {
 /// Dims from the largest stride to the smallest (at the sizes of the trace); dims of one element come last.
 SmallVector<int, 8> memory_order(const DimTable& dims, std::span<const Dim> shape, std::span<const Dim> strides);
 
+/// Of dense images [.., channels, height, width] whose channels are innermost.
+Dims channels_last_strides(DimTable& dims, std::span<const Dim> shape);
+
 class Layouts {
  public:
   /// Keeps references to both. A computed value is dense: row-major, or, if it is elementwise, in the order of the
-  /// memory that it is computed from (so a convolution's channels stay innermost); an output of the graph is row-major.
-  Layouts(const ir::Graph& graph, DimTable& dims);
+  /// memory that it is computed from; an output of the graph is row-major. `channels_last`: what a convolution gives,
+  /// and images that are joined of such, have their channels innermost.
+  Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last);
 
   const RootView& of(ir::ValueId v) const { return views_[v]; }
   /// Coordinates in a view's base of each element of the view; null where they are not affine, and for what is no view.
@@ -69,6 +73,7 @@ class Layouts {
 
   const ir::Graph& graph_;
   DimTable& dims_;
+  const bool channels_last_;
   std::vector<RootView> views_;
   std::vector<std::optional<IndexMap>> view_maps_;
   std::vector<Position> positions_;

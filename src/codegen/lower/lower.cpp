@@ -13,7 +13,9 @@ namespace {
 
 using lowering::Lowering;
 
-void find_layouts(Lowering& l) { l.layouts.emplace(l.graph, l.result.program.dims); }
+void find_layouts(Lowering& l) {
+  l.layouts.emplace(l.graph, l.result.program.dims, l.options.channels_last && !l.result.program.target.cuda_arch);
+}
 
 void form_groups(Lowering& l) {
   l.fusion.emplace(l.graph, *l.layouts, l.options, l.result.explanation);
@@ -44,6 +46,7 @@ void write_unit(Lowering& l) {
 
 constexpr std::array kStages = {
     Stage{"layout", find_layouts, lowering::layouts_text},
+    Stage{"channels_last", nullptr, nullptr, &LowerOptions::channels_last},
     Stage{"group", form_groups, lowering::groups_text},
     Stage{"fuse", nullptr, nullptr, &LowerOptions::fuse},
     Stage{"siblings", nullptr, nullptr, &LowerOptions::siblings},

@@ -32,6 +32,7 @@ class StepWriter {
   void finish_loop(uint32_t group, KernelWriter& writer);
   OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
   bool widens_rows(const MatmulStep& step) const;
+  ConvolutionForm convolution_form(const Group& g) const;
   uint32_t arena_buffer(Dim bytes);
   uint32_t raw_buffer(ir::ValueId product, DType raw);
   void loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer);
@@ -72,11 +73,8 @@ struct ProductForm {
   enum class Packing : uint8_t { none, rows, columns };
   DType dtype = DType::f32;
   Packing packing = Packing::none;  // of B, whose rows or columns are dense: by kernels, or none
-  enum class Rows : uint8_t {
-    along,
-    across,
-    packed
-  } a = Rows::along;  // A is dense along k, along its rows, or neither
+  RowsOfA a = RowsOfA::along;       // as tiles read it
+  bool packs_a = false;             // it is dense neither along k nor along its rows: tiles read a copy
   OneRow one_row = OneRow::tiles;
   bool widens = false;
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;

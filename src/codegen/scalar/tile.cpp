@@ -36,10 +36,23 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
   std::vector<T> sums(static_cast<size_t>(f.columns));
   for (int64_t i = 0; i < t.rows; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
-    for (int64_t k = 0; k < f.k; ++k) {
-      T a = read<T>(t.a, f.a + (t.a_across ? k : i) * f.a_stride + (t.a_across ? i : k) * a_bytes);
-      for (int64_t j = 0; j < f.columns; ++j)
-        sums[j] = std::fma(a, read<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
+    auto add = [&](int64_t k, int64_t j, const char* a) {
+      sums[j] = std::fma(read<T>(t.a, a), read<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
+    };
+    if (t.rows_of_a == RowsOfA::along || t.rows_of_a == RowsOfA::across) {
+      const bool across = t.rows_of_a == RowsOfA::across;
+      for (int64_t k = 0; k < f.k; ++k)
+        for (int64_t j = 0; j < f.columns; ++j)
+          add(k, j, f.a + (across ? k : i) * f.a_stride + (across ? i : k) * a_bytes);
+    } else {
+      const bool each = t.rows_of_a == RowsOfA::channels;
+      for (int64_t r = 0, k = 0; r < f.run_count; ++r) {
+        const char* row;
+        std::memcpy(&row, f.a + r * f.a_stride + i * 8, sizeof row);
+        row += f.runs[r].offset + f.a_offset;
+        for (int64_t step = 0; step < f.runs[r].steps; ++step, ++k)
+          for (int64_t j = 0; j < f.columns; ++j) add(k, j, row + (each ? j : step) * a_bytes);
+      }
     }
     char* c = f.c + i * f.c_stride;
     for (int64_t j = 0; j < f.columns; ++j) {

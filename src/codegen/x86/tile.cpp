@@ -1,5 +1,6 @@
 // Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and
-// fma by rows, k unrolled by four: the shape that reaches the peak from unpacked A.
+// fma by rows, k unrolled by four: the shape that reaches the peak from unpacked A. Rows of A whose addresses are
+// listed are those of a convolution (Dukhan, "The Indirect Convolution Algorithm", 2019).
 #include <bit>
 #include <cstddef>
 
@@ -13,6 +14,9 @@ constexpr int kUnroll = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kC = Gpr::r8,
               kK = Gpr::rcx, kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx,
               kResults = kC;
+// Of a listed A: the addresses of the rows in this run, where the run stands in them, and what is left of the list.
+constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
+constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kRunsLeft = Gpr::r8;
 
 class Tile {
  public:
@@ -24,27 +28,37 @@ class Tile {
         dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
         parts_(v_.parts_of(type_) * spec.vectors) {
-    INGOT_CHECK(!spec.a_across || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
+    INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
   void emit() {
-    load(kA, offsetof(TileFrame, a));
     load(kB, offsetof(TileFrame, b));
-    load(kK, offsetof(TileFrame, k));
-    load(kStride, offsetof(TileFrame, a_stride));
-    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
-    if (spec_.a_across)
-      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kStride, kStride3, 1)});  // four strides
-    else if (spec_.rows > 4)
-      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
-    load(kResults, offsetof(TileFrame, results));
-    load(kAhead, offsetof(TileFrame, ahead));
     sums_.resize(static_cast<size_t>(spec_.rows * parts_));
     for (VReg& sum : sums_) {
       sum = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
     }
+    listed() ? runs() : steps();
+    finish();
+  }
+
+ private:
+  bool across() const { return spec_.rows_of_a == RowsOfA::across; }
+  bool listed() const { return spec_.rows_of_a == RowsOfA::listed || channels(); }
+  bool channels() const { return spec_.rows_of_a == RowsOfA::channels; }
+
+  void steps() {
+    load(kA, offsetof(TileFrame, a));
+    load(kK, offsetof(TileFrame, k));
+    load(kStride, offsetof(TileFrame, a_stride));
+    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
+    if (across())
+      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kStride, kStride3, 1)});  // four strides
+    else if (spec_.rows > 4)
+      code_.add({.op = VOp::g_lea, .g = kA4, .mem = Mem::at(kA, kStride, 4)});
+    load(kResults, offsetof(TileFrame, results));
+    load(kAhead, offsetof(TileFrame, ahead));
     if (pairs_) code_.g(VOp::g_shri, kK, 1);  // pairs first, then the odd last one
     // Rows of results are asked for at even intervals.
     code_.g(VOp::g_mov, kInterval, kK);
@@ -60,10 +74,43 @@ class Tile {
       odd_step();
       code_.place(even);
     }
-    finish();
   }
 
- private:
+  void runs() {
+    if (!channels()) return each_run({});
+    // Columns that do not exist are not read from A, which may end there.
+    const int64_t edge = code_.label(), done = code_.label();
+    load(kAt, offsetof(TileFrame, columns));
+    code_.g(VOp::g_cmpi, kAt, kLanes * spec_.vectors);
+    code_.jump(edge, Cond::less);
+    each_run({});
+    code_.jump(done);
+    code_.place(edge);
+    each_run(edge_masks());
+    code_.place(done);
+  }
+  void each_run(const std::vector<VReg>& masks) {
+    load(kTable, offsetof(TileFrame, a));
+    load(kRun, offsetof(TileFrame, runs));
+    load(kRunsLeft, offsetof(TileFrame, run_count));
+    const Loop run = code_.begin_loop();
+    code_.load(kAt, Mem::at(kRun, offsetof(TileRun, offset)));
+    add_field(kAt, offsetof(TileFrame, a_offset));
+    for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 * row));
+    if (channels()) {
+      step_of_channels(masks);
+      code_.g(VOp::g_addi, kB, int64_t(parts_) * code_.width);
+    } else {
+      code_.load(kK, Mem::at(kRun, offsetof(TileRun, steps)));
+      loop(kUnroll);
+      loop(1);
+    }
+    add_field(kTable, offsetof(TileFrame, a_stride));
+    code_.g(VOp::g_addi, kRun, sizeof(TileRun));
+    code_.g(VOp::g_addi, kRunsLeft, -1);
+    code_.end_loop(run, Cond::not_equal);
+  }
+
   uint8_t width() const { return static_cast<uint8_t>(code_.width); }
   void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
   void add_field(Gpr to, size_t offset) {
@@ -87,7 +134,8 @@ class Tile {
   }
   /// Step `u` of the unrolled ones, and bytes beyond it.
   Mem a_at(int row, int u, int64_t offset) const {
-    if (spec_.a_across) return a_beyond(kA, u, row * ingot::size_of(spec_.a));
+    if (across()) return a_beyond(kA, u, row * ingot::size_of(spec_.a));
+    if (listed()) return Mem::at(kRows[row], kAt, 1, u * step_bytes() + offset);
     return a_beyond(row < 4 ? kA : kA4, row % 4, u * step_bytes() + offset);
   }
   Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width); }
@@ -103,12 +151,14 @@ class Tile {
       // About a kilobyte ahead: the panel streams in from L2.
       for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
         code_.add({.op = VOp::prefetch, .mem = b_at(u, p).plus(1024)});
-      if (unroll > 1 && u % 2) fetch_ahead();
-      if (unroll > 1 && u == 0) fetch_results();
+      if (unroll > 1 && !listed() && u % 2) fetch_ahead();
+      if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
     }
-    if (spec_.a_across) {
+    if (across()) {
       code_.g(VOp::g_add, kA, unroll == kUnroll ? kA4 : kStride);
+    } else if (listed()) {
+      code_.g(VOp::g_addi, kAt, unroll * step_bytes());
     } else {
       code_.g(VOp::g_addi, kA, unroll * step_bytes());
       if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
@@ -143,6 +193,16 @@ class Tile {
     auto b = [&](int p) { return v_.force(Source(b_at(u, p))); };
     if (!pairs_ || dot_) return multiply(a(false), b);
     for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
+  }
+
+  void step_of_channels(const std::vector<VReg>& masks) {
+    for (int p = 0; p < parts_; ++p) {
+      const VReg b = v_.force(Source(b_at(0, p)));
+      for (int row = 0; row < spec_.rows; ++row) {
+        const Mem from = Mem::at(kRows[row], kAt, 1, p * code_.width);
+        add(row, p, masks.empty() ? v_.force(Source(from)) : held(from, masks[static_cast<size_t>(p)]), b);
+      }
+    }
   }
 
   /// The f32 values of the first or second bf16 of each pair.
@@ -256,18 +316,7 @@ class Tile {
       for (int p = 0; p < parts_; ++p) {
         Mem at = Mem::at(kC, p * code_.width);
         VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
-        if (accumulate) {
-          Inst held{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
-                          : wide    ? VOp::vmovupd
-                                    : VOp::vmovups,
-                    .width = width(),
-                    .mem = at};
-          held.dst = code_.vector();
-          (by_vector ? held.b : held.pred) = mask;
-          held.zeroing = masked;
-          code_.add(held);
-          v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held.dst, sum, 0, sum);
-        }
+        if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, mask), sum, 0, sum);
         Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
                        : wide    ? VOp::store_pd
                                  : VOp::store,
@@ -279,6 +328,21 @@ class Tile {
       }
       if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
     }
+  }
+
+  /// What lies there, zero where the mask (or kNoReg) is not set.
+  VReg held(const Mem& at, VReg mask) {
+    const bool wide = type_ == Type::f64, masked = mask != kNoReg, by_vector = masked && !v_.avx512();
+    Inst inst{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
+                    : wide    ? VOp::vmovupd
+                              : VOp::vmovups,
+              .width = width(),
+              .zeroing = masked,
+              .mem = at};
+    inst.dst = code_.vector();
+    (by_vector ? inst.b : inst.pred) = mask;
+    code_.add(inst);
+    return inst.dst;
   }
 
   const TileSpec& spec_;

@@ -21,8 +21,8 @@ class MatmulDriver final : public ProductDriver {
     for (const Argument& a : step.epilogue.arguments) operands.push_back(context.argument(a));
     set_operands(std::move(operands), step.epilogue);
     INGOT_CHECK(product_.calls->pack_a || product_.sizes.k <= 1 ||
-                    (product_.a_across ? product_.a_row == product_.element || product_.sizes.m <= 1
-                                       : product_.a_column == product_.element),
+                    (product_.a_across() ? product_.a_row == product_.element || product_.sizes.m <= 1
+                                         : product_.a_column == product_.element),
                 "A lies as tiles read it");
     const Ints& b = product_.operands[1].strides;
     product_.b_row = b[b.size() - 2], product_.b_column = b.back();

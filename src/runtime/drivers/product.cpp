@@ -17,7 +17,7 @@ Product::Product(const ProductKernels& kernels, std::shared_ptr<const ProductCal
       max_rows(kernels.max_rows),
       max_vectors(kernels.max_vectors),
       a_element(size_of(kernels.a)),
-      a_across(kernels.a_across) {
+      rows_of_a(kernels.rows_of_a) {
   INGOT_CHECK(static_cast<int64_t>(this->calls->tiles.size()) == max_rows * max_vectors);
 }
 
@@ -29,6 +29,7 @@ void Product::set_sizes(const ProductSizes& s) {
   // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
   const int64_t vectors = ceil_div(sizes.n, kVector);
   panels = Pieces(vectors, max_vectors, vectors < kFewVectors ? 1 : 4);
+  a_bytes = sizes.k * a_element;
   k_padded = round_up(sizes.k, 2);  // bf16 is packed in pairs
 }
 
@@ -37,7 +38,7 @@ void Product::set_operands(std::vector<BoundArgument> bound) {
   const size_t rank = sizes.batch.size() + 2;
   for (const BoundArgument& a : operands) INGOT_CHECK(a.strides.size() == rank);
   a_row = operands[0].strides[rank - 2], a_column = operands[0].strides[rank - 1];
-  packs_a = calls->pack_a && !(a_across && !lines_conflict(a_column, std::min(kBlock, sizes.k)));
+  packs_a = calls->pack_a && !(a_across() && !lines_conflict(a_column, std::min(kBlock, sizes.k)));
   if (has_epilogue()) return;
   INGOT_CHECK(operands.size() == 3);
   c_row = operands[2].strides[rank - 2];

@@ -10,6 +10,12 @@
 
 namespace ingot::runtime {
 
+/// The runs of a listed A in one block of k, and where their addresses begin in the list of a row of A.
+struct ListedRuns {
+  int64_t first = 0;
+  std::vector<TileRun> runs;
+};
+
 struct ProductSizes {
   Ints batch;
   int64_t m = 0, n = 0, k = 0;
@@ -51,8 +57,13 @@ struct Product {
 
   std::vector<BoundArgument> operands;
   int64_t a_row = 0, a_column = 0;
-  bool a_across = false;  // as tiles read it
-  bool packs_a = false;   // a copy of it, a block of rows at a time
+  RowsOfA rows_of_a = RowsOfA::along;
+  bool a_across() const { return rows_of_a == RowsOfA::across; }
+  bool packs_a = false;  // a copy of it, a block of rows at a time
+  int64_t a_bytes = 0;   // that a row of A takes in a cache, which may share it with others
+  // Of a listed A: for each block of k, and addresses a row.
+  std::vector<ListedRuns> listed;
+  int64_t addresses = 0;
   int64_t b_row = 0, b_column = 0;
   int64_t c_row = 0;   // where there is no epilogue
   int64_t b_room = 0;  // bytes that putting a B together takes, a thread

@@ -102,8 +102,9 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const int64_t rows = product_.rows.begin(row_tiles.end) - product_.rows.begin(row_tiles.begin);
   const bool epilogue = product_.has_epilogue();
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
-  const int64_t fitting =
-      std::max(cache_sizes().l2 / 3 / std::max<int64_t>(k_size * product_.a_element, 1), 4 * (product_.rows.each + 1));
+  const int64_t fitting = std::max(
+      cache_sizes().l2 / 3 / std::max<int64_t>(product_.a_bytes * k_size / std::max<int64_t>(product_.sizes.k, 1), 1),
+      4 * (product_.rows.each + 1));
   const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
   const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
@@ -117,13 +118,14 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 
   const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
   // Lines of packed A start at differing sets of the cache.
-  const int64_t packed_lines = product_.a_across ? most_rows : k_size;
+  const int64_t packed_lines = product_.a_across() ? most_rows : k_size;
   const int64_t packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
-  const int64_t a_row = product_.a_across ? product_.a_element : product_.packs_a ? packed_line : product_.a_row;
-  const int64_t a_step = !product_.a_across ? product_.a_element : product_.packs_a ? packed_line : product_.a_column;
+  const int64_t a_row = product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_row;
+  const int64_t a_step = !product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_column;
   const ProductRun run(product_, state, batch,
                        {.panels = packed ? 0 : group * panel_bytes,
-                        .a = product_.packs_a ? (product_.a_across ? k_size : most_rows) * packed_line : 0,
+                        .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * packed_line : 0,
+                        .addresses = block_tiles * address_bytes(),
                         .c = epilogue ? most_rows * kVector * product_.max_vectors * product_.c_element : 0});
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
@@ -141,6 +143,10 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
       if (product_.packs_a) {
         pack_a(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, packed_line);
         a_block = scratch.a - k.begin * a_step;
+      }
+      if (product_.addresses) {
+        list_rows(a, {block.tile_begin, block.tile_end}, scratch.addresses);
+        a_block = reinterpret_cast<const char*>(scratch.addresses);
       }
       for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
         const int64_t width = product_.panel_width(block.panel);
@@ -187,7 +193,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
             b_block = scratch.wide;
           }
           tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
-                    a_block + block.k * a_step, b_block, next);
+                    product_.addresses ? a_block : a_block + block.k * a_step, b_block, next);
         }
       }
     }
@@ -201,8 +207,16 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   TileFrame frame;
   frame.b = b;
   frame.k = std::min(kBlock, product_.sizes.k - block.k);
-  frame.a_stride = product_.a_across ? block.a_step : block.a_row, frame.c_stride = block.c_stride;
+  frame.a_stride = product_.a_across() ? block.a_step : block.a_row, frame.c_stride = block.c_stride;
   frame.accumulate = block.k > 0 && !split_;
+  if (product_.addresses) {
+    const ListedRuns& listed = product_.listed[static_cast<size_t>(block.k / kBlock)];
+    frame.a_stride = product_.max_rows * 8;
+    a += listed.first * frame.a_stride;
+    frame.runs = listed.runs.data(), frame.run_count = static_cast<int64_t>(listed.runs.size());
+    if (product_.rows_of_a == RowsOfA::channels)
+      frame.a_offset = product_.panel_column(block.panel) * product_.a_element;
+  }
   frame.columns = product_.panel_columns(block.panel);
   const int64_t vectors = product_.panels.size(block.panel), tiles = block.tile_end - block.tile_begin;
   const AheadShares ahead(next, tiles, frame.k);
@@ -213,7 +227,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row;
     const KernelCall& call = product_.tile(calls, product_.rows.size(tile), vectors);
-    frame.a = a + row * block.a_row;
+    frame.a = a + (product_.addresses ? i * address_bytes() : row * block.a_row);
     frame.c = block.c + row * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);

@@ -7,7 +7,7 @@ namespace ingot::runtime {
 
 void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) {
   int64_t from_row = product.a_row, from_column = product.a_column;
-  if (product.a_across) std::swap(rows, k), std::swap(from_row, from_column);
+  if (product.a_across()) std::swap(rows, k), std::swap(from_row, from_column);
   char* buffers[] = {const_cast<char*>(a), to};
   const int64_t row_strides[] = {from_row, to_stride}, column_strides[] = {from_column, product.a_element},
                 index_strides[] = {0, 0};

@@ -16,10 +16,11 @@ ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRoo
                      rooms.a,
                      product.b_room,
                      rooms.c,
+                     rooms.addresses,
                      product.calls->epilogue_scratch,
                      2 * static_cast<int64_t>((product.operands.size() + 1) * sizeof(char*))};
-  int64_t offsets[7], total = 0;
-  for (int i = 0; i < 7; ++i) {
+  int64_t offsets[8], total = 0;
+  for (int i = 0; i < 8; ++i) {
     offsets[i] = total;
     total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
   }
@@ -29,8 +30,9 @@ ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRoo
           memory + offsets[2],
           memory + offsets[3],
           memory + offsets[4],
-          memory + offsets[5],
-          reinterpret_cast<char**>(memory + offsets[6])};
+          memory + offsets[6],
+          reinterpret_cast<const char**>(memory + offsets[5]),
+          reinterpret_cast<char**>(memory + offsets[7])};
 }
 
 }  // namespace ingot::runtime

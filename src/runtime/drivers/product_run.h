@@ -6,7 +6,7 @@ namespace ingot::runtime {
 
 /// Bytes of scratch that differ by the way in which a product is computed.
 struct ProductRooms {
-  int64_t panels = 0, a = 0, c = 0;
+  int64_t panels = 0, a = 0, addresses = 0, c = 0;
 };
 
 /// Valid until the thread's scratch is asked for again.
@@ -17,6 +17,7 @@ struct ProductRun {
   RunState& state;
   struct Scratch {
     char *panels, *wide, *a, *b, *c, *epilogue;
+    const char** addresses;
     char** at;  // of each operand, then as many that an epilogue is called with
   } scratch;
   PlaneWalk walk;

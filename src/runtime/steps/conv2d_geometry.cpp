@@ -1,5 +1,6 @@
 #include "runtime/steps/conv2d_geometry.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -41,6 +42,21 @@ Geometry sizes_of(const Step& step, const BindContext& context) {
   return g;
 }
 
+// A few channels at a time: their lines may meet in one set of the cache.
+template <class T>
+void transpose_line(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step, char* to,
+                    int64_t to_step) {
+  constexpr int64_t kTogether = 8;
+  for (int64_t first = 0; first < channels; first += kTogether) {
+    const int64_t count = std::min(kTogether, channels - first);
+    for (int64_t x = 0; x < width; ++x) {
+      T* pixel = reinterpret_cast<T*>(to + x * to_step) + first;
+      const char* source = from + first * channel_step + x * step;
+      for (int64_t c = 0; c < count; ++c) pixel[c] = *reinterpret_cast<const T*>(source + c * channel_step);
+    }
+  }
+}
+
 }  // namespace
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
@@ -79,6 +95,31 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
     copy([](char* row, const char* from) { std::memcpy(row, from, 32); });
   else
     copy([&](char* row, const char* from) { copy_elements(row, from, g.width, s[3], element); });
+}
+
+void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,
+                          int64_t element, char* to, int64_t to_step) {
+  const int64_t pixel = channels * element;
+  if (channel_step == element && step == pixel && to_step == pixel)
+    copy_bytes(to, from, width * pixel);
+  else if (channel_step == element)
+    for (int64_t x = 0; x < width; ++x) copy_bytes(to + x * to_step, from + x * step, pixel);
+  else if (element == 8)
+    transpose_line<double>(from, width, channels, step, channel_step, to, to_step);
+  else
+    transpose_line<float>(from, width, channels, step, channel_step, to, to_step);
+}
+
+void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to) {
+  const int64_t pixel = g.channels * element, border = g.padding_w * pixel, inside = g.width * pixel;
+  if (y < 0 || y >= g.height) {
+    std::memset(to, 0, inside + 2 * border);
+    return;
+  }
+  std::memset(to, 0, border);
+  std::memset(to + border + inside, 0, border);
+  const Ints& s = g.input_strides;
+  copy_channels_inside(image + y * s[2], g.width, g.channels, s[3], s[1], element, to + border, pixel);
 }
 
 }  // namespace ingot::runtime

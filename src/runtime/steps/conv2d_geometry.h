@@ -27,7 +27,14 @@ void copy_elements(char* to, const char* from, int64_t count, int64_t stride, in
 /// Channels of an image, each with its border of zeros: [channels][height + 2 padding_h][width + 2 padding_w], dense.
 void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t element, char* to);
 
-/// One input channel a group: a loop over the taps, multiplied and added one after the other with two roundings.
-std::shared_ptr<StepDriver> bind_depthwise(const Conv2dStep& step, Geometry geometry, const BindContext& context);
+/// A line of pixels, `step` bytes apart, whose channels are `channel_step` apart: they become innermost, pixels
+/// `to_step` bytes apart.
+void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,
+                          int64_t element, char* to, int64_t to_step);
+/// Line y of an image, or of its border, with the border at both ends: [width + 2 padding_w][channels], dense.
+void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to);
+
+/// Forms pixels and depthwise.
+std::shared_ptr<StepDriver> bind_pixels(const Conv2dStep& step, Geometry geometry, const BindContext& context);
 
 }  // namespace ingot::runtime

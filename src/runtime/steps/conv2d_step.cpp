@@ -1,6 +1,6 @@
-// Convolution as an implicit matrix product: weights [Cout / groups, (kh, kw, c)] times patches [(kh, kw, c), pixels],
-// the patches packed into panels as they are used. Where there is padding, the image is first copied with its border of
-// zeros: then a panel's pixels lie alike for every tap and channel.
+// Convolution of form patches, an implicit matrix product: weights [Cout / groups, (kh, kw, c)] times patches [(kh, kw,
+// c), pixels], the patches packed into panels as they are used. Where there is padding, the image is first copied with
+// its border of zeros: then a panel's pixels lie alike for every tap and channel.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -191,7 +191,7 @@ class Conv2dDriver final : public ProductDriver {
 
 std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step&, const BindContext& context) {
   Geometry geometry = geometry_of(step, context);
-  if (step.form == ConvolutionForm::depthwise) return bind_depthwise(step, std::move(geometry), context);
+  if (step.form != ConvolutionForm::patches) return bind_pixels(step, std::move(geometry), context);
   return std::make_shared<Conv2dDriver>(step, std::move(geometry), context);
 }
 

@@ -1,7 +1,7 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
-// the first: k is (n, oh, ow), in blocks of 512 as in any product. First the images are copied with their border of
-// zeros, channels innermost, so that a pixel's patch is a few runs of memory, one a row of the kernel; patches are
-// packed into panels as they are used.
+// the first: k is (n, oh, ow), in blocks of 512 as in any product. First both are copied in this order, channels
+// innermost, the images with their border of zeros: then a pixel's patch is a few runs of memory, one a row of the
+// kernel, and patches are packed into panels as they are used.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -25,13 +25,13 @@ class Conv2dWeightDriver final : public ProductDriver {
     out_ = context.argument(step.out), images_ = context.argument(step.images), rows_ = context.argument(step.rows);
     const int64_t element = size_of(step.dtype), k = saturating_product(g_.batch, g_.pixels());
     product_.set_sizes({{g_.groups}, g_.group_out, g_.taps() * g_.group_channels, k, step.dtype, step.dtype});
-    row_bytes_ = spread_row(k * element);
-    INGOT_CHECK(row_bytes_ <= k * element + Conv2dWeightStep::kRowRoom);
+    row_bytes_ = spread_row(g_.out_channels * element);
+    INGOT_CHECK(row_bytes_ <= g_.out_channels * element + Conv2dWeightStep::kRowRoom);
     pixel_bytes_ = g_.channels * element;
     line_bytes_ = (g_.width + 2 * g_.padding_w) * pixel_bytes_;
     BoundArgument a = rows_, b = images_, c = step.raw ? context.argument(*step.raw) : out_;
     if (step.raw) raw_ = c;
-    a.strides = {g_.group_out * row_bytes_, row_bytes_, element};
+    a.strides = {g_.group_out * element, element, row_bytes_};
     b.strides = {g_.group_channels * element, 0, 0};
     c.strides = {g_.group_out * product_.sizes.n * element, product_.sizes.n * element, element};
     set_operands({std::move(a), std::move(b), std::move(c)}, Epilogue());
@@ -43,7 +43,7 @@ class Conv2dWeightDriver final : public ProductDriver {
   void run(RunState& state, int phase, int share, int shares) const override {
     if (phase == 0) {
       copy_images(state, runtime::share(g_.batch * lines(), share, shares));
-      copy_rows(state, runtime::share(g_.batch * g_.out_channels, share, shares));
+      copy_rows(state, runtime::share(g_.batch * g_.out_height, share, shares));
     } else if (phase <= product_phases_) {
       ProductDriver::run(state, phase - 1, share, shares);
     } else {
@@ -118,48 +118,18 @@ class Conv2dWeightDriver final : public ProductDriver {
 
   void copy_images(const RunState& state, Range lines_of_all) const {
     for (int64_t line = lines_of_all.begin; line < lines_of_all.end; ++line) {
-      char* to = images_.at(state) + line * line_bytes_;
-      const int64_t y = line % lines() - g_.padding_h, border = g_.padding_w * pixel_bytes_;
-      if (y < 0 || y >= g_.height) {
-        std::memset(to, 0, line_bytes_);
-        continue;
-      }
-      std::memset(to, 0, border);
-      std::memset(to + line_bytes_ - border, 0, border);
-      const char* from = input_.at(state) + place_of(line / lines()) * input_.strides[0] + y * input_.strides[2];
-      product_.element == 8 ? transpose<double>(to + border, from) : transpose<float>(to + border, from);
+      copy_line(g_, input_.at(state) + place_of(line / lines()) * input_.strides[0], line % lines() - g_.padding_h,
+                product_.element, images_.at(state) + line * line_bytes_);
     }
   }
 
-  // Channels of a line become innermost, a few at a time: their lines may meet in one set of the cache.
-  template <class T>
-  void transpose(char* to, const char* from) const {
-    constexpr int64_t kTogether = 8;
-    const int64_t channel_step = input_.strides[1], step = input_.strides[3];
-    for (int64_t first = 0; first < g_.channels; first += kTogether) {
-      const int64_t count = std::min(kTogether, g_.channels - first);
-      for (int64_t x = 0; x < g_.width; ++x) {
-        T* pixel = reinterpret_cast<T*>(to + x * pixel_bytes_) + first;
-        const char* source = from + first * channel_step + x * step;
-        for (int64_t c = 0; c < count; ++c) pixel[c] = *reinterpret_cast<const T*>(source + c * channel_step);
-      }
-    }
-  }
-
-  // Each image's pixels of an output channel behind those of the image before.
-  void copy_rows(const RunState& state, Range planes) const {
+  // A row a pixel.
+  void copy_rows(const RunState& state, Range lines_of_all) const {
     const Ints& s = gradient_.strides;
-    const int64_t element = product_.element, line = g_.out_width * element;
-    const bool dense = s[3] == element && s[2] == line;
-    for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
-      const int64_t image = plane / g_.out_channels, channel = plane % g_.out_channels;
-      char* to = rows_.at(state) + channel * row_bytes_ + place_of(image) * g_.pixels() * element;
-      const char* from = gradient_.at(state) + image * s[0] + channel * s[1];
-      if (dense)
-        runtime::copy_elements(to, from, g_.pixels(), element, element);
-      else
-        for (int64_t y = 0; y < g_.out_height; ++y)
-          runtime::copy_elements(to + y * line, from + y * s[2], g_.out_width, s[3], element);
+    for (int64_t line = lines_of_all.begin; line < lines_of_all.end; ++line) {
+      const int64_t image = line / g_.out_height, y = line % g_.out_height;
+      copy_channels_inside(gradient_.at(state) + place_of(image) * s[0] + y * s[2], g_.out_width, g_.out_channels, s[3],
+                           s[1], product_.element, rows_.at(state) + line * g_.out_width * row_bytes_, row_bytes_);
     }
   }
 

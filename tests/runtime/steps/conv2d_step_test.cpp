@@ -13,12 +13,19 @@ struct Conv {
   int64_t n, c, h, w, out, kh, kw;
   int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
   bool epilogue = false, constant = false, channels_last = false;
+  ConvolutionForm form = ConvolutionForm::patches;
+  bool result_last = false;  // the channels of the result are innermost
 
   int64_t out_h() const { return (h + 2 * pad_h - dil_h * (kh - 1) - 1) / stride_h + 1; }
   int64_t out_w() const { return (w + 2 * pad_w - dil_w * (kw - 1) - 1) / stride_w + 1; }
   int64_t depth() const { return c / groups * kh * kw; }
   Ints input_strides() const {  // elements
     return channels_last ? Ints{h * w * c, 1, w * c, c} : Ints{c * h * w, h * w, w, 1};
+  }
+
+  Ints result_strides() const {  // over [N, Cout, pixels]
+    const int64_t pixels = out_h() * out_w();
+    return result_last ? Ints{out * pixels, 1, out} : Ints{out * pixels, pixels, 1};
   }
 
   std::shared_ptr<Program> program() const {
@@ -34,9 +41,18 @@ struct Conv {
     step.stride = {stride_h, stride_w}, step.padding = {pad_h, pad_w}, step.dilation = {dil_h, dil_w};
     step.groups = groups;
     step.weight_is_constant = constant;
-    if (groups > 1 && c == groups) step.form = ConvolutionForm::depthwise;
-    step.kernels = std::make_shared<const ProductKernels>(product_kernels());
-    Argument result = {3, 0, {out * pixels * 4, pixels * 4, 4}, 0};
+    step.form = form;
+    const RowsOfA rows = form == ConvolutionForm::patches  ? RowsOfA::along
+                         : form == ConvolutionForm::pixels ? RowsOfA::listed
+                                                           : RowsOfA::channels;
+    step.kernels = std::make_shared<const ProductKernels>(product_kernels(nullptr, rows));
+    const Ints of_result = result_strides();
+    Argument result = {3, 0, {}, 0}, bias = {2, 0, {0, 4, 0}, 0};
+    for (int64_t s : of_result) result.strides.push_back(s * 4);
+    if (form != ConvolutionForm::patches) {
+      std::swap(result.strides[1], result.strides[2]);
+      std::swap(bias.strides[1], bias.strides[2]);
+    }
     if (epilogue) {
       // result = raw + bias[channel]
       step.epilogue.kernels.push_back(loop_kernel([](const KernelFrame& f) {
@@ -44,17 +60,18 @@ struct Conv {
           for (int64_t j = 0; j < f.columns; ++j)
             element<float>(f, 2, r, j) = element<float>(f, 0, r, j) + element<float>(f, 1, r, j);
       }));
-      step.epilogue.arguments.push_back({2, 0, {0, 4, 0}, 0});
+      step.epilogue.arguments.push_back(bias);
     }
     step.epilogue.arguments.push_back(result);
     p->steps = {costly_step("convolution", std::move(step))};
     return p;
   }
 
-  // The sum over (kh, kw, c) in blocks of 512, taps outside of the image being zeros.
+  // The sum over (kh, kw, c) in blocks of 512, taps outside of the image being zeros. In any form.
   std::vector<float> expected(const std::vector<float>& x, const std::vector<float>& weight,
                               const std::vector<float>& bias) const {
-    std::vector<float> result;
+    std::vector<float> result(n * out * out_h() * out_w());
+    const Ints to = result_strides();
     const Ints s = input_strides();
     const int64_t group_c = c / groups;
     for (int64_t i = 0; i < n; ++i)
@@ -70,10 +87,10 @@ struct Conv {
               float value = inside ? x[i * s[0] + channel * s[1] + in_y * s[2] + in_x * s[3]] : 0.0f;
               if (k % 512 == 0) sum = 0;
               const float w = weight[((o * group_c + ch) * kh + u) * kw + v];
-              sum = group_c == 1 && groups > 1 ? sum + w * value : std::fma(w, value, sum);
+              sum = std::fma(w, value, sum);
               if (k % 512 == 511 || k + 1 == depth()) total = k < 512 ? sum : total + sum;
             }
-            result.push_back(epilogue ? total + bias[o] : total);
+            result[i * to[0] + o * to[1] + (y * out_w() + z) * to[2]] = epilogue ? total + bias[o] : total;
           }
     return result;
   }
@@ -93,15 +110,23 @@ void check(const Conv& conv, int threads) {
       ASSERT_EQ(y[i], expected[i]) << conv.n << "x" << conv.c << "x" << conv.h << "x" << conv.w << " -> " << conv.out
                                    << " (" << conv.kh << "x" << conv.kw << ") threads " << threads << " at " << i;
   }
-  EXPECT_EQ(program.weight_packs(), conv.constant && conv.c != conv.groups ? 1 : 0);
+  EXPECT_EQ(program.weight_packs(), conv.constant ? 1 : 0);
 }
 
-TEST(Conv2d, SameBitsForAnyGeometryAndThreads) {
+TEST(Conv2d, SameBitsForAnyGeometryFormAndThreads) {
   for (int threads : kThreadCounts)
-    for (int options = 0; options < 8; ++options) {
+    for (int options = 0; options < 16; ++options) {
       auto with = [&](Conv conv) {
         conv.epilogue = options & 1, conv.constant = options & 2, conv.channels_last = options & 4;
-        check(conv, threads);
+        conv.result_last = options & 8;
+        const bool depthwise = conv.groups > 1 && conv.c == conv.groups && conv.out == conv.groups;
+        for (ConvolutionForm form : {ConvolutionForm::patches, ConvolutionForm::pixels, ConvolutionForm::depthwise}) {
+          // Without an epilogue the last dim is dense.
+          if (!conv.epilogue && conv.result_last != (form != ConvolutionForm::patches)) continue;
+          if (form == ConvolutionForm::depthwise && !depthwise) continue;
+          conv.form = form;
+          check(conv, threads);
+        }
       };
       with({2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1});
       with({1, 2, 4, 4, 7, 3, 3, 1, 1, 1, 1});         // runs of four
@@ -117,6 +142,10 @@ TEST(Conv2d, SameBitsForAnyGeometryAndThreads) {
       with({9, 2, 5, 3, 9, 3, 3, 1, 1, 1, 1});
       with({4, 2, 8, 8, 3, 3, 3, 2, 2, 1, 1});
       with({0, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1});
+      with({1, 70, 3, 3, 70, 3, 3, 1, 1, 1, 1, 1, 1, 70});   // several panels of channels
+      with({2, 3, 5, 5, 3, 23, 23, 1, 1, 11, 11, 1, 1, 3});  // more than one block of taps
+      with({1, 24, 6, 6, 5, 3, 3, 1, 1, 3, 2});              // whole windows of padding
+      with({3, 9, 7, 7, 40, 3, 3, 2, 2, 1, 1});
     }
 }
 

@@ -1,0 +1,234 @@
+// Convolution of images whose channels are innermost, as a product of pixels [pixels, (kh, kw, c)] and packed weights
+// [(kh, kw, c), Cout / groups]. The pixels are read where they lie: tiles are told where the rows of A are for each tap
+// (Dukhan, "The Indirect Convolution Algorithm", 2019), and taps beyond the image point to zeros. Other images are
+// first copied, channels innermost and with their border; then the taps of a row of the kernel are one run.
+//
+// Where each channel is a group, the tap is all there is to sum over: tiles multiply channels by channels.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/drivers/product_driver.h"
+#include "runtime/steps/conv2d_geometry.h"
+
+namespace ingot::runtime {
+namespace {
+
+alignas(64) constexpr char kZeros[1 << 14] = {};
+constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows takes shows
+
+class PixelDriver final : public ProductDriver {
+ public:
+  PixelDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
+      : ProductDriver(*step.kernels, step.epilogue, context),
+        g_(std::move(geometry)),
+        channels_(step.form == ConvolutionForm::depthwise ? 1 : g_.group_channels),
+        products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups) {
+    weight_ = context.argument(step.weight), input_ = context.argument(step.input);
+    const int64_t element = size_of(step.dtype), pixels = g_.pixels();
+    std::vector<BoundArgument> results;  // and what else an epilogue reads, over [N, pixels, Cout]
+    results.reserve(step.epilogue.arguments.size());
+    for (const Argument& a : step.epilogue.arguments) results.push_back(context.argument(a));
+    // The pixels of all images are rows of one product, where they lie evenly.
+    const bool together = std::all_of(results.begin(), results.end(),
+                                      [&](const auto& a) { return a.strides[0] == pixels * a.strides[1]; });
+    const int64_t images = together ? g_.batch : 1, columns = g_.out_channels / products_;
+    product_.set_sizes({{g_.batch / std::max<int64_t>(images, 1), products_},
+                        images * pixels,
+                        columns,
+                        g_.taps() * channels_,
+                        step.dtype,
+                        step.dtype});
+    place_image(element);
+    std::vector<BoundArgument> operands{input_, {weight_.buffer, 0, {0, 0, 0, element}, 0}};
+    operands[0].strides = {image_step_, channels_ * element, 0, 0};
+    for (BoundArgument& a : results) {
+      a.strides = {a.strides[0], columns * a.strides[2], a.strides[1], a.strides[2]};
+      operands.push_back(std::move(a));
+    }
+    set_operands(std::move(operands), step.epilogue);
+    list_runs();
+    divide(context, 0);
+    if (step.weight_is_constant) {
+      weight_buffer = weight_.buffer;
+      std::vector<int64_t> numbers{g_.out_channels,      channels_, products_, g_.kernel_h, g_.kernel_w, element,
+                                   product_.panels.count};
+      numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
+      format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
+    }
+    shared_bytes = weight_bytes() + (copies_ ? saturating_product(g_.batch, image_step_) : 0);
+    phases = 2;
+  }
+
+  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+    if (weight_bytes() == 0) return;
+    const char* source = weight_.at(state);
+    state.weights[step_].find(source, identity, format_, weight_bytes(), slot, [&](char* packed) {
+      parallel(threads_for(weight_bytes(), 0), [&](int thread, int threads) {
+        pack_weight(source, packed, share(products_ * product_.panels.count, thread, threads));
+      });
+    });
+  }
+
+  void run(RunState& state, int phase, int share, int shares) const override {
+    if (phase == 1) return ProductDriver::run(state, phase, share, shares);
+    if (copies_) {
+      const Range lines = runtime::share(g_.batch * height_, share, shares);
+      for (int64_t line = lines.begin; line < lines.end; ++line)
+        copy_line(g_, input_.at(state) + line / height_ * g_.input_strides[0], line % height_ - g_.padding_h,
+                  product_.element, shared(state) + weight_bytes() + line * row_step_);
+    }
+    if (!kept(state))
+      pack_weight(weight_.at(state), shared(state), runtime::share(products_ * product_.panels.count, share, shares));
+  }
+  bool idle(const RunState& state, int phase) const override { return phase == 0 && kept(state) && !copies_; }
+
+ protected:
+  const char* a_matrix(const RunState& state, int64_t batch, const char* argument) const override {
+    if (!copies_) return argument;
+    return shared(state) + weight_bytes() + batch / products_ * image_step_ +
+           batch % products_ * channels_ * product_.element;
+  }
+
+  const char* packed_panels(const RunState& state, int64_t batch) const override {
+    const char* packed = kept(state);
+    return (packed ? packed : shared(state)) + batch % products_ * product_.packed_bytes();
+  }
+
+  // [n, c, kh, kw] in any strides becomes [(kh, kw, c)][columns].
+  void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
+    product_.element == 8 ? pack<double>(b, panel, k_begin, k_end, to) : pack<float>(b, panel, k_begin, k_end, to);
+  }
+
+  void list_rows(const char* a, Range tiles, const char** to) const override {
+    int64_t pixel = product_.rows.begin(tiles.begin);
+    int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
+    const char* image = a + pixel / g_.pixels() * image_step_;
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += product_.addresses * product_.max_rows) {
+      const int64_t count = product_.rows.size(tile);
+      for (int64_t i = 0, n; i < count; i += n) {
+        // Pixels of one line, all with their whole windows in the image, or all with not.
+        const bool inside = x >= whole_.left && x < whole_.right && y >= whole_.top && y < whole_.bottom;
+        const int64_t end = inside ? whole_.right : x < whole_.left ? whole_.left : g_.out_width;
+        n = std::min(count - i, end - x);
+        inside ? list_inside(image, y, x, n, to + i) : list_at_border(image, y, x, n, to + i);
+        if ((x += n) < g_.out_width) continue;
+        x = 0;
+        if (++y < g_.out_height) continue;
+        y = 0, image += image_step_;
+      }
+    }
+  }
+
+ private:
+  const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
+  void list_inside(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
+    const int64_t step = g_.stride_w * column_step_;
+    const char* from = image + (y * g_.stride_h - border_h_) * row_step_ + x * step - border_w_ * column_step_;
+    for (int64_t offset : tap_offsets_) {
+      const char* at = from + offset;
+      for (int64_t i = 0; i < pixels; ++i) to[i] = at + i * step;
+      to += product_.max_rows;
+    }
+  }
+  void list_at_border(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
+    for (int64_t i = 0; i < pixels; ++i, ++x) {
+      const char** list = to + i;
+      for (int64_t tap = 0; tap < product_.addresses; ++tap, list += product_.max_rows) {
+        const int64_t at_y = y * g_.stride_h - border_h_ + tap / g_.kernel_w * g_.dilation_h,
+                      at_x = x * g_.stride_w - border_w_ + tap % g_.kernel_w * g_.dilation_w;
+        const bool inside = at_y >= 0 && at_y < height_ && at_x >= 0 && at_x < width_;
+        *list = inside ? image + at_y * row_step_ + at_x * column_step_ : kZeros;
+      }
+    }
+  }
+
+  int64_t weight_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
+
+  // Where pixels are read: where the image lies, or in a copy with its border.
+  void place_image(int64_t element) {
+    const Ints& s = g_.input_strides;
+    const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
+    copies_ = !dense || g_.channels * element > static_cast<int64_t>(sizeof kZeros) ||
+              (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
+    // Taps side by side are one run.
+    joined_ = copies_ && evenly && g_.groups == 1 ? g_.kernel_w : 1;
+    border_h_ = copies_ ? 0 : g_.padding_h, border_w_ = copies_ ? 0 : g_.padding_w;
+    height_ = g_.height + (copies_ ? 2 * g_.padding_h : 0), width_ = g_.width + (copies_ ? 2 * g_.padding_w : 0);
+    // Of size outputs: those from which on no tap is before the image, and from which on one is behind it.
+    auto whole = [](int64_t outputs, int64_t size, int64_t border, int64_t reach, int64_t stride) {
+      const int64_t begin = std::min(ceil_div(border, stride), outputs), room = size - 1 - reach + border;
+      const int64_t end = room < 0 ? 0 : std::min(room / stride + 1, outputs);
+      return Range{begin, std::max(begin, end)};
+    };
+    const Range rows = whole(g_.out_height, height_, border_h_, (g_.kernel_h - 1) * g_.dilation_h, g_.stride_h),
+                columns = whole(g_.out_width, width_, border_w_, (g_.kernel_w - 1) * g_.dilation_w, g_.stride_w);
+    whole_ = {rows.begin, rows.end, columns.begin, columns.end};
+    column_step_ = copies_ ? g_.channels * element : s[3];
+    row_step_ = copies_ ? saturating_product(width_, column_step_) : s[2];
+    image_step_ = copies_ ? saturating_product(height_, row_step_) : s[0];
+  }
+
+  void list_runs() {
+    const int64_t element = product_.element, run = joined_ * channels_, k = product_.sizes.k;
+    for (int64_t tap = 0; tap < g_.taps(); tap += joined_)
+      tap_offsets_.push_back(tap / g_.kernel_w * g_.dilation_h * row_step_ +
+                             tap % g_.kernel_w * g_.dilation_w * column_step_);
+    product_.addresses = static_cast<int64_t>(tap_offsets_.size());
+    // Neighbouring pixels share what their taps have in common.
+    const bool apart = g_.stride_h >= g_.kernel_h && g_.stride_w >= g_.kernel_w;
+    if (!apart) product_.a_bytes = g_.stride_h * g_.stride_w * column_step_;
+    product_.a_bytes += product_.addresses * 8;
+    for (int64_t begin = 0; begin < k; begin += kBlock) {
+      ListedRuns listed{begin / run, {}};
+      for (int64_t at = begin; at < std::min(begin + kBlock, k);) {
+        const int64_t behind = at % run, steps = std::min({run - behind, begin + kBlock - at, k - at});
+        listed.runs.push_back({behind * element, steps});
+        at += steps;
+      }
+      product_.listed.push_back(std::move(listed));
+    }
+  }
+
+  void pack_weight(const char* from, char* to, Range panels) const {
+    const int64_t each = product_.panels.count, columns = product_.sizes.n;
+    for (int64_t i = panels.begin; i < panels.end; ++i)
+      pack_panel(from + i / each * columns * g_.weight_strides[0], i % each, 0, product_.sizes.k,
+                 to + i / each * product_.packed_bytes() + product_.panel_offset(i % each));
+  }
+  template <class T>
+  void pack(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const {
+    const Ints& s = g_.weight_strides;
+    const int64_t width = product_.panel_width(panel), columns = product_.panel_columns(panel);
+    T* row = reinterpret_cast<T*>(to);
+    for (int64_t k = k_begin; k < k_end; ++k, row += width) {
+      const int64_t tap = k / channels_;
+      const char* from = b + product_.panel_column(panel) * s[0] + k % channels_ * s[1] + tap / g_.kernel_w * s[2] +
+                         tap % g_.kernel_w * s[3];
+      for (int64_t j = 0; j < columns; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
+      std::fill(row + columns, row + width, T(0));
+    }
+  }
+
+  const Geometry g_;
+  const int64_t channels_, products_;  // of a product: input channels that it sums over; how many there are
+  BoundArgument weight_, input_;
+  std::shared_ptr<const WeightFormat> format_;
+  bool copies_ = false;
+  int64_t joined_ = 1;                                            // taps to a run
+  int64_t height_ = 0, width_ = 0, border_h_ = 0, border_w_ = 0;  // of what is read; what lies beyond it
+  struct {
+    int64_t top = 0, bottom = 0, left = 0, right = 0;
+  } whole_;  // outputs whose windows lie in what is read
+  int64_t image_step_ = 0, row_step_ = 0, column_step_ = 0;
+  Ints tap_offsets_;
+};
+
+}  // namespace
+
+std::shared_ptr<StepDriver> bind_pixels(const Conv2dStep& step, Geometry geometry, const BindContext& context) {
+  return std::make_shared<PixelDriver>(step, std::move(geometry), context);
+}
+
+}  // namespace ingot::runtime

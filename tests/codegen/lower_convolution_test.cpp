@@ -1,0 +1,190 @@
+// Convolution: operands of any layout, every form, epilogues that fit and those that do not.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "ir/passes/pipeline.h"
+#include "lower_support.h"
+#include "runtime/cpu.h"
+
+namespace ingot::codegen {
+namespace {
+using namespace test;
+
+TEST(LowerConvolution, StridesGroupsDilationAndNoBatch) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 4, 9, 8}), w = g.add_input(DType::f32, {6, 2, 3, 2}),
+          b = g.add_input(DType::f32, {6});
+  ValueId y = g.add_input(DType::f32, {4, 9, 8});
+  std::vector<Attr> attrs{ints({2, 1}), ints({1, 0}), ints({1, 2}), Attr::of(int64_t{2})};
+  g.outputs = {g.add(OpId::conv2d, {val(x), val(w), val(b)}, attrs), g.add(OpId::conv2d, {val(y), val(w)}, attrs)};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, OtherTypes) {
+  for (DType d : {DType::f64, DType::bf16, DType::f16, DType::i64}) {
+    Graph g;
+    ValueId x = g.add_input(d, {2, 3, 5, 5}), w = g.add_input(d, {4, 3, 3, 3}), b = g.add_input(d, {4});
+    g.outputs = {g.add(OpId::relu, {val(g.add(OpId::conv2d, {val(x), val(w), val(b)}))})};
+    check_compiled(g, is_half(d) ? 2e-2 : d == DType::f64 ? 1e-12 : 0);
+  }
+}
+
+TEST(LowerConvolution, AnEpilogueThatDiffersWithinARowOfPixelsIsALoopOfItsOwn) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3});
+  ValueId rows = g.add_input(DType::f32, {4, 1}), b = g.add_input(DType::f32, {4});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w), val(b)});
+  g.outputs = {g.add(OpId::relu, {val(g.add(OpId::add, {val(c), val(rows)}))})};
+  LowerResult r = check_compiled(g, 1e-5);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  EXPECT_TRUE(r.program.steps[1].is<LoopStep>());
+}
+
+TEST(LowerConvolution, ResultsThatLieApartInMemory) {
+  // As padding makes them: parts of a larger tensor, whose rows of pixels do not follow one another.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}), w = g.add_input(DType::f32, {4, 3, 3, 3}),
+          z = g.add_input(DType::f32, {2, 4, 4, 1});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId m = g.add(OpId::matmul, {val(x), val(g.add_input(DType::f32, {5, 4}))});
+  g.outputs = {g.add(OpId::cat, {val(z), val(c)}, {Attr::of(int64_t{3})}),
+               g.add(OpId::cat, {val(m), val(m)}, {Attr::of(int64_t{2})})};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 6, 5}, {90, 1, 15, 3}), w = g.add_input(DType::f32, {3, 3, 1, 1});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId p = g.add(OpId::permute, {val(c)}, {ints({0, 2, 3, 1})});
+  ValueId s = g.add(OpId::softmax, {val(p)}, {Attr::of(int64_t{3})});
+  g.outputs = {g.add(OpId::tanh, {val(c)}), s};
+  check_compiled(g, 1e-5);
+}
+
+TEST(LowerConvolution, TheFormFollowsGroupsAndWhereTheResultLies) {
+  auto forms = [](int64_t channels, int64_t groups, bool last, LowerOptions options = {}) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {1, channels, 5, 5}), w = g.add_input(DType::f32, {4, channels / groups, 3, 3});
+    ValueId c = g.add(OpId::conv2d, {val(x), val(w)}, {ints({1, 1}), ints({0, 0}), ints({1, 1}), Attr::of(groups)});
+    if (!last) c = g.add(OpId::conv2d, {val(c), val(g.add_input(DType::f32, {6, 4, 1, 1}))});
+    g.outputs = {c};
+    return lower(g, Target{}, options).program.steps[0].as<Conv2dStep>().form;
+  };
+  for (bool last : {false, true}) EXPECT_EQ(forms(4, 4, last), ConvolutionForm::depthwise);
+  for (int64_t groups : {1, 2}) {
+    EXPECT_EQ(forms(4, groups, true), ConvolutionForm::patches) << "an output of the graph is row-major";
+    EXPECT_EQ(forms(4, groups, false), ConvolutionForm::pixels);
+    EXPECT_EQ(forms(4, groups, false, {.channels_last = false}), ConvolutionForm::patches);
+  }
+  EXPECT_EQ(forms(2, 2, true), ConvolutionForm::patches) << "two results a channel";
+}
+
+/// A convolution of any geometry, what may follow it, and a second one.
+Graph random_network(std::mt19937_64& random) {
+  auto any = [&](int64_t from, int64_t to) {
+    return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
+  };
+  Graph g;
+  const DType d = any(0, 4) ? DType::f32 : DType::f64;
+  const int64_t kinds[] = {1, any(2, 5), any(2, 40)}, groups = any(0, 2) ? 1 : any(2, 5);
+  const bool depthwise = any(0, 2) == 0;
+  const int64_t each = depthwise ? 1 : kinds[any(0, 2)], spread = depthwise ? any(2, 60) : groups;
+  const int64_t channels = each * spread, out = spread * (depthwise ? any(1, 3) == 3 ? 2 : 1 : any(1, 20));
+  const int64_t kh = any(1, 4), kw = any(1, 4), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
+  const int64_t h = std::max<int64_t>(any(1, 10), dh * (kh - 1) + 1 - 2 * ph),
+                w = std::max<int64_t>(any(1, 10), dw * (kw - 1) + 1 - 2 * pw), n = any(0, 9) ? any(1, 3) : 0;
+  const bool inside = any(0, 1);
+  ValueId x = inside ? g.add_input(d, {n, channels, h, w}, {channels * h * w, 1, w * channels, channels})
+                     : g.add_input(d, {n, channels, h, w});
+  ValueId weight = g.add_input(d, {out, each, kh, kw});
+  const Operand bias = any(0, 1) ? val(g.add_input(d, {out})) : Operand::none();
+  ValueId v = g.add(OpId::conv2d, {val(x), val(weight), bias},
+                    {ints({any(1, 3), any(1, 3)}), ints({ph, pw}), ints({dh, dw}), Attr::of(spread)});
+  const Dims shape = g.type(v).shape;
+  switch (any(0, 5)) {
+    case 0:
+      v = g.add(OpId::relu, {val(v)});
+      break;
+    case 1:  // a residual
+      v = g.add(OpId::relu,
+                {val(g.add(OpId::add, {val(v), val(g.add_input(d, shape)), Operand::constant(int64_t{1})}))});
+      break;
+    case 2:
+      v = g.add(OpId::max_pool2d, {val(v)},
+                {ints({2, 2}), ints({any(1, 2)}), ints({1, 1}), ints({1}), Attr::of(false)});
+      break;
+    case 3:
+      v = g.add(OpId::cat, {val(v), val(g.add(OpId::tanh, {val(v)}))}, {dim(1)});
+      break;
+    case 4: {  // lines in any order, as upsampling takes them
+      if (shape[2] == Dim(0)) break;
+      const ValueId lines =
+          g.add(OpId::remainder, {val(g.add_input(DType::i64, {any(1, 6)})), Operand::constant(shape[2].code)});
+      v = g.add(OpId::index_select, {val(v), val(lines)}, {dim(2)});
+      break;
+    }
+    default:
+      break;
+  }
+  if (any(0, 3)) {
+    const int64_t middle = g.type(v).shape[1].code;
+    v = g.add(OpId::conv2d, {val(v), val(g.add_input(d, {any(1, 30), middle, 1, 1}))});
+  }
+  g.outputs = {v};
+  if (any(0, 2) == 0) g.outputs.push_back(g.add(OpId::sum, {val(v)}, {ints({1})}));
+  return g;
+}
+
+// Interpreted and generated, by the reference; and with rows of pixels in place of channels: the same bits.
+TEST(LowerConvolution, GeneratedGeometriesInEveryForm) {
+  const char* said = std::getenv("INGOT_CONVOLUTIONS");
+  const int count = said ? std::atoi(said) : 500;
+  for (int seed = 1; seed <= count; ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    const Graph g = random_network(random);
+    check_compiled(g, g.type(g.outputs[0]).dtype == DType::f64 ? 1e-12 : 1e-5);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    Graph lowered = g;
+    ir::run_pipeline(lowered);
+    std::vector<ir::ReferenceTensor> inputs;
+    for (size_t i = 0; i < g.inputs.size(); ++i)
+      inputs.push_back(random_tensor(g, g.inputs[i].value, static_cast<uint32_t>(i + 1)));
+    const auto run = [&](bool channels_last, Isa isa) {
+      return run_program(lowered, lower(lowered, Target{isa}, {.channels_last = channels_last}).program, inputs);
+    };
+    const auto one = run(true, Isa::none);
+    for (Isa isa : {Isa::avx2, Isa::avx512})
+      for (bool channels_last : {true, false}) {
+        if (runtime::detected_target().isa < isa) continue;
+        const auto other = run(channels_last, isa);
+        for (size_t o = 0; o < one.size(); ++o)
+          ASSERT_EQ(one[o].real, other[o].real) << "seed " << seed << " output " << o;
+      }
+  }
+}
+
+TEST(LowerConvolution, ImagesKeepTheirChannelsInnermost) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 3, 9, 8}), w = g.add_input(DType::f32, {16, 3, 3, 3});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId pooled = g.add(OpId::max_pool2d, {val(g.add(OpId::relu, {val(c)}))},
+                         {ints({3, 3}), ints({2, 2}), ints({1, 1}), ints({1}), Attr::of(false)});
+  ValueId joined = g.add(OpId::cat, {val(pooled), val(pooled)}, {dim(1)});
+  ValueId next = g.add(OpId::conv2d, {val(joined), val(g.add_input(DType::f32, {5, 32, 1, 1}))});
+  g.outputs = {g.add(OpId::mean, {val(next)}, {ints({2, 3})})};
+  const LowerResult r = check_compiled(g, 1e-5);
+  int convolutions = 0;
+  for (const Step& step : r.program.steps) {
+    if (!step.is<Conv2dStep>()) continue;
+    const auto& conv = step.as<Conv2dStep>();
+    EXPECT_EQ(conv.form, ConvolutionForm::pixels);
+    if (convolutions++) EXPECT_EQ(conv.input.strides[1], Dim(4)) << "the channels of what is pooled and joined";
+  }
+  EXPECT_EQ(convolutions, 2);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
