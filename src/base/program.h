@@ -56,10 +56,11 @@ struct KernelFrame {
 
 /// How a tile finds the rows of A.
 enum class RowsOfA : uint8_t {
-  along,    // k is contiguous, and rows are evenly apart
-  across,   // rows are contiguous, and k is evenly apart
-  listed,   // k is contiguous in runs, for each of which the address of each row is listed
-  channels  // listed, and a run has an element of A for each column: sums of elementwise products
+  along,     // k is contiguous, and rows are evenly apart
+  across,    // rows are contiguous, and k is evenly apart
+  listed,    // k is contiguous in runs, for each of which the address of each row is listed
+  channels,  // listed, and a run has an element of A for each column: sums of elementwise products
+  with_b     // rows are contiguous, and for each k the addresses of them and of a row of B, not packed, are listed
 };
 
 /// A run of k in the rows of a listed A: where it begins behind the address of each row, in bytes.
@@ -70,7 +71,7 @@ struct TileRun {
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
   // Row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous; of a listed one:
-  // addresses, that of row i for run r at a + r * a_stride + 8 i.
+  // addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two addresses a step of k.
   const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride
@@ -90,6 +91,7 @@ struct TileFrame {
   // fields of what is fetched are not read.)
   const TileRun* runs = nullptr;
   int64_t run_count = 0, a_offset = 0;
+  int64_t b_offset = 0;  // listed with B: bytes added to each address of a row of B, as a_offset is to those of A
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
@@ -301,7 +303,7 @@ struct Conv2dStep {
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its
-/// result [Cout / groups, (n, oh, ow)] and patches [(n, oh, ow), (kh, kw, c)].
+/// result [Cout / groups, (n, oh, ow)] and patches [(n, oh, ow), (kh, kw, c)], both read where they lie.
 struct Conv2dWeightStep {
   static constexpr const char* kName = "conv2d_weight";
   DType dtype = DType::f32;
@@ -311,14 +313,13 @@ struct Conv2dWeightStep {
   Conv2dStep::Pair stride, padding, dilation;
   int64_t groups = 1;
 
-  /// In the arena: the images with their borders, channels innermost; the gradient, a row a pixel, channels innermost
-  /// (kRowRoom bytes more each); what the product gives, rows of (kh, kw, c), where that is not the result.
-  Argument images, rows;
-  std::optional<Argument> raw;
+  /// In the arena: input and gradient with their channels innermost, where they do not lie so; and what the product
+  /// gives, whose order is not that of the result where a kernel has several taps.
+  std::optional<Argument> input_inside, gradient_inside;
+  Argument raw;
   ProductKernelsPtr kernels;  // tiles
-  static constexpr int64_t kRowRoom = 128;
   INGOT_ALL_FIELDS(Conv2dWeightStep, dtype, input_shape, weight_shape, input, gradient, out, stride, padding, dilation,
-                   groups, images, rows, raw, kernels)
+                   groups, input_inside, gradient_inside, raw, kernels)
 };
 
 /// The probabilities softmax(q k^T * scale + mask), row by row, in f32 or f64 (16-bit operands are converted before and

@@ -94,6 +94,59 @@ void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
     }
 }
 
+/// Tiles that are told where A and B are for each k; both end where nothing more may be read.
+template <class T>
+void tiles_with_b(DType d, const Target& target) {
+  std::mt19937_64 random(10);
+  const int64_t size = sizeof(T);
+  for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+    for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
+      const TileSpec spec{.a = d, .b = d, .rows = rows, .vectors = vectors, .rows_of_a = RowsOfA::with_b};
+      KernelPtr source = generate(spec, target);
+      Code code(*source);
+      for (int64_t k : {0, 1, 3, 4, 9})
+        for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
+          if (columns > 16 * vectors) continue;
+          const int64_t a_offset = 3 * size, b_offset = size, width = 16 * vectors;
+          std::vector<std::unique_ptr<Guarded>> lines;
+          std::vector<const char*> list;
+          for (int64_t kk = 0; kk < k; ++kk)
+            for (int64_t elements : {3 + rows, 1 + static_cast<int>(columns)}) {
+              lines.push_back(std::make_unique<Guarded>(static_cast<size_t>(elements * size), true));
+              for (int64_t i = 0; i < elements; ++i) put(lines.back()->data() + i * size, d, random);
+              list.push_back(lines.back()->data());
+            }
+          std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
+          for (int64_t accumulate : {0, 1}) {
+            std::vector<T> expected = c;
+            for (int i = 0; i < rows; ++i)
+              for (int64_t j = 0; j < columns; ++j) {
+                T sum = 0;
+                for (size_t kk = 0; kk < static_cast<size_t>(k); ++kk)
+                  sum = std::fma(element<T>(list[2 * kk] + a_offset + i * size, d),
+                                 element<T>(list[2 * kk + 1] + b_offset + j * size, d), sum);
+                T& to = expected[static_cast<size_t>(i * width + j)];
+                to = accumulate ? to + sum : sum;
+              }
+            TileFrame f{reinterpret_cast<const char*>(list.data()),
+                        nullptr,
+                        reinterpret_cast<char*>(c.data()),
+                        k,
+                        0,
+                        width * size,
+                        accumulate,
+                        columns,
+                        nullptr};
+            f.a_offset = a_offset, f.b_offset = b_offset;
+            code.entry()(&f);
+            for (size_t i = 0; i < c.size(); ++i)
+              ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&c[i]), d))
+                  << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " at " << i;
+          }
+        }
+    }
+}
+
 template <class T>
 void tiles(DType d, const Target& target, bool a_across = false) {
   std::mt19937_64 random(5);
@@ -156,6 +209,8 @@ TEST_P(X86Matmul, TilesOfListedFloats) { listed_tiles<float>(DType::f32, target(
 TEST_P(X86Matmul, TilesOfListedDoubles) { listed_tiles<double>(DType::f64, target(), RowsOfA::listed); }
 TEST_P(X86Matmul, TilesOfFloatsByChannels) { listed_tiles<float>(DType::f32, target(), RowsOfA::channels); }
 TEST_P(X86Matmul, TilesOfDoublesByChannels) { listed_tiles<double>(DType::f64, target(), RowsOfA::channels); }
+TEST_P(X86Matmul, TilesOfFloatsWithB) { tiles_with_b<float>(DType::f32, target()); }
+TEST_P(X86Matmul, TilesOfDoublesWithB) { tiles_with_b<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
 
 TEST_P(X86Matmul, Panels) {

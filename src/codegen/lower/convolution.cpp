@@ -146,19 +146,16 @@ void StepWriter::write_conv_weight(uint32_t group) {
 
   const Dims &x = conv.input_shape, &w = conv.weight_shape, &slope = graph_.type(g.operands[1].value).shape;
   const Dim pixels = dims_.mul(slope[0], dims_.mul(slope[2], slope[3]));
-  auto bordered = [&](Dim size, Dim padding) { return dims_.add(size, dims_.mul(2, padding)); };
-  conv.images.buffer = arena_buffer(
-      bytes(dims_,
-            dims_.mul(dims_.mul(x[0], x[1]), dims_.mul(bordered(x[2], conv.padding.h), bordered(x[3], conv.padding.w))),
-            conv.dtype));
-  conv.rows.buffer =
-      arena_buffer(dims_.mul(pixels, dims_.add(bytes(dims_, slope[1], conv.dtype), Conv2dWeightStep::kRowRoom)));
-  // Of a kernel with one tap the product is in the order of the result.
-  if (!dims_.is_one(w[2]) || !dims_.is_one(w[3])) {
-    conv.raw.emplace();
-    conv.raw->buffer = raw_buffer(output.value, conv.dtype);
-  }
-  conv.kernels = product_kernels(target_, {.dtype = conv.dtype, .a = RowsOfA::across});
+  auto inside = [&](size_t i, const Dims& shape, std::optional<Argument>& copy) {
+    if (g.operands[i].strides[1] == Dim(1)) return;
+    copy.emplace();
+    copy->buffer = arena_buffer(bytes(dims_, dims_.product(shape), conv.dtype));
+    copy->strides = bytes(dims_, channels_last_strides(dims_, shape), conv.dtype);
+  };
+  inside(0, x, conv.input_inside);
+  inside(1, slope, conv.gradient_inside);
+  conv.raw.buffer = raw_buffer(output.value, conv.dtype);
+  conv.kernels = product_kernels(target_, {.dtype = conv.dtype, .a = RowsOfA::with_b});
   const Dim elements = dims_.product(w);
   step.operations = dims_.mul(dims_.mul(elements, 2), pixels);
   step.bytes = dims_.add(step.bytes, bytes(dims_, elements, conv.dtype));

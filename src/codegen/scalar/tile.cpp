@@ -44,6 +44,14 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
       for (int64_t k = 0; k < f.k; ++k)
         for (int64_t j = 0; j < f.columns; ++j)
           add(k, j, f.a + (across ? k : i) * f.a_stride + (across ? i : k) * a_bytes);
+    } else if (t.rows_of_a == RowsOfA::with_b) {
+      for (int64_t k = 0; k < f.k; ++k) {
+        const char* lines[2];
+        std::memcpy(lines, f.a + k * 16, sizeof lines);
+        const T a = read<T>(t.a, lines[0] + f.a_offset + i * a_bytes);
+        for (int64_t j = 0; j < f.columns; ++j)
+          sums[j] = std::fma(a, read<T>(t.b, lines[1] + f.b_offset + j * b_bytes), sums[j]);
+      }
     } else {
       const bool each = t.rows_of_a == RowsOfA::channels;
       for (int64_t r = 0, k = 0; r < f.run_count; ++r) {

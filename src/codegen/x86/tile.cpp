@@ -16,7 +16,7 @@ constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::
               kResults = kC;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and what is left of the list.
 constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
-constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kRunsLeft = Gpr::r8;
+constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kRunsLeft = Gpr::r8, kBAt = kB;
 
 class Tile {
  public:
@@ -39,7 +39,12 @@ class Tile {
       sum = code_.vector();
       code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
     }
-    listed() ? runs() : steps();
+    if (spec_.rows_of_a == RowsOfA::with_b)
+      with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
+    else if (channels())
+      with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
+    else
+      listed() ? runs({}) : steps();
     finish();
   }
 
@@ -76,20 +81,50 @@ class Tile {
     }
   }
 
-  void runs() {
-    if (!channels()) return each_run({});
-    // Columns that do not exist are not read from A, which may end there.
+  /// Columns that do not exist are not read from what is not packed, which may end there.
+  template <class Body>
+  void with_edges(Body body) {
     const int64_t edge = code_.label(), done = code_.label();
-    load(kAt, offsetof(TileFrame, columns));
-    code_.g(VOp::g_cmpi, kAt, kLanes * spec_.vectors);
+    load(Gpr::rax, offsetof(TileFrame, columns));
+    code_.g(VOp::g_cmpi, Gpr::rax, kLanes * spec_.vectors);
     code_.jump(edge, Cond::less);
-    each_run({});
+    body({});
     code_.jump(done);
     code_.place(edge);
-    each_run(edge_masks());
+    body(edge_masks());
     code_.place(done);
   }
-  void each_run(const std::vector<VReg>& masks) {
+
+  void steps_with_b(const std::vector<VReg>& masks) {
+    load(kTable, offsetof(TileFrame, a));
+    load(kAt, offsetof(TileFrame, a_offset));
+    load(kBAt, offsetof(TileFrame, b_offset));
+    load(kK, offsetof(TileFrame, k));
+    for (int unroll : {kUnroll, 1}) {
+      const int64_t done = code_.label();
+      code_.g(VOp::g_cmpi, kK, unroll);
+      code_.jump(done, Cond::less);
+      if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
+      const Loop loop = code_.begin_loop();
+      for (int u = 0; u < unroll; ++u) {
+        const Gpr a = kRows[2 * u], b = kRows[2 * u + 1];
+        code_.load(a, Mem::at(kTable, 16 * u));
+        code_.load(b, Mem::at(kTable, 16 * u + 8));
+        multiply([&](int row) { return v_.emit1(broadcast(), Mem::at(a, kAt, 1, row * ingot::size_of(spec_.a))); },
+                 [&](int p) {
+                   return held(Mem::at(b, kBAt, 1, p * code_.width),
+                               masks.empty() ? kNoReg : masks[static_cast<size_t>(p)]);
+                 });
+      }
+      code_.g(VOp::g_addi, kTable, 16 * unroll);
+      code_.g(VOp::g_addi, kK, -unroll);
+      code_.g(VOp::g_cmpi, kK, unroll);
+      code_.end_loop(loop, Cond::greater_equal);
+      code_.place(done);
+    }
+  }
+
+  void runs(const std::vector<VReg>& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kRun, offsetof(TileFrame, runs));
     load(kRunsLeft, offsetof(TileFrame, run_count));
@@ -187,9 +222,9 @@ class Tile {
     code_.place(fetched);
   }
 
+  VOp broadcast() const { return type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss; }
   void step(int u) {
-    VOp broadcast = type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss;
-    auto a = [&](bool odd) { return [=, this](int row) { return v_.emit1(broadcast, a_at(row, u, odd ? 4 : 0)); }; };
+    auto a = [&](bool odd) { return [=, this](int row) { return v_.emit1(broadcast(), a_at(row, u, odd ? 4 : 0)); }; };
     auto b = [&](int p) { return v_.force(Source(b_at(u, p))); };
     if (!pairs_ || dot_) return multiply(a(false), b);
     for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });

@@ -67,6 +67,11 @@ Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
 
 Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context) { return sizes_of(step, context); }
 
+const char* zero_bytes() {
+  alignas(64) static char zeros[kZeroBytes];
+  return zeros;
+}
+
 void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element) {
   if (stride == element)
     copy_bytes(to, from, count * element);

@@ -22,6 +22,10 @@ Geometry geometry_of(const Conv2dStep& step, const BindContext& context);
 /// Of the convolution whose weight it is; without strides of the weight.
 Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context);
 
+/// Zeros to read in place of pixels beyond an image.
+inline constexpr int64_t kZeroBytes = 1 << 16;
+const char* zero_bytes();
+
 /// Elements of 4 or 8 bytes, `stride` bytes apart, become dense.
 void copy_elements(char* to, const char* from, int64_t count, int64_t stride, int64_t element);
 /// Channels of an image, each with its border of zeros: [channels][height + 2 padding_h][width + 2 padding_w], dense.

@@ -15,7 +15,6 @@
 namespace ingot::runtime {
 namespace {
 
-alignas(64) constexpr char kZeros[1 << 14] = {};
 constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows takes shows
 
 class PixelDriver final : public ProductDriver {
@@ -139,7 +138,7 @@ class PixelDriver final : public ProductDriver {
         const int64_t at_y = y * g_.stride_h - border_h_ + tap / g_.kernel_w * g_.dilation_h,
                       at_x = x * g_.stride_w - border_w_ + tap % g_.kernel_w * g_.dilation_w;
         const bool inside = at_y >= 0 && at_y < height_ && at_x >= 0 && at_x < width_;
-        *list = inside ? image + at_y * row_step_ + at_x * column_step_ : kZeros;
+        *list = inside ? image + at_y * row_step_ + at_x * column_step_ : zero_bytes();
       }
     }
   }
@@ -150,7 +149,7 @@ class PixelDriver final : public ProductDriver {
   void place_image(int64_t element) {
     const Ints& s = g_.input_strides;
     const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
-    copies_ = !dense || g_.channels * element > static_cast<int64_t>(sizeof kZeros) ||
+    copies_ = !dense || g_.channels * element > kZeroBytes ||
               (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
     // Taps side by side are one run.
     joined_ = copies_ && evenly && g_.groups == 1 ? g_.kernel_w : 1;

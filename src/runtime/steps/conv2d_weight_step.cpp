@@ -1,153 +1,173 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
-// the first: k is (n, oh, ow), in blocks of 512 as in any product. First both are copied in this order, channels
-// innermost, the images with their border of zeros: then a pixel's patch is a few runs of memory, one a row of the
-// kernel, and patches are packed into panels as they are used.
+// the first: k is (n, oh, ow), in blocks of 512 as in any product. Both operands are read where they lie, channels
+// innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
+// the pixel of the image that the tap meets, zeros beyond the border.
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
+#include "base/canonical_order.h"
 #include "base/error.h"
-#include "runtime/drivers/product_driver.h"
+#include "runtime/drivers/pieces.h"
+#include "runtime/drivers/product_calls.h"
 #include "runtime/steps/conv2d_geometry.h"
 
 namespace ingot::runtime {
 namespace {
 
-// Rows that a power of two apart would meet in few sets of the cache.
-int64_t spread_row(int64_t bytes) { return (ceil_div(bytes, 64) | 1) * 64; }
+constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
+constexpr int64_t kGrainOperations = 1'000'000;
 
-class Conv2dWeightDriver final : public ProductDriver {
+class Conv2dWeightDriver final : public StepDriver {
  public:
   Conv2dWeightDriver(const Conv2dWeightStep& step, const BindContext& context)
-      : ProductDriver(*step.kernels, Epilogue(), context), g_(geometry_of(step, context)) {
-    input_ = context.argument(step.input), gradient_ = context.argument(step.gradient);
-    out_ = context.argument(step.out), images_ = context.argument(step.images), rows_ = context.argument(step.rows);
-    const int64_t element = size_of(step.dtype), k = saturating_product(g_.batch, g_.pixels());
-    product_.set_sizes({{g_.groups}, g_.group_out, g_.taps() * g_.group_channels, k, step.dtype, step.dtype});
-    row_bytes_ = spread_row(g_.out_channels * element);
-    INGOT_CHECK(row_bytes_ <= g_.out_channels * element + Conv2dWeightStep::kRowRoom);
-    pixel_bytes_ = g_.channels * element;
-    line_bytes_ = (g_.width + 2 * g_.padding_w) * pixel_bytes_;
-    BoundArgument a = rows_, b = images_, c = step.raw ? context.argument(*step.raw) : out_;
-    if (step.raw) raw_ = c;
-    a.strides = {g_.group_out * element, element, row_bytes_};
-    b.strides = {g_.group_channels * element, 0, 0};
-    c.strides = {g_.group_out * product_.sizes.n * element, product_.sizes.n * element, element};
-    set_operands({std::move(a), std::move(b), std::move(c)}, Epilogue());
-    divide(context, 8, true);
-    product_phases_ = phases;
-    phases += raw_ ? 2 : 1;
+      : g_(geometry_of(step, context)),
+        element_(size_of(step.dtype)),
+        max_vectors_(step.kernels->max_vectors),
+        tiles_(calls_of(step.kernels->tiles, context)),
+        input_(context.argument(step.input)),
+        gradient_(context.argument(step.gradient)),
+        out_(context.argument(step.out)),
+        raw_(context.argument(step.raw)) {
+    if (step.input_inside) input_inside_ = context.argument(*step.input_inside);
+    if (step.gradient_inside) gradient_inside_ = context.argument(*step.gradient_inside);
+    // Vectors run along the channels that fill them better.
+    auto filled = [](int64_t n) {
+      return static_cast<double>(n) / static_cast<double>(round_up(std::max<int64_t>(n, 1), kVector));
+    };
+    along_input_ = filled(g_.group_channels) >= filled(g_.group_out);
+    const int64_t rows = along_input_ ? g_.group_out : g_.group_channels;
+    columns_ = along_input_ ? g_.group_channels : g_.group_out;
+    row_tiles_ = Pieces(rows, step.kernels->max_rows);
+    panels_ = Pieces(ceil_div(columns_, kVector), max_vectors_);
+    // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
+    const int64_t patch = g_.taps() * g_.group_channels;
+    raw_out_ = (along_input_ ? patch : 1) * element_, raw_in_ = (along_input_ ? 1 : g_.group_out) * element_;
+    k_ = saturating_product(g_.batch, g_.pixels());
+    units_ = saturating_product(saturating_product(g_.groups, g_.taps()),
+                                saturating_product(panels_.count, row_tiles_.count));
+    const int64_t operations = saturating_product(saturating_product(2 * k_, patch), g_.out_channels);
+    useful_threads =
+        static_cast<int>(std::clamp<int64_t>(std::min(operations / kGrainOperations, units_), 1, kMostThreads));
+    zeros_ = g_.channels * element_ > kZeroBytes;
+    if (zeros_) shared_bytes = g_.channels * element_;
+    phases = 3;
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
     if (phase == 0) {
-      copy_images(state, runtime::share(g_.batch * lines(), share, shares));
-      copy_rows(state, runtime::share(g_.batch * g_.out_height, share, shares));
-    } else if (phase <= product_phases_) {
-      ProductDriver::run(state, phase - 1, share, shares);
+      if (zeros_ && share == 0) std::fill_n(shared(state), shared_bytes, 0);
+      if (input_inside_)
+        move_inside(state, input_, *input_inside_, g_.channels, g_.height, g_.width,
+                    runtime::share(g_.batch * g_.height, share, shares));
+      if (gradient_inside_)
+        move_inside(state, gradient_, *gradient_inside_, g_.out_channels, g_.out_height, g_.out_width,
+                    runtime::share(g_.batch * g_.out_height, share, shares));
+    } else if (phase == 1) {
+      multiply(state, runtime::share(units_, share, shares));
     } else {
       order(state, runtime::share(g_.out_channels, share, shares));
     }
   }
-
- protected:
-  void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
-    const int64_t row_bytes = product_.panel_width(panel) * product_.element;
-    const int64_t first = product_.panel_column(panel), columns = product_.panel_columns(panel);
-    Run runs[kMostRuns];
-    const int count = runs_of(first, first + columns, runs);
-    const int64_t missing = row_bytes - columns * product_.element;
-    auto pack = [&](auto copy_row) {
-      for (int64_t k = k_begin; k < k_end;) {
-        const int64_t image = k / g_.pixels(), y = k % g_.pixels() / g_.out_width, x = k % g_.out_width;
-        const int64_t pixels = std::min(g_.out_width - x, k_end - k);
-        const char* from = b + (image * lines() + y * g_.stride_h) * line_bytes_ + x * g_.stride_w * pixel_bytes_;
-        for (int64_t i = 0; i < pixels; ++i, to += row_bytes, from += g_.stride_w * pixel_bytes_) {
-          copy_row(to, from);
-          if (missing) std::memset(to + row_bytes - missing, 0, missing);
-        }
-        k += pixels;
-      }
-    };
-    // Whole vectors are copied without a loop.
-    auto whole = [&](auto bytes) {
-      if (count != 1 || runs[0].bytes != bytes) return false;
-      pack([bytes, at = runs[0].from](char* to_row, const char* from) { std::memcpy(to_row, from + at, bytes); });
-      return true;
-    };
-    if (whole(Fixed<64>()) || whole(Fixed<128>()) || whole(Fixed<192>()) || whole(Fixed<256>())) return;
-    pack([&](char* to_row, const char* from) {
-      for (int i = 0; i < count; ++i)
-        runtime::copy_elements(to_row + runs[i].at, from + runs[i].from, runs[i].bytes / product_.element,
-                               product_.element, product_.element);
-    });
+  bool idle(const RunState&, int phase) const override {
+    return phase == 0 && !zeros_ && !input_inside_ && !gradient_inside_;
   }
 
  private:
-  template <int64_t bytes>
-  using Fixed = std::integral_constant<int64_t, bytes>;
-  struct Run {
-    int64_t at, from, bytes;  // in a row of the panel, from a pixel on
+  struct Addresses {
+    const char *a, *b;
   };
-  static constexpr int kMostRuns = 128;  // a panel of single columns
 
-  // The last image comes first in the sums. Either end would do; with this one the CNN that is held to its run in
-  // double (tests/data/training.json) does not come upon a kink at another side.
-  int64_t place_of(int64_t image) const { return g_.batch - 1 - image; }
-  int64_t lines() const { return g_.height + 2 * g_.padding_h; }
-
-  // Columns [first, last) of a patch as runs of memory.
-  int runs_of(int64_t first, int64_t last, Run* runs) const {
-    INGOT_CHECK(last - first <= kMostRuns);
-    int count = 0;
-    for (int64_t column = first, end; column < last; column = end) {
-      const int64_t tap = column / g_.group_channels, channel = column % g_.group_channels;
-      end = std::min(last, column - channel + g_.group_channels);
-      const Run run{(column - first) * product_.element,
-                    tap / g_.kernel_w * g_.dilation_h * line_bytes_ + tap % g_.kernel_w * g_.dilation_w * pixel_bytes_ +
-                        channel * product_.element,
-                    (end - column) * product_.element};
-      if (count && runs[count - 1].from + runs[count - 1].bytes == run.from)
-        runs[count - 1].bytes += run.bytes;
-      else
-        runs[count++] = run;
-    }
-    return count;
+  void move_inside(const RunState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
+                   int64_t height, int64_t width, Range lines) const {
+    for (int64_t line = lines.begin; line < lines.end; ++line)
+      copy_channels_inside(from.at(state) + line / height * from.strides[0] + line % height * from.strides[2], width,
+                           channels, from.strides[3], from.strides[1], element_,
+                           to.at(state) + line / height * to.strides[0] + line % height * to.strides[2], to.strides[3]);
   }
 
-  void copy_images(const RunState& state, Range lines_of_all) const {
-    for (int64_t line = lines_of_all.begin; line < lines_of_all.end; ++line) {
-      copy_line(g_, input_.at(state) + place_of(line / lines()) * input_.strides[0], line % lines() - g_.padding_h,
-                product_.element, images_.at(state) + line * line_bytes_);
-    }
-  }
-
-  // A row a pixel.
-  void copy_rows(const RunState& state, Range lines_of_all) const {
-    const Ints& s = gradient_.strides;
-    for (int64_t line = lines_of_all.begin; line < lines_of_all.end; ++line) {
-      const int64_t image = line / g_.out_height, y = line % g_.out_height;
-      copy_channels_inside(gradient_.at(state) + place_of(image) * s[0] + y * s[2], g_.out_width, g_.out_channels, s[3],
-                           s[1], product_.element, rows_.at(state) + line * g_.out_width * row_bytes_, row_bytes_);
+  // Units: [groups][taps][panels][tiles of rows].
+  void multiply(const RunState& state, Range units) const {
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kBlock * static_cast<int64_t>(sizeof(Addresses))));
+    for (int64_t unit = units.begin; unit < units.end;) {
+      const int64_t tile = unit % row_tiles_.count, panel = unit / row_tiles_.count % panels_.count,
+                    tap = unit / row_tiles_.count / panels_.count;  // of all groups
+      const int64_t end = std::min(row_tiles_.count, tile + units.end - unit);
+      unit += end - tile;
+      const int64_t group = tap / g_.taps(), column = panels_.begin(panel) * kVector;
+      char* c = raw_.at(state) + group * g_.group_out * g_.taps() * g_.group_channels * element_ +
+                tap % g_.taps() * g_.group_channels * raw_in_ + column * element_;
+      const int64_t row_step = along_input_ ? raw_out_ : raw_in_;
+      TileFrame frame{};
+      frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+      frame.c_stride = row_step;
+      frame.b_offset = column * element_;
+      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+        frame.k = std::min(kBlock, k_ - k);
+        list_pixels(state, group, tap % g_.taps(), k, frame.k, list);
+        frame.a = reinterpret_cast<const char*>(list);
+        frame.accumulate = k > 0;
+        for (int64_t i = tile; i < end; ++i) {
+          const KernelCall& call = tiles_[(row_tiles_.size(i) - 1) * max_vectors_ + panels_.size(panel) - 1];
+          frame.a_offset = row_tiles_.begin(i) * element_;
+          frame.c = c + row_tiles_.begin(i) * row_step;
+          frame.context = call.context;
+          call.entry(&frame);
+        }
+      }
     }
   }
 
-  // [Cout, (kh, kw, c)] becomes [Cout, c, kh, kw].
+  void list_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, Addresses* list) const {
+    const BoundArgument &input = input_inside_ ? *input_inside_ : input_,
+                        &gradient = gradient_inside_ ? *gradient_inside_ : gradient_;
+    const Ints &s = input.strides, &t = gradient.strides;
+    const char *images = input.at(state) + group * g_.group_channels * element_,
+               *slopes = gradient.at(state) + group * g_.group_out * element_,
+               *zeros = zeros_ ? shared(state) : zero_bytes();
+    const int64_t down = tap / g_.kernel_w * g_.dilation_h - g_.padding_h,
+                  right = tap % g_.kernel_w * g_.dilation_w - g_.padding_w;
+    int64_t image = k / g_.pixels(), y = k % g_.pixels() / g_.out_width, x = k % g_.out_width;
+    while (count > 0) {
+      // The last image comes first in the sums. Either end would do; with this one the CNN that is held to its run in
+      // double (tests/data/training.json) does not come upon a kink at another side.
+      const int64_t place = g_.batch - 1 - image, at_y = y * g_.stride_h + down;
+      const int64_t end = std::min(g_.out_width, x + count);
+      const char *slope = slopes + place * t[0] + y * t[2], *line = images + place * s[0] + at_y * s[2];
+      const bool in_rows = at_y >= 0 && at_y < g_.height;
+      count -= end - x;
+      for (; x < end; ++x, ++list) {
+        const int64_t at_x = x * g_.stride_w + right;
+        const char *from = in_rows && at_x >= 0 && at_x < g_.width ? line + at_x * s[3] : zeros,
+                   *other = slope + x * t[3];
+        *list = along_input_ ? Addresses{other, from} : Addresses{from, other};
+      }
+      x = 0;
+      if (++y == g_.out_height) y = 0, ++image;
+    }
+  }
+
+  // To [Cout, c, kh, kw].
   void order(const RunState& state, Range channels) const {
-    const int64_t element = product_.element, row = product_.sizes.n * element;
-    for (int64_t channel = channels.begin; channel < channels.end; ++channel)
-      for (int64_t c = 0; c < g_.group_channels; ++c)
-        runtime::copy_elements(out_.at(state) + channel * row + c * g_.taps() * element,
-                               raw_->at(state) + channel * row + c * element, g_.taps(), g_.group_channels * element,
-                               element);
+    const int64_t row = g_.taps() * g_.group_channels * element_;
+    for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
+      const int64_t group = channel / g_.group_out;
+      const char* from = raw_.at(state) + group * g_.group_out * row + channel % g_.group_out * raw_out_;
+      char* to = out_.at(state) + channel * row;
+      for (int64_t c = 0; c < g_.group_channels; ++c, from += raw_in_, to += g_.taps() * element_)
+        copy_elements(to, from, g_.taps(), g_.group_channels * raw_in_, element_);
+    }
   }
 
   const Geometry g_;
-  BoundArgument input_, gradient_, out_, images_, rows_;
-  std::optional<BoundArgument> raw_;
-  int64_t row_bytes_ = 0, pixel_bytes_ = 0, line_bytes_ = 0;
-  int product_phases_ = 1;
+  const int64_t element_, max_vectors_;
+  const std::vector<KernelCall> tiles_;
+  BoundArgument input_, gradient_, out_, raw_;
+  std::optional<BoundArgument> input_inside_, gradient_inside_;
+  bool along_input_ = false;  // columns of tiles are channels of the input, else of the result
+  int64_t columns_ = 0, k_ = 0, units_ = 0;
+  Pieces row_tiles_, panels_;         // of one tap of one group
+  int64_t raw_out_ = 0, raw_in_ = 0;  // bytes between channels of the result, and of the input, in raw_
+  bool zeros_ = false;                // in shared memory
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ struct Conv {
     Conv2dStep step;
     Dims strides;
     for (int64_t s : input_strides()) strides.push_back(s * 4);
-    const int64_t depth_bytes = depth() * 4, pixels = out_h() * out_w();
+    const int64_t depth_bytes = depth() * 4;
     step.input = {0, 0, strides, 0, true}, step.input_shape = {n, c, h, w};
     step.weight = {1, 0, {depth_bytes, kh * kw * 4, kw * 4, 4}, 0, true}, step.weight_shape = {out, c / groups, kh, kw};
     step.stride = {stride_h, stride_w}, step.padding = {pad_h, pad_w}, step.dilation = {dil_h, dil_w};
