@@ -12,6 +12,14 @@ struct LlamaConfig {
   int64_t vocab_size = 32000, hidden_size = 4096, intermediate_size = 11008, num_hidden_layers = 32,
           num_attention_heads = 32, num_key_value_heads = 32, max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6, rope_theta = 10000;
+  /// 125 million parameters, 100 million of them beyond the table of tokens; three queries share a key.
+  static LlamaConfig small() {
+    return {.hidden_size = 768,
+            .intermediate_size = 2048,
+            .num_hidden_layers = 12,
+            .num_attention_heads = 12,
+            .num_key_value_heads = 4};
+  }
   int64_t head_dim() const { return hidden_size / num_attention_heads; }
 };
 
