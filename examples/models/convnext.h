@@ -58,8 +58,7 @@ struct ConvNeXtImpl : nn::Module {
                                  c.stochastic_depth * static_cast<double>(at) / (static_cast<double>(blocks) - 1)));
       features->push_back(alike);
       if (stage + 1 < c.depths.size())
-        features->push_back(
-            nn::Sequential(LayerNorm2d(dim), nn::Conv2d(dim, c.dims.at(stage + 1), 2, {.stride = 2})));
+        features->push_back(nn::Sequential(LayerNorm2d(dim), nn::Conv2d(dim, c.dims.at(stage + 1), 2, {.stride = 2})));
     }
     classifier = nn::Sequential(LayerNorm2d(c.dims.back()), nn::Flatten(1), nn::Linear(c.dims.back(), c.num_classes));
   }

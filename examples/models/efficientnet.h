@@ -23,9 +23,9 @@ struct EfficientNetConfig {
 /// Convolution, batch norm and, but for the last of a block, SiLU.
 inline nn::Sequential conv_norm_silu(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1,
                                      bool activation = true) {
-  nn::Sequential layers(nn::Conv2d(in, out, kernel,
-                                   {.stride = stride, .padding = (kernel - 1) / 2, .groups = groups, .bias = false}),
-                        nn::BatchNorm2d(out));
+  nn::Sequential layers(
+      nn::Conv2d(in, out, kernel, {.stride = stride, .padding = (kernel - 1) / 2, .groups = groups, .bias = false}),
+      nn::BatchNorm2d(out));
   if (activation) layers->push_back(nn::SiLU());
   return layers;
 }

@@ -8,7 +8,7 @@ namespace models {
 
 /// 3.6 million parameters.
 struct UNetConfig {
-  int64_t channels = 3;                    // of the image, in and out
+  int64_t channels = 3;  // of the image, in and out
   int64_t stem = 64, down1 = 64, down2 = 128, mid = 256, up2 = 128, up1 = 64;
   int64_t groups = 4, heads = 4;
 };
@@ -18,10 +18,7 @@ struct ResidualBlockImpl : nn::Module {
   nn::GroupNorm norm1, norm2;
   nn::Conv2d conv1, conv2, skip = nullptr;
   ResidualBlockImpl(int64_t in, int64_t out, int64_t groups)
-      : norm1(groups, in),
-        norm2(groups, out),
-        conv1(in, out, 3, {.padding = 1}),
-        conv2(out, out, 3, {.padding = 1}) {
+      : norm1(groups, in), norm2(groups, out), conv1(in, out, 3, {.padding = 1}), conv2(out, out, 3, {.padding = 1}) {
     if (in != out) skip = nn::Conv2d(in, out, 1);
   }
   Tensor forward(const Tensor& x) {

@@ -45,10 +45,11 @@ int main(int argc, char** argv) {
   auto* demo =
       common(app.add_subcommand("demo", "run three real models and train one, eager and compiled side by side"),
              "ingot demo --json");
-  auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
-                             "ingot bench bytegpt --batch 8 --seconds 5\n  ingot bench resnet50 --mode frozen --threads 2\n"
-                             "  ingot bench gpt2 --weights model.safetensors --length 512"),
-                      benches);
+  auto* bench =
+      named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
+                   "ingot bench bytegpt --batch 8 --seconds 5\n  ingot bench resnet50 --mode frozen --threads 2\n"
+                   "  ingot bench gpt2 --weights model.safetensors --length 512"),
+            benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
   bench->add_option("--length", options.length, "of the sequences that a model is fed (default: its own)")
       ->check(CLI::PositiveNumber);

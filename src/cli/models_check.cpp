@@ -67,7 +67,8 @@ class FileCheck {
     if (!got.defined()) return fail(what, "got nothing");
     if (got.sizes() != expected.sizes()) return fail(what, "got another shape than the file has");
     const double error = measure(got.to(kFloat64) - expected.to(kFloat64));
-    if (!(error <= bound * row_.slack)) fail(what, fmt::format("off by {:.3g}, expected at most {:.3g}", error, bound * row_.slack));
+    if (!(error <= bound * row_.slack))
+      fail(what, fmt::format("off by {:.3g}, expected at most {:.3g}", error, bound * row_.slack));
   }
   void judge_output(const std::string& what, const Tensor& got) {
     const Tensor& expected = file_.tensors.at(what);
@@ -94,7 +95,8 @@ class FileCheck {
     }
     for (const auto& [name, expected] : file_.named("buffer_after/")) {
       const auto found = step.buffers.find(name);
-      const double bound = is_floating(expected.dtype()) ? std::max(kOutputBound * largest(expected), kStatisticsFloor) : 0;
+      const double bound =
+          is_floating(expected.dtype()) ? std::max(kOutputBound * largest(expected), kStatisticsFloor) : 0;
       judge("buffer_after/" + name, found == step.buffers.end() ? Tensor() : found->second, expected, largest, bound);
     }
   }
@@ -104,7 +106,8 @@ class FileCheck {
     same_bits("loss", step.loss, eager_.loss);
     for (const auto& [name, expected] : eager_.gradients)
       same_bits("grad/" + name, step.gradients.contains(name) ? step.gradients.at(name) : Tensor(), expected);
-    for (const auto& [name, expected] : eager_.buffers) same_bits("buffer_after/" + name, step.buffers.at(name), expected);
+    for (const auto& [name, expected] : eager_.buffers)
+      same_bits("buffer_after/" + name, step.buffers.at(name), expected);
   }
 
   /// The state of the file again, and no gradients.
@@ -147,7 +150,8 @@ class FileCheck {
       same_bits("eval_output", output, eval_output_);
     }
     ++to_.checks;
-    if (compiled == CompileMode::frozen && !fast.stats().frozen_calls) fail("run", "never frozen: " + fast.explain().frozen);
+    if (compiled == CompileMode::frozen && !fast.stats().frozen_calls)
+      fail("run", "never frozen: " + fast.explain().frozen);
   }
   void whole_step() {
     const AutoGradMode grad(true);
@@ -204,7 +208,8 @@ std::set<std::string> names_in(const std::string& folder) {
 
 ModelChecks check_models(const std::string& folder, const std::function<void(const std::string&)>& progress) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) throw Error("models check: got '" + folder + "', expected a folder");
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw Error("models check: got '" + folder + "', expected a folder");
   ModelChecks checks;
   for (const std::string& name : names_in(folder)) {
     progress(name);

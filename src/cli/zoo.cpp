@@ -8,6 +8,7 @@
 #include "models/efficientnet.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
+#include "models/lstm_lm.h"
 #include "models/mlp.h"
 #include "models/mobilenet_v2.h"
 #include "models/resnet.h"
@@ -149,6 +150,14 @@ LlamaConfig sized(LlamaConfig c, const ModelFile& file) {
   return c;
 }
 
+LSTMLanguageModelConfig sized(LSTMLanguageModelConfig c, const ModelFile& file) {
+  c.vocab_size = file.size("embedding.weight", 0);
+  c.embedding_dim = file.size("embedding.weight", 1);
+  c.hidden_size = file.size("out.weight", 1);
+  c.num_layers = file.count("lstm.weight_ih_l", "");
+  return c;
+}
+
 /// Of linear layers `prefix`0, `prefix`2, ...: the size of the input (if `input`), then that of each layer.
 std::vector<int64_t> linear_sizes(const ModelFile& file, const std::string& prefix, bool input) {
   std::vector<int64_t> sizes;
@@ -172,8 +181,8 @@ DLRMConfig sized(DLRMConfig c, const ModelFile& file) {
 UNetConfig sized(UNetConfig c, const ModelFile& file) {
   c.channels = file.size("stem.weight", 1);
   c.stem = file.size("stem.weight", 0);
-  for (auto [name, width] : {std::pair{"down1", &c.down1}, {"down2", &c.down2}, {"mid", &c.mid}, {"up2", &c.up2},
-                             {"up1", &c.up1}})
+  for (auto [name, width] :
+       {std::pair{"down1", &c.down1}, {"down2", &c.down2}, {"mid", &c.mid}, {"up2", &c.up2}, {"up1", &c.up1}})
     *width = file.size(std::string(name) + ".conv2.weight", 0);
   c.heads = file.positive_before(" heads", c.heads);
   const double groups = file.number_after("GroupNorm(").value_or(static_cast<double>(c.groups));
@@ -196,9 +205,12 @@ Example example_of(const EfficientNetConfig&) { return images(3, 224); }
 Example example_of(const ConvNeXtConfig&) { return images(3, 224); }
 Example example_of(const ViTConfig& c) { return images(3, c.image_size); }
 Example example_of(const UNetConfig& c) { return images(c.channels, 64); }
-Example example_of(const BertConfig& c) { return tokens(c.vocab_size, std::min<int64_t>(128, c.max_position_embeddings)); }
+Example example_of(const BertConfig& c) {
+  return tokens(c.vocab_size, std::min<int64_t>(128, c.max_position_embeddings));
+}
 Example example_of(const GPT2Config& c) { return tokens(c.vocab_size, std::min<int64_t>(128, c.n_positions)); }
 Example example_of(const LlamaConfig& c) { return tokens(c.vocab_size, 128); }
+Example example_of(const LSTMLanguageModelConfig& c) { return tokens(c.vocab_size, 64); }
 Example example_of(const std::vector<int64_t>& sizes) {
   return [width = sizes.front()](int64_t batch, int64_t) { return Inputs{randn({batch, width})}; };
 }
@@ -256,6 +268,8 @@ const std::vector<ZooRow>& zoo_rows() {
         row("bert", "BERT-base (Hugging Face)", ids, made<BertModel>, BertConfig()),
         row("gpt2", "GPT-2 small (Hugging Face)", ids, made<GPT2LMHeadModel>, GPT2Config()),
         row("llama", "Llama-style 110M (Hugging Face)", ids, made<LlamaForCausalLM>, LlamaConfig::small()),
+        row("lstm_lm", "LSTM language model, 2 x 512", "i64 [N, 64]", made<LSTMLanguageModel>,
+            LSTMLanguageModelConfig()),
         row("dlrm", "DLRM, 26 tables", "f32 [N, 13], i64 [N, 26, 1]", made<DLRM>, DLRMConfig()),
     };
   });

@@ -104,9 +104,8 @@ std::function<Tensor(const Tensor&, const Inputs&)> zoo_loss(const std::string& 
       return F::binary_cross_entropy_with_logits(y, all.to(y.dtype()).reshape(y.sizes()));
     };
   if (what == "cross-entropy" && !targets.empty())
-    return [classes = tensor(targets).to(kInt64)](const Tensor& y, const Inputs&) {
-      return F::cross_entropy(y, classes);
-    };
+    return
+        [classes = tensor(targets).to(kInt64)](const Tensor& y, const Inputs&) { return F::cross_entropy(y, classes); };
   if (what == "cross-entropy")
     return [](const Tensor& y, const Inputs& inputs) {
       if (inputs.size() < 2) throw Error("the loss: got one input, expected the tokens that follow as the second");
@@ -120,7 +119,8 @@ const ZooRow* find_zoo_row(const std::string& name) {
   const ZooRow* best = nullptr;
   for (const ZooRow& row : zoo_rows()) {
     if (!name.starts_with(row.name)) continue;
-    const bool whole = name.size() == row.name.size() || !std::isalnum(static_cast<unsigned char>(name[row.name.size()]));
+    const bool whole =
+        name.size() == row.name.size() || !std::isalnum(static_cast<unsigned char>(name[row.name.size()]));
     if (whole && (!best || best->name.size() < row.name.size())) best = &row;
   }
   return best;
