@@ -6,7 +6,7 @@
 
 namespace models {
 
-/// 3.6 million parameters.
+/// 2.3 million parameters.
 struct UNetConfig {
   int64_t channels = 3;  // of the image, in and out
   int64_t stem = 64, down1 = 64, down2 = 128, mid = 256, up2 = 128, up1 = 64;

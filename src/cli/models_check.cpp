@@ -191,17 +191,40 @@ class FileCheck {
   Step eager_;
 };
 
-/// Names of models in the folder: its safetensors files, and what its index names.
-std::set<std::string> names_in(const std::string& folder) {
+/// Names of models in the folder: its safetensors files, and what its index names. An index that cannot be read fails.
+std::set<std::string> names_in(const std::string& folder, ModelChecks& checks) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".safetensors") names.insert(entry.path().stem().string());
-  std::ifstream index(folder + "/index.json");
-  if (!index) return names;
-  const auto listed = conformance::parse_json(std::string(std::istreambuf_iterator<char>(index), {}));
-  if (!listed.is_object()) throw Error(folder + "/index.json: expected an object, a model a name");
-  for (const auto& item : listed.items()) names.insert(item.key());
+  const std::string path = folder + "/index.json";
+  if (std::ifstream index(path); index) {
+    try {
+      const auto listed = conformance::parse_json(std::string(std::istreambuf_iterator<char>(index), {}));
+      if (!listed.is_object()) throw Error("expected an object, a model a name");
+      for (const auto& item : listed.items()) names.insert(item.key());
+    } catch (const std::exception& error) {
+      checks.models.push_back("index.json");
+      checks.failures.push_back({"index.json", "file", "load", path + ": " + error.what()});
+    }
+  }
   return names;
+}
+
+/// A file that says that it holds steps of optimizers.
+bool is_of_optimizers(const std::string& path) {
+  return std::filesystem::exists(path) && load_metadata(path).contains("configurations");
+}
+
+void check_file(const std::string& name, const std::string& path, ModelChecks& checks) {
+  try {
+    if (is_of_optimizers(path)) return checks.skipped.push_back(name);
+    const ZooRow* row = find_zoo_row(name);
+    if (!row) throw Error("unknown model '" + name + "'; `ingot models` lists those there are");
+    FileCheck(name, path, *row, checks).run();
+  } catch (const std::exception& error) {
+    checks.failures.push_back({name, "file", "load", error.what()});
+  }
+  checks.models.push_back(name);
 }
 
 }  // namespace
@@ -211,22 +234,9 @@ ModelChecks check_models(const std::string& folder, const std::function<void(con
   if (!std::filesystem::is_directory(folder, ignored))
     throw Error("models check: got '" + folder + "', expected a folder");
   ModelChecks checks;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : names_in(folder, checks)) {
     progress(name);
-    const std::string path = folder + "/" + name + ".safetensors";
-    try {
-      if (std::filesystem::exists(path) && load_metadata(path).contains("configurations")) {
-        checks.skipped.push_back(name);
-        continue;
-      }
-      checks.models.push_back(name);
-      const ZooRow* row = find_zoo_row(name);
-      if (!row) throw Error("unknown model '" + name + "'; `ingot models` lists those there are");
-      FileCheck(name, path, *row, checks).run();
-    } catch (const std::exception& error) {
-      if (checks.models.empty() || checks.models.back() != name) checks.models.push_back(name);
-      checks.failures.push_back({name, "file", "load", error.what()});
-    }
+    check_file(name, folder + "/" + name + ".safetensors", checks);
   }
   return checks;
 }

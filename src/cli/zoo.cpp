@@ -245,6 +245,32 @@ ZooRow row(std::string name, std::string title, std::string input, Make make, Co
           },
           slack};
 }
+/// One token behind `length` others, whose keys and values are in a cache: the inputs after the token.
+ZooRow llama_decode() {
+  auto make = [](const ModelFile* file) {
+    const LlamaConfig config = file ? sized(LlamaConfig::small(), *file) : LlamaConfig::small();
+    LlamaForCausalLM model(config);
+    auto example = [config](int64_t batch, int64_t length) {
+      length = length ? length : 128;
+      LlamaCache cache(config, batch, length + 1);
+      Inputs inputs = {randint(0, config.vocab_size, {batch, 1})};
+      for (auto* each : {&cache.keys, &cache.values})
+        for (const Tensor& t : *each) inputs.push_back(randn(t.sizes()));
+      return inputs;
+    };
+    auto forward = [model, config](const Inputs& inputs) {
+      const auto layers = static_cast<size_t>(config.num_hidden_layers);
+      if (inputs.size() != 1 + 2 * layers) throw Error("got no cache of keys and values for each layer");
+      LlamaCache cache(config, 0, 0);
+      cache.keys.assign(inputs.begin() + 1, inputs.begin() + 1 + static_cast<std::ptrdiff_t>(layers));
+      cache.values.assign(inputs.begin() + 1 + static_cast<std::ptrdiff_t>(layers), inputs.end());
+      return model(inputs[0], cache, inputs[1].size(2) - 1);
+    };
+    return ZooModel{model.module(), forward, example};
+  };
+  return {"llama_decode", "Llama-style 110M, the next token", "i64 [N, 1] behind 128", make};
+}
+
 template <class Model>
 constexpr auto made = [](const auto& config) { return Model(config); };
 
@@ -268,6 +294,7 @@ const std::vector<ZooRow>& zoo_rows() {
         row("bert", "BERT-base (Hugging Face)", ids, made<BertModel>, BertConfig()),
         row("gpt2", "GPT-2 small (Hugging Face)", ids, made<GPT2LMHeadModel>, GPT2Config()),
         row("llama", "Llama-style 110M (Hugging Face)", ids, made<LlamaForCausalLM>, LlamaConfig::small()),
+        llama_decode(),
         row("lstm_lm", "LSTM language model, 2 x 512", "i64 [N, 64]", made<LSTMLanguageModel>,
             LSTMLanguageModelConfig()),
         row("dlrm", "DLRM, 26 tables", "f32 [N, 13], i64 [N, 26, 1]", made<DLRM>, DLRMConfig()),

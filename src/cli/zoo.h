@@ -51,7 +51,7 @@ struct ZooRow {
   std::string name, title, input;
   /// At full size with random weights, or at the size that the file says (without dropout), the file's weights not yet
   /// loaded. Throws Error where the file does not describe such a model.
-  std::function<ZooModel(const ModelFile* file)> make;
+  std::function<ZooModel(const ModelFile* file)> make = nullptr;
   double slack = 1;  // by which rounding may be larger than elsewhere
 };
 const std::vector<ZooRow>& zoo_rows();
