@@ -10,6 +10,7 @@ struct DLRMConfig {
   std::vector<int64_t> bottom = {13, 512, 256, 64};  // of the numbers, of each layer above them
   std::vector<int64_t> top = {512, 256, 1};          // of each layer above the products
   std::vector<int64_t> tables = std::vector<int64_t>(26, 10000);
+  std::string bag = "sum";  // of the rows of a category; or "mean", "max"
 };
 
 /// Numbers f32 [N, bottom.front()], and of each category a bag of rows, i64 [N, tables, rows a bag], to a logit [N, 1].
@@ -20,7 +21,7 @@ struct DLRMImpl : nn::Module {
   explicit DLRMImpl(const DLRMConfig& c = {}) : bottom(mlp(c.bottom)) {
     const int64_t width = c.bottom.back(), vectors = static_cast<int64_t>(c.tables.size()) + 1;
     bottom->push_back(nn::ReLU());
-    for (int64_t rows : c.tables) tables.emplace_back(rows, width, nn::EmbeddingBagOptions{.mode = "sum"});
+    for (int64_t rows : c.tables) tables.emplace_back(rows, width, nn::EmbeddingBagOptions{.mode = c.bag});
     std::vector<int64_t> sizes = {width + vectors * (vectors - 1) / 2}, pairs;
     sizes.insert(sizes.end(), c.top.begin(), c.top.end());
     top = mlp(sizes);

@@ -52,13 +52,16 @@ struct ZooRow {
   /// At full size with random weights, or at the size that the file says (without dropout), the file's weights not yet
   /// loaded. Throws Error where the file does not describe such a model.
   std::function<ZooModel(const ModelFile* file)> make = nullptr;
+  /// A published file's tensors under the names of the model: those of a file that holds the model without its head, or
+  /// with one that the model has not; without tables that are no parameters.
+  std::function<StateDict(const StateDict& published)> own_names = nullptr;
   double slack = 1;  // by which rounding may be larger than elsewhere
 };
 const std::vector<ZooRow>& zoo_rows();
 /// The row of that name, or the longest name that this begins with ("resnet18_wide"); none: null.
 const ZooRow* find_zoo_row(const std::string& name);
 
-/// With the file's weights, strictly.
+/// With the file's weights, strictly but for what `own_names` changes.
 ZooModel zoo_model(const ZooRow& row, const ModelFile& file);
 
 /// The loss that a description names, of an output and the inputs: "cross-entropy", of the logits and the second input,

@@ -127,8 +127,10 @@ const ZooRow* find_zoo_row(const std::string& name) {
 }
 
 ZooModel zoo_model(const ZooRow& row, const ModelFile& file) {
-  ZooModel model = row.make(&file);
-  model.module->load_state_dict(file.weights);
+  ModelFile own = file;
+  if (row.own_names) own.weights = row.own_names(file.weights);
+  ZooModel model = row.make(&own);
+  model.module->load_state_dict(own.weights);
   return model;
 }
 

@@ -186,6 +186,56 @@ INSTANTIATE_TEST_SUITE_P(Models, ZooTest,
                                          "convnext_tiny", "vit", "unet", "bert", "gpt2", "llama", "lstm_lm", "dlrm"),
                          [](const auto& of) { return std::string(of.param); });
 
+// Files as they are published: without the head's prefix and with masks, with other heads and old names, with one table
+// for tokens and logits.
+TEST(PublishedNames, AreTakenAsTheyAre) {
+  const NoGradGuard no_grad;
+  using Change = std::function<void(StateDict&)>;
+  auto check = [](
+                   const std::string& name, const Change& change, const Change& first = [](StateDict&) {}) {
+    ModelFile file(INGOT_SOURCE_DIR "/tests/data/zoo/" + name + ".safetensors");
+    first(file.weights);
+    const cli::ZooRow& row = *cli::find_zoo_row(name);
+    ZooModel own = cli::zoo_model(row, file);
+    own.module->eval();
+    const Tensor expected = own.forward(file.inputs);
+    change(file.weights);
+    ZooModel published = cli::zoo_model(row, file);
+    published.module->eval();
+    EXPECT_TRUE(same_bits(published.forward(file.inputs), expected)) << name;
+    file.weights["no.such"] = ones({1});
+    EXPECT_THROW(cli::zoo_model(row, file), Error);
+  };
+  auto renamed = [](StateDict& weights, const std::function<std::string(std::string)>& name) {
+    StateDict others;
+    for (const auto& [old, t] : weights) others[name(old)] = t;
+    weights = others;
+  };
+  check("gpt2", [&](StateDict& w) {
+    renamed(w, [](const std::string& n) { return n.substr(std::string("transformer.").size()); });
+    w["h.0.attn.bias"] = ones({1, 1, 24, 24});
+  });
+  check("gpt2", [](StateDict& w) { w["lm_head.weight"] = w.at("transformer.wte.weight"); });
+  check(
+      "llama",
+      [](StateDict& w) {
+        w.erase("lm_head.weight");
+        w["model.layers.0.self_attn.rotary_emb.inv_freq"] = ones({4});
+      },
+      [](StateDict& w) { w["lm_head.weight"] = w.at("model.embed_tokens.weight"); });
+  auto old_names = [&](StateDict& w) {
+    renamed(w, [](std::string n) {
+      if (n.ends_with("LayerNorm.weight")) n = n.substr(0, n.size() - 6) + "gamma";
+      if (n.ends_with("LayerNorm.bias")) n = n.substr(0, n.size() - 4) + "beta";
+      return n;
+    });
+  };
+  check("bert", [&](StateDict& w) {
+    old_names(w);
+    w["embeddings.position_ids"] = ones({1, 24}, kInt64);
+  });
+}
+
 // With a cache of keys and values, which is updated in place, a prompt and then token by token, or several at once: the
 // logits of the whole text; compiled, the bits of eager, in as many compilations as there are forms of a call.
 TEST(Llama, GoesOnFromItsCache) {
