@@ -262,7 +262,7 @@ int bench_zoo(const BenchOptions& options) {
   const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
   model.module->eval();
   const int batch = options.batch ? options.batch : 1;
-  const bool own = !options.batch && !options.length && !file.inputs.empty();
+  const bool own = row->takes_files_inputs && !options.batch && !options.length && !file.inputs.empty();
   const Inputs inputs = own ? file.inputs : model.example(batch, options.length);
   return bench_forward(options, static_cast<int>(inputs.at(0).size(0)), model.forward, inputs);
 }

@@ -306,7 +306,7 @@ ZooRow llama_decode() {
     };
     return ZooModel{model.module(), forward, example};
   };
-  return {"llama_decode", "Llama-style 110M, the next token", "i64 [N, 1] behind 128", make, llama_names};
+  return {"llama_decode", "Llama-style 110M, the next token", "i64 [N, 1] behind 128", make, llama_names, false};
 }
 
 template <class Model>
