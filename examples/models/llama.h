@@ -12,6 +12,14 @@ struct LlamaConfig {
   int64_t vocab_size = 32000, hidden_size = 4096, intermediate_size = 11008, num_hidden_layers = 32,
           num_attention_heads = 32, num_key_value_heads = 32, max_position_embeddings = 2048;
   double rms_norm_eps = 1e-6, rope_theta = 10000;
+  /// 125 million parameters, 100 million of them beyond the table of tokens; three queries share a key.
+  static LlamaConfig small() {
+    return {.hidden_size = 768,
+            .intermediate_size = 2048,
+            .num_hidden_layers = 12,
+            .num_attention_heads = 12,
+            .num_key_value_heads = 4};
+  }
   int64_t head_dim() const { return hidden_size / num_attention_heads; }
 };
 
@@ -25,12 +33,25 @@ struct Rotary {
     cos = angles.cos().to(kFloat32), sin = angles.sin().to(kFloat32);
   }
   Rotary(const Tensor& c, const Tensor& s) : cos(c), sin(s) {}
-  /// For the first positions.
-  Rotary first(const Size& count) const { return {cos.narrow(0, 0, count), sin.narrow(0, 0, count)}; }
+  /// For so many positions from one on.
+  Rotary from(int64_t position, const Size& count) const {
+    return {cos.narrow(0, position, count), sin.narrow(0, position, count)};
+  }
   /// Turns [N, heads, T, head_dim].
   Tensor operator()(const Tensor& x) const {
     auto halves = x.chunk(2, -1);
     return x * cos + cat({-halves[1], halves[0]}, -1) * sin;
+  }
+};
+
+/// Keys and values of each layer, [N, num_key_value_heads, most tokens, head_dim], of which the first so many are
+/// there: a call of the model writes those of its tokens at `position` and looks at all up to there.
+struct LlamaCache {
+  std::vector<Tensor> keys, values;
+  LlamaCache(const LlamaConfig& c, int64_t batch, int64_t most_tokens) {
+    for (int64_t i = 0; i < c.num_hidden_layers; ++i)
+      for (auto* each : {&keys, &values})
+        each->push_back(zeros({batch, c.num_key_value_heads, most_tokens, c.head_dim()}));
   }
 };
 
@@ -44,10 +65,28 @@ struct LlamaAttentionImpl : nn::Module {
         v_proj(c.hidden_size, c.num_key_value_heads * c.head_dim(), false),
         o_proj(c.num_attention_heads * c.head_dim(), c.hidden_size, false) {}
   Tensor forward(const Tensor& x, const Rotary& turned) {
+    return attend(x, turned, [](Tensor& k, Tensor& v) { return Tensor(); });
+  }
+  /// With keys and values of this layer that are there for the positions before these, and then for these, too.
+  Tensor forward(const Tensor& x, const Rotary& turned, const Tensor& keys, const Tensor& values, int64_t position) {
+    return attend(x, turned, [&](Tensor& k, Tensor& v) {
+      const Size count = x.size(1), end = position + count;
+      keys.narrow(2, position, count).copy_(k), values.narrow(2, position, count).copy_(v);
+      k = keys.narrow(2, 0, end), v = values.narrow(2, 0, end);
+      return count == 1 ? Tensor() : ones({count, end}, kBool).tril(position);
+    });
+  }
+
+ private:
+  /// `past` may put keys and values before these, and gives the mask then; without one, and of several, each sees those
+  /// up to itself.
+  template <class Past>
+  Tensor attend(const Tensor& x, const Rotary& turned, Past past) {
     Tensor q = turned(split_heads(q_proj(x), config.num_attention_heads));
     Tensor k = turned(split_heads(k_proj(x), config.num_key_value_heads));
     Tensor v = split_heads(v_proj(x), config.num_key_value_heads);
-    return o_proj(join_heads(F::scaled_dot_product_attention(q, k, v, {}, 0, /*is_causal=*/true, {},
+    const Tensor mask = past(k, v);
+    return o_proj(join_heads(F::scaled_dot_product_attention(q, k, v, mask, 0, !mask.defined() && q.size(2) > 1, {},
                                                              /*enable_gqa=*/q.size(1) != k.size(1))));
   }
 };
@@ -72,8 +111,10 @@ struct LlamaDecoderLayerImpl : nn::Module {
         mlp(c),
         input_layernorm(c.hidden_size, c.rms_norm_eps),
         post_attention_layernorm(c.hidden_size, c.rms_norm_eps) {}
-  Tensor forward(const Tensor& x, const Rotary& turned) {
-    Tensor h = x + self_attn(input_layernorm(x), turned);
+  /// `past`: keys, values and a position, or nothing.
+  template <class... Past>
+  Tensor forward(const Tensor& x, const Rotary& turned, const Past&... past) {
+    Tensor h = x + self_attn(input_layernorm(x), turned, past...);
     return h + mlp(post_attention_layernorm(h));
   }
 };
@@ -90,8 +131,14 @@ struct LlamaModelImpl : nn::Module {
   }
   Tensor forward(const Tensor& ids) {
     Tensor x = embed_tokens(ids);
-    const Rotary turned = rotary.first(ids.size(1));
+    const Rotary turned = rotary.from(0, ids.size(1));
     for (auto& layer : layers) x = layer(x, turned);
+    return norm(x);
+  }
+  Tensor forward(const Tensor& ids, LlamaCache& cache, int64_t position) {
+    Tensor x = embed_tokens(ids);
+    const Rotary turned = rotary.from(position, ids.size(1));
+    for (size_t i = 0; i < layers.size(); ++i) x = layers[i](x, turned, cache.keys[i], cache.values[i], position);
     return norm(x);
   }
 };
@@ -103,6 +150,11 @@ struct LlamaForCausalLMImpl : nn::Module {
   nn::Linear lm_head;
   explicit LlamaForCausalLMImpl(const LlamaConfig& c = {}) : model(c), lm_head(c.hidden_size, c.vocab_size, false) {}
   Tensor forward(const Tensor& ids) { return lm_head(model(ids)); }
+  /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
+  /// gradients.
+  Tensor forward(const Tensor& ids, LlamaCache& cache, int64_t position) {
+    return lm_head(model(ids, cache, position));
+  }
 };
 INGOT_MODULE(LlamaForCausalLM, model, lm_head);
 

@@ -11,6 +11,7 @@ struct ViTConfig {
   int64_t image_size = 224, patch_size = 16, num_layers = 12, num_heads = 12, hidden_dim = 768, mlp_dim = 3072,
           num_classes = 1000;
   double dropout = 0;
+  static ViTConfig small() { return {.num_heads = 6, .hidden_dim = 384, .mlp_dim = 1536}; }  // ViT-S/16
   int64_t patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
 

@@ -12,6 +12,7 @@
 #include "cli/report.h"
 #include "cli/train_bench.h"
 #include "cli/update_bench.h"
+#include "cli/zoo.h"
 #include "runtime/code/kernel_cache.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
@@ -197,14 +198,13 @@ int bench_reduction_order(const BenchOptions& options) {
   return 0;
 }
 
-int bench_model(const BenchOptions& options) {
-  DemoModel model = demo_model(options.name, options.data);
-  int batch = options.batch ? options.batch : model.large_batch;
+template <class Forward, class Input>
+int bench_forward(const BenchOptions& options, int batch, const Forward& forward, const Input& input) {
   CompileMode mode = options.mode == "frozen" ? CompileMode::frozen : CompileMode::checked;
   Roof roof = measure_roof(num_threads(), 0.5, false);
-  Run run = measure_run(model, batch, mode, roof, options.seconds);
+  Run run = measure_run(options.name, forward, input, batch, mode, roof, options.seconds);
   const Statistics& s = run.statistics;
-  nlohmann::json result = {{"name", model.name},
+  nlohmann::json result = {{"name", options.name},
                            {"mode", options.mode},
                            {"threads", num_threads()},
                            {"batch", batch},
@@ -221,18 +221,17 @@ int bench_model(const BenchOptions& options) {
                            {"roof_share", run.roof_share()},
                            {"roof_us", run.roof_us}};
   if (!options.compare.empty())
-    result["max_abs_error_to_peer"] =
-        max_abs_difference(model.forward(model.input(batch)), load(options.compare).at("output"));
+    result["max_abs_error_to_peer"] = max_abs_difference(forward(input), load(options.compare).at("output"));
   std::vector<StepReport> steps;
   if (options.steps) {
-    auto fast = compile(model.forward, {.name = model.name});
-    steps = time_steps([&, x = model.input(batch)] { (void)fast(x); }, roof);
+    auto fast = compile(forward, {.name = options.name});
+    steps = time_steps([&] { (void)fast(input); }, roof);
   }
   if (options.steps) result["steps"] = to_json(steps);
   if (options.json) {
     fmt::print("{}\n", result.dump());
   } else {
-    fmt::print("{} batch {}, {} threads, {} mode\n", model.name, batch, num_threads(), options.mode);
+    fmt::print("{} batch {}, {} threads, {} mode\n", options.name, batch, num_threads(), options.mode);
     fmt::print("  eager    {:>10}   ({} to {})\n", duration(run.eager.median), duration(run.eager.low),
                duration(run.eager.high));
     fmt::print("  compiled {:>10}   ({} to {})   {:.2f}x\n", duration(run.compiled.median), duration(run.compiled.low),
@@ -248,6 +247,26 @@ int bench_model(const BenchOptions& options) {
   return run.bitwise_equal && s.fallbacks == 0 ? 0 : 1;
 }
 
+int bench_demo(const BenchOptions& options) {
+  const DemoModel model = demo_model(options.name, options.data);
+  const int batch = options.batch ? options.batch : model.large_batch;
+  return bench_forward(options, batch, model.forward, model.input(batch));
+}
+
+int bench_zoo(const BenchOptions& options) {
+  const ZooRow* row = find_zoo_row(options.name);
+  if (!row) throw Error("unknown model '" + options.name + "'; `ingot models` lists those there are");
+  if (options.mode == "train")
+    throw Error("bench: mode: got train, expected checked or frozen for " + row->name + " (train is of the demo's)");
+  const ModelFile file = options.weights.empty() ? ModelFile() : ModelFile(options.weights);
+  const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
+  model.module->eval();
+  const int batch = options.batch ? options.batch : 1;
+  const bool own = row->takes_files_inputs && !options.batch && !options.length && !file.inputs.empty();
+  const Inputs inputs = own ? file.inputs : model.example(batch, options.length);
+  return bench_forward(options, static_cast<int>(inputs.at(0).size(0)), model.forward, inputs);
+}
+
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
@@ -261,8 +280,9 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "reduction_order") return bench_reduction_order(options);
   if (options.name == "math") return bench_math(options);
   if (const KernelBench* kernel = find_kernel_bench(options.name)) return bench_kernel(*kernel, options);
-  if (options.mode == "train") return bench_train(options);
-  return bench_model(options);
+  const auto demos = model_names();
+  if (std::find(demos.begin(), demos.end(), options.name) == demos.end()) return bench_zoo(options);
+  return options.mode == "train" ? bench_train(options) : bench_demo(options);
 }
 
 }  // namespace ingot::cli

@@ -17,10 +17,12 @@ struct CommonOptions {
 struct BenchOptions : CommonOptions {
   std::string name;
   std::string mode = "checked";
-  int batch = 0;        // 0: the model's larger demo batch
+  int batch = 0;        // 0: 1, of a demo's model its larger batch
   double seconds = 2;   // of measurement
   bool steps = false;   // show what each step of the program takes
   std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
+  std::string weights;  // of a model of the zoo: a safetensors file; empty: random ones, at full size
+  int length = 0;       // of the sequences that it is fed; 0: the model's own
 };
 
 struct ExplainOptions : CommonOptions {
@@ -44,6 +46,10 @@ struct TrainOptions : CommonOptions {
 int run_demo(const CommonOptions& options);
 int run_bench(const BenchOptions& options);
 int run_train(const TrainOptions& options);
+/// Lists the models.
+int run_models(const CommonOptions& options);
+/// Checks them against a folder (cli/models_check.h).
+int run_models_check(const CommonOptions& options, const std::string& folder);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

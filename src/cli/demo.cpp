@@ -46,7 +46,8 @@ ModelReport report_on(const std::string& name, const std::string& data, const Ro
   report.statistics = fast.stats();
   for (int batch : {model.small_batch, model.large_batch}) {
     progress(fmt::format("{}: measuring batch {}", name, batch));
-    report.runs.push_back(measure_run(model, batch, CompileMode::checked, roof, kSecondsPerRun));
+    report.runs.push_back(
+        measure_run(model.name, model.forward, model.input(batch), batch, CompileMode::checked, roof, kSecondsPerRun));
     report.bitwise_equal = report.bitwise_equal && report.runs.back().bitwise_equal;
   }
   return report;

@@ -9,6 +9,7 @@
 #include "cli/kernel_cases.h"
 #include "cli/models.h"
 #include "cli/train.h"
+#include "cli/zoo.h"
 #include "codegen/cuda/cuda.h"
 #include "eager/autograd/autograd.h"
 
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   };
   std::vector<std::string> models = cli::model_names();
   std::vector<std::string> benches = models;
+  for (const cli::ZooRow& row : cli::zoo_rows()) benches.push_back(row.name);
   benches.insert(benches.end(),
                  {"bind", "ceiling", "compile", "dispatch", "math", "replay", "reduction_order", "update"});
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
@@ -43,16 +45,31 @@ int main(int argc, char** argv) {
   auto* demo =
       common(app.add_subcommand("demo", "run three real models and train one, eager and compiled side by side"),
              "ingot demo --json");
-  auto* bench = named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
-                             "ingot bench bytegpt --batch 8 --seconds 5"),
-                      benches);
+  auto* bench =
+      named(common(app.add_subcommand("bench", "A/B-measure eager against compiled"),
+                   "ingot bench bytegpt --batch 8 --seconds 5\n  ingot bench resnet50 --mode frozen --threads 2\n"
+                   "  ingot bench gpt2 --weights model.safetensors --length 512"),
+            benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
+  bench->add_option("--length", options.length, "of the sequences that a model is fed (default: its own)")
+      ->check(CLI::PositiveNumber);
+  bench
+      ->add_option("--weights", options.weights,
+                   "safetensors for a model, which takes its sizes (default: random, full size); without --batch and "
+                   "--length\nthe file's own input/0, input/1, ..., if it has them")
+      ->check(CLI::ExistingFile);
   bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
   bench->add_option("--mode", options.mode, "of a model: checked, frozen or train, a whole step of training")
       ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes, and each kind of step");
+  auto* zoo = common(app.add_subcommand("models", "list the models that there are, or check them"),
+                     "ingot models\n  ingot models check FOLDER --json");
+  std::string folder;
+  auto* check = common(zoo->add_subcommand("check", "judge the models by a folder of small ones with expected results"),
+                       "ingot models check tests/data/zoo");
+  check->add_option("folder", folder, "of safetensors files; each is named like its model")->required();
   cli::TrainOptions training;
   auto* train =
       common(app.add_subcommand("train", "train a model from scratch"),
@@ -152,6 +169,8 @@ int main(int argc, char** argv) {
     options.name = model;
     if (*demo) return cli::run_demo(options);
     if (*bench) return cli::run_bench(options);
+    if (*check) return cli::run_models_check(options, folder);
+    if (*zoo) return cli::run_models(options);
     if (*train) {
       static_cast<cli::CommonOptions&>(training) = options;
       return cli::run_train(training);

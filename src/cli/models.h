@@ -40,6 +40,8 @@ INGOT_MODULE(ByteGpt, wte, wpe, h, ln_f);
 /// A model with its weights, what it is fed and what must come out.
 struct DemoModel {
   std::string name;
+  std::string title, takes;  // what it is, its input
+  int64_t parameters = 0;
   std::string metric;   // "correct of 1797" or "bits per byte"
   double expected = 0;  // of the metric
   int small_batch = 1, large_batch = 64;

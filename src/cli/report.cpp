@@ -64,16 +64,6 @@ double modelled_us(const Explanation& explanation, const Roof& roof) {
   return us;
 }
 
-Run measure_run(const DemoModel& model, int batch, CompileMode mode, const Roof& roof, double seconds) {
-  auto fast = compile(model.forward, {.mode = mode, .name = model.name});
-  Run run;
-  run.batch = batch;
-  static_cast<Comparison&>(run) = compare(model.forward, fast, model.input(batch), {.seconds = seconds});
-  run.roof_us = modelled_us(fast.explain(), roof);
-  run.statistics = fast.stats();
-  return run;
-}
-
 double median(std::vector<double> of) {
   std::nth_element(of.begin(), of.begin() + static_cast<ptrdiff_t>(of.size() / 2), of.end());
   return of[of.size() / 2];

@@ -19,8 +19,21 @@ struct Run : Comparison {
   double roof_share() const { return compiled.median > 0 ? roof_us / compiled.median : 0; }
 };
 
+/// Modelled time of the program that ran last, in microseconds.
+double modelled_us(const Explanation& explanation, const Roof& roof);
+
 /// Checks compiled against eager, then times both in turns.
-Run measure_run(const DemoModel& model, int batch, CompileMode mode, const Roof& roof, double seconds);
+template <class Forward, class Input>
+Run measure_run(const std::string& name, const Forward& forward, const Input& input, int batch, CompileMode mode,
+                const Roof& roof, double seconds) {
+  auto fast = compile(forward, {.mode = mode, .name = name});
+  Run run;
+  run.batch = batch;
+  static_cast<Comparison&>(run) = compare(forward, fast, input, {.seconds = seconds});
+  run.roof_us = modelled_us(fast.explain(), roof);
+  run.statistics = fast.stats();
+  return run;
+}
 
 /// The one in the middle.
 double median(std::vector<double> of);
@@ -44,8 +57,5 @@ std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof
 /// Each step, then the sums of each kind.
 void print_steps(const std::vector<StepReport>& steps);
 nlohmann::json to_json(const std::vector<StepReport>& steps);
-
-/// Modelled time of the program that ran last, in microseconds.
-double modelled_us(const Explanation& explanation, const Roof& roof);
 
 }  // namespace ingot::cli

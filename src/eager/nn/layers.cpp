@@ -6,6 +6,7 @@
 #include "base/float_environment.h"
 #include "eager/call/call.h"
 #include "eager/data.h"
+#include "eager/nn/initial.h"
 #include "eager/nn/windows.h"
 #include "eager/ops/random.h"
 #include "eager/ops/selection.h"
@@ -23,16 +24,6 @@ Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
 /// One NaN that stands for all elements.
 Tensor blank(const IntList& sizes) { return filled(1, std::numeric_limits<double>::quiet_NaN()).expand(sizes); }
 
-/// Uniform in [-bound, bound): what PyTorch starts linear and convolution layers with, bound = 1 / sqrt(fan in).
-Tensor uniform(const IntList& sizes, int64_t fan_in) {
-  const FloatEnvironment environment;
-  double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
-  if (SkipInit::active()) return blank(sizes);
-  Tensor t = empty(sizes);
-  t.uniform_(-bound, bound);
-  return t;
-}
-
 int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor) {
   if (value % divisor != 0)
     detail::refuse(layer, setting, std::to_string(value),
@@ -41,6 +32,19 @@ int64_t divisible(const char* layer, const char* setting, int64_t value, const c
 }
 
 }  // namespace
+
+namespace detail {
+// What PyTorch starts linear and convolution layers with.
+Tensor uniform(const IntList& sizes, int64_t fan_in) {
+  const FloatEnvironment environment;
+  double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
+  if (SkipInit::active()) return blank(sizes);
+  Tensor t = empty(sizes);
+  t.uniform_(-bound, bound);
+  return t;
+}
+}  // namespace detail
+using detail::uniform;
 
 LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias)
     : weight(uniform({detail::not_negative("Linear", "out_features", out_features),

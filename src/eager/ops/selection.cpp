@@ -231,6 +231,12 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     fail(kOp, "indices", "shape " + text(indices.sizes()), "one dim or two", at);
   if ((indices.dim() == 1) != (o.tensor != nullptr))
     fail(kOp, "offsets", o.tensor ? "offsets" : "nothing", o.tensor ? "none for a matrix" : "a tensor for one dim", at);
+  // Bags of one size, none of them empty: their rows lie side by side.
+  if (!o.tensor && !padding_idx && mode != "max" && indices.size(1) > 0) {
+    Tensor rows = embedding(TensorArg(weight, at), indices);
+    if (p.tensor) rows = rows.mul(p.tensor->unsqueeze(2, at), at);
+    return mode == "sum" ? rows.sum(1, false, std::nullopt, at) : rows.mean(1, false, std::nullopt, at);
+  }
   Tensor flat = indices.reshape({-1}, at), bag;
   int64_t bags;
   if (o.tensor) {

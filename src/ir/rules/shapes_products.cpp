@@ -92,7 +92,36 @@ void check_ranks(RuleContext& context, size_t first, size_t rank_first, size_t r
   check_rank(context, operand_name(context, first), rank_first);
   check_rank(context, operand_name(context, first + 1), rank_second);
 }
+/// One program holds all steps: a longer sequence is several calls, as in nn::LSTM.
+constexpr int64_t kMostSteps = 256;
+
+/// All operands of a recurrent layer with so many gates; each output is a state after each step.
+void recurrence(RuleContext& context, int64_t gates) {
+  DimTable& dims = context.dims;
+  for (const char* name : {"input", "hidden", "cell", "weight", "bias"})
+    check_rank(context, name, name[0] == 'i' ? 3 : name[0] == 'b' ? 1 : 2);
+  const Dims &input = shape_of(context, 0), &weight = *operand(context, "weight").shape;
+  const Dim width = weight[1], rows = dims.mul(width, gates);
+  if (dims.equal(input[0], 0) || dims.less(kMostSteps, input[0]))
+    context.fail("input", text(context, input), "1 to " + std::to_string(kMostSteps) + " steps at dim 0");
+  check_size(context, "weight", weight, 0, rows, "as many rows a gate as there are columns");
+  check_size(context, "input", input, 2, rows, "the gates of the hidden state");
+  for (const char* name : {"hidden", "cell"}) {
+    const OperandType& state = operand(context, name);
+    if (!state.present()) continue;
+    check_size(context, name, *state.shape, 0, input[1], "the batch of the input");
+    check_size(context, name, *state.shape, 1, width, "the columns of weight");
+  }
+  if (const OperandType& bias = operand(context, "bias"); bias.present())
+    check_size(context, "bias", *bias.shape, 0, rows, "the rows of weight");
+  for (auto& output : context.outputs) output.shape = Dims{input[0], input[1], width};
+}
+
 }  // namespace
+
+void rnn_sequence(RuleContext& context) { recurrence(context, 1); }
+void lstm_sequence(RuleContext& context) { recurrence(context, 4); }
+void gru_sequence(RuleContext& context) { recurrence(context, 3); }
 
 void matmul(RuleContext& context) {
   const Dims &left = shape_of(context, 0), &right = shape_of(context, 1);

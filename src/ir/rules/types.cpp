@@ -368,6 +368,11 @@ void same_float(RuleContext& context) {
   require_floating(context, context.compute);
 }
 
+void states(RuleContext& context) {
+  same_float(context);
+  for (auto& output : context.outputs) output.dtype = context.compute;
+}
+
 void attention(RuleContext& context) {
   self_float(context);
   for (size_t i = 1; i < 4; ++i) {

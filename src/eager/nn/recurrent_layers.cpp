@@ -1,0 +1,151 @@
+#include "eager/nn/recurrent_layers.h"
+
+#include "eager/call/call.h"
+#include "eager/nn/initial.h"
+#include "eager/ops/lists.h"
+
+namespace ingot::nn {
+namespace {
+
+// One call holds all of its steps, so long sequences are several: whatever their length, there are at most as many
+// programs of one layer. The bits are the same.
+constexpr int64_t kSteps = 64;
+
+std::string name_of(const char* what, int64_t layer, bool reverse) {
+  return what + std::string("_l") + std::to_string(layer) + (reverse ? "_reverse" : "");
+}
+
+std::string shape_of(const Tensor& t) {
+  std::string text;
+  for (int64_t d = 0; d < t.dim(); ++d) text += (d ? ", " : "") + std::to_string(t.size(d).value());
+  return "shape [" + text + "]";
+}
+
+const RNNOptions& checked(const char* layer, const RNNOptions& o) {
+  detail::positive(layer, "num_layers", o.num_layers);
+  detail::share(layer, "dropout", o.dropout);
+  if (o.nonlinearity != "tanh" && o.nonlinearity != "relu")
+    detail::refuse(layer, "nonlinearity", "\"" + o.nonlinearity + "\"", "\"tanh\" or \"relu\"");
+  return o;
+}
+
+}  // namespace
+
+RecurrentImpl::RecurrentImpl(const char* layer, int64_t gates, int64_t input, int64_t hidden, RNNOptions o)
+    : input_size(detail::positive(layer, "input_size", input)),
+      hidden_size(detail::positive(layer, "hidden_size", hidden)),
+      options(checked(layer, o)),
+      layer_(layer) {
+  const int64_t directions = options.bidirectional ? 2 : 1;
+  for (int64_t l = 0; l < options.num_layers; ++l)
+    for (bool reverse : {false, true}) {
+      if (reverse && !options.bidirectional) continue;
+      auto make = [&](const char* what, const IntList& sizes) {
+        tensors.emplace_back(name_of(what, l, reverse), detail::uniform(sizes, hidden));
+      };
+      make("weight_ih", {gates * hidden, l == 0 ? input : directions * hidden});
+      make("weight_hh", {gates * hidden, hidden});
+      if (options.bias) make("bias_ih", gates * hidden), make("bias_hh", gates * hidden);
+    }
+}
+
+/// One of weight_ih, weight_hh, bias_ih, bias_hh.
+Tensor RecurrentImpl::tensor(int64_t layer, bool reverse, size_t which) const {
+  const size_t each = options.bias ? 4 : 2, directions = options.bidirectional ? 2 : 1;
+  return which < each ? tensors[(static_cast<size_t>(layer) * directions + reverse) * each + which].second : Tensor();
+}
+
+std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector<Tensor>& initial,
+                                       Sequence sequence) const {
+  const Location at = input.location;
+  if (!input.tensor || !input.tensor->defined()) eager::fail(layer_, "input", "nothing", "a tensor", at);
+  Tensor x = *input.tensor;
+  const bool batched = x.dim() == 3;
+  if ((x.dim() != 2 && !batched) || x.size(-1) != input_size)
+    eager::fail(layer_, "input", shape_of(x), "two or three dims, the last of them " + std::to_string(input_size), at);
+  const bool turned = batched && options.batch_first;
+  if (turned) x = x.transpose(0, 1);
+  if (!batched) x = x.unsqueeze(1);
+  const int64_t directions = options.bidirectional ? 2 : 1, steps = x.size(0);
+  if (steps == 0) eager::fail(layer_, "input", shape_of(*input.tensor), "at least one step", at);
+
+  std::vector<Tensor> begin = initial;
+  for (Tensor& state : begin) {
+    if (!state.defined()) {
+      state = zeros({options.num_layers * directions, x.size(1), hidden_size}, x.dtype());
+      continue;
+    }
+    const Tensor given = state;
+    if (!batched && given.dim() == 2) state = given.unsqueeze(1);
+    if (state.dim() != 3 || state.size(0) != options.num_layers * directions || state.size(1) != x.size(1) ||
+        state.size(2) != hidden_size)
+      eager::fail(layer_, "initial state", shape_of(given),
+                  "[" + std::to_string(options.num_layers * directions) + (batched ? ", batch, " : ", ") +
+                      std::to_string(hidden_size) + "], one for each layer and direction",
+                  at);
+  }
+
+  std::vector<std::vector<Tensor>> last(begin.size());
+  for (int64_t l = 0; l < options.num_layers; ++l) {
+    std::vector<Tensor> outputs;
+    for (int64_t d = 0; d < directions; ++d) {
+      const bool reverse = d == 1;
+      const Tensor gates = linear(x, tensor(l, reverse, 0), tensor(l, reverse, 2));
+      std::vector<Tensor> states, parts;
+      for (const Tensor& state : begin) states.push_back(state.select(0, l * directions + d));
+      for (int64_t done = 0; done < steps; done += kSteps) {
+        const int64_t count = std::min(kSteps, steps - done), from = reverse ? steps - done - count : done;
+        const std::vector<Tensor> all = sequence(options, count == steps ? gates : gates.narrow(0, from, count), states,
+                                                 tensor(l, reverse, 1), tensor(l, reverse, 3), reverse);
+        for (size_t s = 0; s < states.size(); ++s) states[s] = all[s].select(0, reverse ? 0 : -1);
+        parts.insert(reverse ? parts.begin() : parts.end(), all[0]);
+      }
+      outputs.push_back(parts.size() == 1 ? parts[0] : cat(parts, 0));
+      for (size_t s = 0; s < states.size(); ++s) last[s].push_back(states[s]);
+    }
+    x = directions == 1 ? outputs[0] : cat(outputs, -1);
+    if (l + 1 < options.num_layers) x = functional::dropout(x, options.dropout, is_training());
+  }
+  std::vector<Tensor> results = {turned ? x.transpose(0, 1) : batched ? x : x.squeeze(1)};
+  for (const std::vector<Tensor>& states : last) {
+    const Tensor all = stack(states, 0);
+    results.push_back(batched ? all : all.squeeze(1));
+  }
+  return results;
+}
+
+RNNImpl::RNNImpl(int64_t input, int64_t hidden, RNNOptions o) : RecurrentImpl("RNN", 1, input, hidden, std::move(o)) {}
+std::tuple<Tensor, Tensor> RNNImpl::forward(const TensorArg& input, const TensorArg& h_0) const {
+  std::vector<Tensor> r =
+      run(input, {h_0.tensor ? *h_0.tensor : Tensor()},
+          [](const RNNOptions& o, const Tensor& gates, const std::vector<Tensor>& states, const Tensor& weight,
+             const Tensor& bias, bool reverse) {
+            return std::vector<Tensor>{rnn_sequence(gates, states[0], weight, bias, o.nonlinearity, reverse)};
+          });
+  return {r[0], r[1]};
+}
+
+GRUImpl::GRUImpl(int64_t input, int64_t hidden, RNNOptions o) : RecurrentImpl("GRU", 3, input, hidden, std::move(o)) {}
+std::tuple<Tensor, Tensor> GRUImpl::forward(const TensorArg& input, const TensorArg& h_0) const {
+  std::vector<Tensor> r = run(input, {h_0.tensor ? *h_0.tensor : Tensor()},
+                              [](const RNNOptions&, const Tensor& gates, const std::vector<Tensor>& states,
+                                 const Tensor& weight, const Tensor& bias, bool reverse) {
+                                return std::vector<Tensor>{gru_sequence(gates, states[0], weight, bias, reverse)};
+                              });
+  return {r[0], r[1]};
+}
+
+LSTMImpl::LSTMImpl(int64_t input, int64_t hidden, RNNOptions o)
+    : RecurrentImpl("LSTM", 4, input, hidden, std::move(o)) {}
+std::tuple<Tensor, LSTMImpl::States> LSTMImpl::forward(const TensorArg& input, const std::optional<States>& hx) const {
+  const States states = hx.value_or(States());
+  std::vector<Tensor> r = run(input, {std::get<0>(states), std::get<1>(states)},
+                              [](const RNNOptions&, const Tensor& gates, const std::vector<Tensor>& given,
+                                 const Tensor& weight, const Tensor& bias, bool reverse) {
+                                auto [hidden, cell] = lstm_sequence(gates, given[0], given[1], weight, bias, reverse);
+                                return std::vector<Tensor>{hidden, cell};
+                              });
+  return {r[0], {r[1], r[2]}};
+}
+
+}  // namespace ingot::nn

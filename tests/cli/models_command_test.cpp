@@ -1,0 +1,104 @@
+// `ingot models`, `ingot models check` and `ingot bench MODEL` as a user runs them.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, error;
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+Outcome ingot(const std::string& arguments) {
+  const std::string errors = testing::TempDir() + "/ingot_models_stderr";
+  FILE* pipe = popen((INGOT_COMMAND " " + arguments + " 2>" + errors).c_str(), "r");
+  Outcome run;
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) run.out.append(buffer, n);
+  run.code = WEXITSTATUS(pclose(pipe));
+  if (FILE* file = fopen(errors.c_str(), "r")) {
+    while (size_t n = fread(buffer, 1, sizeof buffer, file)) run.error.append(buffer, n);
+    fclose(file);
+  }
+  return run;
+}
+
+const std::string kZoo = INGOT_SOURCE_DIR "/tests/data/zoo/";
+
+TEST(ModelsCommand, ListsWhatBenchTakes) {
+  const Outcome list = ingot("models --json --data " INGOT_SOURCE_DIR "/examples/data");
+  ASSERT_EQ(list.code, 0) << list.error;
+  const auto models = list.json()["models"];
+  EXPECT_GE(models.size(), 17U);
+  const std::string help = ingot("bench --help").out, table = ingot("models").out;
+  for (const auto& model : models) {
+    for (const char* field : {"name", "model", "input", "parameters"}) EXPECT_TRUE(model.contains(field)) << model;
+    EXPECT_GT(model["parameters"].get<int64_t>(), 1000);
+    EXPECT_NE(help.find(model["name"].get<std::string>()), std::string::npos) << model;
+    EXPECT_NE(table.find(model["model"].get<std::string>()), std::string::npos) << model;
+  }
+}
+
+TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "dlrm --batch 2", "lstm_lm --length 5",
+           "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
+           "llama_decode --weights " + kZoo + "llama.safetensors", "vit --weights " + kZoo + "vit.safetensors"}) {
+    const Outcome run = ingot("bench " + arguments + " --seconds 0.05 --json");
+    ASSERT_EQ(run.code, 0) << arguments << ": " << run.error;
+    EXPECT_TRUE(run.json()["bitwise_equal"]) << arguments;
+    EXPECT_EQ(run.json()["fallbacks"], 0) << arguments;
+    EXPECT_EQ(run.json()["name"], arguments.substr(0, arguments.find(' ')));
+  }
+}
+
+TEST(ModelsCommand, BenchSaysWhatIsWrong) {
+  auto refused = [](const std::string& arguments, const std::string& part) {
+    const Outcome run = ingot("bench " + arguments);
+    EXPECT_EQ(run.code, 2) << arguments;
+    EXPECT_NE(run.error.find(part), std::string::npos) << run.error;
+  };
+  refused("gpt2 --weights " + kZoo + "bert.safetensors", "transformer.wte.weight");
+  refused("resnet18 --weights " + kZoo + "resnet50.safetensors --batch 0", "batch");
+  refused("resnet18 --weights " INGOT_SOURCE_DIR "/README.md", "README.md");
+  refused("resnet18 --weights /no/such", "/no/such");
+  refused("bert --mode train", "train");
+  refused("no_such", "resnet50");
+}
+
+TEST(ModelsCommand, CheckGivesCountsAndFailures) {
+  const std::string folder = testing::TempDir() + "/zoo_of_command";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(kZoo + "mlp.safetensors", folder);
+  Outcome check = ingot("models check " + folder + " --json");
+  ASSERT_EQ(check.code, 0) << check.out << check.error;
+  EXPECT_EQ(check.json()["models"], 1);
+  EXPECT_GT(check.json()["checks"].get<int64_t>(), 50);
+  EXPECT_TRUE(check.json()["failures"].empty());
+
+  std::filesystem::copy(kZoo + "mlp.safetensors", folder + "/stranger.safetensors");
+  check = ingot("models check " + folder + " --json");
+  EXPECT_EQ(check.code, 1);
+  const auto failures = check.json()["failures"];
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0]["model"], "stranger");
+  EXPECT_EQ(failures[0]["mode"], "file");
+  EXPECT_TRUE(failures[0].contains("name") && failures[0].contains("error"));
+  check = ingot("models check " + folder);
+  EXPECT_EQ(check.code, 1);
+  EXPECT_NE(check.out.find("2 models"), std::string::npos) << check.out;
+  EXPECT_NE(check.out.find("FAILED stranger"), std::string::npos) << check.out;
+  std::filesystem::remove_all(folder);
+
+  EXPECT_EQ(ingot("models check " + folder).code, 2);
+  EXPECT_EQ(ingot("models check").code, 2);
+}
+
+}  // namespace
