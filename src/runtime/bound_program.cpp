@@ -8,6 +8,8 @@
 namespace ingot::runtime {
 namespace {
 
+constexpr size_t kFirstBytes = 16 << 10;  // of drivers, where nothing is known
+
 // A piece of memory that a step touches. Inputs and outputs may be the same memory, so where is no more than the kind.
 struct Touched {
   Place place;
@@ -24,8 +26,8 @@ bool conflict(const Touched& a, const Touched& b) {
   return a.place != b.place;  // an output may be the memory of any input
 }
 
-std::shared_ptr<StepDriver> bind_step(const Step& step, const BindContext& context) {
-  return std::visit([&](const auto& work) { return bind(work, step, context); }, step.work);
+StepDriver* bind_step(const Step& step, const BindContext& context) {
+  return std::visit([&](const auto& work) -> StepDriver* { return bind(work, step, context); }, step.work);
 }
 
 // Where two drivers of a step are alike as far as a schedule asks.
@@ -38,29 +40,36 @@ bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
 
 BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> given, std::vector<int64_t> evaluated,
                            int allowed_threads, std::span<const uint32_t> first_scalars, const KernelTable& kernels,
-                           const BoundProgram* like)
+                           std::span<StepConstants> constants, const BoundProgram* like)
     : symbols(given.begin(), given.end()), values(std::move(evaluated)), threads(allowed_threads) {
   if (like && like->threads != threads) like = nullptr;
   uint64_t moved = 0;
   for (size_t i = 0; like && i < values.size(); ++i)
     if (values[i] != like->values[i]) moved |= BindContext::mark(i);
   bool same_schedule = like != nullptr;
+  memories.push_back(std::make_shared<DriverMemory>(like ? like->memories[0]->bytes() : kFirstBytes));
+  std::vector<uint32_t> shared(like ? like->memories.size() : 0);  // the number here of each of those, or 0
   steps.reserve(program.steps.size());
   for (uint32_t i = 0; i < program.steps.size(); ++i) {
-    const StepDriver* before = like ? like->steps[i].get() : nullptr;
-    if (before && !(before->asked & moved)) {
-      steps.push_back(like->steps[i]);
-      useful_threads = std::max(useful_threads, before->useful_threads);
+    if (like && !(like->steps[i].asked & moved)) {
+      BoundStep step = like->steps[i];
+      uint32_t& memory = shared[step.memory];
+      if (memory == 0) {
+        memory = static_cast<uint32_t>(memories.size());
+        memories.push_back(like->memories[step.memory]);
+      }
+      step.memory = memory;
+      useful_threads = std::max(useful_threads, step->useful_threads);
+      steps.push_back(step);
       continue;
     }
-    const BindContext context(values, threads, i, first_scalars[i], kernels, before);
-    std::shared_ptr<StepDriver> driver = bind_step(program.steps[i], context);
+    const BindContext context(values, threads, i, first_scalars[i], kernels, constants[i], *memories[0]);
+    StepDriver* driver = bind_step(program.steps[i], context);
     ++fresh_steps;
-    driver->asked = context.asked();
     driver->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
     useful_threads = std::max(useful_threads, driver->useful_threads);
-    same_schedule = same_schedule && same_for_schedule(*driver, *before);
-    steps.push_back(std::move(driver));
+    same_schedule = same_schedule && same_for_schedule(*driver, *like->steps[i]);
+    steps.push_back({driver, context.asked(), 0});
   }
   same_schedule = same_schedule &&
                   std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(), [&](const ArenaBuffer& b) {

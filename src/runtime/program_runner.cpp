@@ -63,9 +63,11 @@ uint64_t converted(T x, DType type) {
 }  // namespace
 
 struct LoadedProgram::Bindings {
+  explicit Bindings(size_t steps) : constants(steps) {}
   Mutex mutex;
   std::vector<BoundProgramPtr> recent;  // the last used first
   KernelTable kernels;
+  std::vector<StepConstants> constants;  // one a step
   struct Scalar {
     ScalarSource source;
     bool floating;  // how the call gives it
@@ -75,7 +77,7 @@ struct LoadedProgram::Bindings {
 
 LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
-      bindings_(std::make_unique<Bindings>()),
+      bindings_(std::make_unique<Bindings>(program_->steps.size())),
       weights_(std::make_unique<WeightSlot[]>(program_->steps.size())) {
   INGOT_CHECK(program_->target.cuda_arch == 0);
   for (const Step& step : program_->steps) {
@@ -123,8 +125,9 @@ BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vecto
     std::lock_guard lock(bindings_->mutex);
     if (!bindings_->recent.empty()) like = bindings_->recent.front();
   }
-  auto bound = std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(),
-                                                    first_scalars_, bindings_->kernels, like.get());
+  auto bound =
+      std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(), first_scalars_,
+                                           bindings_->kernels, bindings_->constants, like.get());
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
   if (recent.size() == kBindings) {

@@ -1,7 +1,7 @@
 // A matrix product at given sizes: what all ways of computing it have in common.
 #pragma once
 #include <algorithm>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/canonical_order.h"
@@ -11,7 +11,7 @@
 namespace ingot::runtime {
 
 struct ProductSizes {
-  Ints batch;
+  std::span<const int64_t> batch;
   int64_t m = 0, n = 0, k = 0;
   DType dtype = DType::f32, accumulate = DType::f32;
 };
@@ -23,10 +23,10 @@ struct Product {
   static constexpr int64_t kVector = 16;                       // columns
 
   /// To be followed by these in this order.
-  Product(const ProductKernels& kernels, std::shared_ptr<const ProductCalls> calls);
+  Product(const ProductKernels& kernels, const ProductCalls& calls);
   void set_sizes(const ProductSizes& s);
   /// A, B (strides over [batch..., row, column]), then the arguments of the epilogue, or C.
-  void set_operands(std::vector<BoundArgument> bound);
+  void set_operands(const BoundArguments& bound);
 
   bool has_epilogue() const { return !calls->epilogues.empty(); }
   int64_t panel_column(int64_t panel) const { return kVector * panels.begin(panel); }
@@ -41,7 +41,7 @@ struct Product {
     return kernels[(rows_of_it - 1) * max_vectors + vectors - 1];
   }
 
-  std::shared_ptr<const ProductCalls> calls;
+  const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
   ProductSizes sizes;
   int64_t element = 4, a_element, c_element = 4;  // a: as tiles read it
@@ -49,7 +49,7 @@ struct Product {
   Pieces rows, panels;  // panels in units of 16 columns
   OneRow one_row = OneRow::tiles;
 
-  std::vector<BoundArgument> operands;
+  BoundArguments operands;
   int64_t a_row = 0, a_column = 0;
   bool a_across = false;  // as tiles read it
   bool packs_a = false;   // a copy of it, a block of rows at a time

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "base/program.h"
 #include "base/small_vector.h"
 #include "runtime/code/kernel_cache.h"
+#include "runtime/drivers/driver_memory.h"
 #include "runtime/memory/weight_cache.h"
 #include "runtime/thread_pool.h"
 
@@ -52,21 +54,31 @@ struct RunState {
 struct BoundArgument {
   uint32_t buffer = 0;
   int64_t offset = 0;
-  Ints strides;
+  std::span<const int64_t> strides;
   int64_t index_stride = 0;
   char* at(const RunState& state) const { return state.buffers[buffer] + offset; }
 };
 
 /// The kernels of a program, each once.
 using KernelTable = std::unordered_map<const KernelSource*, const LoadedKernel*>;
-class StepDriver;
+
+/// What the drivers of one step have in common, whatever the sizes.
+struct StepConstants {
+  MadeOnce kernels, weight_format;
+};
 
 /// What binding a step needs to know. It notes which sizes it is asked for: while they stay, so does the driver.
 class BindContext {
  public:
   BindContext(std::span<const int64_t> values, int threads, uint32_t step, uint32_t first_scalar,
-              const KernelTable& kernels, const StepDriver* before)
-      : threads(threads), step(step), first_scalar(first_scalar), before_(before), values_(values), kernels_(kernels) {}
+              const KernelTable& kernels, StepConstants& constants, DriverMemory& memory)
+      : threads(threads),
+        step(step),
+        first_scalar(first_scalar),
+        values_(values),
+        kernels_(kernels),
+        constants_(constants),
+        memory_(memory) {}
 
   const int threads;  // for which work is divided; any number may run it
   const uint32_t step;
@@ -77,31 +89,80 @@ class BindContext {
     asked_ |= mark(static_cast<size_t>(d.index()));
     return values_[static_cast<size_t>(d.index())];
   }
-  Ints values_of(const Dims& dims) const;
+  std::span<int64_t> values_of(const Dims& dims) const;
   BoundArgument argument(const Argument& a) const;
   const LoadedKernel& kernel(const KernelPtr& source) const { return *kernels_.at(source.get()); }
-  /// The step's driver for other sizes, whose kernels may be shared; or null.
-  template <class Driver>
-  const Driver* before() const {
-    return dynamic_cast<const Driver*>(before_);
+
+  /// What make() gives for this step at its first binding.
+  template <class Make>
+  const auto& kernels(Make make) const {
+    return constants_.kernels.get(make);
   }
+  template <class Make>
+  const std::shared_ptr<const WeightFormat>& weight_format(Make make) const {
+    return constants_.weight_format.get(make);
+  }
+
+  /// A driver, or what one owns. Lasts as long as the drivers do.
+  template <class T, class... Arguments>
+  T* make(Arguments&&... arguments) const {
+    return memory_.make<T>(std::forward<Arguments>(arguments)...);
+  }
+  template <class T>
+  std::span<T> array(size_t n) const {
+    return memory_.array<T>(n);
+  }
+  std::span<const int64_t> list(std::initializer_list<int64_t> numbers) const;
 
   /// One bit an expression, where there are more than 64 one for several.
   static uint64_t mark(size_t expression) { return uint64_t{1} << (expression % 64); }
   uint64_t asked() const { return asked_; }
 
  private:
-  const StepDriver* before_;
   std::span<const int64_t> values_;  // of the program's expressions
   const KernelTable& kernels_;
+  StepConstants& constants_;
+  DriverMemory& memory_;
   mutable uint64_t asked_ = 0;
+};
+
+/// Arguments over one space with their numbers worked out, those of all arguments side by side, as kernels want them.
+class BoundArguments {
+ public:
+  BoundArguments() = default;
+  /// To be followed by set() of each.
+  BoundArguments(size_t count, size_t rank, const BindContext& context)
+      : numbers_(context.array<int64_t>(count * (kStrides + rank)).data()), count_(count), rank_(rank) {}
+  void set(size_t i, const Argument& a, const BindContext& context);
+  /// With these strides instead of its own.
+  void set(size_t i, const BoundArgument& a, std::initializer_list<int64_t> strides);
+
+  size_t size() const { return count_; }
+  size_t rank() const { return rank_; }
+  int64_t stride(size_t i, size_t dim) const { return strides(dim)[i]; }
+  /// One an argument.
+  const int64_t* index_strides() const { return numbers_ + 2 * count_; }
+  const int64_t* strides(size_t dim) const { return numbers_ + (kStrides + dim) * count_; }
+  const int64_t* row_strides() const { return strides(rank_ - 2); }
+  const int64_t* column_strides() const { return strides(rank_ - 1); }
+  char* at(const RunState& state, size_t i) const {
+    return state.buffers[static_cast<size_t>(numbers_[i])] + numbers_[count_ + i];
+  }
+
+ private:
+  static constexpr size_t kStrides = 3;  // behind buffers, offsets and index strides
+  void set(size_t i, uint32_t buffer, int64_t offset, int64_t index_stride) {
+    numbers_[i] = buffer, numbers_[count_ + i] = offset, numbers_[2 * count_ + i] = index_stride;
+  }
+  int64_t& own_stride(size_t i, size_t dim) { return numbers_[(kStrides + dim) * count_ + i]; }
+  int64_t* numbers_ = nullptr;
+  size_t count_ = 0, rank_ = 0;
 };
 
 /// Runs its step as often as wanted, in any number of shares, with the same bits. A phase begins when the one before
 /// has ended.
 class StepDriver {
  public:
-  virtual ~StepDriver() = default;
   /// One of `shares` shares of a phase; any thread may run it, in any order.
   virtual void run(RunState& state, int phase, int share, int shares) const = 0;
   /// Whether a phase has nothing to do in this run.
@@ -114,23 +175,25 @@ class StepDriver {
   int phases = 1;
   int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
-  uint64_t asked = 0;          // the sizes from which it follows (see BindContext)
   char* shared(const RunState& state) const { return state.buffers[shared_buffer]; }
   uint32_t shared_buffer = 0;
+
+ protected:
+  ~StepDriver() = default;  // its memory destroys it
 };
 
 /// A step whose kernel works on planes of rows x columns, each argument with a stride a dim.
 class PlaneDriver : public StepDriver {
  protected:
-  PlaneDriver(const KernelPtr& kernel, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
+  PlaneDriver(const LoadedKernel& kernel, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
               const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
   KernelFrame frame_of(const RunState& state, char** at) const {
     KernelFrame frame;
     frame.buffers = at;
-    frame.row_strides = row_strides_.data();
-    frame.column_strides = column_strides_.data();
-    frame.index_strides = index_strides_.data();
+    frame.row_strides = arguments_.row_strides();
+    frame.column_strides = arguments_.column_strides();
+    frame.index_strides = arguments_.index_strides();
     frame.scalars = state.scalars.data() + first_scalar_;
     frame.columns = columns_;
     frame.context = kernel_.context;
@@ -140,24 +203,23 @@ class PlaneDriver : public StepDriver {
   const LoadedKernel& kernel_;
   const uint32_t first_scalar_;
   int64_t planes_ = 1, rows_ = 0, columns_ = 0;
-  Ints outer_;
-  std::vector<BoundArgument> arguments_;
-  using Strides = SmallVector<int64_t, 4>;  // one an argument
-  Strides row_strides_, column_strides_, index_strides_;
+  std::span<const int64_t> outer_;
+  BoundArguments arguments_;
 };
 
-/// Drivers of the kinds of step; `costs` is the step as a whole.
-std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const Conv2dWeightStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step& costs, const BindContext& context);
-std::shared_ptr<StepDriver> bind(const AttentionBackwardStep& step, const Step& costs, const BindContext& context);
+/// Drivers of the kinds of step, in the memory of the context; `costs` is the step as a whole.
+StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const MatmulStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const Conv2dWeightStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const AttentionStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const AttentionBackwardStep& step, const Step& costs, const BindContext& context);
 /// Throws InternalError, with the names that exist, if there is no such host op.
-std::shared_ptr<StepDriver> bind(const HostStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-std::shared_ptr<StepDriver> bind_split_reduction(const LoopStep& step, const Step& costs, const BindContext& context);
+StepDriver* bind_split_reduction(const LoopStep& step, const LoadedKernel& kernel, const Step& costs,
+                                 const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);
@@ -180,7 +242,7 @@ char* thread_scratch(int64_t bytes);
 class PlaneWalk {
  public:
   /// `outer` are the sizes of the outer dims; `at` receives the addresses in the first plane.
-  PlaneWalk(std::span<const int64_t> outer, std::span<const BoundArgument> arguments, const RunState& state, char** at,
+  PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const RunState& state, char** at,
             int64_t plane);
   void next();
   /// Indices of the plane, from the inside out.
@@ -188,7 +250,7 @@ class PlaneWalk {
 
  private:
   std::span<const int64_t> outer_;
-  std::span<const BoundArgument> arguments_;
+  const BoundArguments& arguments_;
   char** at_;
   Ints index_;
 };

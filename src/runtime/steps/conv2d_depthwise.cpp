@@ -33,8 +33,8 @@ void sum_taps(const T* const* rows, const T* weights, int64_t taps, int64_t stri
 
 class DepthwiseDriver final : public StepDriver {
  public:
-  DepthwiseDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
-      : g_(std::move(geometry)), first_scalar_(context.first_scalar), element_(size_of(step.dtype)) {
+  DepthwiseDriver(const Conv2dStep& step, const Geometry& geometry, const BindContext& context)
+      : g_(geometry), first_scalar_(context.first_scalar), element_(size_of(step.dtype)) {
     const bool epilogue = !step.epilogue.kernels.empty();
     if (epilogue) {
       epilogue_ = call_of(step.epilogue.kernels[0], context);
@@ -78,13 +78,13 @@ class DepthwiseDriver final : public StepDriver {
     const T** rows = reinterpret_cast<const T**>(memory += sizes[2]);
     char** at = reinterpret_cast<char**>(memory += sizes[3]);
     char* scratch = memory + sizes[4];
-    const Ints& is = g_.input_strides;
+    const std::span<const int64_t> is = g_.input_strides;
     copy_padded(g_, arguments_[0].at(state) + image * is[0] + channel * is[1], 1, element_,
                 reinterpret_cast<char*>(in));
 
     for (int64_t member = 0; member < g_.group_out; ++member) {
       const int64_t out_channel = channel * g_.group_out + member;
-      const Ints& ws = g_.weight_strides;
+      const std::span<const int64_t> ws = g_.weight_strides;
       const char* weight = arguments_[1].at(state) + out_channel * ws[0];
       for (int64_t u = 0; u < g_.kernel_h; ++u)
         copy_elements(reinterpret_cast<char*>(weights + u * g_.kernel_w), weight + u * ws[2], g_.kernel_w, ws[3],
@@ -128,8 +128,8 @@ class DepthwiseDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_depthwise(const Conv2dStep& step, Geometry geometry, const BindContext& context) {
-  return std::make_shared<DepthwiseDriver>(step, std::move(geometry), context);
+StepDriver* bind_depthwise(const Conv2dStep& step, const Geometry& geometry, const BindContext& context) {
+  return context.make<DepthwiseDriver>(step, geometry, context);
 }
 
 }  // namespace ingot::runtime

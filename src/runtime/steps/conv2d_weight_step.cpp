@@ -24,17 +24,19 @@ class Conv2dWeightDriver final : public ProductDriver {
     input_ = context.argument(step.input), gradient_ = context.argument(step.gradient);
     out_ = context.argument(step.out), images_ = context.argument(step.images), rows_ = context.argument(step.rows);
     const int64_t element = size_of(step.dtype), k = saturating_product(g_.batch, g_.pixels());
-    product_.set_sizes({{g_.groups}, g_.group_out, g_.taps() * g_.group_channels, k, step.dtype, step.dtype});
+    product_.set_sizes(
+        {context.list({g_.groups}), g_.group_out, g_.taps() * g_.group_channels, k, step.dtype, step.dtype});
     row_bytes_ = spread_row(k * element);
     INGOT_CHECK(row_bytes_ <= k * element + Conv2dWeightStep::kRowRoom);
     pixel_bytes_ = g_.channels * element;
     line_bytes_ = (g_.width + 2 * g_.padding_w) * pixel_bytes_;
-    BoundArgument a = rows_, b = images_, c = step.raw ? context.argument(*step.raw) : out_;
-    if (step.raw) raw_ = c;
-    a.strides = {g_.group_out * row_bytes_, row_bytes_, element};
-    b.strides = {g_.group_channels * element, 0, 0};
-    c.strides = {g_.group_out * product_.sizes.n * element, product_.sizes.n * element, element};
-    set_operands({std::move(a), std::move(b), std::move(c)}, Epilogue());
+    if (step.raw) raw_ = context.argument(*step.raw);
+    const int64_t row = product_.sizes.n * element;
+    BoundArguments operands(3, 3, context);
+    operands.set(0, rows_, {g_.group_out * row_bytes_, row_bytes_, element});
+    operands.set(1, images_, {g_.group_channels * element, 0, 0});
+    operands.set(2, raw_ ? *raw_ : out_, {g_.group_out * row, row, element});
+    set_operands(operands, Epilogue());
     divide(context, 8, true);
     product_phases_ = phases;
     phases += raw_ ? 2 : 1;
@@ -148,7 +150,7 @@ class Conv2dWeightDriver final : public ProductDriver {
 
   // Each image's pixels of an output channel behind those of the image before.
   void copy_rows(const RunState& state, Range planes) const {
-    const Ints& s = gradient_.strides;
+    const std::span<const int64_t> s = gradient_.strides;
     const int64_t element = product_.element, line = g_.out_width * element;
     const bool dense = s[3] == element && s[2] == line;
     for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
@@ -182,8 +184,8 @@ class Conv2dWeightDriver final : public ProductDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
-  return std::make_shared<Conv2dWeightDriver>(step, context);
+StepDriver* bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
+  return context.make<Conv2dWeightDriver>(step, context);
 }
 
 }  // namespace ingot::runtime
