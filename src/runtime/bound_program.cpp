@@ -33,7 +33,7 @@ StepDriver* bind_step(const Step& step, const BindContext& context) {
 // Where two drivers of a step are alike as far as a schedule asks.
 bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
   return (a.useful_threads == 1) == (b.useful_threads == 1) && a.phases == b.phases &&
-         a.shared_bytes == b.shared_bytes && a.weight_buffer == b.weight_buffer;
+         (a.shared_bytes == 0) == (b.shared_bytes == 0) && a.weight_buffer == b.weight_buffer;
 }
 
 }  // namespace
@@ -72,10 +72,8 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
     steps.push_back({driver, context.asked(), 0});
   }
   same_schedule = same_schedule &&
-                  std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(), [&](const ArenaBuffer& b) {
-                    return b.buffer >= program.buffers.size() ||
-                           b.bytes == DimTable::value_of(program.buffers[b.buffer].bytes, values);
-                  });
+                  std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(),
+                              [&](const ArenaBuffer& b) { return b.room == arena_room(bytes(program, b.buffer)); });
   if (same_schedule) {
     schedule = like->schedule;
     return;
@@ -96,14 +94,15 @@ void BoundProgram::plan_memory(const Program& program, Schedule& to) const {
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
     if (buffer.place != Place::arena) continue;
-    const int64_t bytes = DimTable::value_of(buffer.bytes, values);
-    requests.push_back({bytes, buffer.first_step, buffer.last_step});
-    to.arena.push_back({i, 0, bytes});
+    const int64_t room = arena_room(bytes(program, i));
+    requests.push_back({room, buffer.first_step, buffer.last_step});
+    to.arena.push_back({i, 0, room});
   }
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i]->shared_bytes == 0) continue;
-    requests.push_back({steps[i]->shared_bytes, i, i});
-    to.arena.push_back({steps[i]->shared_buffer, 0, steps[i]->shared_bytes});
+    const int64_t room = arena_room(steps[i]->shared_bytes);
+    requests.push_back({room, i, i});
+    to.arena.push_back({steps[i]->shared_buffer, 0, room});
   }
   ArenaPlan plan = plan_arena(requests);
   for (size_t i = 0; i < to.arena.size(); ++i) to.arena[i].offset = plan.offsets[i];
@@ -115,7 +114,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
   std::vector<const ArenaBuffer*> place(program.buffers.size() + steps.size());
   for (const ArenaBuffer& buffer : to.arena) place[buffer.buffer] = &buffer;
   auto arena_touch = [&](uint32_t buffer, bool read_only) {
-    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->bytes, 0, read_only};
+    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->room, 0, read_only};
   };
   std::vector<Touched> touched, by_caller, by_threads;  // the latter two since the last barrier
   for (size_t i = 0; i < steps.size(); ++i) {

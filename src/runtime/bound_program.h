@@ -19,7 +19,7 @@ struct BoundPhase {
 /// A buffer in the arena: of the program, or (numbered after those) what a step needs for itself.
 struct ArenaBuffer {
   uint32_t buffer;
-  int64_t offset, bytes;
+  int64_t offset, room;  // room: of BoundProgram::bytes, or a little more (see arena_room)
 };
 
 /// What follows from the steps' sizes taken together.
@@ -35,6 +35,7 @@ struct BoundStep {
   const StepDriver* driver = nullptr;
   uint64_t asked = 0;   // the sizes from which it follows (see BindContext)
   uint32_t memory = 0;  // that holds it, of BoundProgram::memories
+  friend bool operator==(const BoundStep& a, const BoundStep& b) { return a.driver == b.driver; }
   const StepDriver* operator->() const { return driver; }
   const StepDriver& operator*() const { return *driver; }
 };
@@ -55,6 +56,11 @@ class BoundProgram {
   std::vector<std::shared_ptr<DriverMemory>> memories;  // its own, then those of drivers that it shares
   std::shared_ptr<const Schedule> schedule;
 
+  /// Of a buffer in the arena.
+  int64_t bytes(const Program& program, uint32_t buffer) const {
+    const size_t own = program.buffers.size();
+    return buffer < own ? DimTable::value_of(program.buffers[buffer].bytes, values) : steps[buffer - own]->shared_bytes;
+  }
   /// Whether running it asks for CallData::identities.
   bool asks_identities() const { return !schedule->weight_steps.empty(); }
 

@@ -210,8 +210,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   }
   const bool checked = !bound.schedule->arena.empty() && checks_memory();
   for (const ArenaBuffer& buffer : bound.schedule->arena)
-    state->buffers[buffer.buffer] =
-        checked ? static_cast<char*>(allocate_checked(buffer.bytes)) : address(state->arena) + buffer.offset;
+    state->buffers[buffer.buffer] = checked ? static_cast<char*>(allocate_checked(bound.bytes(program, buffer.buffer)))
+                                            : address(state->arena) + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
     const auto& [source, floating] = bindings_->scalars[i];
     uint64_t& to = state->scalars[i];
@@ -240,7 +240,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   }
   if (checked)
     for (const ArenaBuffer& buffer : bound.schedule->arena)
-      deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
+      deallocate_checked(state->buffers[buffer.buffer], bound.bytes(program, buffer.buffer));
   give_back(std::move(state));
 }
 

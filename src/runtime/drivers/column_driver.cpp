@@ -19,16 +19,26 @@ constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of 
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+std::vector<Argument> outs(const ColumnStep& step) {
+  std::vector<Argument> outs;
+  for (const ColumnStep::Result& r : step.results) outs.push_back(r.out);
+  return outs;
+}
+
+struct ColumnConstants : PlaneConstants {
+  ArgumentTable results;  // over [outer..., columns]
+  std::vector<AccumulatorOps> ops;
+
+  ColumnConstants(const ColumnStep& step, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, context), results({}, outs(step), space.size() - 1) {
+    for (const ColumnStep::Result& r : step.results) ops.push_back(accumulator_ops(r.combiner, r.type));
+  }
+};
+
 class ColumnDriver final : public PlaneDriver {
  public:
-  ColumnDriver(const ColumnStep& step, const LoadedKernel& kernel, const Step& costs, const BindContext& context)
-      : PlaneDriver(kernel, step.space, step.arguments, costs, context),
-        results_(step.results.size(), outer_.size() + 1, context),
-        ops_(context.array<AccumulatorOps>(step.results.size())) {
-    for (size_t r = 0; r < ops_.size(); ++r) {
-      ops_[r] = accumulator_ops(step.results[r].combiner, step.results[r].type);
-      results_.set(r, step.results[r].out, context);
-    }
+  ColumnDriver(const ColumnStep& step, const ColumnConstants& constants, const Step& costs, const BindContext& context)
+      : PlaneDriver(constants, costs, context), results_(constants.results, context), ops_(constants.ops) {
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
@@ -39,7 +49,7 @@ class ColumnDriver final : public PlaneDriver {
       std::transform(row_strides, row_strides + arguments_.size(), wide_strides_.begin(),
                      [](int64_t stride) { return kLanes * stride; });
     }
-    divide(step, context);
+    divide(constants, context);
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
@@ -61,7 +71,7 @@ class ColumnDriver final : public PlaneDriver {
  private:
   // Work is cut into planes, tiles of columns, and where these are few into chunks of 2^i blocks: whole subtrees of the
   // canonical tree, so the cut shows in no bit.
-  void divide(const ColumnStep& step, const BindContext& context) {
+  void divide(const ColumnConstants& constants, const BindContext& context) {
     blocks_ = ceil_div(rows_, kBlock);
     tile_columns_ = std::min(columns_, kTileColumns);
     tiles_ = columns_ ? ceil_div(columns_, tile_columns_) : 0;
@@ -81,7 +91,7 @@ class ColumnDriver final : public PlaneDriver {
     chunks_ = std::max<int64_t>(ceil_div(blocks_, chunk_blocks_), 1);
     for (const AccumulatorOps& ops : ops_) element_bytes_ += ops.element_bytes();
     part_bytes_ = (kLanes * tile_columns_ * element_bytes_ + 63) / 64 * 64;
-    call_bytes_ = part_bytes_ + (step.kernel->scratch_bytes + 63) / 64 * 64;
+    call_bytes_ = part_bytes_ + (constants.scratch_bytes + 63) / 64 * 64;
     if (chunks_ > 1) {
       shared_bytes = planes_ * tiles_ * chunks_ * part_bytes_;
       phases = 2;
@@ -178,8 +188,8 @@ class ColumnDriver final : public PlaneDriver {
     }
   }
 
-  BoundArguments results_;  // over [outer..., columns]
-  std::span<AccumulatorOps> ops_;
+  BoundArguments results_;
+  std::span<const AccumulatorOps> ops_;
   bool side_by_side_ = false;
   std::span<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
@@ -190,8 +200,8 @@ class ColumnDriver final : public PlaneDriver {
 }  // namespace
 
 StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
-  const LoadedKernel* kernel = context.kernels([&] { return &context.kernel(step.kernel); });
-  return context.make<ColumnDriver>(step, *kernel, costs, context);
+  const ColumnConstants& constants = context.constants([&] { return ColumnConstants(step, context); });
+  return context.make<ColumnDriver>(step, constants, costs, context);
 }
 
 }  // namespace ingot::runtime

@@ -20,29 +20,32 @@ constexpr int64_t kStreamedBytes = 32 << 20;
 constexpr int64_t kStreamedTile = 32;  // rows and columns: few enough lines to be read ahead by the processor
 constexpr int64_t kLine = 64;
 
-struct LoopKernels {
-  const LoadedKernel* kernel;
+struct LoopConstants : PlaneConstants {
   std::vector<const LoadedKernel*> transposing;  // one an argument, or empty
-  const LoadedKernel* streaming;
+  const LoadedKernel* streaming = nullptr;
+  int64_t transposed_columns, local_bytes = 0;  // of a panel; an element of all local row buffers
+  const bool copies, rows_whole;
 
-  LoopKernels(const LoopStep& step, const BindContext& context)
-      : kernel(&context.kernel(step.kernel)),
-        streaming(step.transposing.streaming ? &context.kernel(step.transposing.streaming) : nullptr) {
+  LoopConstants(const LoopStep& step, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, context),
+        transposed_columns(step.transposing.columns),
+        copies(step.copies),
+        rows_whole(step.rows_whole) {
     for (const KernelPtr& k : step.transposing.kernels) transposing.push_back(k ? &context.kernel(k) : nullptr);
+    if (step.transposing.streaming) streaming = &context.kernel(step.transposing.streaming);
+    for (int64_t bytes : step.local_bytes) local_bytes += bytes;
   }
 };
 
+int64_t lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
 class LoopDriver final : public PlaneDriver {
  public:
-  LoopDriver(const LoopStep& step, const LoopKernels& kernels, const Step& costs, const BindContext& context)
-      : PlaneDriver(*kernels.kernel, step.space, step.arguments, costs, context), rows_whole_(step.rows_whole) {
-    int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
-    for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
-    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
-
-    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-    if (!kernels.transposing.empty()) transpose(step, kernels, context);
-    copies_ = step.copies;
+  LoopDriver(const LoopStep& step, const LoopConstants& constants, const Step& costs, const BindContext& context)
+      : PlaneDriver(constants, costs, context), rows_whole_(constants.rows_whole), copies_(constants.copies) {
+    const int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
+    scratch_bytes_ = lines(lines(padded * constants.local_bytes) + constants.scratch_bytes);
+    if (!constants.transposing.empty()) transpose(step, constants, context);
     for (size_t d = 0; copies_ && d < arguments_.rank(); ++d)
       copies_ = arguments_.stride(0, d) == arguments_.stride(1, d);
 
@@ -134,22 +137,22 @@ class LoopDriver final : public PlaneDriver {
       for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
   }
 
-  void transpose(const LoopStep& step, const LoopKernels& kernels, const BindContext& context) {
+  void transpose(const LoopStep& step, const LoopConstants& constants, const BindContext& context) {
     const int64_t* row_strides = arguments_.row_strides();
     panel_strides_ = context.array<int64_t>(arguments_.size());
     std::copy_n(row_strides, arguments_.size(), panel_strides_.begin());
-    panel_columns_ = step.transposing.columns;
+    panel_columns_ = constants.transposed_columns;
     const auto transposed = context.array<Transposed>(arguments_.size());
     size_t count = 0;
-    for (size_t i = 0; i < kernels.transposing.size(); ++i) {
-      if (!kernels.transposing[i]) continue;
+    for (size_t i = 0; i < constants.transposing.size(); ++i) {
+      if (!constants.transposing[i]) continue;
       panel_strides_[i] = panel_columns_ * row_strides[i];
-      transposed[count++] = {i, kernels.transposing[i], scratch_bytes_};
+      transposed[count++] = {i, constants.transposing[i], scratch_bytes_};
       // A panel's lines do not stand in the same sets of L1 as those of the next.
       scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
     }
     transposed_ = transposed.first(count);
-    if (kernels.streaming && streams(step, context)) streaming_ = kernels.streaming;
+    if (constants.streaming && streams(step, context)) streaming_ = constants.streaming;
   }
 
   /// Whether the results are large, and their rows begin at whole lines.
@@ -179,7 +182,7 @@ class LoopDriver final : public PlaneDriver {
   };
 
   const bool rows_whole_;
-  bool copies_ = false;  // element by element to the same places
+  bool copies_;  // element by element to the same places
   const LoadedKernel* streaming_ = nullptr;
   std::span<const size_t> results_;   // arguments that are written, where it may stream
   std::span<int64_t> panel_strides_;  // row strides where the kernel reads panels
@@ -191,9 +194,9 @@ class LoopDriver final : public PlaneDriver {
 }  // namespace
 
 StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& context) {
-  const LoopKernels& kernels = context.kernels([&] { return LoopKernels(step, context); });
-  if (StepDriver* driver = bind_split_reduction(step, *kernels.kernel, costs, context)) return driver;
-  return context.make<LoopDriver>(step, kernels, costs, context);
+  const LoopConstants& constants = context.constants([&] { return LoopConstants(step, context); });
+  if (StepDriver* driver = bind_split_reduction(step, constants, costs, context)) return driver;
+  return context.make<LoopDriver>(step, constants, costs, context);
 }
 
 }  // namespace ingot::runtime

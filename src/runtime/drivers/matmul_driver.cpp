@@ -8,18 +8,26 @@
 namespace ingot::runtime {
 namespace {
 
+struct MatmulConstants : ProductCalls {
+  ArgumentTable operands;
+  bool same_weight;  // k, n and B's strides are the same at all sizes
+
+  MatmulConstants(const MatmulStep& step, const BindContext& context)
+      : ProductCalls(*step.kernels, step.epilogue, context),
+        operands({&step.a, &step.b}, step.epilogue.arguments, step.batch.size() + 2),
+        same_weight(step.k.is_constant() && step.n.is_constant() &&
+                    std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })) {}
+};
+
 class MatmulDriver final : public ProductDriver {
  public:
-  MatmulDriver(const MatmulStep& step, const BindContext& context)
-      : ProductDriver(*step.kernels, step.epilogue, context) {
+  MatmulDriver(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context)
+      : ProductDriver(*step.kernels, constants, context) {
     product_.set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n),
                         context.value(step.k), step.dtype, step.accumulate});
     product_.one_row = step.one_row;
-    const std::vector<Argument>& rest = step.epilogue.arguments;
-    BoundArguments operands(2 + rest.size(), step.batch.size() + 2, context);
-    operands.set(0, step.a, context), operands.set(1, step.b, context);
-    for (size_t i = 0; i < rest.size(); ++i) operands.set(2 + i, rest[i], context);
-    set_operands(operands, step.epilogue);
+    const BoundArguments operands(constants.operands, context);
+    set_operands(operands);
     INGOT_CHECK(product_.calls->pack_a || product_.sizes.k <= 1 ||
                     (product_.a_across ? product_.a_row == product_.element || product_.sizes.m <= 1
                                        : product_.a_column == product_.element),
@@ -27,7 +35,7 @@ class MatmulDriver final : public ProductDriver {
     product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
     if (step.b_is_weight) {
       weight_buffer = step.b.buffer;
-      find_weights(step, context);
+      find_weights(step, constants.same_weight, context);
     }
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
@@ -79,11 +87,9 @@ class MatmulDriver final : public ProductDriver {
  private:
   // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
   // strides, and the panels that these are cut into say what a packing holds.
-  void find_weights(const MatmulStep& step, const BindContext& context) {
+  void find_weights(const MatmulStep& step, bool same_format, const BindContext& context) {
     const std::span<const int64_t> batch = product_.sizes.batch;
     size_t weights = 1, batches = 1;
-    bool same_format = step.k.is_constant() && step.n.is_constant();  // at all sizes
-    for (Dim stride : step.b.strides) same_format = same_format && stride.is_constant();
     for (size_t d = 0; d < batch.size(); ++d) {
       const bool moves = product_.operands.stride(1, d) != 0;
       weights *= moves ? static_cast<size_t>(batch[d]) : 1, batches *= static_cast<size_t>(batch[d]);
@@ -117,7 +123,8 @@ class MatmulDriver final : public ProductDriver {
 }  // namespace
 
 StepDriver* bind(const MatmulStep& step, const Step&, const BindContext& context) {
-  return context.make<MatmulDriver>(step, context);
+  const MatmulConstants& constants = context.constants([&] { return MatmulConstants(step, context); });
+  return context.make<MatmulDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

@@ -7,16 +7,6 @@
 
 namespace ingot::runtime {
 
-ProductResult::ProductResult(const Product& product, const Epilogue& epilogue, uint32_t first_scalar,
-                             const ProductSegments& segments)
-    : first_scalar_(first_scalar), segments_(segments) {
-  const std::vector<Argument>& arguments = epilogue.arguments;
-  const auto written = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
-  if (product.has_epilogue() && written != arguments.end())
-    written_ = 2 + static_cast<size_t>(written - arguments.begin());
-  written_row_ = product.operands.row_strides()[written_];
-}
-
 /// Where a row and column of C's are in an operand behind A and B.
 char* ProductResult::place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const {
   const BoundArguments& operands = run.product.operands;

@@ -25,8 +25,11 @@ class ProductResult {
  public:
   ProductResult() = default;
   /// Of a product whose operands are set.
-  ProductResult(const Product& product, const Epilogue& epilogue, uint32_t first_scalar,
-                const ProductSegments& segments);
+  ProductResult(const Product& product, uint32_t first_scalar, const ProductSegments& segments)
+      : first_scalar_(first_scalar),
+        written_(product.calls->written),
+        written_row_(product.operands.row_strides()[written_]),
+        segments_(segments) {}
 
   /// Runs the epilogue on a piece.
   void finish(const ProductRun& run, const RawPiece& piece) const;

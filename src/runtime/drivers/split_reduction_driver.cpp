@@ -26,9 +26,9 @@ int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 class SplitReductionDriver final : public PlaneDriver {
  public:
-  SplitReductionDriver(const LoopStep& step, const LoadedKernel& kernel, const Step& costs, int64_t threads,
+  SplitReductionDriver(const LoopStep& step, const PlaneConstants& constants, const Step& costs, int64_t threads,
                        const BindContext& context)
-      : PlaneDriver(kernel, step.space, step.arguments, costs, context),
+      : PlaneDriver(constants, costs, context),
         split_(step.split),
         ops_(context.array<AccumulatorOps>(split_.reductions.size())) {
     for (size_t r = 0; r < ops_.size(); ++r) {
@@ -40,7 +40,7 @@ class SplitReductionDriver final : public PlaneDriver {
     if (!splits()) return;
     const int64_t columns = ceil_div(std::min(piece_columns_, columns_), kLanes) * kLanes;
     for (int64_t bytes : step.local_bytes) local_bytes_ += columns * bytes;
-    call_bytes_ = lines(local_bytes_ + step.kernel->scratch_bytes);
+    call_bytes_ = lines(local_bytes_ + constants.scratch_bytes);
     phases = split_.phases + split_.stores_rows;
     const int64_t all_pieces = saturating_product(saturating_product(planes_, rows_), pieces_);
     shared_bytes = saturating_product(all_pieces, accumulator_bytes_ + (local_bytes_ ? call_bytes_ : 0));
@@ -169,13 +169,13 @@ class SplitReductionDriver final : public PlaneDriver {
 
 }  // namespace
 
-StepDriver* bind_split_reduction(const LoopStep& step, const LoadedKernel& kernel, const Step& costs,
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const Step& costs,
                                  const BindContext& context) {
   if (step.split.reductions.empty()) return nullptr;
   const int64_t useful = threads_for(context.value(costs.bytes) / kWait, context.value(costs.operations));
   const int64_t threads = std::min<int64_t>(useful, context.threads);
   if (threads == 1 && step.split.phases > 1) return nullptr;  // most often; see share_in_cache
-  auto* driver = context.make<SplitReductionDriver>(step, kernel, costs, threads, context);
+  auto* driver = context.make<SplitReductionDriver>(step, constants, costs, threads, context);
   return driver->splits() ? driver : nullptr;
 }
 

@@ -25,7 +25,7 @@ constinit thread_local ThreadObject<Scratch> mine;
 
 RunState::~RunState() { deallocate(arena, arena_bytes); }
 
-std::span<int64_t> BindContext::values_of(const Dims& dims) const {
+std::span<int64_t> BindContext::values_of(std::span<const Dim> dims) const {
   const std::span<int64_t> result = array<int64_t>(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) result[i] = value(dims[i]);
   return result;
@@ -41,16 +41,32 @@ std::span<const int64_t> BindContext::list(std::initializer_list<int64_t> number
   return result;
 }
 
-void BoundArguments::set(size_t i, const Argument& a, const BindContext& context) {
-  INGOT_CHECK(a.strides.size() == rank_, "an argument has a stride a dim");
-  set(i, a.buffer, context.value(a.offset), context.value(a.index_stride));
-  for (size_t dim = 0; dim < rank_; ++dim) own_stride(i, dim) = context.value(a.strides[dim]);
+ArgumentTable::ArgumentTable(std::initializer_list<const Argument*> first, const std::vector<Argument>& rest,
+                             size_t rank)
+    : count(first.size() + rest.size()), rank(rank), numbers(count * (kStrides + rank)) {
+  auto set = [&, i = size_t{0}](const Argument& a) mutable {
+    INGOT_CHECK(a.strides.size() == rank, "an argument has a stride a dim");
+    numbers[i] = a.buffer, numbers[kOffsets * count + i] = a.offset,
+    numbers[kIndexStrides * count + i] = a.index_stride;
+    for (size_t dim = 0; dim < rank; ++dim) numbers[(kStrides + dim) * count + i] = a.strides[dim];
+    ++i;
+  };
+  for (const Argument* a : first) set(*a);
+  for (const Argument& a : rest) set(a);
 }
+
+BoundArguments::BoundArguments(const ArgumentTable& table, const BindContext& context)
+    : numbers_(context.values_of(table.numbers).data()), count_(table.count), rank_(table.rank) {}
+
+BoundArguments::BoundArguments(size_t count, size_t rank, const BindContext& context)
+    : numbers_(context.array<int64_t>(count * (ArgumentTable::kStrides + rank)).data()), count_(count), rank_(rank) {}
 
 void BoundArguments::set(size_t i, const BoundArgument& a, std::initializer_list<int64_t> strides) {
   INGOT_CHECK(strides.size() == rank_);
-  set(i, a.buffer, a.offset, a.index_stride);
-  for (size_t dim = 0; int64_t number : strides) own_stride(i, dim++) = number;
+  numbers_[i] = a.buffer;
+  numbers_[ArgumentTable::kOffsets * count_ + i] = a.offset;
+  numbers_[ArgumentTable::kIndexStrides * count_ + i] = a.index_stride;
+  for (size_t line = ArgumentTable::kStrides; int64_t stride : strides) numbers_[line++ * count_ + i] = stride;
 }
 
 int64_t saturating_product(int64_t a, int64_t b) {
@@ -75,17 +91,22 @@ char* thread_scratch(int64_t bytes) {
   return scratch.memory;
 }
 
-PlaneDriver::PlaneDriver(const LoadedKernel& kernel, const Dims& space_dims, const std::vector<Argument>& arguments,
-                         const Step& costs, const BindContext& context)
-    : kernel_(kernel), first_scalar_(context.first_scalar) {
-  const std::span<const int64_t> space = context.values_of(space_dims);
-  INGOT_CHECK(space.size() >= 2, costs.name);
+PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, const std::vector<Argument>& arguments,
+                               const BindContext& context)
+    : kernel(context.kernel(source)),
+      scratch_bytes(source->scratch_bytes),
+      space(space_dims.begin(), space_dims.end()),
+      arguments({}, arguments, space.size()) {
+  INGOT_CHECK(space.size() >= 2, source->name);
+}
+
+PlaneDriver::PlaneDriver(const PlaneConstants& constants, const Step& costs, const BindContext& context)
+    : kernel_(constants.kernel), first_scalar_(context.first_scalar), arguments_(constants.arguments, context) {
+  const std::span<const int64_t> space = context.values_of(constants.space);
   columns_ = space.back();
   rows_ = space[space.size() - 2];
   outer_ = space.first(space.size() - 2);
   for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
-  arguments_ = BoundArguments(arguments.size(), space.size(), context);
-  for (size_t i = 0; i < arguments.size(); ++i) arguments_.set(i, arguments[i], context);
   int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
   int64_t bytes = context.value(costs.bytes);
   if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));

@@ -64,7 +64,7 @@ using KernelTable = std::unordered_map<const KernelSource*, const LoadedKernel*>
 
 /// What the drivers of one step have in common, whatever the sizes.
 struct StepConstants {
-  MadeOnce kernels, weight_format;
+  MadeOnce constants, weight_format;
 };
 
 /// What binding a step needs to know. It notes which sizes it is asked for: while they stay, so does the driver.
@@ -89,14 +89,14 @@ class BindContext {
     asked_ |= mark(static_cast<size_t>(d.index()));
     return values_[static_cast<size_t>(d.index())];
   }
-  std::span<int64_t> values_of(const Dims& dims) const;
+  std::span<int64_t> values_of(std::span<const Dim> dims) const;
   BoundArgument argument(const Argument& a) const;
   const LoadedKernel& kernel(const KernelPtr& source) const { return *kernels_.at(source.get()); }
 
   /// What make() gives for this step at its first binding.
   template <class Make>
-  const auto& kernels(Make make) const {
-    return constants_.kernels.get(make);
+  const auto& constants(Make make) const {
+    return constants_.constants.get(make);
   }
   template <class Make>
   const std::shared_ptr<const WeightFormat>& weight_format(Make make) const {
@@ -126,14 +126,22 @@ class BindContext {
   mutable uint64_t asked_ = 0;
 };
 
-/// Arguments over one space with their numbers worked out, those of all arguments side by side, as kernels want them.
+/// The numbers of some arguments over one space: a line of buffers, of offsets, of index strides, and of the strides of
+/// each dim, one number an argument. Side by side they are read at once; in a step they are apart.
+struct ArgumentTable {
+  ArgumentTable(std::initializer_list<const Argument*> first, const std::vector<Argument>& rest, size_t rank);
+  size_t count, rank;
+  std::vector<Dim> numbers;
+  static constexpr size_t kOffsets = 1, kIndexStrides = 2, kStrides = 3;  // lines
+};
+
+/// Such a table with its numbers worked out.
 class BoundArguments {
  public:
   BoundArguments() = default;
+  BoundArguments(const ArgumentTable& table, const BindContext& context);
   /// To be followed by set() of each.
-  BoundArguments(size_t count, size_t rank, const BindContext& context)
-      : numbers_(context.array<int64_t>(count * (kStrides + rank)).data()), count_(count), rank_(rank) {}
-  void set(size_t i, const Argument& a, const BindContext& context);
+  BoundArguments(size_t count, size_t rank, const BindContext& context);
   /// With these strides instead of its own.
   void set(size_t i, const BoundArgument& a, std::initializer_list<int64_t> strides);
 
@@ -141,20 +149,16 @@ class BoundArguments {
   size_t rank() const { return rank_; }
   int64_t stride(size_t i, size_t dim) const { return strides(dim)[i]; }
   /// One an argument.
-  const int64_t* index_strides() const { return numbers_ + 2 * count_; }
-  const int64_t* strides(size_t dim) const { return numbers_ + (kStrides + dim) * count_; }
+  const int64_t* index_strides() const { return line(ArgumentTable::kIndexStrides); }
+  const int64_t* strides(size_t dim) const { return line(ArgumentTable::kStrides + dim); }
   const int64_t* row_strides() const { return strides(rank_ - 2); }
   const int64_t* column_strides() const { return strides(rank_ - 1); }
   char* at(const RunState& state, size_t i) const {
-    return state.buffers[static_cast<size_t>(numbers_[i])] + numbers_[count_ + i];
+    return state.buffers[static_cast<size_t>(numbers_[i])] + line(ArgumentTable::kOffsets)[i];
   }
 
  private:
-  static constexpr size_t kStrides = 3;  // behind buffers, offsets and index strides
-  void set(size_t i, uint32_t buffer, int64_t offset, int64_t index_stride) {
-    numbers_[i] = buffer, numbers_[count_ + i] = offset, numbers_[2 * count_ + i] = index_stride;
-  }
-  int64_t& own_stride(size_t i, size_t dim) { return numbers_[(kStrides + dim) * count_ + i]; }
+  const int64_t* line(size_t number) const { return numbers_ + number * count_; }
   int64_t* numbers_ = nullptr;
   size_t count_ = 0, rank_ = 0;
 };
@@ -182,11 +186,20 @@ class StepDriver {
   ~StepDriver() = default;  // its memory destroys it
 };
 
+/// What a step's drivers have in common whose kernel works on planes.
+struct PlaneConstants {
+  PlaneConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments,
+                 const BindContext& context);
+  const LoadedKernel& kernel;
+  int64_t scratch_bytes;  // of the kernel
+  std::vector<Dim> space;
+  ArgumentTable arguments;
+};
+
 /// A step whose kernel works on planes of rows x columns, each argument with a stride a dim.
 class PlaneDriver : public StepDriver {
  protected:
-  PlaneDriver(const LoadedKernel& kernel, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
-              const BindContext& context);
+  PlaneDriver(const PlaneConstants& constants, const Step& costs, const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
   KernelFrame frame_of(const RunState& state, char** at) const {
     KernelFrame frame;
@@ -218,7 +231,7 @@ StepDriver* bind(const AttentionBackwardStep& step, const Step& costs, const Bin
 /// Throws InternalError, with the names that exist, if there is no such host op.
 StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-StepDriver* bind_split_reduction(const LoopStep& step, const LoadedKernel& kernel, const Step& costs,
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const Step& costs,
                                  const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.

@@ -128,7 +128,7 @@ class AttentionBackwardDriver final : public AttentionRows {
 
 StepDriver* bind(const AttentionBackwardStep& step, const Step&, const BindContext& context) {
   return context.make<AttentionBackwardDriver>(
-      step, context.kernels([&] { return AttentionBackwardDriver::Kernels(step, context); }), context);
+      step, context.constants([&] { return AttentionBackwardDriver::Kernels(step, context); }), context);
 }
 
 }  // namespace ingot::runtime

@@ -67,7 +67,7 @@ class AttentionDriver final : public AttentionRows {
 }  // namespace
 
 StepDriver* bind(const AttentionStep& step, const Step&, const BindContext& context) {
-  return context.make<AttentionDriver>(step, context.kernels([&] { return AttentionDriver::Kernels(step, context); }),
+  return context.make<AttentionDriver>(step, context.constants([&] { return AttentionDriver::Kernels(step, context); }),
                                        context);
 }
 

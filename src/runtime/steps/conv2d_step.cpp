@@ -17,8 +17,8 @@ namespace {
 
 class Conv2dDriver final : public ProductDriver {
  public:
-  Conv2dDriver(const Conv2dStep& step, const Geometry& geometry, const BindContext& context)
-      : ProductDriver(*step.kernels, step.epilogue, context), g_(geometry) {
+  Conv2dDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
+      : ProductDriver(*step.kernels, calls, context), g_(geometry) {
     images_ = step.epilogue.kernels.empty() ? 1 : images_together();
     product_.set_sizes({context.list({g_.batch / images_, g_.groups}), g_.group_out, images_ * g_.pixels(),
                         g_.taps() * g_.group_channels, step.dtype, step.dtype});
@@ -39,7 +39,7 @@ class Conv2dDriver final : public ProductDriver {
     }
     ProductSegments segments;
     if (images_ > 1) segments = {g_.pixels(), image_strides};
-    set_operands(operands, step.epilogue, segments);
+    set_operands(operands, segments);
     INGOT_CHECK(kVector * product_.max_vectors <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
@@ -187,7 +187,8 @@ class Conv2dDriver final : public ProductDriver {
 StepDriver* bind(const Conv2dStep& step, const Step&, const BindContext& context) {
   const Geometry geometry = geometry_of(step, context);
   if (step.form == ConvolutionForm::depthwise) return bind_depthwise(step, geometry, context);
-  return context.make<Conv2dDriver>(step, geometry, context);
+  return context.make<Conv2dDriver>(
+      step, context.constants([&] { return ProductCalls(*step.kernels, step.epilogue, context); }), geometry, context);
 }
 
 }  // namespace ingot::runtime

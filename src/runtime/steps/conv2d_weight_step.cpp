@@ -19,8 +19,8 @@ int64_t spread_row(int64_t bytes) { return (ceil_div(bytes, 64) | 1) * 64; }
 
 class Conv2dWeightDriver final : public ProductDriver {
  public:
-  Conv2dWeightDriver(const Conv2dWeightStep& step, const BindContext& context)
-      : ProductDriver(*step.kernels, Epilogue(), context), g_(geometry_of(step, context)) {
+  Conv2dWeightDriver(const Conv2dWeightStep& step, const ProductCalls& calls, const BindContext& context)
+      : ProductDriver(*step.kernels, calls, context), g_(geometry_of(step, context)) {
     input_ = context.argument(step.input), gradient_ = context.argument(step.gradient);
     out_ = context.argument(step.out), images_ = context.argument(step.images), rows_ = context.argument(step.rows);
     const int64_t element = size_of(step.dtype), k = saturating_product(g_.batch, g_.pixels());
@@ -36,7 +36,7 @@ class Conv2dWeightDriver final : public ProductDriver {
     operands.set(0, rows_, {g_.group_out * row_bytes_, row_bytes_, element});
     operands.set(1, images_, {g_.group_channels * element, 0, 0});
     operands.set(2, raw_ ? *raw_ : out_, {g_.group_out * row, row, element});
-    set_operands(operands, Epilogue());
+    set_operands(operands);
     divide(context, 8, true);
     product_phases_ = phases;
     phases += raw_ ? 2 : 1;
@@ -185,7 +185,8 @@ class Conv2dWeightDriver final : public ProductDriver {
 }  // namespace
 
 StepDriver* bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
-  return context.make<Conv2dWeightDriver>(step, context);
+  return context.make<Conv2dWeightDriver>(
+      step, context.constants([&] { return ProductCalls(*step.kernels, Epilogue(), context); }), context);
 }
 
 }  // namespace ingot::runtime
