@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/hash.h"
 #include "base/mutex.h"
 #include "runtime/bound_program.h"
 #include "runtime/memory/allocator.h"
@@ -65,7 +66,11 @@ uint64_t converted(T x, DType type) {
 struct LoadedProgram::Bindings {
   explicit Bindings(size_t steps) : constants(steps) {}
   Mutex mutex;
-  std::vector<BoundProgramPtr> recent;  // the last used first
+  struct Recent {
+    uint64_t hash;  // of the symbols: most are told apart without a look at them
+    BoundProgramPtr program;
+  };
+  std::vector<Recent> recent;  // the last used first
   KernelTable kernels;
   std::vector<StepConstants> constants;  // one a step
   struct Scalar {
@@ -109,21 +114,22 @@ LoadedProgram::~LoadedProgram() {
 
 BoundProgramPtr LoadedProgram::find(std::span<const int64_t> symbols) const {
   const int threads = num_threads();
+  const uint64_t hash = hash_bytes(symbols.data(), symbols.size_bytes());
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
-  auto it = std::find_if(recent.begin(), recent.end(), [&](const BoundProgramPtr& b) {
-    return b->threads == threads && std::equal(symbols.begin(), symbols.end(), b->symbols.begin(), b->symbols.end());
+  auto it = std::find_if(recent.begin(), recent.end(), [&](const Bindings::Recent& r) {
+    return r.hash == hash && r.program->threads == threads && std::ranges::equal(symbols, r.program->symbols);
   });
   if (it == recent.end()) return nullptr;
   std::rotate(recent.begin(), it, it + 1);
-  return recent.front();
+  return recent.front().program;
 }
 
 BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const {
   BoundProgramPtr like, last;
   {
     std::lock_guard lock(bindings_->mutex);
-    if (!bindings_->recent.empty()) like = bindings_->recent.front();
+    if (!bindings_->recent.empty()) like = bindings_->recent.front().program;
   }
   auto bound =
       std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(), first_scalars_,
@@ -131,10 +137,10 @@ BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vecto
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
   if (recent.size() == kBindings) {
-    last = std::move(recent.back());  // ends without the lock
+    last = std::move(recent.back().program);  // ends without the lock
     recent.pop_back();
   }
-  recent.insert(recent.begin(), bound);
+  recent.insert(recent.begin(), {hash_bytes(symbols.data(), symbols.size_bytes()), bound});
   return bound;
 }
 

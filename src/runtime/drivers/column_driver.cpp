@@ -29,16 +29,17 @@ struct ColumnConstants : PlaneConstants {
   ArgumentTable results;  // over [outer..., columns]
   std::vector<AccumulatorOps> ops;
 
-  ColumnConstants(const ColumnStep& step, const BindContext& context)
-      : PlaneConstants(step.kernel, step.space, step.arguments, context), results({}, outs(step), space.size() - 1) {
+  ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
+        results({}, outs(step), space.size() - 1) {
     for (const ColumnStep::Result& r : step.results) ops.push_back(accumulator_ops(r.combiner, r.type));
   }
 };
 
 class ColumnDriver final : public PlaneDriver {
  public:
-  ColumnDriver(const ColumnStep& step, const ColumnConstants& constants, const Step& costs, const BindContext& context)
-      : PlaneDriver(constants, costs, context), results_(constants.results, context), ops_(constants.ops) {
+  ColumnDriver(const ColumnStep& step, const ColumnConstants& constants, const BindContext& context)
+      : PlaneDriver(constants, context), results_(constants.results, context), ops_(constants.ops) {
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
@@ -200,8 +201,8 @@ class ColumnDriver final : public PlaneDriver {
 }  // namespace
 
 StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
-  const ColumnConstants& constants = context.constants([&] { return ColumnConstants(step, context); });
-  return context.make<ColumnDriver>(step, constants, costs, context);
+  const ColumnConstants& constants = context.constants([&] { return ColumnConstants(step, costs, context); });
+  return context.make<ColumnDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

@@ -24,13 +24,14 @@ struct LoopConstants : PlaneConstants {
   std::vector<const LoadedKernel*> transposing;  // one an argument, or empty
   const LoadedKernel* streaming = nullptr;
   int64_t transposed_columns, local_bytes = 0;  // of a panel; an element of all local row buffers
-  const bool copies, rows_whole;
+  const bool copies, rows_whole, may_split;
 
-  LoopConstants(const LoopStep& step, const BindContext& context)
-      : PlaneConstants(step.kernel, step.space, step.arguments, context),
+  LoopConstants(const LoopStep& step, const Step& costs, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
         transposed_columns(step.transposing.columns),
         copies(step.copies),
-        rows_whole(step.rows_whole) {
+        rows_whole(step.rows_whole),
+        may_split(!step.split.reductions.empty()) {
     for (const KernelPtr& k : step.transposing.kernels) transposing.push_back(k ? &context.kernel(k) : nullptr);
     if (step.transposing.streaming) streaming = &context.kernel(step.transposing.streaming);
     for (int64_t bytes : step.local_bytes) local_bytes += bytes;
@@ -41,8 +42,8 @@ int64_t lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 class LoopDriver final : public PlaneDriver {
  public:
-  LoopDriver(const LoopStep& step, const LoopConstants& constants, const Step& costs, const BindContext& context)
-      : PlaneDriver(constants, costs, context), rows_whole_(constants.rows_whole), copies_(constants.copies) {
+  LoopDriver(const LoopStep& step, const LoopConstants& constants, const BindContext& context)
+      : PlaneDriver(constants, context), rows_whole_(constants.rows_whole), copies_(constants.copies) {
     const int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
     scratch_bytes_ = lines(lines(padded * constants.local_bytes) + constants.scratch_bytes);
     if (!constants.transposing.empty()) transpose(step, constants, context);
@@ -194,9 +195,10 @@ class LoopDriver final : public PlaneDriver {
 }  // namespace
 
 StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& context) {
-  const LoopConstants& constants = context.constants([&] { return LoopConstants(step, context); });
-  if (StepDriver* driver = bind_split_reduction(step, constants, costs, context)) return driver;
-  return context.make<LoopDriver>(step, constants, costs, context);
+  const LoopConstants& constants = context.constants([&] { return LoopConstants(step, costs, context); });
+  if (constants.may_split)
+    if (StepDriver* driver = bind_split_reduction(step, constants, context)) return driver;
+  return context.make<LoopDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

@@ -8,24 +8,40 @@
 namespace ingot::runtime {
 namespace {
 
-struct MatmulConstants : ProductCalls {
+struct MatmulConstants {
+  std::vector<Dim> sizes;  // batch..., m, n, k
   ArgumentTable operands;
-  bool same_weight;  // k, n and B's strides are the same at all sizes
+  DType dtype, accumulate;
+  OneRow one_row;
+  bool same_weight;            // k, n and B's strides are the same at all sizes
+  int64_t weight_buffer = -1;  // B, where it is a weight
+  const ProductKernels& kernels;
+  ProductCalls calls;
 
   MatmulConstants(const MatmulStep& step, const BindContext& context)
-      : ProductCalls(*step.kernels, step.epilogue, context),
+      : sizes(step.batch.begin(), step.batch.end()),
         operands({&step.a, &step.b}, step.epilogue.arguments, step.batch.size() + 2),
+        dtype(step.dtype),
+        accumulate(step.accumulate),
+        one_row(step.one_row),
         same_weight(step.k.is_constant() && step.n.is_constant() &&
-                    std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })) {}
+                    std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })),
+        kernels(*step.kernels),
+        calls(kernels, step.epilogue, context) {
+    sizes.insert(sizes.end(), {step.m, step.n, step.k});
+    if (step.b_is_weight) weight_buffer = step.b.buffer;
+  }
 };
 
 class MatmulDriver final : public ProductDriver {
  public:
   MatmulDriver(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context)
-      : ProductDriver(*step.kernels, constants, context) {
-    product_.set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n),
-                        context.value(step.k), step.dtype, step.accumulate});
-    product_.one_row = step.one_row;
+      : ProductDriver(constants.kernels, constants.calls, context) {
+    const std::span<const int64_t> sizes = context.values_of(constants.sizes);
+    const size_t batch = sizes.size() - 3;
+    product_.set_sizes(
+        {sizes.first(batch), sizes[batch], sizes[batch + 1], sizes[batch + 2], constants.dtype, constants.accumulate});
+    product_.one_row = constants.one_row;
     const BoundArguments operands(constants.operands, context);
     set_operands(operands);
     INGOT_CHECK(product_.calls->pack_a || product_.sizes.k <= 1 ||
@@ -33,10 +49,8 @@ class MatmulDriver final : public ProductDriver {
                                        : product_.a_column == product_.element),
                 "A lies as tiles read it");
     product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
-    if (step.b_is_weight) {
-      weight_buffer = step.b.buffer;
-      find_weights(step, constants.same_weight, context);
-    }
+    weight_buffer = constants.weight_buffer;
+    if (weight_buffer >= 0) find_weights(step, constants, context);
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
 
@@ -87,13 +101,14 @@ class MatmulDriver final : public ProductDriver {
  private:
   // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
   // strides, and the panels that these are cut into say what a packing holds.
-  void find_weights(const MatmulStep& step, bool same_format, const BindContext& context) {
+  void find_weights(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context) {
+    bool same_format = constants.same_weight;
     const std::span<const int64_t> batch = product_.sizes.batch;
     size_t weights = 1, batches = 1;
     for (size_t d = 0; d < batch.size(); ++d) {
       const bool moves = product_.operands.stride(1, d) != 0;
       weights *= moves ? static_cast<size_t>(batch[d]) : 1, batches *= static_cast<size_t>(batch[d]);
-      same_format = same_format && (!moves || step.batch[d].is_constant());
+      same_format = same_format && (!moves || constants.sizes[d].is_constant());
     }
     const auto offsets = context.array<int64_t>(weights), numbers = context.array<int64_t>(batches);
     for (size_t i = 0; i < batches; ++i) {

@@ -26,9 +26,9 @@ int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 class SplitReductionDriver final : public PlaneDriver {
  public:
-  SplitReductionDriver(const LoopStep& step, const PlaneConstants& constants, const Step& costs, int64_t threads,
+  SplitReductionDriver(const LoopStep& step, const PlaneConstants& constants, int64_t threads,
                        const BindContext& context)
-      : PlaneDriver(constants, costs, context),
+      : PlaneDriver(constants, context),
         split_(step.split),
         ops_(context.array<AccumulatorOps>(split_.reductions.size())) {
     for (size_t r = 0; r < ops_.size(); ++r) {
@@ -169,13 +169,11 @@ class SplitReductionDriver final : public PlaneDriver {
 
 }  // namespace
 
-StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const Step& costs,
-                                 const BindContext& context) {
-  if (step.split.reductions.empty()) return nullptr;
-  const int64_t useful = threads_for(context.value(costs.bytes) / kWait, context.value(costs.operations));
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context) {
+  const int64_t useful = threads_for(context.value(constants.bytes) / kWait, context.value(constants.operations));
   const int64_t threads = std::min<int64_t>(useful, context.threads);
   if (threads == 1 && step.split.phases > 1) return nullptr;  // most often; see share_in_cache
-  auto* driver = context.make<SplitReductionDriver>(step, constants, costs, threads, context);
+  auto* driver = context.make<SplitReductionDriver>(step, constants, threads, context);
   return driver->splits() ? driver : nullptr;
 }
 

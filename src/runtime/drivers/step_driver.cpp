@@ -92,15 +92,17 @@ char* thread_scratch(int64_t bytes) {
 }
 
 PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, const std::vector<Argument>& arguments,
-                               const BindContext& context)
+                               const Step& costs, const BindContext& context)
     : kernel(context.kernel(source)),
       scratch_bytes(source->scratch_bytes),
+      bytes(costs.bytes),
+      operations(costs.operations),
       space(space_dims.begin(), space_dims.end()),
       arguments({}, arguments, space.size()) {
-  INGOT_CHECK(space.size() >= 2, source->name);
+  INGOT_CHECK(space.size() >= 2, costs.name);
 }
 
-PlaneDriver::PlaneDriver(const PlaneConstants& constants, const Step& costs, const BindContext& context)
+PlaneDriver::PlaneDriver(const PlaneConstants& constants, const BindContext& context)
     : kernel_(constants.kernel), first_scalar_(context.first_scalar), arguments_(constants.arguments, context) {
   const std::span<const int64_t> space = context.values_of(constants.space);
   columns_ = space.back();
@@ -108,9 +110,9 @@ PlaneDriver::PlaneDriver(const PlaneConstants& constants, const Step& costs, con
   outer_ = space.first(space.size() - 2);
   for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
   int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
-  int64_t bytes = context.value(costs.bytes);
+  int64_t bytes = context.value(constants.bytes);
   if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));
-  useful_threads = threads_for(bytes, context.value(costs.operations));
+  useful_threads = threads_for(bytes, context.value(constants.operations));
 }
 
 PlaneWalk::PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const RunState& state, char** at,

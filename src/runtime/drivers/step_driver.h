@@ -188,10 +188,11 @@ class StepDriver {
 
 /// What a step's drivers have in common whose kernel works on planes.
 struct PlaneConstants {
-  PlaneConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments,
+  PlaneConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
                  const BindContext& context);
   const LoadedKernel& kernel;
   int64_t scratch_bytes;  // of the kernel
+  Dim bytes, operations;  // of the step
   std::vector<Dim> space;
   ArgumentTable arguments;
 };
@@ -199,7 +200,7 @@ struct PlaneConstants {
 /// A step whose kernel works on planes of rows x columns, each argument with a stride a dim.
 class PlaneDriver : public StepDriver {
  protected:
-  PlaneDriver(const PlaneConstants& constants, const Step& costs, const BindContext& context);
+  PlaneDriver(const PlaneConstants& constants, const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
   KernelFrame frame_of(const RunState& state, char** at) const {
     KernelFrame frame;
@@ -231,8 +232,7 @@ StepDriver* bind(const AttentionBackwardStep& step, const Step& costs, const Bin
 /// Throws InternalError, with the names that exist, if there is no such host op.
 StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const Step& costs,
-                                 const BindContext& context);
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context);
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);
