@@ -8,7 +8,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr size_t kFirstBytes = 16 << 10;  // of drivers, where nothing is known
+constexpr size_t kFirstBytes = 16 << 10, kLeastBytes = 256;  // of drivers; the first where nothing is known
 
 // A piece of memory that a step touches. Inputs and outputs may be the same memory, so where is no more than the kind.
 struct Touched {
@@ -47,7 +47,8 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
   for (size_t i = 0; like && i < values.size(); ++i)
     if (values[i] != like->values[i]) moved |= BindContext::mark(i);
   bool same_schedule = like != nullptr;
-  memories.push_back(std::make_shared<DriverMemory>(like ? like->memories[0]->bytes() : kFirstBytes));
+  memories.push_back(
+      std::make_shared<DriverMemory>(like ? std::max(like->memories[0]->bytes(), kLeastBytes) : kFirstBytes));
   std::vector<uint32_t> shared(like ? like->memories.size() : 0);  // the number here of each of those, or 0
   steps.reserve(program.steps.size());
   for (uint32_t i = 0; i < program.steps.size(); ++i) {
