@@ -8,6 +8,8 @@
 namespace ingot::runtime {
 namespace {
 
+constexpr size_t kFirstBytes = 16 << 10, kLeastBytes = 256;  // of drivers; the first where nothing is known
+
 // A piece of memory that a step touches. Inputs and outputs may be the same memory, so where is no more than the kind.
 struct Touched {
   Place place;
@@ -24,49 +26,55 @@ bool conflict(const Touched& a, const Touched& b) {
   return a.place != b.place;  // an output may be the memory of any input
 }
 
-std::shared_ptr<StepDriver> bind_step(const Step& step, const BindContext& context) {
-  return std::visit([&](const auto& work) { return bind(work, step, context); }, step.work);
+StepDriver* bind_step(const Step& step, const BindContext& context) {
+  return std::visit([&](const auto& work) -> StepDriver* { return bind(work, step, context); }, step.work);
 }
 
 // Where two drivers of a step are alike as far as a schedule asks.
 bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
   return (a.useful_threads == 1) == (b.useful_threads == 1) && a.phases == b.phases &&
-         a.shared_bytes == b.shared_bytes && a.weight_buffer == b.weight_buffer;
+         (a.shared_bytes == 0) == (b.shared_bytes == 0) && a.weight_buffer == b.weight_buffer;
 }
 
 }  // namespace
 
 BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> given, std::vector<int64_t> evaluated,
                            int allowed_threads, std::span<const uint32_t> first_scalars, const KernelTable& kernels,
-                           const BoundProgram* like)
+                           std::span<StepConstants> constants, const BoundProgram* like)
     : symbols(given.begin(), given.end()), values(std::move(evaluated)), threads(allowed_threads) {
   if (like && like->threads != threads) like = nullptr;
   uint64_t moved = 0;
   for (size_t i = 0; like && i < values.size(); ++i)
     if (values[i] != like->values[i]) moved |= BindContext::mark(i);
   bool same_schedule = like != nullptr;
+  memories.push_back(
+      std::make_shared<DriverMemory>(like ? std::max(like->memories[0]->bytes(), kLeastBytes) : kFirstBytes));
+  std::vector<uint32_t> shared(like ? like->memories.size() : 0);  // the number here of each of those, or 0
   steps.reserve(program.steps.size());
   for (uint32_t i = 0; i < program.steps.size(); ++i) {
-    const StepDriver* before = like ? like->steps[i].get() : nullptr;
-    if (before && !(before->asked & moved)) {
-      steps.push_back(like->steps[i]);
-      useful_threads = std::max(useful_threads, before->useful_threads);
+    if (like && !(like->steps[i].asked & moved)) {
+      BoundStep step = like->steps[i];
+      uint32_t& memory = shared[step.memory];
+      if (memory == 0) {
+        memory = static_cast<uint32_t>(memories.size());
+        memories.push_back(like->memories[step.memory]);
+      }
+      step.memory = memory;
+      useful_threads = std::max(useful_threads, step->useful_threads);
+      steps.push_back(step);
       continue;
     }
-    const BindContext context(values, threads, i, first_scalars[i], kernels, before);
-    std::shared_ptr<StepDriver> driver = bind_step(program.steps[i], context);
+    const BindContext context(values, threads, i, first_scalars[i], kernels, constants[i], *memories[0]);
+    StepDriver* driver = bind_step(program.steps[i], context);
     ++fresh_steps;
-    driver->asked = context.asked();
     driver->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
     useful_threads = std::max(useful_threads, driver->useful_threads);
-    same_schedule = same_schedule && same_for_schedule(*driver, *before);
-    steps.push_back(std::move(driver));
+    same_schedule = same_schedule && same_for_schedule(*driver, *like->steps[i]);
+    steps.push_back({driver, context.asked(), 0});
   }
   same_schedule = same_schedule &&
-                  std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(), [&](const ArenaBuffer& b) {
-                    return b.buffer >= program.buffers.size() ||
-                           b.bytes == DimTable::value_of(program.buffers[b.buffer].bytes, values);
-                  });
+                  std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(),
+                              [&](const ArenaBuffer& b) { return b.room == arena_room(bytes(program, b.buffer)); });
   if (same_schedule) {
     schedule = like->schedule;
     return;
@@ -87,14 +95,15 @@ void BoundProgram::plan_memory(const Program& program, Schedule& to) const {
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
     if (buffer.place != Place::arena) continue;
-    const int64_t bytes = DimTable::value_of(buffer.bytes, values);
-    requests.push_back({bytes, buffer.first_step, buffer.last_step});
-    to.arena.push_back({i, 0, bytes});
+    const int64_t room = arena_room(bytes(program, i));
+    requests.push_back({room, buffer.first_step, buffer.last_step});
+    to.arena.push_back({i, 0, room});
   }
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i]->shared_bytes == 0) continue;
-    requests.push_back({steps[i]->shared_bytes, i, i});
-    to.arena.push_back({steps[i]->shared_buffer, 0, steps[i]->shared_bytes});
+    const int64_t room = arena_room(steps[i]->shared_bytes);
+    requests.push_back({room, i, i});
+    to.arena.push_back({steps[i]->shared_buffer, 0, room});
   }
   ArenaPlan plan = plan_arena(requests);
   for (size_t i = 0; i < to.arena.size(); ++i) to.arena[i].offset = plan.offsets[i];
@@ -106,7 +115,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
   std::vector<const ArenaBuffer*> place(program.buffers.size() + steps.size());
   for (const ArenaBuffer& buffer : to.arena) place[buffer.buffer] = &buffer;
   auto arena_touch = [&](uint32_t buffer, bool read_only) {
-    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->bytes, 0, read_only};
+    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->room, 0, read_only};
   };
   std::vector<Touched> touched, by_caller, by_threads;  // the latter two since the last barrier
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -19,7 +19,7 @@ struct BoundPhase {
 /// A buffer in the arena: of the program, or (numbered after those) what a step needs for itself.
 struct ArenaBuffer {
   uint32_t buffer;
-  int64_t offset, bytes;
+  int64_t offset, room;  // room: of BoundProgram::bytes, or a little more (see arena_room)
 };
 
 /// What follows from the steps' sizes taken together.
@@ -30,25 +30,41 @@ struct Schedule {
   int64_t arena_bytes = 0;
 };
 
+/// A step's driver, which may be that of another binding.
+struct BoundStep {
+  const StepDriver* driver = nullptr;
+  uint64_t asked = 0;   // the sizes from which it follows (see BindContext)
+  uint32_t memory = 0;  // that holds it, of BoundProgram::memories
+  friend bool operator==(const BoundStep& a, const BoundStep& b) { return a.driver == b.driver; }
+  const StepDriver* operator->() const { return driver; }
+  const StepDriver& operator*() const { return *driver; }
+};
+
 class BoundProgram {
  public:
   /// What does not follow from sizes that differ is shared with `like`, the same program for others, if it is given.
   BoundProgram(const Program& program, std::span<const int64_t> symbols, std::vector<int64_t> values, int threads,
-               std::span<const uint32_t> first_scalars, const KernelTable& kernels, const BoundProgram* like);
+               std::span<const uint32_t> first_scalars, const KernelTable& kernels, std::span<StepConstants> constants,
+               const BoundProgram* like);
 
   const std::vector<int64_t> symbols;
   const std::vector<int64_t> values;  // of the program's expressions
   const int threads;                  // that the process allowed when it was bound
   int useful_threads = 1;
   int fresh_steps = 0;  // not shared with `like`
-  std::vector<std::shared_ptr<const StepDriver>> steps;
+  std::vector<BoundStep> steps;
+  std::vector<std::shared_ptr<DriverMemory>> memories;  // its own, then those of drivers that it shares
   std::shared_ptr<const Schedule> schedule;
 
+  /// Of a buffer in the arena.
+  int64_t bytes(const Program& program, uint32_t buffer) const {
+    const size_t own = program.buffers.size();
+    return buffer < own ? DimTable::value_of(program.buffers[buffer].bytes, values) : steps[buffer - own]->shared_bytes;
+  }
   /// Whether running it asks for CallData::identities.
   bool asks_identities() const { return !schedule->weight_steps.empty(); }
 
  private:
-  std::vector<ArenaBuffer> arena_buffers(const Program& program) const;
   void plan_memory(const Program& program, Schedule& to) const;
   void plan_barriers(const Program& program, Schedule& to) const;
 };

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/hash.h"
 #include "base/mutex.h"
 #include "runtime/bound_program.h"
 #include "runtime/memory/allocator.h"
@@ -63,9 +64,15 @@ uint64_t converted(T x, DType type) {
 }  // namespace
 
 struct LoadedProgram::Bindings {
+  explicit Bindings(size_t steps) : constants(steps) {}
   Mutex mutex;
-  std::vector<BoundProgramPtr> recent;  // the last used first
+  struct Recent {
+    uint64_t hash;  // of the symbols: most are told apart without a look at them
+    BoundProgramPtr program;
+  };
+  std::vector<Recent> recent;  // the last used first
   KernelTable kernels;
+  std::vector<StepConstants> constants;  // one a step
   struct Scalar {
     ScalarSource source;
     bool floating;  // how the call gives it
@@ -75,7 +82,7 @@ struct LoadedProgram::Bindings {
 
 LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
-      bindings_(std::make_unique<Bindings>()),
+      bindings_(std::make_unique<Bindings>(program_->steps.size())),
       weights_(std::make_unique<WeightSlot[]>(program_->steps.size())) {
   INGOT_CHECK(program_->target.cuda_arch == 0);
   for (const Step& step : program_->steps) {
@@ -107,31 +114,33 @@ LoadedProgram::~LoadedProgram() {
 
 BoundProgramPtr LoadedProgram::find(std::span<const int64_t> symbols) const {
   const int threads = num_threads();
+  const uint64_t hash = hash_bytes(symbols.data(), symbols.size_bytes());
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
-  auto it = std::find_if(recent.begin(), recent.end(), [&](const BoundProgramPtr& b) {
-    return b->threads == threads && std::equal(symbols.begin(), symbols.end(), b->symbols.begin(), b->symbols.end());
+  auto it = std::find_if(recent.begin(), recent.end(), [&](const Bindings::Recent& r) {
+    return r.hash == hash && r.program->threads == threads && std::ranges::equal(symbols, r.program->symbols);
   });
   if (it == recent.end()) return nullptr;
   std::rotate(recent.begin(), it, it + 1);
-  return recent.front();
+  return recent.front().program;
 }
 
 BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const {
   BoundProgramPtr like, last;
   {
     std::lock_guard lock(bindings_->mutex);
-    if (!bindings_->recent.empty()) like = bindings_->recent.front();
+    if (!bindings_->recent.empty()) like = bindings_->recent.front().program;
   }
-  auto bound = std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(),
-                                                    first_scalars_, bindings_->kernels, like.get());
+  auto bound =
+      std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(), first_scalars_,
+                                           bindings_->kernels, bindings_->constants, like.get());
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
   if (recent.size() == kBindings) {
-    last = std::move(recent.back());  // ends without the lock
+    last = std::move(recent.back().program);  // ends without the lock
     recent.pop_back();
   }
-  recent.insert(recent.begin(), bound);
+  recent.insert(recent.begin(), {hash_bytes(symbols.data(), symbols.size_bytes()), bound});
   return bound;
 }
 
@@ -207,8 +216,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   }
   const bool checked = !bound.schedule->arena.empty() && checks_memory();
   for (const ArenaBuffer& buffer : bound.schedule->arena)
-    state->buffers[buffer.buffer] =
-        checked ? static_cast<char*>(allocate_checked(buffer.bytes)) : address(state->arena) + buffer.offset;
+    state->buffers[buffer.buffer] = checked ? static_cast<char*>(allocate_checked(bound.bytes(program, buffer.buffer)))
+                                            : address(state->arena) + buffer.offset;
   for (size_t i = 0; i < bindings_->scalars.size(); ++i) {
     const auto& [source, floating] = bindings_->scalars[i];
     uint64_t& to = state->scalars[i];
@@ -237,7 +246,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   }
   if (checked)
     for (const ArenaBuffer& buffer : bound.schedule->arena)
-      deallocate_checked(state->buffers[buffer.buffer], buffer.bytes);
+      deallocate_checked(state->buffers[buffer.buffer], bound.bytes(program, buffer.buffer));
   give_back(std::move(state));
 }
 

@@ -102,6 +102,43 @@ TEST(ProgramRunner, BindingsShareTheStepsWhoseSizesStayed) {
   }
 }
 
+// A driver lasts as long as a binding that runs it, whichever binding made it; so do its lists.
+TEST(ProgramRunner, SharedStepsOutliveTheBindingThatMadeThem) {
+  auto p = two_steps();
+  const Dim other = p->dims.symbol(4);
+  constexpr int64_t kColumns = 37;
+  p->inputs = p->outputs = 2;
+  p->buffers.push_back(input(1)), p->buffers.push_back(output(1));
+  Step apart = p->steps[0];
+  apart.as<LoopStep>().space = {other, kColumns};
+  apart.as<LoopStep>().arguments = {dense(3, kColumns * 4), dense(4, kColumns * 4)};
+  p->steps.push_back(apart);
+  LoadedProgram program(p);
+  const auto* first = program.bind(std::vector<int64_t>{5, 1})->steps[0].driver;
+  for (int64_t others = 2; others < 200; ++others) {
+    const BoundProgramPtr bound = program.bind(std::vector<int64_t>{5, others});
+    ASSERT_EQ(bound->steps[0].driver, first);
+    ASSERT_EQ(bound->memories.size(), 2u);  // its own, and the one of the first
+  }
+  std::vector<float> x = random_floats(5 * kColumns, 1), y(x.size()), u = random_floats(199 * kColumns, 2), v(u.size());
+  run(program, {5, 199}, {x.data(), u.data()}, {y.data(), v.data()}, {std::bit_cast<uint64_t>(3.0)});
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] * 3.0f * 3.0f);
+  for (size_t i = 0; i < u.size(); ++i) ASSERT_EQ(v[i], u[i] * 3.0f);
+}
+
+// Sizes that differ little have the same plan of the arena; each run has its own sizes.
+TEST(ProgramRunner, OneScheduleServesSizesThatDifferLittle) {
+  LoadedProgram program(two_steps());
+  const BoundProgramPtr first = program.bind(std::vector<int64_t>{100});
+  EXPECT_EQ(program.bind(std::vector<int64_t>{101})->schedule, first->schedule);
+  EXPECT_NE(program.bind(std::vector<int64_t>{200})->schedule, first->schedule);
+  for (int64_t rows : {101, 100, 102, 200, 103}) {
+    std::vector<float> x = random_floats(rows * 37, 1), y(x.size());
+    run(program, {rows}, {x.data()}, {y.data()}, {std::bit_cast<uint64_t>(3.0)});
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] * 3.0f * 3.0f);
+  }
+}
+
 // More expressions than marks: two that share one are never taken for each other.
 TEST(ProgramRunner, ManySizesMoveOneByOne) {
   constexpr int kSteps = 150;

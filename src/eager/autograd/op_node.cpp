@@ -45,19 +45,36 @@ constexpr size_t kSelective = 16;
 /// Sizes below this are told apart by value: those that broadcast, the windows of a convolution.
 constexpr int64_t kNumberedFrom = 16;
 
+/// Small sizes as they are; larger ones by number, in the order in which they first occur.
+class SizeNumbers {
+ public:
+  int64_t operator()(int64_t size) {
+    if (size < kNumberedFrom) return size;
+    for (size_t i = 0; i < count_; ++i)
+      if (few_[i] == size) return kNumberedFrom + static_cast<int64_t>(i);
+    if (count_ < kFew) return few_[count_] = size, kNumberedFrom + static_cast<int64_t>(count_++);
+    return number_among_many(size);
+  }
+
+ private:
+  static constexpr size_t kFew = 8;
+  [[gnu::noinline]] int64_t number_among_many(int64_t size) {
+    const auto found = std::find(more_.begin(), more_.end(), size);
+    const int64_t place = found - more_.begin();
+    if (found == more_.end()) more_.push_back(size);
+    return kNumberedFrom + static_cast<int64_t>(kFew) + place;
+  }
+  int64_t few_[kFew];
+  size_t count_ = 0;
+  std::vector<int64_t> more_;
+};
+
 /// What tells calls apart that keep different things, word by word to `next`, until that is false: rules look at small
 /// sizes, and at which sizes are equal. True at the end of all.
 template <class Next>
 bool describe(const OpCall& call, const Wanted& wanted, std::span<const Tensor> results, Next next) {
-  InlineVector<int64_t, 16> large;  // by number, in the order in which they first occur
-  auto number = [&](int64_t size) {
-    if (size < kNumberedFrom) return size;
-    const int64_t* found = std::find(large.begin(), large.end(), size);
-    const int64_t place = found - large.begin();
-    if (found == large.end()) large.push_back(size);
-    return kNumberedFrom + place;
-  };
-  auto put = [&](int64_t word, const detail::TensorImpl& t) {
+  SizeNumbers number;
+  auto put = [&](int64_t word, const detail::TensorImpl& t) __attribute__((always_inline)) {
     if (!next(word | static_cast<int64_t>(t.sizes.size()) << 32 | static_cast<int64_t>(t.dtype) << 40)) return false;
     for (int64_t size : t.sizes)
       if (!next(number(size))) return false;

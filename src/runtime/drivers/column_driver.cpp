@@ -19,23 +19,38 @@ constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of 
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+std::vector<Argument> outs(const ColumnStep& step) {
+  std::vector<Argument> outs;
+  for (const ColumnStep::Result& r : step.results) outs.push_back(r.out);
+  return outs;
+}
+
+struct ColumnConstants : PlaneConstants {
+  ArgumentTable results;  // over [outer..., columns]
+  std::vector<AccumulatorOps> ops;
+
+  ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
+        results({}, outs(step), space.size() - 1) {
+    for (const ColumnStep::Result& r : step.results) ops.push_back(accumulator_ops(r.combiner, r.type));
+  }
+};
+
 class ColumnDriver final : public PlaneDriver {
  public:
-  ColumnDriver(const ColumnStep& step, const Step& costs, const BindContext& context)
-      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context) {
-    for (const ColumnStep::Result& r : step.results) {
-      ops_.push_back(accumulator_ops(r.combiner, r.type));
-      BoundArgument out = context.argument(r.out);
-      result_strides_.push_back(out.strides.back());
-      results_.push_back(std::move(out));
-    }
+  ColumnDriver(const ColumnStep& step, const ColumnConstants& constants, const BindContext& context)
+      : PlaneDriver(constants, context), results_(constants.results, context), ops_(constants.ops) {
+    const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
     for (size_t i = 0; i < arguments_.size(); ++i)
-      side_by_side_ = side_by_side_ && row_strides_[i] == columns_ * column_strides_[i];
-    if (side_by_side_)
-      for (int64_t stride : row_strides_) wide_strides_.push_back(kLanes * stride);
-    divide(step, context);
+      side_by_side_ = side_by_side_ && row_strides[i] == columns_ * column_strides[i];
+    if (side_by_side_) {
+      wide_strides_ = context.array<int64_t>(arguments_.size());
+      std::transform(row_strides, row_strides + arguments_.size(), wide_strides_.begin(),
+                     [](int64_t stride) { return kLanes * stride; });
+    }
+    divide(constants, context);
   }
 
   void run(RunState& state, int phase, int share, int shares) const override {
@@ -57,7 +72,7 @@ class ColumnDriver final : public PlaneDriver {
  private:
   // Work is cut into planes, tiles of columns, and where these are few into chunks of 2^i blocks: whole subtrees of the
   // canonical tree, so the cut shows in no bit.
-  void divide(const ColumnStep& step, const BindContext& context) {
+  void divide(const ColumnConstants& constants, const BindContext& context) {
     blocks_ = ceil_div(rows_, kBlock);
     tile_columns_ = std::min(columns_, kTileColumns);
     tiles_ = columns_ ? ceil_div(columns_, tile_columns_) : 0;
@@ -77,7 +92,7 @@ class ColumnDriver final : public PlaneDriver {
     chunks_ = std::max<int64_t>(ceil_div(blocks_, chunk_blocks_), 1);
     for (const AccumulatorOps& ops : ops_) element_bytes_ += ops.element_bytes();
     part_bytes_ = (kLanes * tile_columns_ * element_bytes_ + 63) / 64 * 64;
-    call_bytes_ = part_bytes_ + (step.kernel->scratch_bytes + 63) / 64 * 64;
+    call_bytes_ = part_bytes_ + (constants.scratch_bytes + 63) / 64 * 64;
     if (chunks_ > 1) {
       shared_bytes = planes_ * tiles_ * chunks_ * part_bytes_;
       phases = 2;
@@ -99,7 +114,8 @@ class ColumnDriver final : public PlaneDriver {
   // lies in this thread's scratch.
   char* reduce_blocks(RunState& state, int64_t unit, int64_t first, int64_t last) const {
     int64_t levels = std::bit_width(static_cast<uint64_t>(last - first)) + 1;
-    size_t count = arguments_.size();
+    const size_t count = arguments_.size();
+    const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     int64_t pointers = (2 * static_cast<int64_t>(count * sizeof(char*)) + 63) / 64 * 64;
     char* scratch = thread_scratch(pointers + levels * call_bytes_);
     char** at = reinterpret_cast<char**>(scratch);
@@ -123,11 +139,11 @@ class ColumnDriver final : public PlaneDriver {
       const bool wide = side_by_side_ && frame.rows % kLanes == 0;
       frame.lanes = wide ? 1 : kLanes;
       frame.columns = wide ? kLanes * columns : columns;
-      frame.row_strides = wide ? wide_strides_.data() : row_strides_.data();
+      frame.row_strides = wide ? wide_strides_.data() : row_strides;
       if (wide) frame.rows /= kLanes;
       frame.scratch = stack + depth * call_bytes_;
       for (size_t i = 0; i < count; ++i)
-        at[i] = plane_at[i] + frame.row_index * row_strides_[i] + column * column_strides_[i];
+        at[i] = plane_at[i] + frame.row_index * row_strides[i] + column * column_strides[i];
       kernel_.entry(&frame);
       ++depth;
       for (int64_t done = block - first + 1; done % 2 == 0; done /= 2) pop();
@@ -162,22 +178,21 @@ class ColumnDriver final : public PlaneDriver {
         ops.combine(values, values + half * columns * ops.value_bytes, indices, indices + half * columns * 8,
                     half * columns);
       const char* from = ops.indexed ? indices : values;
-      char* to = at[r] + column * result_strides_[r];
-      int64_t bytes = ops.result_bytes();
-      if (result_strides_[r] == bytes) {
+      const int64_t bytes = ops.result_bytes(), stride = results_.column_strides()[r];
+      char* to = at[r] + column * stride;
+      if (stride == bytes) {
         std::memcpy(to, from, columns * bytes);
       } else {
-        for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * result_strides_[r], from + c * bytes, bytes);
+        for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * stride, from + c * bytes, bytes);
       }
       offset += kLanes * columns * ops.element_bytes();
     }
   }
 
-  std::vector<BoundArgument> results_;
-  std::vector<int64_t> result_strides_;
-  std::vector<AccumulatorOps> ops_;
+  BoundArguments results_;
+  std::span<const AccumulatorOps> ops_;
   bool side_by_side_ = false;
-  Strides wide_strides_;
+  std::span<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
   int64_t element_bytes_ = 0, part_bytes_ = 0,
           call_bytes_ = 0;  // of an element, of a part, of a part with kernel scratch
@@ -185,8 +200,9 @@ class ColumnDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
-  return std::make_shared<ColumnDriver>(step, costs, context);
+StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
+  const ColumnConstants& constants = context.constants([&] { return ColumnConstants(step, costs, context); });
+  return context.make<ColumnDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

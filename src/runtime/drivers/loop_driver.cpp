@@ -20,28 +20,35 @@ constexpr int64_t kStreamedBytes = 32 << 20;
 constexpr int64_t kStreamedTile = 32;  // rows and columns: few enough lines to be read ahead by the processor
 constexpr int64_t kLine = 64;
 
+struct LoopConstants : PlaneConstants {
+  std::vector<const LoadedKernel*> transposing;  // one an argument, or empty
+  const LoadedKernel* streaming = nullptr;
+  int64_t transposed_columns, local_bytes = 0;  // of a panel; an element of all local row buffers
+  const bool copies, rows_whole, may_split;
+
+  LoopConstants(const LoopStep& step, const Step& costs, const BindContext& context)
+      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
+        transposed_columns(step.transposing.columns),
+        copies(step.copies),
+        rows_whole(step.rows_whole),
+        may_split(!step.split.reductions.empty()) {
+    for (const KernelPtr& k : step.transposing.kernels) transposing.push_back(k ? &context.kernel(k) : nullptr);
+    if (step.transposing.streaming) streaming = &context.kernel(step.transposing.streaming);
+    for (int64_t bytes : step.local_bytes) local_bytes += bytes;
+  }
+};
+
+int64_t lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
 class LoopDriver final : public PlaneDriver {
  public:
-  LoopDriver(const LoopStep& step, const Step& costs, const BindContext& context)
-      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), rows_whole_(step.rows_whole) {
-    int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
-    for (int64_t bytes : step.local_bytes) scratch_bytes_ += padded * bytes;
-    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64 + step.kernel->scratch_bytes;
-
-    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-    const LoopStep::Transposing& transposing = step.transposing;
-    if (!transposing.kernels.empty()) panel_strides_ = row_strides_;
-    panel_columns_ = transposing.columns;
-    for (size_t i = 0; i < transposing.kernels.size(); ++i) {
-      if (!transposing.kernels[i]) continue;
-      const int64_t element = row_strides_[i];
-      panel_strides_[i] = panel_columns_ * element;
-      transposed_.push_back({i, &context.kernel(transposing.kernels[i]), scratch_bytes_});
-      // A panel's lines do not stand in the same sets of L1 as those of the next.
-      scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
-    }
-    if (transposing.streaming && streams(step)) streaming_ = &context.kernel(transposing.streaming);
-    copies_ = step.copies && arguments_[0].strides == arguments_[1].strides;
+  LoopDriver(const LoopStep& step, const LoopConstants& constants, const BindContext& context)
+      : PlaneDriver(constants, context), rows_whole_(constants.rows_whole), copies_(constants.copies) {
+    const int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
+    scratch_bytes_ = lines(lines(padded * constants.local_bytes) + constants.scratch_bytes);
+    if (!constants.transposing.empty()) transpose(step, constants, context);
+    for (size_t d = 0; copies_ && d < arguments_.rank(); ++d)
+      copies_ = arguments_.stride(0, d) == arguments_.stride(1, d);
 
     int64_t parts = saturating_product(planes_, rows_);
     if (!rows_whole_) parts = saturating_product(parts, (columns_ + kLanes - 1) / kLanes);
@@ -50,7 +57,7 @@ class LoopDriver final : public PlaneDriver {
 
   // What is written in place is there.
   bool idle(const RunState& state, int) const override {
-    return copies_ && arguments_[0].at(state) == arguments_[1].at(state);
+    return copies_ && arguments_.at(state, 0) == arguments_.at(state, 1);
   }
 
   void run(RunState& state, int, int share, int shares) const override {
@@ -67,7 +74,8 @@ class LoopDriver final : public PlaneDriver {
     if (rows.begin >= rows.end) return;
     if (columns.begin >= columns.end && !rows_whole_) return;  // a reduction over no columns has a result all the same
 
-    size_t count = arguments_.size();
+    const size_t count = arguments_.size();
+    const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     char** at = static_cast<char**>(alloca(2 * count * sizeof(char*)));
     char** plane_at = at + count;
     KernelFrame frame = frame_of(state, at);
@@ -82,7 +90,7 @@ class LoopDriver final : public PlaneDriver {
       frame.row_index = row % rows_;
       frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
       for (size_t i = 0; i < count; ++i)
-        at[i] = plane_at[i] + frame.row_index * row_strides_[i] + columns.begin * column_strides_[i];
+        at[i] = plane_at[i] + frame.row_index * row_strides[i] + columns.begin * column_strides[i];
       if (transposed_.empty()) {
         kernel_.entry(&frame);
         row += frame.rows;
@@ -102,6 +110,7 @@ class LoopDriver final : public PlaneDriver {
     const int64_t rows = frame.rows, columns = frame.columns, row_index = frame.row_index,
                   column_index = frame.column_index;
     const size_t count = arguments_.size();
+    const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     char** tile_at = static_cast<char**>(alloca(count * sizeof(char*)));
     frame.buffers = tile_at;
     frame.row_strides = panel_strides_.data();
@@ -109,10 +118,10 @@ class LoopDriver final : public PlaneDriver {
       frame.rows = std::min(most_rows, rows - row);
       frame.columns = std::min(most_columns, columns - column);
       frame.row_index = row_index + row, frame.column_index = column_index + column;
-      for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides_[i] + column * column_strides_[i];
+      for (size_t i = 0; i < count; ++i) tile_at[i] = at[i] + row * row_strides[i] + column * column_strides[i];
       for (const Transposed& t : transposed_) {
-        PackFrame pack{tile_at[t.argument],      frame.scratch + t.panel,     frame.rows,       frame.columns,
-                       row_strides_[t.argument], column_strides_[t.argument], t.kernel->context};
+        PackFrame pack{tile_at[t.argument],     frame.scratch + t.panel,    frame.rows,       frame.columns,
+                       row_strides[t.argument], column_strides[t.argument], t.kernel->context};
         t.kernel->entry(&pack);
         tile_at[t.argument] = frame.scratch + t.panel;
       }
@@ -129,22 +138,42 @@ class LoopDriver final : public PlaneDriver {
       for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
   }
 
+  void transpose(const LoopStep& step, const LoopConstants& constants, const BindContext& context) {
+    const int64_t* row_strides = arguments_.row_strides();
+    panel_strides_ = context.array<int64_t>(arguments_.size());
+    std::copy_n(row_strides, arguments_.size(), panel_strides_.begin());
+    panel_columns_ = constants.transposed_columns;
+    const auto transposed = context.array<Transposed>(arguments_.size());
+    size_t count = 0;
+    for (size_t i = 0; i < constants.transposing.size(); ++i) {
+      if (!constants.transposing[i]) continue;
+      panel_strides_[i] = panel_columns_ * row_strides[i];
+      transposed[count++] = {i, constants.transposing[i], scratch_bytes_};
+      // A panel's lines do not stand in the same sets of L1 as those of the next.
+      scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
+    }
+    transposed_ = transposed.first(count);
+    if (constants.streaming && streams(step, context)) streaming_ = constants.streaming;
+  }
+
   /// Whether the results are large, and their rows begin at whole lines.
-  bool streams(const LoopStep& step) {
+  bool streams(const LoopStep& step, const BindContext& context) {
+    const auto results = context.array<size_t>(arguments_.size());
+    size_t count = 0;
     int64_t bytes = 0;
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (step.arguments[i].read_only) continue;
-      const Ints& strides = arguments_[i].strides;
-      results_.push_back(i);
-      bytes += saturating_product(saturating_product(planes_, rows_), columns_ * strides.back());
-      for (size_t d = 0; d + 1 < strides.size(); ++d)
-        if (strides[d] % kLine != 0) return false;
+      results[count++] = i;
+      bytes += saturating_product(saturating_product(planes_, rows_), columns_ * arguments_.column_strides()[i]);
+      for (size_t d = 0; d + 1 < arguments_.rank(); ++d)
+        if (arguments_.stride(i, d) % kLine != 0) return false;
     }
+    results_ = results.first(count);
     return bytes >= kStreamedBytes;
   }
   bool results_aligned(const RunState& state) const {
     return std::all_of(results_.begin(), results_.end(),
-                       [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_[i].at(state)) % kLine == 0; });
+                       [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_.at(state, i)) % kLine == 0; });
   }
 
   struct Transposed {
@@ -154,20 +183,22 @@ class LoopDriver final : public PlaneDriver {
   };
 
   const bool rows_whole_;
-  bool copies_ = false;  // element by element to the same places
+  bool copies_;  // element by element to the same places
   const LoadedKernel* streaming_ = nullptr;
-  std::vector<size_t> results_;  // arguments that are written, where it may stream
-  Strides panel_strides_;        // row strides where the kernel reads panels
-  std::vector<Transposed> transposed_;
+  std::span<const size_t> results_;   // arguments that are written, where it may stream
+  std::span<int64_t> panel_strides_;  // row strides where the kernel reads panels
+  std::span<const Transposed> transposed_;
   int64_t panel_columns_ = 0;
   int64_t scratch_bytes_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const LoopStep& step, const Step& costs, const BindContext& context) {
-  if (auto driver = bind_split_reduction(step, costs, context)) return driver;
-  return std::make_shared<LoopDriver>(step, costs, context);
+StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& context) {
+  const LoopConstants& constants = context.constants([&] { return LoopConstants(step, costs, context); });
+  if (constants.may_split)
+    if (StepDriver* driver = bind_split_reduction(step, constants, context)) return driver;
+  return context.make<LoopDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

@@ -8,28 +8,49 @@
 namespace ingot::runtime {
 namespace {
 
+struct MatmulConstants {
+  std::vector<Dim> sizes;  // batch..., m, n, k
+  ArgumentTable operands;
+  DType dtype, accumulate;
+  OneRow one_row;
+  bool same_weight;            // k, n and B's strides are the same at all sizes
+  int64_t weight_buffer = -1;  // B, where it is a weight
+  const ProductKernels& kernels;
+  ProductCalls calls;
+
+  MatmulConstants(const MatmulStep& step, const BindContext& context)
+      : sizes(step.batch.begin(), step.batch.end()),
+        operands({&step.a, &step.b}, step.epilogue.arguments, step.batch.size() + 2),
+        dtype(step.dtype),
+        accumulate(step.accumulate),
+        one_row(step.one_row),
+        same_weight(step.k.is_constant() && step.n.is_constant() &&
+                    std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })),
+        kernels(*step.kernels),
+        calls(kernels, step.epilogue, context) {
+    sizes.insert(sizes.end(), {step.m, step.n, step.k});
+    if (step.b_is_weight) weight_buffer = step.b.buffer;
+  }
+};
+
 class MatmulDriver final : public ProductDriver {
  public:
-  MatmulDriver(const MatmulStep& step, const BindContext& context)
-      : ProductDriver(*step.kernels, step.epilogue, context) {
-    product_.set_sizes({context.values_of(step.batch), context.value(step.m), context.value(step.n),
-                        context.value(step.k), step.dtype, step.accumulate});
-    product_.one_row = step.one_row;
-    std::vector<BoundArgument> operands;
-    operands.reserve(2 + step.epilogue.arguments.size());
-    operands.push_back(context.argument(step.a)), operands.push_back(context.argument(step.b));
-    for (const Argument& a : step.epilogue.arguments) operands.push_back(context.argument(a));
-    set_operands(std::move(operands), step.epilogue);
+  MatmulDriver(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context)
+      : ProductDriver(constants.kernels, constants.calls, context) {
+    const std::span<const int64_t> sizes = context.values_of(constants.sizes);
+    const size_t batch = sizes.size() - 3;
+    product_.set_sizes(
+        {sizes.first(batch), sizes[batch], sizes[batch + 1], sizes[batch + 2], constants.dtype, constants.accumulate});
+    product_.one_row = constants.one_row;
+    const BoundArguments operands(constants.operands, context);
+    set_operands(operands);
     INGOT_CHECK(product_.calls->pack_a || product_.sizes.k <= 1 ||
                     (product_.a_across() ? product_.a_row == product_.element || product_.sizes.m <= 1
                                          : product_.a_column == product_.element),
                 "A lies as tiles read it");
-    const Ints& b = product_.operands[1].strides;
-    product_.b_row = b[b.size() - 2], product_.b_column = b.back();
-    if (step.b_is_weight) {
-      weight_buffer = step.b.buffer;
-      find_weights(step.kernels->packs[0], context.before<MatmulDriver>());
-    }
+    product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
+    weight_buffer = constants.weight_buffer;
+    if (weight_buffer >= 0) find_weights(step, constants, context);
     divide(context, weight_buffer >= 0 ? 0 : 5, true);
   }
 
@@ -38,8 +59,8 @@ class MatmulDriver final : public ProductDriver {
     const int64_t weights = static_cast<int64_t>(weights_.size()), panels = product_.panels.count;
     const int64_t bytes = saturating_product(weights, product_.packed_bytes());
     if (bytes == 0) return;
-    const char* source = product_.operands[1].at(state);
-    state.weights[step_].find(source, identity, format_, bytes, slot, [&](char* packed) {
+    const char* source = product_.operands.at(state, 1);
+    state.weights[step_].find(source, identity, *format_, bytes, slot, [&](char* packed) {
       parallel(threads_for(bytes, 0), [&](int thread, int threads) {
         Range range = share(weights * panels, thread, threads);
         for (int64_t i = range.begin; i < range.end; ++i) {
@@ -53,7 +74,7 @@ class MatmulDriver final : public ProductDriver {
  protected:
   const char* packed_panels(const RunState& state, int64_t batch) const override {
     const char* packed = weight_buffer >= 0 ? state.weights[step_].data() : nullptr;
-    return packed ? packed + weight_of_batch_[batch] * product_.packed_bytes() : nullptr;
+    return packed ? packed + weight_of_batch_[static_cast<size_t>(batch)] * product_.packed_bytes() : nullptr;
   }
 
   Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
@@ -80,34 +101,45 @@ class MatmulDriver final : public ProductDriver {
  private:
   // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
   // strides, and the panels that these are cut into say what a packing holds.
-  void find_weights(const KernelPtr& packer, const MatmulDriver* before) {
-    weights_ = {0};
-    weight_of_batch_ = {0};
-    for (size_t d = 0; d < product_.sizes.batch.size(); ++d) {
-      int64_t stride = product_.operands[1].strides[d], size = product_.sizes.batch[d];
-      Ints offsets, numbers;
-      for (int64_t offset : weights_)
-        for (int64_t i = 0; i < (stride ? size : 1); ++i) offsets.push_back(offset + i * stride);
-      for (int64_t number : weight_of_batch_)
-        for (int64_t i = 0; i < size; ++i) numbers.push_back(stride ? number * size + i : number);
-      weights_ = std::move(offsets), weight_of_batch_ = std::move(numbers);
+  void find_weights(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context) {
+    bool same_format = constants.same_weight;
+    const std::span<const int64_t> batch = product_.sizes.batch;
+    size_t weights = 1, batches = 1;
+    for (size_t d = 0; d < batch.size(); ++d) {
+      const bool moves = product_.operands.stride(1, d) != 0;
+      weights *= moves ? static_cast<size_t>(batch[d]) : 1, batches *= static_cast<size_t>(batch[d]);
+      same_format = same_format && (!moves || constants.sizes[d].is_constant());
     }
-    SmallVector<int64_t, 16> numbers{product_.sizes.k,  product_.sizes.n, product_.b_row,
-                                     product_.b_column, product_.element, product_.panels.count};
-    for (int64_t offset : weights_) numbers.push_back(offset);
-    format_ = before && std::ranges::equal(before->format_->numbers(), numbers)
-                  ? before->format_
-                  : std::make_shared<const WeightFormat>(packer, std::vector<int64_t>(numbers.begin(), numbers.end()));
+    const auto offsets = context.array<int64_t>(weights), numbers = context.array<int64_t>(batches);
+    for (size_t i = 0; i < batches; ++i) {
+      int64_t offset = 0, number = 0, before = 1, rest = static_cast<int64_t>(i);
+      for (size_t d = batch.size(); d-- > 0; rest /= batch[d]) {
+        const int64_t stride = product_.operands.stride(1, d), index = rest % batch[d];
+        if (stride == 0) continue;
+        offset += index * stride, number += index * before, before *= batch[d];
+      }
+      numbers[i] = number, offsets[static_cast<size_t>(number)] = offset;
+    }
+    weights_ = offsets, weight_of_batch_ = numbers;
+    auto format = [&] {
+      std::vector<int64_t> facts{product_.sizes.k,  product_.sizes.n, product_.b_row,
+                                 product_.b_column, product_.element, product_.panels.count};
+      facts.insert(facts.end(), weights_.begin(), weights_.end());
+      return std::make_shared<const WeightFormat>(step.kernels->packs[0], std::move(facts));
+    };
+    format_ =
+        same_format ? &context.weight_format(format) : context.make<std::shared_ptr<const WeightFormat>>(format());
   }
 
-  Ints weights_, weight_of_batch_;
-  std::shared_ptr<const WeightFormat> format_;
+  std::span<const int64_t> weights_, weight_of_batch_;
+  const std::shared_ptr<const WeightFormat>* format_ = nullptr;
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const MatmulStep& step, const Step&, const BindContext& context) {
-  return std::make_shared<MatmulDriver>(step, context);
+StepDriver* bind(const MatmulStep& step, const Step&, const BindContext& context) {
+  const MatmulConstants& constants = context.constants([&] { return MatmulConstants(step, context); });
+  return context.make<MatmulDriver>(step, constants, context);
 }
 
 }  // namespace ingot::runtime

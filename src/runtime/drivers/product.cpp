@@ -1,7 +1,5 @@
 #include "runtime/drivers/product.h"
 
-#include <utility>
-
 #include "base/error.h"
 #include "runtime/cpu.h"
 
@@ -12,13 +10,13 @@ constexpr int64_t kFewVectors = 12;  // of columns
 
 }  // namespace
 
-Product::Product(const ProductKernels& kernels, std::shared_ptr<const ProductCalls> calls)
-    : calls(std::move(calls)),
+Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
+    : calls(&calls),
       max_rows(kernels.max_rows),
       max_vectors(kernels.max_vectors),
       a_element(size_of(kernels.a)),
       rows_of_a(kernels.rows_of_a) {
-  INGOT_CHECK(static_cast<int64_t>(this->calls->tiles.size()) == max_rows * max_vectors);
+  INGOT_CHECK(static_cast<int64_t>(calls.tiles.size()) == max_rows * max_vectors);
 }
 
 void Product::set_sizes(const ProductSizes& s) {
@@ -33,16 +31,16 @@ void Product::set_sizes(const ProductSizes& s) {
   k_padded = round_up(sizes.k, 2);  // bf16 is packed in pairs
 }
 
-void Product::set_operands(std::vector<BoundArgument> bound) {
-  operands = std::move(bound);
-  const size_t rank = sizes.batch.size() + 2;
-  for (const BoundArgument& a : operands) INGOT_CHECK(a.strides.size() == rank);
-  a_row = operands[0].strides[rank - 2], a_column = operands[0].strides[rank - 1];
+void Product::set_operands(const BoundArguments& bound) {
+  operands = bound;
+  INGOT_CHECK(operands.rank() == sizes.batch.size() + 2);
+  const int64_t *row_strides = operands.row_strides(), *column_strides = operands.column_strides();
+  a_row = row_strides[0], a_column = column_strides[0];
   packs_a = calls->pack_a && !(a_across() && !lines_conflict(a_column, std::min(kBlock, sizes.k)));
   if (has_epilogue()) return;
   INGOT_CHECK(operands.size() == 3);
-  c_row = operands[2].strides[rank - 2];
-  INGOT_CHECK(operands[2].strides[rank - 1] == c_element || sizes.n <= 1, "C's columns are contiguous");
+  c_row = row_strides[2];
+  INGOT_CHECK(column_strides[2] == c_element || sizes.n <= 1, "C's columns are contiguous");
 }
 
 }  // namespace ingot::runtime

@@ -1,7 +1,7 @@
 // A matrix product at given sizes: what all ways of computing it have in common.
 #pragma once
 #include <algorithm>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/canonical_order.h"
@@ -13,11 +13,11 @@ namespace ingot::runtime {
 /// The runs of a listed A in one block of k, and where their addresses begin in the list of a row of A.
 struct ListedRuns {
   int64_t first = 0;
-  std::vector<TileRun> runs;
+  std::span<const TileRun> runs;
 };
 
 struct ProductSizes {
-  Ints batch;
+  std::span<const int64_t> batch;
   int64_t m = 0, n = 0, k = 0;
   DType dtype = DType::f32, accumulate = DType::f32;
 };
@@ -29,10 +29,10 @@ struct Product {
   static constexpr int64_t kVector = 16;                       // columns
 
   /// To be followed by these in this order.
-  Product(const ProductKernels& kernels, std::shared_ptr<const ProductCalls> calls);
+  Product(const ProductKernels& kernels, const ProductCalls& calls);
   void set_sizes(const ProductSizes& s);
   /// A, B (strides over [batch..., row, column]), then the arguments of the epilogue, or C.
-  void set_operands(std::vector<BoundArgument> bound);
+  void set_operands(const BoundArguments& bound);
 
   bool has_epilogue() const { return !calls->epilogues.empty(); }
   int64_t panel_column(int64_t panel) const { return kVector * panels.begin(panel); }
@@ -47,7 +47,7 @@ struct Product {
     return kernels[(rows_of_it - 1) * max_vectors + vectors - 1];
   }
 
-  std::shared_ptr<const ProductCalls> calls;
+  const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
   ProductSizes sizes;
   int64_t element = 4, a_element, c_element = 4;  // a: as tiles read it
@@ -55,14 +55,14 @@ struct Product {
   Pieces rows, panels;  // panels in units of 16 columns
   OneRow one_row = OneRow::tiles;
 
-  std::vector<BoundArgument> operands;
+  BoundArguments operands;
   int64_t a_row = 0, a_column = 0;
   RowsOfA rows_of_a = RowsOfA::along;
   bool a_across() const { return rows_of_a == RowsOfA::across; }
   bool packs_a = false;  // a copy of it, a block of rows at a time
   int64_t a_bytes = 0;   // that a row of A takes in a cache, which may share it with others
   // Of a listed A: for each block of k, and addresses a row.
-  std::vector<ListedRuns> listed;
+  std::span<const ListedRuns> listed;
   int64_t addresses = 0;
   int64_t b_row = 0, b_column = 0;
   int64_t c_row = 0;   // where there is no epilogue

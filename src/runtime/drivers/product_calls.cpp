@@ -28,6 +28,9 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
       add_row(call_of(kernels.add_row, context)),
       add_rows(call_of(kernels.add_rows, context)),
       transposed(call_of(kernels.transposed, context)) {
+  const std::vector<Argument>& arguments = epilogue.arguments;
+  const auto first = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
+  if (!epilogues.empty() && first != arguments.end()) written += static_cast<size_t>(first - arguments.begin());
   for (const KernelPtr& kernel : epilogue.kernels) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
 }
 

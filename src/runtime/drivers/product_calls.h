@@ -16,11 +16,13 @@ struct KernelCall {
 KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
 std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
 
-/// The kernels of a product and its epilogue: the same for all sizes.
+/// The kernels of a product and its epilogue, and which operand (A, B, then the epilogue's arguments) is written first:
+/// the same for all sizes.
 struct ProductCalls {
   std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
   KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
   int64_t epilogue_scratch = 0;
+  size_t written = 2;
   ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
 };
 

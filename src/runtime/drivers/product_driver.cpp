@@ -21,22 +21,6 @@ constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bo
 
 }  // namespace
 
-ProductDriver::ProductDriver(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
-    : step_(context.step),
-      product_(kernels,
-               [&] {
-                 const auto* before = context.before<ProductDriver>();
-                 return before ? before->product_.calls
-                               : std::make_shared<const ProductCalls>(kernels, epilogue, context);
-               }()),
-      first_scalar_(context.first_scalar) {}
-
-void ProductDriver::set_operands(std::vector<BoundArgument> operands, const Epilogue& epilogue,
-                                 ProductSegments segments) {
-  product_.set_operands(std::move(operands));
-  result_ = ProductResult(product_, epilogue, first_scalar_, std::move(segments));
-}
-
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
 void ProductDriver::divide(const BindContext& context, int64_t packing, bool may_split_k) {
   const int64_t m = product_.sizes.m, n = product_.sizes.n, k = product_.sizes.k;

@@ -16,9 +16,13 @@ class ProductDriver : public StepDriver {
 
  protected:
   /// To be followed by product_.set_sizes(), set_operands(), divide().
-  ProductDriver(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
+  ProductDriver(const ProductKernels& kernels, const ProductCalls& calls, const BindContext& context)
+      : step_(context.step), product_(kernels, calls), first_scalar_(context.first_scalar) {}
   /// A, B (strides over [batch..., row, column]), then the epilogue's arguments.
-  void set_operands(std::vector<BoundArgument> operands, const Epilogue& epilogue, ProductSegments segments = {});
+  void set_operands(const BoundArguments& operands, const ProductSegments& segments = {}) {
+    product_.set_operands(operands);
+    result_ = ProductResult(product_, first_scalar_, segments);
+  }
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
   /// is packed before. Where k may be split, this driver has the phases of the step to itself.
   void divide(const BindContext& context, int64_t packing, bool may_split_k = false);

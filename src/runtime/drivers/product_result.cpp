@@ -2,37 +2,17 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "base/error.h"
 
 namespace ingot::runtime {
 
-ProductResult::ProductResult(const Product& product, const Epilogue& epilogue, uint32_t first_scalar,
-                             ProductSegments segments)
-    : first_scalar_(first_scalar), segments_(std::move(segments)) {
-  const size_t row = product.sizes.batch.size(), column = row + 1;
-  if (product.has_epilogue()) {
-    const std::vector<Argument>& arguments = epilogue.arguments;
-    const auto written =
-        std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
-    if (written != arguments.end()) written_ = 2 + static_cast<size_t>(written - arguments.begin());
-    row_strides_ = {0}, column_strides_ = {product.c_element}, index_strides_ = {0};
-    for (size_t i = 2; i < product.operands.size(); ++i) {
-      row_strides_.push_back(product.operands[i].strides[row]);
-      column_strides_.push_back(product.operands[i].strides[column]);
-      index_strides_.push_back(product.operands[i].index_stride);
-    }
-  }
-  written_row_ = product.operands[written_].strides[row];
-}
-
 /// Where a row and column of C's are in an operand behind A and B.
 char* ProductResult::place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const {
-  const Ints& strides = run.product.operands[operand].strides;
-  const size_t rank = strides.size();
+  const BoundArguments& operands = run.product.operands;
   const int64_t segment = column / segments_.columns;
-  return run.scratch.at[operand] + row * strides[rank - 2] + column % segments_.columns * strides[rank - 1] +
+  return run.scratch.at[operand] + row * operands.row_strides()[operand] +
+         column % segments_.columns * operands.column_strides()[operand] +
          (segment ? segment * segments_.strides[operand] : 0);
 }
 
@@ -41,15 +21,16 @@ void ProductResult::finish(const ProductRun& run, const RawPiece& piece) const {
   const size_t count = product.operands.size() - 1;  // the raw piece instead of A and B
   char** at = run.scratch.at + product.operands.size();
   const int64_t first = product.panel_column(piece.panel), last = first + product.panel_columns(piece.panel);
-  int64_t row_strides[32];
+  int64_t row_strides[32], column_strides[32];
   INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
-  std::copy(row_strides_.begin(), row_strides_.end(), row_strides);
-  row_strides[0] = piece.stride;
+  std::copy_n(product.operands.row_strides() + 1, count, row_strides);
+  std::copy_n(product.operands.column_strides() + 1, count, column_strides);
+  row_strides[0] = piece.stride, column_strides[0] = product.c_element;
   KernelFrame frame;
   frame.buffers = at;
   frame.row_strides = row_strides;
-  frame.column_strides = column_strides_.data();
-  frame.index_strides = index_strides_.data();
+  frame.column_strides = column_strides;
+  frame.index_strides = product.operands.index_strides() + 1;
   frame.scalars = run.state.scalars.data() + first_scalar_;
   frame.rows = piece.rows;
   frame.scratch = run.scratch.epilogue;

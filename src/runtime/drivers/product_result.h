@@ -1,7 +1,7 @@
 // Where the results of a product go: through its epilogue's kernels into the epilogue's buffers, or straight into C.
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "runtime/drivers/product_run.h"
 
@@ -11,7 +11,7 @@ namespace ingot::runtime {
 /// an epilogue.
 struct ProductSegments {
   int64_t columns = INT64_MAX;
-  std::vector<int64_t> strides;
+  std::span<const int64_t> strides;
 };
 
 /// Rows of a panel that are summed up, not yet in their place.
@@ -25,7 +25,11 @@ class ProductResult {
  public:
   ProductResult() = default;
   /// Of a product whose operands are set.
-  ProductResult(const Product& product, const Epilogue& epilogue, uint32_t first_scalar, ProductSegments segments);
+  ProductResult(const Product& product, uint32_t first_scalar, const ProductSegments& segments)
+      : first_scalar_(first_scalar),
+        written_(product.calls->written),
+        written_row_(product.operands.row_strides()[written_]),
+        segments_(segments) {}
 
   /// Runs the epilogue on a piece.
   void finish(const ProductRun& run, const RawPiece& piece) const;
@@ -41,8 +45,6 @@ class ProductResult {
   uint32_t first_scalar_ = 0;
   size_t written_ = 2;  // the operand that is written first
   int64_t written_row_ = 0;
-  SmallVector<int64_t, 4> row_strides_, column_strides_,
-      index_strides_;  // of the raw piece, then the epilogue's buffers
   ProductSegments segments_;
 };
 

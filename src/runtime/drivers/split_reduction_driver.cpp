@@ -26,18 +26,21 @@ int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 class SplitReductionDriver final : public PlaneDriver {
  public:
-  SplitReductionDriver(const LoopStep& step, const Step& costs, const BindContext& context)
-      : PlaneDriver(step.kernel, step.space, step.arguments, costs, context), split_(step.split) {
-    for (const LoopStep::SplitReduction::Reduction& r : split_.reductions) {
-      ops_.push_back(accumulator_ops(r.combiner, r.type));
-      accumulator_bytes_ += kLanes * ops_.back().element_bytes();
+  SplitReductionDriver(const LoopStep& step, const PlaneConstants& constants, int64_t threads,
+                       const BindContext& context)
+      : PlaneDriver(constants, context),
+        split_(step.split),
+        ops_(context.array<AccumulatorOps>(split_.reductions.size())) {
+    for (size_t r = 0; r < ops_.size(); ++r) {
+      ops_[r] = accumulator_ops(split_.reductions[r].combiner, split_.reductions[r].type);
+      accumulator_bytes_ += kLanes * ops_[r].element_bytes();
     }
     accumulator_bytes_ = lines(accumulator_bytes_);
-    divide(threads_for(context.value(costs.bytes) / kWait, context.value(costs.operations)), context.threads);
+    divide(threads);
     if (!splits()) return;
     const int64_t columns = ceil_div(std::min(piece_columns_, columns_), kLanes) * kLanes;
     for (int64_t bytes : step.local_bytes) local_bytes_ += columns * bytes;
-    call_bytes_ = lines(local_bytes_ + step.kernel->scratch_bytes);
+    call_bytes_ = lines(local_bytes_ + constants.scratch_bytes);
     phases = split_.phases + split_.stores_rows;
     const int64_t all_pieces = saturating_product(saturating_product(planes_, rows_), pieces_);
     shared_bytes = saturating_product(all_pieces, accumulator_bytes_ + (local_bytes_ ? call_bytes_ : 0));
@@ -50,6 +53,7 @@ class SplitReductionDriver final : public PlaneDriver {
     const int64_t pieces = last ? 1 : pieces_;
     const Range range = runtime::share(all_rows() * pieces, share, shares);
     const size_t count = arguments_.size();
+    const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     const int64_t pointers = lines(2 * static_cast<int64_t>(count * sizeof(char*)));
     char* memory = thread_scratch(pointers + accumulator_bytes_ + std::max(pieces_ * accumulator_bytes_, call_bytes_));
     char** at = reinterpret_cast<char**>(memory);
@@ -74,7 +78,7 @@ class SplitReductionDriver final : public PlaneDriver {
       frame.columns = last ? columns_ : std::min(piece_columns_, columns_ - frame.column_index);
       frame.scratch = local_bytes_ && !last ? locals(state, row, piece) : rest;
       for (size_t i = 0; i < count; ++i)
-        at[i] = row_at[i] + frame.row_index * row_strides_[i] + frame.column_index * column_strides_[i];
+        at[i] = row_at[i] + frame.row_index * row_strides[i] + frame.column_index * column_strides[i];
       kernel_.entry(&frame);
       if (last) continue;
       char* to = accumulators_of(state, row, piece);
@@ -115,8 +119,8 @@ class SplitReductionDriver final : public PlaneDriver {
     }
   }
 
-  void divide(int64_t useful, int64_t allowed) {
-    const int64_t threads = std::min(useful, allowed), rows = saturating_product(planes_, rows_);
+  void divide(int64_t threads) {
+    const int64_t rows = saturating_product(planes_, rows_);
     piece_columns_ = columns_;
     if (share_in_cache()) return;
     if (threads == 1 || rows == 0 || rows % threads == 0 || rows >= 4 * threads) return;
@@ -130,7 +134,7 @@ class SplitReductionDriver final : public PlaneDriver {
   bool share_in_cache() {
     int64_t bytes = 0;  // a column
     for (size_t i = 0; i < arguments_.size(); ++i)
-      if (row_strides_[i] == 0) bytes += std::abs(column_strides_[i]);
+      if (arguments_.row_strides()[i] == 0) bytes += std::abs(arguments_.column_strides()[i]);
     const int64_t cache = cache_sizes().l2 / 2;
     if (split_.phases > 1 || rows_ < 2 || bytes == 0 || columns_ <= cache / bytes) return false;
     const auto blocks = static_cast<uint64_t>(std::max<int64_t>(cache / 2 / bytes / kBlock, 1));
@@ -156,7 +160,7 @@ class SplitReductionDriver final : public PlaneDriver {
   }
 
   const LoopStep::SplitReduction& split_;  // of the program
-  std::vector<AccumulatorOps> ops_;
+  std::span<AccumulatorOps> ops_;
   int64_t pieces_ = 1, piece_columns_ = 0;
   bool rows_share_ = false;  // an operand, whose pieces stay in the cache
   int64_t accumulator_bytes_ = 0, local_bytes_ = 0,
@@ -165,11 +169,12 @@ class SplitReductionDriver final : public PlaneDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_split_reduction(const LoopStep& step, const Step& costs, const BindContext& context) {
-  if (step.split.reductions.empty()) return nullptr;
-  auto driver = std::make_shared<SplitReductionDriver>(step, costs, context);
-  if (!driver->splits()) return nullptr;
-  return driver;
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context) {
+  const int64_t useful = threads_for(context.value(constants.bytes) / kWait, context.value(constants.operations));
+  const int64_t threads = std::min<int64_t>(useful, context.threads);
+  if (threads == 1 && step.split.phases > 1) return nullptr;  // most often; see share_in_cache
+  auto* driver = context.make<SplitReductionDriver>(step, constants, threads, context);
+  return driver->splits() ? driver : nullptr;
 }
 
 }  // namespace ingot::runtime

@@ -1,6 +1,7 @@
 #include "runtime/memory/arena_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/error.h"
@@ -49,6 +50,12 @@ ArenaPlan place(std::span<const ArenaRequest> requests, std::span<const size_t> 
 }
 
 }  // namespace
+
+int64_t arena_room(int64_t bytes) {
+  if (bytes <= 0 || bytes > kMaximum) return bytes;  // plan_arena says what is wrong
+  if (bytes >= kStaggerFrom) return round_up(bytes, kPage);
+  return round_up(bytes, std::max<int64_t>(64, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8));
+}
 
 // Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020): the largest
 // first. Where much is at stake, also by size times life, and the better of both.

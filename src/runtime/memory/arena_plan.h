@@ -16,6 +16,10 @@ struct ArenaPlan {
   int64_t bytes = 0;
 };
 
+/// What to ask for a buffer of so many bytes: a little more where it is small, so that sizes that differ little have
+/// the same plan. At most an eighth more, or a page.
+int64_t arena_room(int64_t bytes);
+
 /// Buffers whose lifetimes meet never share a byte. Offsets are multiples of 64; large buffers start at differing
 /// addresses modulo 4096. Throws Error if the sizes overflow.
 ArenaPlan plan_arena(std::span<const ArenaRequest> requests);

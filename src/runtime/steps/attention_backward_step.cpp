@@ -20,15 +20,23 @@ constexpr int64_t kCausalQueries = 32;  // in a block
 
 class AttentionBackwardDriver final : public AttentionRows {
  public:
-  AttentionBackwardDriver(const AttentionBackwardStep& step, const BindContext& context)
-      : AttentionRows(step.probabilities, step.value_depth, false, context) {
+  struct Kernels : AttentionRows::Kernels {
+    std::vector<KernelCall> across, row_packs;
+    KernelCall slope;
+    Kernels(const AttentionBackwardStep& step, const BindContext& context)
+        : AttentionRows::Kernels(step.probabilities, context),
+          across(calls_of(step.across->tiles, context)),
+          row_packs(calls_of(step.across->packs, context)),
+          slope(call_of(step.slope, context)) {}
+  };
+
+  AttentionBackwardDriver(const AttentionBackwardStep& step, const Kernels& kernels, const BindContext& context)
+      : AttentionRows(step.probabilities, kernels, step.value_depth, false, context), calls_(kernels) {
     value_ = context.argument(step.value), gradient_ = context.argument(step.gradient);
     auto wanted = [&](const std::optional<Argument>& a) {
       return a ? std::optional(context.argument(*a)) : std::nullopt;
     };
     for_query_ = wanted(step.for_query), for_key_ = wanted(step.for_key), for_value_ = wanted(step.for_value);
-    const auto* before = context.before<AttentionBackwardDriver>();
-    calls_ = before ? before->calls_ : std::make_shared<const Calls>(step, context);
     block_rows_ = causal_ ? kCausalQueries : kMostRows;
     slope_bytes_ = step.slope->scratch_bytes;
     useful_threads = threads_for_scores(6 * depth_ + 4 * value_depth_, saturating_product(batch_, key_heads_));
@@ -43,7 +51,7 @@ class AttentionBackwardDriver final : public AttentionRows {
       w.batch = head / key_heads_, w.key_head = head % key_heads_;
       pack_transposed(state, key_, scratch.keys, w);
       if (slopes()) pack_transposed(state, value_, scratch.values, w);
-      if (for_query_) pack_rows(calls_->packs, state, key_, scratch.key_rows, w);
+      if (for_query_) pack_rows(calls_.row_packs, state, key_, scratch.key_rows, w);
       if (for_key_) clear(state, *for_key_, w, depth_);
       if (for_value_) clear(state, *for_value_, w, value_depth_);
       for (int64_t member = 0; member < group(); ++member)
@@ -56,14 +64,6 @@ class AttentionBackwardDriver final : public AttentionRows {
   }
 
  private:
-  struct Calls {
-    std::vector<KernelCall> across, packs;
-    KernelCall slope;
-    Calls(const AttentionBackwardStep& step, const BindContext& context)
-        : across(calls_of(step.across->tiles, context)),
-          packs(calls_of(step.across->packs, context)),
-          slope(call_of(step.slope, context)) {}
-  };
   struct Scratch {
     Packed keys, values, key_rows;  // of a key head: transposed, transposed, as it is
     char *scores, *slopes, *panels, *kernel;
@@ -100,8 +100,8 @@ class AttentionBackwardDriver final : public AttentionRows {
                    const BoundArgument& a, int64_t columns, const BoundArgument& result) const {
     Packed rows = packed(w.rows, columns);
     rows.memory = scratch.panels;
-    pack(calls_->packs, rows, rows_of(state, a, w), a.strides[2], element_);
-    multiply(calls_->across, {scores, score_row_, true}, visible(w), rows, w.rows, columns, matrix_of(state, result, w),
+    pack(calls_.row_packs, rows, rows_of(state, a, w), a.strides[2], element_);
+    multiply(calls_.across, {scores, score_row_, true}, visible(w), rows, w.rows, columns, matrix_of(state, result, w),
              result.strides[2], true);
   }
 
@@ -111,7 +111,7 @@ class AttentionBackwardDriver final : public AttentionRows {
     if (!slopes()) return;
     multiply(tiles(), {rows_of(state, gradient_, w), gradient_.strides[2]}, w.rows, s.values, value_depth_, visible(w),
              s.slopes, score_row_);
-    each_row(calls_->slope, state, w, {s.scores, s.slopes, s.slopes}, s.kernel);
+    each_row(calls_.slope, state, w, {s.scores, s.slopes, s.slopes}, s.kernel);
     if (for_query_)
       multiply(tiles(), {s.slopes, score_row_}, w.rows, s.key_rows, visible(w), depth_, rows_of(state, *for_query_, w),
                for_query_->strides[2]);
@@ -121,13 +121,14 @@ class AttentionBackwardDriver final : public AttentionRows {
   int64_t block_rows_ = 0, slope_bytes_ = 0;
   BoundArgument value_, gradient_;
   std::optional<BoundArgument> for_query_, for_key_, for_value_;
-  std::shared_ptr<const Calls> calls_;
+  const Kernels& calls_;
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const AttentionBackwardStep& step, const Step&, const BindContext& context) {
-  return std::make_shared<AttentionBackwardDriver>(step, context);
+StepDriver* bind(const AttentionBackwardStep& step, const Step&, const BindContext& context) {
+  return context.make<AttentionBackwardDriver>(
+      step, context.constants([&] { return AttentionBackwardDriver::Kernels(step, context); }), context);
 }
 
 }  // namespace ingot::runtime

@@ -17,9 +17,14 @@ constexpr int64_t kGrainOperations = 1'000'000;
 
 }  // namespace
 
-AttentionRows::AttentionRows(const AttentionProbabilities& step, Dim value_depth, bool heads_as_rows,
-                             const BindContext& context)
-    : first_scalar_(context.first_scalar) {
+AttentionRows::Kernels::Kernels(const AttentionProbabilities& step, const BindContext& context)
+    : tiles(calls_of(step.products->tiles, context)),
+      packs(calls_of(step.products->packs, context)),
+      softmax(call_of(step.softmax, context)) {}
+
+AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& kernels, Dim value_depth,
+                             bool heads_as_rows, const BindContext& context)
+    : first_scalar_(context.first_scalar), kernels_(kernels) {
   batch_ = context.value(step.batch), heads_ = context.value(step.heads), queries_ = context.value(step.queries);
   depth_ = context.value(step.depth), value_depth_ = context.value(value_depth);
   key_heads_ = context.value(step.key_heads), keys_ = context.value(step.keys);
@@ -31,11 +36,6 @@ AttentionRows::AttentionRows(const AttentionProbabilities& step, Dim value_depth
   causal_ = step.causal;
   max_rows_ = step.products->max_rows, max_vectors_ = step.products->max_vectors;
   given_scale_ = step.scale.has_value();
-  const auto* before = context.before<AttentionRows>();
-  kernels_ = before ? before->kernels_
-                    : std::make_shared<const Kernels>(Kernels{calls_of(step.products->tiles, context),
-                                                              calls_of(step.products->packs, context),
-                                                              call_of(step.softmax, context)});
   softmax_bytes_ = round_up(round_up(keys_, kVector) * step.local_bytes, 64) + step.softmax->scratch_bytes;
   // A row of scores; the next starts at another set of L1.
   score_row_ = round_up(keys_, kVector) * element_ + 64;
@@ -110,7 +110,7 @@ int64_t AttentionRows::visible(const Block& w, int64_t row) const {
 
 void AttentionRows::pack_transposed(const RunState& state, const BoundArgument& a, const Packed& b,
                                     const Block& w) const {
-  pack(kernels_->packs, b, matrix_of(state, a, w), element_, a.strides[2]);
+  pack(kernels_.packs, b, matrix_of(state, a, w), element_, a.strides[2]);
 }
 
 void AttentionRows::pack_rows(const std::vector<KernelCall>& packs, const RunState& state, const BoundArgument& a,
@@ -120,9 +120,9 @@ void AttentionRows::pack_rows(const std::vector<KernelCall>& packs, const RunSta
 
 void AttentionRows::probabilities(const RunState& state, const Packed& keys, const Block& w, char* scores,
                                   char* scratch) const {
-  multiply(kernels_->tiles, {rows_of(state, query_, w), row_stride(query_)}, w.rows, keys, depth_, visible(w), scores,
+  multiply(kernels_.tiles, {rows_of(state, query_, w), row_stride(query_)}, w.rows, keys, depth_, visible(w), scores,
            score_row_);
-  each_row(kernels_->softmax, state, w, {scores, scores}, scratch);
+  each_row(kernels_.softmax, state, w, {scores, scores}, scratch);
 }
 
 void AttentionRows::each_row(const KernelCall& kernel, const RunState& state, const Block& w,

@@ -12,8 +12,14 @@ namespace ingot::runtime {
 
 class AttentionRows : public StepDriver {
  protected:
+  struct Kernels {
+    std::vector<KernelCall> tiles, packs;
+    KernelCall softmax;
+    Kernels(const AttentionProbabilities& step, const BindContext& context);
+  };
   /// `heads_as_rows`: of one query a head, the heads that share a key head are the rows of one product.
-  AttentionRows(const AttentionProbabilities& step, Dim value_depth, bool heads_as_rows, const BindContext& context);
+  AttentionRows(const AttentionProbabilities& step, const Kernels& kernels, Dim value_depth, bool heads_as_rows,
+                const BindContext& context);
 
   static constexpr int64_t kMostRows = 64;  // of a block
 
@@ -60,7 +66,7 @@ class AttentionRows : public StepDriver {
   void pack_rows(const std::vector<KernelCall>& packs, const RunState& state, const BoundArgument& a, const Packed& b,
                  const Block& w) const;
   /// Of an A that lies along k.
-  const std::vector<KernelCall>& tiles() const { return kernels_->tiles; }
+  const std::vector<KernelCall>& tiles() const { return kernels_.tiles; }
   /// The probabilities of a block, score_row_ bytes a row: zero behind what a row sees.
   void probabilities(const RunState& state, const Packed& keys, const Block& w, char* scores, char* scratch) const;
   /// A kernel over the rows of matrices like the scores and the mask; in the last matrix it is zero behind what a row
@@ -78,12 +84,8 @@ class AttentionRows : public StepDriver {
   std::optional<BoundArgument> mask_;
 
  private:
-  struct Kernels {
-    std::vector<KernelCall> tiles, packs;
-    KernelCall softmax;
-  };
   int64_t max_rows_ = 1, max_vectors_ = 1;
-  std::shared_ptr<const Kernels> kernels_;
+  const Kernels& kernels_;
 };
 
 }  // namespace ingot::runtime

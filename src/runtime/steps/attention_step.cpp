@@ -12,12 +12,15 @@ constexpr int64_t kCausalQueries = 16;  // in a block
 
 class AttentionDriver final : public AttentionRows {
  public:
-  AttentionDriver(const AttentionStep& step, const BindContext& context)
-      : AttentionRows(step.probabilities, step.value_depth, true, context) {
+  struct Kernels : AttentionRows::Kernels {
+    std::vector<KernelCall> value_packs;
+    Kernels(const AttentionStep& step, const BindContext& context)
+        : AttentionRows::Kernels(step.probabilities, context), value_packs(calls_of(step.products->packs, context)) {}
+  };
+
+  AttentionDriver(const AttentionStep& step, const Kernels& kernels, const BindContext& context)
+      : AttentionRows(step.probabilities, kernels, step.value_depth, true, context), packs_(kernels.value_packs) {
     out_ = context.argument(step.out), value_ = context.argument(step.value);
-    const auto* before = context.before<AttentionDriver>();
-    packs_ = before ? before->packs_
-                    : std::make_shared<const std::vector<KernelCall>>(calls_of(step.products->packs, context));
     block_rows_ = causal_ && !heads_as_rows_ ? kCausalQueries : kMostRows;
     const int64_t heads = saturating_product(batch_, key_heads_), blocks = ceil_div(rows_, block_rows_);
     useful_threads = threads_for_scores(2 * (depth_ + value_depth_), saturating_product(heads, blocks));
@@ -39,7 +42,7 @@ class AttentionDriver final : public AttentionRows {
       w.batch = head / key_heads_, w.key_head = head % key_heads_;
       if (in_scratch != head) {
         pack_transposed(state, key_, keys, w);
-        pack_rows(*packs_, state, value_, values, w);
+        pack_rows(packs_, state, value_, values, w);
       }
       in_scratch = head;
       // Later blocks see more keys: each cut takes every cuts_-th block.
@@ -58,13 +61,14 @@ class AttentionDriver final : public AttentionRows {
  private:
   int64_t block_rows_ = 0, cuts_ = 1;
   BoundArgument out_, value_;
-  std::shared_ptr<const std::vector<KernelCall>> packs_;  // of values
+  const std::vector<KernelCall>& packs_;  // of values
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const AttentionStep& step, const Step&, const BindContext& context) {
-  return std::make_shared<AttentionDriver>(step, context);
+StepDriver* bind(const AttentionStep& step, const Step&, const BindContext& context) {
+  return context.make<AttentionDriver>(step, context.constants([&] { return AttentionDriver::Kernels(step, context); }),
+                                       context);
 }
 
 }  // namespace ingot::runtime

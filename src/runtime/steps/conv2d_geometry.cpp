@@ -26,7 +26,7 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
 
 template <class Step>
 Geometry sizes_of(const Step& step, const BindContext& context) {
-  Ints input = context.values_of(step.input_shape), weight = context.values_of(step.weight_shape);
+  const auto input = context.values_of(step.input_shape), weight = context.values_of(step.weight_shape);
   Geometry g{};
   g.batch = input[0], g.channels = input[1], g.height = input[2], g.width = input[3];
   g.out_channels = weight[0], g.group_channels = weight[1], g.kernel_h = weight[2], g.kernel_w = weight[3];
@@ -82,7 +82,7 @@ void copy_elements(char* to, const char* from, int64_t count, int64_t stride, in
 }
 
 void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t element, char* to) {
-  const Ints& s = g.input_strides;
+  const std::span<const int64_t> s = g.input_strides;
   const int64_t row_step = (g.width + 2 * g.padding_w) * element,
                 channel_step = (g.height + 2 * g.padding_h) * row_step;
   std::memset(to, 0, channels * channel_step);
@@ -123,7 +123,7 @@ void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element,
   }
   std::memset(to, 0, border);
   std::memset(to + border + inside, 0, border);
-  const Ints& s = g.input_strides;
+  const std::span<const int64_t> s = g.input_strides;
   copy_channels_inside(image + y * s[2], g.width, g.channels, s[3], s[1], element, to + border, pixel);
 }
 

@@ -1,6 +1,6 @@
 // Sizes of a convolution and how its image is copied, for both ways to compute it.
 #pragma once
-#include <memory>
+#include <span>
 
 #include "runtime/drivers/step_driver.h"
 
@@ -12,8 +12,8 @@ struct Geometry {
   int64_t out_channels, kernel_h, kernel_w;  // of the weight
   int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
   int64_t out_height, out_width;
-  int64_t group_channels, group_out;   // channels of a group: of the input, of the output
-  Ints input_strides, weight_strides;  // bytes
+  int64_t group_channels, group_out;                       // channels of a group: of the input, of the output
+  std::span<const int64_t> input_strides, weight_strides;  // bytes
   int64_t pixels() const { return out_height * out_width; }
   int64_t taps() const { return kernel_h * kernel_w; }
 };
@@ -39,6 +39,6 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
 void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to);
 
 /// Forms pixels and depthwise.
-std::shared_ptr<StepDriver> bind_pixels(const Conv2dStep& step, Geometry geometry, const BindContext& context);
+StepDriver* bind_pixels(const Conv2dStep& step, const Geometry& geometry, const BindContext& context);
 
 }  // namespace ingot::runtime

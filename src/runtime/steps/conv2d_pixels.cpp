@@ -5,7 +5,6 @@
 //
 // Where each channel is a group, the tap is all there is to sum over: tiles multiply channels by channels.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,35 +18,32 @@ constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows
 
 class PixelDriver final : public ProductDriver {
  public:
-  PixelDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
-      : ProductDriver(*step.kernels, step.epilogue, context),
-        g_(std::move(geometry)),
+  PixelDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
+      : ProductDriver(*step.kernels, calls, context),
+        g_(geometry),
         channels_(step.form == ConvolutionForm::depthwise ? 1 : g_.group_channels),
         products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups) {
     weight_ = context.argument(step.weight), input_ = context.argument(step.input);
     const int64_t element = size_of(step.dtype), pixels = g_.pixels();
-    std::vector<BoundArgument> results;  // and what else an epilogue reads, over [N, pixels, Cout]
-    results.reserve(step.epilogue.arguments.size());
-    for (const Argument& a : step.epilogue.arguments) results.push_back(context.argument(a));
+    // And what else an epilogue reads, over [N, pixels, Cout].
+    const auto results = context.array<BoundArgument>(step.epilogue.arguments.size());
+    for (size_t i = 0; i < results.size(); ++i) results[i] = context.argument(step.epilogue.arguments[i]);
     // The pixels of all images are rows of one product, where they lie evenly.
     const bool together = std::all_of(results.begin(), results.end(),
                                       [&](const auto& a) { return a.strides[0] == pixels * a.strides[1]; });
     const int64_t images = together ? g_.batch : 1, columns = g_.out_channels / products_;
-    product_.set_sizes({{g_.batch / std::max<int64_t>(images, 1), products_},
-                        images * pixels,
-                        columns,
-                        g_.taps() * channels_,
-                        step.dtype,
-                        step.dtype});
+    product_.set_sizes({context.list({g_.batch / std::max<int64_t>(images, 1), products_}), images * pixels, columns,
+                        g_.taps() * channels_, step.dtype, step.dtype});
     place_image(element);
-    std::vector<BoundArgument> operands{input_, {weight_.buffer, 0, {0, 0, 0, element}, 0}};
-    operands[0].strides = {image_step_, channels_ * element, 0, 0};
-    for (BoundArgument& a : results) {
-      a.strides = {a.strides[0], columns * a.strides[2], a.strides[1], a.strides[2]};
-      operands.push_back(std::move(a));
+    BoundArguments operands(2 + results.size(), 4, context);
+    operands.set(0, input_, {image_step_, channels_ * element, 0, 0});
+    operands.set(1, {weight_.buffer, 0, {}, 0}, {0, 0, 0, element});
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::span<const int64_t> s = results[i].strides;
+      operands.set(2 + i, results[i], {s[0], columns * s[2], s[1], s[2]});
     }
-    set_operands(std::move(operands), step.epilogue);
-    list_runs();
+    set_operands(operands);
+    list_runs(context);
     divide(context, 0);
     if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
@@ -147,7 +143,7 @@ class PixelDriver final : public ProductDriver {
 
   // Where pixels are read: where the image lies, or in a copy with its border.
   void place_image(int64_t element) {
-    const Ints& s = g_.input_strides;
+    const std::span<const int64_t> s = g_.input_strides;
     const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
     copies_ = !dense || g_.channels * element > kZeroBytes ||
               (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
@@ -169,25 +165,31 @@ class PixelDriver final : public ProductDriver {
     image_step_ = copies_ ? saturating_product(height_, row_step_) : s[0];
   }
 
-  void list_runs() {
+  void list_runs(const BindContext& context) {
     const int64_t element = product_.element, run = joined_ * channels_, k = product_.sizes.k;
-    for (int64_t tap = 0; tap < g_.taps(); tap += joined_)
-      tap_offsets_.push_back(tap / g_.kernel_w * g_.dilation_h * row_step_ +
-                             tap % g_.kernel_w * g_.dilation_w * column_step_);
+    tap_offsets_ = context.array<int64_t>(static_cast<size_t>(g_.taps() / joined_));
+    for (int64_t& offset : tap_offsets_) {
+      const int64_t tap = (&offset - tap_offsets_.data()) * joined_;
+      offset = tap / g_.kernel_w * g_.dilation_h * row_step_ + tap % g_.kernel_w * g_.dilation_w * column_step_;
+    }
     product_.addresses = static_cast<int64_t>(tap_offsets_.size());
     // Neighbouring pixels share what their taps have in common.
     const bool apart = g_.stride_h >= g_.kernel_h && g_.stride_w >= g_.kernel_w;
     if (!apart) product_.a_bytes = g_.stride_h * g_.stride_w * column_step_;
     product_.a_bytes += product_.addresses * 8;
+    // A run may end with its block of k, and go on in the next.
+    const auto blocks = context.array<ListedRuns>(static_cast<size_t>(ceil_div(k, kBlock)));
+    const auto runs = context.array<TileRun>(tap_offsets_.size() + blocks.size());
+    size_t count = 0;
     for (int64_t begin = 0; begin < k; begin += kBlock) {
-      ListedRuns listed{begin / run, {}};
-      for (int64_t at = begin; at < std::min(begin + kBlock, k);) {
-        const int64_t behind = at % run, steps = std::min({run - behind, begin + kBlock - at, k - at});
-        listed.runs.push_back({behind * element, steps});
-        at += steps;
+      const size_t first = count;
+      for (int64_t at = begin; at < std::min(begin + kBlock, k); at += runs[count++].steps) {
+        const int64_t behind = at % run;
+        runs[count] = {behind * element, std::min({run - behind, begin + kBlock - at, k - at})};
       }
-      product_.listed.push_back(std::move(listed));
+      blocks[static_cast<size_t>(begin / kBlock)] = {begin / run, runs.subspan(first, count - first)};
     }
+    product_.listed = blocks;
   }
 
   void pack_weight(const char* from, char* to, Range panels) const {
@@ -198,7 +200,7 @@ class PixelDriver final : public ProductDriver {
   }
   template <class T>
   void pack(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const {
-    const Ints& s = g_.weight_strides;
+    const std::span<const int64_t> s = g_.weight_strides;
     const int64_t width = product_.panel_width(panel), columns = product_.panel_columns(panel);
     T* row = reinterpret_cast<T*>(to);
     for (int64_t k = k_begin; k < k_end; ++k, row += width) {
@@ -221,13 +223,14 @@ class PixelDriver final : public ProductDriver {
     int64_t top = 0, bottom = 0, left = 0, right = 0;
   } whole_;  // outputs whose windows lie in what is read
   int64_t image_step_ = 0, row_step_ = 0, column_step_ = 0;
-  Ints tap_offsets_;
+  std::span<int64_t> tap_offsets_;
 };
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_pixels(const Conv2dStep& step, Geometry geometry, const BindContext& context) {
-  return std::make_shared<PixelDriver>(step, std::move(geometry), context);
+StepDriver* bind_pixels(const Conv2dStep& step, const Geometry& geometry, const BindContext& context) {
+  return context.make<PixelDriver>(
+      step, context.constants([&] { return ProductCalls(*step.kernels, step.epilogue, context); }), geometry, context);
 }
 
 }  // namespace ingot::runtime

@@ -17,34 +17,29 @@ namespace {
 
 class Conv2dDriver final : public ProductDriver {
  public:
-  Conv2dDriver(const Conv2dStep& step, Geometry geometry, const BindContext& context)
-      : ProductDriver(*step.kernels, step.epilogue, context), g_(std::move(geometry)) {
+  Conv2dDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
+      : ProductDriver(*step.kernels, calls, context), g_(geometry) {
     images_ = step.epilogue.kernels.empty() ? 1 : images_together();
-    product_.set_sizes({{g_.batch / images_, g_.groups},
-                        g_.group_out,
-                        images_ * g_.pixels(),
-                        g_.taps() * g_.group_channels,
-                        step.dtype,
-                        step.dtype});
+    product_.set_sizes({context.list({g_.batch / images_, g_.groups}), g_.group_out, images_ * g_.pixels(),
+                        g_.taps() * g_.group_channels, step.dtype, step.dtype});
     weight_ = context.argument(step.weight);
+    const BoundArgument input = context.argument(step.input);
+    const std::vector<Argument>& rest = step.epilogue.arguments;
+    BoundArguments operands(2 + rest.size(), 4, context);
     // A is the packed weight: a row an output channel, groups one after the other.
-    const int64_t row = product_.sizes.k * product_.element;
-    std::vector<BoundArgument> operands{{weight_.buffer, 0, {0, 0, row, product_.element}, 0}};
-    BoundArgument input = context.argument(step.input);
+    operands.set(0, {weight_.buffer, 0, {}, 0}, {0, 0, product_.sizes.k * product_.element, product_.element});
+    operands.set(1, input, {images_ * g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0});
     image_step_ = g_.input_strides[0];
-    input.strides = {images_ * g_.input_strides[0], g_.group_channels * g_.input_strides[1], 0, 0};
-    operands.push_back(std::move(input));
-    std::vector<int64_t> image_strides(2, 0);
-    for (const Argument& argument : step.epilogue.arguments) {
-      BoundArgument a = context.argument(argument);  // over [N, Cout, pixels]
-      a.strides.insert(1, g_.group_out * a.strides[1]);
-      image_strides.push_back(a.strides[0]);
-      a.strides[0] *= images_;
-      operands.push_back(std::move(a));
+    const auto image_strides = context.array<int64_t>(2 + rest.size());
+    for (size_t i = 0; i < rest.size(); ++i) {
+      const BoundArgument a = context.argument(rest[i]);  // over [N, Cout, pixels]
+      INGOT_CHECK(a.strides.size() == 3);
+      image_strides[2 + i] = a.strides[0];
+      operands.set(2 + i, a, {images_ * a.strides[0], g_.group_out * a.strides[1], a.strides[1], a.strides[2]});
     }
     ProductSegments segments;
-    if (images_ > 1) segments = {g_.pixels(), std::move(image_strides)};
-    set_operands(std::move(operands), step.epilogue, std::move(segments));
+    if (images_ > 1) segments = {g_.pixels(), image_strides};
+    set_operands(operands, segments);
     INGOT_CHECK(kVector * product_.max_vectors <= kMostRuns);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
@@ -161,7 +156,7 @@ class Conv2dDriver final : public ProductDriver {
 
   // [Cout, c, kh, kw] in any strides becomes [Cout, (kh, kw, c)].
   void pack_weight(const char* from, char* to, int64_t begin, int64_t end) const {
-    const Ints& s = g_.weight_strides;
+    const std::span<const int64_t> s = g_.weight_strides;
     for (int64_t channel = begin; channel < end; ++channel)
       for (int64_t tap = 0; tap < g_.taps(); ++tap) {
         const char* source = from + channel * s[0] + tap / g_.kernel_w * s[2] + tap % g_.kernel_w * s[3];
@@ -189,10 +184,11 @@ class Conv2dDriver final : public ProductDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const Conv2dStep& step, const Step&, const BindContext& context) {
-  Geometry geometry = geometry_of(step, context);
-  if (step.form != ConvolutionForm::patches) return bind_pixels(step, std::move(geometry), context);
-  return std::make_shared<Conv2dDriver>(step, std::move(geometry), context);
+StepDriver* bind(const Conv2dStep& step, const Step&, const BindContext& context) {
+  const Geometry geometry = geometry_of(step, context);
+  if (step.form != ConvolutionForm::patches) return bind_pixels(step, geometry, context);
+  return context.make<Conv2dDriver>(
+      step, context.constants([&] { return ProductCalls(*step.kernels, step.epilogue, context); }), geometry, context);
 }
 
 }  // namespace ingot::runtime

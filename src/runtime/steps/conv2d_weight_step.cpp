@@ -19,11 +19,11 @@ constexpr int64_t kGrainOperations = 1'000'000;
 
 class Conv2dWeightDriver final : public StepDriver {
  public:
-  Conv2dWeightDriver(const Conv2dWeightStep& step, const BindContext& context)
+  Conv2dWeightDriver(const Conv2dWeightStep& step, const ProductCalls& calls, const BindContext& context)
       : g_(geometry_of(step, context)),
         element_(size_of(step.dtype)),
         max_vectors_(step.kernels->max_vectors),
-        tiles_(calls_of(step.kernels->tiles, context)),
+        tiles_(calls.tiles),
         input_(context.argument(step.input)),
         gradient_(context.argument(step.gradient)),
         out_(context.argument(step.out)),
@@ -120,7 +120,7 @@ class Conv2dWeightDriver final : public StepDriver {
   void list_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, Addresses* list) const {
     const BoundArgument &input = input_inside_ ? *input_inside_ : input_,
                         &gradient = gradient_inside_ ? *gradient_inside_ : gradient_;
-    const Ints &s = input.strides, &t = gradient.strides;
+    const std::span<const int64_t> s = input.strides, t = gradient.strides;
     const char *images = input.at(state) + group * g_.group_channels * element_,
                *slopes = gradient.at(state) + group * g_.group_out * element_,
                *zeros = zeros_ ? shared(state) : zero_bytes();
@@ -160,7 +160,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   const Geometry g_;
   const int64_t element_, max_vectors_;
-  const std::vector<KernelCall> tiles_;
+  const std::vector<KernelCall>& tiles_;
   BoundArgument input_, gradient_, out_, raw_;
   std::optional<BoundArgument> input_inside_, gradient_inside_;
   bool along_input_ = false;  // columns of tiles are channels of the input, else of the result
@@ -172,8 +172,9 @@ class Conv2dWeightDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
-  return std::make_shared<Conv2dWeightDriver>(step, context);
+StepDriver* bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
+  return context.make<Conv2dWeightDriver>(
+      step, context.constants([&] { return ProductCalls(*step.kernels, Epilogue(), context); }), context);
 }
 
 }  // namespace ingot::runtime

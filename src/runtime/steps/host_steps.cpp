@@ -4,7 +4,7 @@
 
 namespace ingot::runtime {
 
-std::shared_ptr<StepDriver> bind(const HostStep& step, const Step&, const BindContext& context) {
+StepDriver* bind(const HostStep& step, const Step&, const BindContext& context) {
   std::string names;
   for (const HostRow& row : kHostSteps) {
     if (step.op == row.name) return row.bind(step, context);

@@ -8,7 +8,7 @@
 
 namespace ingot::runtime {
 
-using BindHostStep = std::shared_ptr<StepDriver>(const HostStep& step, const BindContext& context);
+using BindHostStep = StepDriver*(const HostStep& step, const BindContext& context);
 BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk, bind_mode,
     bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
 

@@ -12,14 +12,14 @@ namespace ingot::runtime {
 /// A tensor of a host step with its shape; dims that the step adds have stride 0.
 struct BoundTensor {
   BoundArgument place;
-  Ints sizes;
+  std::span<const int64_t> sizes;
   DType dtype = DType::f32;
   /// A zero-dim tensor has one dim of one element.
   BoundTensor(const HostStep::Tensor& tensor, const BindContext& context)
       : place(context.argument(tensor.place)), sizes(context.values_of(tensor.shape)), dtype(tensor.dtype) {
     if (!sizes.empty()) return;
-    sizes.push_back(1);
-    place.strides.push_back(0);
+    sizes = context.list({1});
+    place.strides = context.list({0});
   }
   int64_t elements() const {
     int64_t n = 1;
@@ -32,7 +32,7 @@ struct BoundTensor {
 class Lines {
  public:
   Lines() = default;
-  Lines(const Ints& sizes, std::initializer_list<int64_t> left_out) {
+  Lines(std::span<const int64_t> sizes, std::initializer_list<int64_t> left_out) {
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (std::find(left_out.begin(), left_out.end(), static_cast<int64_t>(d)) != left_out.end()) continue;
       dims_.push_back(static_cast<int64_t>(d));
@@ -43,13 +43,13 @@ class Lines {
   int64_t count = 1;
 
   /// Bytes from the start of an operand with these strides to the line.
-  int64_t offset(int64_t line, const Ints& strides) const {
+  int64_t offset(int64_t line, std::span<const int64_t> strides) const {
     int64_t bytes = 0;
     for (size_t i = sizes_.size(); i-- > 0; line /= sizes_[i]) bytes += line % sizes_[i] * strides[dims_[i]];
     return bytes;
   }
   /// Whether the line's coordinates lie inside of another shape.
-  bool inside(int64_t line, const Ints& sizes) const {
+  bool inside(int64_t line, std::span<const int64_t> sizes) const {
     for (size_t i = sizes_.size(); i-- > 0; line /= sizes_[i])
       if (line % sizes_[i] >= sizes[dims_[i]]) return false;
     return true;
@@ -60,7 +60,7 @@ class Lines {
 };
 
 /// The last dim, whose elements a step takes side by side; -1 where that is the dim it works along.
-inline int64_t column_dim(const Ints& sizes, int64_t dim) {
+inline int64_t column_dim(std::span<const int64_t> sizes, int64_t dim) {
   int64_t last = static_cast<int64_t>(sizes.size()) - 1;
   return last == dim ? -1 : last;
 }

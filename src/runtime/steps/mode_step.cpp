@@ -72,10 +72,9 @@ class ModeDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_mode(const HostStep& step, const BindContext& context) {
-  return with_keys(step.operand("self").dtype, [&](auto keys) -> std::shared_ptr<StepDriver> {
-    return std::make_unique<ModeDriver<decltype(keys)>>(step, context);
-  });
+StepDriver* bind_mode(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype,
+                   [&](auto keys) -> StepDriver* { return context.make<ModeDriver<decltype(keys)>>(step, context); });
 }
 
 }  // namespace ingot::runtime

@@ -291,50 +291,42 @@ class SequentialScanDriver final : public StepDriver {
 };
 
 template <class Op>
-std::shared_ptr<StepDriver> bind_scan(const HostStep& step, const BindContext& context) {
+StepDriver* bind_scan(const HostStep& step, const BindContext& context) {
   switch (step.results[0].dtype) {
     case DType::f32:
-      return std::make_shared<ScanDriver<Op, float>>(step, context);
+      return context.make<ScanDriver<Op, float>>(step, context);
     case DType::f64:
-      return std::make_shared<ScanDriver<Op, double>>(step, context);
+      return context.make<ScanDriver<Op, double>>(step, context);
     default:
       INGOT_CHECK(step.results[0].dtype == DType::i64, step.op);
-      return std::make_shared<ScanDriver<Op, uint64_t>>(step, context);
+      return context.make<ScanDriver<Op, uint64_t>>(step, context);
   }
 }
 
 template <bool kMax>
-std::shared_ptr<StepDriver> bind_extreme(const HostStep& step, const BindContext& context) {
+StepDriver* bind_extreme(const HostStep& step, const BindContext& context) {
   switch (step.results[0].dtype) {
     case DType::f32:
-      return std::make_shared<SequentialScanDriver<float, Extreme<float, kMax>, 4>>(step, context);
+      return context.make<SequentialScanDriver<float, Extreme<float, kMax>, 4>>(step, context);
     case DType::f64:
-      return std::make_shared<SequentialScanDriver<double, Extreme<double, kMax>, 4>>(step, context);
+      return context.make<SequentialScanDriver<double, Extreme<double, kMax>, 4>>(step, context);
     default:
       INGOT_CHECK(step.results[0].dtype == DType::i64, step.op);
-      return std::make_shared<SequentialScanDriver<int64_t, Extreme<int64_t, kMax>, 4>>(step, context);
+      return context.make<SequentialScanDriver<int64_t, Extreme<int64_t, kMax>, 4>>(step, context);
   }
 }
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_cumsum(const HostStep& step, const BindContext& context) {
-  return bind_scan<Sum>(step, context);
-}
-std::shared_ptr<StepDriver> bind_cumprod(const HostStep& step, const BindContext& context) {
-  return bind_scan<Product>(step, context);
-}
-std::shared_ptr<StepDriver> bind_cummax(const HostStep& step, const BindContext& context) {
-  return bind_extreme<true>(step, context);
-}
-std::shared_ptr<StepDriver> bind_cummin(const HostStep& step, const BindContext& context) {
-  return bind_extreme<false>(step, context);
-}
-std::shared_ptr<StepDriver> bind_logcumsumexp(const HostStep& step, const BindContext& context) {
+StepDriver* bind_cumsum(const HostStep& step, const BindContext& context) { return bind_scan<Sum>(step, context); }
+StepDriver* bind_cumprod(const HostStep& step, const BindContext& context) { return bind_scan<Product>(step, context); }
+StepDriver* bind_cummax(const HostStep& step, const BindContext& context) { return bind_extreme<true>(step, context); }
+StepDriver* bind_cummin(const HostStep& step, const BindContext& context) { return bind_extreme<false>(step, context); }
+StepDriver* bind_logcumsumexp(const HostStep& step, const BindContext& context) {
   if (step.results[0].dtype == DType::f64)
-    return std::make_shared<SequentialScanDriver<double, LogSumExp<double>, 40>>(step, context);
+    return context.make<SequentialScanDriver<double, LogSumExp<double>, 40>>(step, context);
   INGOT_CHECK(step.results[0].dtype == DType::f32, step.op);
-  return std::make_shared<SequentialScanDriver<float, LogSumExp<float>, 40>>(step, context);
+  return context.make<SequentialScanDriver<float, LogSumExp<float>, 40>>(step, context);
 }
 
 }  // namespace ingot::runtime

@@ -200,31 +200,31 @@ class ScatterDriver final : public StepDriver {
 };
 
 template <class T>
-std::shared_ptr<StepDriver> bind_replace(const HostStep& step, const BindContext& context) {
-  return std::make_shared<ScatterDriver<T, Replace>>(step, context, false, true);
+StepDriver* bind_replace(const HostStep& step, const BindContext& context) {
+  return context.make<ScatterDriver<T, Replace>>(step, context, false, true);
 }
 
 template <class T>
-std::shared_ptr<StepDriver> bind_combination(const HostStep& step, const BindContext& context) {
+StepDriver* bind_combination(const HostStep& step, const BindContext& context) {
   enum Reduce : int64_t { sum, prod, mean, amax, amin };
   const int64_t reduce = context.value(step.attribute("reduce"));
   const bool include_self = context.value(step.attribute("include_self")) != 0;
   switch (reduce) {
     case sum:
     case mean:
-      return std::make_shared<ScatterDriver<T, Add>>(step, context, reduce == mean, include_self);
+      return context.make<ScatterDriver<T, Add>>(step, context, reduce == mean, include_self);
     case prod:
-      return std::make_shared<ScatterDriver<T, Multiply>>(step, context, false, include_self);
+      return context.make<ScatterDriver<T, Multiply>>(step, context, false, include_self);
     case amax:
-      return std::make_shared<ScatterDriver<T, Largest>>(step, context, false, include_self);
+      return context.make<ScatterDriver<T, Largest>>(step, context, false, include_self);
     default:
-      return std::make_shared<ScatterDriver<T, Smallest>>(step, context, false, include_self);
+      return context.make<ScatterDriver<T, Smallest>>(step, context, false, include_self);
   }
 }
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_scatter(const HostStep& step, const BindContext& context) {
+StepDriver* bind_scatter(const HostStep& step, const BindContext& context) {
   switch (size_of(step.results[0].dtype)) {
     case 1:
       return bind_replace<uint8_t>(step, context);
@@ -236,7 +236,7 @@ std::shared_ptr<StepDriver> bind_scatter(const HostStep& step, const BindContext
       return bind_replace<uint64_t>(step, context);
   }
 }
-std::shared_ptr<StepDriver> bind_scatter_reduce(const HostStep& step, const BindContext& context) {
+StepDriver* bind_scatter_reduce(const HostStep& step, const BindContext& context) {
   switch (step.results[0].dtype) {
     case DType::f32:
       return bind_combination<float>(step, context);

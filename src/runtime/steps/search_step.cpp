@@ -163,19 +163,19 @@ class NonzeroDriver final : public StepDriver {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_searchsorted(const HostStep& step, const BindContext& context) {
+StepDriver* bind_searchsorted(const HostStep& step, const BindContext& context) {
   switch (const DType dtype = step.operand("sorted_sequence").dtype) {
     case DType::f32:
-      return std::make_shared<SearchDriver<float>>(step, context);
+      return context.make<SearchDriver<float>>(step, context);
     case DType::f64:
-      return std::make_shared<SearchDriver<double>>(step, context);
+      return context.make<SearchDriver<double>>(step, context);
     default:
       INGOT_CHECK(dtype == DType::i64, step.op);
-      return std::make_shared<SearchDriver<int64_t>>(step, context);
+      return context.make<SearchDriver<int64_t>>(step, context);
   }
 }
-std::shared_ptr<StepDriver> bind_nonzero_static(const HostStep& step, const BindContext& context) {
-  return std::make_shared<NonzeroDriver>(step, context);
+StepDriver* bind_nonzero_static(const HostStep& step, const BindContext& context) {
+  return context.make<NonzeroDriver>(step, context);
 }
 
 }  // namespace ingot::runtime

@@ -285,15 +285,13 @@ class TopkDriver final : public OrderDriver<K> {
 
 }  // namespace
 
-std::shared_ptr<StepDriver> bind_sort(const HostStep& step, const BindContext& context) {
-  return with_keys(step.operand("self").dtype, [&](auto keys) -> std::shared_ptr<StepDriver> {
-    return std::make_unique<SortDriver<decltype(keys)>>(step, context);
-  });
+StepDriver* bind_sort(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype,
+                   [&](auto keys) -> StepDriver* { return context.make<SortDriver<decltype(keys)>>(step, context); });
 }
-std::shared_ptr<StepDriver> bind_topk(const HostStep& step, const BindContext& context) {
-  return with_keys(step.operand("self").dtype, [&](auto keys) -> std::shared_ptr<StepDriver> {
-    return std::make_unique<TopkDriver<decltype(keys)>>(step, context);
-  });
+StepDriver* bind_topk(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype,
+                   [&](auto keys) -> StepDriver* { return context.make<TopkDriver<decltype(keys)>>(step, context); });
 }
 
 }  // namespace ingot::runtime

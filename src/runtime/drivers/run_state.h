@@ -1,0 +1,46 @@
+// What one run of a program owns, and how far its steps are.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/memory/weight_cache.h"
+#include "runtime/thread_pool.h"
+
+namespace ingot::runtime {
+
+/// How far the shares of one phase of one step are. A share is begun by whoever claims it.
+class alignas(64) Progress {
+ public:
+  void reset() {
+    for (auto& word : claimed_) word.store(0, std::memory_order_relaxed);
+    done.store(0, std::memory_order_relaxed);
+  }
+  bool claim(int share) {
+    const uint64_t bit = uint64_t{1} << (share % 64);
+    std::atomic<uint64_t>& word = claimed_[share / 64];
+    return !(word.load(std::memory_order_relaxed) & bit) && !(word.fetch_or(bit, std::memory_order_relaxed) & bit);
+  }
+  std::atomic<int> done{0};
+
+ private:
+  std::atomic<uint64_t> claimed_[kMostThreads / 64] = {};
+};
+
+/// What one run of a program owns.
+struct RunState {
+  std::vector<char*> buffers;      // base address of each buffer of the program, then of each step's own
+  std::vector<uint64_t> scalars;   // of all steps, as their kernels expect them
+  std::vector<WeightUse> weights;  // one a step; without data where B is packed as it is used
+  char* arena = nullptr;
+  int64_t arena_bytes = 0;
+  std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run
+  size_t phases = 0;
+  RunState() = default;
+  RunState(const RunState&) = delete;
+  RunState& operator=(const RunState&) = delete;
+  ~RunState();
+};
+
+}  // namespace ingot::runtime
