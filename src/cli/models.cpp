@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/first_use.h"
 #include "conformance/json_text.h"
 
 namespace ingot::cli {
@@ -30,25 +31,16 @@ Tensor windows_of(const std::string& text, int64_t begin, int64_t windows) {
   return ids;
 }
 
-int64_t parameters_of(nn::Module& module) {
-  int64_t count = 0;
-  for (const Tensor& p : module.parameters()) count += p.numel();
-  return count;
-}
-
-template <class Net>
-DemoModel digits(const std::string& name, const std::string& title, const std::string& folder, Net net, Ints tail) {
+DemoModel digits(const std::string& name, const std::string& folder, std::function<Tensor(const Tensor&)> forward,
+                 Ints tail) {
   Digits data = load_digits(folder);
   tail.insert(0, data.labels.size(0));
   data.images = data.images.reshape(tail);
   DemoModel model;
-  model.takes = tail.size() == 2 ? "f32 [N, 64]" : "f32 [N, 1, 8, 8]";
   model.name = name;
   model.metric = "correct of 1797";
   model.expected = expected_values(folder)[name]["correct_of_1797"].get<double>();
-  model.title = title;
-  model.parameters = parameters_of(*net);
-  model.forward = [net](const Tensor& x) mutable { return net(x); };
+  model.forward = std::move(forward);
   model.input = [images = data.images](int64_t batch) { return images.narrow(0, 0, batch).contiguous(); };
   model.evaluate = [data](const std::function<Tensor(const Tensor&)>& run) {
     return static_cast<double>(data.correct(run));
@@ -130,7 +122,20 @@ int64_t Digits::correct(const std::function<Tensor(const Tensor&)>& forward) con
   return count;
 }
 
-std::vector<std::string> model_names() { return {"digits_mlp", "digits_cnn", "bytegpt"}; }
+const std::vector<DemoRow>& demo_rows() {
+  constinit static FirstUse<std::vector<DemoRow>> rows;
+  return rows.get([] {
+    return std::vector<DemoRow>{
+        {"digits_mlp", "the demo's MLP", "f32 [N, 64]", [] { return digits_mlp().module(); }},
+        {"digits_cnn", "the demo's CNN", "f32 [N, 1, 8, 8]", [] { return DigitsCnn().module(); }},
+        {"bytegpt", "the demo's byte-level GPT", "i64 [N, T], T <= 128", [] { return ByteGpt().module(); }}};
+  });
+}
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const DemoRow& row : demo_rows()) names.push_back(row.name);
+  return names;
+}
 
 std::string data_folder(const std::string& given) {
   if (!given.empty()) return given;
@@ -157,19 +162,17 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
   std::string folder = data_folder(data);
   if (name == "digits_mlp") {
     auto model = loaded(digits_mlp(), path_in(folder, "digits_mlp.safetensors"));
-    return digits(name, "the demo's MLP", folder, model, {64});
+    return digits(name, folder, [model](const Tensor& x) mutable { return model(x); }, {64});
   }
   if (name == "digits_cnn") {
     auto model = loaded(DigitsCnn(), path_in(folder, "digits_cnn.safetensors"));
-    return digits(name, "the demo's CNN", folder, model, {1, 8, 8});
+    return digits(name, folder, [model](const Tensor& x) mutable { return model(x); }, {1, 8, 8});
   }
   if (name == "bytegpt") {
     auto gpt = loaded(ByteGpt(), path_in(folder, "bytegpt.safetensors"));
     auto text = std::make_shared<std::string>(text_of(folder));
     DemoModel model;
     model.name = name;
-    model.title = "the demo's byte-level GPT", model.takes = "i64 [N, T], T <= 128";
-    model.parameters = parameters_of(*gpt);
     model.metric = "bits per byte";
     model.expected = expected_values(folder)[name]["bits_per_byte_f64"].get<double>();
     model.large_batch = 8;

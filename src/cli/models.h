@@ -40,8 +40,6 @@ INGOT_MODULE(ByteGpt, wte, wpe, h, ln_f);
 /// A model with its weights, what it is fed and what must come out.
 struct DemoModel {
   std::string name;
-  std::string title, takes;  // what it is, its input
-  int64_t parameters = 0;
   std::string metric;   // "correct of 1797" or "bits per byte"
   double expected = 0;  // of the metric
   int small_batch = 1, large_batch = 64;
@@ -65,6 +63,12 @@ struct Digits {
 };
 Digits load_digits(const std::string& folder);
 
+/// What can be said of a model without its weights.
+struct DemoRow {
+  const char *name, *title, *input;
+  std::shared_ptr<nn::Module> (*make)();
+};
+const std::vector<DemoRow>& demo_rows();
 std::vector<std::string> model_names();
 /// Throws Error, listing what exists, for an unknown name, or if the data folder lacks a file.
 DemoModel demo_model(const std::string& name, const std::string& data);

@@ -13,16 +13,14 @@ namespace ingot::cli {
 
 int run_models(const CommonOptions& options) {
   nlohmann::json list = nlohmann::json::array();
-  for (const ZooRow& row : zoo_rows()) {
-    const nn::SkipInit skip;
+  auto add = [&](const std::string& name, const std::string& title, const std::string& input, nn::Module& module) {
     int64_t parameters = 0;
-    for (const Tensor& p : row.make(nullptr).module->parameters()) parameters += p.numel();
-    list.push_back({{"name", row.name}, {"model", row.title}, {"input", row.input}, {"parameters", parameters}});
-  }
-  for (const std::string& name : model_names()) {
-    const DemoModel model = demo_model(name, options.data);
-    list.push_back({{"name", name}, {"model", model.title}, {"input", model.takes}, {"parameters", model.parameters}});
-  }
+    for (const Tensor& p : module.parameters()) parameters += p.numel();
+    list.push_back({{"name", name}, {"model", title}, {"input", input}, {"parameters", parameters}});
+  };
+  const nn::SkipInit skip;
+  for (const ZooRow& row : zoo_rows()) add(row.name, row.title, row.input, *row.make(nullptr).module);
+  for (const DemoRow& row : demo_rows()) add(row.name, row.title, row.input, *row.make());
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"models", list}}.dump());
     return 0;

@@ -20,7 +20,8 @@ struct RNNOptions {
 };
 
 /// What recurrent layers hold. Inputs are [T, N, input_size] ([N, T, input_size] with batch_first; [T, input_size]
-/// without a batch), T from 1; states are [num_layers * directions, N, hidden_size] (no N without a batch).
+/// without a batch), T from 1, and a compiled program holds for its T; states are [num_layers * directions, N,
+/// hidden_size] (no N without a batch).
 struct INGOT_API RecurrentImpl : Layer {
   int64_t input_size, hidden_size;
   RNNOptions options;
