@@ -21,10 +21,9 @@ void ProductResult::finish(const ProductRun& run, const RawPiece& piece) const {
   const size_t count = product.operands.size() - 1;  // the raw piece instead of A and B
   char** at = run.scratch.at + product.operands.size();
   const int64_t first = product.panel_column(piece.panel), last = first + product.panel_columns(piece.panel);
+  const int64_t *operand_rows = product.operands.row_strides(), *operand_columns = product.operands.column_strides();
   int64_t row_strides[32], column_strides[32];
   INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
-  std::copy_n(product.operands.row_strides() + 1, count, row_strides);
-  std::copy_n(product.operands.column_strides() + 1, count, column_strides);
   row_strides[0] = piece.stride, column_strides[0] = product.c_element;
   KernelFrame frame;
   frame.buffers = at;
@@ -41,7 +40,10 @@ void ProductResult::finish(const ProductRun& run, const RawPiece& piece) const {
     frame.columns = std::min(last - column, segments_.columns - column % segments_.columns);
     frame.column_index = column;
     at[0] = piece.at + (column - first) * product.c_element;
-    for (size_t i = 1; i < count; ++i) at[i] = place(run, i + 1, piece.row, column);
+    for (size_t i = 1; i < count; ++i) {
+      at[i] = place(run, i + 1, piece.row, column);
+      row_strides[i] = operand_rows[i + 1], column_strides[i] = operand_columns[i + 1];
+    }
     const auto vectors = static_cast<size_t>(frame.columns / Product::kVector);
     const bool known = frame.columns % Product::kVector == 0 && vectors < kernels.size();
     const KernelCall& call = kernels[known ? vectors : 0];
