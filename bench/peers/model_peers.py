@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Times well-known image models in PyTorch, ONNX Runtime, OpenVINO and in Ingot, in turns, on the same weights and inputs.
+
+Models and random weights are torchvision's. Each contender runs in a process of its own (two spinning thread pools on one machine
+spoil each other) in its best form in f32 with the same number of threads; rounds are interleaved with pauses, and the median over
+all rounds is shown. Before anything is timed, every output is compared with that of the same weights in double.
+"""
+import argparse
+import os
+import sys
+import tempfile
+import time
+
+from common import Workers, bench_ingot, finish, medians, option_parser, rounds, serve
+
+MODELS = ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny"]
+MODES = ["eager", "compile", "compile_best", "onnxruntime", "openvino"]
+ENGINES = ["onnxruntime", "openvino"]
+MOST_ERROR = 1e-4  # of the largest output
+
+
+def model_and_input(name, batch):
+    import torch
+    import torchvision
+
+    torch.manual_seed(0)
+    model = torchvision.models.get_model(name, weights=None).eval()
+    for module in model.modules():  # as after training: what a batch norm takes off is not nothing
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
+    return model, torch.randn(batch, 3, 224, 224)
+
+
+def error(got, expected):
+    return ((got.double() - expected).abs().max() / expected.abs().max()).item()
+
+
+def contender(mode, name, batch, threads, folder):
+    """A call, and what it gives."""
+    import torch
+
+    model, x = model_and_input(name, batch)
+    if mode not in ENGINES:
+        if mode != "eager":
+            torch._dynamo.reset()
+            model = torch.compile(model)
+        return lambda: model(x), lambda: model(x)
+    path = os.path.join(folder, f"{name}_{batch}.onnx")
+    torch.onnx.export(model, (x,), path, dynamo=True, verbose=False)
+    if mode == "onnxruntime":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        feed = {session.get_inputs()[0].name: x.numpy()}
+        return lambda: session.run(None, feed), lambda: torch.from_numpy(session.run(None, feed)[0])
+    import openvino
+
+    compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+                                                           "INFERENCE_PRECISION_HINT": "f32"})
+    request, tensor = compiled.create_infer_request(), openvino.Tensor(x.numpy(), shared_memory=True)
+    request.set_input_tensor(tensor)
+    return request.infer, lambda: (request.infer(), torch.from_numpy(request.get_output_tensor().data.copy()))[1]
+
+
+def worker(args):
+    """Answers one line (a row number) with the median of that row, until its input ends."""
+    import torch
+
+    torch.set_num_threads(args.threads)
+    if args.worker == "compile_best":
+        import torch._inductor.config as inductor
+
+        inductor.freezing = True
+        inductor.max_autotune = True
+    calls, ready = [], []
+    with torch.inference_mode(), tempfile.TemporaryDirectory() as folder:
+        for name, batch in args.rows:
+            model, x = model_and_input(name, batch)
+            if args.outputs:
+                from safetensors.torch import save_file
+
+                weights = {f"weight/{key}": value for key, value in model.state_dict().items() if "num_batches" not in key}
+                save_file({**weights, "input/0": x}, os.path.join(args.outputs, f"{name}_{batch}.safetensors"))
+                save_file({"output": model(x).clone()}, os.path.join(args.outputs, f"{name}_{batch}_output.safetensors"))
+            expected = model.double()(x.double())
+            call, output = contender(args.worker, name, batch, args.threads, folder)
+            start = time.perf_counter()
+            got = output()
+            ready.append({"first_call_s": time.perf_counter() - start, "error": error(got, expected)})
+            assert ready[-1]["error"] < MOST_ERROR, (args.worker, name, ready[-1])
+            calls.append(call)
+        serve(ready, lambda line: calls[int(line)], args.seconds)
+
+
+def show(table, threads):
+    print(f"{'model':<16}{'batch':>6}" + "".join(f"{mode:>14}" for mode in [*MODES, "ingot"]) +
+          f"{'engine / ingot':>16}{'compile / ingot':>17}   (ms a call, medians, {threads} threads)")
+    for r in table:
+        print(f"{r['model']:<16}{r['batch']:>6}" + "".join(f"{r['us'][mode] / 1e3:>14.2f}" for mode in [*MODES, "ingot"]) +
+              f"{r['ratio_to_engine']:>15.2f}x{r['ratio_to_compile']:>16.2f}x   difference from PyTorch {r['max_abs_difference']:.1e}")
+    for key in ["ratio_to_engine", "ratio_to_compile"]:
+        product = 1.0
+        for r in table:
+            product *= r[key]
+        print(f"geomean of {key}: {product ** (1 / len(table)):.2f}x")
+
+
+def main():
+    parser = option_parser(__doc__, MODES, seconds=1.0)
+    parser.add_argument("--models", default=",".join(MODELS), help="of " + ", ".join(MODELS))
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--outputs", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.rows = [(name, args.batch) for name in args.models.split(",")]
+    if args.worker:
+        return worker(args)
+
+    samples = [{who: [] for who in [*MODES, "ingot"]} for _ in args.rows]
+    agree = {}
+    with tempfile.TemporaryDirectory() as outputs:
+        extra = {mode: ["--models", args.models, "--batch", str(args.batch)] for mode in MODES}
+        extra["eager"] += ["--outputs", outputs]
+        workers = Workers(__file__, args, MODES, extra)
+        for _ in rounds(args):
+            for row, (name, batch) in enumerate(args.rows):
+                for mode in MODES:
+                    samples[row][mode].append(workers.ask(mode, str(row)))
+                file = os.path.join(outputs, f"{name}_{batch}")
+                result = bench_ingot(args, name, "--mode", "frozen", "--weights", f"{file}.safetensors", "--compare",
+                                     f"{file}_output.safetensors")
+                assert result["bitwise_equal"] and result["fallbacks"] == 0, result
+                samples[row]["ingot"].append(result["compiled_us"])
+                agree[row] = result["max_abs_error_to_peer"]
+        workers.close()
+
+    table = []
+    for row, (name, batch) in enumerate(args.rows):
+        us = medians(samples[row])
+        table.append({"model": name, "batch": batch, "us": us, "max_abs_difference": agree[row],
+                      "ready": {mode: workers.ready[mode][row] for mode in MODES},
+                      "ratio_to_engine": min(us[mode] for mode in ENGINES) / us["ingot"],
+                      "ratio_to_compile": min(us["compile"], us["compile_best"]) / us["ingot"]})
+    return finish(args, table, lambda table: show(table, args.threads))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
