@@ -6,6 +6,7 @@ spoil each other) in its best form in f32 with the same number of threads; round
 all rounds is shown. Every output is compared with that of the same weights in double, Ingot's in each round.
 """
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -82,7 +83,7 @@ def worker(args):
             if args.outputs:
                 from safetensors.torch import save_file
 
-                weights = {f"weight/{key}": value for key, value in model.state_dict().items() if "num_batches" not in key}
+                weights = {f"weight/{key}": value for key, value in model.state_dict().items()}
                 save_file({**weights, "input/0": x}, os.path.join(args.outputs, f"{name}_{batch}.safetensors"))
             expected = model.double()(x.double())
             if args.outputs:
@@ -97,22 +98,28 @@ def worker(args):
         serve(ready, lambda line: calls[int(line)], args.seconds)
 
 
+def fastest(us, forms):
+    """The least of those that took part, or None."""
+    return min((us[form] for form in forms if form in us), default=None)
+
+
 def show(table, threads):
-    print(f"{'model':<16}{'batch':>6}" + "".join(f"{mode:>14}" for mode in [*MODES, "ingot"]) +
-          f"{'engine / ingot':>16}{'compile / ingot':>17}   (ms a call, medians, {threads} threads)")
+    contenders = list(table[0]["us"])
+    ratios = [key for key in table[0] if key.startswith("ratio")]
+    print(f"{'model':<16}{'batch':>6}" + "".join(f"{who:>14}" for who in contenders) + "".join(f"{key:>19}" for key in ratios) +
+          f"   (ms a call, medians, {threads} threads)")
     for r in table:
-        print(f"{r['model']:<16}{r['batch']:>6}" + "".join(f"{r['us'][mode] / 1e3:>14.2f}" for mode in [*MODES, "ingot"]) +
-              f"{r['ratio_to_engine']:>15.2f}x{r['ratio_to_compile']:>16.2f}x   error {r['error']:.1e}, of PyTorch {r['ready']['eager']['error']:.1e}")
-    for key in ["ratio_to_engine", "ratio_to_compile"]:
-        product = 1.0
-        for r in table:
-            product *= r[key]
-        print(f"geomean of {key}: {product ** (1 / len(table)):.2f}x")
+        print(f"{r['model']:<16}{r['batch']:>6}" + "".join(f"{r['us'][who] / 1e3:>14.2f}" for who in contenders) +
+              "".join(f"{r[key]:>18.2f}x" for key in ratios) +
+              f"   error {r['error']:.1e}, of PyTorch {r['ready']['eager']['error']:.1e}")
+    for key in ratios:
+        print(f"geomean of {key}: {math.prod(r[key] for r in table) ** (1 / len(table)):.2f}x")
 
 
 def main():
     parser = option_parser(__doc__, MODES, seconds=1.0)
     parser.add_argument("--models", default=",".join(MODELS), help="of " + ", ".join(MODELS))
+    parser.add_argument("--forms", default=",".join(MODES), help="eager, and of " + ", ".join(MODES[1:]))
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--outputs", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -120,15 +127,16 @@ def main():
     if args.worker:
         return worker(args)
 
-    samples = [{who: [] for who in [*MODES, "ingot"]} for _ in args.rows]
+    modes = ["eager", *(mode for mode in args.forms.split(",") if mode != "eager")]
+    samples = [{who: [] for who in [*modes, "ingot"]} for _ in args.rows]
     errors = {}
     with tempfile.TemporaryDirectory() as outputs:
-        extra = {mode: ["--models", args.models, "--batch", str(args.batch)] for mode in MODES}
+        extra = {mode: ["--models", args.models, "--batch", str(args.batch)] for mode in modes}
         extra["eager"] += ["--outputs", outputs]
-        workers = Workers(__file__, args, MODES, extra)
+        workers = Workers(__file__, args, modes, extra)
         for _ in rounds(args):
             for row, (name, batch) in enumerate(args.rows):
-                for mode in MODES:
+                for mode in modes:
                     samples[row][mode].append(workers.ask(mode, str(row)))
                 file = os.path.join(outputs, f"{name}_{batch}")
                 result = bench_ingot(args, name, "--mode", "frozen", "--weights", f"{file}.safetensors", "--compare",
@@ -142,10 +150,12 @@ def main():
     table = []
     for row, (name, batch) in enumerate(args.rows):
         us = medians(samples[row])
-        table.append({"model": name, "batch": batch, "us": us, "error": errors[row],
-                      "ready": {mode: workers.ready[mode][row] for mode in MODES},
-                      "ratio_to_engine": min(us[mode] for mode in ENGINES) / us["ingot"],
-                      "ratio_to_compile": min(us["compile"], us["compile_best"]) / us["ingot"]})
+        result = {"model": name, "batch": batch, "us": us, "error": errors[row],
+                  "ready": {mode: workers.ready[mode][row] for mode in modes}}
+        for key, forms in [("ratio_to_engine", ENGINES), ("ratio_to_compile", ["compile", "compile_best"])]:
+            if best := fastest(us, forms):
+                result[key] = best / us["ingot"]
+        table.append(result)
     return finish(args, table, lambda table: show(table, args.threads))
 
 
