@@ -16,7 +16,7 @@ eager::Operand scalar_operand(const CaseValue& v) {
   return Scalar(v.integer);
 }
 
-eager::Operand default_operand(const ir::ArgInfo& argument) {
+eager::Operand default_argument(const ir::ArgInfo& argument) {
   if (!argument.has_default) return {};
   if (argument.default_integer) return Scalar(static_cast<int64_t>(argument.default_number));
   return Scalar(argument.default_number);
@@ -29,7 +29,7 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
   const ir::OpInfo& info = ir::info(row.op);
   for (const CaseValue* v : row.operands) {
     if (!v) {
-      operands.push_back(default_operand(info.operand(static_cast<int>(operands.size()))));
+      operands.push_back(default_argument(info.operand(static_cast<int>(operands.size()))));
     } else if (v->is(Kind::tensor)) {
       tensors.push_back(materialize(v->tensor));
       operands.emplace_back(tensors.back());

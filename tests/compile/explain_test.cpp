@@ -252,8 +252,8 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   Tensor x = randn({6, 5});
   const Tensor expected = two_steps(x);
   size_t groups = 0;
-  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "recompute", "fuse", "siblings", "split_cat",
-                           "transpose", "join_buffers"}) {
+  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse", "siblings",
+                           "split_cat", "transpose", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
     auto fast = compile(two_steps, options);
@@ -275,7 +275,7 @@ TEST(Disable, AnUnknownPassListsWhatExists) {
       action();
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, recompute, fuse, siblings"})
+      for (const char* part : {"\"fsue\"", "simplify, fold, cse, dce, recompute, channels_last, fuse, siblings"})
         EXPECT_TRUE(contains(error.what(), part)) << error.what();
     }
   };

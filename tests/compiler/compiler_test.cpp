@@ -137,8 +137,8 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
     } catch (const Error& error) {
       EXPECT_EQ(error.what(),
                 "passes: got \"" + wrong +
-                    "\" to disable, expected one of: simplify, fold, cse, dce, recompute, fuse, siblings, "
-                    "split_cat, transpose, join_buffers");
+                    "\" to disable, expected one of: simplify, fold, cse, dce, recompute, channels_last, fuse, "
+                    "siblings, split_cat, transpose, join_buffers");
     }
   }
 }

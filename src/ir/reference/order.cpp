@@ -143,22 +143,22 @@ void kthvalue(ReferenceContext& c) {
              &c.outputs[1]);
 }
 
-// Each value's count, by comparing it with all: the largest one, of the smallest value, first seen.
+// The longest run of equal values in order: of runs as long the first, of a run what was seen first. No NaN equals one.
 void mode(ReferenceContext& c) {
   const ReferenceTensor& x = self_of(c);
+  auto equal = [&](int64_t p, int64_t q) {
+    return x.floating() ? x.real[p] == x.real[q] : x.integer[p] == x.integer[q];
+  };
   for_each_line(x.shape, c.integer("dim"), [&](int64_t number, const Line& line) {
-    auto count = [&](int64_t p) {
-      return std::count_if(line.begin(), line.end(), [&](int64_t q) {
-        return p == q || (x.floating() ? x.real[p] == x.real[q] : x.integer[p] == x.integer[q]);
-      });
-    };
-    size_t best = 0;
-    for (size_t i = 1; i < line.size(); ++i) {
-      const auto more = count(line[i]) - count(line[best]);
-      if (more > 0 || (more == 0 && before(x, line[i], line[best]))) best = i;
+    const Line order = sorted(x, line, false);
+    int64_t best = order[0];
+    size_t most = 0;
+    for (size_t first = 0, end = 0; first < order.size(); first = end) {
+      for (end = first + 1; end < order.size() && equal(line[order[first]], line[order[end]]);) ++end;
+      if (end - first > most) best = order[first], most = end - first;
     }
     assign(c.outputs[0], number, x, line[best]);
-    c.outputs[1].integer[number] = static_cast<int64_t>(best);
+    c.outputs[1].integer[number] = best;
   });
 }
 
