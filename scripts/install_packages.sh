@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the build needs from Debian's or Ubuntu's packages (root or sudo), unless it is all there.
 set -euo pipefail
-packages=(g++ cmake ninja-build libxbyak-dev libzydis-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+packages=(g++ cmake ninja-build libxbyak-dev libzydis-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libpcre2-dev
           libgtest-dev librapidcheck-dev libmpfr-dev xz-utils python3 "$@")
 missing=()
 for package in "${packages[@]}"; do

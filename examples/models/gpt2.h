@@ -11,6 +11,11 @@ struct GPT2Config {
   double dropout = 0.1, layer_norm_epsilon = 1e-5;
 };
 
+struct GPT2Cache : KeyValueCache {
+  GPT2Cache(const GPT2Config& c, int64_t batch, int64_t most_tokens)
+      : KeyValueCache(c.n_layer, batch, c.n_head, most_tokens, c.n_embd / c.n_head) {}
+};
+
 /// A linear layer whose weight is [in, out].
 struct Conv1DImpl : nn::Module {
   Tensor weight, bias;
@@ -25,10 +30,23 @@ struct GPT2AttentionImpl : nn::Module {
   explicit GPT2AttentionImpl(const GPT2Config& c)
       : config(c), c_attn(c.n_embd, 3 * c.n_embd), c_proj(c.n_embd, c.n_embd) {}
   Tensor forward(const Tensor& x) {
+    return attend(x, [](Tensor& k, Tensor& v) { return Tensor(); });
+  }
+  /// With keys and values of this layer that are there for the positions before these, and then for these, too.
+  Tensor forward(const Tensor& x, const Tensor& keys, const Tensor& values, int64_t position) {
+    return attend(x, [&](Tensor& k, Tensor& v) { return remember(k, v, keys, values, position); });
+  }
+
+ private:
+  /// `past` may put keys and values before these, and gives the mask then; without one, and of several, each sees those
+  /// up to itself.
+  template <class Past>
+  Tensor attend(const Tensor& x, Past past) {
     auto qkv = c_attn(x).chunk(3, -1);
     for (Tensor& part : qkv) part = split_heads(part, config.n_head);
-    Tensor y = F::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, is_training() ? config.dropout : 0,
-                                               /*is_causal=*/true);
+    const Tensor mask = past(qkv[1], qkv[2]);
+    Tensor y = F::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, is_training() ? config.dropout : 0,
+                                               /*is_causal=*/!mask.defined() && qkv[0].size(2) > 1);
     return F::dropout(c_proj(join_heads(y)), config.dropout, is_training());
   }
 };
@@ -49,8 +67,10 @@ struct GPT2BlockImpl : nn::Module {
   GPT2MLP mlp;
   explicit GPT2BlockImpl(const GPT2Config& c)
       : ln_1(c.n_embd, {.eps = c.layer_norm_epsilon}), ln_2(c.n_embd, {.eps = c.layer_norm_epsilon}), attn(c), mlp(c) {}
-  Tensor forward(const Tensor& x) {
-    Tensor h = x + attn(ln_1(x));
+  /// `past`: keys, values and a position, or nothing.
+  template <class... Past>
+  Tensor forward(const Tensor& x, const Past&... past) {
+    Tensor h = x + attn(ln_1(x), past...);
     return h + mlp(ln_2(h));
   }
 };
@@ -73,6 +93,11 @@ struct GPT2ModelImpl : nn::Module {
     for (auto& block : h) x = block(x);
     return ln_f(x);
   }
+  Tensor forward(const Tensor& ids, GPT2Cache& cache, int64_t position) {
+    Tensor x = drop(wte(ids) + wpe->weight.narrow(0, position, ids.size(1)));
+    for (size_t i = 0; i < h.size(); ++i) x = h[i](x, cache.keys[i], cache.values[i], position);
+    return ln_f(x);
+  }
 };
 INGOT_MODULE(GPT2Model, wte, wpe, drop, h, ln_f);
 
@@ -81,6 +106,11 @@ struct GPT2LMHeadModelImpl : nn::Module {
   GPT2Model transformer;
   explicit GPT2LMHeadModelImpl(const GPT2Config& config = {}) : transformer(config) {}
   Tensor forward(const Tensor& ids) { return F::linear(transformer(ids), transformer->wte->weight); }
+  /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
+  /// gradients.
+  Tensor forward(const Tensor& ids, GPT2Cache& cache, int64_t position) {
+    return F::linear(transformer(ids, cache, position), transformer->wte->weight);
+  }
 };
 INGOT_MODULE(GPT2LMHeadModel, transformer);
 

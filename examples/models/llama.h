@@ -44,15 +44,9 @@ struct Rotary {
   }
 };
 
-/// Keys and values of each layer, [N, num_key_value_heads, most tokens, head_dim], of which the first so many are
-/// there: a call of the model writes those of its tokens at `position` and looks at all up to there.
-struct LlamaCache {
-  std::vector<Tensor> keys, values;
-  LlamaCache(const LlamaConfig& c, int64_t batch, int64_t most_tokens) {
-    for (int64_t i = 0; i < c.num_hidden_layers; ++i)
-      for (auto* each : {&keys, &values})
-        each->push_back(zeros({batch, c.num_key_value_heads, most_tokens, c.head_dim()}));
-  }
+struct LlamaCache : KeyValueCache {
+  LlamaCache(const LlamaConfig& c, int64_t batch, int64_t most_tokens)
+      : KeyValueCache(c.num_hidden_layers, batch, c.num_key_value_heads, most_tokens, c.head_dim()) {}
 };
 
 struct LlamaAttentionImpl : nn::Module {
@@ -69,12 +63,7 @@ struct LlamaAttentionImpl : nn::Module {
   }
   /// With keys and values of this layer that are there for the positions before these, and then for these, too.
   Tensor forward(const Tensor& x, const Rotary& turned, const Tensor& keys, const Tensor& values, int64_t position) {
-    return attend(x, turned, [&](Tensor& k, Tensor& v) {
-      const Size count = x.size(1), end = position + count;
-      keys.narrow(2, position, count).copy_(k), values.narrow(2, position, count).copy_(v);
-      k = keys.narrow(2, 0, end), v = values.narrow(2, 0, end);
-      return count == 1 ? Tensor() : ones({count, end}, kBool).tril(position);
-    });
+    return attend(x, turned, [&](Tensor& k, Tensor& v) { return remember(k, v, keys, values, position); });
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "cli/generate.h"
 #include "compile/explain.h"
 #include "conformance/conformance.h"
 
@@ -23,6 +24,13 @@ struct BenchOptions : CommonOptions {
   std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
   std::string weights;  // of a model of the zoo: a safetensors file; empty: random ones, at full size
   int length = 0;       // of the sequences that it is fed; 0: the model's own
+};
+
+struct GenerateOptions : CommonOptions {
+  std::string name, weights;  // the kind of model, empty: as the folder says; the folder
+  std::string prompt, mode = "compile";
+  int64_t tokens = 100;
+  Sampling sampling;
 };
 
 struct ExplainOptions : CommonOptions {
@@ -50,6 +58,7 @@ int run_train(const TrainOptions& options);
 int run_models(const CommonOptions& options);
 /// Checks them against a folder (cli/models_check.h).
 int run_models_check(const CommonOptions& options, const std::string& folder);
+int run_generate(const GenerateOptions& options);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

@@ -70,6 +70,28 @@ int main(int argc, char** argv) {
   auto* check = common(zoo->add_subcommand("check", "judge the models by a folder of small ones with expected results"),
                        "ingot models check tests/data/zoo");
   check->add_option("folder", folder, "of safetensors files; each is named like its model")->required();
+  cli::GenerateOptions generated;
+  auto* generate =
+      common(app.add_subcommand("generate", "go on with a text"),
+             "ingot generate gpt2 --weights FOLDER --prompt \"Once upon a time\" --temperature 0.8 --top-k 40");
+  generate->add_option("name", generated.name, "gpt2 or llama (default: what the folder holds)")
+      ->check(CLI::IsMember({"gpt2", "llama"}));
+  generate
+      ->add_option("--weights", generated.weights,
+                   "a Hugging Face folder: config.json, model.safetensors (or parts and their index), tokenizer.json")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  generate->add_option("--prompt", generated.prompt, "the text to go on with")->required();
+  generate->add_option("--tokens", generated.tokens, "how many at most (default: 100)")->check(CLI::Range(1, 1 << 24));
+  generate->add_option("--temperature", generated.sampling.temperature, "0: always the likeliest (default)")
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--top-k", generated.sampling.top_k, "draw from so many of the likeliest (default: all)")
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--top-p", generated.sampling.top_p, "draw from the likeliest that have this share (default: 1)")
+      ->check(CLI::Range(0.0, 1.0));
+  generate->add_option("--seed", generated.sampling.seed, "of what is drawn (default: 0)");
+  generate->add_option("--mode", generated.mode, "compile or eager (default: compile)")
+      ->check(CLI::IsMember({"compile", "eager"}));
   cli::TrainOptions training;
   auto* train =
       common(app.add_subcommand("train", "train a model from scratch"),
@@ -171,6 +193,10 @@ int main(int argc, char** argv) {
     if (*bench) return cli::run_bench(options);
     if (*check) return cli::run_models_check(options, folder);
     if (*zoo) return cli::run_models(options);
+    if (*generate) {
+      static_cast<cli::CommonOptions&>(generated) = options;
+      return cli::run_generate(generated);
+    }
     if (*train) {
       static_cast<cli::CommonOptions&>(training) = options;
       return cli::run_train(training);

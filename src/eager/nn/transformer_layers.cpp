@@ -1,5 +1,7 @@
 #include "eager/nn/transformer_layers.h"
 
+#include "eager/call/call.h"
+
 namespace ingot::nn {
 namespace {
 
@@ -16,11 +18,6 @@ const TransformerOptions& checked(const char* layer, const TransformerOptions& o
   if (o.activation != "relu" && o.activation != "gelu")
     detail::refuse(layer, "activation", "\"" + o.activation + "\"", "\"relu\" or \"gelu\"");
   return o;
-}
-
-const Tensor& given(const char* layer, const char* argument, const TensorArg& x) {
-  if (!x.tensor || !x.tensor->defined()) detail::refuse(layer, argument, "nothing", "a tensor");
-  return *x.tensor;
 }
 
 }  // namespace
@@ -49,7 +46,7 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(int64_t d_model, int64_
 
 Tensor TransformerEncoderLayerImpl::forward(const TensorArg& src, const TensorArg& src_mask,
                                             const TensorArg& src_key_padding_mask, bool is_causal) const {
-  const Tensor x = residual(given("TransformerEncoderLayer", "src", src), norm1, [&](const Tensor& y) {
+  const Tensor x = residual(eager::present("TransformerEncoderLayer", "src", src), norm1, [&](const Tensor& y) {
     return dropped(self_attn(y, y, y, src_mask, is_causal, src_key_padding_mask));
   });
   return residual(x, norm2, [&](const Tensor& y) { return feed_forward(y); });
@@ -66,8 +63,8 @@ Tensor TransformerDecoderLayerImpl::forward(const TensorArg& tgt, const TensorAr
                                             const TensorArg& memory_mask, const TensorArg& tgt_key_padding_mask,
                                             const TensorArg& memory_key_padding_mask, bool tgt_is_causal,
                                             bool memory_is_causal) const {
-  const Tensor& seen = given("TransformerDecoderLayer", "memory", memory);
-  Tensor x = residual(given("TransformerDecoderLayer", "tgt", tgt), norm1, [&](const Tensor& y) {
+  const Tensor& seen = eager::present("TransformerDecoderLayer", "memory", memory);
+  Tensor x = residual(eager::present("TransformerDecoderLayer", "tgt", tgt), norm1, [&](const Tensor& y) {
     return dropped(self_attn(y, y, y, tgt_mask, tgt_is_causal, tgt_key_padding_mask));
   });
   x = residual(x, norm2, [&](const Tensor& y) {
@@ -82,7 +79,7 @@ TransformerEncoderImpl::TransformerEncoderImpl(const std::function<TransformerEn
 
 Tensor TransformerEncoderImpl::forward(const TensorArg& src, const TensorArg& mask,
                                        const TensorArg& src_key_padding_mask, bool is_causal) const {
-  Tensor x = given("TransformerEncoder", "src", src);
+  Tensor x = eager::present("TransformerEncoder", "src", src);
   for (const TransformerEncoderLayer& layer : layers) x = layer(x, mask, src_key_padding_mask, is_causal);
   return norm ? norm(x) : x;
 }
@@ -95,7 +92,7 @@ Tensor TransformerDecoderImpl::forward(const TensorArg& tgt, const TensorArg& me
                                        const TensorArg& memory_mask, const TensorArg& tgt_key_padding_mask,
                                        const TensorArg& memory_key_padding_mask, bool tgt_is_causal,
                                        bool memory_is_causal) const {
-  Tensor x = given("TransformerDecoder", "tgt", tgt);
+  Tensor x = eager::present("TransformerDecoder", "tgt", tgt);
   for (const TransformerDecoderLayer& layer : layers)
     x = layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
               memory_is_causal);

@@ -10,11 +10,7 @@ namespace ingot {
 namespace {
 
 using eager::fail;
-
-const Tensor& given(const char* op, const char* argument, const TensorArg& a) {
-  if (!a.tensor || !a.tensor->defined()) fail(op, argument, "an undefined tensor", "a tensor", a.location);
-  return *a.tensor;
-}
+using eager::present;
 
 std::string text(IntArrayRef sizes) {
   std::string s = "[";
@@ -23,7 +19,7 @@ std::string text(IntArrayRef sizes) {
 }
 
 const Tensor& mask_of(const char* op, const TensorArg& a) {
-  const Tensor& mask = given(op, "mask", a);
+  const Tensor& mask = present(op, "mask", a);
   if (mask.dtype() != kBool)
     fail(op, "mask", "a tensor of " + std::string(name_of(mask.dtype())), "a bool tensor", a.location);
   return mask;
@@ -81,24 +77,24 @@ Tensor positions_of(const Repeats& repeats, Location location) {
 }  // namespace
 
 Tensor nonzero(const TensorArg& a) {
-  const Tensor& self = given("nonzero", "self", a);
+  const Tensor& self = present("nonzero", "self", a);
   Tensor there = self.dtype() == kBool ? self : self.ne(0, a.location);
   int64_t count = there.sum({}, false, {}, a.location).item<int64_t>(a.location);
   return there.nonzero_static(count, a.location);
 }
 
 std::vector<Tensor> nonzero(const TensorArg& a, AsTuple) {
-  const Tensor& self = given("nonzero", "self", a);
+  const Tensor& self = present("nonzero", "self", a);
   const Tensor row = self.dim() ? self : self.unsqueeze(0, a.location);
   return nonzero({row, a.location}).unbind(1, a.location);
 }
 std::vector<Tensor> where(const TensorArg& condition) {
-  given("where", "condition", condition);
+  present("where", "condition", condition);
   return nonzero(condition, as_tuple);
 }
 
 Tensor masked_select(const TensorArg& a, const TensorArg& m) {
-  const Tensor &self = given("masked_select", "self", a), &mask = mask_of("masked_select", m);
+  const Tensor &self = present("masked_select", "self", a), &mask = mask_of("masked_select", m);
   Ints shape = broadcast("masked_select", "mask", self, mask, a.location);
   Tensor at = nonzero({mask.expand(shape, a.location).reshape({-1}, a.location), a.location});
   return self.expand(shape, a.location)
@@ -109,8 +105,8 @@ Tensor masked_select(const TensorArg& a, const TensorArg& m) {
 // An element in front of the source stands for those that keep their own: a source that is too short then shows as a
 // position out of range.
 Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s) {
-  const Tensor &self = given("masked_scatter", "self", a), &given_mask = mask_of("masked_scatter", m);
-  const Tensor& source = given("masked_scatter", "source", s);
+  const Tensor &self = present("masked_scatter", "self", a), &given_mask = mask_of("masked_scatter", m);
+  const Tensor& source = present("masked_scatter", "source", s);
   if (source.dtype() != self.dtype())
     fail("masked_scatter", "source", "a tensor of " + std::string(name_of(source.dtype())),
          std::string(name_of(self.dtype())) + ", the dtype of self", a.location);
@@ -124,7 +120,7 @@ Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s
 }
 
 Tensor take(const TensorArg& a, const TensorArg& i) {
-  const Tensor &self = given("take", "self", a), &index = given("take", "index", i);
+  const Tensor &self = present("take", "self", a), &index = present("take", "index", i);
   if (index.dtype() != kInt64 && index.dtype() != kInt32)
     fail("take", "index", "a tensor of " + std::string(name_of(index.dtype())), "i64 or i32", a.location);
   Tensor flat = index.reshape({-1}, a.location);
@@ -133,7 +129,7 @@ Tensor take(const TensorArg& a, const TensorArg& i) {
 }
 
 Tensor repeat_interleave(const TensorArg& a, int64_t repeats, std::optional<int64_t> dim) {
-  const Tensor& given_self = given("repeat_interleave", "self", a);
+  const Tensor& given_self = present("repeat_interleave", "self", a);
   if (repeats < 0) fail("repeat_interleave", "repeats", std::to_string(repeats), "no negative number", a.location);
   Tensor self = dim && given_self.dim() ? given_self : given_self.reshape({-1}, a.location);
   int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location);
@@ -146,8 +142,8 @@ Tensor repeat_interleave(const TensorArg& a, int64_t repeats, std::optional<int6
 
 Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
-  const Tensor& given_self = given("repeat_interleave", "self", a);
-  Tensor repeats = given("repeat_interleave", "repeats", r);
+  const Tensor& given_self = present("repeat_interleave", "self", a);
+  Tensor repeats = present("repeat_interleave", "repeats", r);
   Tensor self = dim && given_self.dim() ? given_self : given_self.reshape({-1}, a.location);
   int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location), n = self.size(d);
   if (repeats.numel() == 1) repeats = repeats.reshape({1}, a.location).expand({n}, a.location);
@@ -158,17 +154,17 @@ Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<i
 }
 
 Tensor repeat_interleave(const TensorArg& r, std::optional<int64_t> output_size) {
-  return positions_of(repeats_of(given("repeat_interleave", "repeats", r), output_size, r.location), r.location);
+  return positions_of(repeats_of(present("repeat_interleave", "repeats", r), output_size, r.location), r.location);
 }
 
 Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>& indices, const OperandArg& values,
                  bool accumulate) {
-  Tensor copy = given("index_put", "self", self).clone(self.location);
+  Tensor copy = present("index_put", "self", self).clone(self.location);
   return copy.index_put_(indices, values, accumulate, self.location);
 }
 
 Tensor one_hot(const TensorArg& a, int64_t num_classes) {
-  const Tensor& self = given("one_hot", "self", a);
+  const Tensor& self = present("one_hot", "self", a);
   if (self.dtype() != kInt64)
     fail("one_hot", "self", "a tensor of " + std::string(name_of(self.dtype())), "i64", a.location);
   if (num_classes < -1 || num_classes == 0)
@@ -183,7 +179,7 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
 
 // Sorted, an element is new where it differs from the one before.
 std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
-  const Tensor& self = given("unique", "self", a);
+  const Tensor& self = present("unique", "self", a);
   int64_t n = self.numel();
   if (n == 0) return {self.reshape({0}), zeros(self.sizes(), kInt64), zeros({0}, kInt64)};
   auto [sorted, order] = self.reshape({-1}, a.location).sort(0, false, true, a.location);
@@ -218,7 +214,7 @@ namespace nn::functional {
 Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, std::string_view mode,
                      const TensorArg& p, bool include_last_offset, std::optional<int64_t> padding_idx) {
   constexpr const char* kOp = "embedding_bag";
-  const Tensor &indices = given(kOp, "indices", i), &weight = given(kOp, "weight", w);
+  const Tensor &indices = present(kOp, "indices", i), &weight = present(kOp, "weight", w);
   Location at = i.location;
   if (mode != "sum" && mode != "mean" && mode != "max")
     fail(kOp, "mode", "\"" + std::string(mode) + "\"", "one of \"sum\", \"mean\", \"max\"", at);
