@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Refuses pages that name a file or folder that is not there: links, paths in `code`, and those of the pictures. A path
-is one of the repository, or of src/; without its ending it stands for the files of that name."""
+is one of the repository, or of src/; without its ending it stands for the files of that name. And an API reference that is
+not what the headers say."""
 import fnmatch
 import pathlib
 import re
@@ -41,5 +42,7 @@ for page in sorted(file for file in FILES if file.endswith(".md")):
         looked_at += 1
         if not is_there(path):
             faults.append(f"{page}: names {word}")
+if subprocess.run([ROOT / "tools" / "api_reference.py", "--check"]).returncode:
+    faults.append("docs/api.md: out of date")
 print("\n".join(faults) if faults else f"docs: {looked_at} paths, all there")
 sys.exit(bool(faults))

@@ -23,26 +23,30 @@ struct LlamaConfig {
   int64_t head_dim() const { return hidden_size / num_attention_heads; }
 };
 
-/// Rotary positions (Su et al., "RoFormer", 2021): cosines and sines [T, head_dim], of which the halves are equal.
+/// Cosines and sines [T, head_dim] of rotary positions (Su et al., "RoFormer", 2021); their halves are equal.
 struct Rotary {
   Tensor cos, sin;
-  explicit Rotary(const LlamaConfig& c) {
-    Tensor share = arange(0, c.head_dim(), 2, kFloat64) / c.head_dim();
-    Tensor angles = outer(arange(0, c.max_position_embeddings, 1, kFloat64), (share * -std::log(c.rope_theta)).exp());
-    angles = cat({angles, angles}, -1);
-    cos = angles.cos().to(kFloat32), sin = angles.sin().to(kFloat32);
-  }
-  Rotary(const Tensor& c, const Tensor& s) : cos(c), sin(s) {}
-  /// For so many positions from one on.
-  Rotary from(int64_t position, const Size& count) const {
-    return {cos.narrow(0, position, count), sin.narrow(0, position, count)};
-  }
   /// Turns [N, heads, T, head_dim].
   Tensor operator()(const Tensor& x) const {
     auto halves = x.chunk(2, -1);
     return x * cos + cat({-halves[1], halves[0]}, -1) * sin;
   }
 };
+
+struct LlamaRotaryEmbeddingImpl : nn::Module {
+  nn::NonPersistentBuffer cos, sin;
+  explicit LlamaRotaryEmbeddingImpl(const LlamaConfig& c) {
+    Tensor share = arange(0, c.head_dim(), 2, kFloat64) / c.head_dim();
+    Tensor angles = outer(arange(0, c.max_position_embeddings, 1, kFloat64), (share * -std::log(c.rope_theta)).exp());
+    angles = cat({angles, angles}, -1);
+    cos = angles.cos().to(kFloat32), sin = angles.sin().to(kFloat32);
+  }
+  /// For so many positions from one on.
+  Rotary forward(int64_t position, const Size& count) const {
+    return {cos.narrow(0, position, count), sin.narrow(0, position, count)};
+  }
+};
+INGOT_MODULE(LlamaRotaryEmbedding, cos, sin);
 
 struct LlamaCache : KeyValueCache {
   LlamaCache(const LlamaConfig& c, int64_t batch, int64_t most_tokens)
@@ -113,25 +117,25 @@ struct LlamaModelImpl : nn::Module {
   nn::Embedding embed_tokens;
   std::vector<LlamaDecoderLayer> layers;
   nn::RMSNorm norm;
-  Rotary rotary;  // no part of checkpoints
+  LlamaRotaryEmbedding rotary_emb;
   explicit LlamaModelImpl(const LlamaConfig& c)
-      : embed_tokens(c.vocab_size, c.hidden_size), norm(c.hidden_size, c.rms_norm_eps), rotary(c) {
+      : embed_tokens(c.vocab_size, c.hidden_size), norm(c.hidden_size, c.rms_norm_eps), rotary_emb(c) {
     for (int64_t i = 0; i < c.num_hidden_layers; ++i) layers.emplace_back(c);
   }
   Tensor forward(const Tensor& ids) {
     Tensor x = embed_tokens(ids);
-    const Rotary turned = rotary.from(0, ids.size(1));
+    const Rotary turned = rotary_emb(0, ids.size(1));
     for (auto& layer : layers) x = layer(x, turned);
     return norm(x);
   }
   Tensor forward(const Tensor& ids, LlamaCache& cache, int64_t position) {
     Tensor x = embed_tokens(ids);
-    const Rotary turned = rotary.from(position, ids.size(1));
+    const Rotary turned = rotary_emb(position, ids.size(1));
     for (size_t i = 0; i < layers.size(); ++i) x = layers[i](x, turned, cache.keys[i], cache.values[i], position);
     return norm(x);
   }
 };
-INGOT_MODULE(LlamaModel, embed_tokens, layers, norm);
+INGOT_MODULE(LlamaModel, embed_tokens, layers, norm, rotary_emb);
 
 /// Tokens i64 [N, T], T <= max_position_embeddings, to logits [N, T, vocab_size].
 struct LlamaForCausalLMImpl : nn::Module {

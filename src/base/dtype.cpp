@@ -1,6 +1,7 @@
 #include "base/dtype.h"
 
 #include <array>
+#include <ostream>
 
 namespace ingot {
 namespace {
@@ -14,6 +15,8 @@ constexpr int rank(DType d) {
 }  // namespace
 
 std::string_view name_of(DType d) { return kNames[static_cast<int>(d)]; }
+
+std::ostream& operator<<(std::ostream& out, DType d) { return out << name_of(d); }
 
 bool parse_dtype(std::string_view name, DType* out) {
   for (int i = 0; i < kDTypeCount; ++i)

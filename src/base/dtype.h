@@ -1,6 +1,7 @@
 // Element types and PyTorch's promotion lattice.
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 #include "base/export.h"
@@ -36,6 +37,8 @@ constexpr bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
 
 /// Short name ("f32", "bool"), the spelling of IR text, conformance cases and messages.
 INGOT_API std::string_view name_of(DType d);
+/// Its short name.
+INGOT_API std::ostream& operator<<(std::ostream& out, DType d);
 /// Reverse of name_of; returns false if the name is unknown.
 INGOT_API bool parse_dtype(std::string_view name, DType* out);
 /// PyTorch's promotion of two tensor dtypes of the same kind of operand (both tensors with dims, or both without).

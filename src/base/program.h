@@ -419,11 +419,6 @@ struct Step {
     return std::get<Kind>(work);
   }
   const char* kind_name() const;
-  /// Done by a C++ function, over generated kernels or in plain C++: a library step.
-  bool is_library() const {
-    return is<Conv2dStep>() || is<Conv2dWeightStep>() || is<AttentionStep>() || is<AttentionBackwardStep>() ||
-           is<HostStep>();
-  }
 };
 
 /// Calls visit(KernelPtr) for every kernel of the step.

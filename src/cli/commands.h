@@ -59,6 +59,10 @@ int run_models(const CommonOptions& options);
 /// Checks them against a folder (cli/models_check.h).
 int run_models_check(const CommonOptions& options, const std::string& folder);
 int run_generate(const GenerateOptions& options);
+/// A compiled model after some calls, with what its steps take: of the demo's models at both batch sizes, the larger
+/// one (or `batch`) timed; any other of `ingot models` with random weights, its batch 1 unless told. Throws Error for
+/// an unknown name.
+Explanation explanation_of(const std::string& name, const std::string& data, int batch);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

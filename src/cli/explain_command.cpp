@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/zoo.h"
 #include "eager/execute/caches.h"
 #include "runtime/thread_pool.h"
 
@@ -14,23 +16,40 @@ namespace {
 
 constexpr double kProfiledUs = 200e3;
 
-// A compiled model after calls at both demo batch sizes, with what its steps take at the larger one.
+template <class Fast, class Input>
+Explanation profiled(Fast& fast, const Input& input) {
+  for (int warm = 0; warm < 3; ++warm) (void)fast(input);
+  return fast.profile([&] {
+    double end = now_us() + kProfiledUs;
+    do {
+      (void)fast(input);
+    } while (now_us() < end);
+  });
+}
+
+}  // namespace
+
 Explanation explanation_of(const std::string& name, const std::string& data, int batch) {
+  const auto demos = model_names();
+  if (std::find(demos.begin(), demos.end(), name) == demos.end()) {
+    const ZooRow* row = find_zoo_row(name);
+    if (!row) throw Error("unknown model '" + name + "'; `ingot models` lists those there are");
+    const NoGradGuard no_grad;
+    const ZooModel model = row->make(nullptr);
+    model.module->eval();
+    auto fast = compile(model.forward, {.name = name});
+    return profiled(fast, model.example(batch ? batch : 1, 0));
+  }
   DemoModel model = demo_model(name, data);
   auto fast = compile(model.forward, {.name = name});
   if (!batch) {
     (void)fast(model.input(model.small_batch));
     batch = model.large_batch;
   }
-  Tensor x = model.input(batch);
-  for (int warm = 0; warm < 3; ++warm) (void)fast(x);
-  return fast.profile([&] {
-    double end = now_us() + kProfiledUs;
-    do {
-      (void)fast(x);
-    } while (now_us() < end);
-  });
+  return profiled(fast, model.input(batch));
 }
+
+namespace {
 
 using nlohmann::json;
 
@@ -83,6 +102,8 @@ json to_json(const Explanation::Program& p) {
   };
   for (const auto& s : p.steps)
     steps.push_back({{"name", s.name},
+                     {"ops", s.ops},
+                     {"modules", s.modules},
                      {"form", s.form},
                      {"space", s.space},
                      {"algorithm", s.algorithm},
@@ -92,7 +113,12 @@ json to_json(const Explanation::Program& p) {
                      {"kernels", s.kernels}});
   for (const auto& k : p.kernels) kernels.push_back(to_json(k, true));
   for (const auto& s : p.stages) stages.push_back({{"name", s.name}, {"ms", s.ms}, {"ops", s.ops}});
+  json kinds = json::array();
+  for (const auto& k : p.kinds()) kinds.push_back({{"name", k.name}, {"steps", k.steps}, {"share", k.share}});
   return {{"key", p.key},
+          {"summary", p.summary()},
+          {"kinds", kinds},
+          {"longest", p.longest()},
           {"trace", p.trace},
           {"primitives", p.primitives},
           {"traced_ops", to_json(p.traced_ops)},
@@ -140,7 +166,7 @@ json to_json(const Explanation& e) {
             {"compile_ms", s.compile_ms},
             {"ops_traced", s.ops_traced},
             {"kernels", s.kernels},
-            {"library_steps", s.library_steps},
+            {"host_steps", s.host_steps},
             {"eager_calls", s.eager_calls},
             {"graph_breaks", s.graph_breaks},
             {"fallbacks", s.fallbacks},
@@ -168,7 +194,7 @@ int run_explain(ExplainOptions options) {
     return 0;
   }
   if (options.all) {
-    options.report.ir = options.report.fusion = true;
+    options.report.ir = options.report.fusion = options.report.steps = true;
     options.report.kernel_ir = options.report.assembly = "";
   }
   options.report.color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");

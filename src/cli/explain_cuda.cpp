@@ -4,7 +4,6 @@
 #include <map>
 
 #include "cli/commands.h"
-#include "cli/models.h"
 #include "cli/report.h"
 #include "codegen/lower.h"
 #include "runtime/cuda/nvrtc.h"
@@ -28,7 +27,7 @@ DeviceProgram lowered_for(const Explanation::Program& p, const Target& target) {
   d.shapes = p.shapes;
   d.program = codegen::lower(ir::parse(p.primitives), target).program;
   for (const Step& step : d.program.steps) {
-    if (step.is<MatmulStep>() || step.is_library()) d.libraries.push_back(step.name);
+    if (!step.is<LoopStep>() && !step.is<ColumnStep>()) d.libraries.push_back(step.name);
     for_each_kernel(step, [&](const KernelPtr& kernel) {
       for (const KernelPtr& known : d.kernels)
         if (known->key == kernel->key) return;
@@ -89,10 +88,8 @@ int run_explain_cuda(const CommonOptions& options, const std::string& name, int 
   Target target;
   target.cuda_arch = arch;
   std::vector<DeviceProgram> programs;
-  DemoModel model = demo_model(name, options.data);
-  auto compiled = ingot::compile(model.forward, {.name = name});
-  for (int batch : {model.small_batch, model.large_batch}) (void)compiled(model.input(batch));
-  for (const Explanation::Program& p : compiled.explain().programs) programs.push_back(lowered_for(p, target));
+  const Explanation explanation = explanation_of(name, options.data, 0);
+  for (const Explanation::Program& p : explanation.programs) programs.push_back(lowered_for(p, target));
   const std::string& missing = runtime::cuda::nvrtc_missing();
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();

@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
     return command;
   };
   std::vector<std::string> models = cli::model_names();
+  for (const cli::ZooRow& row : cli::zoo_rows()) models.push_back(row.name);
   std::vector<std::string> benches = models;
-  for (const cli::ZooRow& row : cli::zoo_rows()) benches.push_back(row.name);
   benches.insert(benches.end(),
                  {"bind", "ceiling", "compile", "dispatch", "math", "replay", "reduction_order", "update"});
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
       ->check(most);
   auto* explain =
       named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
-                   "ingot explain digits_mlp\n  ingot explain bytegpt --html bytegpt.html\n"
+                   "ingot explain digits_mlp\n  ingot explain resnet18 --html resnet18.html\n"
                    "  ingot explain digits_cnn --asm relu --kernel-ir relu\n  ingot explain bytegpt --target sm_90"),
             models);
   cli::ExplainOptions explained;
@@ -140,6 +140,7 @@ int main(int argc, char** argv) {
   explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
       ->check(CLI::NonNegativeNumber);
   explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");
+  explain->add_flag("--steps", explained.report.steps, "list every step, in order of execution, not only the longest");
   explain->add_flag("--fusion", explained.report.fusion, "list every fusion decision, not only each reason");
   std::string kernel_ir, assembly;
   auto* wants_ir =

@@ -22,8 +22,8 @@ const KindText& text_of(ir::OpKind kind) {
       {"coordinate", "one scalar definition over coordinates, fused", "", ir::kNoTrait},
       {"reduction", "a reduction, fused with its neighbours", "", ir::kNoTrait},
       {"view", "an address computation", "", ir::kNoTrait},
-      {"structured", "its own kernel form", "its own kernels", ir::kLibrary},
-      {"composite", "other ops", "other ops, or its own kernels", ir::kLibrary},
+      {"structured", "its own kernels", "", ir::kNoTrait},
+      {"composite", "other ops", "other ops, some of them C++", ir::kHost},
       {"host", "C++, a step of the program", "C++, at a graph break", ir::kMayBreak},
   };
   return kTexts[static_cast<size_t>(kind)];

@@ -1,11 +1,14 @@
 // The facts of a compiled function, gathered from where they are kept.
 #include "compile/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/program.h"
+#include "compile/compare.h"
 #include "compile/core.h"
 #include "runtime/code/disassemble.h"
 #include "runtime/cpu.h"
@@ -135,6 +138,22 @@ void describe_backward(const compiler::CompiledGraph& compiled, const std::vecto
   }
 }
 
+/// Whose ops a step does, and in which layers: of all groups that it belongs to.
+void name_steps(Explanation::Program& program) {
+  for (const Explanation::Group& group : program.groups)
+    for (uint32_t number : group.steps) {
+      Explanation::Step& step = program.steps[number];
+      for (const std::string& op : group.members)
+        if (step.ops.empty() || step.ops.back() != op) step.ops.push_back(op);
+      if (step.ops.empty()) step.ops.push_back(group.name);
+      for (uint32_t op : group.ops) {
+        const std::string& module = program.ops[op].module;
+        if (!module.empty() && std::find(step.modules.begin(), step.modules.end(), module) == step.modules.end())
+          step.modules.push_back(module);
+      }
+    }
+}
+
 void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* profile, Explanation::Program& program) {
   const compiler::CompiledGraph& compiled = *entry.compiled;
   const ingot::Program& lowered = *compiled.program;
@@ -158,6 +177,7 @@ void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* prof
       if (std::find(out.kernels.begin(), out.kernels.end(), number) == out.kernels.end()) out.kernels.push_back(number);
     });
   }
+  name_steps(program);
   if (!profile) return;
   for (const runtime::StepTime& time : profile->steps())
     if (time.program.get() == &lowered && time.runs)
@@ -226,6 +246,56 @@ int64_t Explanation::Program::bytes_saved_for_backward() const {
 }
 double Explanation::Program::mean_us() const {
   return sum_of(steps, [](const Step& s) { return s.mean_us; });
+}
+
+namespace {
+
+const char* kind_of(const std::string& form) {
+  if (form == "matmul") return "products";
+  if (form.starts_with("conv2d")) return "convolutions";
+  if (form.starts_with("attention")) return "attention";
+  if (form == "column") return "sums over columns";
+  return form == "host" ? "host ops" : "pointwise work and rows";
+}
+
+}  // namespace
+
+std::vector<Explanation::Program::Kind> Explanation::Program::kinds() const {
+  const bool timed = mean_us() > 0, counted = sum_of(steps, [](const Step&s) { return s.operations; }) > 0;
+  auto weight = [&](const Step& s) { return timed ? s.mean_us : counted ? s.operations : s.bytes; };
+  const double total = sum_of(steps, weight);
+  std::vector<Kind> kinds;
+  for (const Step& step : steps) {
+    const char* name = kind_of(step.form);
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == name; });
+    if (kind == kinds.end()) kind = kinds.insert(kind, {name});
+    ++kind->steps;
+    if (total > 0) kind->share += weight(step) / total;
+  }
+  std::stable_sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) { return a.share > b.share; });
+  return kinds;
+}
+
+std::string Explanation::Program::summary() const {
+  const double us = mean_us();
+  std::string text = fmt::format("{} step{}", steps.size(), steps.size() == 1 ? "" : "s");
+  if (us > 0) text += " in " + duration(us);
+  const char* between = ": ";
+  for (const Kind& kind : kinds()) {
+    text += fmt::format("{}{:.0f}% {}", between, 100 * kind.share, kind.name);
+    between = ", ";
+  }
+  const double operations = sum_of(steps, [](const Step& s) { return s.operations; });
+  if (us <= 0) return steps.empty() ? text : text + fmt::format("; {:.4g} MFLOP", operations / 1e6);
+  return text + fmt::format("; {:.1f} GFLOP/s, {:.1f} GB/s", operations / us / 1e3, bytes_moved() / us / 1e3);
+}
+
+std::vector<uint32_t> Explanation::Program::longest() const {
+  std::vector<uint32_t> order(steps.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return steps[a].mean_us > steps[b].mean_us; });
+  return order;
 }
 
 Explanation detail::CompiledCore::explain(const runtime::Profile* profile) const {

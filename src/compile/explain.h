@@ -16,6 +16,7 @@ struct ReportOptions {
   int program = -1;     // which one is shown in full; -1: the last, which is the most general
   bool ir = false;      // the IR as recorded and after the passes, instead of a line a module
   bool fusion = false;  // every decision, instead of a line a reason
+  bool steps = false;   // every step, in order of execution, instead of the longest
   // Kernels with this in their name; "": all but the tiles of products.
   std::optional<std::string> kernel_ir = {}, assembly = {};
   bool color = false;  // for a terminal
@@ -85,6 +86,8 @@ struct Explanation {
   /// A step of a program and its floor: arithmetic and memory traffic, at the sizes it was compiled with.
   struct Step {
     std::string name;
+    Listed<std::string> ops;      // that it does, without repetition in a row
+    Listed<std::string> modules;  // that they stand in, each once
     double operations = 0, bytes = 0;
     std::string form;          // loop, column, matmul, conv2d, conv2d_weight, attention, attention_backward or host
     std::string space;         // what it runs over
@@ -125,6 +128,18 @@ struct Explanation {
     INGOT_API int64_t bytes_saved_for_backward() const;
     /// Measured; 0 where it was not.
     INGOT_API double mean_us() const;
+    /// Steps of one kind: products, convolutions, attention, pointwise work and rows, sums over columns, host ops.
+    struct Kind {
+      std::string name;
+      int64_t steps = 0;
+      double share = 0;  // of the time; unmeasured, of operations or, where there are none, of bytes
+    };
+    /// The largest share first.
+    INGOT_API std::vector<Kind> kinds() const;
+    /// "20 steps in 17.5 ms: 94% convolutions, 5% pointwise work and rows, 1% products; 78.1 GFLOP/s, 3.2 GB/s".
+    INGOT_API std::string summary() const;
+    /// Numbers of steps: those that take longest first, or, unmeasured, as they run.
+    INGOT_API std::vector<uint32_t> longest() const;
   };
   struct Notice {
     std::string reason, location;

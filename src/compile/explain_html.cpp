@@ -52,6 +52,12 @@ const char* color_of(const std::string& form) {
   return "#dff0dd";
 }
 
+std::string listed(const std::vector<std::string>& items, const char* between) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
+  return text;
+}
+
 std::string details(const std::string& title, const std::string& text) {
   return "<details><summary>" + escaped(title) + "</summary><pre>" + escaped(text) + "</pre></details>\n";
 }
@@ -72,9 +78,9 @@ class Picture {
     std::string cards;
     int y = 10;
     std::vector<int> tops, heights;
-    for (const auto& input : p_.inputs)
+    for (int argument = 0; const auto& input : p_.inputs)
       if (!input.constant) {
-        pill(cards, y, input.value + "  " + input.type);
+        pill(cards, y, fmt::format("argument {}  {}", argument++, input.type));
         sources_[input.value] = y + 12;
         y += 34;
       }
@@ -86,13 +92,13 @@ class Picture {
       y += heights.back() + 14;
     }
     std::string lines = edges(tops, heights);
-    for (const std::string& output : p_.outputs) {
+    for (int result = 0; const std::string& output : p_.outputs) {
       std::string value = root(output);
       if (auto found = home_.find(value); found != home_.end()) {
         auto g = static_cast<size_t>(found->second);
         lines += line(tops[g] + heights[g] - 8, y + 12);
       }
-      pill(cards, y, output + "  result");
+      pill(cards, y, fmt::format("result {}", result++));
       y += 34;
     }
     return fmt::format(
@@ -130,8 +136,8 @@ class Picture {
       chips += fmt::format(
           "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"19\" rx=\"4\" fill=\"#fff\" "
           "stroke=\"#9ab\"/><text x=\"{}\" y=\"{}\">{}</text></g>\n",
-          escaped(op.value + " = " + op.op + " : " + op.type + "  " + op.location + "  " + op.module), x, row, width,
-          x + 7, row + 14, escaped(op.op));
+          escaped(op.op + " : " + op.type + "  " + op.location + "  " + op.module), x, row, width, x + 7, row + 14,
+          escaped(op.op));
       x += width + 6;
     }
     int height = row + 26 - y;
@@ -143,12 +149,11 @@ class Picture {
       bytes += p_.steps[s].bytes;
       share += weight(p_.steps[s]);
     }
-    std::string modules;
-    for (uint32_t op : group.ops)
-      if (const std::string& m = p_.ops[op].module; !m.empty() && modules.find(m) == std::string::npos)
-        modules += (modules.empty() ? "" : ", ") + m;
-    std::string numbers;
-    for (uint32_t s : group.steps) numbers += (numbers.empty() ? "" : ", ") + std::to_string(s);
+    std::string modules, numbers;
+    for (uint32_t s : group.steps) {
+      modules = listed(p_.steps[s].modules, ", ");
+      numbers += (numbers.empty() ? "" : ", ") + std::to_string(s);
+    }
     out += fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" stroke=\"#789\"/><text x=\"{}\" "
         "y=\"{}\"><tspan font-weight=\"bold\">{}  {}</tspan><tspan dx=\"10\" fill=\"#555\">{}</tspan><tspan dx=\"10\" "
@@ -199,13 +204,33 @@ class Picture {
 };
 
 std::string decisions(const Explanation::Program& p) {
-  std::string rows = "<table><tr><th>value</th><th></th><th>why</th><th class=n>saves</th><th>where</th></tr>\n";
+  std::string rows = "<table><tr><th>op</th><th></th><th>why</th><th class=n>saves</th><th>where</th></tr>\n";
   for (const auto& d : p.decisions)
-    rows += fmt::format("<tr><td>{} {}</td><td>{}</td><td>{}</td><td class=n>{}</td><td class=dim>{} {}</td></tr>\n",
-                        escaped(d.value), escaped(d.op), d.fused ? "fused" : "stored", escaped(d.reason),
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=n>{}</td><td class=dim>{} {}</td></tr>\n",
+                        escaped(d.op), d.fused ? "fused" : "stored", escaped(d.reason),
                         d.bytes_saved ? kilobytes(static_cast<double>(d.bytes_saved)) : "", escaped(d.module),
                         escaped(d.location));
   return "<details><summary>Every decision of the fusion</summary>" + rows + "</table></details>\n";
+}
+
+std::string longest(const Explanation::Program& p) {
+  constexpr size_t kMost = 10;
+  const std::vector<uint32_t> order = p.longest();
+  const double total = p.mean_us();
+  if (order.empty() || total <= 0) return {};
+  std::string rows =
+      "<h2>The longest steps</h2><table><tr><th></th><th class=n>time</th><th class=n></th><th class=n>GFLOP/s</th>"
+      "<th class=n>GB/s</th><th>ops</th><th>over</th><th>layers</th></tr>\n";
+  for (size_t i = 0; i < std::min(kMost, order.size()); ++i) {
+    const Explanation::Step& s = p.steps[order[i]];
+    if (s.mean_us <= 0) break;
+    rows += fmt::format(
+        "<tr><td>{}</td><td class=n>{}</td><td class=n>{:.0f}%</td><td class=n>{:.1f}</td><td class=n>{:.1f}</td>"
+        "<td>{}</td><td class=dim>{}</td><td class=dim>{}</td></tr>\n",
+        order[i], duration(s.mean_us), 100 * s.mean_us / total, s.operations / s.mean_us / 1e3,
+        s.bytes / s.mean_us / 1e3, escaped(listed(s.ops, " ")), escaped(s.space), escaped(listed(s.modules, ", ")));
+  }
+  return rows + "</table>\n";
 }
 
 std::string page_of(const Explanation::Program& p, size_t number, bool open) {
@@ -213,6 +238,7 @@ std::string page_of(const Explanation::Program& p, size_t number, bool open) {
       fmt::format("<details{}><summary><b>Program #{}</b> {}{}, {} runs, compiled in {:.2f} ms</summary>\n",
                   open ? " open" : "", number, escaped(p.shapes.substr(0, 200)),
                   p.guards.empty() ? "" : escaped(", where " + p.guards), p.hits, p.compile_ms);
+  text += "<p><b>" + escaped(p.summary()) + "</b></p>\n" + longest(p);
   double saved = p.bytes_saved(), moved = p.bytes_moved();
   double share = saved + moved > 0 ? moved / (saved + moved) : 0;
   text += fmt::format(

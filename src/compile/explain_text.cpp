@@ -80,7 +80,7 @@ class Report {
     line("{}, of which {} recorded or compiled nothing new ({})", times(s.calls, "call", "calls"), s.hits, e_.target);
     line("  compiled   {} in {:.2f} ms, from {}; {}, {}", times(s.compilations, "program", "programs"), s.compile_ms,
          times(s.ops_traced, "op", "ops"), times(s.kernels, "kernel", "kernels"),
-         times(s.library_steps, "library step", "library steps"));
+         times(s.host_steps, "host op", "host ops"));
     auto count = [](int64_t n) { return n ? std::to_string(n) : std::string("no"); };
     line("  otherwise  {} graph break{}, {} fallback{}, {} path{} refused by the recompile limit",
          count(s.graph_breaks), s.graph_breaks == 1 ? "" : "s", count(s.fallbacks), s.fallbacks == 1 ? "" : "s",
@@ -134,8 +134,9 @@ class Report {
   void program(const Explanation::Program& p, size_t number) {
     text_ += "\n" + std::string(100, '-') + "\n";
     line("Program #{}: {}{}", number, arguments(p), p.guards.empty() ? "" : ", where " + p.guards);
-    trace(p);
+    line("{}", p.summary());
     steps(p);
+    trace(p);
     weights(p);
     fusion(p);
     backward(p);
@@ -169,47 +170,37 @@ class Report {
   }
 
   void steps(const Explanation::Program& p) {
-    double total = p.mean_us();
-    bool timed = total > 0;
-    heading("Steps", timed ? fmt::format("what runs: {}, the mean of each step in turn", duration(total))
-                           : std::string("what runs"));
-    double most = 0;
+    constexpr size_t kMost = 10;
+    const double total = p.mean_us();
+    const bool timed = total > 0;
+    std::vector<uint32_t> order = p.longest();
+    // A few more are no list to be cut.
+    const bool cut = timed && !options_.steps && order.size() > kMost + 4;
+    if (cut) order.resize(kMost);
+    if (options_.steps) std::sort(order.begin(), order.end());
+    heading(cut ? "The ten longest steps" : "Steps",
+            std::string(timed ? "the mean of each in turn" : "what runs") +
+                (options_.steps || !timed ? ", as they run" : ", the longest first"));
+    double most = 0, shown = 0;
     auto weight = [&](const Explanation::Step& s) { return timed ? s.mean_us : s.bytes; };
     for (const auto& s : p.steps) most = std::max(most, weight(s));
     line("  {:<3} {:<28} {:<22} {:<30} {:>8} {:>9} {:>9}", "", "ops", "from", "over", "Mflop", "memory",
          timed ? "time" : "");
-    for (const auto& group : p.groups)
-      for (uint32_t number : group.steps) {
-        const Explanation::Step& s = p.steps[number];
-        line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(ops_text(group), 28),
-             shortened(modules(p, group), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
-             timed ? duration(s.mean_us) : "",
-             bar(most > 0 ? weight(s) / most : 0, 12) +
-                 (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : "") +
-                 (s.algorithm.empty() ? "" : "  " + s.algorithm));
-      }
-  }
-
-  // "add sum mul sub", a repeated op once in a row.
-  static std::string ops_text(const Explanation::Group& group) {
-    std::string text, last;
-    for (const std::string& op : group.members) {
-      if (op == last) continue;
-      text += (text.empty() ? "" : " ") + op;
-      last = op;
+    for (uint32_t number : order) {
+      const Explanation::Step& s = p.steps[number];
+      shown += s.mean_us;
+      line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(listed(s.ops, " "), 28),
+           shortened(listed(s.modules, ", "), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
+           timed ? duration(s.mean_us) : "",
+           bar(most > 0 ? weight(s) / most : 0, 12) + (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : "") +
+               (s.algorithm.empty() ? "" : "  " + s.algorithm));
     }
-    return text.empty() ? group.name : text;
+    if (cut) line("  and {} more in {}", p.steps.size() - kMost, duration(total - shown));
   }
 
-  static std::string modules(const Explanation::Program& p, const Explanation::Group& group) {
-    std::vector<std::string> seen;
+  static std::string listed(const std::vector<std::string>& items, const char* between) {
     std::string text;
-    for (uint32_t op : group.ops) {
-      const std::string& module = p.ops[op].module;
-      if (module.empty() || std::find(seen.begin(), seen.end(), module) != seen.end()) continue;
-      seen.push_back(module);
-      text += (text.empty() ? "" : ", ") + module;
-    }
+    for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
     return text;
   }
 
@@ -250,7 +241,7 @@ class Report {
           line("  {:>4} x  {:<64} {:>9} {}", list.size(), reason, amount(bytes(list)), shortened(names(list), 40));
         if (options_.fusion)
           for (const auto* d : list)
-            line("             {:<6} {:<24} {:<18} {}{}", d->value, d->op, d->module, d->location,
+            line("             {:<24} {:<24} {}{}", d->op, d->module, d->location,
                  d->bytes_saved ? ", saves " + amount(static_cast<double>(d->bytes_saved)) : "");
       }
     }
@@ -286,11 +277,11 @@ class Report {
 
   void guards(const Explanation::Program& p) {
     heading("Guards", "what a call must bring for this program to run");
-    size_t parameters = 0;
+    size_t parameters = 0, arguments = 0;
     for (const auto& input : p.inputs) {
       parameters += input.constant;
       if (!input.constant)
-        line("  {:<6} {:<24} {:<30} {}", input.value, input.type,
+        line("  {:<12} {:<24} {:<30} {}", fmt::format("argument {}", arguments++), input.type,
              input.strides.empty() ? "row-major" : "strides [" + input.strides + "]", "first read by " + input.used_by);
     }
     if (parameters)

@@ -1,11 +1,12 @@
-// The leaves of arguments and results: tensors, numbers and texts, through vectors, tuples, optionals and described
-// structs.
+// The leaves of arguments and results: tensors, numbers and texts, through vectors, maps, tuples, optionals and
+// described structs.
 #pragma once
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,7 +90,7 @@ template <class T>
 struct Capture {
   static_assert(Leaves<T>::known,
                 "ingot::compile: an argument of this type cannot be captured; pass tensors, numbers, strings, vectors, "
-                "tuples, optionals, or describe the struct with INGOT_FIELDS(Type, members...)");
+                "maps, tuples, optionals, or describe the struct with INGOT_FIELDS(Type, members...)");
 };
 
 template <>
@@ -192,6 +193,24 @@ struct Leaves<std::vector<bool, A>> {
 };
 template <class T, size_t N>
 struct Leaves<std::array<T, N>> : ListLeaves<std::array<T, N>, T> {};
+
+// Keys count, in their order. (One that hashes them has no order that its copy has as well.)
+template <class K, class T, class C, class A>
+struct Leaves<std::map<K, T, C, A>> {
+  using Map = std::map<K, T, C, A>;
+  static constexpr bool known = (Number<K> || Text<K>)&&Leaves<T>::known;
+  static void collect(const Map& map, LeafList& out) {
+    out.add_length(map.size());
+    for (const auto& [key, item] : map) {
+      Leaves<K>::collect(key, out);
+      Leaves<T>::collect(item, out);
+    }
+  }
+  template <class Next>
+  static void assign(Map& map, Next& next) {
+    for (auto& [key, item] : map) Leaves<T>::assign(item, next);
+  }
+};
 
 // Tuples, pairs, and structs through the tuple of their fields.
 template <class Tuple, class... T>

@@ -13,12 +13,12 @@ class ModuleWatch::Taker : public nn::Fields {
     watch_.fields_.push_back({Field::Kind::tensor, &tensor, tensor.impl()});
     watch_.tensors_.push_back(tensor);
   }
-  void buffer(const std::string& name, Tensor& tensor) override { parameter(name, tensor); }
+  void buffer(const std::string& name, Tensor& tensor, bool) override { parameter(name, tensor); }
   void child(const std::string&, nn::Module& module) override {
     watch_.fields_.push_back({Field::Kind::training, &module, nullptr, nullptr, {nullptr, module.is_training()}});
     module.visit(*this);
   }
-  void handle(const nn::HandleBase& handle) override {
+  void handle(nn::HandleBase& handle) override {
     watch_.fields_.push_back({Field::Kind::handle, &handle, handle.module().get()});
     watch_.modules_.push_back(handle.module());
   }

@@ -52,16 +52,16 @@ std::vector<Mode> modes_of(const Options& options) {
 /// Why a result may not come from there, or nothing.
 std::string forbidden(const Case& c, const Mode& mode, const Outcome& outcome) {
   if (!outcome.compiled || outcome.source == Source::generated) return {};
-  // The gradient of an op may be one of a view, or of a library's op.
-  if (mode.gradients && (outcome.source == Source::view || outcome.source == Source::library)) return {};
+  // The gradient of an op may be one of a view, or of a host op.
+  if (mode.gradients && (outcome.source == Source::view || outcome.source == Source::host)) return {};
   const Function* function = find_function(c.op);
   bool by_function = function && function->takes(c);
   const ir::OpInfo* row = by_function ? nullptr : ir::find_op(c.op);
   bool allowed = false;
   if (outcome.source == Source::view) allowed = by_function || row->kind == ir::OpKind::view;
-  if (outcome.source == Source::library) {
+  if (outcome.source == Source::host) {
     const ir::OpInfo* op = ir::find_op(c.op);
-    allowed = op ? op->has(ir::kLibrary) : function->may_use_library;
+    allowed = op ? op->has(ir::kHost) : function->may_use_host;
   }
   if (outcome.source == Source::graph_break) allowed = by_function ? function->may_break : row->has(ir::kMayBreak);
   if (allowed) return {};

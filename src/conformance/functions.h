@@ -38,7 +38,7 @@ struct Function {
   /// False: the row of the same name takes the case.
   std::function<bool(const Case&)> takes;
   bool may_break = false;  // PyTorch itself reads a tensor's value here
-  bool may_use_library = false;
+  bool may_use_host = false;
 };
 
 /// Null if the op is a row alone, or missing.

@@ -57,8 +57,8 @@ void note_source(const Explanation& e, Isa isa, Outcome& outcome) {
   } else if (!e.breaks.empty()) {
     outcome.source = Source::graph_break;
     outcome.reason = e.breaks[0].reason;
-  } else if (e.statistics.library_steps > 0) {
-    outcome.source = Source::library;
+  } else if (e.statistics.host_steps > 0) {
+    outcome.source = Source::host;
   } else {
     // Where there is nothing to compute, no kernel is needed.
     outcome.source = e.statistics.kernels > 0 || empty ? Source::generated : Source::view;

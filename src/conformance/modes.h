@@ -14,8 +14,8 @@ enum class Isa : uint8_t;
 namespace ingot::conformance {
 
 /// What made a result in a compiled mode.
-enum class Source : uint8_t { generated, view, library, graph_break, fallback };
-inline constexpr const char* kSourceNames[] = {"generated", "view", "library", "break", "fallback"};
+enum class Source : uint8_t { generated, view, host, graph_break, fallback };
+inline constexpr const char* kSourceNames[] = {"generated", "view", "host step", "break", "fallback"};
 
 struct Outcome {
   std::vector<CaseTensor> results;

@@ -139,7 +139,12 @@ std::string Tensor::str(Location location) const {
   return printer.out;
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(Location::none()); }
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  const std::string elements = tensor.str(Location::none());
+  out << elements;
+  if (!tensor.defined()) return out;
+  return out << (elements.find('\n') == std::string::npos ? ' ' : '\n') << tensor.dtype() << tensor.sizes();
+}
 
 std::ostream& operator<<(std::ostream& out, IntArrayRef sizes) {
   out << '[';

@@ -295,6 +295,7 @@ class INGOT_API Tensor {
   detail::TensorImpl* impl_ = nullptr;
 };
 
+/// Its elements as str() gives them, then dtype and sizes: "[1. 2. 3.] f32[3]", on a line of their own below several.
 INGOT_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 inline TensorList::TensorList(const std::vector<Tensor>& items, Location l)

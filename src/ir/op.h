@@ -35,17 +35,18 @@ enum class OpKind : uint8_t {
   view,         // an address computation: a layout rule, no work
   structured,   // a primitive with a form of its own in lowering (cat, index_select, matmul ...)
   composite,    // a decomposition into other ops
-  host          // a C++ function: a library step in a program
+  host          // a C++ function: a step of a program
 };
 
 enum Trait : uint16_t {
   kNoTrait = 0,
   kCommutative = 1,    // of the first two operands
   kInplace = 2,        // has an in-place form that writes to the first operand
-  kRandom = 4,         // its last two operands, seed and offset, are taken from the generator: one draw an element
+  kRandom = 4,         // its last two operands, seed and offset, are taken from the generator: a draw for each
+                       // element of the result, or of the first operand if it has more
   kMayBreak = 16,      // its shape depends on data: a graph break in compiled code is allowed
   kExact = 32,         // moves or selects values: a 16-bit float needs no wider type on the way
-  kLibrary = 64,       // may run as a library step: C++ over generated kernels
+  kHost = 64,          // may need host steps: plain C++, without a kernel
   kOverwrites = 128,   // of operand 0 it reads an element only to write it: the result may lie in its memory
   kReplaces = 256,     // in place, nothing of operand 0 is read
   kRenames = 512,      // a view of each element of operand 0 once
@@ -151,6 +152,7 @@ struct DataCheck {
     positions,  // integers: each is a position of a dim of operand 0
     divisor,    // where integers are divided by it: no zero
     interval,   // each lies in [low, high]
+    weights,    // finite, none negative; in each row one is above 0
     order       // a scalar no lower than the operand before it; above it where `strict`
   } kind = Kind::none;
   enum class Of : uint8_t { number, attribute, channel } of = Of::number;  // positions: which dim

@@ -102,7 +102,7 @@ void Function::compile(CacheEntry& entry, ir::Graph graph, const compiler::Setti
     ++statistics_.compilations;
     statistics_.ops_traced += ops;
     statistics_.kernels += static_cast<int64_t>(compiled.kernels().size());
-    for (const Step& step : compiled.program->steps) statistics_.library_steps += step.is_library();
+    for (const Step& step : compiled.program->steps) statistics_.host_steps += step.is<HostStep>();
     statistics_.compile_ms += ready.milliseconds;
     if (auto place = cache_.find(entry.key); place != cache_.end()) order_.push_back(place->second);
   } catch (const std::exception& e) {
@@ -132,32 +132,39 @@ void Function::note_full(size_t nodes) {
        "most of the time");
 }
 
-bool Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
+int64_t Function::count(std::vector<Notice>& list, Notice notice, int64_t* total) {
   ++*total;
   for (Notice& known : list)
     if (known.reason == notice.reason && known.op == notice.op && known.location.line == notice.location.line &&
         std::string_view(known.location.file) == notice.location.file) {
-      ++known.count;
-      return false;
+      return ++known.count;
     }
   notice.count = 1;
-  if (list.size() >= kMostNotices) return false;
+  if (list.size() >= kMostNotices) return 0;
   list.push_back(std::move(notice));
-  return true;
+  return 1;
 }
 
 void Function::note_break(const std::string& reason, const std::string& op, Location location) {
-  if (log_enabled(Topic::breaks))
-    log(Topic::breaks, name_ + ": graph break: " + reason + " (" + op + ", " + location.str() + ")");
-  std::lock_guard lock(mutex_);
-  count(breaks_, {reason, op, location}, &statistics_.graph_breaks);
+  int64_t times = 0;
+  {
+    std::lock_guard lock(mutex_);
+    times = count(breaks_, {reason, op, location}, &statistics_.graph_breaks);
+  }
+  // One in a loop is said at its first, tenth, hundredth time.
+  if (!log_enabled(Topic::breaks) || times == 0) return;
+  int64_t told = 1;
+  while (told < times) told *= 10;
+  if (told != times) return;
+  log(Topic::breaks, name_ + ": graph break: " + reason + " (" + op + ", " + location.str() + ")" +
+                         (times > 1 ? ", " + std::to_string(times) + " times" : ""));
 }
 
 void Function::note_fallback(const std::string& reason, OpId op, Location location) {
   std::lock_guard lock(mutex_);
   std::string name(ir::info(op).name);
   // Said once for each reason, whatever the log topics: a fallback is never silent.
-  if (count(fallbacks_, {reason, name, location}, &statistics_.fallbacks))
+  if (count(fallbacks_, {reason, name, location}, &statistics_.fallbacks) == 1)
     warn("compiled function " + name_ + " runs op by op from " + name + " on: " + reason + at(location));
 }
 

@@ -89,8 +89,8 @@ class Function : public std::enable_shared_from_this<Function> {
  private:
   void compile(CacheEntry& entry, ir::Graph graph, const compiler::Settings& settings, int64_t ops);
   void drop_unused();
-  /// True if it is the first of its kind.
-  static bool count(std::vector<Notice>& list, Notice notice, int64_t* total);
+  /// How often it has been noted; 0 where there is no room for it.
+  static int64_t count(std::vector<Notice>& list, Notice notice, int64_t* total);
 
   std::string name_;
   std::vector<std::string> disabled_passes_;

@@ -1,5 +1,7 @@
 #include "trace/graph_checks.h"
 
+#include <limits>
+
 namespace ingot::trace {
 
 using ir::Operand;
@@ -32,6 +34,18 @@ void GraphChecks::add(const eager::ValueCheck& check, uint32_t number, std::span
   } else if (check.kind == eager::ValueCheck::Kind::interval) {
     wrong = node(OpId::ne,
                  {checked, node(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});
+  } else if (check.kind == eager::ValueCheck::Kind::weights) {
+    const auto last = static_cast<int64_t>(graph_.type(checked.id).shape.size()) - 1;
+    auto of_row = [&](OpId extreme) {
+      return Operand::value(graph_.add(extreme, {checked}, {ir::Attr::of(Dims{last}), ir::Attr::of(false)}, location));
+    };
+    const Operand smallest = of_row(OpId::amin), largest = of_row(OpId::amax);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const Operand right =
+        node(OpId::logical_and, {node(OpId::ge, {smallest, Operand::constant(0.0)}),
+                                 node(OpId::logical_and, {node(OpId::gt, {largest, Operand::constant(0.0)}),
+                                                          node(OpId::lt, {largest, Operand::constant(kInfinity)})})});
+    wrong = node(OpId::logical_not, {right});
   } else {
     const Dims& shape = graph_.type(operands[0].id).shape;
     Dim size = check.dim < 0 ? dims.product(shape) : shape.empty() ? Dim(1) : shape[check.dim];

@@ -1,5 +1,6 @@
 #include "trace/observation.h"
 
+#include "eager/call/call.h"
 #include "eager/call/check_values.h"
 #include "eager/data.h"
 
@@ -69,11 +70,12 @@ void Observation::note_segment(const Segment& segment, const FlushPoint& point, 
   seen.writes = segment.writes();
   seen.scalars.assign(segment.scalars().begin(), segment.scalars().end());
   for (uint32_t value : live) seen.live.push_back(segment.values()[value]->handle);
+  std::vector<eager::Operand> operands;
   for (const Node* node : segment.path())
     if (ir::info(node->op).has(ir::kRandom))
-      seen.draws.push_back({node->operands[node->operands.size() - 2].id, eager::count(node->outputs[0].meta.sizes)});
+      seen.draws.push_back({node->operands[node->operands.size() - 2].id,
+                            eager::draws_of(segment.call_of(*node, operands), node->outputs[0].meta.sizes)});
   if (!variant) return;
-  std::vector<eager::Operand> operands;
   for (const HostCheck& check : variant->binding.host_checks) {
     if (check.sizes_only || check.counter >= 0) continue;
     const Node& node = *segment.path()[check.node];

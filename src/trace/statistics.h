@@ -15,7 +15,7 @@ struct Statistics {
   int64_t recompile_limit_hits = 0;
   int64_t ops_traced = 0;  // of all programs
   int64_t kernels = 0;
-  int64_t library_steps = 0;
+  int64_t host_steps = 0;   // done in plain C++, without a kernel (sorting, scans)
   int64_t trace_nodes = 0;  // recorded ops and flushes that are kept
   double compile_ms = 0;
   // Frozen mode.

@@ -61,6 +61,46 @@ TEST(Arguments, ListsTuplesOptionalsAndTexts) {
       }
 }
 
+TEST(Arguments, MapsCountWithTheirKeys) {
+  using State = std::map<std::string, Tensor>;
+  auto step = [](const State& state, const std::map<int, double>& scales) {
+    State next;
+    for (const auto& [name, t] : state) {
+      Tensor sum = t;
+      for (const auto& [power, scale] : scales) sum = sum + t.pow(power) * scale;
+      next["next." + name] = name == "odd" ? -sum : sum;
+    }
+    return next;
+  };
+  const std::vector<State> states{
+      {{"a", randn({3})}, {"b", randn({2, 2})}}, {{"a", randn({3})}, {"odd", randn({2, 2})}}, {{"a", randn({3})}}, {}};
+  for (bool frozen : {false, true}) {
+    auto fast = compile(step, {.mode = frozen ? CompileMode::frozen : CompileMode::checked});
+    for (int round = 0; round < 3; ++round)
+      for (const State& state : states)
+        for (const std::map<int, double>& scales :
+             {std::map<int, double>{{2, 0.5}}, {{3, 0.5}}, {{2, 0.5}, {3, 1.0}}, {}}) {
+          const State got = fast(state, scales), expected = step(state, scales);
+          ASSERT_EQ(got.size(), expected.size());
+          for (const auto& [name, t] : expected) {
+            ASSERT_TRUE(got.count(name)) << name;
+            EXPECT_TRUE(same_bits(got.at(name), t)) << name;
+          }
+        }
+  }
+}
+
+TEST(Arguments, AStateOfTensorsMayBeWritten) {
+  auto step = compile([](std::map<std::string, Tensor>& cache, const Tensor& x, const Size& at) {
+    for (auto& [name, t] : cache) t.narrow(0, at, 1).copy_(x.unsqueeze(0));
+    return cache.at("keys").sum();
+  });
+  std::map<std::string, Tensor> cache{{"keys", zeros({4, 2})}, {"values", zeros({4, 2})}};
+  const Tensor x = randn({2});
+  for (int64_t at = 0; at < 4; ++at) step(cache, x, Size::of(at));
+  for (const auto& [name, t] : cache) EXPECT_TRUE(same_bits(t, x.expand({4, 2}).contiguous())) << name;
+}
+
 TEST(Arguments, GenericLambdasAndFunctions) {
   auto fast = compile([](const auto& a, auto b) { return a * b; });
   Tensor x = randn({4});

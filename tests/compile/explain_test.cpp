@@ -135,7 +135,52 @@ TEST(Explain, ThePageShowsWhatIsAskedFor) {
   EXPECT_TRUE(contains(e.str({.program = 0}), "Program #0: f32[6, 5]"));
   EXPECT_TRUE(contains(e.str({.color = true}), "\033[1m"));
   const auto& decision = e.programs.back().decisions.front();
-  EXPECT_TRUE(contains(e.str({.fusion = true}), decision.value + " ")) << decision.value;
+  EXPECT_TRUE(contains(e.str({.fusion = true}), "  " + decision.op + " ")) << decision.op;
+}
+
+struct DeepImpl : nn::Module {
+  std::vector<nn::Linear> layers;
+  DeepImpl() {
+    for (int i = 0; i < 20; ++i) layers.emplace_back(32, 32);
+  }
+  Tensor forward(const Tensor& x) {
+    Tensor y = x;
+    for (nn::Linear& layer : layers) y = relu(layer(y));
+    return y.cumsum(0);
+  }
+};
+INGOT_MODULE(Deep, layers);
+
+TEST(Explain, ADeepFunctionBeginsWithASummary) {
+  const NoGradGuard no_grad;
+  Deep deep;
+  auto fast = compile(deep);
+  const Tensor x = randn({64, 32});
+  fast(x);
+  const std::string untimed = fast.explain().str();
+  EXPECT_TRUE(contains(untimed, "21 steps: 100% products, 0% host ops; ")) << untimed;
+  const Explanation e = fast.profile([&] {
+    for (int i = 0; i < 5; ++i) fast(x);
+  });
+  const Explanation::Program& p = e.programs.back();
+  EXPECT_EQ(e.statistics.host_steps, 1);
+  ASSERT_EQ(p.steps.size(), 21u);
+  EXPECT_EQ(p.steps[3].modules, std::vector<std::string>{"layers.3"});
+  EXPECT_EQ(p.steps[3].ops, (std::vector<std::string>{"matmul", "add", "relu"}));
+  const auto kinds = p.kinds();
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].steps + kinds[1].steps, 21);
+  EXPECT_NEAR(kinds[0].share + kinds[1].share, 1, 1e-9);
+  EXPECT_GE(kinds[0].share, kinds[1].share);
+  const auto order = p.longest();
+  for (size_t i = 1; i < order.size(); ++i) EXPECT_GE(p.steps[order[i - 1]].mean_us, p.steps[order[i]].mean_us);
+  const std::string page = e.str(), all = e.str({.steps = true});
+  EXPECT_TRUE(contains(page, p.summary())) << page;
+  EXPECT_TRUE(contains(page, "GFLOP/s"));
+  EXPECT_LT(page.find(p.summary()), page.find("The ten longest steps"));
+  EXPECT_TRUE(contains(page, "and 11 more in ")) << page;
+  EXPECT_FALSE(contains(all, "more in ")) << all;
+  EXPECT_TRUE(contains(e.html(), "The longest steps"));
 }
 
 TEST(Explain, TheHtmlPageIsWhole) {
@@ -338,6 +383,20 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
   EXPECT_GE(ending(".kir"), 1);
   EXPECT_EQ(ending(".asm"), ending(".bin"));
   std::filesystem::remove_all(folder);
+}
+
+TEST(Explain, ABreakInALoopIsSaidAtPowersOfTen) {
+  auto fast = compile([](const Tensor& x) { return x.sum().item<float>() > 0 ? x + 1 : x - 1; });
+  set_log_topics("breaks");
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 25; ++i) fast(ones({3}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  set_log_topics("");
+  size_t lines = 0;
+  for (size_t at = said.find("graph break"); at != std::string::npos; at = said.find("graph break", at + 1)) ++lines;
+  EXPECT_EQ(lines, 2u) << said;
+  EXPECT_NE(said.find(", 10 times"), std::string::npos) << said;
+  EXPECT_EQ(fast.stats().graph_breaks, 25);
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ class RandomOp {
       o = check.kind == Kind::divisor ? Scalar(int64_t{3}) : Scalar(0.25);
     } else if (check.kind == Kind::divisor) {
       o = eager::Operand(keep(o.tensor->bitwise_or(1)));
-    } else if (check.kind == Kind::interval) {
-      o = eager::Operand(keep(o.tensor->nan_to_num().clamp(0, 1)));
+    } else if (check.kind == Kind::interval || check.kind == Kind::weights) {
+      o = eager::Operand(keep(o.tensor->nan_to_num().clamp(check.kind == Kind::weights ? 0.25 : 0, 1)));
     } else {
       const Tensor& self = *call.operands[0].tensor;
       const int64_t size = check.dim < 0 ? self.numel() : self.dim() ? self.size(check.dim) : 1;

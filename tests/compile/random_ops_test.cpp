@@ -1,4 +1,6 @@
 // Random ops in traces: the draws of a compiled call are those of the eager call in its place.
+#include <cmath>
+
 #include "lacks.h"
 #include "support.h"
 
@@ -39,6 +41,25 @@ TEST(RandomOps, CompiledDrawsAreEagersOnEveryInstructionSet) {
     expect_same_draws(f, fast, 12, randn({5, 6}, kFloat64));
     expect_same_draws(f, fast, 13, randn({5, 6}, kBFloat16));
   }
+}
+
+TEST(RandomOps, MultinomialInsideOfAStep) {
+  for (bool replacement : {false, true})
+    for (bool frozen : {false, true}) {
+      auto f = [replacement](const Tensor& logits) {
+        const Tensor drawn = multinomial(logits.softmax(-1), 3, replacement);
+        return logits.gather(-1, drawn) + rand({3});
+      };
+      auto fast = compile(f, {.mode = frozen ? CompileMode::frozen : CompileMode::checked});
+      for (uint64_t seed = 0; seed < 4; ++seed) expect_same_draws(f, fast, seed, randn({4, 50}));
+      for (int64_t rows : {2, 9, 1}) expect_same_draws(f, fast, 11, randn({rows, 33 + rows}));
+      EXPECT_EQ(fast.stats().fallbacks, 0);
+      // What cannot be drawn from is refused as in eager, and later calls are right.
+      Tensor bad = randn({2, 33});
+      bad[1][4].fill_(NAN);
+      EXPECT_THROW(fast(bad), Error);
+      expect_same_draws(f, fast, 12, randn({2, 33}));
+    }
 }
 
 TEST(RandomOps, EachCallDrawsAnew) {

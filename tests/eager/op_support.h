@@ -36,7 +36,8 @@ inline std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::s
       double real = std::uniform_real_distribution<double>(-2, 2)(random);
       if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
       if (op == "cross_entropy" && inputs.size() == 1) real = std::abs(real);
-      if (row && row->operand(static_cast<int>(inputs.size())).check.kind == ir::DataCheck::Kind::interval)
+      if (op == "multinomial" ||
+          (row && row->operand(static_cast<int>(inputs.size())).check.kind == ir::DataCheck::Kind::interval))
         real = std::abs(real) / 2;
       if (tensor.floating())
         tensor.real[i] = ir::round_to(tensor.dtype, real);

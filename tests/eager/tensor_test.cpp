@@ -147,9 +147,20 @@ TEST(Tensor, PrintsAsNumPy) {
   EXPECT_EQ(tensor(3).str(), "3");
   EXPECT_EQ(tensor({1e10, 1.0}).str(), "[1.e+10 1.e+00]");
   EXPECT_EQ(counting({2, 1, 2}).str(), "[[[0. 1.]]\n\n [[2. 3.]]]");
-  std::ostringstream out;
-  out << counting({2000}) << " " << counting({2}).sizes();
-  EXPECT_EQ(out.str(), "[   0.    1.    2. ... 1997. 1998. 1999.] [2]");
+}
+
+TEST(Tensor, AStreamGetsDtypeAndSizesToo) {
+  auto streamed = [](const auto& value) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  };
+  EXPECT_EQ(streamed(counting({2000})), "[   0.    1.    2. ... 1997. 1998. 1999.] f32[2000]");
+  EXPECT_EQ(streamed(counting({2, 2}).to(kInt64)), "[[0 1]\n [2 3]]\ni64[2, 2]");
+  EXPECT_EQ(streamed(tensor(true)), "True bool[]");
+  EXPECT_EQ(streamed(empty({0, 3})), "[] of size (0, 3) f32[0, 3]");
+  EXPECT_EQ(streamed(Tensor()), "undefined");
+  EXPECT_EQ(streamed(kBFloat16), "bf16");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ std::vector<ReferenceTensor> random_inputs(const Graph& graph, std::string_view 
       double real = std::uniform_real_distribution<double>(-2, 2)(random);
       // A running variance is positive.
       if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
+      if (op == "multinomial") real = std::abs(real);
       if (tensor.floating())
         tensor.real[i] = round_to(type.dtype, real);
       else

@@ -75,7 +75,7 @@ void fuse_host(Fusion& f, ir::NodeId n) {
   }
   for (ir::ValueId v : node.outputs) f.store_in(v, g, {});
   f.join(n, g);
-  f.decide(node.outputs[0], g, false, "a library step", 0);
+  f.decide(node.outputs[0], g, false, "a host step", 0);
 }
 
 }  // namespace ingot::codegen::lowering

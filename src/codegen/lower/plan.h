@@ -20,7 +20,7 @@ struct Output {
   Dim offset;
 };
 
-/// An operand that a contraction, library step or scatter reads from memory.
+/// An operand that a contraction, host step or scatter reads from memory.
 struct StoredOperand {
   ir::ValueId value = ir::kNoValue;  // kNoValue: absent
   ir::ValueId root = ir::kNoValue;   // what is stored

@@ -39,6 +39,8 @@ IntList sizes_of(const Tensor& tensor, Location location);
 void note_size(int attribute, size_t item, uint64_t origin);
 /// Sizes of `count` elements; one of them may be -1, for what is left.
 Ints resolve_sizes(std::string_view op, std::span<const int64_t> sizes, int64_t count, Location location);
+/// How many numbers a random call draws.
+int64_t draws_of(const OpCall& call, IntArrayRef result);
 /// Takes the draws of a random call from a generator, the default one unless another is given: fills in its seed and
 /// offset.
 void draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::optional<Generator>& generator);

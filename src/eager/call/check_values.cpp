@@ -70,6 +70,27 @@ void check_interval(const OpCall& call, const ValueCheck& check, size_t operand)
       t, [&](int64_t offset) { require(read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double()); });
 }
 
+void check_weights(const OpCall& call, size_t operand) {
+  const Tensor& weights = *call.operands[operand].tensor;
+  materialize(weights, ir::info(call.op).name.data(), call.location);
+  const detail::TensorImpl& t = *weights.impl();
+  const int64_t row = t.sizes.back();
+  int64_t seen = 0;
+  double largest = 0;
+  auto refuse = [&](const std::string& got) {
+    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(operand)).name, got,
+         "finite numbers, none of them negative, and in each row one above 0", call.location);
+  };
+  for_each_offset(t, [&](int64_t offset) {
+    const double v = read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double();
+    if (!(v >= 0) || std::isinf(v)) refuse(std::to_string(v));
+    largest = std::max(largest, v);
+    if (++seen % row != 0) return;
+    if (largest == 0) refuse("a row of zeros");
+    largest = 0;
+  });
+}
+
 void check_order(const OpCall& call, const ValueCheck& check) {
   const Operand &a = call.operands[check.operand - 1], &b = call.operands[check.operand];
   bool whole = a.category <= Category::integer && b.category <= Category::integer;
@@ -151,6 +172,8 @@ void check_operand(const OpCall& call, const ValueCheck& check, size_t operand) 
       return check_divisor(call, operand);
     case ValueCheck::Kind::interval:
       return check_interval(call, check, operand);
+    case ValueCheck::Kind::weights:
+      return check_weights(call, operand);
     case ValueCheck::Kind::order:
       return check_order(call, check);
     case ValueCheck::Kind::positions: {

@@ -22,7 +22,7 @@ std::atomic<uint64_t> modules_made{1};
 struct Slot {
   std::string name;
   Tensor* tensor;
-  bool buffer;
+  bool buffer, persistent;
 };
 
 /// The whole tree under full names.
@@ -37,8 +37,10 @@ class Gather : public Fields {
   }
 
  protected:
-  void parameter(const std::string& name, Tensor& tensor) override { add(name, tensor, false); }
-  void buffer(const std::string& name, Tensor& tensor) override { add(name, tensor, true); }
+  void parameter(const std::string& name, Tensor& tensor) override { add({name, &tensor, false, true}); }
+  void buffer(const std::string& name, Tensor& tensor, bool persistent) override {
+    add({name, &tensor, true, persistent});
+  }
   // As deep as the user's types and vectors nest.
   void child(const std::string& name, Module& module) override {
     if (prefix_.empty()) children.emplace_back(name, &module);
@@ -50,11 +52,20 @@ class Gather : public Fields {
   }
 
  private:
-  void add(const std::string& name, Tensor& tensor, bool buffer) {
-    if (tensor.defined()) slots.push_back({prefix_ + name, &tensor, buffer});
+  void add(Slot slot) {
+    if (!slot.tensor->defined()) return;
+    slot.name.insert(0, prefix_);
+    slots.push_back(std::move(slot));
   }
   std::string prefix_;
 };
+
+/// What checkpoints have.
+std::vector<Slot> persistent(Module& module) {
+  std::vector<Slot> slots = Gather(module).slots;
+  std::erase_if(slots, [](const Slot& s) { return !s.persistent; });
+  return slots;
+}
 
 Module::NamedTensors named(Module& module, bool buffers) {
   Module::NamedTensors result;
@@ -125,7 +136,7 @@ Module::NamedModules Module::named_modules() { return Gather(*this).modules; }
 StateDict Module::state_dict() {
   const NoGradGuard no_grad;
   StateDict state;
-  for (const Slot& s : Gather(*this).slots) state[s.name] = s.tensor->requires_grad() ? s.tensor->detach() : *s.tensor;
+  for (const Slot& s : persistent(*this)) state[s.name] = s.tensor->requires_grad() ? s.tensor->detach() : *s.tensor;
   return state;
 }
 
@@ -141,11 +152,11 @@ std::function<void()> Module::loading(const StateDict& state, Location location)
 }
 
 IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Location location) {
-  Gather tree(*this);
   IncompatibleKeys keys;
   std::vector<std::string> wrong;
+  const std::vector<Slot> slots = persistent(*this);
   std::set<std::string_view> own;
-  for (const Slot& s : tree.slots) {
+  for (const Slot& s : slots) {
     own.insert(s.name);
     auto given = state.find(s.name);
     if (given == state.end())
@@ -180,7 +191,7 @@ void Module::take_state(const StateDict& state, bool assign, Location location) 
   };
   std::map<ingot::detail::TensorImpl*, Made> made;
   std::map<ingot::detail::TensorImpl*, Tensor> assigned;
-  for (const Slot& s : Gather(*this).slots) {
+  for (const Slot& s : persistent(*this)) {
     auto given = state.find(s.name);
     if (given == state.end()) continue;
     const bool tracked = s.tensor->requires_grad();
@@ -228,7 +239,7 @@ void Module::track_own_parameters() {
     void parameter(const std::string&, Tensor& tensor) override {
       if (tensor.defined() && tensor.is_floating_point() && tensor.is_leaf()) tensor.requires_grad_();
     }
-    void buffer(const std::string&, Tensor&) override {}
+    void buffer(const std::string&, Tensor&, bool) override {}
     void child(const std::string&, Module&) override {}
   } tracker;
   visit(tracker);
@@ -237,6 +248,54 @@ void Module::track_own_parameters() {
 void Module::apply(const std::function<void(Module&)>& f) {
   NamedModules modules = named_modules();
   for (size_t i = modules.size(); i-- > 0;) f(*modules[i].second);
+}
+
+Module::Module(const Module& other)
+    : training_(other.training_),
+      name_(other.name_),
+      describe_(other.describe_),
+      copy_(other.copy_),
+      type_(other.type_) {}
+
+/// Gives the fields of a copied module tensors and modules of their own. What was met before has its copy already.
+class Module::Cloner : public Fields {
+ public:
+  explicit Cloner(Location location) : location_(location) {}
+  std::shared_ptr<Module> clone(Module& module) {
+    std::shared_ptr<Module>& copy = modules_[&module];
+    if (copy) return copy;
+    if (!module.copy_)
+      eager::fail("clone", "self", std::string("a ") + module.type_ + " without a copy constructor",
+                  "modules that can be copied", location_);
+    const std::shared_ptr<Module> made = copy = module.copy_(module);
+    made->visit(*this);
+    return made;
+  }
+
+ protected:
+  void parameter(const std::string&, Tensor& tensor) override {
+    if (!tensor.defined()) return;
+    Tensor& copy = tensors_[tensor.impl()];
+    if (!copy.defined()) copy = leaf_of(tensor.detach(location_).clone(location_), tensor.requires_grad());
+    tensor = copy;
+  }
+  void buffer(const std::string& name, Tensor& tensor, bool) override { parameter(name, tensor); }
+  void handle(HandleBase& handle) override {
+    if (handle) handle.module_ = clone(*handle.module_);
+  }
+  void child(const std::string&, Module&) override {}  // its handle came first
+
+ private:
+  Location location_;
+  std::map<const Module*, std::shared_ptr<Module>> modules_;
+  std::map<const ingot::detail::TensorImpl*, Tensor> tensors_;
+};
+
+std::shared_ptr<Module> Module::clone(Location location) {
+  const NoGradGuard no_grad;
+  std::shared_ptr<Module> result = Cloner(location).clone(*this);
+  detail::count_module();
+  return result;
 }
 
 void Module::name_children() {
@@ -248,7 +307,7 @@ void Module::name_children() {
   class Namer : public Fields {
    protected:
     void parameter(const std::string&, Tensor&) override {}
-    void buffer(const std::string&, Tensor&) override {}
+    void buffer(const std::string&, Tensor&, bool) override {}
     void child(const std::string& name, Module& module) override {
       if (module.name_ != name) module.name_ = name;
     }

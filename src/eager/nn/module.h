@@ -36,6 +36,11 @@ struct Buffer : Tensor {
   Buffer() = default;
   Buffer(const Tensor& t) : Tensor(t) {}
 };
+/// One that is made anew with the module (tables of positions): it follows Module::to and is copied by clone(), and no
+/// state dict has it.
+struct NonPersistentBuffer : Buffer {
+  using Buffer::Buffer;
+};
 
 /// Base of all handles to modules: a shared reference, empty or not.
 class HandleBase {
@@ -45,7 +50,15 @@ class HandleBase {
   const std::shared_ptr<Module>& module() const { return module_; }
 
  protected:
+  friend class Module;  // clones
   explicit HandleBase(std::shared_ptr<Module> module) : module_(std::move(module)) {}
+  /// A handle of this type; the module is one of its Impl.
+  template <class M>
+  static M handle_to(std::shared_ptr<Module> module) {
+    M handle(nullptr);
+    static_cast<HandleBase&>(handle).module_ = std::move(module);
+    return handle;
+  }
   std::shared_ptr<Module> module_;
 };
 
@@ -95,7 +108,7 @@ class INGOT_API Fields {
   template <class T>
   void operator()(const std::string& name, T& field) {
     if constexpr (std::is_base_of_v<Buffer, T>) {
-      buffer(name, field);
+      buffer(name, field, !std::is_base_of_v<NonPersistentBuffer, T>);
     } else if constexpr (std::is_same_v<T, Tensor>) {
       parameter(name, field);
     } else if constexpr (std::is_base_of_v<HandleBase, T>) {
@@ -128,10 +141,10 @@ class INGOT_API Fields {
 
  protected:
   virtual void parameter(const std::string& name, Tensor& tensor) = 0;
-  virtual void buffer(const std::string& name, Tensor& tensor) = 0;
+  virtual void buffer(const std::string& name, Tensor& tensor, bool persistent) = 0;
   virtual void child(const std::string& name, Module& module) = 0;
   /// Before what they hold: a handle, and a list or an optional.
-  virtual void handle(const HandleBase&) {}
+  virtual void handle(HandleBase&) {}
   virtual void holder(const void* /*field*/, ExtentOf) {}
 };
 
@@ -143,7 +156,6 @@ class INGOT_API Module {
   using NamedModules = std::vector<std::pair<std::string, Module*>>;
 
   Module() = default;
-  Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
   virtual ~Module() = default;
 
@@ -180,11 +192,21 @@ class INGOT_API Module {
   void to(DType dtype, Location location = Location());
   /// Calls f for every module of the tree, children first.
   void apply(const std::function<void(Module&)>& f);
+  /// A module of the same type with parameters, buffers and children of its own: what is tied here is tied there, and
+  /// no gradient is copied. Fields that INGOT_MODULE does not list are copied by the copy constructor, so a handle or a
+  /// tensor among them is shared. Throws Error for a module, here or below, that has no copy constructor. A handle's
+  /// clone() gives a handle of its type.
+  std::shared_ptr<Module> clone(Location location = Location());
 
   /// Its fields, as its handle describes them.
   void visit(Fields& fields);
 
+ protected:
+  /// A first step of clone(): all fields are still the other's.
+  Module(const Module& other);
+
  private:
+  class Cloner;
   friend class CallScope;
   template <class Self, class Impl>
   friend class Handle;
@@ -197,6 +219,8 @@ class INGOT_API Module {
   std::string name_;                   // in the parent that was called last
   std::atomic<uint64_t> named_at_{0};  // count of modules made when the children got their names
   void (*describe_)(Module&, Fields&) = nullptr;
+  std::shared_ptr<Module> (*copy_)(const Module&) = nullptr;
+  const char* type_ = "module";
 };
 
 /// Base of the library's own modules: ops inside are said of the line that calls the module.
@@ -280,6 +304,10 @@ class Handle : public HandleBase {
   Impl* operator->() const { return &held(Location::none()); }
   Impl& operator*() const { return held(Location::none()); }
   std::shared_ptr<Impl> ptr() const { return std::static_pointer_cast<Impl>(module_); }
+  /// See Module::clone.
+  Self clone(Location location = Location()) const {
+    return HandleBase::handle_to<Self>(static_cast<Module&>(held(location)).clone(location));
+  }
 
   /// Runs forward.
   template <class... Rest>
@@ -320,8 +348,14 @@ class Handle : public HandleBase {
     const CallerLine line(line_of(at.line));
     const NoGradGuard no_grad;
     std::shared_ptr<Impl> impl = std::make_shared<Impl>(std::forward<Args>(args)...);
-    impl->describe_ = [](Module& module, Fields& fields) { Self::fields(static_cast<Impl&>(module), fields); };
-    static_cast<Module&>(*impl).track_own_parameters();
+    Module& module = *impl;
+    module.describe_ = [](Module& m, Fields& fields) { Self::fields(static_cast<Impl&>(m), fields); };
+    module.type_ = Self::module_type();
+    if constexpr (std::is_copy_constructible_v<Impl>)
+      module.copy_ = [](const Module& m) -> std::shared_ptr<Module> {
+        return std::make_shared<Impl>(static_cast<const Impl&>(m));
+      };
+    module.track_own_parameters();
     detail::count_module();
     return impl;
   }
@@ -344,13 +378,14 @@ class AnyModule : public HandleBase {
   requires(detail::ModuleHandle<M> && !std::is_same_v<M, AnyModule>) AnyModule(M module)
       : HandleBase(module.module()),
         type_(M::module_type()),
-        call_([module](const TensorArg& x) -> Tensor { return module(x); }) {}
+        call_([](const std::shared_ptr<Module>& held, const TensorArg& x) -> Tensor { return handle_to<M>(held)(x); }) {
+  }
   Module* operator->() const { return &held(Location::none()); }
   Module& operator*() const { return held(Location::none()); }
   const std::shared_ptr<Module>& ptr() const { return module_; }
   Tensor operator()(const TensorArg& x) const {
     held(x.location);
-    return call_(x);
+    return call_(module_, x);
   }
 
  private:
@@ -360,7 +395,7 @@ class AnyModule : public HandleBase {
   }
 
   const char* type_;
-  std::function<Tensor(const TensorArg&)> call_;
+  Tensor (*call_)(const std::shared_ptr<Module>& held, const TensorArg& x);
 };
 
 }  // namespace nn

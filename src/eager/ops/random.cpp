@@ -70,12 +70,17 @@ Generator Generator::clone() const {
 
 eager::Draws eager::take_draws(int64_t count) { return take(default_source(), count); }
 
+int64_t eager::draws_of(const OpCall& call, IntArrayRef result) {
+  const Tensor* first = !call.operands.empty() ? call.operands[0].tensor : nullptr;
+  return std::max(count(result), first ? count(first->sizes()) : 0);
+}
+
 void eager::draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::optional<Generator>& generator) {
   OutputMeta result;
   infer_outputs(call, {&result, 1});
   // A frozen call takes its draws from the default one.
   if (generator && interceptor(Stage::observe)) flush("draws from a generator of its own", call.location);
-  const int64_t n = count(result.sizes);
+  const int64_t n = draws_of(call, result.sizes);
   const Draws draws = generator ? generator->take(n) : take_draws(n);
   seed_and_offset[0] = Operand(Scalar(draws.seed));
   seed_and_offset[1] = Operand(Scalar(draws.offset));

@@ -105,6 +105,27 @@ Outputs bernoulli(GraphBuilder& b, const CompositeCall& call) {
   return {b.to(b.lt(Draws(b, call, b.shape(call.operands[0])).uniform(DType::f32), p), call.result)};
 }
 
+Outputs multinomial(GraphBuilder& b, const CompositeCall& call) {
+  const Operand weights = b.to(call.operands[0], DType::f64);
+  const Attr last = GraphBuilder::attr(static_cast<int64_t>(call.shape.size()) - 1);
+  const Dims& samples = call.attribute("num_samples").list;
+  if (!call.flag("replacement")) {
+    // No waiting time is 0, so that what weighs nothing comes last.
+    const Operand u = Draws(b, call, b.shape(weights)).uniform(DType::f64);
+    const Operand time = b.clamp_min(b.neg(b.log(b.rsub(u, 1.0))), 0x1p-54);
+    return {b.call(OpId::topk, {b.div(weights, time)},
+                   {Attr::of(samples), last, GraphBuilder::flag(true), GraphBuilder::flag(true)})[1]};
+  }
+  const Operand sums = b.cumsum(weights, last);
+  const Dim size = b.shape(weights).back();
+  Dims one = b.shape(weights);
+  one.back() = 1;
+  const Operand total = b.reshape(b.select(sums, last, Dims{b.dims().sub(size, 1)}), one);
+  // The product is below the total: u is a multiple of 2^-53 below 1.
+  const Operand at = b.mul(Draws(b, call, call.shape).uniform(DType::f64), total);
+  return {b.searchsorted(sums, at, GraphBuilder::flag(false), GraphBuilder::flag(true))};
+}
+
 // NaN stays NaN where it is dropped: it is multiplied by zero, as in PyTorch.
 Outputs dropout(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];

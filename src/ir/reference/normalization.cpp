@@ -280,8 +280,8 @@ void scaled_dot_product_attention_backward(ReferenceContext& c) {
   for (size_t i = 0; i < 3; ++i) sums[i].resize(c.outputs[i].real.size());
   for (size_t b = 0; b < a.q.size(); ++b)
     for (int64_t i = 0; i < a.rows; ++i) {
-      const std::vector<long double> p = a.probabilities(b, i);
-      if (p.empty()) continue;
+      std::vector<long double> p = a.probabilities(b, i);
+      p.resize(a.keys);  // a row that attends to nothing: zeros, which an infinite operand makes NaN
       const double* g = &slope.real[(static_cast<int64_t>(b) * a.rows + i) * a.width];
       std::vector<long double> change(a.keys);  // of the result, with each probability
       for (int64_t j = 0; j < a.keys; ++j)

@@ -109,6 +109,30 @@ void bernoulli(ReferenceContext& c) {
   each(c, [&](int64_t i) { return static_cast<double>(fraction(draw(c, i).word[0], 24) < chance.real(i)); });
 }
 
+void multinomial(ReferenceContext& c) {
+  const ReferenceTensor& weights = c.tensor("self");
+  const int64_t size = weights.shape.back(), samples = c.out().shape.back();
+  for (int64_t row = 0; row * samples < c.out().size(); ++row) {
+    const double* w = weights.real.data() + row * size;
+    if (c.flag("replacement")) {
+      std::vector<double> sums(w, w + size);
+      for (int64_t i = 1; i < size; ++i) sums[i] += sums[i - 1];
+      for (int64_t i = row * samples; i < (row + 1) * samples; ++i) {
+        const double at = fraction(draw(c, i).word[0], 53) * sums.back();
+        put(c.out(), i, static_cast<int64_t>(std::upper_bound(sums.begin(), sums.end(), at) - sums.begin()));
+      }
+      continue;
+    }
+    std::vector<std::pair<double, int64_t>> order;
+    for (int64_t i = 0; i < size; ++i) {
+      const double time = -std::log(1 - fraction(draw(c, row * size + i).word[0], 53));
+      order.emplace_back(-w[i] / std::max(time, 0x1p-54), i);
+    }
+    std::stable_sort(order.begin(), order.end());
+    for (int64_t i = 0; i < samples; ++i) put(c.out(), row * samples + i, order[static_cast<size_t>(i)].second);
+  }
+}
+
 void dropout(ReferenceContext& c) {
   const ReferenceTensor& x = c.tensor("input");
   double p = c.number("p", working_dtype(x.dtype));

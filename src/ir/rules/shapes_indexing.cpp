@@ -152,6 +152,19 @@ void topk(RuleContext& context) {
     output.shape[integer_attribute(context, "dim")] = attribute(context, "k").list[0];
 }
 
+void multinomial(RuleContext& context) {
+  const Dims& shape = shape_of(context, 0);
+  if (shape.empty() || shape.size() > 2 || context.dims.equal(shape.back(), 0))
+    context.fail("self", "shape " + shape_text(context.dims, shape), "one or two dims, the last of which is not empty");
+  const Dim samples = attribute(context, "num_samples").list[0];
+  const bool replacement = boolean_attribute(context, "replacement");
+  if (context.dims.less(samples, 1) || (!replacement && context.dims.less(shape.back(), samples)))
+    context.fail("num_samples", context.dims.str(samples),
+                 replacement ? "1 or more" : "1 to " + context.dims.str(shape.back()) + " without replacement");
+  set_self(context);
+  context.outputs[0].shape.back() = samples;
+}
+
 void kthvalue(RuleContext& context) {
   check_k(context, 1);
   reduce(context);

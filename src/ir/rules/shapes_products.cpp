@@ -215,7 +215,13 @@ void linear(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
   if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
   if (weight.empty() || weight.size() > 2) context.fail("weight", text(context, weight), "one or two dims");
-  check_size(context, "weight", weight, weight.size() - 1, input.back(), "the last size of input");
+  if (!context.dims.equal(input.back(), weight.back())) {
+    const Dim flat = context.dims.product(std::span<const Dim>(input).subspan(1));
+    const bool unflattened = input.size() > 2 && context.dims.hint(flat) == context.dims.hint(weight.back());
+    context.fail("input", text(context, input),
+                 "size " + context.dims.str(weight.back()) + " at dim " + std::to_string(input.size() - 1) +
+                     ", the last size of weight" + (unflattened ? "; flatten(1) of it has that" : ""));
+  }
   Dims shape(input.begin(), input.end() - 1);
   if (weight.size() == 2) shape.push_back(weight[0]);
   if (operand(context, "bias").present()) require_broadcast(context, "bias", operand(context, "bias"), shape);
@@ -249,6 +255,18 @@ void batch_norm(RuleContext& context) {
   // Nothing to normalise: PyTorch lets an empty tensor of one dim pass.
   if (input.size() == 1 && input[0] == Dim(0)) return set(context, input);
   if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
+  // A layer's parameters are what they are: its input is wrong.
+  for (const char* name : {"running_mean", "weight"}) {
+    const OperandType& given = operand(context, name);
+    if (!given.present() || given.shape->size() != 1) continue;
+    const Dim channels = given.shape->front();
+    if (!context.dims.equal(input[1], channels))
+      context.fail(
+          "input", text(context, input),
+          "size " + context.dims.str(channels) + " at dim 1, the channels of " + name +
+              (context.dims.hint(input[0]) == context.dims.hint(channels) ? "; is the batch dim missing?" : ""));
+    break;
+  }
   check_affine(context, std::span<const Dim>(&input[1], 1));
   if (!boolean_attribute(context, "training"))
     for (const char* name : {"running_mean", "running_var"})

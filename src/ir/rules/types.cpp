@@ -262,6 +262,11 @@ void index(RuleContext& context) {
   check_index(context, "indices");
 }
 
+void positions_of_floats(RuleContext& context) {
+  require_floating(context, self_dtype(context));
+  positions(context);
+}
+
 void positions(RuleContext& context) {
   context.compute = self_dtype(context);
   context.outputs.back().dtype = DType::i64;
@@ -345,9 +350,15 @@ void norm(RuleContext& context) {
 void same(RuleContext& context) {
   DType dtype = self_dtype(context);
   for (size_t i = 0; i < context.operands.size(); ++i)
-    if (context.operands[i].is_tensor() && context.operands[i].dtype != dtype)
-      context.fail(operand_name(context, i), describe(context, context.operands[i]),
-                   std::string(name_of(dtype)) + ", the dtype of " + operand_name(context, 0));
+    if (context.operands[i].is_tensor() && context.operands[i].dtype != dtype) {
+      // A layer's parameters are what they are: its input is wrong.
+      const std::string name = operand_name(context, i);
+      const bool parameter = name == "weight" || name == "bias";
+      const size_t wrong = parameter ? 0 : i, right = parameter ? i : 0;
+      context.fail(
+          operand_name(context, wrong), describe(context, context.operands[wrong]),
+          std::string(name_of(context.operands[right].dtype)) + ", the dtype of " + operand_name(context, right));
+    }
   if (dtype == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
   set(context, dtype);
 }

@@ -222,6 +222,105 @@ TEST(Module, ToConvertsFloatsAndKeepsTies) {
   EXPECT_EQ(net(rand({2, 4}, kFloat64)).dtype(), kFloat64);
 }
 
+struct TablesImpl : nn::Module {
+  nn::Linear fc{2, 2};
+  nn::Buffer mean = nn::Buffer(zeros({2}));
+  nn::NonPersistentBuffer table = nn::NonPersistentBuffer(ones({2}));
+  Tensor forward(const Tensor& x) { return fc(x) * table + mean; }
+};
+INGOT_MODULE(Tables, fc, mean, table);
+
+TEST(Module, WhatIsMadeWithItIsNoPartOfItsState) {
+  Tables tables;
+  EXPECT_EQ(names(tables->named_buffers()), (std::vector<std::string>{"mean", "table"}));
+  StateDict state = tables->state_dict();
+  EXPECT_EQ(state.count("mean"), 1u);
+  EXPECT_EQ(state.count("table"), 0u);
+  tables->load_state_dict(state);
+  state["table"] = zeros({2});
+  const std::string text = message_of([&] { tables->load_state_dict(state); });
+  EXPECT_NE(text.find("does not have: table"), std::string::npos) << text;
+  tables->to(kBFloat16);
+  EXPECT_EQ(tables->table.dtype(), kBFloat16);
+  EXPECT_EQ(tables(rand({1, 2}, kBFloat16)).dtype(), kBFloat16);
+}
+
+TEST(Module, AClonesTensorsAreItsOwn) {
+  Net net;
+  net->h[1] = net->h[0];  // a module that stands twice
+  net->twice = true;
+  net->h[0]->scale.requires_grad_(false);
+  net->eval();
+  net(rand({2, 4})).sum().backward();
+  const Tensor x = rand({2, 4}), before = net(x).detach();
+  Net copy = net.clone();
+  EXPECT_EQ(names(copy->named_parameters()), names(net->named_parameters()));
+  EXPECT_FALSE(copy->is_training());
+  EXPECT_FALSE(copy->h[0]->is_training());
+  EXPECT_TRUE(copy->twice);
+  EXPECT_EQ(copy->h[0].module(), copy->h[1].module());
+  EXPECT_NE(copy->h[0].module(), net->h[0].module());
+  EXPECT_TRUE(equal(copy(x), before));
+  const StateDict theirs = net->state_dict();
+  for (const auto& [name, p] : copy->named_parameters()) {
+    EXPECT_EQ(p.requires_grad(), name.find("scale") == std::string::npos) << name;
+    EXPECT_FALSE(p.grad().defined()) << name;
+    EXPECT_NE(p.data_ptr(), theirs.at(name).data_ptr()) << name;
+  }
+  {
+    const NoGradGuard no_grad;
+    for (const Tensor& p : copy->parameters()) p.add_(1);
+    copy->steps.add_(1);
+  }
+  EXPECT_TRUE(equal(net(x), before));
+  EXPECT_EQ(net->steps.item<int64_t>(), 0);
+  EXPECT_FALSE(equal(copy(x), before));
+  EXPECT_EQ(copy->h[1]->seen, "h.1");
+}
+
+TEST(Module, AClonesTiesAreThoseOfTheOriginal) {
+  Net net;
+  net->h[1]->scale = net->h[0]->scale;
+  Net copy = net.clone();
+  EXPECT_TRUE(copy->h[1]->scale.is_same(copy->h[0]->scale));
+  EXPECT_FALSE(copy->h[1]->scale.is_same(net->h[0]->scale));
+  EXPECT_EQ(copy->parameters().size(), net->parameters().size());
+}
+
+TEST(Module, AnyModuleIsClonedWithWhatItHolds) {
+  nn::Sequential net(nn::Linear(2, 3), nn::BatchNorm1d(3), nn::ReLU());
+  nn::Sequential copy = net.clone();
+  const Tensor x = rand({4, 2});
+  copy(x);  // statistics of its own
+  EXPECT_TRUE(equal(net->state_dict().at("1.running_mean"), zeros({3})));
+  EXPECT_FALSE(equal(copy->state_dict().at("1.running_mean"), zeros({3})));
+  {
+    const NoGradGuard no_grad;
+    for (const Tensor& p : net->parameters()) p.fill_(0);
+  }
+  EXPECT_TRUE(equal(net(x), zeros({4, 3})));
+  EXPECT_FALSE(equal(copy(x), zeros({4, 3})));
+}
+
+struct UniqueImpl : nn::Module {
+  std::unique_ptr<int> count = std::make_unique<int>(0);
+  Tensor forward(const Tensor& x) { return x; }
+};
+INGOT_MODULE(Unique);
+struct HolderImpl : nn::Module {
+  nn::Linear fc{1, 1};
+  Unique unique;
+  Tensor forward(const Tensor& x) { return unique(fc(x)); }
+};
+INGOT_MODULE(Holder, fc, unique);
+
+TEST(Module, WhatCannotBeCopiedIsNamed) {
+  Holder holder;
+  const std::string text = message_of([&] { holder.clone(); });
+  EXPECT_NE(text.find("a Unique without a copy constructor"), std::string::npos) << text;
+  EXPECT_NE(text.find("nn_test.cpp"), std::string::npos) << text;
+}
+
 TEST(Module, AnErrorInALayerNamesTheCallersLine) {
   nn::Linear layer(4, 2);
   int line = 0;

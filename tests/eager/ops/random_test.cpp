@@ -138,6 +138,58 @@ TEST(Random, LikeTakesSizesAndDtype) {
   EXPECT_EQ(rand({0, 3}).numel(), 0);
 }
 
+TEST(Random, MultinomialDrawsByWeight) {
+  manual_seed(12);
+  const int64_t n = 1 << 16;
+  for (DType d : {kFloat32, kFloat64, kBFloat16}) {
+    const Tensor weights = tensor({0.f, 1.f, 0.f, 4.f, 3.f, 0.f}).to(d);
+    Tensor drawn = multinomial(weights, n, true);
+    EXPECT_EQ(drawn.dtype(), kInt64);
+    EXPECT_EQ(drawn.sizes(), IntArrayRef({n}));
+    const double expected[] = {0, 1 / 8.0, 0, 4 / 8.0, 3 / 8.0, 0};
+    for (int64_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(mean_of(drawn == i), expected[i], 5 * std::sqrt(expected[i] / static_cast<double>(n))) << i;
+    // One a row, without replacement: the same chances.
+    drawn = multinomial(weights.expand({n, 6}), 1);
+    EXPECT_EQ(drawn.sizes(), IntArrayRef({n, 1}));
+    for (int64_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(mean_of(drawn == i), expected[i], 5 * std::sqrt(expected[i] / static_cast<double>(n))) << i;
+  }
+}
+
+TEST(Random, WithoutReplacementNothingComesTwice) {
+  manual_seed(13);
+  const Tensor weights = rand({50, 40}) + 0.01;
+  const Tensor drawn = multinomial(weights, 40);
+  EXPECT_TRUE(same(std::get<0>(drawn.sort(1)), arange(40).expand({50, 40}).contiguous()));
+  // What weighs nothing comes last. Of 1 and 3 the first one comes first in a quarter.
+  const Tensor few = tensor({0.f, 1.f, 3.f}).expand({4000, 3});
+  const Tensor order = multinomial(few, 3);
+  EXPECT_TRUE(same(order.select(1, 2), zeros({4000}, kInt64)));
+  EXPECT_NEAR(mean_of(order.select(1, 0) == 1), 0.25, 5 * std::sqrt(0.25 * 0.75 / 4000));
+}
+
+TEST(Random, ManyCategoriesAreAllReached) {
+  manual_seed(14);
+  // Longer than a block of the running sum.
+  const Tensor weights = (arange(20000) % 7 == 3).to(kFloat32);
+  const Tensor drawn = multinomial(weights, 200000, true);
+  EXPECT_TRUE((drawn % 7 == 3).all().item<bool>());
+  EXPECT_NEAR(mean_of(drawn), 10000, 5 * 5774 / std::sqrt(200000.0));
+}
+
+TEST(Random, MultinomialTakesDrawsOfItsOwn) {
+  manual_seed(15);
+  const Tensor weights = ones({3, 100});
+  multinomial(weights, 2);
+  EXPECT_EQ(default_generator().get_state()[1].item<int64_t>(), 300);
+  multinomial(weights, 200, true);
+  EXPECT_EQ(default_generator().get_state()[1].item<int64_t>(), 900);
+  const Generator g(3), h(3);
+  EXPECT_TRUE(same(multinomial(weights, 5, false, g), multinomial(weights, 5, false, h)));
+  EXPECT_EQ(multinomial(empty({0, 4}), 2).sizes(), IntArrayRef({0, 2}));
+}
+
 TEST(Random, DropoutKeepsTheMean) {
   manual_seed(3);
   const int64_t n = 1 << 16;
@@ -210,6 +262,24 @@ TEST(Random, WrongArgumentsAreNamedAndDrawNothing) {
   EXPECT_EQ(error_of([&] { x.normal_(0, -1); }), "normal: std: got -1.000000, expected no number below 0");
   EXPECT_EQ(error_of([&] { F::dropout(x, 1.5); }), "dropout: p: got 1.500000, expected numbers from 0 to 1");
   EXPECT_TRUE(same(x, zeros({3})));
+  const std::string weights = ", expected finite numbers, none of them negative, and in each row one above 0";
+  for (float bad : {-1.f, INFINITY, NAN})
+    EXPECT_EQ(error_of([&] {
+                multinomial(tensor({1.f, bad}), 1);
+              }),
+              "multinomial: self: got " + std::to_string(bad) + weights);
+  EXPECT_EQ(error_of([&] {
+              multinomial(tensor({1.f, 0.f, 0.f, 0.f}).view({2, 2}), 1);
+            }),
+            "multinomial: self: got a row of zeros" + weights);
+  EXPECT_EQ(error_of([&] { multinomial(ones({3}), 4); }),
+            "multinomial: num_samples: got 4, expected 1 to 3 without replacement");
+  EXPECT_EQ(error_of([&] { multinomial(ones({3}), 0, true); }), "multinomial: num_samples: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { multinomial(whole, 1); }), "multinomial: self: got i64, expected a floating point dtype");
+  EXPECT_EQ(error_of([&] {
+              multinomial(ones({2, 0}), 1, true);
+            }),
+            "multinomial: self: got shape [2, 0], expected one or two dims, the last of which is not empty");
 }
 
 }  // namespace
