@@ -61,8 +61,8 @@ def contender(mode, name, batch, threads, folder):
 
     compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
                                                            "INFERENCE_PRECISION_HINT": "f32"})
-    request, tensor = compiled.create_infer_request(), openvino.Tensor(x.numpy(), shared_memory=True)
-    request.set_input_tensor(tensor)
+    request = compiled.create_infer_request()
+    request.set_input_tensor(openvino.Tensor(x.numpy().copy()))  # its own memory: x ends with this function
     return request.infer, lambda: (request.infer(), torch.from_numpy(request.get_output_tensor().data.copy()))[1]
 
 

@@ -42,6 +42,31 @@ TEST(LowerConvolution, AnEpilogueThatDiffersWithinARowOfPixelsIsALoopOfItsOwn) {
   EXPECT_TRUE(r.program.steps[1].is<LoopStep>());
 }
 
+// Its statistics are sums over columns of what the convolution stored; nothing of the image's size is stored between.
+TEST(LowerConvolution, AGroupNormReadsTheImageAndStoresItOnce) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 4, 9, 8}), w = g.add_input(DType::f32, {32, 4, 3, 3}),
+          again = g.add_input(DType::f32, {4, 32, 1, 1}), scale = g.add_input(DType::f32, {32});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId n =
+      g.add(OpId::group_norm, {val(c), val(scale), val(scale), Operand::constant(1e-5)}, {Attr::of(int64_t{8})});
+  g.outputs = {g.add(OpId::conv2d, {val(g.add(OpId::relu, {val(n)})), val(again)})};
+  LowerResult r = check_compiled(g, 1e-4);
+  int images = 0, columns = 0, convolutions = 0;
+  for (const Step& step : r.program.steps) {
+    columns += step.is<ColumnStep>();
+    convolutions += step.is<Conv2dStep>();
+    if (!step.is<LoopStep>()) continue;
+    int64_t points = 1;
+    for (Dim d : step.as<LoopStep>().space) points *= r.program.dims.hint(d);
+    images += points == 2 * 32 * 7 * 6;
+  }
+  EXPECT_EQ(convolutions, 2);
+  EXPECT_EQ(columns, 2);
+  EXPECT_EQ(images, 1);
+  EXPECT_EQ(r.program.steps[0].as<Conv2dStep>().form, ConvolutionForm::pixels);
+}
+
 TEST(LowerConvolution, ResultsThatLieApartInMemory) {
   // As padding makes them: parts of a larger tensor, whose rows of pixels do not follow one another.
   Graph g;

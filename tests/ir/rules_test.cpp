@@ -287,7 +287,8 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"u8[1, 3, 4, 4]; f32[8, 3, 3, 3]", "conv2d(%0, %1)",
        "conv2d: input: got tensor u8[1, 3, 4, 4], expected f32, the dtype of weight"},
       {"f32[3, 4, 4]; f32[3]", "batch_norm(%0, %1, training=true)",
-       "batch_norm: input: got shape [3, 4, 4], expected size 3 at dim 1, the channels of running_mean; is the batch dim"},
+       "batch_norm: input: got shape [3, 4, 4], expected size 3 at dim 1, the channels of running_mean; is the batch "
+       "dim"},
       {"f32[2, 3]; f32[5, 3]; f32[4]", "linear(%0, %1, %2)", "linear: bias: got shape [4]"},
       {"f32[2, 3]; f32[1, 3]; f32[4]", "linear(%0, %1, %2)",
        "linear: bias: got tensor f32[4], expected a shape that broadcasts to [2, 1]"},

@@ -60,7 +60,7 @@ FusionAnswer weigh(const FusionQuestion& q) {
       if (repeats_much) return {FusionChoice::alone, "its reader needs it at several places: expensive work once", 0};
       return {FusionChoice::inside, "one reader", 2 * q.bytes};
     }
-    if (q.from_inputs && !expensive && !q.larger_space)
+    if (q.reads_memory && !expensive && !q.larger_space)
       return {FusionChoice::inside, "cheaper to compute again in each reader than to store", 2 * q.bytes};
   }
   if (q.can_store_there && !repeats_much) return {FusionChoice::stored, "computed and stored by a reader", q.bytes};

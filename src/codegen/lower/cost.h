@@ -22,7 +22,7 @@ struct FusionQuestion {
   int consumers = 0;               // groups that could compute it in place
   bool must_store = false;         // an output, or read from memory by someone
   bool no_operands = false;        // computed from coordinates and scalars alone
-  bool from_inputs = false;        // its operands are inputs of the graph
+  bool reads_memory = false;       // its operands are inputs of the graph, or one that is stored and small ones
   bool larger_space = false;       // a consumer's space repeats it
   int maps = 1;                    // places at which one consumer reads it
   bool lacks_coordinates = false;  // it needs coordinates, which a consumer does not have

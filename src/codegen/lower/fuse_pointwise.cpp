@@ -41,6 +41,24 @@ bool repeats(Fusion& f, ir::ValueId v, const IndexMap& map, uint32_t group) {
   return columns < 4 * f.facts.chain_cost(v) || points / std::max<int64_t>(columns, 1) * f.facts.chain_cost(v) > kStep;
 }
 
+/// True if the operands are inputs, or one is in memory anyway and the others are small beside it.
+bool reads_memory(Fusion& f, const ir::Node& node) {
+  constexpr int64_t kSmall = 16;
+  const ir::ValueId v = node.outputs[0];
+  bool inputs = true, others = !f.facts.is_product_tail(v);
+  int large = 0;
+  for (const ir::Operand& o : node.operands) {
+    if (!o.is_value()) continue;
+    const ir::Node* producer = f.layouts.producer(f.layouts.of(o.id).root);
+    inputs = inputs && !producer;
+    if (kSmall * f.layouts.bytes_hint(o.id) <= f.layouts.bytes_hint(v)) continue;
+    ++large;
+    const ir::OpKind kind = producer ? ir::info(producer->op).kind : ir::OpKind::structured;
+    others = others && (kind == ir::OpKind::structured || kind == ir::OpKind::host);
+  }
+  return inputs || (others && large <= 1);
+}
+
 /// True if the group reduces along a dim of v, and v has one element for each row that an earlier reduction works on.
 bool ends_row(Fusion& f, ir::ValueId v, uint32_t group) {
   const Group& g = f.groups[group];
@@ -63,9 +81,7 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
   q.consumers = static_cast<int>(readers.size());
   q.must_store = f.must_store(v);
   q.no_operands = !reads;
-  q.from_inputs = true;
-  for (const ir::Operand& o : node.operands)
-    if (o.is_value()) q.from_inputs = q.from_inputs && !f.layouts.producer(f.layouts.of(o.id).root);
+  q.reads_memory = reads_memory(f, node);
   q.cost = f.facts.cost(n);
   q.chain_cost = f.facts.chain_cost(v);
   q.bytes = f.layouts.bytes_hint(v);

@@ -120,12 +120,21 @@ Outputs local_response_norm(GraphBuilder& b, const CompositeCall& call) {
 Outputs group_norm(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   const Dims shape = b.shape(x);
-  Dim groups = call.integer("num_groups"), inner = b.dims().floor_div(shape[1], groups);
-  for (size_t i = 2; i < shape.size(); ++i) inner = b.dims().mul(inner, shape[i]);
-  Operand grouped = b.reshape(x, {shape[0], groups, inner});
-  Operand result = b.reshape(normalized(b, grouped, {2}, call.operand("eps")), shape);
-  return {affine(b, result, channelwise(b, call.operand("weight"), shape.size()),
-                 channelwise(b, call.operand("bias"), shape.size()))};
+  const Dim groups = call.integer("num_groups"), channels = b.dims().floor_div(shape[1], groups);
+  const Dim places = b.dims().product(std::span<const Dim>(shape).subspan(2));
+  const Operand flat = b.reshape(x, {shape[0], shape[1], places});
+  // First over the places of each channel, then over the channels of a group; one number a channel again. So it suits
+  // images whose channels lie innermost as well.
+  auto mean = [&](const Operand& v) {
+    const Operand each = b.mean(v, Attr::of(Dims{2}), GraphBuilder::flag(false));
+    const Operand all = mean_keeping(b, b.reshape(each, {shape[0], groups, channels}), {2});
+    return b.reshape(b.expand(all, Dims{shape[0], groups, channels}), {shape[0], shape[1], 1});
+  };
+  const Operand centered = b.sub(flat, mean(flat));
+  const Operand deviation = inverse_deviation(b, mean(b.mul(centered, centered)), call.operand("eps"));
+  const Operand result = affine(b, b.mul(centered, deviation), channelwise(b, call.operand("weight"), 3),
+                                channelwise(b, call.operand("bias"), 3));
+  return {b.reshape(result, shape)};
 }
 
 }  // namespace decompositions
