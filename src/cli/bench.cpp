@@ -256,8 +256,11 @@ int bench_demo(const BenchOptions& options) {
 int bench_zoo(const BenchOptions& options) {
   const ZooRow* row = find_zoo_row(options.name);
   if (!row) throw Error("unknown model '" + options.name + "'; `ingot models` lists those there are");
-  if (options.mode == "train")
-    throw Error("bench: mode: got train, expected checked or frozen for " + row->name + " (train is of the demo's)");
+  if (options.mode == "train") {
+    if (!options.weights.empty() || options.length)
+      throw Error("bench: mode: got train with weights or a length, expected neither: they are random, and its own");
+    return bench_train(options);
+  }
   const ModelFile file = options.weights.empty() ? ModelFile() : ModelFile(options.weights);
   const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
   model.module->eval();

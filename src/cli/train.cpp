@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/zoo.h"
+
 namespace ingot::cli {
 namespace {
 
@@ -61,6 +63,15 @@ void start_as_gpt2(ByteGpt& gpt) {
   }
 }
 
+using Forward = std::function<Tensor(const Tensor&)>;
+
+std::function<Tensor(const Batch&)> cross_entropy_of(Forward forward) {
+  return [forward = std::move(forward)](const Batch& batch) {
+    const Tensor logits = forward(batch.x);
+    return F::cross_entropy(logits.reshape({-1, logits.size(-1)}), batch.y.reshape({-1}));
+  };
+}
+
 Task bytegpt(const std::string& path) {
   ByteGpt gpt;
   start_as_gpt2(gpt);
@@ -68,7 +79,8 @@ Task bytegpt(const std::string& path) {
   Task task;
   task.recipe = {.steps = 1200, .batch = 32, .warmup = 100, .lr = 1.5e-3, .weight_decay = 0.1, .clip = 1};
   task.model = gpt.ptr();
-  task.forward = [gpt](const Tensor& x) { return gpt(x); };
+  const Forward forward = [gpt](const Tensor& x) { return gpt(x); };
+  task.loss = cross_entropy_of(forward);
   task.optimizer = [gpt](const Recipe& r) {
     return std::make_unique<optim::AdamW>(
         gpt->parameters(), optim::AdamWOptions{.lr = r.lr, .betas = {0.9, 0.95}, .weight_decay = r.weight_decay});
@@ -84,8 +96,8 @@ Task bytegpt(const std::string& path) {
   };
   task.unit = "tokens", task.units_each = kWindow;
   task.metric = "bits_per_byte";
-  task.evaluate = [forward = task.forward, text] { return bits_per_byte(forward, text->substr(0, kEvaluated)); };
-  task.sample = [forward = task.forward, prompt = sample_prompt(*text)] {
+  task.evaluate = [forward, text] { return bits_per_byte(forward, text->substr(0, kEvaluated)); };
+  task.sample = [forward, prompt = sample_prompt(*text)] {
     return generate_greedily(forward, prompt, static_cast<int64_t>(prompt.size()) + kSampled);
   };
   return task;
@@ -98,7 +110,8 @@ Task digits_cnn(const std::string& folder) {
   Task task;
   task.recipe = {.steps = 660, .batch = 64, .warmup = 20, .lr = 0.05, .weight_decay = 1e-3};
   task.model = cnn.ptr();
-  task.forward = [cnn](const Tensor& x) { return cnn(x); };
+  const Forward forward = [cnn](const Tensor& x) { return cnn(x); };
+  task.loss = cross_entropy_of(forward);
   task.optimizer = [cnn](const Recipe& r) {
     return std::make_unique<optim::SGD>(
         cnn->parameters(),
@@ -111,7 +124,32 @@ Task digits_cnn(const std::string& folder) {
   task.unit = "images";
   task.best_of = test.labels.size(0);
   task.metric = fmt::format("correct_of_{}_test", task.best_of);
-  task.evaluate = [forward = task.forward, test] { return static_cast<double>(test.correct(forward)); };
+  task.evaluate = [forward, test] { return static_cast<double>(test.correct(forward)); };
+  return task;
+}
+
+Task timed(const ZooRow& row) {
+  const ZooModel model = row.make(nullptr);
+  model.module->train();
+  Task task;
+  task.recipe = {.steps = 1000, .batch = 1, .lr = 1e-4, .weight_decay = 0.01};
+  task.model = model.module;
+  task.loss = [model](const Batch& batch) {
+    Inputs inputs{batch.x};
+    inputs.insert(inputs.end(), batch.others.begin(), batch.others.end());
+    return (model.forward(inputs) - batch.y).square().mean();
+  };
+  task.optimizer = [module = model.module](const Recipe& r) {
+    return std::make_unique<optim::AdamW>(module->parameters(),
+                                          optim::AdamWOptions{.lr = r.lr, .weight_decay = r.weight_decay});
+  };
+  task.batch = [model](int64_t step, const Recipe& r) {
+    const NoGradGuard no_grad;
+    manual_seed(static_cast<uint64_t>(r.seed) * 1'000'003 + static_cast<uint64_t>(step));
+    const Inputs inputs = model.example(r.batch, 0);
+    return Batch{inputs.at(0), zeros({}), {inputs.begin() + 1, inputs.end()}};
+  };
+  task.unit = "examples";
   return task;
 }
 
@@ -131,6 +169,8 @@ Task make_task(const std::string& name, const std::string& data, const std::stri
     task = bytegpt(text.empty() ? path_in(folder, "text.txt") : text);
   else if (name == "digits_cnn")
     task = digits_cnn(folder);
+  else if (const ZooRow* row = find_zoo_row(name))
+    task = timed(*row);
   else
     throw Error("train: name: got " + name + ", expected bytegpt or digits_cnn");
   task.name = name;
@@ -154,8 +194,7 @@ double Training::rate_at(int64_t step) const {
 
 StepResult Training::update(const Batch& batch) {
   const EnableGradGuard grad;
-  const Tensor logits = task_.forward(batch.x);
-  const Tensor loss = F::cross_entropy(logits.reshape({-1, logits.size(-1)}), batch.y.reshape({-1}));
+  const Tensor loss = task_.loss(batch);
   loss.backward();
   std::optional<Tensor> norm;
   if (recipe_.clip > 0) norm = nn::utils::clip_grad_norm_(task_.model->parameters(), recipe_.clip);

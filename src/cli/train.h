@@ -1,5 +1,5 @@
-// Training of the demo's models from scratch: what is learnt, from which data, and one step of it. `ingot train`, the
-// demo and `ingot bench NAME --mode train` stand on this.
+// Training from scratch: what is learnt, from which data, and one step of it. `ingot train` and the demo (of the demo's
+// models) and `ingot bench NAME --mode train` (of any) stand on this.
 #pragma once
 #include <functional>
 #include <map>
@@ -24,8 +24,9 @@ using RecipeNumbers = std::map<std::string, double>;
 
 struct Batch {
   Tensor x, y;
+  std::vector<Tensor> others = {};  // that the model takes behind x
 };
-INGOT_FIELDS(Batch, x, y)
+INGOT_FIELDS(Batch, x, y, others)
 struct StepResult {
   Tensor loss;
   std::optional<Tensor> norm;  // of all gradients, where they are clipped
@@ -37,7 +38,7 @@ struct Task {
   std::string name;
   Recipe recipe;
   std::shared_ptr<nn::Module> model;
-  std::function<Tensor(const Tensor&)> forward;
+  std::function<Tensor(const Batch&)> loss;
   std::function<std::unique_ptr<optim::Optimizer>(const Recipe&)> optimizer;
   /// Of a step: the same for the same recipe, whatever came before.
   std::function<Batch(int64_t step, const Recipe&)> batch;
@@ -49,8 +50,9 @@ struct Task {
   std::function<std::string()> sample;  // what the model says now
 };
 std::vector<std::string> task_names();
-/// `text`: a file to learn instead of the one that ships, for bytegpt. Throws Error for a name that is not there
-/// (digits-cnn is digits_cnn), and a file that is missing or too short.
+/// `text`: a file to learn instead of the one that ships, for bytegpt. Another model of the table learns the mean
+/// square of its output, on random inputs by AdamW: to be timed, not to be trained. Throws Error for a name that is not
+/// there (digits-cnn is digits_cnn), and a file that is missing or too short.
 Task make_task(const std::string& name, const std::string& data, const std::string& text, const RecipeNumbers& numbers);
 
 /// A task, its optimizer and its rate.

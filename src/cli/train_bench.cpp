@@ -21,7 +21,11 @@ int bench_train(const BenchOptions& options) {
   bool equal_bits = true;
   for (int i = 0; i < kCheckedSteps; ++i) {
     const Batch batch = eager.training().next_batch();
-    equal_bits = ingot::bitwise_equal(eager.step(batch).loss, compiled.step(batch).loss) && equal_bits;
+    auto loss = [&](Contender& who) {
+      manual_seed(static_cast<uint64_t>(i));  // the same masks of dropout
+      return who.step(batch).loss;
+    };
+    equal_bits = ingot::bitwise_equal(loss(eager), loss(compiled)) && equal_bits;
   }
   equal_bits = same_state(eager.training(), compiled.training()) && equal_bits;
   const Batch batch = eager.training().next_batch();

@@ -47,7 +47,8 @@ TEST(ModelsCommand, ListsWhatBenchTakes) {
 
 TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
   for (const std::string& arguments : std::vector<std::string>{
-           "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "dlrm --batch 2", "lstm_lm --length 5",
+           "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "mlp_tiny --mode train --batch 4",
+           "unet --mode train", "dlrm --batch 2", "lstm_lm --length 5",
            "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
            "llama_decode --weights " + kZoo + "llama.safetensors", "vit --weights " + kZoo + "vit.safetensors"}) {
     const Outcome run = ingot("bench " + arguments + " --seconds 0.05 --json");
@@ -68,7 +69,7 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("resnet18 --weights " + kZoo + "resnet50.safetensors --batch 0", "batch");
   refused("resnet18 --weights " INGOT_SOURCE_DIR "/README.md", "README.md");
   refused("resnet18 --weights /no/such", "/no/such");
-  refused("bert --mode train", "train");
+  refused("bert --mode train --length 8", "train");
   refused("no_such", "resnet50");
 }
 
