@@ -52,12 +52,6 @@ const char* color_of(const std::string& form) {
   return "#dff0dd";
 }
 
-std::string listed(const std::vector<std::string>& items, const char* between) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
-  return text;
-}
-
 std::string details(const std::string& title, const std::string& text) {
   return "<details><summary>" + escaped(title) + "</summary><pre>" + escaped(text) + "</pre></details>\n";
 }
@@ -151,7 +145,7 @@ class Picture {
     }
     std::string modules, numbers;
     for (uint32_t s : group.steps) {
-      modules = listed(p_.steps[s].modules, ", ");
+      modules = fmt::format("{}", fmt::join(p_.steps[s].modules, ", "));
       numbers += (numbers.empty() ? "" : ", ") + std::to_string(s);
     }
     out += fmt::format(
@@ -228,7 +222,8 @@ std::string longest(const Explanation::Program& p) {
         "<tr><td>{}</td><td class=n>{}</td><td class=n>{:.0f}%</td><td class=n>{:.1f}</td><td class=n>{:.1f}</td>"
         "<td>{}</td><td class=dim>{}</td><td class=dim>{}</td></tr>\n",
         order[i], duration(s.mean_us), 100 * s.mean_us / total, s.operations / s.mean_us / 1e3,
-        s.bytes / s.mean_us / 1e3, escaped(listed(s.ops, " ")), escaped(s.space), escaped(listed(s.modules, ", ")));
+        s.bytes / s.mean_us / 1e3, escaped(fmt::format("{}", fmt::join(s.ops, " "))), escaped(s.space),
+        escaped(fmt::format("{}", fmt::join(s.modules, ", "))));
   }
   return rows + "</table>\n";
 }

@@ -189,19 +189,14 @@ class Report {
     for (uint32_t number : order) {
       const Explanation::Step& s = p.steps[number];
       shown += s.mean_us;
-      line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number, shortened(listed(s.ops, " "), 28),
-           shortened(listed(s.modules, ", "), 22), shortened(s.space, 30), s.operations / 1e6, amount(s.bytes),
-           timed ? duration(s.mean_us) : "",
+      line("  {:<3} {:<28} {:<22} {:<30} {:>8.2f} {:>9} {:>9} {}", number,
+           shortened(fmt::format("{}", fmt::join(s.ops, " ")), 28),
+           shortened(fmt::format("{}", fmt::join(s.modules, ", ")), 22), shortened(s.space, 30), s.operations / 1e6,
+           amount(s.bytes), timed ? duration(s.mean_us) : "",
            bar(most > 0 ? weight(s) / most : 0, 12) + (timed ? fmt::format(" {:.0f}%", 100 * s.mean_us / total) : "") +
                (s.algorithm.empty() ? "" : "  " + s.algorithm));
     }
     if (cut) line("  and {} more in {}", p.steps.size() - kMost, duration(total - shown));
-  }
-
-  static std::string listed(const std::vector<std::string>& items, const char* between) {
-    std::string text;
-    for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
-    return text;
   }
 
   void fusion(const Explanation::Program& p) {
