@@ -284,6 +284,8 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
        "expected size 12 at dim 2, the last size of weight; flatten(1) of"},
       {"f64[2, 3]; f32[5, 3]", "linear(%0, %1)",
        "linear: input: got tensor f64[2, 3], expected f32, the dtype of weight"},
+      {"f32[2, 3]; f32[5, 3]; f64[5]", "linear(%0, %1, %2)",
+       "linear: bias: got tensor f64[5], expected f32, the dtype of input"},
       {"u8[1, 3, 4, 4]; f32[8, 3, 3, 3]", "conv2d(%0, %1)",
        "conv2d: input: got tensor u8[1, 3, 4, 4], expected f32, the dtype of weight"},
       {"f32[3, 4, 4]; f32[3]", "batch_norm(%0, %1, training=true)",

@@ -72,7 +72,7 @@ eager::Draws eager::take_draws(int64_t count) { return take(default_source(), co
 
 int64_t eager::draws_of(const OpCall& call, IntArrayRef result) {
   const Tensor* first = !call.operands.empty() ? call.operands[0].tensor : nullptr;
-  return std::max(count(result), first ? count(first->sizes()) : 0);
+  return std::max(count(result), first ? count(first->impl()->sizes) : 0);
 }
 
 void eager::draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::optional<Generator>& generator) {

@@ -106,7 +106,10 @@ Outputs bernoulli(GraphBuilder& b, const CompositeCall& call) {
 }
 
 Outputs multinomial(GraphBuilder& b, const CompositeCall& call) {
-  const Operand weights = b.to(call.operands[0], DType::f64);
+  // Of the largest in its row, so that no sum overflows.
+  const Operand given = b.to(call.operands[0], DType::f64);
+  const Operand weights =
+      b.div(given, b.reduce_dims(OpId::amax, given, {static_cast<int64_t>(call.shape.size()) - 1}, true));
   const Attr last = GraphBuilder::attr(static_cast<int64_t>(call.shape.size()) - 1);
   const Dims& samples = call.attribute("num_samples").list;
   if (!call.flag("replacement")) {

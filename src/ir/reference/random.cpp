@@ -113,9 +113,11 @@ void multinomial(ReferenceContext& c) {
   const ReferenceTensor& weights = c.tensor("self");
   const int64_t size = weights.shape.back(), samples = c.out().shape.back();
   for (int64_t row = 0; row * samples < c.out().size(); ++row) {
-    const double* w = weights.real.data() + row * size;
+    std::vector<double> w(weights.real.begin() + row * size, weights.real.begin() + (row + 1) * size);
+    const double largest = *std::max_element(w.begin(), w.end());
+    for (double& each : w) each /= largest;
     if (c.flag("replacement")) {
-      std::vector<double> sums(w, w + size);
+      std::vector<double> sums = w;
       for (int64_t i = 1; i < size; ++i) sums[i] += sums[i - 1];
       for (int64_t i = row * samples; i < (row + 1) * samples; ++i) {
         const double at = fraction(draw(c, i).word[0], 53) * sums.back();

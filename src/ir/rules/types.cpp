@@ -351,10 +351,9 @@ void same(RuleContext& context) {
   DType dtype = self_dtype(context);
   for (size_t i = 0; i < context.operands.size(); ++i)
     if (context.operands[i].is_tensor() && context.operands[i].dtype != dtype) {
-      // A layer's parameters are what they are: its input is wrong.
-      const std::string name = operand_name(context, i);
-      const bool parameter = name == "weight" || name == "bias";
-      const size_t wrong = parameter ? 0 : i, right = parameter ? i : 0;
+      // A layer's weight is what it is: its input is wrong.
+      const bool weight = operand_name(context, i) == "weight";
+      const size_t wrong = weight ? 0 : i, right = weight ? i : 0;
       context.fail(
           operand_name(context, wrong), describe(context, context.operands[wrong]),
           std::string(name_of(context.operands[right].dtype)) + ", the dtype of " + operand_name(context, right));

@@ -157,6 +157,21 @@ TEST(Random, MultinomialDrawsByWeight) {
   }
 }
 
+TEST(Random, WeightsOfAnySizeAreShares) {
+  manual_seed(16);
+  for (double scale : {1e-320, 1e-300, 1e307}) {
+    const Tensor weights = tensor({1.0, 0.0, 3.0}, kFloat64) * scale;
+    const Tensor drawn = multinomial(weights, 1 << 14, true), first = multinomial(weights.expand({1 << 14, 3}), 1);
+    for (const Tensor& d : {drawn, first.flatten()}) {
+      EXPECT_NEAR(mean_of(d == 0), 0.25, 0.02) << scale;
+      EXPECT_NEAR(mean_of(d == 2), 0.75, 0.02) << scale;
+    }
+  }
+  const Tensor many = full({100}, 1e308, kFloat64);  // whose sum overflows
+  EXPECT_LT(multinomial(many, 5000, true).max().item<int64_t>(), 100);
+  EXPECT_NEAR(mean_of(multinomial(many, 5000, true)), 49.5, 5 * 28.9 / std::sqrt(5000.0));
+}
+
 TEST(Random, WithoutReplacementNothingComesTwice) {
   manual_seed(13);
   const Tensor weights = rand({50, 40}) + 0.01;
