@@ -92,6 +92,7 @@ struct TileFrame {
   const TileRun* runs = nullptr;
   int64_t run_count = 0, a_offset = 0;
   int64_t b_offset = 0;  // listed with B: bytes added to each address of a row of B, as a_offset is to those of A
+  const KernelFrame* finish = nullptr;  // of a tile that finishes its sums, instead of c, c_stride and accumulate
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
@@ -224,7 +225,9 @@ struct Epilogue {
   /// [0] over any piece, [v] over those of exactly 16 * v columns; empty: results are stored as they are. Buffer 0 is
   /// the raw piece (f32 or f64), the others are the arguments.
   std::vector<KernelPtr> kernels;
-  INGOT_ALL_FIELDS(Epilogue, arguments, scalars, kernels)
+  /// As ProductKernels::tiles, null where there is none: tiles that do all of it themselves, of one block of k.
+  std::vector<KernelPtr> finishing;
+  INGOT_ALL_FIELDS(Epilogue, arguments, scalars, kernels, finishing)
 };
 
 /// The kernels of all products of one form on one target, made once and shared. The tile kernels for every edge are in

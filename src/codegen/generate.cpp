@@ -26,5 +26,6 @@ KernelPtr generate(const PackSpec& pack, const Target& target) {
 
 int max_tile_rows(const Target& target, DType dtype) { return x86::max_tile_rows(target, dtype); }
 int max_tile_vectors(const Target& target, DType dtype) { return x86::max_tile_vectors(target, dtype); }
+bool may_finish(const Target& target, const Kernel& epilogue) { return x86::may_finish(target, epilogue); }
 
 }  // namespace ingot::codegen

@@ -6,6 +6,7 @@
 // three phases.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,6 +115,7 @@ struct Buffer {
   DType dtype;
   Access access = Access::dense;
   bool written = false;
+  bool same_rows = false;  // the stride from row to row is 0: an emitter may read a row of it once
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -184,6 +186,10 @@ struct TileSpec {
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, f32, AVX-512.
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
+  /// If any, C is not written: this runs over the sums (its buffer 0, which lies nowhere) while they are in registers,
+  /// called with TileFrame::finish. It has 16 * vectors known columns, all of which exist, and k is one block. See
+  /// may_finish().
+  std::shared_ptr<const Kernel> finish = nullptr;
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
 

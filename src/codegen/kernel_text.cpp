@@ -154,6 +154,7 @@ class Parser {
       b.dtype = dtype();
       b.access = named<Access>(static_cast<int>(Access::strided) + 1, "dense, uniform or strided");
       b.written = take("written");
+      b.same_rows = take("same_rows");
     } else if (word_.starts_with("local_store")) {
       store(&Phase::local_stores, 'l');
     } else if (begins('l')) {
@@ -266,7 +267,8 @@ std::string print(const Kernel& k) {
   out += '\n';
   for (size_t i = 0; i < k.buffers.size(); ++i) {
     const Buffer& b = k.buffers[i];
-    fmt::format_to(to, "b{} {} {}{}\n", i, ingot::name_of(b.dtype), name_of(b.access), b.written ? " written" : "");
+    fmt::format_to(to, "b{} {} {}{}{}\n", i, ingot::name_of(b.dtype), name_of(b.access), b.written ? " written" : "",
+                   b.same_rows ? " same_rows" : "");
   }
   for (size_t i = 0; i < k.locals.size(); ++i) fmt::format_to(to, "l{} {}\n", i, name_of(k.locals[i]));
   for (size_t i = 0; i < k.nodes.size(); ++i) {
@@ -321,9 +323,10 @@ std::string print(const Kernel& k) {
 
 std::string print(const TileSpec& t) {
   constexpr const char* kRowsOfA[] = {"", " across", " listed", " channels", " with b"};
-  return fmt::format("tile{}{} {}{} rows {} vectors {}", t.transposed ? " transposed" : "",
+  return fmt::format("tile{}{} {}{} rows {} vectors {}{}", t.transposed ? " transposed" : "",
                      kRowsOfA[static_cast<size_t>(t.rows_of_a)], ingot::name_of(t.a),
-                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors);
+                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors,
+                     t.finish ? "\nfinish " + print(*t.finish) : "");
 }
 
 std::string print(const PackSpec& p) {

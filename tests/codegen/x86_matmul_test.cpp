@@ -213,6 +213,101 @@ TEST_P(X86Matmul, TilesOfFloatsWithB) { tiles_with_b<float>(DType::f32, target()
 TEST_P(X86Matmul, TilesOfDoublesWithB) { tiles_with_b<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
 
+/// relu(sum * b1 + b2 + b3), and the sum itself, of rows of 16 * vectors columns.
+Kernel epilogue(int vectors, bool same_rows) {
+  Kernel kernel;
+  kernel.known_columns = 16 * vectors;
+  kernel.buffers = {{DType::f32},
+                    {DType::f32},
+                    {DType::f32},
+                    {DType::f32},
+                    {DType::f32, Access::dense, true},
+                    {DType::f32, Access::dense, true}};
+  kernel.buffers[1].same_rows = kernel.buffers[2].same_rows = same_rows;
+  Builder b(kernel);
+  const Expr sum = b.load(0), y = fma(sum, b.load(1), b.load(2)) + b.load(3);
+  kernel.phases.push_back({{{4, select(y < 0.0, y - y, y).value}, {5, sum.value}}, {}, {}, {}});
+  return kernel;
+}
+
+/// Rows of a matrix between guards, with room behind each row.
+struct GuardedRows {
+  GuardedRows(int64_t rows, int64_t columns, std::mt19937_64& random)
+      : stride((columns + 3) * 4), memory(static_cast<size_t>((rows - 1) * stride + columns * 4), true) {
+    for (size_t i = 0; i < memory.size(); i += 4) put(memory.data() + i, DType::f32, random);
+  }
+  int64_t stride;
+  Guarded memory;
+};
+
+// A tile that finishes its sums gives what a plain one and its epilogue give; the factors of all rows are one row.
+TEST_P(X86Matmul, TilesThatFinishTheirSums) {
+  const bool finishes = may_finish(target(), epilogue(1, true));
+  std::mt19937_64 random(11);
+  for (RowsOfA form : {RowsOfA::along, RowsOfA::listed, RowsOfA::channels})
+    for (int rows = 1; rows <= max_tile_rows(target(), DType::f32); ++rows)
+      for (int vectors = 1; vectors <= max_tile_vectors(target(), DType::f32); ++vectors) {
+        TileSpec spec{.rows = rows, .vectors = vectors, .rows_of_a = form};
+        KernelPtr plain_source = generate(spec, target());
+        KernelPtr after_source = generate(epilogue(vectors, false), target(), "after");
+        KernelPtr once_source = generate(epilogue(vectors, true), target(), "once");
+        spec.finish = std::make_shared<Kernel>(epilogue(vectors, true));
+        KernelPtr finishing_source = finishes ? generate(spec, target()) : plain_source;
+        Code plain(*plain_source), after(*after_source), once(*once_source), finishing(*finishing_source);
+        const int64_t columns = 16 * vectors;
+        for (int64_t k : {1, 4, 9}) {
+          GuardedRows a(8 * k, form == RowsOfA::channels ? columns : k, random), b(1, k * columns, random),
+              factors(2, columns, random), residual(rows, columns, random), raw(rows, columns, random);
+          const int64_t runs_of_k = form == RowsOfA::channels ? k : 1;
+          std::vector<const char*> addresses;
+          for (int64_t i = 0; i < 8 * runs_of_k; ++i) addresses.push_back(a.memory.data() + i * a.stride);
+          const std::vector<TileRun> runs(static_cast<size_t>(runs_of_k), {0, k / runs_of_k});
+          TileFrame f{form == RowsOfA::along ? a.memory.data() : reinterpret_cast<const char*>(addresses.data()),
+                      b.memory.data(),
+                      raw.memory.data(),
+                      k,
+                      form == RowsOfA::along ? a.stride : 64,
+                      raw.stride,
+                      0,
+                      columns,
+                      nullptr};
+          f.runs = runs.data(), f.run_count = runs_of_k;
+          std::vector<std::unique_ptr<GuardedRows>> results;
+          auto frame_over = [&](std::vector<char*>& at, std::vector<int64_t>& strides) {
+            for (int i = 0; i < 2; ++i) results.push_back(std::make_unique<GuardedRows>(rows, columns, random));
+            const auto& y = results[results.size() - 2];
+            const auto& sums = results.back();
+            at = {raw.memory.data(),      factors.memory.data(), factors.memory.data() + factors.stride,
+                  residual.memory.data(), y->memory.data(),      sums->memory.data()};
+            strides = {raw.stride, 0, 0, residual.stride, y->stride, sums->stride};
+            KernelFrame frame{};
+            frame.buffers = at.data(), frame.row_strides = strides.data();
+            frame.rows = rows, frame.columns = columns;
+            return frame;
+          };
+          std::vector<char*> at;
+          std::vector<int64_t> strides;
+          plain.entry()(&f);
+          for (const Code* code : {&after, &once}) {
+            const KernelFrame frame = frame_over(at, strides);
+            code->entry()(&frame);
+          }
+          if (finishes) {
+            const KernelFrame frame = frame_over(at, strides);
+            f.finish = &frame, f.c = nullptr;
+            finishing.entry()(&f);
+          }
+          for (size_t i = 2; i < results.size(); ++i)
+            for (int64_t row = 0; row < rows; ++row)
+              ASSERT_EQ(
+                  std::memcmp(results[i % 2]->memory.data() + row * results[i % 2]->stride,
+                              results[i]->memory.data() + row * results[i]->stride, static_cast<size_t>(columns * 4)),
+                  0)
+                  << print(spec) << " k " << k << " result " << i << " row " << row;
+        }
+      }
+}
+
 TEST_P(X86Matmul, Panels) {
   std::mt19937_64 random(6);
   for (DType d : {DType::f32, DType::f64, DType::bf16})

@@ -128,8 +128,14 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   return known;
 }
 
-std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, int vectors, const std::string& name) {
+std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
+                                             const std::string& name) {
   std::vector<KernelPtr> kernels;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    Buffer& buffer = writer.kernel.buffers[i];
+    buffer.same_rows = !buffer.written && strides[i][strides[i].size() - 2] == Dim(0);
+  }
+  writer.kernel.buffers[0].same_rows = false;  // the raw piece
   for (int64_t v = 0; v <= vectors; ++v) {
     writer.kernel.known_columns = 0;
     kernels.push_back(generate(writer, Dims{1, 16 * v}, name));
@@ -288,7 +294,7 @@ void StepWriter::write_matmul(uint32_t group) {
     writer.kernel.buffers[0].access = Access::dense;
     matmul.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     matmul.epilogue.scalars = writer.scalars;
-    matmul.epilogue.kernels = epilogues(writer, matmul.kernels->max_vectors, step.name);
+    matmul.epilogue.kernels = epilogues(writer, strides, matmul.kernels->max_vectors, step.name);
     epilogue_work = writer.work;
   }
   Dim points = dims_.product(g.space);

@@ -114,10 +114,12 @@ void StepWriter::write_conv(uint32_t group) {
     std::vector<Argument> arguments_of = arguments(writer, any, strides_of);
     conv.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     conv.epilogue.scalars = writer.scalars;
-    conv.epilogue.kernels = epilogues(writer, conv.kernels->max_vectors, step.name);
+    conv.epilogue.kernels = epilogues(writer, strides_of, conv.kernels->max_vectors, step.name);
   }
   const Dims& weight = graph_.type(g.operands[1].value).shape;
   Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
+  if (pixels && !conv.epilogue.kernels.empty() && raw == DType::f32)
+    conv.epilogue.finishing = finishing_tiles(writer, *conv.kernels, depth);
   step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
   step.work = std::move(conv);

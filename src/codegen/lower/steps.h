@@ -12,6 +12,8 @@ namespace ingot::codegen::lowering {
 
 /// An epilogue with more arguments is a loop of its own.
 inline constexpr size_t kMostEpilogueArguments = 24;
+/// Sums of so few products are finished in registers: what is stored in between is no small part then.
+inline constexpr int64_t kShallow = 256;
 
 class StepWriter {
  public:
@@ -41,9 +43,15 @@ class StepWriter {
   std::vector<Argument> arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides);
   void transpose_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides);
   void number_indices(KernelWriter& writer, const CollapsedSpace& space, const SmallVector<int, 8>& order);
-  /// As Epilogue orders them.
-  std::vector<KernelPtr> epilogues(KernelWriter& writer, int vectors, const std::string& name);
+  /// As Epilogue orders them. `strides` of the arguments end with those over rows and columns.
+  std::vector<KernelPtr> epilogues(KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
+                                   const std::string& name);
+  /// Tiles that end with the epilogue, where there is little to sum: `depth` products.
+  std::vector<KernelPtr> finishing_tiles(const KernelWriter& writer, const ProductKernels& kernels, const Dim& depth);
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
+  /// The kernel of that key, made once.
+  template <class Make>
+  KernelPtr made_once(const std::string& key, Make make);
   /// A step of the group that is being written.
   Step named_step() const;
   void append(Step step);

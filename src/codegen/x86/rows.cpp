@@ -43,6 +43,11 @@ void Rows::emit() {
   code_.add({.op = VOp::g_cmpi_m, .mem = rows_left, .value = 0});
   code_.jump(end, Cond::less_equal);
   const bool resident = keep_streams_in_registers(plans);
+  if (resident && plans.size() == 1 && is_short_row(plans.front().body.phase)) {
+    code_.g(VOp::g_imm, Gpr::rcx, 0);
+    e_.body.begin(plans.front().body);
+    e_.values.keep_same_rows(k_.known_columns);
+  }
   const Loop loop = code_.begin_loop();
   for (size_t number = 0; number < plans.size(); ++number) {
     const Plan& plan = plans[number];
@@ -131,7 +136,7 @@ void Rows::phase_loop(const Phase& phase, int64_t number, int64_t end) {
   for (Accumulator& a : plain) e_.reductions.reset(a);
   code_.g(VOp::g_imm, Gpr::rcx, 0);
   if (tree.empty()) {
-    plain_loop(plain);
+    plain_loop(phase, plain);
   } else {
     tree_loop(plain, tree);
   }
@@ -167,10 +172,13 @@ int Rows::side_by_side(const Accumulators& all) const {
   return 1;
 }
 
+bool Rows::is_short_row(const Phase& phase) const {
+  return k_.known_columns > 0 && k_.known_columns <= 4 * kLanes && phase.reductions.empty();
+}
+
 /// A row of few columns, as many as is known, without a loop.
-bool Rows::short_row(const Accumulators& all) {
-  constexpr int64_t kMost = 4 * kLanes;
-  if (k_.known_columns == 0 || k_.known_columns > kMost || !all.empty()) return false;
+bool Rows::short_row(const Phase& phase) {
+  if (!is_short_row(phase)) return false;
   const int64_t whole = k_.known_columns / kLanes * kLanes;
   if (whole > 0) e_.body.mixed_steps({}, static_cast<int>(whole / kLanes));
   if (whole == k_.known_columns) return true;
@@ -185,8 +193,8 @@ void Rows::whole_steps(int64_t columns, int64_t none) {
   code_.jump(none, Cond::equal);
 }
 
-void Rows::plain_loop(Accumulators& all) {
-  if (short_row(all)) return;
+void Rows::plain_loop(const Phase& phase, Accumulators& all) {
+  if (short_row(phase)) return;
   if (const int steps = side_by_side(all); steps > 1) {
     int64_t few = code_.label();
     whole_steps(kLanes * steps, few);

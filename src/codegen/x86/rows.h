@@ -19,8 +19,9 @@ class Rows {
   bool keep_streams_in_registers(const std::vector<Plan>& plans);
   void advance_row();
   void phase_loop(const Phase& phase, int64_t number, int64_t end);
-  bool short_row(const Accumulators& all);
-  void plain_loop(Accumulators& all);
+  bool is_short_row(const Phase& phase) const;
+  bool short_row(const Phase& phase);
+  void plain_loop(const Phase& phase, Accumulators& all);
   int side_by_side(const Accumulators& all) const;
   void tree_loop(Accumulators& plain, Accumulators& tree);
   void block_group(Accumulators& plain, Accumulators& tree, int size, int64_t fewer, int64_t last);

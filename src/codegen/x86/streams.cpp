@@ -62,6 +62,7 @@ void Streams::begin(Stream& s, Vector* index, bool resident) {
 
 void Streams::advance_row() {
   for (uint32_t b = 0; b < k_.buffers.size(); ++b) {
+    if (k_.buffers[b].same_rows) continue;
     bool slot_is_read = true;
     for (const Stream& s : streams_)
       if (s.moves && s.number == b) {

@@ -45,7 +45,9 @@ class Tile {
       with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
     else
       listed() ? runs({}) : steps();
-    finish();
+    if (!spec_.finish) return finish();
+    load(Gpr::rdi, offsetof(TileFrame, finish));
+    emit_finish(*spec_.finish, sums_, spec_.rows, code_);
   }
 
  private:

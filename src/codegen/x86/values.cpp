@@ -48,6 +48,32 @@ void Values::begin_body(const std::vector<Value>& roots, const std::vector<bool>
     }
 }
 
+void Values::begin_step() {
+  known(Level::column).clear();
+  for (const Kept& kept : kept_)
+    if (kept.column == frame_.column_offset() && !frame_.tail()) set(kept.value, kept.vector);
+}
+
+void Values::keep_same_rows(int64_t columns) {
+  int room = v_.avx512() ? 16 : 4;  // registers: the others are for the body
+  const Kernel& kernel = analysis_.kernel();
+  for (Value v = 0; v < analysis_.size(); ++v) {
+    const Node& n = analysis_.node(v);
+    if (n.op != Op::load || n.a != kNone || n.region || !in_body(v) || !kernel.buffers[n.imm].same_rows) continue;
+    const int64_t steps = columns / kLanes;
+    if ((room -= static_cast<int>(steps) * v_.parts_of(n.type)) < 0) break;
+    for (int64_t column = 0; column < steps * kLanes; column += kLanes) {
+      frame_.set_column_offset(column);
+      Vector vector = memory_.load(v, nullptr, false);
+      v_.force(vector);
+      keep(v, column, vector);
+    }
+  }
+  frame_.set_column_offset(0);
+}
+
+void Values::keep(Value v, int64_t column, const Vector& vector) { kept_.push_back({v, column, vector}); }
+
 Vector& Values::value(Value v) {
   Known& at = known(analysis_.level(v));
   if (!at.has[v]) {

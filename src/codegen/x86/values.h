@@ -32,7 +32,13 @@ class Values {
 
   /// From here on the body computes what is live; its roots are read once each time that they are listed.
   void begin_body(const std::vector<Value>& roots, const std::vector<bool>& live);
-  void begin_step() { known(Level::column).clear(); }
+  void begin_step();
+  /// What a load at these columns gives from here on.
+  void keep(Value v, int64_t column, const Vector& vector);
+  /// Another row, in code of its own.
+  void begin_row() { known(Level::row).clear(), kept_.clear(); }
+  /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits.
+  void keep_same_rows(int64_t columns);
   void emit_node(Value v);
   /// Whether the body computes it at each column.
   bool in_body(Value v) const { return live_[v] && analysis_.level(v) == Level::column; }
@@ -54,6 +60,12 @@ class Values {
   std::vector<bool> live_, row_live_;  // what the current body, and the current row level, need
   std::vector<uint32_t> uses_;         // in the current body
   std::vector<Vector> reduced_;
+  struct Kept {
+    Value value;
+    int64_t column;
+    Vector vector;
+  };
+  std::vector<Kept> kept_;
   uint16_t region_ = 0;  // that is being emitted
 };
 

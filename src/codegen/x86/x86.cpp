@@ -32,7 +32,8 @@ KernelPtr compile(const Kernel& kernel, const Target& target, const std::string&
 KernelPtr compile(const TileSpec& tile, const Target& target) {
   VCode code(target.isa);
   emit_tile(tile, target, code);
-  return source(code, print(tile), target, print(tile), 0);
+  const std::string text = print(tile);
+  return source(code, text, target, text.substr(0, text.find('\n')), 0);
 }
 
 KernelPtr compile(const PackSpec& pack, const Target& target) {

@@ -82,8 +82,11 @@ Outputs batch_norm(GraphBuilder& b, const CompositeCall& call) {
   // Weight and deviation are one factor a channel.
   Operand factor = inverse_deviation(b, channelwise(b, call.operand("running_var"), rank), call.operand("eps"));
   if (weight.present()) factor = b.mul(factor, weight);
-  Operand centered = b.sub(x, channelwise(b, call.operand("running_mean"), rank));
-  return {affine(b, centered, factor, bias)};
+  Operand mean = channelwise(b, call.operand("running_mean"), rank);
+  if (size_of(call.result) < 4) return {affine(b, b.sub(x, mean), factor, bias)};
+  // And so are mean and bias a summand, which a 16-bit float would round too early: one multiply-add an element.
+  Operand shift = bias.present() ? b.addcmul(bias, mean, factor, Operand::constant(-1.0)) : b.neg(b.mul(mean, factor));
+  return {b.addcmul(shift, x, factor, Operand::constant(1.0))};
 }
 
 Outputs instance_norm(GraphBuilder& b, const CompositeCall& call) {

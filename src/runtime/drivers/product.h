@@ -47,6 +47,13 @@ struct Product {
     return kernels[(rows_of_it - 1) * max_vectors + vectors - 1];
   }
 
+  /// Whether there are tiles for all rows of a panel that end with the epilogue.
+  bool finishes_in_registers(int64_t panel) const {
+    if (calls->finishing.empty() || panel_columns(panel) != panel_width(panel)) return false;
+    auto has = [&](int64_t rows_of_it) { return bool(tile(calls->finishing, rows_of_it, panels.size(panel))); };
+    return has(rows.each) && (!rows.extra || has(rows.each + 1));
+  }
+
   const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
   ProductSizes sizes;

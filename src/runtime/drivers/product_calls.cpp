@@ -21,6 +21,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
     : tiles(calls_of(kernels.tiles, context)),
       packs(calls_of(kernels.packs, context)),
       epilogues(calls_of(epilogue.kernels, context)),
+      finishing(calls_of(epilogue.finishing, context)),
       wide_tiles(calls_of(kernels.wide_tiles, context)),
       pack_a(call_of(kernels.pack_a, context)),
       widen(call_of(kernels.widen, context)),

@@ -19,7 +19,7 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
 /// The kernels of a product and its epilogue, and which operand (A, B, then the epilogue's arguments) is written first:
 /// the same for all sizes.
 struct ProductCalls {
-  std::vector<KernelCall> tiles, packs, epilogues, wide_tiles;
+  std::vector<KernelCall> tiles, packs, epilogues, finishing, wide_tiles;
   KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
   int64_t epilogue_scratch = 0;
   size_t written = 2;

@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
 constexpr int64_t kGrainOperations = 1'000'000;
-constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
-constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
+constexpr int64_t kGrainChannels = 250'000;  // operations that load an element each
+constexpr int64_t kTilesAtOnce = 8;          // by an epilogue, while they are in L1
+constexpr int64_t kGrainBytes = 256 << 10;   // of B: a product of few rows is bound by reading it
 
 }  // namespace
 
@@ -27,7 +28,8 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   int64_t operations = saturating_product(saturating_product(2 * product_.batches, m), saturating_product(n, k));
   int64_t b_bytes =
       saturating_product(saturating_product(product_.batches, product_.element), saturating_product(n, k));
-  int64_t useful = std::max(operations / kGrainOperations, b_bytes / kGrainBytes);
+  const int64_t grain = product_.rows_of_a == RowsOfA::channels ? kGrainChannels : kGrainOperations;
+  int64_t useful = std::max(operations / grain, b_bytes / kGrainBytes);
   int64_t most = saturating_product(product_.batches, saturating_product(product_.rows.count, product_.panels.count));
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
   if (may_split_k) split_ = ProductSplit(product_, useful, context.threads);
@@ -101,6 +103,9 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
 
   const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
+  // What one block of k sums up is finished before the next tiles are: they take its place.
+  const bool in_place = product_.sizes.k > 0 && product_.sizes.k <= kBlock;
+  const int64_t raw_rows = in_place ? std::min(kTilesAtOnce * product_.max_rows, most_rows) : most_rows;
   // Lines of packed A start at differing sets of the cache.
   const int64_t packed_lines = product_.a_across() ? most_rows : k_size;
   const int64_t packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
@@ -110,7 +115,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
                        {.panels = packed ? 0 : group * panel_bytes,
                         .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * packed_line : 0,
                         .addresses = block_tiles * address_bytes(),
-                        .c = epilogue ? most_rows * kVector * product_.max_vectors * product_.c_element : 0});
+                        .c = epilogue ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0});
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
@@ -207,21 +212,39 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   const bool finishes = product_.has_epilogue() && !split_ && block.k + kBlock >= product_.sizes.k;
   const char* results = result_.place(run, block.row, product_.panel_column(block.panel));
   frame.results_stride = result_.row_stride();
+  const bool in_place = finishes && block.k == 0;  // of the raw piece before
+  if (in_place && product_.finishes_in_registers(block.panel) &&
+      result_.in_one_segment(product_.panel_column(block.panel), frame.columns))
+    return finish_rows(run, block, a, frame);
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row;
     const KernelCall& call = product_.tile(calls, product_.rows.size(tile), vectors);
     frame.a = a + (product_.addresses ? i * address_bytes() : row * block.a_row);
-    frame.c = block.c + row * block.c_stride;
+    frame.c = block.c + (in_place ? row - finished : row) * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);
     frame.results = results + row * frame.results_stride;
     call.entry(&frame);
     if (!finishes || (i % kTilesAtOnce != kTilesAtOnce - 1 && i + 1 < tiles)) continue;
     const int64_t end = row + product_.rows.size(tile);
-    result_.finish(
-        run, {block.panel, block.row + finished, end - finished, block.c + finished * block.c_stride, block.c_stride});
+    char* raw = block.c + (in_place ? 0 : finished) * block.c_stride;
+    result_.finish(run, {block.panel, block.row + finished, end - finished, raw, block.c_stride});
     finished = end;
+  }
+}
+
+// Tiles that finish their own sums.
+void ProductDriver::finish_rows(const ProductRun& run, const Block& block, const char* a, TileFrame frame) const {
+  ResultCall result(result_, run);
+  result.begin_at(block.row, product_.panel_column(block.panel));
+  result.frame.columns = frame.columns;
+  frame.finish = &result.frame;
+  for (int64_t tile = block.tile_begin; tile < block.tile_end; ++tile) {
+    const int64_t rows = product_.rows.size(tile), row = product_.rows.begin(tile) - block.row;
+    frame.a = a + (product_.addresses ? (tile - block.tile_begin) * address_bytes() : row * block.a_row);
+    product_.tile(product_.calls->finishing, rows, product_.panels.size(block.panel)).entry(&frame);
+    result.advance(rows);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/drivers/product_result.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
 
@@ -16,34 +15,48 @@ char* ProductResult::place(const ProductRun& run, size_t operand, int64_t row, i
          (segment ? segment * segments_.strides[operand] : 0);
 }
 
+ResultCall::ResultCall(const ProductResult& result, const ProductRun& run)
+    : result_(result),
+      run_(run),
+      count_(run.product.operands.size() - 1),
+      at_(run.scratch.at + run.product.operands.size()) {
+  const BoundArguments& operands = run.product.operands;
+  INGOT_CHECK(count_ <= kMost, "an epilogue of more than 31 operands");
+  row_strides_[0] = 0, column_strides_[0] = run.product.c_element;
+  std::copy_n(operands.row_strides() + 2, count_ - 1, row_strides_ + 1);
+  std::copy_n(operands.column_strides() + 2, count_ - 1, column_strides_ + 1);
+  frame.buffers = at_;
+  frame.row_strides = row_strides_;
+  frame.column_strides = column_strides_;
+  frame.index_strides = operands.index_strides() + 1;
+  frame.scalars = run.state.scalars.data() + result.first_scalar_;
+  frame.scratch = run.scratch.epilogue;
+  frame.outer_index = run.walk.index();
+}
+
+void ResultCall::begin_at(int64_t row, int64_t column) {
+  for (size_t i = 1; i < count_; ++i) at_[i] = result_.place(run_, i + 1, row, column);
+  frame.row_index = row, frame.column_index = column;
+}
+
+void ResultCall::advance(int64_t rows) {
+  for (size_t i = 1; i < count_; ++i) at_[i] += rows * row_strides_[i];
+  frame.row_index += rows;
+}
+
+void ResultCall::set_raw(char* at, int64_t stride) { at_[0] = at, row_strides_[0] = stride; }
+
 void ProductResult::finish(const ProductRun& run, const RawPiece& piece) const {
   const Product& product = run.product;
-  const size_t count = product.operands.size() - 1;  // the raw piece instead of A and B
-  char** at = run.scratch.at + product.operands.size();
   const int64_t first = product.panel_column(piece.panel), last = first + product.panel_columns(piece.panel);
-  const int64_t *operand_rows = product.operands.row_strides(), *operand_columns = product.operands.column_strides();
-  int64_t row_strides[32], column_strides[32];
-  INGOT_CHECK(count <= std::size(row_strides), "an epilogue of more than 31 operands");
-  row_strides[0] = piece.stride, column_strides[0] = product.c_element;
-  KernelFrame frame;
-  frame.buffers = at;
-  frame.row_strides = row_strides;
-  frame.column_strides = column_strides;
-  frame.index_strides = product.operands.index_strides() + 1;
-  frame.scalars = run.state.scalars.data() + first_scalar_;
+  ResultCall result(*this, run);
+  KernelFrame& frame = result.frame;
   frame.rows = piece.rows;
-  frame.scratch = run.scratch.epilogue;
-  frame.row_index = piece.row;
-  frame.outer_index = run.walk.index();
   const std::vector<KernelCall>& kernels = product.calls->epilogues;
   for (int64_t column = first; column < last; column += frame.columns) {
     frame.columns = std::min(last - column, segments_.columns - column % segments_.columns);
-    frame.column_index = column;
-    at[0] = piece.at + (column - first) * product.c_element;
-    for (size_t i = 1; i < count; ++i) {
-      at[i] = place(run, i + 1, piece.row, column);
-      row_strides[i] = operand_rows[i + 1], column_strides[i] = operand_columns[i + 1];
-    }
+    result.begin_at(piece.row, column);
+    result.set_raw(piece.at + (column - first) * product.c_element, piece.stride);
     const auto vectors = static_cast<size_t>(frame.columns / Product::kVector);
     const bool known = frame.columns % Product::kVector == 0 && vectors < kernels.size();
     const KernelCall& call = kernels[known ? vectors : 0];

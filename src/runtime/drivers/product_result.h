@@ -21,6 +21,30 @@ struct RawPiece {
   int64_t stride;
 };
 
+class ProductResult;
+
+/// What the kernels of an epilogue are called with, on one thread.
+class ResultCall {
+ public:
+  ResultCall(const ProductResult& result, const ProductRun& run);
+  /// From this row and column of C's on.
+  void begin_at(int64_t row, int64_t column);
+  /// So many rows further on.
+  void advance(int64_t rows);
+  /// The sums; to be called after begin_at().
+  void set_raw(char* at, int64_t stride);
+
+  KernelFrame frame;
+
+ private:
+  static constexpr size_t kMost = 32;
+  const ProductResult& result_;
+  const ProductRun& run_;
+  const size_t count_;  // operands: the raw piece instead of A and B
+  char** const at_;
+  int64_t row_strides_[kMost], column_strides_[kMost];
+};
+
 class ProductResult {
  public:
   ProductResult() = default;
@@ -38,8 +62,13 @@ class ProductResult {
     return place(run, written_, row, column);
   }
   int64_t row_stride() const { return written_row_; }
+  /// Whether these columns are apart by the operands' strides.
+  bool in_one_segment(int64_t column, int64_t columns) const {
+    return column / segments_.columns == (column + columns - 1) / segments_.columns;
+  }
 
  private:
+  friend ResultCall;
   char* place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const;
 
   uint32_t first_scalar_ = 0;

@@ -1,0 +1,60 @@
+// What follows a product, on the sums of a tile while they are in registers: where there is little to sum, storing them
+// and reading them again takes as long as what follows.
+#include <algorithm>
+
+#include "codegen/x86/emitter.h"
+#include "codegen/x86/tile.h"
+#include "codegen/x86/x86.h"
+
+namespace ingot::codegen::x86 {
+namespace {
+constexpr std::ptrdiff_t kMostNodes = 10;  // the sums leave few registers, and much work hides what this saves
+}
+
+bool may_finish(const Target& target, const Kernel& k) {
+  if (target.cuda_arch || target.isa != Isa::avx512) return false;
+  if (k.form != Form::rows || k.phases.size() != 1 || !k.reductions.empty() || !k.locals.empty()) return false;
+  auto fits = [](const Buffer& b) { return b.access == Access::dense && b.dtype == DType::f32; };
+  if (!std::all_of(k.buffers.begin(), k.buffers.end(), fits) || k.buffers[0].written) return false;
+  auto simple = [](const Node& n) {
+    return n.op != Op::index && n.op != Op::rare && !(n.op == Op::load && n.a != kNone);
+  };
+  auto works = [](const Node& n) { return !is_leaf(n.op); };
+  return std::all_of(k.nodes.begin(), k.nodes.end(), simple) &&
+         std::count_if(k.nodes.begin(), k.nodes.end(), works) <= kMostNodes;
+}
+
+void emit_finish(const Kernel& k, std::span<const VReg> sums, int rows, VCode& code) {
+  Emitter e(k, code);
+  const PhasePlan plan(k, k.phases.front());
+  std::vector<Stream*> streams = e.streams.used_by(plan.phase, plan.live);
+  std::erase_if(streams, [](const Stream* s) { return s->number == 0; });
+  const bool resident = e.streams.keep_in_registers(streams);
+  const auto steps = static_cast<int>(k.known_columns / kLanes);
+  const int parts = e.vectors.parts_of(Type::f32);
+  code.g(VOp::g_imm, Gpr::rcx, 0);
+  for (int row = 0; row < rows; ++row) {
+    e.values.begin_row();
+    e.body.begin(plan);
+    e.values.emit_row_level(plan.live);
+    if (!resident) {
+      e.streams.free_registers();
+      e.streams.assign_registers(streams);
+    }
+    e.body.begin_row(streams, resident);
+    for (Value v = 0; v < k.nodes.size(); ++v) {
+      if (k.nodes[v].op != Op::load || k.nodes[v].imm != 0) continue;
+      for (int step = 0; step < steps; ++step) {
+        Vector sum;
+        sum.parts = parts;
+        for (int p = 0; p < parts; ++p)
+          sum.part[static_cast<size_t>(p)] = sums[static_cast<size_t>((row * steps + step) * parts + p)];
+        e.values.keep(v, step * kLanes, sum);
+      }
+    }
+    e.body.mixed_steps({}, steps);
+    if (row + 1 < rows) e.streams.advance_row();
+  }
+}
+
+}  // namespace ingot::codegen::x86
