@@ -88,7 +88,7 @@ struct TileFrame {
   const char* results = nullptr;
   int64_t results_stride = 0;
   // Of a listed A: its runs, at least one, of k steps in all, and what is added to the offset of each. (k and the
-  // fields of what is fetched are not read.)
+  // results are not read.)
   const TileRun* runs = nullptr;
   int64_t run_count = 0, a_offset = 0;
   int64_t b_offset = 0;  // listed with B: bytes added to each address of a row of B, as a_offset is to those of A

@@ -116,14 +116,22 @@ Graph random_network(std::mt19937_64& random) {
   const DType d = any(0, 4) ? DType::f32 : DType::f64;
   const int64_t kinds[] = {1, any(2, 5), any(2, 40)}, groups = any(0, 2) ? 1 : any(2, 5);
   const bool depthwise = any(0, 2) == 0;
-  const int64_t each = depthwise ? 1 : kinds[any(0, 2)], spread = depthwise ? any(2, 60) : groups;
-  const int64_t channels = each * spread, out = spread * (depthwise ? any(1, 3) == 3 ? 2 : 1 : any(1, 20));
+  const bool vectors = any(0, 2) == 0;  // whole ones: tiles that finish their sums
+  const int64_t each = depthwise ? 1 : kinds[any(0, 2)], spread = !depthwise ? groups
+                                                                  : vectors  ? 16 * any(1, 4)
+                                                                             : any(2, 60);
+  const int64_t channels = each * spread, out = spread * (depthwise ? any(1, 3) == 3 ? 2 : 1
+                                                          : vectors ? 16 * any(1, 4)
+                                                                    : any(1, 20));
   const int64_t kh = any(1, 4), kw = any(1, 4), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
   const int64_t h = std::max<int64_t>(any(1, 10), dh * (kh - 1) + 1 - 2 * ph),
                 w = std::max<int64_t>(any(1, 10), dw * (kw - 1) + 1 - 2 * pw), n = any(0, 9) ? any(1, 3) : 0;
   const bool inside = any(0, 1);
-  ValueId x = inside ? g.add_input(d, {n, channels, h, w}, {channels * h * w, 1, w * channels, channels})
-                     : g.add_input(d, {n, channels, h, w});
+  // Pixels, lines and images with or without gaps.
+  const int64_t pixel = channels + (any(0, 5) ? 0 : any(1, 3)), line = w * pixel + (any(0, 3) ? 0 : any(1, 9)),
+                image = h * line + (any(0, 3) ? 0 : any(1, 9));
+  ValueId x =
+      inside ? g.add_input(d, {n, channels, h, w}, {image, 1, line, pixel}) : g.add_input(d, {n, channels, h, w});
   ValueId weight = g.add_input(d, {out, each, kh, kw});
   const Operand bias = any(0, 1) ? val(g.add_input(d, {out})) : Operand::none();
   ValueId v = g.add(OpId::conv2d, {val(x), val(weight), bias},
@@ -159,7 +167,8 @@ Graph random_network(std::mt19937_64& random) {
     v = g.add(OpId::conv2d, {val(v), val(g.add_input(d, {any(1, 30), middle, 1, 1}))});
   }
   g.outputs = {v};
-  if (any(0, 2) == 0) g.outputs.push_back(g.add(OpId::sum, {val(v)}, {ints({1})}));
+  // Of what has one sign: a sum that cancels is as wrong as the largest that it adds.
+  if (any(0, 2) == 0) g.outputs.push_back(g.add(OpId::sum, {val(g.add(OpId::abs, {val(v)}))}, {ints({1})}));
   return g;
 }
 

@@ -100,10 +100,15 @@ void StepWriter::write_conv(uint32_t group) {
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;
   conv.form = form;
+  // Of one tap that meets each pixel once, pixels are the rows of a matrix.
+  const Dims& taps = graph_.type(g.operands[1].value).shape;
+  auto is = [](const Conv2dStep::Pair& both, int64_t what) { return both.h == Dim(what) && both.w == Dim(what); };
+  const bool in_rows = form == ConvolutionForm::pixels && dims_.is_one(taps[2]) && dims_.is_one(taps[3]) &&
+                       is(conv.stride, 1) && is(conv.padding, 0);
   conv.kernels = product_kernels(target_, {.dtype = raw,
-                                           .a = form == ConvolutionForm::patches  ? RowsOfA::along
-                                                : form == ConvolutionForm::pixels ? RowsOfA::listed
-                                                                                  : RowsOfA::channels});
+                                           .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
+                                                : form == ConvolutionForm::pixels           ? RowsOfA::listed
+                                                                                            : RowsOfA::channels});
   Dim points = dims_.product(g.space);
   if (plain || separate) {
     conv.epilogue.arguments = {result};

@@ -14,9 +14,9 @@ constexpr int kUnroll = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kC = Gpr::r8,
               kK = Gpr::rcx, kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx,
               kResults = kC;
-// Of a listed A: the addresses of the rows in this run, where the run stands in them, and what is left of the list.
+// Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
 constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
-constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kRunsLeft = Gpr::r8, kBAt = kB;
+constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kAheadOfList = Gpr::r8, kBAt = kB;
 
 class Tile {
  public:
@@ -129,7 +129,10 @@ class Tile {
   void runs(const std::vector<VReg>& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kRun, offsetof(TileFrame, runs));
-    load(kRunsLeft, offsetof(TileFrame, run_count));
+    const Mem runs_left = Mem::frame(code_.reserve(8));
+    load(Gpr::rax, offsetof(TileFrame, run_count));
+    code_.store(runs_left, Gpr::rax);
+    load(kAheadOfList, offsetof(TileFrame, ahead));
     const Loop run = code_.begin_loop();
     code_.load(kAt, Mem::at(kRun, offsetof(TileRun, offset)));
     add_field(kAt, offsetof(TileFrame, a_offset));
@@ -144,7 +147,7 @@ class Tile {
     }
     add_field(kTable, offsetof(TileFrame, a_stride));
     code_.g(VOp::g_addi, kRun, sizeof(TileRun));
-    code_.g(VOp::g_addi, kRunsLeft, -1);
+    code_.add({.op = VOp::g_addi_to, .mem = runs_left, .value = -1});
     code_.end_loop(run, Cond::not_equal);
   }
 
@@ -188,7 +191,7 @@ class Tile {
       // About a kilobyte ahead: the panel streams in from L2.
       for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
         code_.add({.op = VOp::prefetch, .mem = b_at(u, p).plus(1024)});
-      if (unroll > 1 && !listed() && u % 2) fetch_ahead();
+      if (unroll > 1 && u % 2) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
     }
@@ -210,8 +213,9 @@ class Tile {
   // Lines asked for one by one, between multiplications, wait for nobody; many at once would hold up the loads of A
   // and B.
   void fetch_ahead() {
-    code_.add({.op = VOp::prefetch, .mem = Mem::at(kAhead), .value = 1});
-    add_field(kAhead, offsetof(TileFrame, ahead_step));
+    const Gpr ahead = listed() ? kAheadOfList : kAhead;
+    code_.add({.op = VOp::prefetch, .mem = Mem::at(ahead), .value = 1});
+    add_field(ahead, offsetof(TileFrame, ahead_step));
   }
   void fetch_results() {
     int64_t fetched = code_.label();

@@ -215,7 +215,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   const bool in_place = finishes && block.k == 0;  // of the raw piece before
   if (in_place && product_.finishes_in_registers(block.panel) &&
       result_.in_one_segment(product_.panel_column(block.panel), frame.columns))
-    return finish_rows(run, block, a, frame);
+    return finish_rows(run, block, a, frame, ahead);
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row;
@@ -235,7 +235,8 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
 }
 
 // Tiles that finish their own sums.
-void ProductDriver::finish_rows(const ProductRun& run, const Block& block, const char* a, TileFrame frame) const {
+void ProductDriver::finish_rows(const ProductRun& run, const Block& block, const char* a, TileFrame frame,
+                                const AheadShares& ahead) const {
   ResultCall result(result_, run);
   result.begin_at(block.row, product_.panel_column(block.panel));
   result.frame.columns = frame.columns;
@@ -243,6 +244,7 @@ void ProductDriver::finish_rows(const ProductRun& run, const Block& block, const
   for (int64_t tile = block.tile_begin; tile < block.tile_end; ++tile) {
     const int64_t rows = product_.rows.size(tile), row = product_.rows.begin(tile) - block.row;
     frame.a = a + (product_.addresses ? (tile - block.tile_begin) * address_bytes() : row * block.a_row);
+    ahead.give(tile - block.tile_begin, frame);
     product_.tile(product_.calls->finishing, rows, product_.panels.size(block.panel)).entry(&frame);
     result.advance(rows);
   }

@@ -1,7 +1,8 @@
 // Convolution of images whose channels are innermost, as a product of pixels [pixels, (kh, kw, c)] and packed weights
 // [(kh, kw, c), Cout / groups]. The pixels are read where they lie: tiles are told where the rows of A are for each tap
-// (Dukhan, "The Indirect Convolution Algorithm", 2019), and taps beyond the image point to zeros. Other images are
-// first copied, channels innermost and with their border; then the taps of a row of the kernel are one run.
+// (Dukhan, "The Indirect Convolution Algorithm", 2019), and taps beyond the image point to zeros; one tap alone meets
+// the pixels as rows of a matrix. Other images are first copied, channels innermost and with their border; then the taps
+// of a row of the kernel are one run.
 //
 // Where each channel is a group, the tap is all there is to sum over: tiles multiply channels by channels.
 #include <algorithm>
@@ -28,22 +29,23 @@ class PixelDriver final : public ProductDriver {
     // And what else an epilogue reads, over [N, pixels, Cout].
     const auto results = context.array<BoundArgument>(step.epilogue.arguments.size());
     for (size_t i = 0; i < results.size(); ++i) results[i] = context.argument(step.epilogue.arguments[i]);
+    place_image(element);
     // The pixels of all images are rows of one product, where they lie evenly.
-    const bool together = std::all_of(results.begin(), results.end(),
+    const bool together = (!in_rows() || image_step_ == pixels * pixel_step()) &&
+                          std::all_of(results.begin(), results.end(),
                                       [&](const auto& a) { return a.strides[0] == pixels * a.strides[1]; });
     const int64_t images = together ? g_.batch : 1, columns = g_.out_channels / products_;
     product_.set_sizes({context.list({g_.batch / std::max<int64_t>(images, 1), products_}), images * pixels, columns,
                         g_.taps() * channels_, step.dtype, step.dtype});
-    place_image(element);
     BoundArguments operands(2 + results.size(), 4, context);
-    operands.set(0, input_, {image_step_, channels_ * element, 0, 0});
+    operands.set(0, input_, {image_step_, channels_ * element, pixel_step(), element});
     operands.set(1, {weight_.buffer, 0, {}, 0}, {0, 0, 0, element});
     for (size_t i = 0; i < results.size(); ++i) {
       const std::span<const int64_t> s = results[i].strides;
       operands.set(2 + i, results[i], {s[0], columns * s[2], s[1], s[2]});
     }
     set_operands(operands);
-    list_runs(context);
+    if (!in_rows()) list_runs(context);
     divide(context, 0);
     if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
@@ -139,13 +141,17 @@ class PixelDriver final : public ProductDriver {
     }
   }
 
+  /// Pixels are rows of a matrix, so far apart; else their addresses are listed.
+  bool in_rows() const { return product_.rows_of_a == RowsOfA::along; }
+  int64_t pixel_step() const { return g_.width > 1 ? column_step_ : row_step_; }
   int64_t weight_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
 
   // Where pixels are read: where the image lies, or in a copy with its border.
   void place_image(int64_t element) {
     const std::span<const int64_t> s = g_.input_strides;
     const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
-    copies_ = !dense || g_.channels * element > kZeroBytes ||
+    const bool in_lines = g_.width <= 1 || g_.height <= 1 || s[2] == g_.width * s[3];
+    copies_ = !dense || (in_rows() ? !in_lines : g_.channels * element > kZeroBytes) ||
               (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
     // Taps side by side are one run.
     joined_ = copies_ && evenly && g_.groups == 1 ? g_.kernel_w : 1;
