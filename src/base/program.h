@@ -60,7 +60,8 @@ enum class RowsOfA : uint8_t {
   across,    // rows are contiguous, and k is evenly apart
   listed,    // k is contiguous in runs, for each of which the address of each row is listed
   channels,  // listed, and a run has an element of A for each column: sums of elementwise products
-  with_b     // rows are contiguous, and for each k the addresses of them and of a row of B, not packed, are listed
+  with_b,    // rows are contiguous, and for each k the addresses of them and of a row of B, not packed, are listed
+  channels_with_b  // for each k the address of a row of B, not packed, and of each row: sums of elementwise products
 };
 
 /// A run of k in the rows of a listed A: where it begins behind the address of each row, in bytes.
@@ -71,7 +72,8 @@ struct TileRun {
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
   // Row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous; of a listed one:
-  // addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two addresses a step of k.
+  // addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two addresses a step of k; channels
+  // with B: a_stride from step to step.
   const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride

@@ -147,6 +147,63 @@ void tiles_with_b(DType d, const Target& target) {
     }
 }
 
+/// Tiles that multiply elements, and are told where each row of A and B's are for each k; all end where nothing more
+/// may be read.
+template <class T>
+void channel_tiles_with_b(DType d, const Target& target) {
+  std::mt19937_64 random(12);
+  const int64_t size = sizeof(T);
+  for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+    for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
+      const TileSpec spec{.a = d, .b = d, .rows = rows, .vectors = vectors, .rows_of_a = RowsOfA::channels_with_b};
+      KernelPtr source = generate(spec, target), interpreted = generate(spec, Target{Isa::none});
+      Code code(*source);
+      for (int64_t k : {0, 1, 5})
+        for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors})
+          for (int64_t accumulate : {0, 1}) {
+            const int64_t offset = 3 * size;
+            std::vector<std::unique_ptr<Guarded>> lines;
+            std::vector<const char*> list;
+            for (int64_t i = 0; i < k * (1 + rows); ++i) {
+              lines.push_back(std::make_unique<Guarded>(static_cast<size_t>(offset + columns * size), true));
+              for (size_t at = 0; at < lines.back()->size(); at += sizeof(T)) put(lines.back()->data() + at, d, random);
+              list.push_back(lines.back()->data());
+            }
+            std::vector<T> c(static_cast<size_t>(rows * columns), T(1.5)), expected = c;
+            TileFrame f{reinterpret_cast<const char*>(list.data()),
+                        nullptr,
+                        nullptr,
+                        k,
+                        8 * (1 + rows),
+                        columns * size,
+                        accumulate,
+                        columns,
+                        nullptr};
+            f.a_offset = offset;
+            for (auto [to, entry] : {std::pair(&c, code.entry()), {&expected, interpreted->interpret}}) {
+              f.c = reinterpret_cast<char*>(to->data());
+              f.context = interpreted->context.get();
+              entry(&f);
+            }
+            for (size_t i = 0; i < c.size(); ++i) {
+              T sum = 0;
+              for (int64_t kk = 0; kk < k; ++kk) {
+                const auto at = [&](int64_t line) {
+                  return element<T>(list[static_cast<size_t>(kk * (1 + rows) + line)] + offset +
+                                        static_cast<int64_t>(i) % columns * size,
+                                    d);
+                };
+                sum = std::fma(at(1 + static_cast<int64_t>(i) / columns), at(0), sum);
+              }
+              if (accumulate) sum = T(1.5) + sum;
+              for (const T& got : {c[i], expected[i]})
+                ASSERT_TRUE(same(reinterpret_cast<const char*>(&sum), reinterpret_cast<const char*>(&got), d))
+                    << print(spec) << " k " << k << " columns " << columns << " at " << i;
+            }
+          }
+    }
+}
+
 template <class T>
 void tiles(DType d, const Target& target, bool a_across = false) {
   std::mt19937_64 random(5);
@@ -211,6 +268,8 @@ TEST_P(X86Matmul, TilesOfFloatsByChannels) { listed_tiles<float>(DType::f32, tar
 TEST_P(X86Matmul, TilesOfDoublesByChannels) { listed_tiles<double>(DType::f64, target(), RowsOfA::channels); }
 TEST_P(X86Matmul, TilesOfFloatsWithB) { tiles_with_b<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoublesWithB) { tiles_with_b<double>(DType::f64, target()); }
+TEST_P(X86Matmul, TilesOfFloatsByChannelsWithB) { channel_tiles_with_b<float>(DType::f32, target()); }
+TEST_P(X86Matmul, TilesOfDoublesByChannelsWithB) { channel_tiles_with_b<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
 
 /// relu(sum * b1 + b2 + b3), and the sum itself, of rows of 16 * vectors columns.

@@ -38,6 +38,16 @@ std::vector<Tensor> gradients(const Convolution& c, const Operands& o) {
   return autograd::grad({y}, {x, w}, {o.gradient});
 }
 
+/// The image's gradient, patches of products in double.
+Tensor expected_of_image(const Convolution& c, const Operands& o) {
+  const int64_t in = c.channels / c.groups, out = c.out_channels / c.groups, taps = c.kernel * c.kernel;
+  const int64_t pixels = o.gradient.size(2) * o.gradient.size(3);
+  const Tensor w = o.weight.to(kFloat64).reshape({c.groups, out, in * taps}).transpose(1, 2);
+  const Tensor g = o.gradient.to(kFloat64).reshape({c.batch, c.groups, out, pixels});
+  const Tensor patches = matmul(w, g).reshape({c.batch, c.channels * taps, pixels});
+  return col2im(patches, {c.size, c.size}, c.kernel, c.dilation, c.padding, c.stride);
+}
+
 /// The weight's gradient, a product of patches in double.
 Tensor expected_of_weight(const Convolution& c, const Operands& o) {
   const Tensor patches = im2col(o.image.to(kFloat64), c.kernel, c.dilation, c.padding, c.stride);
@@ -51,21 +61,38 @@ Tensor expected_of_weight(const Convolution& c, const Operands& o) {
 }
 
 const Convolution kCases[] = {
-    {3, 5, 9, 7, 3, 1, 1},        {2, 32, 8, 20, 3, 1, 1},        {9, 16, 8, 8, 3, 2, 1}, {2, 3, 17, 4, 5, 3, 2},
-    {2, 6, 11, 9, 3, 2, 3, 2, 3}, {4, 12, 7, 12, 3, 1, 1, 1, 12}, {8, 40, 8, 33, 1},      {1, 2, 3, 2, 3},
-    {64, 1, 8, 32, 3, 1, 1},      {3, 7, 25, 2, 4, 2, 0, 3},      {1, 48, 40, 2, 2},      {2, 64, 6, 3, 1, 2},
+    {3, 5, 9, 7, 3, 1, 1},
+    {2, 32, 8, 20, 3, 1, 1},
+    {9, 16, 8, 8, 3, 2, 1},
+    {2, 3, 17, 4, 5, 3, 2},
+    {2, 6, 11, 9, 3, 2, 3, 2, 3},
+    {4, 12, 7, 12, 3, 1, 1, 1, 12},
+    {8, 40, 8, 33, 1},
+    {1, 2, 3, 2, 3},
+    {3, 64, 9, 64, 3, 2, 1, 1, 64},
+    {2, 50, 12, 50, 5, 1, 2, 1, 50},
+    {2, 6, 8, 12, 3, 2, 1, 1, 6},
+    {5, 17, 11, 17, 2, 3, 1, 2, 17},
+    {64, 1, 8, 32, 3, 1, 1},
+    {3, 7, 25, 2, 4, 2, 0, 3},
+    {1, 48, 40, 2, 2},
+    {2, 64, 6, 3, 1, 2},
 };
 
 class ConvolutionGradients : public testing::TestWithParam<Convolution> {};
 
-TEST_P(ConvolutionGradients, OfTheWeightAreAProductOfPatches) {
+TEST_P(ConvolutionGradients, AreProductsOfPatches) {
   for (DType dtype : {kFloat64, kFloat32, kBFloat16}) {
     const Operands o = operands_of(GetParam(), dtype);
-    const Tensor got = gradients(GetParam(), o)[1], expected = expected_of_weight(GetParam(), o);
-    EXPECT_EQ(got.dtype(), dtype);
+    const std::vector<Tensor> got = gradients(GetParam(), o),
+                              expected{expected_of_image(GetParam(), o), expected_of_weight(GetParam(), o)};
     const double bound = dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 2e-6 : 5e-3;
-    const double largest = 1 + expected.abs().amax().item<double>();
-    EXPECT_LE((got.to(kFloat64) - expected).abs().amax().item<double>(), bound * largest) << name_of(dtype);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(got[i].dtype(), dtype);
+      const double largest = 1 + expected[i].abs().amax().item<double>();
+      EXPECT_LE((got[i].to(kFloat64) - expected[i]).abs().amax().item<double>(), bound * largest)
+          << name_of(dtype) << " by operand " << i;
+    }
   }
 }
 

@@ -162,7 +162,9 @@ void StepWriter::write_conv_weight(uint32_t group) {
   inside(0, x, conv.input_inside);
   inside(1, slope, conv.gradient_inside);
   conv.raw.buffer = raw_buffer(output.value, conv.dtype);
-  conv.kernels = product_kernels(target_, {.dtype = conv.dtype, .a = RowsOfA::with_b});
+  const bool depthwise = conv.groups > 1 && dims_.is_one(w[1]) && dims_.same(w[0], conv.groups);
+  conv.kernels =
+      product_kernels(target_, {.dtype = conv.dtype, .a = depthwise ? RowsOfA::channels_with_b : RowsOfA::with_b});
   const Dim elements = dims_.product(w);
   step.operations = dims_.mul(dims_.mul(elements, 2), pixels);
   step.bytes = dims_.add(step.bytes, bytes(dims_, elements, conv.dtype));

@@ -52,6 +52,15 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
         for (int64_t j = 0; j < f.columns; ++j)
           sums[j] = std::fma(a, read<T>(t.b, lines[1] + f.b_offset + j * b_bytes), sums[j]);
       }
+    } else if (t.rows_of_a == RowsOfA::channels_with_b) {
+      for (int64_t k = 0; k < f.k; ++k) {
+        const char *a, *b;
+        std::memcpy(&b, f.a + k * f.a_stride, sizeof b);
+        std::memcpy(&a, f.a + k * f.a_stride + 8 * (1 + i), sizeof a);
+        for (int64_t j = 0; j < f.columns; ++j)
+          sums[j] =
+              std::fma(read<T>(t.a, a + f.a_offset + j * a_bytes), read<T>(t.b, b + f.a_offset + j * b_bytes), sums[j]);
+      }
     } else {
       const bool each = t.rows_of_a == RowsOfA::channels;
       for (int64_t r = 0, k = 0; r < f.run_count; ++r) {

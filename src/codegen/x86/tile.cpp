@@ -41,6 +41,8 @@ class Tile {
     }
     if (spec_.rows_of_a == RowsOfA::with_b)
       with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
+    else if (spec_.rows_of_a == RowsOfA::channels_with_b)
+      with_edges([this](const std::vector<VReg>& masks) { channels_with_b(masks); });
     else if (channels())
       with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
     else
@@ -126,6 +128,23 @@ class Tile {
     }
   }
 
+  void channels_with_b(const std::vector<VReg>& masks) {
+    load(kTable, offsetof(TileFrame, a));
+    load(kAt, offsetof(TileFrame, a_offset));
+    load(kK, offsetof(TileFrame, k));
+    const int64_t done = code_.label();
+    code_.g(VOp::g_cmpi, kK, 1);
+    code_.jump(done, Cond::less);
+    const Loop loop = code_.begin_loop();
+    code_.load(kB, Mem::at(kTable));
+    for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 + 8 * row));
+    step_of_channels(masks, [&](int p, VReg mask) { return held(Mem::at(kB, kAt, 1, p * code_.width), mask); });
+    add_field(kTable, offsetof(TileFrame, a_stride));
+    code_.g(VOp::g_addi, kK, -1);
+    code_.end_loop(loop, Cond::not_equal);
+    code_.place(done);
+  }
+
   void runs(const std::vector<VReg>& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kRun, offsetof(TileFrame, runs));
@@ -138,7 +157,7 @@ class Tile {
     add_field(kAt, offsetof(TileFrame, a_offset));
     for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 * row));
     if (channels()) {
-      step_of_channels(masks);
+      step_of_channels(masks, [&](int p, VReg) { return v_.force(Source(b_at(0, p))); });
       code_.g(VOp::g_addi, kB, int64_t(parts_) * code_.width);
     } else {
       code_.load(kK, Mem::at(kRun, offsetof(TileRun, steps)));
@@ -236,13 +255,12 @@ class Tile {
     for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
   }
 
-  void step_of_channels(const std::vector<VReg>& masks) {
+  template <class B>
+  void step_of_channels(const std::vector<VReg>& masks, B b_part) {
     for (int p = 0; p < parts_; ++p) {
-      const VReg b = v_.force(Source(b_at(0, p)));
-      for (int row = 0; row < spec_.rows; ++row) {
-        const Mem from = Mem::at(kRows[row], kAt, 1, p * code_.width);
-        add(row, p, masks.empty() ? v_.force(Source(from)) : held(from, masks[static_cast<size_t>(p)]), b);
-      }
+      const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)], b = b_part(p, mask);
+      for (int row = 0; row < spec_.rows; ++row)
+        add(row, p, held(Mem::at(kRows[row], kAt, 1, p * code_.width), mask), b);
     }
   }
 

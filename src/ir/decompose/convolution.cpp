@@ -55,27 +55,40 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
     split.push_back(count);
     split.push_back(stride);
   }
-  Dims order{0, 2}, panel_shape{dims.mul(channels, dims.product(phases)), depth};
+  // Where each channel is a group, each phase of it becomes one: phases stand outside of channels then, and the input
+  // is there for each of them.
+  const Dim places_a_channel = dims.product(phases);
+  const bool depthwise = groups.is_constant() && groups.code > 1 && dims.equal(depth, 1) && dims.equal(kernel[1], 1) &&
+                         !dims.equal(places_a_channel, 1);
+  Dims order, panel_shape{dims.mul(channels, places_a_channel), depth};
   for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(4 + 2 * i));
+  for (size_t i = 0; i < 2; ++i) order.insert(depthwise ? order.size() : i, static_cast<int64_t>(2 * i));
   order.push_back(1);
   for (size_t i = 0; i < spatial; ++i) {
     order.push_back(static_cast<int64_t>(3 + 2 * i));
     panel_shape.push_back(taps[i]);
   }
   panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2);
+  if (depthwise) {
+    Dims several = shape, joined = shape;
+    several.insert(1, places_a_channel), joined[1] = panel_shape[0];
+    x = b.reshape(b.expand(b.unsqueeze(x, GraphBuilder::attr(1)), several), joined);
+    groups = panel_shape[0];
+  }
   constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
   Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
-                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), call.attribute("groups")})[0];
+                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups.code)})[0];
 
-  // [n, o * s ..., q ...] to [n, o, q * s ...], of which the padding is cut off.
-  Dims apart{shape[0], channels}, places{0, 1}, joined{shape[0], channels};
+  // [n, o * s ..., q ...] (depthwise: s * o) to [n, o, q * s ...], of which the padding is cut off.
+  Dims apart{shape[0]}, places{0, depthwise ? 1 + static_cast<int64_t>(spatial) : 1}, joined{shape[0], channels};
   for (size_t i = 0; i < spatial; ++i) apart.push_back(phases[i]);
+  apart.insert(depthwise ? apart.size() : 1, channels);
   for (size_t i = 0; i < spatial; ++i) {
     Dim windows = b.shape(result)[2 + i];
     apart.push_back(windows);
     joined.push_back(dims.mul(windows, phases[i]));
     places.push_back(static_cast<int64_t>(2 + spatial + i));
-    places.push_back(static_cast<int64_t>(2 + i));
+    places.push_back(static_cast<int64_t>((depthwise ? 1 : 2) + i));
   }
   result = b.reshape(b.permute(b.reshape(result, apart), places), joined);
   for (size_t i = 0; i < spatial; ++i) result = cut_out(b, result, 2 + i, cut[i], sizes[i]);

@@ -44,11 +44,11 @@ Operand of_image(GraphBuilder& b, const DerivedCall& call, const Operand& g, con
   return b.reshape(convolution_transposed(b, back, {shape[2], shape[3]}), shape);
 }
 
-/// The gradient of the weight of a depthwise convolution of x, where products would have one row: a convolution of
-/// images that are input channels, with the cotangents for a kernel. Batch and channels, stride and dilation change
-/// places.
-Operand of_depthwise_weight(GraphBuilder& b, const DerivedCall& call, const Operand& x, const Operand& g,
-                            const Dims& kernel) {
+/// The gradient of the weight of a convolution of x with several results a channel, where products would have one row:
+/// a convolution of images that are input channels, with the cotangents for a kernel. Batch and channels, stride and
+/// dilation change places.
+Operand of_spread_weight(GraphBuilder& b, const DerivedCall& call, const Operand& x, const Operand& g,
+                         const Dims& kernel) {
   const Attr& groups = call.attribute("groups");
   // [n, g, ..] to [1, g * n, ..]; [n, o, ..] to [o, n, ..].
   const Dims shape = b.shape(x);
@@ -73,7 +73,9 @@ Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
   auto for_weight = [&] {
     // The sizes of a kernel are numbers (shapes::convolution).
     const Dims kernel = b.shape(weight);
-    if (call.integer("groups") > 1 && b.dims().equal(kernel[1], 1)) return of_depthwise_weight(b, call, x, g, kernel);
+    const int64_t groups = call.integer("groups");
+    if (groups > 1 && b.dims().equal(kernel[1], 1) && !b.dims().equal(kernel[0], groups))
+      return of_spread_weight(b, call, x, g, kernel);
     const Attr sizes = Attr::of(Dims{b.dims().hint(kernel[2]), b.dims().hint(kernel[3])});
     return b.primitive(OpId::conv2d_weight_backward, {x, g},
                        {sizes, call.attribute("stride"), call.attribute("padding"), call.attribute("dilation"),

@@ -1,8 +1,8 @@
 // Convolution of images whose channels are innermost, as a product of pixels [pixels, (kh, kw, c)] and packed weights
 // [(kh, kw, c), Cout / groups]. The pixels are read where they lie: tiles are told where the rows of A are for each tap
 // (Dukhan, "The Indirect Convolution Algorithm", 2019), and taps beyond the image point to zeros; one tap alone meets
-// the pixels as rows of a matrix. Other images are first copied, channels innermost and with their border; then the taps
-// of a row of the kernel are one run.
+// the pixels as rows of a matrix. Other images are first copied, channels innermost and with their border; then the
+// taps of a row of the kernel are one run.
 //
 // Where each channel is a group, the tap is all there is to sum over: tiles multiply channels by channels.
 #include <algorithm>

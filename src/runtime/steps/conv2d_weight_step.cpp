@@ -1,7 +1,8 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
 // the first: k is (n, oh, ow), in blocks of 512 as in any product. Both operands are read where they lie, channels
 // innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
-// the pixel of the image that the tap meets, zeros beyond the border.
+// the pixel of the image that the tap meets, zeros beyond the border. Where each channel is a group, tiles have a row a
+// tap and multiply channels by channels.
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
 constexpr int64_t kGrainOperations = 1'000'000;
+constexpr int64_t kGrainChannels = 250'000;  // operations that load an element each
 
 class Conv2dWeightDriver final : public StepDriver {
  public:
@@ -23,6 +25,7 @@ class Conv2dWeightDriver final : public StepDriver {
       : g_(geometry_of(step, context)),
         element_(size_of(step.dtype)),
         max_vectors_(step.kernels->max_vectors),
+        depthwise_(step.kernels->rows_of_a == RowsOfA::channels_with_b),
         tiles_(calls.tiles),
         input_(context.argument(step.input)),
         gradient_(context.argument(step.gradient)),
@@ -35,19 +38,19 @@ class Conv2dWeightDriver final : public StepDriver {
       return static_cast<double>(n) / static_cast<double>(round_up(std::max<int64_t>(n, 1), kVector));
     };
     along_input_ = filled(g_.group_channels) >= filled(g_.group_out);
-    const int64_t rows = along_input_ ? g_.group_out : g_.group_channels;
-    columns_ = along_input_ ? g_.group_channels : g_.group_out;
+    const int64_t rows = depthwise_ ? g_.taps() : along_input_ ? g_.group_out : g_.group_channels;
+    columns_ = depthwise_ ? g_.channels : along_input_ ? g_.group_channels : g_.group_out;
     row_tiles_ = Pieces(rows, step.kernels->max_rows);
     panels_ = Pieces(ceil_div(columns_, kVector), max_vectors_);
     // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
     const int64_t patch = g_.taps() * g_.group_channels;
     raw_out_ = (along_input_ ? patch : 1) * element_, raw_in_ = (along_input_ ? 1 : g_.group_out) * element_;
     k_ = saturating_product(g_.batch, g_.pixels());
-    units_ = saturating_product(saturating_product(g_.groups, g_.taps()),
-                                saturating_product(panels_.count, row_tiles_.count));
+    units_ = saturating_product(panels_.count, row_tiles_.count);
+    if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, g_.taps()));
     const int64_t operations = saturating_product(saturating_product(2 * k_, patch), g_.out_channels);
-    useful_threads =
-        static_cast<int>(std::clamp<int64_t>(std::min(operations / kGrainOperations, units_), 1, kMostThreads));
+    useful_threads = static_cast<int>(std::clamp<int64_t>(
+        std::min(operations / (depthwise_ ? kGrainChannels : kGrainOperations), units_), 1, kMostThreads));
     zeros_ = g_.channels * element_ > kZeroBytes;
     if (zeros_) shared_bytes = g_.channels * element_;
     phases = 3;
@@ -63,7 +66,8 @@ class Conv2dWeightDriver final : public StepDriver {
         move_inside(state, gradient_, *gradient_inside_, g_.out_channels, g_.out_height, g_.out_width,
                     runtime::share(g_.batch * g_.out_height, share, shares));
     } else if (phase == 1) {
-      multiply(state, runtime::share(units_, share, shares));
+      const Range units = runtime::share(units_, share, shares);
+      depthwise_ ? multiply_channels(state, units) : multiply(state, units);
     } else {
       order(state, runtime::share(g_.out_channels, share, shares));
     }
@@ -117,7 +121,44 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
 
+  // Units: [tiles of taps][panels].
+  void multiply_channels(const RunState& state, Range units) const {
+    for (int64_t unit = units.begin; unit < units.end;) {
+      const int64_t tile = unit / panels_.count, end = std::min(units.end, (tile + 1) * panels_.count);
+      const int64_t first = row_tiles_.begin(tile), taps = row_tiles_.size(tile), entry = 1 + taps;
+      auto* list = reinterpret_cast<const char**>(thread_scratch(kBlock * entry * 8));
+      TileFrame frame{};
+      frame.a = reinterpret_cast<const char*>(list);
+      frame.a_stride = entry * 8, frame.c_stride = columns_ * element_;
+      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+        for (int64_t i = 0; i < taps; ++i)
+          walk_pixels(state, 0, first + i, k, frame.k, [&, to = list](const char* slope, const char* from) mutable {
+            to[0] = slope, to[1 + i] = from, to += entry;
+          });
+        for (int64_t panel = unit % panels_.count; panel < end - tile * panels_.count; ++panel) {
+          const int64_t column = panels_.begin(panel) * kVector;
+          const KernelCall& call = tiles_[(taps - 1) * max_vectors_ + panels_.size(panel) - 1];
+          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+          frame.a_offset = column * element_;
+          frame.c = raw_.at(state) + (first * columns_ + column) * element_;
+          frame.context = call.context;
+          call.entry(&frame);
+        }
+      }
+      unit = end;
+    }
+  }
+
   void list_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, Addresses* list) const {
+    walk_pixels(state, group, tap, k, count, [&](const char* slope, const char* from) {
+      *list++ = along_input_ ? Addresses{slope, from} : Addresses{from, slope};
+    });
+  }
+
+  // Tells for each k where the gradient's pixel is, and the one of the image that the tap meets.
+  template <class F>
+  void walk_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
     const BoundArgument &input = input_inside_ ? *input_inside_ : input_,
                         &gradient = gradient_inside_ ? *gradient_inside_ : gradient_;
     const std::span<const int64_t> s = input.strides, t = gradient.strides;
@@ -135,11 +176,9 @@ class Conv2dWeightDriver final : public StepDriver {
       const char *slope = slopes + place * t[0] + y * t[2], *line = images + place * s[0] + at_y * s[2];
       const bool in_rows = at_y >= 0 && at_y < g_.height;
       count -= end - x;
-      for (; x < end; ++x, ++list) {
+      for (; x < end; ++x) {
         const int64_t at_x = x * g_.stride_w + right;
-        const char *from = in_rows && at_x >= 0 && at_x < g_.width ? line + at_x * s[3] : zeros,
-                   *other = slope + x * t[3];
-        *list = along_input_ ? Addresses{other, from} : Addresses{from, other};
+        tell(slope + x * t[3], in_rows && at_x >= 0 && at_x < g_.width ? line + at_x * s[3] : zeros);
       }
       x = 0;
       if (++y == g_.out_height) y = 0, ++image;
@@ -149,7 +188,10 @@ class Conv2dWeightDriver final : public StepDriver {
   // To [Cout, c, kh, kw].
   void order(const RunState& state, Range channels) const {
     const int64_t row = g_.taps() * g_.group_channels * element_;
-    for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
+    for (int64_t channel = channels.begin; depthwise_ && channel < channels.end; ++channel)
+      copy_elements(out_.at(state) + channel * row, raw_.at(state) + channel * element_, g_.taps(), columns_ * element_,
+                    element_);
+    for (int64_t channel = channels.begin; !depthwise_ && channel < channels.end; ++channel) {
       const int64_t group = channel / g_.group_out;
       const char* from = raw_.at(state) + group * g_.group_out * row + channel % g_.group_out * raw_out_;
       char* to = out_.at(state) + channel * row;
@@ -160,6 +202,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   const Geometry g_;
   const int64_t element_, max_vectors_;
+  const bool depthwise_;  // each channel is a group
   const std::vector<KernelCall>& tiles_;
   BoundArgument input_, gradient_, out_, raw_;
   std::optional<BoundArgument> input_inside_, gradient_inside_;
