@@ -259,6 +259,9 @@ int bench_zoo(const BenchOptions& options) {
   if (options.mode == "train") {
     if (!options.weights.empty() || options.length)
       throw Error("bench: mode: got train with weights or a length, expected neither: they are random, and its own");
+    if (!row->takes_files_inputs)
+      throw Error("bench: mode: got train of '" + options.name +
+                  "', which writes to a cache without gradients, expected a model of whole inputs");
     return bench_train(options);
   }
   const ModelFile file = options.weights.empty() ? ModelFile() : ModelFile(options.weights);

@@ -70,6 +70,7 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("resnet18 --weights " INGOT_SOURCE_DIR "/README.md", "README.md");
   refused("resnet18 --weights /no/such", "/no/such");
   refused("bert --mode train --length 8", "train");
+  refused("llama_decode --mode train", "cache");
   refused("no_such", "resnet50");
 }
 

@@ -180,5 +180,26 @@ TEST(Modules, AttentionsPackedProjectionHasTheBitsOfThree) {
   }
 }
 
+// A clone has the weights of each call, and what is done to it is not done to the original.
+TEST(Modules, AreClonedInsideACompiledFunction) {
+  nn::Linear original(6, 4);
+  auto of = [&](const Tensor& x) {
+    nn::Linear copy = original.clone();
+    const NoGradGuard no_grad;
+    copy->bias.add_(1.0);
+    return copy(x) - original(x);
+  };
+  auto fast = compile(of);
+  const Tensor bias = original->bias.detach().clone();
+  for (int i = 0; i < 4; ++i) {
+    const NoGradGuard no_grad;
+    const Tensor x = randn({3 + i, 6});
+    EXPECT_TRUE(same_bits(fast(x), of(x))) << i;
+    EXPECT_TRUE(same_bits(original->bias, bias)) << i;
+    original->weight.mul_(1.5);
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 }  // namespace
 }  // namespace ingot

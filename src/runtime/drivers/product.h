@@ -10,6 +10,9 @@
 
 namespace ingot::runtime {
 
+/// Operations of a product for which another thread pays; and where each of them loads an element.
+inline constexpr int64_t kProductGrain = 1'000'000, kChannelGrain = 250'000;
+
 /// The runs of a listed A in one block of k, and where their addresses begin in the list of a row of A.
 struct ListedRuns {
   int64_t first = 0;

@@ -14,11 +14,9 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kGroupBytes = 16 << 20;  // of panels packed for one call
-constexpr int64_t kGrainOperations = 1'000'000;
-constexpr int64_t kGrainChannels = 250'000;  // operations that load an element each
-constexpr int64_t kTilesAtOnce = 8;          // by an epilogue, while they are in L1
-constexpr int64_t kGrainBytes = 256 << 10;   // of B: a product of few rows is bound by reading it
+constexpr int64_t kGroupBytes = 16 << 20;   // of panels packed for one call
+constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
+constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
 }  // namespace
 
@@ -28,7 +26,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   int64_t operations = saturating_product(saturating_product(2 * product_.batches, m), saturating_product(n, k));
   int64_t b_bytes =
       saturating_product(saturating_product(product_.batches, product_.element), saturating_product(n, k));
-  const int64_t grain = product_.rows_of_a == RowsOfA::channels ? kGrainChannels : kGrainOperations;
+  const int64_t grain = product_.rows_of_a == RowsOfA::channels ? kChannelGrain : kProductGrain;
   int64_t useful = std::max(operations / grain, b_bytes / kGrainBytes);
   int64_t most = saturating_product(product_.batches, saturating_product(product_.rows.count, product_.panels.count));
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));

@@ -7,13 +7,13 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
+#include "runtime/drivers/product.h"
 
 namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kVector = canonical::kLanes;
 constexpr int64_t kBlock = canonical::kProductBlock;
-constexpr int64_t kGrainOperations = 1'000'000;
 
 }  // namespace
 
@@ -163,7 +163,7 @@ void AttentionRows::each_row(const KernelCall& kernel, const RunState& state, co
 
 int AttentionRows::threads_for_scores(int64_t operations, int64_t pieces) const {
   const int64_t scores = saturating_product(saturating_product(batch_, heads_), saturating_product(queries_, keys_));
-  const int64_t useful = saturating_product(scores, operations) / kGrainOperations;
+  const int64_t useful = saturating_product(scores, operations) / kProductGrain;
   return static_cast<int>(std::clamp<int64_t>(std::min(useful, pieces), 1, kMostThreads));
 }
 

@@ -9,15 +9,13 @@
 #include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/pieces.h"
-#include "runtime/drivers/product_calls.h"
+#include "runtime/drivers/product.h"
 #include "runtime/steps/conv2d_geometry.h"
 
 namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
-constexpr int64_t kGrainOperations = 1'000'000;
-constexpr int64_t kGrainChannels = 250'000;  // operations that load an element each
 
 class Conv2dWeightDriver final : public StepDriver {
  public:
@@ -50,7 +48,7 @@ class Conv2dWeightDriver final : public StepDriver {
     if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, g_.taps()));
     const int64_t operations = saturating_product(saturating_product(2 * k_, patch), g_.out_channels);
     useful_threads = static_cast<int>(std::clamp<int64_t>(
-        std::min(operations / (depthwise_ ? kGrainChannels : kGrainOperations), units_), 1, kMostThreads));
+        std::min(operations / (depthwise_ ? kChannelGrain : kProductGrain), units_), 1, kMostThreads));
     zeros_ = g_.channels * element_ > kZeroBytes;
     if (zeros_) shared_bytes = g_.channels * element_;
     phases = 3;
