@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times well-known models in PyTorch, ONNX Runtime, OpenVINO and in Ingot, in turns, on the same weights and inputs.
 
-A row is NAME, NAME:BATCH or NAME:BATCHxTOKENS; models.py has them. Each contender runs in a process of its own (two spinning thread pools on one machine
-spoil each other) in its best form in f32 with the same number of threads; rounds are interleaved with pauses, and the median over
-all rounds is shown. Every output is compared with that of the same weights in double, Ingot's in each round.
+A row is NAME, NAME:BATCH or NAME:BATCHxTOKENS; models.py has them. Each contender runs in a process of its own (two spinning thread
+pools on one machine spoil each other) in its best form in f32 with the same number of threads; rounds are interleaved with pauses,
+and the median over all rounds is shown. Every output is compared with that of the same weights in double, Ingot's in each round.
 """
 import argparse
 import math

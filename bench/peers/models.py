@@ -75,7 +75,7 @@ class DLRM(nn.Module):
 
     @staticmethod
     def bag(table, rows):
-        """ONNX has no bags: exported, they are loops over sequences, the slowest form of a sum."""
+        """ONNX has no bags: exported, they are loops over sequences, which OpenVINO does not read."""
         return F.embedding(rows, table.weight).sum(1) if torch.compiler.is_exporting() else table(rows)
 
     def forward(self, numbers, categories):
@@ -102,12 +102,11 @@ def _torchvision(name):
     return make
 
 
-def _hugging_face(kind, output, vocabulary, **sizes):
+def _hugging_face(family, kind, output, vocabulary, **sizes):
     def make(batch, length):
         import transformers
 
-        model = getattr(transformers, kind)(getattr(transformers, kind.replace("Model", "").replace("LMHead", "").replace("ForCausalLM", "")
-                                                    + "Config")(**sizes))
+        model = getattr(transformers, kind)(transformers.AutoConfig.for_model(family, **sizes))
         return Output(model, output), (torch.randint(0, vocabulary, (batch, length or 128)),)
     return make
 
@@ -115,10 +114,10 @@ def _hugging_face(kind, output, vocabulary, **sizes):
 MODELS = {
     **{name: _torchvision(name) for name in ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit"]},
     "unet": lambda batch, _: (UNet(), (torch.randn(batch, 3, 64, 64),)),
-    "bert": _hugging_face("BertModel", "last_hidden_state", 30522),
-    "gpt2": _hugging_face("GPT2LMHeadModel", "logits", 50257),
-    "llama": _hugging_face("LlamaForCausalLM", "logits", 32000, hidden_size=768, intermediate_size=2048, num_hidden_layers=12,
-                           num_attention_heads=12, num_key_value_heads=4),
+    "bert": _hugging_face("bert", "BertModel", "last_hidden_state", 30522),
+    "gpt2": _hugging_face("gpt2", "GPT2LMHeadModel", "logits", 50257),
+    "llama": _hugging_face("llama", "LlamaForCausalLM", "logits", 32000, hidden_size=768, intermediate_size=2048,
+                           num_hidden_layers=12, num_attention_heads=12, num_key_value_heads=4),
     "lstm_lm": lambda batch, length: (LSTMLanguageModel(), (torch.randint(0, 10000, (batch, length or 64)),)),
     "dlrm": lambda batch, _: (DLRM(), (torch.randn(batch, 13), torch.randint(0, 10000, (batch, 26, 1)))),
     "mlp_tiny": lambda batch, _: (nn.Sequential(*mlp(16, 64, 64, 4)), (torch.randn(batch, 16),)),

@@ -259,7 +259,7 @@ int bench_zoo(const BenchOptions& options) {
   if (options.mode == "train") {
     if (!options.weights.empty() || options.length)
       throw Error("bench: mode: got train with weights or a length, expected neither: they are random, and its own");
-    if (!row->takes_files_inputs)
+    if (!row->whole_inputs)
       throw Error("bench: mode: got train of '" + options.name +
                   "', which writes to a cache without gradients, expected a model of whole inputs");
     return bench_train(options);
@@ -268,7 +268,7 @@ int bench_zoo(const BenchOptions& options) {
   const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
   model.module->eval();
   const int batch = options.batch ? options.batch : 1;
-  const bool own = row->takes_files_inputs && !options.batch && !options.length && !file.inputs.empty();
+  const bool own = row->whole_inputs && !options.batch && !options.length && !file.inputs.empty();
   const Inputs inputs = own ? file.inputs : model.example(batch, options.length);
   return bench_forward(options, static_cast<int>(inputs.at(0).size(0)), model.forward, inputs);
 }

@@ -55,8 +55,8 @@ struct ZooRow {
   /// A published file's tensors under the names of the model: those of a file that holds the model without its head, or
   /// with one that the model has not; without tables that are no parameters.
   std::function<StateDict(const StateDict& published)> own_names = nullptr;
-  bool takes_files_inputs = true;  // or needs more than a file has
-  double slack = 1;                // by which rounding may be larger than elsewhere
+  bool whole_inputs = true;  // or goes on from a cache, which no file has and gradients do not pass
+  double slack = 1;          // by which rounding may be larger than elsewhere
 };
 const std::vector<ZooRow>& zoo_rows();
 /// The row of that name, or the longest name that this begins with ("resnet18_wide"); none: null.

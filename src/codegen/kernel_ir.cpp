@@ -93,6 +93,7 @@ class Verifier {
     for (const Reduction& r : k_.reductions) check_reduction(r);
     for (Value v = 0; v < k_.nodes.size(); ++v) check_node(v);
     check(open_region_ == 0, "every region ends at its rare node");
+    check_buffers();
     check_phases();
   }
 
@@ -220,6 +221,10 @@ class Verifier {
                        (n.op == Op::load && n.a == kNone && k_.buffers[n.imm].access != Access::uniform);
       check(!once_a_row || !by_column, fmt::format("%{} does not depend on the column", v));
     }
+  }
+
+  void check_buffers() const {
+    for (const Buffer& b : k_.buffers) check(!b.written || !b.same_rows, "what is written differs from row to row");
   }
 
   void check_store(const Store& s) const {

@@ -326,7 +326,7 @@ std::string print(const TileSpec& t) {
   return fmt::format("tile{}{} {}{} rows {} vectors {}{}", t.transposed ? " transposed" : "",
                      kRowsOfA[static_cast<size_t>(t.rows_of_a)], ingot::name_of(t.a),
                      t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors,
-                     t.finish ? "\nfinish " + print(*t.finish) : "");
+                     t.finish ? " finishes\n" + print(*t.finish) : "");
 }
 
 std::string print(const PackSpec& p) {

@@ -101,6 +101,7 @@ TEST(KernelIr, EqualKernelsHaveEqualTextAndDifferentOnesDoNot) {
       [](Kernel& k) { k.buffers[0].access = Access::strided; },
       [](Kernel& k) { k.buffers[0].dtype = DType::bf16; },
       [](Kernel& k) { k.buffers[0].written = true; },
+      [](Kernel& k) { k.buffers[0].same_rows = true; },
       [](Kernel& k) { k.locals[0] = Type::i32; },
       [](Kernel& k) { k.nodes[3].imm = 0x80000000; },
       [](Kernel& k) { k.nodes[2].b = 0; },
@@ -118,6 +119,9 @@ TEST(KernelIr, EqualKernelsHaveEqualTextAndDifferentOnesDoNot) {
 
 TEST(KernelIr, TextIsReadBack) {
   EXPECT_EQ(parse_kernel(print(sample())), sample());
+  Kernel same_rows = sample();
+  same_rows.buffers[0].same_rows = true;
+  EXPECT_EQ(parse_kernel(print(same_rows)), same_rows);
   int read = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     test::RandomKernel random(seed);

@@ -26,6 +26,12 @@ int64_t panel_bytes(DType d, int64_t k, int64_t width) {
   return d == DType::bf16 ? (k + 1) / 2 * width * 4 : k * width * size_of(d);
 }
 
+/// What a tile is given: A or where its rows lie, panels of B, C; strides in bytes.
+TileFrame tile_frame(const void* a, const char* b, void* c, int64_t k, int64_t a_stride, int64_t c_row,
+                     int64_t accumulate, int64_t columns) {
+  return {static_cast<const char*>(a), b, static_cast<char*>(c), k, a_stride, c_row, accumulate, columns, nullptr};
+}
+
 /// Tiles whose rows of A are listed: runs of different lengths, rows in any order, each at the end of what may be read.
 template <class T>
 void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
@@ -74,15 +80,7 @@ void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
                   T& to = expected[static_cast<size_t>(i * width + j)];
                   to = accumulate ? to + sum : sum;
                 }
-              TileFrame f{reinterpret_cast<const char*>(addresses.data()),
-                          b.data(),
-                          reinterpret_cast<char*>(c.data()),
-                          k,
-                          64,
-                          width * size,
-                          accumulate,
-                          columns,
-                          nullptr};
+              TileFrame f = tile_frame(addresses.data(), b.data(), c.data(), k, 64, width * size, accumulate, columns);
               f.runs = runs.data(), f.run_count = static_cast<int64_t>(runs.size()), f.a_offset = a_offset;
               code.entry()(&f);
               for (size_t i = 0; i < c.size(); ++i)
@@ -128,15 +126,7 @@ void tiles_with_b(DType d, const Target& target) {
                 T& to = expected[static_cast<size_t>(i * width + j)];
                 to = accumulate ? to + sum : sum;
               }
-            TileFrame f{reinterpret_cast<const char*>(list.data()),
-                        nullptr,
-                        reinterpret_cast<char*>(c.data()),
-                        k,
-                        0,
-                        width * size,
-                        accumulate,
-                        columns,
-                        nullptr};
+            TileFrame f = tile_frame(list.data(), nullptr, c.data(), k, 0, width * size, accumulate, columns);
             f.a_offset = a_offset, f.b_offset = b_offset;
             code.entry()(&f);
             for (size_t i = 0; i < c.size(); ++i)
@@ -170,15 +160,8 @@ void channel_tiles_with_b(DType d, const Target& target) {
               list.push_back(lines.back()->data());
             }
             std::vector<T> c(static_cast<size_t>(rows * columns), T(1.5)), expected = c;
-            TileFrame f{reinterpret_cast<const char*>(list.data()),
-                        nullptr,
-                        nullptr,
-                        k,
-                        8 * (1 + rows),
-                        columns * size,
-                        accumulate,
-                        columns,
-                        nullptr};
+            TileFrame f =
+                tile_frame(list.data(), nullptr, nullptr, k, 8 * (1 + rows), columns * size, accumulate, columns);
             f.a_offset = offset;
             for (auto [to, entry] : {std::pair(&c, code.entry()), {&expected, interpreted->interpret}}) {
               f.c = reinterpret_cast<char*>(to->data());
@@ -246,7 +229,7 @@ void tiles(DType d, const Target& target, bool a_across = false) {
                   if (accumulate) sum = element<T>(to, wide) + sum;
                   std::memcpy(to, &sum, sizeof(T));
                 }
-              TileFrame f{a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, columns, nullptr};
+              TileFrame f = tile_frame(a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, columns);
               code.entry()(&f);
               for (size_t i = 0; i < c.size(); i += sizeof(T))
                 ASSERT_TRUE(same(&expected[i], c.data() + i, wide))
@@ -321,15 +304,8 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
           std::vector<const char*> addresses;
           for (int64_t i = 0; i < 8 * runs_of_k; ++i) addresses.push_back(a.memory.data() + i * a.stride);
           const std::vector<TileRun> runs(static_cast<size_t>(runs_of_k), {0, k / runs_of_k});
-          TileFrame f{form == RowsOfA::along ? a.memory.data() : reinterpret_cast<const char*>(addresses.data()),
-                      b.memory.data(),
-                      raw.memory.data(),
-                      k,
-                      form == RowsOfA::along ? a.stride : 64,
-                      raw.stride,
-                      0,
-                      columns,
-                      nullptr};
+          TileFrame f = tile_frame(addresses.data(), b.memory.data(), raw.memory.data(), k, 64, raw.stride, 0, columns);
+          if (form == RowsOfA::along) f.a = a.memory.data(), f.a_stride = a.stride;
           f.runs = runs.data(), f.run_count = runs_of_k;
           std::vector<std::unique_ptr<GuardedRows>> results;
           auto frame_over = [&](std::vector<char*>& at, std::vector<int64_t>& strides) {
@@ -353,7 +329,8 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
           }
           if (finishes) {
             const KernelFrame frame = frame_over(at, strides);
-            f.finish = &frame, f.c = nullptr;
+            at[0] = f.c = nullptr;  // the sums have no memory
+            f.finish = &frame;
             finishing.entry()(&f);
           }
           for (size_t i = 2; i < results.size(); ++i)
@@ -448,7 +425,7 @@ TEST(X86Bf16Dot, AddsPairsOfProducts) {
       for (size_t i = 0; i < a.size(); i += 2) small(a.data() + i);
       for (size_t i = 0; i < b.size(); i += 2) small(b.data() + i);
       for (int64_t j = 0; j < 48 && k % 2; ++j) std::memset(b.data() + panel_offset(DType::bf16, k, j, 48), 0, 2);
-      TileFrame f{a.data(), b.data(), c.data(), k, k * 2, 48 * 4, 0, 48, nullptr};
+      TileFrame f = tile_frame(a.data(), b.data(), c.data(), k, k * 2, 48 * 4, 0, 48);
       code.entry()(&f);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < 48; ++j) {

@@ -71,6 +71,8 @@ const Convolution kCases[] = {
     {1, 2, 3, 2, 3},
     {3, 64, 9, 64, 3, 2, 1, 1, 64},
     {2, 50, 12, 50, 5, 1, 2, 1, 50},
+    {2, 32, 1, 32, 3, 1, 1, 1, 32},
+    {1, 16400, 3, 16400, 3, 2, 1, 1, 16400},
     {2, 6, 8, 12, 3, 2, 1, 1, 6},
     {5, 17, 11, 17, 2, 3, 1, 2, 17},
     {64, 1, 8, 32, 3, 1, 1},
@@ -118,11 +120,12 @@ TEST_P(ConvolutionGradients, HaveTheSameBitsCompiledOnAnyThreadsInstructionSetAn
 INSTANTIATE_TEST_SUITE_P(Cases, ConvolutionGradients, testing::ValuesIn(kCases));
 
 TEST(ConvolutionGradient, OfNoImagesIsZeros) {
-  const Convolution c{0, 3, 5, 4, 3};
-  const Operands o = operands_of(c, kFloat32);
-  auto fast = compile([&](const Operands& x) { return gradients(c, x); });
-  EXPECT_TRUE(same_bits(gradients(c, o)[1], zeros_like(o.weight)));
-  EXPECT_TRUE(same_bits(fast(o)[1], zeros_like(o.weight)));
+  for (const Convolution& c : {Convolution{0, 3, 5, 4, 3}, {0, 16, 5, 16, 3, 2, 1, 1, 16}}) {
+    const Operands o = operands_of(c, kFloat32);
+    auto fast = compile([&](const Operands& x) { return gradients(c, x); });
+    EXPECT_TRUE(same_bits(gradients(c, o)[1], zeros_like(o.weight)));
+    EXPECT_TRUE(same_bits(fast(o)[1], zeros_like(o.weight)));
+  }
 }
 
 TEST(ConvolutionGradient, ABorderHidesNothing) {
@@ -138,19 +141,20 @@ TEST(ConvolutionGradient, ABorderHidesNothing) {
 }
 
 TEST(ConvolutionGradient, SizesAreSymbolsAndTheWeightIsAStep) {
-  const Convolution c{0, 4, 0, 6, 3, 2, 1};
-  auto fast = compile([&](const Operands& x) { return gradients(c, x); });
-  for (int64_t n : {5, 8, 3, 17, 1}) {
-    Convolution at = c;
-    at.batch = n, at.size = n + 4;
-    const Operands o = operands_of(at, kFloat32);
-    const std::vector<Tensor> eager = gradients(c, o), compiled = fast(o);
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(compiled[i], eager[i])) << n;
+  for (const Convolution& c : {Convolution{0, 4, 0, 6, 3, 2, 1}, {0, 20, 0, 20, 3, 2, 1, 1, 20}}) {
+    auto fast = compile([&](const Operands& x) { return gradients(c, x); });
+    for (int64_t n : {5, 8, 3, 17, 1}) {
+      Convolution at = c;
+      at.batch = n, at.size = n + 4;
+      const Operands o = operands_of(at, kFloat32);
+      const std::vector<Tensor> eager = gradients(c, o), compiled = fast(o);
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(compiled[i], eager[i])) << n;
+    }
+    const auto explanation = fast.explain();
+    int steps = 0;
+    for (const auto& step : explanation.programs[0].steps) steps += step.form == "conv2d_weight";
+    EXPECT_EQ(steps, 1);
   }
-  const auto explanation = fast.explain();
-  int steps = 0;
-  for (const auto& step : explanation.programs[0].steps) steps += step.form == "conv2d_weight";
-  EXPECT_EQ(steps, 1);
 }
 
 }  // namespace

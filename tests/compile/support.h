@@ -29,6 +29,12 @@ inline ::testing::AssertionResult same_strides(const Tensor& a, const Tensor& b)
   return ::testing::AssertionFailure() << a.strides() << " and " << b.strides();
 }
 
+/// n rows of 8 numbers, the same for the same step.
+inline Tensor batch(int64_t n, int64_t step) {
+  manual_seed(static_cast<uint64_t>(100 + step));
+  return randn({n, 8});
+}
+
 /// For suites that record no gradients: `using Suite = test::Inference;`, then TEST_F.
 struct Inference : testing::Test {
   const NoGradGuard no_grad;

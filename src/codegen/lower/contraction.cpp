@@ -143,6 +143,23 @@ std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, const std::ve
   return kernels;
 }
 
+// Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
+std::vector<KernelPtr> StepWriter::finishing_tiles(const KernelWriter& writer, const ProductKernels& kernels,
+                                                   const Dim& depth) {
+  if (!depth.is_constant() || depth.code > kShallow || !may_finish(target_, writer.kernel)) return {};
+  std::vector<KernelPtr> tiles(kernels.tiles.size());
+  for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows)
+    for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) {
+      auto finish = std::make_shared<Kernel>(writer.kernel);
+      finish->known_columns = 16 * vectors;
+      const TileSpec spec{
+          .rows = rows, .vectors = vectors, .rows_of_a = kernels.rows_of_a, .finish = std::move(finish)};
+      tiles[static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
+          made_once(kernel_key(print(spec), target_), [&] { return codegen::generate(spec, target_); });
+    }
+  return tiles;
+}
+
 uint32_t StepWriter::arena_buffer(Dim bytes) {
   result_.program.buffers.push_back({Place::arena, 0, bytes, 0, 0});
   return static_cast<uint32_t>(result_.program.buffers.size() - 1);

@@ -101,9 +101,9 @@ void StepWriter::write_conv(uint32_t group) {
   conv.groups = node.attrs[3].integer;
   conv.form = form;
   // Of one tap that meets each pixel once, pixels are the rows of a matrix.
-  const Dims& taps = graph_.type(g.operands[1].value).shape;
+  const Dims& weight = graph_.type(g.operands[1].value).shape;
   auto is = [](const Conv2dStep::Pair& both, int64_t what) { return both.h == Dim(what) && both.w == Dim(what); };
-  const bool in_rows = form == ConvolutionForm::pixels && dims_.is_one(taps[2]) && dims_.is_one(taps[3]) &&
+  const bool in_rows = form == ConvolutionForm::pixels && dims_.is_one(weight[2]) && dims_.is_one(weight[3]) &&
                        is(conv.stride, 1) && is(conv.padding, 0);
   conv.kernels = product_kernels(target_, {.dtype = raw,
                                            .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
@@ -121,10 +121,8 @@ void StepWriter::write_conv(uint32_t group) {
     conv.epilogue.scalars = writer.scalars;
     conv.epilogue.kernels = epilogues(writer, strides_of, conv.kernels->max_vectors, step.name);
   }
-  const Dims& weight = graph_.type(g.operands[1].value).shape;
   Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
-  if (pixels && !conv.epilogue.kernels.empty() && raw == DType::f32)
-    conv.epilogue.finishing = finishing_tiles(writer, *conv.kernels, depth);
+  if (pixels && !conv.epilogue.kernels.empty()) conv.epilogue.finishing = finishing_tiles(writer, *conv.kernels, depth);
   step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
   step.work = std::move(conv);

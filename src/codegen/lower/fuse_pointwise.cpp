@@ -53,7 +53,8 @@ bool reads_memory(Fusion& f, const ir::Node& node) {
     inputs = inputs && !producer;
     if (kSmall * f.layouts.bytes_hint(o.id) <= f.layouts.bytes_hint(v)) continue;
     ++large;
-    const ir::OpKind kind = producer ? ir::info(producer->op).kind : ir::OpKind::structured;
+    if (!producer) continue;
+    const ir::OpKind kind = ir::info(producer->op).kind;
     others = others && (kind == ir::OpKind::structured || kind == ir::OpKind::host);
   }
   return inputs || (others && large <= 1);

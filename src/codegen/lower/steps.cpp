@@ -216,29 +216,11 @@ KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const st
                    [&] { return codegen::generate(kernel, target_, name, outer); });
 }
 
-template <class Make>
-KernelPtr StepWriter::made_once(const std::string& key, Make make) {
+KernelPtr StepWriter::made_once(const std::string& key, const std::function<KernelPtr()>& make) {
   KernelPtr& known = kernels_[key];
   if (!known && options_.find) known = options_.find(key);
   if (!known) known = make();
   return known;
-}
-
-// Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
-std::vector<KernelPtr> StepWriter::finishing_tiles(const KernelWriter& writer, const ProductKernels& kernels,
-                                                   const Dim& depth) {
-  if (!depth.is_constant() || depth.code > kShallow || !may_finish(target_, writer.kernel)) return {};
-  std::vector<KernelPtr> tiles(kernels.tiles.size());
-  for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows)
-    for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) {
-      auto finish = std::make_shared<Kernel>(writer.kernel);
-      finish->known_columns = 16 * vectors;
-      const TileSpec spec{
-          .rows = rows, .vectors = vectors, .rows_of_a = kernels.rows_of_a, .finish = std::move(finish)};
-      tiles[static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
-          made_once(kernel_key(print(spec), target_), [&] { return codegen::generate(spec, target_); });
-    }
-  return tiles;
 }
 
 Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes,

@@ -1,5 +1,6 @@
 // From groups to the steps of a program.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -50,8 +51,7 @@ class StepWriter {
   std::vector<KernelPtr> finishing_tiles(const KernelWriter& writer, const ProductKernels& kernels, const Dim& depth);
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
   /// The kernel of that key, made once.
-  template <class Make>
-  KernelPtr made_once(const std::string& key, Make make);
+  KernelPtr made_once(const std::string& key, const std::function<KernelPtr()>& make);
   /// A step of the group that is being written.
   Step named_step() const;
   void append(Step step);

@@ -20,7 +20,17 @@ void Body::begin(const PhasePlan& plan) {
   values_.begin_body(plan.roots, plan.live);
 }
 
-void Body::begin_row(const std::vector<Stream*>& streams, bool resident) {
+void Body::begin_row(const PhasePlan& plan, const std::vector<Stream*>& streams, bool resident) {
+  begin(plan);
+  values_.emit_row_level(plan.live);
+  if (!resident) {
+    streams_.free_registers();
+    streams_.assign_registers(streams);
+  }
+  begin_streams(streams, resident);
+}
+
+void Body::begin_streams(const std::vector<Stream*>& streams, bool resident) {
   for (Stream* s : streams) streams_.begin(*s, values_.operand(s->index), resident);
 }
 

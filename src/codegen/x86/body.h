@@ -29,8 +29,11 @@ class Body {
 
   /// Steps are of this phase from here on.
   void begin(const PhasePlan& plan);
-  /// Addresses of this row. `resident`: registers hold from the row before what they can.
-  void begin_row(const std::vector<Stream*>& streams, bool resident);
+  /// Steps are of this phase and of another row: its values and addresses. `resident`: registers hold from the row
+  /// before what they can.
+  void begin_row(const PhasePlan& plan, const std::vector<Stream*>& streams, bool resident);
+  /// The addresses alone.
+  void begin_streams(const std::vector<Stream*>& streams, bool resident);
   /// One step, so many columns beyond rcx.
   void step(const std::vector<Accumulator*>& accumulators, int64_t column_offset = 0);
   /// The last columns, fewer than 16.

@@ -142,7 +142,7 @@ void Columns::rows_of_lane(std::vector<Row>& rows) {
     e_.values.emit_row_level(plan_.live);
     std::vector<Stream*> used = e_.streams.used_by(plan_.phase, plan_.live);
     e_.streams.assign_registers(used);
-    e_.body.begin_row(used, false);
+    e_.body.begin_streams(used, false);
     exchange(row);
   }
   column_loop(rows);

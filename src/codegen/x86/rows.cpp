@@ -52,13 +52,7 @@ void Rows::emit() {
   for (size_t number = 0; number < plans.size(); ++number) {
     const Plan& plan = plans[number];
     if (!plan.body.roots.empty()) {
-      e_.body.begin(plan.body);
-      e_.values.emit_row_level(plan.body.live);
-      if (!resident) {
-        e_.streams.free_registers();
-        e_.streams.assign_registers(plan.streams);
-      }
-      e_.body.begin_row(plan.streams, resident);
+      e_.body.begin_row(plan.body, plan.streams, resident);
       phase_loop(plan.body.phase, static_cast<int64_t>(number), end);
     }
     e_.values.emit_row_level(plan.row_live);

@@ -35,13 +35,7 @@ void emit_finish(const Kernel& k, std::span<const VReg> sums, int rows, VCode& c
   code.g(VOp::g_imm, Gpr::rcx, 0);
   for (int row = 0; row < rows; ++row) {
     e.values.begin_row();
-    e.body.begin(plan);
-    e.values.emit_row_level(plan.live);
-    if (!resident) {
-      e.streams.free_registers();
-      e.streams.assign_registers(streams);
-    }
-    e.body.begin_row(streams, resident);
+    e.body.begin_row(plan, streams, resident);
     for (Value v = 0; v < k.nodes.size(); ++v) {
       if (k.nodes[v].op != Op::load || k.nodes[v].imm != 0) continue;
       for (int step = 0; step < steps; ++step) {

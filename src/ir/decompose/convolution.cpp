@@ -58,8 +58,8 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
   // Where each channel is a group, each phase of it becomes one: phases stand outside of channels then, and the input
   // is there for each of them.
   const Dim places_a_channel = dims.product(phases);
-  const bool depthwise = groups.is_constant() && groups.code > 1 && dims.equal(depth, 1) && dims.equal(kernel[1], 1) &&
-                         !dims.equal(places_a_channel, 1);
+  const bool depthwise =
+      groups.code > 1 && dims.equal(depth, 1) && dims.equal(kernel[1], 1) && !dims.equal(places_a_channel, 1);
   Dims order, panel_shape{dims.mul(channels, places_a_channel), depth};
   for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(4 + 2 * i));
   for (size_t i = 0; i < 2; ++i) order.insert(depthwise ? order.size() : i, static_cast<int64_t>(2 * i));
@@ -71,9 +71,9 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
   panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2);
   if (depthwise) {
     Dims several = shape, joined = shape;
-    several.insert(1, places_a_channel), joined[1] = panel_shape[0];
+    several.insert(1, places_a_channel), joined[1] = dims.mul(shape[1], places_a_channel);
     x = b.reshape(b.expand(b.unsqueeze(x, GraphBuilder::attr(1)), several), joined);
-    groups = panel_shape[0];
+    groups = dims.mul(groups, places_a_channel);
   }
   constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
   Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},

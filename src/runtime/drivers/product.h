@@ -50,6 +50,8 @@ struct Product {
     return kernels[(rows_of_it - 1) * max_vectors + vectors - 1];
   }
 
+  /// So that what follows the first block ends the sums.
+  bool one_block_of_k() const { return sizes.k > 0 && sizes.k <= kBlock; }
   /// Whether there are tiles for all rows of a panel that end with the epilogue.
   bool finishes_in_registers(int64_t panel) const {
     if (calls->finishing.empty() || panel_columns(panel) != panel_width(panel)) return false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/cpu.h"
@@ -102,8 +103,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
 
   const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
   // What one block of k sums up is finished before the next tiles are: they take its place.
-  const bool in_place = product_.sizes.k > 0 && product_.sizes.k <= kBlock;
-  const int64_t raw_rows = in_place ? std::min(kTilesAtOnce * product_.max_rows, most_rows) : most_rows;
+  const int64_t raw_rows =
+      product_.one_block_of_k() ? std::min(kTilesAtOnce * product_.max_rows, most_rows) : most_rows;
   // Lines of packed A start at differing sets of the cache.
   const int64_t packed_lines = product_.a_across() ? most_rows : k_size;
   const int64_t packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
@@ -210,41 +211,35 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   const bool finishes = product_.has_epilogue() && !split_ && block.k + kBlock >= product_.sizes.k;
   const char* results = result_.place(run, block.row, product_.panel_column(block.panel));
   frame.results_stride = result_.row_stride();
-  const bool in_place = finishes && block.k == 0;  // of the raw piece before
-  if (in_place && product_.finishes_in_registers(block.panel) &&
-      result_.in_one_segment(product_.panel_column(block.panel), frame.columns))
-    return finish_rows(run, block, a, frame, ahead);
+  // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.
+  const bool in_place = finishes && product_.one_block_of_k(),
+             in_registers = in_place && product_.finishes_in_registers(block.panel) &&
+                            result_.in_one_segment(product_.panel_column(block.panel), frame.columns);
+  std::optional<ResultCall> result;
+  if (in_registers) {
+    result.emplace(result_, run);
+    result->begin_at(block.row, product_.panel_column(block.panel));
+    result->frame.columns = frame.columns;
+    frame.finish = &result->frame;
+  }
+  const std::vector<KernelCall>& kernels = in_registers ? product_.calls->finishing : calls;
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row;
-    const KernelCall& call = product_.tile(calls, product_.rows.size(tile), vectors);
+    const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row,
+                  rows = product_.rows.size(tile);
+    const KernelCall& call = product_.tile(kernels, rows, vectors);
     frame.a = a + (product_.addresses ? i * address_bytes() : row * block.a_row);
     frame.c = block.c + (in_place ? row - finished : row) * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);
     frame.results = results + row * frame.results_stride;
     call.entry(&frame);
-    if (!finishes || (i % kTilesAtOnce != kTilesAtOnce - 1 && i + 1 < tiles)) continue;
-    const int64_t end = row + product_.rows.size(tile);
+    if (in_registers) result->advance(rows);
+    if (in_registers || !finishes || (i % kTilesAtOnce != kTilesAtOnce - 1 && i + 1 < tiles)) continue;
+    const int64_t end = row + rows;
     char* raw = block.c + (in_place ? 0 : finished) * block.c_stride;
     result_.finish(run, {block.panel, block.row + finished, end - finished, raw, block.c_stride});
     finished = end;
-  }
-}
-
-// Tiles that finish their own sums.
-void ProductDriver::finish_rows(const ProductRun& run, const Block& block, const char* a, TileFrame frame,
-                                const AheadShares& ahead) const {
-  ResultCall result(result_, run);
-  result.begin_at(block.row, product_.panel_column(block.panel));
-  result.frame.columns = frame.columns;
-  frame.finish = &result.frame;
-  for (int64_t tile = block.tile_begin; tile < block.tile_end; ++tile) {
-    const int64_t rows = product_.rows.size(tile), row = product_.rows.begin(tile) - block.row;
-    frame.a = a + (product_.addresses ? (tile - block.tile_begin) * address_bytes() : row * block.a_row);
-    ahead.give(tile - block.tile_begin, frame);
-    product_.tile(product_.calls->finishing, rows, product_.panels.size(block.panel)).entry(&frame);
-    result.advance(rows);
   }
 }
 

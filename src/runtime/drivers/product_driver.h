@@ -57,8 +57,6 @@ class ProductDriver : public StepDriver {
   void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
                  const char* b, const Ahead& next) const;
-  void finish_rows(const ProductRun& run, const Block& block, const char* a, TileFrame frame,
-                   const AheadShares& ahead) const;
   int64_t address_bytes() const { return product_.addresses * product_.max_rows * 8; }  // of a tile of a listed A
 
   const uint32_t first_scalar_;

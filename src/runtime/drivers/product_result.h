@@ -31,7 +31,7 @@ class ResultCall {
   void begin_at(int64_t row, int64_t column);
   /// So many rows further on.
   void advance(int64_t rows);
-  /// The sums; to be called after begin_at().
+  /// The sums, where they are in memory.
   void set_raw(char* at, int64_t stride);
 
   KernelFrame frame;

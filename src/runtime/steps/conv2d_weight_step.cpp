@@ -43,6 +43,8 @@ class Conv2dWeightDriver final : public StepDriver {
     // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
     const int64_t patch = g_.taps() * g_.group_channels;
     raw_out_ = (along_input_ ? patch : 1) * element_, raw_in_ = (along_input_ ? 1 : g_.group_out) * element_;
+    raw_group_ = depthwise_ ? element_ : g_.group_out * patch * element_;  // depthwise: [(kh, kw), C]
+    raw_tap_ = depthwise_ ? g_.channels * element_ : g_.group_channels * raw_in_;
     k_ = saturating_product(g_.batch, g_.pixels());
     units_ = saturating_product(panels_.count, row_tiles_.count);
     if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, g_.taps()));
@@ -96,8 +98,7 @@ class Conv2dWeightDriver final : public StepDriver {
       const int64_t end = std::min(row_tiles_.count, tile + units.end - unit);
       unit += end - tile;
       const int64_t group = tap / g_.taps(), column = panels_.begin(panel) * kVector;
-      char* c = raw_.at(state) + group * g_.group_out * g_.taps() * g_.group_channels * element_ +
-                tap % g_.taps() * g_.group_channels * raw_in_ + column * element_;
+      char* c = raw_.at(state) + group * raw_group_ + tap % g_.taps() * raw_tap_ + column * element_;
       const int64_t row_step = along_input_ ? raw_out_ : raw_in_;
       TileFrame frame{};
       frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
@@ -127,7 +128,7 @@ class Conv2dWeightDriver final : public StepDriver {
       auto* list = reinterpret_cast<const char**>(thread_scratch(kBlock * entry * 8));
       TileFrame frame{};
       frame.a = reinterpret_cast<const char*>(list);
-      frame.a_stride = entry * 8, frame.c_stride = columns_ * element_;
+      frame.a_stride = entry * 8, frame.c_stride = raw_tap_;
       for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
         frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
         for (int64_t i = 0; i < taps; ++i)
@@ -139,7 +140,7 @@ class Conv2dWeightDriver final : public StepDriver {
           const KernelCall& call = tiles_[(taps - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
           frame.a_offset = column * element_;
-          frame.c = raw_.at(state) + (first * columns_ + column) * element_;
+          frame.c = raw_.at(state) + first * raw_tap_ + column * element_;
           frame.context = call.context;
           call.entry(&frame);
         }
@@ -186,15 +187,11 @@ class Conv2dWeightDriver final : public StepDriver {
   // To [Cout, c, kh, kw].
   void order(const RunState& state, Range channels) const {
     const int64_t row = g_.taps() * g_.group_channels * element_;
-    for (int64_t channel = channels.begin; depthwise_ && channel < channels.end; ++channel)
-      copy_elements(out_.at(state) + channel * row, raw_.at(state) + channel * element_, g_.taps(), columns_ * element_,
-                    element_);
-    for (int64_t channel = channels.begin; !depthwise_ && channel < channels.end; ++channel) {
-      const int64_t group = channel / g_.group_out;
-      const char* from = raw_.at(state) + group * g_.group_out * row + channel % g_.group_out * raw_out_;
+    for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
+      const char* from = raw_.at(state) + channel / g_.group_out * raw_group_ + channel % g_.group_out * raw_out_;
       char* to = out_.at(state) + channel * row;
       for (int64_t c = 0; c < g_.group_channels; ++c, from += raw_in_, to += g_.taps() * element_)
-        copy_elements(to, from, g_.taps(), g_.group_channels * raw_in_, element_);
+        copy_elements(to, from, g_.taps(), raw_tap_, element_);
     }
   }
 
@@ -206,9 +203,10 @@ class Conv2dWeightDriver final : public StepDriver {
   std::optional<BoundArgument> input_inside_, gradient_inside_;
   bool along_input_ = false;  // columns of tiles are channels of the input, else of the result
   int64_t columns_ = 0, k_ = 0, units_ = 0;
-  Pieces row_tiles_, panels_;         // of one tap of one group
-  int64_t raw_out_ = 0, raw_in_ = 0;  // bytes between channels of the result, and of the input, in raw_
-  bool zeros_ = false;                // in shared memory
+  Pieces row_tiles_, panels_;  // of one tap of one group
+  // Bytes in raw_: between channels of the result and of the input in a group, between groups and between taps.
+  int64_t raw_out_ = 0, raw_in_ = 0, raw_group_ = 0, raw_tap_ = 0;
+  bool zeros_ = false;  // in shared memory
 };
 
 }  // namespace

@@ -1,0 +1,244 @@
+// Gradients that are taken inside a recorded call: what is saved, written and seen through views, custom functions,
+// errors.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::batch;
+using test::error_of;
+using test::same_bits;
+namespace F = nn::functional;
+
+TEST(Recorded, DerivativesInsideACall) {
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor first = autograd::grad({(x.sin() * x).sum()}, {x}, {}, {}, true)[0];
+    return autograd::grad({first.square().sum()}, {x})[0];
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+TEST(Recorded, ASavedTensorThatIsWrittenIsAnError) {
+  auto pending = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x.exp();
+    y.add_(1);
+    y.sum().backward();
+    return x.grad();
+  };
+  auto outside = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), w = ones({8}), y = x * w;
+    {
+      NoGradGuard guard;
+      w[0].mul_(3);
+    }
+    y.sum().backward();
+    return x.grad();
+  };
+  Tensor weight = ones({8});
+  auto captured = [&](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x * weight, part = weight.slice(0, 2, 4);
+    part.add_(1);
+    y.sum().backward();
+    return x.grad();
+  };
+  auto expect_refused = [](auto f) {
+    auto fast = compile(f);
+    for (int s = 0; s < 3; ++s) {
+      const std::string eager = error_of([&] { f(batch(4, s)); }), compiled = error_of([&] { fast(batch(4, s)); });
+      EXPECT_NE(eager.find("modified by an in-place operation"), std::string::npos) << eager;
+      EXPECT_NE(compiled.find("modified by an in-place operation"), std::string::npos) << compiled;
+    }
+  };
+  expect_refused(pending);
+  expect_refused(outside);
+  expect_refused(captured);
+}
+
+// Sizes from 16 on are symbols of an op's program, but a kernel's are not, nor are those of what becomes a kernel.
+TEST(Recorded, ConvolutionsOfAnySize) {
+  auto by_convolution = [](const Tensor& x, const Tensor& w, int64_t stride) { return conv2d(x, w, {}, stride, 1); };
+  auto by_windows = [](const Tensor& x, const Tensor& w, int64_t stride) {
+    Tensor windows = F::unfold(x, {w.size(2), w.size(3)}, 1, 1, stride);
+    return matmul(w.flatten(1), windows);
+  };
+  auto gradients_of = [](auto f) {
+    return [f](const Tensor& image, const Tensor& kernel, int64_t stride) {
+      Tensor x = image.detach().requires_grad_(), w = kernel.detach().requires_grad_();
+      Tensor y = f(x, w, stride).flatten(2);
+      return autograd::grad({(y * y.detach().sin()).sum()}, {x, w});
+    };
+  };
+  auto f = gradients_of(by_convolution);
+  auto expected = gradients_of(by_windows);
+  auto fast = compile(f);
+  manual_seed(3);
+  for (int64_t stride : {1, 2})
+    for (auto [image, kernel] : {std::pair{20, 3}, {36, 3}, {36, 17}, {40, 17}, {40, 19}, {20, 17}}) {
+      const Tensor x = randn({2, 2, image, image}, kFloat64), w = randn({3, 2, kernel, kernel}, kFloat64);
+      const auto a = f(x, w, stride), b = expected(x, w, stride), c = fast(x, w, stride);
+      for (int i : {0, 1}) {
+        EXPECT_TRUE(allclose(a[i], b[i], 1e-9, 1e-9))
+            << image << " by " << kernel << ", stride " << stride << ": " << i;
+        EXPECT_TRUE(same_bits(a[i], c[i]));
+      }
+    }
+}
+
+// A view of a tensor from outside has no memory of its own while it is recorded: it is known by that of the tensor.
+TEST(Recorded, AViewOfWhatWasWrittenBeforeIsSaved) {
+  Tensor weight = ones({3, 8, 8});
+  for (int i = 0; i < 5; ++i) weight.mul_(1.25);
+  auto f = [&](const Tensor& x) { return x.matmul(weight[1]).tanh().matmul(weight.select(0, 2).t()); };
+  auto whole = [&](const Tensor& x) { return autograd::grad({f(x).sum()}, {x})[0]; };
+  auto alone = compile(f);
+  auto fast = compile(whole);
+  for (int s = 0; s < 3; ++s) {
+    const Tensor x = (batch(4, s) * 0.1).requires_grad_();
+    const Tensor expected = whole(x);
+    EXPECT_TRUE(same_bits(autograd::grad({alone(x).sum()}, {x})[0], expected));
+    EXPECT_TRUE(same_bits(fast(x), expected));
+    const Tensor y = alone(x);
+    weight.mul_(1);
+    const std::string error = error_of([&] { y.sum().backward(); });
+    EXPECT_NE(error.find("modified by an in-place operation"), std::string::npos) << error;
+  }
+}
+
+// Saved in a recording, written before or after its end.
+TEST(Recorded, VersionsGoOnBehindTheEndOfACall) {
+  auto f = compile([](const Tensor& x) {
+    Tensor y = (x * 2).add_(1).mul_(2);
+    return std::vector<Tensor>{y, y.exp()};
+  });
+  for (int s = 0; s < 3; ++s) {
+    Tensor x = batch(2, s).requires_grad_();
+    auto fine = f(x);
+    fine[1].sum().backward();
+    EXPECT_TRUE(allclose(x.grad(), 4 * fine[1].detach()));
+    auto written = f(x);
+    {
+      NoGradGuard guard;
+      written[1].add_(1);
+    }
+    EXPECT_NE(error_of([&] { written[1].sum().backward(); }).find("in-place"), std::string::npos);
+  }
+}
+
+TEST(Recorded, WritesToViewsAreOnTheTape) {
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x * 1, row = y[1];
+    row.mul_(row.detach().clone());
+    y.narrow(1, 2, 3).mul_(2);
+    (y * y).sum().backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
+}
+
+// Whether the gradient of a view is the cotangent as it is hangs on which sizes are equal.
+TEST(Recorded, ViewsWithEqualAndUnequalSizes) {
+  auto f = [](const Tensor& from, int64_t n) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor viewed = x.view({n, -1}), shaped = (x * 2).reshape({-1, n}), part = x.slice(1, 0, n);
+    Tensor loss = (viewed * viewed).sum() + (shaped.cumsum(0) * shaped).sum() + (part * part.detach().cos()).sum();
+    loss.backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int64_t n : {40, 60, 40, 30, 80, 60, 40}) {
+    const Tensor x = randn({40, 60});
+    EXPECT_TRUE(same_bits(f(x, n), fast(x, n))) << n;
+  }
+}
+
+// The mask of a dropout is drawn once: forward and backward have the same one.
+TEST(Recorded, DrawsAndScalarsAreShared) {
+  auto f = [](const Tensor& from, double p, double scale) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor y = dropout(x * scale, p);
+    (y * y).sum().backward();
+    return std::vector<Tensor>{y.detach(), x.grad()};
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 5; ++s) {
+    const Tensor x = batch(16, s);
+    manual_seed(3);
+    const auto a = f(x, 0.1 * s, 1.0 + s);
+    manual_seed(3);
+    const auto b = fast(x, 0.1 * s, 1.0 + s);
+    EXPECT_TRUE(same_bits(a[0], b[0]));
+    EXPECT_TRUE(same_bits(a[1], b[1]));
+    EXPECT_TRUE(same_bits(a[1], 2 * a[0] * ((a[0] == 0).logical_not() * ((1.0 + s) / (1 - 0.1 * s)))) || s > 0);
+  }
+  EXPECT_LE(fast.explain().programs.size(), 2u);
+}
+
+TEST(Recorded, NothingIsKeptOfACallThatDropsItsTape) {
+  auto f = compile([](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor unused = (x.exp() * x.tanh()).sum();  // a tape that nobody walks
+    return from * 2;
+  });
+  for (int s = 0; s < 3; ++s) f(batch(4, s));
+  // Only what is returned is computed.
+  ASSERT_FALSE(f.explain().programs.empty());
+  const auto explanation = f.explain();
+  for (const auto& op : explanation.programs.back().ops) EXPECT_EQ(op.op, "mul");
+}
+
+TEST(Recorded, CustomFunctions) {
+  struct Cube : autograd::Function<Cube> {
+    static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {
+      Tensor result = x * x * x;
+      context->save_for_backward({x, result});
+      return result;
+    }
+    static std::vector<Tensor> backward(autograd::AutogradContext* context, const std::vector<Tensor>& gradients) {
+      const auto saved = context->get_saved_variables();
+      EXPECT_TRUE(saved[1].defined());
+      return {3 * saved[0] * saved[0] * gradients[0]};
+    }
+  };
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    Tensor first = autograd::grad({Cube::apply(x).sum()}, {x}, {}, {}, true)[0];
+    return std::vector<Tensor>{first.detach(), autograd::grad({first.sum()}, {x})[0]};
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) {
+    const Tensor x = batch(3, s);
+    const auto a = f(x), b = fast(x);
+    EXPECT_TRUE(same_bits(a[0], b[0]));
+    EXPECT_TRUE(same_bits(a[1], b[1]));
+    EXPECT_TRUE(allclose(a[1], 6 * x));
+  }
+}
+
+TEST(Recorded, ACustomOpHasNoDerivative) {
+  auto opaque = custom_op("twice", [](const Tensor& x) {
+    Tensor result = empty_like(x.detach());
+    const float* from = x.data_ptr<float>();
+    float* to = result.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] = 2 * from[i];
+    return result;
+  });
+  auto f = [&](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_();
+    (opaque(x) + x).sum().backward();
+    return x.grad();
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_NE(error_of([&] { f(batch(2, s)); }).find("twice: a gradient reaches its result"), std::string::npos);
+    EXPECT_NE(error_of([&] { fast(batch(2, s)); }).find("twice: a gradient reaches its result"), std::string::npos);
+  }
+  NoGradGuard guard;
+  opaque(batch(2, 1).requires_grad_());
+}
+
+}  // namespace
+}  // namespace ingot
