@@ -9,7 +9,8 @@ enum class Numerics : uint8_t {
   strict,    // the same bits on every machine and instruction set
   default_,  // as strict, but products of bf16 may use the processor's own instruction for them, which rounds
              // differently
-  fast       // as default, and 16-bit floats stay f32 between the ops that one kernel computes: eager rounds after each
+  fast       // as default, and 16-bit floats stay f32 between the ops that one kernel computes (eager rounds after
+             // each), and convolutions of 3x3 taps may be computed from transformed tiles (Winograd)
 };
 
 constexpr std::string_view name_of(Numerics level) {

@@ -303,8 +303,16 @@ struct Conv2dStep {
 
   ConvolutionForm form = ConvolutionForm::patches;
   ProductKernelsPtr kernels;  // tiles
+  /// Where images are large enough, 36 products of what pixels and 3x3 taps become (fast numerics, form pixels): tiles,
+  /// and kernels over rows and channels of six buffers of pixels to six, three of taps to six, six of products to four.
+  struct Winograd {
+    ProductKernelsPtr products;
+    KernelPtr pixels, taps, results;
+    INGOT_ALL_FIELDS(Winograd, products, pixels, taps, results)
+  };
+  std::optional<Winograd> winograd;
   INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, stride, padding, dilation, groups,
-                   weight_is_constant, epilogue, form, kernels)
+                   weight_is_constant, epilogue, form, kernels, winograd)
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its

@@ -22,10 +22,15 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   cli::BenchOptions options;
   std::string model;
+  std::map<std::string, Numerics> levels;
+  for (Numerics level : {Numerics::strict, Numerics::default_, Numerics::fast})
+    levels[std::string(name_of(level))] = level;
   auto common = [&](CLI::App* command, const char* example) {
     command->add_flag("--json", options.json, "print JSON for programs");
     command->add_option("--data", options.data, "folder of the demo's weights and data");
     command->add_option("--threads", options.threads, "threads to use (default: all)")->check(CLI::PositiveNumber);
+    command->add_option_function<Numerics>("--numerics", set_numerics, "how free results are with their last bits")
+        ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case));
     command->footer(std::string("Example:\n  ") + example);
     return command;
   };

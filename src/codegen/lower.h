@@ -26,6 +26,8 @@ struct LowerOptions {
   bool split_cat = true;      // the pointwise reader of a cat becomes one kernel for each part
   bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
   bool join_buffers = true;   // what a step writes may lie where an operand lay that nobody reads after it
+  /// Convolutions may be computed from transformed tiles (Winograd), which rounds otherwise.
+  bool winograd = false;
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
   /// A kernel with this key that was made before, or null; may be empty.

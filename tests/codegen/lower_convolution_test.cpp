@@ -200,6 +200,69 @@ TEST(LowerConvolution, GeneratedGeometriesInEveryForm) {
   }
 }
 
+/// A convolution of 3x3 taps whose tiles may be transformed, what may follow it, and a second one.
+Graph network_of_tiles(std::mt19937_64& random) {
+  auto any = [&](int64_t from, int64_t to) {
+    return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
+  };
+  Graph g;
+  const int64_t n = any(1, 3), channels = any(16, 90), out = any(0, 1) ? 16 * any(1, 5) : any(16, 90);
+  const int64_t h = any(9, 30), w = any(9, 30), ph = any(0, 3), pw = any(0, 3);
+  const int64_t pixel = channels + (any(0, 3) ? 0 : 5), line = w * pixel + (any(0, 3) ? 0 : 7), image = h * line;
+  ValueId x = g.add_input(DType::f32, {n, channels, h, w}, {image, 1, line, pixel});
+  ValueId weight = g.add_input(DType::f32, {out, channels, 3, 3},
+                               any(0, 1) ? Dims{channels * 9, 9, 3, 1} : Dims{1, 9 * out, 3 * out, out});
+  const Operand bias = any(0, 1) ? val(g.add_input(DType::f32, {out})) : Operand::none();
+  ValueId v = g.add(OpId::conv2d, {val(x), val(weight), bias}, {ints({1}), ints({ph, pw}), ints({1}), dim(1)});
+  if (any(0, 1))
+    v = g.add(OpId::relu, {val(g.add(OpId::add, {val(v), val(g.add_input(DType::f32, g.type(v).shape)),
+                                                 Operand::constant(int64_t{1})}))});
+  if (any(0, 3) == 0) v = g.add(OpId::cat, {val(v), val(v)}, {dim(1)});
+  v = g.add(OpId::conv2d, {val(v), val(g.add_input(DType::f32, {3, g.type(v).shape[1].code, 1, 1}))});
+  g.outputs = {v};
+  return g;
+}
+
+// Borders, tiles that results do not fill, channels that vectors do not: the same bits on every instruction set.
+TEST(LowerConvolution, TransformedTiles) {
+  for (int seed = 1; seed <= 40; ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    const Graph g = network_of_tiles(random);
+    const LowerResult r = check_compiled(g, 2e-5, {.winograd = true});
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    ASSERT_TRUE(r.program.steps[0].as<Conv2dStep>().winograd) << "seed " << seed;
+    Graph lowered = g;
+    ir::run_pipeline(lowered);
+    std::vector<ir::ReferenceTensor> inputs;
+    for (size_t i = 0; i < g.inputs.size(); ++i)
+      inputs.push_back(random_tensor(g, g.inputs[i].value, static_cast<uint32_t>(i + 1)));
+    auto run = [&](Isa isa) {
+      return run_program(lowered, lower(lowered, Target{isa}, {.winograd = true}).program, inputs)[0].real;
+    };
+    const auto one = run(Isa::none);
+    for (Isa isa : {Isa::avx2, Isa::avx512})
+      if (runtime::detected_target().isa >= isa) ASSERT_EQ(one, run(isa)) << "seed " << seed;
+  }
+}
+
+TEST(LowerConvolution, TilesAreTransformedWhereItIsAllowedAndPays) {
+  auto transformed = [](Dims weight, Dims stride, Dims dilation, int64_t groups, LowerOptions options) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {1, weight[1].code * groups, 30, 30}), w = g.add_input(DType::f32, weight);
+    ValueId c = g.add(OpId::conv2d, {val(x), val(w)}, {ints(stride), ints({1}), ints(dilation), dim(groups)});
+    g.outputs = {g.add(OpId::conv2d, {val(c), val(g.add_input(DType::f32, {6, weight[0], 1, 1}))})};
+    return lower(g, Target{}, options).program.steps[0].as<Conv2dStep>().winograd.has_value();
+  };
+  const LowerOptions allowed{.winograd = true};
+  EXPECT_TRUE(transformed({32, 16, 3, 3}, {1, 1}, {1, 1}, 1, allowed));
+  EXPECT_FALSE(transformed({32, 16, 3, 3}, {1, 1}, {1, 1}, 1, {})) << "other roundings are not allowed";
+  EXPECT_FALSE(transformed({32, 3, 3, 3}, {1, 1}, {1, 1}, 1, allowed)) << "too few channels";
+  EXPECT_FALSE(transformed({32, 16, 3, 3}, {2, 1}, {1, 1}, 1, allowed));
+  EXPECT_FALSE(transformed({32, 16, 3, 3}, {1, 1}, {1, 2}, 1, allowed));
+  EXPECT_FALSE(transformed({32, 16, 3, 3}, {1, 1}, {1, 1}, 2, allowed));
+  EXPECT_FALSE(transformed({32, 16, 5, 5}, {1, 1}, {1, 1}, 1, allowed));
+}
+
 TEST(LowerConvolution, ImagesKeepTheirChannelsInnermost) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {2, 3, 9, 8}), w = g.add_input(DType::f32, {16, 3, 3, 3});

@@ -7,6 +7,8 @@
 namespace ingot::codegen::lowering {
 namespace {
 
+constexpr int64_t kFewestForWinograd = 16;  // channels: transforming fewer takes what is saved
+
 /// An attribute that is one number for each of height and width, or one for both.
 Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
 
@@ -109,6 +111,11 @@ void StepWriter::write_conv(uint32_t group) {
                                            .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
                                                 : form == ConvolutionForm::pixels           ? RowsOfA::listed
                                                                                             : RowsOfA::channels});
+  auto wide = [](Dim channels) { return channels.is_constant() && channels.code >= kFewestForWinograd; };
+  if (options_.winograd && form == ConvolutionForm::pixels && raw == DType::f32 && weight[2] == Dim(3) &&
+      weight[3] == Dim(3) && is(conv.stride, 1) && is(conv.dilation, 1) && conv.groups == 1 && wide(weight[0]) &&
+      wide(weight[1]))
+    conv.winograd = winograd();
   Dim points = dims_.product(g.space);
   if (plain || separate) {
     conv.epilogue.arguments = {result};

@@ -62,6 +62,7 @@ std::string algorithm_of(const Step& step) {
     }
     void operator()(const Conv2dStep& s) {
       add(true, name_of(s.form));
+      add(s.winograd.has_value(), "tiles of large images transformed (Winograd)");
       add(!s.epilogue.kernels.empty(), "epilogue");
       add(s.weight_is_constant, "weight packed once");
     }

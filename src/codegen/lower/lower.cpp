@@ -54,6 +54,7 @@ constexpr std::array kStages = {
     Stage{"schedule", schedule_groups, lowering::schedule_text},
     Stage{"emit", emit_steps, lowering::program_text},
     Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
+    Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
     Stage{"lifetimes", find_lifetimes, lowering::program_text},
     Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers},
     Stage{"device_source", write_unit, lowering::device_text},

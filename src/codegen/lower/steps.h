@@ -36,6 +36,7 @@ class StepWriter {
   OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
   bool widens_rows(const MatmulStep& step) const;
   ConvolutionForm convolution_form(const Group& g) const;
+  Conv2dStep::Winograd winograd();
   uint32_t arena_buffer(Dim bytes);
   uint32_t raw_buffer(ir::ValueId product, DType raw);
   void loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer);

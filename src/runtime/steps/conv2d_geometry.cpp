@@ -57,7 +57,29 @@ void transpose_line(const char* from, int64_t width, int64_t channels, int64_t s
   }
 }
 
+template <class T>
+void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
+                  char* to) {
+  const std::span<const int64_t> s = g.weight_strides;
+  T* row = reinterpret_cast<T*>(to);
+  for (int64_t at = k.begin; at < k.end; ++at, row += columns.width) {
+    const int64_t tap = at / channels;
+    const char* from =
+        weight + columns.first * s[0] + at % channels * s[1] + tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
+    for (int64_t j = 0; j < columns.count; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
+    std::fill(row + columns.count, row + columns.width, T(0));
+  }
+}
+
 }  // namespace
+
+ConvolutionCalls::ConvolutionCalls(const Conv2dStep& step, const BindContext& context)
+    : direct(*step.kernels, step.epilogue, context) {
+  if (step.winograd)
+    winograd = Winograd{ProductCalls(*step.winograd->products, step.epilogue, context),
+                        call_of(step.winograd->pixels, context), call_of(step.winograd->taps, context),
+                        call_of(step.winograd->results, context)};
+}
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
   Geometry g = sizes_of(step, context);
@@ -100,6 +122,12 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
     copy([](char* row, const char* from) { std::memcpy(row, from, 32); });
   else
     copy([&](char* row, const char* from) { copy_elements(row, from, g.width, s[3], element); });
+}
+
+void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
+               int64_t element, char* to) {
+  element == 8 ? pack_columns<double>(g, channels, weight, columns, k, to)
+               : pack_columns<float>(g, channels, weight, columns, k, to);
 }
 
 void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,

@@ -1,8 +1,9 @@
-// Sizes of a convolution and how its image is copied, for both ways to compute it.
+// Sizes of a convolution, and how its image is copied and its weights are packed, for all ways to compute it.
 #pragma once
+#include <optional>
 #include <span>
 
-#include "runtime/drivers/step_driver.h"
+#include "runtime/drivers/product_calls.h"
 
 namespace ingot::runtime {
 
@@ -38,7 +39,31 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
 /// Line y of an image, or of its border, with the border at both ends: [width + 2 padding_w][channels], dense.
 void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to);
 
+/// Columns of a packed panel: the first of them, how many there are, and how many its rows have room for.
+struct PanelColumns {
+  int64_t first, count, width;
+};
+/// Of weights [Cout, c, kh, kw] in any strides, of so many c: rows k of [(kh, kw, c)][width], zeros where no column is.
+void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
+               int64_t element, char* to);
+
+/// The kernels of a convolution, ready to be called.
+struct ConvolutionCalls {
+  ConvolutionCalls(const Conv2dStep& step, const BindContext& context);
+  ProductCalls direct;
+  struct Winograd {
+    ProductCalls products;
+    KernelCall pixels, taps, results;
+  };
+  std::optional<Winograd> winograd;
+};
+
 /// Forms pixels and depthwise.
-StepDriver* bind_pixels(const Conv2dStep& step, const Geometry& geometry, const BindContext& context);
+StepDriver* bind_pixels(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry,
+                        const BindContext& context);
+/// Whether its tiles are many enough to be transformed.
+bool winograd_pays(const Geometry& geometry);
+StepDriver* bind_winograd(const Conv2dStep& step, const ConvolutionCalls::Winograd& calls, const Geometry& geometry,
+                          const BindContext& context);
 
 }  // namespace ingot::runtime

@@ -95,7 +95,9 @@ class PixelDriver final : public ProductDriver {
 
   // [n, c, kh, kw] in any strides becomes [(kh, kw, c)][columns].
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
-    product_.element == 8 ? pack<double>(b, panel, k_begin, k_end, to) : pack<float>(b, panel, k_begin, k_end, to);
+    pack_taps(g_, channels_, b,
+              {product_.panel_column(panel), product_.panel_columns(panel), product_.panel_width(panel)},
+              {k_begin, k_end}, product_.element, to);
   }
 
   void list_rows(const char* a, Range tiles, const char** to) const override {
@@ -204,20 +206,6 @@ class PixelDriver final : public ProductDriver {
       pack_panel(from + i / each * columns * g_.weight_strides[0], i % each, 0, product_.sizes.k,
                  to + i / each * product_.packed_bytes() + product_.panel_offset(i % each));
   }
-  template <class T>
-  void pack(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const {
-    const std::span<const int64_t> s = g_.weight_strides;
-    const int64_t width = product_.panel_width(panel), columns = product_.panel_columns(panel);
-    T* row = reinterpret_cast<T*>(to);
-    for (int64_t k = k_begin; k < k_end; ++k, row += width) {
-      const int64_t tap = k / channels_;
-      const char* from = b + product_.panel_column(panel) * s[0] + k % channels_ * s[1] + tap / g_.kernel_w * s[2] +
-                         tap % g_.kernel_w * s[3];
-      for (int64_t j = 0; j < columns; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
-      std::fill(row + columns, row + width, T(0));
-    }
-  }
-
   const Geometry g_;
   const int64_t channels_, products_;  // of a product: input channels that it sums over; how many there are
   BoundArgument weight_, input_;
@@ -234,9 +222,9 @@ class PixelDriver final : public ProductDriver {
 
 }  // namespace
 
-StepDriver* bind_pixels(const Conv2dStep& step, const Geometry& geometry, const BindContext& context) {
-  return context.make<PixelDriver>(
-      step, context.constants([&] { return ProductCalls(*step.kernels, step.epilogue, context); }), geometry, context);
+StepDriver* bind_pixels(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry,
+                        const BindContext& context) {
+  return context.make<PixelDriver>(step, calls, geometry, context);
 }
 
 }  // namespace ingot::runtime

@@ -186,9 +186,10 @@ class Conv2dDriver final : public ProductDriver {
 
 StepDriver* bind(const Conv2dStep& step, const Step&, const BindContext& context) {
   const Geometry geometry = geometry_of(step, context);
-  if (step.form != ConvolutionForm::patches) return bind_pixels(step, geometry, context);
-  return context.make<Conv2dDriver>(
-      step, context.constants([&] { return ProductCalls(*step.kernels, step.epilogue, context); }), geometry, context);
+  const ConvolutionCalls& calls = context.constants([&] { return ConvolutionCalls(step, context); });
+  if (calls.winograd && winograd_pays(geometry)) return bind_winograd(step, *calls.winograd, geometry, context);
+  if (step.form != ConvolutionForm::patches) return bind_pixels(step, calls.direct, geometry, context);
+  return context.make<Conv2dDriver>(step, calls.direct, geometry, context);
 }
 
 }  // namespace ingot::runtime
