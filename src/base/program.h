@@ -126,11 +126,16 @@ struct KernelSource {
 using KernelPtr = std::shared_ptr<const KernelSource>;
 
 /// Where a buffer of a program lives.
-enum class Place : uint8_t { input, output, arena };
+enum class Place : uint8_t {
+  input,
+  output,
+  arena,
+  kept  // between runs: what steps make of constant inputs and of one another, at all sizes
+};
 struct ProgramBuffer {
   Place place = Place::arena;
   uint32_t number = 0;                     // of the input or output
-  Dim bytes;                               // arena only
+  Dim bytes;                               // arena and kept only; of the latter a constant
   uint32_t first_step = 0, last_step = 0;  // arena only: lifetime, both ends included
   INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step)
 };

@@ -25,6 +25,7 @@ struct LowerOptions {
   bool siblings = true;       // kernels over one space that read one value become one
   bool split_cat = true;      // the pointwise reader of a cat becomes one kernel for each part
   bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
+  bool keep = true;           // what is made of constant inputs alone is kept between runs
   bool join_buffers = true;   // what a step writes may lie where an operand lay that nobody reads after it
   /// Convolutions may be computed from transformed tiles (Winograd), which rounds otherwise.
   bool winograd = false;

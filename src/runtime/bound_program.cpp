@@ -14,15 +14,16 @@ constexpr size_t kFirstBytes = 16 << 10, kLeastBytes = 256;  // of drivers; the 
 struct Touched {
   Place place;
   int64_t begin = 0, end = 0;  // arena
-  uint32_t number = 0;         // output
+  uint32_t number = 0;         // output, kept
   bool read_only = false;
 };
 
 bool conflict(const Touched& a, const Touched& b) {
   if (a.read_only && b.read_only) return false;
-  if ((a.place == Place::arena) != (b.place == Place::arena)) return false;
+  auto own = [](const Touched& t) { return t.place == Place::arena || t.place == Place::kept; };
+  if ((own(a) || own(b)) && a.place != b.place) return false;
   if (a.place == Place::arena) return a.begin < b.end && b.begin < a.end;
-  if (a.place == Place::output && b.place == Place::output) return a.number == b.number;
+  if (a.place != Place::input && a.place == b.place) return a.number == b.number;
   return a.place != b.place;  // an output may be the memory of any input
 }
 
@@ -85,6 +86,8 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
     if (weight >= 0 && program.buffers[static_cast<size_t>(weight)].place == Place::input)
       made->weight_steps.push_back(i);
   }
+  made->keeps_values = std::any_of(program.buffers.begin(), program.buffers.end(),
+                                   [](const ProgramBuffer& b) { return b.place == Place::kept; });
   plan_memory(program, *made);
   plan_barriers(program, *made);
   schedule = std::move(made);

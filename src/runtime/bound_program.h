@@ -26,6 +26,7 @@ struct ArenaBuffer {
 struct Schedule {
   std::vector<BoundPhase> phases;
   std::vector<uint32_t> weight_steps;  // those that prepare
+  bool keeps_values = false;           // of weights alone
   std::vector<ArenaBuffer> arena;
   int64_t arena_bytes = 0;
 };
@@ -62,7 +63,7 @@ class BoundProgram {
     return buffer < own ? DimTable::value_of(program.buffers[buffer].bytes, values) : steps[buffer - own]->shared_bytes;
   }
   /// Whether running it asks for CallData::identities.
-  bool asks_identities() const { return !schedule->weight_steps.empty(); }
+  bool asks_identities() const { return !schedule->weight_steps.empty() || schedule->keeps_values; }
 
  private:
   void plan_memory(const Program& program, Schedule& to) const;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "runtime/bound_program.h"
+#include "runtime/kept_values.h"
 #include "runtime/memory/allocator.h"
 #include "runtime/memory/checked_memory.h"
 #include "runtime/memory/weight_cache.h"
@@ -100,6 +101,7 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
     });
     for_each_part<Dim>(step, [&](Dim d) { INGOT_CHECK(program_->dims.knows(d), step.name); });
   }
+  kept_ = std::make_unique<const KeptValues>(*program_, first_scalars_);
 }
 
 // What it packed and nobody else uses goes with it.
@@ -211,7 +213,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   std::unique_ptr<RunState> state = acquire(bound.schedule->arena_bytes);
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[i];
-    if (buffer.place == Place::arena) continue;
+    if (buffer.place == Place::arena || buffer.place == Place::kept) continue;
     state->buffers[i] = address((buffer.place == Place::input ? data.inputs : data.outputs)[buffer.number]);
   }
   const bool checked = !bound.schedule->arena.empty() && checks_memory();
@@ -228,6 +230,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     else
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
+  kept_->begin(*state, data.inputs, data.identities);
   struct Release {
     const BoundProgram& bound;
     RunState& state;
@@ -243,6 +246,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_[i]);
     }
     run_steps(bound, *state);
+    kept_->end(*state);
   }
   if (checked)
     for (const ArenaBuffer& buffer : bound.schedule->arena)
@@ -255,6 +259,9 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
 void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
   auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
+  auto left_out = [&](const BoundPhase& p) {
+    return (state.kept.current && kept_->makes(p.step)) || driver_of(p).idle(state, p.number);
+  };
   const bool timed = profiling();
   auto begin_progress = [&] {
     if (state.phases < phases.size()) {
@@ -269,7 +276,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
     auto settle = [&](size_t end) {
       if (threads > 1)
         for (size_t i = settled; i < end; ++i)
-          if (!driver_of(phases[i]).idle(state, phases[i].number)) await(state.progress[i].done, shares(phases[i]));
+          if (!left_out(phases[i])) await(state.progress[i].done, shares(phases[i]));
       settled = end;
     };
     auto start = std::chrono::steady_clock::time_point();
@@ -278,7 +285,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       const StepDriver& driver = driver_of(p);
       if (p.barrier_before || timed) settle(i);
       if (timed && p.number == 0) start = std::chrono::steady_clock::now();
-      if (driver.idle(state, p.number)) continue;
+      if (left_out(p)) continue;
       if (threads == 1) {
         driver.run(state, p.number, 0, 1);
       } else if (Progress& progress = state.progress[i]; p.single) {
@@ -307,6 +314,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
 int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.schedule->arena_bytes; }
 
 std::string LoadedProgram::weight(size_t step) const {
+  if (kept_->makes(static_cast<uint32_t>(step))) return "its results are kept while the weights stay";
   const WeightSlot& slot = weights_[step];
   return describe(slot.fate.load(std::memory_order_relaxed), slot.bytes.load(std::memory_order_relaxed));
 }

@@ -12,6 +12,7 @@
 
 namespace ingot::runtime {
 
+class KeptValues;
 struct RunState;
 struct WeightSlot;
 
@@ -45,7 +46,8 @@ class LoadedProgram {
   int64_t arena_bytes(const BoundProgram& bound) const;
   /// Times that a weight was packed to be kept, over all steps.
   int64_t weight_packs() const;
-  /// What became of a step's weight in its latest run; empty where it has none, or reads it as it lies.
+  /// What became of a step's weight in its latest run, or that it reads nothing but weights; empty where it has none,
+  /// or reads it as it lies.
   std::string weight(size_t step) const;
 
  private:
@@ -61,6 +63,7 @@ class LoadedProgram {
   std::shared_ptr<const Program> program_;
   std::vector<LoadedKernelPtr> kernels_;
   std::vector<uint32_t> first_scalars_;  // of each step, in RunState::scalars
+  std::unique_ptr<const KeptValues> kept_;
   std::unique_ptr<Bindings> bindings_;
   std::unique_ptr<WeightSlot[]> weights_;         // one a step
   mutable std::atomic<RunState*> idle_{nullptr};  // the state that most runs find

@@ -6,6 +6,47 @@
 
 namespace ingot::codegen::lowering {
 
+// The largest set of steps and buffers in which steps read constant inputs and kept buffers, write kept buffers, and
+// nobody else writes those.
+void keep_values(Program& program, const ir::Graph& graph) {
+  constexpr int64_t kMostOfOne = 64 << 10, kMostInAll = 1 << 20;  // bytes
+  std::vector<bool> kept, makes;
+  for (const ProgramBuffer& b : program.buffers)
+    kept.push_back(b.place == Place::arena && b.bytes.is_constant() && b.bytes.code > 0 && b.bytes.code <= kMostOfOne);
+  for (const Step& step : program.steps) {
+    bool constant = step.is<LoopStep>();
+    for_each_part<Dim>(step, [&](Dim d) { constant = constant && d.is_constant(); });
+    makes.push_back(constant);
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    std::vector<bool> written(program.buffers.size());
+    for (size_t s = 0; s < program.steps.size(); ++s) {
+      auto ours = [&](const Argument& a) {
+        const ProgramBuffer& b = program.buffers[a.buffer];
+        return kept[a.buffer] || (a.read_only && b.place == Place::input && graph.inputs[b.number].constant);
+      };
+      bool all = makes[s];
+      for_each_argument(program.steps[s], [&](const Argument& a) { all = all && ours(a); });
+      moved = moved || all != makes[s];
+      makes[s] = all;
+      for_each_argument(program.steps[s], [&](const Argument& a) {
+        if (a.read_only) return;
+        written[a.buffer] = true;
+        moved = moved || (kept[a.buffer] && !all);
+        kept[a.buffer] = kept[a.buffer] && all;
+      });
+    }
+    for (size_t b = 0; b < kept.size(); ++b) kept[b] = kept[b] && written[b];
+  }
+  int64_t bytes = 0;
+  for (size_t b = 0; b < kept.size(); ++b) bytes += kept[b] ? program.buffers[b].bytes.code : 0;
+  if (bytes > kMostInAll) return;
+  uint32_t number = 0;
+  for (size_t b = 0; b < kept.size(); ++b)
+    if (kept[b]) program.buffers[b].place = Place::kept, program.buffers[b].number = number++;
+}
+
 void set_lifetimes(Program& program) {
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena) b.first_step = ~0u;
@@ -17,7 +58,7 @@ void set_lifetimes(Program& program) {
       b.last_step = std::max(b.last_step, s);
     });
   for (ProgramBuffer& b : program.buffers)
-    if (b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
+    if (b.place == Place::arena && b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
 }
 
 void join_buffers(Program& program) {

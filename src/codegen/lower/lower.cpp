@@ -33,6 +33,10 @@ void emit_steps(Lowering& l) {
   for (uint32_t group : l.plan.order) writer.write(group);
 }
 
+void keep_values(Lowering& l) {
+  if (!l.result.program.target.cuda_arch) lowering::keep_values(l.result.program, l.graph);
+}
+
 void find_lifetimes(Lowering& l) { lowering::set_lifetimes(l.result.program); }
 
 void join_buffers(Lowering& l) {
@@ -55,6 +59,7 @@ constexpr std::array kStages = {
     Stage{"emit", emit_steps, lowering::program_text},
     Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
     Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
+    Stage{"keep", keep_values, lowering::program_text, &LowerOptions::keep},
     Stage{"lifetimes", find_lifetimes, lowering::program_text},
     Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers},
     Stage{"device_source", write_unit, lowering::device_text},

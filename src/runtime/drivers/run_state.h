@@ -28,11 +28,28 @@ class alignas(64) Progress {
   std::atomic<uint64_t> claimed_[kMostThreads / 64] = {};
 };
 
+/// What a state keeps from run to run (see runtime/kept_values.h).
+struct KeptMemory {
+  struct Source {
+    const void* data;
+    uint64_t storage, version;
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  char* memory = nullptr;
+  int64_t bytes = 0;
+  std::vector<Source> sources;    // that it was made of
+  std::vector<uint64_t> scalars;  // and with
+  bool known = false;             // the sources are told by their storages
+  bool complete = false;          // a run has made all of it
+  bool current = false;           // for this run: nothing of it is to be made
+};
+
 /// What one run of a program owns.
 struct RunState {
   std::vector<char*> buffers;      // base address of each buffer of the program, then of each step's own
   std::vector<uint64_t> scalars;   // of all steps, as their kernels expect them
   std::vector<WeightUse> weights;  // one a step; without data where B is packed as it is used
+  KeptMemory kept;
   char* arena = nullptr;
   int64_t arena_bytes = 0;
   std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run
