@@ -10,6 +10,7 @@
 #include "eager/nn/clip_grad.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/pooling.h"
+#include "eager/nn/quantize.h"
 #include "eager/nn/recurrent_layers.h"
 #include "eager/nn/resample.h"
 #include "eager/nn/transformer_layers.h"

@@ -17,12 +17,21 @@ struct GPT2Cache : KeyValueCache {
 };
 
 /// A linear layer whose weight is [in, out].
-struct Conv1DImpl : nn::Module {
+struct Conv1DImpl : nn::Module, nn::Quantizable {
   Tensor weight, bias;
+  nn::FixedBuffer weight_scale;
   Conv1DImpl(int64_t in, int64_t out) : weight(nn::Linear(out, in)->weight.detach()), bias(zeros({out})) {}
-  Tensor forward(const Tensor& x) { return F::linear(x, weight.t(), bias); }
+  Tensor forward(const Tensor& x) {
+    return weight_scale.defined() ? F::linear_int8(x, weight.t(), weight_scale, bias) : F::linear(x, weight.t(), bias);
+  }
+  bool quantize_weight(Location location) override {
+    if (weight_scale.defined()) return false;
+    const nn::Int8Weight made = nn::quantize_int8({weight.t(), location});
+    weight = made.weight.t().contiguous(), weight_scale = made.scale;
+    return true;
+  }
 };
-INGOT_MODULE(Conv1D, weight, bias);
+INGOT_MODULE(Conv1D, weight, weight_scale, bias);
 
 struct GPT2AttentionImpl : nn::Module {
   GPT2Config config;

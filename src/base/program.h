@@ -242,13 +242,14 @@ struct Epilogue {
 struct ProductKernels {
   int max_rows = 1, max_vectors = 1;
   DType a = DType::f32;                 // A as tiles read it
+  DType b = DType::f32;                 // B in memory and in panels: A's, or a narrower one, widened where it is read
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   RowsOfA rows_of_a = RowsOfA::along;
   // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
   // of the cache; else null.
   KernelPtr pack_a;
-  /// Where bf16 is widened: tiles of f32, and what makes their panels: of packed B (buffer 0, pairs as i32) two rows of
-  /// f32 (1, 2), or of B's rows as they lie (0) f32 (1).
+  /// Where B is widened: tiles of f32, and what makes their panels: of packed B (buffer 0) f32 (1), of pairs of bf16
+  /// (as i32) two rows (1, 2), or of B's rows as they lie (0) f32 (1).
   KernelPtr widen, widen_rows;
   std::vector<KernelPtr> wide_tiles;
   /// Where one row reads rows of B: sums (buffer 0, f32 or f64, dense) + a (scalars) x rows of B as they lie (2, ...)
@@ -256,7 +257,7 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, tiles, packs, rows_of_a, pack_a, widen, widen_rows,
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, pack_a, widen, widen_rows,
                    wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
@@ -268,7 +269,7 @@ const char* name_of(OneRow one_row);
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims.
 struct MatmulStep {
   static constexpr const char* kName = "matmul";
-  DType dtype = DType::f32;       // of A and B
+  DType dtype = DType::f32;       // of A; B's may be narrower (ProductKernels::b)
   DType accumulate = DType::f32;  // of the raw C: f32 or f64
   Dims batch;
   Dim m, n, k;

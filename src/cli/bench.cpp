@@ -268,6 +268,8 @@ int bench_zoo(const BenchOptions& options) {
   if (options.mode == "train") {
     if (!options.weights.empty() || options.length)
       throw Error("bench: mode: got train with weights or a length, expected neither: they are random, and its own");
+    if (options.weight_format != "f32")
+      throw Error("bench: weight-format: got " + options.weight_format + " to train, expected f32");
     if (!row->whole_inputs)
       throw Error("bench: mode: got train of '" + options.name +
                   "', which writes to a cache without gradients, expected a model of whole inputs");
@@ -276,6 +278,7 @@ int bench_zoo(const BenchOptions& options) {
   const ModelFile file = options.weights.empty() ? ModelFile() : ModelFile(options.weights);
   const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
   model.module->eval();
+  if (options.weight_format == "int8") nn::quantize_weights(*model.module);
   const int batch = options.batch ? options.batch : 1;
   const bool own = row->whole_inputs && !options.batch && !options.length && !file.inputs.empty();
   const Inputs inputs = own ? file.inputs : model.example(batch, options.length);
@@ -297,6 +300,9 @@ int run_bench(const BenchOptions& options) {
   if (const KernelBench* kernel = find_kernel_bench(options.name)) return bench_kernel(*kernel, options);
   const auto demos = model_names();
   if (std::find(demos.begin(), demos.end(), options.name) == demos.end()) return bench_zoo(options);
+  if (options.weight_format != "f32")
+    throw Error("bench: weight-format: got " + options.weight_format +
+                " of a demo's model, expected one of `ingot models`");
   return options.mode == "train" ? bench_train(options) : bench_demo(options);
 }
 

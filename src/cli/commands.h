@@ -18,17 +18,18 @@ struct CommonOptions {
 struct BenchOptions : CommonOptions {
   std::string name;
   std::string mode = "checked";
-  int batch = 0;        // 0: 1, of a demo's model its larger batch
-  double seconds = 2;   // of measurement
-  bool steps = false;   // show what each step of the program takes
-  std::string compare;  // safetensors with a peer's `output` for the same input; empty: none
-  std::string weights;  // of a model of the zoo: a safetensors file; empty: random ones, at full size
-  int length = 0;       // of the sequences that it is fed; 0: the model's own
+  int batch = 0;                      // 0: 1, of a demo's model its larger batch
+  double seconds = 2;                 // of measurement
+  bool steps = false;                 // show what each step of the program takes
+  std::string compare;                // safetensors with a peer's `output` for the same input; empty: none
+  std::string weights;                // of a model of the zoo: a safetensors file; empty: random ones, at full size
+  int length = 0;                     // of the sequences that it is fed; 0: the model's own
+  std::string weight_format = "f32";  // or int8: of a model's linear layers
 };
 
 struct GenerateOptions : CommonOptions {
   std::string name, weights;  // the kind of model, empty: as the folder says; the folder
-  std::string prompt, mode = "compile";
+  std::string prompt, mode = "compile", weight_format = "f32";
   int64_t tokens = 100;
   Sampling sampling;
 };

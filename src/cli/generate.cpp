@@ -137,7 +137,7 @@ models::LlamaConfig llama_config(const Config& c) {
 /// The model, its weights, and the part of it that gives what the logits are made of.
 template <class Model, class Cache, class ModelConfig, class Logits>
 LanguageModel made(const std::string& type, const ModelConfig& config, int64_t vocabulary, int64_t positions,
-                   const StateDict& weights, const Logits& logits) {
+                   const StateDict& weights, bool int8_weights, const Logits& logits) {
   Model model = [&] {
     const nn::SkipInit skip;
     return Model(config);
@@ -147,6 +147,7 @@ LanguageModel made(const std::string& type, const ModelConfig& config, int64_t v
   LanguageModel made;
   made.type = type, made.vocab_size = vocabulary, made.most_tokens = positions;
   for (const Tensor& p : model->parameters()) made.parameters += p.numel();
+  if (int8_weights) nn::quantize_weights(*model);
   made.start = [=](int64_t most_tokens) -> LanguageModel::Next {
     auto cache = std::make_shared<Cache>(config, 1, most_tokens);
     return [=](const Tensor& ids, int64_t position) {
@@ -187,7 +188,7 @@ StateDict read_checkpoint(const std::string& folder) {
   return all;
 }
 
-LanguageModel read_language_model(const std::string& folder) {
+LanguageModel read_language_model(const std::string& folder, bool int8_weights) {
   if (!std::filesystem::is_directory(folder)) throw Error(folder + ": got no folder, expected one with config.json");
   const Config config(folder + "/config.json");
   const std::string type = config.text("model_type");
@@ -205,14 +206,14 @@ LanguageModel read_language_model(const std::string& folder) {
   try {
     if (type == "gpt2")
       model = made<models::GPT2LMHeadModel, models::GPT2Cache>(
-          type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights,
+          type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights, int8_weights,
           [](models::GPT2LMHeadModel m, const Tensor& ids, models::GPT2Cache& cache, int64_t position) {
             const Tensor h = m->transformer(ids, cache, position);
             return F::linear(h.select(1, -1), m->transformer->wte->weight).flatten();
           });
     else
       model = made<models::LlamaForCausalLM, models::LlamaCache>(
-          type, llama, llama.vocab_size, llama.max_position_embeddings, weights,
+          type, llama, llama.vocab_size, llama.max_position_embeddings, weights, int8_weights,
           [](models::LlamaForCausalLM m, const Tensor& ids, models::LlamaCache& cache, int64_t position) {
             return m->lm_head(m->model(ids, cache, position).select(1, -1)).flatten();
           });

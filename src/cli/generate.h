@@ -23,9 +23,9 @@ struct LanguageModel {
 };
 
 /// Reads config.json, and model.safetensors or the parts that model.safetensors.index.json names: GPT-2 (`gpt2`) or
-/// Llama (`llama`), weights of any floating dtype, computed in f32. Throws Error that names the file and what is wrong
-/// with it; a model is whole or not there.
-LanguageModel read_language_model(const std::string& folder);
+/// Llama (`llama`), weights of any floating dtype, computed in f32; those of linear layers may become int8. Throws
+/// Error that names the file and what is wrong with it; a model is whole or not there.
+LanguageModel read_language_model(const std::string& folder, bool int8_weights = false);
 /// All tensors of the folder's checkpoint. Throws Error for a part that is missing, or that lacks what the index says.
 StateDict read_checkpoint(const std::string& folder);
 

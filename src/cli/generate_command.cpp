@@ -12,7 +12,7 @@ namespace ingot::cli {
 int run_generate(const GenerateOptions& options) {
   if (options.threads) set_num_threads(options.threads);
   const Tokenizer tokenizer(options.weights + "/tokenizer.json");
-  const LanguageModel model = read_language_model(options.weights);
+  const LanguageModel model = read_language_model(options.weights, options.weight_format == "int8");
   if (!options.name.empty() && options.name != model.type)
     throw Error(options.weights + ": got a " + model.type + ", expected a " + options.name);
   const std::vector<int64_t> prompt = tokenizer.encode(options.prompt);
@@ -41,6 +41,7 @@ int run_generate(const GenerateOptions& options) {
                                    {"text", text},
                                    {"ended", made.ended},
                                    {"mode", options.mode},
+                                   {"weight_format", options.weight_format},
                                    {"threads", num_threads()},
                                    {"seed", options.sampling.seed},
                                    {"prompt_ms", made.prompt_seconds * 1e3},

@@ -28,8 +28,10 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
   const size_t weights = shapes.size() - static_cast<size_t>(bench.constants);
   for (size_t i = 0; i < shapes.size(); ++i) {
     Tensor x = randn(shapes[i]);
-    if (i >= weights && shapes[i].size() == 2) x = x / std::sqrt(static_cast<double>(shapes[i].back()));
-    operands.push_back(x.to(c.dtype));
+    const bool weight = i >= weights && shapes[i].size() == 2;
+    if (weight) x = x / std::sqrt(static_cast<double>(shapes[i].back()));
+    if (weight && c.weights == kInt8) x = nn::quantize_int8(x).weight;
+    operands.push_back(x.to(weight ? c.weights.value_or(c.dtype) : c.dtype));
     wide.push_back(operands.back().to(kFloat64));
   }
   const auto given = operands.begin() + static_cast<std::ptrdiff_t>(weights);
@@ -51,7 +53,7 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
   wide.clear();
 
   // The roof is measured in turns with the kernel: clocks and neighbours change from one second to the next.
-  const Work work = bench.work(c.sizes, static_cast<double>(size_of(c.dtype)));
+  const Work work = bench.work(c.sizes, static_cast<double>(size_of(c.weights.value_or(c.dtype))));
   const bool dot = c.dtype == kBFloat16 && runtime::host_target().bf16_dot;
   const Ceiling arithmetic = arithmetic_ceiling(num_threads(), dot ? CeilingLoop::dot_bf16 : CeilingLoop::fma_f32);
   const Ceiling memory = memory_ceiling(num_threads(), work.bytes, work.memory);
@@ -99,6 +101,7 @@ int bench_kernel(const KernelBench& bench, const BenchOptions& options) {
                        {"threads", num_threads()},
                        {"sizes", bench.cases[i].sizes},
                        {"dtype", name_of(bench.cases[i].dtype)},
+                       {"weights", name_of(bench.cases[i].weights.value_or(bench.cases[i].dtype))},
                        {"eager_us", r.eager.median},
                        {"compiled_us", r.compiled.median},
                        {"speedup", r.eager.median / r.compiled.median},
@@ -121,7 +124,9 @@ int bench_kernel(const KernelBench& bench, const BenchOptions& options) {
              "error");
   for (size_t i = 0; i < runs.size(); ++i) {
     const KernelRun& r = runs[i];
-    const std::string label = fmt::format("{} {}", fmt::join(bench.cases[i].sizes, "x"), name_of(bench.cases[i].dtype));
+    const KernelCase& c = bench.cases[i];
+    const std::string label = fmt::format("{} {}{}", fmt::join(c.sizes, "x"), name_of(c.dtype),
+                                          c.weights ? " x " + std::string(name_of(*c.weights)) : "");
     const std::string spread = fmt::format("({} to {})", duration(r.compiled.low), duration(r.compiled.high));
     fmt::print("{:<24}{:>12}{:>12}{:>24}{:>12}{:>7.0f}%{:>10.1e}{}{}\n", label, duration(r.eager.median),
                duration(r.compiled.median), spread, duration(r.roof_us), 100 * r.share(), r.error,

@@ -138,12 +138,15 @@ std::vector<KernelBench> table() {
   list.push_back({"gemv",
                   "m, k, n",
                   0.9,
-                  {{{1, 4096, 4096}}},
+                  {{{1, 4096, 4096}},
+                   {{1, 4096, 8192}, kFloat16, 2e-3},
+                   {{1, 4096, 8192}, kBFloat16, 1e-2},
+                   {{1, 4096, 16384}, kFloat32, 1e-5, kInt8}},
                   [](const Sizes& s) {
                     return std::vector<Sizes>{{s[0], s[1]}, {s[2], s[1]}};
                   },
                   1,
-                  [](const Tensors& t, const Sizes&) { return linear(t[0], t[1]); },
+                  [](const Tensors& t, const Sizes&) { return linear(t[0], t[1].to(t[0].dtype())); },
                   [](const Sizes& s, double element) {
                     return Work{product_operations(s), {}, product_bytes(s, element), CeilingLoop::read};
                   }});

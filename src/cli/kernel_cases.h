@@ -1,6 +1,7 @@
 // The kernels that are measured against the machine's roof: what each computes, on which sizes, and its floor.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Work {
 struct KernelCase {
   Sizes sizes;
   DType dtype = kFloat32;
-  double tolerance = 1e-5;  // largest error against the same in f64, relative to the largest result
+  double tolerance = 1e-5;            // largest error against the same in f64, relative to the largest result
+  std::optional<DType> weights = {};  // of the matrices that come unchanged from outside; none: dtype
 };
 
 struct KernelBench {

@@ -68,6 +68,11 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
+  const auto weight_format = [](CLI::App* command, std::string& format) {
+    command->add_option("--weight-format", format, "of linear layers: f32 (default) or int8, a scale for each output")
+        ->check(CLI::IsMember({"f32", "int8"}));
+  };
+  weight_format(bench, options.weight_format);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes, and each kind of step");
   auto* zoo = common(app.add_subcommand("models", "list the models that there are, or check them"),
                      "ingot models\n  ingot models check FOLDER --json");
@@ -95,6 +100,7 @@ int main(int argc, char** argv) {
   generate->add_option("--top-p", generated.sampling.top_p, "draw from the likeliest that have this share (default: 1)")
       ->check(CLI::Range(0.0, 1.0));
   generate->add_option("--seed", generated.sampling.seed, "of what is drawn (default: 0)");
+  weight_format(generate, generated.weight_format);
   generate->add_option("--mode", generated.mode, "compile or eager (default: compile)")
       ->check(CLI::IsMember({"compile", "eager"}));
   cli::TrainOptions training;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -43,10 +44,17 @@ std::string arguments_of(const ir::OpInfo& op) {
   return text;
 }
 
-/// Whether the row's type rule takes tensors of this dtype, beside operands of the same, of positions, or of bools.
+/// Whether the row's type rule takes tensors of this dtype, beside operands of the same, of positions, or of bools, or
+/// an int8 weight.
 bool takes(const ir::OpInfo& op, DType dtype) {
   static const Dims kShape{2, 3};
-  for (DType others : {dtype, DType::i64, DType::bool_}) {
+  const std::function<DType(std::string_view name)> beside[] = {
+      [&](std::string_view) { return dtype; }, [](std::string_view) { return DType::i64; },
+      [](std::string_view) { return DType::bool_; },
+      [&](std::string_view name) {
+        return name == "weight" ? DType::i8 : name == "weight_scale" ? DType::f32 : dtype;
+      }};
+  for (const auto& others : beside) {
     std::vector<ir::OperandType> operands;
     bool first = true;
     for (const ir::ArgInfo& a : op.arguments) {
@@ -54,7 +62,7 @@ bool takes(const ir::OpInfo& op, DType dtype) {
       ir::OperandType type;
       if (a.kind != ir::ArgKind::value) {
         type.kind = ir::OperandType::Kind::tensor;
-        type.dtype = a.mask ? DType::bool_ : first ? dtype : others;
+        type.dtype = a.mask ? DType::bool_ : first ? dtype : others(a.name);
         type.shape = &kShape;
         first = first && a.mask;
       } else {

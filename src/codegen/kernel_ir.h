@@ -180,10 +180,10 @@ struct Kernel {
 /// k (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as
 /// it lies. f64 accumulates in f64, the others in f32. Both in bf16: by vdpbf16ps, two of k at a time.
 struct TileSpec {
-  DType a = DType::f32, b = a;  // f32, f64 or bf16; or a bf16 B beside an f32 A
+  DType a = DType::f32, b = a;  // f32, f64 or bf16; or beside an f32 A a B that is widened: bf16, f16 or i8
   int rows = 1;                 // 1 .. max_tile_rows(target)
   int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
-  // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, f32, AVX-512.
+  // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, an f32 A, AVX-512.
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
   /// If any, C is not written: this runs over the sums (its buffer 0, which lies nowhere) while they are in registers,
@@ -196,7 +196,7 @@ struct TileSpec {
 /// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero. bf16
 /// is packed in pairs of k on every target: [(k + 1) / 2][width][2], the second of an odd last pair zero.
 struct PackSpec {
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // f32, f64, bf16, f16 or i8
   int vectors = 1;
   bool transposed = false;  // false: columns are contiguous in memory; true: k is
   bool padded = true;       // false (transposed f32 and f64 only): missing columns may stay unwritten

@@ -13,7 +13,7 @@ class ModuleWatch::Taker : public nn::Fields {
     watch_.fields_.push_back({Field::Kind::tensor, &tensor, tensor.impl()});
     watch_.tensors_.push_back(tensor);
   }
-  void buffer(const std::string& name, Tensor& tensor, bool) override { parameter(name, tensor); }
+  void buffer(const std::string& name, Tensor& tensor, nn::BufferKind) override { parameter(name, tensor); }
   void child(const std::string&, nn::Module& module) override {
     watch_.fields_.push_back({Field::Kind::training, &module, nullptr, nullptr, {nullptr, module.is_training()}});
     module.visit(*this);

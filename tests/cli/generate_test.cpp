@@ -108,6 +108,21 @@ TEST(Generate, ASeedGivesTheSameTokensCompiledAndOnManyThreads) {
   for (const auto& tokens : got) EXPECT_EQ(tokens, expected);
 }
 
+// Every matrix of GPT-2's layers and of Llama's is int8 then, and the logits are near those of f32.
+TEST(Generate, WithInt8WeightsLogitsAreNear) {
+  for (const char* type : {"gpt2", "llama"}) {
+    SCOPED_TRACE(type);
+    const LanguageModel plain = read_language_model(kFolder + type), narrow = read_language_model(kFolder + type, true);
+    EXPECT_EQ(plain.parameters, narrow.parameters);
+    const Tensor ids = tensor({{1, 2, 3}});
+    const Tensor exact = plain.start(4)(ids, 0), near = narrow.start(4)(ids, 0);
+    const double apart = (exact - near).abs().amax().item<double>();
+    EXPECT_GT(apart, 0);
+    EXPECT_LT(apart, 0.1 * exact.abs().amax().item<double>());
+    EXPECT_EQ(generate(narrow, {1, 2}, 4, {}, true).tokens, generate(narrow, {1, 2}, 4, {}, false).tokens);
+  }
+}
+
 TEST(Generate, PromptsThatDoNotFitAreRefused) {
   const LanguageModel model = read_language_model(kFolder + "gpt2");
   EXPECT_EQ(error_of([&] { generate(model, {}, 1, {}, false); }), "prompt: got no tokens, expected one at least");

@@ -50,7 +50,9 @@ TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
            "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "mlp_tiny --mode train --batch 4",
            "unet --mode train", "dlrm --batch 2", "lstm_lm --length 5",
            "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
-           "llama_decode --weights " + kZoo + "llama.safetensors", "vit --weights " + kZoo + "vit.safetensors"}) {
+           "llama_decode --weights " + kZoo + "llama.safetensors",
+           "llama_decode --weight-format int8 --weights " + kZoo + "llama.safetensors",
+           "vit --weights " + kZoo + "vit.safetensors"}) {
     const Outcome run = ingot("bench " + arguments + " --seconds 0.05 --json");
     ASSERT_EQ(run.code, 0) << arguments << ": " << run.error;
     EXPECT_TRUE(run.json()["bitwise_equal"]) << arguments;
@@ -71,6 +73,9 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("resnet18 --weights /no/such", "/no/such");
   refused("bert --mode train --length 8", "train");
   refused("llama_decode --mode train", "cache");
+  refused("mlp --weight-format int4", "weight-format");
+  refused("mlp --mode train --weight-format int8", "weight-format");
+  refused("bytegpt --weight-format int8", "weight-format");
   refused("no_such", "resnet50");
 }
 

@@ -8,11 +8,12 @@ INGOT_X86_SUITE(X86Matmul);
 
 template <class T>
 T element(const char* p, DType d) {
-  if (d == DType::bf16) {
+  if (is_half(d)) {
     uint16_t bits;
     std::memcpy(&bits, p, 2);
-    return static_cast<T>(f32_from_bf16(bits));
+    return static_cast<T>(d == DType::bf16 ? f32_from_bf16(bits) : f32_from_f16(bits));
   }
+  if (d == DType::i8) return static_cast<T>(static_cast<int8_t>(*p));
   T x;
   std::memcpy(&x, p, sizeof x);
   return x;
@@ -254,6 +255,8 @@ TEST_P(X86Matmul, TilesOfDoublesWithB) { tiles_with_b<double>(DType::f64, target
 TEST_P(X86Matmul, TilesOfFloatsByChannelsWithB) { channel_tiles_with_b<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoublesByChannelsWithB) { channel_tiles_with_b<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfBfloats) { tiles<float>(DType::bf16, target()); }
+TEST_P(X86Matmul, TilesOfHalves) { tiles<float>(DType::f16, target()); }
+TEST_P(X86Matmul, TilesOfBytes) { tiles<float>(DType::i8, target()); }
 
 /// relu(sum * b1 + b2 + b3), and the sum itself, of rows of 16 * vectors columns.
 Kernel epilogue(int vectors, bool same_rows) {
@@ -346,7 +349,7 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
 
 TEST_P(X86Matmul, Panels) {
   std::mt19937_64 random(6);
-  for (DType d : {DType::f32, DType::f64, DType::bf16})
+  for (DType d : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i8})
     for (int vectors = 1; vectors <= max_tile_vectors(target(), d); ++vectors)
       for (bool transposed : {false, true}) {
         PackSpec spec{d, vectors, transposed};
@@ -377,34 +380,40 @@ TEST_P(X86Matmul, Panels) {
       }
 }
 
-TEST(X86TurnedTile, MultipliesColumnsAsTheyLie) {
-  if (!cpu_has(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
+void turned_tile(DType d) {
   std::mt19937_64 random(8);
-  KernelPtr source = generate(TileSpec{DType::f32, DType::f32, 1, 1, true}, Target{Isa::avx512});
+  KernelPtr source = generate(TileSpec{DType::f32, d, 1, 1, true}, Target{Isa::avx512});
   Code code(*source);
+  const int64_t size = size_of(d);
   for (int64_t k : {1, 2, 15, 16, 17, 33, 512})
     for (bool flush_end : {true, false}) {
-      const int64_t column = (k + 3) * 4;
-      Guarded a(static_cast<size_t>(k * 4), flush_end), b(static_cast<size_t>(15 * column + k * 4), flush_end),
+      const int64_t column = (k + 3) * size;
+      Guarded a(static_cast<size_t>(k * 4), flush_end), b(static_cast<size_t>(15 * column + k * size), flush_end),
           c(16 * 4, flush_end);
-      for (Guarded* m : {&a, &b, &c})
+      for (Guarded* m : {&a, &c})
         for (size_t i = 0; i < m->size(); i += 4) put(m->data() + i, DType::f32, random);
+      for (int64_t i = 0; i < static_cast<int64_t>(b.size()) / size; ++i) put(b.data() + i * size, d, random);
       for (int64_t accumulate : {0, 1}) {
         std::vector<float> expected;
         for (int64_t j = 0; j < 16; ++j) {
           float sum = 0;
           for (int64_t kk = 0; kk < k; ++kk)
             sum = std::fma(element<float>(a.data() + kk * 4, DType::f32),
-                           element<float>(b.data() + j * column + kk * 4, DType::f32), sum);
+                           element<float>(b.data() + j * column + kk * size, d), sum);
           expected.push_back(accumulate ? element<float>(c.data() + j * 4, DType::f32) + sum : sum);
         }
         TileFrame f{a.data(), b.data(), c.data(), k, 0, 0, accumulate, 16, nullptr, column};
         code.entry()(&f);
         for (size_t j = 0; j < 16; ++j)
           ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[j]), c.data() + j * 4, DType::f32))
-              << "k " << k << " column " << j << " accumulate " << accumulate;
+              << name_of(d) << " k " << k << " column " << j << " accumulate " << accumulate;
       }
     }
+}
+
+TEST(X86TurnedTile, MultipliesColumnsAsTheyLie) {
+  if (!cpu_has(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
+  for (DType d : {DType::f32, DType::bf16, DType::f16, DType::i8}) turned_tile(d);
 }
 
 TEST(X86Bf16Dot, AddsPairsOfProducts) {

@@ -18,76 +18,90 @@ struct AllKernels {
   KernelPtr widen_a;               // of a dense A; null if it is read as it lies
 };
 
-/// Widened where vdpbf16ps is missing: A once; B, for few rows, in registers.
-bool widens(const Target& target, DType dtype) { return dtype == DType::bf16 && !target.bf16_dot && !target.cuda_arch; }
+/// Whether tiles compute in f32 what is not: a B that is narrower than A, and bf16 where vdpbf16ps is missing. A is
+/// widened once; B, for few rows, in registers.
+bool widens(const Target& target, DType a, DType b) {
+  return !target.cuda_arch && (a != b || (a == DType::bf16 && !target.bf16_dot));
+}
 
-/// Copies A to dense rows.
-KernelPtr copy_of_a(const Target& target, DType dtype, Access from, DType to) {
+/// Copies a matrix to dense rows.
+KernelPtr copy_kernel(const Target& target, DType dtype, Access from, DType to, const char* name = "pack_a") {
   Kernel kernel;
   kernel.buffers = {{dtype, from, false}, {to, Access::dense, true}};
   Builder builder(kernel);
-  kernel.phases.push_back({{{1, builder.load(0).value}}, {}, {}, {}});
-  return generate(kernel, target, "pack_a");
+  kernel.phases.push_back({{{1, convert(builder.load(0), register_type(to)).value}}, {}, {}, {}});
+  return generate(kernel, target, name);
 }
 
-AllKernels make_kernels(const Target& target, DType dtype, const std::vector<KernelPtr>& wide_tiles) {
+/// Two rows of f32 of a row of pairs.
+KernelPtr widen_pairs(const Target& target) {
+  Kernel kernel;
+  kernel.buffers = {
+      {DType::i32, Access::dense, false}, {DType::f32, Access::dense, true}, {DType::f32, Access::dense, true}};
+  Builder builder(kernel);
+  const Expr pairs = builder.load(0);
+  const Expr first = bitcast(pairs << 16), second = bitcast(pairs & builder.bits(Type::i32, 0xffff0000u));
+  kernel.phases.push_back({{{1, first.value}, {2, second.value}}, {}, {}, {}});
+  return generate(kernel, target, "widen");
+}
+
+/// Sums of the products of these rows of B, added to what is there.
+KernelPtr adding_kernel(const Target& target, DType raw, DType b, int64_t rows) {
+  Kernel kernel;
+  kernel.buffers = {{raw, Access::dense, false}, {raw, Access::dense, true}};
+  Builder builder(kernel);
+  Expr sum = builder.load(0);
+  for (int64_t row = 0; row < rows; ++row) {
+    kernel.buffers.push_back({b, Access::dense, false});
+    const auto number = static_cast<uint32_t>(row);
+    kernel.scalars = number + 1;
+    const Type type = register_type(raw);
+    sum = fma(builder.scalar(type, number), convert(builder.load(number + 2), type), sum);
+  }
+  kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
+  return generate(kernel, target, "add_rows");
+}
+
+AllKernels make_kernels(const Target& target, DType a, DType b, const std::vector<KernelPtr>& wide_tiles) {
   AllKernels all;
   if (target.cuda_arch) return all;
+  const bool wide = widens(target, a, b);
   ProductKernels& k = all.rows;
-  k.a = widens(target, dtype) ? DType::f32 : dtype;
-  k.max_rows = max_tile_rows(target, dtype);
-  k.max_vectors = max_tile_vectors(target, dtype);
+  k.a = wide ? DType::f32 : a, k.b = b;
+  k.max_rows = max_tile_rows(target, a);
+  k.max_vectors = max_tile_vectors(target, a);
   for (int rows = 1; rows <= k.max_rows; ++rows)
     for (int vectors = 1; vectors <= k.max_vectors; ++vectors)
-      k.tiles.push_back(generate(TileSpec{k.a, dtype, rows, vectors}, target));
+      k.tiles.push_back(generate(TileSpec{k.a, b, rows, vectors}, target));
   for (int vectors = 1; vectors <= k.max_vectors; ++vectors) {
-    k.packs.push_back(generate(PackSpec{dtype, vectors, false}, target));
-    all.columns.push_back(generate(PackSpec{dtype, vectors, true}, target));
+    k.packs.push_back(generate(PackSpec{b, vectors, false}, target));
+    all.columns.push_back(generate(PackSpec{b, vectors, true}, target));
   }
-  k.pack_a = copy_of_a(target, dtype, Access::strided, k.a);
-  auto add = [&](int64_t rows) {
-    const DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
-    Kernel kernel;
-    kernel.buffers = {{raw, Access::dense, false}, {raw, Access::dense, true}};
-    Builder builder(kernel);
-    Expr sum = builder.load(0);
-    for (int64_t row = 0; row < rows; ++row) {
-      kernel.buffers.push_back({dtype, Access::dense, false});
-      const auto number = static_cast<uint32_t>(row);
-      kernel.scalars = number + 1;
-      sum = fma(builder.scalar(register_type(raw), number), builder.load(number + 2), sum);
-    }
-    kernel.phases.push_back({{{1, sum.value}}, {}, {}, {}});
-    return generate(kernel, target, "add_rows");
-  };
-  if (target.isa == Isa::avx512 && dtype == DType::f32)
-    k.transposed = generate(TileSpec{dtype, dtype, 1, 1, true}, target);
+  k.pack_a = copy_kernel(target, a, Access::strided, k.a);
+  if (target.isa == Isa::avx512 && a == DType::f32) k.transposed = generate(TileSpec{a, b, 1, 1, true}, target);
   // A product that is not of multiply-adds has none.
-  if (dtype != DType::bf16 || !target.bf16_dot) k.add_row = add(1), k.add_rows = add(ProductKernels::kRowsOfB);
-  if (widens(target, dtype)) {
-    k.widen_rows = all.widen_a = copy_of_a(target, dtype, Access::dense, k.a);
+  if (k.a != DType::bf16) {
+    const DType raw = a == DType::f64 ? DType::f64 : DType::f32;
+    k.add_row = adding_kernel(target, raw, b, 1), k.add_rows = adding_kernel(target, raw, b, ProductKernels::kRowsOfB);
+  }
+  if (wide) {
+    if (a != k.a) all.widen_a = copy_kernel(target, a, Access::dense, k.a);
     k.wide_tiles = wide_tiles;
-    Kernel kernel;
-    kernel.buffers = {
-        {DType::i32, Access::dense, false}, {DType::f32, Access::dense, true}, {DType::f32, Access::dense, true}};
-    Builder builder(kernel);
-    const Expr pairs = builder.load(0);
-    const Expr first = bitcast(pairs << 16), second = bitcast(pairs & builder.bits(Type::i32, 0xffff0000u));
-    kernel.phases.push_back({{{1, first.value}, {2, second.value}}, {}, {}, {}});
-    k.widen = generate(kernel, target, "widen");
+    k.widen_rows = copy_kernel(target, b, Access::dense, k.a, "widen");
+    k.widen = b == DType::bf16 ? widen_pairs(target) : k.widen_rows;
   }
   return all;
 }
 
 /// Made once.
-const AllKernels& all_kernels(const Target& target, DType dtype) {
-  const bool wide = widens(target, dtype);
-  const AllKernels* f32 = wide ? &all_kernels(target, DType::f32) : nullptr;
+const AllKernels& all_kernels(const Target& target, DType a, DType b) {
+  const bool wide = widens(target, a, b);
+  const AllKernels* f32 = wide ? &all_kernels(target, DType::f32, DType::f32) : nullptr;
   static constinit Mutex mutex;
-  static constinit FirstUse<std::map<std::pair<std::string, DType>, AllKernels>> made;
+  static constinit FirstUse<std::map<std::tuple<std::string, DType, DType>, AllKernels>> made;
   std::lock_guard lock(mutex);
-  auto [it, fresh] = made->try_emplace({target.str(), dtype});
-  if (fresh) it->second = make_kernels(target, dtype, wide ? f32->rows.tiles : std::vector<KernelPtr>());
+  auto [it, fresh] = made->try_emplace({target.str(), a, b});
+  if (fresh) it->second = make_kernels(target, a, b, wide ? f32->rows.tiles : std::vector<KernelPtr>());
   return it->second;
 }
 
@@ -108,7 +122,7 @@ const std::vector<KernelPtr>& tiles_of(const Target& target, DType dtype, RowsOf
 }  // namespace
 
 ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form) {
-  const AllKernels& all = all_kernels(target, form.dtype);
+  const AllKernels& all = all_kernels(target, form.dtype, form.b.value_or(form.dtype));
   static constinit Mutex mutex;
   static constinit FirstUse<std::map<std::pair<std::string, ProductForm>, ProductKernelsPtr>> made;
   std::lock_guard lock(mutex);
@@ -120,7 +134,7 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
   if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form.dtype, form.a);
-  if (form.a == RowsOfA::across) k.pack_a = copy_of_a(target, form.dtype, Access::dense, form.dtype);
+  if (form.a == RowsOfA::across) k.pack_a = copy_kernel(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
   if (form.one_row != OneRow::columns_of_b) k.transposed = nullptr;
@@ -181,19 +195,19 @@ void StepWriter::loop_after_product(uint32_t group, KernelWriter& writer, uint32
 
 /// A single row reads a B that lies along the sums, or across them, as it lies, if there may be such a row and columns
 /// enough.
-OneRow StepWriter::one_row(const MatmulStep& step, bool k_dense, bool n_dense) const {
+OneRow StepWriter::one_row(const MatmulStep& step, DType b, bool k_dense, bool n_dense) const {
   const bool may =
       (step.m == Dim(1) || !step.m.is_constant()) && (!step.n.is_constant() || step.n.code >= MatmulStep::kManyColumns);
-  const ProductKernels& all = all_kernels(target_, step.dtype).rows;
+  const ProductKernels& all = all_kernels(target_, step.dtype, b).rows;
   if (may && k_dense && all.transposed) return OneRow::columns_of_b;
   if (may && n_dense && all.add_row) return OneRow::rows_of_b;
   return OneRow::tiles;
 }
 
-/// Whether there may be rows enough for which bf16 is widened.
-bool StepWriter::widens_rows(const MatmulStep& step) const {
-  const int64_t few = (MatmulStep::kManyTiles - 1) * all_kernels(target_, step.dtype).rows.max_rows;
-  return widens(target_, step.dtype) && (!step.m.is_constant() || step.m.code > few);
+/// Whether there may be rows enough for which B is widened a block at a time.
+bool StepWriter::widens_rows(const MatmulStep& step, DType b) const {
+  const int64_t few = (MatmulStep::kManyTiles - 1) * all_kernels(target_, step.dtype, b).rows.max_rows;
+  return widens(target_, step.dtype, b) && (!step.m.is_constant() || step.m.code > few);
 }
 
 void StepWriter::write_matmul(uint32_t group) {
@@ -284,14 +298,15 @@ void StepWriter::write_matmul(uint32_t group) {
   bool k_dense = a_k == Dim(1) || k == Dim(1);
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
-  matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, dtype);
-  matmul.one_row = one_row(matmul, k_dense && b_k == Dim(1), n_dense);
-  // bf16 is multiplied in pairs of k, which must then be neighbours.
-  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && !target_.cuda_arch &&
+  matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, right.dtype);
+  matmul.one_row = one_row(matmul, right.dtype, k_dense && b_k == Dim(1), n_dense);
+  // bf16 is multiplied in pairs of k, which must then be neighbours; tiles across read a B of A's type.
+  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && right.dtype == dtype && !target_.cuda_arch &&
                       collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
-  matmul.kernels = product_kernels(
-      target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
-                across ? RowsOfA::across : RowsOfA::along, !k_dense && !across, matmul.one_row, widens_rows(matmul)});
+  matmul.kernels =
+      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
+                                across ? RowsOfA::across : RowsOfA::along, !k_dense && !across, matmul.one_row,
+                                widens_rows(matmul, right.dtype), right.dtype});
   for (const ir::InputInfo& input : graph_.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/lower/fusion.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -112,6 +113,24 @@ bool product_reads(Fusion& f, const StoredOperand& right) {
   return false;
 }
 
+/// The right operand as it was before it was cast to f32, where tiles read it so: from outside, where it lies in memory
+/// in any case, and with one of its last two dims dense.
+std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
+  const ir::TensorType& type = f.graph.type(b);
+  if (!f.options.fuse || f.target.cuda_arch || type.dtype != DType::f32) return {};
+  const OperandRead cast = f.layouts.resolve({b, identity_map(type.shape)});
+  const ir::Node* node = f.layouts.producer(cast.value);
+  if (!node || ir::info(node->op).types != &ir::types::cast) return {};
+  const OperandRead read = f.layouts.resolve({node->operands[0].id, cast.map});
+  const RootView& view = f.layouts.of(read.value);
+  const DType dtype = f.graph.type(read.value).dtype;
+  if (f.layouts.producer(view.root) || (!is_half(dtype) && dtype != DType::i8)) return {};
+  Layouts::Strided at = f.layouts.strided(view, read.map, type.shape.size());
+  StoredOperand operand{b, view.root, kNoBuffer, dtype, std::move(at.strides), at.offset};
+  if (!product_reads(f, operand)) return {};
+  return operand;
+}
+
 /// Integers have no tiles: sums of products along rows.
 void fuse_integer_matmul(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
@@ -138,9 +157,14 @@ void fuse_matmul(Fusion& f, ir::NodeId n) {
   // A is read with any strides; of bf16 the result is f32.
   DType dtype = f.graph.type(a).dtype == DType::f16 ? DType::f32 : f.graph.type(a).dtype;
   StoredOperand left = f.memory_operand(a, home, dtype, true);
-  StoredOperand right =
-      f.memory_operand(b, home, dtype, product_reads(f, {b, b, kNoBuffer, dtype, f.layouts.of(b).strides, 0}));
-  f.groups[home].operands = {std::move(left), std::move(right)};
+  std::optional<StoredOperand> right = before_cast(f, b);
+  if (right) {
+    f.request_memory(right->root, home);
+    f.decide(b, home, true, "the product widens what was cast, as it reads it", f.layouts.bytes_hint(b));
+  } else {
+    right = f.memory_operand(b, home, dtype, product_reads(f, {b, b, kNoBuffer, dtype, f.layouts.of(b).strides, 0}));
+  }
+  f.groups[home].operands = {std::move(left), std::move(*right)};
 }
 
 void fuse_conv(Fusion& f, ir::NodeId n) {

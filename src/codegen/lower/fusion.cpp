@@ -2,8 +2,10 @@
 
 namespace ingot::codegen::lowering {
 
-Fusion::Fusion(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation)
+Fusion::Fusion(const ir::Graph& graph, const Target& target, Layouts& layouts, const LowerOptions& options,
+               Explanation& explanation)
     : graph(graph),
+      target(target),
       layouts(layouts),
       dims(layouts.dims()),
       options(options),

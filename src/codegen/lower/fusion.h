@@ -8,7 +8,8 @@
 namespace ingot::codegen::lowering {
 
 struct Fusion {
-  Fusion(const ir::Graph& graph, Layouts& layouts, const LowerOptions& options, Explanation& explanation);
+  Fusion(const ir::Graph& graph, const Target& target, Layouts& layouts, const LowerOptions& options,
+         Explanation& explanation);
 
   uint32_t new_group(Group::Kind kind, Dims space);
   /// A group that writes v to a buffer.
@@ -37,6 +38,7 @@ struct Fusion {
   void add_edges(ir::ValueId v, uint32_t home);
 
   const ir::Graph& graph;
+  const Target& target;
   Layouts& layouts;
   DimTable& dims;
   const LowerOptions& options;

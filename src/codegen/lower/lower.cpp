@@ -18,7 +18,7 @@ void find_layouts(Lowering& l) {
 }
 
 void form_groups(Lowering& l) {
-  l.fusion.emplace(l.graph, *l.layouts, l.options, l.result.explanation);
+  l.fusion.emplace(l.graph, l.result.program.target, *l.layouts, l.options, l.result.explanation);
   fuse(*l.fusion);
 }
 

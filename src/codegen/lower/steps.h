@@ -33,8 +33,8 @@ class StepWriter {
   void write_attention_backward(uint32_t group);
   void write_host(uint32_t group);
   void finish_loop(uint32_t group, KernelWriter& writer);
-  OneRow one_row(const MatmulStep& step, bool k_dense, bool n_dense) const;
-  bool widens_rows(const MatmulStep& step) const;
+  OneRow one_row(const MatmulStep& step, DType b, bool k_dense, bool n_dense) const;
+  bool widens_rows(const MatmulStep& step, DType b) const;
   ConvolutionForm convolution_form(const Group& g) const;
   Conv2dStep::Winograd winograd();
   uint32_t arena_buffer(Dim bytes);
@@ -80,12 +80,13 @@ class StepWriter {
 /// Which kernels a product needs. They depend on nothing else.
 struct ProductForm {
   enum class Packing : uint8_t { none, rows, columns };
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;         // of A
   Packing packing = Packing::none;  // of B, whose rows or columns are dense: by kernels, or none
   RowsOfA a = RowsOfA::along;       // as tiles read it
   bool packs_a = false;             // it is dense neither along k nor along its rows: tiles read a copy
   OneRow one_row = OneRow::tiles;
   bool widens = false;
+  std::optional<DType> b = {};  // none: A's
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 /// Made once.

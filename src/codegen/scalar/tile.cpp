@@ -20,6 +20,7 @@ T read(DType d, const char* p) {
     std::memcpy(&bits, p, sizeof bits);
     return static_cast<T>(from_half(d, bits));
   }
+  if (d == DType::i8) return static_cast<T>(*reinterpret_cast<const int8_t*>(p));
   T x;
   std::memcpy(&x, p, sizeof x);
   return x;

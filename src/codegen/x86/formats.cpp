@@ -1,5 +1,7 @@
 #include "codegen/x86/formats.h"
 
+#include "base/error.h"
+
 namespace ingot::codegen::x86 {
 
 Vector load_elements(Vectors& v, DType d, const Mem& from, Vector* mask) {
@@ -62,6 +64,31 @@ Vector load_elements(Vectors& v, DType d, const Mem& from, Vector* mask) {
     }
   }
   return out;
+}
+
+VReg load_f32(Vectors& v, DType d, const Mem& from, VReg mask) {
+  VCode& code = v.code();
+  auto load = [&](VOp op, int shrunk) {
+    Inst inst{.op = op,
+              .width = static_cast<uint8_t>(code.width),
+              .from = static_cast<uint8_t>(shrunk ? code.width / shrunk : 0),
+              .zeroing = mask != kNoReg,
+              .mem = from};
+    inst.dst = code.vector(), inst.pred = mask;
+    code.add(inst);
+    return inst.dst;
+  };
+  switch (d) {
+    case DType::f16:
+      return load(VOp::vcvtph2ps, 2);
+    case DType::bf16:
+      return v.emit1(VOp::vpslld, load(VOp::vpmovzxwd, 2), 16);
+    case DType::i8:
+      return v.emit1(VOp::vcvtdq2ps, load(VOp::vpmovsxbd, 4));
+    default:
+      INGOT_CHECK(d == DType::f32, "elements that f32 holds");
+      return load(VOp::vmovups, 0);
+  }
 }
 
 void store_elements(Vectors& v, DType d, Vector& x, const Mem& to, Vector* mask, bool streams) {

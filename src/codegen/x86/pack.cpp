@@ -13,13 +13,15 @@ constexpr Gpr kFrame = Gpr::rdi, kFrom = Gpr::rsi, kPanel = Gpr::rdx, kK = Gpr::
 
 class Pack {
  public:
-  // What is moved about is an element of 4 or 8 bytes; for bf16 a pair of k.
+  // What is moved about is an element of 4 or 8 bytes: for bf16 a pair of k, for f16 and i8 one in a lane of 4.
   Pack(const PackSpec& spec, VCode& code)
       : spec_(spec),
         code_(code),
         v_(code),
         pairs_(spec.dtype == DType::bf16),
+        narrow_(!pairs_ && ingot::size_of(spec.dtype) < 4),
         element_(spec.dtype == DType::f64 ? 8 : 4),
+        stored_(narrow_ ? static_cast<int>(ingot::size_of(spec.dtype)) : element_),
         lanes_(code.width / element_),
         columns_(kLanes * spec.vectors) {}
 
@@ -33,6 +35,14 @@ class Pack {
     code_.g(VOp::g_cmpi, Gpr::rax, ingot::size_of(spec_.dtype));
     code_.jump(slow, Cond::not_equal);
     load(kStride, spec_.transposed ? offsetof(PackFrame, n_stride) : offsetof(PackFrame, k_stride));
+    if (!has_masks()) {
+      code_.g(VOp::g_cmpi, kColumns, columns_);
+      code_.jump(slow, Cond::less);
+      if (spec_.transposed) {
+        code_.g(VOp::g_testi, kK, lanes_ - 1);
+        code_.jump(slow, Cond::not_equal);
+      }
+    }
     if (spec_.transposed) {
       transpose();
     } else {
@@ -52,8 +62,25 @@ class Pack {
   void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
   uint8_t width() const { return static_cast<uint8_t>(code_.width); }
   int parts() const { return columns_ / lanes_; }
-  int64_t row_bytes() const { return static_cast<int64_t>(columns_) * element_; }
-  void store(VReg x, const Mem& at) { code_.add({.op = VOp::store, .width = width(), .a = x, .mem = at}); }
+  int64_t row_bytes() const { return static_cast<int64_t>(columns_) * stored_; }
+  int64_t part_bytes() const { return static_cast<int64_t>(lanes_) * stored_; }
+  VReg load(const Mem& from) {
+    if (!narrow_) return v_.force(Source(from));
+    return v_.emit1(stored_ == 1 ? VOp::vpmovzxbd : VOp::vpmovzxwd, from, 0, code_.width, lanes_ * stored_);
+  }
+  void store(VReg x, const Mem& at) {
+    if (!narrow_) {
+      code_.add({.op = VOp::store, .width = width(), .a = x, .mem = at});
+    } else if (v_.avx512()) {
+      code_.add({.op = stored_ == 1 ? VOp::store_bytes : VOp::store_words, .width = 64, .a = x, .mem = at});
+    } else {
+      const VReg words = v_.emit1(VOp::vpermq, v_.emit(VOp::vpackusdw, x, x), 0x08);
+      if (stored_ == 2)
+        code_.add({.op = VOp::store_bytes16, .width = 16, .a = words, .mem = at});
+      else
+        code_.add({.op = VOp::store_sd, .a = v_.emit(VOp::vpackuswb, words, words), .mem = at});
+    }
+  }
   template <class F>
   void count_down(Gpr counter, F body) {
     const Loop loop = code_.begin_loop();
@@ -78,10 +105,12 @@ class Pack {
   }
   VReg masked_load(const Mem& from, VReg mask) {
     const bool wide = element_ == 8;
-    Inst inst{.op = v_.avx512() ? (wide ? VOp::vmovupd : VOp::vmovups)
-                    : wide      ? VOp::maskload_q
-                                : VOp::maskload_d,
+    Inst inst{.op = narrow_       ? (stored_ == 1 ? VOp::vpmovzxbd : VOp::vpmovzxwd)
+                    : v_.avx512() ? (wide ? VOp::vmovupd : VOp::vmovups)
+                    : wide        ? VOp::maskload_q
+                                  : VOp::maskload_d,
               .width = width(),
+              .from = static_cast<uint8_t>(narrow_ ? part_bytes() : 0),
               .zeroing = v_.avx512(),
               .mem = from};
     inst.dst = code_.vector();
@@ -97,9 +126,9 @@ class Pack {
     auto rows = [&](const std::vector<VReg>& mask) {
       count_down(kK, [&] {
         for (int p = 0; p < parts(); ++p) {
-          Mem from = Mem::at(kFrom, p * code_.width);
-          VReg x = mask.empty() ? v_.force(Source(from)) : masked_load(from, mask[static_cast<size_t>(p)]);
-          store(x, Mem::at(kPanel, p * code_.width));
+          Mem from = Mem::at(kFrom, p * part_bytes());
+          VReg x = mask.empty() ? load(from) : masked_load(from, mask[static_cast<size_t>(p)]);
+          store(x, Mem::at(kPanel, p * part_bytes()));
         }
         code_.g(VOp::g_add, kFrom, kStride);
         code_.g(VOp::g_addi, kPanel, row_bytes());
@@ -108,9 +137,10 @@ class Pack {
     rows({});
     code_.jump(done);
     code_.place(edge);
-    rows(masks(parts(), kColumns));
+    if (has_masks()) rows(masks(parts(), kColumns));
     code_.place(done);
   }
+  bool has_masks() const { return !narrow_ || v_.avx512(); }
 
   /// Two rows of 16-bit elements to one of pairs. AVX2 has no masked loads of 16 bits: it leaves edges to `slow`.
   void interleave(int64_t slow) {
@@ -201,12 +231,12 @@ class Pack {
     whole_square();
     code_.end_loop(loop);
     code_.place(partial);
-    partial_squares(done);
+    if (has_masks()) partial_squares(done);
     code_.place(done);
     // The next strip of columns.
     code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, lanes_ == 4 ? 4 : 8)});
     if (lanes_ == 16) code_.add({.op = VOp::g_lea, .g = kFrom, .mem = Mem::at(kFrom, kStride, 8)});
-    code_.g(VOp::g_addi, kPanel, code_.width);
+    code_.g(VOp::g_addi, kPanel, part_bytes());
     code_.g(VOp::g_addi, Gpr::rbx, -lanes_);
     code_.g(VOp::g_addi, Gpr::rbp, -1);
     code_.end_loop(strip, Cond::not_equal);
@@ -214,12 +244,12 @@ class Pack {
     if (pairs_) odd_pairs();
   }
   void advance() {
-    for (Gpr base : {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14}) code_.g(VOp::g_addi, base, code_.width);
+    for (Gpr base : {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14}) code_.g(VOp::g_addi, base, part_bytes());
     code_.g(VOp::g_addi, Gpr::rax, -lanes_);
   }
   void whole_square() {
     std::vector<VReg> x;
-    for (int i = 0; i < lanes_; ++i) x.push_back(v_.force(Source(column(i))));
+    for (int i = 0; i < lanes_; ++i) x.push_back(load(column(i)));
     x = v_.transposed(x, element_);
     for (int i = 0; i < lanes_; ++i) {
       store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
@@ -289,7 +319,7 @@ class Pack {
     code_.place(missing);
     code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::r12, .mem = Mem::at(Gpr::r15)});
     code_.g(VOp::g_add, Gpr::rax, kStride);
-    code_.g(VOp::g_addi, Gpr::r15, element_);
+    code_.g(VOp::g_addi, Gpr::r15, stored_);
     code_.g(VOp::g_addi, Gpr::rbx, 1);
     code_.g(VOp::g_cmpi, Gpr::rbx, columns_);
     code_.end_loop(loop, Cond::less);
@@ -333,8 +363,8 @@ class Pack {
   const PackSpec& spec_;
   VCode& code_;
   Vectors v_;
-  bool pairs_;
-  int element_, lanes_, columns_;
+  bool pairs_, narrow_;
+  int element_, stored_, lanes_, columns_;  // bytes in a lane, and in the panel
 };
 
 }  // namespace

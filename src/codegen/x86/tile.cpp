@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "codegen/x86/formats.h"
 #include "codegen/x86/tile.h"
 #include "codegen/x86/vectors.h"
 
@@ -27,7 +28,8 @@ class Tile {
         pairs_(spec.b == DType::bf16),
         dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
-        parts_(v_.parts_of(type_) * spec.vectors) {
+        parts_(v_.parts_of(type_) * spec.vectors),
+        part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)) {
     INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
@@ -197,7 +199,7 @@ class Tile {
     if (listed()) return Mem::at(kRows[row], kAt, 1, u * step_bytes() + offset);
     return a_beyond(row < 4 ? kA : kA4, row % 4, u * step_bytes() + offset);
   }
-  Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * code_.width); }
+  Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * part_bytes_); }
 
   /// kK counts steps down; `unroll` of them at a time.
   void loop(int unroll) {
@@ -208,8 +210,9 @@ class Tile {
     const Loop loop = code_.begin_loop();
     for (int u = 0; u < unroll; ++u) {
       // About a kilobyte ahead: the panel streams in from L2.
-      for (int p = 0; p < parts_ && unroll > 1; p += 64 / code_.width)
-        code_.add({.op = VOp::prefetch, .mem = b_at(u, p).plus(1024)});
+      const int64_t row = parts_ * part_bytes_;
+      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1; at += 64)
+        code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + 1024)});
       if (unroll > 1 && u % 2) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
@@ -222,7 +225,7 @@ class Tile {
       code_.g(VOp::g_addi, kA, unroll * step_bytes());
       if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
     }
-    code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * code_.width);
+    code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * part_bytes_);
     code_.g(VOp::g_addi, kK, -unroll);
     code_.g(VOp::g_cmpi, kK, unroll);
     code_.end_loop(loop, Cond::greater_equal);
@@ -250,7 +253,9 @@ class Tile {
   VOp broadcast() const { return type_ == Type::f64 ? VOp::vbroadcastsd : VOp::vbroadcastss; }
   void step(int u) {
     auto a = [&](bool odd) { return [=, this](int row) { return v_.emit1(broadcast(), a_at(row, u, odd ? 4 : 0)); }; };
-    auto b = [&](int p) { return v_.force(Source(b_at(u, p))); };
+    auto b = [&](int p) {
+      return pairs_ || spec_.a == spec_.b ? v_.force(Source(b_at(u, p))) : load_f32(v_, spec_.b, b_at(u, p));
+    };
     if (!pairs_ || dot_) return multiply(a(false), b);
     for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
   }
@@ -409,7 +414,8 @@ class Tile {
   Vectors v_;
   bool pairs_, dot_;  // B comes in pairs of k; and A
   Type type_;
-  int parts_;  // registers a row
+  int parts_;           // registers a row
+  int64_t part_bytes_;  // that one takes in a panel
   std::vector<VReg> sums_;
 };
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "codegen/x86/formats.h"
 #include "codegen/x86/tile.h"
 #include "codegen/x86/vectors.h"
 
@@ -14,7 +15,7 @@ constexpr Gpr kRows[] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};  // every four
 
 class TransposedTile {
  public:
-  explicit TransposedTile(VCode& code) : code_(code), v_(code) {}
+  TransposedTile(DType b, VCode& code) : b_(b), code_(code), v_(code) {}
 
   void emit() {
     load(kA, offsetof(TileFrame, a));
@@ -33,7 +34,7 @@ class TransposedTile {
     for (VReg x : square(kNoReg)) multiply(x);
     step_ = 0;
     code_.g(VOp::g_addi, kA, kLanes * 4);
-    for (Gpr row : kRows) code_.g(VOp::g_addi, row, kLanes * 4);
+    for (Gpr row : kRows) code_.g(VOp::g_addi, row, kLanes * ingot::size_of(b_));
     code_.g(VOp::g_addi, kK, -kLanes);
     code_.end_loop(loop);
     code_.place(rest);
@@ -70,10 +71,7 @@ class TransposedTile {
       const Mem at = i % 4 == 0   ? Mem::at(base)
                      : i % 4 == 3 ? Mem::at(base, kStride3, 1)
                                   : Mem::at(base, kStride, i % 4);
-      Inst inst{.op = VOp::vmovups, .width = 64, .zeroing = mask != kNoReg, .mem = at};
-      inst.dst = code_.vector(), inst.pred = mask;
-      code_.add(inst);
-      x.push_back(inst.dst);
+      x.push_back(load_f32(v_, b_, at, mask));
     }
     return v_.transposed(std::move(x), 4);
   }
@@ -82,6 +80,7 @@ class TransposedTile {
     code_.add({.op = VOp::fma_ps, .width = 64, .dst = sum_, .a = x, .b = a, .c = sum_});
   }
 
+  const DType b_;
   VCode& code_;
   Vectors v_;
   VReg sum_ = kNoReg;
@@ -91,10 +90,9 @@ class TransposedTile {
 }  // namespace
 
 void emit_transposed_tile(const TileSpec& spec, const Target& target, VCode& code) {
-  INGOT_CHECK(
-      target.isa == Isa::avx512 && spec.a == DType::f32 && spec.b == DType::f32 && spec.rows == 1 && spec.vectors == 1,
-      "a tile of a B as it lies");
-  TransposedTile(code).emit();
+  INGOT_CHECK(target.isa == Isa::avx512 && spec.a == DType::f32 && spec.rows == 1 && spec.vectors == 1,
+              "a tile of a B as it lies");
+  TransposedTile(spec.b, code).emit();
 }
 
 }  // namespace ingot::codegen::x86

@@ -52,6 +52,12 @@ LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias
                      in_features)) {
   if (with_bias) bias = uniform({out_features}, in_features);
 }
+bool LinearImpl::quantize_weight(Location location) {
+  if (weight_scale.defined()) return false;
+  Int8Weight made = quantize_int8({weight, location});
+  weight = std::move(made.weight), weight_scale = std::move(made.scale);
+  return true;
+}
 
 ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_channels, int64_t out_channels,
                                  const IntList& kernel_size, int64_t groups, bool with_bias, bool transposed) {

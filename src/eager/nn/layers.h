@@ -5,17 +5,22 @@
 #include "eager/nn/functional.h"
 #include "eager/nn/loss_layers.h"
 #include "eager/nn/module.h"
+#include "eager/nn/quantize.h"
 #include "eager/nn/window_layers.h"
 
 namespace ingot::nn {
 
 /// y = x W^T + b.
-struct INGOT_API LinearImpl : Layer {
+struct INGOT_API LinearImpl : Layer, Quantizable {
   Tensor weight, bias;
+  FixedBuffer weight_scale;  // of an int8 weight; else none
   LinearImpl(int64_t in_features, int64_t out_features, bool with_bias = true);
-  Tensor forward(const TensorArg& x) const { return linear(x, weight, bias); }
+  Tensor forward(const TensorArg& x) const {
+    return weight_scale.defined() ? linear_int8(x, weight, weight_scale, bias) : linear(x, weight, bias);
+  }
+  bool quantize_weight(Location location) override;
 };
-INGOT_MODULE(Linear, weight, bias);
+INGOT_MODULE(Linear, weight, weight_scale, bias);
 
 struct NormOptions {
   double eps = 1e-5;

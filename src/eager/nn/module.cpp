@@ -22,7 +22,8 @@ std::atomic<uint64_t> modules_made{1};
 struct Slot {
   std::string name;
   Tensor* tensor;
-  bool buffer, persistent;
+  bool buffer;
+  BufferKind kind = BufferKind::plain;
 };
 
 /// The whole tree under full names.
@@ -37,10 +38,10 @@ class Gather : public Fields {
   }
 
  protected:
-  void parameter(const std::string& name, Tensor& tensor) override { add({name, &tensor, false, true}); }
-  void buffer(const std::string& name, Tensor& tensor, bool persistent) override {
-    add({name, &tensor, true, persistent});
+  void parameter(const std::string& name, Tensor& tensor) override {
+    add({name, &tensor, tensor.defined() && !tensor.is_floating_point()});
   }
+  void buffer(const std::string& name, Tensor& tensor, BufferKind kind) override { add({name, &tensor, true, kind}); }
   // As deep as the user's types and vectors nest.
   void child(const std::string& name, Module& module) override {
     if (prefix_.empty()) children.emplace_back(name, &module);
@@ -63,7 +64,7 @@ class Gather : public Fields {
 /// What checkpoints have.
 std::vector<Slot> persistent(Module& module) {
   std::vector<Slot> slots = Gather(module).slots;
-  std::erase_if(slots, [](const Slot& s) { return !s.persistent; });
+  std::erase_if(slots, [](const Slot& s) { return s.kind == BufferKind::non_persistent; });
   return slots;
 }
 
@@ -84,6 +85,13 @@ std::string text(IntArrayRef sizes) {
   std::string s = "[";
   for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
   return s + "]";
+}
+
+/// Whether a tensor of this dtype is loaded into the slot: integers that hold it, where integers are asked for.
+bool takes(const Slot& slot, DType given) {
+  const DType own = slot.tensor->dtype();
+  if (slot.kind == BufferKind::fixed) return given == own;
+  return is_floating(own) || promote(given, own) == own;
 }
 
 /// Ten names at most, and how many more there are.
@@ -153,7 +161,7 @@ std::function<void()> Module::loading(const StateDict& state, Location location)
 
 IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Location location) {
   IncompatibleKeys keys;
-  std::vector<std::string> wrong;
+  std::vector<std::string> wrong, dtypes;
   const std::vector<Slot> slots = persistent(*this);
   std::set<std::string_view> own;
   for (const Slot& s : slots) {
@@ -165,6 +173,9 @@ IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Locati
       wrong.push_back(s.name + ": undefined");
     else if (t.sizes(location) != s.tensor->sizes())
       wrong.push_back(s.name + ": " + text(t.sizes()) + " for " + text(s.tensor->sizes()));
+    else if (!takes(s, t.dtype()))
+      dtypes.push_back(s.name + ": " + std::string(name_of(t.dtype())) + " for " +
+                       std::string(name_of(s.tensor->dtype())));
   }
   for (const auto& [name, tensor] : state)
     if (!own.count(name)) keys.unexpected_keys.push_back(name);
@@ -176,10 +187,13 @@ IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Locati
   if (strict) add("no tensor for", keys.missing_keys);
   if (strict) add("tensors that the module does not have:", keys.unexpected_keys);
   add("wrong shapes:", wrong);
+  add("wrong dtypes:", dtypes);
   if (!got.empty())
-    eager::fail("load_state_dict", "state", got,
-                strict ? "one tensor for each parameter and buffer, of its shape" : "tensors of the same shapes",
-                location);
+    eager::fail(
+        "load_state_dict", "state", got,
+        std::string(strict ? "one tensor for each parameter and buffer, of its shape" : "tensors of the same shapes") +
+            (dtypes.empty() ? "" : " and dtype"),
+        location);
   return keys;
 }
 
@@ -217,7 +231,7 @@ void Module::to(DType dtype, Location location) {
   const NoGradGuard no_grad;
   std::map<ingot::detail::TensorImpl*, Tensor> converted;  // tied parameters stay tied
   for (const Slot& s : Gather(*this).slots) {
-    if (!s.tensor->is_floating_point()) continue;
+    if (!s.tensor->is_floating_point() || s.kind == BufferKind::fixed) continue;
     auto [it, fresh] = converted.try_emplace(s.tensor->impl());
     if (fresh) it->second = leaf_of(s.tensor->to(dtype, location), s.tensor->requires_grad());
     *s.tensor = it->second;
@@ -239,7 +253,7 @@ void Module::track_own_parameters() {
     void parameter(const std::string&, Tensor& tensor) override {
       if (tensor.defined() && tensor.is_floating_point() && tensor.is_leaf()) tensor.requires_grad_();
     }
-    void buffer(const std::string&, Tensor&, bool) override {}
+    void buffer(const std::string&, Tensor&, BufferKind) override {}
     void child(const std::string&, Module&) override {}
   } tracker;
   visit(tracker);
@@ -275,7 +289,7 @@ class Module::Cloner : public Fields {
     if (!copy.defined()) copy = leaf_of(tensor.detach(location_).clone(location_), tensor.requires_grad());
     tensor = copy;
   }
-  void buffer(const std::string& name, Tensor& tensor, bool) override { parameter(name, tensor); }
+  void buffer(const std::string& name, Tensor& tensor, BufferKind) override { parameter(name, tensor); }
   void handle(HandleBase& handle) override {
     if (handle) handle.module_ = clone(*handle.module_);
   }
@@ -303,7 +317,7 @@ void Module::name_children() {
   class Namer : public Fields {
    protected:
     void parameter(const std::string&, Tensor&) override {}
-    void buffer(const std::string&, Tensor&, bool) override {}
+    void buffer(const std::string&, Tensor&, BufferKind) override {}
     void child(const std::string& name, Module& module) override {
       if (module.name_ != name) module.name_ = name;
     }

@@ -42,6 +42,12 @@ struct NonPersistentBuffer : Buffer {
   using Buffer::Buffer;
 };
 
+/// One whose dtype is part of what it means: it does not follow Module::to, and is loaded from its own dtype only.
+struct FixedBuffer : Buffer {
+  using Buffer::Buffer;
+};
+enum class BufferKind : uint8_t { plain, non_persistent, fixed };
+
 /// Base of all handles to modules: a shared reference, empty or not.
 class HandleBase {
  public:
@@ -108,7 +114,10 @@ class INGOT_API Fields {
   template <class T>
   void operator()(const std::string& name, T& field) {
     if constexpr (std::is_base_of_v<Buffer, T>) {
-      buffer(name, field, !std::is_base_of_v<NonPersistentBuffer, T>);
+      buffer(name, field,
+             std::is_base_of_v<NonPersistentBuffer, T> ? BufferKind::non_persistent
+             : std::is_base_of_v<FixedBuffer, T>       ? BufferKind::fixed
+                                                       : BufferKind::plain);
     } else if constexpr (std::is_same_v<T, Tensor>) {
       parameter(name, field);
     } else if constexpr (std::is_base_of_v<HandleBase, T>) {
@@ -141,7 +150,7 @@ class INGOT_API Fields {
 
  protected:
   virtual void parameter(const std::string& name, Tensor& tensor) = 0;
-  virtual void buffer(const std::string& name, Tensor& tensor, bool persistent) = 0;
+  virtual void buffer(const std::string& name, Tensor& tensor, BufferKind kind) = 0;
   virtual void child(const std::string& name, Module& module) = 0;
   /// Before what they hold: a handle, and a list or an optional.
   virtual void handle(HandleBase&) {}
@@ -164,7 +173,7 @@ class INGOT_API Module {
   void train(bool on = true);
   void eval() { train(false); }
 
-  /// With the names that PyTorch gives: "h.3.mlp_up.weight".
+  /// With the names that PyTorch gives: "h.3.mlp_up.weight". What is not floating has no gradient, and is a buffer.
   NamedTensors named_parameters();
   NamedTensors named_buffers();
   /// Tied ones once.
@@ -176,7 +185,8 @@ class INGOT_API Module {
   /// The tensors themselves; gradients do not go through those of the state dict.
   StateDict state_dict();
   /// Copies values into parameters and buffers, or takes the tensors themselves. Throws Error, before anything is
-  /// changed, that names every tensor of a wrong shape and, if strict, every name that is missing or unknown.
+  /// changed, that names every tensor of a wrong shape, every integer one for which there are no integers, or wider
+  /// ones, and, if strict, every name that is missing or unknown.
   IncompatibleKeys load_state_dict(const StateDict& state, const LoadStateOptions& options,
                                    Location location = Location());
   /// Checks all of it, strictly, and gives what then copies it.

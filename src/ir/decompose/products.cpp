@@ -74,5 +74,13 @@ Outputs linear(GraphBuilder& b, const CompositeCall& call) {
   return {bias.present() ? b.add(product, bias) : product};
 }
 
+// The cast comes last, so that lowering finds it: tiles then read the int8 as it is.
+Outputs linear_int8(GraphBuilder& b, const CompositeCall& call) {
+  const Operand &x = call.operands[0], &scale = call.operand("weight_scale"), &bias = call.operand("bias");
+  const DType dtype = b.dtype(x);
+  Operand y = b.mul(b.matmul(x, b.to(transposed(b, call.operands[1]), dtype)), b.to(scale, dtype));
+  return {bias.present() ? b.add(y, bias) : y};
+}
+
 }  // namespace decompositions
 }  // namespace ingot::ir

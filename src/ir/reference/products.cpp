@@ -137,4 +137,19 @@ void linear(ReferenceContext& c) {
   }
 }
 
+void linear_int8(ReferenceContext& c) {
+  const ReferenceTensor &x = c.tensor("input"), &weight = c.tensor("weight"), &scale = c.tensor("weight_scale");
+  std::optional<Reader> bias;
+  if (c.has("bias")) bias.emplace(c, c.argument("bias"), c.out().shape, c.out().dtype);
+  const int64_t depth = weight.shape[1], features = weight.shape[0];
+  for (int64_t i = 0; i < c.out().size(); ++i) {
+    const int64_t row = i / features, feature = i % features;
+    long double sum = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      sum += static_cast<long double>(x.real[row * depth + k]) *
+             static_cast<long double>(weight.integer[feature * depth + k]);
+    put(c.out(), i, Sum{sum * scale.real[feature] + (bias ? bias->real(i) : 0)});
+  }
+}
+
 }  // namespace ingot::ir::reference

@@ -228,6 +228,15 @@ void linear(RuleContext& context) {
   set(context, std::move(shape));
 }
 
+void linear_int8(RuleContext& context) {
+  const Dims &weight = shape_of(context, 1), &scale = shape_of(context, 2);
+  if (weight.size() != 2) context.fail("weight", text(context, weight), "two dims");
+  if (scale.size() != 1 || !context.dims.equal(scale[0], weight[0]))
+    context.fail("weight_scale", text(context, scale),
+                 "shape " + shape_text(context.dims, Dims{weight[0]}) + ", one for each row of weight");
+  linear(context);
+}
+
 void channels(RuleContext& context) {
   const Dims &self = shape_of(context, 0), &weight = shape_of(context, 1);
   if (weight.size() > 1) context.fail("weight", text(context, weight), "at most one dim");

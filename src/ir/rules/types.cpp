@@ -347,6 +347,20 @@ void norm(RuleContext& context) {
   mean(context);
 }
 
+void int8_weight(RuleContext& context) {
+  self(context);
+  require_floating(context, context.compute);
+  auto expect = [&](std::string_view name, DType dtype, const char* why) {
+    const OperandType& given = operand(context, name);
+    if (given.is_tensor() && given.dtype != dtype)
+      context.fail(name, describe(context, given), std::string(name_of(dtype)) + why);
+  };
+  expect("weight", DType::i8, "");
+  const bool wide = context.compute == DType::f64 && operand(context, "weight_scale").dtype == DType::f64;
+  expect("weight_scale", wide ? DType::f64 : DType::f32, "");
+  expect("bias", context.compute, ", the dtype of input");
+}
+
 void same(RuleContext& context) {
   DType dtype = self_dtype(context);
   for (size_t i = 0; i < context.operands.size(); ++i)

@@ -45,8 +45,8 @@ class MatmulDriver final : public ProductDriver {
     const BoundArguments operands(constants.operands, context);
     set_operands(operands);
     INGOT_CHECK(product_.calls->pack_a || product_.sizes.k <= 1 ||
-                    (product_.a_across() ? product_.a_row == product_.element || product_.sizes.m <= 1
-                                         : product_.a_column == product_.element),
+                    (product_.a_across() ? product_.a_row == product_.a_element || product_.sizes.m <= 1
+                                         : product_.a_column == product_.a_element),
                 "A lies as tiles read it");
     product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
     weight_buffer = constants.weight_buffer;

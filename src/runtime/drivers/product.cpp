@@ -14,21 +14,23 @@ Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
     : calls(&calls),
       max_rows(kernels.max_rows),
       max_vectors(kernels.max_vectors),
+      element(size_of(kernels.b)),
       a_element(size_of(kernels.a)),
+      pairs(kernels.b == DType::bf16),
       rows_of_a(kernels.rows_of_a) {
   INGOT_CHECK(static_cast<int64_t>(calls.tiles.size()) == max_rows * max_vectors);
 }
 
 void Product::set_sizes(const ProductSizes& s) {
   sizes = s;
-  element = size_of(sizes.dtype), c_element = size_of(sizes.accumulate);
+  c_element = size_of(sizes.accumulate);
   for (int64_t size : sizes.batch) batches = saturating_product(batches, size);
   rows = Pieces(sizes.m, max_rows);
   // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
   const int64_t vectors = ceil_div(sizes.n, kVector);
   panels = Pieces(vectors, max_vectors, vectors < kFewVectors ? 1 : 4);
   a_bytes = sizes.k * a_element;
-  k_padded = round_up(sizes.k, 2);  // bf16 is packed in pairs
+  k_padded = round_up(sizes.k, 2);
 }
 
 void Product::set_operands(const BoundArguments& bound) {

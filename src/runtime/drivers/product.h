@@ -62,7 +62,8 @@ struct Product {
   const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
   ProductSizes sizes;
-  int64_t element = 4, a_element, c_element = 4;  // a: as tiles read it
+  int64_t element, a_element, c_element = 4;  // of B; of A, as tiles read it; of the sums
+  bool pairs;                                 // B is packed in pairs of k
   int64_t k_padded = 0, batches = 1;
   Pieces rows, panels;  // panels in units of 16 columns
   OneRow one_row = OneRow::tiles;

@@ -22,11 +22,13 @@ void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64
 void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width) {
   const int64_t row = width * product.c_element;
   char* buffers[] = {const_cast<char*>(packed), to, to + row};
-  const int64_t row_strides[] = {row, 2 * row, 2 * row}, column_strides[] = {4, 4, 4}, index_strides[] = {0, 0, 0};
+  const int64_t row_strides[] = {row, 2 * row, 2 * row},
+                column_strides[] = {product.pairs ? 4 : product.element, product.c_element, product.c_element},
+                index_strides[] = {0, 0, 0};
   KernelFrame frame{};
   frame.buffers = buffers;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
-  frame.rows = ceil_div(k, 2), frame.columns = width;
+  frame.rows = product.pairs ? ceil_div(k, 2) : 1, frame.columns = product.pairs ? width : k * width;
   frame.context = product.calls->widen.context;
   product.calls->widen.entry(&frame);
 }

@@ -6,7 +6,7 @@ namespace ingot::runtime {
 
 /// Rows of A, or what it has of them for each k where it is across, `to_stride` apart.
 void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride);
-/// Pairs of rows of a packed block of B to f32, one after the other.
+/// A packed block of B to f32: its rows, or pairs of them, one after the other.
 void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width);
 /// A panel of f32, [k][width], of the rows of a B that starts at b.
 void widen_rows(const Product& product, const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to);

@@ -66,7 +66,7 @@ void add_columns(const Product& product, const char* a, const char* b, char* tot
     const int64_t at = std::min(column, columns - kVector);
     frame.c = total + at * product.c_element;
     for (int64_t block = 0; block < product.sizes.k; block += kBlock) {
-      frame.a = a + block * product.element;
+      frame.a = a + block * product.a_element;
       frame.b = b + at * product.b_column + block * product.element;
       frame.k = std::min(kBlock, product.sizes.k - block);
       frame.accumulate = block > 0;
