@@ -106,7 +106,7 @@ TEST(Explain, EveryOpHasItsGroupAndEveryDecisionItsPlace) {
   double stages = 0;
   for (const auto& stage : p.stages) stages += stage.ms;
   EXPECT_LE(stages, p.compile_ms);
-  EXPECT_EQ(p.stages.front().name, "decompose");
+  EXPECT_EQ(p.stages.front().name, "attention");
 }
 
 TEST(Explain, ProfileHasTheTimeOfEachStep) {
@@ -297,8 +297,8 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   Tensor x = randn({6, 5});
   const Tensor expected = two_steps(x);
   size_t groups = 0;
-  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse", "siblings",
-                           "split_cat", "transpose", "join_buffers"}) {
+  for (const char* pass : {"", "attention", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse",
+                           "siblings", "split_cat", "transpose", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
     auto fast = compile(two_steps, options);
