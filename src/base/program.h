@@ -351,14 +351,16 @@ struct AttentionProbabilities {
   std::optional<Argument> mask;       // over [batch, heads, queries, keys], expanded by strides of 0
   bool causal = false;                // row t sees keys 0 .. t
   std::optional<ScalarSource> scale;  // of type dtype; none: 1 / sqrt(depth), or what the kernels hold
+  std::optional<ScalarSource> fill;   // of type dtype: the score of what the mask hides, where the kernels ask for it
 
   ProductKernelsPtr products;  // of q k^T: tiles, and packs of a B whose columns are dense
   /// A rows kernel over buffers 0 (raw scores, dense), 1 (probabilities, dense, the memory of 0: it stores a row after
-  /// its last read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with scalar 0 the scale.
+  /// its last read), 2 (mask, if there is one; a bool that is false, or -inf, hides a key), with the scale and the fill
+  /// as its scalars, as far as they are given; scalar 0 is 1 / sqrt(depth) where neither is.
   KernelPtr softmax;
   int64_t local_bytes = 0;  // an element of its local row buffers
   INGOT_ALL_FIELDS(AttentionProbabilities, dtype, batch, heads, key_heads, queries, keys, depth, query, key, mask,
-                   causal, scale, products, softmax, local_bytes)
+                   causal, scale, fill, products, softmax, local_bytes)
 };
 
 /// Probabilities x values.

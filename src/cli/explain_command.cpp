@@ -227,9 +227,10 @@ int run_cache(const CommonOptions& options, const std::string& name) {
                          {"most_bytes", c.most_bytes},
                          {"evictions", c.evictions}});
     const MemoryStats m = memory_stats();
-    const json memory = {{"allocated_bytes", m.allocated_bytes}, {"packed_bytes", m.packed_bytes},
-                         {"cached_bytes", m.cached_bytes},       {"cached_limit", m.cached_limit},
-                         {"code_bytes", m.code_bytes},           {"resident_bytes", m.resident_bytes}};
+    const json memory = {{"allocated_bytes", m.allocated_bytes},   {"packed_bytes", m.packed_bytes},
+                         {"given_back_bytes", m.given_back_bytes}, {"cached_bytes", m.cached_bytes},
+                         {"cached_limit", m.cached_limit},         {"code_bytes", m.code_bytes},
+                         {"resident_bytes", m.resident_bytes}};
     fmt::print("{}\n", json{{"name", e.name}, {"entries", entries}, {"process", process}, {"memory", memory}}.dump());
     return 0;
   }

@@ -54,6 +54,7 @@ struct CompileOptions {
   std::vector<std::string> disable = {};  // passes and stages of lowering, by name, to bisect a fault
   bool background = false;                // calls run eagerly until their program is ready
   std::optional<Numerics> numerics = {};  // the level of this function; absent: the global one
+  bool pack_weights_only = false;         // the pages of weights in mapped files go once these are packed
 };
 
 namespace detail {

@@ -57,7 +57,7 @@ CompiledCore::CompiledCore(const CompileOptions& options)
     : mode_(options.mode),
       function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
                                                   options.disable, options.recompile_limit, options.background,
-                                                  options.numerics)) {
+                                                  options.numerics, options.pack_weights_only)) {
   static_cast<void>(compiler::disabled_stages(options.disable));  // throws for a name of none
 }
 

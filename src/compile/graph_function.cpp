@@ -166,7 +166,8 @@ bool pin_symbols(ir::Graph* graph, const DimTable& guards) {
 
 compiler::ReadyProgram compile_graph(ir::Graph graph, const CompileOptions& options) {
   eager::NumericsScope scope(options.numerics);
-  const compiler::Settings settings{eager::code_level(), options.disable};
+  const compiler::Settings settings{
+      .level = eager::code_level(), .disabled = options.disable, .pack_weights_only = options.pack_weights_only};
   const std::string key = compiler::key_of(graph, settings);
   return compiler::compile(key, std::move(graph), settings, options.name.empty() ? "compiled graph" : options.name);
 }

@@ -99,7 +99,7 @@ ReadyProgram compile(const std::string& key, ir::Graph graph, const Settings& se
   const Clock::time_point start = Clock::now();
   ReadyProgram ready;
   if ((ready.compiled = ProgramCache::instance().find(key))) {
-    ready.loaded = std::make_unique<runtime::LoadedProgram>(ready.compiled->program);
+    ready.loaded = std::make_unique<runtime::LoadedProgram>(ready.compiled->program, settings.pack_weights_only);
     ready.milliseconds = since(start);
     return ready;
   }
@@ -117,7 +117,7 @@ ReadyProgram compile(const std::string& key, ir::Graph graph, const Settings& se
   lower(*compiled, settings, dump);
 
   const Clock::time_point loading = Clock::now();
-  ready.loaded = std::make_unique<runtime::LoadedProgram>(compiled->program);
+  ready.loaded = std::make_unique<runtime::LoadedProgram>(compiled->program, settings.pack_weights_only);
   compiled->stages.push_back({"load", since(loading), compiled->graph.nodes.size()});
 
   ready.milliseconds = compiled->milliseconds = since(start);

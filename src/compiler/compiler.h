@@ -18,6 +18,7 @@ struct Settings {
   std::vector<std::string> disabled = {};  // passes and stages of lowering, by name
   bool passes = true;                      // false: the graph consists of primitives
   std::vector<Dims> output_strides = {};   // as codegen::LowerOptions has them
+  bool pack_weights_only = false;          // of the loaded program: nothing of the compiled one depends on it
 };
 /// These names and those of INGOT_DISABLE=name,... Throws Error for one that may not be left out, listing those that
 /// may.

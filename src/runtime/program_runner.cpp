@@ -81,11 +81,12 @@ struct LoadedProgram::Bindings {
   std::vector<Scalar> scalars;  // of all steps, in order
 };
 
-LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program)
+LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program, bool pack_weights_only)
     : program_(std::move(program)),
       bindings_(std::make_unique<Bindings>(program_->steps.size())),
       weights_(std::make_unique<WeightSlot[]>(program_->steps.size())) {
   INGOT_CHECK(program_->target.cuda_arch == 0);
+  for (size_t i = 0; i < program_->steps.size(); ++i) weights_[i].gives_back = pack_weights_only;
   for (const Step& step : program_->steps) {
     for_each_kernel(step, [&](const KernelPtr& source) {
       auto [it, fresh] = bindings_->kernels.try_emplace(source.get());
@@ -316,7 +317,8 @@ int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bou
 std::string LoadedProgram::weight(size_t step) const {
   if (kept_->makes(static_cast<uint32_t>(step))) return "its results are kept while the weights stay";
   const WeightSlot& slot = weights_[step];
-  return describe(slot.fate.load(std::memory_order_relaxed), slot.bytes.load(std::memory_order_relaxed));
+  return describe(slot.fate.load(std::memory_order_relaxed), slot.bytes.load(std::memory_order_relaxed),
+                  slot.source.load(std::memory_order_relaxed));
 }
 
 int64_t LoadedProgram::weight_packs() const {

@@ -31,8 +31,9 @@ using BoundProgramPtr = std::shared_ptr<const BoundProgram>;
 /// May be used by many threads at once.
 class LoadedProgram {
  public:
-  /// Loads the kernels that the kernel cache does not hold yet.
-  explicit LoadedProgram(std::shared_ptr<const Program> program);
+  /// Loads the kernels that the kernel cache does not hold yet. `pack_weights_only`: weights that it finds packed are
+  /// not wanted in memory as they lie (Storage::give_back_pages).
+  explicit LoadedProgram(std::shared_ptr<const Program> program, bool pack_weights_only = false);
   ~LoadedProgram();
   const Program& program() const { return *program_; }
 

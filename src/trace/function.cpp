@@ -47,15 +47,17 @@ std::string guards_text(const ir::Graph& graph, const DimTable& dims) {
 }  // namespace
 
 Function::Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background,
-                   std::optional<Numerics> numerics)
+                   std::optional<Numerics> numerics, bool pack_weights_only)
     : name_(std::move(name)),
       disabled_passes_(std::move(disabled_passes)),
       numerics_(numerics),
       recompile_limit_(recompile_limit),
-      background_(background) {}
+      background_(background),
+      pack_weights_only_(pack_weights_only) {}
 
 std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
-  const compiler::Settings settings{eager::code_level(), disabled_passes_};
+  const compiler::Settings settings{
+      .level = eager::code_level(), .disabled = disabled_passes_, .pack_weights_only = pack_weights_only_};
   const std::string key = compiler::key_of(graph, settings);
   std::shared_ptr<CacheEntry> entry;
   {

@@ -49,7 +49,7 @@ struct CacheEntry {
 class Function : public std::enable_shared_from_this<Function> {
  public:
   Function(std::string name, std::vector<std::string> disabled_passes, int recompile_limit, bool background = false,
-           std::optional<Numerics> numerics = {});
+           std::optional<Numerics> numerics = {}, bool pack_weights_only = false);
 
   const std::string& name() const { return name_; }
   /// Its own level, if it has one.
@@ -96,7 +96,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<std::string> disabled_passes_;
   std::optional<Numerics> numerics_;
   int recompile_limit_;
-  bool background_;
+  bool background_, pack_weights_only_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<CacheEntry>> cache_;
   std::vector<std::shared_ptr<CacheEntry>> order_;  // of compilation

@@ -106,7 +106,7 @@ TEST(Explain, EveryOpHasItsGroupAndEveryDecisionItsPlace) {
   double stages = 0;
   for (const auto& stage : p.stages) stages += stage.ms;
   EXPECT_LE(stages, p.compile_ms);
-  EXPECT_EQ(p.stages.front().name, "decompose");
+  EXPECT_EQ(p.stages.front().name, "attention");
 }
 
 TEST(Explain, ProfileHasTheTimeOfEachStep) {
@@ -297,8 +297,8 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   Tensor x = randn({6, 5});
   const Tensor expected = two_steps(x);
   size_t groups = 0;
-  for (const char* pass : {"", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse", "siblings",
-                           "split_cat", "transpose", "join_buffers"}) {
+  for (const char* pass : {"", "attention", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse",
+                           "siblings", "split_cat", "transpose", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
     auto fast = compile(two_steps, options);
@@ -374,8 +374,8 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
     names.insert(name.substr(name.find('-') + 1));
   }
   for (const char* name :
-       {"traced.ir", "pass1-decompose.ir", "pass6-recompute.ir", "lower1-layout.txt", "lower2-group.txt",
-        "lower3-schedule.txt", "lower4-emit.txt", "lower6-join_buffers.txt", "program.txt", "steps.txt"})
+       {"traced.ir", "pass1-attention.ir", "pass7-recompute.ir", "lower1-layout.txt", "lower2-group.txt",
+        "lower3-schedule.txt", "lower4-emit.txt", "lower7-join_buffers.txt", "program.txt", "steps.txt"})
     EXPECT_TRUE(names.count(name)) << name;
   auto ending = [&](const char* end) {
     return std::count_if(names.begin(), names.end(), [&](const std::string& name) { return name.ends_with(end); });

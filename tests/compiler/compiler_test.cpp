@@ -135,10 +135,11 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
       disabled_stages({&wrong, 1});
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(),
-                "passes: got \"" + wrong +
-                    "\" to disable, expected one of: simplify, fold, cse, dce, recompute, channels_last, fuse, "
-                    "siblings, split_cat, transpose, join_buffers");
+      EXPECT_EQ(
+          error.what(),
+          "passes: got \"" + wrong +
+              "\" to disable, expected one of: attention, simplify, fold, cse, dce, recompute, channels_last, fuse, "
+              "siblings, split_cat, transpose, join_buffers");
     }
   }
 }
@@ -148,8 +149,9 @@ TEST(Compiler, WhatIsLeftOutTakesNoTime) {
   settings.disabled = {"cse", "join_buffers"};
   std::vector<std::string_view> names;
   for (const ir::PassTime& stage : compile(kText, settings).compiled->stages) names.push_back(stage.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"decompose", "simplify", "fold", "dce", "recompute", "layout",
-                                                  "group", "schedule", "emit", "lifetimes", "device_source", "load"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"attention", "decompose", "simplify", "fold", "dce", "recompute", "layout",
+                                           "group", "schedule", "emit", "lifetimes", "device_source", "load"}));
 }
 
 TEST(Compiler, OutputsAreWrittenWhereTheyAreSaidToLie) {

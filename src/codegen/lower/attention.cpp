@@ -14,22 +14,42 @@ Expr elementwise(Builder& builder, OpId op, DType dtype, std::initializer_list<E
   return define_elementwise(op, {builder, list, {}, dtype, dtype});
 }
 
-/// The scale: a literal, or scalar 0.
-Expr scale_of(Builder& b, Type type, const ir::Operand& scale) {
-  if (scale.kind != ir::Operand::Kind::constant) return b.scalar(type, 0);
-  return b.constant(type, scale.category == Category::floating ? scale.number : static_cast<double>(scale.integer));
+/// A number of the call: a literal, or a scalar of the kernel.
+Expr number_of(Builder& b, Type type, const ir::Operand& number, uint32_t scalar) {
+  if (number.kind != ir::Operand::Kind::constant) return b.scalar(type, scalar);
+  return b.constant(type, number.category == Category::floating ? number.number : static_cast<double>(number.integer));
+}
+std::optional<ScalarSource> source_of(const ir::Operand& number, DType dtype) {
+  if (number.kind == ir::Operand::Kind::scalar) return ScalarSource{ScalarSource::Kind::call, number.id, 0, dtype};
+  if (number.kind == ir::Operand::Kind::size) return ScalarSource{ScalarSource::Kind::size, 0, number.dim, dtype};
+  return {};
 }
 
-/// Probabilities of a row of raw scores; a row without any finite score gives zeros.
-Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
+const ir::Operand& scale_of(const ir::Node& node) { return node.operands[4]; }
+/// Of composed_attention, which alone has it.
+const ir::Operand* fill_of(const ir::Node& node) {
+  return node.op == OpId::composed_attention ? &node.operands[5] : nullptr;
+}
+
+/// Rows of raw scores in buffer 0, of probabilities in buffer 1, and the mask.
+Kernel kernel_of_scores(DType dtype, const Buffer* mask) {
   Kernel k;
   k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, true}};
   if (mask) k.buffers.push_back(*mask);
+  k.phases.resize(3);
+  k.phases[0].reductions = {0};
+  k.phases[1].reductions = {1};
+  return k;
+}
+
+/// Probabilities of a row of raw scores; a row without any finite score gives zeros.
+Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
+  Kernel k = kernel_of_scores(dtype, mask);
   k.scalars = 1;
   Builder b(k);
   Type type = register_type(dtype);
   Expr lowest = b.constant(type, -std::numeric_limits<double>::infinity());
-  Expr factor = scale_of(b, type, scale);
+  Expr factor = number_of(b, type, scale_of(node), 0);
   Expr raw = b.load(0), score = raw * factor;
   if (mask) score = mask->dtype == DType::bool_ ? select(b.load(2), score, lowest) : score + b.load(2);
   k.reductions.push_back({Combiner::max, score.value});
@@ -44,17 +64,40 @@ Kernel softmax_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale)
   k.reductions.push_back({Combiner::sum, e.value});
   Expr sum = b.reduced(1);
   Expr inverse = select(eq(sum, 0), b.constant(type, 0), 1.0 / sum);
-  k.phases.resize(3);
-  k.phases[0].reductions = {0};
   k.phases[1].local_stores = {{0, e.value}};
-  k.phases[1].reductions = {1};
+  k.phases[2].stores = {{1, (b.local(0) * inverse).value}};
+  return k;
+}
+
+/// The same with the bits of scale, mask and softmax as ops of their own.
+Kernel composed_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
+  Kernel k = kernel_of_scores(dtype, mask);
+  const bool given = scale_of(node).kind != ir::Operand::Kind::constant, divided = node.attrs[3].integer != 0;
+  k.scalars = 2;
+  Builder b(k);
+  Type type = register_type(dtype);
+  Expr factor = number_of(b, type, scale_of(node), 0), score = divided ? b.load(0) / factor : b.load(0) * factor;
+  if (mask)
+    score = mask->dtype == DType::bool_ ? select(b.load(2), score, number_of(b, type, *fill_of(node), given))
+                                        : score + b.load(2);
+  k.reductions.push_back({Combiner::max, score.value});
+  k.locals = {type};
+  if (divided) {  // a quotient is kept, a product is cheap to compute again
+    k.locals.push_back(type);
+    k.phases[0].local_stores = {{1, score.value}};
+    score = b.local(1);
+  }
+  Expr e = elementwise(b, OpId::exp, dtype, {score - b.reduced(0)});
+  k.reductions.push_back({Combiner::sum, e.value});
+  k.phases[1].local_stores = {{0, e.value}};
+  Expr inverse = elementwise(b, OpId::reciprocal, dtype, {b.reduced(1)});
   k.phases[2].stores = {{1, (b.local(0) * inverse).value}};
   return k;
 }
 
 /// Gradients of a row of raw scores, from its probabilities and their gradients. What the mask hides has none, and adds
 /// nothing to the row's sum, not even NaN.
-Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
+Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
   Kernel k;
   k.buffers = {{dtype, Access::dense, false}, {dtype, Access::dense, false}, {dtype, Access::dense, true}};
   if (mask) k.buffers.push_back(*mask);
@@ -68,7 +111,7 @@ Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Operand& scale) {
   };
   Expr probability = b.load(0), given = seen(b.load(1));
   k.reductions.push_back({Combiner::sum, (probability * given).value});
-  Expr slope = seen(probability * (given - b.reduced(0))) * scale_of(b, type, scale);
+  Expr slope = seen(probability * (given - b.reduced(0))) * number_of(b, type, scale_of(node), 0);
   k.phases.resize(2);
   k.phases[0].reductions = {0};
   k.phases[1].stores = {{2, slope.value}};
@@ -138,12 +181,11 @@ AttentionProbabilities StepWriter::attention_probabilities(const Group& g, Step&
                   false};
   }
   p.causal = node.attrs[1].integer != 0;
-  const ir::Operand& scale = node.operands[4];
-  if (scale.kind == ir::Operand::Kind::scalar) p.scale = ScalarSource{ScalarSource::Kind::call, scale.id, 0, p.dtype};
-  if (scale.kind == ir::Operand::Kind::size) p.scale = ScalarSource{ScalarSource::Kind::size, 0, scale.dim, p.dtype};
+  p.scale = source_of(scale_of(node), p.dtype);
+  if (const ir::Operand* fill = fill_of(node)) p.fill = source_of(*fill, p.dtype);
   p.products = product_kernels(target_, {p.dtype, ProductForm::Packing::columns});
-  p.local_bytes = ingot::size_of(p.dtype);
-  Kernel softmax = softmax_kernel(p.dtype, mask ? &*mask : nullptr, scale);
+  const Kernel softmax = (fill_of(node) ? composed_kernel : softmax_kernel)(p.dtype, mask ? &*mask : nullptr, node);
+  p.local_bytes = static_cast<int64_t>(softmax.locals.size()) * ingot::size_of(p.dtype);
   if (!target_.cuda_arch) p.softmax = codegen::generate(softmax, target_, "softmax");
   return p;
 }
@@ -190,7 +232,7 @@ void StepWriter::write_attention_backward(uint32_t group) {
     *results[i] = attention_result(step, output);
   }
   backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, RowsOfA::across});
-  Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, g.anchor->operands[4]);
+  Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, *g.anchor);
   if (!target_.cuda_arch) backward.slope = codegen::generate(slope, target_, "attention_slope");
   // The scores and a product for each result; beside that of the values, G v^T.
   const bool slopes = backward.for_query || backward.for_key;

@@ -220,7 +220,10 @@ void fuse_attention(Fusion& f, ir::NodeId n) {
   f.join(n, g);
   for (ir::ValueId v : wanted)
     f.decide(v, g, false,
-             backward ? "gradients of attention are a step of their own" : "attention is a step of its own", 0);
+             backward                              ? "gradients of attention are a step of their own"
+             : node.op == OpId::composed_attention ? "attention written out is a step of its own, with the same bits"
+                                                   : "attention is a step of its own",
+             0);
 }
 
 }  // namespace ingot::codegen::lowering

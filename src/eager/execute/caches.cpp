@@ -55,9 +55,14 @@ int64_t resident_bytes() {
 
 MemoryStats memory_stats() {
   const auto memory = runtime::allocator_statistics();
-  return {memory.live_bytes,   memory.peak_bytes,   runtime::WeightCache::instance().statistics().bytes,
-          memory.cached_bytes, memory.cached_limit, runtime::KernelCache::instance().figures().code_bytes,
-          resident_bytes()};
+  return {memory.live_bytes,
+          memory.peak_bytes,
+          runtime::WeightCache::instance().statistics().bytes,
+          memory.cached_bytes,
+          memory.cached_limit,
+          runtime::KernelCache::instance().figures().code_bytes,
+          resident_bytes(),
+          runtime::Storage::given_back_bytes()};
 }
 
 void reset_peak_memory_stats() { runtime::reset_allocator_peak(); }

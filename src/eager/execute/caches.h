@@ -29,6 +29,7 @@ struct MemoryStats {
   int64_t cached_limit = 0;    // the most that is kept so now; see set_cached_memory_limit
   int64_t code_bytes = 0;      // of kernels
   int64_t resident_bytes = 0;  // of the whole process, as the system counts it; 0 where it does not say
+  int64_t given_back_bytes = 0;  // of weights whose file has them, given back once packed (CompileOptions)
 };
 INGOT_API MemoryStats memory_stats();
 /// The peak begins anew, at what is allocated now.

@@ -8,6 +8,9 @@
 
 namespace ingot::ir {
 
+/// softmax(q k' * scale + mask) v, written out in ops whose results nobody else reads, becomes composed_attention:
+/// before decompose, of f32 and f64.
+void recognize_attention(Graph& graph);
 /// Algebraic rules, views of views, casts of casts (the table stands in simplify.cpp).
 void simplify(Graph& graph);
 /// The ops that it has a rule for.

@@ -11,6 +11,7 @@ namespace {
 
 using Options = PipelineOptions;
 constexpr std::array kPasses = {
+    Pass{"attention", [](Graph& g, const Options&) { recognize_attention(g); }},
     Pass{"decompose", [](Graph& g, const Options&) { decompose(g); }, true},
     Pass{"simplify", [](Graph& g, const Options&) { simplify(g); }},
     Pass{"fold", [](Graph& g, const Options& options) { fold(g, options.evaluate); }},

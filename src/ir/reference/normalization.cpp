@@ -180,7 +180,8 @@ namespace {
 /// head of keys and values.
 class Attention {
  public:
-  explicit Attention(ReferenceContext& c)
+  /// `composed`: as the ops of composed_attention give it.
+  explicit Attention(ReferenceContext& c, bool composed = false)
       : query(c.tensor("query")),
         key(c.tensor("key")),
         value(c.tensor("value")),
@@ -190,7 +191,10 @@ class Attention {
         width(value.shape.back()),
         scale(c.has("scale") ? c.number("scale", query.dtype) : 1 / std::sqrt(static_cast<double>(depth))),
         mask_(c.optional("attn_mask")),
-        causal_(c.flag("is_causal")) {}
+        composed_(composed),
+        divided_(composed && c.flag("divided")),
+        causal_(c.flag("is_causal")),
+        fill_(composed ? c.number("fill", query.dtype) : -kInfinity) {}
 
   /// For results with these dims before the rows.
   void place(const Ints& batch, bool shared_heads) {
@@ -217,16 +221,17 @@ class Attention {
       for (int64_t e = 0; e < depth; ++e)
         scores[j] += static_cast<long double>(query.real[(q[b] * rows + i) * depth + e]) *
                      key.real[(k[b] * keys + j) * depth + e];
-      scores[j] *= scale;
+      scores[j] = divided_ ? scores[j] / scale : scores[j] * scale;
       if (causal_ && j > i) scores[j] = -kInfinity;
       if (!mask_) continue;
       int64_t at = mask_at_[(static_cast<int64_t>(b) * rows + i) * keys + j];
       if (mask_->floating())
         scores[j] += mask_->real[at];
       else if (!mask_->integer[at])
-        scores[j] = -kInfinity;
+        scores[j] = fill_;
     }
-    if (std::all_of(scores.begin(), scores.end(), [](long double s) { return s == -kInfinity; })) return {};
+    if (!composed_ && std::all_of(scores.begin(), scores.end(), [](long double s) { return s == -kInfinity; }))
+      return {};
     softmax_of(scores, false);
     return scores;
   }
@@ -246,17 +251,14 @@ class Attention {
 
  private:
   const ReferenceTensor* mask_;
-  const bool causal_;
+  const bool composed_, divided_, causal_;
+  const double fill_;  // the score of what the mask hides
   std::vector<int64_t> mask_at_;
 };
 
-}  // namespace
-
-/// softmax(query key' scale + mask) value. A row with nothing to look at gives 0.
-void scaled_dot_product_attention(ReferenceContext& c) {
+void attend(ReferenceContext& c, Attention a) {
   ReferenceTensor& out = c.out();
   INGOT_CHECK(out.shape.size() >= 2);
-  Attention a(c);
   a.place({out.shape.begin(), out.shape.end() - 2}, c.flag("enable_gqa"));
   for (size_t b = 0; b < a.q.size(); ++b)
     for (int64_t i = 0; i < a.rows; ++i) {
@@ -269,6 +271,12 @@ void scaled_dot_product_attention(ReferenceContext& c) {
       }
     }
 }
+
+}  // namespace
+
+/// softmax(query key' scale + mask) value. A row with nothing to look at gives 0.
+void scaled_dot_product_attention(ReferenceContext& c) { attend(c, Attention(c)); }
+void composed_attention(ReferenceContext& c) { attend(c, Attention(c, true)); }
 
 /// Every probability p = e^s / sum moves with its score by p and with all scores of its row by -p times theirs. What is
 /// hidden has no part in it, NaN as well.

@@ -60,7 +60,7 @@ class MatmulDriver final : public ProductDriver {
     const int64_t bytes = saturating_product(weights, product_.packed_bytes());
     if (bytes == 0) return;
     const char* source = product_.operands.at(state, 1);
-    state.weights[step_].find(source, identity, *format_, bytes, slot, [&](char* packed) {
+    state.weights[step_].find(source, source_bytes_, identity, *format_, bytes, slot, [&](char* packed) {
       parallel(threads_for(bytes, 0), [&](int thread, int threads) {
         Range range = share(weights * panels, thread, threads);
         for (int64_t i = range.begin; i < range.end; ++i) {
@@ -121,6 +121,11 @@ class MatmulDriver final : public ProductDriver {
       numbers[i] = number, offsets[static_cast<size_t>(number)] = offset;
     }
     weights_ = offsets, weight_of_batch_ = numbers;
+    const int64_t strides[] = {product_.b_row, product_.b_column};
+    source_bytes_ = dense_bytes({product_.sizes.k, product_.sizes.n}, strides, product_.element);
+    for (size_t i = 0; i < weights; ++i)
+      if (weights_[i] != static_cast<int64_t>(i) * source_bytes_) source_bytes_ = 0;
+    source_bytes_ *= static_cast<int64_t>(weights);
     auto format = [&] {
       std::vector<int64_t> facts{product_.sizes.k,  product_.sizes.n, product_.b_row,
                                  product_.b_column, product_.element, product_.panels.count};
@@ -132,6 +137,7 @@ class MatmulDriver final : public ProductDriver {
   }
 
   std::span<const int64_t> weights_, weight_of_batch_;
+  int64_t source_bytes_ = 0;
   const std::shared_ptr<const WeightFormat>* format_ = nullptr;
 };
 

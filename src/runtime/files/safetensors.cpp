@@ -147,7 +147,9 @@ StoragePtr storage_of(const InputFile& file, const std::shared_ptr<const Mapping
   }
   using Owner = std::shared_ptr<const Mapping>;
   auto release = [](void* owner) { delete static_cast<Owner*>(owner); };
-  return Storage::adopt(mapping->data + at, bytes, release, new Owner(mapping));
+  StoragePtr storage = Storage::adopt(mapping->data + at, bytes, release, new Owner(mapping));
+  storage->mark_mapped();
+  return storage;
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "runtime/memory/storage.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <new>
 
 #include "runtime/memory/allocator.h"
@@ -12,6 +15,8 @@ uint64_t next_id() {
   static std::atomic<uint64_t> counter{0};
   return counter.fetch_add(1, std::memory_order_relaxed) + 1;
 }
+
+std::atomic<int64_t> given_back{0};
 }  // namespace
 
 // By version: entry version % kPartialWrites. Writers of different versions may meet in an entry, readers may come in
@@ -75,7 +80,20 @@ StoragePtr Storage::adopt(void* data, int64_t bytes, void (*release)(void*), voi
   return StoragePtr::take(storage);
 }
 
+bool Storage::give_back_pages() {
+  if (!mapped_ || version() != 0) return false;
+  // Whole pages: what else lies in the first and the last one may have been written to.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), from = reinterpret_cast<uintptr_t>(data_);
+  const uintptr_t begin = (from + page - 1) / page * page, end = (from + static_cast<uintptr_t>(bytes_)) / page * page;
+  if (begin < end && madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) return false;
+  if (!given_back_.exchange(true, std::memory_order_relaxed)) given_back.fetch_add(bytes_, std::memory_order_relaxed);
+  return true;
+}
+
+int64_t Storage::given_back_bytes() { return given_back.load(std::memory_order_relaxed); }
+
 void Storage::destroy() {
+  if (given_back_.load(std::memory_order_relaxed)) given_back.fetch_sub(bytes_, std::memory_order_relaxed);
   const bool packed = packed_.load(std::memory_order_relaxed);
   if (packed) WeightCache::forget(id_);
   if (release_) release_(owner_);

@@ -42,6 +42,14 @@ class Storage {
   void mark_packed() { packed_.store(true, std::memory_order_relaxed); }
   /// It holds a weight: its memory is not kept for others when it dies.
   void mark_lasting() { lasting_.store(true, std::memory_order_relaxed); }
+  /// It lies in a private mapping of a file that holds what nobody writes to it.
+  void mark_mapped() { mapped_ = true; }
+  /// Gives the pages of its file back to the system, which reads them again for whoever asks: bits and address stay.
+  /// Whoever calls it reads all of the storage at that time, so a write that it could undo is a race already. False,
+  /// and nothing is done, for memory that no file has: another kind, or one that was written to.
+  bool give_back_pages();
+  /// Bytes of the storages that are alive and were given back.
+  static int64_t given_back_bytes();
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -57,7 +65,8 @@ class Storage {
 
   std::atomic<int32_t> references_{1};
   bool external_ = false, written_unseen_ = false;
-  std::atomic<bool> packed_{false}, lasting_{false};
+  bool mapped_ = false;
+  std::atomic<bool> packed_{false}, lasting_{false}, given_back_{false};
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   uint64_t id_ = 0;

@@ -25,13 +25,16 @@ int64_t default_limit() {
 
 }  // namespace
 
-std::string describe(WeightFate fate, int64_t bytes) {
+std::string describe(WeightFate fate, int64_t bytes, SourceFate source) {
+  static constexpr const char* kSource[] = {"", "; its file's pages given back",
+                                            "; kept as it lies too: it is a part of a tensor",
+                                            "; kept as it lies too: no file has it"};
   const std::string size = std::to_string((bytes + (1 << 10) - 1) >> 10) + " KB";
   switch (fate) {
     case WeightFate::none:
       break;
     case WeightFate::kept:
-      return "packed, " + size;
+      return "packed, " + size + kSource[static_cast<size_t>(source)];
     case WeightFate::moves:
       return "not packed: it was written or replaced each time it was met";
     case WeightFate::unseen:
@@ -271,7 +274,21 @@ void WeightCache::drop_unheld() {
       if (entry.weight && entry.weight.use_count() == 1) state_->drop_weight(entry);
 }
 
-void WeightUse::find(const void* source, const InputIdentity& identity,
+int64_t dense_bytes(std::initializer_list<int64_t> sizes, std::span<const int64_t> strides, int64_t element) {
+  int64_t bytes = element;
+  uint32_t met = 0;  // a bit a dim
+  for (size_t round = 0; round < sizes.size(); ++round) {
+    // The next dim outwards; those of one element lie anywhere.
+    size_t d = 0;
+    while (d < sizes.size() && ((met >> d & 1) || (sizes.begin()[d] != 1 && strides[d] != bytes))) ++d;
+    if (d == sizes.size()) return 0;
+    met |= 1u << d;
+    bytes *= sizes.begin()[d];
+  }
+  return bytes;
+}
+
+void WeightUse::find(const void* source, int64_t source_bytes, const InputIdentity& identity,
                      const std::shared_ptr<const WeightFormat>& format, int64_t bytes, WeightSlot& slot,
                      const std::function<void(char*)>& pack) {
   release();
@@ -290,6 +307,14 @@ void WeightUse::find(const void* source, const InputIdentity& identity,
   weight_ = WeightCache::instance().find(source, identity, format, bytes, at_once, pack, &fate, &fresh);
   note(fate, bytes, identity, slot, fresh);
   if (!weight_) return;
+  if (slot.gives_back) {
+    Storage& storage = *identity.storage;
+    const bool whole = source == storage.data() && source_bytes == storage.bytes();
+    slot.source.store(!whole                      ? SourceFate::shared
+                      : storage.give_back_pages() ? SourceFate::given_back
+                                                  : SourceFate::no_file,
+                      std::memory_order_relaxed);
+  }
   if (!fresh) return met_again();
   data_ = weight_->data();
   slot.trust.fetch_sub(1, std::memory_order_relaxed);

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,8 +81,15 @@ enum class WeightFate : uint8_t {
   elsewhere,  // another thread was packing it
   no_memory
 };
+/// What became of the memory that a kept packing was made from.
+enum class SourceFate : uint8_t {
+  stays,       // nobody asked for it to go
+  given_back,  // the file has it
+  shared,      // the packing is of a part of its storage
+  no_file      // it is in no file, or was written to
+};
 /// "packed, 4 MB"; "not packed: ..."; empty for none.
-std::string describe(WeightFate fate, int64_t bytes);
+std::string describe(WeightFate fate, int64_t bytes, SourceFate source = SourceFate::stays);
 
 /// What one step of one program knows of its weight's past: steps whose weights do not come back stop packing at first
 /// sight.
@@ -89,15 +98,19 @@ struct WeightSlot {
   std::atomic<int> trust{kTrust};
   std::atomic<int64_t> packs{0}, bytes{0};
   std::atomic<WeightFate> fate{WeightFate::none};
+  bool gives_back = false;  // once packed, the weight as it lies is not wanted in memory
+  std::atomic<SourceFate> source{SourceFate::stays};
 };
 
 /// The weight that a step found for one run. What it holds between runs is looked at first.
 class WeightUse {
  public:
-  /// A packing of `source` (`bytes` bytes, written by `pack`): the one of before, the cache's, or a fresh one. After
-  /// it, data() is null if none is kept. Throws what pack throws.
-  void find(const void* source, const InputIdentity& identity, const std::shared_ptr<const WeightFormat>& format,
-            int64_t bytes, WeightSlot& slot, const std::function<void(char*)>& pack);
+  /// A packing (`bytes` bytes, written by `pack`) of what lies at `source` in `source_bytes` bytes, as many as its
+  /// elements have: the one of before, the cache's, or a fresh one. After it, data() is null if none is kept. Throws
+  /// what pack throws.
+  void find(const void* source, int64_t source_bytes, const InputIdentity& identity,
+            const std::shared_ptr<const WeightFormat>& format, int64_t bytes, WeightSlot& slot,
+            const std::function<void(char*)>& pack);
   const char* data() const { return data_; }
   bool holds_any() const { return weight_ != nullptr; }
   /// The run has ended.
@@ -109,6 +122,9 @@ class WeightUse {
   std::shared_ptr<PackedWeight> weight_;
   const char* data_ = nullptr;
 };
+
+/// Bytes of so many elements, which lie without gaps in some order of the dims (strides in bytes); 0 where they do not.
+int64_t dense_bytes(std::initializer_list<int64_t> sizes, std::span<const int64_t> strides, int64_t element);
 
 /// A packing is identified by storage, version, first address and format. It is dropped with its storage, when the
 /// storage's version has moved, and for want of room. A weight whose version moved before its packing was used again is

@@ -35,7 +35,7 @@ AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& 
   if (step.mask) mask_ = context.argument(*step.mask);
   causal_ = step.causal;
   max_rows_ = step.products->max_rows, max_vectors_ = step.products->max_vectors;
-  given_scale_ = step.scale.has_value();
+  given_scalars_ = step.scale || step.fill;
   softmax_bytes_ = round_up(round_up(keys_, kVector) * step.local_bytes, 64) + step.softmax->scratch_bytes;
   // A row of scores; the next starts at another set of L1.
   score_row_ = round_up(keys_, kVector) * element_ + 64;
@@ -146,7 +146,7 @@ void AttentionRows::each_row(const KernelCall& kernel, const RunState& state, co
   KernelFrame frame{};
   frame.buffers = at;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
-  frame.scalars = given_scale_ ? state.scalars.data() + first_scalar_ : &default_scale;
+  frame.scalars = given_scalars_ ? state.scalars.data() + first_scalar_ : &default_scale;
   frame.scratch = scratch;
   frame.outer_index = outer_index;
   frame.context = kernel.context;

@@ -79,7 +79,7 @@ class AttentionRows : public StepDriver {
   const uint32_t first_scalar_;
   int64_t batch_, heads_, key_heads_, queries_, keys_, depth_, value_depth_;
   int64_t element_ = 4, rows_ = 0, score_row_ = 0, softmax_bytes_ = 0;
-  bool causal_ = false, wide_ = false, given_scale_ = false, heads_as_rows_ = false;
+  bool causal_ = false, wide_ = false, given_scalars_ = false, heads_as_rows_ = false;
   BoundArgument query_, key_;
   std::optional<BoundArgument> mask_;
 

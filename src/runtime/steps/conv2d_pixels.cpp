@@ -52,6 +52,8 @@ class PixelDriver final : public ProductDriver {
       std::vector<int64_t> numbers{g_.out_channels,      channels_, products_, g_.kernel_h, g_.kernel_w, element,
                                    product_.panels.count};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
+      source_bytes_ =
+          dense_bytes({g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w}, g_.weight_strides, element);
       format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
     }
     shared_bytes = weight_bytes() + (copies_ ? saturating_product(g_.batch, image_step_) : 0);
@@ -61,7 +63,7 @@ class PixelDriver final : public ProductDriver {
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     if (weight_bytes() == 0) return;
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, identity, format_, weight_bytes(), slot, [&](char* packed) {
+    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
       parallel(threads_for(weight_bytes(), 0), [&](int thread, int threads) {
         pack_weight(source, packed, share(products_ * product_.panels.count, thread, threads));
       });
@@ -210,6 +212,7 @@ class PixelDriver final : public ProductDriver {
   const int64_t channels_, products_;  // of a product: input channels that it sums over; how many there are
   BoundArgument weight_, input_;
   std::shared_ptr<const WeightFormat> format_;
+  int64_t source_bytes_ = 0;
   bool copies_ = false;
   int64_t joined_ = 1;                                            // taps to a run
   int64_t height_ = 0, width_ = 0, border_h_ = 0, border_w_ = 0;  // of what is read; what lies beyond it

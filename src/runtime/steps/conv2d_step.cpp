@@ -54,6 +54,8 @@ class Conv2dDriver final : public ProductDriver {
       weight_buffer = weight_.buffer;
       std::vector<int64_t> numbers{g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w, product_.element};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
+      source_bytes_ = dense_bytes({g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w}, g_.weight_strides,
+                                  product_.element);
       format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
     }
     shared_bytes = weight_bytes();
@@ -63,7 +65,7 @@ class Conv2dDriver final : public ProductDriver {
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     if (weight_bytes() == 0) return;
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, identity, format_, weight_bytes(), slot,
+    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot,
                               [&](char* packed) { pack_weight(source, packed, 0, g_.out_channels); });
   }
 
@@ -177,6 +179,7 @@ class Conv2dDriver final : public ProductDriver {
   const Geometry g_;
   BoundArgument weight_;
   std::shared_ptr<const WeightFormat> format_;
+  int64_t source_bytes_ = 0;
   int64_t images_ = 1;  // that one product works on
   // Bytes in the images that patches are taken from.
   int64_t image_step_ = 0, channel_step_ = 0, row_step_ = 0, column_step_ = 0;

@@ -87,6 +87,7 @@ class WinogradDriver final : public StepDriver {
       weight_buffer = weight_.buffer;
       std::vector<int64_t> numbers{g_.out_channels, g_.channels, product_.panels.count};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
+      source_bytes_ = dense_bytes({g_.out_channels, g_.channels, kTaps, kTaps}, g_.weight_strides, kElement);
       format_ = std::make_shared<const WeightFormat>(step.winograd->taps, std::move(numbers));
     }
     shared_bytes = weight_bytes() + band_ * line_bytes;
@@ -99,7 +100,7 @@ class WinogradDriver final : public StepDriver {
 
   void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, identity, format_, weight_bytes(), slot, [&](char* packed) {
+    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
       parallel(threads_for(weight_bytes(), 0), [&](int thread, int threads) {
         transform_taps(source, packed, share(product_.panels.count, thread, threads));
       });
@@ -285,6 +286,7 @@ class WinogradDriver final : public StepDriver {
   ProductResult result_;
   BoundArgument weight_, input_;
   std::shared_ptr<const WeightFormat> format_;
+  int64_t source_bytes_ = 0;
   const int64_t tiles_x_, tiles_y_, lines_;  // lines: of tiles, in all images
   const int64_t pixels_row_, results_row_;   // bytes of a tile's channels
   int64_t band_ = 1;                         // lines that are computed together

@@ -27,7 +27,7 @@ struct Asker {
   /// What the step then reads; -1: nothing is kept.
   int ask(Storage& storage, int64_t offset, const Format& f, int64_t bytes = 256) {
     const char* source = static_cast<const char*>(storage.data()) + offset;
-    use.find(source, InputIdentity::of(storage), f, bytes, slot, [&](char* to) {
+    use.find(source, 0, InputIdentity::of(storage), f, bytes, slot, [&](char* to) {
       ++packed;
       std::memset(to, *source, static_cast<size_t>(bytes));
     });
@@ -87,7 +87,7 @@ TEST(WeightCache, GoesWithItsStorage) {
 TEST(WeightCache, MemoryIsThereUntilTheRunEnds) {
   StoragePtr storage = numbered(4096);
   Asker asker;
-  asker.use.find(storage->data(), InputIdentity::of(*storage), format({1}), 1 << 20, asker.slot,
+  asker.use.find(storage->data(), storage->bytes(), InputIdentity::of(*storage), format({1}), 1 << 20, asker.slot,
                  [](char* to) { std::memset(to, 42, 1 << 20); });
   ASSERT_NE(asker.use.data(), nullptr);
   WeightCache::instance().clear();
@@ -104,7 +104,7 @@ TEST(WeightCache, MemoryGoesWithTheLastRunThatReadsIt) {
   StoragePtr storage = numbered(4096);
   std::vector<Asker> askers(3);
   for (Asker& asker : askers)
-    asker.use.find(storage->data(), InputIdentity::of(*storage), format({7}), kBytes, asker.slot,
+    asker.use.find(storage->data(), storage->bytes(), InputIdentity::of(*storage), format({7}), kBytes, asker.slot,
                    [](char* to) { std::memset(to, 1, kBytes); });
   for (Asker& asker : askers) ASSERT_NE(asker.use.data(), nullptr);
   const int64_t before = allocated();
@@ -143,7 +143,7 @@ TEST(WeightCache, WhatBecomesOfAWeightIsSaidOnce) {
   set_log_topics("cache");
   testing::internal::CaptureStderr();
   for (int i = 0; i < 5; ++i) asker.ask(*blob, 0, format({1}));
-  for (int i = 0; i < 5; ++i) asker.use.find(block, InputIdentity{}, format({1}), 256, asker.slot, [](char*) {});
+  for (int i = 0; i < 5; ++i) asker.use.find(block, 0, InputIdentity{}, format({1}), 256, asker.slot, [](char*) {});
   const std::string said = testing::internal::GetCapturedStderr();
   set_log_topics("");
   EXPECT_LE(std::count(said.begin(), said.end(), '\n'), 2) << said;
