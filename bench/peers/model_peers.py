@@ -144,6 +144,7 @@ def main():
     parser = option_parser(__doc__, MODES, seconds=1.0)
     parser.add_argument("--models", default=ROWS, help="NAME[:BATCH[xTOKENS]],...")
     parser.add_argument("--forms", default=",".join(MODES), help="eager, and of " + ", ".join(MODES[1:]))
+    parser.add_argument("--numerics", default="default", help="Ingot's level: strict, default or fast")
     parser.add_argument("--outputs", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.rows = rows_of(args.models)
@@ -162,9 +163,9 @@ def main():
                 for mode in modes:
                     samples[row][mode].append(workers.ask(mode, str(row)))
                 file = os.path.join(outputs, label(each))
-                result = bench_ingot(args, each[0], "--mode", "frozen", "--weights", f"{file}.safetensors", "--compare",
-                                     f"{file}_output.safetensors")
-                assert result["bitwise_equal"] and result["fallbacks"] == 0, result
+                result = bench_ingot(args, each[0], "--mode", "frozen", "--numerics", args.numerics, "--weights",
+                                     f"{file}.safetensors", "--compare", f"{file}_output.safetensors")
+                assert (result["bitwise_equal"] or args.numerics == "fast") and result["fallbacks"] == 0, result
                 samples[row]["ingot"].append(result["compiled_us"])
                 errors[row] = result["max_abs_error_to_peer"] / workers.ready["eager"][row]["largest"]
                 assert errors[row] < MOST_ERROR, (each, errors[row])

@@ -31,6 +31,22 @@ double product_bytes(const Sizes& s, double element) {
   return (m * k + k * n + m * n) * element;
 }
 
+// Sizes channels, results, height and width, kernel, stride, groups. Images lie with their channels innermost, and what
+// follows is a bias and a clamp.
+std::vector<Sizes> convolution_operands(const Sizes& s) {
+  return {{1, s[2], s[2], s[0]}, {s[1], s[0] / s[5], s[3], s[3]}, {s[1]}};
+}
+Tensor convolution(const Tensors& t, const Sizes& s) {
+  const Tensor y = conv2d(t[0].permute({0, 3, 1, 2}), t[1], t[2], s[4], s[3] / 2, 1, s[5]);
+  return y.clamp(0, 6).permute({0, 2, 3, 1});
+}
+Work convolution_work(const Sizes& s, double element) {
+  const int64_t size = (s[2] + 2 * (s[3] / 2) - s[3]) / s[4] + 1;
+  const double results = elements_of({s[1], size, size}), taps = elements_of({s[0] / s[5], s[3], s[3]});
+  const double read = elements_of({s[0], s[2], s[2]}) + elements_of({s[1]}) * taps;
+  return {2 * results * taps, {}, (read + results) * element};
+}
+
 std::vector<KernelBench> table() {
   const auto cubes = [](DType dtype, double tolerance) {
     std::vector<KernelCase> cases;
@@ -150,6 +166,30 @@ std::vector<KernelBench> table() {
                   [](const Sizes& s, double element) {
                     return Work{product_operations(s), {}, product_bytes(s, element), CeilingLoop::read};
                   }});
+  const char* const convolution_sizes = "channels, results, height and width, kernel, stride, groups";
+  list.push_back({"conv",
+                  convolution_sizes,
+                  0.9,
+                  {{{64, 64, 56, 3, 1, 1}},
+                   {{128, 128, 28, 3, 1, 1}},
+                   {{256, 256, 14, 3, 1, 1}},
+                   {{512, 512, 7, 3, 1, 1}},
+                   {{256, 64, 56, 1, 1, 1}},
+                   {{24, 144, 56, 1, 1, 1}},
+                   {{3, 64, 224, 7, 2, 1}}},
+                  convolution_operands,
+                  2,
+                  convolution,
+                  convolution_work});
+  list.push_back(
+      {"depthwise",
+       convolution_sizes,
+       0.8,
+       {{{96, 96, 112, 3, 2, 96}}, {{144, 144, 56, 3, 1, 144}}, {{384, 384, 14, 3, 1, 384}}, {{96, 96, 56, 7, 1, 96}}},
+       convolution_operands,
+       2,
+       convolution,
+       convolution_work});
   list.push_back({"attention",
                   "heads, positions, depth, causal",
                   0.6,
