@@ -90,7 +90,7 @@ def openvino_forms(model, inputs, path, threads):
 def worker(args):
     """Answers one line (a row number) with the median of that row, until its input ends."""
     import torch
-    from models import in_double, model_and_inputs, weights
+    from models import in_double, inputs_of_file, model_and_inputs, weights
 
     torch.set_num_threads(args.threads)
     if args.worker == "compile_best":
@@ -105,7 +105,7 @@ def worker(args):
             if args.outputs:
                 from safetensors.torch import save_file
 
-                given = {f"input/{at}": x for at, x in enumerate(inputs)}
+                given = {f"input/{at}": x for at, x in enumerate(inputs_of_file(model, inputs))}
                 save_file({**weights(model), **given}, os.path.join(args.outputs, f"{label(row)}.safetensors"))
             expected = in_double(model, inputs)
             if args.outputs:

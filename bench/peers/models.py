@@ -15,6 +15,30 @@ class Output(nn.Module):
         return self.model(ids, use_cache=False, return_dict=True)[self.output]
 
 
+class NextToken(nn.Module):
+    """A model of Hugging Face that reads one token behind those whose keys and values are given, layer by layer, first all keys.
+
+    It gives the logits alone: what an engine would do to hand the longer keys and values back is spared it.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, *past):
+        import transformers
+
+        cache, layers = transformers.DynamicCache(), len(past) // 2
+        for layer in range(layers):
+            cache.update(past[layer], past[layers + layer], layer)
+        return self.model(ids, past_key_values=cache, use_cache=True, return_dict=True).logits
+
+    @staticmethod
+    def for_file(inputs):
+        """Ingot's caches have room for the token's own keys and values, which it writes in place."""
+        return [inputs[0], *(F.pad(x, (0, 0, 0, 1)) for x in inputs[1:])]
+
+
 class ResidualBlock(nn.Module):
     def __init__(self, channels, out):
         super().__init__()
@@ -111,13 +135,24 @@ def _hugging_face(family, kind, output, vocabulary, **sizes):
     return make
 
 
+LLAMA = dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, num_key_value_heads=4)
+
+
+def _llama_decode(batch, length):
+    import transformers
+
+    model = transformers.LlamaForCausalLM(transformers.AutoConfig.for_model("llama", **LLAMA))
+    past = [torch.randn(batch, 4, length or 128, 64) for _ in range(2 * LLAMA["num_hidden_layers"])]
+    return NextToken(model), (torch.randint(0, 32000, (batch, 1)), *past)
+
+
 MODELS = {
     **{name: _torchvision(name) for name in ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit"]},
     "unet": lambda batch, _: (UNet(), (torch.randn(batch, 3, 64, 64),)),
     "bert": _hugging_face("bert", "BertModel", "last_hidden_state", 30522),
     "gpt2": _hugging_face("gpt2", "GPT2LMHeadModel", "logits", 50257),
-    "llama": _hugging_face("llama", "LlamaForCausalLM", "logits", 32000, hidden_size=768, intermediate_size=2048,
-                           num_hidden_layers=12, num_attention_heads=12, num_key_value_heads=4),
+    "llama": _hugging_face("llama", "LlamaForCausalLM", "logits", 32000, **LLAMA),
+    "llama_decode": _llama_decode,  # `length` tokens before the one that is read
     "lstm_lm": lambda batch, length: (LSTMLanguageModel(), (torch.randint(0, 10000, (batch, length or 64)),)),
     "dlrm": lambda batch, _: (DLRM(), (torch.randn(batch, 13), torch.randint(0, 10000, (batch, 26, 1)))),
     "mlp_tiny": lambda batch, _: (nn.Sequential(*mlp(16, 64, 64, 4)), (torch.randn(batch, 16),)),
@@ -133,8 +168,13 @@ def model_and_inputs(name, batch, length):
 
 def weights(model):
     """Under the names of Ingot's files."""
-    own = model.model if isinstance(model, Output) else model
+    own = model.model if isinstance(model, Output | NextToken) else model
     return {f"weight/{key}": value.clone() for key, value in own.state_dict().items()}
+
+
+def inputs_of_file(model, inputs):
+    """As Ingot takes them."""
+    return model.for_file(inputs) if hasattr(model, "for_file") else inputs
 
 
 def in_double(model, inputs):

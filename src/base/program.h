@@ -299,8 +299,9 @@ struct Conv2dStep {
     INGOT_ALL_FIELDS(Pair, h, w)
   };
   DType dtype = DType::f32;
-  Dims input_shape, weight_shape;  // [N, C, H, W], [Cout, C / groups, KH, KW]
-  Argument input, weight;          // any strides
+  Dims input_shape, weight_shape;           // [N, C, H, W], [Cout, C / groups, KH, KW]
+  Argument input, weight;                   // any strides
+  bool turned_h = false, turned_w = false;  // the weight is read from the end of its height, and of its width
   Pair stride, padding, dilation;
   int64_t groups = 1;
   bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
@@ -317,8 +318,8 @@ struct Conv2dStep {
     INGOT_ALL_FIELDS(Winograd, products, pixels, taps, results)
   };
   std::optional<Winograd> winograd;
-  INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, stride, padding, dilation, groups,
-                   weight_is_constant, epilogue, form, kernels, winograd)
+  INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, turned_h, turned_w, stride, padding,
+                   dilation, groups, weight_is_constant, epilogue, form, kernels, winograd)
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its

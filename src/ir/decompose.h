@@ -45,6 +45,8 @@ Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call);
 
 /// The dims that a call over x of `rank` dims reduces: all where it names none.
 Dims reduced_dims(size_t rank, const Attr& dim);
+/// x with neighbouring dims that are reduced joined to one, and their numbers then, where some dim stays.
+Operand joined(GraphBuilder& b, const Operand& x, Dims& dims);
 /// How many elements of a shape these dims have.
 Dim element_count(DimTable& table, const Dims& shape, const Dims& dims);
 

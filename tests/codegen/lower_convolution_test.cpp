@@ -67,6 +67,28 @@ TEST(LowerConvolution, AGroupNormReadsTheImageAndStoresItOnce) {
   EXPECT_EQ(r.program.steps[0].as<Conv2dStep>().form, ConvolutionForm::pixels);
 }
 
+TEST(LowerConvolution, ABatchNormInTrainingReadsTheImageAndStoresItOnce) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 4, 9, 8}), w = g.add_input(DType::f32, {32, 4, 3, 3}),
+          again = g.add_input(DType::f32, {4, 32, 1, 1}), scale = g.add_input(DType::f32, {32});
+  ValueId c = g.add(OpId::conv2d, {val(x), val(w)});
+  ValueId n = g.add(OpId::batch_norm,
+                    {val(c), Operand::none(), Operand::none(), val(scale), val(scale), Operand::constant(0.1),
+                     Operand::constant(1e-5)},
+                    {Attr::of(true)});
+  g.outputs = {g.add(OpId::conv2d, {val(g.add(OpId::relu, {val(n)})), val(again)}),
+               g.add(OpId::var, {val(c)}, {ints({0, 2, 3}), Attr::number(1), Attr::of(false)})};
+  LowerResult r = check_compiled(g, 1e-4);
+  int images = 0;
+  for (const Step& step : r.program.steps) {
+    if (!step.is<LoopStep>()) continue;
+    int64_t points = 1;
+    for (Dim d : step.as<LoopStep>().space) points *= r.program.dims.hint(d);
+    images += points == 2 * 32 * 7 * 6;
+  }
+  EXPECT_EQ(images, 1);
+}
+
 TEST(LowerConvolution, ResultsThatLieApartInMemory) {
   // As padding makes them: parts of a larger tensor, whose rows of pixels do not follow one another.
   Graph g;
@@ -105,6 +127,66 @@ TEST(LowerConvolution, TheFormFollowsGroupsAndWhereTheResultLies) {
     EXPECT_EQ(forms(4, groups, false, {.channels_last = false}), ConvolutionForm::patches);
   }
   EXPECT_EQ(forms(2, 2, true), ConvolutionForm::patches) << "two results a channel";
+
+  // Of images that lie so, whatever the result does.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {2, 8, 5, 5}), w = g.add_input(DType::f32, {8, 8, 3, 3}),
+          last = g.add_input(DType::f32, {3, 8, 3, 3});
+  g.outputs = {g.add(OpId::conv2d, {val(g.add(OpId::conv2d, {val(x), val(w)})), val(last)})};
+  const LowerResult r = check_compiled(g, 1e-5);
+  ASSERT_EQ(r.program.steps.size(), 2u);
+  EXPECT_EQ(r.program.steps[1].as<Conv2dStep>().form, ConvolutionForm::pixels);
+}
+
+// The weight of a transposed convolution, and of the gradient of an image.
+TEST(LowerConvolution, TurnedWeightsAreReadAsTheyLie) {
+  struct Case {
+    const char* what;
+    std::vector<Dims> flips;  // one after the other
+    bool h, w;
+    size_t steps = 1;
+  };
+  for (const Case& c : {Case{"both", {{2, 3}}, true, true}, Case{"the height", {{2}}, true, false},
+                        Case{"the width", {{3}}, false, true}, Case{"one of them twice", {{2, 3}, {3}}, true, false},
+                        Case{"the channels", {{1}}, false, false, 2}, Case{"all", {{1, 2, 3}}, false, false, 2}})
+    for (int lies = 0; lies < 3; ++lies)
+      for (int64_t groups : {1, 2, 6}) {
+        const bool moved = lies == 1, computed = lies == 2;
+        Graph g;
+        ValueId x = g.add_input(DType::f32, {2, 6, 7, 6});
+        ValueId w = moved ? g.add_input(DType::f32, {3, 2, 6 / groups, 6}, {2, 1, 36, 6})
+                          : g.add_input(DType::f32, {6, 6 / groups, 3, 2});
+        if (computed) w = g.add(OpId::exp, {val(w)});
+        if (moved) w = g.add(OpId::permute, {val(w)}, {ints({3, 2, 0, 1})});
+        for (const Dims& dims : c.flips) w = g.add(OpId::flip, {val(w)}, {Attr::of(dims)});
+        g.outputs = {g.add(OpId::conv2d, {val(x), val(w)}, {ints({1}), ints({1}), ints({1}), Attr::of(groups)})};
+        const LowerResult r = check_compiled(g, 1e-5);
+        const bool one = groups == 6 && c.steps == 2;  // of one channel: nothing to turn
+        ASSERT_EQ(r.program.steps.size(), computed ? 2 : one ? 1 : c.steps) << c.what << groups;
+        const auto& conv = r.program.steps.back().as<Conv2dStep>();
+        if (!one) EXPECT_EQ(conv.turned_h, c.h) << c.what;
+        if (!one) EXPECT_EQ(conv.turned_w, c.w) << c.what;
+      }
+}
+
+TEST(LowerConvolution, OtherListsOfTapsTurnNothing) {
+  // From the last but one; a part of the taps; by steps of two; of a list that only the call knows.
+  for (int which = 0; which < 4; ++which) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {1, 3, 8, 8}), w = g.add_input(DType::f32, {4, 3, 4, 3});
+    auto list = [&](int64_t start, int64_t step, int64_t length) {
+      return g.add(OpId::arange, {Operand::constant(start), Operand::constant(step)},
+                   {ints({length}), Attr::of(DType::i64)});
+    };
+    const ValueId at = which == 0   ? list(2, -1, 3)
+                       : which == 1 ? list(3, -1, 3)
+                       : which == 2 ? list(3, -2, 2)
+                                    : g.add_input(DType::i64, {4});
+    g.outputs = {g.add(OpId::conv2d, {val(x), val(g.add(OpId::index_select, {val(w), val(at)}, {dim(2)}))})};
+    const LowerResult r = which == 3 ? lower(g, Target{}) : check_compiled(g, 1e-5);
+    EXPECT_FALSE(r.program.steps.back().as<Conv2dStep>().turned_h) << which;
+    EXPECT_GE(r.program.steps.size(), 2u) << which;
+  }
 }
 
 /// A convolution of any geometry, what may follow it, and a second one.
@@ -133,6 +215,12 @@ Graph random_network(std::mt19937_64& random) {
   ValueId x =
       inside ? g.add_input(d, {n, channels, h, w}, {image, 1, line, pixel}) : g.add_input(d, {n, channels, h, w});
   ValueId weight = g.add_input(d, {out, each, kh, kw});
+  if (any(0, 3) == 0) {
+    Dims turned;
+    for (int64_t dim : {1, 2, 3})
+      if (any(0, dim) != 0) turned.push_back(dim);
+    if (!turned.empty()) weight = g.add(OpId::flip, {val(weight)}, {Attr::of(turned)});
+  }
   const Operand bias = any(0, 1) ? val(g.add_input(d, {out})) : Operand::none();
   ValueId v = g.add(OpId::conv2d, {val(x), val(weight), bias},
                     {ints({any(1, 3), any(1, 3)}), ints({ph, pw}), ints({dh, dw}), Attr::of(spread)});
@@ -218,7 +306,9 @@ Graph network_of_tiles(std::mt19937_64& random) {
     v = g.add(OpId::relu, {val(g.add(OpId::add, {val(v), val(g.add_input(DType::f32, g.type(v).shape)),
                                                  Operand::constant(int64_t{1})}))});
   if (any(0, 3) == 0) v = g.add(OpId::cat, {val(v), val(v)}, {dim(1)});
-  v = g.add(OpId::conv2d, {val(v), val(g.add_input(DType::f32, {3, g.type(v).shape[1].code, 1, 1}))});
+  // Whose result is row-major: of one tap, or of transformed tiles again.
+  const int64_t taps = any(0, 1) ? 1 : 3, last = any(0, 1) ? 3 : any(16, 40);
+  v = g.add(OpId::conv2d, {val(v), val(g.add_input(DType::f32, {last, g.type(v).shape[1].code, taps, taps}))});
   g.outputs = {v};
   return g;
 }

@@ -315,6 +315,25 @@ TEST(Recompute, OfAFactorAMaskIsKept) {
   EXPECT_EQ(r.again(OpId::gt), 0);
 }
 
+// So no kernel needs one value at several places, which would have it stored.
+TEST(Recompute, PartsOfAValueAreComputedApart) {
+  const std::string pool = "kernel_size=[2, 2], stride=[2, 2], padding=[0], dilation=[1], ceil_mode=false)\n";
+  const Recomputed r(
+      "input %0 = f32[4, 16, 32, 32]\ninput %1 = f32[32, 32]\ninput %2 = f32[4, 16, 16, 16]\n"
+      "%3 = matmul(%0, %1)\n%4 = relu(%3)\n%5 = max_pool2d(%4, " +
+      pool + "%6 = vjp[1] max_pool2d(%4, none, %2, " + pool + "%7 = vjp[1] sin(%3, none, %6)\n" + "output %5, %7\n");
+  int again = 0;
+  for (const Node& node : r.after.nodes) {
+    if (!node.recomputed || node.op != OpId::relu) continue;
+    ++again;
+    int readers = 0;
+    for (const Node& reader : r.after.nodes)
+      for (const Operand& o : reader.operands) readers += o.is_value() && o.id == node.outputs[0];
+    EXPECT_EQ(readers, 1);
+  }
+  EXPECT_GE(again, 4);
+}
+
 TEST(Recompute, ALongChainIsCutIntoPieces) {
   // Each tanh is needed by its own derivative: from one that is kept to the next, several are computed again.
   std::string body = "input %0 = f32[256, 256]\n";

@@ -14,7 +14,7 @@ Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
 
 }  // namespace
 
-/// Pixels where that is how the results lie, or most of them.
+/// Pixels where that is how the results lie, or most of them, or how the images do.
 ConvolutionForm StepWriter::convolution_form(const Group& g) const {
   if (target_.cuda_arch) return ConvolutionForm::patches;
   const Dims& weight = graph_.type(g.operands[1].value).shape;
@@ -25,7 +25,9 @@ ConvolutionForm StepWriter::convolution_form(const Group& g) const {
   const auto inside = std::count_if(g.outputs.begin(), g.outputs.end(), [&](const Output& o) {
     return layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[rank - 3] == Dim(1);
   });
-  return 2 * static_cast<size_t>(inside) > g.outputs.size() ? ConvolutionForm::pixels : ConvolutionForm::patches;
+  const Dims& image = g.operands[0].strides;
+  const bool pixels = 2 * static_cast<size_t>(inside) > g.outputs.size() || image[image.size() - 3] == Dim(1);
+  return pixels ? ConvolutionForm::pixels : ConvolutionForm::patches;
 }
 
 void StepWriter::write_conv(uint32_t group) {
@@ -99,6 +101,7 @@ void StepWriter::write_conv(uint32_t group) {
   for (const ir::InputInfo& input : graph_.inputs)
     conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
                                                           input.value == g.operands[1].root);
+  conv.turned_h = g.operands[1].turned_h, conv.turned_w = g.operands[1].turned_w;
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;
   conv.form = form;

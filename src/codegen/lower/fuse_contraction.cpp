@@ -131,6 +131,46 @@ std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
   return operand;
 }
 
+/// Whether a node gives its operand with a dim in the opposite order: by a list that counts down from the dim's end.
+bool turns(Fusion& f, const ir::Node& node) {
+  if (node.op != OpId::index_select) return false;
+  const ir::Node* list = f.layouts.producer(node.operands[1].id);
+  if (!list || list->op != OpId::arange) return false;
+  const ir::Operand &start = list->operands[0], &step = list->operands[1];
+  auto is_number = [](const ir::Operand& o) {
+    return o.kind == ir::Operand::Kind::constant && o.category == Category::integer;
+  };
+  const Dims& shape = f.graph.type(node.operands[0].id).shape;
+  const Dim size = shape[static_cast<size_t>(node.attrs[0].integer)];
+  return is_number(start) && is_number(step) && step.integer == -1 && size.is_constant() &&
+         start.integer == size.code - 1 && f.graph.type(node.operands[1].id).shape[0] == size;
+}
+
+/// A convolution's weight whose taps are in the opposite order, as in the gradient of its image: read as it lies.
+std::optional<StoredOperand> turned_weight(Fusion& f, const ir::Node& node) {
+  const ir::ValueId v = node.operands[1].id;
+  const ir::TensorType& type = f.graph.type(v);
+  if (!f.options.fuse || f.target.cuda_arch || type.dtype != f.graph.type(node.outputs[0]).dtype) return {};
+  bool turned[4] = {}, any = false;
+  OperandRead read = f.layouts.resolve({v, identity_map(type.shape)});
+  for (const ir::Node* from; (from = f.layouts.producer(read.value)) && turns(f, *from); any = true) {
+    const auto along = static_cast<size_t>(from->attrs[0].integer);
+    if (const Dim size = f.graph.type(read.value).shape[along]; size != Dim(1)) {
+      // A dim of the weight, which nothing else moves with, is read from its one end or the other.
+      const uint32_t dim = read.map[along].terms.size() == 1 ? read.map[along].terms[0].dim : 0;
+      if (dim < 2 || !(read.map[along] == unit(dim)) || type.shape[dim] != size) return {};
+      for (size_t d = 0; d < read.map.size(); ++d)
+        if (d != along && depends_on({read.map[d]}, dim)) return {};
+      turned[dim] = !turned[dim];
+    }
+    read = f.layouts.resolve({from->operands[0].id, std::move(read.map)});
+  }
+  if (!any) return {};
+  const RootView& view = f.layouts.of(read.value);
+  const Layouts::Strided at = f.layouts.strided(view, read.map, type.shape.size());
+  return StoredOperand{v, view.root, kNoBuffer, type.dtype, at.strides, at.offset, turned[2], turned[3]};
+}
+
 /// Integers have no tiles: sums of products along rows.
 void fuse_integer_matmul(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
@@ -171,9 +211,19 @@ void fuse_conv(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   uint32_t home = contract_into(f, n, Group::Kind::conv);
   std::vector<StoredOperand> operands;
+  const std::optional<StoredOperand> turned = turned_weight(f, node);
   for (const ir::Operand& o : node.operands)
-    operands.push_back(o.is_value() ? f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true)
-                                    : StoredOperand{});
+    if (!o.is_value())
+      operands.emplace_back();
+    else if (turned && operands.size() == 1)
+      operands.push_back(*turned);
+    else
+      operands.push_back(f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true));
+  if (turned) {
+    f.request_memory(turned->root, home);
+    f.decide(turned->value, home, true, "the convolution reads its taps from the last to the first",
+             f.layouts.bytes_hint(turned->value));
+  }
   f.groups[home].operands = std::move(operands);
 }
 

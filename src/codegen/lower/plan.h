@@ -28,6 +28,8 @@ struct StoredOperand {
   DType dtype = DType::f32;
   Dims strides;  // over the dims of the value, elements
   Dim offset;
+  // Height and width are read from their ends (weights of convolutions).
+  bool turned_h = false, turned_w = false;
 };
 
 struct Group {

@@ -72,13 +72,19 @@ Outputs batch_norm(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   size_t rank = b.rank(x);
   if (rank < 2) return {x};  // empty
-  Operand weight = channelwise(b, call.operand("weight"), rank), bias = channelwise(b, call.operand("bias"), rank);
   if (call.flag("training")) {
     Dims dims;
     for (size_t i = 0; i < rank; ++i)
       if (i != 1) dims.push_back(static_cast<int64_t>(i));
-    return {affine(b, normalized(b, x, dims, call.operand("eps")), weight, bias)};
+    // What is summed over is one dim from the start, so that the sums, and those of the gradient, compute what they
+    // sum.
+    const Dims shape = b.shape(x);
+    const Operand flat = joined(b, x, dims);
+    auto channel = [&](std::string_view name) { return channelwise(b, call.operand(name), b.rank(flat)); };
+    return {b.reshape(affine(b, normalized(b, flat, dims, call.operand("eps")), channel("weight"), channel("bias")),
+                      shape)};
   }
+  Operand weight = channelwise(b, call.operand("weight"), rank), bias = channelwise(b, call.operand("bias"), rank);
   // Weight and deviation are one factor a channel.
   Operand factor = inverse_deviation(b, channelwise(b, call.operand("running_var"), rank), call.operand("eps"));
   if (weight.present()) factor = b.mul(factor, weight);

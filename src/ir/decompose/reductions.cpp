@@ -1,4 +1,5 @@
 // Means, variances, norms, softmax: reductions with arithmetic around them.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/decompose.h"
@@ -12,6 +13,26 @@ Dims reduced_dims(size_t rank, const Attr& dim) {
   Dims all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
   return all;
+}
+
+Operand joined(GraphBuilder& b, const Operand& x, Dims& dims) {
+  const Dims from = b.shape(x);
+  auto is_reduced = [&](size_t d) {
+    return std::find(dims.begin(), dims.end(), Dim(static_cast<int64_t>(d))) != dims.end();
+  };
+  if (dims.size() == from.size()) return x;
+  Dims shape, left;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (d > 0 && is_reduced(d) && is_reduced(d - 1)) {
+      shape.back() = b.dims().mul(shape.back(), from[d]);
+      continue;
+    }
+    if (is_reduced(d)) left.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(from[d]);
+  }
+  if (shape.size() == from.size()) return x;
+  dims = left;
+  return b.reshape(x, shape);
 }
 
 Dim element_count(DimTable& table, const Dims& shape, const Dims& dims) {
@@ -32,7 +53,9 @@ Operand mean_over(GraphBuilder& b, const Operand& x, const Dims& dims, bool keep
 }
 
 /// sum / max(n - correction, 0) of squared differences from the mean (two passes).
-Operand variance(GraphBuilder& b, const Operand& x, const Dims& dims, double correction, bool keepdim) {
+Operand variance(GraphBuilder& b, const Operand& given, const Dims& over, double correction, bool keepdim) {
+  Dims dims = over;
+  const Operand x = keepdim ? given : joined(b, given, dims);
   Operand centered = b.sub(x, mean_over(b, x, dims, true));
   Operand squares = b.reduce_dims(OpId::sum, b.mul(centered, centered), dims, keepdim);
   Dim n = count(b, x, dims);

@@ -158,7 +158,11 @@ class Recomputation {
       own_.clear();
       if (node.backward)
         for (Operand& o : rewritten.operands)
-          if (o.is_value() && is_forward(o.id) && again_[o.id]) o.id = copy_of(o.id);
+          if (o.is_value() && is_forward(o.id) && again_[o.id]) {
+            // Parts of one value are computed apart: a kernel that reads it at several places would have it stored.
+            if (is_view(producer(o.id))) own_.clear();
+            o.id = copy_of(o.id);
+          }
       nodes_.push_back(std::move(rewritten));
     }
     graph_.nodes = std::move(nodes_);

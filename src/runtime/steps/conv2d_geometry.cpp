@@ -83,8 +83,19 @@ ConvolutionCalls::ConvolutionCalls(const Conv2dStep& step, const BindContext& co
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
   Geometry g = sizes_of(step, context);
-  g.weight_strides = context.values_of(step.weight.strides);
+  const std::span<int64_t> strides = context.values_of(step.weight.strides);
+  if (step.turned_h) strides[2] = -strides[2];
+  if (step.turned_w) strides[3] = -strides[3];
+  g.weight_strides = strides;
   return g;
+}
+
+BoundArgument weight_of(const Conv2dStep& step, const BindContext& context) {
+  const auto shape = context.values_of(step.weight_shape);
+  BoundArgument weight = context.argument(step.weight);
+  for (size_t d : {2, 3})
+    if (d == 2 ? step.turned_h : step.turned_w) weight.offset += (shape[d] - 1) * weight.strides[d];
+  return weight;
 }
 
 Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context) { return sizes_of(step, context); }

@@ -20,6 +20,8 @@ struct Geometry {
 };
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context);
+/// Where its first tap is, with the strides of the geometry.
+BoundArgument weight_of(const Conv2dStep& step, const BindContext& context);
 /// Of the convolution whose weight it is; without strides of the weight.
 Geometry geometry_of(const Conv2dWeightStep& step, const BindContext& context);
 

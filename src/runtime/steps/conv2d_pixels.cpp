@@ -24,7 +24,7 @@ class PixelDriver final : public ProductDriver {
         g_(geometry),
         channels_(step.form == ConvolutionForm::depthwise ? 1 : g_.group_channels),
         products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups) {
-    weight_ = context.argument(step.weight), input_ = context.argument(step.input);
+    weight_ = weight_of(step, context), input_ = context.argument(step.input);
     const int64_t element = size_of(step.dtype), pixels = g_.pixels();
     // And what else an epilogue reads, over [N, pixels, Cout].
     const auto results = context.array<BoundArgument>(step.epilogue.arguments.size());

@@ -22,7 +22,7 @@ class Conv2dDriver final : public ProductDriver {
     images_ = step.epilogue.kernels.empty() ? 1 : images_together();
     product_.set_sizes({context.list({g_.batch / images_, g_.groups}), g_.group_out, images_ * g_.pixels(),
                         g_.taps() * g_.group_channels, step.dtype, step.dtype});
-    weight_ = context.argument(step.weight);
+    weight_ = weight_of(step, context);
     const BoundArgument input = context.argument(step.input);
     const std::vector<Argument>& rest = step.epilogue.arguments;
     BoundArguments operands(2 + rest.size(), 4, context);

@@ -67,7 +67,7 @@ class WinogradDriver final : public StepDriver {
         lines_(g_.batch * tiles_y_),
         pixels_row_(row_bytes(g_.channels)),
         results_row_(row_bytes(g_.out_channels)) {
-    weight_ = context.argument(step.weight), input_ = context.argument(step.input);
+    weight_ = weight_of(step, context), input_ = context.argument(step.input);
     product_.set_sizes({context.list({g_.batch}), g_.pixels(), g_.out_channels, g_.channels, step.dtype, step.dtype});
     const std::vector<Argument>& rest = step.epilogue.arguments;
     BoundArguments operands(2 + rest.size(), 3, context);
