@@ -281,8 +281,10 @@ int bench_zoo(const BenchOptions& options) {
   model.module->eval();
   if (options.weight_format == "int8") nn::quantize_weights(*model.module);
   const int batch = options.batch ? options.batch : 1;
-  const bool own = row->whole_inputs && !options.batch && !options.length && !file.inputs.empty();
-  const Inputs inputs = own ? file.inputs : model.example(batch, options.length);
+  Inputs inputs = model.example(batch, options.length);
+  // A file of the whole model has no cache of keys and values: then the next token's are as in the example.
+  const bool whole = !file.inputs.empty() && (row->whole_inputs || file.inputs.size() == inputs.size());
+  if (whole && !options.batch && !options.length) inputs = file.inputs;
   return bench_forward(options, static_cast<int>(inputs.at(0).size(0)), model.forward, inputs);
 }
 

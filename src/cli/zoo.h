@@ -55,7 +55,7 @@ struct ZooRow {
   /// A published file's tensors under the names of the model: those of a file that holds the model without its head, or
   /// with one that the model has not; without tables that are no parameters.
   std::function<StateDict(const StateDict& published)> own_names = nullptr;
-  bool whole_inputs = true;  // or goes on from a cache, which no file has and gradients do not pass
+  bool whole_inputs = true;  // or it goes on from a cache: a file of the whole model has none, gradients do not pass it
   double slack = 1;          // by which rounding may be larger than elsewhere
 };
 const std::vector<ZooRow>& zoo_rows();

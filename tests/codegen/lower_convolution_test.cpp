@@ -189,6 +189,12 @@ TEST(LowerConvolution, OtherListsOfTapsTurnNothing) {
   }
 }
 
+/// Generated networks of one kind: INGOT_CONVOLUTIONS, for long runs and for slow builds.
+int how_many(int usual) {
+  const char* said = std::getenv("INGOT_CONVOLUTIONS");
+  return said ? std::atoi(said) : usual;
+}
+
 /// A convolution of any geometry, what may follow it, and a second one.
 Graph random_network(std::mt19937_64& random) {
   auto any = [&](int64_t from, int64_t to) {
@@ -262,9 +268,7 @@ Graph random_network(std::mt19937_64& random) {
 
 // Interpreted and generated, by the reference; and with rows of pixels in place of channels: the same bits.
 TEST(LowerConvolution, GeneratedGeometriesInEveryForm) {
-  const char* said = std::getenv("INGOT_CONVOLUTIONS");
-  const int count = said ? std::atoi(said) : 500;
-  for (int seed = 1; seed <= count; ++seed) {
+  for (int seed = 1; seed <= how_many(500); ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
     const Graph g = random_network(random);
     check_compiled(g, g.type(g.outputs[0]).dtype == DType::f64 ? 1e-12 : 1e-5);
@@ -315,7 +319,7 @@ Graph network_of_tiles(std::mt19937_64& random) {
 
 // Borders, tiles that results do not fill, channels that vectors do not: the same bits on every instruction set.
 TEST(LowerConvolution, TransformedTiles) {
-  for (int seed = 1; seed <= 40; ++seed) {
+  for (int seed = 1; seed <= how_many(40); ++seed) {
     std::mt19937_64 random(static_cast<uint64_t>(seed));
     const Graph g = network_of_tiles(random);
     const LowerResult r = check_compiled(g, 2e-5, {.winograd = true});

@@ -134,13 +134,15 @@ class PixelDriver final : public ProductDriver {
     }
   }
   void list_at_border(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
-    for (int64_t i = 0; i < pixels; ++i, ++x) {
-      const char** list = to + i;
-      for (int64_t tap = 0; tap < product_.addresses; ++tap, list += product_.max_rows) {
-        const int64_t at_y = y * g_.stride_h - border_h_ + tap / g_.kernel_w * g_.dilation_h,
-                      at_x = x * g_.stride_w - border_w_ + tap % g_.kernel_w * g_.dilation_w;
-        const bool inside = at_y >= 0 && at_y < height_ && at_x >= 0 && at_x < width_;
-        *list = inside ? image + at_y * row_step_ + at_x * column_step_ : zero_bytes();
+    const int64_t step = g_.stride_w * column_step_;
+    int64_t at_y = y * g_.stride_h - border_h_;
+    for (int64_t kh = 0; kh < g_.kernel_h; ++kh, at_y += g_.dilation_h) {
+      const bool in_rows = at_y >= 0 && at_y < height_;
+      int64_t first = x * g_.stride_w - border_w_;
+      for (int64_t kw = 0; kw < g_.kernel_w; ++kw, first += g_.dilation_w, to += product_.max_rows) {
+        const char* from = image + at_y * row_step_ + first * column_step_;
+        for (int64_t i = 0, at_x = first; i < pixels; ++i, at_x += g_.stride_w)
+          to[i] = in_rows && at_x >= 0 && at_x < width_ ? from + i * step : zero_bytes();
       }
     }
   }
