@@ -19,6 +19,18 @@ constexpr int64_t kGroupBytes = 16 << 20;   // of panels packed for one call
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
+/// A thread that multiplies by the same packed panels as the last time (a recurrence) takes them the other way round:
+/// its caches hold those that came last. Results do not depend on it.
+bool other_way_round(const char* panels) {
+  struct Last {
+    const char* panels = nullptr;
+    bool backwards = false;
+  };
+  constinit static thread_local Last last;
+  last = {panels, last.panels == panels && !last.backwards};
+  return last.backwards;
+}
+
 }  // namespace
 
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
@@ -119,6 +131,7 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
   const char* a = a_matrix(state, batch, scratch.at[0]);
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
   const char* packed_end = packed ? packed + product_.packed_bytes() : nullptr;
+  const bool backwards = packed && other_way_round(packed + product_.panel_offset(panels.begin));
 
   for (int64_t group_begin = panels.begin; group_begin < panels.end; group_begin += group) {
     const int64_t group_end = std::min(group_begin + group, panels.end);
@@ -136,7 +149,8 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
         list_rows(a, {block.tile_begin, block.tile_end}, scratch.addresses);
         a_block = reinterpret_cast<const char*>(scratch.addresses);
       }
-      for (block.panel = group_begin; block.panel < group_end; ++block.panel) {
+      for (int64_t at = group_begin; at < group_end; ++at) {
+        block.panel = backwards ? group_begin + group_end - 1 - at : at;
         const int64_t width = product_.panel_width(block.panel);
         block.c = epilogue ? scratch.c
                            : scratch.at[2] + block.row * product_.c_row +
@@ -160,8 +174,11 @@ void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Ra
           Ahead next;
           if (packed) {
             b_block = packed + product_.panel_offset(block.panel) + block.k * width * product_.element;
-            // What comes next in memory is what comes next in time.
-            if (b_block + 2 * bytes <= packed_end) next = Ahead::lines(b_block + bytes, bytes);
+            // What comes next in memory is what comes next in time, but for the panel before.
+            const char* following = b_block + bytes;
+            if (backwards && block.k + kBlock >= k.end)
+              following = packed + product_.panel_offset(std::max(block.panel - 1, group_begin));
+            if (following + bytes <= packed_end) next = Ahead::lines(following, bytes);
           } else {
             const bool last_k = block.k + kBlock >= k.end;
             const int64_t next_k = last_k ? k.begin : block.k + kBlock, next_panel = block.panel + last_k;

@@ -1,6 +1,7 @@
 #include "runtime/steps/conv2d_geometry.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
@@ -57,17 +58,34 @@ void transpose_line(const char* from, int64_t width, int64_t channels, int64_t s
   }
 }
 
+// A few channels of a few columns at a time, all taps of them: each line of the weights comes into L1 once, and columns
+// whose distance is a multiple of many lines do not drive one another out.
 template <class T>
-void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
-                  char* to) {
+void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, char* to) {
+  constexpr int64_t kChannels = 16, kColumns = 8;
   const std::span<const int64_t> s = g.weight_strides;
-  T* row = reinterpret_cast<T*>(to);
-  for (int64_t at = k.begin; at < k.end; ++at, row += columns.width) {
-    const int64_t tap = at / channels;
+  const int64_t taps = g.taps();
+  T* const rows = reinterpret_cast<T*>(to);
+  const int64_t together = std::abs(s[0]) > std::abs(s[1]) ? kColumns : columns.width;
+  auto pack = [&](int64_t tap, int64_t channel, int64_t first) {
     const char* from =
-        weight + columns.first * s[0] + at % channels * s[1] + tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
-    for (int64_t j = 0; j < columns.count; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
-    std::fill(row + columns.count, row + columns.width, T(0));
+        weight + (columns.first + first) * s[0] + channel * s[1] + tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
+    T* row = rows + (tap * channels + channel) * columns.width;
+    const int64_t last = std::min(first + together, columns.width), existing = std::min(last, columns.count);
+    for (int64_t j = first; j < existing; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
+    for (int64_t j = std::max(first, existing); j < last; ++j) row[j] = T(0);
+  };
+  const bool channels_inside = std::abs(s[1]) < std::abs(s[3]);
+  for (int64_t begin = 0; begin < channels; begin += kChannels) {
+    const int64_t end = std::min(begin + kChannels, channels);
+    for (int64_t first = 0; first < columns.width; first += together)
+      if (channels_inside) {
+        for (int64_t tap = 0; tap < taps; ++tap)
+          for (int64_t channel = begin; channel < end; ++channel) pack(tap, channel, first);
+      } else {
+        for (int64_t channel = begin; channel < end; ++channel)
+          for (int64_t tap = 0; tap < taps; ++tap) pack(tap, channel, first);
+      }
   }
 }
 
@@ -135,10 +153,10 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
     copy([&](char* row, const char* from) { copy_elements(row, from, g.width, s[3], element); });
 }
 
-void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
-               int64_t element, char* to) {
-  element == 8 ? pack_columns<double>(g, channels, weight, columns, k, to)
-               : pack_columns<float>(g, channels, weight, columns, k, to);
+void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, int64_t element,
+               char* to) {
+  element == 8 ? pack_columns<double>(g, channels, weight, columns, to)
+               : pack_columns<float>(g, channels, weight, columns, to);
 }
 
 void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,

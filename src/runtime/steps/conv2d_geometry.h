@@ -45,9 +45,9 @@ void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element,
 struct PanelColumns {
   int64_t first, count, width;
 };
-/// Of weights [Cout, c, kh, kw] in any strides, of so many c: rows k of [(kh, kw, c)][width], zeros where no column is.
-void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, Range k,
-               int64_t element, char* to);
+/// Of weights [Cout, c, kh, kw] in any strides, of so many c: [(kh, kw, c)][width], zeros where no column is.
+void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, int64_t element,
+               char* to);
 
 /// The kernels of a convolution, ready to be called.
 struct ConvolutionCalls {

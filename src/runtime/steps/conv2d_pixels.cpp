@@ -95,11 +95,12 @@ class PixelDriver final : public ProductDriver {
     return (packed ? packed : shared(state)) + batch % products_ * product_.packed_bytes();
   }
 
-  // [n, c, kh, kw] in any strides becomes [(kh, kw, c)][columns].
+  // [n, c, kh, kw] in any strides becomes [(kh, kw, c)][columns]: whole panels, before any of them is used.
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
+    INGOT_CHECK(k_begin == 0 && k_end == product_.sizes.k);
     pack_taps(g_, channels_, b,
               {product_.panel_column(panel), product_.panel_columns(panel), product_.panel_width(panel)},
-              {k_begin, k_end}, product_.element, to);
+              product_.element, to);
   }
 
   void list_rows(const char* a, Range tiles, const char** to) const override {

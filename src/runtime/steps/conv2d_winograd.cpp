@@ -142,8 +142,8 @@ class WinogradDriver final : public StepDriver {
       const int64_t width = product_.panel_width(panel), row = width * kElement, plane = g_.channels * row;
       char* taps = thread_scratch(kTaps * (kTaps + kWindow) * plane);
       char* half = taps + kTaps * kTaps * plane;  // [ky][point along x]
-      pack_taps(g_, g_.channels, from, {product_.panel_column(panel), product_.panel_columns(panel), width},
-                {0, kTaps * kTaps * g_.channels}, kElement, taps);
+      pack_taps(g_, g_.channels, from, {product_.panel_column(panel), product_.panel_columns(panel), width}, kElement,
+                taps);
       Transform transform(calls_.taps, g_.channels, width);
       for (int64_t y = 0; y < kTaps; ++y) {
         transform.add(kTaps, taps + y * kTaps * plane, plane, row);

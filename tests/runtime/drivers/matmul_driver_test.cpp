@@ -90,7 +90,7 @@ void check(const Shape& shape, int threads) {
   if (s.epilogue) scalars = {std::bit_cast<uint64_t>(0.5)};
   std::vector<float> expected = product.expected(a, b, bias);
   StoragePtr kept = storage_of(b);
-  for (int round = 0; round < (s.weight ? 2 : 1); ++round) {
+  for (int round = 0; round < (s.weight ? 3 : 1); ++round) {
     run(program, {}, {a.data(), b.data(), bias.data()}, {c.data()}, scalars, {{}, InputIdentity::of(*kept), {}});
     for (size_t i = 0; i < c.size(); ++i)
       ASSERT_EQ(c[i], expected[i]) << s.batch << "x" << s.m << "x" << s.n << "x" << s.k << " threads " << threads;
@@ -124,6 +124,18 @@ TEST(MatmulDriver, TransposedBatchedEpilogue) {
   Shape none{2, 3, 5, 0};
   none.epilogue = true;
   check(none, 2);
+}
+
+// Kept panels are taken in turns from the first and from the last.
+TEST(MatmulDriver, WeightsHaveTheSameBitsTimeAndAgain) {
+  for (int threads : kThreadCounts)
+    for (int64_t m : {1, 4, 300})
+      for (int64_t n : {33, 100, 200})
+        for (bool epilogue : {false, true}) {
+          Shape s{1, m, n, 1100};
+          s.weight = true, s.epilogue = epilogue;
+          check(s, threads);
+        }
 }
 
 // Split along k, where tiles are few: the partial accumulators of its blocks still add up in order.
