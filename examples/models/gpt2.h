@@ -110,17 +110,29 @@ struct GPT2ModelImpl : nn::Module {
 };
 INGOT_MODULE(GPT2Model, wte, wpe, drop, h, ln_f);
 
-/// Tokens i64 [N, T], T <= n_positions, to logits [N, T, vocab_size]: the token table again gives the logits.
-struct GPT2LMHeadModelImpl : nn::Module {
+/// Tokens i64 [N, T], T <= n_positions, to logits [N, T, vocab_size]: the token table again gives the logits, or an
+/// int8 copy of it.
+struct GPT2LMHeadModelImpl : nn::Module, nn::Quantizable {
   GPT2Model transformer;
+  nn::FixedBuffer lm_head, lm_head_scale;
   explicit GPT2LMHeadModelImpl(const GPT2Config& config = {}) : transformer(config) {}
-  Tensor forward(const Tensor& ids) { return F::linear(transformer(ids), transformer->wte->weight); }
+  Tensor forward(const Tensor& ids) { return logits(transformer(ids)); }
   /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
   /// gradients.
   Tensor forward(const Tensor& ids, GPT2Cache& cache, int64_t position) {
-    return F::linear(transformer(ids, cache, position), transformer->wte->weight);
+    return logits(transformer(ids, cache, position));
+  }
+  /// Of what the transformer gives.
+  Tensor logits(const Tensor& h) const {
+    return lm_head_scale.defined() ? F::linear_int8(h, lm_head, lm_head_scale) : F::linear(h, transformer->wte->weight);
+  }
+  bool quantize_weight(Location location) override {
+    if (lm_head_scale.defined()) return false;
+    nn::Int8Weight made = nn::quantize_int8({transformer->wte->weight, location});
+    lm_head = std::move(made.weight), lm_head_scale = std::move(made.scale);
+    return true;
   }
 };
-INGOT_MODULE(GPT2LMHeadModel, transformer);
+INGOT_MODULE(GPT2LMHeadModel, transformer, lm_head, lm_head_scale);
 
 }  // namespace models

@@ -7,7 +7,7 @@ namespace ingot::canonical {
 // On a processor. A sum adds up in lanes, over blocks; a product over blocks of k.
 inline constexpr int kLanes = 16;
 inline constexpr int64_t kBlock = 256;
-inline constexpr int64_t kProductBlock = 512;
+inline constexpr int64_t kProductBlock = 256;
 
 // On a GPU. A sum adds up in lanes, over chunks.
 inline constexpr int64_t kDeviceChunk = 1024;

@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
+#include <string_view>
 
 #include "cli/zoo.h"
 #include "conformance/json_text.h"
@@ -134,19 +137,33 @@ models::LlamaConfig llama_config(const Config& c) {
   return config;
 }
 
+// How a state dict of int8 weights names their scales, and the head that is a copy of a table.
+constexpr std::string_view kScale = "_scale", kHead = "lm_head";
+
+/// Whether these weights hold the scale of a module's own int8 weight.
+bool scale_in(const StateDict& weights, const std::string& module) {
+  const std::string prefix = module.empty() ? "" : module + ".";
+  return weights.contains(prefix + "weight" + std::string(kScale)) ||
+         weights.contains(prefix + std::string(kHead) + std::string(kScale));
+}
+
 /// The model, its weights, and the part of it that gives what the logits are made of.
 template <class Model, class Cache, class ModelConfig, class Logits>
 LanguageModel made(const std::string& type, const ModelConfig& config, int64_t vocabulary, int64_t positions,
                    const StateDict& weights, bool int8_weights, const Logits& logits) {
   Model model = [&] {
     const nn::SkipInit skip;
-    return Model(config);
+    Model blank(config);
+    nn::quantize_weights(*blank, [&](const std::string& name, nn::Module&) { return scale_in(weights, name); });
+    return blank;
   }();
   model->eval();
   model->load_state_dict(weights, {.assign = true});
   LanguageModel made;
   made.type = type, made.vocab_size = vocabulary, made.most_tokens = positions;
-  for (const Tensor& p : model->parameters()) made.parameters += p.numel();
+  std::set<const void*> counted;  // a table that also gives the logits once
+  for (const auto& [name, t] : weights)
+    if (!name.ends_with(kScale) && name != kHead && counted.insert(t.impl()).second) made.parameters += t.numel();
   if (int8_weights) nn::quantize_weights(*model);
   made.start = [=](int64_t most_tokens) -> LanguageModel::Next {
     auto cache = std::make_shared<Cache>(config, 1, most_tokens);
@@ -196,11 +213,16 @@ LanguageModel read_language_model(const std::string& folder, bool int8_weights) 
   // Sizes first: a configuration that cannot be is told before a large file is read.
   const models::GPT2Config gpt2 = type == "gpt2" ? gpt2_config(config) : models::GPT2Config();
   const models::LlamaConfig llama = type == "llama" ? llama_config(config) : models::LlamaConfig();
-  StateDict weights = find_zoo_row(type)->own_names(read_checkpoint(folder));
-  for (auto& [name, t] : weights) {
-    if (!is_floating(t.dtype()))
+  const StateDict read = find_zoo_row(type)->own_names(read_checkpoint(folder));
+  StateDict weights;
+  std::map<const void*, Tensor> cast;  // of each tensor one, whatever its names
+  for (const auto& [name, t] : read) {
+    const bool scaled = t.dtype() == kInt8 && read.contains(name + std::string(kScale));
+    if (!scaled && !is_floating(t.dtype()))
       throw Error(folder + ": " + name + ": got " + std::string(name_of(t.dtype())) + ", expected floating weights");
-    t = t.to(kFloat32);
+    Tensor& own = cast[t.impl()];
+    if (!own.defined()) own = scaled ? t : t.to(kFloat32);
+    weights[name] = own;
   }
   LanguageModel model;
   try {
@@ -209,7 +231,7 @@ LanguageModel read_language_model(const std::string& folder, bool int8_weights) 
           type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights, int8_weights,
           [](models::GPT2LMHeadModel m, const Tensor& ids, models::GPT2Cache& cache, int64_t position) {
             const Tensor h = m->transformer(ids, cache, position);
-            return F::linear(h.select(1, -1), m->transformer->wte->weight).flatten();
+            return m->logits(h.select(1, -1)).flatten();
           });
     else
       model = made<models::LlamaForCausalLM, models::LlamaCache>(

@@ -177,7 +177,7 @@ struct Kernel {
 };
 
 /// C[mr x nr] of a contraction: for kk in order, C[i][j] = fma(A[i][kk], B[kk][j], C[i][j]) from zero over one block of
-/// k (at most 512), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as
+/// k (at most 256), then added to what C held unless this is the first block. B is packed (see PackSpec); A is read as
 /// it lies. f64 accumulates in f64, the others in f32. Both in bf16: by vdpbf16ps, two of k at a time.
 struct TileSpec {
   DType a = DType::f32, b = a;  // f32, f64 or bf16; or beside an f32 A a B that is widened: bf16, f16 or i8

@@ -123,6 +123,74 @@ TEST(Generate, WithInt8WeightsLogitsAreNear) {
   }
 }
 
+TEST(Generate, ATableThatAlsoGivesTheLogitsIsThereOnce) {
+  const Copy folder("llama");
+  StateDict weights = read_checkpoint(folder.path);
+  const int64_t table = weights.at("lm_head.weight").numel();
+  weights.erase("lm_head.weight");
+  fs::remove(folder / "model.safetensors.index.json");
+  save(weights, folder / "model.safetensors");
+  EXPECT_EQ(read_language_model(folder.path).parameters, read_language_model(kFolder + "llama").parameters - table);
+}
+
+// Files whose layers are int8, all or some, as a state dict of such a model has them.
+TEST(Generate, ReadsInt8Checkpoints) {
+  for (const char* type : {"gpt2", "llama"}) {
+    SCOPED_TRACE(type);
+    const bool gpt2 = type == std::string("gpt2");
+    const Tensor ids = tensor({{1, 2, 3}});
+    const LanguageModel plain = read_language_model(kFolder + type);
+    const Tensor expected = read_language_model(kFolder + type, true).start(4)(ids, 0);
+    auto narrow = [&](const Copy& folder, const std::function<bool(const std::string&)>& chosen) {
+      StateDict weights = read_checkpoint(folder.path), made = weights;
+      for (auto& [name, t] : weights) {
+        const bool across = gpt2 && name.find(".c_") != std::string::npos;
+        const bool layer = across || name.find("_proj.") != std::string::npos || name == "lm_head.weight";
+        if (!layer || !name.ends_with(".weight") || !chosen(name)) continue;
+        const nn::Int8Weight q = nn::quantize_int8(across ? t.t() : t);
+        made[name] = across ? q.weight.t().contiguous() : q.weight;
+        made[name + "_scale"] = q.scale;
+      }
+      if (gpt2 && chosen("lm_head")) {
+        const auto table = std::find_if(weights.begin(), weights.end(),
+                                        [](const auto& each) { return each.first.ends_with("wte.weight"); });
+        const nn::Int8Weight q = nn::quantize_int8(table->second);
+        made["lm_head"] = q.weight, made["lm_head_scale"] = q.scale;
+      }
+      fs::remove(folder / "model.safetensors.index.json");
+      save(made, folder / "model.safetensors");
+    };
+    {
+      const Copy folder(type);
+      narrow(folder, [](const std::string&) { return true; });
+      const LanguageModel read = read_language_model(folder.path);
+      EXPECT_EQ(read.parameters, plain.parameters);
+      EXPECT_TRUE(equal(read.start(4)(ids, 0), expected));
+      EXPECT_TRUE(equal(read_language_model(folder.path, true).start(4)(ids, 0), expected));
+    }
+    {
+      const Copy folder(type);
+      narrow(folder, [](const std::string& name) { return name.find(".0.") != std::string::npos; });
+      const LanguageModel some = read_language_model(folder.path);
+      EXPECT_EQ(some.parameters, plain.parameters);
+      EXPECT_FALSE(equal(some.start(4)(ids, 0), plain.start(4)(ids, 0)));
+      EXPECT_FALSE(equal(some.start(4)(ids, 0), expected));
+      EXPECT_EQ(generate(some, {1, 2}, 4, {}, true).tokens, generate(some, {1, 2}, 4, {}, false).tokens);
+      StateDict weights = read_checkpoint(folder.path);
+      const auto scale =
+          std::find_if(weights.begin(), weights.end(), [](const auto& each) { return each.first.ends_with("_scale"); });
+      const std::string name = scale->first;
+      scale->second = scale->second.narrow(0, 0, 3).contiguous();
+      save(weights, folder / "model.safetensors");
+      EXPECT_NE(error_of([&] { read_language_model(folder.path); }).find(name), std::string::npos);
+      weights.erase(scale);
+      save(weights, folder / "model.safetensors");
+      EXPECT_NE(error_of([&] { read_language_model(folder.path); }).find("got i8, expected floating weights"),
+                std::string::npos);
+    }
+  }
+}
+
 TEST(Generate, PromptsThatDoNotFitAreRefused) {
   const LanguageModel model = read_language_model(kFolder + "gpt2");
   EXPECT_EQ(error_of([&] { generate(model, {}, 1, {}, false); }), "prompt: got no tokens, expected one at least");

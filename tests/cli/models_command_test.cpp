@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/zoo.h"
+
+namespace ingot {
 namespace {
 
 struct Outcome {
@@ -15,7 +18,7 @@ struct Outcome {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-Outcome ingot(const std::string& arguments) {
+Outcome command(const std::string& arguments) {
   const std::string errors = testing::TempDir() + "/ingot_models_stderr";
   FILE* pipe = popen((INGOT_COMMAND " " + arguments + " 2>" + errors).c_str(), "r");
   Outcome run;
@@ -32,11 +35,11 @@ Outcome ingot(const std::string& arguments) {
 const std::string kZoo = INGOT_SOURCE_DIR "/tests/data/zoo/";
 
 TEST(ModelsCommand, ListsWhatBenchTakes) {
-  const Outcome list = ingot("models --json --data " INGOT_SOURCE_DIR "/examples/data");
+  const Outcome list = command("models --json --data " INGOT_SOURCE_DIR "/examples/data");
   ASSERT_EQ(list.code, 0) << list.error;
   const auto models = list.json()["models"];
   EXPECT_GE(models.size(), 17U);
-  const std::string help = ingot("bench --help").out, table = ingot("models").out;
+  const std::string help = command("bench --help").out, table = command("models").out;
   for (const auto& model : models) {
     for (const char* field : {"name", "model", "input", "parameters"}) EXPECT_TRUE(model.contains(field)) << model;
     EXPECT_GT(model["parameters"].get<int64_t>(), 1000);
@@ -53,7 +56,7 @@ TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
            "llama_decode --weights " + kZoo + "llama.safetensors",
            "llama_decode --weight-format int8 --weights " + kZoo + "llama.safetensors",
            "vit --weights " + kZoo + "vit.safetensors"}) {
-    const Outcome run = ingot("bench " + arguments + " --seconds 0.05 --json");
+    const Outcome run = command("bench " + arguments + " --seconds 0.05 --json");
     ASSERT_EQ(run.code, 0) << arguments << ": " << run.error;
     EXPECT_TRUE(run.json()["bitwise_equal"]) << arguments;
     EXPECT_EQ(run.json()["fallbacks"], 0) << arguments;
@@ -61,9 +64,33 @@ TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
   }
 }
 
+// Of a file that holds them; one of the whole model does not.
+TEST(ModelsCommand, BenchReadsTheNextTokensCachesFromItsFile) {
+  const std::string zoo = kZoo + "llama.safetensors", file = testing::TempDir() + "/ingot_next_token.safetensors";
+  const cli::ZooRow& row = *cli::find_zoo_row("llama_decode");
+  const cli::ModelFile whole(zoo);
+  const cli::ZooModel model = cli::zoo_model(row, whole);
+  StateDict tensors;
+  for (const auto& [name, tensor] : whole.weights) tensors["weight/" + name] = tensor;
+  const cli::Inputs inputs = model.example(3, 5);
+  for (size_t i = 0; i < inputs.size(); ++i) tensors["input/" + std::to_string(i)] = inputs[i];
+  model.module->eval();
+  {
+    const NoGradGuard no_grad;
+    save({{"output", model.forward(inputs)}}, file + ".output");
+  }
+  save(tensors, file, {{"about", whole.about}});
+  const Outcome run =
+      command("bench llama_decode --seconds 0.05 --json --weights " + file + " --compare " + file + ".output");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(run.json()["batch"], 3);
+  EXPECT_LT(run.json()["max_abs_error_to_peer"], 1e-5);
+  EXPECT_EQ(command("bench llama_decode --seconds 0.05 --json --weights " + zoo).json()["batch"], 1);
+}
+
 TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   auto refused = [](const std::string& arguments, const std::string& part) {
-    const Outcome run = ingot("bench " + arguments);
+    const Outcome run = command("bench " + arguments);
     EXPECT_EQ(run.code, 2) << arguments;
     EXPECT_NE(run.error.find(part), std::string::npos) << run.error;
   };
@@ -84,28 +111,29 @@ TEST(ModelsCommand, CheckGivesCountsAndFailures) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   std::filesystem::copy(kZoo + "mlp.safetensors", folder);
-  Outcome check = ingot("models check " + folder + " --json");
+  Outcome check = command("models check " + folder + " --json");
   ASSERT_EQ(check.code, 0) << check.out << check.error;
   EXPECT_EQ(check.json()["models"], 1);
   EXPECT_GT(check.json()["checks"].get<int64_t>(), 50);
   EXPECT_TRUE(check.json()["failures"].empty());
 
   std::filesystem::copy(kZoo + "mlp.safetensors", folder + "/stranger.safetensors");
-  check = ingot("models check " + folder + " --json");
+  check = command("models check " + folder + " --json");
   EXPECT_EQ(check.code, 1);
   const auto failures = check.json()["failures"];
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0]["model"], "stranger");
   EXPECT_EQ(failures[0]["mode"], "file");
   EXPECT_TRUE(failures[0].contains("name") && failures[0].contains("error"));
-  check = ingot("models check " + folder);
+  check = command("models check " + folder);
   EXPECT_EQ(check.code, 1);
   EXPECT_NE(check.out.find("2 models"), std::string::npos) << check.out;
   EXPECT_NE(check.out.find("FAILED stranger"), std::string::npos) << check.out;
   std::filesystem::remove_all(folder);
 
-  EXPECT_EQ(ingot("models check " + folder).code, 2);
-  EXPECT_EQ(ingot("models check").code, 2);
+  EXPECT_EQ(command("models check " + folder).code, 2);
+  EXPECT_EQ(command("models check").code, 2);
 }
 
 }  // namespace
+}  // namespace ingot

@@ -304,6 +304,7 @@ Graph network_of_tiles(std::mt19937_64& random) {
   ValueId x = g.add_input(DType::f32, {n, channels, h, w}, {image, 1, line, pixel});
   ValueId weight = g.add_input(DType::f32, {out, channels, 3, 3},
                                any(0, 1) ? Dims{channels * 9, 9, 3, 1} : Dims{1, 9 * out, 3 * out, out});
+  if (any(0, 2) == 0) weight = g.add(OpId::flip, {val(weight)}, {ints({any(2, 3)})});
   const Operand bias = any(0, 1) ? val(g.add_input(DType::f32, {out})) : Operand::none();
   ValueId v = g.add(OpId::conv2d, {val(x), val(weight), bias}, {ints({1}), ints({ph, pw}), ints({1}), dim(1)});
   if (any(0, 1))

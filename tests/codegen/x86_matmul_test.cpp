@@ -201,7 +201,7 @@ void tiles(DType d, const Target& target, bool a_across = false) {
                     .rows_of_a = a_across ? RowsOfA::across : RowsOfA::along};
       KernelPtr source = generate(spec, target);
       Code code(*source);
-      for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 512})
+      for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 256})
         for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
           const int64_t width = 16 * vectors, size = sizeof(T), c_row = (columns + 5) * size;
           // From row to row, or from k to k.
@@ -385,7 +385,7 @@ void turned_tile(DType d) {
   KernelPtr source = generate(TileSpec{DType::f32, d, 1, 1, true}, Target{Isa::avx512});
   Code code(*source);
   const int64_t size = size_of(d);
-  for (int64_t k : {1, 2, 15, 16, 17, 33, 512})
+  for (int64_t k : {1, 2, 15, 16, 17, 33, 256})
     for (bool flush_end : {true, false}) {
       const int64_t column = (k + 3) * size;
       Guarded a(static_cast<size_t>(k * 4), flush_end), b(static_cast<size_t>(15 * column + k * size), flush_end),

@@ -81,7 +81,7 @@ std::vector<Tensor> composed(Attention a, Operands o) {
   return result;
 }
 
-// Around blocks of 64 (causal: 32) queries, blocks of 512 keys, and vectors of 16.
+// Around blocks of 64 (causal: 32) queries, blocks of 256 keys, and vectors of 16.
 const Attention kCases[] = {
     {2, 3, 3, 5, 7, 8, 6},
     {1, 2, 2, 64, 64, 16, 16},

@@ -79,6 +79,10 @@ const Convolution kCases[] = {
     {3, 7, 25, 2, 4, 2, 0, 3},
     {1, 48, 40, 2, 2},
     {2, 64, 6, 3, 1, 2},
+    {2, 3, 40, 70, 7, 2, 3},
+    {3, 1, 14, 40, 3, 1, 2, 2},
+    {2, 9, 10, 150, 2, 3, 1, 1, 3},
+    {1, 3, 22, 5, 19, 1, 2},
 };
 
 class ConvolutionGradients : public testing::TestWithParam<Convolution> {};

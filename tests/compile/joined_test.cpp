@@ -1,5 +1,6 @@
 // cat: what it passes over, and what is read after it, with eager's bits and strides.
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,81 @@ TEST(Joined, IsRowMajorWhereItIsReadAndWhereItIsReturned) {
           EXPECT_TRUE(got.is_contiguous() && expected.is_contiguous());
         }
     }
+  }
+}
+
+/// Tensors joined of joined ones, along any dims, with ops between; some of the parts are results themselves.
+class Nested {
+ public:
+  explicit Nested(unsigned seed) : random_(seed) {}
+
+  std::vector<Tensor> operator()(const Tensor& x, const Tensor& y) {
+    inputs_ = {x, y};
+    Tensor all = joined({any(1, 6), any(2, 6), any(2, 6)}, 3);
+    results_.push_back(any(0, 1) ? all.relu().sum({any(0, 2)}) : all);
+    return std::move(results_);
+  }
+
+ private:
+  int64_t any(int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random_); }
+
+  Tensor leaf(const Ints& shape) {
+    Tensor t = inputs_[static_cast<size_t>(any(0, 1))];
+    if (any(0, 3) == 0) t = t.transpose(0, any(1, 2));
+    for (int64_t d = 0; d < 3; ++d)
+      t = t.narrow(d, any(0, 6 - shape[static_cast<size_t>(d)]), shape[static_cast<size_t>(d)]);
+    return any(0, 6) == 0 ? full(shape, 3.5) : t;
+  }
+
+  Tensor joined(const Ints& shape, int depth) {
+    const size_t dim = static_cast<size_t>(any(0, 2));
+    if (depth == 0 || shape[dim] < 2 || any(0, 4) == 0) return changed(leaf(shape));
+    std::vector<Tensor> parts;
+    for (int64_t left = shape[dim]; left > 0;) {
+      Ints part = shape;
+      part[dim] = any(1, left);
+      left -= part[dim];
+      parts.push_back(joined(part, depth - 1));
+      if (any(0, 9) == 0) parts.push_back(nothing());
+    }
+    return changed(cat(parts, static_cast<int64_t>(dim)));
+  }
+
+  Tensor changed(Tensor t) {
+    switch (any(0, 9)) {
+      case 0:
+        return t * 2 - 1;
+      case 1:
+        return t.relu();
+      case 2:
+        return maximum(t, t.flip({1}));
+      case 3:
+        return t + t.narrow(1, 0, 1);
+      case 4:
+        results_.push_back(t);
+        return t.neg();
+      default:
+        return t;
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<Tensor> inputs_, results_;
+};
+
+TEST(Joined, OfJoinedTensorsIsWrittenOnceOrNotAtAll) {
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    auto fast = compile([&](const Tensor& x, const Tensor& y) { return Nested(seed)(x, y); });
+    for (int call = 0; call < 2; ++call) {
+      const Tensor x = randn({6, 6, 6}), y = call ? randn({6, 6, 6}).transpose(0, 2) : randn({6, 6, 6});
+      const std::vector<Tensor> expected = Nested(seed)(x, y), got = fast(x, y);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_TRUE(same_bits(got[i], expected[i])) << "seed " << seed << ", result " << i;
+        ASSERT_TRUE(same_strides(got[i], expected[i])) << "seed " << seed << ", result " << i;
+      }
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
   }
 }
 

@@ -37,7 +37,7 @@ void expect_bits(DType dtype, int64_t k, int64_t n) {
 TEST_F(NarrowWeights, HaveTheBitsOfF32AtAllSizes) {
   test::on_every_target({2}, [] {
     for (DType dtype : {kInt8, kFloat16, kBFloat16})
-      for (int64_t k : {1, 3, 511, 512, 513})
+      for (int64_t k : {1, 3, 255, 256, 257, 513})
         for (int64_t n : {1, 17, 48, 290}) expect_bits(dtype, k, n);
   });
 }

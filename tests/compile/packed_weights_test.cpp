@@ -114,6 +114,29 @@ TEST_F(PackedWeights, ExplainSaysWhatBecameOfThem) {
   }
 }
 
+// Its taps are read from the last to the first: told from those of an ordinary convolution of the same weight, of a
+// view of it and of what it becomes.
+TEST_F(PackedWeights, OfTransposedConvolutions) {
+  Tensor whole = randn({9, 16, 3, 3}), other = randn({8, 16, 3, 3});
+  for (bool moved : {false, true})
+    for (const Tensor& weight : {whole.narrow(0, 1, 8), other}) {
+      auto f = [&](const Tensor& x) {
+        Tensor y = conv_transpose2d(x, moved ? weight.transpose(2, 3) : weight, {}, 1, 1);
+        return conv2d(relu(y), moved ? weight.transpose(2, 3) : weight, {}, 1, 1) + y.amax();
+      };
+      auto fast = compile(f), frozen = compile(f, {.mode = CompileMode::frozen});
+      for (int call = 0; call < 8; ++call) {
+        if (call == 3 || call == 4) weight.mul_(-0.5);
+        if (call == 5) weight.narrow(2, 0, 1).add_(1);
+        Tensor x = randn({call % 2 + 1, 8, call % 3 + 1, 9});
+        const Tensor expected = f(x);
+        ASSERT_TRUE(same_bits(fast(x), expected)) << call;
+        ASSERT_TRUE(same_bits(frozen(x), expected)) << call;
+      }
+      EXPECT_EQ(fast.stats().fallbacks, 0);
+    }
+}
+
 // One row: the same bits whether the weight is kept, is not, or is read as it lies.
 TEST_F(PackedWeights, OfProductsOfOneRow) {
   for (DType dtype : {kFloat32, kFloat64, kBFloat16})

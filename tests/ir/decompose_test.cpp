@@ -160,6 +160,54 @@ TEST(Decompose, SizesStaySymbols) {
             "output %7\n");
 }
 
+// Windows of every kind, and those that hang over an end: nothing is put around an image of known size.
+TEST(Decompose, MaxPoolingNeedsNoBorder) {
+  std::mt19937 random(3);
+  auto any = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  int tried = 0, bordered = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const int64_t kernel = any(1, 5), wide = any(1, 4);
+    std::string text = "ingot.ir 1\ninput %0 = f32[2, " + std::to_string(any(1, 9)) + ", " + std::to_string(any(1, 9)) +
+                       "]\n%1 = max_pool2d(%0, kernel_size=[" + std::to_string(kernel) + ", " + std::to_string(wide) +
+                       "], stride=[" + std::to_string(any(1, 4)) + ", " + std::to_string(any(1, 3)) + "], padding=[" +
+                       std::to_string(any(0, kernel / 2)) + ", " + std::to_string(any(0, wide / 2)) + "], dilation=[" +
+                       std::to_string(any(1, 3)) + ", " + std::to_string(any(1, 2)) +
+                       "], ceil_mode=" + (any(0, 1) ? "true" : "false") + ")\noutput %1\n";
+    SCOPED_TRACE(text);
+    Graph graph;
+    try {
+      graph = parse(text);
+    } catch (const Error&) {
+      continue;  // no window fits
+    }
+    ++tried;
+    Ints shape;
+    for (Dim d : graph.type(graph.inputs[0].value).shape) shape.push_back(d.code);
+    ReferenceTensor image(DType::f32, shape);
+    for (double& x : image.real) {
+      const int64_t kind = any(0, 9);
+      x = kind == 0 ? std::nan("") : static_cast<double>(any(-3, 3)) / 2;
+    }
+    Graph primitives = graph;
+    decompose(primitives);
+    verify(primitives);
+    bordered += print(primitives).find("full(") != std::string::npos;
+    const std::vector<ReferenceTensor> inputs{image};
+    const ReferenceTensor got = interpret(primitives, inputs)[0], expected = interpret(graph, inputs)[0];
+    ASSERT_EQ(got.shape, expected.shape);
+    for (int64_t i = 0; i < got.size(); ++i) {
+      const double a = got.at(i), b = expected.at(i);
+      ASSERT_TRUE(std::isnan(a) ? std::isnan(b) : a == b) << i << ": " << a << ", expected " << b;
+    }
+  }
+  EXPECT_GT(tried, 2000);
+  EXPECT_LT(bordered, tried / 4) << "of windows without an element, or of many kinds";
+  EXPECT_EQ(decomposed("input %0 = f32[1, 64, 112, 112]\n%1 = max_pool2d(%0, kernel_size=[3], stride=[2], "
+                       "padding=[1])\noutput %1\n")
+                .find("full("),
+            std::string::npos);
+}
+
 TEST(Decompose, LocationsAndModulesStay) {
   Graph graph =
       parse("ingot.ir 1\ninput %0 = f32[2, 3]\n%1 = softmax(%0, dim=1) at \"net.cpp\":7 in \"head\"\noutput %1\n");

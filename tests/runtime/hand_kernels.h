@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "base/program.h"
 #include "runtime/program_runner.h"
 #include "runtime/thread_pool.h"
@@ -51,7 +52,7 @@ constexpr int kMaxRows = 4, kMaxVectors = 2;
 inline KernelPtr tile_kernel(int rows, int vectors, RowsOfA rows_of_a) {
   return kernel_of<TileFrame>([rows, vectors, rows_of_a](const TileFrame& f) {
     const int64_t width = 16 * vectors;
-    EXPECT_TRUE(f.k >= 1 && f.k <= 512);
+    EXPECT_TRUE(f.k >= 1 && f.k <= canonical::kProductBlock);
     const bool listed = rows_of_a == RowsOfA::listed || rows_of_a == RowsOfA::channels;
     const TileRun whole{0, f.k};
     const std::span<const TileRun> runs(listed ? f.runs : &whole, listed ? f.run_count : 1);

@@ -210,21 +210,19 @@ void fuse_matmul(Fusion& f, ir::NodeId n) {
 void fuse_conv(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   uint32_t home = contract_into(f, n, Group::Kind::conv);
-  std::vector<StoredOperand> operands;
-  const std::optional<StoredOperand> turned = turned_weight(f, node);
-  for (const ir::Operand& o : node.operands)
-    if (!o.is_value())
-      operands.emplace_back();
-    else if (turned && operands.size() == 1)
-      operands.push_back(*turned);
-    else
-      operands.push_back(f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true));
-  if (turned) {
-    f.request_memory(turned->root, home);
-    f.decide(turned->value, home, true, "the convolution reads its taps from the last to the first",
-             f.layouts.bytes_hint(turned->value));
+  auto operand = [&](const ir::Operand& o) {
+    return o.is_value() ? f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true) : StoredOperand{};
+  };
+  StoredOperand image = operand(node.operands[0]);
+  std::optional<StoredOperand> weight = turned_weight(f, node);
+  if (weight) {
+    f.request_memory(weight->root, home);
+    f.decide(weight->value, home, true, "the convolution reads its taps from the last to the first",
+             f.layouts.bytes_hint(weight->value));
+  } else {
+    weight = operand(node.operands[1]);
   }
-  f.groups[home].operands = std::move(operands);
+  f.groups[home].operands = {std::move(image), std::move(*weight), operand(node.operands[2])};
 }
 
 void fuse_conv_weight(Fusion& f, ir::NodeId n) {

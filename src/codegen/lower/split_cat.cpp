@@ -37,7 +37,7 @@ std::vector<uint32_t> split(Fusion& f, uint32_t group, uint32_t dim, std::span<c
 }  // namespace
 
 bool split_at_cat(Fusion& f, ir::NodeId n) {
-  constexpr size_t kMostParts = 4;
+  constexpr size_t kMostParts = 4, kMostPieces = 9;
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   std::vector<uint32_t> groups = f.requests.inlining_readers(v);
@@ -48,10 +48,6 @@ bool split_at_cat(Fusion& f, ir::NodeId n) {
   size_t along = static_cast<size_t>(node.attrs[0].integer);
   if (g.kind != Group::Kind::loop || g.reduced >= 0 || maps.size() != 1 || !f.covers_all(v, maps[0], g)) return false;
   if (!(maps[0][along].terms.size() == 1)) return false;
-  // A reader that writes into parts of a tensor itself stays whole: its pieces would be many.
-  bool writes_parts = std::any_of(g.members.begin(), g.members.end(),
-                                  [&](ir::NodeId m) { return ir::info(f.graph.nodes[m].op).form == ir::Form::join; });
-  if (writes_parts) return false;
   uint32_t dim = maps[0][along].terms[0].dim;
   std::vector<Dim> sizes;
   std::vector<ir::ValueId> operands;
@@ -63,6 +59,17 @@ bool split_at_cat(Fusion& f, ir::NodeId n) {
     operands.push_back(o.id);
   }
   if (sizes.size() < 2 || sizes.size() > kMostParts) return false;
+  for (ir::NodeId m : g.members) {
+    const ir::Node& other = f.graph.nodes[m];
+    if (ir::info(other.op).form != ir::Form::join) continue;
+    // A reader may write a part of a joined tensor itself: its pieces count with those of the others.
+    if (f.homes[m].size() + sizes.size() - 1 > kMostPieces) return false;
+    // Or it is a part of another reader that was divided: not again along the same dim, where a piece begins inside.
+    if (f.buffers.is_stored(other.outputs[0])) continue;
+    for (const IndexMap& map : f.requests.maps_in(other.outputs[0], group))
+      for (const Term& t : map[static_cast<size_t>(other.attrs[0].integer)].terms)
+        if (t.dim == dim) return false;
+  }
   std::vector<uint32_t> parts = split(f, group, dim, sizes);
   for (size_t p = 0; p < parts.size(); ++p) {
     IndexMap map = maps[0];

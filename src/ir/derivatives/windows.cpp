@@ -1,6 +1,8 @@
 // Pooling and patches.
 #include "ir/decompose/windows.h"
 
+#include <limits>
+
 #include "ir/derivatives/support.h"
 
 namespace ingot::ir::derivatives {
@@ -17,12 +19,21 @@ struct Reach {
   int64_t size() const { return terms * stride; }
 };
 
+/// Of places within windows: as narrow as the elements of most images where windows are not huge.
+DType place_type(const std::vector<Reach>& reaches) {
+  int64_t places = 1;
+  for (const Reach& r : reaches)
+    if (__builtin_mul_overflow(places, r.size(), &places)) return DType::i64;
+  return places <= std::numeric_limits<int32_t>::max() ? DType::i32 : DType::i64;
+}
+
 /// For each window, how far its first maximum (or its last NaN) lies from its start, counted row by row over `reaches`.
 /// It starts as the first place within the tensor: that is the maximum where nothing is above the padding.
 Operand first_maximum(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides,
                       const std::vector<Reach>& reaches) {
   const Operand whole = padded(b, x, slides, least_of(b.dtype(x)));
-  Operand best, at = b.scalar(GraphBuilder::integer(0), DType::i64);
+  const DType place = place_type(reaches);
+  Operand best, at = b.scalar(GraphBuilder::integer(0), place);
   for (size_t i = slides.size(), unit = 1; i-- > 0; unit *= static_cast<size_t>(reaches[i].size())) {
     const Slide& s = slides[i];
     if (s.padding == 0) continue;
@@ -33,7 +44,7 @@ Operand first_maximum(GraphBuilder& b, const Operand& x, const std::vector<Slide
           b.floor_divide(b.add(missing, GraphBuilder::integer(s.dilation - 1)), GraphBuilder::integer(s.dilation));
       missing = b.mul(missing, GraphBuilder::integer(s.dilation));
     }
-    at = b.add(at, b.mul(missing, GraphBuilder::integer(static_cast<int64_t>(unit))));
+    at = b.add(at, b.mul(b.to(missing, place), GraphBuilder::integer(static_cast<int64_t>(unit))));
   }
   for (int64_t tap = 0; tap < taps(slides); ++tap) {
     int64_t offset = 0, unit = 1;
@@ -77,7 +88,7 @@ Gradients max_pool(GraphBuilder& b, const DerivedCall& call) {
   Operand sum;
   for (int64_t combination = 0; combination < combinations; ++combination) {
     // The windows that lie t before each place's own, as [.., windows, 1, ..], and the place's offset in them.
-    Operand from = at, given = g, offset = b.scalar(GraphBuilder::integer(0), DType::i64);
+    Operand from = at, given = g, offset = b.scalar(GraphBuilder::integer(0), b.dtype(at));
     int64_t rest = combination, unit = 1;
     for (size_t i = count; i-- > 0;) {
       const Reach& r = reaches[i];
@@ -92,7 +103,7 @@ Gradients max_pool(GraphBuilder& b, const DerivedCall& call) {
       from = moved(from);
       given = moved(given);
       const Operand phase = b.add(coordinate(b, r.stride, 0, 2 * (count - i) - 1), GraphBuilder::integer(t * r.stride));
-      offset = b.add(offset, b.mul(phase, GraphBuilder::integer(unit)));
+      offset = b.add(offset, b.mul(b.to(phase, b.dtype(at)), GraphBuilder::integer(unit)));
       unit *= r.size();
     }
     const Operand term = where(b, b.eq(from, offset), given);

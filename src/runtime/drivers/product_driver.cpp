@@ -51,7 +51,8 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
         std::min<int64_t>(std::min<int64_t>(useful, kMostThreads), product_.batches * split_.splits()));
     return;
   }
-  int64_t threads = std::min(useful_threads, context.threads);
+  const int64_t threads = std::min(useful_threads, context.threads);
+  if (threads == 1) return;
   double least = 0;
   for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, product_.panels.count); ++panel_cuts) {
     int64_t vectors = 0;  // of the widest cut

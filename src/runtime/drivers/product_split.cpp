@@ -7,7 +7,7 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr int64_t kMostBlocks = 16;   // of k, in one split: what all panels read of A stays in L2
+constexpr int64_t kMostBlocks = 32;   // of k, in one split: what all panels read of A stays in L2
 constexpr int64_t kSmallResult = 16;  // partial accumulators take this part of what A and B take, at most
 
 template <class T>
@@ -25,13 +25,15 @@ void add_blocks(char* to, const char* from, int64_t blocks, int64_t block_bytes,
 // Not where tiles are many, as they then give all threads work, nor where accumulators are not small beside what is
 // read, as writing and reading them would take what the threads win.
 ProductSplit::ProductSplit(const Product& product, int64_t useful, int64_t allowed) {
+  const int64_t threads = std::min(useful, allowed);
+  if (threads <= 1) return;
   const int64_t m = product.sizes.m, n = product.sizes.n;
   const int64_t tiles = saturating_product(product.rows.count, product.panels.count);
-  const int64_t threads = std::min(useful, allowed), blocks = ceil_div(product.sizes.k, Product::kBlock);
+  const int64_t blocks = ceil_div(product.sizes.k, Product::kBlock);
   const int64_t splits = std::max(4 * threads, ceil_div(blocks, kMostBlocks));
   const bool few = tiles > 0 && saturating_product(product.batches, tiles) <= 4 * threads &&
                    saturating_product(saturating_product(m, n), kSmallResult) <= Product::kBlock * (m + n);
-  if (threads <= 1 || !few || blocks < 2 * splits) return;
+  if (!few || blocks < 2 * splits) return;
   splits_ = splits, blocks_ = blocks;
   row_stride_ = Product::kVector * product.panels.n * product.c_element;
   block_bytes_ = round_up(m * row_stride_, kLine);

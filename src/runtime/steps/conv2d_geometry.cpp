@@ -109,10 +109,9 @@ Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {
 }
 
 BoundArgument weight_of(const Conv2dStep& step, const BindContext& context) {
-  const auto shape = context.values_of(step.weight_shape);
   BoundArgument weight = context.argument(step.weight);
-  for (size_t d : {2, 3})
-    if (d == 2 ? step.turned_h : step.turned_w) weight.offset += (shape[d] - 1) * weight.strides[d];
+  if (step.turned_h) weight.offset += (context.value(step.weight_shape[2]) - 1) * weight.strides[2];
+  if (step.turned_w) weight.offset += (context.value(step.weight_shape[3]) - 1) * weight.strides[3];
   return weight;
 }
 

@@ -1,8 +1,9 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
-// the first: k is (n, oh, ow), in blocks of 512 as in any product. Both operands are read where they lie, channels
+// the first: k is (n, oh, ow), in blocks of 256 as in any product. Both operands are read where they lie, channels
 // innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
 // the pixel of the image that the tap meets, zeros beyond the border. Where each channel is a group, tiles have a row a
-// tap and multiply channels by channels.
+// tap and multiply channels by channels. Of few channels, which would be few rows, those of all taps are put side by
+// side first, a block of k at a time.
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
+constexpr int64_t kFewChannels = 3, kMostPatch = 1024;  // of all taps: a block of k of them stays in L2
+constexpr int64_t kFewestRows = 4;                      // of a tile, where another thread could have the rest
 
 class Conv2dWeightDriver final : public StepDriver {
  public:
@@ -24,6 +27,7 @@ class Conv2dWeightDriver final : public StepDriver {
         element_(size_of(step.dtype)),
         max_vectors_(step.kernels->max_vectors),
         depthwise_(step.kernels->rows_of_a == RowsOfA::channels_with_b),
+        side_by_side_(!depthwise_ && g_.group_channels <= kFewChannels && g_.taps() * g_.group_channels <= kMostPatch),
         tiles_(calls.tiles),
         input_(context.argument(step.input)),
         gradient_(context.argument(step.gradient)),
@@ -35,19 +39,23 @@ class Conv2dWeightDriver final : public StepDriver {
     auto filled = [](int64_t n) {
       return static_cast<double>(n) / static_cast<double>(round_up(std::max<int64_t>(n, 1), kVector));
     };
-    along_input_ = filled(g_.group_channels) >= filled(g_.group_out);
-    const int64_t rows = depthwise_ ? g_.taps() : along_input_ ? g_.group_out : g_.group_channels;
-    columns_ = depthwise_ ? g_.channels : along_input_ ? g_.group_channels : g_.group_out;
-    row_tiles_ = Pieces(rows, step.kernels->max_rows);
-    panels_ = Pieces(ceil_div(columns_, kVector), max_vectors_);
-    // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
+    along_input_ = !side_by_side_ && filled(g_.group_channels) >= filled(g_.group_out);
     const int64_t patch = g_.taps() * g_.group_channels;
+    const int64_t rows = depthwise_      ? g_.taps()
+                         : side_by_side_ ? patch
+                         : along_input_  ? g_.group_out
+                                         : g_.group_channels;
+    columns_ = depthwise_ ? g_.channels : along_input_ ? g_.group_channels : g_.group_out;
+    panels_ = Pieces(ceil_div(columns_, kVector), max_vectors_);
+    const int64_t shared = side_by_side_ ? std::clamp<int64_t>(rows / kFewestRows, 1, context.threads) : 1;
+    row_tiles_ = Pieces(rows, step.kernels->max_rows, shared);
+    // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
     raw_out_ = (along_input_ ? patch : 1) * element_, raw_in_ = (along_input_ ? 1 : g_.group_out) * element_;
     raw_group_ = depthwise_ ? element_ : g_.group_out * patch * element_;  // depthwise: [(kh, kw), C]
     raw_tap_ = depthwise_ ? g_.channels * element_ : g_.group_channels * raw_in_;
     k_ = saturating_product(g_.batch, g_.pixels());
     units_ = saturating_product(panels_.count, row_tiles_.count);
-    if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, g_.taps()));
+    if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, side_by_side_ ? 1 : g_.taps()));
     const int64_t operations = saturating_product(saturating_product(2 * k_, patch), g_.out_channels);
     useful_threads = static_cast<int>(std::clamp<int64_t>(
         std::min(operations / (depthwise_ ? kChannelGrain : kProductGrain), units_), 1, kMostThreads));
@@ -67,7 +75,9 @@ class Conv2dWeightDriver final : public StepDriver {
                     runtime::share(g_.batch * g_.out_height, share, shares));
     } else if (phase == 1) {
       const Range units = runtime::share(units_, share, shares);
-      depthwise_ ? multiply_channels(state, units) : multiply(state, units);
+      depthwise_      ? multiply_channels(state, units)
+      : side_by_side_ ? multiply_patches(state, units)
+                      : multiply(state, units);
     } else {
       order(state, runtime::share(g_.out_channels, share, shares));
     }
@@ -120,6 +130,73 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
 
+  // Units: [groups][tiles of rows][panels].
+  void multiply_patches(const RunState& state, Range units) const {
+    const int64_t tile_rows = row_tiles_.each + (row_tiles_.extra ? 1 : 0), tile_bytes = kBlock * tile_rows * element_;
+    const int64_t of_group = row_tiles_.count * panels_.count;
+    auto* list = reinterpret_cast<Addresses*>(
+        thread_scratch(kBlock * static_cast<int64_t>(sizeof(Addresses)) + row_tiles_.count * tile_bytes));
+    char* patches = reinterpret_cast<char*>(list + kBlock);
+    for (int64_t unit = units.begin; unit < units.end;) {
+      const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);
+      const int64_t first_tile = unit % of_group / panels_.count, last_tile = (end - 1) % of_group / panels_.count;
+      char* c = raw_.at(state) + group * raw_group_;
+      TileFrame frame{};
+      frame.a = reinterpret_cast<const char*>(list);
+      frame.c_stride = raw_in_;
+      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+        walk_pixels(state, group, 0, k, frame.k, [&, i = 0](const char* slope, const char*) mutable {
+          list[i] = {patches + i * tile_rows * element_, slope}, ++i;
+        });
+        for (int64_t tile = first_tile; tile <= last_tile; ++tile)
+          for (int64_t row = 0; row < row_tiles_.size(tile); ++row) {
+            char* to = patches + tile * tile_bytes + row * element_;
+            const int64_t of_patch = row_tiles_.begin(tile) + row;
+            if (element_ == 4)
+              put_row<float>(state, group, of_patch, k, frame.k, to, tile_rows);
+            else
+              put_row<double>(state, group, of_patch, k, frame.k, to, tile_rows);
+          }
+        for (int64_t i = unit; i < end; ++i) {
+          const int64_t tile = i % of_group / panels_.count, panel = i % panels_.count,
+                        column = panels_.begin(panel) * kVector;
+          const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
+          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+          frame.a_offset = tile * tile_bytes;
+          frame.b_offset = column * element_;
+          frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * element_;
+          frame.context = call.context;
+          call.entry(&frame);
+        }
+      }
+      unit = end;
+    }
+  }
+
+  // What one row of the patches, a tap's channel, has for these k, `step` elements apart.
+  template <class T>
+  void put_row(const RunState& state, int64_t group, int64_t row, int64_t k, int64_t count, char* to,
+               int64_t step) const {
+    const int64_t tap = row / g_.group_channels, channel = row % g_.group_channels;
+    const int64_t down = down_of(tap), right = right_of(tap), stride = g_.stride_w;
+    const std::span<const int64_t> s = image().strides;
+    const char* images = image().at(state) + (group * g_.group_channels + channel) * element_;
+    T* at = reinterpret_cast<T*>(to);
+    // Those x whose pixel lies inside: from the first to before the last.
+    const int64_t first = right < 0 ? ceil_div(-right, stride) : 0;
+    const int64_t last = g_.width > right ? ceil_div(g_.width - right, stride) : 0;
+    walk_lines(k, count, [&](int64_t place, int64_t y, int64_t x, int64_t end) {
+      const int64_t at_y = y * g_.stride_h + down;
+      const bool in_rows = at_y >= 0 && at_y < g_.height;
+      const int64_t from = in_rows ? std::clamp(first, x, end) : end, until = std::clamp(last, from, end);
+      for (; x < from; ++x, at += step) *at = 0;
+      const char* pixel = images + place * s[0] + at_y * s[2] + (x * stride + right) * s[3];
+      for (; x < until; ++x, at += step, pixel += stride * s[3]) *at = *reinterpret_cast<const T*>(pixel);
+      for (; x < end; ++x, at += step) *at = 0;
+    });
+  }
+
   // Units: [tiles of taps][panels].
   void multiply_channels(const RunState& state, Range units) const {
     for (int64_t unit = units.begin; unit < units.end;) {
@@ -155,33 +232,44 @@ class Conv2dWeightDriver final : public StepDriver {
     });
   }
 
-  // Tells for each k where the gradient's pixel is, and the one of the image that the tap meets.
+  const BoundArgument& image() const { return input_inside_ ? *input_inside_ : input_; }
+  const BoundArgument& slope() const { return gradient_inside_ ? *gradient_inside_ : gradient_; }
+  /// From a pixel of the gradient, strided, to that of the image which a tap meets.
+  int64_t down_of(int64_t tap) const { return tap / g_.kernel_w * g_.dilation_h - g_.padding_h; }
+  int64_t right_of(int64_t tap) const { return tap % g_.kernel_w * g_.dilation_w - g_.padding_w; }
+
+  // Tells the pixels of the gradient that these k are, by lines: the image, y, and x from and to.
   template <class F>
-  void walk_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
-    const BoundArgument &input = input_inside_ ? *input_inside_ : input_,
-                        &gradient = gradient_inside_ ? *gradient_inside_ : gradient_;
-    const std::span<const int64_t> s = input.strides, t = gradient.strides;
-    const char *images = input.at(state) + group * g_.group_channels * element_,
-               *slopes = gradient.at(state) + group * g_.group_out * element_,
-               *zeros = zeros_ ? shared(state) : zero_bytes();
-    const int64_t down = tap / g_.kernel_w * g_.dilation_h - g_.padding_h,
-                  right = tap % g_.kernel_w * g_.dilation_w - g_.padding_w;
+  void walk_lines(int64_t k, int64_t count, F tell) const {
     int64_t image = k / g_.pixels(), y = k % g_.pixels() / g_.out_width, x = k % g_.out_width;
     while (count > 0) {
       // The last image comes first in the sums. Either end would do; with this one the CNN that is held to its run in
       // double (tests/data/training.json) does not come upon a kink at another side.
-      const int64_t place = g_.batch - 1 - image, at_y = y * g_.stride_h + down;
       const int64_t end = std::min(g_.out_width, x + count);
+      tell(g_.batch - 1 - image, y, x, end);
+      count -= end - x;
+      x = 0;
+      if (++y == g_.out_height) y = 0, ++image;
+    }
+  }
+
+  // Tells for each k where the gradient's pixel is, and the one of the image that the tap meets.
+  template <class F>
+  void walk_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
+    const std::span<const int64_t> s = image().strides, t = slope().strides;
+    const char *images = image().at(state) + group * g_.group_channels * element_,
+               *slopes = slope().at(state) + group * g_.group_out * element_,
+               *zeros = zeros_ ? shared(state) : zero_bytes();
+    const int64_t down = down_of(tap), right = right_of(tap);
+    walk_lines(k, count, [&](int64_t place, int64_t y, int64_t x, int64_t end) {
+      const int64_t at_y = y * g_.stride_h + down;
       const char *slope = slopes + place * t[0] + y * t[2], *line = images + place * s[0] + at_y * s[2];
       const bool in_rows = at_y >= 0 && at_y < g_.height;
-      count -= end - x;
       for (; x < end; ++x) {
         const int64_t at_x = x * g_.stride_w + right;
         tell(slope + x * t[3], in_rows && at_x >= 0 && at_x < g_.width ? line + at_x * s[3] : zeros);
       }
-      x = 0;
-      if (++y == g_.out_height) y = 0, ++image;
-    }
+    });
   }
 
   // To [Cout, c, kh, kw].
@@ -197,7 +285,8 @@ class Conv2dWeightDriver final : public StepDriver {
 
   const Geometry g_;
   const int64_t element_, max_vectors_;
-  const bool depthwise_;  // each channel is a group
+  const bool depthwise_;     // each channel is a group
+  const bool side_by_side_;  // few channels
   const std::vector<KernelCall>& tiles_;
   BoundArgument input_, gradient_, out_, raw_;
   std::optional<BoundArgument> input_inside_, gradient_inside_;

@@ -112,7 +112,7 @@ class LargeContractions : public testing::TestWithParam<Contraction> {
   Numerics level_ = Numerics::default_;
 };
 
-// In blocks of 512 terms that are added in order, partial sums are about sqrt(512), and as many roundings add up.
+// In blocks of 256 terms that are added in order, partial sums are about sqrt(256), and as many roundings add up.
 TEST_P(LargeContractions, AgreeWithTheReference) {
   expect_close(references_, expected_, ir::interpret(graph_, references_), 64,
                std::sqrt(static_cast<double>(GetParam().terms)));

@@ -9,6 +9,7 @@ namespace ingot::runtime {
 namespace {
 
 using namespace testing_kernels;
+using canonical::kProductBlock;
 
 struct Shape {
   int64_t batch, m, n, k;
@@ -62,9 +63,9 @@ struct Product {
       for (int64_t i = 0; i < s.m; ++i)
         for (int64_t j = 0; j < s.n; ++j) {
           float total = 0;
-          for (int64_t block = 0; block < s.k; block += 512) {
+          for (int64_t block = 0; block < s.k; block += kProductBlock) {
             float sum = 0;
-            for (int64_t k = block; k < std::min(block + 512, s.k); ++k) {
+            for (int64_t k = block; k < std::min(block + kProductBlock, s.k); ++k) {
               float x = a[q * s.m * s.k + (s.transpose_a ? k * s.m + i : i * s.k + k)];
               float y = b[(s.shared_b ? 0 : q * s.n * s.k) + (s.transpose_b ? j * s.k + k : k * s.n + j)];
               sum = std::fma(x, y, sum);
@@ -102,7 +103,7 @@ TEST(MatmulDriver, SameBitsForAnyShapeAndThreads) {
   for (int threads : kThreadCounts) {
     for (int64_t m : {1, 4, 5, 13})
       for (int64_t n : {1, 16, 33, 100})
-        for (int64_t k : {1, 512, 1100}) check({1, m, n, k}, threads);
+        for (int64_t k : {int64_t{1}, kProductBlock, int64_t{1100}}) check({1, m, n, k}, threads);
     check({1, 300, 40, 1030}, threads);  // several blocks of rows
     check({1, 5, 0, 7}, threads);
     check({1, 0, 5, 7}, threads);
@@ -141,13 +142,14 @@ TEST(MatmulDriver, WeightsHaveTheSameBitsTimeAndAgain) {
 // Split along k, where tiles are few: the partial accumulators of its blocks still add up in order.
 TEST(MatmulDriver, LongKIsSharedByThreads) {
   for (int threads : kThreadCounts)
-    for (int64_t k : {512 * 32, 512 * 70 + 5}) {
-      Shape s{1, 5, 20, k};
+    for (int64_t k : {kProductBlock * 32, kProductBlock * 70 + 5}) {
+      Shape s{1, 5, 60, k};
       Product product(s);
       Threads scope(threads);
       LoadedProgram program(product.program);
       // A second phase adds; too few blocks of k for the threads are not cut.
-      EXPECT_EQ(program.bind({})->schedule->phases.size(), threads == 1 || (threads == 7 && k < 512 * 50) ? 1u : 2u)
+      EXPECT_EQ(program.bind({})->schedule->phases.size(),
+                threads == 1 || (threads == 7 && k < kProductBlock * 50) ? 1u : 2u)
           << threads;
       check(s, threads);
       check({2, 9, 33, k, true, false, true}, threads);

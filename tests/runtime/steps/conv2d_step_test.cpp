@@ -8,6 +8,7 @@ namespace ingot::runtime {
 namespace {
 
 using namespace testing_kernels;
+using canonical::kProductBlock;
 
 struct Conv {
   int64_t n, c, h, w, out, kh, kw;
@@ -67,7 +68,7 @@ struct Conv {
     return p;
   }
 
-  // The sum over (kh, kw, c) in blocks of 512, taps outside of the image being zeros. In any form.
+  // The sum over (kh, kw, c) in blocks of k, taps outside of the image being zeros. In any form.
   std::vector<float> expected(const std::vector<float>& x, const std::vector<float>& weight,
                               const std::vector<float>& bias) const {
     std::vector<float> result(n * out * out_h() * out_w());
@@ -85,10 +86,11 @@ struct Conv {
               bool inside = in_y >= 0 && in_y < h && in_x >= 0 && in_x < w;
               int64_t channel = o / (out / groups) * group_c + ch;
               float value = inside ? x[i * s[0] + channel * s[1] + in_y * s[2] + in_x * s[3]] : 0.0f;
-              if (k % 512 == 0) sum = 0;
+              if (k % kProductBlock == 0) sum = 0;
               const float w = weight[((o * group_c + ch) * kh + u) * kw + v];
               sum = std::fma(w, value, sum);
-              if (k % 512 == 511 || k + 1 == depth()) total = k < 512 ? sum : total + sum;
+              if (k % kProductBlock == kProductBlock - 1 || k + 1 == depth())
+                total = k < kProductBlock ? sum : total + sum;
             }
             result[i * to[0] + o * to[1] + (y * out_w() + z) * to[2]] = epilogue ? total + bias[o] : total;
           }
