@@ -101,7 +101,7 @@ bool same_fields(const T& a, const T& b) {
       if (!same_fields(element, *other++)) return false;
     return true;
   } else if constexpr (MaybeOne<T>) {
-    return a && b ? same_fields(*a, *b) : !a && !b;
+    return a && b ? &*a == &*b || same_fields(*a, *b) : !a && !b;
   } else {
     return a == b;
   }

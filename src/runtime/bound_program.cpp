@@ -39,8 +39,8 @@ bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
 
 }  // namespace
 
-BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> given, std::vector<int64_t> evaluated,
-                           int allowed_threads, std::span<const uint32_t> first_scalars, const KernelTable& kernels,
+BoundProgram::BoundProgram(const Program& program, const StepForms& forms, std::span<const int64_t> given,
+                           std::vector<int64_t> evaluated, int allowed_threads, const KernelTable& kernels,
                            std::span<StepConstants> constants, const BoundProgram* like)
     : symbols(given.begin(), given.end()), values(std::move(evaluated)), threads(allowed_threads) {
   if (like && like->threads != threads) like = nullptr;
@@ -51,6 +51,7 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
   memories.push_back(
       std::make_shared<DriverMemory>(like ? std::max(like->memories[0]->bytes(), kLeastBytes) : kFirstBytes));
   std::vector<uint32_t> shared(like ? like->memories.size() : 0);  // the number here of each of those, or 0
+  std::vector<BoundStep> bound(forms.size());                      // here
   steps.reserve(program.steps.size());
   for (uint32_t i = 0; i < program.steps.size(); ++i) {
     if (like && !(like->steps[i].asked & moved)) {
@@ -65,13 +66,17 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
       steps.push_back(step);
       continue;
     }
-    const BindContext context(values, threads, i, first_scalars[i], kernels, constants[i], *memories[0]);
-    StepDriver* driver = bind_step(program.steps[i], context);
     ++fresh_steps;
-    driver->shared_buffer = static_cast<uint32_t>(program.buffers.size()) + i;
-    useful_threads = std::max(useful_threads, driver->useful_threads);
-    same_schedule = same_schedule && same_for_schedule(*driver, *like->steps[i]);
-    steps.push_back({driver, context.asked(), 0});
+    BoundStep& step = bound[forms.of(i)];
+    if (!step.driver) {
+      const BindContext context(values, threads, kernels, constants[forms.of(i)], *memories[0]);
+      StepDriver* driver = bind_step(forms.form(forms.of(i)), context);
+      driver->shared_buffer = static_cast<uint32_t>(forms.buffers(i).size()) - 1;
+      useful_threads = std::max(useful_threads, driver->useful_threads);
+      same_schedule = same_schedule && same_for_schedule(*driver, *like->steps[i]);
+      step = {driver, context.asked(), 0};
+    }
+    steps.push_back(step);
   }
   same_schedule = same_schedule &&
                   std::all_of(like->schedule->arena.begin(), like->schedule->arena.end(),
@@ -83,7 +88,7 @@ BoundProgram::BoundProgram(const Program& program, std::span<const int64_t> give
   auto made = std::make_shared<Schedule>();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     const int64_t weight = steps[i]->weight_buffer;
-    if (weight >= 0 && program.buffers[static_cast<size_t>(weight)].place == Place::input)
+    if (weight >= 0 && program.buffers[forms.buffers(i)[static_cast<size_t>(weight)]].place == Place::input)
       made->weight_steps.push_back(i);
   }
   made->keeps_values = std::any_of(program.buffers.begin(), program.buffers.end(),
@@ -106,7 +111,7 @@ void BoundProgram::plan_memory(const Program& program, Schedule& to) const {
     if (steps[i]->shared_bytes == 0) continue;
     const int64_t room = arena_room(steps[i]->shared_bytes);
     requests.push_back({room, i, i});
-    to.arena.push_back({steps[i]->shared_buffer, 0, room});
+    to.arena.push_back({own_buffer(program, i), 0, room});
   }
   ArenaPlan plan = plan_arena(requests);
   for (size_t i = 0; i < to.arena.size(); ++i) to.arena[i].offset = plan.offsets[i];
@@ -121,7 +126,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
     return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->room, 0, read_only};
   };
   std::vector<Touched> touched, by_caller, by_threads;  // the latter two since the last barrier
-  for (size_t i = 0; i < steps.size(); ++i) {
+  for (uint32_t i = 0; i < steps.size(); ++i) {
     const StepDriver& driver = *steps[i];
     const bool single = driver.useful_threads == 1;
     bool wait = false;
@@ -134,7 +139,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
         else
           touched.push_back({buffer.place, 0, 0, buffer.number, a.read_only || buffer.place == Place::input});
       });
-      if (driver.shared_bytes) touched.push_back(arena_touch(driver.shared_buffer, false));
+      if (driver.shared_bytes) touched.push_back(arena_touch(own_buffer(program, i), false));
       auto meets = [&](const std::vector<Touched>& earlier) {
         return std::any_of(earlier.begin(), earlier.end(), [&](const Touched& e) {
           return std::any_of(touched.begin(), touched.end(), [&](const Touched& t) { return conflict(e, t); });
@@ -146,7 +151,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
       list.insert(list.end(), touched.begin(), touched.end());
     }
     for (int phase = 0; phase < driver.phases; ++phase)
-      to.phases.push_back({static_cast<uint32_t>(i), phase, single, phase == 0 ? wait : !single});
+      to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/program.h"
 #include "runtime/drivers/step_driver.h"
+#include "runtime/step_forms.h"
 
 namespace ingot::runtime {
 
@@ -31,7 +32,7 @@ struct Schedule {
   int64_t arena_bytes = 0;
 };
 
-/// A step's driver, which may be that of another binding.
+/// A step's driver, which may be that of other steps and of another binding.
 struct BoundStep {
   const StepDriver* driver = nullptr;
   uint64_t asked = 0;   // the sizes from which it follows (see BindContext)
@@ -43,9 +44,10 @@ struct BoundStep {
 
 class BoundProgram {
  public:
-  /// What does not follow from sizes that differ is shared with `like`, the same program for others, if it is given.
-  BoundProgram(const Program& program, std::span<const int64_t> symbols, std::vector<int64_t> values, int threads,
-               std::span<const uint32_t> first_scalars, const KernelTable& kernels, std::span<StepConstants> constants,
+  /// Steps of one form share a driver; what does not follow from sizes that differ is shared with `like`, the same
+  /// program for others, if it is given. `constants`: one a form.
+  BoundProgram(const Program& program, const StepForms& forms, std::span<const int64_t> symbols,
+               std::vector<int64_t> values, int threads, const KernelTable& kernels, std::span<StepConstants> constants,
                const BoundProgram* like);
 
   const std::vector<int64_t> symbols;
@@ -66,6 +68,9 @@ class BoundProgram {
   bool asks_identities() const { return !schedule->weight_steps.empty() || schedule->keeps_values; }
 
  private:
+  static uint32_t own_buffer(const Program& program, uint32_t step) {
+    return static_cast<uint32_t>(program.buffers.size()) + step;
+  }
   void plan_memory(const Program& program, Schedule& to) const;
   void plan_barriers(const Program& program, Schedule& to) const;
 };

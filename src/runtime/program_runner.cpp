@@ -65,7 +65,7 @@ uint64_t converted(T x, DType type) {
 }  // namespace
 
 struct LoadedProgram::Bindings {
-  explicit Bindings(size_t steps) : constants(steps) {}
+  explicit Bindings(size_t forms) : constants(forms) {}
   Mutex mutex;
   struct Recent {
     uint64_t hash;  // of the symbols: most are told apart without a look at them
@@ -73,7 +73,7 @@ struct LoadedProgram::Bindings {
   };
   std::vector<Recent> recent;  // the last used first
   KernelTable kernels;
-  std::vector<StepConstants> constants;  // one a step
+  std::vector<StepConstants> constants;  // one a form
   struct Scalar {
     ScalarSource source;
     bool floating;  // how the call gives it
@@ -83,7 +83,8 @@ struct LoadedProgram::Bindings {
 
 LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program, bool pack_weights_only)
     : program_(std::move(program)),
-      bindings_(std::make_unique<Bindings>(program_->steps.size())),
+      forms_(std::make_unique<const StepForms>(*program_)),
+      bindings_(std::make_unique<Bindings>(forms_->size())),
       weights_(std::make_unique<WeightSlot[]>(program_->steps.size())) {
   INGOT_CHECK(program_->target.cuda_arch == 0);
   for (size_t i = 0; i < program_->steps.size(); ++i) weights_[i].gives_back = pack_weights_only;
@@ -134,9 +135,8 @@ BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols, std::vecto
     std::lock_guard lock(bindings_->mutex);
     if (!bindings_->recent.empty()) like = bindings_->recent.front().program;
   }
-  auto bound =
-      std::make_shared<const BoundProgram>(*program_, symbols, std::move(values), num_threads(), first_scalars_,
-                                           bindings_->kernels, bindings_->constants, like.get());
+  auto bound = std::make_shared<const BoundProgram>(*program_, *forms_, symbols, std::move(values), num_threads(),
+                                                    bindings_->kernels, bindings_->constants, like.get());
   std::lock_guard lock(bindings_->mutex);
   auto& recent = bindings_->recent;
   if (recent.size() == kBindings) {
@@ -181,6 +181,7 @@ std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
   if (!state) {
     state = std::make_unique<RunState>();
     state->buffers.resize(program_->buffers.size() + program_->steps.size());
+    state->step_buffers.resize(forms_->buffers().size());
     state->scalars.resize(bindings_->scalars.size());
     state->weights.resize(program_->steps.size());
   }
@@ -232,6 +233,8 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
   kept_->begin(*state, data.inputs, data.identities);
+  std::ranges::transform(forms_->buffers(), state->step_buffers.begin(),
+                         [from = state->buffers.data()](uint32_t buffer) { return from[buffer]; });
   struct Release {
     const BoundProgram& bound;
     RunState& state;
@@ -243,8 +246,9 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
     Release release{bound, *state};
     for (uint32_t i : bound.schedule->weight_steps) {
       const StepDriver& driver = *bound.steps[i];
-      uint32_t input = program.buffers[driver.weight_buffer].number;
-      driver.prepare(*state, data.identities.empty() ? InputIdentity{} : data.identities[input], weights_[i]);
+      uint32_t input = program.buffers[forms_->buffers(i)[static_cast<size_t>(driver.weight_buffer)]].number;
+      driver.prepare(state_of(i, *state), data.identities.empty() ? InputIdentity{} : data.identities[input],
+                     weights_[i]);
     }
     run_steps(bound, *state);
     kept_->end(*state);
@@ -255,13 +259,18 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
   give_back(std::move(state));
 }
 
+StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
+  return {state.step_buffers.data() + forms_->first_buffer(step), state.scalars.data() + first_scalars_[step],
+          state.weights[step]};
+}
+
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
 void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
   auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
   auto left_out = [&](const BoundPhase& p) {
-    return (state.kept.current && kept_->makes(p.step)) || driver_of(p).idle(state, p.number);
+    return (state.kept.current && kept_->makes(p.step)) || driver_of(p).idle(state_of(p.step, state), p.number);
   };
   const bool timed = profiling();
   auto begin_progress = [&] {
@@ -288,15 +297,16 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       if (timed && p.number == 0) start = std::chrono::steady_clock::now();
       if (left_out(p)) continue;
       if (threads == 1) {
-        driver.run(state, p.number, 0, 1);
+        driver.run(state_of(p.step, state), p.number, 0, 1);
       } else if (Progress& progress = state.progress[i]; p.single) {
-        if (thread == 0) driver.run(state, p.number, 0, 1), progress.done.store(1, std::memory_order_release);
+        if (thread == 0)
+          driver.run(state_of(p.step, state), p.number, 0, 1), progress.done.store(1, std::memory_order_release);
       } else {
         const int n = shares(p);
         for (int next = 0; next < n; ++next) {
           const int share = (thread + next) % n;
           if (!progress.claim(share)) continue;
-          driver.run(state, p.number, share, n);
+          driver.run(state_of(p.step, state), p.number, share, n);
           progress.done.fetch_add(1, std::memory_order_acq_rel);
         }
       }

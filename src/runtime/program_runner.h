@@ -13,7 +13,9 @@
 namespace ingot::runtime {
 
 class KeptValues;
+class StepForms;
 struct RunState;
+struct StepState;
 struct WeightSlot;
 
 /// The data of one call. Outputs are allocated by the caller, as dense as the program's arguments say.
@@ -59,10 +61,12 @@ class LoadedProgram {
   std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;
   void give_back(std::unique_ptr<RunState> state) const;
   void run_steps(const BoundProgram& bound, RunState& state) const;
+  StepState state_of(uint32_t step, RunState& state) const;
 
   struct Bindings;
   std::shared_ptr<const Program> program_;
   std::vector<LoadedKernelPtr> kernels_;
+  std::unique_ptr<const StepForms> forms_;
   std::vector<uint32_t> first_scalars_;  // of each step, in RunState::scalars
   std::unique_ptr<const KeptValues> kept_;
   std::unique_ptr<Bindings> bindings_;

@@ -186,7 +186,7 @@ AttentionProbabilities StepWriter::attention_probabilities(const Group& g, Step&
   p.products = product_kernels(target_, {p.dtype, ProductForm::Packing::columns});
   const Kernel softmax = (fill_of(node) ? composed_kernel : softmax_kernel)(p.dtype, mask ? &*mask : nullptr, node);
   p.local_bytes = static_cast<int64_t>(softmax.locals.size()) * ingot::size_of(p.dtype);
-  if (!target_.cuda_arch) p.softmax = codegen::generate(softmax, target_, "softmax");
+  if (!target_.cuda_arch) p.softmax = made_once(softmax, "softmax");
   return p;
 }
 
@@ -233,7 +233,7 @@ void StepWriter::write_attention_backward(uint32_t group) {
   }
   backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, RowsOfA::across});
   Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, *g.anchor);
-  if (!target_.cuda_arch) backward.slope = codegen::generate(slope, target_, "attention_slope");
+  if (!target_.cuda_arch) backward.slope = made_once(slope, "attention_slope");
   // The scores and a product for each result; beside that of the values, G v^T.
   const bool slopes = backward.for_query || backward.for_key;
   step.operations = attention_operations(g, 1 + static_cast<int64_t>(g.outputs.size()) + slopes);

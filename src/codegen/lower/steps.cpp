@@ -211,7 +211,10 @@ KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const st
   Kernel& kernel = writer.kernel;
   if (sizes.back().is_constant() && sizes.back().code > 0 && sizes.back().code <= kShortRow)
     kernel.known_columns = sizes.back().code;
-  int outer = static_cast<int>(sizes.size()) - 2;
+  return made_once(kernel, name, static_cast<int>(sizes.size()) - 2);
+}
+
+KernelPtr StepWriter::made_once(const Kernel& kernel, const std::string& name, int outer) {
   return made_once(kernel_key(print(kernel), target_, outer),
                    [&] { return codegen::generate(kernel, target_, name, outer); });
 }

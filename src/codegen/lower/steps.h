@@ -53,6 +53,7 @@ class StepWriter {
   KernelPtr generate(KernelWriter& writer, const Dims& sizes, const std::string& name);
   /// The kernel of that key, made once.
   KernelPtr made_once(const std::string& key, const std::function<KernelPtr()>& make);
+  KernelPtr made_once(const Kernel& kernel, const std::string& name, int outer = 0);
   /// A step of the group that is being written.
   Step named_step() const;
   void append(Step step);

@@ -21,13 +21,13 @@ struct BoundArgument {
   int64_t offset = 0;
   std::span<const int64_t> strides;
   int64_t index_stride = 0;
-  char* at(const RunState& state) const { return state.buffers[buffer] + offset; }
+  char* at(const StepState& state) const { return state.buffers[buffer] + offset; }
 };
 
 /// The kernels of a program, each once.
 using KernelTable = std::unordered_map<const KernelSource*, const LoadedKernel*>;
 
-/// What the drivers of one step have in common, whatever the sizes.
+/// What the drivers of one form of step have in common, whatever the sizes.
 struct StepConstants {
   MadeOnce constants, weight_format;
 };
@@ -35,19 +35,11 @@ struct StepConstants {
 /// What binding a step needs to know. It notes which sizes it is asked for: while they stay, so does the driver.
 class BindContext {
  public:
-  BindContext(std::span<const int64_t> values, int threads, uint32_t step, uint32_t first_scalar,
-              const KernelTable& kernels, StepConstants& constants, DriverMemory& memory)
-      : threads(threads),
-        step(step),
-        first_scalar(first_scalar),
-        values_(values),
-        kernels_(kernels),
-        constants_(constants),
-        memory_(memory) {}
+  BindContext(std::span<const int64_t> values, int threads, const KernelTable& kernels, StepConstants& constants,
+              DriverMemory& memory)
+      : threads(threads), values_(values), kernels_(kernels), constants_(constants), memory_(memory) {}
 
   const int threads;  // for which work is divided; any number may run it
-  const uint32_t step;
-  const uint32_t first_scalar;  // of the step, in RunState::scalars
 
   int64_t value(Dim d) const {
     if (d.is_constant()) return d.code;
@@ -118,7 +110,7 @@ class BoundArguments {
   const int64_t* strides(size_t dim) const { return line(ArgumentTable::kStrides + dim); }
   const int64_t* row_strides() const { return strides(rank_ - 2); }
   const int64_t* column_strides() const { return strides(rank_ - 1); }
-  char* at(const RunState& state, size_t i) const {
+  char* at(const StepState& state, size_t i) const {
     return state.buffers[static_cast<size_t>(numbers_[i])] + line(ArgumentTable::kOffsets)[i];
   }
 

@@ -53,7 +53,7 @@ class ColumnDriver final : public PlaneDriver {
     divide(constants, context);
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     const int64_t units = planes_ * tiles_;
     if (phase == 0 && chunks_ > 1) return reduce_chunks(state, runtime::share(units * chunks_, share, shares));
     Range range = runtime::share(units, share, shares);
@@ -100,7 +100,7 @@ class ColumnDriver final : public PlaneDriver {
     useful_threads = static_cast<int>(std::clamp<int64_t>(planes_ * tiles_ * chunks_, 1, useful_threads));
   }
 
-  void reduce_chunks(RunState& state, Range items) const {
+  void reduce_chunks(const StepState& state, Range items) const {
     for (int64_t item = items.begin; item < items.end; ++item) {
       int64_t first = item % chunks_ * chunk_blocks_;
       char* part = reduce_blocks(state, item / chunks_, first, std::min(first + chunk_blocks_, blocks_));
@@ -112,7 +112,7 @@ class ColumnDriver final : public PlaneDriver {
 
   // Canonical combination of blocks [first, last) of one unit: a binary counter whose digits are subtrees. The result
   // lies in this thread's scratch.
-  char* reduce_blocks(RunState& state, int64_t unit, int64_t first, int64_t last) const {
+  char* reduce_blocks(const StepState& state, int64_t unit, int64_t first, int64_t last) const {
     int64_t levels = std::bit_width(static_cast<uint64_t>(last - first)) + 1;
     const size_t count = arguments_.size();
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
@@ -163,7 +163,7 @@ class ColumnDriver final : public PlaneDriver {
   }
 
   // The 16 lanes of a part become the results of the unit's columns.
-  void finish(RunState& state, int64_t unit, char* part) const {
+  void finish(const StepState& state, int64_t unit, char* part) const {
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
     std::vector<char*> at(results_.size());
     PlaneWalk walk(outer_, results_, state, at.data(), unit / tiles_);

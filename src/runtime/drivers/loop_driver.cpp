@@ -56,11 +56,11 @@ class LoopDriver final : public PlaneDriver {
   }
 
   // What is written in place is there.
-  bool idle(const RunState& state, int) const override {
+  bool idle(const StepState& state, int) const override {
     return copies_ && arguments_.at(state, 0) == arguments_.at(state, 1);
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     int64_t total = planes_ * rows_;
     Range rows{0, total}, columns{0, columns_};
     if (shares > 1) {
@@ -171,7 +171,7 @@ class LoopDriver final : public PlaneDriver {
     results_ = results.first(count);
     return bytes >= kStreamedBytes;
   }
-  bool results_aligned(const RunState& state) const {
+  bool results_aligned(const StepState& state) const {
     return std::all_of(results_.begin(), results_.end(),
                        [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_.at(state, i)) % kLine == 0; });
   }

@@ -55,12 +55,12 @@ class MatmulDriver final : public ProductDriver {
   }
 
   // Packs B if no packing of it is kept.
-  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+  void prepare(const StepState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     const int64_t weights = static_cast<int64_t>(weights_.size()), panels = product_.panels.count;
     const int64_t bytes = saturating_product(weights, product_.packed_bytes());
     if (bytes == 0) return;
     const char* source = product_.operands.at(state, 1);
-    state.weights[step_].find(source, source_bytes_, identity, *format_, bytes, slot, [&](char* packed) {
+    state.weights.find(source, source_bytes_, identity, *format_, bytes, slot, [&](char* packed) {
       parallel(threads_for(bytes, 0), [&](int thread, int threads) {
         Range range = share(weights * panels, thread, threads);
         for (int64_t i = range.begin; i < range.end; ++i) {
@@ -72,8 +72,8 @@ class MatmulDriver final : public ProductDriver {
   }
 
  protected:
-  const char* packed_panels(const RunState& state, int64_t batch) const override {
-    const char* packed = weight_buffer >= 0 ? state.weights[step_].data() : nullptr;
+  const char* packed_panels(const StepState& state, int64_t batch) const override {
+    const char* packed = weight_buffer >= 0 ? state.weights.data() : nullptr;
     return packed ? packed + weight_of_batch_[static_cast<size_t>(batch)] * product_.packed_bytes() : nullptr;
   }
 

@@ -73,7 +73,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   }
 }
 
-void ProductDriver::run(RunState& state, int phase, int share, int shares) const {
+void ProductDriver::run(const StepState& state, int phase, int share, int shares) const {
   if (split_ && phase == 1) return split_.add_up(product_, result_, state, shared(state), share, shares);
   const int64_t cuts = split_ ? split_.splits() : row_cuts_ * panel_cuts_;
   const Range range = runtime::share(product_.batches * cuts, share, shares);
@@ -92,7 +92,7 @@ void ProductDriver::run(RunState& state, int phase, int share, int shares) const
 }
 
 // One batch's rows and panels, given as ranges of tiles; all of k, or some of its blocks.
-void ProductDriver::multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
+void ProductDriver::multiply(const StepState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
   const char* packed = packed_panels(state, batch);
   if (!packed && !split_ && reads_b_as_it_lies(product_)) return multiply_row(product_, result_, state, batch, panels);

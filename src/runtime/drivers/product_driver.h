@@ -12,29 +12,29 @@ namespace ingot::runtime {
 /// Computes a product, with an epilogue on each finished piece.
 class ProductDriver : public StepDriver {
  public:
-  void run(RunState& state, int phase, int share, int shares) const override;
+  void run(const StepState& state, int phase, int share, int shares) const override;
 
  protected:
   /// To be followed by product_.set_sizes(), set_operands(), divide().
   ProductDriver(const ProductKernels& kernels, const ProductCalls& calls, const BindContext& context)
-      : step_(context.step), product_(kernels, calls), first_scalar_(context.first_scalar) {}
+      : product_(kernels, calls) {}
   /// A, B (strides over [batch..., row, column]), then the epilogue's arguments.
   void set_operands(const BoundArguments& operands, const ProductSegments& segments = {}) {
     product_.set_operands(operands);
-    result_ = ProductResult(product_, first_scalar_, segments);
+    result_ = ProductResult(product_, segments);
   }
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
   /// is packed before. Where k may be split, this driver has the phases of the step to itself.
   void divide(const BindContext& context, int64_t packing, bool may_split_k = false);
 
   /// Where the A of a batch starts, given where its argument does.
-  virtual const char* a_matrix(const RunState&, int64_t /*batch*/, const char* argument) const { return argument; }
+  virtual const char* a_matrix(const StepState&, int64_t /*batch*/, const char* argument) const { return argument; }
   /// Of a listed A: the addresses of the rows of these tiles, [tiles][addresses of a row][most rows of a tile].
   virtual void list_rows(const char* /*a*/, Range /*tiles*/, const char** /*to*/) const {}
   /// Where the B of a batch starts; it may be put together in `room`, Product::b_room bytes of this thread.
   virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
   /// All of B's panels of a batch, already packed, or null.
-  virtual const char* packed_panels(const RunState&, int64_t /*batch*/) const { return nullptr; }
+  virtual const char* packed_panels(const StepState&, int64_t /*batch*/) const { return nullptr; }
   /// What packing these rows of a panel will read, if that is worth fetching.
   virtual Ahead panel_source(const char* /*b*/, int64_t /*panel*/, int64_t /*k_begin*/, int64_t /*k_end*/) const {
     return {};
@@ -43,7 +43,6 @@ class ProductDriver : public StepDriver {
   virtual void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const = 0;
 
   static constexpr int64_t kBlock = Product::kBlock, kVector = Product::kVector;
-  const uint32_t step_;
   Product product_;
 
  private:
@@ -54,12 +53,11 @@ class ProductDriver : public StepDriver {
     char* c;
     int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
   };
-  void multiply(RunState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
+  void multiply(const StepState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
                  const char* b, const Ahead& next) const;
   int64_t address_bytes() const { return product_.addresses * product_.max_rows * 8; }  // of a tile of a listed A
 
-  const uint32_t first_scalar_;
   ProductResult result_;
   ProductSplit split_;
   int row_cuts_ = 1, panel_cuts_ = 1;

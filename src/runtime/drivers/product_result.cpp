@@ -29,7 +29,7 @@ ResultCall::ResultCall(const ProductResult& result, const ProductRun& run)
   frame.row_strides = row_strides_;
   frame.column_strides = column_strides_;
   frame.index_strides = operands.index_strides() + 1;
-  frame.scalars = run.state.scalars.data() + result.first_scalar_;
+  frame.scalars = run.state.scalars;
   frame.scratch = run.scratch.epilogue;
   frame.outer_index = run.walk.index();
 }

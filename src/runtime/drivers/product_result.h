@@ -49,11 +49,8 @@ class ProductResult {
  public:
   ProductResult() = default;
   /// Of a product whose operands are set.
-  ProductResult(const Product& product, uint32_t first_scalar, const ProductSegments& segments)
-      : first_scalar_(first_scalar),
-        written_(product.calls->written),
-        written_row_(product.operands.row_strides()[written_]),
-        segments_(segments) {}
+  ProductResult(const Product& product, const ProductSegments& segments)
+      : written_(product.calls->written), written_row_(product.operands.row_strides()[written_]), segments_(segments) {}
 
   /// Runs the epilogue on a piece.
   void finish(const ProductRun& run, const RawPiece& piece) const;
@@ -71,7 +68,6 @@ class ProductResult {
   friend ResultCall;
   char* place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const;
 
-  uint32_t first_scalar_ = 0;
   size_t written_ = 2;  // the operand that is written first
   int64_t written_row_ = 0;
   ProductSegments segments_;

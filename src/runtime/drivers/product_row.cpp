@@ -81,7 +81,8 @@ bool reads_b_as_it_lies(const Product& product) {
   return product.one_row != OneRow::tiles && product.sizes.m == 1 && product.sizes.n >= MatmulStep::kManyColumns;
 }
 
-void multiply_row(const Product& product, const ProductResult& result, RunState& state, int64_t batch, Range panels) {
+void multiply_row(const Product& product, const ProductResult& result, const StepState& state, int64_t batch,
+                  Range panels) {
   const bool epilogue = product.has_epilogue();
   const int64_t at_once = kChunk / (kVector * product.max_vectors), room = kChunk * product.c_element;
   const ProductRun run(product, state, batch, {.panels = room, .c = epilogue ? room : 0});

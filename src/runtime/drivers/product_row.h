@@ -7,6 +7,7 @@ namespace ingot::runtime {
 /// Whether MatmulStep::one_row is followed at these sizes.
 bool reads_b_as_it_lies(const Product& product);
 /// One batch's panels.
-void multiply_row(const Product& product, const ProductResult& result, RunState& state, int64_t batch, Range panels);
+void multiply_row(const Product& product, const ProductResult& result, const StepState& state, int64_t batch,
+                  Range panels);
 
 }  // namespace ingot::runtime

@@ -2,7 +2,7 @@
 
 namespace ingot::runtime {
 
-ProductRun::ProductRun(const Product& product, RunState& state, int64_t batch, const ProductRooms& rooms)
+ProductRun::ProductRun(const Product& product, const StepState& state, int64_t batch, const ProductRooms& rooms)
     : product(product),
       state(state),
       scratch(lay_out(product, rooms)),

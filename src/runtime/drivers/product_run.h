@@ -11,10 +11,10 @@ struct ProductRooms {
 
 /// Valid until the thread's scratch is asked for again.
 struct ProductRun {
-  ProductRun(const Product& product, RunState& state, int64_t batch, const ProductRooms& rooms);
+  ProductRun(const Product& product, const StepState& state, int64_t batch, const ProductRooms& rooms);
 
   const Product& product;
-  RunState& state;
+  const StepState& state;
   struct Scratch {
     char *panels, *wide, *a, *b, *c, *epilogue;
     const char** addresses;

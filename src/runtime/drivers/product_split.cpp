@@ -44,8 +44,8 @@ Range ProductSplit::part_of_k(const Product& product, int64_t split) const {
   return {blocks.begin * Product::kBlock, std::min(blocks.end * Product::kBlock, product.sizes.k)};
 }
 
-void ProductSplit::add_up(const Product& product, const ProductResult& result, RunState& state, char* all, int share,
-                          int shares) const {
+void ProductSplit::add_up(const Product& product, const ProductResult& result, const StepState& state, char* all,
+                          int share, int shares) const {
   const int64_t rows = product.rows.count, tiles = rows * product.panels.count;
   const ProductRooms rooms{.c = product.max_rows * Product::kVector * product.max_vectors * product.c_element};
   const Range range = runtime::share(product.batches * tiles, share, shares);

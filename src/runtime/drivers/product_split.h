@@ -24,7 +24,7 @@ class ProductSplit {
     return all + (batch * blocks_ + k / Product::kBlock) * block_bytes_;
   }
   /// One of `shares` shares of adding them up and finishing what they give.
-  void add_up(const Product& product, const ProductResult& result, RunState& state, char* all, int share,
+  void add_up(const Product& product, const ProductResult& result, const StepState& state, char* all, int share,
               int shares) const;
 
  private:

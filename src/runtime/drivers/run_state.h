@@ -44,11 +44,19 @@ struct KeptMemory {
   bool current = false;           // for this run: nothing of it is to be made
 };
 
+/// What a run gives to the driver of one step.
+struct StepState {
+  char* const* buffers;     // base address of each, as the step's form numbers them
+  const uint64_t* scalars;  // as its kernels expect them
+  WeightUse& weights;
+};
+
 /// What one run of a program owns.
 struct RunState {
-  std::vector<char*> buffers;      // base address of each buffer of the program, then of each step's own
-  std::vector<uint64_t> scalars;   // of all steps, as their kernels expect them
-  std::vector<WeightUse> weights;  // one a step; without data where B is packed as it is used
+  std::vector<char*> buffers;       // base address of each buffer of the program, then of each step's own
+  std::vector<char*> step_buffers;  // the same, step by step as its form numbers them (see runtime/step_forms.h)
+  std::vector<uint64_t> scalars;    // of all steps, as their kernels expect them
+  std::vector<WeightUse> weights;   // one a step; without data where B is packed as it is used
   KeptMemory kept;
   char* arena = nullptr;
   int64_t arena_bytes = 0;

@@ -48,7 +48,7 @@ class SplitReductionDriver final : public PlaneDriver {
   }
   bool splits() const { return pieces_ > 1; }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     const bool last = phase == split_.phases;  // what is left is to be done once a row
     const int64_t pieces = last ? 1 : pieces_;
     const Range range = runtime::share(all_rows() * pieces, share, shares);
@@ -91,11 +91,11 @@ class SplitReductionDriver final : public PlaneDriver {
 
  private:
   int64_t all_rows() const { return planes_ * rows_; }
-  char* accumulators_of(const RunState& state, int64_t row, int64_t piece) const {
+  char* accumulators_of(const StepState& state, int64_t row, int64_t piece) const {
     return shared(state) + (row * pieces_ + piece) * accumulator_bytes_;
   }
   // Of a piece: they last from phase to phase, so they belong to no thread.
-  char* locals(const RunState& state, int64_t row, int64_t piece) const {
+  char* locals(const StepState& state, int64_t row, int64_t piece) const {
     return shared(state) + all_rows() * pieces_ * accumulator_bytes_ + (row * pieces_ + piece) * call_bytes_;
   }
 
@@ -147,7 +147,7 @@ class SplitReductionDriver final : public PlaneDriver {
   }
 
   /// The whole row's lanes of what the phases before this one reduced. `room` holds one accumulator a piece.
-  void merge(const RunState& state, int64_t row, int phase, char* accumulators, char* room) const {
+  void merge(const StepState& state, int64_t row, int phase, char* accumulators, char* room) const {
     for_each_reduction([&](size_t r, int64_t offset, int64_t bytes) {
       if (static_cast<int>(split_.reductions[r].phase) >= phase) return;
       for (int64_t i = 0; i < pieces_; ++i)

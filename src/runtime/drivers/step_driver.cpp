@@ -62,7 +62,7 @@ PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, 
 }
 
 PlaneDriver::PlaneDriver(const PlaneConstants& constants, const BindContext& context)
-    : kernel_(constants.kernel), first_scalar_(context.first_scalar), arguments_(constants.arguments, context) {
+    : kernel_(constants.kernel), arguments_(constants.arguments, context) {
   const std::span<const int64_t> space = context.values_of(constants.space);
   columns_ = space.back();
   rows_ = space[space.size() - 2];
@@ -74,7 +74,7 @@ PlaneDriver::PlaneDriver(const PlaneConstants& constants, const BindContext& con
   useful_threads = threads_for(bytes, context.value(constants.operations));
 }
 
-PlaneWalk::PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const RunState& state, char** at,
+PlaneWalk::PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const StepState& state, char** at,
                      int64_t plane)
     : outer_(outer), arguments_(arguments), at_(at) {
   for (size_t i = 0; i < arguments.size(); ++i) at[i] = arguments.at(state, i);

@@ -15,18 +15,18 @@ namespace ingot::runtime {
 class StepDriver {
  public:
   /// One of `shares` shares of a phase; any thread may run it, in any order.
-  virtual void run(RunState& state, int phase, int share, int shares) const = 0;
+  virtual void run(const StepState& state, int phase, int share, int shares) const = 0;
   /// Whether a phase has nothing to do in this run.
-  virtual bool idle(const RunState&, int /*phase*/) const { return false; }
+  virtual bool idle(const StepState&, int /*phase*/) const { return false; }
   /// Called by the thread that starts a run, before any step, if `weight_buffer` is set: brings state.weights up to
   /// date.
-  virtual void prepare(RunState&, const InputIdentity&, WeightSlot&) const {}
+  virtual void prepare(const StepState&, const InputIdentity&, WeightSlot&) const {}
 
   int useful_threads = 1;  // more would not pay
   int phases = 1;
-  int64_t weight_buffer = -1;  // the program's buffer that it packs once and keeps
+  int64_t weight_buffer = -1;  // that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
-  char* shared(const RunState& state) const { return state.buffers[shared_buffer]; }
+  char* shared(const StepState& state) const { return state.buffers[shared_buffer]; }
   uint32_t shared_buffer = 0;
 
  protected:
@@ -49,20 +49,19 @@ class PlaneDriver : public StepDriver {
  protected:
   PlaneDriver(const PlaneConstants& constants, const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
-  KernelFrame frame_of(const RunState& state, char** at) const {
+  KernelFrame frame_of(const StepState& state, char** at) const {
     KernelFrame frame;
     frame.buffers = at;
     frame.row_strides = arguments_.row_strides();
     frame.column_strides = arguments_.column_strides();
     frame.index_strides = arguments_.index_strides();
-    frame.scalars = state.scalars.data() + first_scalar_;
+    frame.scalars = state.scalars;
     frame.columns = columns_;
     frame.context = kernel_.context;
     return frame;
   }
 
   const LoadedKernel& kernel_;
-  const uint32_t first_scalar_;
   int64_t planes_ = 1, rows_ = 0, columns_ = 0;
   std::span<const int64_t> outer_;
   BoundArguments arguments_;
@@ -102,7 +101,7 @@ char* thread_scratch(int64_t bytes);
 class PlaneWalk {
  public:
   /// `outer` are the sizes of the outer dims; `at` receives the addresses in the first plane.
-  PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const RunState& state, char** at,
+  PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const StepState& state, char** at,
             int64_t plane);
   void next();
   /// Indices of the plane, from the inside out.

@@ -42,7 +42,7 @@ class AttentionBackwardDriver final : public AttentionRows {
     useful_threads = threads_for_scores(6 * depth_ + 4 * value_depth_, saturating_product(batch_, key_heads_));
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     const Range range = runtime::share(batch_ * key_heads_, share, shares);
     if (range.begin == range.end) return;
     const Scratch scratch = lay_out();
@@ -90,13 +90,13 @@ class AttentionBackwardDriver final : public AttentionRows {
     return s;
   }
 
-  void clear(const RunState& state, const BoundArgument& a, const Block& w, int64_t columns) const {
+  void clear(const StepState& state, const BoundArgument& a, const Block& w, int64_t columns) const {
     char* row = matrix_of(state, a, w);
     for (int64_t key = 0; key < keys_; ++key, row += a.strides[2]) std::memset(row, 0, columns * element_);
   }
 
   /// result += A^T B: A are scores of the block, B the rows that it has of `a`.
-  void add_product(const RunState& state, const Scratch& scratch, const Block& w, const char* scores,
+  void add_product(const StepState& state, const Scratch& scratch, const Block& w, const char* scores,
                    const BoundArgument& a, int64_t columns, const BoundArgument& result) const {
     Packed rows = packed(w.rows, columns);
     rows.memory = scratch.panels;
@@ -105,7 +105,7 @@ class AttentionBackwardDriver final : public AttentionRows {
              result.strides[2], true);
   }
 
-  void add_block(const RunState& state, const Scratch& s, const Block& w) const {
+  void add_block(const StepState& state, const Scratch& s, const Block& w) const {
     probabilities(state, s.keys, w, s.scores, s.kernel);
     if (for_value_) add_product(state, s, w, s.scores, gradient_, value_depth_, *for_value_);
     if (!slopes()) return;

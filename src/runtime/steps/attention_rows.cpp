@@ -24,7 +24,7 @@ AttentionRows::Kernels::Kernels(const AttentionProbabilities& step, const BindCo
 
 AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& kernels, Dim value_depth,
                              bool heads_as_rows, const BindContext& context)
-    : first_scalar_(context.first_scalar), kernels_(kernels) {
+    : kernels_(kernels) {
   batch_ = context.value(step.batch), heads_ = context.value(step.heads), queries_ = context.value(step.queries);
   depth_ = context.value(step.depth), value_depth_ = context.value(value_depth);
   key_heads_ = context.value(step.key_heads), keys_ = context.value(step.keys);
@@ -96,11 +96,11 @@ void AttentionRows::multiply(const std::vector<KernelCall>& tiles, const Left& a
   }
 }
 
-char* AttentionRows::rows_of(const RunState& state, const BoundArgument& a, const Block& w) const {
+char* AttentionRows::rows_of(const StepState& state, const BoundArgument& a, const Block& w) const {
   return a.at(state) + w.batch * a.strides[0] + w.head * a.strides[1] + w.row * a.strides[row_dim()];
 }
 
-char* AttentionRows::matrix_of(const RunState& state, const BoundArgument& a, const Block& w) const {
+char* AttentionRows::matrix_of(const StepState& state, const BoundArgument& a, const Block& w) const {
   return a.at(state) + w.batch * a.strides[0] + w.key_head * a.strides[1];
 }
 
@@ -108,24 +108,24 @@ int64_t AttentionRows::visible(const Block& w, int64_t row) const {
   return causal_ ? std::min(keys_, heads_as_rows_ ? 1 : w.row + row + 1) : keys_;
 }
 
-void AttentionRows::pack_transposed(const RunState& state, const BoundArgument& a, const Packed& b,
+void AttentionRows::pack_transposed(const StepState& state, const BoundArgument& a, const Packed& b,
                                     const Block& w) const {
   pack(kernels_.packs, b, matrix_of(state, a, w), element_, a.strides[2]);
 }
 
-void AttentionRows::pack_rows(const std::vector<KernelCall>& packs, const RunState& state, const BoundArgument& a,
+void AttentionRows::pack_rows(const std::vector<KernelCall>& packs, const StepState& state, const BoundArgument& a,
                               const Packed& b, const Block& w) const {
   pack(packs, b, matrix_of(state, a, w), a.strides[2], element_);
 }
 
-void AttentionRows::probabilities(const RunState& state, const Packed& keys, const Block& w, char* scores,
+void AttentionRows::probabilities(const StepState& state, const Packed& keys, const Block& w, char* scores,
                                   char* scratch) const {
   multiply(kernels_.tiles, {rows_of(state, query_, w), row_stride(query_)}, w.rows, keys, depth_, visible(w), scores,
            score_row_);
   each_row(kernels_.softmax, state, w, {scores, scores}, scratch);
 }
 
-void AttentionRows::each_row(const KernelCall& kernel, const RunState& state, const Block& w,
+void AttentionRows::each_row(const KernelCall& kernel, const StepState& state, const Block& w,
                              std::initializer_list<char*> matrices, char* scratch) const {
   constexpr size_t kMost = 4;
   const size_t count = matrices.size();
@@ -146,7 +146,7 @@ void AttentionRows::each_row(const KernelCall& kernel, const RunState& state, co
   KernelFrame frame{};
   frame.buffers = at;
   frame.row_strides = row_strides, frame.column_strides = column_strides, frame.index_strides = index_strides;
-  frame.scalars = given_scalars_ ? state.scalars.data() + first_scalar_ : &default_scale;
+  frame.scalars = given_scalars_ ? state.scalars : &default_scale;
   frame.scratch = scratch;
   frame.outer_index = outer_index;
   frame.context = kernel.context;

@@ -53,30 +53,29 @@ class AttentionRows : public StepDriver {
   int64_t row_dim() const { return heads_as_rows_ ? 1 : 2; }
   int64_t row_stride(const BoundArgument& a) const { return a.strides[row_dim()]; }
   /// Where the rows of a block lie; the matrix of its key head.
-  char* rows_of(const RunState& state, const BoundArgument& a, const Block& w) const;
-  char* matrix_of(const RunState& state, const BoundArgument& a, const Block& w) const;
+  char* rows_of(const StepState& state, const BoundArgument& a, const Block& w) const;
+  char* matrix_of(const StepState& state, const BoundArgument& a, const Block& w) const;
   /// Keys that a row of a block sees; those that any of its rows sees.
   int64_t visible(const Block& w, int64_t row) const;
   int64_t visible(const Block& w) const { return visible(w, w.rows - 1); }
 
   /// Packs the transposed matrix that a block's key head has of `a`, whose rows are contiguous: a right operand of
   /// scores.
-  void pack_transposed(const RunState& state, const BoundArgument& a, const Packed& b, const Block& w) const;
+  void pack_transposed(const StepState& state, const BoundArgument& a, const Packed& b, const Block& w) const;
   /// The matrix itself; by packs of a B whose rows are dense.
-  void pack_rows(const std::vector<KernelCall>& packs, const RunState& state, const BoundArgument& a, const Packed& b,
+  void pack_rows(const std::vector<KernelCall>& packs, const StepState& state, const BoundArgument& a, const Packed& b,
                  const Block& w) const;
   /// Of an A that lies along k.
   const std::vector<KernelCall>& tiles() const { return kernels_.tiles; }
   /// The probabilities of a block, score_row_ bytes a row: zero behind what a row sees.
-  void probabilities(const RunState& state, const Packed& keys, const Block& w, char* scores, char* scratch) const;
+  void probabilities(const StepState& state, const Packed& keys, const Block& w, char* scores, char* scratch) const;
   /// A kernel over the rows of matrices like the scores and the mask; in the last matrix it is zero behind what a row
   /// sees.
-  void each_row(const KernelCall& kernel, const RunState& state, const Block& w, std::initializer_list<char*> matrices,
+  void each_row(const KernelCall& kernel, const StepState& state, const Block& w, std::initializer_list<char*> matrices,
                 char* scratch) const;
   /// Threads that pay for products of so many operations a score, if they share so many pieces of work.
   int threads_for_scores(int64_t operations, int64_t pieces) const;
 
-  const uint32_t first_scalar_;
   int64_t batch_, heads_, key_heads_, queries_, keys_, depth_, value_depth_;
   int64_t element_ = 4, rows_ = 0, score_row_ = 0, softmax_bytes_ = 0;
   bool causal_ = false, wide_ = false, given_scalars_ = false, heads_as_rows_ = false;

@@ -28,7 +28,7 @@ class AttentionDriver final : public AttentionRows {
     if (heads > 0 && heads % threads != 0 && heads < 4 * threads) cuts_ = std::min(threads, blocks);
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     Range range = runtime::share(batch_ * key_heads_ * cuts_, share, shares);
     Packed keys = packed(depth_, keys_), values = packed(keys_, value_depth_);
     const int64_t scores_bytes = round_up(std::min(block_rows_, rows_) * score_row_, 64);

@@ -60,17 +60,17 @@ class PixelDriver final : public ProductDriver {
     phases = 2;
   }
 
-  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+  void prepare(const StepState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     if (weight_bytes() == 0) return;
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
+    state.weights.find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
       parallel(threads_for(weight_bytes(), 0), [&](int thread, int threads) {
         pack_weight(source, packed, share(products_ * product_.panels.count, thread, threads));
       });
     });
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (phase == 1) return ProductDriver::run(state, phase, share, shares);
     if (copies_) {
       const Range lines = runtime::share(g_.batch * height_, share, shares);
@@ -81,16 +81,16 @@ class PixelDriver final : public ProductDriver {
     if (!kept(state))
       pack_weight(weight_.at(state), shared(state), runtime::share(products_ * product_.panels.count, share, shares));
   }
-  bool idle(const RunState& state, int phase) const override { return phase == 0 && kept(state) && !copies_; }
+  bool idle(const StepState& state, int phase) const override { return phase == 0 && kept(state) && !copies_; }
 
  protected:
-  const char* a_matrix(const RunState& state, int64_t batch, const char* argument) const override {
+  const char* a_matrix(const StepState& state, int64_t batch, const char* argument) const override {
     if (!copies_) return argument;
     return shared(state) + weight_bytes() + batch / products_ * image_step_ +
            batch % products_ * channels_ * product_.element;
   }
 
-  const char* packed_panels(const RunState& state, int64_t batch) const override {
+  const char* packed_panels(const StepState& state, int64_t batch) const override {
     const char* packed = kept(state);
     return (packed ? packed : shared(state)) + batch % products_ * product_.packed_bytes();
   }
@@ -124,7 +124,7 @@ class PixelDriver final : public ProductDriver {
   }
 
  private:
-  const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
+  const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
   void list_inside(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
     const int64_t step = g_.stride_w * column_step_;
     const char* from = image + (y * g_.stride_h - border_h_) * row_step_ + x * step - border_w_ * column_step_;

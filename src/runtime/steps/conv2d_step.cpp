@@ -62,22 +62,22 @@ class Conv2dDriver final : public ProductDriver {
     phases = 2;
   }
 
-  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+  void prepare(const StepState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     if (weight_bytes() == 0) return;
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot,
-                              [&](char* packed) { pack_weight(source, packed, 0, g_.out_channels); });
+    state.weights.find(source, source_bytes_, identity, format_, weight_bytes(), slot,
+                       [&](char* packed) { pack_weight(source, packed, 0, g_.out_channels); });
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (phase == 1) return ProductDriver::run(state, phase, share, shares);
     Range channels = runtime::share(g_.out_channels, share, shares);
     pack_weight(weight_.at(state), shared(state), channels.begin, channels.end);
   }
-  bool idle(const RunState& state, int phase) const override { return phase == 0 && kept(state); }
+  bool idle(const StepState& state, int phase) const override { return phase == 0 && kept(state); }
 
  protected:
-  const char* a_matrix(const RunState& state, int64_t batch, const char*) const override {
+  const char* a_matrix(const StepState& state, int64_t batch, const char*) const override {
     const char* packed = kept(state);
     return (packed ? packed : shared(state)) + batch % g_.groups * g_.group_out * product_.sizes.k * product_.element;
   }
@@ -138,7 +138,7 @@ class Conv2dDriver final : public ProductDriver {
   }
 
  private:
-  const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
+  const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
   int64_t weight_bytes() const { return saturating_product(g_.out_channels, product_.sizes.k * product_.element); }
 
   /// Small images of few pixels are taken together, as many as divide the batch, so that tiles are wide.

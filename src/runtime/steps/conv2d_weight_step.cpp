@@ -64,7 +64,7 @@ class Conv2dWeightDriver final : public StepDriver {
     phases = 3;
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (phase == 0) {
       if (zeros_ && share == 0) std::fill_n(shared(state), shared_bytes, 0);
       if (input_inside_)
@@ -82,7 +82,7 @@ class Conv2dWeightDriver final : public StepDriver {
       order(state, runtime::share(g_.out_channels, share, shares));
     }
   }
-  bool idle(const RunState&, int phase) const override {
+  bool idle(const StepState&, int phase) const override {
     return phase == 0 && !zeros_ && !input_inside_ && !gradient_inside_;
   }
 
@@ -91,7 +91,7 @@ class Conv2dWeightDriver final : public StepDriver {
     const char *a, *b;
   };
 
-  void move_inside(const RunState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
+  void move_inside(const StepState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
                    int64_t height, int64_t width, Range lines) const {
     for (int64_t line = lines.begin; line < lines.end; ++line)
       copy_channels_inside(from.at(state) + line / height * from.strides[0] + line % height * from.strides[2], width,
@@ -100,7 +100,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
 
   // Units: [groups][taps][panels][tiles of rows].
-  void multiply(const RunState& state, Range units) const {
+  void multiply(const StepState& state, Range units) const {
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kBlock * static_cast<int64_t>(sizeof(Addresses))));
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t tile = unit % row_tiles_.count, panel = unit / row_tiles_.count % panels_.count,
@@ -131,7 +131,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
 
   // Units: [groups][tiles of rows][panels].
-  void multiply_patches(const RunState& state, Range units) const {
+  void multiply_patches(const StepState& state, Range units) const {
     const int64_t tile_rows = row_tiles_.each + (row_tiles_.extra ? 1 : 0), tile_bytes = kBlock * tile_rows * element_;
     const int64_t of_group = row_tiles_.count * panels_.count;
     auto* list = reinterpret_cast<Addresses*>(
@@ -176,7 +176,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // What one row of the patches, a tap's channel, has for these k, `step` elements apart.
   template <class T>
-  void put_row(const RunState& state, int64_t group, int64_t row, int64_t k, int64_t count, char* to,
+  void put_row(const StepState& state, int64_t group, int64_t row, int64_t k, int64_t count, char* to,
                int64_t step) const {
     const int64_t tap = row / g_.group_channels, channel = row % g_.group_channels;
     const int64_t down = down_of(tap), right = right_of(tap), stride = g_.stride_w;
@@ -198,7 +198,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
 
   // Units: [tiles of taps][panels].
-  void multiply_channels(const RunState& state, Range units) const {
+  void multiply_channels(const StepState& state, Range units) const {
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t tile = unit / panels_.count, end = std::min(units.end, (tile + 1) * panels_.count);
       const int64_t first = row_tiles_.begin(tile), taps = row_tiles_.size(tile), entry = 1 + taps;
@@ -226,7 +226,8 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
 
-  void list_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, Addresses* list) const {
+  void list_pixels(const StepState& state, int64_t group, int64_t tap, int64_t k, int64_t count,
+                   Addresses* list) const {
     walk_pixels(state, group, tap, k, count, [&](const char* slope, const char* from) {
       *list++ = along_input_ ? Addresses{slope, from} : Addresses{from, slope};
     });
@@ -255,7 +256,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // Tells for each k where the gradient's pixel is, and the one of the image that the tap meets.
   template <class F>
-  void walk_pixels(const RunState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
+  void walk_pixels(const StepState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
     const std::span<const int64_t> s = image().strides, t = slope().strides;
     const char *images = image().at(state) + group * g_.group_channels * element_,
                *slopes = slope().at(state) + group * g_.group_out * element_,
@@ -273,7 +274,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
 
   // To [Cout, c, kh, kw].
-  void order(const RunState& state, Range channels) const {
+  void order(const StepState& state, Range channels) const {
     const int64_t row = g_.taps() * g_.group_channels * element_;
     for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
       const char* from = raw_.at(state) + channel / g_.group_out * raw_group_ + channel % g_.group_out * raw_out_;

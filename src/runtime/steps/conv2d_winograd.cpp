@@ -60,7 +60,6 @@ class WinogradDriver final : public StepDriver {
                  const BindContext& context)
       : g_(geometry),
         calls_(calls),
-        step_(context.step),
         product_(*step.winograd->products, calls.products),
         tiles_x_(ceil_div(g_.out_width, kResults)),
         tiles_y_(ceil_div(g_.out_height, kResults)),
@@ -78,7 +77,7 @@ class WinogradDriver final : public StepDriver {
       operands.set(2 + i, a, {a.strides[0], a.strides[1], a.strides[2]});
     }
     product_.set_operands(operands);
-    result_ = ProductResult(product_, context.first_scalar, {});
+    result_ = ProductResult(product_, {});
 
     const int64_t line_bytes = kPoints * tiles_x_ * (pixels_row_ + results_row_);
     band_ = std::clamp<int64_t>(kBandOfL2 * context.threads * cache_sizes().l2 / line_bytes, 1, lines_);
@@ -98,16 +97,16 @@ class WinogradDriver final : public StepDriver {
         std::clamp<int64_t>(std::min(operations / kProductGrain, kPoints * product_.panels.count), 1, kMostThreads));
   }
 
-  void prepare(RunState& state, const InputIdentity& identity, WeightSlot& slot) const override {
+  void prepare(const StepState& state, const InputIdentity& identity, WeightSlot& slot) const override {
     const char* source = weight_.at(state);
-    state.weights[step_].find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
+    state.weights.find(source, source_bytes_, identity, format_, weight_bytes(), slot, [&](char* packed) {
       parallel(threads_for(weight_bytes(), 0), [&](int thread, int threads) {
         transform_taps(source, packed, share(product_.panels.count, thread, threads));
       });
     });
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (phase == 0)
       return transform_taps(weight_.at(state), shared(state), runtime::share(product_.panels.count, share, shares));
     const int64_t first = (phase - 1) / kPhases * band_;
@@ -121,7 +120,7 @@ class WinogradDriver final : public StepDriver {
         return transform_results(state, band, share, shares);
     }
   }
-  bool idle(const RunState& state, int phase) const override { return phase == 0 && kept(state); }
+  bool idle(const StepState& state, int phase) const override { return phase == 0 && kept(state); }
 
  private:
   static constexpr int64_t kBandOfL2 = 2;  // caches of this level that a band takes, a thread
@@ -130,10 +129,10 @@ class WinogradDriver final : public StepDriver {
   int64_t tiles_of(Band band) const { return (band.end - band.begin) * tiles_x_; }
   int64_t pixels_point(Band band) const { return tiles_of(band) * pixels_row_; }
   int64_t results_point(Band band) const { return tiles_of(band) * results_row_; }
-  char* pixels_of(const RunState& state) const { return shared(state) + weight_bytes(); }
-  char* results_of(const RunState& state, Band band) const { return pixels_of(state) + kPoints * pixels_point(band); }
+  char* pixels_of(const StepState& state) const { return shared(state) + weight_bytes(); }
+  char* results_of(const StepState& state, Band band) const { return pixels_of(state) + kPoints * pixels_point(band); }
 
-  const char* kept(const RunState& state) const { return weight_buffer >= 0 ? state.weights[step_].data() : nullptr; }
+  const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
   /// Of transformed weights: [36] times packed panels.
   int64_t weight_bytes() const { return round_up(saturating_product(kPoints, product_.packed_bytes()), 64); }
 
@@ -160,7 +159,7 @@ class WinogradDriver final : public StepDriver {
   }
 
   // Down the lines of each column of pixels, then along each of the six lines that this gives.
-  void transform_pixels(RunState& state, Band band, int share, int shares) const {
+  void transform_pixels(const StepState& state, Band band, int share, int shares) const {
     const std::span<const int64_t> s = g_.input_strides;
     const int64_t pieces = ceil_div(g_.channels, kChannels), width = kResults * tiles_x_ + kWindow - kResults;
     const int64_t after = width - g_.padding_w - g_.width;  // zeros behind a line
@@ -199,7 +198,7 @@ class WinogradDriver final : public StepDriver {
     }
   }
 
-  void multiply(RunState& state, Band band, int share, int shares) const {
+  void multiply(const StepState& state, Band band, int share, int shares) const {
     const char* kept_weights = kept(state);
     const char* weights = kept_weights ? kept_weights : shared(state);
     const Pieces rows(tiles_of(band), product_.max_rows);
@@ -234,7 +233,7 @@ class WinogradDriver final : public StepDriver {
   }
 
   // Down the six products of each column of a tile, then along each of the four lines that this gives.
-  void transform_results(RunState& state, Band band, int share, int shares) const {
+  void transform_results(const StepState& state, Band band, int share, int shares) const {
     const int64_t panels = product_.panels.count;
     const Range items = runtime::share((band.end - band.begin) * panels, share, shares);
     for (int64_t item = items.begin; item < items.end; ++item) {
@@ -281,7 +280,6 @@ class WinogradDriver final : public StepDriver {
 
   const Geometry g_;
   const ConvolutionCalls::Winograd& calls_;
-  const uint32_t step_;
   Product product_;  // of pixels and taps: where results go, and the panels of weights
   ProductResult result_;
   BoundArgument weight_, input_;

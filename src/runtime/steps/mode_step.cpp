@@ -30,7 +30,7 @@ class ModeDriver final : public StepDriver {
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(lines_.count, 1)));
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     const Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end) return;
     Item* items = reinterpret_cast<Item*>(thread_scratch(n_ * static_cast<int64_t>(sizeof(Item))));

@@ -91,7 +91,7 @@ struct Common {
   int64_t stride(const BoundTensor& t) const { return t.place.strides[dim]; }
   int64_t column_stride(const BoundTensor& t) const { return column < 0 ? 0 : t.place.strides[column]; }
   /// First element of strip `item` of an operand.
-  char* at(const RunState& state, const BoundTensor& t, int64_t item) const {
+  char* at(const StepState& state, const BoundTensor& t, int64_t item) const {
     return t.place.at(state) + lines.offset(item / strips, t.place.strides) + item % strips * kStrip * column_stride(t);
   }
   int64_t width(int64_t item) const { return std::min(kStrip, columns - item % strips * kStrip); }
@@ -112,7 +112,7 @@ class ScanDriver final : public StepDriver {
     shared_bytes = c_.items * blocks_ * static_cast<int64_t>(sizeof(A));
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (shared_lines_ && shares > 1) return run_shared(state, phase, share, shares);
     if (phase + 1 < phases) return;  // one thread needs no totals beforehand
     Range range = runtime::share(c_.items, share, shares);
@@ -141,7 +141,7 @@ class ScanDriver final : public StepDriver {
   }
 
   // Phase 0: the total of every block. Phase 1: each share scans its blocks.
-  void run_shared(RunState& state, int phase, int share, int shares) const {
+  void run_shared(const StepState& state, int phase, int share, int shares) const {
     A* totals = reinterpret_cast<A*>(shared(state));
     Range range = runtime::share(blocks_, share, shares);
     for (int64_t item = 0; item < c_.items; ++item, totals += blocks_) {
@@ -253,7 +253,7 @@ class SequentialScanDriver final : public StepDriver {
     int pay = threads_for(elements * 2 * static_cast<int64_t>(sizeof(T)), saturating_product(elements, kOperations));
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(c_.items, 1)));
   }
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     if (c_.n == 0) return;
     Range range = runtime::share(c_.items, share, shares);
     for (int64_t item = range.begin; item < range.end; ++item) {

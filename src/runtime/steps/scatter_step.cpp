@@ -87,7 +87,7 @@ class ScatterDriver final : public StepDriver {
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(units, 1)));
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     Range lines = by_lines_ ? runtime::share(lines_.count, share, shares) : Range{0, lines_.count};
     Range columns = by_columns_ ? runtime::share(columns_, share, shares, 32) : Range{0, columns_};
     for (int64_t line = lines.begin; line < lines.end; ++line) {
@@ -98,11 +98,11 @@ class ScatterDriver final : public StepDriver {
 
  private:
   static int64_t stride(const BoundTensor& t, int64_t dim) { return dim < 0 ? 0 : t.place.strides[dim]; }
-  char* at(const RunState& state, const BoundTensor& t, int64_t line) const {
+  char* at(const StepState& state, const BoundTensor& t, int64_t line) const {
     return t.place.at(state) + lines_.offset(line, t.place.strides);
   }
 
-  void copy(const RunState& state, int64_t line, Range columns) const {
+  void copy(const StepState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const char* from = at(state, self_, line);
     const int64_t to_place = stride(out_, dim_), from_place = stride(self_, dim_);
@@ -124,7 +124,7 @@ class ScatterDriver final : public StepDriver {
 
   // Calls f(place, source, column) for each element of the index in this share, in order.
   template <class F>
-  void for_each(const RunState& state, int64_t line, Range columns, F f) const {
+  void for_each(const StepState& state, int64_t line, Range columns, F f) const {
     const char *index = at(state, index_, line), *src = at(state, src_, line);
     const int64_t n = index_.sizes[dim_], index_row = stride(index_, dim_), src_row = stride(src_, dim_);
     const int64_t index_column = stride(index_, column_), src_column = stride(src_, column_);
@@ -138,7 +138,7 @@ class ScatterDriver final : public StepDriver {
       }
   }
 
-  void scatter(const RunState& state, int64_t line, Range columns) const {
+  void scatter(const StepState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t to_place = stride(out_, dim_), to_column = stride(out_, column_);
     auto cell = [&](int64_t place, int64_t k) { return reinterpret_cast<T*>(to + place * to_place + k * to_column); };
@@ -161,7 +161,7 @@ class ScatterDriver final : public StepDriver {
     return column_ >= 0 && stride(index_, column_) == 0 && stride(src_, column_) == sizeof(T) &&
            columns.end <= index_.sizes[column_];
   }
-  void scatter_rows(const RunState& state, int64_t line, Range columns) const {
+  void scatter_rows(const StepState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t width = columns.end - columns.begin;
     for_each(state, line, {columns.begin, columns.begin + (width > 0)},
@@ -173,7 +173,7 @@ class ScatterDriver final : public StepDriver {
   }
 
   // The mean of what was written to a place: integers round down.
-  void divide(const RunState& state, int64_t line, Range columns) const {
+  void divide(const StepState& state, int64_t line, Range columns) const {
     char* to = at(state, out_, line);
     const int64_t width = columns.end - columns.begin;
     std::vector<int64_t> counts(static_cast<size_t>(places_ * width), include_self_);

@@ -35,7 +35,7 @@ class SearchDriver final : public StepDriver {
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(elements, 1)));
   }
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     const int64_t width = values_.sizes[last_];
     Range range = runtime::share(values_.elements(), share, shares);
     for (int64_t i = range.begin; i < range.end;) {
@@ -64,7 +64,7 @@ class SearchDriver final : public StepDriver {
     std::memcpy(&v, at, sizeof v);
     return v;
   }
-  const char* line_of(const RunState& state, const BoundTensor& t, int64_t line) const {
+  const char* line_of(const StepState& state, const BoundTensor& t, int64_t line) const {
     return t.place.at(state) + (one_sequence_ ? 0 : lines_.offset(line, t.place.strides));
   }
   void write(char* to, int64_t place) const {
@@ -116,7 +116,7 @@ class NonzeroDriver final : public StepDriver {
   }
 
   // Phase 0 counts what each share will write, phase 1 writes.
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     int64_t* counts = reinterpret_cast<int64_t*>(shared(state));
     Range range = runtime::share(in_.elements(), share, shares);
     if (phase == 0) {
@@ -143,7 +143,7 @@ class NonzeroDriver final : public StepDriver {
     std::memcpy(out + row * out_.strides[0] + static_cast<int64_t>(d) * out_.strides[1], &x, sizeof x);
   }
   template <class F>
-  void for_each(const RunState& state, Range range, F f) const {
+  void for_each(const StepState& state, Range range, F f) const {
     const int64_t width = in_.sizes[last_], stride = in_.place.strides[last_];
     for (int64_t i = range.begin; i < range.end;) {
       const int64_t line = i / width, end = std::min(range.end, (line + 1) * width);

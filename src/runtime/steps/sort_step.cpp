@@ -98,7 +98,7 @@ class OrderDriver : public StepDriver {
     char *value, *index;
     int64_t value_stride, index_stride;
   };
-  Job line_of(const RunState& state, int64_t line) const {
+  Job line_of(const StepState& state, int64_t line) const {
     return {{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_},
             values_.place.at(state) + lines_.offset(line, values_.place.strides),
             indices_.place.at(state) + lines_.offset(line, indices_.place.strides),
@@ -140,7 +140,7 @@ class SortDriver final : public OrderDriver<K> {
     this->shared_bytes = lines_.count * 2 * n_ * static_cast<int64_t>(sizeof(Item));
   }
 
-  void run(RunState& state, int phase, int share, int shares) const override {
+  void run(const StepState& state, int phase, int share, int shares) const override {
     if (pieces_ > 1) return run_pieces(state, phase, share, shares);
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || n_ == 0) return;
@@ -197,7 +197,7 @@ class SortDriver final : public OrderDriver<K> {
   }
 
   // Phase 0 sorts the pieces, each further one merges pairs, the last writes.
-  void run_pieces(RunState& state, int phase, int share, int shares) const {
+  void run_pieces(const StepState& state, int phase, int share, int shares) const {
     for (int64_t line = 0; line < lines_.count; ++line) {
       Item* items = reinterpret_cast<Item*>(shared(state)) + line * 2 * n_;
       Item* spare = items + n_;
@@ -246,7 +246,7 @@ class TopkDriver final : public OrderDriver<K> {
   TopkDriver(const HostStep& step, const BindContext& context)
       : Base(step, "largest", 8, context), k_(context.value(step.attribute("k"))), room_(std::min(n_, 2 * k_ + 64)) {}
 
-  void run(RunState& state, int, int share, int shares) const override {
+  void run(const StepState& state, int, int share, int shares) const override {
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || k_ == 0) return;
     Item* best = reinterpret_cast<Item*>(thread_scratch(room_ * static_cast<int64_t>(sizeof(Item))));
