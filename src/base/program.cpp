@@ -159,6 +159,12 @@ const char* Step::kind_name() const {
   return std::visit([](const auto& one) { return one.kName; }, work);
 }
 
+Dim slices_of(const Program& program, uint32_t step) {
+  for (const Program::Segment& s : program.segments)
+    if (s.first_step <= step && step < s.end_step) return s.slices;
+  return 1;
+}
+
 bool operator==(const Step& a, const Step& b) { return same_fields(a, b); }
 bool operator==(const Program& a, const Program& b) { return same_fields(a, b); }
 uint64_t hash_of(const Step& step) { return hash_fields(step); }

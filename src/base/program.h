@@ -137,7 +137,8 @@ struct ProgramBuffer {
   uint32_t number = 0;                     // of the input or output
   Dim bytes;                               // arena and kept only; of the latter a constant
   uint32_t first_step = 0, last_step = 0;  // arena only: lifetime, both ends included
-  INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step)
+  Dim slice_bytes = 0;                     // from slice to slice of a segment; 0: the same memory for all
+  INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step, slice_bytes)
 };
 
 /// An operand of a step: a buffer, where in it the view starts, and its stride in bytes for each dim of the step's
@@ -173,8 +174,9 @@ struct LoopStep {
   Dims space;
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
-  bool copies = false;      // all it does is to store argument 0 as it is
-  bool rows_whole = false;  // a row is not split over threads but as `split` says (it reduces or has locals)
+  bool copies = false;             // all it does is to store argument 0 as it is
+  bool rows_whole = false;         // a row is not split over threads but as `split` says (it reduces or has locals)
+  std::vector<int64_t> positions;  // dims of the space in which the kernel asks where it is
   /// How the reductions of a long row may be split (see KernelFrame::accumulators): in order. None: they may not.
   struct SplitReduction {
     struct Reduction {
@@ -201,7 +203,8 @@ struct LoopStep {
     KernelPtr streaming;
     INGOT_ALL_FIELDS(Transposing, kernels, columns, streaming)
   } transposing;
-  INGOT_ALL_FIELDS(LoopStep, space, arguments, scalars, copies, rows_whole, split, kernel, local_bytes, transposing)
+  INGOT_ALL_FIELDS(LoopStep, space, arguments, scalars, copies, rows_whole, positions, split, kernel, local_bytes,
+                   transposing)
 };
 
 /// Reduction along rows (Form::columns): space is [outer..., reduced, columns]; results go, one a column and outer
@@ -473,11 +476,21 @@ struct Program {
   DimTable dims;
   std::vector<ProgramBuffer> buffers;
   std::vector<Step> steps;
+  /// Steps that run over one slice of the batch after another; all others run once.
+  struct Segment {
+    uint32_t first_step = 0, end_step = 0;
+    Dim slices = 1;
+    INGOT_ALL_FIELDS(Segment, first_step, end_step, slices)
+  };
+  std::vector<Segment> segments;  // in order
   uint32_t inputs = 0, outputs = 0;
   std::vector<Category> scalars;  // of the call's scalars: floating ones are given as bits of f64, others of i64
   std::string device_source;      // CUDA target: the one translation unit of all its kernels
-  INGOT_ALL_FIELDS(Program, target, dims, buffers, steps, inputs, outputs, scalars, device_source)
+  INGOT_ALL_FIELDS(Program, target, dims, buffers, steps, segments, inputs, outputs, scalars, device_source)
 };
+
+/// How often a step runs in a call.
+Dim slices_of(const Program& program, uint32_t step);
 
 /// Kernels are the same by key. A step is compared within its table of sizes.
 bool operator==(const Step& a, const Step& b);

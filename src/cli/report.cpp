@@ -21,8 +21,9 @@ std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof
   std::vector<StepReport> reports;
   for (const runtime::StepTime& time : profile.steps()) {
     const Step& step = time.program->steps[time.step];
-    auto operations = static_cast<double>(time.program->dims.hint(step.operations));
-    auto bytes = static_cast<double>(time.program->dims.hint(step.bytes));
+    const auto slices = static_cast<double>(time.program->dims.hint(slices_of(*time.program, time.step)));
+    const double operations = slices * static_cast<double>(time.program->dims.hint(step.operations));
+    const double bytes = slices * static_cast<double>(time.program->dims.hint(step.bytes));
     reports.push_back({step.name, step.kind_name(), time.total_ns / 1e3 / static_cast<double>(time.runs),
                        roof.floor_us(operations, bytes)});
   }

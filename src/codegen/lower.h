@@ -26,11 +26,16 @@ struct LowerOptions {
   bool split_cat = true;      // the pointwise reader of a cat becomes one kernel for each part
   bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
   bool keep = true;           // what is made of constant inputs alone is kept between runs
+  bool slice = true;          // a batch whose parts do not meet is computed a slice at a time, where caches gain by it
   bool join_buffers = true;   // what a step writes may lie where an operand lay that nobody reads after it
   /// Convolutions may be computed from transformed tiles (Winograd), which rounds otherwise.
   bool winograd = false;
   /// Values of 16-bit floats stay f32 between the ops of a kernel; what is stored is rounded.
   bool keep_wide = false;
+  /// For slices: bytes of cache of all threads that will run the program (0: not known, nothing is sliced), the least
+  /// of a batch that they can share, and, where it is not 0, how many of the batch a slice has, whatever it costs.
+  int64_t cache_bytes = 0, least_slice = 1, slice_size = 0;
+  bool slices() const { return slice && (cache_bytes > 0 || slice_size > 0); }
   /// A kernel with this key that was made before, or null; may be empty.
   std::function<KernelPtr(const std::string& key)> find = {};
   /// Told what follows from every stage that ran, as text.

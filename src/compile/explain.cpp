@@ -164,10 +164,12 @@ void describe_steps(const trace::CacheEntry& entry, const runtime::Profile* prof
     program.code_bytes += kernel->code_bytes;
   }
   for (const ingot::Step& step : lowered.steps) {
+    const auto slices =
+        static_cast<double>(lowered.dims.hint(slices_of(lowered, static_cast<uint32_t>(program.steps.size()))));
     Explanation::Step& out = program.steps.emplace_back();
     out.name = step.name;
-    out.operations = static_cast<double>(lowered.dims.hint(step.operations));
-    out.bytes = static_cast<double>(lowered.dims.hint(step.bytes));
+    out.operations = slices * static_cast<double>(lowered.dims.hint(step.operations));
+    out.bytes = slices * static_cast<double>(lowered.dims.hint(step.bytes));
     out.form = step.kind_name();
     out.space = codegen::space_of(lowered.dims, step);
     out.algorithm = codegen::algorithm_of(step);

@@ -13,6 +13,7 @@
 #include "eager/execute/code_level.h"
 #include "eager/execute/execute.h"
 #include "ir/graph.h"
+#include "runtime/thread_pool.h"
 #include "trace/flush_point.h"
 #include "trace/graph_checks.h"
 
@@ -166,8 +167,10 @@ bool pin_symbols(ir::Graph* graph, const DimTable& guards) {
 
 compiler::ReadyProgram compile_graph(ir::Graph graph, const CompileOptions& options) {
   eager::NumericsScope scope(options.numerics);
-  const compiler::Settings settings{
-      .level = eager::code_level(), .disabled = options.disable, .pack_weights_only = options.pack_weights_only};
+  const compiler::Settings settings{.level = eager::code_level(),
+                                    .disabled = options.disable,
+                                    .threads = num_threads(),
+                                    .pack_weights_only = options.pack_weights_only};
   const std::string key = compiler::key_of(graph, settings);
   return compiler::compile(key, std::move(graph), settings, options.name.empty() ? "compiled graph" : options.name);
 }

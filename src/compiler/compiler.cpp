@@ -12,6 +12,7 @@
 #include "compiler/program_cache.h"
 #include "ir/rules/rules.h"
 #include "runtime/code/kernel_cache.h"
+#include "runtime/cpu.h"
 
 namespace ingot::compiler {
 namespace {
@@ -35,6 +36,12 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   compiled.stages = ir::run_pipeline(compiled.graph, options);
 }
 
+/// What threads may take for themselves of the caches: L3 is shared by cores that other programs run on.
+int64_t cache_of(int threads) {
+  constexpr int64_t kShareOfL3 = 2 << 20;
+  return threads * (runtime::cache_sizes().l2 + std::min(runtime::cache_sizes().l3 / 8, kShareOfL3));
+}
+
 void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) {
   const std::vector<std::string> disabled = disabled_stages(settings.disabled);
   codegen::LowerOptions options;
@@ -43,6 +50,11 @@ void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) 
   options.keep_wide = settings.level.numerics == Numerics::fast;
   options.winograd = options.winograd && options.keep_wide;
   options.output_strides = settings.output_strides;
+  if (settings.threads > 0) {
+    options.cache_bytes = cache_of(settings.threads);
+    options.least_slice = (settings.threads + 1) / 2;
+    options.slice_size = forced_slice();
+  }
   options.find = [](const std::string& key) { return runtime::KernelCache::instance().source(key); };
   if (dump.on())
     options.after = [&, number = 0](std::string_view stage, const std::string& text) mutable {
@@ -85,10 +97,21 @@ std::vector<std::string> disabled_stages(std::span<const std::string> also) {
   return names;
 }
 
+int64_t forced_slice() {
+  const char* text = std::getenv("INGOT_SLICE");
+  if (!text || !*text) return 0;
+  char* end = nullptr;
+  const long long slice = std::strtoll(text, &end, 10);
+  if (*end || slice < 1) throw Error("INGOT_SLICE: got \"" + std::string(text) + "\", expected a positive number");
+  return slice;
+}
+
 std::string key_of(const ir::Graph& graph, const Settings& settings) {
   std::string key = settings.level.str();
   for (const std::string& name : disabled_stages(settings.disabled)) key += " -" + name;
   if (!settings.passes) key += " primitives";
+  if (settings.threads > 0) key += " for " + std::to_string(settings.threads) + " threads";
+  if (const int64_t slice = forced_slice(); slice && settings.threads > 0) key += " in " + std::to_string(slice);
   for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);
   for (const DimGuard& guard : graph.dims.guards()) key += " " + graph.dims.str(guard);
   return key + "\n" + ir::print(graph);

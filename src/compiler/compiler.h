@@ -18,11 +18,15 @@ struct Settings {
   std::vector<std::string> disabled = {};  // passes and stages of lowering, by name
   bool passes = true;                      // false: the graph consists of primitives
   std::vector<Dims> output_strides = {};   // as codegen::LowerOptions has them
+  int threads = 0;                         // that will run it, for slices of a batch; 0: it stays whole
   bool pack_weights_only = false;          // of the loaded program: nothing of the compiled one depends on it
 };
 /// These names and those of INGOT_DISABLE=name,... Throws Error for one that may not be left out, listing those that
 /// may.
 std::vector<std::string> disabled_stages(std::span<const std::string> names);
+/// INGOT_SLICE=n: how many of a batch a slice has, whatever it costs, where a batch may be sliced at all; 0 where it is
+/// not set. Throws Error for what is no number.
+int64_t forced_slice();
 /// All that the program depends on, as text: equal keys are equal programs.
 std::string key_of(const ir::Graph& graph, const Settings& settings);
 

@@ -150,8 +150,13 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
       std::vector<Touched>& list = single ? by_caller : by_threads;
       list.insert(list.end(), touched.begin(), touched.end());
     }
+    const bool begins = i == 0 || std::ranges::any_of(program.segments, [&](const Program::Segment& s) {
+                          return s.first_step == i || s.end_step == i;
+                        });
+    if (begins) to.segments.push_back({to.phases.size(), 0, slices_of(program, i)});
     for (int phase = 0; phase < driver.phases; ++phase)
       to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});
+    to.segments.back().end_phase = to.phases.size();
   }
 }
 

@@ -23,9 +23,16 @@ struct ArenaBuffer {
   int64_t offset, room;  // room: of BoundProgram::bytes, or a little more (see arena_room)
 };
 
+/// Phases that run together: once, or once for each slice.
+struct BoundSegment {
+  size_t first_phase, end_phase;
+  Dim slices;
+};
+
 /// What follows from the steps' sizes taken together.
 struct Schedule {
   std::vector<BoundPhase> phases;
+  std::vector<BoundSegment> segments;  // all of the phases, in order
   std::vector<uint32_t> weight_steps;  // those that prepare
   bool keeps_values = false;           // of weights alone
   std::vector<ArenaBuffer> arena;

@@ -233,8 +233,11 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
   kept_->begin(*state, data.inputs, data.identities);
-  std::ranges::transform(forms_->buffers(), state->step_buffers.begin(),
-                         [from = state->buffers.data()](uint32_t buffer) { return from[buffer]; });
+  auto tell_steps = [&] {
+    std::ranges::transform(forms_->buffers(), state->step_buffers.begin(),
+                           [from = state->buffers.data()](uint32_t buffer) { return from[buffer]; });
+  };
+  tell_steps();
   struct Release {
     const BoundProgram& bound;
     RunState& state;
@@ -250,8 +253,22 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       driver.prepare(state_of(i, *state), data.identities.empty() ? InputIdentity{} : data.identities[input],
                      weights_[i]);
     }
-    run_steps(bound, *state);
+    state->times.clear();
+    auto move = [&](int64_t slices) {
+      for (size_t i = 0; i < program.buffers.size(); ++i)
+        state->buffers[i] += slices * DimTable::value_of(program.buffers[i].slice_bytes, bound.values);
+      tell_steps();
+    };
+    for (const BoundSegment& segment : bound.schedule->segments) {
+      const int64_t slices = DimTable::value_of(segment.slices, bound.values);
+      for (int64_t slice = 0; slice < slices; ++slice) {
+        if (slice > 0) move(1);
+        run_phases(bound, segment, *state);
+      }
+      if (slices > 1) move(1 - slices);
+    }
     kept_->end(*state);
+    for (const auto& [step, ns] : state->times) record_step(program_, step, ns);
   }
   if (checked)
     for (const ArenaBuffer& buffer : bound.schedule->arena)
@@ -266,7 +283,7 @@ StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
 
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
-void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const {
+void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
   auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
   auto left_out = [&](const BoundPhase& p) {
@@ -278,11 +295,11 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       state.progress = std::make_unique<Progress[]>(phases.size());
       state.phases = phases.size();
     }
-    for (size_t i = 0; i < phases.size(); ++i) state.progress[i].reset();
+    for (size_t i = segment.first_phase; i < segment.end_phase; ++i) state.progress[i].reset();
   };
   auto region = [&](int thread, int threads) {
     auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, driver_of(p).useful_threads); };
-    size_t settled = 0;  // phases before this one have ended
+    size_t settled = segment.first_phase;  // phases before this one have ended
     auto settle = [&](size_t end) {
       if (threads > 1)
         for (size_t i = settled; i < end; ++i)
@@ -290,7 +307,7 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       settled = end;
     };
     auto start = std::chrono::steady_clock::time_point();
-    for (size_t i = 0; i < phases.size(); ++i) {
+    for (size_t i = segment.first_phase; i < segment.end_phase; ++i) {
       const BoundPhase& p = phases[i];
       const StepDriver& driver = driver_of(p);
       if (p.barrier_before || timed) settle(i);
@@ -313,10 +330,10 @@ void LoadedProgram::run_steps(const BoundProgram& bound, RunState& state) const 
       if (timed && p.number + 1 == driver.phases) {
         settle(i + 1);
         std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-        if (thread == 0) record_step(program_, p.step, elapsed.count());
+        if (thread == 0) state.add_time(p.step, elapsed.count());
       }
     }
-    if (thread == 0) settle(phases.size());
+    if (thread == 0) settle(segment.end_phase);
   };
   if (bound.useful_threads > 1) begin_progress();
   parallel(bound.useful_threads, region);

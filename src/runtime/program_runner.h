@@ -12,6 +12,7 @@
 
 namespace ingot::runtime {
 
+struct BoundSegment;
 class KeptValues;
 class StepForms;
 struct RunState;
@@ -60,7 +61,7 @@ class LoadedProgram {
   BoundProgramPtr bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const;
   std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;
   void give_back(std::unique_ptr<RunState> state) const;
-  void run_steps(const BoundProgram& bound, RunState& state) const;
+  void run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state) const;
   StepState state_of(uint32_t step, RunState& state) const;
 
   struct Bindings;

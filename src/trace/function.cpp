@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "eager/execute/code_level.h"
 #include "ir/graph.h"
+#include "runtime/thread_pool.h"
 #include "trace/background.h"
 
 namespace ingot::trace {
@@ -56,8 +57,10 @@ Function::Function(std::string name, std::vector<std::string> disabled_passes, i
       pack_weights_only_(pack_weights_only) {}
 
 std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
-  const compiler::Settings settings{
-      .level = eager::code_level(), .disabled = disabled_passes_, .pack_weights_only = pack_weights_only_};
+  const compiler::Settings settings{.level = eager::code_level(),
+                                    .disabled = disabled_passes_,
+                                    .threads = num_threads(),
+                                    .pack_weights_only = pack_weights_only_};
   const std::string key = compiler::key_of(graph, settings);
   std::shared_ptr<CacheEntry> entry;
   {

@@ -235,6 +235,11 @@ void expect_near(const Tensors& a, const Tensors& expected, double bound, const 
   }
 }
 
+bool holds(const Program& program, const std::vector<int64_t>& sizes) {
+  const std::vector<int64_t> values = program.dims.evaluate(sizes);
+  return std::ranges::all_of(program.dims.guards(), [&](const DimGuard& g) { return program.dims.holds(g, values); });
+}
+
 /// The symbols of the trace, then others for which the program's guards hold.
 std::vector<std::vector<int64_t>> sizes_to_try(RandomGraph& random, const Program& program, uint32_t seed) {
   std::vector<std::vector<int64_t>> sizes{random.symbols()};
@@ -242,10 +247,7 @@ std::vector<std::vector<int64_t>> sizes_to_try(RandomGraph& random, const Progra
   for (int i = 0; i < 2 && !sizes[0].empty(); ++i) {
     std::vector<int64_t> other;
     for (size_t s = 0; s < sizes[0].size(); ++s) other.push_back(static_cast<int64_t>(draw() % 9));
-    std::vector<int64_t> values = program.dims.evaluate(other);
-    bool holds = true;
-    for (const DimGuard& guard : program.dims.guards()) holds = holds && program.dims.holds(guard, values);
-    if (holds) sizes.push_back(other);
+    if (holds(program, other)) sizes.push_back(other);
   }
   return sizes;
 }
@@ -265,15 +267,16 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
   const std::vector<LowerOptions> left_out = with_one_left_out();
   Target machine = runtime::detected_target();
   machine.bf16_dot = false;
-  int other_sizes = 0, judged = 0, referred = 0;
+  int other_sizes = 0, judged = 0, referred = 0, in_slices = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomGraph random(seed);
     Graph lowered = random.g;
     ir::run_pipeline(lowered);
-    LowerOptions apart;
-    apart.fuse = false;
-    LowerResult fused = lower(lowered, Target{}), unfused = lower(lowered, Target{}, apart);
+    LowerOptions apart, slice;
+    apart.fuse = false, slice.slice_size = 1;
+    LowerResult fused = lower(lowered, Target{}), unfused = lower(lowered, Target{}, apart),
+                sliced = lower(lowered, Target{}, slice);
     bool half = false;
     for (const ir::ValueInfo& v : random.g.values) half = half || is_half(v.type.dtype);
     for (const std::vector<int64_t>& sizes : sizes_to_try(random, fused.program, seed)) {
@@ -289,6 +292,10 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
       const LowerOptions& options = left_out[seed % left_out.size()];
       expect_same(a, run_program(lowered, lower(lowered, Target{}, options).program, inputs, {}, sizes),
                   "without stage " + std::to_string(seed % left_out.size()) + "; " + what);
+      if (!sliced.program.segments.empty() && holds(sliced.program, sizes)) {
+        ++in_slices;
+        expect_same(a, run_program(lowered, sliced.program, inputs, {}, sizes), "in slices; " + what);
+      }
       if (seed % 4 == 0)
         expect_same(a, run_program(lowered, lower(lowered, machine).program, inputs, {}, sizes),
                     "interpreted and generated; " + what);
@@ -304,6 +311,8 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
   }
   RecordProperty("judged", judged);
   RecordProperty("judged_by_the_reference", referred);
+  RecordProperty("in_slices", in_slices);
+  EXPECT_GT(in_slices, 15);
   EXPECT_GT(other_sizes, 50);
   EXPECT_GT(referred, judged * 2 / 5);
 }

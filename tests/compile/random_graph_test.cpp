@@ -74,6 +74,15 @@ TEST(RandomGraphs, CompiledIsEager) {
       rc::check([&](const std::vector<Step>& steps, uint8_t seed) { compiled_is_eager(programs, steps, seed); }));
 }
 
+// Wherever neighbouring steps treat the rows apart, they run over one after another.
+TEST(RandomGraphs, CompiledIsEagerInSlices) {
+  setenv("INGOT_SLICE", "1", 1);
+  Judged programs(80);
+  EXPECT_TRUE(
+      rc::check([&](const std::vector<Step>& steps, uint8_t seed) { compiled_is_eager(programs, steps, seed); }));
+  unsetenv("INGOT_SLICE");
+}
+
 /// The gradients of all results by the inputs that require grad, behind the results; an error in their place.
 std::vector<Tensor> with_gradients(std::vector<Tensor> results, const std::vector<Tensor>& x, std::string* error) {
   std::vector<Tensor> roots, cotangents, leaves;

@@ -57,6 +57,15 @@ void set_lifetimes(Program& program) {
       b.first_step = std::min(b.first_step, s);
       b.last_step = std::max(b.last_step, s);
     });
+  // What one slice finds in a buffer, or leaves in its part of one, has to be there until the segment ends.
+  for (const Program::Segment& s : program.segments)
+    for (ProgramBuffer& b : program.buffers) {
+      if (b.place != Place::arena || b.first_step >= s.end_step || b.last_step < s.first_step) continue;
+      const bool within = s.first_step <= b.first_step && b.last_step < s.end_step;
+      if (within && b.slice_bytes == Dim(0)) continue;
+      b.first_step = std::min(b.first_step, s.first_step);
+      b.last_step = std::max(b.last_step, s.end_step - 1);
+    }
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena && b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
 }
@@ -77,10 +86,11 @@ void join_buffers(Program& program) {
     for (uint32_t to : made)
       for (uint32_t& from : dying) {
         if (from == kNoBuffer || !(program.buffers[to].bytes == program.buffers[from].bytes) ||
+            !(program.buffers[to].slice_bytes == program.buffers[from].slice_bytes) ||
             !may_write_over(program.steps[s], to, from))
           continue;
         program.buffers[from].last_step = program.buffers[to].last_step;
-        program.buffers[to] = {Place::arena, 0, 0, 0, 0};
+        program.buffers[to] = {};
         for_each_part<Argument>(program.steps[s], [&](Argument& a) {
           if (a.buffer == to) a.buffer = from;
         });

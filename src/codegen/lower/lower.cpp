@@ -6,6 +6,7 @@
 #include "codegen/cuda/cuda.h"
 #include "codegen/lower/lifetimes.h"
 #include "codegen/lower/lowering.h"
+#include "codegen/lower/slices.h"
 #include "codegen/lower/steps.h"
 
 namespace ingot::codegen {
@@ -31,6 +32,10 @@ void emit_steps(Lowering& l) {
   l.result.program.buffers = l.plan.buffers;
   lowering::StepWriter writer(l.graph, *l.layouts, l.plan, l.options, l.result);
   for (uint32_t group : l.plan.order) writer.write(group);
+}
+
+void slice_batch(Lowering& l) {
+  if (!l.result.program.target.cuda_arch) lowering::slice_batch(l.result, l.graph, l.options);
 }
 
 void keep_values(Lowering& l) {
@@ -59,6 +64,7 @@ constexpr std::array kStages = {
     Stage{"emit", emit_steps, lowering::program_text},
     Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
     Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
+    Stage{"slice", slice_batch, lowering::program_text, &LowerOptions::slice},
     Stage{"keep", keep_values, lowering::program_text, &LowerOptions::keep},
     Stage{"lifetimes", find_lifetimes, lowering::program_text},
     Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers},

@@ -11,8 +11,6 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-/// Rows so short are unrolled when the extent is a constant.
-constexpr int64_t kShortRow = 64;
 using canonical::kLanes;
 /// Of a panel; its tile of some rows stays in L2.
 constexpr int64_t kTransposedColumns = 256;
@@ -209,8 +207,7 @@ void StepWriter::number_indices(KernelWriter& writer, const CollapsedSpace& spac
 
 KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const std::string& name) {
   Kernel& kernel = writer.kernel;
-  if (sizes.back().is_constant() && sizes.back().code > 0 && sizes.back().code <= kShortRow)
-    kernel.known_columns = sizes.back().code;
+  if (short_row(sizes.back())) kernel.known_columns = sizes.back().code;
   return made_once(kernel, name, static_cast<int>(sizes.size()) - 2);
 }
 
@@ -268,6 +265,13 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     strides.push_back(std::move(s));
   }
   CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  // A batch stays apart from what a kernel would know as its few columns.
+  if (options_.slices() && collapsed.sizes.size() < space.size() && !collapsed.sizes.empty() &&
+      short_row(collapsed.sizes.back())) {
+    const auto first = std::find_if(space.begin(), space.end(), [](Dim d) { return !(d == Dim(1)); });
+    if (first != space.end()) fixed[static_cast<size_t>(first - space.begin())] = true;
+    collapsed = collapse(dims_, space, strides, fixed);
+  }
   if (g.reduced < 0) widen_columns(dims_, collapsed);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
@@ -282,6 +286,9 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   for (Type t : writer.kernel.locals) loop.local_bytes.push_back(size_of(t));
   loop.rows_whole = g.reduced >= 0;
   loop.copies = copies(writer.kernel);
+  for (const Node& node : writer.kernel.nodes)
+    if (node.op == Op::index)
+      loop.positions.push_back(static_cast<int64_t>(collapsed.sizes.size()) - 1 - static_cast<int64_t>(node.imm));
   if (!loop.rows_whole) transpose_arguments(writer, loop, collapsed.strides);
   step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);

@@ -15,6 +15,11 @@ namespace ingot::codegen::lowering {
 inline constexpr size_t kMostEpilogueArguments = 24;
 /// Sums of so few products are finished in registers: what is stored in between is no small part then.
 inline constexpr int64_t kShallow = 256;
+/// Whether a kernel is told the number of its columns, and unrolls them.
+inline bool short_row(Dim columns) {
+  constexpr int64_t kMost = 64;
+  return columns.is_constant() && columns.code > 0 && columns.code <= kMost;
+}
 
 class StepWriter {
  public:

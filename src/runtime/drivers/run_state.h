@@ -1,8 +1,10 @@
 // What one run of a program owns, and how far its steps are.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/memory/weight_cache.h"
@@ -62,6 +64,11 @@ struct RunState {
   int64_t arena_bytes = 0;
   std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run
   size_t phases = 0;
+  std::vector<std::pair<uint32_t, double>> times;  // while a profile is on: ns of each step that ran, in order
+  void add_time(uint32_t step, double ns) {
+    const auto it = std::find_if(times.begin(), times.end(), [&](const auto& time) { return time.first == step; });
+    it == times.end() ? static_cast<void>(times.emplace_back(step, ns)) : static_cast<void>(it->second += ns);
+  }
   RunState() = default;
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;

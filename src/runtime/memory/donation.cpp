@@ -24,6 +24,9 @@ bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
   const std::optional<uint32_t> to = buffer_of(program, Place::output, output),
                                 from = buffer_of(program, Place::input, input);
   if (!to) return false;
+  // What a slice writes, no later one reads.
+  if (!program.segments.empty() && from && !(program.buffers[*to].slice_bytes == program.buffers[*from].slice_bytes))
+    return false;
   bool written = false;
   for (const Step& step : program.steps) {
     bool writes = false, reads = false;
