@@ -45,15 +45,15 @@ bool would_keep_operands(Fusion& f, ir::NodeId n, const Group& group) {
 }
 
 /// Why a group cannot be the epilogue of the op that computes v; null if it can.
-const char* refuses_product(Fusion& f, ir::ValueId v, uint32_t g, Group::Kind kind) {
-  const Group& group = f.groups[g];
+const char* refuses_product(Fusion& f, ir::ValueId v, const ReaderMaps& reader, Group::Kind kind) {
+  const Group& group = f.groups[reader.group];
+  const std::vector<IndexMap>& maps = reader.maps;
   const Dims& shape = f.graph.type(v).shape;
   if (!f.options.fuse) return "fusion is off";
   if (group.has_epilogue()) return "the reader is the epilogue of another product";
   if (group.recomputes && !f.graph.nodes[f.graph.values[v].producer].backward)
     return "the reader computes again what is not kept";
   if (group.kind != Group::Kind::loop || group.reduced >= 0) return "the reader reduces rows";
-  std::vector<IndexMap> maps = f.requests.maps_in(v, g);
   if (maps.size() != 1 || !f.covers_all(v, maps[0], group)) return "the reader works over another space";
   if (kind == Group::Kind::matmul) {
     if (shape.size() < 2 || shape.back() == Dim(1) || maps[0].back().terms.size() != 1)
@@ -66,7 +66,7 @@ const char* refuses_product(Fusion& f, ir::ValueId v, uint32_t g, Group::Kind ki
   if (group.coordinates) return "the reader needs coordinates, which an epilogue does not have";
   if (would_keep_operands(f, f.graph.values[v].producer, group))
     return "the reader waits for later ones, and operands that are larger than the product would be kept for it";
-  return f.requests.needed_before(v, g) ? "the reader, or one that runs before it, reads it from memory" : nullptr;
+  return reader.waits ? "the reader, or one that runs before it, reads it from memory" : nullptr;
 }
 
 /// The group in which a contraction runs: that of a reader that becomes its epilogue, or its own.
@@ -74,31 +74,28 @@ uint32_t contract_into(Fusion& f, ir::NodeId n, Group::Kind kind) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
   f.merge_siblings(v);
-  std::vector<uint32_t> groups = f.requests.inlining_readers(v);
+  const std::vector<ReaderMaps> readers = f.readers_of(v);
   bool must = f.must_store(v);
   const Dims& shape = f.graph.type(v).shape;
   uint32_t home = kNoIndex;
   const char* refused = "its result is read from memory";
-  for (uint32_t g : groups) {
-    const char* why = refuses_product(f, v, g, kind);
+  IndexMap map = identity_map(shape);
+  for (const ReaderMaps& reader : readers) {
+    const char* why = refuses_product(f, v, reader, kind);
     if (!why) {
-      home = g;
+      home = reader.group, map = reader.maps[0];
       break;
     }
     refused = why;
   }
   bool fused = home != kNoIndex;
-  IndexMap map = identity_map(shape);
-  if (fused)
-    map = f.requests.maps_in(v, home)[0];
-  else
-    home = f.new_group(kind, shape);
+  if (!fused) home = f.new_group(kind, shape);
   Group& g = f.groups[home];
   g.kind = kind;
   g.anchor = &node;
   g.anchor_map = map;
   g.order = n;
-  if (!fused || must || groups.size() > 1) f.store_in(v, home, map);
+  if (!fused || must || readers.size() > 1) f.store_in(v, home, map);
   f.join(n, home);
   f.decide(v, home, fused, fused ? "what follows is its epilogue" : refused, fused ? 2 * f.layouts.bytes_hint(v) : 0);
   return home;
@@ -183,7 +180,7 @@ void fuse_integer_matmul(Fusion& f, ir::NodeId n) {
   IndexMap map = identity_map(shape);
   f.store_in(v, g, map);
   f.requests.add(v, g, map);
-  f.enter(n, g);
+  f.enter(n, g, {&map, 1});
   f.decide(v, g, false, "a product of integers is a sum along rows", 0);
 }
 

@@ -61,10 +61,10 @@ bool reads_memory(Fusion& f, const ir::Node& node) {
 }
 
 /// True if the group reduces along a dim of v, and v has one element for each row that an earlier reduction works on.
-bool ends_row(Fusion& f, ir::ValueId v, uint32_t group) {
-  const Group& g = f.groups[group];
+bool ends_row(Fusion& f, ir::ValueId v, const ReaderMaps& reader) {
+  const Group& g = f.groups[reader.group];
   if (g.reduced < 0) return false;
-  for (const IndexMap& map : f.requests.maps_in(v, group))
+  for (const IndexMap& map : reader.maps)
     if (!depends_on(map, static_cast<uint32_t>(g.reduced))) return false;
   return f.facts.is_row_value(v);
 }
@@ -77,7 +77,7 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
   const bool reads =
       std::any_of(node.operands.begin(), node.operands.end(), [](const auto& o) { return o.is_value(); });
   if (reads) f.merge_siblings(v);  // else they would share nothing but a constant
-  const std::vector<ReaderMaps> readers = f.requests.reader_maps(v);
+  const std::vector<ReaderMaps> readers = f.readers_of(v);
   FusionQuestion q;
   q.consumers = static_cast<int>(readers.size());
   q.must_store = f.must_store(v);
@@ -86,8 +86,9 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
   q.cost = f.facts.cost(n);
   q.chain_cost = f.facts.chain_cost(v);
   q.bytes = f.layouts.bytes_hint(v);
-  uint32_t keeper = kNoIndex;
-  for (const auto& [g, maps] : readers) {
+  const ReaderMaps* keeper = nullptr;
+  for (const ReaderMaps& reader : readers) {
+    const auto& [g, maps, waits] = reader;
     const Group& group = f.groups[g];
     q.reader_is_full = q.reader_is_full || group.items + maps.size() > kMostItems;
     int full = 0;
@@ -100,26 +101,26 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
     if (f.facts.is_product_tail(v))
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
                        !f.covers_all(v, maps[0], group);
-    if (keeper == kNoIndex && !f.facts.is_product_tail(v) && f.can_store_in(v, g)) keeper = g;
+    if (!keeper && !f.facts.is_product_tail(v) && f.can_store_in(v, reader)) keeper = &reader;
   }
-  q.can_store_there = keeper != kNoIndex;
-  q.ends_row = readers.size() == 1 && ends_row(f, v, readers[0].group);
+  q.can_store_there = keeper;
+  q.ends_row = readers.size() == 1 && ends_row(f, v, readers[0]);
   if (f.facts.is_product_tail(v) && readers.size() == 1 && q.must_store && !q.ends_product &&
-      f.can_store_in(v, readers[0].group)) {
+      f.can_store_in(v, readers[0])) {
     // The reader becomes the rest of the epilogue.
     q.can_store_there = true;
-    keeper = readers[0].group;
+    keeper = &readers[0];
   }
   FusionAnswer answer = f.options.fuse ? weigh(q) : FusionAnswer{FusionChoice::alone, "fusion is off", 0};
   switch (answer.choice) {
     case FusionChoice::inside:
-      for (const ReaderMaps& reader : readers) f.enter(n, reader.group);
+      for (const ReaderMaps& reader : readers) f.enter(n, reader.group, reader.maps);
       f.decide(v, readers[0].group, true, answer.reason, answer.bytes_saved);
       return;
     case FusionChoice::stored:
-      f.store_in(v, keeper, f.requests.maps_in(v, keeper)[0]);
-      f.enter(n, keeper);
-      f.decide(v, keeper, true, answer.reason, answer.bytes_saved);
+      f.store_in(v, keeper->group, keeper->maps[0]);
+      f.enter(n, keeper->group, keeper->maps);
+      f.decide(v, keeper->group, true, answer.reason, answer.bytes_saved);
       return;
     case FusionChoice::alone:
       break;
@@ -129,7 +130,7 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
   IndexMap map = identity_map(shape);
   f.store_in(v, g, map);
   f.requests.add(v, g, map);
-  f.enter(n, g);
+  f.enter(n, g, {&map, 1});
   f.decide(v, g, false, answer.reason, 0);
 }
 

@@ -7,14 +7,14 @@ namespace ingot::codegen::lowering {
 namespace {
 
 /// True if the group works over the rows that node n reduces: it reduces them from now on.
-bool reduce_into(Fusion& f, ir::NodeId n, uint32_t group) {
+bool reduce_into(Fusion& f, ir::NodeId n, const ReaderMaps& reader) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0];
-  Group& g = f.groups[group];
+  Group& g = f.groups[reader.group];
+  const std::vector<IndexMap>& maps = reader.maps;
   if (g.kind != Group::Kind::loop || g.items >= kMostItems) return false;
   Dim size = f.graph.type(node.operands[0].id).shape[reduced_dim(node)];
   int reduced = g.reduced;
-  std::vector<IndexMap> maps = f.requests.maps_in(v, group);
   bool extend = false;
   if (reduced < 0) {
     int count = 0;
@@ -45,23 +45,23 @@ void fuse_reduction(Fusion& f, ir::NodeId n) {
   // Who reads memory reads it in the value's own type, which columns do not store where they compute in another.
   bool columns = f.facts.prefers_columns(node) && (raw == f.graph.type(v).dtype || !f.requests.from_memory(v));
   f.merge_siblings(v);
-  std::vector<uint32_t> groups = f.requests.inlining_readers(v);
+  const std::vector<ReaderMaps> readers = f.readers_of(v);
   bool must = f.must_store(v);
-  const char* refused = groups.empty() ? "read from memory" : "its readers work over other rows";
+  const char* refused = readers.empty() ? "read from memory" : "its readers work over other rows";
   if (columns) {
     refused = "reduced over columns: what follows is a kernel of its own";
-  } else if (f.options.fuse && groups.size() == 1 && !must) {
-    if (reduce_into(f, n, groups[0])) {
-      f.enter(n, groups[0]);
-      return f.decide(v, groups[0], true, "reduced in the kernel that uses it, one row at a time",
+  } else if (f.options.fuse && readers.size() == 1 && !must) {
+    if (reduce_into(f, n, readers[0])) {
+      f.enter(n, readers[0].group, readers[0].maps);
+      return f.decide(v, readers[0].group, true, "reduced in the kernel that uses it, one row at a time",
                       2 * f.layouts.bytes_hint(v) + f.layouts.bytes_hint(node.operands[0].id));
     }
   } else if (f.options.fuse) {
-    for (uint32_t g : groups)
-      if (f.can_store_in(v, g) && reduce_into(f, n, g)) {
-        f.store_in(v, g, f.requests.maps_in(v, g)[0]);
-        f.enter(n, g);
-        return f.decide(v, g, true, "reduced and stored by a kernel that uses it", f.layouts.bytes_hint(v));
+    for (const ReaderMaps& reader : readers)
+      if (f.can_store_in(v, reader) && reduce_into(f, n, reader)) {
+        f.store_in(v, reader.group, reader.maps[0]);
+        f.enter(n, reader.group, reader.maps);
+        return f.decide(v, reader.group, true, "reduced and stored by a kernel that uses it", f.layouts.bytes_hint(v));
       }
   }
   const Dims& shape = f.graph.type(node.operands[0].id).shape;
@@ -77,7 +77,7 @@ void fuse_reduction(Fusion& f, ir::NodeId n) {
   }
   f.store_in(v, g, map);
   f.requests.add(v, g, map);
-  f.enter(n, g);
+  f.enter(n, g, {&map, 1});
   f.decide(v, g, false, refused, 0);
 }
 

@@ -1,5 +1,7 @@
 #include "codegen/lower/fusion.h"
 
+#include "base/work_count.h"
+
 namespace ingot::codegen::lowering {
 
 Fusion::Fusion(const ir::Graph& graph, const Target& target, Layouts& layouts, const LowerOptions& options,
@@ -39,11 +41,9 @@ void Fusion::join(ir::NodeId n, uint32_t group) {
   groups[group].recomputes = groups[group].recomputes || graph.nodes[n].recomputed;
 }
 
-void Fusion::enter(ir::NodeId n, uint32_t group) {
+void Fusion::enter(ir::NodeId n, uint32_t group, std::span<const IndexMap> maps) {
   const ir::Node& node = graph.nodes[n];
   join(n, group);
-  // The maps are taken before requests grow: an op may read one value twice.
-  const std::vector<IndexMap> maps = requests.maps_in(node.outputs[0], group);
   Group& g = groups[group];
   g.items += maps.size();
   g.coordinates = g.coordinates || needs_coordinates(ir::info(node.op));
@@ -57,7 +57,9 @@ void Fusion::decide(ir::ValueId v, uint32_t group, bool fused, const char* reaso
 }
 
 void Fusion::merge_siblings(ir::ValueId v) {
-  if (!options.fuse || !options.siblings) return;
+  // Of those behind it a reader tries so many: all pairs would take time with the square of the readers.
+  constexpr size_t kMostTried = 64;
+  if (!options.fuse || !options.siblings || requests.of(v).size() < 2) return;
   struct Reader {
     uint32_t group;
     IndexMap map;
@@ -66,10 +68,14 @@ void Fusion::merge_siblings(ir::ValueId v) {
   for (ReaderMaps& reader : requests.reader_maps(v))
     if (reader.maps.size() == 1 && covers_all(v, reader.maps[0], groups[reader.group]))
       all.push_back({reader.group, std::move(reader.maps[0])});
-  for (size_t i = 0; i < all.size(); ++i)
-    for (size_t j = i + 1; j < all.size(); ++j) {
+  uint64_t pairs = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    size_t tried = 0;
+    for (size_t j = i + 1; j < all.size() && tried < kMostTried; ++j) {
       uint32_t a = groups.find(all[i].group), b = groups.find(all[j].group);
+      ++pairs;
       if (a == b) continue;
+      ++tried;
       if (groups[a].outputs.size() >= GroupGraph::kMostOutputs) break;
       if (!GroupGraph::can_unite(groups[a], groups[b]) || all[i].map != all[j].map) continue;
       if (groups.has_path(a, b) || groups.has_path(b, a)) {
@@ -79,6 +85,8 @@ void Fusion::merge_siblings(ir::ValueId v) {
       groups.unite(a, b);
       decide(v, a, true, "readers over one space are one kernel", layouts.bytes_hint(v));
     }
+  }
+  detail::count_work(pairs);
 }
 
 StoredOperand Fusion::memory_operand(ir::ValueId v, uint32_t group, DType dtype, bool as_it_lies) {
@@ -99,17 +107,22 @@ bool Fusion::covers_all(ir::ValueId v, const IndexMap& map, const Group& group) 
   return covers(dims, map, graph.type(v).shape, group.space, SmallVector<bool, 8>(group.space.size(), true));
 }
 
-bool Fusion::can_store_in(ir::ValueId v, uint32_t group) const {
-  const Group& g = groups[group];
+std::vector<ReaderMaps> Fusion::readers_of(ir::ValueId v) const {
+  std::vector<ReaderMaps> readers = requests.reader_maps(v);
+  requests.find_waiting(v, readers);
+  return readers;
+}
+
+bool Fusion::can_store_in(ir::ValueId v, const ReaderMaps& reader) const {
+  const Group& g = groups[reader.group];
   // What computes again does so late; nothing of the forward pass waits for it.
   if (g.recomputes && !graph.nodes[graph.values[v].producer].backward) return false;
   if ((g.kind != Group::Kind::loop && !g.has_epilogue()) || g.outputs.size() >= GroupGraph::kMostOutputs) return false;
-  std::vector<IndexMap> maps = requests.maps_in(v, group);
-  if (maps.empty()) return false;
+  if (reader.waits) return false;
   SmallVector<bool, 8> wanted(g.space.size(), true);
-  if (g.reduced >= 0 && !depends_on(maps[0], static_cast<uint32_t>(g.reduced))) wanted[g.reduced] = false;
-  if (!covers(dims, maps[0], graph.type(v).shape, g.space, wanted)) return false;
-  return !requests.needed_before(v, group);
+  const IndexMap& map = reader.maps[0];
+  if (g.reduced >= 0 && !depends_on(map, static_cast<uint32_t>(g.reduced))) wanted[g.reduced] = false;
+  return covers(dims, map, graph.type(v).shape, g.space, wanted);
 }
 
 void Fusion::store_in(ir::ValueId v, uint32_t group, IndexMap map) {

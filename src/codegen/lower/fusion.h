@@ -14,8 +14,8 @@ struct Fusion {
   uint32_t new_group(Group::Kind kind, Dims space);
   /// A group that writes v to a buffer.
   uint32_t copy_group(ir::ValueId v, uint32_t buffer, DType dtype, Dims strides, Dim offset);
-  /// The group computes the node from operands that it requests.
-  void enter(ir::NodeId n, uint32_t group);
+  /// The group computes the node at these maps of its result, from operands that it requests.
+  void enter(ir::NodeId n, uint32_t group, std::span<const IndexMap> maps);
   /// The group has to do with the node.
   void join(ir::NodeId n, uint32_t group);
   /// Why v is computed in the group.
@@ -29,8 +29,10 @@ struct Fusion {
   bool must_store(ir::ValueId v) const { return buffers.is_stored(v) || requests.from_memory(v); }
   /// True if the map runs once through all elements of v as the group's space is run through.
   bool covers_all(ir::ValueId v, const IndexMap& map, const Group& group) const;
-  /// True if the group can store v: it computes every element once, and no other reader must run before it.
-  bool can_store_in(ir::ValueId v, uint32_t group) const;
+  /// Who computes with v without reading it from memory, and whether v must be there before.
+  std::vector<ReaderMaps> readers_of(ir::ValueId v) const;
+  /// True if a reader of v can store it: it computes every element once, and no other reader must run before it.
+  bool can_store_in(ir::ValueId v, const ReaderMaps& reader) const;
   void store_in(ir::ValueId v, uint32_t group, IndexMap map);
   /// v is stored in another type than its own: its readers convert, and so does a copy where it is an output.
   void store_raw(ir::ValueId v, DType raw);

@@ -1,5 +1,6 @@
 // A kernel that reads joined tensors becomes one kernel a part, so that the joined tensor never exists.
 #include <algorithm>
+#include <set>
 
 #include "codegen/lower/fusion.h"
 
@@ -25,9 +26,8 @@ std::vector<uint32_t> split(Fusion& f, uint32_t group, uint32_t dim, std::span<c
   std::vector<Dim> starts{0};
   for (size_t p = 1; p < sizes.size(); ++p) starts.push_back(f.dims.add(starts.back(), sizes[p - 1]));
   const std::vector<uint32_t> parts = f.groups.divide(group, dim, sizes);
-  for (std::vector<uint32_t>& homes : f.homes)
-    if (std::any_of(homes.begin(), homes.end(), [&](uint32_t h) { return f.groups.find(h) == group; }))
-      homes.insert(homes.end(), parts.begin() + 1, parts.end());
+  const std::set<ir::NodeId> members(f.groups[group].members.begin(), f.groups[group].members.end());
+  for (ir::NodeId m : members) f.homes[m].insert(f.homes[m].end(), parts.begin() + 1, parts.end());
   f.requests.divide(parts, [&](const IndexMap& map, size_t p) { return shifted(f, map, dim, starts[p]); });
   for (size_t p = 0; p < parts.size(); ++p)
     for (Output& o : f.groups[parts[p]].outputs) o.map = shifted(f, o.map, dim, starts[p]);
