@@ -165,6 +165,21 @@ TEST(KernelIr, TextThatIsNoKernelIsAnErrorWithItsLine) {
   EXPECT_EQ(refused("kernel rows scalars 0\nb1 f32 dense\n"),
             "kernel IR: line 2: got `f32`, expected number 0 before it");
   EXPECT_EQ(refused("kernel rows scalars 0\nstore b0 %0\n"), "kernel IR: line 2: got ``, expected `phase 0` before it");
+  // Each kind of line, with a word that it does not know.
+  const std::pair<const char*, const char*> lines[] = {
+      {"kernel planes scalars 0", "1: got `planes`, expected one of rows, columns"},
+      {"kernel rows scalars many", "1: got `many`, expected a number"},
+      {"kernel rows scalars 0\n\nb0 f33 dense", "3: got `f33`, expected a dtype"},
+      {"kernel rows scalars 0\nb0 f32 sparse", "2: got `sparse`, expected dense, uniform or strided"},
+      {"kernel rows scalars 0\nl0 f16", "2: got `f16`, expected a register type"},
+      {"kernel rows scalars 0\n%0 = load f32 l0", "2: got `l0`, expected `b` and a number"},
+      {"kernel rows scalars 0\n%0 = index i64 0\n[1 %1 = index i64 0", "3: got `[1`, expected `[region]`"},
+      {"kernel rows scalars 0\n%0 = index i64 0\nr0 mean %0", "3: got `mean`, expected a combiner"},
+      {"kernel rows scalars 0\n%0 = index i64 0 0", "2: got `0`, expected the end of the line"},
+      {"kernel rows scalars 0\nphase 1", "2: got ``, expected number 0 before it"},
+      {"kernel rows scalars 0\nphase 0\n  keep b0 %0",
+       "3: got `keep`, expected a buffer, local, node, reduction or store"}};
+  for (const auto& [text, error] : lines) EXPECT_EQ(refused(text), "kernel IR: line " + std::string(error));
   EXPECT_NE(refused("kernel rows scalars 0\n%0 = index i64 0\n").find("there is a phase"), std::string::npos);
 }
 
