@@ -5,6 +5,7 @@
 #include "codegen/elementwise.h"
 #include "codegen/generate.h"
 #include "codegen/lower/steps.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -26,10 +27,6 @@ std::optional<ScalarSource> source_of(const ir::Operand& number, DType dtype) {
 }
 
 const ir::Operand& scale_of(const ir::Node& node) { return node.operands[4]; }
-/// Of composed_attention, which alone has it.
-const ir::Operand* fill_of(const ir::Node& node) {
-  return node.op == OpId::composed_attention ? &node.operands[5] : nullptr;
-}
 
 /// Rows of raw scores in buffer 0, of probabilities in buffer 1, and the mask.
 Kernel kernel_of_scores(DType dtype, const Buffer* mask) {
@@ -119,6 +116,11 @@ Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
 }
 
 }  // namespace
+
+const ir::Operand* fill_of(const ir::Node& attention) {
+  const int at = ir::operand_position(ir::info(attention.op), "fill");
+  return at < 0 ? nullptr : &attention.operands[static_cast<size_t>(at)];
+}
 
 /// An argument over four dims of `shape`: leading ones merged (copies are dense) or added.
 Argument StepWriter::with_four_dims(Step& step, Argument a, Dims& shape, Dims strides, DType type) {

@@ -130,9 +130,9 @@ std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
 
 /// Whether a node gives its operand with a dim in the opposite order: by a list that counts down from the dim's end.
 bool turns(Fusion& f, const ir::Node& node) {
-  if (node.op != OpId::index_select) return false;
+  if (ir::info(node.op).form != ir::Form::lookup || f.graph.type(node.operands[1].id).shape.size() != 1) return false;
   const ir::Node* list = f.layouts.producer(node.operands[1].id);
-  if (!list || list->op != OpId::arange) return false;
+  if (!list || !ir::info(list->op).has(ir::kCounts)) return false;
   const ir::Operand &start = list->operands[0], &step = list->operands[1];
   auto is_number = [](const ir::Operand& o) {
     return o.kind == ir::Operand::Kind::constant && o.category == Category::integer;
@@ -265,9 +265,9 @@ void fuse_attention(Fusion& f, ir::NodeId n) {
   f.join(n, g);
   for (ir::ValueId v : wanted)
     f.decide(v, g, false,
-             backward                              ? "gradients of attention are a step of their own"
-             : node.op == OpId::composed_attention ? "attention written out is a step of its own, with the same bits"
-                                                   : "attention is a step of its own",
+             backward        ? "gradients of attention are a step of their own"
+             : fill_of(node) ? "attention written out is a step of its own, with the same bits"
+                             : "attention is a step of its own",
              0);
 }
 

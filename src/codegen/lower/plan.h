@@ -85,6 +85,8 @@ inline bool inlines(const ir::Node& node) {
   const ir::OpInfo& op = ir::info(node.op);
   return op.kind == ir::OpKind::elementwise || op.kind == ir::OpKind::coordinate || op.form == ir::Form::lookup;
 }
+/// What the scores are that attention's mask hides, where that is said (attention written out by hand); or null.
+const ir::Operand* fill_of(const ir::Node& attention);
 /// True for inlined ops that compute from coordinates of the space.
 inline bool needs_coordinates(const ir::OpInfo& op) {
   return op.kind == ir::OpKind::coordinate && !op.has(ir::kUniform);

@@ -304,8 +304,9 @@ const Tensor& SavedTensor::get(const Node& node, const std::string& what) const 
 }
 
 void check_elements(const OpCall& call) {
-  if (call.op == OpId::as_strided && !call.derivative && !is_of_elements(call, *call.operands[0].tensor))
-    eager::fail("as_strided", "self", "a tensor that requires grad and has not all of these elements, in this order",
+  const ir::OpInfo& op = ir::info(call.op);
+  if (op.has(ir::kOfMemory) && !call.derivative && !is_of_elements(call, *call.operands[0].tensor))
+    eager::fail(op.name, "self", "a tensor that requires grad and has not all of these elements, in this order",
                 "contiguous(): a gradient is one of elements, not of memory", call.location);
 }
 

@@ -32,12 +32,12 @@ void link_view(const OpCall& call, const Tensor& view) {
 
 bool is_leaf(const Tensor& t) { return t.impl()->requires_grad && !t.impl()->node; }
 
-/// as_strided looks at the memory behind a view, not at the view: it is one of a tensor on the way to the base, up to
-/// the first leaf, that has all its elements.
+/// What is a view of memory (as_strided) looks at what lies behind a view, not at the view: it is one of a tensor on
+/// the way to the base, up to the first leaf, that has all its elements.
 class OfItsElements {
  public:
   explicit OfItsElements(const OpCall& call) : call_(&call) {
-    if (call.op != OpId::as_strided || call.derivative || call.inplace) return;
+    if (!ir::info(call.op).has(ir::kOfMemory) || call.derivative || call.inplace) return;
     const Tensor* base = call.operands[0].tensor;
     while (!is_of_elements(call, *base) && !is_leaf(*base) && base->impl()->autograd &&
            base->impl()->autograd->parent.defined())

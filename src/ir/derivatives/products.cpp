@@ -4,6 +4,7 @@
 
 #include "ir/decompose/windows.h"
 #include "ir/derivatives/support.h"
+#include "ir/rules/rules.h"
 
 namespace ingot::ir::derivatives {
 namespace {
@@ -23,8 +24,8 @@ Gradients matmul(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), &x = call.operands[0], &y = call.operands[1];
   // The gradient of a transposed matrix (a linear layer's weight) comes as the matrix lies; the sums are the same.
   const NodeId producer = b.graph().values[y.id].producer;
-  const bool transposes =
-      b.rank(x) == 2 && b.rank(y) == 2 && producer != kNoValue && b.graph().nodes[producer].op == OpId::permute;
+  const bool transposes = b.rank(x) == 2 && b.rank(y) == 2 && producer != kNoValue &&
+                          info(b.graph().nodes[producer].op).layout == &layouts::permute;
   return each(call, {[&] { return b.matmul(g, transposed(b, y)); },
                      [&] {
                        return transposes ? transposed(b, b.matmul(transposed(b, g), x)) : b.matmul(transposed(b, x), g);
