@@ -82,43 +82,43 @@ std::string shared_text(std::span<const uint32_t> aliases) {
 
 }  // namespace
 
-Recompile difference(const Node& recorded, const eager::OpCall& call, std::span<const Tensor> slots) {
-  std::string op = ir::name_of_call(call.op, call.derivative, call.inplace);
-  Recompile r;
+Recompile difference(const Node& recorded, const eager::OpCall& call, CallMismatch mismatch) {
+  const std::string op = ir::name_of_call(call.op, call.derivative, call.inplace);
   auto result = [&](std::string guard, std::string before, std::string after) {
     return Recompile{std::move(guard), std::move(before), std::move(after), op, call.location};
   };
-  if (recorded.event != Node::Event::op) return result("the op that comes next", "the end: " + recorded.module, op);
-  if (recorded.op != call.op || recorded.inplace != call.inplace || recorded.derivative != call.derivative)
-    return result("the op that comes next", ir::name_of_call(recorded.op, recorded.derivative, recorded.inplace), op);
-  if (recorded.operands.size() != call.operands.size())
-    return result("number of operands of " + op, std::to_string(recorded.operands.size()),
-                  std::to_string(call.operands.size()));
-  for (size_t i = 0; i < call.attrs.size(); ++i) {
-    const ir::Attr &a = recorded.attrs[i], &b = call.attrs[i];
-    bool size = i < 64 && recorded.size_attrs >> i & 1;
-    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size() || (!size && !(a.list == b.list)))
-      return result("argument " + ir::name_of_attribute(call.op, i) + " of " + op, text_of(call.op, i, a),
-                    text_of(call.op, i, b));
+  const size_t i = mismatch.number;
+  switch (mismatch.part) {
+    case CallMismatch::Part::op:
+      return result("the op that comes next",
+                    recorded.event == Node::Event::op
+                        ? ir::name_of_call(recorded.op, recorded.derivative, recorded.inplace)
+                        : "the end: " + recorded.module,
+                    op);
+    case CallMismatch::Part::operands:
+      return result("number of operands of " + op, std::to_string(recorded.operands.size()),
+                    std::to_string(call.operands.size()));
+    case CallMismatch::Part::attribute:
+      return result("argument " + ir::name_of_attribute(call.op, i) + " of " + op,
+                    text_of(call.op, i, recorded.attrs[i]), text_of(call.op, i, call.attrs[i]));
+    case CallMismatch::Part::operand: {
+      const std::string name = "operand " + ir::name_of_operand(call.op, call.derivative, i) + " of " + op;
+      const OperandRecord& record = recorded.operands[i];
+      const eager::Operand& operand = call.operands[i];
+      const std::string before = text_of(recorded, i);
+      if (operand.kind != eager::Operand::Kind::tensor || (record.kind != Kind::value && record.kind != Kind::slot))
+        return result(name, before, text_of(operand));
+      for (const SlotRecord& slot : recorded.slots)
+        if (record.kind == Kind::slot && slot.slot == record.id)
+          if (std::optional<eager::Mismatch> m = slot.why_not(*operand.tensor->impl()))
+            return result(std::string(m->fact) + " of " + name, m->before, m->after);
+      return result("which tensor " + name + " is", before, "another one");
+    }
+    case CallMismatch::Part::overlap:
+    case CallMismatch::Part::none:
+      break;
   }
-  for (size_t i = 0; i < call.operands.size(); ++i) {
-    std::string name = ir::name_of_operand(call.op, call.derivative, i);
-    const OperandRecord& record = recorded.operands[i];
-    const eager::Operand& operand = call.operands[i];
-    std::string before = text_of(recorded, i), after = text_of(operand);
-    bool tensor = operand.kind == eager::Operand::Kind::tensor;
-    bool was_tensor = record.kind == Kind::value || record.kind == Kind::slot;
-    if (tensor != was_tensor || (!tensor && before != after))
-      return result("operand " + name + " of " + op, before, after);
-    if (!tensor || record.kind != Kind::slot) continue;
-    for (const SlotRecord& slot : recorded.slots)
-      if (slot.slot == record.id)
-        if (std::optional<eager::Mismatch> m = slot.why_not(*operand.tensor->impl()))
-          return result(std::string(m->fact) + " of operand " + name + " of " + op, m->before, m->after);
-    if (record.id < slots.size() && !slots[record.id].is_same(*operand.tensor))
-      return result("which tensor operand " + name + " of " + op + " is", before, "another one");
-  }
-  return result("which tensors the operands of " + op + " are", describe(recorded), "other tensors of the call");
+  return result("which elements " + op + " writes to", describe(recorded), "elements that overlap");
 }
 
 Recompile difference(std::span<Node* const> path, const Variant& variant, std::span<const uint32_t> live,

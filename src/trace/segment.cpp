@@ -73,49 +73,51 @@ void Segment::clear() {
 }
 
 // Without side effects but for bound_ beyond slots_, which the next comparison cuts: a call may be none of the
-// children.
-bool Segment::matches(const Node& node, const eager::OpCall& call) {
+// children. What differs is told by what is returned alone, so that a call that fits pays nothing for it.
+CallMismatch Segment::compare(const Node& node, const eager::OpCall& call) {
+  using Part = CallMismatch::Part;
   if (node.event != Node::Event::op || node.op != call.op || node.inplace != call.inplace ||
-      node.derivative != call.derivative || node.operands.size() != call.operands.size() ||
-      node.attrs.size() != call.attrs.size() || (call.inplace && writes_overlap(call)))
-    return false;
+      node.derivative != call.derivative)
+    return {Part::op};
+  if (node.operands.size() != call.operands.size() || node.attrs.size() != call.attrs.size()) return {Part::operands};
+  if (call.inplace && writes_overlap(call)) return {Part::overlap};
   const uint64_t segment = id();
   bound_.cut(static_cast<uint32_t>(slots_.size()));
   size_t next_binding = 0;
-  for (size_t i = 0; i < node.operands.size(); ++i) {
+  for (uint32_t i = 0; i < node.operands.size(); ++i) {
     const OperandRecord& record = node.operands[i];
     const eager::Operand& operand = call.operands[i];
     switch (record.kind) {
       case OperandRecord::Kind::none:
-        if (operand.kind != eager::Operand::Kind::none) return false;
+        if (operand.kind != eager::Operand::Kind::none) return {Part::operand, i};
         break;
       case OperandRecord::Kind::scalar:
         if (operand.kind != eager::Operand::Kind::scalar || operand.category != record.category || operand.special)
-          return false;
+          return {Part::operand, i};
         break;
       case OperandRecord::Kind::repeated:
         if (operand.kind != eager::Operand::Kind::scalar || !operand.origin ||
             operand.origin != scalar_origins_[record.id])
-          return false;
+          return {Part::operand, i};
         break;
       case OperandRecord::Kind::special:
-        if (operand.special != record.id || operand.category != record.category) return false;
+        if (operand.special != record.id || operand.category != record.category) return {Part::operand, i};
         break;
       case OperandRecord::Kind::value: {
-        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        if (operand.kind != eager::Operand::Kind::tensor) return {Part::operand, i};
         const detail::TensorImpl* impl = operand.tensor->impl();
-        if (impl->trace != segment || impl->value != record.id) return false;
+        if (impl->trace != segment || impl->value != record.id) return {Part::operand, i};
         break;
       }
       case OperandRecord::Kind::slot: {
-        if (operand.kind != eager::Operand::Kind::tensor) return false;
+        if (operand.kind != eager::Operand::Kind::tensor) return {Part::operand, i};
         detail::TensorImpl* impl = operand.tensor->impl();
         if (record.id < bound_.size()) {
-          if (bound_[record.id] != impl) return false;
+          if (bound_[record.id] != impl) return {Part::operand, i};
         } else {
-          if (impl->trace == segment || !node.slots[next_binding].holds(*impl)) return false;
+          if (impl->trace == segment || !node.slots[next_binding].holds(*impl)) return {Part::operand, i};
           // A tensor that has its slot already is another path: "x op x" is not "x op y".
-          if (bound_.find(impl) != SlotTable::kNone) return false;
+          if (bound_.find(impl) != SlotTable::kNone) return {Part::operand, i};
           ++next_binding;
           bound_.add(impl);
         }
@@ -123,12 +125,12 @@ bool Segment::matches(const Node& node, const eager::OpCall& call) {
       }
     }
   }
-  for (size_t i = 0; i < node.attrs.size(); ++i) {
+  for (uint32_t i = 0; i < node.attrs.size(); ++i) {
     const ir::Attr &a = node.attrs[i], &b = call.attrs[i];
-    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size()) return false;
-    if (!(i < 64 && node.size_attrs >> i & 1) && !(a.list == b.list)) return false;
+    if (a.kind != b.kind || a.integer != b.integer || a.list.size() != b.list.size()) return {Part::attribute, i};
+    if (!(i < 64 && node.size_attrs >> i & 1) && !(a.list == b.list)) return {Part::attribute, i};
   }
-  return true;
+  return {};
 }
 
 void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs) {

@@ -15,6 +15,19 @@
 
 namespace ingot::trace {
 
+/// The first thing in which a call is other than the node that was recorded at its place.
+struct CallMismatch {
+  enum class Part : uint8_t {
+    none,
+    op,        // or its modifiers; or there was none
+    operands,  // their number
+    attribute,
+    operand,
+    overlap  // it writes to elements that share memory
+  } part = Part::none;
+  uint32_t number = 0;  // of the attribute or operand
+};
+
 /// Within a segment a tensor is a value (made by one of its ops, pending) or a slot (from outside, real memory).
 class Segment {
  public:
@@ -52,9 +65,11 @@ class Segment {
   /// The child of the cursor that this call is, or null.
   Node* next(const eager::OpCall& call) {
     for (auto& child : cursor_->children)
-      if (matches(*child, call)) return child.get();
+      if (compare(*child, call).part == CallMismatch::Part::none) return child.get();
     return nullptr;
   }
+  /// Whether a call is what a node recorded; if not, in what it differs. Leaves tensors of the call in bound().
+  CallMismatch compare(const Node& node, const eager::OpCall& call);
   /// Goes on to the node that the call is.
   void advance(Node* node, const eager::OpCall& call, std::span<Tensor> outputs);
 
@@ -88,7 +103,6 @@ class Segment {
 
  private:
   void note_write(const OperandRecord& to);
-  bool matches(const Node& node, const eager::OpCall& call);
 
   const std::string& function_;
   std::atomic<uint64_t> id_{0}, thread_{0};  // read by other threads, for messages

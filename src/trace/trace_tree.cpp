@@ -34,6 +34,9 @@ Node* TraceTree::add(std::unique_ptr<Node> node, Node& parent) {
 }
 
 Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallMemory& memory) {
+  // What the latest of those beside it has other: asked first, since a comparison binds tensors, too.
+  const auto& siblings = segment.cursor()->children;
+  const CallMismatch mismatch = siblings.empty() ? CallMismatch() : segment.compare(*siblings.back(), call);
   auto node = std::make_unique<Node>();
   node->event = Node::Event::op;
   node->op = call.op;
@@ -92,8 +95,7 @@ Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallM
   node->shapes_in = segment.shapes();
   node->shapes_out = node->has_sizes() ? ++next_shapes_ : node->shapes_in;
   node->inferred = changes_;
-  const auto& siblings = segment.cursor()->children;
-  if (!siblings.empty()) function_.note_recompile(difference(*siblings.back(), call, segment.slots()));
+  if (!siblings.empty()) function_.note_recompile(difference(*siblings.back(), call, mismatch));
   return add(std::move(node), *segment.cursor());
 }
 

@@ -55,7 +55,7 @@ static_assert(keeps(&E::programs) && keeps(&E::breaks) && keeps(&E::fallbacks) &
 static_assert(keeps(&E::Program::traced_ops) && keeps(&E::Program::ops) && keeps(&E::Program::outputs) &&
               keeps(&E::Program::inputs) && keeps(&E::Program::groups) && keeps(&E::Program::decisions) &&
               keeps(&E::Program::notes) && keeps(&E::Program::steps) && keeps(&E::Program::kernels) &&
-              keeps(&E::Program::stages));
+              keeps(&E::Program::stages) && keeps(&E::Program::saved) && keeps(&E::Program::recomputed));
 static_assert(keeps(&E::Op::operands) && keeps(&E::Step::kernels) && keeps(&E::Group::members) &&
               keeps(&E::Group::ops) && keeps(&E::Group::stored) && keeps(&E::Group::steps));
 
@@ -232,11 +232,36 @@ TEST(Recompiles, NameTheGuardAndBothValues) {
   expect("dtype of operand self of sum", "f32", "f64", "sum");
   fast(ones({3, 4, 2}, kFloat64), 1, true);
   expect("rank of operand self of sum", "2", "3", "sum");
+  fast(ones({3, 4, 2}, kFloat64), 1, false);
+  expect("the op that comes next", "neg", "exp", "exp");
   fast = compile(f);
   fast(x, 1, true);
   fast(x.t(), 1, true);
   EXPECT_EQ(last_recompile(fast.explain()).guard, "strides of operand self of sum");
   EXPECT_TRUE(contains(last_recompile(fast.explain()).after, "strides [1, 4]"));
+}
+
+TEST(Recompiles, NameWhichTensorIsAnotherOne) {
+  auto fast = compile([](const Tensor& x, const Tensor& y, int64_t way) {
+    Tensor a = x.exp(), b = x.cos();
+    Tensor c = way == 2 ? b + b : a + b;
+    Tensor d = c * (way == 1 ? y : x);
+    return way == 3 ? d.clamp(-1, std::nullopt) : way == 4 ? d + 2 : way == 5 ? d + 2.5 : d.clamp(std::nullopt, 1);
+  });
+  const Tensor x = ones({3}), y = ones({3});
+  auto expect = [&](int64_t way, const char* guard, const char* before, const char* after) {
+    fast(x, y, way);
+    const Explanation::Recompile r = last_recompile(fast.explain());
+    EXPECT_EQ(r.guard, guard);
+    EXPECT_EQ(r.before, before);
+    EXPECT_EQ(r.after, after);
+  };
+  fast(x, y, 0);
+  expect(1, "which tensor operand other of mul is", "tensor 0", "another one");
+  expect(2, "which tensor operand self of add is", "result 0 of the call", "another one");
+  expect(3, "operand min of clamp", "none", "an integer");
+  expect(4, "the op that comes next", "clamp", "add");
+  expect(5, "operand other of add", "an integer", "a float");
 }
 
 TEST(Recompiles, NameTheSizesThatDifferThoughTheyWereEqual) {
