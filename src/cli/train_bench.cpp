@@ -57,6 +57,7 @@ int bench_train(const BenchOptions& options) {
                              {"peak_bytes_compiled", compiled.peak_bytes()},
                              {"step_bytes_eager", eager.step_bytes()},
                              {"step_bytes_compiled", compiled.step_bytes()},
+                             {"scratch_bytes", memory_stats().scratch_bytes},
                              {"bitwise_equal", equal_bits},
                              {"roof_share", share},
                              {"roof_us", roof_us}};

@@ -56,8 +56,11 @@ nlohmann::json to_json(const TrainReport& r) {
                         {"threads", num_threads()}, {"isa", runtime::host_target().str()},
                         {"steps", r.recipe.steps},  {"batch", r.recipe.batch},
                         {"seed", r.recipe.seed},    {"loss", r.losses.back()},
-                        {r.metric, r.value}};
-  if (r.mode != "compile") all.update({{"eager_ms_per_step", r.eager_ms}, {"peak_bytes_eager", r.peak_bytes_eager}});
+                        {r.metric, r.value},        {"scratch_bytes", memory_stats().scratch_bytes}};
+  if (r.mode != "compile")
+    all.update({{"eager_ms_per_step", r.eager_ms},
+                {"peak_bytes_eager", r.peak_bytes_eager},
+                {"step_bytes_eager", r.step_bytes_eager}});
   if (r.mode != "eager")
     all.update({{"compiled_ms_per_step", r.compiled_ms},
                 {"first_compiled_ms", r.compiled_first_ms},
@@ -65,7 +68,8 @@ nlohmann::json to_json(const TrainReport& r) {
                 {"compilations", r.statistics.compilations},
                 {"graph_breaks", r.statistics.graph_breaks},
                 {"fallbacks", r.statistics.fallbacks},
-                {"peak_bytes_compiled", r.peak_bytes_compiled}});
+                {"peak_bytes_compiled", r.peak_bytes_compiled},
+                {"step_bytes_compiled", r.step_bytes_compiled}});
   if (r.mode == "compare") all.update({{"bitwise_equal", r.bitwise_equal}, {"speedup", r.speedup()}});
   return all;
 }

@@ -31,12 +31,14 @@ double Contender::median_ms() const { return median(ms_); }
 
 int64_t Contender::measured(const std::function<void()>& f) {
   reset_peak_memory_stats();
-  const int64_t before = memory_stats().allocated_bytes;
+  auto own = [](const MemoryStats& s) { return s.allocated_bytes - s.scratch_bytes; };
+  const int64_t before = own(memory_stats());
   f();
   const MemoryStats after = memory_stats();
-  peak_ = std::max(peak_, owned_ + after.peak_bytes - before);
-  owned_ += after.allocated_bytes - before;
-  return after.peak_bytes - before;
+  const int64_t most = after.peak_beyond_scratch_bytes - before;
+  peak_ = std::max(peak_, owned_ + most);
+  owned_ += own(after) - before;
+  return most;
 }
 
 bool same_state(Training& a, Training& b) {
@@ -101,6 +103,7 @@ TrainReport train(const TrainOptions& options, const std::function<void(const Tr
     report.bitwise_equal = report.bitwise_equal && same_state(c->training(), contenders[0]->training());
     (c->compiled() ? report.compiled_ms : report.eager_ms) = c->median_ms();
     (c->compiled() ? report.peak_bytes_compiled : report.peak_bytes_eager) = c->peak_bytes();
+    (c->compiled() ? report.step_bytes_compiled : report.step_bytes_eager) = c->step_bytes();
     if (!c->compiled()) continue;
     report.compiled_first_ms = c->first_ms();
     report.statistics = c->explain().statistics;

@@ -19,10 +19,10 @@ class Contender {
   double last_ms() const { return ms_.back(); }
   double median_ms() const;
   double first_ms() const { return ms_.front(); }
-  /// The most that its parameters, states and intermediate results had at once, others of the process left out.
+  /// The most that its parameters, states and intermediate results had at once, others of the process left out. So is
+  /// the scratch memory of threads, which all share: who needs it first would have it in his peak.
   int64_t peak_bytes() const { return peak_; }
-  /// The most that a step after the first had beyond what was there before it: parameters, states, packed weights, and
-  /// the scratch memory of threads, which stays and is counted in the peak of whoever needed it first.
+  /// The most that a step after the first had beyond what was there before it: parameters, states, packed weights.
   int64_t step_bytes() const { return step_; }
 
  private:
@@ -60,7 +60,7 @@ struct TrainReport {
   std::vector<double> losses;
   bool bitwise_equal = true;                                    // every loss and norm, and all that was learnt
   double eager_ms = 0, compiled_ms = 0, compiled_first_ms = 0;  // of a step: medians; the first with its compilation
-  int64_t peak_bytes_eager = 0, peak_bytes_compiled = 0;
+  int64_t peak_bytes_eager = 0, peak_bytes_compiled = 0, step_bytes_eager = 0, step_bytes_compiled = 0;
   Statistics statistics;  // of the compiled step
   double speedup() const { return compiled_ms > 0 ? eager_ms / compiled_ms : 0; }
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/train_run.h"
 #include "runtime/cpu.h"
@@ -177,20 +178,52 @@ TEST(TrainingBits, AreThoseOfTheScalarExecutor) {
   expect_same(cnn, train_both("digits_cnn", 5, 2));
 }
 
-TEST(TrainingPeak, OfACompiledStepIsCounted) {
-  auto make = [] { return std::make_unique<Training>("bytegpt", kFolder, "", RecipeNumbers{{"batch", 2}}); };
-  Contender eager(false, make), compiled(true, make);
+/// Two copies of the byte-level GPT after three steps in turns: eager's, then the compiled one's.
+struct TrainedInTurns {
+  std::vector<std::unique_ptr<Contender>> contenders;
   int64_t parameters = 0;
-  for (const auto& [name, t] : eager.training().state()) parameters += t.nbytes();
-  for (int i = 0; i < 3; ++i) {
-    const Batch batch = eager.training().next_batch();
-    (void)eager.step(batch), (void)compiled.step(batch);
+  TrainedInTurns(double batch_size, size_t first) {
+    auto make = [=] {
+      return std::make_unique<Training>("bytegpt", kFolder, "", RecipeNumbers{{"batch", batch_size}});
+    };
+    for (bool compiled : {false, true}) contenders.push_back(std::make_unique<Contender>(compiled, make));
+    for (const auto& [name, t] : contenders[0]->training().state()) parameters += t.nbytes();
+    for (int i = 0; i < 3; ++i) {
+      const Batch batch = contenders[0]->training().next_batch();
+      for (size_t turn : {first, 1 - first}) (void)contenders[turn]->step(batch);
+    }
   }
+};
+
+TEST(TrainingPeak, OfACompiledStepIsCounted) {
+  const TrainedInTurns trained(2, 0);
   // Parameters, two moments and gradients at least, and what backward reads.
-  for (const Contender* c : {&eager, &compiled}) {
-    EXPECT_GT(c->peak_bytes(), 4 * parameters);
-    EXPECT_LT(c->peak_bytes(), 40 * parameters);
+  for (const auto& c : trained.contenders) {
+    EXPECT_GT(c->peak_bytes(), 4 * trained.parameters);
+    EXPECT_LT(c->peak_bytes(), 40 * trained.parameters);
   }
+}
+
+// Threads keep their scratch memory: who trained first must not be the one who has it in his peak.
+TEST(TrainingPeak, IsTheSameWhoeverTrainsFirst) {
+  std::vector<int64_t> peaks[2];
+  for (size_t first : {0, 1}) {
+    std::thread([&] {
+      clear_caches(), trim_memory();  // scratch memory is taken anew
+      const TrainedInTurns trained(2, first);
+      for (const auto& c : trained.contenders) peaks[first].push_back(c->peak_bytes());
+    }).join();
+  }
+  for (size_t who : {0, 1})
+    EXPECT_NEAR(static_cast<double>(peaks[0][who]), static_cast<double>(peaks[1][who]), 256 << 10) << who;
+}
+
+TEST(TrainingPeak, OfACompiledStepIsSevenTenthsOfEagers) {
+  const TrainedInTurns trained(4, 0);
+  auto beyond = [&](const Contender& c) {
+    return static_cast<double>(c.step_bytes() - trained.parameters);  // its gradients
+  };
+  EXPECT_LE(beyond(*trained.contenders[1]), 0.7 * beyond(*trained.contenders[0]));
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ MemoryStats memory_stats() {
   return {memory.live_bytes,
           memory.peak_bytes,
           runtime::WeightCache::instance().statistics().bytes,
+          memory.scratch_bytes,
+          memory.peak_beyond_scratch,
           memory.cached_bytes,
           memory.cached_limit,
           runtime::KernelCache::instance().figures().code_bytes,

@@ -22,14 +22,16 @@ INGOT_API std::vector<CacheFigures> cache_figures();
 /// The memory of the process, in bytes.
 struct MemoryStats {
   int64_t allocated_bytes =
-      0;                       // of tensors, packed weights and intermediate results, each rounded up to its size class
-  int64_t peak_bytes = 0;      // the most of these since reset_peak_memory_stats()
-  int64_t packed_bytes = 0;    // of what is allocated, packed weights
-  int64_t cached_bytes = 0;    // of freed tensors and results, kept for the next ones
-  int64_t cached_limit = 0;    // the most that is kept so now; see set_cached_memory_limit
-  int64_t code_bytes = 0;      // of kernels
-  int64_t resident_bytes = 0;  // of the whole process, as the system counts it; 0 where it does not say
-  int64_t given_back_bytes = 0;  // of weights whose file has them, given back once packed (CompileOptions)
+      0;                      // of tensors, packed weights and intermediate results, each rounded up to its size class
+  int64_t peak_bytes = 0;     // the most of these since reset_peak_memory_stats()
+  int64_t packed_bytes = 0;   // of what is allocated, packed weights
+  int64_t scratch_bytes = 0;  // of what is allocated, what threads compute in; it stays with them between calls
+  int64_t peak_beyond_scratch_bytes = 0;  // as peak_bytes, of what is no scratch memory
+  int64_t cached_bytes = 0;               // of freed tensors and results, kept for the next ones
+  int64_t cached_limit = 0;               // the most that is kept so now; see set_cached_memory_limit
+  int64_t code_bytes = 0;                 // of kernels
+  int64_t resident_bytes = 0;             // of the whole process, as the system counts it; 0 where it does not say
+  int64_t given_back_bytes = 0;           // of weights whose file has them, given back once packed (CompileOptions)
 };
 INGOT_API MemoryStats memory_stats();
 /// The peak begins anew, at what is allocated now.

@@ -17,7 +17,7 @@ struct Scratch {
   char* memory = nullptr;
   int64_t bytes = 0;
   uint64_t epoch = 0;
-  ~Scratch() { deallocate(memory, bytes); }
+  ~Scratch() { deallocate_scratch(memory, bytes); }
 };
 constinit thread_local ThreadObject<Scratch> mine;
 
@@ -42,8 +42,8 @@ char* thread_scratch(int64_t bytes) {
   Scratch& scratch = *mine;
   const bool stale = scratch.epoch != trim_epoch();
   if (scratch.bytes < bytes || ((stale || checks_memory()) && scratch.bytes != bytes)) {
-    char* memory = static_cast<char*>(allocate(bytes));
-    deallocate(scratch.memory, scratch.bytes);
+    char* memory = static_cast<char*>(allocate_scratch(bytes));
+    deallocate_scratch(scratch.memory, scratch.bytes);
     scratch.memory = memory, scratch.bytes = bytes;
   }
   if (stale) scratch.epoch = trim_epoch();

@@ -154,7 +154,7 @@ class Central {
   }
   void reset_peak() {
     std::lock_guard lock(mutex_);
-    most_live_ = 0;
+    most_live_ = most_beyond_scratch_ = 0;
     note_live();
   }
 
@@ -195,12 +195,14 @@ class Central {
     most_kept_ = bytes;
     shrink(limit());
   }
+  void count_scratch(int64_t bytes) { scratch_.fetch_add(bytes, std::memory_order_relaxed); }
   AllocatorStatistics statistics() {
     std::lock_guard lock(mutex_);
     AllocatorStatistics s;
     s.cached_limit = limit();
     note_live();
-    s.peak_bytes = most_live_;
+    s.peak_bytes = most_live_, s.peak_beyond_scratch = most_beyond_scratch_;
+    s.scratch_bytes = scratch_.load(std::memory_order_relaxed);
     counters_.add_to(s);
     for (const ThreadCache* cache : caches_) cache->counters.add_to(s);
     return s;
@@ -249,6 +251,7 @@ class Central {
       live += cache->noted.get();
     }
     most_live_ = std::max(most_live_, live);
+    most_beyond_scratch_ = std::max(most_beyond_scratch_, live - scratch_.load(std::memory_order_relaxed));
   }
 
   // The most that was in use at once in the latest 256 to 512 large allocations.
@@ -329,7 +332,8 @@ class Central {
   std::vector<ThreadCache*> caches_;
   Bin bins_[kClasses];
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
-  int64_t most_live_ = 0;  // since the peak was reset
+  int64_t most_live_ = 0, most_beyond_scratch_ = 0;  // since the peak was reset
+  std::atomic<int64_t> scratch_{0};
   int64_t kept_ = 0;
   uint64_t uses_ = 0, last_use_[kClasses] = {};
   int64_t large_ = 0;  // in use, in blocks that no thread keeps
@@ -405,6 +409,24 @@ void deallocate_lasting(void* block, int64_t bytes) noexcept {
   const int c = class_of(bytes);
   if (class_bytes(c) <= kSlabLimit || checks_memory()) return deallocate(block, bytes);
   Central::instance().unmap(c, block);
+}
+
+// Counted while it is not there yet, or no more: a peak never takes it for something else.
+void* allocate_scratch(int64_t bytes) {
+  if (checks_memory()) return allocate(bytes);
+  const int64_t counted = class_bytes(class_of(bytes));
+  Central::instance().count_scratch(counted);
+  try {
+    return allocate(bytes);
+  } catch (...) {
+    Central::instance().count_scratch(-counted);
+    throw;
+  }
+}
+
+void deallocate_scratch(void* block, int64_t bytes) noexcept {
+  deallocate(block, bytes);
+  if (block && !checks_memory()) Central::instance().count_scratch(-class_bytes(class_of(bytes)));
 }
 
 AllocatorStatistics allocator_statistics() { return Central::instance().statistics(); }

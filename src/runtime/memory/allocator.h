@@ -12,12 +12,17 @@ void* allocate(int64_t bytes);
 void deallocate(void* block, int64_t bytes) noexcept;
 /// The same for what lasted, as weights do, and is not asked for again soon: large blocks go to the system.
 void deallocate_lasting(void* block, int64_t bytes) noexcept;
+/// The same for the scratch memory of a thread, which stays with the thread whoever needed it first.
+void* allocate_scratch(int64_t bytes);
+void deallocate_scratch(void* block, int64_t bytes) noexcept;
 
 struct AllocatorStatistics {
-  int64_t live_bytes = 0;    // in blocks that are allocated, by size class
-  int64_t peak_bytes = 0;    // the most of these since reset_allocator_peak(), to within 64 KiB a thread
-  int64_t cached_bytes = 0;  // in blocks kept for reuse
-  int64_t cached_limit = 0;  // most bytes of large blocks to keep now
+  int64_t live_bytes = 0;           // in blocks that are allocated, by size class
+  int64_t peak_bytes = 0;           // the most of these since reset_allocator_peak(), to within 64 KiB a thread
+  int64_t scratch_bytes = 0;        // of the live ones, scratch memory of threads
+  int64_t peak_beyond_scratch = 0;  // as peak_bytes, of what is no scratch memory
+  int64_t cached_bytes = 0;         // in blocks kept for reuse
+  int64_t cached_limit = 0;         // most bytes of large blocks to keep now
   int64_t allocations = 0, reuses = 0;
 };
 AllocatorStatistics allocator_statistics();

@@ -110,6 +110,23 @@ TEST(Allocator, ThePeakIsTheMostThatWasInUseAtOnce) {
   }
 }
 
+TEST(Allocator, ScratchMemoryIsAFigureOfItsOwn) {
+  constexpr int64_t bytes = int64_t{8} << 20;
+  reset_allocator_peak();
+  const AllocatorStatistics before = allocator_statistics();
+  void* scratch = allocate_scratch(bytes);
+  void* block = allocate(bytes);
+  const AllocatorStatistics with = allocator_statistics();
+  EXPECT_EQ(with.scratch_bytes, before.scratch_bytes + bytes);
+  EXPECT_EQ(with.live_bytes, before.live_bytes + 2 * bytes);
+  EXPECT_EQ(with.peak_bytes, before.live_bytes + 2 * bytes);
+  EXPECT_EQ(with.peak_beyond_scratch, before.live_bytes - before.scratch_bytes + bytes);
+  deallocate(block, bytes);
+  deallocate_scratch(scratch, bytes);
+  EXPECT_EQ(allocator_statistics().scratch_bytes, before.scratch_bytes);
+  EXPECT_EQ(allocator_statistics().peak_beyond_scratch, with.peak_beyond_scratch);
+}
+
 TEST(Storage, ReleasesItsOwnerOnceWithTheLastReference) {
   int released = 0;
   float memory[4];
