@@ -179,7 +179,7 @@ void Engine::run_node(Visit& visit) {
       if (!node.edges[i].valid() || !gradients[i].defined()) continue;
       if (AnomalyMode::is_enabled() && gradients[i].isnan().any().item<bool>())
         throw Error("backward: " + node.name() + ": the gradient of its operand " + std::to_string(i) +
-                    " has a NaN (anomaly mode)" + place_of(node.location));
+                    " has a NaN (anomaly mode)" + lines_of(node));
       add(node.edges[i], gradients[i]);
     }
   } else if (!request_.keep && visit.needed) {
@@ -229,6 +229,7 @@ std::vector<Tensor> Engine::run() {
 
 std::vector<Tensor> run_backward(const BackwardRequest& request) {
   const AutoGradMode mode(request.record);
+  const BackwardLine line(caller_line(request.location));
   return Engine(request).run();
 }
 

@@ -20,10 +20,11 @@ struct FunctionNode final : Node {
   std::vector<SavedTensor> saved;
   std::vector<int> saved_results;  // of each saved tensor: the result that it is, or -1
   bool released = false;
+  Location used = Location::none();  // the backward() that let go of them
 
   std::string name() const override { return function + "Backward"; }
   void release() override {
-    if (!saved.empty()) released = true;
+    if (!saved.empty()) released = true, used = BackwardLine::current();
     saved.clear();
   }
   std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override;
@@ -42,11 +43,7 @@ struct FunctionNode final : Node {
     context.node_ = this;
   }
   tensor_list unpack() {
-    if (released)
-      throw Error("backward: " + name() +
-                  ": its saved tensors are gone: the tape was used by an earlier backward(); expected retain_graph = "
-                  "true there" +
-                  place_of(location));
+    if (released) fail_used(*this, used);
     tensor_list tensors;
     for (size_t i = 0; i < saved.size(); ++i) {
       Tensor& t = tensors.emplace_back();
@@ -64,18 +61,21 @@ struct FunctionNode final : Node {
 
 std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
   if (!backward)
-    throw Error("backward: " + function + ": a gradient reaches its result, and it has no backward" +
-                place_of(location));
+    throw Error("backward: " + function + ": a gradient reaches its result, and it has no backward" + lines_of(*this));
   tensor_list given = cotangents;
   if (context.materialize_)
     for (size_t i = 0; i < given.size(); ++i)
       if (!given[i].defined())
         given[i] = zeros(std::vector<int64_t>(outputs[i].sizes.begin(), outputs[i].sizes.end()), outputs[i].dtype);
   const ModulePathScope path(*module);
-  tensor_list gradients = backward(&context, given);
+  tensor_list gradients;
+  {
+    const CallerLine own{CallerLine::Own()};
+    gradients = backward(&context, given);
+  }
   if (gradients.size() != wanted.size())
     throw Error("backward: " + function + ": got " + std::to_string(gradients.size()) + " gradients, expected " +
-                std::to_string(wanted.size()) + ", one for each argument of its forward" + place_of(location));
+                std::to_string(wanted.size()) + ", one for each argument of its forward" + lines_of(*this));
   std::vector<Tensor> result;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) result.push_back(std::move(gradients[i]));

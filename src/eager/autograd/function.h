@@ -83,8 +83,41 @@ INGOT_API std::string type_name(const char* mangled);
 /// that are no tensors. Neither is recorded on the tape, unless backward() runs with create_graph: then backward is.
 template <class F>
 struct Function {
+  /// Errors and anomaly mode name the caller's line; of more than six arguments they cannot.
+  template <class A>
+  static auto apply(A&& a, Location location = Location()) {
+    return run(location, std::forward<A>(a));
+  }
+  template <class A, class B>
+  static auto apply(A&& a, B&& b, Location location = Location()) {
+    return run(location, std::forward<A>(a), std::forward<B>(b));
+  }
+  template <class A, class B, class C>
+  static auto apply(A&& a, B&& b, C&& c, Location location = Location()) {
+    return run(location, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+  template <class A, class B, class C, class D>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, Location location = Location()) {
+    return run(location, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
+  }
+  template <class A, class B, class C, class D, class E>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, Location location = Location()) {
+    return run(location, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
+               std::forward<E>(e));
+  }
+  template <class A, class B, class C, class D, class E, class G>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, G&& g, Location location = Location()) {
+    return run(location, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
+               std::forward<E>(e), std::forward<G>(g));
+  }
   template <class... Args>
-  static auto apply(Args&&... args) {
+  requires(sizeof...(Args) == 0 || sizeof...(Args) > 6) static auto apply(Args&&... args) {
+    return run(Location::none(), std::forward<Args>(args)...);
+  }
+
+ private:
+  template <class... Args>
+  static auto run(Location location, Args&&... args) {
     using Result = std::decay_t<decltype(F::forward(std::declval<AutogradContext*>(), std::forward<Args>(args)...))>;
     static_assert(std::is_same_v<Result, Tensor> || std::is_same_v<Result, tensor_list>,
                   "ingot::autograd::Function: forward returns a Tensor or a std::vector<Tensor>");
@@ -103,7 +136,7 @@ struct Function {
           else
             return F::forward(context, std::forward<Args>(args)...);
         },
-        &results, Location::none());
+        &results, location);
     if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(results[0]);
     else

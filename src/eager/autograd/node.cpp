@@ -14,11 +14,7 @@ thread_local Discarded* discarded = nullptr;
 thread_local bool destroying = false;
 constinit thread_local FreeList<sizeof(Meta), 4096> free_metas;
 
-std::string text(DType dtype, const Ints& sizes) {
-  std::string s = std::string(name_of(dtype)) + "[";
-  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
-  return s + "]";
-}
+thread_local Location backward_line = Location::none();
 
 }  // namespace
 
@@ -73,11 +69,39 @@ void refresh(const Tensor& tensor) {
   }
 }
 
+BackwardLine::BackwardLine(Location line) : outer_(std::exchange(backward_line, line)) {}
+BackwardLine::~BackwardLine() { backward_line = outer_; }
+Location BackwardLine::current() { return backward_line; }
+
+std::string lines_of(const Node& node) {
+  const ModulePathScope path(*node.module);
+  std::string lines = place_of(node.location);
+  if (!backward_line.line) return lines;
+  const std::string second = "backward() at " + backward_line.str();
+  if (lines.empty()) return " (" + second + ")";
+  return lines.insert(lines.size() - 1, "; " + second);
+}
+
+std::string type_text(DType dtype, const Ints& sizes) {
+  std::string s = std::string(name_of(dtype)) + "[";
+  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
+  return s + "]";
+}
+
+void fail_used(const Node& node, Location used) {
+  std::string of;
+  for (const Node::Output& output : node.outputs)
+    of += (of.empty() ? " of " : ", ") + type_text(output.dtype, output.sizes);
+  throw Error(
+      "backward: " + node.name() + of + ": its saved tensors are gone: the tape was used by an earlier backward()" +
+      (used.line ? ", at " + used.str() : std::string()) + "; expected retain_graph = true there" + lines_of(node));
+}
+
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location) {
   const detail::TensorImpl& given = *gradient.impl();
   if (given.dtype == output.dtype && given.sizes == output.sizes) return;
-  eager::fail(what, "gradient", text(given.dtype, given.sizes),
-              text(output.dtype, output.sizes) + ", that of the tensor whose gradient it is", location);
+  eager::fail(what, "gradient", type_text(given.dtype, given.sizes),
+              type_text(output.dtype, output.sizes) + ", that of the tensor whose gradient it is", location);
 }
 
 Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tensor gradient, const Node::Output& like,
@@ -86,7 +110,7 @@ Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tens
     if (hook.output != output || (!hook.id && !retain)) continue;
     Tensor changed = hook.hook(gradient);
     if (!changed.defined()) continue;
-    check_gradient("hook", changed, like, Location::none());
+    check_gradient("hook", changed, like, BackwardLine::current());
     gradient = std::move(changed);
   }
   return gradient;

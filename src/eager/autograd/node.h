@@ -153,6 +153,24 @@ inline Node::Output output_of(const Edge& edge) {
   return {edge.leaf.impl()->dtype, edge.leaf.impl()->sizes};
 }
 
+/// Where the backward() that this thread is in was called, while it lives.
+class BackwardLine {
+ public:
+  explicit BackwardLine(Location line);
+  ~BackwardLine();
+  BackwardLine(const BackwardLine&) = delete;
+  static Location current();
+
+ private:
+  Location outer_;
+};
+/// How errors of a node end: " (FILE:LINE, in layer3.bn2; backward() at FILE:LINE)", the line of its op first.
+std::string lines_of(const Node& node);
+/// "f32[2, 3]".
+std::string type_text(DType dtype, const Ints& sizes);
+/// Throws the Error of a node whose saved tensors a backward() has let go of, at `used`.
+[[noreturn]] void fail_used(const Node& node, Location used);
+
 /// Throws Error unless the gradient is one for this output.
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location);
 /// The gradient with these hooks done to it; `retain`: also those that keep it.

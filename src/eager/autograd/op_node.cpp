@@ -297,10 +297,10 @@ void SavedTensor::part_from(const Tensor& base) {
 
 const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
   if (eager::writes_to(*tensor_.impl()) == version_) return tensor_;
-  throw Error("backward: " + node.name() + ": " + what +
+  throw Error("backward: " + node.name() + ": " + what + " " + type_text(tensor_.impl()->dtype, tensor_.impl()->sizes) +
               " was modified by an in-place operation after it was saved (version " +
               std::to_string(eager::writes_to(*tensor_.impl())) + ", expected " + std::to_string(version_) +
-              "); clone() it before it is written, or do not write in place" + place_of(node.location));
+              "); clone() it before it is written, or do not write in place" + lines_of(node));
 }
 
 void check_elements(const OpCall& call) {
@@ -392,6 +392,7 @@ std::string OpNode::name() const {
 }
 
 void OpNode::release() {
+  if (!released_) used_ = BackwardLine::current();
   for (SavedTensor& operand : operands_)
     if (operand.defined()) released_ = true, operand = {};
   for (SavedTensor& result : results_)
@@ -403,12 +404,7 @@ void OpNode::part_from(const Tensor& base) {
 }
 
 std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
-  if (released_)
-    throw Error(
-        "backward: " + name() +
-        ": its saved tensors are gone: the tape was used by an earlier backward(); expected retain_graph = true "
-        "there" +
-        place_of(location));
+  if (released_) fail_used(*this, used_);
   std::vector<Tensor> made;
   if (plan_->derivative) {
     const ir::OpInfo& row = ir::info(plan_->op);

@@ -58,7 +58,8 @@ class OpNode final : public Node {
   InlineVector<SavedTensor, 3> operands_;  // none where all gradients are cotangents as they are
   InlineVector<SavedTensor, 1> results_;
   bool released_ = false;
-  std::vector<Shape> shapes_;  // of operands that are neither kept nor told by an edge
+  Location used_ = Location::none();  // the backward() that let go of them
+  std::vector<Shape> shapes_;         // of operands that are neither kept nor told by an edge
   InlineVector<Scalar, 1> scalars_;
   InlineVector<ir::Attr, 3> attrs_;  // of the call
 };

@@ -1,37 +1,16 @@
 // backward() and grad(): values, what is kept and let go of, the order of contributions, errors.
-#include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <cstdlib>
 #include <thread>
 
-#include "eager/autograd/autograd.h"
-#include "eager/autograd/function.h"
-#include "eager/ops/factories.h"
-#include "eager/ops/functions.h"
 #include "eager/ops/selection.h"
+#include "support.h"
 
 namespace ingot {
 namespace {
 
-Tensor leaf(std::initializer_list<double> values, DType dtype = kFloat32) {
-  return tensor(std::vector<double>(values)).to(dtype).requires_grad_();
-}
-std::vector<float> numbers(const Tensor& t) {
-  const Tensor flat = t.detach().to(kFloat32).contiguous().reshape({-1});
-  const float* data = flat.data_ptr<float>();
-  return {data, data + flat.numel()};
-}
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
-}
-using Floats = std::vector<float>;
+using test::contains, test::error_of, test::Floats, test::leaf, test::line_text, test::numbers;
 
 TEST(Backward, GoesThroughAGraphWhereTensorsAreUsedAgain) {
   Tensor x = leaf({1, 2, 3}), w = leaf({4, 5, 6});

@@ -1,30 +1,12 @@
 // Writes in place and the tape: versions, leaves, views of what is written.
-#include <gtest/gtest.h>
-
-#include "eager/autograd/autograd.h"
-#include "eager/autograd/function.h"
-#include "eager/ops/factories.h"
-#include "eager/ops/functions.h"
 #include "eager/ops/selection.h"
+#include "support.h"
 
 namespace ingot {
 namespace {
 
-using Floats = std::vector<float>;
-Floats numbers(const Tensor& t) {
-  const Tensor flat = t.detach().to(kFloat32).contiguous().reshape({-1});
-  const float* data = flat.data_ptr<float>();
-  return {data, data + flat.numel()};
-}
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
-}
+using test::contains, test::error_of, test::Floats, test::line_text, test::numbers;
+
 Tensor leaf(int64_t n) { return arange(1, n + 1, 1, kFloat32).requires_grad_(); }
 
 TEST(InPlace, ATensorThatIsNoLeafGoesOn) {
@@ -93,7 +75,8 @@ TEST(InPlace, ASavedTensorThatWasWrittenIsAnError) {
     Tensor y = x.exp();  // keeps its result
     y.add_(1);
     const std::string error = error_of([&] { y.sum().backward(); });
-    EXPECT_NE(error.find("ExpBackward: its result was modified by an in-place operation"), std::string::npos) << error;
+    EXPECT_NE(error.find("ExpBackward: its result f32[2] was modified by an in-place operation"), std::string::npos)
+        << error;
     EXPECT_NE(error.find("inplace_test.cpp"), std::string::npos) << error;
   }
   {
