@@ -7,6 +7,7 @@
 // The tape is written as ops run; backward() runs it from the last op to the first. The contributions to a tensor are
 // added in the order in which they arise, so a gradient has the same bits every time, eager and compiled.
 #pragma once
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -41,9 +42,9 @@ struct EnableGradGuard : AutoGradMode {
 };
 using enable_grad = EnableGradGuard;
 /// Nothing that is made while it lives has a gradient. The same as NoGradGuard: a tensor has no cost of its own to be
-/// spared.
+/// spared. InferenceMode(false) is EnableGradGuard.
 struct InferenceMode : AutoGradMode {
-  explicit InferenceMode(bool on = true) : AutoGradMode(GradMode::is_enabled() && !on) {}
+  explicit InferenceMode(bool on = true) : AutoGradMode(!on) {}
 };
 
 namespace autograd {
@@ -77,6 +78,19 @@ class DetectAnomalyGuard {
  private:
   bool outer_;
 };
+
+/// Whether backward() of a function agrees with finite differences of it, (f(x + eps) - f(x - eps)) / 2 eps: each
+/// number within atol + rtol |difference|. Inputs that require grad are f64. Throws Error at the first that is not,
+/// with output, input and position; without `raise_exception` returns false. True says nothing of other inputs.
+INGOT_API bool gradcheck(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function,
+                         const std::vector<Tensor>& inputs, double eps = 1e-6, double atol = 1e-5, double rtol = 1e-3,
+                         bool raise_exception = true, Location location = Location());
+/// The same of its gradients: of second order. `grad_outputs`: what the outputs that require grad are weighed with, f64
+/// and requiring grad; none: random numbers.
+INGOT_API bool gradgradcheck(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function,
+                             const std::vector<Tensor>& inputs, const std::vector<Tensor>& grad_outputs = {},
+                             double eps = 1e-6, double atol = 1e-5, double rtol = 1e-3, bool raise_exception = true,
+                             Location location = Location());
 
 }  // namespace autograd
 }  // namespace ingot
