@@ -284,8 +284,7 @@ int64_t sample(const Tensor& logits, const Sampling& sampling, double draw) {
   return order[count - 1];
 }
 
-Generation generate(const LanguageModel& model, const std::vector<int64_t>& prompt, int64_t count,
-                    const Sampling& sampling, bool eager, const std::function<void(int64_t)>& told) {
+void check_prompt(const LanguageModel& model, const std::vector<int64_t>& prompt) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (length == 0) throw Error("prompt: got no tokens, expected one at least");
   if (length > model.most_tokens)
@@ -294,6 +293,12 @@ Generation generate(const LanguageModel& model, const std::vector<int64_t>& prom
   for (const int64_t token : prompt)
     if (token < 0 || token >= model.vocab_size)
       throw Error(fmt::format("prompt: got token {}, expected one of the model's {}", token, model.vocab_size));
+}
+
+Generation generate(const LanguageModel& model, const std::vector<int64_t>& prompt, int64_t count,
+                    const Sampling& sampling, bool eager, const std::function<void(int64_t)>& told) {
+  check_prompt(model, prompt);
+  const auto length = static_cast<int64_t>(prompt.size());
   const int64_t most = std::min(model.most_tokens, length + std::max<int64_t>(count, 0));
   const LanguageModel::Next next = model.start(most);
   auto fast = compile([&](const Tensor& ids, int64_t position) { return next(ids, position); },

@@ -45,8 +45,10 @@ struct Generation {
   bool ended = false;                   // by a token that ends texts
   double prompt_seconds = 0, token_seconds = 0;
 };
+/// Throws Error for a prompt that is empty, longer than the model's positions, or of tokens that it has not.
+void check_prompt(const LanguageModel& model, const std::vector<int64_t>& prompt);
 /// Goes on for at most `count` tokens, and as far as the model has positions; `eager`: not compiled. `told` of each
-/// token as it comes. Throws Error for a prompt that is empty or longer than the model's positions.
+/// token as it comes. Throws Error as check_prompt() does.
 Generation generate(const LanguageModel& model, const std::vector<int64_t>& prompt, int64_t count,
                     const Sampling& sampling, bool eager, const std::function<void(int64_t token)>& told = nullptr);
 

@@ -16,6 +16,7 @@ int run_generate(const GenerateOptions& options) {
   if (!options.name.empty() && options.name != model.type)
     throw Error(options.weights + ": got a " + model.type + ", expected a " + options.name);
   const std::vector<int64_t> prompt = tokenizer.encode(options.prompt);
+  check_prompt(model, prompt);  // before anything is shown
   Utf8Stream stream;
   std::string text;
   auto show = [&](const std::string& part) {

@@ -1,36 +1,16 @@
 // `ingot models`, `ingot models check` and `ingot bench MODEL` as a user runs them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "cli/zoo.h"
+#include "run_command.h"
 
 namespace ingot {
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out, error;
-  nlohmann::json json() const { return nlohmann::json::parse(out); }
-};
-
-Outcome command(const std::string& arguments) {
-  const std::string errors = testing::TempDir() + "/ingot_models_stderr";
-  FILE* pipe = popen((INGOT_COMMAND " " + arguments + " 2>" + errors).c_str(), "r");
-  Outcome run;
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) run.out.append(buffer, n);
-  run.code = WEXITSTATUS(pclose(pipe));
-  if (FILE* file = fopen(errors.c_str(), "r")) {
-    while (size_t n = fread(buffer, 1, sizeof buffer, file)) run.error.append(buffer, n);
-    fclose(file);
-  }
-  return run;
-}
+using test::command;
+using test::Outcome;
 
 const std::string kZoo = INGOT_SOURCE_DIR "/tests/data/zoo/";
 
