@@ -49,10 +49,10 @@ struct UNetImpl : nn::Module {
 
   /// Every pixel looks at every other.
   Tensor attention(const Tensor& x) {
-    auto qkv = attn_qkv(attn_norm(x)).flatten(2).transpose(1, 2).chunk(3, -1);  // [N, H * W, C] each
-    for (Tensor& part : qkv) part = split_heads(part, heads);
-    Tensor y = join_heads(F::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]));
-    return x + attn_out(y.transpose(1, 2).unflatten(2, {x.size(2), x.size(3)}));
+    // Queries, keys and values of each head: [N, 3, heads, H * W, width].
+    const Tensor qkv = attn_qkv(attn_norm(x)).flatten(2).unflatten(1, {3, heads, -1}).transpose(-2, -1);
+    Tensor y = join_heads(F::scaled_dot_product_attention(qkv.select(1, 0), qkv.select(1, 1), qkv.select(1, 2)));
+    return x + attn_out(y.unflatten(1, {x.size(2), x.size(3)}).permute({0, 3, 1, 2}));
   }
   Tensor forward(const Tensor& images) {
     Tensor a = down1(stem(images));
