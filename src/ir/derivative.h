@@ -60,6 +60,8 @@ Rule matmul, conv2d, conv2d_weight_backward, scaled_dot_product_attention, scale
 Rule rnn_sequence, lstm_sequence, gru_sequence;
 // windows.cpp
 Rule max_pool, avg_pool, im2col, col2im;
+// norms.cpp
+Rule batch_norm;
 // losses.cpp
 Rule smooth_l1_loss, huber_loss, binary_cross_entropy, nll_loss, cross_entropy;
 }  // namespace derivatives

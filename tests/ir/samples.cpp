@@ -319,6 +319,7 @@ const std::multimap<std::string, Call>& calls() {
       {"rms_norm", {"f16[2, 4]", "rms_norm(%0, none, 0.001, normalized_shape=[4])"}},
       {"batch_norm", {"f32[2, 3, 4, 4]; f32[3]; f32[3]; f32[3]; f32[3]", "batch_norm(%0, %1, %2, %3, %4)"}},
       {"batch_norm", {"f32[4, 3]", "batch_norm(%0, training=true)"}},
+      {"batch_norm", {"f32[3, 2, 2, 3]; f32[2]; f32[2]", "batch_norm(%0, none, none, %1, %2, training=true)"}},
       {"batch_norm", {"f32[0]; f32[0]; f32[0]", "batch_norm(%0, %1, %2)"}},
       {"group_norm", {"f32[2, 6, 4]; f32[6]; f32[6]", "group_norm(%0, %1, %2, num_groups=3)"}},
       {"scaled_dot_product_attention",
