@@ -1,5 +1,7 @@
 #include "runtime/steps/conv2d_geometry.h"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -59,9 +61,10 @@ void transpose_line(const char* from, int64_t width, int64_t channels, int64_t s
 }
 
 // A few channels of a few columns at a time, all taps of them: each line of the weights comes into L1 once, and columns
-// whose distance is a multiple of many lines do not drive one another out.
+// whose distance is a multiple of many lines do not drive one another out. From one column on.
 template <class T>
-void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, char* to) {
+void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns,
+                  int64_t from_column, char* to) {
   constexpr int64_t kChannels = 16, kColumns = 8;
   const std::span<const int64_t> s = g.weight_strides;
   const int64_t taps = g.taps();
@@ -78,7 +81,7 @@ void pack_columns(const Geometry& g, int64_t channels, const char* weight, const
   const bool channels_inside = std::abs(s[1]) < std::abs(s[3]);
   for (int64_t begin = 0; begin < channels; begin += kChannels) {
     const int64_t end = std::min(begin + kChannels, channels);
-    for (int64_t first = 0; first < columns.width; first += together)
+    for (int64_t first = from_column; first < columns.width; first += together)
       if (channels_inside) {
         for (int64_t tap = 0; tap < taps; ++tap)
           for (int64_t channel = begin; channel < end; ++channel) pack(tap, channel, first);
@@ -87,6 +90,43 @@ void pack_columns(const Geometry& g, int64_t channels, const char* weight, const
           for (int64_t tap = 0; tap < taps; ++tap) pack(tap, channel, first);
       }
   }
+}
+
+/// The first of these columns whose taps lie side by side, up or down, as those of a weight do that was never moved:
+/// four columns and four taps are transposed at a time. Returns how many columns it packed.
+int64_t pack_side_by_side(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns,
+                          char* to) {
+  const std::span<const int64_t> s = g.weight_strides;
+  const int64_t taps = g.taps(), step = s[3];
+  if (taps < 4 || std::abs(step) != int64_t{sizeof(float)} || s[2] != g.kernel_w * step) return 0;
+  const int64_t packed = std::min(columns.count, columns.width) / 4 * 4;
+  // In the order of memory.
+  const char* const from = weight + columns.first * s[0] + (step < 0 ? (taps - 1) * step : 0);
+  float* const rows = reinterpret_cast<float*>(to);
+  for (int64_t channel = 0; channel < channels; ++channel)
+    for (int64_t first = 0; first < taps; first += 4) {
+      auto row = [&](int64_t i) {
+        const int64_t tap = step < 0 ? taps - 1 - first - i : first + i;
+        return rows + (tap * channels + channel) * columns.width;
+      };
+      auto at = [&](int64_t column) {
+        return reinterpret_cast<const float*>(from + column * s[0] + channel * s[1]) + first;
+      };
+      if (first + 4 > taps) {
+        for (int64_t i = 0; i < taps - first; ++i)
+          for (int64_t j = 0; j < packed; ++j) row(i)[j] = at(j)[i];
+        continue;
+      }
+      float* const to_rows[] = {row(0), row(1), row(2), row(3)};
+      for (int64_t j = 0; j < packed; j += 4) {
+        __m128 a = _mm_loadu_ps(at(j)), b = _mm_loadu_ps(at(j + 1)), c = _mm_loadu_ps(at(j + 2)),
+               d = _mm_loadu_ps(at(j + 3));
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(to_rows[0] + j, a), _mm_storeu_ps(to_rows[1] + j, b);
+        _mm_storeu_ps(to_rows[2] + j, c), _mm_storeu_ps(to_rows[3] + j, d);
+      }
+    }
+  return packed;
 }
 
 }  // namespace
@@ -154,8 +194,9 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
 
 void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, int64_t element,
                char* to) {
-  element == 8 ? pack_columns<double>(g, channels, weight, columns, to)
-               : pack_columns<float>(g, channels, weight, columns, to);
+  if (element == 8) return pack_columns<double>(g, channels, weight, columns, 0, to);
+  const int64_t packed = pack_side_by_side(g, channels, weight, columns, to);
+  if (packed < columns.width) pack_columns<float>(g, channels, weight, columns, packed, to);
 }
 
 void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,

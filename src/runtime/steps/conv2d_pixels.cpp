@@ -29,7 +29,7 @@ class PixelDriver final : public ProductDriver {
     // And what else an epilogue reads, over [N, pixels, Cout].
     const auto results = context.array<BoundArgument>(step.epilogue.arguments.size());
     for (size_t i = 0; i < results.size(); ++i) results[i] = context.argument(step.epilogue.arguments[i]);
-    place_image(element);
+    place_image(element, context);
     // The pixels of all images are rows of one product, where they lie evenly.
     const bool together = (!in_rows() || image_step_ == pixels * pixel_step()) &&
                           std::all_of(results.begin(), results.end(),
@@ -110,10 +110,9 @@ class PixelDriver final : public ProductDriver {
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += product_.addresses * product_.max_rows) {
       const int64_t count = product_.rows.size(tile);
       for (int64_t i = 0, n; i < count; i += n) {
-        // Pixels of one line, all with their whole windows in the image, or all with not.
-        const bool inside = x >= whole_.left && x < whole_.right && y >= whole_.top && y < whole_.bottom;
-        const int64_t end = inside ? whole_.right : x < whole_.left ? whole_.left : g_.out_width;
-        n = std::min(count - i, end - x);
+        // Pixels of one line, all with their whole windows in the image, or not.
+        n = std::min(count - i, g_.out_width - x);
+        const bool inside = x >= whole_.left && x + n <= whole_.right && y >= whole_.top && y < whole_.bottom;
         inside ? list_inside(image, y, x, n, to + i) : list_at_border(image, y, x, n, to + i);
         if ((x += n) < g_.out_width) continue;
         x = 0;
@@ -135,15 +134,22 @@ class PixelDriver final : public ProductDriver {
     }
   }
   void list_at_border(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
-    const int64_t step = g_.stride_w * column_step_;
+    const int64_t step = g_.stride_w * column_step_, tile = product_.max_rows;
+    const char* const zeros = zero_bytes();
     int64_t at_y = y * g_.stride_h - border_h_;
     for (int64_t kh = 0; kh < g_.kernel_h; ++kh, at_y += g_.dilation_h) {
       const bool in_rows = at_y >= 0 && at_y < height_;
-      int64_t first = x * g_.stride_w - border_w_;
-      for (int64_t kw = 0; kw < g_.kernel_w; ++kw, first += g_.dilation_w, to += product_.max_rows) {
-        const char* from = image + at_y * row_step_ + first * column_step_;
-        for (int64_t i = 0, at_x = first; i < pixels; ++i, at_x += g_.stride_w)
-          to[i] = in_rows && at_x >= 0 && at_x < width_ ? from + i * step : zero_bytes();
+      const char* line = image + at_y * row_step_;
+      for (int64_t kw = 0; kw < g_.kernel_w; ++kw, to += tile) {
+        // Those outputs whose pixel lies inside.
+        const Range inside = in_rows ? inside_[static_cast<size_t>(kw)] : Range{x, x};
+        const int64_t first = std::clamp(inside.begin - x, int64_t{0}, pixels),
+                      last = std::clamp(inside.end - x, first, pixels);
+        const char* from = line + ((x + first) * g_.stride_w + kw * g_.dilation_w - border_w_) * column_step_;
+        int64_t i = 0;
+        for (; i < first; ++i) to[i] = zeros;
+        for (; i < last; ++i, from += step) to[i] = from;
+        for (; i < pixels; ++i) to[i] = zeros;
       }
     }
   }
@@ -154,7 +160,7 @@ class PixelDriver final : public ProductDriver {
   int64_t weight_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
 
   // Where pixels are read: where the image lies, or in a copy with its border.
-  void place_image(int64_t element) {
+  void place_image(int64_t element, const BindContext& context) {
     const std::span<const int64_t> s = g_.input_strides;
     const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
     const bool in_lines = g_.width <= 1 || g_.height <= 1 || s[2] == g_.width * s[3];
@@ -173,6 +179,12 @@ class PixelDriver final : public ProductDriver {
     const Range rows = whole(g_.out_height, height_, border_h_, (g_.kernel_h - 1) * g_.dilation_h, g_.stride_h),
                 columns = whole(g_.out_width, width_, border_w_, (g_.kernel_w - 1) * g_.dilation_w, g_.stride_w);
     whole_ = {rows.begin, rows.end, columns.begin, columns.end};
+    inside_ = context.array<Range>(static_cast<size_t>(g_.kernel_w));
+    for (int64_t kw = 0; kw < g_.kernel_w; ++kw) {
+      const int64_t right = kw * g_.dilation_w - border_w_;
+      const int64_t begin = right < 0 ? ceil_div(-right, g_.stride_w) : 0;
+      inside_[static_cast<size_t>(kw)] = {begin, width_ > right ? ceil_div(width_ - right, g_.stride_w) : 0};
+    }
     column_step_ = copies_ ? g_.channels * element : s[3];
     row_step_ = copies_ ? saturating_product(width_, column_step_) : s[2];
     image_step_ = copies_ ? saturating_product(height_, row_step_) : s[0];
@@ -221,7 +233,8 @@ class PixelDriver final : public ProductDriver {
   int64_t height_ = 0, width_ = 0, border_h_ = 0, border_w_ = 0;  // of what is read; what lies beyond it
   struct {
     int64_t top = 0, bottom = 0, left = 0, right = 0;
-  } whole_;  // outputs whose windows lie in what is read
+  } whole_;                  // outputs whose windows lie in what is read
+  std::span<Range> inside_;  // of a line: the outputs whose pixel does, for each column of the kernel
   int64_t image_step_ = 0, row_step_ = 0, column_step_ = 0;
   std::span<int64_t> tap_offsets_;
 };

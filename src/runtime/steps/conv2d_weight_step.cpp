@@ -183,13 +183,11 @@ class Conv2dWeightDriver final : public StepDriver {
     const std::span<const int64_t> s = image().strides;
     const char* images = image().at(state) + (group * g_.group_channels + channel) * element_;
     T* at = reinterpret_cast<T*>(to);
-    // Those x whose pixel lies inside: from the first to before the last.
-    const int64_t first = right < 0 ? ceil_div(-right, stride) : 0;
-    const int64_t last = g_.width > right ? ceil_div(g_.width - right, stride) : 0;
+    const Range inside = inside_of(right);
     walk_lines(k, count, [&](int64_t place, int64_t y, int64_t x, int64_t end) {
       const int64_t at_y = y * g_.stride_h + down;
       const bool in_rows = at_y >= 0 && at_y < g_.height;
-      const int64_t from = in_rows ? std::clamp(first, x, end) : end, until = std::clamp(last, from, end);
+      const int64_t from = in_rows ? std::clamp(inside.begin, x, end) : end, until = std::clamp(inside.end, from, end);
       for (; x < from; ++x, at += step) *at = 0;
       const char* pixel = images + place * s[0] + at_y * s[2] + (x * stride + right) * s[3];
       for (; x < until; ++x, at += step, pixel += stride * s[3]) *at = *reinterpret_cast<const T*>(pixel);
@@ -238,6 +236,11 @@ class Conv2dWeightDriver final : public StepDriver {
   /// From a pixel of the gradient, strided, to that of the image which a tap meets.
   int64_t down_of(int64_t tap) const { return tap / g_.kernel_w * g_.dilation_h - g_.padding_h; }
   int64_t right_of(int64_t tap) const { return tap % g_.kernel_w * g_.dilation_w - g_.padding_w; }
+  /// Those x of the gradient whose pixel, so far to the right, lies in the image.
+  Range inside_of(int64_t right) const {
+    const int64_t begin = right < 0 ? ceil_div(-right, g_.stride_w) : 0;
+    return {begin, g_.width > right ? ceil_div(g_.width - right, g_.stride_w) : 0};
+  }
 
   // Tells the pixels of the gradient that these k are, by lines: the image, y, and x from and to.
   template <class F>
@@ -262,14 +265,16 @@ class Conv2dWeightDriver final : public StepDriver {
                *slopes = slope().at(state) + group * g_.group_out * element_,
                *zeros = zeros_ ? shared(state) : zero_bytes();
     const int64_t down = down_of(tap), right = right_of(tap);
+    const Range inside = inside_of(right);
     walk_lines(k, count, [&](int64_t place, int64_t y, int64_t x, int64_t end) {
       const int64_t at_y = y * g_.stride_h + down;
-      const char *slope = slopes + place * t[0] + y * t[2], *line = images + place * s[0] + at_y * s[2];
+      const char *slope = slopes + place * t[0] + y * t[2] + x * t[3], *line = images + place * s[0] + at_y * s[2];
       const bool in_rows = at_y >= 0 && at_y < g_.height;
-      for (; x < end; ++x) {
-        const int64_t at_x = x * g_.stride_w + right;
-        tell(slope + x * t[3], in_rows && at_x >= 0 && at_x < g_.width ? line + at_x * s[3] : zeros);
-      }
+      const int64_t from = in_rows ? std::clamp(inside.begin, x, end) : end, until = std::clamp(inside.end, from, end);
+      for (; x < from; ++x, slope += t[3]) tell(slope, zeros);
+      const char* pixel = line + (x * g_.stride_w + right) * s[3];
+      for (; x < until; ++x, slope += t[3], pixel += g_.stride_w * s[3]) tell(slope, pixel);
+      for (; x < end; ++x, slope += t[3]) tell(slope, zeros);
     });
   }
 
