@@ -16,6 +16,7 @@
 #include "eager/autograd/tape.h"
 #include "eager/call/call.h"
 #include "ir/derivative.h"
+#include "ir/traits.h"
 
 namespace ingot::autograd {
 
@@ -304,9 +305,9 @@ const Tensor& SavedTensor::get(const Node& node, const std::string& what) const 
 }
 
 void check_elements(const OpCall& call) {
-  const ir::OpInfo& op = ir::info(call.op);
-  if (op.has(ir::kOfMemory) && !call.derivative && !is_of_elements(call, *call.operands[0].tensor))
-    eager::fail(op.name, "self", "a tensor that requires grad and has not all of these elements, in this order",
+  if (ir::has_trait(call.op, ir::kOfMemory) && !call.derivative && !is_of_elements(call, *call.operands[0].tensor))
+    eager::fail(ir::info(call.op).name, "self",
+                "a tensor that requires grad and has not all of these elements, in this order",
                 "contiguous(): a gradient is one of elements, not of memory", call.location);
 }
 

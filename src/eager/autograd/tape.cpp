@@ -6,6 +6,7 @@
 
 #include "eager/autograd/op_node.h"
 #include "eager/call/call.h"
+#include "ir/traits.h"
 
 namespace ingot::autograd {
 namespace {
@@ -37,7 +38,7 @@ bool is_leaf(const Tensor& t) { return t.impl()->requires_grad && !t.impl()->nod
 class OfItsElements {
  public:
   explicit OfItsElements(const OpCall& call) : call_(&call) {
-    if (!ir::info(call.op).has(ir::kOfMemory) || call.derivative || call.inplace) return;
+    if (!ir::has_trait(call.op, ir::kOfMemory) || call.derivative || call.inplace) return;
     const Tensor* base = call.operands[0].tensor;
     while (!is_of_elements(call, *base) && !is_leaf(*base) && base->impl()->autograd &&
            base->impl()->autograd->parent.defined())
