@@ -56,7 +56,7 @@ nlohmann::json to_json(const DeviceProgram& d) {
   }
   nlohmann::json out = {{"shapes", d.shapes},
                         {"kernels", kernels},
-                        {"library_steps", d.libraries},
+                        {"device_library_steps", d.libraries},
                         {"source_bytes", d.program.device_source.size()}};
   if (!d.resources.empty()) {
     out["cubin_bytes"] = d.cubin.image.size();

@@ -181,7 +181,7 @@ void FrozenCall::run_writing(const LeafList& arguments, std::span<void* const> i
   for (size_t i = 0; i < outputs.size(); ++i) {
     const trace::OutputTarget& target = binding.outputs[i];
     if (target.kind != trace::OutputTarget::Kind::write_back) continue;
-    outputs[i] = trace::direct_memory(target, slot(target.number, arguments));
+    outputs[i] = trace::donated_memory(target, slot(target.number, arguments));
     if (outputs[i]) continue;
     temporary[i] = runtime::Storage::allocate(output_bytes[i]);
     outputs[i] = temporary[i]->data();

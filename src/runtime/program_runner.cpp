@@ -299,18 +299,18 @@ void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& se
   };
   auto region = [&](int thread, int threads) {
     auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, driver_of(p).useful_threads); };
-    size_t settled = segment.first_phase;  // phases before this one have ended
-    auto settle = [&](size_t end) {
+    size_t awaited = segment.first_phase;  // phases before this one have ended
+    auto await_before = [&](size_t end) {
       if (threads > 1)
-        for (size_t i = settled; i < end; ++i)
+        for (size_t i = awaited; i < end; ++i)
           if (!left_out(phases[i])) await(state.progress[i].done, shares(phases[i]));
-      settled = end;
+      awaited = end;
     };
     auto start = std::chrono::steady_clock::time_point();
     for (size_t i = segment.first_phase; i < segment.end_phase; ++i) {
       const BoundPhase& p = phases[i];
       const StepDriver& driver = driver_of(p);
-      if (p.barrier_before || timed) settle(i);
+      if (p.barrier_before || timed) await_before(i);
       if (timed && p.number == 0) start = std::chrono::steady_clock::now();
       if (left_out(p)) continue;
       if (threads == 1) {
@@ -328,12 +328,12 @@ void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& se
         }
       }
       if (timed && p.number + 1 == driver.phases) {
-        settle(i + 1);
+        await_before(i + 1);
         std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
         if (thread == 0) state.add_time(p.step, elapsed.count());
       }
     }
-    if (thread == 0) settle(segment.end_phase);
+    if (thread == 0) await_before(segment.end_phase);
   };
   if (bound.useful_threads > 1) begin_progress();
   parallel(bound.useful_threads, region);

@@ -317,7 +317,7 @@ class Builder {
       if (root.slot != ir::kNoValue && root.written)
         add_output(root, {.kind = OutputTarget::Kind::write_back,
                           .number = root.slot,
-                          .direct = !root.read && checks_.failed().empty(),
+                          .donated = !root.read && checks_.failed().empty(),
                           .order = root.order});
   }
   // One flag for each check that the program makes itself.

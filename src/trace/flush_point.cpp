@@ -86,11 +86,11 @@ void Variant::grant_direct_writes() {
     if (target.kind == OutputTarget::Kind::failed) return;
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
     OutputTarget& target = binding.outputs[i];
-    if (target.kind != OutputTarget::Kind::write_back || target.direct) continue;
+    if (target.kind != OutputTarget::Kind::write_back || target.donated) continue;
     const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
-    target.direct = input != binding.input_slots.end() &&
-                    runtime::may_write_over(*entry->compiled->program, static_cast<uint32_t>(i),
-                                            static_cast<uint32_t>(input - binding.input_slots.begin()));
+    target.donated = input != binding.input_slots.end() &&
+                     runtime::may_write_over(*entry->compiled->program, static_cast<uint32_t>(i),
+                                             static_cast<uint32_t>(input - binding.input_slots.begin()));
   }
 }
 

@@ -25,7 +25,7 @@ struct OutputTarget {
   } kind = Kind::storage;
   uint32_t number = 0;
   // Of a write back: the program may write to the slot itself, as nothing reads what it held once it does.
-  bool direct = false;
+  bool donated = false;
   SmallVector<int64_t, 6> order = {};  // dims of the storage's tensor, from the outermost in memory
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;

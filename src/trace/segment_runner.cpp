@@ -170,7 +170,7 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
   storages_.resize(binding.outputs.size());
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
     const OutputTarget& target = binding.outputs[i];
-    outputs[i] = target.kind == OutputTarget::Kind::write_back ? direct_memory(target, slots[target.number]) : nullptr;
+    outputs[i] = target.kind == OutputTarget::Kind::write_back ? donated_memory(target, slots[target.number]) : nullptr;
     if (outputs[i]) continue;
     storages_[i] = runtime::Storage::allocate(variant.output_bytes[i]);
     outputs[i] = storages_[i]->data();

@@ -45,9 +45,9 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
   return true;
 }
 
-void* direct_memory(const OutputTarget& target, const Tensor& slot) {
+void* donated_memory(const OutputTarget& target, const Tensor& slot) {
   const detail::TensorImpl& impl = *slot.impl();
-  return target.direct && target.strides(impl.sizes) == impl.strides ? eager::data_of(impl) : nullptr;
+  return target.donated && target.strides(impl.sizes) == impl.strides ? eager::data_of(impl) : nullptr;
 }
 
 void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result, uint64_t writes) {

@@ -16,7 +16,7 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
                   std::vector<uint32_t>& aliases);
 
 /// Where the program itself writes this output: the slot's memory, or null where it needs memory of its own.
-void* direct_memory(const OutputTarget& target, const Tensor& slot);
+void* donated_memory(const OutputTarget& target, const Tensor& slot);
 /// After the run: the slot holds the result, which lies in memory of its own, or, if that is null, was written
 /// directly. `writes`: how often the ops of the segment wrote to it; its version moves on by as many.
 void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result, uint64_t writes = 1);

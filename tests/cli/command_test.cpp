@@ -335,7 +335,7 @@ TEST(Command, ExplainShowsCudaTextForATarget) {
   EXPECT_EQ(report["target"], "sm_80");
   ASSERT_FALSE(report["programs"].empty());
   for (const auto& program : report["programs"]) {
-    EXPECT_EQ(program["library_steps"].size(), 3u);
+    EXPECT_EQ(program["device_library_steps"].size(), 3u);
     ASSERT_FALSE(program["kernels"].empty());
     for (const auto& kernel : program["kernels"]) {
       std::string entry = kernel["entry"], source = kernel["source"];

@@ -380,7 +380,7 @@ TEST_P(X86Matmul, Panels) {
       }
 }
 
-void turned_tile(DType d) {
+void transposed_tile(DType d) {
   std::mt19937_64 random(8);
   KernelPtr source = generate(TileSpec{DType::f32, d, 1, 1, true}, Target{Isa::avx512});
   Code code(*source);
@@ -411,9 +411,9 @@ void turned_tile(DType d) {
     }
 }
 
-TEST(X86TurnedTile, MultipliesColumnsAsTheyLie) {
+TEST(X86TransposedTile, MultipliesColumnsAsTheyLie) {
   if (!cpu_has(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
-  for (DType d : {DType::f32, DType::bf16, DType::f16, DType::i8}) turned_tile(d);
+  for (DType d : {DType::f32, DType::bf16, DType::f16, DType::i8}) transposed_tile(d);
 }
 
 TEST(X86Bf16Dot, AddsPairsOfProducts) {

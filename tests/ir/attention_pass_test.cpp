@@ -61,7 +61,7 @@ TEST(AttentionPass, TakesWhatIsWrittenOut) {
     }
 }
 
-TEST(AttentionPass, AMaskOfWhatIsHiddenIsTurned) {
+TEST(AttentionPass, AMaskOfWhatIsHiddenIsNegated) {
   for (const char* scores : {"%6 = masked_fill(%5, %3, -inf)", "%6 = where(%3, -inf, %5)"}) {
     Graph graph = parse(graph_of("%5 = matmul(%0, %1)\n" + std::string(scores) +
                                  "\n%7 = softmax(%6, dim=2)\n%8 = matmul(%7, %2)\noutput %8\n"));

@@ -264,7 +264,7 @@ class Slicer {
   /// for parts of equal size one behind the other: a later step that finds it otherwise is not along.
   Along look_at(size_t s) {
     Step& step = program_.steps[s];
-    auto settle = [&] {
+    auto take_for_parts = [&] {
       for_each_argument(step, [&](const Argument& a) {
         if (parts_[a.buffer].kind != Parts::Kind::unknown) return;
         const std::optional<Dim> distance = quotient(whole_bytes(a.buffer));
@@ -275,7 +275,7 @@ class Slicer {
     for_each_argument(step, [&](const Argument& a) {
       reads_parts = reads_parts || (a.read_only && parts_[a.buffer].kind == Parts::Kind::apart);
     });
-    if (!reads_parts) settle();
+    if (!reads_parts) take_for_parts();
     bool parts = false;
     for_each_argument(step, [&](const Argument& a) { parts = parts || parts_[a.buffer].kind == Parts::Kind::apart; });
     if (!parts) return {.alone = true};
@@ -289,7 +289,7 @@ class Slicer {
             parts_[a.argument->buffer] = Parts::apart(dims().mul(stride(a, d), *times));
         return {true, true, d, *times};
       }
-    settle();
+    take_for_parts();
     return {};
   }
 

@@ -63,8 +63,8 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
   const bool batched = x.dim() == 3;
   if ((x.dim() != 2 && !batched) || x.size(-1) != input_size)
     eager::fail(layer_, "input", shape_of(x), "two or three dims, the last of them " + std::to_string(input_size), at);
-  const bool turned = batched && options.batch_first;
-  if (turned) x = x.transpose(0, 1);
+  const bool transposed = batched && options.batch_first;
+  if (transposed) x = x.transpose(0, 1);
   if (!batched) x = x.unsqueeze(1);
   const int64_t directions = options.bidirectional ? 2 : 1, steps = x.size(0);
   if (steps == 0) eager::fail(layer_, "input", shape_of(*input.tensor), "at least one step", at);
@@ -106,7 +106,7 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
     x = directions == 1 ? outputs[0] : cat(outputs, -1);
     if (l + 1 < options.num_layers) x = functional::dropout(x, options.dropout, is_training());
   }
-  std::vector<Tensor> results = {turned ? x.transpose(0, 1) : batched ? x : x.squeeze(1)};
+  std::vector<Tensor> results = {transposed ? x.transpose(0, 1) : batched ? x : x.squeeze(1)};
   for (const std::vector<Tensor>& states : last) {
     const Tensor all = stack(states, 0);
     results.push_back(batched ? all : all.squeeze(1));
