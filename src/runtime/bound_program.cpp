@@ -3,29 +3,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/work_count.h"
 #include "runtime/memory/arena_plan.h"
+#include "runtime/touches.h"
 
 namespace ingot::runtime {
 namespace {
 
 constexpr size_t kFirstBytes = 16 << 10, kLeastBytes = 256;  // of drivers; the first where nothing is known
-
-// A piece of memory that a step touches. Inputs and outputs may be the same memory, so where is no more than the kind.
-struct Touched {
-  Place place;
-  int64_t begin = 0, end = 0;  // arena
-  uint32_t number = 0;         // output, kept
-  bool read_only = false;
-};
-
-bool conflict(const Touched& a, const Touched& b) {
-  if (a.read_only && b.read_only) return false;
-  auto own = [](const Touched& t) { return t.place == Place::arena || t.place == Place::kept; };
-  if ((own(a) || own(b)) && a.place != b.place) return false;
-  if (a.place == Place::arena) return a.begin < b.end && b.begin < a.end;
-  if (a.place != Place::input && a.place == b.place) return a.number == b.number;
-  return a.place != b.place;  // an output may be the memory of any input
-}
 
 StepDriver* bind_step(const Step& step, const BindContext& context) {
   return std::visit([&](const auto& work) -> StepDriver* { return bind(work, step, context); }, step.work);
@@ -123,9 +108,11 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
   std::vector<const ArenaBuffer*> place(program.buffers.size() + steps.size());
   for (const ArenaBuffer& buffer : to.arena) place[buffer.buffer] = &buffer;
   auto arena_touch = [&](uint32_t buffer, bool read_only) {
-    return Touched{Place::arena, place[buffer]->offset, place[buffer]->offset + place[buffer]->room, 0, read_only};
+    return Touched{Place::arena, read_only, 0, place[buffer]->offset, place[buffer]->offset + place[buffer]->room};
   };
-  std::vector<Touched> touched, by_caller, by_threads;  // the latter two since the last barrier
+  std::vector<Touched> touched;
+  Touches by_caller, by_threads;  // since the last barrier
+  size_t segment = 0;             // the first that does not end before the step
   for (uint32_t i = 0; i < steps.size(); ++i) {
     const StepDriver& driver = *steps[i];
     const bool single = driver.useful_threads == 1;
@@ -137,27 +124,27 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
         if (buffer.place == Place::arena)
           touched.push_back(arena_touch(a.buffer, a.read_only));
         else
-          touched.push_back({buffer.place, 0, 0, buffer.number, a.read_only || buffer.place == Place::input});
+          touched.push_back({buffer.place, a.read_only || buffer.place == Place::input, buffer.number});
       });
       if (driver.shared_bytes) touched.push_back(arena_touch(own_buffer(program, i), false));
-      auto meets = [&](const std::vector<Touched>& earlier) {
-        return std::any_of(earlier.begin(), earlier.end(), [&](const Touched& e) {
-          return std::any_of(touched.begin(), touched.end(), [&](const Touched& t) { return conflict(e, t); });
-        });
+      auto meets = [&](const Touches& earlier) {
+        return std::ranges::any_of(touched, [&](const Touched& t) { return earlier.conflicts_with(t); });
       };
       wait = meets(by_threads) || (!single && meets(by_caller));
       if (wait) by_caller.clear(), by_threads.clear();
-      std::vector<Touched>& list = single ? by_caller : by_threads;
-      list.insert(list.end(), touched.begin(), touched.end());
+      for (const Touched& t : touched) (single ? by_caller : by_threads).add(t);
     }
-    const bool begins = i == 0 || std::ranges::any_of(program.segments, [&](const Program::Segment& s) {
-                          return s.first_step == i || s.end_step == i;
-                        });
-    if (begins) to.segments.push_back({to.phases.size(), 0, slices_of(program, i)});
+    bool begins = i == 0;
+    if (segment < program.segments.size() && program.segments[segment].end_step == i) ++segment, begins = true;
+    const Program::Segment* within = segment < program.segments.size() ? &program.segments[segment] : nullptr;
+    if (within && within->first_step > i) within = nullptr;
+    begins = begins || (within && within->first_step == i);
+    if (begins) to.segments.push_back({to.phases.size(), 0, within ? within->slices : Dim(1)});
     for (int phase = 0; phase < driver.phases; ++phase)
       to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});
     to.segments.back().end_phase = to.phases.size();
   }
+  detail::count_work(by_caller.work() + by_threads.work());
 }
 
 }  // namespace ingot::runtime

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
+
+#include "base/work_count.h"
 
 namespace ingot::runtime {
 namespace {
@@ -45,6 +48,52 @@ TEST(ArenaPlan, BuffersOfOneTimeDoNotMeet) {
                   plan.offsets[j] + requests[j].bytes <= plan.offsets[i]);
     }
   }
+}
+
+/// Where requests lie by looking at all that were placed before, the largest first.
+std::vector<int64_t> first_fit(const std::vector<ArenaRequest>& requests) {
+  std::vector<size_t> order(requests.size()), placed;
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::vector<int64_t> offsets(requests.size());
+  for (size_t i : order) {
+    int64_t offset = 0;
+    for (size_t j : placed) {
+      if (requests[j].last_step < requests[i].first_step || requests[i].last_step < requests[j].first_step) continue;
+      if (offsets[j] >= offset + requests[i].bytes) break;
+      offset = std::max(offset, offsets[j] + requests[j].bytes);
+    }
+    offsets[i] = offset;
+    placed.insert(std::find_if(placed.begin(), placed.end(), [&](size_t j) { return offsets[j] > offset; }), i);
+  }
+  return offsets;
+}
+
+// Few of many live at the same time, and some all the time: only those are looked at, which changes nothing.
+TEST(ArenaPlan, OfALongProgramIsTheLowestPlaces) {
+  for (uint32_t longest : {4u, 60u, 2000u}) {
+    std::vector<ArenaRequest> requests;
+    uint64_t random = longest;
+    auto next = [&] { return (random = random * 6364136223846793005u + 1442695040888963407u) >> 33; };
+    for (uint32_t i = 0; i < 2000; ++i) {
+      const auto life = static_cast<uint32_t>(next() % (i % 50 ? 4 : longest));
+      requests.push_back({static_cast<int64_t>(64 * (next() % 40)), i, std::min(1999u, i + life)});
+    }
+    EXPECT_EQ(plan_arena(requests).offsets, first_fit(requests)) << longest;
+  }
+}
+
+TEST(ArenaPlan, TakesTimeLinearInALongProgram) {
+  auto work = [](uint32_t n) {
+    std::vector<ArenaRequest> requests;
+    for (uint32_t i = 0; i < n; ++i) requests.push_back({64 * (1 + i % 7), i, std::min(n - 1, i + 1 + i % 3)});
+    const uint64_t before = detail::counted_work();
+    static_cast<void>(plan_arena(requests));
+    return detail::counted_work() - before;
+  };
+  EXPECT_GE(work(2000), 2000u);
+  EXPECT_LE(work(8000), 5 * work(2000));
 }
 
 }  // namespace
