@@ -44,7 +44,7 @@ class Frame {
   /// A field of the KernelFrame; its address goes to `frame` first.
   void load_field(Gpr to, size_t offset, Gpr frame = Gpr::rax);
 
-  /// Columns of the step beyond rcx, where several steps or blocks run side by side.
+  /// Columns of the step beyond rcx, where several steps are taken at once.
   int64_t column_offset() const { return column_offset_; }
   void set_column_offset(int64_t columns) { column_offset_ = columns; }
   /// From here to end_tail(), steps handle the last columns, fewer than 16.

@@ -231,15 +231,11 @@ void Reductions::begin_tree() {
 }
 
 // rdx: the level.
-void Reductions::push_blocks(const std::vector<Accumulator>& tree, int level) {
+void Reductions::push_block(const std::vector<Accumulator>& tree) {
   const int64_t step = level_bytes(tree);
   scratch_bytes_ = std::max(scratch_bytes_, step * kTreeLevels);
   code_.load(Gpr::rax, frame_.at(Slot::blocks));
   code_.load(Gpr::rdx, frame_.at(Slot::tree));
-  if (level) {
-    code_.g(VOp::g_shri, Gpr::rax, level);
-    code_.g(VOp::g_addi, Gpr::rdx, level * step);
-  }
   int64_t done = code_.label();
   const Loop loop = code_.begin_loop();
   code_.g(VOp::g_testi, Gpr::rax, 1);
@@ -252,7 +248,7 @@ void Reductions::push_blocks(const std::vector<Accumulator>& tree, int level) {
   each_register(tree, [&](const Accumulator&, VReg x, const Mem& at) {
     code_.add({.op = VOp::store, .width = static_cast<uint8_t>(code_.width), .a = x, .mem = at});
   });
-  code_.add({.op = VOp::g_addi_to, .mem = frame_.at(Slot::blocks), .value = int64_t(1) << level});
+  code_.add({.op = VOp::g_addi_to, .mem = frame_.at(Slot::blocks), .value = 1});
 }
 
 void Reductions::merge_stack(const std::vector<Accumulator>& tree) {

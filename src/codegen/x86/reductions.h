@@ -46,8 +46,8 @@ class Reductions {
 
   // The stack of subtrees: level l holds the sum of 2^l blocks.
   void begin_tree();
-  /// The finished subtree of 2^level blocks goes to the stack, joined with its neighbours of equal size.
-  void push_blocks(const std::vector<Accumulator>& tree, int level);
+  /// A finished block goes to the stack, joined with its neighbours of equal size.
+  void push_block(const std::vector<Accumulator>& tree);
   /// Joins the last subtree with what the stack holds, small subtrees first: an odd last one moves up as it is.
   void merge_stack(const std::vector<Accumulator>& tree);
   /// Of KernelFrame::scratch, for the stack.

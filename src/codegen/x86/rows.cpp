@@ -8,6 +8,7 @@
 namespace ingot::codegen::x86 {
 namespace {
 using canonical::kBlock;
+constexpr int kShortSteps = 4;  // of a short body that sums, in one round of its loop
 
 std::vector<Accumulator*> pointers(std::vector<Accumulator>& own) {
   std::vector<Accumulator*> out;
@@ -224,56 +225,12 @@ void Rows::plain_loop(const Phase& phase, Accumulators& all) {
   code_.place(done);
 }
 
-// Blocks that are summed side by side hide the latency of addition; a body with much to do hides it by itself.
-int Rows::group_size(const Accumulators& tree) const {
-  int registers = 0;
-  for (const Accumulator& a : tree) registers += a.value.parts;
-  if (!e_.body.is_short()) return 1;
-  const int limit = e_.vectors.avx512() ? 24 : 8;
-  for (int size : {8, 4, 2})
-    if (size * registers <= limit) return size;
-  return 1;
-}
-
-/// Groups of `size` blocks, while there are as many; then to `fewer`, or to `last` where no column is left.
-void Rows::block_group(Accumulators& plain, Accumulators& tree, int size, int64_t fewer, int64_t last) {
-  std::vector<Accumulators> group(static_cast<size_t>(size));
-  for (auto& own : group)
-    for (const Accumulator& a : tree) own.push_back(e_.reductions.accumulator(*a.reduction));
-  const Loop loop = code_.begin_loop();
-  code_.load(Gpr::rax, e_.frame.at(Slot::columns));
-  code_.g(VOp::g_sub, Gpr::rax, Gpr::rcx);
-  code_.g(VOp::g_cmpi, Gpr::rax, size * kBlock);
-  code_.jump(fewer, Cond::less);
-  for (auto& own : group)
-    for (Accumulator& a : own) e_.reductions.reset(a);
-  code_.g(VOp::g_lea, kLimit, Mem::at(Gpr::rcx, kBlock));
-  e_.body.loop(kLanes, [&] {
-    for (int j = 0; j < size; ++j) e_.body.step(with(plain, group[static_cast<size_t>(j)]), j * kBlock);
-  });
-  code_.g(VOp::g_addi, Gpr::rcx, (size - 1) * kBlock);
-  int level = 0;
-  for (int half = 1; half < size; half *= 2, ++level)
-    for (int j = 0; j < size; j += 2 * half)
-      for (size_t r = 0; r < tree.size(); ++r)
-        e_.reductions.combine(group[static_cast<size_t>(j)][r], group[static_cast<size_t>(j + half)][r].value, nullptr);
-  for (size_t r = 0; r < tree.size(); ++r) e_.vectors.copy(tree[r].value, group[0][r].value);
-  code_.g(VOp::g_cmpm, Gpr::rcx, e_.frame.at(Slot::columns));
-  code_.jump(last, Cond::equal);
-  e_.reductions.push_blocks(tree, level);
-  code_.end_loop(loop);
-}
-
+// Memory is read straight through: some processors read several streams at half the speed of one. The chains of
+// additions of neighbouring blocks overlap by themselves, as one is not long enough to fill the window of waiting
+// instructions.
 void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
-  int64_t last = code_.label();
+  int64_t last = code_.label(), tail = code_.label(), whole = code_.label();
   e_.reductions.begin_tree();
-  for (int size = group_size(tree); size > 1; size /= 2) {
-    const int64_t fewer = code_.label();
-    block_group(plain, tree, size, fewer, last);
-    code_.place(fewer);
-  }
-
-  int64_t tail = code_.label(), whole = code_.label();
   const Mem& tail_count = e_.frame.at(Slot::tail_count);
   const Loop loop = code_.begin_loop();
   for (Accumulator& a : tree) e_.reductions.reset(a);
@@ -288,12 +245,16 @@ void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
   code_.store(tail_count, Gpr::rbx);
   code_.g(VOp::g_sub, Gpr::rax, Gpr::rbx);
   code_.g(VOp::g_lea, kLimit, Mem::at(Gpr::rax, Gpr::rcx, 1));
-  if (const int count = e_.body.chains(); count > 1) {
+  const int in_a_row = e_.body.is_short() ? kShortSteps : 1;
+  if (const int count = std::max(in_a_row, e_.body.chains()); count > 1) {
     int64_t few = code_.label();
     code_.g(VOp::g_addi, kLimit, -kLanes * (count - 1));
     code_.g(VOp::g_cmp, Gpr::rcx, kLimit);
     code_.jump(few, Cond::greater_equal);
-    e_.body.loop(kLanes * count, [&] { e_.body.mixed_steps(with(plain, tree), count); });
+    e_.body.loop(kLanes * count, [&] {
+      if (in_a_row == 1) return e_.body.mixed_steps(with(plain, tree), count);
+      for (int j = 0; j < count; ++j) e_.body.step(with(plain, tree), j * kLanes);
+    });
     code_.place(few);
     code_.g(VOp::g_addi, kLimit, kLanes * (count - 1));
   }
@@ -308,7 +269,7 @@ void Rows::tree_loop(Accumulators& plain, Accumulators& tree) {
   code_.place(whole);
   code_.g(VOp::g_cmpm, Gpr::rcx, e_.frame.at(Slot::columns));
   code_.jump(last, Cond::greater_equal);
-  e_.reductions.push_blocks(tree, 0);
+  e_.reductions.push_block(tree);
   code_.end_loop(loop);
   code_.place(last);
   e_.reductions.merge_stack(tree);

@@ -24,8 +24,6 @@ class Rows {
   void plain_loop(const Phase& phase, Accumulators& all);
   int side_by_side(const Accumulators& all) const;
   void tree_loop(Accumulators& plain, Accumulators& tree);
-  void block_group(Accumulators& plain, Accumulators& tree, int size, int64_t fewer, int64_t last);
-  int group_size(const Accumulators& tree) const;
   /// kLimit = whole steps of `columns` columns; to `none` if there is none.
   void whole_steps(int64_t columns, int64_t none);
 
