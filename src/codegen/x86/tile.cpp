@@ -264,8 +264,10 @@ class Tile {
   void step_of_channels(const std::vector<VReg>& masks, B b_part) {
     for (int p = 0; p < parts_; ++p) {
       const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)], b = b_part(p, mask);
-      for (int row = 0; row < spec_.rows; ++row)
-        add(row, p, held(Mem::at(kRows[row], kAt, 1, p * code_.width), mask), b);
+      for (int row = 0; row < spec_.rows; ++row) {
+        const Mem at = Mem::at(kRows[row], kAt, 1, p * code_.width);
+        mask == kNoReg ? add(row, p, at, b) : add(row, p, held(at, mask), b);
+      }
     }
   }
 
@@ -309,17 +311,18 @@ class Tile {
       for (int row = 0; row < spec_.rows; ++row) add(row, p, held[static_cast<size_t>(row)], y);
     }
   }
-  void add(int row, int p, VReg a, VReg b) {
+  void add(int row, int p, const Source& a, VReg b) {
     VReg sum = sum_at(row, p);
     if (dot_) {
-      code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = a});
+      code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = v_.force(a)});
     } else {
       code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps,
                  .width = width(),
                  .dst = sum,
                  .a = b,
-                 .b = a,
-                 .c = sum});
+                 .b = a.reg,
+                 .c = sum,
+                 .mem = a.mem});
     }
   }
   VReg sum_at(int row, int p) const { return sums_[static_cast<size_t>(row * parts_ + p)]; }
