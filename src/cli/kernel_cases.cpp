@@ -34,20 +34,21 @@ double product_bytes(const Sizes& s, double element) {
   return (m * k + k * n + m * n) * element;
 }
 
-// Sizes channels, results, height and width, kernel, stride, groups; then a bias, a clamp and the largest of each
-// channel: inside a graph, where images lie with their channels innermost. (The floor is the convolution's alone.)
+// Sizes channels, results, height and width, kernel, stride, groups; then a bias, a relu6 and the largest of each
+// channel: inside a graph, where images lie with their channels innermost. The largest read the results once more:
+// those bytes are in the floor.
 std::vector<Sizes> convolution_operands(const Sizes& s) {
   return {{1, s[2], s[2], s[0]}, {s[1], s[0] / s[5], s[3], s[3]}, {s[1]}};
 }
 Tensor convolution(const Tensors& t, const Sizes& s) {
   const Tensor y = conv2d(t[0].permute({0, 3, 1, 2}), t[1], t[2], s[4], s[3] / 2, 1, s[5]);
-  return y.clamp(0, 6).amax({2, 3});
+  return relu6(y).amax({2, 3});
 }
 Work convolution_work(const Sizes& s, double element) {
   const int64_t size = (s[2] + 2 * (s[3] / 2) - s[3]) / s[4] + 1;
   const double results = elements_of({s[1], size, size}), taps = elements_of({s[0] / s[5], s[3], s[3]});
   const double read = elements_of({s[0], s[2], s[2]}) + elements_of({s[1]}) * taps;
-  return {2 * results * taps, {}, (read + results) * element};
+  return {2 * results * taps, {}, (read + 2 * results) * element};
 }
 
 // Sizes heads, positions, depth, causal.
