@@ -10,7 +10,7 @@
 namespace ingot {
 
 #define INGOT_LOG_TOPICS(X) \
-  X(graph) X(guards) X(recompiles) X(breaks) X(fusion) X(kernels) X(asm_, "asm") X(cache) X(timings)
+  X(graph) X(guards) X(recompiles) X(breaks) X(fusion) X(kernels) X(asm_, "asm") X(cache) X(timings) X(writes)
 
 enum class Topic : uint8_t {
 #define INGOT_TOPIC(name, ...) name,

@@ -74,6 +74,22 @@ void describe_inputs(const ir::Graph& graph, const std::vector<std::string>& nam
   }
 }
 
+void describe_writes(const trace::CacheEntry& entry, const std::vector<std::string>& names,
+                     Explanation::Program& program) {
+  const ir::Graph& graph = entry.compiled->graph;
+  for (const trace::Write& write : entry.writes()) {
+    const ir::ValueId v = graph.outputs[write.output];
+    Explanation::Write& out = program.writes.emplace_back();
+    out.value = names[v];
+    if (write.input >= 0) out.input = names[graph.inputs[static_cast<size_t>(write.input)].value];
+    out.type = type_text(graph.type(v), graph.dims);
+    if (const ir::NodeId producer = graph.values[v].producer; producer != ir::kNoValue)
+      out.op = program.ops[producer].op, out.location = program.ops[producer].location;
+    out.in_place = write.apart.empty();
+    out.reason = write.apart;
+  }
+}
+
 void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
                      Explanation::Program& program) {
   const ir::Graph& graph = compiled.graph;
@@ -206,6 +222,7 @@ Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Pro
   program.ops = ops_of(graph, names);
   for (ir::ValueId output : graph.outputs) program.outputs.push_back(names[output]);
   describe_inputs(graph, names, program);
+  describe_writes(entry, names, program);
   describe_fusion(compiled, names, program);
   describe_backward(compiled, names, program);
   describe_steps(entry, profile, program);

@@ -96,6 +96,16 @@ struct Explanation {
     Listed<uint32_t> kernels;  // in Program::kernels
     std::string weight;        // of a product or convolution: packed, or why not, in its latest run
   };
+  /// A tensor from outside that the program writes. In place where nobody reads what it held once it is written (and
+  /// its elements are dense in memory); else apart, and copied at the end.
+  struct Write {
+    std::string value;  // what is written
+    std::string input;  // the tensor as it is read, a value; empty: nobody reads it
+    std::string type;
+    std::string op, location;  // that makes the value; empty: an input
+    bool in_place = false;
+    std::string reason;  // of one that is not in place
+  };
   struct Stage {
     std::string name;
     double ms = 0;
@@ -108,6 +118,7 @@ struct Explanation {
     Listed<Op> traced_ops, ops;
     Listed<std::string> outputs;  // values
     Listed<Input> inputs;
+    Listed<Write> writes;
     Listed<Group> groups;  // in order of execution
     Listed<Decision> decisions;
     /// Of a program that goes backward: what the forward pass stores and the backward pass reads, and what the backward

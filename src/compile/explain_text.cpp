@@ -97,6 +97,20 @@ class Report {
     for (const auto& [fate, count] : fates) line("  {:>4} x  {}", count, fate);
   }
 
+  void writes(const Explanation::Program& p) {
+    if (p.writes.empty()) return;
+    heading("Writes", "tensors from outside, in place or apart and copied at the end");
+    constexpr size_t kMost = 8;
+    const auto in_place = std::ranges::count_if(p.writes, [](const auto& w) { return w.in_place; });
+    if (in_place) line("  {:>4} x  in place", in_place);
+    size_t apart = 0;
+    for (const auto& w : p.writes)
+      if (!w.in_place && ++apart <= kMost)
+        line("  apart    {:<12} {:<24} {} ({})", shortened(w.op.empty() ? w.input : w.op, 12), shortened(w.type, 24),
+             w.reason, w.location);
+    if (apart > kMost) line("  ... and {} more", apart - kMost);
+  }
+
   void notices(const char* title, const char* meaning, const std::vector<Explanation::Notice>& list) {
     if (list.empty()) return;
     heading(title, meaning);
@@ -138,6 +152,7 @@ class Report {
     steps(p);
     trace(p);
     weights(p);
+    writes(p);
     fusion(p);
     backward(p);
     guards(p);

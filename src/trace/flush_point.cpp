@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "runtime/bound_program.h"
 #include "runtime/memory/donation.h"
@@ -81,17 +82,29 @@ bool Variant::bind_if_ready() {
 }
 
 void Variant::grant_direct_writes() {
+  std::unordered_map<uint32_t, uint32_t> input_of;  // slot
+  for (uint32_t i = 0; i < binding.input_slots.size(); ++i) input_of.emplace(binding.input_slots[i], i);
+  auto is = [](OutputTarget::Kind kind) { return [kind](const OutputTarget& target) { return target.kind == kind; }; };
+  if (std::ranges::none_of(binding.outputs, is(OutputTarget::Kind::write_back))) return;
   // What a program finds wrong it finds once it runs: nothing is to be written by then.
-  for (const OutputTarget& target : binding.outputs)
-    if (target.kind == OutputTarget::Kind::failed) return;
-  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+  const bool checks = std::ranges::any_of(binding.outputs, is(OutputTarget::Kind::failed));
+  const runtime::Donations donations(*entry->compiled->program);
+  std::vector<Write> writes;
+  for (uint32_t i = 0; i < binding.outputs.size(); ++i) {
     OutputTarget& target = binding.outputs[i];
-    if (target.kind != OutputTarget::Kind::write_back || target.donated) continue;
-    const auto input = std::find(binding.input_slots.begin(), binding.input_slots.end(), target.number);
-    target.donated = input != binding.input_slots.end() &&
-                     runtime::may_write_over(*entry->compiled->program, static_cast<uint32_t>(i),
-                                             static_cast<uint32_t>(input - binding.input_slots.begin()));
+    if (target.kind != OutputTarget::Kind::write_back) continue;
+    Write& write = writes.emplace_back();
+    write.output = i;
+    const auto input = input_of.find(target.number);
+    if (input != input_of.end()) write.input = input->second;
+    if (checks) {
+      write.apart = "the program may still refuse a value after it is written";
+    } else if (!target.donated) {
+      write.apart = input == input_of.end() ? "it is no input" : donations.refusal(i, input->second);
+      target.donated = write.apart.empty();
+    }
   }
+  entry->note_writes(std::move(writes));
 }
 
 void Variant::use(runtime::BoundProgramPtr program) {

@@ -56,6 +56,22 @@ Function::Function(std::string name, std::vector<std::string> disabled_passes, i
       background_(background),
       pack_weights_only_(pack_weights_only) {}
 
+void CacheEntry::note_writes(std::vector<Write> writes) {
+  std::lock_guard lock(mutex_);
+  if (writes == writes_) return;
+  writes_ = std::move(writes);
+  if (!log_enabled(Topic::writes)) return;
+  for (const Write& write : writes_)
+    log(Topic::writes, "output " + std::to_string(write.output) + " of the program for " + shapes +
+                           (write.input < 0 ? std::string() : ", which is input " + std::to_string(write.input)) +
+                           (write.apart.empty() ? ": written in place" : ": written apart and copied: " + write.apart));
+}
+
+std::vector<Write> CacheEntry::writes() const {
+  std::lock_guard lock(mutex_);
+  return writes_;
+}
+
 std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, int64_t ops, bool* fresh) {
   const compiler::Settings settings{.level = eager::code_level(),
                                     .disabled = disabled_passes_,

@@ -33,6 +33,14 @@ struct Recompile {
   Location location = Location::none();
 };
 
+/// A tensor from outside that a program writes: in place, or apart, and then copied.
+struct Write {
+  uint32_t output = 0;  // of the program
+  int64_t input = -1;   // the same tensor as the program reads it; -1: it does not
+  std::string apart;    // why; empty: in place
+  friend bool operator==(const Write&, const Write&) = default;
+};
+
 /// A program in the cache of a function. One graph has one, whichever flushes and recorders came to it.
 struct CacheEntry {
   std::string key;     // of the program
@@ -44,6 +52,14 @@ struct CacheEntry {
   std::atomic<int64_t> hits{0};
   std::once_flag once;
   std::atomic<bool> ready{false};  // compiled or failure is set
+
+  /// Those of the latest flush that asked; all who run one program write alike, but for tensors that are not dense.
+  void note_writes(std::vector<Write> writes);
+  std::vector<Write> writes() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<Write> writes_;
 };
 
 class Function : public std::enable_shared_from_this<Function> {

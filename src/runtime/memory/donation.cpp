@@ -2,42 +2,47 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "base/error.h"
+#include "base/work_count.h"
 #include "runtime/memory/checked_memory.h"
 
 namespace ingot::runtime {
-namespace {
 
-std::optional<uint32_t> buffer_of(const Program& program, Place place, uint32_t number) {
-  for (uint32_t i = 0; i < program.buffers.size(); ++i)
-    if (program.buffers[i].place == place && program.buffers[i].number == number) return i;
-  return std::nullopt;
+Donations::Donations(const Program& program) : program_(program), outputs_(program.outputs), inputs_(program.inputs) {
+  std::vector<uint32_t> first_write(program.buffers.size(), kNone), last_read = first_write;
+  uint64_t work = program.buffers.size();
+  for (uint32_t s = 0; s < program.steps.size(); ++s)
+    for_each_argument(program.steps[s], [&](const Argument& a) {
+      ++work;
+      if (!a.read_only) first_write[a.buffer] = std::min(first_write[a.buffer], s);
+      last_read[a.buffer] = s;
+    });
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const ProgramBuffer& buffer = program.buffers[b];
+    if (buffer.place == Place::output) outputs_[buffer.number] = {b, first_write[b]};
+    if (buffer.place == Place::input) inputs_[buffer.number] = {b, last_read[b]};
+  }
+  detail::count_work(work);
 }
 
-}  // namespace
+std::string Donations::step_text(uint32_t step) const {
+  return "step " + std::to_string(step) + " (" + program_.steps[step].name + ")";
+}
 
-bool may_write_over(const Program& program, uint32_t output, uint32_t input) {
-  const std::optional<uint32_t> to = buffer_of(program, Place::output, output),
-                                from = buffer_of(program, Place::input, input);
-  if (!to) return false;
+std::string Donations::refusal(uint32_t output, uint32_t input) const {
+  const Use &to = outputs_[output], &from = inputs_[input];
+  if (to.step == kNone) return "no step stores it";
+  if (from.step == kNone) return {};
+  const ProgramBuffer &written = program_.buffers[to.buffer], &read = program_.buffers[from.buffer];
   // What a slice writes, no later one reads.
-  if (!program.segments.empty() && from && !(program.buffers[*to].slice_bytes == program.buffers[*from].slice_bytes))
-    return false;
-  bool written = false;
-  for (const Step& step : program.steps) {
-    bool writes = false, reads = false;
-    for_each_argument(step, [&](const Argument& a) {
-      writes = writes || (a.buffer == *to && !a.read_only);
-      reads = reads || (from && a.buffer == *from);
-    });
-    if (reads && (written || (writes && !may_write_over(step, *to, *from)))) return false;
-    written = written || writes;
-  }
-  return written;
+  if (!program_.segments.empty() && !(written.slice_bytes == read.slice_bytes))
+    return "it is read and written in different slices of a batch";
+  if (from.step < to.step) return {};
+  if (from.step > to.step)
+    return step_text(from.step) + " reads what it held after " + step_text(to.step) + " has stored the new values";
+  if (may_write_over(program_.steps[to.step], to.buffer, from.buffer)) return {};
+  return step_text(to.step) + " reads other elements of it than the one that it stores";
 }
 
 void run_in_place(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,

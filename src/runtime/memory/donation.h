@@ -2,16 +2,33 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/program.h"
 #include "runtime/program_runner.h"
 
 namespace ingot::runtime {
 
-/// True if this output may be written over this input, of the same sizes and strides, while the program runs: all who
+/// Which outputs of a program may be written over which inputs, of the same sizes and strides, while it runs: all who
 /// read the input come before who writes the output first, or it is that step itself, which may. (Steps run in order
 /// where they touch inputs and outputs, see BoundProgram.)
-bool may_write_over(const Program& program, uint32_t output, uint32_t input);
+class Donations {
+ public:
+  explicit Donations(const Program& program);
+  /// Why an output may not be written over an input; empty if it may.
+  std::string refusal(uint32_t output, uint32_t input) const;
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+  struct Use {
+    uint32_t buffer = kNone, step = kNone;
+  };
+  std::string step_text(uint32_t step) const;
+
+  const Program& program_;
+  std::vector<Use> outputs_, inputs_;  // the step that writes it first; the last that reads it
+};
 
 /// Runs the program. Where memory is checked (INGOT_CHECK_MEMORY), a call that writes over inputs is judged, too.
 void run_in_place(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,

@@ -38,8 +38,10 @@ std::shared_ptr<Program> two_readers() {
 
 TEST(Donation, IsGrantedToTheLastReaderAndJudged) {
   const std::shared_ptr<Program> program = two_readers();
-  EXPECT_FALSE(may_write_over(*program, 0, 0));
-  EXPECT_TRUE(may_write_over(*program, 1, 0));
+  const Donations donations(*program);
+  EXPECT_EQ(donations.refusal(0, 0),
+            "step 1 (scale) reads what it held after step 0 (scale) has stored the new values");
+  EXPECT_EQ(donations.refusal(1, 0), "");
   const LoadedProgram loaded(program);
   const BoundProgramPtr bound = loaded.bind({});
   const int64_t bytes[] = {kCount * 4, kCount * 4};
@@ -61,6 +63,22 @@ TEST(Donation, IsGrantedToTheLastReaderAndJudged) {
       EXPECT_EQ(other[i], given[i] * 3);
     }
   }
+}
+
+// A step may write over what it reads itself only where it reads no more of it than the element that it stores.
+TEST(Donation, IsRefusedWhereAStepReadsOtherElements) {
+  const std::shared_ptr<Program> program = two_readers();
+  program->steps.erase(program->steps.begin());  // output 0 is stored by nobody
+  EXPECT_EQ(Donations(*program).refusal(0, 0), "no step stores it");
+  EXPECT_EQ(Donations(*program).refusal(1, 0), "");
+  program->steps[0].as<LoopStep>().arguments[0].strides = {kCount * 4, 8};
+  EXPECT_EQ(Donations(*program).refusal(1, 0), "step 0 (scale) reads other elements of it than the one that it stores");
+  program->inputs = 2;
+  program->buffers.push_back(input(1));  // nobody reads it
+  EXPECT_EQ(Donations(*program).refusal(1, 1), "");
+  program->segments = {{0, 1, 4}};
+  program->buffers[2].slice_bytes = 100;
+  EXPECT_EQ(Donations(*program).refusal(1, 0), "it is read and written in different slices of a batch");
 }
 
 }  // namespace
