@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kWidth = 32, kHeads = 4, kVocabulary = 64;
 constexpr int kLayers = 12;
-constexpr int64_t kLengths = 256;  // one after the other, every second one to time binding alone
+constexpr int64_t kLengths = 256;  // one after the other, unless a number is given; every second times binding alone
 constexpr int64_t kTurns = 8;      // that come again and again
 
 using Tensors = std::vector<Tensor>;
@@ -82,7 +83,7 @@ struct BindTimes {
 };
 
 // A call with another length than the last, then one with the same: what the first takes longer is binding.
-BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
+BindTimes measure(const NarrowDecoder& model, const Decoding& decoding, int64_t lengths) {
   auto fast = compile(model, {.name = "decoder"});
   BindTimes times;
   auto check = [&](const Tensors& in) {
@@ -104,7 +105,7 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
   }
   // After eager a call with the length of before, so that the caches are those of compiled calls.
   Tensors last = decoding.inputs(length++);
-  for (int64_t i = 0; i < kLengths / 2; ++i) {
+  for (int64_t i = 0; i < lengths / 2; ++i) {
     const Tensors in = decoding.inputs(length++);
     eager.push_back(time(model, in));
     (void)fast(last);
@@ -120,7 +121,7 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding) {
   }
   std::vector<Tensors> inputs;
   for (int64_t i = 1; i <= kTurns; ++i) inputs.push_back(decoding.inputs(length - i));
-  for (int64_t i = 0; i < kLengths; ++i) {
+  for (int64_t i = 0; i < lengths; ++i) {
     const Tensors& in = inputs[static_cast<size_t>(i % kTurns)];
     (void)model(in);  // its data are in the cache then
     const double first = time(fast, in), again = time(fast, in);
@@ -141,7 +142,8 @@ int bench_bind(const BenchOptions& options) {
   bool good = true;
   nlohmann::json list = nlohmann::json::array();
   for (const Decoding& decoding : kDecodings) {
-    const BindTimes t = measure(model, decoding);
+    const BindTimes t =
+        measure(model, decoding, options.length ? std::max<int64_t>(options.length, 2 * kTurns) : kLengths);
     const double each = t.fresh_us / static_cast<double>(t.steps);
     const double bind_ns_a_step = t.bind_us * 1e3 / static_cast<double>(std::max<int64_t>(t.bound_steps, 1));
     good = good && t.equal_bits && t.fallbacks == 0;

@@ -23,7 +23,7 @@ struct BenchOptions : CommonOptions {
   bool steps = false;                 // show what each step of the program takes
   std::string compare;                // safetensors with a peer's `output` for the same input; empty: none
   std::string weights;                // of a model of the zoo: a safetensors file; empty: random ones, at full size
-  int length = 0;                     // of the sequences that it is fed; 0: the model's own
+  int length = 0;                     // of the sequences that it is fed, or what a bench makes of it; 0: its own
   std::string weight_format = "f32";  // or int8: of a model's linear layers
 };
 

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
@@ -16,15 +15,7 @@
 namespace ingot::cli {
 namespace {
 
-using Callable = std::function<std::vector<Tensor>(const Tensor&)>;
-
-/// A function of about n ops over a few small tensors: what is measured is the compiler. Two that are made alike hold
-/// tensors of their own with the same values.
-struct Form {
-  const char* name;
-  const char* what;
-  Callable (*make)(int n);
-};
+using Callable = CompileForm::Callable;
 
 Callable chain(int n) {
   return [n](const Tensor& x) {
@@ -74,11 +65,20 @@ Callable updates(int n) {
   };
 }
 
-constexpr Form kForms[] = {{"chain", "elementwise ops, every eighth a softmax", chain},
-                           {"layers", "equal layers of two products, a norm and a residual", layers},
-                           {"wide", "values of their own, added up", wide},
-                           {"readers", "one value reduced in many ways", readers},
-                           {"updates", "tensors from outside, written in place", updates}};
+Callable residuals(int n) {
+  return [n, w = linspace(-1, 1, 256).reshape({16, 16})](const Tensor& x) {
+    Tensor h = x;
+    for (int i = 0; i < n; i += 3) h = nn::functional::linear(nn::functional::layer_norm(h + x, {16}), w);
+    return std::vector<Tensor>{h};
+  };
+}
+
+constexpr CompileForm kForms[] = {{"chain", "elementwise ops, every eighth a softmax", chain},
+                                  {"layers", "equal layers of two products, a norm and a residual", layers},
+                                  {"wide", "values of their own, added up", wide},
+                                  {"readers", "one value reduced in many ways", readers},
+                                  {"updates", "tensors from outside, written in place", updates},
+                                  {"residuals", "one value read by each of a chain of norms and products", residuals}};
 
 double resident_bytes() {
   malloc_trim(0);
@@ -89,6 +89,8 @@ double resident_bytes() {
 }
 
 }  // namespace
+
+std::span<const CompileForm> compile_forms() { return kForms; }
 
 int bench_compile(const BenchOptions& options) {
   using Clock = std::chrono::steady_clock;
@@ -102,8 +104,9 @@ int bench_compile(const BenchOptions& options) {
   if (!options.json)
     fmt::print("{:<10}{:>8}{:>14}{:>12}{:>14}{:>14}{:>14}\n", "form", "ops", "first ms", "us an op", "other size ms",
                "replay us/op", "KB kept an op");
-  for (const Form& form : kForms)
+  for (const CompileForm& form : kForms)
     for (int n : {250, 1000, 4000, 16000}) {
+      if (options.length && n > options.length) break;
       clear_caches();
       const Tensor x = randn({8, 16}), y = randn({9, 16});
       const double before = resident_bytes();

@@ -56,7 +56,11 @@ int main(int argc, char** argv) {
                    "  ingot bench gpt2 --weights model.safetensors --length 512"),
             benches);
   bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
-  bench->add_option("--length", options.length, "of the sequences that a model is fed (default: its own)")
+  bench
+      ->add_option(
+          "--length", options.length,
+          "of the sequences that a model is fed (default: its own); for compile, update and bind: the most ops, the "
+          "elements of a tensor, the number of lengths")
       ->check(CLI::PositiveNumber);
   bench
       ->add_option("--weights", options.weights,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -14,8 +15,7 @@ namespace ingot::cli {
 namespace {
 
 constexpr int kTensors = 200;
-constexpr int64_t kElements = 500'000;       // of each: 100 M parameters in all
-constexpr int64_t kRoofElements = 64 << 20;  // a += b over 256 MB
+constexpr int64_t kElements = 500'000;  // of each, unless a length is given: 100 M parameters in all
 
 /// Parameters, gradients and two states, of the same numbers each time they are made.
 struct Parameters {
@@ -116,16 +116,20 @@ int bench_update(const BenchOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   bool equal_bits = true;
   for (const Update& update : kUpdates) equal_bits = gives_eagers_bits(update) && equal_bits;
+  const int64_t elements = options.length ? options.length : kElements;
+  // a += b over 256 MB, or as much as the parameters take.
+  const int64_t roof_elements = std::min<int64_t>(64 << 20, kTensors * elements);
   double roof = 0;  // GB/s
   {
-    const Tensor a = zeros({kRoofElements}), b = ones({kRoofElements});
-    roof = 12e-3 * kRoofElements / interleave({[&] { a.add_(b); }}, options.seconds)[0].median;
+    const Tensor a = zeros({roof_elements}), b = ones({roof_elements});
+    roof = 12e-3 * static_cast<double>(roof_elements) / interleave({[&] { a.add_(b); }}, options.seconds)[0].median;
   }
   if (!options.json)
-    fmt::print("{} threads; a += b over 256 MB in place: {:.1f} GB/s\n{:<22}{:>14}{:>14}{:>12}{:>12}{:>12}\n",
-               num_threads(), roof, "update", "eager ms", "compiled ms", "GB/s", "of a += b", "new MB");
+    fmt::print("{} threads; a += b over {} MB in place: {:.1f} GB/s\n{:<22}{:>14}{:>14}{:>12}{:>12}{:>12}\n",
+               num_threads(), roof_elements * 4 >> 20, roof, "update", "eager ms", "compiled ms", "GB/s", "of a += b",
+               "new MB");
   for (const Update& update : kUpdates) {
-    const Parameters all(kTensors, kElements);
+    const Parameters all(kTensors, elements);
     const auto eager = step_of(update, all);
     if (!update.step) eager();  // makes its states
     auto step = compile(eager);
@@ -133,10 +137,10 @@ int bench_update(const BenchOptions& options) {
     step(), step();
     const auto times = interleave({eager, [&] { step(); }}, options.seconds);
     const int64_t after = memory_stats().allocated_bytes;
-    const double rate = 1e-3 * static_cast<double>(update.bytes * kTensors * kElements) / times[1].median;
+    const double rate = 1e-3 * static_cast<double>(update.bytes * kTensors * elements) / times[1].median;
     const double more = static_cast<double>(after - before) / (1 << 20);
     rows.push_back({{"name", update.name},
-                    {"parameters", kTensors * kElements},
+                    {"parameters", kTensors * elements},
                     {"tensors", kTensors},
                     {"bytes_a_parameter", update.bytes},
                     {"eager_ms", times[0].median / 1e3},

@@ -282,6 +282,52 @@ TEST(Command, BenchOfReplayGivesWhatARecordedOpCosts) {
   EXPECT_EQ(report["ns_per_op"], report["rows"][0]["op_ns"]);
 }
 
+TEST(Command, BenchOfCompilingGrowsWithTheFunction) {
+  Outcome bench = ingot("bench compile --length 1000 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  const auto report = nlohmann::json::parse(bench.out);
+  EXPECT_TRUE(report["bitwise_equal"]);
+  ASSERT_EQ(report["rows"].size(), 12u) << "six forms of 250 and 1,000 ops";
+  for (const auto& row : report["rows"]) {
+    for (const char* field : {"first_ms", "first_us_an_op", "other_size_ms", "replay_us_an_op"})
+      EXPECT_GT(row[field], 0) << row;
+    EXPECT_TRUE(row["kept_kb_an_op"].is_number()) << row;
+    EXPECT_LE(row["ops"], 1000);
+    EXPECT_EQ(row["compilations"], 2) << "one for each size of its argument: " << row;
+  }
+}
+
+TEST(Command, BenchOfUpdatesAllocatesNothing) {
+  Outcome bench = ingot("bench update --length 2000 --seconds 0.05 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  const auto report = nlohmann::json::parse(bench.out);
+  EXPECT_TRUE(report["bitwise_equal"]);
+  EXPECT_GT(report["in_place_add_gbps"], 0);
+  ASSERT_EQ(report["rows"].size(), 3u);
+  for (const auto& row : report["rows"]) {
+    EXPECT_EQ(row["parameters"], 2000 * row["tensors"].get<int64_t>());
+    EXPECT_GT(row["compiled_gbps"], 0);
+    EXPECT_LT(row["allocated_beyond_state_bytes"], 8 << 20) << row;
+  }
+  EXPECT_EQ(report["caches"].size(), 3u);
+  for (const auto& cache : report["caches"]) EXPECT_EQ(cache["row_bytes"], 16384);
+}
+
+TEST(Command, BenchOfBindingTimesNewLengths) {
+  Outcome bench = ingot("bench bind --threads 1 --length 16 --json");
+  ASSERT_EQ(bench.code, 0) << bench.out;
+  const auto report = nlohmann::json::parse(bench.out);
+  EXPECT_EQ(report["threads"], 1);
+  ASSERT_EQ(report["decodings"].size(), 2u);
+  for (const auto& decoding : report["decodings"]) {
+    EXPECT_TRUE(decoding["bitwise_equal"]);
+    EXPECT_GT(decoding["bound_steps"], 0);
+    EXPECT_LE(decoding["bound_steps"], decoding["steps"]);
+    EXPECT_GT(decoding["bind_ns_a_step"], 0);
+    EXPECT_EQ(decoding["compilations"], 2);
+  }
+}
+
 // Registers that only AVX-512 has: zmm, masks, and numbers past 15.
 const std::regex kAvx512Only("zmm|[xy]mm(1[6-9]|2[0-9]|3[01])|\\bk[0-7]\\b");
 

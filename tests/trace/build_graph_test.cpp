@@ -101,7 +101,7 @@ TEST(BuildGraph, ATargetThatIsOverwrittenIsWrittenDirectly) {
     ir::verify(built.graph);
     EXPECT_EQ(built.binding.outputs.size(), 1u);
     EXPECT_EQ(built.binding.outputs[0].kind, OutputTarget::Kind::write_back);
-    return built.binding.outputs[0].direct;
+    return built.binding.outputs[0].donated;
   };
   EXPECT_TRUE(direct([&] { p.copy_(x); }));
   EXPECT_TRUE(direct([&] { p.fill_(2); }));
