@@ -36,7 +36,8 @@ struct GenerateOptions : CommonOptions {
 
 struct ExplainOptions : CommonOptions {
   std::string name;
-  int batch = 0;  // of the last call and of the times; 0: the model's larger demo batch
+  int batch = 0;              // of the last call and of the times; 0: the model's larger demo batch
+  std::string mode = "call";  // or train: a training step
   ReportOptions report;
   bool all = false;  // everything the report can show
   std::string html;  // file to write the page to; empty: the report goes to the terminal
@@ -61,9 +62,9 @@ int run_models(const CommonOptions& options);
 int run_models_check(const CommonOptions& options, const std::string& folder);
 int run_generate(const GenerateOptions& options);
 /// A compiled model after some calls, with what its steps take: of the demo's models at both batch sizes, the larger
-/// one (or `batch`) timed; any other of `ingot models` with random weights, its batch 1 unless told. Throws Error for
-/// an unknown name.
-Explanation explanation_of(const std::string& name, const std::string& data, int batch);
+/// one (or `batch`) timed; any other of `ingot models` with random weights, its batch 1 unless told. With `training` a
+/// whole training step, the batch its recipe's unless told. Throws Error for an unknown name.
+Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training = false);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/train.h"
 #include "cli/zoo.h"
 #include "eager/execute/caches.h"
 #include "runtime/thread_pool.h"
@@ -29,7 +30,14 @@ Explanation profiled(Fast& fast, const Input& input) {
 
 }  // namespace
 
-Explanation explanation_of(const std::string& name, const std::string& data, int batch) {
+Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training) {
+  if (training) {
+    RecipeNumbers numbers;
+    if (batch) numbers["batch"] = batch;
+    Training learner(name, data, "", numbers);
+    auto fast = compile([&](const Batch& given) { return learner.update(given); }, {.name = name + "_step"});
+    return profiled(fast, learner.next_batch());
+  }
   const auto demos = model_names();
   if (std::find(demos.begin(), demos.end(), name) == demos.end()) {
     const ZooRow* row = find_zoo_row(name);
@@ -181,7 +189,7 @@ json to_json(const Explanation& e) {
 
 int run_explain(ExplainOptions options) {
   if (options.threads) set_num_threads(options.threads);
-  Explanation e = explanation_of(options.name, options.data, options.batch);
+  Explanation e = explanation_of(options.name, options.data, options.batch, options.mode == "train");
   if (options.json) {
     fmt::print("{}\n", to_json(e).dump());
     return 0;

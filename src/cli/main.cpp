@@ -147,11 +147,17 @@ int main(int argc, char** argv) {
   auto* explain =
       named(common(app.add_subcommand("explain", "show what compiling a model did, and why"),
                    "ingot explain digits_mlp\n  ingot explain resnet18 --html resnet18.html\n"
-                   "  ingot explain digits_cnn --asm relu --kernel-ir relu\n  ingot explain bytegpt --target sm_90"),
+                   "  ingot explain digits_cnn --asm relu --kernel-ir relu\n  ingot explain bytegpt --target sm_90\n"
+                   "  ingot explain bytegpt --mode train"),
             models);
   cli::ExplainOptions explained;
   explain->add_option("--batch", explained.batch, "examples a call (default: 1, then the demo's larger batch)")
       ->check(CLI::PositiveNumber);
+  explain
+      ->add_option("--mode", explained.mode,
+                   "train: a whole training step, with what is saved for its backward pass and what is computed again "
+                   "(default: call, the model's forward)")
+      ->check(CLI::IsMember({"call", "train"}));
   explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
       ->check(CLI::NonNegativeNumber);
   explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");

@@ -130,6 +130,17 @@ TEST(Command, ExplainIsAReportToRead) {
   std::string html((std::istreambuf_iterator<char>(written)), {});
   EXPECT_NE(html.find("</html>"), std::string::npos);
   std::remove(file.c_str());
+  Outcome training = ingot("explain bytegpt --mode train --batch 2" + kData);
+  ASSERT_EQ(training.code, 0) << training.out;
+  EXPECT_NE(training.out.find("bytegpt_step: "), std::string::npos);
+  EXPECT_NE(training.out.find("of the forward pass are saved for it, in "), std::string::npos) << training.out;
+  EXPECT_NE(training.out.find("computed again"), std::string::npos);
+  bool named = false;
+  std::istringstream lines(training.out);
+  for (std::string line; std::getline(lines, line);)
+    named |= line.find("backward of linear") != std::string::npos && line.find("h.3.mlp_up") != std::string::npos;
+  EXPECT_TRUE(named) << training.out;
+  EXPECT_EQ(ingot("explain digits_mlp --mode train" + kData).code, 2);
   Outcome nowhere = ingot("explain digits_mlp --html /nonexistent/page.html" + kData);
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_NE(nowhere.out.find("/nonexistent/page.html"), std::string::npos) << nowhere.out;
