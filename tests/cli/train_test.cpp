@@ -178,6 +178,27 @@ TEST(TrainingBits, AreThoseOfTheScalarExecutor) {
   expect_same(cnn, train_both("digits_cnn", 5, 2));
 }
 
+// ---- What is learnt. ----
+
+/// The whole recipes by the target training_recipes; else their beginning.
+bool whole_recipes() { return std::getenv("INGOT_TRAINING_RECIPES") != nullptr; }
+
+double learnt(const std::string& name, const RecipeNumbers& beginning) {
+  TrainOptions options;
+  options.name = name, options.data = kFolder, options.sample_every = 0;
+  if (!whole_recipes()) options.numbers = beginning;
+  const double value = train(options, [](const TrainStep&, const TrainReport&) {}).value;
+  std::printf("%s: %.4f\n", name.c_str(), value);
+  return value;
+}
+
+TEST(TrainingRecipes, TheByteLevelGptReachesThreeQuartersOfABitAByte) {
+  EXPECT_LE(learnt("bytegpt", {{"steps", 60}, {"batch", 8}, {"warmup", 10}}), whole_recipes() ? 0.75 : 4.2);
+}
+TEST(TrainingRecipes, TheCnnKnowsThreeHundredAndFiftyFiveOf360) {
+  EXPECT_GE(learnt("digits_cnn", {{"steps", 60}}), whole_recipes() ? 355 : 330);
+}
+
 /// Two copies of the byte-level GPT after three steps in turns: eager's, then the compiled one's.
 struct TrainedInTurns {
   std::vector<std::unique_ptr<Contender>> contenders;
