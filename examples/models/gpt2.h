@@ -22,12 +22,17 @@ struct Conv1DImpl : nn::Module, nn::Quantizable {
   nn::FixedBuffer weight_scale;
   Conv1DImpl(int64_t in, int64_t out) : weight(nn::Linear(out, in)->weight.detach()), bias(zeros({out})) {}
   Tensor forward(const Tensor& x) {
-    return weight_scale.defined() ? F::linear_int8(x, weight.t(), weight_scale, bias) : F::linear(x, weight.t(), bias);
+    if (weight_scale.defined()) return F::linear_int8(x, weight.t(), weight_scale, bias);
+    return F::linear(x, nn::widened(weight.t(), x), bias);
   }
-  bool quantize_weight(Location location) override {
-    if (weight_scale.defined()) return false;
-    const nn::Int8Weight made = nn::quantize_int8({weight.t(), location});
-    weight = made.weight.t().contiguous(), weight_scale = made.scale;
+  bool convert_weight(DType format, Location location) override {
+    if (weight_scale.defined() || weight.dtype() == format) return false;
+    if (format == kInt8) {
+      const nn::Int8Weight made = nn::quantize_int8({weight.t(), location});
+      weight = made.weight.t().contiguous(), weight_scale = made.scale;
+    } else {
+      weight = nn::round_weight({weight, location}, format);
+    }
     return true;
   }
 };
@@ -110,8 +115,8 @@ struct GPT2ModelImpl : nn::Module {
 };
 INGOT_MODULE(GPT2Model, wte, wpe, drop, h, ln_f);
 
-/// Tokens i64 [N, T], T <= n_positions, to logits [N, T, vocab_size]: the token table again gives the logits, or an
-/// int8 copy of it.
+/// Tokens i64 [N, T], T <= n_positions, to logits [N, T, vocab_size]: the token table again gives the logits, or a
+/// copy of it in fewer bytes.
 struct GPT2LMHeadModelImpl : nn::Module, nn::Quantizable {
   GPT2Model transformer;
   nn::FixedBuffer lm_head, lm_head_scale;
@@ -124,12 +129,18 @@ struct GPT2LMHeadModelImpl : nn::Module, nn::Quantizable {
   }
   /// Of what the transformer gives.
   Tensor logits(const Tensor& h) const {
-    return lm_head_scale.defined() ? F::linear_int8(h, lm_head, lm_head_scale) : F::linear(h, transformer->wte->weight);
+    if (lm_head_scale.defined()) return F::linear_int8(h, lm_head, lm_head_scale);
+    return F::linear(h, lm_head.defined() ? nn::widened(lm_head, h) : transformer->wte->weight);
   }
-  bool quantize_weight(Location location) override {
-    if (lm_head_scale.defined()) return false;
-    nn::Int8Weight made = nn::quantize_int8({transformer->wte->weight, location});
-    lm_head = std::move(made.weight), lm_head_scale = std::move(made.scale);
+  bool convert_weight(DType format, Location location) override {
+    if (lm_head.defined() && (lm_head_scale.defined() || lm_head.dtype() == format)) return false;
+    const TensorArg table(transformer->wte->weight, location);
+    if (format == kInt8) {
+      nn::Int8Weight made = nn::quantize_int8(table);
+      lm_head = std::move(made.weight), lm_head_scale = std::move(made.scale);
+    } else {
+      lm_head = nn::round_weight(table, format);
+    }
     return true;
   }
 };

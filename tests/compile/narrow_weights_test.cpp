@@ -191,11 +191,54 @@ TEST_F(NarrowWeights, OfAModuleThatIsQuantizedLater) {
     net->first->weight.zero_();
     for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), net(x)));
     nn::Linear other{20, 33};
-    other->quantize_weight(Location());
+    other->convert_weight(kInt8, Location());
     net->first = other;
     for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), net(x)));
     net->to(kBFloat16);
     for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x.to(kBFloat16)), net(x.to(kBFloat16))));
+  }
+}
+
+// Linear layers of bf16 or f16: the bits of eager and of f32 weights that were rounded so, for one row, as when a token
+// is decoded, and for several.
+TEST_F(NarrowWeights, OfConvertedLayersAreReadAsTheyAre) {
+  test::on_every_target({1, 2}, [] {
+    for (DType format : {kBFloat16, kFloat16}) {
+      SCOPED_TRACE(name_of(format));
+      nn::Linear layer(513, 272), rounded(513, 272);
+      layer->weight.copy_(randn({272, 513}));
+      rounded->weight = layer->weight.to(format).to(kFloat32), rounded->bias = layer->bias;
+      nn::convert_weights(*layer, format);
+      for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+        auto fast = compile(layer, {.mode = mode});
+        for (int64_t rows : {1, 2, 16, 40, 1, 2, 16, 40}) {
+          SCOPED_TRACE(rows);
+          const Tensor x = randn({rows, 513}), expected = rounded(x);
+          ASSERT_TRUE(same_bits(layer(x), expected));
+          ASSERT_TRUE(same_bits(fast(x), expected));
+        }
+        if (runtime::host_target().isa != Isa::none) EXPECT_TRUE(reads_narrow(fast.explain()));
+        EXPECT_EQ(fast.stats().fallbacks, 0);
+      }
+    }
+  });
+}
+
+// A compiled function notices that its module has been converted.
+TEST_F(NarrowWeights, OfAModuleThatIsConvertedLater) {
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    Net net;
+    net->eval();
+    auto fast = compile(net, {.mode = mode});
+    const Tensor x = randn({5, 20});
+    Tensor before = net(x);
+    for (DType format : {kFloat16, kBFloat16, kInt8}) {
+      for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), net(x)));
+      EXPECT_EQ(nn::convert_weights(*net, format), 2);
+      EXPECT_FALSE(same_bits(net(x), before));
+      before = net(x);
+      for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), before)) << call;
+    }
   }
 }
 

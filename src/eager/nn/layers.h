@@ -14,11 +14,13 @@ namespace ingot::nn {
 struct INGOT_API LinearImpl : Layer, Quantizable {
   Tensor weight, bias;
   FixedBuffer weight_scale;  // of an int8 weight; else none
+  bool widens = false;       // a weight of bf16 or f16 that convert_weights() made
   LinearImpl(int64_t in_features, int64_t out_features, bool with_bias = true);
   Tensor forward(const TensorArg& x) const {
-    return weight_scale.defined() ? linear_int8(x, weight, weight_scale, bias) : linear(x, weight, bias);
+    if (weight_scale.defined()) return linear_int8(x, weight, weight_scale, bias);
+    return linear(x, widens ? widened(weight, x) : weight, bias);
   }
-  bool quantize_weight(Location location) override;
+  bool convert_weight(DType format, Location location) override;
 };
 INGOT_MODULE(Linear, weight, weight_scale, bias);
 

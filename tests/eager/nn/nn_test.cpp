@@ -52,6 +52,23 @@ std::vector<std::string> names(const nn::Module::NamedTensors& named) {
   return result;
 }
 
+TEST(Identity, GivesItsInput) {
+  nn::Identity same;
+  const Tensor x = randn({3, 4}).requires_grad_();
+  EXPECT_TRUE(same(x).is_same(x));
+  EXPECT_TRUE(same(same(x)).is_same(x)) << "nothing is computed";
+  EXPECT_TRUE(same->parameters().empty() && same->buffers().empty() && same->state_dict().empty());
+  // In the place of a layer that is left out: names of the others stay, gradients pass.
+  nn::Sequential net(nn::Linear(4, 4), nn::Identity(), nn::ReLU());
+  EXPECT_EQ(names(net->named_parameters()), (std::vector<std::string>{"0.weight", "0.bias"}));
+  same(x).sum().backward();
+  EXPECT_TRUE((x.grad() == 1).all().item<bool>());
+  const nn::Sequential without(nn::Linear(4, 4), nn::ReLU());
+  without->load_state_dict(net->state_dict());
+  EXPECT_TRUE((net(x) == without(x)).all().item<bool>());
+  EXPECT_TRUE(nn::Identity(same.clone())(x).is_same(x));
+}
+
 TEST(Module, NamesAreThoseOfPyTorch) {
   Net net;
   EXPECT_EQ(names(net->named_parameters()),

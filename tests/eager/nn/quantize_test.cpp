@@ -1,4 +1,4 @@
-// int8 weights of linear layers: what is made of a weight, and what a module with one does.
+// Weights of linear layers in fewer bytes: what is made of a weight, and what a module with one does.
 #include "eager/nn/quantize.h"
 
 #include <gtest/gtest.h>
@@ -126,6 +126,104 @@ TEST(Quantize, OtherStatesAreRefused) {
               net->load_state_dict({{"last.weight", ones({7, 33}, kInt64)}}, {.strict = false, .assign = true});
             }).find("i64 for i8"),
             std::string::npos);
+}
+
+TEST(ConvertWeights, LayersGiveTheProductsOfRoundedWeights) {
+  const NoGradGuard no_grad;
+  for (DType format : {kBFloat16, kFloat16}) {
+    SCOPED_TRACE(name_of(format));
+    Net net;
+    Net rounded = net.clone();
+    for (Tensor* w : {&rounded->first->weight, &rounded->last->weight}) *w = w->to(format).to(kFloat32);
+    EXPECT_EQ(nn::convert_weights(*net, format, [](const std::string& name, nn::Module&) { return name == "last"; }),
+              1);
+    EXPECT_EQ(net->first->weight.dtype(), kFloat32);
+    EXPECT_EQ(nn::convert_weights(*net, format), 1) << "the other";
+    EXPECT_EQ(nn::convert_weights(*net, format), 0);
+    for (const Tensor& w : {net->first->weight, net->last->weight}) EXPECT_EQ(w.dtype(), format);
+    EXPECT_EQ(net->first->bias.dtype(), kFloat32);
+    EXPECT_EQ(net->named_parameters().size(), 5u) << "they are parameters still";
+    for (int64_t rows : {1, 5}) {
+      const Tensor x = randn({rows, 20});
+      EXPECT_EQ(net(x).dtype(), kFloat32);
+      EXPECT_TRUE(equal(net(x), rounded(x)));
+      EXPECT_TRUE(equal(net.clone()(x), rounded(x)));
+    }
+    // From one of them to int8, and no further.
+    EXPECT_EQ(nn::quantize_weights(*net), 2);
+    EXPECT_EQ(net->first->weight.dtype(), kInt8);
+    EXPECT_EQ(nn::convert_weights(*net, format), 0);
+  }
+}
+
+TEST(ConvertWeights, AnInputThatIsNoWiderIsNotConverted) {
+  const NoGradGuard no_grad;
+  Net net;
+  nn::convert_weights(*net, kBFloat16);
+  net->to(kBFloat16);
+  Net plain = net.clone();
+  plain->first->widens = plain->last->widens = false;
+  const Tensor x = randn({5, 20}).to(kBFloat16);
+  EXPECT_TRUE(equal(net(x), plain(x)));
+  EXPECT_NE(test::message_of([&] { plain(x.to(kFloat32)); }).find("linear"), std::string::npos)
+      << "only what was converted is widened";
+  EXPECT_NE(test::message_of([&] { net->last(randn({5, 33}).to(kFloat16)); }).find("linear"), std::string::npos);
+  net->to(kFloat64);
+  EXPECT_EQ(net(x.to(kFloat64)).dtype(), kFloat64);
+}
+
+TEST(ConvertWeights, StateIsSavedAndLoaded) {
+  const NoGradGuard no_grad;
+  const std::string path = (std::filesystem::temp_directory_path() / "ingot_converted.safetensors").string();
+  for (DType format : {kBFloat16, kFloat16}) {
+    Net plain;
+    Net net = plain.clone();
+    nn::convert_weights(*net, format);
+    const Tensor x = randn({5, 20});
+    save(net->state_dict(), path);
+    EXPECT_EQ(load(path).at("first.weight").dtype(), format);
+    for (bool assign : {false, true}) {
+      Net other = [] {
+        nn::SkipInit skip;
+        return Net();
+      }();
+      EXPECT_EQ(nn::convert_weights(*other, format), 2);
+      other->load_state_dict(load(path), {.assign = assign});
+      EXPECT_EQ(other->last->weight.dtype(), format);
+      EXPECT_TRUE(equal(other(x), net(x)));
+    }
+    Net rounded;  // what is loaded becomes what the module has
+    nn::convert_weights(*rounded, format);
+    rounded->load_state_dict(plain->state_dict());
+    EXPECT_TRUE(equal(rounded(x), net(x)));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(ConvertWeights, RefusesWhatItCannotKeep) {
+  const float inf = std::numeric_limits<float>::infinity();
+  Net net;
+  auto error = [](auto f) { return test::message_of(f); };
+  for (DType format : {kFloat32, kFloat64, kInt32, kUInt8, kBool})
+    EXPECT_NE(error([&] {
+                nn::convert_weights(*net, format);
+              }).find("convert_weights: format: got " + std::string(name_of(format)) + ", expected bf16, f16 or i8"),
+              std::string::npos);
+  EXPECT_EQ(net->first->weight.dtype(), kFloat32);
+  EXPECT_NE(error([&] { nn::round_weight(ones({2, 2}), kFloat64); }).find("dtype: got f64"), std::string::npos);
+  EXPECT_NE(error([&] {
+              nn::round_weight(tensor({{1.0f, inf}}), kBFloat16);
+            }).find("NaN or infinities"),
+            std::string::npos);
+  EXPECT_NE(error([&] {
+              nn::round_weight(tensor({{1.0f, -70000.0f}}), kFloat16);
+            }).find("got numbers up to 70000.000000, expected those that f16 has"),
+            std::string::npos);
+  EXPECT_TRUE(equal(nn::round_weight(tensor({{1.0f, 65504.0f}}), kFloat16).to(kFloat32), tensor({{1.0f, 65504.0f}})));
+  EXPECT_NE(error([&] { nn::round_weight(ones({3}), kFloat16); }).find("got 1 dims"), std::string::npos);
+  EXPECT_NE(error([&] { nn::round_weight(ones({3, 3}, kInt8), kFloat16); }).find("got i8"), std::string::npos);
+  EXPECT_NE(error([&] { nn::round_weight(Tensor(), kFloat16); }).find("got none"), std::string::npos);
+  EXPECT_EQ(nn::round_weight(zeros({3, 0}), kFloat16).sizes(), IntArrayRef({3, 0}));
 }
 
 }  // namespace
