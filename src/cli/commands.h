@@ -24,7 +24,7 @@ struct BenchOptions : CommonOptions {
   std::string compare;                // safetensors with a peer's `output` for the same input; empty: none
   std::string weights;                // of a model of the zoo: a safetensors file; empty: random ones, at full size
   int length = 0;                     // of the sequences that it is fed, or what a bench makes of it; 0: its own
-  std::string weight_format = "f32";  // or int8: of a model's linear layers
+  std::string weight_format = "f32";  // of a model's linear layers
 };
 
 struct GenerateOptions : CommonOptions {

@@ -150,21 +150,37 @@ bool scale_in(const StateDict& weights, const std::string& module) {
 /// The model, its weights, and the part of it that gives what the logits are made of.
 template <class Model, class Cache, class ModelConfig, class Logits>
 LanguageModel made(const std::string& type, const ModelConfig& config, int64_t vocabulary, int64_t positions,
-                   const StateDict& weights, bool int8_weights, const Logits& logits) {
+                   const StateDict& read, const std::string& weight_format, const Logits& logits) {
   Model model = [&] {
     const nn::SkipInit skip;
     Model blank(config);
-    nn::quantize_weights(*blank, [&](const std::string& name, nn::Module&) { return scale_in(weights, name); });
+    nn::quantize_weights(*blank, [&](const std::string& name, nn::Module&) { return scale_in(read, name); });
+    // What the file has in the format that is asked for is taken as it is.
+    for (const auto& [format, dtype] : weight_formats())
+      if (format == weight_format && is_floating(dtype) && dtype != kFloat32)
+        nn::convert_weights(*blank, dtype, [&, dtype = dtype](const std::string& name, nn::Module&) {
+          const auto weight = read.find(name + ".weight");
+          return weight != read.end() && weight->second.dtype() == dtype;
+        });
     return blank;
   }();
   model->eval();
-  model->load_state_dict(weights, {.assign = true});
+  const StateDict own = model->state_dict();
+  StateDict weights;
+  std::map<std::pair<const void*, DType>, Tensor> cast;  // of each tensor one, whatever its names
+  std::set<const void*> counted;                         // a table that also gives the logits once
   LanguageModel made;
   made.type = type, made.vocab_size = vocabulary, made.most_tokens = positions;
-  std::set<const void*> counted;  // a table that also gives the logits once
-  for (const auto& [name, t] : weights)
+  for (const auto& [name, t] : read) {
+    const auto slot = own.find(name);
+    const DType dtype = !is_floating(t.dtype()) ? t.dtype() : slot == own.end() ? kFloat32 : slot->second.dtype();
+    Tensor& one = cast[{t.impl(), dtype}];
+    if (!one.defined()) one = t.to(dtype);
+    weights[name] = one;
     if (!name.ends_with(kScale) && name != kHead && counted.insert(t.impl()).second) made.parameters += t.numel();
-  if (int8_weights) nn::quantize_weights(*model);
+  }
+  model->load_state_dict(weights, {.assign = true});
+  set_weight_format(*model, weight_format);
   made.start = [=](int64_t most_tokens) -> LanguageModel::Next {
     auto cache = std::make_shared<Cache>(config, 1, most_tokens);
     return [=](const Tensor& ids, int64_t position) {
@@ -205,7 +221,7 @@ StateDict read_checkpoint(const std::string& folder) {
   return all;
 }
 
-LanguageModel read_language_model(const std::string& folder, bool int8_weights) {
+LanguageModel read_language_model(const std::string& folder, const std::string& weight_format) {
   if (!std::filesystem::is_directory(folder)) throw Error(folder + ": got no folder, expected one with config.json");
   const Config config(folder + "/config.json");
   const std::string type = config.text("model_type");
@@ -213,29 +229,24 @@ LanguageModel read_language_model(const std::string& folder, bool int8_weights) 
   // Sizes first: a configuration that cannot be is told before a large file is read.
   const models::GPT2Config gpt2 = type == "gpt2" ? gpt2_config(config) : models::GPT2Config();
   const models::LlamaConfig llama = type == "llama" ? llama_config(config) : models::LlamaConfig();
-  const StateDict read = find_zoo_row(type)->own_names(read_checkpoint(folder));
-  StateDict weights;
-  std::map<const void*, Tensor> cast;  // of each tensor one, whatever its names
-  for (const auto& [name, t] : read) {
-    const bool scaled = t.dtype() == kInt8 && read.contains(name + std::string(kScale));
+  const StateDict weights = find_zoo_row(type)->own_names(read_checkpoint(folder));
+  for (const auto& [name, t] : weights) {
+    const bool scaled = t.dtype() == kInt8 && weights.contains(name + std::string(kScale));
     if (!scaled && !is_floating(t.dtype()))
       throw Error(folder + ": " + name + ": got " + std::string(name_of(t.dtype())) + ", expected floating weights");
-    Tensor& own = cast[t.impl()];
-    if (!own.defined()) own = scaled ? t : t.to(kFloat32);
-    weights[name] = own;
   }
   LanguageModel model;
   try {
     if (type == "gpt2")
       model = made<models::GPT2LMHeadModel, models::GPT2Cache>(
-          type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights, int8_weights,
+          type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights, weight_format,
           [](models::GPT2LMHeadModel m, const Tensor& ids, models::GPT2Cache& cache, int64_t position) {
             const Tensor h = m->transformer(ids, cache, position);
             return m->logits(h.select(1, -1)).flatten();
           });
     else
       model = made<models::LlamaForCausalLM, models::LlamaCache>(
-          type, llama, llama.vocab_size, llama.max_position_embeddings, weights, int8_weights,
+          type, llama, llama.vocab_size, llama.max_position_embeddings, weights, weight_format,
           [](models::LlamaForCausalLM m, const Tensor& ids, models::LlamaCache& cache, int64_t position) {
             return m->lm_head(m->model(ids, cache, position).select(1, -1)).flatten();
           });

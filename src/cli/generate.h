@@ -23,9 +23,10 @@ struct LanguageModel {
 };
 
 /// Reads config.json, and model.safetensors or the parts that model.safetensors.index.json names: GPT-2 (`gpt2`) or
-/// Llama (`llama`), weights of any floating dtype, computed in f32; those of linear layers may become int8. Throws
-/// Error that names the file and what is wrong with it; a model is whole or not there.
-LanguageModel read_language_model(const std::string& folder, bool int8_weights = false);
+/// Llama (`llama`), weights of any floating dtype, computed in f32. Those of linear layers are kept in the format of
+/// that name (weight_formats() in cli/zoo.h), without a way through f32 where the file has them so. Throws Error that
+/// names the file and what is wrong with it; a model is whole or not there.
+LanguageModel read_language_model(const std::string& folder, const std::string& weight_format = "f32");
 /// All tensors of the folder's checkpoint. Throws Error for a part that is missing, or that lacks what the index says.
 StateDict read_checkpoint(const std::string& folder);
 

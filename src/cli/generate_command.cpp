@@ -12,7 +12,7 @@ namespace ingot::cli {
 int run_generate(const GenerateOptions& options) {
   if (options.threads) set_num_threads(options.threads);
   const Tokenizer tokenizer(options.weights + "/tokenizer.json");
-  const LanguageModel model = read_language_model(options.weights, options.weight_format == "int8");
+  const LanguageModel model = read_language_model(options.weights, options.weight_format);
   if (!options.name.empty() && options.name != model.type)
     throw Error(options.weights + ": got a " + model.type + ", expected a " + options.name);
   const std::vector<int64_t> prompt = tokenizer.encode(options.prompt);

@@ -27,7 +27,7 @@ KernelRun run_case(const KernelBench& bench, const KernelCase& c, const BenchOpt
   manual_seed(1);
   Tensors operands, wide;
   const std::vector<Sizes> shapes = bench.operands(c.sizes);
-  const size_t weights = shapes.size() - static_cast<size_t>(bench.constants);
+  const size_t weights = bench.constants < 0 ? 1 : shapes.size() - static_cast<size_t>(bench.constants);
   for (size_t i = 0; i < shapes.size(); ++i) {
     Tensor x = randn(shapes[i]);
     const bool weight = i >= weights && shapes[i].size() >= 2;

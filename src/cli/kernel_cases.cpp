@@ -177,6 +177,33 @@ std::vector<KernelBench> table() {
                   [](const Sizes& s, double element) {
                     return Work{product_operations(s), {}, product_bytes(s, element), CeilingLoop::read};
                   }});
+  // The layers of transformers from one token to a short prompt. Of several weights, which together are larger than the
+  // caches, each is read from memory.
+  const auto rows = [] {
+    std::vector<KernelCase> cases;
+    for (const Sizes& layer : {Sizes{768, 3072, 1}, {3072, 768, 1}, {768, 3072, 16}})
+      for (int64_t m : {1, 2, 4, 8, 16, 32, 64, 128, 256}) cases.push_back({{m, layer[0], layer[1], layer[2]}});
+    return cases;
+  };
+  list.push_back({"linear", "m, k, n, weights", 0.9, rows(),
+                  [](const Sizes& s) {
+                    std::vector<Sizes> operands{{s[0], s[1]}};
+                    operands.resize(1 + static_cast<size_t>(s[3]), {s[2], s[1]});
+                    return operands;
+                  },
+                  -1,
+                  [](const Tensors& t, const Sizes&) {
+                    Tensor y = linear(t[0], t[1]);
+                    for (size_t i = 2; i < t.size(); ++i) y = y + linear(t[0], t[i]);
+                    return y;
+                  },
+                  [](const Sizes& s, double element) {
+                    const auto weights = static_cast<double>(s[3]);
+                    return Work{weights * product_operations({s[0], s[1], s[2]}),
+                                {},
+                                weights * product_bytes({s[0], s[1], s[2]}, element),
+                                CeilingLoop::read};
+                  }});
   const char* const convolution_sizes = "channels, results, height and width, kernel, stride, groups";
   list.push_back({"conv",
                   convolution_sizes,

@@ -39,8 +39,9 @@ struct KernelBench {
   const char* sizes;  // what the sizes of a case are
   double target;      // share of the roof
   std::vector<KernelCase> cases;
-  /// The operands' shapes; the last `constants` of them come unchanged from outside, as weights do. A matrix among them
-  /// is as small as a layer's first weights, so that what it gives is of the size of what it is given.
+  /// The operands' shapes; the last `constants` of them, or all but the first (-1), come unchanged from outside, as
+  /// weights do. A matrix among them is as small as a layer's first weights, so that what it gives is of the size of
+  /// what it is given.
   std::vector<Sizes> (*operands)(const Sizes& sizes);
   int constants;
   Tensor (*compute)(const Tensors& operands, const Sizes& sizes);

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   for (const cli::ZooRow& row : cli::zoo_rows()) models.push_back(row.name);
   std::vector<std::string> benches = models;
   benches.insert(benches.end(),
-                 {"bind", "ceiling", "compile", "dispatch", "math", "replay", "reduction_order", "update"});
+                 {"bind", "ceiling", "compile", "dispatch", "math", "memory", "replay", "reduction_order", "update"});
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =
@@ -72,9 +72,14 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
       ->check(CLI::ExistingFile);
-  const auto weight_format = [](CLI::App* command, std::string& format) {
-    command->add_option("--weight-format", format, "of linear layers: f32 (default) or int8, a scale for each output")
-        ->check(CLI::IsMember({"f32", "int8"}));
+  std::vector<std::string> formats;
+  for (const auto& [name, dtype] : cli::weight_formats()) formats.push_back(name);
+  const auto weight_format = [&](CLI::App* command, std::string& format) {
+    command
+        ->add_option("--weight-format", format,
+                     "of linear layers: " + CLI::detail::join(formats, ", ") +
+                         " (default: f32; sums are f32 in each; int8 has a scale for each output)")
+        ->check(CLI::IsMember(formats));
   };
   weight_format(bench, options.weight_format);
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes, and each kind of step");

@@ -30,6 +30,23 @@ std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof
   return reports;
 }
 
+std::vector<StepLoss> largest_losses(const std::vector<StepReport>& steps) {
+  constexpr size_t kMost = 3;
+  std::map<std::pair<std::string, std::string>, StepLoss> sums;
+  for (const StepReport& step : steps) {
+    StepLoss& sum = sums[{step.name, step.kind}];
+    sum.name = step.name, sum.kind = step.kind;
+    ++sum.steps, sum.mean_us += step.mean_us, sum.roof_us += step.roof_us;
+  }
+  std::vector<StepLoss> losses;
+  for (const auto& [name, sum] : sums)
+    if (sum.lost_us() > 0) losses.push_back(sum);
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const StepLoss& a, const StepLoss& b) { return a.lost_us() > b.lost_us(); });
+  if (losses.size() > kMost) losses.resize(kMost);
+  return losses;
+}
+
 void print_steps(const std::vector<StepReport>& steps) {
   if (steps.empty()) return;
   fmt::print("  {:<58}{:>10}{:>10}   (us, mean of {} calls; floor)\n", "step", "took", "floor", kProfiledCalls);
@@ -49,12 +66,28 @@ void print_steps(const std::vector<StepReport>& steps) {
   };
   for (const auto& [kind, sum] : kinds) show(kind, sum);
   show("all", all);
+  fmt::print("  largest losses, of steps of one name (above their floors; of the time of all)\n");
+  for (const StepLoss& loss : largest_losses(steps))
+    fmt::print("  {:<58}{:>10.2f}            {:.0f}%\n", fmt::format("{} of {}", loss.steps, loss.name), loss.lost_us(),
+               100 * loss.lost_us() / all.took);
 }
 
 nlohmann::json to_json(const std::vector<StepReport>& steps) {
   nlohmann::json list = nlohmann::json::array();
   for (const StepReport& step : steps)
     list.push_back({{"name", step.name}, {"kind", step.kind}, {"mean_us", step.mean_us}, {"roof_us", step.roof_us}});
+  return list;
+}
+
+nlohmann::json to_json(const std::vector<StepLoss>& losses) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const StepLoss& loss : losses)
+    list.push_back({{"name", loss.name},
+                    {"kind", loss.kind},
+                    {"steps", loss.steps},
+                    {"mean_us", loss.mean_us},
+                    {"roof_us", loss.roof_us},
+                    {"lost_us", loss.lost_us()}});
   return list;
 }
 

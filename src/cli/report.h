@@ -54,8 +54,18 @@ struct StepReport {
 };
 /// Those of the programs that `call` runs.
 std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof);
-/// Each step, then the sums of each kind.
+/// Steps of one name: what they take above their floors.
+struct StepLoss {
+  std::string name, kind;
+  int64_t steps = 0;
+  double mean_us = 0, roof_us = 0;
+  double lost_us() const { return mean_us - roof_us; }
+};
+/// Those that lose most, the largest first, up to three.
+std::vector<StepLoss> largest_losses(const std::vector<StepReport>& steps);
+/// Each step, then the sums of each kind and the largest losses.
 void print_steps(const std::vector<StepReport>& steps);
+nlohmann::json to_json(const std::vector<StepLoss>& losses);
 nlohmann::json to_json(const std::vector<StepReport>& steps);
 
 }  // namespace ingot::cli

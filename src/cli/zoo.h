@@ -65,6 +65,11 @@ const ZooRow* find_zoo_row(const std::string& name);
 /// With the file's weights, strictly but for what `own_names` changes.
 ZooModel zoo_model(const ZooRow& row, const ModelFile& file);
 
+/// Formats of linear layers' weights by the names that the command has for them: f32, bf16, f16, int8.
+const std::vector<std::pair<std::string, DType>>& weight_formats();
+/// Gives a model's linear layers weights of that format; of f32 they stay what they are.
+void set_weight_format(nn::Module& model, const std::string& format);
+
 /// The loss that a description names, of an output and the inputs: "cross-entropy", of the logits and the second input,
 /// or "against" the classes that follow; "BCE with logits against" numbers; "mean of squares", "mean of cubes". Throws
 /// Error for another.

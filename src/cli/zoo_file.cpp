@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/first_use.h"
 #include "cli/zoo.h"
 
 namespace ingot::cli {
@@ -132,6 +133,18 @@ ZooModel zoo_model(const ZooRow& row, const ModelFile& file) {
   ZooModel model = row.make(&own);
   model.module->load_state_dict(own.weights);
   return model;
+}
+
+const std::vector<std::pair<std::string, DType>>& weight_formats() {
+  constinit static FirstUse<std::vector<std::pair<std::string, DType>>> formats;
+  return formats.get([] {
+    return std::vector<std::pair<std::string, DType>>{
+        {"f32", kFloat32}, {"bf16", kBFloat16}, {"f16", kFloat16}, {"int8", kInt8}};
+  });
+}
+void set_weight_format(nn::Module& model, const std::string& format) {
+  for (const auto& [name, dtype] : weight_formats())
+    if (name == format && dtype != kFloat32) nn::convert_weights(model, dtype);
 }
 
 }  // namespace ingot::cli

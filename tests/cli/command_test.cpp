@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -71,10 +73,11 @@ TEST(Command, BenchReportsWhatProgramsRelyOn) {
   ASSERT_EQ(bench.code, 0) << bench.out;
   auto report = nlohmann::json::parse(bench.out);
   for (const char* field :
-       {"name", "mode", "threads", "eager_us", "compiled_us", "speedup", "compile_ms", "first_compiled_us",
-        "compilations", "fallbacks", "max_abs_error", "bitwise_equal", "roof_share"})
+       {"name", "mode", "threads", "eager_us", "compiled_us", "speedup", "compile_ms", "cold_compile_ms",
+        "first_compiled_us", "compilations", "fallbacks", "max_abs_error", "bitwise_equal", "roof_share"})
     EXPECT_TRUE(report.contains(field)) << field;
   EXPECT_EQ(report["max_abs_error"], 0);
+  EXPECT_GT(report["cold_compile_ms"], 0);
 }
 
 TEST(Command, BenchOfAKernelSaysHowFarItIsFromTheRoof) {
@@ -273,6 +276,24 @@ TEST(Command, BenchGivesTheStepsOfItsProgram) {
     }
     EXPECT_TRUE(convolution) << bench.out;
   }
+  // Steps of one name, by what they take above their floors.
+  const auto report = nlohmann::json::parse(ingot(cnn + " --json" + kData).out);
+  ASSERT_FALSE(report["losses"].empty());
+  EXPECT_LE(report["losses"].size(), 3u);
+  std::map<std::string, double> above;
+  for (const auto& step : report["steps"])
+    above[step["name"].get<std::string>() + "/" + step["kind"].get<std::string>()] +=
+        step["mean_us"].get<double>() - step["roof_us"].get<double>();
+  double before = INFINITY;
+  for (const auto& loss : report["losses"]) {
+    const auto named = above.extract(loss["name"].get<std::string>() + "/" + loss["kind"].get<std::string>());
+    ASSERT_FALSE(named.empty()) << loss;
+    EXPECT_NEAR(loss["lost_us"].get<double>(), named.mapped(), 1e-6 * std::abs(named.mapped()));
+    EXPECT_LE(loss["lost_us"].get<double>(), before);
+    before = loss["lost_us"];
+  }
+  for (const auto& [name, us] : above) EXPECT_LE(us, before + 1e-9) << name;
+  EXPECT_NE(ingot(cnn + kData).out.find("largest losses"), std::string::npos);
   Outcome page = ingot(cnn + " --mode train" + kData);
   for (const char* part : {"MiB of them a step's own", "of conv2d ", "of all "})
     EXPECT_NE(page.out.find(part), std::string::npos) << part << "\n" << page.out;

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cli/generate.h"
+#include "cli/zoo.h"
 #include "run_command.h"
 
 namespace ingot::cli {
@@ -91,6 +92,18 @@ TEST(GenerateCommand, DrawsAsItsFlagsSay) {
   }
 }
 
+TEST(GenerateCommand, TakesFormatsOfWeights) {
+  for (const auto& [format, dtype] : weight_formats()) {
+    SCOPED_TRACE(format);
+    const Outcome run = command(arguments(kFolder + "llama", "--json --tokens 8 --weight-format " + format));
+    ASSERT_EQ(run.code, 0) << run.error;
+    EXPECT_EQ(run.json()["weight_format"], format);
+    const LanguageModel model = read_language_model(kFolder + "llama", format);
+    EXPECT_EQ(run.json()["tokens"],
+              generate(model, run.json()["prompt_tokens"].get<std::vector<int64_t>>(), 8, {}, true).tokens);
+  }
+}
+
 TEST(GenerateCommand, EndsWhereTheModelEndsTexts) {
   const std::string folder = testing::TempDir() + "/generate_command_ends";
   fs::remove_all(folder);
@@ -167,9 +180,9 @@ TEST(GenerateCommand, RefusesOtherWeightsWithOneError) {
     refused(command(arguments(folder, "")), {"ingot: ", folder, name, said});
     refused(command(arguments(folder, "--json --mode eager")), {name, said});
   };
-  for (const auto& [kind, name] :
-       {std::pair<std::string, std::string>{"gpt2", "transformer.h.1.mlp.c_fc.weight"},
-        std::pair<std::string, std::string>{"llama", "model.layers.1.self_attn.k_proj.weight"}}) {
+  for (const std::string kind : {"gpt2", "llama"}) {
+    const std::string name =
+        kind == "gpt2" ? "transformer.h.1.mlp.c_fc.weight" : "model.layers.1.self_attn.k_proj.weight";
     check(kind, name, "no tensor for", [&](StateDict& w) { w.erase(name); });
     check(kind, name, "does not have: " + name + ".more", [&](StateDict& w) { w[name + ".more"] = ones({1}); });
     check(kind, name, "wrong shapes: " + name, [&](StateDict& w) { w[name] = w[name].narrow(0, 0, 3).contiguous(); });

@@ -112,7 +112,8 @@ TEST(Generate, ASeedGivesTheSameTokensCompiledAndOnManyThreads) {
 TEST(Generate, WithInt8WeightsLogitsAreNear) {
   for (const char* type : {"gpt2", "llama"}) {
     SCOPED_TRACE(type);
-    const LanguageModel plain = read_language_model(kFolder + type), narrow = read_language_model(kFolder + type, true);
+    const LanguageModel plain = read_language_model(kFolder + type),
+                        narrow = read_language_model(kFolder + type, "int8");
     EXPECT_EQ(plain.parameters, narrow.parameters);
     const Tensor ids = tensor({{1, 2, 3}});
     const Tensor exact = plain.start(4)(ids, 0), near = narrow.start(4)(ids, 0);
@@ -121,6 +122,45 @@ TEST(Generate, WithInt8WeightsLogitsAreNear) {
     EXPECT_LT(apart, 0.1 * exact.abs().amax().item<double>());
     EXPECT_EQ(generate(narrow, {1, 2}, 4, {}, true).tokens, generate(narrow, {1, 2}, 4, {}, false).tokens);
   }
+}
+
+// Of each format the logits are those of f32 weights that were rounded so, to the bit.
+TEST(Generate, WithHalvesOfWeightsLogitsAreThoseOfRoundedOnes) {
+  for (const char* type : {"gpt2", "llama"})
+    for (const auto& [format, dtype] : {std::pair{"bf16", kBFloat16}, {"f16", kFloat16}}) {
+      SCOPED_TRACE(std::string(type) + " " + format);
+      const bool gpt2 = type == std::string("gpt2");
+      const Copy folder(type);
+      StateDict weights = read_checkpoint(folder.path);
+      const Tensor ids = tensor({{1, 2, 3}});
+      const LanguageModel narrow = read_language_model(folder.path, format);
+      const Tensor got = narrow.start(4)(ids, 0);
+      auto rewrite = [&](auto change) {
+        StateDict changed;
+        for (const auto& [name, t] : weights) {
+          const bool layer = name.ends_with(".weight") &&
+                             (gpt2 ? name.find(".c_") != std::string::npos
+                                   : name.find("_proj.") != std::string::npos || name == "lm_head.weight");
+          changed[name] = layer ? change(t) : t.to(kFloat32);
+        }
+        fs::remove(folder / "model.safetensors.index.json");
+        save(changed, folder / "model.safetensors");
+      };
+      // A file that has them so is read as it is.
+      rewrite([wanted = dtype](const Tensor& t) { return t.to(wanted); });
+      const LanguageModel kept = read_language_model(folder.path, format);
+      EXPECT_TRUE(equal(kept.start(4)(ids, 0), got));
+      EXPECT_EQ(kept.parameters, narrow.parameters);
+      rewrite([&, dtype = dtype](const Tensor& t) { return t.to(dtype).to(kFloat32); });
+      const LanguageModel wide = read_language_model(folder.path);
+      EXPECT_EQ(wide.parameters, narrow.parameters);
+      const Tensor rounded = wide.start(4)(ids, 0);
+      if (gpt2)  // whose head is a rounded copy of the table, which stays f32
+        EXPECT_LT((rounded - got).abs().amax().item<double>(), 0.02 * got.abs().amax().item<double>());
+      else
+        EXPECT_TRUE(equal(rounded, got));
+      EXPECT_EQ(generate(narrow, {1, 2}, 6, {}, true).tokens, generate(narrow, {1, 2}, 6, {}, false).tokens);
+    }
 }
 
 TEST(Generate, ATableThatAlsoGivesTheLogitsIsThereOnce) {
@@ -140,7 +180,7 @@ TEST(Generate, ReadsInt8Checkpoints) {
     const bool gpt2 = type == std::string("gpt2");
     const Tensor ids = tensor({{1, 2, 3}});
     const LanguageModel plain = read_language_model(kFolder + type);
-    const Tensor expected = read_language_model(kFolder + type, true).start(4)(ids, 0);
+    const Tensor expected = read_language_model(kFolder + type, "int8").start(4)(ids, 0);
     auto narrow = [&](const Copy& folder, const std::function<bool(const std::string&)>& chosen) {
       StateDict weights = read_checkpoint(folder.path), made = weights;
       for (auto& [name, t] : weights) {
@@ -166,7 +206,7 @@ TEST(Generate, ReadsInt8Checkpoints) {
       const LanguageModel read = read_language_model(folder.path);
       EXPECT_EQ(read.parameters, plain.parameters);
       EXPECT_TRUE(equal(read.start(4)(ids, 0), expected));
-      EXPECT_TRUE(equal(read_language_model(folder.path, true).start(4)(ids, 0), expected));
+      EXPECT_TRUE(equal(read_language_model(folder.path, "int8").start(4)(ids, 0), expected));
     }
     {
       const Copy folder(type);

@@ -35,6 +35,8 @@ TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
            "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
            "llama_decode --weights " + kZoo + "llama.safetensors",
            "llama_decode --weight-format int8 --weights " + kZoo + "llama.safetensors",
+           "llama_decode --weight-format bf16 --mode frozen --weights " + kZoo + "llama.safetensors",
+           "gpt2 --weight-format f16 --weights " + kZoo + "gpt2.safetensors",
            "vit --weights " + kZoo + "vit.safetensors"}) {
     const Outcome run = command("bench " + arguments + " --seconds 0.05 --json");
     ASSERT_EQ(run.code, 0) << arguments << ": " << run.error;
@@ -82,6 +84,7 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("llama_decode --mode train", "cache");
   refused("mlp --weight-format int4", "weight-format");
   refused("mlp --mode train --weight-format int8", "weight-format");
+  refused("mlp --mode train --weight-format bf16", "weight-format");
   refused("bytegpt --weight-format int8", "weight-format");
   refused("no_such", "resnet50");
 }
