@@ -20,6 +20,8 @@ class CeilingGenerator : public Xbyak::CodeGenerator {
     mov(r8, ptr[rdi + offsetof(CeilingFrame, repeats)]);
     if (loop == CeilingLoop::fma_f32 || loop == CeilingLoop::dot_bf16)
       arithmetic(loop == CeilingLoop::dot_bf16);
+    else if (loop == CeilingLoop::copy_lines)
+      lines();
     else
       memory(loop);
     vzeroupper();
@@ -84,6 +86,41 @@ class CeilingGenerator : public Xbyak::CodeGenerator {
     if (loop == CeilingLoop::copy_streaming) sfence();
   }
 
+  // A square of f32 as if it were transposed: 16 rows at a time, of which a line each goes to 16 rows of the
+  // destination at the place of those rows, the next line of each to the next 16.
+  void lines() {
+    using namespace Xbyak::util;
+    constexpr int kRows = 16;
+    Xbyak::Label again, group, line;
+    L(again);
+    mov(r9, rsi);    // the 16 rows
+    xor_(r10, r10);  // what stands before their place in a row of the destination
+    L(group);
+    lea(r11, ptr[rdx + r10]);
+    xor_(rdi, rdi);
+    align(64);
+    L(line);
+    mov(rax, r9);
+    for (int i = 0; i < kRows; ++i, add(rax, rcx), add(r11, rcx))
+      for (int part = 0; part < (wide_ ? 1 : 2); ++part) {
+        const auto from = ptr[rax + rdi + 32 * part], to = ptr[r11 + 32 * part];
+        if (wide_)
+          vmovups(zmm0, from), vmovntps(to, zmm0);
+        else
+          vmovups(ymm0, from), vmovntps(to, ymm0);
+      }
+    add(rdi, 64);
+    cmp(rdi, rcx);
+    jl(line, T_NEAR);
+    mov(r9, rax);
+    add(r10, 64);
+    cmp(r10, rcx);
+    jl(group, T_NEAR);
+    dec(r8);
+    jnz(again, T_NEAR);
+    sfence();
+  }
+
   void zero(int i) {
     if (wide_)
       vpxord(Xbyak::Zmm(i), Xbyak::Zmm(i), Xbyak::Zmm(i));
@@ -106,6 +143,8 @@ const char* loop_name(CeilingLoop loop) {
       return "copy";
     case CeilingLoop::copy_streaming:
       return "copy_streaming";
+    case CeilingLoop::copy_lines:
+      return "copy_lines";
   }
   return "";
 }

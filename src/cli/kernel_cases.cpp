@@ -135,13 +135,13 @@ std::vector<KernelBench> table() {
                   reads});
   list.push_back({"transpose_copy",
                   "rows, columns",
-                  0.7,
+                  0.8,
                   {{{4096, 4096}, kFloat32, 0}},
                   one_matrix,
                   0,
                   [](const Tensors& t, const Sizes&) { return t[0].t().contiguous(); },
                   [](const Sizes& s, double element) {
-                    return Work{0, {}, 2 * elements_of(s) * element, CeilingLoop::copy_streaming};
+                    return Work{0, {}, 2 * elements_of(s) * element, CeilingLoop::copy_lines};
                   }});
   const auto product_operands = [](const Sizes& s) { return std::vector<Sizes>{{s[0], s[1]}, {s[1], s[2]}}; };
   const auto product_work = [](const Sizes& s, double element) {

@@ -1,6 +1,7 @@
 #include "cli/roof.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -106,6 +107,17 @@ Ceiling memory_ceiling(int threads, double bytes, CeilingLoop which) {
   const int64_t each = std::max<int64_t>(1, static_cast<int64_t>(bytes / threads / 8192)) * 8192;
   const int64_t repeats = std::max<int64_t>(1, (8 << 20) / each);
   auto blocks = std::make_shared<Blocks>(threads, each + 4096);
+  if (which == CeilingLoop::copy_lines) {
+    const auto row = static_cast<int64_t>(std::sqrt(static_cast<double>(each / 2 / 4))) / 16 * 64;  // of a square
+    if (row == 0) return {};
+    return {[=] {
+              runtime::parallel(threads, [&](int t, int) {
+                char* block = (*blocks)[t];
+                loop->run({block, block + each / 2 + 2048, row, repeats});
+              });
+            },
+            static_cast<double>(2 * row * (row / 4) * repeats) * threads};
+  }
   const bool reads = which == CeilingLoop::read;
   return {[=] {
             runtime::parallel(threads, [&](int t, int) {

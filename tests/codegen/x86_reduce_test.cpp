@@ -9,23 +9,26 @@ class X86Reduce : public X86 {};
 INGOT_X86_SUITE(X86Reduce);
 using ingot::test::canonical_sum;
 
+/// `step`: elements from one to the next.
 template <class T>
-void sums_like_the_definition(DType d, const Target& target) {
+void sums_like_the_definition(DType d, const Target& target, int64_t step = 1) {
   KernelBuilder k;
-  Expr sum = k.reduce(Combiner::sum, k.input(d));
+  Expr sum = k.reduce(Combiner::sum, k.input(d, step == 1 ? Access::dense : Access::strided));
   k.row_output(d, sum);
   KernelPtr source = generate(k.kernel, target, "sum");
   Code code(*source);
   std::vector<char> scratch(static_cast<size_t>(source->scratch_bytes));
   std::mt19937_64 random(3);
-  for (int64_t n : {0,    1,    2,    15,   16,   17,   255,  256,  257,  511,  512,   513,   768,  1024,
-                    1280, 1500, 1792, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
-    std::vector<T> x(static_cast<size_t>(2 * n));
+  for (int64_t n :
+       {0,   1,    2,    15,   16,   17,   48,   63,   64,   65,   80,   255,  256,  257,  304,   511,   512,  513,
+        768, 1023, 1024, 1025, 1280, 1500, 1792, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
+    std::vector<T> x(static_cast<size_t>(2 * n)), apart(static_cast<size_t>(2 * n * step));
     for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+    for (size_t i = 0; i < x.size(); ++i) apart[i * static_cast<size_t>(step)] = x[i];
     T out[2] = {1, 1};
-    char* buffers[] = {reinterpret_cast<char*>(x.data()), reinterpret_cast<char*>(out)};
-    int64_t rows[] = {n * size_of(d), size_of(d)}, none[2] = {};
-    KernelFrame f{buffers, rows, none, none, nullptr, 2, n, scratch.data(), 0, 0, nullptr, nullptr};
+    char* buffers[] = {reinterpret_cast<char*>(apart.data()), reinterpret_cast<char*>(out)};
+    int64_t rows[] = {n * step * size_of(d), size_of(d)}, columns[] = {step * size_of(d), 0}, none[2] = {};
+    KernelFrame f{buffers, rows, columns, none, nullptr, 2, n, scratch.data(), 0, 0, nullptr, nullptr};
     code.entry()(&f);
     for (int row = 0; row < 2; ++row) {
       T expected = canonical_sum(x.data() + row * n, n);
@@ -35,8 +38,44 @@ void sums_like_the_definition(DType d, const Target& target) {
 }
 
 TEST_P(X86Reduce, SumsInTheCanonicalOrder) {
-  sums_like_the_definition<float>(DType::f32, target());
-  sums_like_the_definition<double>(DType::f64, target());
+  for (int64_t step : {1, 3}) {
+    sums_like_the_definition<float>(DType::f32, target(), step);
+    sums_like_the_definition<double>(DType::f64, target(), step);
+  }
+}
+
+// 16-bit floats are summed as f32, and what other reductions of the same row do changes nothing.
+TEST_P(X86Reduce, SumsOf16BitFloatsInTheCanonicalOrder) {
+  for (DType d : {DType::bf16, DType::f16}) {
+    KernelBuilder k;
+    Expr x = k.input(d);
+    k.kernel.phases.emplace_back();
+    const Expr results[] = {k.reduce(Combiner::sum, x), k.reduce(Combiner::max, x), k.reduce(Combiner::sum, x * x)};
+    for (const Expr& r : results) k.row_output(DType::f32, r);
+    const KernelPtr source = generate(k.kernel, target(), "sums");
+    Code code(*source);
+    std::vector<char> scratch(static_cast<size_t>(source->scratch_bytes));
+    std::mt19937_64 random(4);
+    for (int64_t n : {1, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 3000}) {
+      std::vector<uint16_t> bits(static_cast<size_t>(n));
+      std::vector<float> wide(bits.size()), squares(bits.size());
+      for (size_t i = 0; i < bits.size(); ++i) {
+        const float v = std::uniform_real_distribution<float>(-1, 1)(random);
+        bits[i] = d == DType::bf16 ? bf16_from_f32(v) : f16_from_f32(v);
+        wide[i] = d == DType::bf16 ? f32_from_bf16(bits[i]) : f32_from_f16(bits[i]);
+        squares[i] = wide[i] * wide[i];
+      }
+      float out[3] = {1, 1, 1};
+      char* buffers[] = {reinterpret_cast<char*>(bits.data()), reinterpret_cast<char*>(out),
+                         reinterpret_cast<char*>(out + 1), reinterpret_cast<char*>(out + 2)};
+      int64_t none[4] = {};
+      KernelFrame f{buffers, none, none, none, nullptr, 1, n, scratch.data(), 0, 0, nullptr, nullptr};
+      code.entry()(&f);
+      const float expected[] = {canonical_sum(wide.data(), n), *std::max_element(wide.begin(), wide.end()),
+                                canonical_sum(squares.data(), n)};
+      EXPECT_EQ(std::memcmp(expected, out, sizeof out), 0) << name_of(d) << " " << n;
+    }
+  }
 }
 
 TEST_P(X86Reduce, EveryCombinerOfEveryType) {

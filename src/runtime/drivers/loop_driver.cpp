@@ -17,8 +17,10 @@ constexpr int64_t kTransposedRows = 64;  // of a tile that is transposed
 // Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
 // written whole need not be fetched first, which matters most where what is read comes in pieces of lines.
 constexpr int64_t kStreamedBytes = 32 << 20;
-constexpr int64_t kStreamedTile = 32;  // rows and columns: few enough lines to be read ahead by the processor
 constexpr int64_t kLine = 64;
+// Lines that are read in turns and written to as many rows: tiles are one line of what is transposed wide, so that each
+// line is read when its neighbours' time comes, not before, and results are a few whole lines of a row.
+constexpr int64_t kStreamedColumns = 64;
 
 struct LoopConstants : PlaneConstants {
   std::vector<const LoadedKernel*> transposing;  // one an argument, or empty
@@ -134,8 +136,8 @@ class LoopDriver final : public PlaneDriver {
       return;
     }
     // Along the lines that are transposed.
-    for (int64_t column = 0; column < columns; column += kStreamedTile)
-      for (int64_t row = 0; row < rows; row += kStreamedTile) tile(row, column, kStreamedTile, kStreamedTile);
+    for (int64_t column = 0; column < columns; column += kStreamedColumns)
+      for (int64_t row = 0; row < rows; row += streamed_rows_) tile(row, column, streamed_rows_, kStreamedColumns);
   }
 
   void transpose(const LoopStep& step, const LoopConstants& constants, const BindContext& context) {
@@ -149,6 +151,7 @@ class LoopDriver final : public PlaneDriver {
       if (!constants.transposing[i]) continue;
       panel_strides_[i] = panel_columns_ * row_strides[i];
       transposed[count++] = {i, constants.transposing[i], scratch_bytes_};
+      streamed_rows_ = std::clamp<int64_t>(kLine / std::max<int64_t>(row_strides[i], 1), 1, streamed_rows_);
       // A panel's lines do not stand in the same sets of L1 as those of the next.
       scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
     }
@@ -189,6 +192,7 @@ class LoopDriver final : public PlaneDriver {
   std::span<int64_t> panel_strides_;  // row strides where the kernel reads panels
   std::span<const Transposed> transposed_;
   int64_t panel_columns_ = 0;
+  int64_t streamed_rows_ = kTransposedRows;  // of a tile: a line of what is transposed
   int64_t scratch_bytes_ = 0;
 };
 

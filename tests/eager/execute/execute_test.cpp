@@ -91,6 +91,10 @@ TEST(Pointwise, LargeTurnedCopies) {
           << rows << " x " << columns;
     Tensor y = x.t() + x.t().contiguous();
     EXPECT_TRUE(equal(y, whole * 2)) << rows << " x " << columns;
+    // Lines of other lengths.
+    for (DType dtype : {kInt64, kInt8, kFloat64})
+      EXPECT_TRUE(equal(x.to(dtype).t().contiguous(), whole.to(dtype))) << rows << " x " << columns;
+    EXPECT_TRUE(equal(x.to(kInt16).t().to(kInt32), whole.to(kInt16).to(kInt32))) << rows << " x " << columns;
   }
 }
 
