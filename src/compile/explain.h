@@ -100,7 +100,7 @@ struct Explanation {
   /// its elements are dense in memory); else apart, and copied at the end.
   struct Write {
     std::string value;  // what is written
-    std::string input;  // the tensor as it is read, a value; empty: nobody reads it
+    std::string input;  // the tensor as the program is given it, a value; empty: it is not
     std::string type;
     std::string op, location;  // that makes the value; empty: an input
     bool in_place = false;

@@ -335,7 +335,7 @@ TEST(Command, BenchOfUpdatesAllocatesNothing) {
   const auto report = nlohmann::json::parse(bench.out);
   EXPECT_TRUE(report["bitwise_equal"]);
   EXPECT_GT(report["in_place_add_gbps"], 0);
-  ASSERT_EQ(report["rows"].size(), 3u);
+  ASSERT_EQ(report["rows"].size(), 4u);
   for (const auto& row : report["rows"]) {
     EXPECT_EQ(row["parameters"], 2000 * row["tensors"].get<int64_t>());
     EXPECT_GT(row["compiled_gbps"], 0);

@@ -2,6 +2,7 @@
 #include "cli/generate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -35,7 +36,8 @@ std::string error_of(const std::function<void()>& action) {
 /// A copy of a folder, to be spoiled.
 struct Copy {
   std::string path;
-  explicit Copy(const std::string& kind) : path(testing::TempDir() + "/generate_" + kind) {
+  explicit Copy(const std::string& kind)
+      : path(testing::TempDir() + "/generate_" + kind + "_" + std::to_string(getpid())) {
     fs::remove_all(path);
     fs::copy(kFolder + kind, path);
   }

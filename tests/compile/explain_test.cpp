@@ -55,7 +55,8 @@ static_assert(keeps(&E::programs) && keeps(&E::breaks) && keeps(&E::fallbacks) &
 static_assert(keeps(&E::Program::traced_ops) && keeps(&E::Program::ops) && keeps(&E::Program::outputs) &&
               keeps(&E::Program::inputs) && keeps(&E::Program::groups) && keeps(&E::Program::decisions) &&
               keeps(&E::Program::notes) && keeps(&E::Program::steps) && keeps(&E::Program::kernels) &&
-              keeps(&E::Program::stages) && keeps(&E::Program::saved) && keeps(&E::Program::recomputed));
+              keeps(&E::Program::stages) && keeps(&E::Program::writes) && keeps(&E::Program::saved) &&
+              keeps(&E::Program::recomputed));
 static_assert(keeps(&E::Op::operands) && keeps(&E::Step::kernels) && keeps(&E::Group::members) &&
               keeps(&E::Group::ops) && keeps(&E::Group::stored) && keeps(&E::Group::steps));
 
@@ -73,6 +74,65 @@ TEST(Explain, WhatATemporaryHandsOutStays) {
     EXPECT_LT(number, whole.programs.back().ops.size());
   EXPECT_EQ(names, expected);
   EXPECT_FALSE(expected.empty());
+}
+
+// Each tensor from outside that is written, in place or why not.
+TEST(Explain, TellsWhichWritesAreDonated) {
+  const Tensor a = randn({5, 24}), b = randn({5, 24}), c = randn({5, 24});
+  auto fast = compile([&](const Tensor& x) {
+    a.mul_(0.9).add_(x);  // read where it is written
+    b.copy_(x * 2);       // not read
+    c.add_(c.flip({0}));  // read elsewhere
+  });
+  set_log_topics("writes");
+  testing::internal::CaptureStderr();
+  fast(randn({5, 24}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  set_log_topics("");
+  const Explanation e = fast.explain();
+  ASSERT_EQ(e.programs.size(), 1u);
+  const auto& writes = e.programs[0].writes;
+  ASSERT_EQ(writes.size(), 3u);
+  EXPECT_EQ(std::ranges::count_if(writes, [](const auto& w) { return w.in_place; }), 2);
+  for (const auto& w : writes) EXPECT_FALSE(w.input.empty()) << w.value;
+  for (const auto& w : writes) {
+    EXPECT_EQ(w.type, "f32[5, 24]");
+    EXPECT_TRUE(contains(w.location, "explain_test.cpp")) << w.location;
+    EXPECT_EQ(w.in_place, w.reason.empty());
+    if (w.in_place) continue;
+    EXPECT_EQ(w.op, "add");
+    EXPECT_TRUE(contains(w.reason, "reads other elements of it than the one that it stores")) << w.reason;
+    EXPECT_TRUE(contains(said, "written apart and copied: " + w.reason)) << said;
+    EXPECT_TRUE(contains(e.str(), w.reason)) << e.str();
+  }
+  EXPECT_TRUE(contains(said, ": written in place\n")) << said;
+  EXPECT_TRUE(contains(e.str(), "2 x  in place")) << e.str();
+}
+
+TEST(Explain, WritesThatFollowAReadOfTheOldValuesOrACheckAreApart) {
+  const Tensor state = randn({3, 4}), table = randn({8, 4});
+  auto reason = [&](auto f) {
+    auto fast = compile(f);
+    fast(ones({3, 4}));
+    const Explanation e = fast.explain();
+    EXPECT_EQ(e.programs.back().writes.size(), 1u);
+    return std::string(e.programs.back().writes.front().reason);
+  };
+  auto late = [&](const Tensor& x) {
+    const Tensor product = state.matmul(x.t());
+    state.add_(product.sum());
+    return product;
+  };
+  EXPECT_EQ(reason(late), "") << "the product has read it before";
+  auto checked = [&](const Tensor& x) {
+    state.add_(table.index_select(0, (x.sum(1) * 1).to(kInt64)));
+    return state * 2;
+  };
+  EXPECT_EQ(reason(checked), "the program may still refuse a value after it is written");
+  auto none = compile([](const Tensor& x) { return x * 2; });
+  none(ones({3}));
+  EXPECT_TRUE(none.explain().programs[0].writes.empty());
+  EXPECT_FALSE(contains(none.explain().str(), "in place"));
 }
 
 TEST(Explain, EveryOpHasItsGroupAndEveryDecisionItsPlace) {

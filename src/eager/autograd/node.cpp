@@ -14,7 +14,7 @@ thread_local Discarded* discarded = nullptr;
 thread_local bool destroying = false;
 constinit thread_local FreeList<sizeof(Meta), 4096> free_metas;
 
-thread_local Location backward_line = Location::none();
+thread_local const Location* backward_line = nullptr;  // a pointer: room for thread-locals is scarce
 
 }  // namespace
 
@@ -69,15 +69,16 @@ void refresh(const Tensor& tensor) {
   }
 }
 
-BackwardLine::BackwardLine(Location line) : outer_(std::exchange(backward_line, line)) {}
+BackwardLine::BackwardLine(Location line) : line_(line), outer_(std::exchange(backward_line, &line_)) {}
 BackwardLine::~BackwardLine() { backward_line = outer_; }
-Location BackwardLine::current() { return backward_line; }
+Location BackwardLine::current() { return backward_line ? *backward_line : Location::none(); }
 
 std::string lines_of(const Node& node) {
   const ModulePathScope path(*node.module);
   std::string lines = place_of(node.location);
-  if (!backward_line.line) return lines;
-  const std::string second = "backward() at " + backward_line.str();
+  const Location backward = BackwardLine::current();
+  if (!backward.line) return lines;
+  const std::string second = "backward() at " + backward.str();
   if (lines.empty()) return " (" + second + ")";
   return lines.insert(lines.size() - 1, "; " + second);
 }

@@ -162,7 +162,8 @@ class BackwardLine {
   static Location current();
 
  private:
-  Location outer_;
+  const Location line_;
+  const Location* const outer_;
 };
 /// How errors of a node end: " (FILE:LINE, in layer3.bn2; backward() at FILE:LINE)", the line of its op first.
 std::string lines_of(const Node& node);

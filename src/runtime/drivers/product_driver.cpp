@@ -22,13 +22,10 @@ constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bo
 /// A thread that multiplies by the same packed panels as the last time (a recurrence) takes them the other way round:
 /// its caches hold those that came last. Results do not depend on it.
 bool other_way_round(const char* panels) {
-  struct Last {
-    const char* panels = nullptr;
-    bool backwards = false;
-  };
-  constinit static thread_local Last last;
-  last = {panels, last.panels == panels && !last.backwards};
-  return last.backwards;
+  constinit static thread_local uintptr_t last = 0;  // their address, which is even; the lowest bit: backwards
+  const auto at = reinterpret_cast<uintptr_t>(panels);
+  last = last == at ? at | 1 : at;
+  return last & 1;
 }
 
 }  // namespace
