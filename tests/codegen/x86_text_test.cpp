@@ -401,7 +401,8 @@ phase 0
 
 // From 2048 on, an f16 has a step of 2, and a bf16 from 256 on: a sum between two of them goes to the even one.
 TEST_P(X86Text, SixteenBitFloatsRoundToEven) {
-  for (const auto& [type, first] : {std::pair{"f16", 2048}, {"bf16", 256}}) {
+  for (const auto& [type, from] : {std::pair{"f16", 2048}, {"bf16", 256}}) {
+    const int64_t first = from;  // Clang 14 captures no binding
     std::string text = R"(kernel rows scalars 0
 b0 T dense
 b1 T dense written
