@@ -342,7 +342,9 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
     if (!is_tensor(o)) {
       if (o.kind == Operand::Kind::scalar) scalars_.emplace_back(i, o);
     } else if (!plan_->reads[i]) {
-      if (!told) shapes_.push_back({i, shape_of(o.tensor->impl()->dtype, o.tensor->impl()->sizes)});
+      if (told) continue;
+      if (!shapes_) shapes_ = std::make_unique<std::vector<Shape>>();
+      shapes_->push_back({i, shape_of(o.tensor->impl()->dtype, o.tensor->impl()->sizes)});
     } else if (overwritten && (o.tensor->is_same(*self) || o.tensor->is_same(*overwritten))) {
       kept = SavedTensor(o.tensor->clone(location));
     } else {
@@ -365,7 +367,8 @@ void OpNode::put_attributes(InlineVector<ir::Attr, N>& attrs) const {
     const Output like = output_of(edge);
     shapes[i] = shape_of(like.dtype, like.sizes);
   }
-  for (const Shape& shape : shapes_) shapes[shape.number] = shape.attr;
+  if (!shapes_) return;
+  for (const Shape& shape : *shapes_) shapes[shape.number] = shape.attr;
 }
 
 void OpNode::save(std::span<const Tensor> results) {

@@ -1,5 +1,8 @@
 // Nodes of the tape that derive ops of the table.
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "eager/autograd/node.h"
 #include "eager/call/dispatch.h"
 
@@ -58,8 +61,8 @@ class OpNode final : public Node {
   InlineVector<SavedTensor, 3> operands_;  // none where all gradients are cotangents as they are
   InlineVector<SavedTensor, 1> results_;
   bool released_ = false;
-  Location used_ = Location::none();  // the backward() that let go of them
-  std::vector<Shape> shapes_;         // of operands that are neither kept nor told by an edge
+  Location used_ = Location::none();            // the backward() that let go of them
+  std::unique_ptr<std::vector<Shape>> shapes_;  // of operands that are neither kept nor told by an edge; rarely any
   InlineVector<Scalar, 1> scalars_;
   InlineVector<ir::Attr, 3> attrs_;  // of the call
 };
