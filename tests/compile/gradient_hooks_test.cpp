@@ -1,24 +1,16 @@
 // Hooks, retained gradients and anomaly mode where a step is compiled: whole, and the model alone.
-#include "support.h"
+#include "small_net.h"
 
 namespace ingot {
 namespace {
 
 using test::batch;
 using test::error_of;
+using test::make_net;
+using test::Net;
 using test::same_bits;
 namespace F = nn::functional;
 
-struct NetImpl : nn::Module {
-  nn::Linear first{8, 16}, second{16, 8};
-  Tensor forward(const Tensor& x) { return second(gelu(first(x))) + x; }
-};
-INGOT_MODULE(Net, first, second);
-
-Net make_net() {
-  manual_seed(7);
-  return Net();
-}
 void expect_same(const Net& a, const Net& b) {
   for (size_t i = 0; i < a->parameters().size(); ++i) {
     EXPECT_TRUE(same_bits(a->parameters()[i].detach(), b->parameters()[i].detach())) << "parameter " << i;

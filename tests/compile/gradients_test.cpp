@@ -4,26 +4,18 @@
 #include <functional>
 #include <thread>
 
-#include "support.h"
+#include "small_net.h"
 
 namespace ingot {
 namespace {
 
 using test::batch;
 using test::error_of;
+using test::make_net;
+using test::Net;
 using test::same_bits;
 namespace F = nn::functional;
 
-struct NetImpl : nn::Module {
-  nn::Linear first{8, 16}, second{16, 8};
-  Tensor forward(const Tensor& x) { return second(gelu(first(x))) + x; }
-};
-INGOT_MODULE(Net, first, second);
-
-Net make_net() {
-  manual_seed(7);
-  return Net();
-}
 std::vector<Tensor> values(const Net& net) {
   std::vector<Tensor> result;
   for (const Tensor& p : net->parameters()) result.push_back(p.detach().clone());

@@ -1,24 +1,15 @@
 // What a compiled training step gives back and keeps: its loss with a tape, gradients, masks.
-#include "support.h"
+#include "small_net.h"
 
 namespace ingot {
 namespace {
 
 using test::batch;
 using test::error_of;
+using test::make_net;
+using test::Net;
 using test::same_bits;
 namespace F = nn::functional;
-
-struct NetImpl : nn::Module {
-  nn::Linear first{8, 16}, second{16, 8};
-  Tensor forward(const Tensor& x) { return second(gelu(first(x))) + x; }
-};
-INGOT_MODULE(Net, first, second);
-
-Net make_net() {
-  manual_seed(7);
-  return Net();
-}
 
 /// A step that ends with `return loss;`.
 auto step_of(const Net& net, optim::Optimizer& opt, std::optional<bool> retain_graph = {}) {

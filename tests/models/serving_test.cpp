@@ -10,6 +10,7 @@
 #include "cli/zoo.h"
 #include "compile/support.h"
 #include "models/llama.h"
+#include "models/small_llama.h"
 #include "runtime/profiler.h"
 
 namespace models {
@@ -257,13 +258,7 @@ TEST(Steps, OfResNet18AreItsConvolutionsAndFewMore) {
 TEST(Llama, TablesOfPositionsFollowTheModel) {
   const NoGradGuard no_grad;
   const Loaded zoo("llama");
-  const LlamaConfig config{.vocab_size = 97,
-                           .hidden_size = 32,
-                           .intermediate_size = 48,
-                           .num_hidden_layers = 2,
-                           .num_attention_heads = 4,
-                           .num_key_value_heads = 2,
-                           .max_position_embeddings = 24};
+  const LlamaConfig config = small_llama();
   LlamaForCausalLM llama(config);
   llama->load_state_dict(zoo.weights);
   for (const auto& [name, t] : llama->state_dict()) EXPECT_EQ(name.find("rotary"), std::string::npos) << name;

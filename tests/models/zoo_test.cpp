@@ -9,6 +9,7 @@
 #include "models/bert.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
+#include "models/small_llama.h"
 #include "models/vit.h"
 #include "runtime/cpu.h"
 
@@ -233,13 +234,7 @@ TEST(PublishedNames, AreTakenAsTheyAre) {
 TEST(Llama, GoesOnFromItsCache) {
   const NoGradGuard no_grad;
   const ModelFile file(INGOT_SOURCE_DIR "/tests/data/zoo/llama.safetensors");
-  const LlamaConfig config{.vocab_size = 97,
-                           .hidden_size = 32,
-                           .intermediate_size = 48,
-                           .num_hidden_layers = 2,
-                           .num_attention_heads = 4,
-                           .num_key_value_heads = 2,
-                           .max_position_embeddings = 24};
+  const LlamaConfig config = small_llama();
   LlamaForCausalLM llama(config);
   llama->load_state_dict(file.weights);
   const Tensor& ids = file.inputs[0];  // [2, 13]
