@@ -34,34 +34,47 @@ void expect_refused_within(const char* type, CompileMode mode, const std::functi
 
 #define EXPECT_SAYS(expression, type) expect_says(type, __LINE__, #expression, [&] { static_cast<void>(expression); })
 
+void expect_refused_in(const nn::Sequential& model, const char* type) {
+  const Tensor x = ones({2, 4});
+  EXPECT_SAYS(model(x), type);
+  EXPECT_SAYS(compile(model)(x), type);
+  EXPECT_EQ(model->named_modules().size(), 3u) << type;  // the model, and two of its three
+}
+
+// With as many tensors as its forward takes.
+constexpr auto call_of = [](const auto& function, const Tensor& t) {
+  if constexpr (std::is_invocable_v<decltype(function), Tensor>)
+    return function(t);
+  else if constexpr (std::is_invocable_v<decltype(function), Tensor, Tensor>)
+    return function(t, t);
+  else
+    return function(t, t, t);
+};
+
 template <class M>
 void expect_refused(const char* type) {
   const Tensor x = ones({2, 4});
   const M empty{nullptr};
   EXPECT_FALSE(empty) << type;
-  auto call = [](const auto& module, const Tensor& t) {
-    if constexpr (std::is_invocable_v<M, Tensor>)
-      return module(t);
-    else if constexpr (std::is_invocable_v<M, Tensor, Tensor>)
-      return module(t, t);
-    else
-      return module(t, t, t);
-  };
-  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
-    auto fast = compile(empty, {.mode = mode});
-    for (int time = 0; time < 3; ++time) expect_begins(type, [&] { call(fast, x); });
-    expect_refused_within(type, mode, [&](const Tensor& t) { call(empty, t); });
-  }
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen})
+    expect_refused_within(type, mode, [&](const Tensor& t) { call_of(empty, t); });
   if constexpr (std::is_invocable_r_v<Tensor, M, Tensor>) {
     EXPECT_SAYS(empty(x), type);
-    EXPECT_SAYS(compile(empty)(x), type);
-    const nn::Sequential model{nn::Flatten(), empty, nn::ReLU()};
-    EXPECT_SAYS(model(x), type);
-    EXPECT_SAYS(compile(model)(x), type);
-    EXPECT_EQ(model->named_modules().size(), 3u) << type;  // the model, and two of its three
+    expect_refused_in(nn::Sequential{nn::Flatten(), empty, nn::ReLU()}, type);
   }
   expect_names(std::string(type) + ": self: got an empty module", [&] { empty->eval(); });
   expect_names(type, [&] { (*empty).eval(); });
+}
+
+template <class M>
+void expect_refused_compiled(const char* type) {
+  const Tensor x = ones({2, 4});
+  const M empty{nullptr};
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(empty, {.mode = mode});
+    for (int time = 0; time < 3; ++time) expect_begins(type, [&] { call_of(fast, x); });
+  }
+  if constexpr (std::is_invocable_r_v<Tensor, M, Tensor>) EXPECT_SAYS(compile(empty)(x), type);
 }
 
 // clang-format off
@@ -104,6 +117,16 @@ TEST(EmptyModule, OfEveryTypeIsRefusedByNameAndLine) {
   EVERY_MODULE(TRY)
 #undef TRY
   EXPECT_EQ(tried, handles_in_headers());
+}
+
+// One of each form of call, and what modules are made of: compile() of the others is the same templates again.
+TEST(EmptyModule, CompiledByItselfIsRefusedByNameAndLine) {
+  expect_refused_compiled<nn::Linear>("Linear");
+  expect_refused_compiled<nn::Conv2d>("Conv2d");
+  expect_refused_compiled<nn::Embedding>("Embedding");
+  expect_refused_compiled<nn::Sequential>("Sequential");
+  expect_refused_compiled<nn::MSELoss>("MSELoss");
+  expect_refused_compiled<nn::MultiheadAttention>("MultiheadAttention");
 }
 
 struct BlockImpl : nn::Module {
