@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/cuda.h"
 #include "codegen/scalar/executor.h"
+#include "codegen/x86/tile.h"
 #include "codegen/x86/x86.h"
 
 namespace ingot::codegen {

@@ -1,6 +1,9 @@
 #include "codegen/x86/formats.h"
 
 #include "base/error.h"
+#include "codegen/x86/arithmetic.h"
+#include "codegen/x86/convert.h"
+#include "codegen/x86/lanes.h"
 
 namespace ingot::codegen::x86 {
 
@@ -128,7 +131,7 @@ void store_elements(Vectors& v, DType d, Vector& x, const Mem& to, Vector* mask,
       return one(VOp::store_bytes16, bytes, 0, 16);
     }
     VReg element = v.force(x.at(0));
-    if (d == DType::bf16) element = v.bf16_bits(element);
+    if (d == DType::bf16) element = bf16_bits(v, element);
     return one(ingot::size_of(d) == 2 ? VOp::store_words : VOp::store_bytes, element, 0, 64);
   }
   // AVX2: cut to 16 bits, then pack two registers; packing works in halves of a register, vpermq puts them in order.
@@ -136,7 +139,7 @@ void store_elements(Vectors& v, DType d, Vector& x, const Mem& to, Vector* mask,
   std::array<VReg, 4> lanes = d == DType::bool_ ? v.narrow_mask(x) : std::array<VReg, 4>{};
   for (int p = 0; p < 2; ++p) {
     VReg element = d == DType::bool_ ? lanes[p] : v.force(x.at(p));
-    low[p] = d == DType::bf16 ? v.bf16_bits(element)
+    low[p] = d == DType::bf16 ? bf16_bits(v, element)
                               : v.emit(VOp::vand, element,
                                        code.splat32(d == DType::bool_        ? 1
                                                     : ingot::size_of(d) == 2 ? 0xffff
@@ -162,15 +165,16 @@ Vector broadcast_element(Vectors& v, DType d, const Mem& from) {
     return out;
   }
   code.add({.op = VOp::g_load, .width = static_cast<uint8_t>(ingot::size_of(d)), .g = Gpr::rax, .mem = from});
-  Vector wide = v.broadcast(Type::i32, Gpr::rax);
+  Vector wide = broadcast(v, Type::i32, Gpr::rax);
   VReg x = wide.part[0].reg;
   switch (d) {
     case DType::f16:  // the lanes hold a half in their low word: pair them up
-      out.part[0] = v.broadcast_first([&] {
-                       Vector half = wide;
-                       half.part[0] = v.emit1(VOp::vcvtph2ps, x, 0, code.width, code.width / 2);
-                       return half;
-                     }())
+      out.part[0] = broadcast_first(v,
+                                    [&] {
+                                      Vector half = wide;
+                                      half.part[0] = v.emit1(VOp::vcvtph2ps, x, 0, code.width, code.width / 2);
+                                      return half;
+                                    }())
                         .part[0];
       break;
     case DType::bf16:
@@ -187,7 +191,7 @@ Vector broadcast_element(Vectors& v, DType d, const Mem& from) {
       break;
     default: {
       Vector zero = v.constant(Type::i32, 0);
-      Vector mask = v.compare(Op::ne, wide, zero);
+      Vector mask = compare(v, Op::ne, wide, zero);
       if (mask.wide[0] == kNoReg) mask.wide[0] = mask.part[0].reg;
       return mask;
     }

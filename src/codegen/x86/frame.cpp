@@ -1,4 +1,6 @@
 #include "codegen/x86/frame.h"
+#include "codegen/x86/arithmetic.h"
+#include "codegen/x86/lanes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -60,8 +62,8 @@ void Frame::begin_tail() {
     code_.add({.op = VOp::k_from_gpr, .g = Gpr::rbx, .dst = tail_.part[0].reg});
     return;
   }
-  Vector count = v_.broadcast(Type::i32, Gpr::rax), lanes = v_.lane_numbers(Type::i32);
-  tail_ = v_.compare(Op::lt, lanes, count);
+  Vector count = broadcast(v_, Type::i32, Gpr::rax), lanes = lane_numbers(v_, Type::i32);
+  tail_ = compare(v_, Op::lt, lanes, count);
 }
 
 }  // namespace ingot::codegen::x86

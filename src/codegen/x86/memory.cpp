@@ -1,6 +1,9 @@
 #include "codegen/x86/memory.h"
 
+#include "codegen/x86/arithmetic.h"
+#include "codegen/x86/convert.h"
 #include "codegen/x86/formats.h"
+#include "codegen/x86/lanes.h"
 
 namespace ingot::codegen::x86 {
 
@@ -13,16 +16,16 @@ void Memory::prepare_gathers() {
     if (!stored_as_it_is(d)) continue;
     auto scaled = [&](const Mem& slot) {
       code_.load(Gpr::rax, slot);
-      return v_.broadcast(Type::i64, Gpr::rax);
+      return broadcast(v_, Type::i64, Gpr::rax);
     };
     if (frame_.index_stride(b)) index_scale_[b] = scaled(frame_.index_stride(b));
-    Vector lanes = v_.lane_numbers(Type::i64);
+    Vector lanes = lane_numbers(v_, Type::i64);
     if (k_.buffers[b].access == Access::strided) {
       Vector stride = scaled(frame_.column_stride(b));
-      lane_offsets_[b] = v_.binary(Op::mul, lanes, stride);
+      lane_offsets_[b] = binary(v_, Op::mul, lanes, stride);
     } else if (k_.buffers[b].access == Access::dense && frame_.index_stride(b)) {
       Vector size = v_.constant(Type::i64, static_cast<uint64_t>(ingot::size_of(d)));
-      lane_offsets_[b] = v_.binary(Op::mul, lanes, size);
+      lane_offsets_[b] = binary(v_, Op::mul, lanes, size);
     }
   }
 }
@@ -109,7 +112,7 @@ void Memory::store_row(uint32_t buffer, Vector& x) {
     code_.g(VOp::g_andi, Gpr::rbx, 1);
   } else {
     VReg element = v_.force(x.at(0));
-    if (d == DType::bf16) element = v_.bf16_bits(element);
+    if (d == DType::bf16) element = bf16_bits(v_, element);
     if (d == DType::f16) element = v_.emit1(VOp::to_half, element, 0, code_.width / 2);
     code_.add({.op = VOp::d_to_gpr, .g = Gpr::rbx, .a = element});
   }
@@ -156,7 +159,7 @@ Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
     return load_elements(v_, b.dtype, v_.area(2));
   }
   // rax: the address of the column, to which each lane adds its index.
-  v_.store_area(0, *index);
+  store_area(v_, 0, *index);
   streams_.address_to_rax(s, b.access != Access::uniform);
   Mem from = v_.area(0), to = v_.area(2);
   from.index = to.index = Gpr::r14;
@@ -182,8 +185,8 @@ Vector Memory::gather(const Node& n, Stream& s, Vector* index) {
   const Buffer& b = k_.buffers[n.imm];
   Vector offsets = lane_offsets_[s.number];
   if (index) {
-    Vector scaled = v_.binary(Op::mul, *index, index_scale_[s.number]);
-    offsets = b.access == Access::uniform ? scaled : v_.binary(Op::add, scaled, lane_offsets_[s.number]);
+    Vector scaled = binary(v_, Op::mul, *index, index_scale_[s.number]);
+    offsets = b.access == Access::uniform ? scaled : binary(v_, Op::add, scaled, lane_offsets_[s.number]);
   }
   const bool wide = ingot::size_of(b.dtype) == 8;
   Vector out;

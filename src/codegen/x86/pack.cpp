@@ -2,6 +2,8 @@
 // in registers; any other strides go element by element.
 #include <cstddef>
 
+#include "codegen/x86/lanes.h"
+#include "codegen/x86/pack.h"
 #include "codegen/x86/tile.h"
 #include "codegen/x86/vectors.h"
 
@@ -250,7 +252,7 @@ class Pack {
   void whole_square() {
     std::vector<VReg> x;
     for (int i = 0; i < lanes_; ++i) x.push_back(load(column(i)));
-    x = v_.transposed(x, element_);
+    x = transposed(v_, x, element_);
     for (int i = 0; i < lanes_; ++i) {
       store(x[static_cast<size_t>(i)], Mem::at(Gpr::r15));
       code_.g(VOp::g_addi, Gpr::r15, row_bytes());
@@ -275,7 +277,7 @@ class Pack {
       code_.place(missing);
       x.push_back(r);
     }
-    x = v_.transposed(x, element_);
+    x = transposed(v_, x, element_);
     for (int i = 0; i < lanes_; ++i) {
       code_.g(VOp::g_cmpi, Gpr::rax, i);
       code_.jump(done, Cond::less_equal);

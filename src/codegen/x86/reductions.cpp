@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <limits>
 
+#include "codegen/x86/arithmetic.h"
 #include "codegen/x86/formats.h"
+#include "codegen/x86/lanes.h"
 
 namespace ingot::codegen::x86 {
 namespace {
-
-bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 
 double identity_value(Combiner c) {
   switch (c) {
@@ -80,24 +80,24 @@ void Reductions::combine(Accumulator& into, Vector& x, Vector* index, Vector* va
   const Combiner c = into.reduction->combiner;
   Vector mine = into.value;
   if (!is_index(c)) {
-    Vector none = valid ? identity(*into.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x;
-    v_.binary(combining_op(c), mine, masked, &into.value);
+    Vector none = valid ? identity(*into.reduction) : Vector(), masked = valid ? select(v_, *valid, x, none) : x;
+    binary(v_, combining_op(c), mine, masked, &into.value);
     return;
   }
   Vector my_index = into.index;
   v_.force(x);
-  Vector tie = v_.compare(Op::eq, mine, x);
-  Vector take = c == Combiner::argmax ? v_.compare(Op::lt, mine, x) : v_.compare(Op::lt, x, mine);
+  Vector tie = compare(v_, Op::eq, mine, x);
+  Vector take = c == Combiner::argmax ? compare(v_, Op::lt, mine, x) : compare(v_, Op::lt, x, mine);
   if (is_float(x.type)) {
-    Vector my_nan = v_.compare(Op::ne, mine, mine), nan = v_.compare(Op::ne, x, x);
-    Vector both = v_.binary(Op::bit_and, my_nan, nan), only = v_.binary(Op::bit_xor, both, nan);
-    tie = v_.binary(Op::bit_or, tie, both);
-    take = v_.binary(Op::bit_or, take, only);
+    Vector my_nan = compare(v_, Op::ne, mine, mine), nan = compare(v_, Op::ne, x, x);
+    Vector both = binary(v_, Op::bit_and, my_nan, nan), only = binary(v_, Op::bit_xor, both, nan);
+    tie = binary(v_, Op::bit_or, tie, both);
+    take = binary(v_, Op::bit_or, take, only);
   }
-  Vector earlier = v_.compare(Op::lt, *index, my_index), tied = v_.binary(Op::bit_and, tie, earlier);
-  take = v_.binary(Op::bit_or, take, tied);
-  if (valid) take = v_.binary(Op::bit_and, take, *valid);
-  Vector best = v_.select(take, x, mine), best_index = v_.select(take, *index, my_index);
+  Vector earlier = compare(v_, Op::lt, *index, my_index), tied = binary(v_, Op::bit_and, tie, earlier);
+  take = binary(v_, Op::bit_or, take, tied);
+  if (valid) take = binary(v_, Op::bit_and, take, *valid);
+  Vector best = select(v_, take, x, mine), best_index = select(v_, take, *index, my_index);
   v_.copy(into.value, best);
   v_.copy(into.index, best_index);
 }
@@ -110,26 +110,26 @@ void Reductions::accumulate(Accumulator& a) {
   Vector* valid = along_rows ? nullptr : frame_.tail();
   if (!keeps_nan_apart(*a.reduction)) return combine(a, x, &index, valid);
   // Off the chain of maxima, NaN costs a comparison; it joins in finish().
-  Vector none = valid ? identity(*a.reduction) : Vector(), masked = valid ? v_.select(*valid, x, none) : x,
+  Vector none = valid ? identity(*a.reduction) : Vector(), masked = valid ? select(v_, *valid, x, none) : x,
          mine = a.value;
   v_.force(masked);
-  Vector nan = v_.compare(Op::ne, masked, masked);
+  Vector nan = compare(v_, Op::ne, masked, masked);
   v_.or_into(a.nan, nan);
-  v_.ordered_minmax(a.reduction->combiner == Combiner::max, mine, masked, &a.value);
+  ordered_minmax(v_, a.reduction->combiner == Combiner::max, mine, masked, &a.value);
 }
 
 void Reductions::merge(Accumulator& into, Accumulator& from) {
   if (!keeps_nan_apart(*into.reduction)) return combine(into, from.value, &from.index);
   Vector mine = into.value;
   v_.or_into(into.nan, from.nan);
-  v_.ordered_minmax(into.reduction->combiner == Combiner::max, mine, from.value, &into.value);
+  ordered_minmax(v_, into.reduction->combiner == Combiner::max, mine, from.value, &into.value);
 }
 
 /// With what it kept apart.
 Vector Reductions::lanes_of(Accumulator& a) {
   if (!keeps_nan_apart(*a.reduction)) return a.value;
   Vector nan = v_.constant(a.value.type, a.value.type == Type::f32 ? 0x7fc00000u : 0x7ff8000000000000u);
-  return v_.select(a.nan, nan, a.value);
+  return select(v_, a.nan, nan, a.value);
 }
 
 void Reductions::finish(Accumulator& a) {
@@ -152,17 +152,17 @@ Vector Reductions::result_of(Accumulator& a) {
   }
   if (is_index(c)) {
     for (int step = kLanes / 2; step; step /= 2) {
-      Vector x = v_.upper(a.value, step, true), index = v_.upper(a.index, step, true);
+      Vector x = upper(v_, a.value, step, true), index = upper(v_, a.index, step, true);
       combine(a, x, &index);
     }
-    return v_.broadcast_first(a.index);
+    return broadcast_first(v_, a.index);
   }
   Vector x = lanes_of(a);
   for (int step = kLanes / 2; step; step /= 2) {
-    Vector other = v_.upper(x, step);
-    x = v_.binary(combining_op(c), x, other);
+    Vector other = upper(v_, x, step);
+    x = binary(v_, combining_op(c), x, other);
   }
-  Vector out = v_.broadcast_first(x);
+  Vector out = broadcast_first(v_, x);
   if (c != Combiner::sum || !is_float(out.type)) return out;
   // The empty sum is +0, not the identity.
   Vector result = v_.blank(out.type, true);

@@ -6,15 +6,14 @@
 
 #include "codegen/x86/formats.h"
 #include "codegen/x86/tile.h"
-#include "codegen/x86/vectors.h"
+#include "codegen/x86/tile_sums.h"
 
 namespace ingot::codegen::x86 {
 namespace {
 
 constexpr int kUnroll = 4;
-constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kC = Gpr::r8,
-              kK = Gpr::rcx, kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx,
-              kResults = kC;
+constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kK = Gpr::rcx,
+              kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
 constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
 constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kAheadOfList = Gpr::r8, kBAt = kB;
@@ -29,18 +28,15 @@ class Tile {
         dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
         parts_(v_.parts_of(type_) * spec.vectors),
-        part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)) {
+        part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)),
+        sums_(spec, v_) {
     INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
   void emit() {
     load(kB, offsetof(TileFrame, b));
-    sums_.resize(static_cast<size_t>(spec_.rows * parts_));
-    for (VReg& sum : sums_) {
-      sum = code_.vector();
-      code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
-    }
+    sums_.clear();
     if (spec_.rows_of_a == RowsOfA::with_b)
       with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
     else if (spec_.rows_of_a == RowsOfA::channels_with_b)
@@ -49,9 +45,9 @@ class Tile {
       with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
     else
       listed() ? runs({}) : steps();
-    if (!spec_.finish) return finish();
+    if (!spec_.finish) return sums_.store();
     load(Gpr::rdi, offsetof(TileFrame, finish));
-    emit_finish(*spec_.finish, sums_, spec_.rows, code_);
+    emit_finish(*spec_.finish, sums_.all(), spec_.rows, code_);
   }
 
  private:
@@ -97,7 +93,7 @@ class Tile {
     body({});
     code_.jump(done);
     code_.place(edge);
-    body(edge_masks());
+    body(sums_.edge_masks());
     code_.place(done);
   }
 
@@ -116,11 +112,12 @@ class Tile {
         const Gpr a = kRows[2 * u], b = kRows[2 * u + 1];
         code_.load(a, Mem::at(kTable, 16 * u));
         code_.load(b, Mem::at(kTable, 16 * u + 8));
-        multiply([&](int row) { return v_.emit1(broadcast(), Mem::at(a, kAt, 1, row * ingot::size_of(spec_.a))); },
-                 [&](int p) {
-                   return held(Mem::at(b, kBAt, 1, p * code_.width),
-                               masks.empty() ? kNoReg : masks[static_cast<size_t>(p)]);
-                 });
+        sums_.multiply(
+            [&](int row) { return v_.emit1(broadcast(), Mem::at(a, kAt, 1, row * ingot::size_of(spec_.a))); },
+            [&](int p) {
+              return sums_.held(Mem::at(b, kBAt, 1, p * code_.width),
+                                masks.empty() ? kNoReg : masks[static_cast<size_t>(p)]);
+            });
       }
       code_.g(VOp::g_addi, kTable, 16 * unroll);
       code_.g(VOp::g_addi, kK, -unroll);
@@ -140,7 +137,7 @@ class Tile {
     const Loop loop = code_.begin_loop();
     code_.load(kB, Mem::at(kTable));
     for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 + 8 * row));
-    step_of_channels(masks, [&](int p, VReg mask) { return held(Mem::at(kB, kAt, 1, p * code_.width), mask); });
+    step_of_channels(masks, [&](int p, VReg mask) { return sums_.held(Mem::at(kB, kAt, 1, p * code_.width), mask); });
     add_field(kTable, offsetof(TileFrame, a_stride));
     code_.g(VOp::g_addi, kK, -1);
     code_.end_loop(loop, Cond::not_equal);
@@ -172,7 +169,6 @@ class Tile {
     code_.end_loop(run, Cond::not_equal);
   }
 
-  uint8_t width() const { return static_cast<uint8_t>(code_.width); }
   void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
   void add_field(Gpr to, size_t offset) {
     code_.add({.op = VOp::g_addm, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
@@ -256,8 +252,8 @@ class Tile {
     auto b = [&](int p) {
       return pairs_ || spec_.a == spec_.b ? v_.force(Source(b_at(u, p))) : load_f32(v_, spec_.b, b_at(u, p));
     };
-    if (!pairs_ || dot_) return multiply(a(false), b);
-    for (bool odd : {false, true}) multiply(a(odd), [&](int p) { return half(b(p), odd); });
+    if (!pairs_ || dot_) return sums_.multiply(a(false), b);
+    for (bool odd : {false, true}) sums_.multiply(a(odd), [&](int p) { return half(b(p), odd); });
   }
 
   template <class B>
@@ -266,7 +262,7 @@ class Tile {
       const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)], b = b_part(p, mask);
       for (int row = 0; row < spec_.rows; ++row) {
         const Mem at = Mem::at(kRows[row], kAt, 1, p * code_.width);
-        mask == kNoReg ? add(row, p, at, b) : add(row, p, held(at, mask), b);
+        mask == kNoReg ? sums_.add(row, p, at, b) : sums_.add(row, p, sums_.held(at, mask), b);
       }
     }
   }
@@ -285,131 +281,10 @@ class Tile {
       code_.add({.op = VOp::d_from_gpr, .g = Gpr::rax, .dst = first});
       return v_.emit1(VOp::vbroadcastss, first, 0, code_.width, 16);
     };
-    multiply(element, [&](int p) {
+    sums_.multiply(element, [&](int p) {
       VReg b = v_.force(Source(b_at(0, p)));
       return dot_ ? b : half(b, false);
     });
-  }
-
-  /// sums[row][p] += a(row) * b(p); the side that is held in registers is the one that fits beside the sums.
-  template <class A, class B>
-  void multiply(A a, B b) {
-    const int registers = v_.avx512() ? 32 : 16;
-    if (spec_.rows * parts_ + parts_ + 1 <= registers) {
-      std::vector<VReg> held;
-      for (int p = 0; p < parts_; ++p) held.push_back(b(p));
-      for (int row = 0; row < spec_.rows; ++row) {
-        VReg x = a(row);
-        for (int p = 0; p < parts_; ++p) add(row, p, x, held[static_cast<size_t>(p)]);
-      }
-      return;
-    }
-    std::vector<VReg> held;
-    for (int row = 0; row < spec_.rows; ++row) held.push_back(a(row));
-    for (int p = 0; p < parts_; ++p) {
-      VReg y = b(p);
-      for (int row = 0; row < spec_.rows; ++row) add(row, p, held[static_cast<size_t>(row)], y);
-    }
-  }
-  void add(int row, int p, const Source& a, VReg b) {
-    VReg sum = sum_at(row, p);
-    if (dot_) {
-      code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = v_.force(a)});
-    } else {
-      code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps,
-                 .width = width(),
-                 .dst = sum,
-                 .a = b,
-                 .b = a.reg,
-                 .c = sum,
-                 .mem = a.mem});
-    }
-  }
-  VReg sum_at(int row, int p) const { return sums_[static_cast<size_t>(row * parts_ + p)]; }
-
-  void finish() {
-    const int64_t whole = kLanes * spec_.vectors;
-    int64_t edge = code_.label(), done = code_.label();
-    load(kC, offsetof(TileFrame, c));
-    load(kStride, offsetof(TileFrame, c_stride));
-    load(Gpr::rax, offsetof(TileFrame, columns));
-    load(kK, offsetof(TileFrame, accumulate));
-    code_.g(VOp::g_cmpi, Gpr::rax, whole);
-    code_.jump(edge, Cond::less);
-    write({});
-    code_.jump(done);
-    code_.place(edge);
-    write(edge_masks());
-    code_.place(done);
-  }
-
-  /// One mask a part; rax: the columns that exist.
-  std::vector<VReg> edge_masks() {
-    std::vector<VReg> masks;
-    const int lanes = v_.lanes_a_part(type_);
-    if (v_.avx512()) {
-      code_.g(VOp::g_imm, Gpr::r9, -1);
-      code_.g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
-      for (int p = 0; p < parts_; ++p) {
-        masks.push_back(code_.mask());
-        code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = masks.back()});
-        code_.g(VOp::g_shri, Gpr::r9, lanes);
-      }
-      return masks;
-    }
-    VReg count = code_.vector();
-    const bool wide = type_ == Type::f64;
-    code_.add({.op = VOp::q_from_gpr, .g = Gpr::rax, .dst = count});
-    count = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, count, 0, code_.width, 16);
-    for (int p = 0; p < parts_; ++p)
-      masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.counting(wide ? 8 : 4, p * lanes)));
-    return masks;
-  }
-
-  /// kK: whether to add to what C holds. No masks: all columns exist.
-  void write(const std::vector<VReg>& masks) {
-    int64_t overwrite = code_.label(), done = code_.label();
-    code_.g(VOp::g_cmpi, kK, 0);
-    code_.jump(overwrite, Cond::equal);
-    rows(masks, true);
-    code_.jump(done);
-    code_.place(overwrite);
-    rows(masks, false);
-    code_.place(done);
-  }
-  void rows(const std::vector<VReg>& masks, bool accumulate) {
-    const bool wide = type_ == Type::f64, masked = !masks.empty(), by_vector = masked && !v_.avx512();
-    for (int row = 0; row < spec_.rows; ++row) {
-      for (int p = 0; p < parts_; ++p) {
-        Mem at = Mem::at(kC, p * code_.width);
-        VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
-        if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, mask), sum, 0, sum);
-        Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
-                       : wide    ? VOp::store_pd
-                                 : VOp::store,
-                 .width = width(),
-                 .a = sum,
-                 .mem = at};
-        (by_vector ? out.b : out.pred) = mask;
-        code_.add(out);
-      }
-      if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
-    }
-  }
-
-  /// What lies there, zero where the mask (or kNoReg) is not set.
-  VReg held(const Mem& at, VReg mask) {
-    const bool wide = type_ == Type::f64, masked = mask != kNoReg, by_vector = masked && !v_.avx512();
-    Inst inst{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
-                    : wide    ? VOp::vmovupd
-                              : VOp::vmovups,
-              .width = width(),
-              .zeroing = masked,
-              .mem = at};
-    inst.dst = code_.vector();
-    (by_vector ? inst.b : inst.pred) = mask;
-    code_.add(inst);
-    return inst.dst;
   }
 
   const TileSpec& spec_;
@@ -419,7 +294,7 @@ class Tile {
   Type type_;
   int parts_;           // registers a row
   int64_t part_bytes_;  // that one takes in a panel
-  std::vector<VReg> sums_;
+  TileSums sums_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Code of matrix-product tiles and of the panels they read.
+// Code of matrix-product tiles.
 #pragma once
 #include <span>
 
@@ -12,6 +12,10 @@ void emit_tile(const TileSpec& spec, const Target& target, VCode& code);
 void emit_transposed_tile(const TileSpec& spec, const Target& target, VCode& code);
 /// Runs an epilogue on the sums of a tile, rows-major; rdi: its KernelFrame.
 void emit_finish(const Kernel& epilogue, std::span<const VReg> sums, int rows, VCode& code);
-void emit_pack(const PackSpec& spec, VCode& code);
+
+/// The largest tile whose sums fit the registers.
+int max_tile_rows(const Target& target, DType dtype);
+int max_tile_vectors(const Target& target, DType dtype);
+bool may_finish(const Target& target, const Kernel& epilogue);
 
 }  // namespace ingot::codegen::x86

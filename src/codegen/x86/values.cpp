@@ -4,6 +4,8 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "codegen/x86/arithmetic.h"
+#include "codegen/x86/lanes.h"
 
 namespace ingot::codegen::x86 {
 
@@ -99,7 +101,7 @@ Vector Values::leaf(Value v) {
     case Op::scalar:
       frame_.load_field(Gpr::rax, offsetof(KernelFrame, scalars));
       code_.load(Gpr::rax, Mem::at(Gpr::rax, 8 * static_cast<int64_t>(n.imm)));
-      return v_.broadcast(n.type, Gpr::rax);
+      return broadcast(v_, n.type, Gpr::rax);
     case Op::load:
       return memory_.load(v, analysis_.uniform_index(v) == kNone ? operand(n.a) : nullptr, one_reader);
     case Op::local:
@@ -118,13 +120,13 @@ Vector Values::index(uint64_t dim) {
     frame_.load_field(Gpr::rax, offsetof(KernelFrame, outer_index));
     code_.load(Gpr::rax, Mem::at(Gpr::rax, 8 * static_cast<int64_t>(dim - 2)));
   }
-  if (dim > 0) return v_.broadcast(Type::i64, Gpr::rax);
-  Vector lanes = v_.lane_numbers(Type::i64);
+  if (dim > 0) return broadcast(v_, Type::i64, Gpr::rax);
+  Vector lanes = lane_numbers(v_, Type::i64);
   code_.g(VOp::g_mov, Gpr::rax, Gpr::rcx);
   code_.g(VOp::g_addm, Gpr::rax, frame_.at(Slot::column_index));
   if (frame_.column_offset()) code_.g(VOp::g_addi, Gpr::rax, frame_.column_offset());
-  Vector start = v_.broadcast(Type::i64, Gpr::rax);
-  return v_.binary(Op::add, start, lanes);
+  Vector start = broadcast(v_, Type::i64, Gpr::rax);
+  return binary(v_, Op::add, start, lanes);
 }
 
 void Values::emit_node(Value v) {
@@ -137,13 +139,13 @@ void Values::emit_node(Value v) {
   if (n.op == Op::rare) return emit_rare(v);
   if (analysis_.picks_by_comparison(n) && analysis_.fused(n.a)) {
     const bool least = analysis_.node(n.a).a == n.b;
-    set(v, v_.pick(least, value(n.b), value(n.c)));
+    set(v, pick(v_, least, value(n.b), value(n.c)));
     return;
   }
   Vector *a = operand(n.a), *b = operand(n.b), *c = operand(n.c);
   const bool halves =
       n.op == Op::mul && n.type == Type::i64 && analysis_.has_32_bits(n.a) && analysis_.has_32_bits(n.b);
-  set(v, halves ? v_.multiply_u32(*a, *b) : v_.compute(n, a, b, c));
+  set(v, halves ? multiply_u32(v_, *a, *b) : compute(v_, n, a, b, c));
 }
 
 void Values::emit_rare(Value v) {
@@ -184,7 +186,7 @@ void Values::emit_rare(Value v) {
   region_ = region;
   for (Value u = 0; u < v; ++u)
     if (inside(u) && !analysis_.is_leaf(u)) emit_node(u);
-  Vector chosen = v_.select(mask, value(n.c), result);
+  Vector chosen = select(v_, mask, value(n.c), result);
   v_.copy(result, chosen);
   region_ = 0;
   v_.keep_mask_forms = true;

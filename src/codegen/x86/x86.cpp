@@ -2,6 +2,7 @@
 
 #include "codegen/generate.h"
 #include "codegen/x86/columns.h"
+#include "codegen/x86/pack.h"
 #include "codegen/x86/rows.h"
 #include "codegen/x86/tile.h"
 

@@ -11,9 +11,4 @@ KernelPtr compile(const Kernel& kernel, const Target& target, const std::string&
 KernelPtr compile(const TileSpec& tile, const Target& target);
 KernelPtr compile(const PackSpec& pack, const Target& target);
 
-/// The largest tile whose sums fit the registers.
-int max_tile_rows(const Target& target, DType dtype);
-int max_tile_vectors(const Target& target, DType dtype);
-bool may_finish(const Target& target, const Kernel& epilogue);
-
 }  // namespace ingot::codegen::x86

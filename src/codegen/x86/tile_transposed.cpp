@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/x86/formats.h"
+#include "codegen/x86/lanes.h"
 #include "codegen/x86/tile.h"
 #include "codegen/x86/vectors.h"
 
@@ -73,7 +74,7 @@ class TransposedTile {
                                   : Mem::at(base, kStride, i % 4);
       x.push_back(load_f32(v_, b_, at, mask));
     }
-    return v_.transposed(std::move(x), 4);
+    return transposed(v_, std::move(x), 4);
   }
   void multiply(VReg x) {
     const VReg a = v_.emit1(VOp::vbroadcastss, Source(Mem::at(kA, 4 * step_++)));

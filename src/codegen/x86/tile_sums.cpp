@@ -1,0 +1,128 @@
+#include "codegen/x86/tile_sums.h"
+
+#include <cstddef>
+
+namespace ingot::codegen::x86 {
+namespace {
+
+constexpr Gpr kC = Gpr::r8, kStride = Gpr::r10, kK = Gpr::rcx;
+
+void load(VCode& code, Gpr to, size_t offset) { code.load(to, Mem::at(Gpr::rdi, static_cast<int64_t>(offset))); }
+
+}  // namespace
+
+TileSums::TileSums(const TileSpec& spec, Vectors& vectors)
+    : spec_(spec),
+      v_(vectors),
+      code_(vectors.code()),
+      type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
+      parts_(vectors.parts_of(type_) * spec.vectors) {}
+
+void TileSums::clear() {
+  sums_.resize(static_cast<size_t>(spec_.rows * parts_));
+  for (VReg& sum : sums_) {
+    sum = code_.vector();
+    code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
+  }
+}
+
+void TileSums::add(int row, int p, const Source& a, VReg b) {
+  VReg sum = sum_at(row, p);
+  if (spec_.a == DType::bf16) {
+    code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = v_.force(a)});
+  } else {
+    code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps,
+               .width = width(),
+               .dst = sum,
+               .a = b,
+               .b = a.reg,
+               .c = sum,
+               .mem = a.mem});
+  }
+}
+
+void TileSums::store() {
+  const int64_t whole = kLanes * spec_.vectors;
+  int64_t edge = code_.label(), done = code_.label();
+  load(code_, kC, offsetof(TileFrame, c));
+  load(code_, kStride, offsetof(TileFrame, c_stride));
+  load(code_, Gpr::rax, offsetof(TileFrame, columns));
+  load(code_, kK, offsetof(TileFrame, accumulate));
+  code_.g(VOp::g_cmpi, Gpr::rax, whole);
+  code_.jump(edge, Cond::less);
+  write({});
+  code_.jump(done);
+  code_.place(edge);
+  write(edge_masks());
+  code_.place(done);
+}
+
+std::vector<VReg> TileSums::edge_masks() {
+  std::vector<VReg> masks;
+  const int lanes = v_.lanes_a_part(type_);
+  if (v_.avx512()) {
+    code_.g(VOp::g_imm, Gpr::r9, -1);
+    code_.g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
+    for (int p = 0; p < parts_; ++p) {
+      masks.push_back(code_.mask());
+      code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = masks.back()});
+      code_.g(VOp::g_shri, Gpr::r9, lanes);
+    }
+    return masks;
+  }
+  VReg count = code_.vector();
+  const bool wide = type_ == Type::f64;
+  code_.add({.op = VOp::q_from_gpr, .g = Gpr::rax, .dst = count});
+  count = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, count, 0, code_.width, 16);
+  for (int p = 0; p < parts_; ++p)
+    masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.counting(wide ? 8 : 4, p * lanes)));
+  return masks;
+}
+
+/// kK: whether to add to what C holds. No masks: all columns exist.
+void TileSums::write(const std::vector<VReg>& masks) {
+  int64_t overwrite = code_.label(), done = code_.label();
+  code_.g(VOp::g_cmpi, kK, 0);
+  code_.jump(overwrite, Cond::equal);
+  rows(masks, true);
+  code_.jump(done);
+  code_.place(overwrite);
+  rows(masks, false);
+  code_.place(done);
+}
+
+void TileSums::rows(const std::vector<VReg>& masks, bool accumulate) {
+  const bool wide = type_ == Type::f64, masked = !masks.empty(), by_vector = masked && !v_.avx512();
+  for (int row = 0; row < spec_.rows; ++row) {
+    for (int p = 0; p < parts_; ++p) {
+      Mem at = Mem::at(kC, p * code_.width);
+      VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
+      if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, mask), sum, 0, sum);
+      Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
+                     : wide    ? VOp::store_pd
+                               : VOp::store,
+               .width = width(),
+               .a = sum,
+               .mem = at};
+      (by_vector ? out.b : out.pred) = mask;
+      code_.add(out);
+    }
+    if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
+  }
+}
+
+VReg TileSums::held(const Mem& at, VReg mask) {
+  const bool wide = type_ == Type::f64, masked = mask != kNoReg, by_vector = masked && !v_.avx512();
+  Inst inst{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
+                  : wide    ? VOp::vmovupd
+                            : VOp::vmovups,
+            .width = width(),
+            .zeroing = masked,
+            .mem = at};
+  inst.dst = code_.vector();
+  (by_vector ? inst.b : inst.pred) = mask;
+  code_.add(inst);
+  return inst.dst;
+}
+
+}  // namespace ingot::codegen::x86
