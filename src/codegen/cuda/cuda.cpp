@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/hash.h"
-#include "codegen/cuda/print.h"
+#include "codegen/cuda/printer.h"
 #include "codegen/generate.h"
 
 namespace ingot::codegen::cuda {

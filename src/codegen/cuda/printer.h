@@ -1,8 +1,7 @@
-// Writes a mapped kernel as CUDA C++; print.cpp has what all forms share, print_forms.cpp the forms.
+// Writes a mapped kernel as CUDA C++: its argument struct and its entry function.
 #pragma once
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@ namespace ingot::codegen::cuda {
 
 using Form = CudaMapping::Form;
 
+/// What all forms share.
 class Printer {
  public:
   Printer(const Kernel& kernel, const Mapping& mapping, const std::string& entry)
@@ -20,7 +20,11 @@ class Printer {
 
   std::string run();
 
- private:
+ protected:
+  ~Printer() = default;
+  /// The body of the entry function.
+  virtual void form() = 0;
+
   // Text.
   template <class... A>
   void line(fmt::format_string<A...> format, A&&... arguments) {
@@ -76,39 +80,14 @@ class Printer {
   /// What the elements compute: nodes, then stores into o and q, subscripted by the cursor, then lanes of reductions.
   void elements(const PhaseMapping& p, const Phase& phase, const Cursor& cursor, const std::string& lane);
 
-  void loop();
-
-  /// Whole tiles of a loop: `unroll` pieces a thread, loaded before any is computed.
-  void loop_pieces(const PhaseMapping& p, const Phase& phase);
-
-  /// Local row buffers, then what several phases read, each of the columns rounded up to 16.
-  void row_memory();
-
-  void row_part(const char* kind, size_t number, int64_t offset);
-
-  void rows();
-
-  void row_phase(size_t i);
-  std::string slots_of(uint32_t r) const;
-
-  bool kept(Value v) const { return std::find(m_.kept.begin(), m_.kept.end(), v) != m_.kept.end(); }
-  /// True if an earlier phase has written it.
-  bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
-
-  void row_chunks(const PhaseMapping& p, const Phase& phase);
-
-  void columns();
-
-  /// Partial accumulators of form columns: all planes of the first reduction, then of the next.
-  static std::string plane_of(uint32_t r) { return r ? fmt::format("({} * a.planes + plane)", r) : "plane"; }
-
   const Kernel& k_;
   const Mapping& m_;
   const CudaMapping& l_;
   const std::string& entry_;
   std::string out_;
   int indent_ = 0;
-  std::vector<Value> in_memory_;  // kept loads that an earlier phase has written
 };
+
+std::string print(const Kernel& kernel, const Mapping& mapping, const std::string& entry);
 
 }  // namespace ingot::codegen::cuda

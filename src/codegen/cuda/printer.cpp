@@ -1,5 +1,3 @@
-#include "codegen/cuda/print.h"
-
 #include "codegen/cuda/printer.h"
 
 namespace ingot::codegen::cuda {
@@ -13,17 +11,7 @@ std::string Printer::run() {
     if (dense(b) && moved(b) && l_.form != Form::columns)
       line("const bool pieces{} = in_pieces<{}, {}>(a.buffers[{}]);", b, memory(b), l_.vector, b);
   nodes(m_.call, {});
-  switch (l_.form) {
-    case Form::loop:
-      loop();
-      break;
-    case Form::rows:
-      rows();
-      break;
-    case Form::columns:
-      columns();
-      break;
-  }
+  form();
   close();
   return std::move(out_);
 }
@@ -208,10 +196,6 @@ void Printer::elements(const PhaseMapping& p, const Phase& phase, const Cursor& 
          l_.form == Form::columns ? cursor.row : cursor.column);
   }
   close();
-}
-
-std::string print(const Kernel& kernel, const Mapping& mapping, const std::string& entry) {
-  return Printer(kernel, mapping, entry).run();
 }
 
 }  // namespace ingot::codegen::cuda
