@@ -1,6 +1,6 @@
 // Activations; PyTorch's formulas. NaN stays NaN.
 #include "codegen/elementwise/definitions.h"
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::define {
 namespace {

@@ -1,11 +1,13 @@
 // Attention and its gradients as steps of the runtime over generated kernels.
+#include "codegen/lower/attention.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "codegen/elementwise.h"
 #include "codegen/generate.h"
-#include "codegen/lower/steps.h"
-#include "ir/rules/rules.h"
+#include "codegen/lower/contraction.h"
+#include "codegen/lower/primitives.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -115,65 +117,58 @@ Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
   return k;
 }
 
-}  // namespace
-
-const ir::Operand* fill_of(const ir::Node& attention) {
-  const int at = ir::operand_position(ir::info(attention.op), "fill");
-  return at < 0 ? nullptr : &attention.operands[static_cast<size_t>(at)];
-}
-
 /// An argument over four dims of `shape`: leading ones merged (copies are dense) or added.
-Argument StepWriter::with_four_dims(Step& step, Argument a, Dims& shape, Dims strides, DType type) {
+Argument with_four_dims(StepWriter& w, Step& step, Argument a, Dims& shape, Dims strides, DType type) {
   while (shape.size() > 4) {
-    INGOT_CHECK(dims_.same(strides[0], dims_.mul(strides[1], shape[1])), "leading dims of attention do not merge");
-    shape[1] = dims_.mul(shape[0], shape[1]);
+    INGOT_CHECK(w.dims.same(strides[0], w.dims.mul(strides[1], shape[1])), "leading dims of attention do not merge");
+    shape[1] = w.dims.mul(shape[0], shape[1]);
     shape.erase(0);
     strides.erase(0);
   }
   while (shape.size() < 4) shape.insert(0, 1), strides.insert(0, 0);
-  a.strides = bytes(dims_, strides, type);
-  step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), type));
+  a.strides = bytes(w.dims, strides, type);
+  step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(shape), type));
   return a;
 }
 
-Argument StepWriter::attention_operand(Step& step, const StoredOperand& operand, Dims& shape, const Dims& strides) {
-  return with_four_dims(step, stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides,
+Argument attention_operand(StepWriter& w, Step& step, const StoredOperand& operand, Dims& shape, const Dims& strides) {
+  return with_four_dims(w, step, w.stored_argument(operand, {}, operand.offset, operand.dtype), shape, strides,
                         operand.dtype);
 }
 
-Argument StepWriter::attention_result(Step& step, const Output& output) {
+Argument attention_result(StepWriter& w, Step& step, const Output& output) {
   Argument a;
   a.buffer = output.buffer;
-  Dims shape = graph_.type(output.value).shape;
-  return with_four_dims(step, a, shape, output.strides, output.dtype);
+  Dims shape = w.graph.type(output.value).shape;
+  return with_four_dims(w, step, a, shape, output.strides, output.dtype);
 }
 
-AttentionProbabilities StepWriter::attention_probabilities(const Group& g, Step& step, std::optional<Buffer>& mask) {
+AttentionProbabilities attention_probabilities(StepWriter& w, const Group& g, Step& step, std::optional<Buffer>& mask) {
   const ir::Node& node = *g.anchor;
   AttentionProbabilities p;
   p.dtype = g.operands[0].dtype;
-  const Dims query = graph_.type(g.operands[0].value).shape;
-  const Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
+  const Dims query = w.graph.type(g.operands[0].value).shape;
+  const Dim keys = w.graph.type(g.operands[1].value).shape[query.size() - 2];
   Dims shapes[2];
   Argument* const arguments[] = {&p.query, &p.key};
   for (size_t i = 0; i < 2; ++i) {
-    shapes[i] = graph_.type(g.operands[i].value).shape;
-    *arguments[i] = attention_operand(step, g.operands[i], shapes[i], g.operands[i].strides);
+    shapes[i] = w.graph.type(g.operands[i].value).shape;
+    *arguments[i] = attention_operand(w, step, g.operands[i], shapes[i], g.operands[i].strides);
   }
   p.batch = shapes[0][0], p.heads = shapes[0][1], p.queries = shapes[0][2], p.depth = shapes[0][3];
   p.key_heads = shapes[1][1], p.keys = shapes[1][2];
   if (g.operands[3].value != ir::kNoValue) {
     // The mask broadcasts to [batch..., heads, queries, keys].
-    const Dims& shape = graph_.type(g.operands[3].value).shape;
+    const Dims& shape = w.graph.type(g.operands[3].value).shape;
     Dims whole(query.begin(), query.end() - 1);
     whole.push_back(keys);
     size_t fresh = whole.size() - shape.size();
     Dims expanded(whole.size(), Dim(0));
     for (size_t d = 0; d < shape.size(); ++d)
       // As in broadcast_map: 1 by a guard is an expression whose hint is not the whole's.
-      if (!(shape[d] == Dim(1)) && dims_.hint(shape[d]) == dims_.hint(whole[fresh + d]))
+      if (!(shape[d] == Dim(1)) && w.dims.hint(shape[d]) == w.dims.hint(whole[fresh + d]))
         expanded[fresh + d] = g.operands[3].strides[d];
-    p.mask = attention_operand(step, g.operands[3], whole, expanded);
+    p.mask = attention_operand(w, step, g.operands[3], whole, expanded);
     Dim along = p.mask->strides.back();
     Dim element = ingot::size_of(g.operands[3].dtype);
     mask = Buffer{g.operands[3].dtype,
@@ -185,62 +180,64 @@ AttentionProbabilities StepWriter::attention_probabilities(const Group& g, Step&
   p.causal = node.attrs[1].integer != 0;
   p.scale = source_of(scale_of(node), p.dtype);
   if (const ir::Operand* fill = fill_of(node)) p.fill = source_of(*fill, p.dtype);
-  p.products = product_kernels(target_, {p.dtype, ProductForm::Packing::columns});
+  p.products = product_kernels(w.target, {p.dtype, ProductForm::Packing::columns});
   const Kernel softmax = (fill_of(node) ? composed_kernel : softmax_kernel)(p.dtype, mask ? &*mask : nullptr, node);
   p.local_bytes = static_cast<int64_t>(softmax.locals.size()) * ingot::size_of(p.dtype);
-  if (!target_.cuda_arch) p.softmax = made_once(softmax, "softmax");
+  if (!w.target.cuda_arch) p.softmax = w.made_once(softmax, "softmax");
   return p;
 }
 
 /// `products` of them, and about twenty operations a score.
-Dim StepWriter::attention_operations(const Group& g, int64_t products) {
-  const Dims query = graph_.type(g.operands[0].value).shape;
-  const Dim keys = graph_.type(g.operands[1].value).shape[query.size() - 2];
-  const Dim scores = dims_.mul(dims_.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
-  return dims_.mul(scores, dims_.add(dims_.mul(query.back(), 2 * products), 20));
+Dim attention_operations(StepWriter& w, const Group& g, int64_t products) {
+  const Dims query = w.graph.type(g.operands[0].value).shape;
+  const Dim keys = w.graph.type(g.operands[1].value).shape[query.size() - 2];
+  const Dim scores = w.dims.mul(w.dims.product(std::span<const Dim>(query.data(), query.size() - 1)), keys);
+  return w.dims.mul(scores, w.dims.add(w.dims.mul(query.back(), 2 * products), 20));
 }
 
-void StepWriter::write_attention(uint32_t group) {
-  const Group& g = plan_.groups[group];
-  Step step = named_step();
+}  // namespace
+
+void write_attention(StepWriter& w, uint32_t group) {
+  const Group& g = w.plan.groups[group];
+  Step step = w.named_step();
   std::optional<Buffer> mask;
   AttentionStep attention;
-  attention.probabilities = attention_probabilities(g, step, mask);
-  attention.out = attention_result(step, g.outputs[0]);
-  Dims value = graph_.type(g.operands[2].value).shape;
-  attention.value = attention_operand(step, g.operands[2], value, g.operands[2].strides);
+  attention.probabilities = attention_probabilities(w, g, step, mask);
+  attention.out = attention_result(w, step, g.outputs[0]);
+  Dims value = w.graph.type(g.operands[2].value).shape;
+  attention.value = attention_operand(w, step, g.operands[2], value, g.operands[2].strides);
   attention.value_depth = value[3];
-  attention.products = product_kernels(target_, {attention.probabilities.dtype, ProductForm::Packing::rows});
-  step.operations = attention_operations(g, 2);
+  attention.products = product_kernels(w.target, {attention.probabilities.dtype, ProductForm::Packing::rows});
+  step.operations = attention_operations(w, g, 2);
   step.work = std::move(attention);
-  append(std::move(step));
+  w.append(std::move(step));
 }
 
-void StepWriter::write_attention_backward(uint32_t group) {
-  const Group& g = plan_.groups[group];
-  Step step = named_step();
+void write_attention_backward(StepWriter& w, uint32_t group) {
+  const Group& g = w.plan.groups[group];
+  Step step = w.named_step();
   std::optional<Buffer> mask;
   AttentionBackwardStep backward;
-  backward.probabilities = attention_probabilities(g, step, mask);
+  backward.probabilities = attention_probabilities(w, g, step, mask);
   const DType dtype = backward.probabilities.dtype;
-  Dims value = graph_.type(g.operands[2].value).shape, gradient = graph_.type(g.operands[5].value).shape;
-  backward.value = attention_operand(step, g.operands[2], value, g.operands[2].strides);
-  backward.gradient = attention_operand(step, g.operands[5], gradient, g.operands[5].strides);
+  Dims value = w.graph.type(g.operands[2].value).shape, gradient = w.graph.type(g.operands[5].value).shape;
+  backward.value = attention_operand(w, step, g.operands[2], value, g.operands[2].strides);
+  backward.gradient = attention_operand(w, step, g.operands[5], gradient, g.operands[5].strides);
   backward.value_depth = value[3];
   std::optional<Argument>* const results[] = {&backward.for_query, &backward.for_key, &backward.for_value};
   for (const Output& output : g.outputs) {
     const auto& outputs = g.anchor->outputs;
     const auto i = std::find(outputs.begin(), outputs.end(), output.value) - outputs.begin();
-    *results[i] = attention_result(step, output);
+    *results[i] = attention_result(w, step, output);
   }
-  backward.across = product_kernels(target_, {dtype, ProductForm::Packing::rows, RowsOfA::across});
+  backward.across = product_kernels(w.target, {dtype, ProductForm::Packing::rows, RowsOfA::across});
   Kernel slope = slope_kernel(dtype, mask ? &*mask : nullptr, *g.anchor);
-  if (!target_.cuda_arch) backward.slope = made_once(slope, "attention_slope");
+  if (!w.target.cuda_arch) backward.slope = w.made_once(slope, "attention_slope");
   // The scores and a product for each result; beside that of the values, G v^T.
   const bool slopes = backward.for_query || backward.for_key;
-  step.operations = attention_operations(g, 1 + static_cast<int64_t>(g.outputs.size()) + slopes);
+  step.operations = attention_operations(w, g, 1 + static_cast<int64_t>(g.outputs.size()) + slopes);
   step.work = std::move(backward);
-  append(std::move(step));
+  w.append(std::move(step));
 }
 
 }  // namespace ingot::codegen::lowering

@@ -1,4 +1,4 @@
-#include "codegen/lower/kernel_plan.h"
+#include "codegen/lower/collapse.h"
 
 namespace ingot::codegen::lowering {
 

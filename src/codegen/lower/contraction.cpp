@@ -1,4 +1,6 @@
 // Matrix products: which dims are batch, rows and columns; tiles; the epilogue.
+#include "codegen/lower/contraction.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -6,7 +8,8 @@
 #include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
-#include "codegen/lower/steps.h"
+#include "codegen/lower/collapse.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -142,8 +145,8 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   return known;
 }
 
-std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
-                                             const std::string& name) {
+std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
+                                 const std::string& name) {
   std::vector<KernelPtr> kernels;
   for (size_t i = 0; i < strides.size(); ++i) {
     Buffer& buffer = writer.kernel.buffers[i];
@@ -152,15 +155,15 @@ std::vector<KernelPtr> StepWriter::epilogues(KernelWriter& writer, const std::ve
   writer.kernel.buffers[0].same_rows = false;  // the raw piece
   for (int64_t v = 0; v <= vectors; ++v) {
     writer.kernel.known_columns = 0;
-    kernels.push_back(generate(writer, Dims{1, 16 * v}, name));
+    kernels.push_back(w.generate(writer, Dims{1, 16 * v}, name));
   }
   return kernels;
 }
 
 // Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
-std::vector<KernelPtr> StepWriter::finishing_tiles(const KernelWriter& writer, const ProductKernels& kernels,
-                                                   const Dim& depth) {
-  if (!depth.is_constant() || depth.code > kShallow || !may_finish(target_, writer.kernel)) return {};
+std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
+                                       const Dim& depth) {
+  if (!depth.is_constant() || depth.code > kShallow || !may_finish(w.target, writer.kernel)) return {};
   std::vector<KernelPtr> tiles(kernels.tiles.size());
   for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows)
     for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) {
@@ -169,62 +172,61 @@ std::vector<KernelPtr> StepWriter::finishing_tiles(const KernelWriter& writer, c
       const TileSpec spec{
           .rows = rows, .vectors = vectors, .rows_of_a = kernels.rows_of_a, .finish = std::move(finish)};
       tiles[static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
-          made_once(kernel_key(print(spec), target_), [&] { return codegen::generate(spec, target_); });
+          w.made_once(kernel_key(print(spec), w.target), [&] { return codegen::generate(spec, w.target); });
     }
   return tiles;
 }
 
-uint32_t StepWriter::arena_buffer(Dim bytes) {
-  result_.program.buffers.push_back({Place::arena, 0, bytes, 0, 0});
-  return static_cast<uint32_t>(result_.program.buffers.size() - 1);
-}
-
-uint32_t StepWriter::raw_buffer(ir::ValueId product, DType raw) {
-  return arena_buffer(bytes(dims_, layouts_.elements(product), raw));
+uint32_t raw_buffer(StepWriter& w, ir::ValueId product, DType raw) {
+  return w.arena_buffer(bytes(w.dims, w.layouts.elements(product), raw));
 }
 
 /// What follows a product, where it cannot be an epilogue: its first argument is the stored product.
-void StepWriter::loop_after_product(uint32_t group, KernelWriter& writer, uint32_t buffer) {
-  result_.explanation.notes.push_back(
-      "what follows the product %" + std::to_string(plan_.groups[group].anchor->outputs[0]) +
-      (target_.cuda_arch ? " is a loop of its own: a library makes the product"
-                         : " is a loop of its own: too many operands, or some that differ within a row of pixels"));
+void loop_after_product(StepWriter& w, uint32_t group, KernelWriter& writer, uint32_t buffer) {
+  w.result.explanation.notes.push_back(
+      "what follows the product %" + std::to_string(w.plan.groups[group].anchor->outputs[0]) +
+      (w.target.cuda_arch ? " is a loop of its own: a library makes the product"
+                          : " is a loop of its own: too many operands, or some that differ within a row of pixels"));
   writer.arguments[0].buffer = buffer;
-  finish_loop(group, writer);
+  w.finish_loop(group, writer);
 }
+
+namespace {
 
 /// A single row reads a B that lies along the sums, or across them, as it lies, if there may be such a row and columns
 /// enough.
-OneRow StepWriter::one_row(const MatmulStep& step, DType b, bool k_dense, bool n_dense) const {
+OneRow one_row(StepWriter& w, const MatmulStep& step, DType b, bool k_dense, bool n_dense) {
   const bool may =
       (step.m == Dim(1) || !step.m.is_constant()) && (!step.n.is_constant() || step.n.code >= MatmulStep::kManyColumns);
-  const ProductKernels& all = all_kernels(target_, step.dtype, b).rows;
+  const ProductKernels& all = all_kernels(w.target, step.dtype, b).rows;
   if (may && k_dense && all.transposed) return OneRow::columns_of_b;
   if (may && n_dense && all.add_row) return OneRow::rows_of_b;
   return OneRow::tiles;
 }
 
 /// Whether there may be rows enough for which B is widened a block at a time.
-bool StepWriter::widens_rows(const MatmulStep& step, DType b) const {
-  const int64_t few = (MatmulStep::kManyTiles - 1) * all_kernels(target_, step.dtype, b).rows.max_rows;
-  return widens(target_, step.dtype, b) && (!step.m.is_constant() || step.m.code > few);
+bool widens_rows(StepWriter& w, const MatmulStep& step, DType b) {
+  const int64_t few = (MatmulStep::kManyTiles - 1) * all_kernels(w.target, step.dtype, b).rows.max_rows;
+  return widens(w.target, step.dtype, b) && (!step.m.is_constant() || step.m.code > few);
 }
 
-void StepWriter::write_matmul(uint32_t group) {
-  const Group& g = plan_.groups[group];
+}  // namespace
+
+void write_matmul(StepWriter& w, uint32_t group) {
+  const Group& g = w.plan.groups[group];
   const ir::Node& node = *g.anchor;
   ir::ValueId product = node.outputs[0];
   const StoredOperand &left = g.operands[0], &right = g.operands[1];
   DType dtype = left.dtype;
   DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
-  Dim k = graph_.type(left.value).shape.back();
+  Dim k = w.graph.type(left.value).shape.back();
   size_t rank = g.space.size();
 
   // Both operands over [space..., k].
-  std::vector<OperandRead> reads = operand_reads(graph_, layouts_, node, g.anchor_map, static_cast<int>(rank));
-  auto a = layouts_.strided({left.value, left.strides, left.offset}, reads[0].map, rank + 1);
-  auto b = layouts_.strided({right.value, right.strides, right.offset}, reads[1].map, rank + 1);
-  bool has_columns = graph_.type(right.value).shape.size() > 1 && !g.anchor_map.back().terms.empty();
+  std::vector<OperandRead> reads = operand_reads(w.graph, w.layouts, node, g.anchor_map, static_cast<int>(rank));
+  auto a = w.layouts.strided({left.value, left.strides, left.offset}, reads[0].map, rank + 1);
+  auto b = w.layouts.strided({right.value, right.strides, right.offset}, reads[1].map, rank + 1);
+  bool has_columns = w.graph.type(right.value).shape.size() > 1 && !g.anchor_map.back().terms.empty();
   size_t n_dim = has_columns ? g.anchor_map.back().terms[0].dim : rank;
   Dim n = has_columns ? g.space[n_dim] : Dim(1);
 
@@ -232,23 +234,24 @@ void StepWriter::write_matmul(uint32_t group) {
   if (plain && has_columns) {
     // Tiles are stored with dense columns only; an epilogue stores anywhere.
     const Output& o = g.outputs[0];
-    plain = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[n_dim] == Dim(1);
+    plain = w.layouts.strided({o.value, o.strides, o.offset}, o.map, rank).strides[n_dim] == Dim(1);
   }
-  KernelWriter writer(graph_, layouts_, plan_, group);
+  KernelWriter writer(w.graph, w.layouts, w.plan, group);
   // Where C is stored. With an epilogue the raw product exists a tile at a time only.
   Layouts::Strided c{Dims(rank, Dim(0)), 0};
   uint32_t c_buffer = kNoBuffer;
   if (plain) {
     const Output& o = g.outputs[0];
-    c = layouts_.strided({o.value, o.strides, o.offset}, o.map, rank);
+    c = w.layouts.strided({o.value, o.strides, o.offset}, o.map, rank);
     c_buffer = o.buffer;
   } else {
     writer.use_product(product);
     writer.arguments[0].strides.resize(rank, 0);
     writer.write();
-    if (!epilogue_fits(writer.arguments.size())) {
-      c_buffer = raw_buffer(product, raw);
-      c = layouts_.strided({product, ir::contiguous_strides(dims_, graph_.type(product).shape), 0}, g.anchor_map, rank);
+    if (!epilogue_fits(w, writer.arguments.size())) {
+      c_buffer = raw_buffer(w, product, raw);
+      c = w.layouts.strided({product, ir::contiguous_strides(w.dims, w.graph.type(product).shape), 0}, g.anchor_map,
+                            rank);
       writer.arguments[0].strides = c.strides;
     }
   }
@@ -268,12 +271,12 @@ void StepWriter::write_matmul(uint32_t group) {
     rows_strides.push_back(std::move(kept));
   }
   SmallVector<bool, 8> fixed(rows.size(), false);
-  CollapsedSpace collapsed = collapse(dims_, rows, rows_strides, fixed);
+  CollapsedSpace collapsed = collapse(w.dims, rows, rows_strides, fixed);
   // The rows of the product: a dim over which B stays the same, the longest.
   int m_dim = -1;
   for (size_t d = 0; d < collapsed.sizes.size(); ++d)
     if (collapsed.strides[1][d] == Dim(0) &&
-        (m_dim < 0 || dims_.hint(collapsed.sizes[d]) >= dims_.hint(collapsed.sizes[static_cast<size_t>(m_dim)])))
+        (m_dim < 0 || w.dims.hint(collapsed.sizes[d]) >= w.dims.hint(collapsed.sizes[static_cast<size_t>(m_dim)])))
       m_dim = static_cast<int>(d);
   auto arrange = [&](size_t which, std::initializer_list<Dim> last, bool with_m) {
     Dims result;
@@ -285,7 +288,7 @@ void StepWriter::write_matmul(uint32_t group) {
   };
   auto along_n = [&](const Dims& strides) { return has_columns ? strides[n_dim] : Dim(0); };
 
-  Step step = named_step();
+  Step step = w.named_step();
   MatmulStep matmul;
   matmul.dtype = dtype;
   matmul.accumulate = raw;
@@ -297,46 +300,46 @@ void StepWriter::write_matmul(uint32_t group) {
   Dim a_k = a.strides[rank], b_k = b.strides[rank], b_n = along_n(b.strides);
   bool k_dense = a_k == Dim(1) || k == Dim(1);
   bool n_dense = b_n == Dim(1) || n == Dim(1);
-  matmul.a = stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
-  matmul.b = stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, right.dtype);
-  matmul.one_row = one_row(matmul, right.dtype, k_dense && b_k == Dim(1), n_dense);
+  matmul.a = w.stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
+  matmul.b = w.stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, right.dtype);
+  matmul.one_row = one_row(w, matmul, right.dtype, k_dense && b_k == Dim(1), n_dense);
   // bf16 is multiplied in pairs of k, which must then be neighbours; tiles across read a B of A's type.
-  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && right.dtype == dtype && !target_.cuda_arch &&
+  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && right.dtype == dtype && !w.target.cuda_arch &&
                       collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
   matmul.kernels =
-      product_kernels(target_, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
-                                across ? RowsOfA::across : RowsOfA::along, !k_dense && !across, matmul.one_row,
-                                widens_rows(matmul, right.dtype), right.dtype});
-  for (const ir::InputInfo& input : graph_.inputs)
+      product_kernels(w.target, {dtype, n_dense ? ProductForm::Packing::rows : ProductForm::Packing::columns,
+                                 across ? RowsOfA::across : RowsOfA::along, !k_dense && !across, matmul.one_row,
+                                 widens_rows(w, matmul, right.dtype), right.dtype});
+  for (const ir::InputInfo& input : w.graph.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);
   Dim epilogue_work = 0;
   if (!epilogue) {
     Argument to;
     to.buffer = c_buffer;
-    to.offset = bytes(dims_, c.offset, raw);
-    to.strides = bytes(dims_, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
+    to.offset = bytes(w.dims, c.offset, raw);
+    to.strides = bytes(w.dims, arrange(2, {has_columns ? c.strides[n_dim] : Dim(1)}, true), raw);
     matmul.epilogue.arguments = {std::move(to)};
   } else {
     std::vector<Dims> strides;
     for (size_t i = 0; i < writer.arguments.size(); ++i)
       strides.push_back(arrange(3 + i, {i == 0 ? Dim(1) : along_n(writer.arguments[i].strides)}, true));
     Dims sizes{1, n};
-    std::vector<Argument> arguments_of = arguments(writer, sizes, strides);
+    std::vector<Argument> arguments_of = w.arguments(writer, sizes, strides);
     writer.kernel.buffers[0].access = Access::dense;
     matmul.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     matmul.epilogue.scalars = writer.scalars;
-    matmul.epilogue.kernels = epilogues(writer, strides, matmul.kernels->max_vectors, step.name);
+    matmul.epilogue.kernels = epilogues(w, writer, strides, matmul.kernels->max_vectors, step.name);
     epilogue_work = writer.work;
   }
-  Dim points = dims_.product(g.space);
-  step.operations = dims_.mul(points, dims_.add(dims_.mul(k, 2), epilogue_work));
+  Dim points = w.dims.product(g.space);
+  step.operations = w.dims.mul(points, w.dims.add(w.dims.mul(k, 2), epilogue_work));
   for (const StoredOperand* operand : {&left, &right})
-    step.bytes = dims_.add(step.bytes, bytes(dims_, layouts_.elements(operand->value), operand->dtype));
-  for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
+    step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.layouts.elements(operand->value), operand->dtype));
+  for (const Output& o : g.outputs) step.bytes = w.dims.add(step.bytes, bytes(w.dims, points, o.dtype));
   step.work = std::move(matmul);
-  append(std::move(step));
-  if (!plain && !epilogue) loop_after_product(group, writer, c_buffer);
+  w.append(std::move(step));
+  if (!plain && !epilogue) loop_after_product(w, group, writer, c_buffer);
 }
 
 }  // namespace ingot::codegen::lowering

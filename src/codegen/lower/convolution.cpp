@@ -1,8 +1,11 @@
 // Convolution, and the gradient of its weight, as steps of the runtime over generated kernels.
+#include "codegen/lower/convolution.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "codegen/lower/steps.h"
+#include "codegen/lower/contraction.h"
+#include "codegen/lower/winograd.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -12,36 +15,36 @@ constexpr int64_t kFewestForWinograd = 16;  // channels: transforming fewer take
 /// An attribute that is one number for each of height and width, or one for both.
 Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
 
-}  // namespace
-
 /// Pixels where that is how the results lie, or most of them, or how the images do.
-ConvolutionForm StepWriter::convolution_form(const Group& g) const {
-  if (target_.cuda_arch) return ConvolutionForm::patches;
-  const Dims& weight = graph_.type(g.operands[1].value).shape;
+ConvolutionForm convolution_form(StepWriter& w, const Group& g) {
+  if (w.target.cuda_arch) return ConvolutionForm::patches;
+  const Dims& weight = w.graph.type(g.operands[1].value).shape;
   const Dim groups = g.anchor->attrs[3].integer;
-  if (!(groups == Dim(1)) && dims_.is_one(weight[1]) && dims_.same(weight[0], groups))
+  if (!(groups == Dim(1)) && w.dims.is_one(weight[1]) && w.dims.same(weight[0], groups))
     return ConvolutionForm::depthwise;
   const size_t rank = g.space.size();
   const auto inside = std::count_if(g.outputs.begin(), g.outputs.end(), [&](const Output& o) {
-    return layouts_.strided({o.value, o.strides, o.offset}, o.map, rank).strides[rank - 3] == Dim(1);
+    return w.layouts.strided({o.value, o.strides, o.offset}, o.map, rank).strides[rank - 3] == Dim(1);
   });
   const Dims& image = g.operands[0].strides;
   const bool pixels = 2 * static_cast<size_t>(inside) > g.outputs.size() || image[image.size() - 3] == Dim(1);
   return pixels ? ConvolutionForm::pixels : ConvolutionForm::patches;
 }
 
-void StepWriter::write_conv(uint32_t group) {
-  const Group& g = plan_.groups[group];
+}  // namespace
+
+void write_conv(StepWriter& w, uint32_t group) {
+  const Group& g = w.plan.groups[group];
   const ir::Node& node = *g.anchor;
   ir::ValueId product = node.outputs[0];
   DType raw = g.operands[0].dtype;
   size_t rank = g.space.size();  // [batch,] channels, height, width
   bool batched = rank == 4;
   const StoredOperand& bias = g.operands[2];
-  const ConvolutionForm form = convolution_form(g);
+  const ConvolutionForm form = convolution_form(w, g);
   const bool pixels = form != ConvolutionForm::patches;
   // Height and width are one dim.
-  auto joins = [&](const Dims& s) { return dims_.same(s[rank - 2], dims_.mul(s[rank - 1], g.space[rank - 1])); };
+  auto joins = [&](const Dims& s) { return w.dims.same(s[rank - 2], w.dims.mul(s[rank - 1], g.space[rank - 1])); };
   bool plain =
       g.outputs.size() == 1 && g.outputs[0].value == product && bias.value == ir::kNoValue && g.outputs[0].dtype == raw;
   if (plain) {
@@ -51,9 +54,9 @@ void StepWriter::write_conv(uint32_t group) {
   }
 
   auto raw_strides = [&] {
-    return pixels ? channels_last_strides(dims_, g.space) : ir::contiguous_strides(dims_, g.space);
+    return pixels ? channels_last_strides(w.dims, g.space) : ir::contiguous_strides(w.dims, g.space);
   };
-  KernelWriter writer(graph_, layouts_, plan_, group);
+  KernelWriter writer(w.graph, w.layouts, w.plan, group);
   Argument result;  // of the raw convolution, where nothing follows or what follows is a loop of its own
   bool separate = false;
   if (!plain) {
@@ -62,11 +65,11 @@ void StepWriter::write_conv(uint32_t group) {
     if (bias.value != ir::kNoValue) {
       Dims along(rank, Dim(0));
       along[rank - 3] = bias.strides[0];
-      Argument at = stored_argument(bias, {}, bias.offset, bias.dtype);
+      Argument at = w.stored_argument(bias, {}, bias.offset, bias.dtype);
       writer.add_to_product({at.buffer, bias.dtype, false, along, bias.offset, 0});
     }
     writer.write();
-    separate = !epilogue_fits(writer.arguments.size());
+    separate = !epilogue_fits(w, writer.arguments.size());
     // An epilogue runs over channels and pixels: height and width must be one dim for all of its arguments.
     for (const KernelArgument& a : writer.arguments) separate = separate || !joins(a.strides);
   }
@@ -79,26 +82,26 @@ void StepWriter::write_conv(uint32_t group) {
     const Dims strides = plain ? g.outputs[0].strides : raw_strides();
     if (plain) {
       result.buffer = g.outputs[0].buffer;
-      result.offset = bytes(dims_, g.outputs[0].offset, raw);
+      result.offset = bytes(w.dims, g.outputs[0].offset, raw);
     } else {
-      result.buffer = raw_buffer(product, raw);
+      result.buffer = raw_buffer(w, product, raw);
     }
-    result.strides = bytes(dims_, over_pixels(strides), raw);
+    result.strides = bytes(w.dims, over_pixels(strides), raw);
   }
 
-  Step step = named_step();
+  Step step = w.named_step();
   Conv2dStep conv;
   conv.dtype = raw;
   auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& argument) {
-    argument = stored_argument(operand, strides, operand.offset, raw);
-    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(shape), raw));
+    argument = w.stored_argument(operand, strides, operand.offset, raw);
+    step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(shape), raw));
     shape_of = std::move(shape);
   };
-  Dims shape = graph_.type(g.operands[0].value).shape, strides = g.operands[0].strides;
+  Dims shape = w.graph.type(g.operands[0].value).shape, strides = g.operands[0].strides;
   if (!batched) shape.insert(0, 1), strides.insert(0, 0);
   view(g.operands[0], shape, strides, conv.input_shape, conv.input);
-  view(g.operands[1], graph_.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
-  for (const ir::InputInfo& input : graph_.inputs)
+  view(g.operands[1], w.graph.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
+  for (const ir::InputInfo& input : w.graph.inputs)
     conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
                                                           input.value == g.operands[1].root);
   conv.turned_h = g.operands[1].turned_h, conv.turned_w = g.operands[1].turned_w;
@@ -106,78 +109,79 @@ void StepWriter::write_conv(uint32_t group) {
   conv.groups = node.attrs[3].integer;
   conv.form = form;
   // Of one tap that meets each pixel once, pixels are the rows of a matrix.
-  const Dims& weight = graph_.type(g.operands[1].value).shape;
+  const Dims& weight = w.graph.type(g.operands[1].value).shape;
   auto is = [](const Conv2dStep::Pair& both, int64_t what) { return both.h == Dim(what) && both.w == Dim(what); };
-  const bool in_rows = form == ConvolutionForm::pixels && dims_.is_one(weight[2]) && dims_.is_one(weight[3]) &&
+  const bool in_rows = form == ConvolutionForm::pixels && w.dims.is_one(weight[2]) && w.dims.is_one(weight[3]) &&
                        is(conv.stride, 1) && is(conv.padding, 0);
-  conv.kernels = product_kernels(target_, {.dtype = raw,
-                                           .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
-                                                : form == ConvolutionForm::pixels           ? RowsOfA::listed
-                                                                                            : RowsOfA::channels});
+  conv.kernels = product_kernels(w.target, {.dtype = raw,
+                                            .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
+                                                 : form == ConvolutionForm::pixels           ? RowsOfA::listed
+                                                                                             : RowsOfA::channels});
   auto wide = [](Dim channels) { return channels.is_constant() && channels.code >= kFewestForWinograd; };
-  if (options_.winograd && form == ConvolutionForm::pixels && raw == DType::f32 && weight[2] == Dim(3) &&
+  if (w.options.winograd && form == ConvolutionForm::pixels && raw == DType::f32 && weight[2] == Dim(3) &&
       weight[3] == Dim(3) && is(conv.stride, 1) && is(conv.dilation, 1) && conv.groups == 1 && wide(weight[0]) &&
       wide(weight[1]))
-    conv.winograd = winograd();
-  Dim points = dims_.product(g.space);
+    conv.winograd = winograd(w);
+  Dim points = w.dims.product(g.space);
   if (plain || separate) {
     conv.epilogue.arguments = {result};
   } else {
     Dims any{1, 0};
     std::vector<Dims> strides_of;
     for (const KernelArgument& a : writer.arguments) strides_of.push_back(over_pixels(a.strides));
-    std::vector<Argument> arguments_of = arguments(writer, any, strides_of);
+    std::vector<Argument> arguments_of = w.arguments(writer, any, strides_of);
     conv.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     conv.epilogue.scalars = writer.scalars;
-    conv.epilogue.kernels = epilogues(writer, strides_of, conv.kernels->max_vectors, step.name);
+    conv.epilogue.kernels = epilogues(w, writer, strides_of, conv.kernels->max_vectors, step.name);
   }
-  Dim depth = dims_.mul(weight[1], dims_.mul(weight[2], weight[3]));
-  if (pixels && !conv.epilogue.kernels.empty()) conv.epilogue.finishing = finishing_tiles(writer, *conv.kernels, depth);
-  step.operations = dims_.mul(points, dims_.add(dims_.mul(depth, 2), writer.work));
-  for (const Output& o : g.outputs) step.bytes = dims_.add(step.bytes, bytes(dims_, points, o.dtype));
+  Dim depth = w.dims.mul(weight[1], w.dims.mul(weight[2], weight[3]));
+  if (pixels && !conv.epilogue.kernels.empty())
+    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth);
+  step.operations = w.dims.mul(points, w.dims.add(w.dims.mul(depth, 2), writer.work));
+  for (const Output& o : g.outputs) step.bytes = w.dims.add(step.bytes, bytes(w.dims, points, o.dtype));
   step.work = std::move(conv);
-  append(std::move(step));
-  if (separate) loop_after_product(group, writer, result.buffer);
+  w.append(std::move(step));
+  if (separate) loop_after_product(w, group, writer, result.buffer);
 }
 
-void StepWriter::write_conv_weight(uint32_t group) {
-  const Group& g = plan_.groups[group];
+void write_conv_weight(StepWriter& w, uint32_t group) {
+  const Group& g = w.plan.groups[group];
   const ir::Node& node = *g.anchor;
   const Output& output = g.outputs[0];
-  Step step = named_step();
+  Step step = w.named_step();
   Conv2dWeightStep conv;
   conv.dtype = output.dtype;
   auto operand = [&](size_t i) {
     const StoredOperand& from = g.operands[i];
-    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(graph_.type(from.value).shape), conv.dtype));
-    return stored_argument(from, from.strides, from.offset, conv.dtype);
+    step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(w.graph.type(from.value).shape), conv.dtype));
+    return w.stored_argument(from, from.strides, from.offset, conv.dtype);
   };
   conv.input = operand(0), conv.gradient = operand(1);
-  conv.input_shape = graph_.type(g.operands[0].value).shape, conv.weight_shape = graph_.type(output.value).shape;
+  conv.input_shape = w.graph.type(g.operands[0].value).shape, conv.weight_shape = w.graph.type(output.value).shape;
   conv.stride = pair(node.attrs[1]), conv.padding = pair(node.attrs[2]), conv.dilation = pair(node.attrs[3]);
   conv.groups = node.attrs[4].integer;
   conv.out.buffer = output.buffer;
-  conv.out.strides = bytes(dims_, output.strides, conv.dtype);
+  conv.out.strides = bytes(w.dims, output.strides, conv.dtype);
 
-  const Dims &x = conv.input_shape, &w = conv.weight_shape, &slope = graph_.type(g.operands[1].value).shape;
-  const Dim pixels = dims_.mul(slope[0], dims_.mul(slope[2], slope[3]));
+  const Dims &x = conv.input_shape, &weight = conv.weight_shape, &slope = w.graph.type(g.operands[1].value).shape;
+  const Dim pixels = w.dims.mul(slope[0], w.dims.mul(slope[2], slope[3]));
   auto inside = [&](size_t i, const Dims& shape, std::optional<Argument>& copy) {
     if (g.operands[i].strides[1] == Dim(1)) return;
     copy.emplace();
-    copy->buffer = arena_buffer(bytes(dims_, dims_.product(shape), conv.dtype));
-    copy->strides = bytes(dims_, channels_last_strides(dims_, shape), conv.dtype);
+    copy->buffer = w.arena_buffer(bytes(w.dims, w.dims.product(shape), conv.dtype));
+    copy->strides = bytes(w.dims, channels_last_strides(w.dims, shape), conv.dtype);
   };
   inside(0, x, conv.input_inside);
   inside(1, slope, conv.gradient_inside);
-  conv.raw.buffer = raw_buffer(output.value, conv.dtype);
-  const bool depthwise = conv.groups > 1 && dims_.is_one(w[1]) && dims_.same(w[0], conv.groups);
+  conv.raw.buffer = raw_buffer(w, output.value, conv.dtype);
+  const bool depthwise = conv.groups > 1 && w.dims.is_one(weight[1]) && w.dims.same(weight[0], conv.groups);
   conv.kernels =
-      product_kernels(target_, {.dtype = conv.dtype, .a = depthwise ? RowsOfA::channels_with_b : RowsOfA::with_b});
-  const Dim elements = dims_.product(w);
-  step.operations = dims_.mul(dims_.mul(elements, 2), pixels);
-  step.bytes = dims_.add(step.bytes, bytes(dims_, elements, conv.dtype));
+      product_kernels(w.target, {.dtype = conv.dtype, .a = depthwise ? RowsOfA::channels_with_b : RowsOfA::with_b});
+  const Dim elements = w.dims.product(weight);
+  step.operations = w.dims.mul(w.dims.mul(elements, 2), pixels);
+  step.bytes = w.dims.add(step.bytes, bytes(w.dims, elements, conv.dtype));
   step.work = std::move(conv);
-  append(std::move(step));
+  w.append(std::move(step));
 }
 
 }  // namespace ingot::codegen::lowering

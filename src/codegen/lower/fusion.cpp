@@ -1,6 +1,7 @@
 #include "codegen/lower/fusion.h"
 
 #include "base/work_count.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 

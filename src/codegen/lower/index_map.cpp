@@ -76,14 +76,15 @@ bool depends_on(const IndexMap& map, uint32_t dim) {
 
 namespace {
 
-/// A run of dims of the one shape that holds the same elements as a run of dims of the other.
-struct Run {
+/// A stretch of dims of the one shape that holds the same elements as a stretch of dims of the other.
+struct Stretch {
   size_t from, from_end, to, to_end;
 };
 
-/// Splits two shapes of one element count into the shortest runs of equal size. Nothing where algebra cannot tell.
-std::optional<std::vector<Run>> matching_runs(DimTable& dims, std::span<const Dim> from, std::span<const Dim> to) {
-  std::vector<Run> runs;
+/// Splits two shapes of one element count into the shortest stretches of equal size. Nothing where algebra cannot tell.
+std::optional<std::vector<Stretch>> matching_stretches(DimTable& dims, std::span<const Dim> from,
+                                                       std::span<const Dim> to) {
+  std::vector<Stretch> stretches;
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     if (i < from.size() && from[i] == Dim(1)) {
@@ -95,7 +96,7 @@ std::optional<std::vector<Run>> matching_runs(DimTable& dims, std::span<const Di
       continue;
     }
     if (i == from.size() || j == to.size()) return std::nullopt;
-    // The run ends at the first pair of prefixes with equal products.
+    // The stretch ends at the first pair of prefixes with equal products.
     std::vector<Dim> left, right;
     Dim product = 1;
     for (size_t k = i; k < from.size(); ++k) left.push_back(product = dims.mul(product, from[k]));
@@ -106,7 +107,7 @@ std::optional<std::vector<Run>> matching_runs(DimTable& dims, std::span<const Di
       for (size_t a = 0; a <= total && a < left.size(); ++a) {
         size_t b = total - a;
         if (b >= right.size() || !dims.same(left[a], right[b])) continue;
-        runs.push_back({i, i + a + 1, j, j + b + 1});
+        stretches.push_back({i, i + a + 1, j, j + b + 1});
         i += a + 1;
         j += b + 1;
         found = true;
@@ -114,16 +115,16 @@ std::optional<std::vector<Run>> matching_runs(DimTable& dims, std::span<const Di
       }
     if (!found) return std::nullopt;
   }
-  return runs;
+  return stretches;
 }
 
 }  // namespace
 
 std::optional<IndexMap> reshape_map(DimTable& dims, std::span<const Dim> from, std::span<const Dim> to) {
-  auto runs = matching_runs(dims, from, to);
-  if (!runs) return std::nullopt;
+  auto stretches = matching_stretches(dims, from, to);
+  if (!stretches) return std::nullopt;
   IndexMap map(from.size());
-  for (const Run& r : *runs) {
+  for (const Stretch& r : *stretches) {
     size_t wide = 0, where = 0;
     for (size_t i = r.from; i < r.from_end; ++i)
       if (from[i] != Dim(1)) ++wide, where = i;
@@ -139,10 +140,10 @@ std::optional<IndexMap> reshape_map(DimTable& dims, std::span<const Dim> from, s
 
 std::optional<Dims> reshape_strides(DimTable& dims, std::span<const Dim> from, std::span<const Dim> strides,
                                     std::span<const Dim> to) {
-  auto runs = matching_runs(dims, from, to);
-  if (!runs) return std::nullopt;
+  auto stretches = matching_stretches(dims, from, to);
+  if (!stretches) return std::nullopt;
   Dims result(to.size(), Dim(0));
-  for (const Run& r : *runs) {
+  for (const Stretch& r : *stretches) {
     Dim inner;
     bool first = true;
     for (size_t i = r.from_end; i-- > r.from;) {
@@ -156,7 +157,7 @@ std::optional<Dims> reshape_strides(DimTable& dims, std::span<const Dim> from, s
       inner = step;
       first = false;
     }
-    // The innermost stride of the run, then outwards.
+    // The innermost stride of the stretch, then outwards.
     Dim stride = result[r.to_end - 1];
     for (size_t j = r.to_end; j-- > r.to;) {
       result[j] = stride;

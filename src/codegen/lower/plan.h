@@ -76,17 +76,11 @@ struct Plan {
   bool keep_wide = false;  // LowerOptions::keep_wide
 };
 
-/// How a loop group's node reads its operands, for one map of its result over the space. `reduced` is the dim of the
-/// space along which the group's reductions run.
-std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
-                                       const IndexMap& map, int reduced);
 /// True if the op is computed from coordinates or memory inside of a kernel: it needs no step of its own.
 inline bool inlines(const ir::Node& node) {
   const ir::OpInfo& op = ir::info(node.op);
   return op.kind == ir::OpKind::elementwise || op.kind == ir::OpKind::coordinate || op.form == ir::Form::lookup;
 }
-/// What the scores are that attention's mask hides, where that is said (attention written out by hand); or null.
-const ir::Operand* fill_of(const ir::Node& attention);
 /// True for inlined ops that compute from coordinates of the space.
 inline bool needs_coordinates(const ir::OpInfo& op) {
   return op.kind == ir::OpKind::coordinate && !op.has(ir::kUniform);

@@ -6,11 +6,6 @@
 
 namespace ingot::codegen::lowering {
 
-/// The dim that a reduction runs over.
-int reduced_dim(const ir::Node& node);
-/// Coordinates of a reduction's result where those of its operand are `over_operand`.
-IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdim, const IndexMap& over_operand);
-
 /// How a reduction combines, and in which type.
 struct Combination {
   Combiner combiner;
@@ -18,5 +13,8 @@ struct Combination {
   DType result;  // of the combined value in memory before rounding to the op's dtype
 };
 Combination combination_of(OpId op, DType operand, DType result);
+
+/// What the scores are that attention's mask hides, where that is said (attention written out by hand); or null.
+const ir::Operand* fill_of(const ir::Node& attention);
 
 }  // namespace ingot::codegen::lowering

@@ -1,5 +1,4 @@
-#include "codegen/lower/plan.h"
-#include "codegen/lower/primitives.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 

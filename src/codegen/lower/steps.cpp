@@ -7,6 +7,9 @@
 #include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
+#include "codegen/lower/attention.h"
+#include "codegen/lower/contraction.h"
+#include "codegen/lower/convolution.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -88,36 +91,36 @@ Dims bytes(DimTable& dims, const Dims& elements, DType dtype) {
 
 StepWriter::StepWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, const LowerOptions& options,
                        LowerResult& result)
-    : graph_(graph),
-      layouts_(layouts),
-      dims_(layouts.dims()),
-      plan_(plan),
-      target_(result.program.target),
-      options_(options),
-      result_(result) {}
+    : graph(graph),
+      layouts(layouts),
+      dims(layouts.dims()),
+      plan(plan),
+      target(result.program.target),
+      options(options),
+      result(result) {}
 
 void StepWriter::write(uint32_t group) {
   FusionGroup explained;
-  const Group& g = plan_.groups[group];
+  const Group& g = plan.groups[group];
   explained.members = g.members;
   for (const Output& o : g.outputs) explained.stored.push_back(o.value);
   explained.name = name_of_group(g);
-  result_.explanation.groups.push_back(std::move(explained));
+  result.explanation.groups.push_back(std::move(explained));
   switch (g.kind) {
     case Group::Kind::loop:
       return write_loop(group);
     case Group::Kind::column:
       return write_column(group);
     case Group::Kind::matmul:
-      return write_matmul(group);
+      return write_matmul(*this, group);
     case Group::Kind::conv:
-      return write_conv(group);
+      return write_conv(*this, group);
     case Group::Kind::conv_weight:
-      return write_conv_weight(group);
+      return write_conv_weight(*this, group);
     case Group::Kind::attention:
-      return write_attention(group);
+      return write_attention(*this, group);
     case Group::Kind::attention_backward:
-      return write_attention_backward(group);
+      return write_attention_backward(*this, group);
     case Group::Kind::host:
       return write_host(group);
   }
@@ -127,7 +130,7 @@ std::string StepWriter::name_of_group(const Group& g) const {
   std::string name;
   int more = 0;
   for (ir::NodeId n : g.members) {
-    const ir::OpInfo& op = ir::info(graph_.nodes[n].op);
+    const ir::OpInfo& op = ir::info(graph.nodes[n].op);
     if (op.kind == ir::OpKind::view) continue;
     if (name.size() > 40) {
       ++more;
@@ -142,17 +145,17 @@ std::string StepWriter::name_of_group(const Group& g) const {
 
 Step StepWriter::named_step() const {
   Step step;
-  step.name = result_.explanation.groups.back().name;
+  step.name = result.explanation.groups.back().name;
   return step;
 }
 
 void StepWriter::append(Step step) {
-  result_.explanation.groups.back().steps.push_back(static_cast<uint32_t>(result_.program.steps.size()));
-  result_.program.steps.push_back(std::move(step));
+  result.explanation.groups.back().steps.push_back(static_cast<uint32_t>(result.program.steps.size()));
+  result.program.steps.push_back(std::move(step));
 }
 
 std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& sizes, std::vector<Dims> strides) {
-  std::vector<Argument> result;
+  std::vector<Argument> made;
   for (size_t i = 0; i < writer.arguments.size(); ++i) {
     const KernelArgument& a = writer.arguments[i];
     Buffer& buffer = writer.kernel.buffers[i];
@@ -161,19 +164,19 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
     if (sizes.back() == Dim(1)) strides[i].back() = along;
     Argument argument;
     argument.buffer = a.buffer;
-    argument.offset = bytes(dims_, a.offset, a.dtype);
-    argument.strides = bytes(dims_, strides[i], a.dtype);
-    argument.index_stride = bytes(dims_, a.index_stride, a.dtype);
+    argument.offset = bytes(dims, a.offset, a.dtype);
+    argument.strides = bytes(dims, strides[i], a.dtype);
+    argument.index_stride = bytes(dims, a.index_stride, a.dtype);
     argument.read_only = !a.written;
-    result.push_back(std::move(argument));
+    made.push_back(std::move(argument));
   }
-  return result;
+  return made;
 }
 
 /// What is dense along the rows is transposed tile by tile, instead of gathered. A processor's way: threads of a GPU
 /// share the lines that they read.
 void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const std::vector<Dims>& strides) {
-  if (target_.cuda_arch || !options_.transpose) return;
+  if (target.cuda_arch || !options.transpose) return;
   const Kernel& kernel = writer.kernel;
   for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {
     Buffer& buffer = writer.kernel.buffers[i];
@@ -182,7 +185,7 @@ void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const
     const Dims& s = strides[i];
     KernelPtr transpose;
     if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
-      transpose = transpose_kernel(target_, ingot::size_of(buffer.dtype));
+      transpose = transpose_kernel(target, ingot::size_of(buffer.dtype));
     if (!transpose) continue;
     loop.transposing.kernels.resize(kernel.buffers.size());
     loop.transposing.kernels[i] = transpose;
@@ -212,13 +215,13 @@ KernelPtr StepWriter::generate(KernelWriter& writer, const Dims& sizes, const st
 }
 
 KernelPtr StepWriter::made_once(const Kernel& kernel, const std::string& name, int outer) {
-  return made_once(kernel_key(print(kernel), target_, outer),
-                   [&] { return codegen::generate(kernel, target_, name, outer); });
+  return made_once(kernel_key(print(kernel), target, outer),
+                   [&] { return codegen::generate(kernel, target, name, outer); });
 }
 
 KernelPtr StepWriter::made_once(const std::string& key, const std::function<KernelPtr()>& make) {
   KernelPtr& known = kernels_[key];
-  if (!known && options_.find) known = options_.find(key);
+  if (!known && options.find) known = options.find(key);
   if (!known) known = make();
   return known;
 }
@@ -229,27 +232,27 @@ Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const 
   for (size_t i = 0; i < arguments.size(); ++i) {
     Dim touched = ingot::size_of(arguments[i].dtype);
     for (size_t d = 0; d < sizes.size(); ++d)
-      if (!(strides[i][d] == Dim(0))) touched = dims_.mul(touched, sizes[d]);
-    total = dims_.add(total, touched);
+      if (!(strides[i][d] == Dim(0))) touched = dims.mul(touched, sizes[d]);
+    total = dims.add(total, touched);
   }
   return total;
 }
 
 void StepWriter::write_loop(uint32_t group) {
-  KernelWriter writer(graph_, layouts_, plan_, group);
+  KernelWriter writer(graph, layouts, plan, group);
   writer.write();
   finish_loop(group, writer);
 }
 
 /// The step of a written kernel over the group's space.
 void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
-  const Group& g = plan_.groups[group];
+  const Group& g = plan.groups[group];
   // In the order of the first output's memory, but rows run along the reduced dim.
   const Output& first = g.outputs[0];
-  auto written = layouts_.strided({first.value, first.strides, first.offset}, first.map, g.space.size());
+  auto written = layouts.strided({first.value, first.strides, first.offset}, first.map, g.space.size());
   SmallVector<int, 8> order;
   Dims space;
-  for (int d : memory_order(dims_, g.space, written.strides))
+  for (int d : memory_order(dims, g.space, written.strides))
     if (d != g.reduced) order.push_back(d);
   if (g.reduced >= 0) order.push_back(g.reduced);
   SmallVector<bool, 8> fixed;
@@ -264,15 +267,15 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     for (int d : order) s.push_back(a.strides[d]);
     strides.push_back(std::move(s));
   }
-  CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  CollapsedSpace collapsed = collapse(dims, space, strides, fixed);
   // A batch stays apart from what a kernel would know as its few columns.
-  if (options_.slices() && collapsed.sizes.size() < space.size() && !collapsed.sizes.empty() &&
+  if (options.slices() && collapsed.sizes.size() < space.size() && !collapsed.sizes.empty() &&
       short_row(collapsed.sizes.back())) {
     const auto first = std::find_if(space.begin(), space.end(), [](Dim d) { return !(d == Dim(1)); });
     if (first != space.end()) fixed[static_cast<size_t>(first - space.begin())] = true;
-    collapsed = collapse(dims_, space, strides, fixed);
+    collapsed = collapse(dims, space, strides, fixed);
   }
-  if (g.reduced < 0) widen_columns(dims_, collapsed);
+  if (g.reduced < 0) widen_columns(dims, collapsed);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
     collapsed.sizes.insert(0, 1);
@@ -290,7 +293,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     if (node.op == Op::index)
       loop.positions.push_back(static_cast<int64_t>(collapsed.sizes.size()) - 1 - static_cast<int64_t>(node.imm));
   if (!loop.rows_whole) transpose_arguments(writer, loop, collapsed.strides);
-  step.operations = dims_.mul(dims_.product(collapsed.sizes), writer.work);
+  step.operations = dims.mul(dims.product(collapsed.sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, collapsed.sizes, collapsed.strides);
   loop.kernel = generate(writer, collapsed.sizes, step.name);
   if (writer.kernel.known_columns == 0) loop.split = split_of(writer.kernel);
@@ -307,9 +310,9 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
 }
 
 void StepWriter::write_column(uint32_t group) {
-  const Group& g = plan_.groups[group];
+  const Group& g = plan.groups[group];
   const Output& output = g.outputs[0];
-  KernelWriter writer(graph_, layouts_, plan_, group);
+  KernelWriter writer(graph, layouts, plan, group);
   writer.write();
   // The dims that stay are merged first; the one that most arguments are dense along becomes the columns.
   SmallVector<int, 8> order;
@@ -321,7 +324,7 @@ void StepWriter::write_column(uint32_t group) {
       space.push_back(g.space[d]);
       fixed.push_back(std::find(writer.index_dims.begin(), writer.index_dims.end(), d) != writer.index_dims.end());
     }
-  auto placed = layouts_.strided({output.value, output.strides, output.offset}, output.map, g.space.size());
+  auto placed = layouts.strided({output.value, output.strides, output.offset}, output.map, g.space.size());
   std::vector<Dims> strides;
   auto pick = [&](const Dims& all) {
     Dims s;
@@ -330,7 +333,7 @@ void StepWriter::write_column(uint32_t group) {
   };
   for (const KernelArgument& a : writer.arguments) pick(a.strides);
   pick(placed.strides);
-  CollapsedSpace collapsed = collapse(dims_, space, strides, fixed);
+  CollapsedSpace collapsed = collapse(dims, space, strides, fixed);
   if (collapsed.sizes.empty()) {
     collapsed.sizes.push_back(1);
     for (Dims& s : collapsed.strides) s.push_back(0);
@@ -343,12 +346,12 @@ void StepWriter::write_column(uint32_t group) {
     if (dense >= best) best = dense, columns = d;
   }
   auto arrange = [&](const Dims& of, bool with_reduced, Dim reduced) {
-    Dims result;
+    Dims to;
     for (size_t d = 0; d < rank; ++d)
-      if (d != columns) result.push_back(of[d]);
-    if (with_reduced) result.push_back(reduced);
-    result.push_back(of[columns]);
-    return result;
+      if (d != columns) to.push_back(of[d]);
+    if (with_reduced) to.push_back(reduced);
+    to.push_back(of[columns]);
+    return to;
   };
   Dims sizes = arrange(collapsed.sizes, true, g.space[g.reduced]);
   std::vector<Dims> arranged;
@@ -374,22 +377,22 @@ void StepWriter::write_column(uint32_t group) {
   column.space = sizes;
   column.arguments = arguments(writer, sizes, arranged);
   column.scalars = writer.scalars;
-  DType operand = graph_.type(g.anchor->operands[0].id).dtype;
-  Combination how = combination_of(g.anchor->op, operand, graph_.type(output.value).dtype);
-  ColumnStep::Result result;
-  result.combiner = how.combiner;
+  DType operand = graph.type(g.anchor->operands[0].id).dtype;
+  Combination how = combination_of(g.anchor->op, operand, graph.type(output.value).dtype);
+  ColumnStep::Result combined;
+  combined.combiner = how.combiner;
   bool indexed = how.combiner == Combiner::argmax || how.combiner == Combiner::argmin;
-  result.type = indexed ? (how.type == Type::f32   ? DType::f32
-                           : how.type == Type::f64 ? DType::f64
-                           : how.type == Type::i32 ? DType::i32
-                                                   : DType::i64)
-                        : how.result;
-  result.out.buffer = output.buffer;
-  result.out.offset = bytes(dims_, placed.offset, output.dtype);
-  result.out.strides = bytes(dims_, arrange(collapsed.strides.back(), false, 0), output.dtype);
-  column.results.push_back(std::move(result));
+  combined.type = indexed ? (how.type == Type::f32   ? DType::f32
+                             : how.type == Type::f64 ? DType::f64
+                             : how.type == Type::i32 ? DType::i32
+                                                     : DType::i64)
+                          : how.result;
+  combined.out.buffer = output.buffer;
+  combined.out.offset = bytes(dims, placed.offset, output.dtype);
+  combined.out.strides = bytes(dims, arrange(collapsed.strides.back(), false, 0), output.dtype);
+  column.results.push_back(std::move(combined));
   column.positions = indexed || !writer.index_dims.empty();
-  step.operations = dims_.mul(dims_.product(sizes), writer.work);
+  step.operations = dims.mul(dims.product(sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, sizes, arranged);
   column.kernel = generate(writer, sizes, step.name);
   step.work = std::move(column);
@@ -398,15 +401,15 @@ void StepWriter::write_column(uint32_t group) {
 
 Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {
   Argument a;
-  a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan_.stored[operand.root].buffer;
-  a.offset = bytes(dims_, offset, dtype);
-  a.strides = bytes(dims_, strides, dtype);
+  a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan.stored[operand.root].buffer;
+  a.offset = bytes(dims, offset, dtype);
+  a.strides = bytes(dims, strides, dtype);
   a.read_only = true;
   return a;
 }
 
 void StepWriter::write_host(uint32_t group) {
-  const Group& g = plan_.groups[group];
+  const Group& g = plan.groups[group];
   const ir::OpInfo& op = ir::info(g.anchor->op);
   Step step = named_step();
   HostStep host;
@@ -414,19 +417,19 @@ void StepWriter::write_host(uint32_t group) {
   if (op.has(ir::kOverwrites)) host.overwrites = op.operand(0).name;
   auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument argument, const ir::TensorType& type) {
     to.push_back({std::move(name), std::move(argument), type.shape, type.dtype});
-    step.bytes = dims_.add(step.bytes, bytes(dims_, dims_.product(type.shape), type.dtype));
+    step.bytes = dims.add(step.bytes, bytes(dims, dims.product(type.shape), type.dtype));
   };
   for (const Output& o : g.outputs) {
     Argument argument;
     argument.buffer = o.buffer;
-    argument.strides = bytes(dims_, o.strides, o.dtype);
-    add(host.results, "", std::move(argument), graph_.type(o.value));
+    argument.strides = bytes(dims, o.strides, o.dtype);
+    add(host.results, "", std::move(argument), graph.type(o.value));
   }
   for (size_t i = 0; i < g.operands.size(); ++i) {
     const StoredOperand& operand = g.operands[i];
     if (operand.value == ir::kNoValue) continue;
     add(host.operands, op.operand(static_cast<int>(i)).name,
-        stored_argument(operand, operand.strides, operand.offset, operand.dtype), graph_.type(operand.value));
+        stored_argument(operand, operand.strides, operand.offset, operand.dtype), graph.type(operand.value));
   }
   for (size_t i = 0; i < g.anchor->attrs.size(); ++i) {
     const ir::Attr& attr = g.anchor->attrs[i];
@@ -436,6 +439,11 @@ void StepWriter::write_host(uint32_t group) {
   }
   step.work = std::move(host);
   append(std::move(step));
+}
+
+uint32_t StepWriter::arena_buffer(Dim bytes) {
+  result.program.buffers.push_back({Place::arena, 0, bytes, 0, 0});
+  return static_cast<uint32_t>(result.program.buffers.size() - 1);
 }
 
 }  // namespace ingot::codegen::lowering

@@ -5,6 +5,7 @@
 #include "codegen/lower/cost.h"
 #include "codegen/lower/plan.h"
 #include "codegen/lower/primitives.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 

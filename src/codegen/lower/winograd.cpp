@@ -3,13 +3,15 @@
 // channels: six products give four results of three taps. The points 0, +-5/8, +-3/2 and infinity are numbers whose
 // powers are exact, and err by half of what 0, +-1, +-2 do (Barabasz, Anderson, Soodhalter, Gregg, "Error Analysis and
 // Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020, on why points near 1 do).
+#include "codegen/lower/winograd.h"
+
 #include <array>
 #include <span>
 #include <string>
 
 #include "codegen/builder.h"
 #include "codegen/generate.h"
-#include "codegen/lower/steps.h"
+#include "codegen/lower/contraction.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -48,7 +50,7 @@ std::vector<Expr> of_products(std::span<const Expr> m) {
 
 }  // namespace
 
-Conv2dStep::Winograd StepWriter::winograd() {
+Conv2dStep::Winograd winograd(StepWriter& w) {
   auto kernel = [&](uint32_t operands, std::vector<Expr> (*transform)(std::span<const Expr>), const char* name) {
     Kernel k;
     k.buffers.assign(operands, {DType::f32, Access::dense, false});
@@ -61,9 +63,9 @@ Conv2dStep::Winograd StepWriter::winograd() {
       k.buffers.push_back({DType::f32, Access::dense, true});
     }
     k.phases.push_back(std::move(phase));
-    return made_once(kernel_key(print(k), target_), [&] { return codegen::generate(k, target_, name); });
+    return w.made_once(kernel_key(print(k), w.target), [&] { return codegen::generate(k, w.target, name); });
   };
-  return {product_kernels(target_, {}), kernel(6, of_pixels, "winograd_pixels"), kernel(3, of_taps, "winograd_taps"),
+  return {product_kernels(w.target, {}), kernel(6, of_pixels, "winograd_pixels"), kernel(3, of_taps, "winograd_taps"),
           kernel(6, of_products, "winograd_products")};
 }
 

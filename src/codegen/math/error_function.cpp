@@ -2,7 +2,7 @@
 // Where relative accuracy counts, and in f64: M. Shepherd and J. Laframboise, Chebyshev approximation of (1 + 2x)
 // exp(x^2) erfc x, Math. Comp. 36 (1981), with polynomials of our own (tools/minimax.py).
 #include "codegen/elementwise/definitions.h"
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

@@ -1,6 +1,6 @@
 // Exponentials: argument reduction by a multiple of ln 2 in two parts (W. J. Cody and W. Waite, Software Manual for the
 // Elementary Functions, 1980), minimax polynomials (tools/minimax.py), and scaling by a power of two.
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

@@ -1,6 +1,6 @@
 // Inverse trigonometric functions: odd minimax polynomials after the classical reductions of W.
 // J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980.
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

@@ -1,7 +1,7 @@
 // Logarithms: x = 2^e m with m in [sqrt 1/2, sqrt 2), and log m from f = m - 1. f32: a minimax polynomial; f64: by
 // s = f / (2 + f), log(1 + f) = f - s (f - R(s^2)) (P. T. P. Tang, Table-driven implementation of the logarithm
 // function, 1990).
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

@@ -6,11 +6,6 @@
 
 namespace ingot::codegen::math {
 
-/// high + low, the second below the last place of the first.
-struct Pair {
-  Expr high, low;
-};
-
 /// a + b exactly where |a| >= |b| or a is 0.
 inline Pair fast_sum(Expr a, Expr b) {
   Expr s = a + b;

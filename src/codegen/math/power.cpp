@@ -1,7 +1,7 @@
 // Powers and remainders.
 #include <vector>
 
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

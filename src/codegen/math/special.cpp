@@ -2,7 +2,7 @@
 // erfinv: a start by M. Giles (Approximating the erfinv function, GPU Computing Gems 2, 2011), then Halley's steps.
 // lgamma, digamma: Stirling's series (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 6.1.41, 6.3.18)
 // after shifting the argument up by 8, and the reflection formulas below zero.
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

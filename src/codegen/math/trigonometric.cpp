@@ -4,7 +4,7 @@
 // that matter (M. Payne and R. Hanek, Radian reduction for trigonometric functions, 1983).
 #include <vector>
 
-#include "codegen/math/tails.h"
+#include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
 namespace {

@@ -70,9 +70,9 @@ void write(char* p, T x) {
 }
 
 /// Runs one call of a kernel.
-class Run {
+class Execution {
  public:
-  Run(const Prepared& prepared, const KernelFrame& frame)
+  Execution(const Prepared& prepared, const KernelFrame& frame)
       : p_(prepared), k_(prepared.kernel), f_(frame), values_(k_.nodes.size()) {
     for (Value v = 0; v < k_.nodes.size(); ++v) {
       const Node& n = k_.nodes[v];
@@ -349,7 +349,7 @@ class Run {
 
 void run_kernel(const void* frame) {
   const auto& f = *static_cast<const KernelFrame*>(frame);
-  Run(*static_cast<const Prepared*>(f.context), f).run();
+  Execution(*static_cast<const Prepared*>(f.context), f).run();
 }
 
 }  // namespace

@@ -21,17 +21,6 @@ struct KernelArgument {
   friend bool operator==(const KernelArgument&, const KernelArgument&) = default;
 };
 
-/// A space whose neighbouring dims are merged where all arguments allow it.
-struct CollapsedSpace {
-  Dims sizes;
-  std::vector<Dims> strides;     // one an argument, elements
-  SmallVector<int, 8> position;  // of each dim of the old space; -1 where it was merged or has one element
-};
-/// Merges dims of `space` (in the given order) over which every argument moves as one. A dim that is `fixed` stays
-/// alone.
-CollapsedSpace collapse(DimTable& dims, const Dims& space, std::span<const Dims> strides,
-                        const SmallVector<bool, 8>& fixed);
-
 class KernelWriter {
  public:
   KernelWriter(const ir::Graph& graph, Layouts& layouts, const Plan& plan, uint32_t group);

@@ -2,6 +2,7 @@
 #include "codegen/lower/cost.h"
 #include "codegen/lower/fusion.h"
 #include "codegen/lower/primitives.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 namespace {

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "codegen/lower/cost.h"
-#include "codegen/lower/kernel_plan.h"
+#include "codegen/lower/kernel_writer.h"
+#include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/lower/fusion.h"
+#include "codegen/lower/primitives.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::codegen::lowering {

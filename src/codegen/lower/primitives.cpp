@@ -1,5 +1,7 @@
 #include "codegen/lower/primitives.h"
 
+#include "ir/rules/rules.h"
+
 namespace ingot::codegen::lowering {
 Combination combination_of(OpId op, DType operand, DType result) {
   const std::optional<Combiner>& combiner = ir::info(op).combiner;
@@ -23,6 +25,11 @@ Combination combination_of(OpId op, DType operand, DType result) {
   }
   // Positions of bools are those of 0 and 1.
   return {*combiner, booleans ? Type::i32 : register_type(operand), DType::i64};
+}
+
+const ir::Operand* fill_of(const ir::Node& attention) {
+  const int at = ir::operand_position(ir::info(attention.op), "fill");
+  return at < 0 ? nullptr : &attention.operands[static_cast<size_t>(at)];
 }
 
 }  // namespace ingot::codegen::lowering

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "codegen/elementwise.h"
-#include "codegen/lower/kernel_plan.h"
+#include "codegen/lower/kernel_writer.h"
 
 namespace ingot::codegen::lowering {
 uint32_t KernelWriter::scalar_slot(ScalarSource source) {

@@ -1,0 +1,20 @@
+// What a node of a group reads, element by element.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "codegen/lower/layout.h"
+
+namespace ingot::codegen::lowering {
+
+/// The dim that a reduction runs over.
+int reduced_dim(const ir::Node& node);
+/// Coordinates of a reduction's result where those of its operand are `over_operand`.
+IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdim, const IndexMap& over_operand);
+
+/// How a loop group's node reads its operands, for one map of its result over the space. `reduced` is the dim of the
+/// space along which the group's reductions run.
+std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
+                                       const IndexMap& map, int reduced);
+
+}  // namespace ingot::codegen::lowering
