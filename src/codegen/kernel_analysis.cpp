@@ -59,4 +59,32 @@ std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& root
   return live;
 }
 
+void drop_dead_nodes(Kernel& kernel) {
+  std::vector<Value*> roots;
+  for (Reduction& r : kernel.reductions) roots.push_back(&r.value);
+  for (Phase& phase : kernel.phases)
+    for (auto* stores : {&phase.stores, &phase.local_stores, &phase.row_stores})
+      for (Store& s : *stores) roots.push_back(&s.value);
+  std::vector<Value> values;
+  for (const Value* root : roots) values.push_back(*root);
+  const std::vector<bool> live = find_live(kernel, values);
+
+  std::vector<Value> now(kernel.nodes.size(), kNone);
+  std::vector<Node> nodes;
+  uint16_t old_region = 0, regions = 0;  // which stand in order
+  for (Value v = 0; v < kernel.nodes.size(); ++v) {
+    if (!live[v]) continue;
+    Node node = kernel.nodes[v];
+    for (Value* operand : {&node.a, &node.b, &node.c})
+      if (*operand != kNone) *operand = now[*operand];
+    if (node.region && node.region != old_region) old_region = node.region, ++regions;
+    if (node.region) node.region = regions;
+    if (node.op == Op::rare) node.imm = regions;
+    now[v] = static_cast<Value>(nodes.size());
+    nodes.push_back(node);
+  }
+  kernel.nodes = std::move(nodes);
+  for (Value* root : roots) *root = now[*root];
+}
+
 }  // namespace ingot::codegen

@@ -18,4 +18,7 @@ std::vector<Value> row_roots(const Phase& phase);
 /// The roots and all that they are computed from, by node.
 std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& roots);
 
+/// Takes out what no store or reduction is computed from: constants that were folded into others.
+void drop_dead_nodes(Kernel& kernel);
+
 }  // namespace ingot::codegen

@@ -86,13 +86,12 @@ b3 f32 dense written
 %0 = load f32 b0
 %1 = load f32 b2
 %2 = load f32 b1
-%3 = constant f32 0x3f800000 (1)
-%4 = add f32 %1 %2
-%5 = mul f32 %0 %4
-%6 = scalar f32 0
-%7 = mul f32 %5 %6
+%3 = add f32 %1 %2
+%4 = mul f32 %0 %3
+%5 = scalar f32 0
+%6 = mul f32 %4 %5
 phase 0
-  store b3 %7
+  store b3 %6
 )");
 }
 
@@ -110,13 +109,12 @@ b1 bf16 dense
 b2 bf16 dense written
 %0 = load f32 b0
 %1 = load f32 b1
-%2 = constant f32 0x3f800000 (1)
-%3 = add f32 %0 %1
-%4 = round_to f32 %3 bf16
-%5 = mul f32 %0 %4
-%6 = round_to f32 %5 bf16
+%2 = add f32 %0 %1
+%3 = round_to f32 %2 bf16
+%4 = mul f32 %0 %3
+%5 = round_to f32 %4 bf16
 phase 0
-  store b2 %6
+  store b2 %5
 )");
 }
 
@@ -301,13 +299,12 @@ b1 f32 dense same_rows
 b2 f32 dense written
 %0 = load f32 b1
 %1 = load f32 b0
-%2 = constant f32 0x3f800000 (1)
-%3 = add f32 %0 %1
-%4 = constant f32 0x0 (0)
-%5 = le mask %3 %4
-%6 = select f32 %5 %4 %3
+%2 = add f32 %0 %1
+%3 = constant f32 0x0 (0)
+%4 = le mask %2 %3
+%5 = select f32 %4 %3 %2
 phase 0
-  store b2 %6
+  store b2 %5
 )";
   EXPECT_EQ(kernels_of(R"(input %0 = f32[30, 40]
 input %1 = f32[40, 50]

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "codegen/elementwise.h"
+#include "codegen/kernel_analysis.h"
 #include "codegen/lower/kernel_writer.h"
 
 namespace ingot::codegen::lowering {
@@ -217,6 +218,7 @@ void KernelWriter::write() {
   order_items();
   choose_locals();
   emit_phases();
+  drop_dead_nodes(kernel);
   kernel.scalars = static_cast<uint32_t>(scalars.size());
   kernel.form = group_.kind == Group::Kind::column ? Form::columns : Form::rows;
 }
