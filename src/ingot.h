@@ -3,6 +3,7 @@
 #include "compile/compare.h"
 #include "compile/compile.h"
 #include "compile/custom_op.h"
+#include "compile/graph_function.h"
 #include "eager/autograd/autograd.h"
 #include "eager/autograd/function.h"
 #include "eager/checkpoint.h"

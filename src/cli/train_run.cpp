@@ -1,6 +1,10 @@
 #include "cli/train_run.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
+
+#include "runtime/cpu.h"
 
 namespace ingot::cli {
 
@@ -109,6 +113,55 @@ TrainReport train(const TrainOptions& options, const std::function<void(const Tr
     report.statistics = c->explain().statistics;
   }
   return report;
+}
+
+namespace {
+
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20)); }
+
+}  // namespace
+
+nlohmann::json to_json(const TrainReport& r) {
+  nlohmann::json all = {{"name", r.name},           {"mode", r.mode},
+                        {"threads", num_threads()}, {"isa", runtime::host_target().str()},
+                        {"steps", r.recipe.steps},  {"batch", r.recipe.batch},
+                        {"seed", r.recipe.seed},    {"loss", r.losses.back()},
+                        {r.metric, r.value},        {"scratch_bytes", memory_stats().scratch_bytes}};
+  if (r.mode != "compile")
+    all.update({{"eager_ms_per_step", r.eager_ms},
+                {"peak_bytes_eager", r.peak_bytes_eager},
+                {"step_bytes_eager", r.step_bytes_eager}});
+  if (r.mode != "eager")
+    all.update({{"compiled_ms_per_step", r.compiled_ms},
+                {"first_compiled_ms", r.compiled_first_ms},
+                {"compile_ms", r.statistics.compile_ms},
+                {"compilations", r.statistics.compilations},
+                {"graph_breaks", r.statistics.graph_breaks},
+                {"fallbacks", r.statistics.fallbacks},
+                {"peak_bytes_compiled", r.peak_bytes_compiled},
+                {"step_bytes_compiled", r.step_bytes_compiled}});
+  if (r.mode == "compare") all.update({{"bitwise_equal", r.bitwise_equal}, {"speedup", r.speedup()}});
+  return all;
+}
+
+void print_training(const TrainReport& r) {
+  const bool both = r.mode == "compare";
+  fmt::print("{}", curve(r.losses, 2));
+  fmt::print("  {} after {} steps: {}\n", "loss " + fmt::format("{:.4f}", r.losses.back()), r.losses.size(),
+             r.best_of ? fmt::format("{:.0f} of {} test images right", r.value, r.best_of)
+                       : fmt::format("{:.4f} bits a byte", r.value));
+  auto show = [&](const char* who, double ms, int64_t peak, const std::string& more) {
+    const int width = std::max(1, static_cast<int>(30 * ms / std::max(r.eager_ms, r.compiled_ms)));
+    fmt::print("  {:<9}{:<31}{:>10} a step  {:>10} at most  {}\n", who, std::string(width, '#'), duration(ms * 1e3),
+               megabytes(peak), more);
+  };
+  if (r.mode != "compile") show("eager", r.eager_ms, r.peak_bytes_eager, "");
+  if (r.mode != "eager")
+    show("compiled", r.compiled_ms, r.peak_bytes_compiled,
+         both ? fmt::format("{:.2f}x  {}", r.speedup(), r.bitwise_equal ? "same bits" : "BITS DIFFER") : "");
+  if (r.mode != "eager")
+    fmt::print("  compiled in {:.1f} ms: {} compilations, {} graph breaks, {} fallbacks\n", r.statistics.compile_ms,
+               r.statistics.compilations, r.statistics.graph_breaks, r.statistics.fallbacks);
 }
 
 }  // namespace ingot::cli

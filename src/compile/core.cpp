@@ -3,33 +3,16 @@
 #include <algorithm>
 
 #include "base/first_use.h"
-#include "base/thread_object.h"
-#include "compile/module_watch.h"
-#include "eager/autograd/autograd.h"
-#include "eager/autograd/tape.h"
 #include "eager/call/dispatch.h"
 #include "eager/execute/caches.h"
-#include "eager/execute/code_level.h"
+#include "eager/execute/numerics.h"
 #include "ir/passes/pipeline.h"
 #include "runtime/memory/allocator.h"
-#include "runtime/profiler.h"
 
 namespace ingot::detail {
-
-struct ThreadLeaves {
-  std::vector<std::unique_ptr<LeafList>> lists;
-  size_t depth = 0;
-  LeafList& next() {
-    if (depth == lists.size()) lists.push_back(std::make_unique<LeafList>());
-    return *lists[depth];
-  }
-};
-
 namespace {
 
 std::atomic<int64_t> unnamed{0};
-
-constinit thread_local ThreadObject<ThreadLeaves> thread_leaves;
 
 /// All functions, for clear_caches().
 struct Functions {
@@ -116,151 +99,10 @@ void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(recorder));
 }
 
-void GiveBack::operator()(trace::Recorder* recorder) const {
-  core->give_back(std::unique_ptr<trace::Recorder>(recorder));
-}
-
 Statistics CompiledCore::statistics() const {
   Statistics statistics = function_->statistics();
   freezer_.add_to(statistics);
   return statistics;
 }
-
-ArgumentLeaves::ArgumentLeaves() : ArgumentLeaves(*thread_leaves) {}
-ArgumentLeaves::ArgumentLeaves(ThreadLeaves& mine) : depth_(mine.depth), list_(mine.next()) { ++depth_; }
-ArgumentLeaves::~ArgumentLeaves() {
-  list_.clear();
-  --depth_;
-}
-
-namespace {
-
-CallKey call_key(const void* signature, std::optional<Numerics> own) {
-  eager::NumericsScope scope(own);
-  return {signature, eager::code_level(), GradMode::is_enabled()};
-}
-
-}  // namespace
-
-CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
-    : core_(core), signature_(signature) {
-  eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
-  std::optional<Numerics> own = core.function().numerics();
-  const bool same_level = !own || *own == numerics();
-  if (outer && core.mode() == CompileMode::checked) {
-    if (same_level) return;  // inlined into what is being recorded
-    outer->flush("a function with a level of numerics of its own is called", Location::none());
-  }
-  std::shared_ptr<const ModuleWatch> watch;
-  if (core.mode() == CompileMode::frozen) {
-    outer_frozen_ = autograd::set_frozen_function(&core.function().name());
-    // Its program runs at once: no op of it passes the chain, so it cannot become part of what is being recorded.
-    if (outer) outer->flush("a frozen function is called", Location::none());
-    Freezer& freezer = core.freezer();
-    bool seen = false;
-    if (signature && freezer.knows()) {
-      const CallKey key = call_key(signature, own);
-      if (run_frozen(arguments, key)) return;
-      watch = freezer.see_module();
-      seen = true;
-      for (auto& general : freezer.find_general(arguments, key)) {
-        if (general->watch != watch) continue;
-        if (!arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
-        if (repeat(std::move(general))) return;
-      }
-    }
-    // A scalar that is always another, in a call of an op or two: to record it again and again gains nothing.
-    const bool may_be_eager = core.may_be_eager();
-    const Freezer::Way way = freezer.way(may_be_eager);
-    if (way == Freezer::Way::eager) return;
-    hopeless_ = may_be_eager && freezer.hopeless();
-    wants_result_ = way == Freezer::Way::observed;
-    if (wants_result_ && !signature) {
-      freezer.note_obstacle("the callable returns a reference");
-      wants_result_ = false;
-    }
-    if (wants_result_ && !seen) watch = freezer.see_module();
-  }
-  SmallVector<const TensorImpl*, 16> tensors;
-  for (const Leaf& leaf : arguments.items())
-    if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
-  recorder_ = core.lend();
-  wants_result_ = wants_result_ && core.observed(*recorder_);
-  if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
-  recorder_->begin(tensors, wants_result_ ? trace::Purpose::observed : trace::Purpose::results);
-}
-
-bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
-  reading_.emplace();
-  const FrozenCall* call = core_.freezer().find(arguments, key);
-  if (!call || (call->watch && !call->watch->unchanged())) {
-    reading_.reset();
-    return false;
-  }
-  core_.function().frozen_calls.fetch_add(1, std::memory_order_relaxed);
-  std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
-  if (call->result.size() > results.size()) {
-    many_results_.resize(call->result.size());
-    results = many_results_;
-  }
-  call->run(arguments, results);
-  done_ = true;
-  form_ = call->form.copy.get();
-  return true;
-}
-
-bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
-  LentRecorder recorder = core_.lend();
-  done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
-  if (!done_) return false;
-  form_ = call->form.copy.get();
-  general_ = std::move(call);
-  return true;
-}
-
-CompiledCall::~CompiledCall() {
-  if (core_.mode() == CompileMode::frozen) autograd::set_frozen_function(outer_frozen_);
-}
-
-Tensor CompiledCall::operator()() {
-  return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
-}
-
-const void* CompiledCall::frozen_result() const { return form_; }
-
-void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> copy) {
-  if (!recorder_) return;
-  std::vector<eager::ScriptTensor> sources;  // known while the call is recorded
-  if (wants_result_ && result)
-    for (const Leaf& leaf : result->items())
-      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->observation().script().source(*leaf.tensor));
-  if (hopeless_) core_.freezer().note_slight(recorder_->slight());  // of what is still being recorded
-  recorder_->finish();
-  if (wants_result_)
-    core_.freezer().observe(*arguments_, call_key(signature_, core_.function().numerics()), *recorder_,
-                            {result, std::move(sources), std::move(copy)});
-}
-
-void CompiledCall::abandon() {
-  if (recorder_) recorder_->abandon();
-}
-
-FrozenScope::FrozenScope(const CompiledHandle& handle)
-    : outer_(autograd::set_frozen_function(&handle.core().function().name())) {}
-FrozenScope::~FrozenScope() { autograd::set_frozen_function(outer_); }
-
-bool CompiledHandle::eager_at_once() const {
-  return core_->mode() == CompileMode::frozen && core_->may_be_eager() && core_->freezer().eager_at_once();
-}
-
-CompiledHandle::CompiledHandle(const CompileOptions& options) : core_(CompiledCore::make(options)) {}
-void CompiledHandle::watch(WatchedFunction function) { core_->freezer().watch(function); }
-Explanation CompiledHandle::explain() const { return core_->explain(); }
-Explanation CompiledHandle::profile(const std::function<void()>& calls) const {
-  runtime::Profile profile;
-  calls();
-  return core_->explain(&profile);
-}
-Statistics CompiledHandle::stats() const { return core_->statistics(); }
 
 }  // namespace ingot::detail

@@ -9,10 +9,6 @@
 #include "compile/frozen.h"
 #include "trace/recorder.h"
 
-namespace ingot::runtime {
-class Profile;
-}
-
 namespace ingot::detail {
 
 class CompiledCore {
@@ -33,11 +29,10 @@ class CompiledCore {
   CompileMode mode() const { return mode_; }
   trace::Function& function() const { return *function_; }
   Freezer& freezer() { return freezer_; }
+  const Freezer& freezer() const { return freezer_; }
   Statistics statistics() const;
   /// Lets go of what calls can learn and record again.
   void clear();
-  /// With the times of steps, if a profile is given.
-  Explanation explain(const runtime::Profile* profile = nullptr) const;
 
  private:
   CompileMode mode_;

@@ -317,17 +317,18 @@ std::vector<uint32_t> Explanation::Program::longest() const {
   return order;
 }
 
-Explanation detail::CompiledCore::explain(const runtime::Profile* profile) const {
+Explanation detail::explain(const CompiledCore& core, const runtime::Profile* profile) {
+  const trace::Function& function = core.function();
   Explanation e;
-  e.name = function_->name();
-  e.statistics = statistics();
+  e.name = function.name();
+  e.statistics = core.statistics();
   e.target = runtime::host_target().str();
-  for (const auto& entry : function_->entries()) e.programs.push_back(describe(*entry, profile));
-  e.breaks = describe(function_->breaks());
-  e.fallbacks = describe(function_->fallbacks());
-  for (const trace::Recompile& r : function_->recompiles())
+  for (const auto& entry : function.entries()) e.programs.push_back(describe(*entry, profile));
+  e.breaks = describe(function.breaks());
+  e.fallbacks = describe(function.fallbacks());
+  for (const trace::Recompile& r : function.recompiles())
     e.recompiles.push_back({r.guard, r.before, r.after, r.op, r.location.str()});
-  if (mode_ == CompileMode::frozen) e.frozen = freezer_.state();
+  if (core.mode() == CompileMode::frozen) e.frozen = core.freezer().state();
   return e;
 }
 

@@ -174,4 +174,13 @@ struct Explanation {
   INGOT_API std::string html() const;
 };
 
+namespace runtime {
+class Profile;
+}
+namespace detail {
+class CompiledCore;
+/// With the times of steps, if a profile is given.
+Explanation explain(const CompiledCore& core, const runtime::Profile* profile = nullptr);
+}  // namespace detail
+
 }  // namespace ingot

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/scratch_array.h"
 #include "eager/call/dispatch.h"
-#include "eager/ops/random.h"
+#include "eager/ops/generator.h"
 #include "runtime/bound_program.h"
 #include "runtime/memory/donation.h"
 #include "runtime/memory/storage.h"

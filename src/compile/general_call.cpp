@@ -101,7 +101,7 @@ bool GeneralCall::try_out(const Arguments& arguments, trace::Recorder& recorder,
                           std::vector<Tensor>& results) const {
   std::vector<Tensor> copies;
   auto put_back = [&] {
-    const eager::WithoutInterceptors direct;
+    const eager::WithoutInterceptors without_chain;
     for (size_t i = 0; i < copies.size(); ++i) writes[i].copy_(copies[i]);
   };
   auto agrees = [&] {
@@ -110,7 +110,7 @@ bool GeneralCall::try_out(const Arguments& arguments, trace::Recorder& recorder,
           return a.dtype() == b.dtype() && eager::same_places(*a.impl(), *b.impl());
         }))
       return false;
-    const eager::WithoutInterceptors direct;
+    const eager::WithoutInterceptors without_chain;
     for (const Tensor& tensor : writes) copies.push_back(tensor.clone());
     return true;
   };

@@ -1,17 +1,17 @@
-// compile(ir::Graph): the same compiler without a tracer.
+#include "compile/graph_function.h"
+
 #include <algorithm>
 #include <bit>
 #include <set>
 
 #include "base/module_path.h"
-#include "compile/compile.h"
 #include "compiler/compiler.h"
 #include "eager/call/call.h"
 #include "eager/call/dispatch.h"
 #include "eager/call/tensor_guard.h"
 #include "eager/data.h"
-#include "eager/execute/code_level.h"
 #include "eager/execute/execute.h"
+#include "eager/execute/numerics.h"
 #include "ir/graph.h"
 #include "runtime/thread_pool.h"
 #include "trace/flush_point.h"
@@ -376,7 +376,7 @@ class CompiledGraphFunction::Call {
 
   // Eager's error comes from eager; nothing that a caller holds is written.
   std::vector<Tensor> run_one_by_one() const {
-    const eager::WithoutInterceptors direct;
+    const eager::WithoutInterceptors without_chain;
     const eager::NumericsScope level(s_.numerics);
     std::vector<Tensor> tensors(s_.given.values.size());
     for (size_t i = 0; i < inputs_.size(); ++i) tensors[s_.given.inputs[i].value] = inputs_[i];

@@ -1,5 +1,6 @@
+#include "conformance/arguments.h"
+
 #include "base/error.h"
-#include "conformance/functions.h"
 
 namespace ingot::conformance {
 

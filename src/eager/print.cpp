@@ -139,17 +139,4 @@ std::string Tensor::str(Location location) const {
   return printer.out;
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  const std::string elements = tensor.str(Location::none());
-  out << elements;
-  if (!tensor.defined()) return out;
-  return out << (elements.find('\n') == std::string::npos ? ' ' : '\n') << tensor.dtype() << tensor.sizes();
-}
-
-std::ostream& operator<<(std::ostream& out, IntArrayRef sizes) {
-  out << '[';
-  for (size_t i = 0; i < sizes.size(); ++i) out << (i ? ", " : "") << sizes[i];
-  return out << ']';
-}
-
 }  // namespace ingot

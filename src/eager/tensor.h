@@ -5,7 +5,6 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "eager/autograd/grad_fn.h"
 #include "eager/ops/arguments.h"
 
 namespace ingot {
@@ -24,22 +24,6 @@ class Storage;
 }
 namespace autograd {
 struct Meta;
-class Node;
-class NodePtr;
-/// What made a tensor, on the tape.
-class INGOT_API GradFn {
- public:
-  GradFn() = default;
-  explicit GradFn(Node* node);
-  explicit operator bool() const { return node_ != nullptr; }
-  /// "MulBackward", of the op.
-  std::string name() const;
-  /// What made the operands that gradients go to; empty ones are leaves.
-  std::vector<GradFn> next_functions() const;
-
- private:
-  std::shared_ptr<NodePtr> node_;
-};
 using Hook = std::function<Tensor(const Tensor& gradient)>;
 }  // namespace autograd
 
@@ -62,8 +46,6 @@ struct INGOT_API TensorImpl {
   autograd::Meta* autograd = nullptr;  // owned; most tensors have none
   ~TensorImpl();
 };
-/// Takes a tensor off the tape, as if it were made anew.
-void drop_autograd(TensorImpl& impl);
 INGOT_API TensorImpl* new_impl();              // from a free list of this thread
 INGOT_API void delete_impl(TensorImpl* impl);  // nobody refers to it any more
 INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);

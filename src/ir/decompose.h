@@ -40,9 +40,6 @@ namespace decompositions {
 #include "ir/ops.def"
 }  // namespace decompositions
 
-/// A conv2d over integers, for which there is no tile emitter, as a matrix product over the unfolded input.
-Operand convolution_as_product(GraphBuilder& b, const CompositeCall& call);
-
 /// The dims that a call over x of `rank` dims reduces: all where it names none.
 Dims reduced_dims(size_t rank, const Attr& dim);
 /// x with neighbouring dims that are reduced joined to one, and their numbers then, where some dim stays.

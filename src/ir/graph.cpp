@@ -240,4 +240,22 @@ Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape) {
   return strides;
 }
 
+std::vector<bool> reached_from(const Graph& graph, std::span<const Operand> roots) {
+  std::vector<bool> reached(graph.values.size());
+  std::vector<ValueId> open;
+  auto reach = [&](const Operand& o) {
+    if (!o.is_value() || reached[o.id]) return;
+    reached[o.id] = true;
+    open.push_back(o.id);
+  };
+  for (const Operand& o : roots) reach(o);
+  while (!open.empty()) {
+    const NodeId producer = graph.values[open.back()].producer;
+    open.pop_back();
+    if (producer != kNoValue)
+      for (const Operand& o : graph.nodes[producer].operands) reach(o);
+  }
+  return reached;
+}
+
 }  // namespace ingot::ir

@@ -131,6 +131,9 @@ void complete(const OpInfo& op, std::vector<Operand>* operands, std::vector<Attr
 void infer(const Graph& graph, const Node& node, DimTable& dims, std::vector<TensorType>* outputs,
            DType* compute = nullptr);
 
+/// By value: whether `roots` are made from it, or it is one of them.
+std::vector<bool> reached_from(const Graph& graph, std::span<const Operand> roots);
+
 /// Row-major strides for a shape.
 INGOT_API Dims contiguous_strides(DimTable& dims, std::span<const Dim> shape);
 

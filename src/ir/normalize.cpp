@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/program.h"
+#include "ir/decompose/convolution.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {

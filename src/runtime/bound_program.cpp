@@ -4,7 +4,10 @@
 
 #include "base/error.h"
 #include "base/work_count.h"
+#include "runtime/drivers/drivers.h"
 #include "runtime/memory/arena_plan.h"
+#include "runtime/steps/host_steps.h"
+#include "runtime/steps/steps.h"
 #include "runtime/touches.h"
 
 namespace ingot::runtime {

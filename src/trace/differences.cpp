@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "eager/call/tensor_guard.h"
-#include "eager/execute/code_level.h"
+#include "eager/execute/numerics.h"
 
 namespace ingot::trace {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "eager/execute/code_level.h"
+#include "eager/execute/numerics.h"
 #include "ir/graph.h"
 #include "runtime/thread_pool.h"
 #include "trace/background.h"

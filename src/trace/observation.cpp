@@ -29,7 +29,7 @@ SlotCheck slot_check(const Segment& segment, const Node& node, size_t checked,
 }  // namespace
 
 bool SlotCheck::passes(const Tensor& memory) const {
-  const eager::WithoutInterceptors direct;
+  const eager::WithoutInterceptors without_chain;
   const detail::TensorImpl &shape = *operands[checked].impl(), &at = *memory.impl();
   Tensor stand_in = eager::make_tensor(shape.dtype, shape.sizes, shape.strides, at.offset + offset, at.storage);
   SmallVector<eager::Operand, 8> list;

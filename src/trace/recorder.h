@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "eager/call/dispatch.h"
-#include "eager/execute/code_level.h"
+#include "eager/execute/numerics.h"
 #include "trace/call_memory.h"
 #include "trace/function.h"
 #include "trace/observation.h"

@@ -7,6 +7,7 @@
 
 #include "base/first_use.h"
 #include "base/mutex.h"
+#include "eager/autograd/node.h"
 #include "eager/data.h"
 #include "runtime/memory/storage.h"
 #include "trace/recordable.h"

@@ -7,8 +7,8 @@
 #include "base/scratch_array.h"
 #include "eager/call/check_values.h"
 #include "eager/data.h"
-#include "eager/execute/code_level.h"
 #include "eager/execute/execute.h"
+#include "eager/execute/numerics.h"
 #include "runtime/bound_program.h"
 #include "runtime/memory/donation.h"
 #include "trace/background.h"
@@ -210,7 +210,7 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
 // True if no value is where eager would refuse it, as far as that can be known before the program runs.
 bool SegmentRunner::host_checks_pass(const Variant& variant) const {
   if (variant.binding.host_checks.empty()) return true;
-  const eager::WithoutInterceptors direct;
+  const eager::WithoutInterceptors without_chain;
   std::vector<eager::Operand> operands;
   for (const HostCheck& check : variant.binding.host_checks) {
     const Node& node = *segment_.path()[check.node];
@@ -255,7 +255,7 @@ void SegmentRunner::fall_back(const std::string& reason) {
 
 void SegmentRunner::run_one_by_one(std::string why) {
   if (observation_) observation_->note_one_by_one(std::move(why));
-  const eager::WithoutInterceptors direct;
+  const eager::WithoutInterceptors without_chain;
   struct Release {
     Segment& segment;
     ~Release() { segment.release_values(); }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "eager/call/call.h"
-#include "eager/execute/code_level.h"
+#include "eager/execute/numerics.h"
 #include "eager/ops/functions.h"
 #include "eager/sample_sizes.h"
 #include "eager/tensor.h"

@@ -57,14 +57,6 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs, const std
   return gradients;
 }
 
-autograd::GradFn::GradFn(Node* node) : node_(std::make_shared<NodePtr>(node)) {}
-std::string autograd::GradFn::name() const { return (*node_)->name(); }
-std::vector<autograd::GradFn> autograd::GradFn::next_functions() const {
-  std::vector<GradFn> next;
-  for (const Edge& edge : (*node_)->edges) next.push_back(edge.node ? GradFn(edge.node.get()) : GradFn());
-  return next;
-}
-
 bool Tensor::requires_grad() const { return impl_ && autograd::is_tracked(*this); }
 
 const Tensor& Tensor::requires_grad_(bool on, Location location) const {

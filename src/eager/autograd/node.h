@@ -179,3 +179,8 @@ Tensor after_hooks(const std::vector<NumberedHook>& hooks, uint32_t output, Tens
                    bool retain);
 
 }  // namespace ingot::autograd
+
+namespace ingot::detail {
+/// Takes a tensor off the tape, as if it were made anew.
+void drop_autograd(TensorImpl& impl);
+}  // namespace ingot::detail

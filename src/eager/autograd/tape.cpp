@@ -9,6 +9,8 @@
 #include "ir/traits.h"
 
 namespace ingot::autograd {
+
+constinit LastingTape lasting_tape;
 namespace {
 
 using eager::OpCall;

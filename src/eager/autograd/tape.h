@@ -23,7 +23,14 @@ class Tape final : public eager::Interceptor {
 /// an Error: the function is not run again, so no tape could be written. Returns the one before.
 const std::string* set_frozen_function(const std::string* name);
 
+/// Never destroyed: threads may call while a process ends.
+union LastingTape {
+  Tape tape;
+  constexpr LastingTape() : tape() {}
+  ~LastingTape() {}
+};
+extern constinit LastingTape lasting_tape;
 /// The one of the process; it has no state. Where it stands, gradients are recorded.
-Tape& tape();
+inline Tape& tape() { return lasting_tape.tape; }
 
 }  // namespace ingot::autograd

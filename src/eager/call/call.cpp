@@ -2,7 +2,9 @@
 
 #include <bit>
 
+#include "eager/call/infer.h"
 #include "eager/call/script.h"
+#include "eager/data.h"
 #include "ir/graph.h"
 #include "ir/rules/rules.h"
 
@@ -256,6 +258,22 @@ ir::Operand special_constant(const Operand& operand) {
 ir::Operand scalar_operand(ir::Graph& graph, const Operand& operand) {
   return operand.special ? special_constant(operand)
                          : ir::Operand::scalar(graph.add_scalar(operand.category), operand.category);
+}
+
+int64_t draws_of(const OpCall& call, IntArrayRef result) {
+  const Tensor* first = !call.operands.empty() ? call.operands[0].tensor : nullptr;
+  return std::max(count(result), first ? count(first->impl()->sizes) : 0);
+}
+
+void draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::optional<Generator>& generator) {
+  OutputMeta result;
+  infer_outputs(call, {&result, 1});
+  // A frozen call takes its draws from the default one.
+  if (generator && interceptor(Stage::observe)) flush("draws from a generator of its own", call.location);
+  const int64_t n = draws_of(call, result.sizes);
+  const Draws draws = generator ? generator->take(n) : take_draws(n);
+  seed_and_offset[0] = Operand(Scalar(draws.seed));
+  seed_and_offset[1] = Operand(Scalar(draws.offset));
 }
 
 }  // namespace ingot::eager

@@ -12,16 +12,8 @@ namespace {
 
 constexpr uint32_t bit_of(Stage stage) { return 1u << static_cast<int>(stage); }
 
-/// Never destroyed: threads may call while a process ends.
-union Tape {
-  autograd::Tape tape;
-  constexpr Tape() : tape() {}
-  ~Tape() {}
-};
-constinit Tape the_tape;
-
 /// Gradients are recorded, as long as nobody says otherwise.
-constinit thread_local Chain chain{bit_of(Stage::autograd), {nullptr, nullptr, &the_tape.tape}};
+constinit thread_local Chain chain{bit_of(Stage::autograd), {nullptr, nullptr, &autograd::lasting_tape.tape}};
 
 /// The first one that stands at one of `stages`, or null.
 Interceptor* first_of(uint32_t stages) { return stages ? chain.at[std::countr_zero(stages)] : nullptr; }
@@ -82,5 +74,3 @@ void dispatch(const OpCall& call, std::span<Tensor> outputs) { pass(chain.stages
 std::vector<Tensor> dispatch(const OpaqueCall& call) { return pass(chain.stages, call); }
 
 }  // namespace ingot::eager
-
-ingot::autograd::Tape& ingot::autograd::tape() { return eager::the_tape.tape; }

@@ -1,7 +1,6 @@
 #include "eager/call/script.h"
 
 #include <algorithm>
-#include <ostream>
 
 #include "base/module_path.h"
 #include "eager/call/call.h"
@@ -14,6 +13,8 @@ namespace {
 constexpr int kIndexBits = 20;  // of an origin; the rest is the writer's serial number
 constexpr size_t kMostExpressions = 4096, kMostChecks = 4096;
 constexpr size_t kNear = 256;  // how far back the same is looked for
+
+}  // namespace
 
 int64_t combined(detail::SizeOperator op, int64_t a, int64_t b) {
   using detail::SizeOperator;
@@ -32,8 +33,6 @@ int64_t combined(detail::SizeOperator op, int64_t a, int64_t b) {
   if (b == -1) return op == SizeOperator::divide ? static_cast<int64_t>(-x) : 0;
   return op == SizeOperator::divide ? a / b : a % b;
 }
-
-}  // namespace
 
 bool Script::captures(const Tensor& tensor) const {
   for (const Line& line : lines_)
@@ -332,49 +331,5 @@ void ScriptWriter::line(const Tensor& self, const IntList& sizes, Script::Compos
 }
 
 }  // namespace eager
-
-namespace detail {
-
-using eager::ScriptWriter;
-
-Size combine(SizeOperator op, const Size& a, const Size& b) {
-  const int64_t value = eager::combined(op, a.value(), b.value());
-  ScriptWriter* writer = a.origin() | b.origin() ? ScriptWriter::current() : nullptr;
-  return writer ? writer->combine(op, a, b, value) : Size::of(value);
-}
-
-namespace {
-bool noted(const Size& a, const Size& b, bool less, bool holds) {
-  if (a.origin() | b.origin())
-    if (ScriptWriter* writer = ScriptWriter::current()) writer->check(a, b, less, holds);
-  return holds;
-}
-}  // namespace
-bool size_equal(const Size& a, const Size& b) { return noted(a, b, false, a.value() == b.value()); }
-bool size_less(const Size& a, const Size& b) { return noted(a, b, true, a.value() < b.value()); }
-int64_t pinned(int64_t value, uint64_t origin) {
-  if (ScriptWriter* writer = ScriptWriter::current())
-    writer->check(Size::of(value, origin), Size::of(value), false, true);
-  return value;
-}
-Size size_of_dim(const TensorImpl& impl, int64_t dim) {
-  ScriptWriter* writer = ScriptWriter::current();
-  return writer ? writer->size(impl, dim) : Size::of(impl.sizes[static_cast<size_t>(dim)]);
-}
-void pin_sizes(const TensorImpl& impl) {
-  if (!ScriptWriter::current()) return;
-  for (size_t d = 0; d < impl.sizes.size(); ++d)
-    static_cast<void>(static_cast<int64_t>(size_of_dim(impl, static_cast<int64_t>(d))));
-}
-void pin_layout(const TensorImpl& impl) {
-  ScriptWriter* writer = ScriptWriter::current();
-  if (!writer) return;
-  pin_sizes(impl);
-  writer->only_here("it looks at strides");
-}
-
-}  // namespace detail
-
-std::ostream& operator<<(std::ostream& out, const Size& size) { return out << static_cast<int64_t>(size); }
 
 }  // namespace ingot

@@ -17,6 +17,9 @@
 
 namespace ingot::eager {
 
+/// Of sizes; throws Error for a division by zero.
+int64_t combined(detail::SizeOperator op, int64_t a, int64_t b);
+
 /// Where a tensor of a line comes from.
 struct ScriptTensor {
   enum class Kind : uint8_t { none, argument, captured, value } kind = Kind::none;

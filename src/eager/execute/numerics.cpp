@@ -3,8 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "compiler/code_level.h"
 #include "eager/call/dispatch.h"
-#include "eager/execute/code_level.h"
 #include "runtime/cpu.h"
 
 namespace ingot {

@@ -14,8 +14,8 @@
 #include "eager/call/infer.h"
 #include "eager/call/tensor_guard.h"
 #include "eager/data.h"
-#include "eager/execute/code_level.h"
 #include "eager/execute/execute.h"
+#include "eager/execute/numerics.h"
 #include "ir/graph.h"
 #include "runtime/steps/host_steps.h"
 

@@ -46,4 +46,11 @@ double share(const char* layer, const char* setting, double value) {
   return value;
 }
 
+int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor) {
+  if (value % divisor != 0)
+    refuse(layer, setting, std::to_string(value),
+           std::string("a multiple of ") + by + " (" + std::to_string(divisor) + ")");
+  return value;
+}
+
 }  // namespace ingot::nn::detail

@@ -7,6 +7,7 @@ namespace ingot::nn::detail {
 
 INGOT_API int64_t positive(const char* layer, const char* setting, int64_t value);
 INGOT_API int64_t not_negative(const char* layer, const char* setting, int64_t value);
+INGOT_API int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor);
 /// One number, or one for each of `dims` (0: any number of them).
 INGOT_API const IntList& positive(const char* layer, const char* setting, const IntList& values, size_t dims);
 INGOT_API const IntList& not_negative(const char* layer, const char* setting, const IntList& values, size_t dims);

@@ -1,49 +1,15 @@
 #include "eager/nn/layers.h"
 
-#include <cmath>
 #include <limits>
 
-#include "base/float_environment.h"
 #include "eager/call/call.h"
-#include "eager/data.h"
 #include "eager/nn/initial.h"
-#include "eager/nn/windows.h"
-#include "eager/ops/random.h"
 #include "eager/ops/selection.h"
 
 namespace ingot::nn {
-namespace {
-
-Tensor filled(const IntList& sizes, double value, DType dtype = kFloat32) {
-  Tensor t = empty(sizes, dtype);
-  char* at = eager::data_of(*t.impl());
-  for (int64_t i = 0; i < t.numel(); ++i, at += size_of(dtype)) eager::write_element(dtype, at, value);
-  return t;
-}
-
-/// One NaN that stands for all elements.
-Tensor blank(const IntList& sizes) { return filled(1, std::numeric_limits<double>::quiet_NaN()).expand(sizes); }
-
-int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor) {
-  if (value % divisor != 0)
-    detail::refuse(layer, setting, std::to_string(value),
-                   std::string("a multiple of ") + by + " (" + std::to_string(divisor) + ")");
-  return value;
-}
-
-}  // namespace
-
-namespace detail {
-// What PyTorch starts linear and convolution layers with.
-Tensor uniform(const IntList& sizes, int64_t fan_in) {
-  const FloatEnvironment environment;
-  double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
-  if (SkipInit::active()) return blank(sizes);
-  Tensor t = empty(sizes);
-  t.uniform_(-bound, bound);
-  return t;
-}
-}  // namespace detail
+using detail::blank;
+using detail::divisible;
+using detail::filled;
 using detail::uniform;
 
 LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias)
@@ -63,56 +29,6 @@ bool LinearImpl::convert_weight(DType format, Location location) {
   widens = format != kInt8;
   return true;
 }
-
-ConvolutionImpl::ConvolutionImpl(const char* name, size_t spatial, int64_t in_channels, int64_t out_channels,
-                                 const IntList& kernel_size, int64_t groups, bool with_bias, bool transposed) {
-  detail::positive(name, "groups", groups);
-  divisible(name, "in_channels", detail::not_negative(name, "in_channels", in_channels), "groups", groups);
-  divisible(name, "out_channels", detail::not_negative(name, "out_channels", out_channels), "groups", groups);
-  Ints kernel = eager::spread(detail::positive(name, "kernel_size", kernel_size, spatial), spatial);
-  // [out, in of a group, kernel]; transposed [in, out of a group, kernel], of which PyTorch counts the same fan.
-  Ints shape{transposed ? in_channels : out_channels, (transposed ? out_channels : in_channels) / groups};
-  int64_t fan_in = shape[1];
-  for (int64_t k : kernel) {
-    shape.push_back(k);
-    fan_in *= k;
-  }
-  weight = uniform(shape, fan_in);
-  if (with_bias) bias = uniform({out_channels}, fan_in);
-}
-
-const ConvOptions& ConvolutionImpl::checked(const char* name, size_t spatial, const ConvOptions& o) {
-  detail::windows(name, spatial, o);
-  const std::string &word = o.padding.word(), &mode = o.padding_mode;
-  if (word.empty())
-    detail::not_negative(name, "padding", o.padding.sizes(), spatial);
-  else if (word != "same" && word != "valid")
-    detail::refuse(name, "padding", "\"" + word + "\"", "\"same\", \"valid\" or numbers");
-  for (int64_t s : o.stride.items())
-    if (word == "same" && s != 1) detail::refuse(name, "stride", std::to_string(s), "1 for padding \"same\"");
-  if (mode != "zeros" && mode != "reflect" && mode != "replicate" && mode != "circular")
-    detail::refuse(name, "padding_mode", "\"" + mode + "\"",
-                   "one of \"zeros\", \"reflect\", \"replicate\", \"circular\"");
-  return o;
-}
-
-void ConvolutionImpl::set_padding(const ConvOptions& options) {
-  const size_t spatial = static_cast<size_t>(weight.dim()) - 2;
-  detail::Around around{Ints(spatial), Ints(spatial)};
-  if (options.padding.word() == "same")
-    around = detail::same_padding(weight, eager::spread(options.dilation, spatial));
-  else if (options.padding.word().empty())
-    around.before = around.after = eager::spread(options.padding.sizes(), spatial);
-  if (options.padding_mode == "zeros" && around.even()) {
-    padding_ = around.before;
-  } else {
-    padding_ = Ints(spatial);
-    pairs_ = around.pairs();
-  }
-}
-
-PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
-    : weight(filled(detail::not_negative("PReLU", "num_parameters", num_parameters), initial)) {}
 
 LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o)
     : normalized_shape(detail::not_negative("LayerNorm", "normalized_shape", shape, 0)), eps(o.eps) {
@@ -284,16 +200,6 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
   return out_proj(y.transpose(-3, -2).flatten(-2));
 }
 
-UpsampleImpl::UpsampleImpl(UpsampleOptions o) : options(std::move(o)) {
-  if (options.size.present() == !options.scale_factor.empty())
-    detail::refuse("Upsample", "size",
-                   options.size.present() ? "size and scale_factor" : "neither size nor scale_factor",
-                   "one of the two");
-  if (options.size.present()) detail::positive("Upsample", "size", options.size, 0);
-  for (double factor : options.scale_factor)
-    if (!(factor > 0)) detail::refuse("Upsample", "scale_factor", std::to_string(factor), "a positive number");
-}
-
 void SequentialImpl::push_back(AnyModule module) {
   modules.push_back(std::move(module));
   detail::count_module();  // the new one has no name yet
@@ -308,116 +214,4 @@ Tensor SequentialImpl::forward(const TensorArg& x) const {
 
 void Sequential::fields(SequentialImpl& self, Fields& visit) { visit("", self.modules); }
 
-namespace functional {
-
-Tensor dropout(const TensorArg& input, double p, bool training) {
-  if (!(p >= 0 && p <= 1)) eager::fail("dropout", "p", std::to_string(p), "numbers from 0 to 1", input.location);
-  if (training || !input.tensor) return ingot::dropout(input, p);
-  return *input.tensor;
-}
-
-Tensor feature_dropout(const TensorArg& input, double p, bool training) {
-  const CallerLine line(input.location);
-  const ingot::detail::TensorImpl& x =
-      ingot::detail::checked_impl(input.tensor ? input.tensor->impl() : nullptr, "feature_dropout", input.location);
-  if (x.sizes.size() < 2)
-    eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
-                input.location);
-  if (!training) return dropout(input, p, false);
-  IntList channels{input.tensor->size(0), input.tensor->size(1)};
-  for (size_t d = 2; d < x.sizes.size(); ++d) channels.add(1);
-  return mul(input, dropout(TensorArg(ones(channels, x.dtype), input.location), p));
-}
-
-Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
-                  const TensorArg& weight, const TensorArg& bias, bool training, const OperandArg& momentum,
-                  double eps) {
-  const CallerLine line(input.location);
-  Tensor y = ingot::batch_norm(input, running_mean, running_var, weight, bias, training, 0, eps);
-  if (!training || !running_mean.tensor || !running_mean.tensor->defined()) return y;
-  const NoGradGuard no_grad;
-  const Tensor &x = *input.tensor, &mean = *running_mean.tensor;
-  Ints dims;
-  int64_t values = 1;
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (d != 1) {
-      dims.push_back(d);
-      values *= x.size(d);
-    }
-  if (values < 2)
-    eager::fail("batch_norm", "input", "one value a channel", "more than one, for statistics in training",
-                input.location);
-  Tensor wide = x.to(mean.dtype(), input.location);
-  mean.lerp_(wide.mean(dims, false, {}, input.location), momentum, input.location);
-  if (running_var.tensor && running_var.tensor->defined())
-    running_var.tensor->lerp_(wide.var(dims, 1, false, input.location), momentum, input.location);
-  return y;
-}
-
-Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,
-                     const TensorArg& weight, const TensorArg& bias, bool use_input_stats, const OperandArg& momentum,
-                     double eps) {
-  const CallerLine line(input.location);
-  Tensor y = ingot::instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, 0, eps);
-  if (!use_input_stats || !running_mean.tensor || !running_mean.tensor->defined()) return y;
-  const NoGradGuard no_grad;
-  Ints dims;
-  for (int64_t d = 2; d < input.tensor->dim(); ++d) dims.push_back(d);
-  // Of each sample, then their mean.
-  Tensor wide = input.tensor->to(running_mean.tensor->dtype(), input.location);
-  auto [var, mean] = wide.var_mean(dims, 1, false, input.location);
-  running_mean.tensor->lerp_(mean.mean(0), momentum, input.location);
-  if (running_var.tensor && running_var.tensor->defined())
-    running_var.tensor->lerp_(var.mean(0), momentum, input.location);
-  return y;
-}
-
-Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key, const TensorArg& value,
-                                    const TensorArg& attn_mask, double dropout_p, bool is_causal,
-                                    const ScalarArg& scale, bool enable_gqa) {
-  const CallerLine line(query.location);
-  const FloatEnvironment environment;
-  if (dropout_p == 0)
-    return ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
-  // With its weights laid open, for some of them to be dropped; what the op refuses is refused before a draw is taken.
-  Location location = query.location;
-  const Tensor whole =
-      ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
-  DType working = working_dtype(whole.dtype());
-  Tensor q = query.tensor->to(working), k = key.tensor->to(working), v = value.tensor->to(working);
-  if (enable_gqa) {
-    auto repeated = [&](const Tensor& x) {
-      int64_t groups = q.size(-3) / x.size(-3);
-      Tensor each = x.unsqueeze(-3);
-      Ints sizes(each.sizes());
-      sizes[sizes.size() - 3] = groups;
-      return each.expand(sizes).flatten(-4, -3);
-    };
-    k = repeated(k), v = repeated(v);
-  }
-  double factor = scale.present ? scale.value.to_double() : 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  Tensor scores = mul(matmul(TensorArg(q, location), k.transpose(-2, -1)), factor);
-  constexpr double kHidden = -std::numeric_limits<double>::infinity();
-  if (is_causal) scores = scores.masked_fill(logical_not(ones({q.size(-2), k.size(-2)}, kBool).tril()), kHidden);
-  if (attn_mask.tensor && attn_mask.tensor->defined())
-    scores = attn_mask.tensor->dtype() == kBool ? scores.masked_fill(logical_not(attn_mask), kHidden)
-                                                : add(scores, attn_mask.tensor->to(working));
-  // A row without any key gives zeros.
-  Tensor weights = softmax(scores, -1).masked_fill(eq(amax(scores, -1, true), kHidden), 0);
-  return matmul(dropout(TensorArg(weights, location), dropout_p), v).to(whole.dtype());
-}
-
-Tensor local_response_norm(const TensorArg& input, int64_t size, const ScalarArg& alpha, const ScalarArg& beta,
-                           const ScalarArg& k) {
-  const Tensor& x = eager::present("local_response_norm", "input", input);
-  if (!is_floating(x.dtype()) && x.dim() >= 3 && x.numel(input.location) == 0) return x;
-  return ingot::local_response_norm(input, size, alpha, beta, k);
-}
-
-Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {
-  const CallerLine line(input.location);
-  return div(input, clamp_min(vector_norm(input, p, dim, true), eps));
-}
-
-}  // namespace functional
 }  // namespace ingot::nn

@@ -1,4 +1,4 @@
-// Tensors from the caller's data.
+// New tensors: from the caller's data, of given sizes, by example.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -45,5 +45,22 @@ INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& stri
                            Location location = Location());
 INGOT_API Tensor from_blob(void* data, const IntList& sizes, const IntList& strides, std::function<void(void*)> deleter,
                            TensorOptions options = {}, Location location = Location());
+
+/// Not initialised.
+INGOT_API Tensor empty(const IntList& size, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor empty_like(const TensorArg& self, TensorOptions options = {});
+INGOT_API Tensor zeros(const IntList& size, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor zeros_like(const TensorArg& self, TensorOptions options = {});
+INGOT_API Tensor ones(const IntList& size, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor ones_like(const TensorArg& self, TensorOptions options = {});
+INGOT_API Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptions options = {});
+INGOT_API Tensor scalar_tensor(Scalar value, TensorOptions options = {}, Location location = Location());
+/// Integers where all three are, else f32.
+INGOT_API Tensor arange(Scalar end, TensorOptions options = {}, Location location = Location());
+/// i64 (or another dtype) 0, 1, ... for each position of a dim: arange(x.size(1)).
+INGOT_API Tensor arange(const Size& end, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Location location = Location());
+INGOT_API Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options = {},
+                        Location location = Location());
 
 }  // namespace ingot

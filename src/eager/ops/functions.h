@@ -1,5 +1,6 @@
-// Functions written over the ops of the table: shapes, pieces, creation by example.
+// Functions written over the ops of the table: shapes, pieces; beside the factories.
 #pragma once
+#include "eager/ops/factories.h"
 #include "eager/ops/indexing.h"
 #include "eager/ops/operators.h"
 
@@ -33,22 +34,6 @@ INGOT_API bool equal(const TensorArg& self, const TensorArg& other);
 INGOT_API bool allclose(const TensorArg& self, const TensorArg& other, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
 
-/// Not initialised.
-INGOT_API Tensor empty(const IntList& size, TensorOptions options = {}, Location location = Location());
-INGOT_API Tensor empty_like(const TensorArg& self, TensorOptions options = {});
-INGOT_API Tensor zeros(const IntList& size, TensorOptions options = {}, Location location = Location());
-INGOT_API Tensor zeros_like(const TensorArg& self, TensorOptions options = {});
-INGOT_API Tensor ones(const IntList& size, TensorOptions options = {}, Location location = Location());
-INGOT_API Tensor ones_like(const TensorArg& self, TensorOptions options = {});
-INGOT_API Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptions options = {});
-INGOT_API Tensor scalar_tensor(Scalar value, TensorOptions options = {}, Location location = Location());
-/// Integers where all three are, else f32.
-INGOT_API Tensor arange(Scalar end, TensorOptions options = {}, Location location = Location());
-/// i64 (or another dtype) 0, 1, ... for each position of a dim: arange(x.size(1)).
-INGOT_API Tensor arange(const Size& end, TensorOptions options = {}, Location location = Location());
-INGOT_API Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Location location = Location());
-INGOT_API Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options = {},
-                        Location location = Location());
 /// base to the powers from start to end (numbers or zero-dim tensors), evenly apart.
 INGOT_API Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& steps, double base = 10,
                           TensorOptions options = {});

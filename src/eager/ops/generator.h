@@ -14,6 +14,8 @@ namespace eager {
 struct Draws {
   uint64_t seed, offset;
 };
+/// Reserves `count` draws of the default generator.
+Draws take_draws(int64_t count);
 }  // namespace eager
 
 /// A sequence of draws and the place in it: one for each worker gives each its own numbers. Copies share. Threads may

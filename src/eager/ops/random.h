@@ -21,10 +21,4 @@ INGOT_API Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, 
 INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options = {},
                               const std::optional<Generator>& generator = {});
 
-namespace eager {
-
-/// Reserves `count` draws of the default generator.
-Draws take_draws(int64_t count);
-
-}  // namespace eager
 }  // namespace ingot

@@ -2,6 +2,8 @@
 // stride, and integer convolution as a product over the unfolded input.
 #include <utility>
 
+#include "ir/decompose/convolution.h"
+
 #include "ir/decompose/windows.h"
 #include "ir/rules/rules.h"
 

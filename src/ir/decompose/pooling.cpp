@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/decompose/windows.h"
+#include "ir/decompose/pooling.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::ir {
@@ -99,24 +99,24 @@ Operand averaged(GraphBuilder& b, const CompositeCall& call, const std::vector<S
 
 namespace {
 
-/// The windows of one dim that start at `first` places into the input and lie inside it: those of one run hold the same
-/// taps, and those that hang over an end hold fewer than the others.
-struct Run {
+/// The windows of one dim that start at `first` places into the input and lie inside it: those of one stretch hold the
+/// same taps, and those that hang over an end hold fewer than the others.
+struct Stretch {
   int64_t first;
   Slide windows;
 };
 
-/// The runs of a dim from its first window to its last. None where its size varies, or a window holds no element.
-std::vector<Run> runs_of(const Slide& s) {
+/// The stretches of a dim from its first window to its last. None where its size varies, or a window holds no element.
+std::vector<Stretch> stretches_of(const Slide& s) {
   if (s.padding == 0 && s.padding_after() == 0) return {{0, s}};
-  std::vector<Run> runs;
-  if (!s.size.is_constant()) return runs;
+  std::vector<Stretch> stretches;
+  if (!s.size.is_constant()) return stretches;
   auto add = [&](int64_t window, int64_t count) {
     const int64_t start = window * s.stride - s.padding;
     const int64_t from = (std::max<int64_t>(0, -start) + s.dilation - 1) / s.dilation;
     const int64_t to = std::min(s.kernel, (s.size.code - 1 - start) / s.dilation + 1);
     if (start >= s.size.code || from >= to) return false;
-    runs.push_back({start + from * s.dilation, {to - from, s.stride, 0, s.dilation, false, s.size, count}});
+    stretches.push_back({start + from * s.dilation, {to - from, s.stride, 0, s.dilation, false, s.size, count}});
     return true;
   };
   const int64_t count = s.count.code, room = s.size.code + s.padding - s.extent();
@@ -124,21 +124,22 @@ std::vector<Run> runs_of(const Slide& s) {
   const int64_t right = std::clamp(room < 0 ? 0 : room / s.stride + 1, left, count);
   for (int64_t window = 0; window < count; window = window == left && left < right ? right : window + 1)
     if (!add(window, window == left && left < right ? right - left : 1)) return {};
-  return runs;
+  return stretches;
 }
 
-/// The maxima of what these runs of windows hold, joined; dims from `i` on are left.
-Operand maxima(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Run>>& runs,
+/// The maxima of what these stretches of windows hold, joined; dims from `i` on are left.
+Operand maxima(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Stretch>>& stretches,
                std::vector<Slide>& windows) {
   const size_t i = windows.size();
-  if (i == runs.size()) return combined(b, x, windows, OpId::maximum, OpId::amax);
-  const Attr dim = GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - runs.size() + i));
+  if (i == stretches.size()) return combined(b, x, windows, OpId::maximum, OpId::amax);
+  const Attr dim = GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - stretches.size() + i));
   std::vector<Operand> pieces;
-  for (const Run& run : runs[i]) {
-    windows.push_back(run.windows);
-    const Operand rest =
-        run.first == 0 ? x : b.slice(x, dim, Dims{run.first}, Dims{run.windows.size}, GraphBuilder::attr(1));
-    pieces.push_back(maxima(b, rest, runs, windows));
+  for (const Stretch& stretch : stretches[i]) {
+    windows.push_back(stretch.windows);
+    const Operand rest = stretch.first == 0
+                             ? x
+                             : b.slice(x, dim, Dims{stretch.first}, Dims{stretch.windows.size}, GraphBuilder::attr(1));
+    pieces.push_back(maxima(b, rest, stretches, windows));
     windows.pop_back();
   }
   return pieces.size() == 1 ? pieces[0] : b.call(OpId::cat, std::move(pieces), {dim})[0];
@@ -149,11 +150,11 @@ Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
   constexpr size_t kMostPieces = 9;
   std::vector<Slide> slides = pool_slides(b, call);
   const Operand& x = call.operands[0];
-  std::vector<std::vector<Run>> runs;
+  std::vector<std::vector<Stretch>> stretches;
   size_t pieces = 1;
-  for (const Slide& s : slides) pieces *= runs.emplace_back(runs_of(s)).size();
+  for (const Slide& s : slides) pieces *= stretches.emplace_back(stretches_of(s)).size();
   std::vector<Slide> windows;
-  if (pieces > 0 && pieces <= kMostPieces) return {maxima(b, x, runs, windows)};
+  if (pieces > 0 && pieces <= kMostPieces) return {maxima(b, x, stretches, windows)};
   return {combined(b, padded(b, x, slides, least_of(b.dtype(x))), slides, OpId::maximum, OpId::amax)};
 }
 

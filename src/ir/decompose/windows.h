@@ -38,18 +38,7 @@ Operand cut_out(GraphBuilder& b, const Operand& x, size_t dim, Dim first, Dim si
 /// windows at dim `tap` and the windows at a later dim `at`; the result lacks `tap`, and has `size` places at that dim
 /// (at - 1), the first of them at s.padding.
 Operand overlap_added(GraphBuilder& b, Operand x, size_t tap, size_t at, const Slide& s, Dim size);
-/// A transposed convolution of which the result has these sizes.
-Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const Dims& sizes);
 
-/// The windows of a pooling.
-std::vector<Slide> pool_slides(GraphBuilder& b, const CompositeCall& call);
-/// Element `tap` of every window of a padded x, counted row by row, as a strided slice over the last dims.
-Operand window_element(GraphBuilder& b, Operand x, const std::vector<Slide>& slides, int64_t tap);
-int64_t taps(const std::vector<Slide>& slides);
-/// Sums over windows as averages.
-Operand averaged(GraphBuilder& b, const CompositeCall& call, const std::vector<Slide>& slides, const Operand& sums);
-/// Smaller than, or equal to, everything that a dtype holds.
-Operand least_of(DType dtype);
 /// Zero, in the category of a dtype.
 Operand zero_of(DType dtype);
 

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/decompose/convolution.h"
 #include "ir/decompose/windows.h"
 #include "ir/derivatives/support.h"
 #include "ir/rules/rules.h"

@@ -1,5 +1,5 @@
 // Pooling and patches.
-#include "ir/decompose/windows.h"
+#include "ir/decompose/pooling.h"
 
 #include <limits>
 

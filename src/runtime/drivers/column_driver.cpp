@@ -8,7 +8,7 @@
 #include "base/canonical_order.h"
 #include "base/error.h"
 #include "runtime/drivers/combine.h"
-#include "runtime/drivers/step_driver.h"
+#include "runtime/drivers/drivers.h"
 
 namespace ingot::runtime {
 namespace {

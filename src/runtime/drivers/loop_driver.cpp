@@ -7,7 +7,7 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
-#include "runtime/drivers/step_driver.h"
+#include "runtime/drivers/drivers.h"
 
 namespace ingot::runtime {
 namespace {

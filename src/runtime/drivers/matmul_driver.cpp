@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/drivers/drivers.h"
 #include "runtime/drivers/product_driver.h"
 
 namespace ingot::runtime {

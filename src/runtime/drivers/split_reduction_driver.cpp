@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "runtime/cpu.h"
 #include "runtime/drivers/combine.h"
-#include "runtime/drivers/step_driver.h"
+#include "runtime/drivers/drivers.h"
 
 namespace ingot::runtime {
 namespace {

@@ -23,11 +23,6 @@ constinit thread_local ThreadObject<Scratch> mine;
 
 }  // namespace
 
-RunState::~RunState() {
-  deallocate(arena, arena_bytes);
-  deallocate(kept.memory, kept.bytes);
-}
-
 int64_t saturating_product(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;

@@ -67,19 +67,6 @@ class PlaneDriver : public StepDriver {
   BoundArguments arguments_;
 };
 
-/// Drivers of the kinds of step, in the memory of the context; `costs` is the step as a whole.
-StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const MatmulStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const Conv2dStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const Conv2dWeightStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const AttentionStep& step, const Step& costs, const BindContext& context);
-StepDriver* bind(const AttentionBackwardStep& step, const Step& costs, const BindContext& context);
-/// Throws InternalError, with the names that exist, if there is no such host op.
-StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);
-/// For few long rows, over which threads then work together; null where rows are better left whole.
-StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context);
-
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.
 int threads_for(int64_t bytes, int64_t operations);
 /// a * b, or a large number where that overflows.

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/steps/attention_rows.h"
+#include "runtime/steps/steps.h"
 
 namespace ingot::runtime {
 namespace {

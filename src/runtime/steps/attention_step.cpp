@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/steps/attention_rows.h"
+#include "runtime/steps/steps.h"
 
 namespace ingot::runtime {
 namespace {

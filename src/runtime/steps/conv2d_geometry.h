@@ -60,12 +60,4 @@ struct ConvolutionCalls {
   std::optional<Winograd> winograd;
 };
 
-/// Forms pixels and depthwise.
-StepDriver* bind_pixels(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry,
-                        const BindContext& context);
-/// Whether its tiles are many enough to be transformed.
-bool winograd_pays(const Geometry& geometry);
-StepDriver* bind_winograd(const Conv2dStep& step, const ConvolutionCalls::Winograd& calls, const Geometry& geometry,
-                          const BindContext& context);
-
 }  // namespace ingot::runtime

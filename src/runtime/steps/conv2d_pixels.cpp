@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "runtime/drivers/product_driver.h"
-#include "runtime/steps/conv2d_geometry.h"
+#include "runtime/steps/conv2d_pixels.h"
 
 namespace ingot::runtime {
 namespace {

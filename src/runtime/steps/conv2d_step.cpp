@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "runtime/drivers/product_driver.h"
-#include "runtime/steps/conv2d_geometry.h"
+#include "runtime/steps/conv2d_pixels.h"
+#include "runtime/steps/conv2d_winograd.h"
+#include "runtime/steps/steps.h"
 
 namespace ingot::runtime {
 namespace {
@@ -40,7 +42,7 @@ class Conv2dDriver final : public ProductDriver {
     ProductSegments segments;
     if (images_ > 1) segments = {g_.pixels(), image_strides};
     set_operands(operands, segments);
-    INGOT_CHECK(kVector * product_.max_vectors <= kMostRuns);
+    INGOT_CHECK(kVector * product_.max_vectors <= kMostStretches);
     channel_step_ = g_.input_strides[1], row_step_ = g_.input_strides[2], column_step_ = g_.input_strides[3];
     if (padded()) {
       column_step_ = product_.element;
@@ -92,19 +94,21 @@ class Conv2dDriver final : public ProductDriver {
   void pack_panel(const char* b, int64_t panel, int64_t k_begin, int64_t k_end, char* to) const override {
     const int64_t row_bytes = product_.panel_width(panel) * product_.element;
     const int64_t first = product_.panel_column(panel), last = first + product_.panel_columns(panel);
-    // Pixels of one output row lie evenly: a run.
-    Run runs[kMostRuns];
-    runs[0] = {};
+    // Pixels of one output row lie evenly: a stretch.
+    Stretch stretches[kMostStretches];
+    stretches[0] = {};
     int count = 0;
     for (int64_t pixel = first, end; pixel < last; pixel = end, ++count) {
       const int64_t image = pixel / g_.pixels(), y = pixel % g_.pixels() / g_.out_width, x = pixel % g_.out_width;
       end = std::min(last, pixel - x + g_.out_width);
-      runs[count] = {(pixel - first) * product_.element,
-                     image * image_step_ + y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_, end - pixel};
+      stretches[count] = {(pixel - first) * product_.element,
+                          image * image_step_ + y * g_.stride_h * row_step_ + x * g_.stride_w * column_step_,
+                          end - pixel};
     }
     const int64_t step = g_.stride_w * column_step_;
-    const bool even = std::all_of(runs, runs + count, [&](const Run& r) { return r.pixels == runs[0].pixels; });
-    const int64_t run_bytes = runs[0].pixels * product_.element;
+    const bool even =
+        std::all_of(stretches, stretches + count, [&](const Stretch& r) { return r.pixels == stretches[0].pixels; });
+    const int64_t stretch_bytes = stretches[0].pixels * product_.element;
     const int64_t missing = row_bytes - (last - first) * product_.element;
     auto pack = [&](auto copy_row) {
       for (int64_t k = k_begin; k < k_end;) {
@@ -119,21 +123,22 @@ class Conv2dDriver final : public ProductDriver {
         k += channels;
       }
     };
-    // Short runs of one length, as small images have, are copied without a loop.
+    // Short stretches of one length, as small images have, are copied without a loop.
     auto unrolled = [&]<size_t... i>(auto bytes, std::index_sequence<i...>) {
-      if (step != product_.element || !even || run_bytes != bytes || count != sizeof...(i)) return false;
-      pack([bytes, at = std::array{runs[i].from...}](char* to_row, const char* from) {
+      if (step != product_.element || !even || stretch_bytes != bytes || count != sizeof...(i)) return false;
+      pack([bytes, at = std::array{stretches[i].from...}](char* to_row, const char* from) {
         (std::memcpy(to_row + i * bytes, from + at[i], bytes), ...);
       });
       return true;
     };
     const Fixed<16> four;
     const Fixed<32> eight;
-    if (unrolled(four, Runs<4>()) || unrolled(four, Runs<8>()) || unrolled(four, Runs<12>()) ||
-        unrolled(eight, Runs<2>()) || unrolled(eight, Runs<4>()) || unrolled(eight, Runs<6>()))
+    if (unrolled(four, Stretches<4>()) || unrolled(four, Stretches<8>()) || unrolled(four, Stretches<12>()) ||
+        unrolled(eight, Stretches<2>()) || unrolled(eight, Stretches<4>()) || unrolled(eight, Stretches<6>()))
       return;
     pack([&](char* to_row, const char* from) {
-      for (int i = 0; i < count; ++i) copy_elements(to_row + runs[i].at, from + runs[i].from, runs[i].pixels, step);
+      for (int i = 0; i < count; ++i)
+        copy_elements(to_row + stretches[i].at, from + stretches[i].from, stretches[i].pixels, step);
     });
   }
 
@@ -170,11 +175,11 @@ class Conv2dDriver final : public ProductDriver {
   template <int64_t bytes>
   using Fixed = std::integral_constant<int64_t, bytes>;
   template <size_t number>
-  using Runs = std::make_index_sequence<number>;
-  struct Run {
+  using Stretches = std::make_index_sequence<number>;
+  struct Stretch {
     int64_t at, from, pixels;  // bytes in the panel's row and in a channel
   };
-  static constexpr int kMostRuns = 128;  // a panel of single pixels
+  static constexpr int kMostStretches = 128;  // a panel of single pixels
 
   const Geometry g_;
   BoundArgument weight_;

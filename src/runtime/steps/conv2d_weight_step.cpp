@@ -12,6 +12,7 @@
 #include "runtime/drivers/pieces.h"
 #include "runtime/drivers/product.h"
 #include "runtime/steps/conv2d_geometry.h"
+#include "runtime/steps/steps.h"
 
 namespace ingot::runtime {
 namespace {

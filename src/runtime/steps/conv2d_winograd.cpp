@@ -11,7 +11,7 @@
 #include "runtime/cpu.h"
 #include "runtime/drivers/product_ahead.h"
 #include "runtime/drivers/product_result.h"
-#include "runtime/steps/conv2d_geometry.h"
+#include "runtime/steps/conv2d_winograd.h"
 
 namespace ingot::runtime {
 namespace {

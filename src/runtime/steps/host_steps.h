@@ -30,6 +30,8 @@ inline constexpr HostRow kHostSteps[] = {
     {"scatter", bind_scatter},
     {"scatter_reduce", bind_scatter_reduce},
 };
+/// Throws InternalError, with the names that exist, if there is no such host op.
+StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);
 constexpr bool has_host_step(std::string_view name) {
   for (const HostRow& row : kHostSteps)
     if (row.name == name) return true;

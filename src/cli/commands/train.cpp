@@ -14,8 +14,6 @@ std::string time_left(double seconds) {
                   : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20)); }
-
 /// On one line, whatever it says.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -50,49 +48,6 @@ std::string line_of(const TrainStep& s, const TrainReport& r) {
 }
 
 }  // namespace
-
-nlohmann::json to_json(const TrainReport& r) {
-  nlohmann::json all = {{"name", r.name},           {"mode", r.mode},
-                        {"threads", num_threads()}, {"isa", runtime::host_target().str()},
-                        {"steps", r.recipe.steps},  {"batch", r.recipe.batch},
-                        {"seed", r.recipe.seed},    {"loss", r.losses.back()},
-                        {r.metric, r.value},        {"scratch_bytes", memory_stats().scratch_bytes}};
-  if (r.mode != "compile")
-    all.update({{"eager_ms_per_step", r.eager_ms},
-                {"peak_bytes_eager", r.peak_bytes_eager},
-                {"step_bytes_eager", r.step_bytes_eager}});
-  if (r.mode != "eager")
-    all.update({{"compiled_ms_per_step", r.compiled_ms},
-                {"first_compiled_ms", r.compiled_first_ms},
-                {"compile_ms", r.statistics.compile_ms},
-                {"compilations", r.statistics.compilations},
-                {"graph_breaks", r.statistics.graph_breaks},
-                {"fallbacks", r.statistics.fallbacks},
-                {"peak_bytes_compiled", r.peak_bytes_compiled},
-                {"step_bytes_compiled", r.step_bytes_compiled}});
-  if (r.mode == "compare") all.update({{"bitwise_equal", r.bitwise_equal}, {"speedup", r.speedup()}});
-  return all;
-}
-
-void print_training(const TrainReport& r) {
-  const bool both = r.mode == "compare";
-  fmt::print("{}", curve(r.losses, 2));
-  fmt::print("  {} after {} steps: {}\n", "loss " + fmt::format("{:.4f}", r.losses.back()), r.losses.size(),
-             r.best_of ? fmt::format("{:.0f} of {} test images right", r.value, r.best_of)
-                       : fmt::format("{:.4f} bits a byte", r.value));
-  auto show = [&](const char* who, double ms, int64_t peak, const std::string& more) {
-    const int width = std::max(1, static_cast<int>(30 * ms / std::max(r.eager_ms, r.compiled_ms)));
-    fmt::print("  {:<9}{:<31}{:>10} a step  {:>10} at most  {}\n", who, std::string(width, '#'), duration(ms * 1e3),
-               megabytes(peak), more);
-  };
-  if (r.mode != "compile") show("eager", r.eager_ms, r.peak_bytes_eager, "");
-  if (r.mode != "eager")
-    show("compiled", r.compiled_ms, r.peak_bytes_compiled,
-         both ? fmt::format("{:.2f}x  {}", r.speedup(), r.bitwise_equal ? "same bits" : "BITS DIFFER") : "");
-  if (r.mode != "eager")
-    fmt::print("  compiled in {:.1f} ms: {} compilations, {} graph breaks, {} fallbacks\n", r.statistics.compile_ms,
-               r.statistics.compilations, r.statistics.graph_breaks, r.statistics.fallbacks);
-}
 
 int run_train(const TrainOptions& given) {
   if (given.threads) set_num_threads(given.threads);
