@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/program.h"
 #include "compile/compare.h"
@@ -58,6 +60,9 @@ std::vector<Explanation::Op> ops_of(const ir::Graph& graph, const std::vector<st
 
 void describe_inputs(const ir::Graph& graph, const std::vector<std::string>& names, Explanation::Program& program) {
   DimTable dims = graph.dims;
+  std::unordered_map<std::string_view, const Explanation::Op*> first_use;
+  for (const Explanation::Op& op : program.ops)
+    for (const std::string& operand : op.operands) first_use.try_emplace(operand, &op);
   for (const ir::InputInfo& info : graph.inputs) {
     const ir::TensorType& type = graph.type(info.value);
     Explanation::Input& input = program.inputs.emplace_back();
@@ -66,11 +71,10 @@ void describe_inputs(const ir::Graph& graph, const std::vector<std::string>& nam
     input.constant = info.constant;
     if (!(info.strides == ir::contiguous_strides(dims, type.shape)))
       for (Dim stride : info.strides) input.strides += (input.strides.empty() ? "" : ", ") + dims.str(stride);
-    for (const Explanation::Op& op : program.ops)
-      if (std::find(op.operands.begin(), op.operands.end(), input.value) != op.operands.end()) {
-        input.used_by = op.op + (op.module.empty() ? "" : " in " + op.module) + " (" + op.location + ")";
-        break;
-      }
+    if (const auto use = first_use.find(input.value); use != first_use.end()) {
+      const Explanation::Op& op = *use->second;
+      input.used_by = op.op + (op.module.empty() ? "" : " in " + op.module) + " (" + op.location + ")";
+    }
   }
 }
 
