@@ -11,7 +11,7 @@ install(FILES ${CMAKE_BINARY_DIR}/ingotConfig.cmake ${CMAKE_BINARY_DIR}/ingotCon
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
 
 # The headers that a user's program reaches from ingot.h and ir.h, and no others. They include each other as
-# "room/file.h"; installed, as "ingot/room/file.h", so that a user's own folders cannot get between.
+# "floor/file.h"; installed, as "ingot/floor/file.h", so that a user's own folders cannot get between.
 install(CODE "
   set(include_dir \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/ingot\")
   set(headers ingot.h ir.h)

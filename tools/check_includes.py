@@ -27,16 +27,16 @@ ASKS_FOR_AN_OP = re.compile(rf"[!=]=\s*{AN_OP}|{AN_OP}\s*[!=]=|\bcase\s+{AN_OP}|
 
 def faults_of(path, text):
     """Path below src/."""
-    room, passes = path.parts[0], path.parts[:2] == ("ir", "passes")
+    floor, passes = path.parts[0], path.parts[:2] == ("ir", "passes")
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*#include\s+"([^"/]+)/', line)
-        if match and match.group(1) in MAY_SEE and match.group(1) not in MAY_SEE[room]:
-            yield number, f"{room} may not include {match.group(1)}"
-        if room == "codegen" and re.search(r"#include\s+[<\"](cuda|nvrtc|cublas)", line):
+        if match and match.group(1) in MAY_SEE and match.group(1) not in MAY_SEE[floor]:
+            yield number, f"{floor} may not include {match.group(1)}"
+        if floor == "codegen" and re.search(r"#include\s+[<\"](cuda|nvrtc|cublas)", line):
             yield number, "codegen may not include a CUDA header"
         if path.stem != "mutex" and re.search(r"std::(shared_|recursive_|timed_)*mutex\b", line):
             yield number, "a lock is an ingot::Mutex (base/mutex.h), which holds over fork()"
-        if path.suffix == ".h" and room in {"base", "ir", "eager", "trace", "compile"} and PRIVATE.search(line):
+        if path.suffix == ".h" and floor in {"base", "ir", "eager", "trace", "compile"} and PRIVATE.search(line):
             yield number, "a public header may include only the standard library"
         if not passes and ASKS_FOR_AN_OP.search(line.split("//")[0]):
             yield number, "only ir/passes asks which op it has; ask its row for a column, a trait or a form (ir/ops.def)"

@@ -2,7 +2,7 @@
 """Faults made by a script, to see whether the tests notice them (docs/mutants.md).
 
 Copies the sources to a scratch folder, changes one operator, constant, comparison or statement at a time, compiles, and
-runs the tests of the room. Which faults are made follows from the seed and the sources alone. Results are written after
+runs the tests of the floor. Which faults are made follows from the seed and the sources alone. Results are written after
 each, and a run that was cut off goes on where it stopped.
 
   tools/mutants.py --scratch /tmp/mutants --results mutants.json [--count 200] [--seed 1] [--commit REV]

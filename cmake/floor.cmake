@@ -1,6 +1,6 @@
-# A room is one folder below src/ and one static library; ingot_library() joins them all into libingot.
-function(ingot_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE;PRECOMPILE" ${ARGN})
+# A floor is one folder below src/ and one static library; ingot_library() joins them all into libingot.
+function(ingot_floor name)
+  cmake_parse_arguments(FLOOR "" "" "DEPENDS;PRIVATE;PRECOMPILE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/generate_api\\.cpp$")  # programs, not parts of a library
   if(NOT sources)
@@ -9,30 +9,30 @@ function(ingot_room name)
   endif()
   add_library(ingot_${name} STATIC ${sources})
   target_include_directories(ingot_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
-  foreach(dependency ${ROOM_DEPENDS})
+  foreach(dependency ${FLOOR_DEPENDS})
     target_link_libraries(ingot_${name} PUBLIC ingot_${dependency})
   endforeach()
-  target_link_libraries(ingot_${name} PRIVATE ${ROOM_PRIVATE})
-  # What most files of a room include is compiled once: two fifths of a build are the reading of headers.
+  target_link_libraries(ingot_${name} PRIVATE ${FLOOR_PRIVATE})
+  # What most files of a floor include is compiled once: two fifths of a build are the reading of headers.
   if(INGOT_PRECOMPILE)
     set(included ${CMAKE_SOURCE_DIR}/src/base/program.h)
     if(NOT name MATCHES "^(base|runtime)$")
       list(APPEND included ${CMAKE_SOURCE_DIR}/src/ir/graph.h)
     endif()
-    list(TRANSFORM ROOM_PRECOMPILE PREPEND ${CMAKE_SOURCE_DIR}/src/)
+    list(TRANSFORM FLOOR_PRECOMPILE PREPEND ${CMAKE_SOURCE_DIR}/src/)
     target_precompile_headers(ingot_${name} PRIVATE <algorithm> <functional> <map> <mutex> <optional> <unordered_map>
-                              <fmt/format.h> ${included} ${ROOM_PRECOMPILE})
+                              <fmt/format.h> ${included} ${FLOOR_PRECOMPILE})
   endif()
-  set_property(GLOBAL APPEND PROPERTY INGOT_ROOMS ingot_${name})
+  set_property(GLOBAL APPEND PROPERTY INGOT_FLOORS ingot_${name})
 endfunction()
 
-# The shared library that users link: all rooms, only what INGOT_API marks visible.
+# The shared library that users link: all floors, only what INGOT_API marks visible.
 function(ingot_library)
-  get_property(rooms GLOBAL PROPERTY INGOT_ROOMS)
+  get_property(floors GLOBAL PROPERTY INGOT_FLOORS)
   file(WRITE ${CMAKE_BINARY_DIR}/empty.cpp "")
   add_library(ingot SHARED ${CMAKE_BINARY_DIR}/empty.cpp)
   add_library(ingot::ingot ALIAS ingot)
-  target_link_libraries(ingot PRIVATE -Wl,--whole-archive ${rooms} -Wl,--no-whole-archive)
+  target_link_libraries(ingot PRIVATE -Wl,--whole-archive ${floors} -Wl,--no-whole-archive)
   target_link_libraries(ingot PRIVATE ${CMAKE_DL_LIBS})
   # Its threads sleep in its code for as long as the process lives: dlclose leaves it where it is.
   target_link_options(ingot PRIVATE LINKER:-z,nodelete LINKER:-Bsymbolic-functions)
