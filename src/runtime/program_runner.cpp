@@ -207,7 +207,7 @@ void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
   if (more_idle_.size() < kKeptStates) more_idle_.push_back(std::move(other));
 }
 
-void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
+void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in_place) const {
   const FloatEnvironment environment;
   const Program& program = *program_;
   INGOT_CHECK(data.inputs.size() == program.inputs && data.outputs.size() == program.outputs &&
@@ -253,6 +253,10 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       driver.prepare(state_of(i, *state), data.identities.empty() ? InputIdentity{} : data.identities[input],
                      weights_[i]);
     }
+    int64_t scratch = 0;
+    for (uint32_t i = 0; in_place && i < bound.steps.size(); ++i)
+      scratch = std::max(scratch, bound.steps[i]->scratch_bytes(state_of(i, *state)));
+    reserve_scratch(scratch);
     state->times.clear();
     auto move = [&](int64_t slices) {
       for (size_t i = 0; i < program.buffers.size(); ++i)
@@ -263,7 +267,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data) const {
       const int64_t slices = DimTable::value_of(segment.slices, bound.values);
       for (int64_t slice = 0; slice < slices; ++slice) {
         if (slice > 0) move(1);
-        run_phases(bound, segment, *state);
+        run_phases(bound, segment, *state, scratch);
       }
       if (slices > 1) move(1 - slices);
     }
@@ -283,7 +287,9 @@ StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
 
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
-void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state) const {
+// Who gets no memory for them takes none.
+void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state,
+                               int64_t scratch) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
   auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
   auto left_out = [&](const BoundPhase& p) {
@@ -298,6 +304,11 @@ void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& se
     for (size_t i = segment.first_phase; i < segment.end_phase; ++i) state.progress[i].reset();
   };
   auto region = [&](int thread, int threads) {
+    try {
+      if (thread > 0) reserve_scratch(scratch);
+    } catch (const OutOfMemory&) {
+      return;
+    }
     auto shares = [&](const BoundPhase& p) { return p.single ? 1 : std::min(threads, driver_of(p).useful_threads); };
     size_t awaited = segment.first_phase;  // phases before this one have ended
     auto await_before = [&](size_t end) {

@@ -44,8 +44,9 @@ class LoadedProgram {
   BoundProgramPtr bind(std::span<const int64_t> symbols) const;
   /// The same where the program's guards hold for them, else null.
   BoundProgramPtr bind_where_it_holds(std::span<const int64_t> symbols) const;
-  /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind.
-  void run(const BoundProgram& bound, const CallData& data) const;
+  /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind. `in_place`: outputs
+  /// are inputs; nothing is written to these before all memory is there.
+  void run(const BoundProgram& bound, const CallData& data, bool in_place = false) const;
 
   int64_t arena_bytes(const BoundProgram& bound) const;
   /// Times that a weight was packed to be kept, over all steps.
@@ -61,7 +62,7 @@ class LoadedProgram {
   BoundProgramPtr bind(std::span<const int64_t> symbols, std::vector<int64_t> values) const;
   std::unique_ptr<RunState> acquire(int64_t arena_bytes) const;
   void give_back(std::unique_ptr<RunState> state) const;
-  void run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state) const;
+  void run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state, int64_t scratch) const;
   StepState state_of(uint32_t step, RunState& state) const;
 
   struct Bindings;

@@ -277,7 +277,7 @@ bool all_empty(std::span<const OutputMeta> metas) {
   return true;
 }
 
-void run_program(const OpCall& call, std::span<void* const> results) {
+void run_program(const OpCall& call, std::span<void* const> results, bool in_place = false) {
   constinit thread_local ThreadObject<Signature> mine;
   Signature& s = *mine;
   const Target target = code_level().target;
@@ -293,8 +293,8 @@ void run_program(const OpCall& call, std::span<void* const> results) {
                                                          : static_cast<uint64_t>(o.integer));
   }
   runtime::BoundProgramPtr bound = compiled->program.loaded->bind(s.values);
-  compiled->program.loaded->run(*bound,
-                                {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}});
+  compiled->program.loaded->run(*bound, {{inputs.data(), inputs.size()}, {}, results, {scalars.data(), scalars.size()}},
+                                in_place);
 }
 
 /// True if an in-place call's result can be made where self lies: it has self's dtype and order in memory.
@@ -318,7 +318,7 @@ void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std:
     OpCall apart = call;
     apart.inplace = false;
     void* self = data_of(*call.operands[0].tensor->impl());
-    if (!all_empty(metas)) run_program(apart, {&self, 1});
+    if (!all_empty(metas)) run_program(apart, {&self, 1}, true);
     return;
   }
   if (call.inplace) {

@@ -68,8 +68,15 @@ class ColumnDriver final : public PlaneDriver {
       finish(state, unit, parts);
     }
   }
+  int64_t scratch_bytes(const StepState&) const override { return bytes_for(std::min(chunk_blocks_, blocks_)); }
 
  private:
+  int64_t pointer_bytes() const { return (2 * static_cast<int64_t>(arguments_.size() * sizeof(char*)) + 63) / 64 * 64; }
+  /// Of scratch, to reduce so many blocks.
+  int64_t bytes_for(int64_t blocks) const {
+    return pointer_bytes() + (std::bit_width(static_cast<uint64_t>(blocks)) + 1) * call_bytes_;
+  }
+
   // Work is cut into planes, tiles of columns, and where these are few into chunks of 2^i blocks: whole subtrees of the
   // canonical tree, so the cut shows in no bit.
   void divide(const ColumnConstants& constants, const BindContext& context) {
@@ -113,14 +120,12 @@ class ColumnDriver final : public PlaneDriver {
   // Canonical combination of blocks [first, last) of one unit: a binary counter whose digits are subtrees. The result
   // lies in this thread's scratch.
   char* reduce_blocks(const StepState& state, int64_t unit, int64_t first, int64_t last) const {
-    int64_t levels = std::bit_width(static_cast<uint64_t>(last - first)) + 1;
     const size_t count = arguments_.size();
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
-    int64_t pointers = (2 * static_cast<int64_t>(count * sizeof(char*)) + 63) / 64 * 64;
-    char* scratch = thread_scratch(pointers + levels * call_bytes_);
+    char* scratch = thread_scratch(bytes_for(last - first));
     char** at = reinterpret_cast<char**>(scratch);
     char** plane_at = at + count;
-    char* stack = scratch + pointers;
+    char* stack = scratch + pointer_bytes();
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
 
     KernelFrame frame = frame_of(state, at);

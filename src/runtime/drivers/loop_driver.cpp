@@ -105,6 +105,7 @@ class LoopDriver final : public PlaneDriver {
     }
     if (&kernel != &kernel_) _mm_sfence();
   }
+  int64_t scratch_bytes(const StepState&) const override { return scratch_bytes_; }
 
  private:
   /// The frame's rows and columns in tiles, with what is dense along the rows transposed.

@@ -70,61 +70,81 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   }
 }
 
-void ProductDriver::run(const StepState& state, int phase, int share, int shares) const {
-  if (split_ && phase == 1) return split_.add_up(product_, result_, state, shared(state), share, shares);
-  const int64_t cuts = split_ ? split_.splits() : row_cuts_ * panel_cuts_;
-  const Range range = runtime::share(product_.batches * cuts, share, shares);
-  for (int64_t item = range.begin; item < range.end; ++item) {
-    const int64_t batch = item / cuts;
-    if (split_) {
-      multiply(state, batch, {0, product_.rows.count}, {0, product_.panels.count},
-               split_.part_of_k(product_, item % cuts));
-      continue;
-    }
-    const int cut = static_cast<int>(item % cuts);
-    const Range panels = runtime::share(product_.panels.count, cut / row_cuts_, panel_cuts_),
-                rows = runtime::share(product_.rows.count, cut % row_cuts_, row_cuts_);
-    multiply(state, batch, rows, panels, {0, product_.sizes.k});
-  }
+ProductDriver::Part ProductDriver::part(int64_t number) const {
+  if (split_) return {{0, product_.rows.count}, {0, product_.panels.count}, split_.part_of_k(product_, number)};
+  const int cut = static_cast<int>(number);
+  return {runtime::share(product_.rows.count, cut % row_cuts_, row_cuts_),
+          runtime::share(product_.panels.count, cut / row_cuts_, panel_cuts_),
+          {0, product_.sizes.k}};
 }
 
-// One batch's rows and panels, given as ranges of tiles; all of k, or some of its blocks.
-void ProductDriver::multiply(const StepState& state, int64_t batch, Range row_tiles, Range panels, Range k) const {
-  if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
-  const char* packed = packed_panels(state, batch);
-  if (!packed && !split_ && reads_b_as_it_lies(product_)) return multiply_row(product_, result_, state, batch, panels);
-  const int64_t k_size = k.end - k.begin, k_padded = round_up(k_size, 2);
-  const int64_t rows = product_.rows.begin(row_tiles.end) - product_.rows.begin(row_tiles.begin);
-  const bool epilogue = product_.has_epilogue();
+void ProductDriver::run(const StepState& state, int phase, int share, int shares) const {
+  if (split_ && phase == 1) return split_.add_up(product_, result_, state, shared(state), share, shares);
+  const Range range = runtime::share(product_.batches * parts(), share, shares);
+  for (int64_t item = range.begin; item < range.end; ++item) multiply(state, item / parts(), part(item % parts()));
+}
+
+int64_t ProductDriver::scratch_bytes(const StepState& state) const {
+  if (product_.batches == 0) return 0;
+  const bool packed = packed_panels(state, 0);
+  if (!packed && !split_ && reads_b_as_it_lies(product_))
+    return ProductRun::scratch_bytes(product_, rooms_of_row(product_));
+  int64_t most = split_ ? ProductRun::scratch_bytes(product_, ProductSplit::rooms(product_)) : 0;
+  for (int64_t number = 0; number < parts(); ++number)
+    if (const Part p = part(number); p.rows.begin < p.rows.end && p.panels.begin < p.panels.end)
+      most = std::max(most, ProductRun::scratch_bytes(product_, blocking(p, packed).rooms));
+  return most;
+}
+
+ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) const {
+  Blocking b{};
+  const int64_t k_size = part.k.end - part.k.begin, k_padded = round_up(k_size, 2);
+  const int64_t row_tiles = part.rows.end - part.rows.begin;
+  const int64_t rows = product_.rows.begin(part.rows.end) - product_.rows.begin(part.rows.begin);
   // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
   const int64_t fitting = std::max(
       cache_sizes().l2 / 3 / std::max<int64_t>(product_.a_bytes * k_size / std::max<int64_t>(product_.sizes.k, 1), 1),
       4 * (product_.rows.each + 1));
-  const int64_t block_tiles = ceil_div(row_tiles.end - row_tiles.begin, ceil_div(rows, fitting));
-  const bool one_block = block_tiles >= row_tiles.end - row_tiles.begin;
+  b.tiles = ceil_div(row_tiles, ceil_div(rows, fitting));
+  b.one_block = b.tiles >= row_tiles;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
-  const bool wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
-                           product_.rows.count >= MatmulStep::kManyTiles;
-  const int64_t b_element = wide_panels ? product_.c_element : product_.element;
-  const int64_t panel_bytes =
-      kVector * product_.max_vectors * (one_block ? std::min(kBlock, k_padded) : k_padded) * b_element;
-  int64_t group = panels.end - panels.begin;
-  if (!packed) group = one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(panel_bytes, 1), 1, group);
+  b.wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
+                  product_.rows.count >= MatmulStep::kManyTiles;
+  b.panel_bytes = kVector * product_.max_vectors * (b.one_block ? std::min(kBlock, k_padded) : k_padded) *
+                  (b.wide_panels ? product_.c_element : product_.element);
+  b.group = part.panels.end - part.panels.begin;
+  if (!packed)
+    b.group = b.one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(b.panel_bytes, 1), 1, b.group);
 
-  const int64_t most_rows = std::min(block_tiles * (product_.rows.each + 1), rows);
+  const int64_t most_rows = std::min(b.tiles * (product_.rows.each + 1), rows);
   // What one block of k sums up is finished before the next tiles are: they take its place.
   const int64_t raw_rows =
       product_.one_block_of_k() ? std::min(kTilesAtOnce * product_.max_rows, most_rows) : most_rows;
   // Lines of packed A start at differing sets of the cache.
   const int64_t packed_lines = product_.a_across() ? most_rows : k_size;
-  const int64_t packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
+  b.packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
+  b.rooms = {.panels = packed ? 0 : b.group * b.panel_bytes,
+             .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * b.packed_line : 0,
+             .addresses = b.tiles * address_bytes(),
+             .c = product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0};
+  return b;
+}
+
+void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& part) const {
+  const auto& [row_tiles, panels, k] = part;
+  if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
+  const char* packed = packed_panels(state, batch);
+  if (!packed && !split_ && reads_b_as_it_lies(product_)) return multiply_row(product_, result_, state, batch, panels);
+  const int64_t k_size = k.end - k.begin;
+  const bool epilogue = product_.has_epilogue();
+  const Blocking blocking = this->blocking(part, packed);
+  const int64_t block_tiles = blocking.tiles, group = blocking.group, panel_bytes = blocking.panel_bytes,
+                packed_line = blocking.packed_line;
+  const bool one_block = blocking.one_block, wide_panels = blocking.wide_panels;
+  const int64_t b_element = wide_panels ? product_.c_element : product_.element;
   const int64_t a_row = product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_row;
   const int64_t a_step = !product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_column;
-  const ProductRun run(product_, state, batch,
-                       {.panels = packed ? 0 : group * panel_bytes,
-                        .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * packed_line : 0,
-                        .addresses = block_tiles * address_bytes(),
-                        .c = epilogue ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0});
+  const ProductRun run(product_, state, batch, blocking.rooms);
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);

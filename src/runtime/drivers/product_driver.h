@@ -13,6 +13,7 @@ namespace ingot::runtime {
 class ProductDriver : public StepDriver {
  public:
   void run(const StepState& state, int phase, int share, int shares) const override;
+  int64_t scratch_bytes(const StepState& state) const override;
 
  protected:
   /// To be followed by product_.set_sizes(), set_operands(), divide().
@@ -53,7 +54,20 @@ class ProductDriver : public StepDriver {
     char* c;
     int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
   };
-  void multiply(const StepState& state, int64_t batch, Range row_tiles, Range panels, Range k) const;
+  /// What one thread takes of a batch: tiles of rows, panels, and of k all or some blocks.
+  struct Part {
+    Range rows, panels, k;
+  };
+  int64_t parts() const { return split_ ? split_.splits() : row_cuts_ * panel_cuts_; }
+  Part part(int64_t number) const;
+  /// How its loops are blocked. `tiles`: of rows, in a block of them; `group`: panels packed at a time.
+  struct Blocking {
+    bool one_block, wide_panels;
+    int64_t tiles, group, panel_bytes, packed_line;
+    ProductRooms rooms;
+  };
+  Blocking blocking(const Part& part, bool packed) const;
+  void multiply(const StepState& state, int64_t batch, const Part& part) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
                  const char* b, const Ahead& next) const;
   int64_t address_bytes() const { return product_.addresses * product_.max_rows * 8; }  // of a tile of a listed A

@@ -81,11 +81,16 @@ bool reads_b_as_it_lies(const Product& product) {
   return product.one_row != OneRow::tiles && product.sizes.m == 1 && product.sizes.n >= MatmulStep::kManyColumns;
 }
 
+ProductRooms rooms_of_row(const Product& product) {
+  const int64_t room = kChunk * product.c_element;
+  return {.panels = room, .c = product.has_epilogue() ? room : 0};
+}
+
 void multiply_row(const Product& product, const ProductResult& result, const StepState& state, int64_t batch,
                   Range panels) {
   const bool epilogue = product.has_epilogue();
-  const int64_t at_once = kChunk / (kVector * product.max_vectors), room = kChunk * product.c_element;
-  const ProductRun run(product, state, batch, {.panels = room, .c = epilogue ? room : 0});
+  const int64_t at_once = kChunk / (kVector * product.max_vectors);
+  const ProductRun run(product, state, batch, rooms_of_row(product));
   for (int64_t begin = panels.begin; begin < panels.end; begin += at_once) {
     const int64_t end = std::min(begin + at_once, panels.end), first = product.panel_column(begin);
     const int64_t columns = product.panel_column(end - 1) + product.panel_columns(end - 1) - first;

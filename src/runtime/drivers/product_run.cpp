@@ -8,7 +8,7 @@ ProductRun::ProductRun(const Product& product, const StepState& state, int64_t b
       scratch(lay_out(product, rooms)),
       walk(product.sizes.batch, product.operands, state, scratch.at, batch) {}
 
-ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRooms& rooms) {
+ProductRun::Offsets ProductRun::offsets_of(const Product& product, const ProductRooms& rooms) {
   const int64_t wide_bytes =
       product.calls->widen ? Product::kBlock * Product::kVector * product.max_vectors * product.c_element : 0;
   int64_t sizes[] = {rooms.panels,
@@ -19,12 +19,23 @@ ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRoo
                      rooms.addresses,
                      product.calls->epilogue_scratch,
                      2 * static_cast<int64_t>((product.operands.size() + 1) * sizeof(char*))};
-  int64_t offsets[8], total = 0;
-  for (int i = 0; i < 8; ++i) {
+  Offsets offsets;
+  int64_t total = 0;
+  for (size_t i = 0; i < std::size(sizes); ++i) {
     offsets[i] = total;
     total += round_up(sizes[i], 64) + (sizes[i] > 4096 ? 512 : 0);  // see allocator.cpp for the stagger
   }
-  char* memory = thread_scratch(total);
+  offsets.back() = total;
+  return offsets;
+}
+
+int64_t ProductRun::scratch_bytes(const Product& product, const ProductRooms& rooms) {
+  return offsets_of(product, rooms).back();
+}
+
+ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRooms& rooms) {
+  const Offsets offsets = offsets_of(product, rooms);
+  char* memory = thread_scratch(offsets.back());
   return {memory + offsets[0],
           memory + offsets[1],
           memory + offsets[2],

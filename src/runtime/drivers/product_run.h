@@ -1,5 +1,7 @@
 // One batch of a product on one thread: the addresses of its operands, and the thread's scratch.
 #pragma once
+#include <array>
+
 #include "runtime/drivers/product.h"
 
 namespace ingot::runtime {
@@ -12,6 +14,8 @@ struct ProductRooms {
 /// Valid until the thread's scratch is asked for again.
 struct ProductRun {
   ProductRun(const Product& product, const StepState& state, int64_t batch, const ProductRooms& rooms);
+  /// Of the thread's scratch.
+  static int64_t scratch_bytes(const Product& product, const ProductRooms& rooms);
 
   const Product& product;
   const StepState& state;
@@ -23,6 +27,8 @@ struct ProductRun {
   PlaneWalk walk;
 
  private:
+  using Offsets = std::array<int64_t, 9>;  // of the parts of the scratch; the last: where they end
+  static Offsets offsets_of(const Product& product, const ProductRooms& rooms);
   static Scratch lay_out(const Product& product, const ProductRooms& rooms);
 };
 

@@ -44,14 +44,18 @@ Range ProductSplit::part_of_k(const Product& product, int64_t split) const {
   return {blocks.begin * Product::kBlock, std::min(blocks.end * Product::kBlock, product.sizes.k)};
 }
 
+ProductRooms ProductSplit::rooms(const Product& product) {
+  if (!product.has_epilogue()) return {};
+  return {.c = product.max_rows * Product::kVector * product.max_vectors * product.c_element};
+}
+
 void ProductSplit::add_up(const Product& product, const ProductResult& result, const StepState& state, char* all,
                           int share, int shares) const {
   const int64_t rows = product.rows.count, tiles = rows * product.panels.count;
-  const ProductRooms rooms{.c = product.max_rows * Product::kVector * product.max_vectors * product.c_element};
   const Range range = runtime::share(product.batches * tiles, share, shares);
   for (int64_t item = range.begin; item < range.end; ++item) {
     const int64_t batch = item / tiles;
-    const ProductRun run(product, state, batch, product.has_epilogue() ? rooms : ProductRooms());
+    const ProductRun run(product, state, batch, rooms(product));
     add_tile(run, result, accumulators(all, batch, 0), item % rows, item % tiles / rows);
   }
 }

@@ -23,6 +23,8 @@ class ProductSplit {
   char* accumulators(char* all, int64_t batch, int64_t k) const {
     return all + (batch * blocks_ + k / Product::kBlock) * block_bytes_;
   }
+  /// What the thread's scratch holds while they are added up.
+  static ProductRooms rooms(const Product& product);
   /// One of `shares` shares of adding them up and finishing what they give.
   void add_up(const Product& product, const ProductResult& result, const StepState& state, char* all, int share,
               int shares) const;

@@ -54,11 +54,10 @@ class SplitReductionDriver final : public PlaneDriver {
     const Range range = runtime::share(all_rows() * pieces, share, shares);
     const size_t count = arguments_.size();
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
-    const int64_t pointers = lines(2 * static_cast<int64_t>(count * sizeof(char*)));
-    char* memory = thread_scratch(pointers + accumulator_bytes_ + std::max(pieces_ * accumulator_bytes_, call_bytes_));
+    char* memory = thread_scratch(scratch_bytes(state));
     char** at = reinterpret_cast<char**>(memory);
     char** row_at = at + count;
-    char* accumulators = memory + pointers;
+    char* accumulators = memory + pointer_bytes();
     char* rest = accumulators + accumulator_bytes_;
 
     KernelFrame frame = frame_of(state, at);
@@ -88,8 +87,12 @@ class SplitReductionDriver final : public PlaneDriver {
       });
     }
   }
+  int64_t scratch_bytes(const StepState&) const override {
+    return pointer_bytes() + accumulator_bytes_ + std::max(pieces_ * accumulator_bytes_, call_bytes_);
+  }
 
  private:
+  int64_t pointer_bytes() const { return lines(2 * static_cast<int64_t>(arguments_.size() * sizeof(char*))); }
   int64_t all_rows() const { return planes_ * rows_; }
   char* accumulators_of(const StepState& state, int64_t row, int64_t piece) const {
     return shared(state) + (row * pieces_ + piece) * accumulator_bytes_;

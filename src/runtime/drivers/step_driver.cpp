@@ -17,6 +17,7 @@ struct Scratch {
   char* memory = nullptr;
   int64_t bytes = 0;
   uint64_t epoch = 0;
+  int64_t reserved = 0;
   ~Scratch() { deallocate_scratch(memory, bytes); }
 };
 constinit thread_local ThreadObject<Scratch> mine;
@@ -35,6 +36,7 @@ int threads_for(int64_t bytes, int64_t operations) {
 
 char* thread_scratch(int64_t bytes) {
   Scratch& scratch = *mine;
+  bytes = std::max(bytes, scratch.reserved);
   const bool stale = scratch.epoch != trim_epoch();
   if (scratch.bytes < bytes || ((stale || checks_memory()) && scratch.bytes != bytes)) {
     char* memory = static_cast<char*>(allocate_scratch(bytes));
@@ -43,6 +45,12 @@ char* thread_scratch(int64_t bytes) {
   }
   if (stale) scratch.epoch = trim_epoch();
   return scratch.memory;
+}
+
+void reserve_scratch(int64_t bytes) {
+  mine->reserved = 0;
+  if (bytes > 0) thread_scratch(bytes);
+  mine->reserved = bytes;
 }
 
 PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, const std::vector<Argument>& arguments,

@@ -21,6 +21,8 @@ class StepDriver {
   /// Called by the thread that starts a run, before any step, if `weight_buffer` is set: brings state.weights up to
   /// date.
   virtual void prepare(const StepState&, const InputIdentity&, WeightSlot&) const {}
+  /// The most that a thread asks thread_scratch() for while it runs shares, once it is prepared.
+  virtual int64_t scratch_bytes(const StepState&) const { return 0; }
 
   int useful_threads = 1;  // more would not pay
   int phases = 1;
@@ -83,6 +85,8 @@ void pair_up(char* first, int64_t count, int64_t stride, F combine) {
 
 /// Memory of the calling thread, aligned to 64, valid until its next call on this thread.
 char* thread_scratch(int64_t bytes);
+/// Until the next such call on this thread, thread_scratch() gives this much without allocating. Throws OutOfMemory.
+void reserve_scratch(int64_t bytes);
 
 /// Walks the planes of a space whose last two dims are rows and columns, with the address of each argument.
 class PlaneWalk {

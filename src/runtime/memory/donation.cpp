@@ -48,10 +48,11 @@ std::string Donations::refusal(uint32_t output, uint32_t input) const {
 void run_in_place(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
                   std::span<const int64_t> output_bytes) {
   auto is_input = [&](const void* output) { return std::ranges::find(data.inputs, output) != data.inputs.end(); };
-  if (checks_memory() && std::ranges::any_of(data.outputs, is_input))
+  const bool in_place = std::ranges::any_of(data.outputs, is_input);
+  if (in_place && checks_memory())
     run_judged(program, bound, data, output_bytes);
   else
-    program.run(bound, data);
+    program.run(bound, data, in_place);
 }
 
 void run_judged(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
@@ -60,7 +61,7 @@ void run_judged(const LoadedProgram& program, const BoundProgram& bound, const C
   std::vector<void*> outputs;
   for (int64_t bytes : output_bytes) outputs.push_back(apart.emplace_back(Storage::allocate(bytes))->data());
   program.run(bound, {data.inputs, data.identities, outputs, data.scalars});
-  program.run(bound, data);
+  program.run(bound, data, true);
   for (size_t i = 0; i < outputs.size(); ++i)
     INGOT_CHECK(!output_bytes[i] || std::memcmp(outputs[i], data.outputs[i], output_bytes[i]) == 0,
                 "output " + std::to_string(i) + " is not the same where the program writes over its inputs");

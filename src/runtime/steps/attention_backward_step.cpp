@@ -9,7 +9,9 @@
 // What is hidden has no part in S, NaN as well. As in attention, the products meet a hidden place as zero times what
 // lies there, if the block reaches it at all: a NaN in a row is seen by keys that are hidden to that row.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/steps/attention_rows.h"
 #include "runtime/steps/steps.h"
@@ -46,7 +48,7 @@ class AttentionBackwardDriver final : public AttentionRows {
   void run(const StepState& state, int, int share, int shares) const override {
     const Range range = runtime::share(batch_ * key_heads_, share, shares);
     if (range.begin == range.end) return;
-    const Scratch scratch = lay_out();
+    const Scratch scratch = lay_out(state);
     for (int64_t head = range.begin; head < range.end; ++head) {
       Block w{};
       w.batch = head / key_heads_, w.key_head = head % key_heads_;
@@ -63,6 +65,10 @@ class AttentionBackwardDriver final : public AttentionRows {
         }
     }
   }
+  int64_t scratch_bytes(const StepState&) const override {
+    const std::array<int64_t, 7> sizes = scratch_parts();
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  }
 
  private:
   struct Scratch {
@@ -72,21 +78,24 @@ class AttentionBackwardDriver final : public AttentionRows {
 
   bool slopes() const { return for_query_ || for_key_; }
 
-  Scratch lay_out() const {
-    Scratch s{packed(depth_, keys_), packed(value_depth_, keys_), packed(keys_, depth_), {}, {}, {}, {}};
+  /// Of each part, in the order of Scratch.
+  std::array<int64_t, 7> scratch_parts() const {
     const int64_t rows = std::min(block_rows_, rows_), scores = round_up(rows * score_row_, 64);
-    const int64_t sizes[] = {bytes_of(s.keys),
-                             slopes() ? bytes_of(s.values) : 0,
-                             for_query_ ? bytes_of(s.key_rows) : 0,
-                             scores,
-                             slopes() ? scores : 0,
-                             std::max(bytes_of(packed(rows, depth_)), bytes_of(packed(rows, value_depth_))),
-                             std::max(softmax_bytes_, slope_bytes_)};
+    return {bytes_of(packed(depth_, keys_)),
+            slopes() ? bytes_of(packed(value_depth_, keys_)) : 0,
+            for_query_ ? bytes_of(packed(keys_, depth_)) : 0,
+            scores,
+            slopes() ? scores : 0,
+            std::max(bytes_of(packed(rows, depth_)), bytes_of(packed(rows, value_depth_))),
+            std::max(softmax_bytes_, slope_bytes_)};
+  }
+
+  Scratch lay_out(const StepState& state) const {
+    Scratch s{packed(depth_, keys_), packed(value_depth_, keys_), packed(keys_, depth_), {}, {}, {}, {}};
     char** const parts[] = {&s.keys.memory, &s.values.memory, &s.key_rows.memory, &s.scores,
                             &s.slopes,      &s.panels,        &s.kernel};
-    int64_t total = 0;
-    for (int64_t size : sizes) total += size;
-    char* next = thread_scratch(total);
+    const std::array<int64_t, 7> sizes = scratch_parts();
+    char* next = thread_scratch(scratch_bytes(state));
     for (size_t i = 0; i < std::size(parts); ++i) *parts[i] = next, next += sizes[i];
     return s;
   }

@@ -32,8 +32,7 @@ class AttentionDriver final : public AttentionRows {
   void run(const StepState& state, int, int share, int shares) const override {
     Range range = runtime::share(batch_ * key_heads_ * cuts_, share, shares);
     Packed keys = packed(depth_, keys_), values = packed(keys_, value_depth_);
-    const int64_t scores_bytes = round_up(std::min(block_rows_, rows_) * score_row_, 64);
-    keys.memory = thread_scratch(bytes_of(keys) + bytes_of(values) + scores_bytes + softmax_bytes_);
+    keys.memory = thread_scratch(scratch_bytes(state));
     values.memory = keys.memory + bytes_of(keys);
     char* scores = values.memory + bytes_of(values);
     int64_t in_scratch = -1;  // key head whose keys and values lie there
@@ -52,14 +51,18 @@ class AttentionDriver final : public AttentionRows {
         for (int64_t block = first; block < blocks; block += cuts_) {
           w.head = w.key_head * group() + member;
           w.row = block * block_rows_, w.rows = std::min(block_rows_, rows_ - w.row);
-          probabilities(state, keys, w, scores, scores + scores_bytes);
+          probabilities(state, keys, w, scores, scores + scores_bytes());
           multiply(tiles(), {scores, score_row_}, w.rows, values, visible(w), value_depth_, rows_of(state, out_, w),
                    row_stride(out_));
         }
     }
   }
+  int64_t scratch_bytes(const StepState&) const override {
+    return bytes_of(packed(depth_, keys_)) + bytes_of(packed(keys_, value_depth_)) + scores_bytes() + softmax_bytes_;
+  }
 
  private:
+  int64_t scores_bytes() const { return round_up(std::min(block_rows_, rows_) * score_row_, 64); }  // of a block
   int64_t block_rows_ = 0, cuts_ = 1;
   BoundArgument out_, value_;
   const std::vector<KernelCall>& packs_;  // of values

@@ -83,6 +83,10 @@ class Conv2dWeightDriver final : public StepDriver {
       order(state, runtime::share(g_.out_channels, share, shares));
     }
   }
+  int64_t scratch_bytes(const StepState&) const override {
+    if (depthwise_) return kBlock * (1 + most_rows()) * 8;
+    return kListBytes + (side_by_side_ ? row_tiles_.count * kBlock * most_rows() * element_ : 0);
+  }
   bool idle(const StepState&, int phase) const override {
     return phase == 0 && !zeros_ && !input_inside_ && !gradient_inside_;
   }
@@ -91,6 +95,8 @@ class Conv2dWeightDriver final : public StepDriver {
   struct Addresses {
     const char *a, *b;
   };
+  static constexpr int64_t kListBytes = kBlock * static_cast<int64_t>(sizeof(Addresses));
+  int64_t most_rows() const { return row_tiles_.each + (row_tiles_.extra ? 1 : 0); }  // of a tile
 
   void move_inside(const StepState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
                    int64_t height, int64_t width, Range lines) const {
@@ -102,7 +108,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // Units: [groups][taps][panels][tiles of rows].
   void multiply(const StepState& state, Range units) const {
-    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kBlock * static_cast<int64_t>(sizeof(Addresses))));
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes));
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t tile = unit % row_tiles_.count, panel = unit / row_tiles_.count % panels_.count,
                     tap = unit / row_tiles_.count / panels_.count;  // of all groups
@@ -133,10 +139,9 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // Units: [groups][tiles of rows][panels].
   void multiply_patches(const StepState& state, Range units) const {
-    const int64_t tile_rows = row_tiles_.each + (row_tiles_.extra ? 1 : 0), tile_bytes = kBlock * tile_rows * element_;
+    const int64_t tile_rows = most_rows(), tile_bytes = kBlock * tile_rows * element_;
     const int64_t of_group = row_tiles_.count * panels_.count;
-    auto* list = reinterpret_cast<Addresses*>(
-        thread_scratch(kBlock * static_cast<int64_t>(sizeof(Addresses)) + row_tiles_.count * tile_bytes));
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + row_tiles_.count * tile_bytes));
     char* patches = reinterpret_cast<char*>(list + kBlock);
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);

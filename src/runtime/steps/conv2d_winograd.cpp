@@ -121,6 +121,11 @@ class WinogradDriver final : public StepDriver {
     }
   }
   bool idle(const StepState& state, int phase) const override { return phase == 0 && kept(state); }
+  int64_t scratch_bytes(const StepState& state) const override {
+    const int64_t widest = Product::kVector * product_.max_vectors;
+    return std::max({kept(state) ? 0 : taps_bytes(widest), pixels_bytes(std::min(kChannels, g_.channels)),
+                     ProductRun::scratch_bytes(product_, rooms_of(widest))});
+  }
 
  private:
   static constexpr int64_t kBandOfL2 = 2;  // caches of this level that a band takes, a thread
@@ -136,10 +141,19 @@ class WinogradDriver final : public StepDriver {
   /// Of transformed weights: [36] times packed panels.
   int64_t weight_bytes() const { return round_up(saturating_product(kPoints, product_.packed_bytes()), 64); }
 
+  /// Of scratch: the taps of a panel so wide, and half transformed; lines of so many channels; a line's results.
+  int64_t taps_bytes(int64_t width) const { return kTaps * (kTaps + kWindow) * g_.channels * width * kElement; }
+  int64_t line_width() const { return kResults * tiles_x_ + kWindow - kResults; }
+  int64_t pixels_bytes(int64_t channels) const { return kWindow * (line_width() + g_.width) * channels * kElement; }
+  ProductRooms rooms_of(int64_t width) const {
+    const int64_t line = tiles_x_ * width * kElement;
+    return {.panels = kResults * kWindow * line, .c = kResults * kResults * line};
+  }
+
   void transform_taps(const char* from, char* to, Range panels) const {
     for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
       const int64_t width = product_.panel_width(panel), row = width * kElement, plane = g_.channels * row;
-      char* taps = thread_scratch(kTaps * (kTaps + kWindow) * plane);
+      char* taps = thread_scratch(taps_bytes(width));
       char* half = taps + kTaps * kTaps * plane;  // [ky][point along x]
       pack_taps(g_, g_.channels, from, {product_.panel_column(panel), product_.panel_columns(panel), width}, kElement,
                 taps);
@@ -161,7 +175,7 @@ class WinogradDriver final : public StepDriver {
   // Down the lines of each column of pixels, then along each of the six lines that this gives.
   void transform_pixels(const StepState& state, Band band, int share, int shares) const {
     const std::span<const int64_t> s = g_.input_strides;
-    const int64_t pieces = ceil_div(g_.channels, kChannels), width = kResults * tiles_x_ + kWindow - kResults;
+    const int64_t pieces = ceil_div(g_.channels, kChannels), width = line_width();
     const int64_t after = width - g_.padding_w - g_.width;  // zeros behind a line
     const Range items = runtime::share((band.end - band.begin) * pieces, share, shares);
     for (int64_t item = items.begin; item < items.end; ++item) {
@@ -169,7 +183,7 @@ class WinogradDriver final : public StepDriver {
       const int64_t channels = std::min(kChannels, g_.channels - channel), pixel = channels * kElement;
       const int64_t top = line % tiles_y_ * kResults - g_.padding_h;
       const char* image = input_.at(state) + line / tiles_y_ * s[0] + channel * s[1];
-      char* half = thread_scratch(kWindow * (width + g_.width) * pixel);
+      char* half = thread_scratch(pixels_bytes(channels));
       char* copies = half + kWindow * width * pixel;  // of lines whose channels are apart
       Transform down(calls_.pixels, g_.width, channels);
       for (int64_t y = top; y < top + kWindow; ++y) {
@@ -241,8 +255,7 @@ class WinogradDriver final : public StepDriver {
       const int64_t width = product_.panel_width(panel), columns = product_.panel_columns(panel);
       const int64_t pixel = width * kElement, out_line = kResults * tiles_x_ * pixel;
       const int64_t top = line % tiles_y_ * kResults, lines = std::min(kResults, g_.out_height - top);
-      const ProductRun run(product_, state, line / tiles_y_,
-                           {.panels = kResults * kWindow * tiles_x_ * pixel, .c = kResults * out_line});
+      const ProductRun run(product_, state, line / tiles_y_, rooms_of(width));
       char* half = run.scratch.panels;  // [line][tile][point along x]
       char* raw = run.scratch.c;        // [line][pixel]
       const char* from = results_of(state, band) + (line - band.begin) * tiles_x_ * results_row_ +

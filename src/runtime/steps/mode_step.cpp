@@ -33,7 +33,7 @@ class ModeDriver final : public StepDriver {
   void run(const StepState& state, int, int share, int shares) const override {
     const Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end) return;
-    Item* items = reinterpret_cast<Item*>(thread_scratch(n_ * static_cast<int64_t>(sizeof(Item))));
+    Item* items = reinterpret_cast<Item*>(thread_scratch(scratch_bytes(state)));
     for (int64_t line = range.begin; line < range.end; ++line) {
       const char* in = in_.place.at(state) + lines_.offset(line, in_.place.strides);
       const int64_t position = most_frequent(in, items), stride = in_.place.strides[dim_];
@@ -42,6 +42,7 @@ class ModeDriver final : public StepDriver {
       std::memcpy(indices_.place.at(state) + results_.offset(line, indices_.place.strides), &position, sizeof position);
     }
   }
+  int64_t scratch_bytes(const StepState&) const override { return n_ * static_cast<int64_t>(sizeof(Item)); }
 
  private:
   int64_t most_frequent(const char* in, Item* items) const {

@@ -145,8 +145,7 @@ class SortDriver final : public OrderDriver<K> {
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || n_ == 0) return;
     const int64_t width = neighbours() ? kTogether : 0;
-    const int64_t item_bytes = 2 * n_ * static_cast<int64_t>(sizeof(Item));
-    char* memory = thread_scratch(item_bytes + width * n_ * (8 + 2 * static_cast<int64_t>(sizeof(Element))));
+    char* memory = thread_scratch(scratch_bytes(state));
     Item* items = reinterpret_cast<Item*>(memory);
     for (int64_t line = range.begin; line < range.end;) {
       if (!width) {
@@ -155,12 +154,17 @@ class SortDriver final : public OrderDriver<K> {
       }
       const int64_t columns = in_.sizes.back();
       const int64_t end = std::min({range.end, (line / columns + 1) * columns, line + width});
-      sort_together(line_of(state, line), end - line, items, memory + item_bytes);
+      sort_together(line_of(state, line), end - line, items, memory + item_bytes());
       line = end;
     }
   }
+  int64_t scratch_bytes(const StepState&) const override {
+    const int64_t width = neighbours() ? kTogether : 0;
+    return pieces_ > 1 ? 0 : item_bytes() + width * n_ * (8 + 2 * static_cast<int64_t>(sizeof(Element)));
+  }
 
  private:
+  int64_t item_bytes() const { return 2 * n_ * static_cast<int64_t>(sizeof(Item)); }
   void load(const Job& job, Item* items, int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) items[i] = K::item(K::key(job.from.at(i), flip_), i);
   }
@@ -249,7 +253,7 @@ class TopkDriver final : public OrderDriver<K> {
   void run(const StepState& state, int, int share, int shares) const override {
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || k_ == 0) return;
-    Item* best = reinterpret_cast<Item*>(thread_scratch(room_ * static_cast<int64_t>(sizeof(Item))));
+    Item* best = reinterpret_cast<Item*>(thread_scratch(scratch_bytes(state)));
     for (int64_t line = range.begin; line < range.end; ++line) {
       const auto job = this->line_of(state, line);
       select(job.from, best);
@@ -257,6 +261,7 @@ class TopkDriver final : public OrderDriver<K> {
       this->store(job, best, 0, k_);
     }
   }
+  int64_t scratch_bytes(const StepState&) const override { return room_ * static_cast<int64_t>(sizeof(Item)); }
 
  private:
   // The k smallest items stand in front afterwards. Elements come in order: one that is equal to the worst of the best
