@@ -253,6 +253,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
       driver.prepare(state_of(i, *state), data.identities.empty() ? InputIdentity{} : data.identities[input],
                      weights_[i]);
     }
+    // What is written over an input cannot be had back: the memory of all steps is there before the first.
     int64_t scratch = 0;
     for (uint32_t i = 0; in_place && i < bound.steps.size(); ++i)
       scratch = std::max(scratch, bound.steps[i]->scratch_bytes(state_of(i, *state)));
@@ -287,7 +288,7 @@ StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
 
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
-// Who gets no memory for them takes none.
+// One that gets no memory for them takes none.
 void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state,
                                int64_t scratch) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
