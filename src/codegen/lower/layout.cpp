@@ -82,7 +82,16 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   // follows (a norm along the last dim) would read the order of one of them. Images keep their channels innermost.
   const bool elementwise = ir::info(node.op).kind == ir::OpKind::elementwise;
   const bool moves = form == ir::Form::join || form == ir::Form::lookup || form == ir::Form::overwrite;
-  if (shape.size() < 2 || !(elementwise || (moves && channels_last_ && shape.size() == 4))) return dense;
+  const bool images = moves && channels_last_ && shape.size() == 4;
+  // Places of windows that are put side by side lie as the windows do.
+  const bool side_by_side = form == ir::Form::join && channels_last_ && shape.size() > 4 &&
+                            std::all_of(node.operands.begin(), node.operands.end(), [&](const ir::Operand& o) {
+                              const Dims& part = graph_.type(o.id).shape;
+                              const auto dim = static_cast<size_t>(node.attrs[0].integer);
+                              return part.size() == shape.size() && part[dim] == Dim(1);
+                            });
+  const bool in_order = elementwise || side_by_side;
+  if (shape.size() < 2 || !(in_order || images)) return dense;
   const SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
   // An operand that is repeated may be small, and then says little.
   constexpr int64_t kRepeats = 16;
@@ -90,15 +99,15 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
     for (const ir::Operand& o : node.operands) {
       if (!o.is_value()) continue;
       const Dims& from = graph_.type(o.id).shape;
-      if (from.size() != shape.size() || (elementwise && (from == shape) == repeated)) continue;
-      if (repeated && (!elementwise || kRepeats * bytes_hint(o.id) < bytes_hint(v))) continue;
+      if (from.size() != shape.size() || (in_order && (from == shape) == repeated)) continue;
+      if (repeated && (!in_order || kRepeats * bytes_hint(o.id) < bytes_hint(v))) continue;
       const Dims& strides = views_[o.id].strides;
       // A broadcast operand has no order of its own.
       bool broadcast = false;
       for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
       const SmallVector<int, 8> order = memory_order(dims_, from, strides);
       if (broadcast || order == memory_order(dims_, from, ir::contiguous_strides(dims_, from))) continue;
-      if (!elementwise) {
+      if (!in_order) {
         const Dims channels_last = channels_last_strides(dims_, from);
         if (order == memory_order(dims_, from, channels_last)) return channels_last_strides(dims_, shape);
         continue;

@@ -66,54 +66,101 @@ Operand first_maximum(GraphBuilder& b, const Operand& x, const std::vector<Slide
   return at;
 }
 
-}  // namespace
+/// Of each place of a stride, the gradients of the windows whose first maximum it was, as [.., windows, stride, ..]:
+/// nothing is scattered, and the order of the sum is that of the windows, from the last one to the first.
+class Gathered {
+ public:
+  Gathered(GraphBuilder& b, const DerivedCall& call, const std::vector<Slide>& slides,
+           const std::vector<Reach>& reaches)
+      : b_(b), slides_(slides), reaches_(reaches), first_(b.rank(call.operands[0]) - slides.size()) {
+    // Beyond the first and last window there is none.
+    Dims pad;
+    for (size_t i = slides.size(); i-- > 0;) pad.push_back(reaches[i].terms - 1), pad.push_back(reaches[i].terms - 1);
+    at_ = b.constant_pad_nd(first_maximum(b, call.operands[0], slides, reaches), GraphBuilder::integer(-1),
+                            Attr::of(pad));
+    g_ = b.constant_pad_nd(call.cotangent(), Operand::constant(0.0), Attr::of(pad));
+  }
 
-// Each place asks the windows that hold it whether it was their first maximum: nothing is scattered, and the order of
-// the sum is that of the windows, from the last one to the first.
-Gradients max_pool(GraphBuilder& b, const DerivedCall& call) {
-  const Operand& x = call.operands[0];
-  const std::vector<Slide> slides = pool_slides(b, forward(b, call));
-  const std::vector<Reach> reaches(slides.begin(), slides.end());
-  const size_t count = slides.size(), first = b.rank(x) - count;
-  Operand at = first_maximum(b, x, slides, reaches), g = call.cotangent();
+  Operand sums() const {
+    int64_t places = 1;
+    for (const Reach& r : reaches_) places *= r.stride;
+    return joined({}, places <= kFewPlaces);
+  }
 
-  // Beyond the first and last window there is none.
-  Dims pad;
-  for (size_t i = count; i-- > 0;) pad.push_back(reaches[i].terms - 1), pad.push_back(reaches[i].terms - 1);
-  at = b.constant_pad_nd(at, GraphBuilder::integer(-1), Attr::of(pad));
-  g = b.constant_pad_nd(g, Operand::constant(0.0), Attr::of(pad));
+ private:
+  /// So many places of a stride are joined, each a loop over the windows as they lie; more are dims of one loop.
+  static constexpr int64_t kFewPlaces = 9;
 
-  int64_t combinations = 1;
-  for (const Reach& r : reaches) combinations *= r.terms;
-  Operand sum;
-  for (int64_t combination = 0; combination < combinations; ++combination) {
-    // The windows that lie t before each place's own, as [.., windows, 1, ..], and the place's offset in them.
-    Operand from = at, given = g, offset = b.scalar(GraphBuilder::integer(0), b.dtype(at));
-    int64_t rest = combination, unit = 1;
+  /// The places that lie so far behind the start of a stride in the first dims; in the others all of them.
+  Operand joined(std::vector<int64_t> places, bool apart) const {
+    const size_t i = places.size();
+    if (!apart || i == slides_.size()) return sum(places);
+    std::vector<Operand> parts;
+    places.push_back(0);
+    for (int64_t& place = places.back(); place < reaches_[i].stride; ++place) parts.push_back(joined(places, apart));
+    if (parts.size() == 1) return parts[0];
+    return b_.call(OpId::cat, std::move(parts), {GraphBuilder::attr(static_cast<int64_t>(first_ + 2 * i + 1))})[0];
+  }
+
+  Operand sum(const std::vector<int64_t>& places) const {
+    int64_t combinations = 1;
+    for (const Reach& r : reaches_) combinations *= r.terms;
+    Operand sum;
+    for (int64_t combination = 0; combination < combinations; ++combination) {
+      const Operand term = of_windows_before(combination, places);
+      sum = sum.present() ? b_.add(sum, term) : term;
+    }
+    return sum;
+  }
+
+  /// What the windows give that lie t before each place's own, t by dim as `combination` counts.
+  Operand of_windows_before(int64_t combination, const std::vector<int64_t>& places) const {
+    const size_t count = slides_.size();
+    // As [.., windows, 1, ..], and the offsets of places in them.
+    Operand from = at_, given = g_, offset = b_.scalar(GraphBuilder::integer(0), b_.dtype(at_));
+    int64_t known = 0, unit = 1;
     for (size_t i = count; i-- > 0;) {
-      const Reach& r = reaches[i];
-      const int64_t t = rest % r.terms, dim = static_cast<int64_t>(first + i);
-      rest /= r.terms;
-      const Dim end = b.dims().add(slides[i].count, 2 * (r.terms - 1) - t);
+      const Reach& r = reaches_[i];
+      const int64_t t = combination % r.terms, dim = static_cast<int64_t>(first_ + i);
+      combination /= r.terms;
+      const Dim end = b_.dims().add(slides_[i].count, 2 * (r.terms - 1) - t);
       auto moved = [&](const Operand& v) {
-        const Operand part = b.slice(v, GraphBuilder::attr(dim), Attr::of(Dims{r.terms - 1 - t}), Attr::of(Dims{end}),
-                                     GraphBuilder::attr(1));
-        return b.unsqueeze(part, GraphBuilder::attr(dim + 1));
+        const Operand part = b_.slice(v, GraphBuilder::attr(dim), Attr::of(Dims{r.terms - 1 - t}), Attr::of(Dims{end}),
+                                      GraphBuilder::attr(1));
+        return b_.unsqueeze(part, GraphBuilder::attr(dim + 1));
       };
       from = moved(from);
       given = moved(given);
-      const Operand phase = b.add(coordinate(b, r.stride, 0, 2 * (count - i) - 1), GraphBuilder::integer(t * r.stride));
-      offset = b.add(offset, b.mul(b.to(phase, b.dtype(at)), GraphBuilder::integer(unit)));
+      if (places.empty()) {
+        const Operand place =
+            b_.add(coordinate(b_, r.stride, 0, 2 * (count - i) - 1), GraphBuilder::integer(t * r.stride));
+        offset = b_.add(offset, b_.mul(b_.to(place, b_.dtype(at_)), GraphBuilder::integer(unit)));
+      } else {
+        known += (t * r.stride + places[i]) * unit;
+      }
       unit *= r.size();
     }
-    const Operand term = where(b, b.eq(from, offset), given);
-    sum = sum.present() ? b.add(sum, term) : term;
+    return where(b_, b_.eq(from, places.empty() ? offset : GraphBuilder::integer(known)), given);
   }
 
-  Dims places = b.shape(x);
+  GraphBuilder& b_;
+  const std::vector<Slide>& slides_;
+  const std::vector<Reach>& reaches_;
+  const size_t first_;  // pooled dim
+  Operand at_, g_;      // of each window: its first maximum, its gradient
+};
+
+}  // namespace
+
+Gradients max_pool(GraphBuilder& b, const DerivedCall& call) {
+  const std::vector<Slide> slides = pool_slides(b, forward(b, call));
+  const std::vector<Reach> reaches(slides.begin(), slides.end());
+  const size_t count = slides.size();
+  Dims places = b.shape(call.operands[0]);
+  const size_t first = places.size() - count;
   for (size_t i = 0; i < count; ++i)
     places[first + i] = b.dims().mul(b.dims().add(slides[i].count, reaches[i].terms - 1), reaches[i].stride);
-  sum = b.reshape(sum, places);
+  Operand sum = b.reshape(Gathered(b, call, slides, reaches).sums(), places);
   for (size_t i = 0; i < count; ++i) sum = cut_out(b, sum, first + i, slides[i].padding, slides[i].size);
   return of_self(call, sum);
 }

@@ -1,0 +1,107 @@
+// Gradients of max pooling: places of windows side by side, and the images that a convolution leaves with their
+// channels innermost. Gradients are small integers, so that sums are exact in any order.
+#include <limits>
+#include <ostream>
+
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+struct Pool {
+  int64_t height, width, kernel, stride, padding = 0, dilation = 1;
+  bool ceil_mode = false;
+  friend std::ostream& operator<<(std::ostream& out, const Pool& p) {
+    return out << p.height << " x " << p.width << ", kernel " << p.kernel << ", stride " << p.stride << ", padding "
+               << p.padding << ", dilation " << p.dilation;
+  }
+};
+
+const Pool kPools[] = {
+    {8, 8, 2, 2},      {7, 9, 2, 2},       {8, 8, 3, 2, 1},          {9, 7, 3, 3}, {6, 6, 3, 1, 1}, {10, 10, 4, 4, 2},
+    {11, 11, 2, 3},    {9, 9, 3, 2, 1, 2}, {7, 7, 2, 2, 0, 1, true}, {1, 1, 1, 1}, {2, 2, 2, 2},    {16, 16, 5, 4, 2},
+    {17, 16, 4, 5, 1},
+};
+
+Tensor pooled(const Pool& p, const Tensor& x) {
+  return max_pool2d(x, p.kernel, p.stride, p.padding, p.dilation, p.ceil_mode);
+}
+
+/// Images with many ties, and a NaN here and there.
+Tensor image(int64_t batch, int64_t channels, const Pool& p) {
+  manual_seed(3);
+  const Tensor x = randint(-2, 3, {batch, channels, p.height, p.width}).to(kFloat32);
+  return where(rand({batch, channels, p.height, p.width}) < 0.03, std::numeric_limits<double>::quiet_NaN(), x);
+}
+
+/// Each window gives its gradient to its first maximum, or its last NaN.
+Tensor expected(const Pool& p, const Tensor& image, const Tensor& gradient) {
+  const Tensor x = image.contiguous(), g = gradient.contiguous(), result = zeros_like(x);
+  const float *values = x.data_ptr<float>(), *given = g.data_ptr<float>();
+  float* to = result.data_ptr<float>();
+  const int64_t rows = g.size(2), columns = g.size(3);
+  for (int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        int64_t best = -1;
+        for (int64_t a = 0; a < p.kernel; ++a)
+          for (int64_t b = 0; b < p.kernel; ++b) {
+            const int64_t y = i * p.stride - p.padding + a * p.dilation, z = j * p.stride - p.padding + b * p.dilation;
+            if (y < 0 || y >= p.height || z < 0 || z >= p.width) continue;
+            const int64_t at = (plane * p.height + y) * p.width + z;
+            if (best < 0 || values[at] > values[best] || std::isnan(values[at])) best = at;
+          }
+        to[best] += given[(plane * rows + i) * columns + j];
+      }
+  return result;
+}
+
+TEST(PoolGradients, GoToTheFirstMaximumOfEachWindow) {
+  test::on_every_target({1, 3}, [] {
+    for (const Pool& p : kPools)
+      for (int64_t batch : {1, 3}) {
+        SCOPED_TRACE(p);
+        const Tensor x = image(batch, 5, p);
+        auto gradient = [&](const Tensor& from, const Tensor& g) {
+          const Tensor leaf = from.detach().requires_grad_();
+          return autograd::grad({pooled(p, leaf)}, {leaf}, {g})[0];
+        };
+        const Tensor g = randint(-9, 10, pooled(p, x).sizes()).to(kFloat32);
+        const Tensor right = expected(p, x, g);
+        EXPECT_TRUE(same_bits(gradient(x, g) + 0.0, right + 0.0));
+        auto fast = compile([&](const Tensor& from, const Tensor& given) { return gradient(from, given); });
+        EXPECT_TRUE(same_bits(fast(x, g), gradient(x, g)));
+      }
+  });
+}
+
+// What lies with its channels innermost stays so; what follows is computed with it.
+TEST(PoolGradients, BehindConvolutions) {
+  test::on_every_target({1, 2}, [] {
+    for (const Pool& p : kPools)
+      for (int64_t channels : {1, 16, 40}) {
+        SCOPED_TRACE(p);
+        manual_seed(4);
+        const Tensor x = randn({2, 3, p.height, p.width}), w = randn({channels, 3, 1, 1});
+        auto gradients = [&](const Tensor& image, const Tensor& weight) {
+          const Tensor a = image.detach().requires_grad_(), b = weight.detach().requires_grad_();
+          const Tensor y = pooled(p, conv2d(a, b).relu());
+          return autograd::grad({(y * y).sum()}, {a, b});
+        };
+        auto fast = compile(gradients);
+        const auto right = gradients(x, w), got = fast(x, w);
+        for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(got[i], right[i])) << channels << " channels";
+      }
+  });
+}
+
+TEST(PoolGradients, OfNoImages) {
+  const Tensor x = zeros({0, 2, 6, 6}).requires_grad_();
+  const Tensor y = max_pool2d(x, 2, 2);
+  EXPECT_EQ(autograd::grad({y}, {x}, {zeros_like(y)})[0].sizes(), x.sizes());
+}
+
+}  // namespace
+}  // namespace ingot
