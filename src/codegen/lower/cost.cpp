@@ -46,7 +46,7 @@ int op_cost(OpId op, DType working) {
 
 FusionAnswer weigh(const FusionQuestion& q) {
   bool expensive = q.cost >= kExpensive;
-  bool repeats_much = (q.maps - 1) * q.chain_cost >= kExpensive || q.maps > kMostMaps;
+  bool repeats_much = (q.times - 1) * q.chain_cost >= kExpensive || q.maps > kMostMaps;
   if (q.consumers == 0) return {FusionChoice::alone, "read from memory only", 0};
   if (q.lacks_coordinates) return {FusionChoice::alone, "needs coordinates, which an epilogue does not have", 0};
   if (q.reader_is_full) return {FusionChoice::alone, "its reader's kernel computes as much as one may", 0};

@@ -25,6 +25,7 @@ struct FusionQuestion {
   bool reads_memory = false;       // its operands are inputs of the graph, or one that is stored and small ones
   bool larger_space = false;       // a consumer's space repeats it
   int maps = 1;                    // places at which one consumer reads it
+  int times = 1;                   // how often that computes an element
   bool lacks_coordinates = false;  // it needs coordinates, which a consumer does not have
   bool ends_product = false;       // the elementwise tail of a matrix product that the consumer cannot be part of
   bool ends_row = false;  // made from reductions that the consumer, which reduces along another dim, cannot be part of

@@ -1,5 +1,6 @@
 // Elementwise ops, coordinates, lookups: what fusion asks of a value, and what follows from the answer.
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/lower/cost.h"
 #include "codegen/lower/fusion.h"
@@ -39,6 +40,15 @@ bool repeats(Fusion& f, ir::ValueId v, const IndexMap& map, uint32_t group) {
   for (size_t i = order.size(); i-- > 0 && !used[order[i]];) columns *= f.dims.hint(g.space[order[i]]);
   constexpr int64_t kStep = 2048;  // operations of a row, in the time that a step takes to start
   return columns < 4 * f.facts.chain_cost(v) || points / std::max<int64_t>(columns, 1) * f.facts.chain_cost(v) > kStep;
+}
+
+/// How often the group computes each element of v, on average, if it does at so many maps: those of windows that do not
+/// overlap compute each of them once.
+int times(Fusion& f, ir::ValueId v, int maps, const Group& g) {
+  double points = maps, elements = 1;
+  for (Dim d : g.space) points *= static_cast<double>(f.dims.hint(d));
+  for (Dim d : f.graph.type(v).shape) elements *= static_cast<double>(f.dims.hint(d));
+  return points < maps * elements ? static_cast<int>(std::ceil(points / elements)) : maps;
 }
 
 /// True if the operands are inputs, or one is in memory anyway and the others are small beside it.
@@ -97,6 +107,7 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
       full += group.reduced < 0 || depends_on(map, static_cast<uint32_t>(group.reduced));
     }
     q.maps = std::max(q.maps, full);
+    q.times = std::max(q.times, times(f, v, full, group));
     q.lacks_coordinates = q.lacks_coordinates || (group.has_epilogue() && needs_coordinates(ir::info(node.op)));
     if (f.facts.is_product_tail(v))
       q.ends_product = q.ends_product || group.kind != Group::Kind::loop || group.reduced >= 0 || maps.size() > 1 ||
