@@ -106,34 +106,33 @@ class Conv2dWeightDriver final : public StepDriver {
                            to.at(state) + line / height * to.strides[0] + line % height * to.strides[2], to.strides[3]);
   }
 
-  // Units: [groups][taps][panels][tiles of rows].
+  // Units: [groups][taps][panels][tiles of rows]. Pixels are listed once for all units of a tap.
   void multiply(const StepState& state, Range units) const {
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes));
+    const int64_t of_tap = panels_.count * row_tiles_.count, row_step = along_input_ ? raw_out_ : raw_in_;
     for (int64_t unit = units.begin; unit < units.end;) {
-      const int64_t tile = unit % row_tiles_.count, panel = unit / row_tiles_.count % panels_.count,
-                    tap = unit / row_tiles_.count / panels_.count;  // of all groups
-      const int64_t end = std::min(row_tiles_.count, tile + units.end - unit);
-      unit += end - tile;
-      const int64_t group = tap / g_.taps(), column = panels_.begin(panel) * kVector;
-      char* c = raw_.at(state) + group * raw_group_ + tap % g_.taps() * raw_tap_ + column * element_;
-      const int64_t row_step = along_input_ ? raw_out_ : raw_in_;
+      const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
+      const int64_t group = tap / g_.taps();
+      char* c = raw_.at(state) + group * raw_group_ + tap % g_.taps() * raw_tap_;
       TileFrame frame{};
-      frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+      frame.a = reinterpret_cast<const char*>(list);
       frame.c_stride = row_step;
-      frame.b_offset = column * element_;
       for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        frame.k = std::min(kBlock, k_ - k);
+        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
         list_pixels(state, group, tap % g_.taps(), k, frame.k, list);
-        frame.a = reinterpret_cast<const char*>(list);
-        frame.accumulate = k > 0;
-        for (int64_t i = tile; i < end; ++i) {
-          const KernelCall& call = tiles_[(row_tiles_.size(i) - 1) * max_vectors_ + panels_.size(panel) - 1];
-          frame.a_offset = row_tiles_.begin(i) * element_;
-          frame.c = c + row_tiles_.begin(i) * row_step;
+        for (int64_t i = unit; i < end; ++i) {
+          const int64_t tile = i % row_tiles_.count, panel = i % of_tap / row_tiles_.count,
+                        column = panels_.begin(panel) * kVector;
+          const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
+          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+          frame.a_offset = row_tiles_.begin(tile) * element_;
+          frame.b_offset = column * element_;
+          frame.c = c + row_tiles_.begin(tile) * row_step + column * element_;
           frame.context = call.context;
           call.entry(&frame);
         }
       }
+      unit = end;
     }
   }
 
@@ -286,12 +285,18 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // To [Cout, c, kh, kw].
   void order(const StepState& state, Range channels) const {
-    const int64_t row = g_.taps() * g_.group_channels * element_;
+    element_ == 4 ? order_as<float>(state, channels) : order_as<double>(state, channels);
+  }
+  // Tap by tap, of which the channels lie side by side.
+  template <class T>
+  void order_as(const StepState& state, Range channels) const {
+    const int64_t taps = g_.taps(), group_channels = g_.group_channels;
     for (int64_t channel = channels.begin; channel < channels.end; ++channel) {
       const char* from = raw_.at(state) + channel / g_.group_out * raw_group_ + channel % g_.group_out * raw_out_;
-      char* to = out_.at(state) + channel * row;
-      for (int64_t c = 0; c < g_.group_channels; ++c, from += raw_in_, to += g_.taps() * element_)
-        copy_elements(to, from, g_.taps(), raw_tap_, element_);
+      T* to = reinterpret_cast<T*>(out_.at(state)) + channel * taps * group_channels;
+      for (int64_t tap = 0; tap < taps; ++tap, from += raw_tap_)
+        for (int64_t c = 0; c < group_channels; ++c)
+          to[c * taps + tap] = *reinterpret_cast<const T*>(from + c * raw_in_);
     }
   }
 
