@@ -50,7 +50,8 @@ struct KernelFrame {
   char* accumulators = nullptr;
   int64_t first_phase = 0, last_phase = kToTheEnd;
   // Form columns: row r goes to lane r % lanes, and there are as many. 1: sixteen narrow rows side by side may
-  // be given as one row of sixteen times the columns, where the kernel knows no positions.
+  // be given as one row of sixteen times the columns, where the kernel knows no positions. For a kernel that sums in
+  // registers (ColumnStep::in_registers) 1 says that the sixteen lanes are joined: lane 0 is left with the results.
   int64_t lanes = 16;
 };
 
@@ -221,10 +222,11 @@ struct ColumnStep {
     INGOT_ALL_FIELDS(Result, combiner, type, out)
   };
   std::vector<Result> results;
-  bool positions = false;  // the kernel asks for its row or column
+  bool positions = false;     // the kernel asks for its row or column
+  bool in_registers = false;  // the kernel keeps lanes in registers and can join them
 
   KernelPtr kernel;
-  INGOT_ALL_FIELDS(ColumnStep, space, arguments, scalars, results, positions, kernel)
+  INGOT_ALL_FIELDS(ColumnStep, space, arguments, scalars, results, positions, in_registers, kernel)
 };
 
 /// Where the results of a product or convolution go: as they are to argument 0, or through kernels that run over each

@@ -87,4 +87,22 @@ void drop_dead_nodes(Kernel& kernel) {
   for (Value* root : roots) *root = now[*root];
 }
 
+bool sums_in_registers(const Kernel& kernel) {
+  // Addresses stay in registers, and the code holds what a row computes up to four times for each lane.
+  constexpr size_t kMostBuffers = 8, kMostWork = 24;
+  size_t work = 0;
+  for (const Node& n : kernel.nodes) {
+    if (n.op == Op::index || n.region || (n.op == Op::load && n.a != kNone)) return false;
+    work += !is_leaf(n.op);
+  }
+  auto plain = [&](const Reduction& r) {
+    return r.combiner != Combiner::argmax && r.combiner != Combiner::argmin && kernel.nodes[r.value].type != Type::mask;
+  };
+  return kernel.form == Form::columns && kernel.known_columns > 0 && work <= kMostWork &&
+         kernel.buffers.size() <= kMostBuffers &&
+         std::all_of(kernel.reductions.begin(), kernel.reductions.end(), plain) &&
+         std::all_of(kernel.buffers.begin(), kernel.buffers.end(),
+                     [](const Buffer& b) { return b.access == Access::dense; });
+}
+
 }  // namespace ingot::codegen

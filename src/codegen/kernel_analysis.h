@@ -20,5 +20,8 @@ std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& root
 
 /// Takes out what no store or reduction is computed from: constants that were folded into others.
 void drop_dead_nodes(Kernel& kernel);
+/// Of form columns, on a processor: whether the columns are known to be few, and a vector of them is summed down its
+/// rows with its lanes in registers (see KernelFrame::lanes).
+bool sums_in_registers(const Kernel& kernel);
 
 }  // namespace ingot::codegen

@@ -167,8 +167,8 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Phase> phases;
   uint32_t scalars = 0;
-  // > 0: the number of columns is this constant, and few: an emitter needs no loop. (A processor's emitter of form
-  // columns is not told: see KernelFrame::lanes.)
+  // > 0: the number of columns is this constant, and few: an emitter needs no loop. (In form columns a processor may be
+  // called with other numbers: sixteen rows side by side, see KernelFrame::lanes, or some of the columns.)
   int64_t known_columns = 0;
   // Whole vectors of 4- and 8-byte elements are stored past the caches where the target can do that: dense results
   // begin at multiples of 64 bytes in every row, and whoever calls lets a store fence follow.

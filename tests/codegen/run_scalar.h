@@ -16,6 +16,7 @@ struct Call {
   std::vector<int64_t> outer_index;
   int64_t rows = 1, columns = 0, row_index = 0, column_index = 0;
   std::vector<char> scratch;
+  int64_t lanes = 16;
 
   void run(const Kernel& kernel) {
     verify(kernel);
@@ -44,6 +45,7 @@ struct Call {
     f.column_index = column_index;
     f.outer_index = outer_index.data();
     f.context = context;
+    f.lanes = lanes;
     entry(&f);
   }
 

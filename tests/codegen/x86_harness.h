@@ -175,6 +175,7 @@ struct Trial {
   /// Overwrites random data of a buffer before the runs.
   std::function<void(size_t, char*, size_t)> fill{};
   uint64_t seed = 1;
+  int64_t lanes = 16;  // KernelFrame::lanes, of a kernel that sums in registers
 
   void run() const {
     verify(kernel);
@@ -241,6 +242,7 @@ struct Trial {
                   0,
                   outer.data(),
                   source.context.get()};
+    f.lanes = lanes;
     entry(&f);
     std::vector<std::vector<char>> out;
     for (auto& m : memory) out.emplace_back(m->data(), m->data() + m->size());
@@ -275,9 +277,8 @@ struct Trial {
     size_t at = 0;
     for (size_t r = 0; r < kernel.reductions.size(); ++r)
       for (DType d : partial_types(r)) {
-        size_t bytes = static_cast<size_t>(16 * columns * size_of(d));
-        piece(d, at, bytes);
-        at += bytes;
+        piece(d, at, static_cast<size_t>(lanes * columns * size_of(d)));
+        at += static_cast<size_t>(16 * columns * size_of(d));
       }
   }
   static std::string text(const char* p, DType d) {

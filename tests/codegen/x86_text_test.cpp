@@ -1,6 +1,9 @@
 // Kernels written as text, generated and run: numbers worked out by hand, and the bits of the scalar executor.
 #include <algorithm>
+#include <regex>
 
+#include "canonical_sum.h"
+#include "codegen/kernel_analysis.h"
 #include "codegen/run_scalar.h"
 #include "codegen/x86_harness.h"
 
@@ -313,6 +316,94 @@ phase 0
       Trial{kernel, target(), rows, columns}.run();
       if (HasFailure()) return;
     }
+}
+
+// Few columns are summed down their rows in registers; one lane asked for, it has the sixteen joined.
+TEST_P(X86Text, FewColumnsJoinTheirLanes) {
+  const char* one = R"(kernel columns scalars 0 known_columns 40
+b0 T dense
+%0 = load T b0
+r0 sum %0
+phase 0
+  reduce r0
+)";
+  const char* two = R"(kernel columns scalars 0 known_columns 40
+b0 T dense
+b1 T dense same_rows
+b2 T dense
+%0 = load T b0
+%1 = load T b1
+%2 = load T b2
+%3 = sub T %0 %1
+%4 = mul T %3 %2
+r0 sum %2
+r1 sum %4
+r2 max %3
+phase 0
+  reduce r0
+  reduce r1
+  reduce r2
+)";
+  for (const char* pattern : {one, two})
+    for (const char* type : {"f32", "f64", "i32", "i64"}) {
+      const Kernel kernel = parse_kernel(std::regex_replace(pattern, std::regex("T"), type));
+      ASSERT_TRUE(sums_in_registers(kernel));
+      for (int64_t rows : {0, 1, 7, 8, 15, 16, 17, 31, 40, 64, 255, 256})
+        for (int64_t columns : {1, 15, 16, 17, 40})
+          for (int64_t lanes : {1, 16}) {
+            Trial trial{kernel, target(), rows, columns, {{}, {1, true}}};
+            trial.lanes = lanes;
+            trial.run();
+            ASSERT_FALSE(HasFailure()) << type << ", " << lanes << " lanes";
+          }
+    }
+}
+
+TEST_P(X86Text, SumsInRegistersAreCanonical) {
+  const Kernel kernel = parse_kernel(R"(kernel columns scalars 0 known_columns 20
+b0 f32 dense
+%0 = load f32 b0
+r0 sum %0
+phase 0
+  reduce r0
+)");
+  constexpr int64_t kColumns = 20;
+  for (int64_t rows : {1, 5, 16, 20, 64, 250, 256}) {
+    std::vector<float> x(static_cast<size_t>(rows * kColumns)), column(static_cast<size_t>(rows));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i * i));
+    for (const Target& t : {Target{}, target()}) {
+      KernelPtr source = generate(kernel, t, "columns");
+      std::unique_ptr<Code> code = source->code.empty() ? nullptr : std::make_unique<Code>(*source);
+      Call call{{x.data()}, {4 * kColumns}, {}, {}, {}, {}, rows, kColumns, 0, 0, {}};
+      call.context = source->context.get();
+      call.lanes = 1;
+      call.run(code ? code->entry() : source->interpret, 16 * kColumns * 4);
+      const auto* sums = reinterpret_cast<const float*>(call.aligned_scratch());
+      for (int64_t c = 0; c < kColumns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) column[static_cast<size_t>(r)] = x[static_cast<size_t>(r * kColumns + c)];
+        ASSERT_EQ(sums[c], ingot::test::canonical_sum(column.data(), rows)) << rows << ", column " << c;
+      }
+    }
+  }
+}
+
+// What asks for its position, for a truth or for a place is not.
+TEST_P(X86Text, NotEveryColumnKernelSumsInRegisters) {
+  const std::string text = R"(kernel columns scalars 0 known_columns 40
+b0 f32 dense
+%0 = load f32 b0
+r0 sum %0
+phase 0
+  reduce r0
+)";
+  auto with = [&](const char* from, const char* to) {
+    return sums_in_registers(parse_kernel(std::regex_replace(text, std::regex(from), to)));
+  };
+  EXPECT_TRUE(with("sum", "max"));
+  EXPECT_FALSE(with("sum", "argmax"));
+  EXPECT_FALSE(with(" known_columns 40", ""));
+  EXPECT_FALSE(with("f32 dense", "f32 uniform"));
+  EXPECT_FALSE(with("f32 dense", "f32 strided"));
 }
 
 // A number a row, a row for all rows, and elements apart, read and written.

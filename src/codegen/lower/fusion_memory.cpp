@@ -6,7 +6,8 @@ namespace ingot::codegen::lowering {
 void fuse_view(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0], base = node.operands[0].id, root = f.layouts.of(v).root;
-  bool copy = f.buffers.is_stored(v);  // an output that is a reshaped copy
+  bool copy = f.buffers.is_stored(v);               // an output that is a reshaped copy
+  if (!f.layouts.view_map(v)) f.merge_siblings(v);  // who reads it from memory
   for (const Request& r : f.requests.of(v)) {
     const IndexMap* map = f.layouts.view_map(v);
     std::optional<IndexMap> through;

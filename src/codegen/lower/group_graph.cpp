@@ -39,10 +39,11 @@ bool GroupGraph::can_unite(const Group& a, const Group& b) {
   auto pointwise = [](const Group& g) { return g.kind == Group::Kind::loop && g.reduced < 0 && !g.coordinates; };
   bool loops = a.kind == Group::Kind::loop && b.kind == Group::Kind::loop &&
                (a.reduced < 0 || b.reduced < 0 || a.reduced == b.reduced);
+  bool columns = a.kind == Group::Kind::column && b.kind == Group::Kind::column && a.reduced == b.reduced;
   bool epilogue = (a.has_epilogue() && pointwise(b)) || (b.has_epilogue() && pointwise(a));
   const bool early = (a.recomputes && b.forward) || (b.recomputes && a.forward);
-  return a.space == b.space && (loops || epilogue) && !early && a.outputs.size() + b.outputs.size() <= kMostOutputs &&
-         a.items + b.items <= kMostItems;
+  return a.space == b.space && (loops || columns || epilogue) && !early &&
+         a.outputs.size() + b.outputs.size() <= kMostOutputs && a.items + b.items <= kMostItems;
 }
 
 void GroupGraph::unite(uint32_t into, uint32_t from) {

@@ -26,7 +26,8 @@ class GroupGraph {
   uint32_t find(uint32_t group);
   /// All that go on under this number, with itself.
   std::vector<uint32_t> all_of(uint32_t group) const;
-  /// True if one kernel could run both: loops over the same rows, or an epilogue and what is pointwise.
+  /// True if one kernel could run both: loops over the same rows, sums over the same columns, or an epilogue and what
+  /// is pointwise.
   static bool can_unite(const Group& a, const Group& b);
   void unite(uint32_t into, uint32_t from);
 

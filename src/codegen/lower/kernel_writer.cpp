@@ -181,6 +181,7 @@ void KernelWriter::emit_phases() {
       if (item.operands.size() > 1) x = x * convert(done[item.operands[1]], how.type);
       uint32_t number = static_cast<uint32_t>(kernel.reductions.size());
       kernel.reductions.push_back({how.combiner, x.value});
+      reduced.push_back(item.value);
       phase.reductions.push_back(number);
       if (group_.kind == Group::Kind::loop) item.result = convert_element(builder_.reduced(number), result);
     }

@@ -34,6 +34,7 @@ class KernelWriter {
   Kernel kernel;
   std::vector<KernelArgument> arguments;
   std::vector<ScalarSource> scalars;
+  std::vector<ir::ValueId> reduced;  // by reduction of the kernel
   std::vector<uint32_t> index_dims;  // dims of the space that an index node needs; their nodes' imm is the dim
   int64_t work = 0;                  // operations at each point for the roof model: a node takes a multiply-add's slot
 

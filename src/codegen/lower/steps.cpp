@@ -7,6 +7,7 @@
 #include "base/first_use.h"
 #include "base/mutex.h"
 #include "codegen/generate.h"
+#include "codegen/kernel_analysis.h"
 #include "codegen/lower/attention.h"
 #include "codegen/lower/contraction.h"
 #include "codegen/lower/convolution.h"
@@ -311,7 +312,6 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
 
 void StepWriter::write_column(uint32_t group) {
   const Group& g = plan.groups[group];
-  const Output& output = g.outputs[0];
   KernelWriter writer(graph, layouts, plan, group);
   writer.write();
   // The dims that stay are merged first; the one that most arguments are dense along becomes the columns.
@@ -324,7 +324,14 @@ void StepWriter::write_column(uint32_t group) {
       space.push_back(g.space[d]);
       fixed.push_back(std::find(writer.index_dims.begin(), writer.index_dims.end(), d) != writer.index_dims.end());
     }
-  auto placed = layouts.strided({output.value, output.strides, output.offset}, output.map, g.space.size());
+  // In the order of the kernel's reductions.
+  std::vector<const Output*> outputs;
+  for (ir::ValueId v : writer.reduced)
+    outputs.push_back(
+        &*std::find_if(g.outputs.begin(), g.outputs.end(), [&](const Output& o) { return o.value == v; }));
+  std::vector<Layouts::Strided> placed;
+  for (const Output* o : outputs)
+    placed.push_back(layouts.strided({o->value, o->strides, o->offset}, o->map, g.space.size()));
   std::vector<Dims> strides;
   auto pick = [&](const Dims& all) {
     Dims s;
@@ -332,7 +339,7 @@ void StepWriter::write_column(uint32_t group) {
     strides.push_back(std::move(s));
   };
   for (const KernelArgument& a : writer.arguments) pick(a.strides);
-  pick(placed.strides);
+  for (const Layouts::Strided& p : placed) pick(p.strides);
   CollapsedSpace collapsed = collapse(dims, space, strides, fixed);
   if (collapsed.sizes.empty()) {
     collapsed.sizes.push_back(1);
@@ -377,24 +384,29 @@ void StepWriter::write_column(uint32_t group) {
   column.space = sizes;
   column.arguments = arguments(writer, sizes, arranged);
   column.scalars = writer.scalars;
-  DType operand = graph.type(g.anchor->operands[0].id).dtype;
-  Combination how = combination_of(g.anchor->op, operand, graph.type(output.value).dtype);
-  ColumnStep::Result combined;
-  combined.combiner = how.combiner;
-  bool indexed = how.combiner == Combiner::argmax || how.combiner == Combiner::argmin;
-  combined.type = indexed ? (how.type == Type::f32   ? DType::f32
-                             : how.type == Type::f64 ? DType::f64
-                             : how.type == Type::i32 ? DType::i32
-                                                     : DType::i64)
-                          : how.result;
-  combined.out.buffer = output.buffer;
-  combined.out.offset = bytes(dims, placed.offset, output.dtype);
-  combined.out.strides = bytes(dims, arrange(collapsed.strides.back(), false, 0), output.dtype);
-  column.results.push_back(std::move(combined));
+  bool indexed = false;
+  for (size_t r = 0; r < outputs.size(); ++r) {
+    const Output& output = *outputs[r];
+    const ir::Node& node = *layouts.producer(output.value);
+    Combination how = combination_of(node.op, graph.type(node.operands[0].id).dtype, graph.type(output.value).dtype);
+    const bool index = how.combiner == Combiner::argmax || how.combiner == Combiner::argmin;
+    indexed = indexed || index;
+    ColumnStep::Result combined;
+    combined.combiner = how.combiner;
+    combined.type = index ? memory_type(how.type) : how.result;
+    combined.out.buffer = output.buffer;
+    combined.out.offset = bytes(dims, placed[r].offset, output.dtype);
+    combined.out.strides = bytes(dims, arrange(collapsed.strides[writer.arguments.size() + r], false, 0), output.dtype);
+    column.results.push_back(std::move(combined));
+  }
   column.positions = indexed || !writer.index_dims.empty();
   step.operations = dims.mul(dims.product(sizes), writer.work);
   step.bytes = moved_bytes(writer.arguments, sizes, arranged);
+  if (!target.cuda_arch)
+    for (size_t a = 0; a < arranged.size(); ++a)
+      writer.kernel.buffers[a].same_rows = arranged[a][sizes.size() - 2] == Dim(0);
   column.kernel = generate(writer, sizes, step.name);
+  column.in_registers = sums_in_registers(writer.kernel);
   step.work = std::move(column);
   append(std::move(step));
 }

@@ -27,6 +27,7 @@ struct Schedule {
 /// A kernel with its order of evaluation worked out.
 struct Prepared {
   Kernel kernel;
+  bool in_registers = false;  // sums_in_registers()
   std::vector<Schedule> phases;
 };
 
@@ -52,7 +53,7 @@ std::vector<Step> schedule(const Kernel& k, const std::vector<Value>& roots) {
 }
 
 Prepared prepare(const Kernel& kernel) {
-  Prepared p{kernel, {}};
+  Prepared p{kernel, sums_in_registers(kernel), {}};
   for (const Phase& phase : kernel.phases)
     p.phases.push_back({schedule(kernel, column_roots(kernel, phase)), schedule(kernel, row_roots(phase))});
   return p;
@@ -73,7 +74,11 @@ void write(char* p, T x) {
 class Execution {
  public:
   Execution(const Prepared& prepared, const KernelFrame& frame)
-      : p_(prepared), k_(prepared.kernel), f_(frame), values_(k_.nodes.size()) {
+      : p_(prepared),
+        k_(prepared.kernel),
+        f_(frame),
+        lanes_(prepared.in_registers ? kLanes : frame.lanes),
+        values_(k_.nodes.size()) {
     for (Value v = 0; v < k_.nodes.size(); ++v) {
       const Node& n = k_.nodes[v];
       if (n.op == Op::constant) values_[v] = broadcast(n.type, n.imm);
@@ -91,9 +96,9 @@ class Execution {
     } else {
       for (const Reduction& r : k_.reductions) {
         accumulators_.push_back(scratch);
-        scratch += f_.lanes * f_.columns * codegen::size_of(k_.nodes[r.value].type);
+        scratch += lanes_ * f_.columns * codegen::size_of(k_.nodes[r.value].type);
         if (!is_index(r.combiner)) continue;
-        scratch += f_.lanes * f_.columns * codegen::size_of(Type::i64);
+        scratch += lanes_ * f_.columns * codegen::size_of(Type::i64);
       }
     }
   }
@@ -103,6 +108,7 @@ class Execution {
     const auto last = static_cast<size_t>(f_.last_phase);
     for (row_ = 0; row_ < f_.rows; ++row_)
       for (size_t i = 0; i < k_.phases.size() && i <= last; ++i) run_phase(i);
+    if (lanes_ > f_.lanes) join_lanes();
   }
 
  private:
@@ -277,7 +283,7 @@ class Execution {
     for (uint32_t r = 0; r < k_.reductions.size(); ++r) {
       Type type = k_.nodes[k_.reductions[r].value].type;
       Accumulator none = identity(k_.reductions[r].combiner, type);
-      for (int lane = 0; lane < f_.lanes; ++lane)
+      for (int lane = 0; lane < lanes_; ++lane)
         for (column_ = 0; column_ < f_.columns; column_ += kLanes) {
           count_ = static_cast<int>(std::min<int64_t>(kLanes, f_.columns - column_));
           write_accumulator(r, lane, none);
@@ -288,15 +294,34 @@ class Execution {
   void accumulate(uint32_t r, const Lanes& value) {
     const Reduction& reduction = k_.reductions[r];
     Type type = k_.nodes[reduction.value].type;
-    int lane = static_cast<int>(row_ % f_.lanes);
-    Accumulator sum, next{value, broadcast(Type::i64, static_cast<uint64_t>(f_.row_index + row_))};
-    int64_t bytes = codegen::size_of(type);
-    sum = identity(reduction.combiner, type);
-    std::memcpy(&sum.value, accumulator_values(r, lane), static_cast<size_t>(count_ * bytes));
-    if (is_index(reduction.combiner))
-      std::memcpy(&sum.index, accumulator_indices(r, lane), static_cast<size_t>(count_) * 8);
+    int lane = static_cast<int>(row_ % lanes_);
+    Accumulator sum = accumulator(r, lane),
+                next{value, broadcast(Type::i64, static_cast<uint64_t>(f_.row_index + row_))};
     combine(reduction.combiner, type, sum, next);
     write_accumulator(r, lane, sum);
+  }
+
+  /// Lane 0 is left with the results.
+  void join_lanes() {
+    for (uint32_t r = 0; r < k_.reductions.size(); ++r)
+      for (int half = kLanes / 2; half; half /= 2)
+        for (int lane = 0; lane < half; ++lane)
+          for (column_ = 0; column_ < f_.columns; column_ += kLanes) {
+            count_ = static_cast<int>(std::min<int64_t>(kLanes, f_.columns - column_));
+            Accumulator sum = accumulator(r, lane);
+            combine(k_.reductions[r].combiner, k_.nodes[k_.reductions[r].value].type, sum, accumulator(r, lane + half));
+            write_accumulator(r, lane, sum);
+          }
+  }
+
+  Accumulator accumulator(uint32_t r, int lane) const {
+    const Reduction& reduction = k_.reductions[r];
+    const Type type = k_.nodes[reduction.value].type;
+    Accumulator sum = identity(reduction.combiner, type);
+    std::memcpy(&sum.value, accumulator_values(r, lane), static_cast<size_t>(count_ * codegen::size_of(type)));
+    if (is_index(reduction.combiner))
+      std::memcpy(&sum.index, accumulator_indices(r, lane), static_cast<size_t>(count_) * 8);
+    return sum;
   }
 
   void write_accumulator(uint32_t r, int lane, const Accumulator& p) {
@@ -310,7 +335,7 @@ class Execution {
     return accumulators_[r] + (lane * f_.columns + column_) * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
   }
   char* accumulator_indices(uint32_t r, int lane) const {
-    int64_t values = f_.lanes * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
+    int64_t values = lanes_ * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
     return accumulators_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
   }
 
@@ -339,6 +364,7 @@ class Execution {
   const Prepared& p_;
   const Kernel& k_;
   const KernelFrame& f_;
+  const int64_t lanes_;  // of form columns: that rows go to
   std::vector<Lanes> values_;
   std::vector<char*> locals_, accumulators_;
   std::vector<RowReduction> reductions_;

@@ -56,8 +56,7 @@ void Values::begin_step() {
     if (kept.column == frame_.column_offset() && !frame_.tail()) set(kept.value, kept.vector);
 }
 
-void Values::keep_same_rows(int64_t columns) {
-  int room = v_.avx512() ? 16 : 4;  // registers: the others are for the body
+void Values::keep_same_rows(int64_t columns, int room) {
   const Kernel& kernel = analysis_.kernel();
   for (Value v = 0; v < analysis_.size(); ++v) {
     const Node& n = analysis_.node(v);

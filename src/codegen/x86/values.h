@@ -37,8 +37,9 @@ class Values {
   void keep(Value v, int64_t column, const Vector& vector);
   /// Another row, in code of its own.
   void begin_row() { known(Level::row).clear(), kept_.clear(); }
-  /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits.
-  void keep_same_rows(int64_t columns);
+  /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into so
+  /// many registers.
+  void keep_same_rows(int64_t columns, int room);
   void emit_node(Value v);
   /// Whether the body computes it at each column.
   bool in_body(Value v) const { return live_[v] && analysis_.level(v) == Level::column; }

@@ -4,6 +4,7 @@
 #include "codegen/x86/columns.h"
 #include "codegen/x86/pack.h"
 #include "codegen/x86/rows.h"
+#include "codegen/x86/short_columns.h"
 #include "codegen/x86/tile.h"
 
 namespace ingot::codegen::x86 {
@@ -26,7 +27,12 @@ KernelPtr source(VCode& code, std::string text, const Target& target, std::strin
 KernelPtr compile(const Kernel& kernel, const Target& target, const std::string& name) {
   VCode code(target.isa);
   Emitter emitter(kernel, code);
-  kernel.form == Form::rows ? Rows(emitter).emit() : Columns(emitter).emit();
+  if (kernel.form == Form::rows)
+    Rows(emitter).emit();
+  else if (sums_in_registers(kernel))
+    ShortColumns(emitter).emit();
+  else
+    Columns(emitter).emit();
   return source(code, print(kernel), target, name, emitter.reductions.scratch_bytes());
 }
 

@@ -28,21 +28,27 @@ std::vector<Argument> outs(const ColumnStep& step) {
 struct ColumnConstants : PlaneConstants {
   ArgumentTable results;  // over [outer..., columns]
   std::vector<AccumulatorOps> ops;
+  const bool positions, in_registers;
 
   ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
       : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
-        results({}, outs(step), space.size() - 1) {
+        results({}, outs(step), space.size() - 1),
+        positions(step.positions),
+        in_registers(step.in_registers) {
     for (const ColumnStep::Result& r : step.results) ops.push_back(accumulator_ops(r.combiner, r.type));
   }
 };
 
 class ColumnDriver final : public PlaneDriver {
  public:
-  ColumnDriver(const ColumnStep& step, const ColumnConstants& constants, const BindContext& context)
-      : PlaneDriver(constants, context), results_(constants.results, context), ops_(constants.ops) {
+  ColumnDriver(const ColumnConstants& constants, const BindContext& context)
+      : PlaneDriver(constants, context),
+        results_(constants.results, context),
+        ops_(constants.ops),
+        in_registers_(constants.in_registers) {
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
-    side_by_side_ = !step.positions && columns_ > 0 && columns_ < kFewColumns;
+    side_by_side_ = !constants.positions && !in_registers_ && columns_ > 0 && columns_ < kFewColumns;
     for (size_t i = 0; i < arguments_.size(); ++i)
       side_by_side_ = side_by_side_ && row_strides[i] == columns_ * column_strides[i];
     if (side_by_side_) {
@@ -57,6 +63,7 @@ class ColumnDriver final : public PlaneDriver {
     const int64_t units = planes_ * tiles_;
     if (phase == 0 && chunks_ > 1) return reduce_chunks(state, runtime::share(units * chunks_, share, shares));
     Range range = runtime::share(units, share, shares);
+    if (joins_lanes() && tiles_ == 1) return reduce_planes(state, range);
     for (int64_t unit = range.begin; unit < range.end; ++unit) {
       if (chunks_ == 1) {
         finish(state, unit, reduce_blocks(state, unit, 0, blocks_));
@@ -107,6 +114,41 @@ class ColumnDriver final : public PlaneDriver {
     useful_threads = static_cast<int>(std::clamp<int64_t>(planes_ * tiles_ * chunks_, 1, useful_threads));
   }
 
+  // One call a plane.
+  void reduce_planes(const StepState& state, Range planes) const {
+    if (planes.begin >= planes.end) return;
+    const int64_t pointers = static_cast<int64_t>((arguments_.size() + results_.size()) * sizeof(char*) + 63) / 64 * 64;
+    char* scratch = thread_scratch(pointers + part_bytes_);
+    char** at = reinterpret_cast<char**>(scratch);
+    char** results_at = at + arguments_.size();
+    KernelFrame frame = frame_of(state, at);
+    frame.row_index = frame.column_index = 0;
+    frame.rows = rows_, frame.lanes = 1;
+    frame.scratch = scratch + pointers;
+    PlaneWalk walk(outer_, arguments_, state, at, planes.begin),
+        results(outer_, results_, state, results_at, planes.begin);
+    frame.outer_index = walk.index();
+    for (int64_t plane = planes.begin;;) {
+      kernel_.entry(&frame);
+      int64_t offset = 0;
+      for (size_t r = 0; r < ops_.size(); ++r) {
+        put(r, frame.scratch + offset, columns_, results_at[r]);
+        offset += kLanes * columns_ * ops_[r].element_bytes();
+      }
+      if (++plane == planes.end) return;
+      walk.next(), results.next();
+    }
+  }
+
+  void put(size_t result, const char* from, int64_t columns, char* to) const {
+    const int64_t bytes = ops_[result].result_bytes(), stride = results_.column_strides()[result];
+    if (stride == bytes) {
+      std::memcpy(to, from, columns * bytes);
+    } else {
+      for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * stride, from + c * bytes, bytes);
+    }
+  }
+
   void reduce_chunks(const StepState& state, Range items) const {
     for (int64_t item = items.begin; item < items.end; ++item) {
       int64_t first = item % chunks_ * chunk_blocks_;
@@ -114,6 +156,9 @@ class ColumnDriver final : public PlaneDriver {
       std::memcpy(shared(state) + item * part_bytes_, part, part_bytes_);
     }
   }
+
+  /// Of one block the kernel itself gives the results.
+  bool joins_lanes() const { return in_registers_ && blocks_ == 1; }
 
   int64_t width(int64_t unit) const { return std::min(tile_columns_, columns_ - unit % tiles_ * tile_columns_); }
 
@@ -142,7 +187,7 @@ class ColumnDriver final : public PlaneDriver {
       frame.row_index = block * kBlock;
       frame.rows = std::min(kBlock, rows_ - frame.row_index);
       const bool wide = side_by_side_ && frame.rows % kLanes == 0;
-      frame.lanes = wide ? 1 : kLanes;
+      frame.lanes = wide || joins_lanes() ? 1 : kLanes;
       frame.columns = wide ? kLanes * columns : columns;
       frame.row_strides = wide ? wide_strides_.data() : row_strides;
       if (wide) frame.rows /= kLanes;
@@ -179,23 +224,17 @@ class ColumnDriver final : public PlaneDriver {
       char* indices = values + kLanes * columns * ops.value_bytes;
       if (blocks_ == 0)
         for (int64_t c = 0; c < columns; ++c) ops.empty(values + c * ops.value_bytes, indices + c * 8);
-      for (int64_t half = blocks_ ? kLanes / 2 : 0; half; half /= 2)
+      for (int64_t half = blocks_ && !joins_lanes() ? kLanes / 2 : 0; half; half /= 2)
         ops.combine(values, values + half * columns * ops.value_bytes, indices, indices + half * columns * 8,
                     half * columns);
-      const char* from = ops.indexed ? indices : values;
-      const int64_t bytes = ops.result_bytes(), stride = results_.column_strides()[r];
-      char* to = at[r] + column * stride;
-      if (stride == bytes) {
-        std::memcpy(to, from, columns * bytes);
-      } else {
-        for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * stride, from + c * bytes, bytes);
-      }
+      put(r, ops.indexed ? indices : values, columns, at[r] + column * results_.column_strides()[r]);
       offset += kLanes * columns * ops.element_bytes();
     }
   }
 
   BoundArguments results_;
   std::span<const AccumulatorOps> ops_;
+  const bool in_registers_;
   bool side_by_side_ = false;
   std::span<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;
@@ -207,7 +246,7 @@ class ColumnDriver final : public PlaneDriver {
 
 StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context) {
   const ColumnConstants& constants = context.constants([&] { return ColumnConstants(step, costs, context); });
-  return context.make<ColumnDriver>(step, constants, context);
+  return context.make<ColumnDriver>(constants, context);
 }
 
 }  // namespace ingot::runtime

@@ -125,6 +125,58 @@ TEST(ColumnDriver, NarrowRowsAreSummedSideBySide) {
         }
 }
 
+// A kernel that sums in registers is asked to join the lanes where one block of rows is all; else the blocks are joined
+// first.
+TEST(ColumnDriver, LanesInRegistersAreJoinedByTheKernel) {
+  for (int threads : kThreadCounts)
+    for (int64_t outer : {0, 1, 3, 64})
+      for (int64_t rows : {0, 1, 16, 17, 256, 257, 2000})
+        for (int64_t columns : {0, 1, 5, 64}) {
+          Threads scope(threads);
+          std::atomic<int64_t> joined{0}, apart{0};
+          auto p = std::make_shared<Program>();
+          p->inputs = 1, p->outputs = 2;
+          p->buffers = {input(0), output(0), output(1)};
+          Step step = costly_step<ColumnStep>("sums");
+          ColumnStep& reduce = step.as<ColumnStep>();
+          reduce.kernel = loop_kernel([&](const KernelFrame& f) {
+            ++(f.lanes == 1 ? joined : apart);
+            for (int64_t result = 0; result < 2; ++result) {
+              float* sum = reinterpret_cast<float*>(f.scratch) + result * 16 * f.columns;
+              std::fill_n(sum, 16 * f.columns, -0.0f);
+              for (int64_t r = 0; r < f.rows; ++r)
+                for (int64_t c = 0; c < f.columns; ++c)
+                  sum[r % 16 * f.columns + c] += element<float>(f, 0, r, c) * (result ? 2 : 1);
+              for (int64_t half = f.lanes == 1 ? 8 : 0; half; half /= 2)
+                for (int64_t i = 0; i < half * f.columns; ++i) sum[i] += sum[half * f.columns + i];
+            }
+          });
+          reduce.space = {outer, rows, columns};
+          reduce.arguments = {{0, 0, {rows * columns * 4, columns * 4, 4}, 0}};
+          reduce.results = {{Combiner::sum, DType::f32, {1, 0, {columns * 4, 4}, 0}},
+                            {Combiner::sum, DType::f32, {2, 0, {columns * 8, 8}, 0}}};  // not dense
+          reduce.in_registers = true;
+          p->steps = {step};
+          LoadedProgram program(p);
+          std::vector<float> x = random_floats(static_cast<size_t>(outer * rows * columns), 19),
+                             sums(static_cast<size_t>(outer * columns)),
+                             twice(static_cast<size_t>(outer * columns * 2));
+          run(program, {}, {x.data()}, {sums.data(), twice.data()});
+          EXPECT_EQ(joined > 0, outer > 0 && columns > 0 && rows > 0 && rows <= 256);
+          EXPECT_EQ(apart > 0, outer > 0 && columns > 0 && rows > 256);
+          std::vector<float> column(static_cast<size_t>(rows));
+          for (int64_t o = 0; o < outer; ++o)
+            for (int64_t c = 0; c < columns; ++c) {
+              for (int64_t r = 0; r < rows; ++r)
+                column[static_cast<size_t>(r)] = x[static_cast<size_t>((o * rows + r) * columns + c)];
+              const auto at = static_cast<size_t>(o * columns + c);
+              const float expected = canonical_sum(column.data(), rows);
+              ASSERT_EQ(sums[at], expected) << outer << "x" << rows << "x" << columns << ", " << threads << " threads";
+              ASSERT_EQ(twice[2 * at], 2 * expected);
+            }
+        }
+}
+
 TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {
   auto reduce = [](Combiner combiner, std::vector<double> values) {
     auto p = std::make_shared<Program>();
