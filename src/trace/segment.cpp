@@ -71,6 +71,7 @@ void Segment::clear() {
   value_writes_.clear();
   slot_writes_.clear();
   written_slots_.clear();
+  before_writes_.clear();
 }
 
 // Without side effects but for bound_ beyond slots_, which the next comparison cuts: a call may be none of the
@@ -160,6 +161,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
   const uint64_t segment = id();
   if (node->inplace) {
     note_write(node->operands[0]);
+    if (eager::interceptor(eager::Stage::autograd)) before_writes_.emplace_back(path_.size(), *call.operands[0].tensor);
     outputs[0] = *call.operands[0].tensor;
   } else {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
@@ -277,6 +279,11 @@ void Segment::drop_tapes() {
     if (impl && (impl->node || impl->autograd) && impl->references.load(std::memory_order_acquire) == 1)
       detail::drop_autograd(*impl);
   }
+}
+
+void Segment::restore_tapes(size_t from) {
+  for (; !before_writes_.empty() && before_writes_.back().first >= from; before_writes_.pop_back())
+    before_writes_.back().second.restore();
 }
 
 void Segment::find_live(std::vector<uint32_t>& live) const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "eager/autograd/tape.h"
 #include "eager/call/dispatch.h"
 #include "trace/node.h"
 #include "trace/slot_table.h"
@@ -93,6 +94,10 @@ class Segment {
   void find_live(std::vector<uint32_t>& live) const;
   /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.
   void drop_tapes();
+  /// None of the ops can be refused any more: what the tape had of the tensors that they write is let go of.
+  void forget_tapes() { before_writes_.clear(); }
+  /// The ops from this one of the path on were not done: what they write is on the tape as it was before.
+  void restore_tapes(size_t from);
   /// Throws Error where another thread wrote to a slot since it was bound.
   void check_versions() const;
   /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's.
@@ -121,6 +126,7 @@ class Segment {
   std::vector<uint32_t> value_writes_;                     // by value, of those that are written to
   std::vector<uint32_t> slot_writes_;                      // by slot
   std::vector<uint32_t> written_slots_;
+  std::vector<std::pair<size_t, autograd::TapeState>> before_writes_;  // by position in the path
 };
 
 }  // namespace ingot::trace

@@ -41,6 +41,7 @@ void SegmentRunner::run(Node& flush) {
   segment_.check_versions();
   ++flush.hits;
   flush.last_use = call_;
+  if (!point.checks) segment_.forget_tapes();
   segment_.drop_tapes();
   segment_.find_live(live_);
   if (live_.empty() && point.written_slots.empty() && !point.checks) {
@@ -262,10 +263,16 @@ void SegmentRunner::run_one_by_one(std::string why) {
   } release{segment_};
   std::vector<eager::Operand> operands;
   std::vector<Tensor> outputs;
+  struct Restore {  // from the op that is refused on, if one is
+    Segment& segment;
+    size_t done = 0;
+    ~Restore() { segment.restore_tapes(done); }
+  } restore{segment_};
   for (const Node* node : segment_.path()) {
     outputs.assign(node->outputs.size(), Tensor());
     const NodeScope scope(*node);
     eager::execute(segment_.call_of(*node, operands), outputs);
+    ++restore.done;
     if (node->inplace) continue;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const detail::TensorImpl& result = *outputs[i].impl();

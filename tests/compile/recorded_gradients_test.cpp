@@ -127,6 +127,39 @@ TEST(Recorded, VersionsGoOnBehindTheEndOfACall) {
   }
 }
 
+// Refused only where the recording ends: the tensor was not written, so its gradient is that of before, and so is what
+// was saved of it.
+TEST(Recorded, AWriteThatIsRefusedLateIsNotOnTheTape) {
+  const Tensor good = tensor({1, 0}), bad = tensor({1, 7});
+  for (const bool of_view : {false, true})
+    for (const bool later_one : {false, true})
+      for (const Tensor& at : {good, bad, good}) {
+        SCOPED_TRACE(std::to_string(of_view) + std::to_string(later_one));
+        auto f = [&](const Tensor& x) {
+          Tensor y = x * 3, square = y * y, z = x * 5;
+          Tensor to = of_view ? y.narrow(0, 0, 2) : y;
+          try {
+            (void)x.sum().item<double>();
+            to.index_put_({at}, 0.25);
+            if (later_one) z.mul_(x);
+            (void)x.sum().item<double>();
+          } catch (const Error&) {
+          }
+          std::vector<Tensor> results{y, z, y.narrow(0, 1, 2)};
+          if (at.is_same(bad)) results.push_back(square);
+          for (Tensor r : std::vector<Tensor>(results)) results.push_back(autograd::grad({r.sum()}, {x}, {}, true)[0]);
+          return results;
+        };
+        auto fast = compile(f);
+        for (int call = 0; call < 3; ++call) {
+          const Tensor x = batch(4, call).requires_grad_();
+          const std::vector<Tensor> expected = f(x), got = fast(x);
+          ASSERT_EQ(got.size(), expected.size());
+          for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << i;
+        }
+      }
+}
+
 TEST(Recorded, WritesToViewsAreOnTheTape) {
   auto f = [](const Tensor& from) {
     Tensor x = from.detach().requires_grad_(), y = x * 1, row = y[1];

@@ -107,6 +107,20 @@ thread_local const std::string* frozen_function = nullptr;
 
 const std::string* set_frozen_function(const std::string* name) { return std::exchange(frozen_function, name); }
 
+TapeState::TapeState(const Tensor& written)
+    : base_(base_of(written).impl()),
+      node_(base_->node),
+      output_(base_->output),
+      requires_grad_(base_->requires_grad) {}
+
+void TapeState::restore() const {
+  if (base_->node == node_.get()) return;
+  const Tensor base = Tensor::of(base_);
+  set_node(base, node_, output_);
+  ++meta_of(base).history;  // its views look again
+  base_->requires_grad = requires_grad_;
+}
+
 void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
   bool tracked = false;
   for (const Operand& o : call.operands) tracked |= is_tensor(o) && is_tracked(*o.tensor);
@@ -169,13 +183,14 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
   const bool view = !self.is_same(base);
   OpNode* node = new OpNode(call, {&self, 1}, &base);
   NodePtr made = NodePtr::owning(node);
-  proceed(call, outputs);
-  node->save({&self, 1});
-  if (view) made = view_write_node(self, std::move(made));
+  // Before the write: what was saved is there also where a recorded write turns out to be refused.
   if (base.impl()->saved.exchange(false, std::memory_order_relaxed)) {
     made->part_from(base);
     part_from(base, *made, base.impl()->node ? base.impl()->node->sequence : 0);
   }
+  proceed(call, outputs);
+  node->save({&self, 1});
+  if (view) made = view_write_node(self, std::move(made));
   set_node(base, std::move(made));
   ++meta_of(base).history;
   base.impl()->requires_grad = true;

@@ -1,5 +1,6 @@
 // Writes the tape: stands in the chain of every thread on which gradients are recorded.
 #pragma once
+#include "eager/autograd/node.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::autograd {
@@ -17,6 +18,20 @@ class Tape final : public eager::Interceptor {
  private:
   void record(const eager::OpCall& call, std::span<Tensor> outputs);
   void record_write(const eager::OpCall& call, std::span<Tensor> outputs);
+};
+
+/// What the tape has of a tensor before a write, for a write that is found later not to have been done.
+class TapeState {
+ public:
+  /// Of the tensor behind this one, which must be there when it is restored.
+  explicit TapeState(const Tensor& written);
+  void restore() const;
+
+ private:
+  ingot::detail::TensorImpl* base_;  // no handle: it would make the tensor one that somebody holds
+  NodePtr node_;
+  uint32_t output_;
+  bool requires_grad_;
 };
 
 /// The frozen function that this thread calls, by name; null: none. What would be put on the tape there is refused with
