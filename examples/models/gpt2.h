@@ -25,15 +25,11 @@ struct Conv1DImpl : nn::Module, nn::Quantizable {
     if (weight_scale.defined()) return F::linear_int8(x, weight.t(), weight_scale, bias);
     return F::linear(x, nn::widened(weight.t(), x), bias);
   }
-  bool convert_weight(DType format, Location location) override {
-    if (weight_scale.defined() || weight.dtype() == format) return false;
-    if (format == kInt8) {
-      const nn::Int8Weight made = nn::quantize_int8({weight.t(), location});
-      weight = made.weight.t().contiguous(), weight_scale = made.scale;
-    } else {
-      weight = nn::round_weight({weight, location}, format);
-    }
-    return true;
+  std::function<void()> converted_weight(DType format, Location location) override {
+    if (weight_scale.defined() || weight.dtype() == format) return {};
+    if (format != kInt8) return [this, made = nn::round_weight({weight, location}, format)] { weight = made; };
+    const nn::Int8Weight made = nn::quantize_int8({weight.t(), location});
+    return [this, w = made.weight.t().contiguous(), scale = made.scale] { weight = w, weight_scale = scale; };
   }
 };
 INGOT_MODULE(Conv1D, weight, weight_scale, bias);
@@ -132,16 +128,11 @@ struct GPT2LMHeadModelImpl : nn::Module, nn::Quantizable {
     if (lm_head_scale.defined()) return F::linear_int8(h, lm_head, lm_head_scale);
     return F::linear(h, lm_head.defined() ? nn::widened(lm_head, h) : transformer->wte->weight);
   }
-  bool convert_weight(DType format, Location location) override {
-    if (lm_head.defined() && (lm_head_scale.defined() || lm_head.dtype() == format)) return false;
+  std::function<void()> converted_weight(DType format, Location location) override {
+    if (lm_head.defined() && (lm_head_scale.defined() || lm_head.dtype() == format)) return {};
     const TensorArg table(transformer->wte->weight, location);
-    if (format == kInt8) {
-      nn::Int8Weight made = nn::quantize_int8(table);
-      lm_head = std::move(made.weight), lm_head_scale = std::move(made.scale);
-    } else {
-      lm_head = nn::round_weight(table, format);
-    }
-    return true;
+    if (format != kInt8) return [this, made = nn::round_weight(table, format)] { lm_head = made; };
+    return [this, made = nn::quantize_int8(table)] { lm_head = made.weight, lm_head_scale = made.scale; };
   }
 };
 INGOT_MODULE(GPT2LMHeadModel, transformer, lm_head, lm_head_scale);

@@ -191,7 +191,7 @@ TEST_F(NarrowWeights, OfAModuleThatIsQuantizedLater) {
     net->first->weight.zero_();
     for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), net(x)));
     nn::Linear other{20, 33};
-    other->convert_weight(kInt8, Location());
+    nn::quantize_weights(*other);
     net->first = other;
     for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_bits(fast(x), net(x)));
     net->to(kBFloat16);

@@ -18,16 +18,17 @@ LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias
                      in_features)) {
   if (with_bias) bias = uniform({out_features}, in_features);
 }
-bool LinearImpl::convert_weight(DType format, Location location) {
-  if (weight_scale.defined() || (widens && weight.dtype() == format)) return false;
-  if (format == kInt8) {
-    Int8Weight made = quantize_int8({weight, location});
-    weight = std::move(made.weight), weight_scale = std::move(made.scale);
-  } else {
-    weight = round_weight({weight, location}, format).requires_grad_(weight.requires_grad());
-  }
-  widens = format != kInt8;
-  return true;
+std::function<void()> LinearImpl::converted_weight(DType format, Location location) {
+  if (weight_scale.defined() || (widens && weight.dtype() == format)) return {};
+  if (format == kInt8)
+    return [this, made = quantize_int8({weight, location})] {
+      weight = made.weight, weight_scale = made.scale;
+      widens = false;
+    };
+  return [this, made = round_weight({weight, location}, format).requires_grad_(weight.requires_grad())] {
+    weight = made;
+    widens = true;
+  };
 }
 
 LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o)

@@ -20,7 +20,7 @@ struct INGOT_API LinearImpl : Layer, Quantizable {
     if (weight_scale.defined()) return linear_int8(x, weight, weight_scale, bias);
     return linear(x, widens ? widened(weight, x) : weight, bias);
   }
-  bool convert_weight(DType format, Location location) override;
+  std::function<void()> converted_weight(DType format, Location location) override;
 };
 INGOT_MODULE(Linear, weight, weight_scale, bias);
 

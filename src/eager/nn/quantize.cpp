@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/module_path.h"
 #include "base/overlap.h"
 #include "eager/call/call.h"
 #include "eager/ops/functions.h"
@@ -63,13 +64,15 @@ Tensor widened(const Tensor& weight, const TensorArg& input) {
 int64_t convert_weights(Module& module, DType format, const QuantizeFilter& filter, Location location) {
   if (!is_half(format) && format != kInt8)
     eager::fail("convert_weights", "format", std::string(name_of(format)), "bf16, f16 or i8", location);
-  int64_t count = 0;
+  std::vector<std::function<void()>> converted;
   for (auto& [name, each] : module.named_modules()) {
     auto* layer = dynamic_cast<Quantizable*>(each);
     if (!layer || (filter && !filter(name, *each))) continue;
-    count += layer->convert_weight(format, location);
+    const ModulePathScope path(name);
+    if (auto put = layer->converted_weight(format, location)) converted.push_back(std::move(put));
   }
-  return count;
+  for (const auto& put : converted) put();
+  return static_cast<int64_t>(converted.size());
 }
 
 int64_t quantize_weights(Module& module, const QuantizeFilter& filter, Location location) {

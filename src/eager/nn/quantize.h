@@ -26,8 +26,9 @@ INGOT_API Tensor widened(const Tensor& weight, const TensorArg& input);
 class INGOT_API Quantizable {
  public:
   virtual ~Quantizable() = default;
-  /// Takes that form; false where it has it, or int8.
-  virtual bool convert_weight(DType format, Location location) = 0;
+  /// Makes a weight of that form, and gives what puts it in place, without an error; none where it has that form, or
+  /// int8. Throws Error for a weight that the form has no numbers for.
+  virtual std::function<void()> converted_weight(DType format, Location location) = 0;
 };
 
 /// Which modules, by their names in the tree; none: all.
@@ -36,7 +37,8 @@ using QuantizeFilter = std::function<bool(const std::string& name, Module& modul
 /// kInt8, where it has another floating one. Inputs, biases and results stay what they are, f32 say: the layer computes
 /// linear(x, weight.to(x's dtype), bias), or F::linear_int8. Returns how many there were. A state dict of such a model
 /// is loaded into one that was converted before, its weights SkipInit's or not. Functions that were compiled with the
-/// module notice. Throws Error for another format.
+/// module notice. Throws Error for another format and for a weight that it has no numbers for; no module has changed
+/// then.
 INGOT_API int64_t convert_weights(Module& module, DType format, const QuantizeFilter& filter = {},
                                   Location location = Location());
 /// convert_weights to kInt8.

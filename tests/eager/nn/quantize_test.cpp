@@ -226,5 +226,34 @@ TEST(ConvertWeights, RefusesWhatItCannotKeep) {
   EXPECT_EQ(nn::round_weight(zeros({3, 0}), kFloat16).sizes(), IntArrayRef({3, 0}));
 }
 
+// The last of them is refused: the layers before it are as they were, a parameter with its gradient in particular.
+TEST(ConvertWeights, AllOrNone) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (DType format : {kBFloat16, kFloat16, kInt8})
+    for (float wrong : {inf, inf - inf, 1e5f}) {
+      if (wrong == 1e5f && format != kFloat16) continue;
+      SCOPED_TRACE(std::string(name_of(format)) + " " + std::to_string(wrong));
+      Net net;
+      {
+        const NoGradGuard no_grad;
+        net->last->weight.select(0, 3).fill_(wrong);
+      }
+      net(randn({5, 20})).sum().backward();
+      const Tensor weight = net->first->weight, copy = weight.detach().clone();
+      const std::string error = test::message_of([&] { nn::convert_weights(*net, format); });
+      EXPECT_NE(error.find("in last"), std::string::npos) << error;
+      EXPECT_TRUE(net->first->weight.is_same(weight));
+      EXPECT_TRUE(equal(weight, copy));
+      EXPECT_TRUE(weight.grad().defined());
+      EXPECT_FALSE(net->first->weight_scale.defined());
+      EXPECT_FALSE(net->first->widens);
+      EXPECT_EQ(net->named_parameters().size(), 5u);
+      const NoGradGuard no_grad;
+      net->last->weight.fill_(0.5);
+      EXPECT_EQ(nn::convert_weights(*net, format), 2);
+      EXPECT_EQ(net->first->weight.dtype(), format);
+    }
+}
+
 }  // namespace
 }  // namespace ingot
