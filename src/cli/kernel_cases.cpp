@@ -272,6 +272,26 @@ std::vector<KernelBench> table() {
                     const double scores = heads * (s[3] ? n * (n + 1) / 2 : n * n);
                     return Work{10 * scores * depth, {{exp_of, scores}}, 11 * heads * n * depth * element};
                   }});
+  list.push_back({"embedding_backward",
+                  "rows of the table, width, positions",
+                  0.5,
+                  {{{256, 128, 1024}}, {{256, 128, 16384}}, {{8192, 512, 8192}}, {{32768, 768, 1024}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[2], s[1]}, {s[2]}, {s[0], s[1]}};
+                  },
+                  1,
+                  // More positions at the first rows than at the last, as in a text. Rows are a power of two, so that
+                  // positions are the same in f64.
+                  [](const Tensors& t, const Sizes& s) {
+                    const EnableGradGuard records;
+                    const Tensor at = (t[1].abs() * (static_cast<double>(s[0]) / 4)).clamp_max(s[0] - 1).to(kInt64);
+                    const Tensor table = t[2].detach().requires_grad_();
+                    return autograd::grad({embedding(table, at)}, {table}, {t[0]})[0];
+                  },
+                  [](const Sizes& s, double element) {
+                    const double read = elements_of({s[2], s[1]}), positions = elements_of({s[2]});
+                    return Work{read, {}, (read + elements_of({s[0], s[1]}) + positions) * element + 8 * positions};
+                  }});
   return list;
 }
 
