@@ -1,6 +1,7 @@
 // A vector of elements with constructors that needs no allocation while they are few.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
@@ -19,7 +20,7 @@ class InlineVector {
 
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) {
-    if (size_ == capacity_) reserve(2 * capacity_);
+    if (size_ == capacity_) reserve(size_t{2} * capacity_);
     T* made = new (data() + size_) T{std::forward<Arguments>(arguments)...};
     ++size_;
     return *made;
@@ -32,7 +33,7 @@ class InlineVector {
     std::destroy_n(data(), size_);
     release();
     heap_ = larger;
-    capacity_ = capacity;
+    capacity_ = static_cast<uint32_t>(capacity);
   }
   /// Lets go of the memory, too.
   void clear() {
@@ -62,7 +63,7 @@ class InlineVector {
   }
 
   T* heap_ = nullptr;
-  size_t size_ = 0, capacity_ = N;
+  uint32_t size_ = 0, capacity_ = N;
   alignas(T) std::byte inline_[N * sizeof(T)];
 };
 

@@ -28,6 +28,7 @@ struct Plan {
   std::vector<bool> reads;           // of the derived call's operands
   std::vector<bool> wanted;          // of each operand, whether its gradient goes on: one edge each
   std::vector<int> copies;           // of each wanted operand: the cotangent that is its gradient, or -1
+  std::vector<ir::Attr> attrs;       // of the call that it was made for; another one may have other sizes
 };
 
 namespace {
@@ -135,7 +136,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
     }
 
   const size_t first_cotangent = call.operands.size() + results.size();
-  Plan plan{call.op, call.derivative, nullptr, {}, wanted, {}};
+  Plan plan{call.op, call.derivative, nullptr, {}, wanted, {}, {call.attrs.begin(), call.attrs.end()}};
   auto reads_of = [&](const ir::Derivative* derivative) {
     return ir::derivative_reads(call.op, *derivative, types, call.attrs, special);
   };
@@ -287,8 +288,8 @@ bool is_of_elements(const OpCall& call, const Tensor& tensor) {
   return t.offset == 0 && last < elements;
 }
 
-SavedTensor::SavedTensor(const Tensor& tensor) : tensor_(tensor), version_(eager::writes_to(*tensor.impl())) {
-  std::atomic<bool>& saved = base_of(tensor).impl()->saved;
+SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)), version_(eager::writes_to(*tensor_.impl())) {
+  std::atomic<bool>& saved = base_of(tensor_).impl()->saved;
   if (!saved.load(std::memory_order_relaxed)) saved.store(true, std::memory_order_relaxed);
 }
 
@@ -332,8 +333,9 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
   plan_ = Plans::of(call, wanted, results);
   if (!plan_->derivative) return;
   operands_.reserve(count);
-  attrs_.reserve(call.attrs.size());
-  for (const ir::Attr& a : call.attrs) attrs_.emplace_back(a);
+  const bool same = std::equal(call.attrs.begin(), call.attrs.end(), plan_->attrs.begin(),
+                               [](const ir::Attr& a, const ir::Attr& b) { return a.list == b.list; });
+  if (!same) attrs_ = std::make_unique<std::vector<ir::Attr>>(call.attrs.begin(), call.attrs.end());
   size_t next_edge = 0;
   for (size_t i = 0; i < count; ++i) {
     const Operand& o = call.operands[i];
@@ -353,10 +355,13 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
   }
 }
 
+// What tells plans apart leaves nothing open in them but larger sizes.
+std::span<const ir::Attr> OpNode::attributes() const { return attrs_ ? *attrs_ : plan_->attrs; }
+
 template <size_t N>
 void OpNode::put_attributes(InlineVector<ir::Attr, N>& attrs) const {
-  attrs.reserve(attrs_.size() + operands_.size());
-  for (const ir::Attr& a : attrs_) attrs.emplace_back(a);
+  attrs.reserve(attributes().size() + operands_.size());
+  for (const ir::Attr& a : attributes()) attrs.emplace_back(a);
   ir::Attr* const shapes = attrs.end();
   for (size_t i = 0; i < operands_.size(); ++i) attrs.emplace_back();
   size_t next_edge = 0;

@@ -12,7 +12,7 @@ namespace ingot::autograd {
 class SavedTensor {
  public:
   SavedTensor() = default;
-  explicit SavedTensor(const Tensor& tensor);
+  explicit SavedTensor(Tensor tensor);
   bool defined() const { return tensor_.defined(); }
   /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
   const Tensor& get(const Node& node, const std::string& what) const;
@@ -53,6 +53,8 @@ class OpNode final : public Node {
     size_t number;
     ir::Attr attr;
   };
+  /// Of the call.
+  std::span<const ir::Attr> attributes() const;
   /// Adds the attributes of the derived call: those of the call, then the shapes of operands that are not kept.
   template <size_t N>
   void put_attributes(InlineVector<ir::Attr, N>& attrs) const;
@@ -64,7 +66,7 @@ class OpNode final : public Node {
   Location used_ = Location::none();            // the backward() that let go of them
   std::unique_ptr<std::vector<Shape>> shapes_;  // of operands that are neither kept nor told by an edge; rarely any
   InlineVector<Scalar, 1> scalars_;
-  InlineVector<ir::Attr, 3> attrs_;  // of the call
+  std::unique_ptr<std::vector<ir::Attr>> attrs_;  // of the call, where they are not those of the plan
 };
 
 /// Whether what as_strided looks at in the memory of a tensor are elements of it, counted in their order.
