@@ -237,7 +237,8 @@ struct Epilogue {
   /// [0] over any piece, [v] over those of exactly 16 * v columns; empty: results are stored as they are. Buffer 0 is
   /// the raw piece (f32 or f64), the others are the arguments.
   std::vector<KernelPtr> kernels;
-  /// As ProductKernels::tiles, null where there is none: tiles that do all of it themselves, of one block of k.
+  /// As ProductKernels::tiles, null where there is none: tiles that do all of it themselves, of one block of k. Behind
+  /// them, where the product has fewer columns than a tile, as many again: for just these columns.
   std::vector<KernelPtr> finishing;
   INGOT_ALL_FIELDS(Epilogue, arguments, scalars, kernels, finishing)
 };

@@ -187,7 +187,7 @@ struct TileSpec {
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
   /// If any, C is not written: this runs over the sums (its buffer 0, which lies nowhere) while they are in registers,
-  /// called with TileFrame::finish. It has 16 * vectors known columns, all of which exist, and k is one block. See
+  /// called with TileFrame::finish. It has known columns, which end in the last vector, and k is one block. See
   /// may_finish().
   std::shared_ptr<const Kernel> finish = nullptr;
   friend bool operator==(const TileSpec&, const TileSpec&) = default;

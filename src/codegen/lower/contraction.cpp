@@ -162,18 +162,25 @@ std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std:
 
 // Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
 std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
-                                       const Dim& depth) {
+                                       const Dim& depth, const Dim& columns) {
   if (!depth.is_constant() || depth.code > kShallow || !may_finish(w.target, writer.kernel)) return {};
   std::vector<KernelPtr> tiles(kernels.tiles.size());
-  for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows)
-    for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) {
+  auto make = [&](size_t first, int vectors, int64_t known) {
+    for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows) {
       auto finish = std::make_shared<Kernel>(writer.kernel);
-      finish->known_columns = 16 * vectors;
+      finish->known_columns = known;
       const TileSpec spec{
           .rows = rows, .vectors = vectors, .rows_of_a = kernels.rows_of_a, .finish = std::move(finish)};
-      tiles[static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
+      tiles[first + static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
           w.made_once(kernel_key(print(spec), w.target), [&] { return codegen::generate(spec, w.target); });
     }
+  };
+  for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) make(0, vectors, 16 * vectors);
+  if (columns.is_constant() && columns.code % 16 != 0 && columns.code < 16 * kernels.max_vectors) {
+    const size_t first = tiles.size();
+    tiles.resize(2 * first);
+    make(first, static_cast<int>(columns.code / 16 + 1), columns.code);
+  }
   return tiles;
 }
 

@@ -41,8 +41,9 @@ inline bool epilogue_fits(const StepWriter& w, size_t arguments) {
 /// As Epilogue orders them. `strides` of the arguments end with those over rows and columns.
 std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
                                  const std::string& name);
-/// Tiles that end with the epilogue, where there is little to sum: `depth` products.
+/// Tiles that end with the epilogue, where there is little to sum: `depth` products. For all columns of a tile; behind
+/// them, if the product has few columns, for as many as it has.
 std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
-                                       const Dim& depth);
+                                       const Dim& depth, const Dim& columns);
 
 }  // namespace ingot::codegen::lowering

@@ -135,8 +135,9 @@ void write_conv(StepWriter& w, uint32_t group) {
     conv.epilogue.kernels = epilogues(w, writer, strides_of, conv.kernels->max_vectors, step.name);
   }
   Dim depth = w.dims.mul(weight[1], w.dims.mul(weight[2], weight[3]));
+  const bool one_product = form == ConvolutionForm::depthwise || conv.groups == Dim(1);
   if (pixels && !conv.epilogue.kernels.empty())
-    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth);
+    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth, one_product ? weight[0] : Dim(0));
   step.operations = w.dims.mul(points, w.dims.add(w.dims.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = w.dims.add(step.bytes, bytes(w.dims, points, o.dtype));
   step.work = std::move(conv);

@@ -30,23 +30,30 @@ void emit_finish(const Kernel& k, std::span<const VReg> sums, int rows, VCode& c
   std::vector<Stream*> streams = e.streams.used_by(plan.phase, plan.live);
   std::erase_if(streams, [](const Stream* s) { return s->number == 0; });
   const bool resident = e.streams.keep_in_registers(streams);
-  const auto steps = static_cast<int>(k.known_columns / kLanes);
+  const auto steps = static_cast<int>(k.known_columns / kLanes),
+             vectors = static_cast<int>((k.known_columns + kLanes - 1) / kLanes);
   const int parts = e.vectors.parts_of(Type::f32);
+  const int64_t whole = steps * kLanes;
   code.g(VOp::g_imm, Gpr::rcx, 0);
   for (int row = 0; row < rows; ++row) {
     e.values.begin_row();
     e.body.begin_row(plan, streams, resident);
     for (Value v = 0; v < k.nodes.size(); ++v) {
       if (k.nodes[v].op != Op::load || k.nodes[v].imm != 0) continue;
-      for (int step = 0; step < steps; ++step) {
+      for (int step = 0; step < vectors; ++step) {
         Vector sum;
         sum.parts = parts;
         for (int p = 0; p < parts; ++p)
-          sum.part[static_cast<size_t>(p)] = sums[static_cast<size_t>((row * steps + step) * parts + p)];
-        e.values.keep(v, step * kLanes, sum);
+          sum.part[static_cast<size_t>(p)] = sums[static_cast<size_t>((row * vectors + step) * parts + p)];
+        e.values.keep(v, step < steps ? step * kLanes : Values::kTail, sum);
       }
     }
-    e.body.mixed_steps({}, steps);
+    if (steps > 0) e.body.mixed_steps({}, steps);
+    if (vectors > steps) {
+      code.g(VOp::g_imm, Gpr::rcx, whole);
+      e.body.tail_step({});
+      if (row + 1 < rows) code.g(VOp::g_imm, Gpr::rcx, 0);
+    }
     if (row + 1 < rows) e.streams.advance_row();
   }
 }

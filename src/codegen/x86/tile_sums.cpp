@@ -16,7 +16,8 @@ TileSums::TileSums(const TileSpec& spec, Vectors& vectors)
       v_(vectors),
       code_(vectors.code()),
       type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
-      parts_(vectors.parts_of(type_) * spec.vectors) {}
+      parts_(vectors.parts_of(type_) * spec.vectors),
+      half_(v_.avx512() && spec.finish && kLanes * spec.vectors - spec.finish->known_columns >= kLanes / 2) {}
 
 void TileSums::clear() {
   sums_.resize(static_cast<size_t>(spec_.rows * parts_));
@@ -32,7 +33,7 @@ void TileSums::add(int row, int p, const Source& a, VReg b) {
     code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = v_.force(a)});
   } else {
     code_.add({.op = type_ == Type::f64 ? VOp::fma_pd : VOp::fma_ps,
-               .width = width(),
+               .width = half_ && p + 1 == parts_ ? static_cast<uint8_t>(width() / 2) : width(),
                .dst = sum,
                .a = b,
                .b = a.reg,

@@ -56,6 +56,7 @@ class TileSums {
   VCode& code_;
   Type type_;
   int parts_;  // registers a row
+  bool half_;  // of the last register of a row, no more than half exists: some processors multiply it in half the time
   std::vector<VReg> sums_;
 };
 

@@ -53,7 +53,7 @@ void Values::begin_body(const std::vector<Value>& roots, const std::vector<bool>
 void Values::begin_step() {
   known(Level::column).clear();
   for (const Kept& kept : kept_)
-    if (kept.column == frame_.column_offset() && !frame_.tail()) set(kept.value, kept.vector);
+    if (kept.column == (frame_.tail() ? kTail : frame_.column_offset())) set(kept.value, kept.vector);
 }
 
 void Values::keep_same_rows(int64_t columns, int room) {

@@ -35,6 +35,7 @@ class Values {
   void begin_step();
   /// What a load at these columns gives from here on.
   void keep(Value v, int64_t column, const Vector& vector);
+  static constexpr int64_t kTail = -1;  // instead of a column: in a step of the last columns
   /// Another row, in code of its own.
   void begin_row() { known(Level::row).clear(), kept_.clear(); }
   /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into so

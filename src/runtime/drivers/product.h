@@ -52,11 +52,11 @@ struct Product {
 
   /// So that what follows the first block ends the sums.
   bool one_block_of_k() const { return sizes.k > 0 && sizes.k <= kBlock; }
-  /// Whether there are tiles for all rows of a panel that end with the epilogue.
-  bool finishes_in_registers(int64_t panel) const {
-    if (calls->finishing.empty() || panel_columns(panel) != panel_width(panel)) return false;
-    auto has = [&](int64_t rows_of_it) { return bool(tile(calls->finishing, rows_of_it, panels.size(panel))); };
-    return has(rows.each) && (!rows.extra || has(rows.each + 1));
+  /// Tiles that end with the epilogue, if there are any for all rows of a panel, or null.
+  const std::vector<KernelCall>* finishing_tiles(int64_t panel) const {
+    const auto& kernels = panel_columns(panel) == panel_width(panel) ? calls->finishing : calls->finishing_all_columns;
+    auto has = [&](int64_t rows_of_it) { return bool(tile(kernels, rows_of_it, panels.size(panel))); };
+    return !kernels.empty() && has(rows.each) && (!rows.extra || has(rows.each + 1)) ? &kernels : nullptr;
   }
 
   const ProductCalls* calls;

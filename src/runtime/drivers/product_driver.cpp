@@ -247,9 +247,9 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   const char* results = result_.place(run, block.row, product_.panel_column(block.panel));
   frame.results_stride = result_.row_stride();
   // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.
-  const bool in_place = finishes && product_.one_block_of_k(),
-             in_registers = in_place && product_.finishes_in_registers(block.panel) &&
-                            result_.in_one_segment(product_.panel_column(block.panel), frame.columns);
+  const bool in_place = finishes && product_.one_block_of_k();
+  const std::vector<KernelCall>* finishing = in_place ? product_.finishing_tiles(block.panel) : nullptr;
+  const bool in_registers = finishing && result_.in_one_segment(product_.panel_column(block.panel), frame.columns);
   std::optional<ResultCall> result;
   if (in_registers) {
     result.emplace(result_, run);
@@ -257,7 +257,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
     result->frame.columns = frame.columns;
     frame.finish = &result->frame;
   }
-  const std::vector<KernelCall>& kernels = in_registers ? product_.calls->finishing : calls;
+  const std::vector<KernelCall>& kernels = in_registers ? *finishing : calls;
   int64_t finished = 0;  // rows
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row,
