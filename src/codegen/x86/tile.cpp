@@ -12,6 +12,7 @@ namespace ingot::codegen::x86 {
 namespace {
 
 constexpr int kUnroll = 4;
+constexpr int64_t kAheadOfRows = 8192;  // bytes times rows
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kK = Gpr::rcx,
               kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
@@ -205,10 +206,10 @@ class Tile {
     if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
     const Loop loop = code_.begin_loop();
     for (int u = 0; u < unroll; ++u) {
-      // About a kilobyte ahead: the panel streams in from L2.
+      // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster.
       const int64_t row = parts_ * part_bytes_;
       for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1; at += 64)
-        code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + 1024)});
+        code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
       if (unroll > 1 && u % 2) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
