@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "base/float_environment.h"
@@ -255,9 +256,12 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
     }
     // What is written over an input cannot be had back: the memory of all steps is there before the first.
     int64_t scratch = 0;
-    for (uint32_t i = 0; in_place && i < bound.steps.size(); ++i)
-      scratch = std::max(scratch, bound.steps[i]->scratch_bytes(state_of(i, *state)));
-    reserve_scratch(scratch);
+    std::optional<ReservedScratch> reserved;
+    if (in_place) {
+      for (uint32_t i = 0; i < bound.steps.size(); ++i)
+        scratch = std::max(scratch, bound.steps[i]->scratch_bytes(state_of(i, *state)));
+      reserved.emplace(scratch);
+    }
     state->times.clear();
     auto move = [&](int64_t slices) {
       for (size_t i = 0; i < program.buffers.size(); ++i)
@@ -305,8 +309,9 @@ void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& se
     for (size_t i = segment.first_phase; i < segment.end_phase; ++i) state.progress[i].reset();
   };
   auto region = [&](int thread, int threads) {
+    std::optional<ReservedScratch> reserved;
     try {
-      if (thread > 0) reserve_scratch(scratch);
+      if (thread > 0 && scratch > 0) reserved.emplace(scratch);
     } catch (const OutOfMemory&) {
       return;
     }

@@ -47,11 +47,11 @@ char* thread_scratch(int64_t bytes) {
   return scratch.memory;
 }
 
-void reserve_scratch(int64_t bytes) {
-  mine->reserved = 0;
+ReservedScratch::ReservedScratch(int64_t bytes) : before_(mine->reserved) {
   if (bytes > 0) thread_scratch(bytes);
-  mine->reserved = bytes;
+  mine->reserved = std::max(before_, bytes);
 }
+ReservedScratch::~ReservedScratch() { mine->reserved = before_; }
 
 PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, const std::vector<Argument>& arguments,
                                const Step& costs, const BindContext& context)

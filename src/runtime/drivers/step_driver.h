@@ -85,8 +85,17 @@ void pair_up(char* first, int64_t count, int64_t stride, F combine) {
 
 /// Memory of the calling thread, aligned to 64, valid until its next call on this thread.
 char* thread_scratch(int64_t bytes);
-/// Until the next such call on this thread, thread_scratch() gives this much without allocating. Throws OutOfMemory.
-void reserve_scratch(int64_t bytes);
+/// While one lives, thread_scratch() on this thread gives this much without allocating. Throws OutOfMemory.
+class ReservedScratch {
+ public:
+  explicit ReservedScratch(int64_t bytes);
+  ~ReservedScratch();
+  ReservedScratch(const ReservedScratch&) = delete;
+  ReservedScratch& operator=(const ReservedScratch&) = delete;
+
+ private:
+  int64_t before_;
+};
 
 /// Walks the planes of a space whose last two dims are rows and columns, with the address of each argument.
 class PlaneWalk {

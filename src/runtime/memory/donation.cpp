@@ -48,11 +48,10 @@ std::string Donations::refusal(uint32_t output, uint32_t input) const {
 void run_in_place(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
                   std::span<const int64_t> output_bytes) {
   auto is_input = [&](const void* output) { return std::ranges::find(data.inputs, output) != data.inputs.end(); };
-  const bool in_place = std::ranges::any_of(data.outputs, is_input);
-  if (in_place && checks_memory())
+  if (checks_memory() && std::ranges::any_of(data.outputs, is_input))
     run_judged(program, bound, data, output_bytes);
   else
-    program.run(bound, data, in_place);
+    program.run(bound, data, true);
 }
 
 void run_judged(const LoadedProgram& program, const BoundProgram& bound, const CallData& data,
