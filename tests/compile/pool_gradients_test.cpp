@@ -1,5 +1,6 @@
 // Gradients of max pooling: places of windows side by side, and the images that a convolution leaves with their
 // channels innermost. Gradients are small integers, so that sums are exact in any order.
+#include <cmath>
 #include <limits>
 #include <ostream>
 
@@ -38,9 +39,10 @@ Tensor image(int64_t batch, int64_t channels, const Pool& p) {
 
 /// Each window gives its gradient to its first maximum, or its last NaN.
 Tensor expected(const Pool& p, const Tensor& image, const Tensor& gradient) {
-  const Tensor x = image.contiguous(), g = gradient.contiguous(), result = zeros_like(x);
+  const Tensor x = image.contiguous(), g = gradient.contiguous();
+  Tensor result = zeros_like(x);
   const float *values = x.data_ptr<float>(), *given = g.data_ptr<float>();
-  float* to = result.data_ptr<float>();
+  float* to = result.mutable_data_ptr<float>();
   const int64_t rows = g.size(2), columns = g.size(3);
   for (int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane)
     for (int64_t i = 0; i < rows; ++i)
