@@ -44,8 +44,8 @@ class LoadedProgram {
   BoundProgramPtr bind(std::span<const int64_t> symbols) const;
   /// The same where the program's guards hold for them, else null.
   BoundProgramPtr bind_where_it_holds(std::span<const int64_t> symbols) const;
-  /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind. `in_place`: outputs may
-  /// be inputs; nothing is written to these before all memory is there.
+  /// Runs all steps; when it returns, outputs are written. `bound` comes from this object's bind. `in_place`: outputs
+  /// may be inputs; nothing is written to these before all memory is there.
   void run(const BoundProgram& bound, const CallData& data, bool in_place = false) const;
 
   int64_t arena_bytes(const BoundProgram& bound) const;

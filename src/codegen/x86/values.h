@@ -38,8 +38,8 @@ class Values {
   static constexpr int64_t kTail = -1;  // instead of a column: in a step of the last columns
   /// Another row, in code of its own.
   void begin_row() { known(Level::row).clear(), kept_.clear(); }
-  /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into so
-  /// many registers.
+  /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into
+  /// so many registers.
   void keep_same_rows(int64_t columns, int room);
   void emit_node(Value v);
   /// Whether the body computes it at each column.
