@@ -78,14 +78,7 @@ class LinearScan {
     bool fits = true;
     for (VReg r : order_) {
       const Interval& v = intervals_[r];
-      for (size_t i = 0; i < active_.size();) {
-        if (intervals_[active_[i]].end < v.start) {
-          free_[static_cast<size_t>(homes[active_[i]] - first_)] = true;
-          active_.erase(active_.begin() + static_cast<long>(i));
-        } else {
-          ++i;
-        }
-      }
+      if (first_end_ < v.start) end_before(v.start, homes);
       int reg = pick(r, homes);
       if (reg < 0) {
         VReg victim = r;
@@ -102,11 +95,24 @@ class LinearScan {
       free_[static_cast<size_t>(reg)] = false;
       homes[r] = static_cast<int16_t>(first_ + reg);
       active_.push_back(r);
+      first_end_ = std::min(first_end_, v.end);
     }
     return fits;
   }
 
  private:
+  /// Frees the registers of what has ended.
+  void end_before(int32_t position, const std::vector<int16_t>& homes) {
+    first_end_ = std::numeric_limits<int32_t>::max();
+    std::erase_if(active_, [&](VReg r) {
+      const bool ended = intervals_[r].end < position;
+      if (ended)
+        free_[static_cast<size_t>(homes[r] - first_)] = true;
+      else
+        first_end_ = std::min(first_end_, intervals_[r].end);
+      return ended;
+    });
+  }
   // A definition likes the register of a source that dies there: no move for fma and merged instructions.
   void note_hint(const Inst& inst) {
     for (VReg source : {inst.c, inst.a, inst.b})
@@ -126,6 +132,7 @@ class LinearScan {
   const VCode& code_;
   const std::vector<Interval>& intervals_;
   int first_;
+  int32_t first_end_ = std::numeric_limits<int32_t>::max();  // of those that are active, at the earliest
   std::vector<bool> free_;
   std::vector<VReg> order_, active_, hint_;
 };

@@ -1,12 +1,12 @@
 
-struct cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0_arguments {
+struct cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[4];
   unsigned long long scalars[1];
 };
-extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_b9425bffe0c7dea0_arguments a) {
+extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments a) {
   const bool pieces0 = in_pieces<unsigned short, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
@@ -77,10 +77,10 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         #pragma unroll
         for (int e = 0; e < kThreadLanes; ++e) {
           const float v0 = from_bf16(b0[e]);
-          const float v9 = multiply_add(v3, -1.0f, v0);
-          const float v10 = v9 * v9;
+          const float v6 = multiply_add(v3, -1.0f, v0);
+          const float v7 = v6 * v6;
           if (e < count) {
-            r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v10, (column + e)));
+            r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v7, (column + e)));
           }
         }
       }
@@ -90,29 +90,29 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
     if (wide) r1 = finish_row<Sum<float>>(row_slots + a.slot_count * 16, chunks);
     if (a.columns == 0) r1 = Sum<float>::empty();
     // phase 2
-    const float v11 = r1;
-    const float v14 = divide(v11, v2);
-    const float v16 = multiply_add(1.0f, 1e-05f, v14);
-    const bool v18 = v16 <= 4.2535296e+37f;
-    const bool v20 = 2.3509887e-38f <= v16;
-    const bool v21 = v18 & v20;
-    const float v22 = divide(1.0f, v16);
-    const float v23 = square_root(v22);
-    const bool v25 = v21 ^ true;
-    float v43 = v23;
-    if (v25) {
-      const bool v26 = v16 < 1.0f;
-      const float v29 = v26 ? 1.8446744e+19f : 5.421011e-20f;
-      const float v30 = v16 * v29;
-      const float v33 = v26 ? 4294967300.0f : 2.3283064e-10f;
-      const float v34 = divide(1.0f, v30);
-      const float v35 = square_root(v34);
-      const float v36 = v33 * v35;
-      const bool v38 = v16 < 0.0f;
-      const float v40 = v38 ? from_bits(2143289344) : v36;
-      const bool v41 = v16 == 0.0f;
-      const float v42 = v41 ? v22 : v40;
-      v43 = v42;
+    const float v8 = r1;
+    const float v11 = divide(v8, v2);
+    const float v13 = multiply_add(1.0f, 1e-05f, v11);
+    const bool v15 = v13 <= 4.2535296e+37f;
+    const bool v17 = 2.3509887e-38f <= v13;
+    const bool v18 = v15 & v17;
+    const float v19 = divide(1.0f, v13);
+    const float v20 = square_root(v19);
+    const bool v22 = v18 ^ true;
+    float v40 = v20;
+    if (v22) {
+      const bool v23 = v13 < 1.0f;
+      const float v26 = v23 ? 1.8446744e+19f : 5.421011e-20f;
+      const float v27 = v13 * v26;
+      const float v30 = v23 ? 4294967300.0f : 2.3283064e-10f;
+      const float v31 = divide(1.0f, v27);
+      const float v32 = square_root(v31);
+      const float v33 = v30 * v32;
+      const bool v35 = v13 < 0.0f;
+      const float v37 = v35 ? from_bits(2143289344) : v33;
+      const bool v38 = v13 == 0.0f;
+      const float v39 = v38 ? v19 : v37;
+      v40 = v39;
     }
     for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
       #pragma unroll 1
@@ -125,22 +125,22 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
           load_pieces(b0, k0 + column * 2);
         else
           load(b0, p2 + column * 2, 2, count, pieces2);
-        unsigned short b12[kThreadLanes];
-        load(b12, p0 + column * 2, 2, count, pieces0);
-        unsigned short b13[kThreadLanes];
-        load(b13, p1 + column * 2, 2, count, pieces1);
+        unsigned short b9[kThreadLanes];
+        load(b9, p0 + column * 2, 2, count, pieces0);
+        unsigned short b10[kThreadLanes];
+        load(b10, p1 + column * 2, 2, count, pieces1);
         unsigned short o0[kThreadLanes];
         #pragma unroll
         for (int e = 0; e < kThreadLanes; ++e) {
           const float v0 = from_bf16(b0[e]);
-          const float v9 = multiply_add(v3, -1.0f, v0);
-          const float v12 = from_bf16(b12[e]);
-          const float v13 = from_bf16(b13[e]);
-          const float v44 = v9 * v43;
-          const float v45 = v13 * v44;
-          const float v46 = v12 + v45;
-          const float v47 = from_bf16(to_bf16(v46));
-          o0[e] = to_bf16(v47);
+          const float v6 = multiply_add(v3, -1.0f, v0);
+          const float v9 = from_bf16(b9[e]);
+          const float v10 = from_bf16(b10[e]);
+          const float v41 = v6 * v40;
+          const float v42 = v10 * v41;
+          const float v43 = v9 + v42;
+          const float v44 = from_bf16(to_bf16(v43));
+          o0[e] = to_bf16(v44);
         }
         store(p3 + column * 2, o0, 2, count, pieces3);
       }

@@ -1,11 +1,11 @@
 
-struct add_relu_gt_cast_135461441b2c3da8_arguments {
+struct add_relu_gt_cast_5ae7bd17125c59b2_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[6];
 };
-extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_135461441b2c3da8(const __grid_constant__ add_relu_gt_cast_135461441b2c3da8_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c59b2(const __grid_constant__ add_relu_gt_cast_5ae7bd17125c59b2_arguments a) {
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
   const bool pieces3 = in_pieces<long long, 8>(a.buffers[3]);
@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_135461441b2c3
     char* const p3 = a.buffers[3].at + row * a.buffers[3].row;
     char* const p4 = a.buffers[4].at + row * a.buffers[4].row;
     char* const p5 = a.buffers[5].at + row * a.buffers[5].row;
-    const float v10 = from_f16(load_one<unsigned short>(p0));
+    const float v9 = from_f16(load_one<unsigned short>(p0));
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
       if (pieces1 && pieces2 && pieces3 && pieces4 && pieces5 && first + tile <= a.columns) {
         unsigned short b0[1][8];
@@ -41,16 +41,16 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_135461441b2c3
           for (int e = 0; e < 8; ++e) {
             const float v0 = from_bf16(b0[u][e]);
             const float v1 = from_bf16(b1[u][e]);
-            const float v3 = v0 + v1;
-            const float v4 = from_bf16(to_bf16(v3));
-            const bool v6 = v4 <= 0.0f;
-            const float v7 = v6 ? 0.0f : v4;
-            const float v8 = from_bf16(to_bf16(v7));
-            const long long v9 = to_integer<long long>(v8);
-            const bool v11 = v10 < v8;
-            o0[u][e] = v9;
-            o1[u][e] = (unsigned char)(v11);
-            o2[u][e] = to_bf16(v8);
+            const float v2 = v0 + v1;
+            const float v3 = from_bf16(to_bf16(v2));
+            const bool v5 = v3 <= 0.0f;
+            const float v6 = v5 ? 0.0f : v3;
+            const float v7 = from_bf16(to_bf16(v6));
+            const long long v8 = to_integer<long long>(v7);
+            const bool v10 = v9 < v7;
+            o0[u][e] = v8;
+            o1[u][e] = (unsigned char)(v10);
+            o2[u][e] = to_bf16(v7);
           }
         #pragma unroll
         for (int u = 0; u < 1; ++u) {
@@ -68,16 +68,16 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_135461441b2c3
           unsigned short o2;
           const float v0 = from_bf16(b0);
           const float v1 = from_bf16(b1);
-          const float v3 = v0 + v1;
-          const float v4 = from_bf16(to_bf16(v3));
-          const bool v6 = v4 <= 0.0f;
-          const float v7 = v6 ? 0.0f : v4;
-          const float v8 = from_bf16(to_bf16(v7));
-          const long long v9 = to_integer<long long>(v8);
-          const bool v11 = v10 < v8;
-          o0 = v9;
-          o1 = (unsigned char)(v11);
-          o2 = to_bf16(v8);
+          const float v2 = v0 + v1;
+          const float v3 = from_bf16(to_bf16(v2));
+          const bool v5 = v3 <= 0.0f;
+          const float v6 = v5 ? 0.0f : v3;
+          const float v7 = from_bf16(to_bf16(v6));
+          const long long v8 = to_integer<long long>(v7);
+          const bool v10 = v9 < v7;
+          o0 = v8;
+          o1 = (unsigned char)(v10);
+          o2 = to_bf16(v7);
           store_one<long long>(p3 + column * 8, o0);
           store_one<unsigned char>(p4 + column * 1, o1);
           store_one<unsigned short>(p5 + column * 2, o2);

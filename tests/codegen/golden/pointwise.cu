@@ -1,15 +1,15 @@
 
-struct tanh_mul_add_51e0bd44f1453305_arguments {
+struct tanh_mul_add_b1a992b630cf3329_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[2];
   unsigned long long scalars[1];
 };
-extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_51e0bd44f1453305(const __grid_constant__ tanh_mul_add_51e0bd44f1453305_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_b1a992b630cf3329(const __grid_constant__ tanh_mul_add_b1a992b630cf3329_arguments a) {
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
-  const float v57 = scalar<float>(a.scalars[0]);
+  const float v56 = scalar<float>(a.scalars[0]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;
   for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y) {
     const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
@@ -63,11 +63,11 @@ extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_51e0bd44f1453305(
             const int v50 = v1 & int(0x80000000u);
             const int v51 = to_bits(v48);
             const int v52 = v51 & 2147483647;
-            const int v54 = v50 | v52;
-            const float v55 = from_bits(v54);
-            const float v56 = v0 * v55;
-            const float v58 = v56 + v57;
-            o0[u][e] = v58;
+            const int v53 = v50 | v52;
+            const float v54 = from_bits(v53);
+            const float v55 = v0 * v54;
+            const float v57 = v55 + v56;
+            o0[u][e] = v57;
           }
         #pragma unroll
         for (int u = 0; u < 2; ++u) {
@@ -112,11 +112,11 @@ extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_51e0bd44f1453305(
           const int v50 = v1 & int(0x80000000u);
           const int v51 = to_bits(v48);
           const int v52 = v51 & 2147483647;
-          const int v54 = v50 | v52;
-          const float v55 = from_bits(v54);
-          const float v56 = v0 * v55;
-          const float v58 = v56 + v57;
-          o0 = v58;
+          const int v53 = v50 | v52;
+          const float v54 = from_bits(v53);
+          const float v55 = v0 * v54;
+          const float v57 = v55 + v56;
+          o0 = v57;
           store_one<float>(p1 + column * 4, o0);
         }
       }

@@ -1,11 +1,11 @@
 
-struct matmul_add_relu_14800c8cd012c0f3_arguments {
+struct matmul_add_relu_3c11c98d084334d9_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[3];
 };
-extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_14800c8cd012c0f3(const __grid_constant__ matmul_add_relu_14800c8cd012c0f3_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_3c11c98d084334d9(const __grid_constant__ matmul_add_relu_3c11c98d084334d9_arguments a) {
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const bool pieces2 = in_pieces<float, 4>(a.buffers[2]);
@@ -33,10 +33,10 @@ extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_14800c8cd012c0
           for (int e = 0; e < 4; ++e) {
             const float v0 = b0[u][e];
             const float v1 = b1[u][e];
-            const float v3 = v0 + v1;
-            const bool v5 = v3 <= 0.0f;
-            const float v6 = v5 ? 0.0f : v3;
-            o0[u][e] = v6;
+            const float v2 = v0 + v1;
+            const bool v4 = v2 <= 0.0f;
+            const float v5 = v4 ? 0.0f : v2;
+            o0[u][e] = v5;
           }
         #pragma unroll
         for (int u = 0; u < 2; ++u) {
@@ -50,10 +50,10 @@ extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_14800c8cd012c0
           float o0;
           const float v0 = b0;
           const float v1 = b1;
-          const float v3 = v0 + v1;
-          const bool v5 = v3 <= 0.0f;
-          const float v6 = v5 ? 0.0f : v3;
-          o0 = v6;
+          const float v2 = v0 + v1;
+          const bool v4 = v2 <= 0.0f;
+          const float v5 = v4 ? 0.0f : v2;
+          o0 = v5;
           store_one<float>(p2 + column * 4, o0);
         }
       }

@@ -1,11 +1,11 @@
 
-struct amax_sub_exp_sum_reciprocal_mul_98b886096baca0e8_arguments {
+struct amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[2];
 };
-extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mul_98b886096baca0e8(const __grid_constant__ amax_sub_exp_sum_reciprocal_mul_98b886096baca0e8_arguments a) {
+extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce(const __grid_constant__ amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce_arguments a) {
   const bool pieces0 = in_pieces<float, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 8>(a.buffers[1]);
   // A warp takes a row of up to 1024 columns; a block takes a longer one, each warp a chunk in turn.
@@ -72,25 +72,25 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
         #pragma unroll
         for (int e = 0; e < kThreadLanes; ++e) {
           const float v0 = b0[e];
-          const float v7 = multiply_add(v1, -1.0f, v0);
-          const bool v9 = v7 < -104.5f;
-          const float v10 = v9 ? -104.5f : v7;
-          const bool v12 = 89.0f < v10;
-          const float v13 = v12 ? 89.0f : v10;
-          const float v15 = v13 * 1.442695f;
-          const float v16 = round_even(v15);
-          const float v18 = multiply_add(v16, -0.6931472f, v13);
-          const float v20 = multiply_add(v16, 1.9046542e-09f, v18);
-          const float v23 = multiply_add(v20, 0.0013883072f, 0.008366818f);
-          const float v25 = multiply_add(v20, v23, 0.04166735f);
-          const float v27 = multiply_add(v20, v25, 0.16666542f);
-          const float v29 = multiply_add(v20, v27, 0.49999997f);
-          const float v30 = multiply_add(v20, v29, 1.0f);
-          const float v31 = multiply_add(v20, v30, 1.0f);
-          const float v32 = scale(v31, v16);
-          q0[e] = v32;
+          const float v4 = multiply_add(v1, -1.0f, v0);
+          const bool v6 = v4 < -104.5f;
+          const float v7 = v6 ? -104.5f : v4;
+          const bool v9 = 89.0f < v7;
+          const float v10 = v9 ? 89.0f : v7;
+          const float v12 = v10 * 1.442695f;
+          const float v13 = round_even(v12);
+          const float v15 = multiply_add(v13, -0.6931472f, v10);
+          const float v17 = multiply_add(v13, 1.9046542e-09f, v15);
+          const float v20 = multiply_add(v17, 0.0013883072f, 0.008366818f);
+          const float v22 = multiply_add(v17, v20, 0.04166735f);
+          const float v24 = multiply_add(v17, v22, 0.16666542f);
+          const float v26 = multiply_add(v17, v24, 0.49999997f);
+          const float v27 = multiply_add(v17, v26, 1.0f);
+          const float v28 = multiply_add(v17, v27, 1.0f);
+          const float v29 = scale(v28, v13);
+          q0[e] = v29;
           if (e < count) {
-            r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v32, (column + e)));
+            r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v29, (column + e)));
           }
         }
         store_pieces(l0 + column * 4, q0);
@@ -101,22 +101,22 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
     if (wide) r1 = finish_row<Sum<float>>(row_slots + a.slot_count * 16, chunks);
     if (a.columns == 0) r1 = Sum<float>::empty();
     // phase 2
-    const float v33 = r1;
-    const float v35 = divide(1.0f, v33);
+    const float v30 = r1;
+    const float v32 = divide(1.0f, v30);
     for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
       #pragma unroll 1
       for (int part = 0; part < kChunk; part += kLanes) {
         const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;
         const int count = count_from(column, a.columns, kThreadLanes);
         if (count == 0) break;
-        float b34[kThreadLanes];
-        load_pieces(b34, l0 + column * 4);
+        float b31[kThreadLanes];
+        load_pieces(b31, l0 + column * 4);
         float o0[kThreadLanes];
         #pragma unroll
         for (int e = 0; e < kThreadLanes; ++e) {
-          const float v34 = b34[e];
-          const float v36 = v34 * v35;
-          o0[e] = v36;
+          const float v31 = b31[e];
+          const float v33 = v31 * v32;
+          o0[e] = v33;
         }
         store(p1 + column * 4, o0, 4, count, pieces1);
       }

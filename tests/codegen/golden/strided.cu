@@ -1,12 +1,12 @@
 
-struct add_9e1610f1d9c19de9_arguments {
+struct add_7e121bb4da063e20_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   long long outer[1];
   Operand<1> buffers[3];
 };
-extern "C" __global__ void __launch_bounds__(256) add_9e1610f1d9c19de9(const __grid_constant__ add_9e1610f1d9c19de9_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) add_7e121bb4da063e20(const __grid_constant__ add_7e121bb4da063e20_arguments a) {
   const bool pieces0 = in_pieces<double, 2>(a.buffers[0]);
   const bool pieces1 = in_pieces<double, 2>(a.buffers[1]);
   const bool pieces2 = in_pieces<double, 2>(a.buffers[2]);
@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(256) add_9e1610f1d9c19de9(const __g
           for (int e = 0; e < 2; ++e) {
             const double v0 = b0[u][e];
             const double v1 = b1[u][e];
-            const double v3 = v0 + v1;
-            o0[u][e] = v3;
+            const double v2 = v0 + v1;
+            o0[u][e] = v2;
           }
         #pragma unroll
         for (int u = 0; u < 4; ++u) {
@@ -51,8 +51,8 @@ extern "C" __global__ void __launch_bounds__(256) add_9e1610f1d9c19de9(const __g
           double o0;
           const double v0 = b0;
           const double v1 = b1;
-          const double v3 = v0 + v1;
-          o0 = v3;
+          const double v2 = v0 + v1;
+          o0 = v2;
           store_one<double>(p2 + column * 8, o0);
         }
       }
