@@ -1,5 +1,6 @@
 #include "base/cuda_launch.h"
 #include "base/canonical_order.h"
+#include "base/pieces.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,8 +14,6 @@ constexpr int64_t kBlockThreads = 256, kWarp = 32;
 constexpr int64_t kMaxWarps = 16, kRowsPerBlock = 4;
 constexpr int64_t kTileRows = 16;  // form columns: threads along the rows; a warp stands along the columns
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 uint32_t clamp_to(int64_t x, int64_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(x, 1, most)); }
 
 /// Partial results of a row: one a chunk, and where these are more than a chunk, one a chunk of them, and so on.

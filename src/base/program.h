@@ -234,8 +234,9 @@ struct ColumnStep {
 struct Epilogue {
   std::vector<Argument> arguments;
   std::vector<ScalarSource> scalars;
-  /// [0] over any piece, [v] over those of exactly 16 * v columns; empty: results are stored as they are. Buffer 0 is
-  /// the raw piece (f32 or f64), the others are the arguments.
+  /// [0] over any piece, [v] over those of exactly 16 * v columns, null where the product has no such panel or [0] does
+  /// for them; empty: results are stored as they are. Buffer 0 is the raw piece (f32 or f64), the others are the
+  /// arguments.
   std::vector<KernelPtr> kernels;
   /// As ProductKernels::tiles, null where there is none: tiles that do all of it themselves, of one block of k. Behind
   /// them, where the product has fewer columns than a tile, as many again: for just these columns.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/drivers/pieces.h"
+#include "base/pieces.h"
 #include "runtime/memory/allocator.h"
 
 namespace ingot::runtime {

@@ -1,6 +1,8 @@
 // Matrix products: dims, layouts that are read as they lie, epilogues.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lower_support.h"
 
 namespace ingot::codegen {
@@ -19,6 +21,22 @@ TEST(LowerMatmul, PlainProductIsStoredDirectly) {
   g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
   LowerResult r = check_against_reference(g, 1e-6);
   EXPECT_TRUE(only_matmul(r.program).epilogue.kernels.empty());
+}
+
+TEST(LowerMatmul, EpiloguesAreMadeForPanelsThatOccur) {
+  for (int64_t columns :
+       {2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 80, 95, 96, 112, 128, 160, 176, 192, 200, 256, 384}) {
+    SCOPED_TRACE(columns);
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {5, 8}), w = g.add_input(DType::f32, {8, columns});
+    g.outputs = {g.add(OpId::relu, {val(g.add(OpId::matmul, {val(x), val(w)}))})};
+    LowerResult r = check_against_reference(g, 1e-6);
+    const std::vector<KernelPtr>& kernels = only_matmul(r.program).epilogue.kernels;
+    ASSERT_FALSE(kernels.empty());
+    EXPECT_EQ(kernels[0] != nullptr, columns % 16 != 0) << "panels of any width";
+    EXPECT_LE(std::count_if(kernels.begin() + 1, kernels.end(), [](const KernelPtr& k) { return k != nullptr; }), 2)
+        << "panels differ by one vector at most";
+  }
 }
 
 TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {

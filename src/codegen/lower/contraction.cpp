@@ -7,6 +7,7 @@
 
 #include "base/first_use.h"
 #include "base/mutex.h"
+#include "base/pieces.h"
 #include "codegen/generate.h"
 #include "codegen/lower/collapse.h"
 #include "codegen/lower/reads.h"
@@ -145,8 +146,21 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   return known;
 }
 
+namespace {
+
+/// Whether a product may have a panel of exactly 16 * `vectors` columns; for 0 vectors, one of another number.
+bool has_panel(const std::optional<Dim>& columns, int most_vectors, int64_t vectors) {
+  if (!columns || !columns->is_constant()) return true;
+  const Pieces panels = product_panels(columns->code, most_vectors);
+  const bool ragged = columns->code % 16 != 0;
+  if (vectors == 0 || panels.count == 1) return vectors == (ragged ? 0 : panels.each);
+  return vectors == panels.each || (panels.extra && vectors == panels.each + 1);
+}
+
+}  // namespace
+
 std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
-                                 const std::string& name) {
+                                 const std::optional<Dim>& columns, const std::string& name) {
   std::vector<KernelPtr> kernels;
   for (size_t i = 0; i < strides.size(); ++i) {
     Buffer& buffer = writer.kernel.buffers[i];
@@ -155,14 +169,14 @@ std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std:
   writer.kernel.buffers[0].same_rows = false;  // the raw piece
   for (int64_t v = 0; v <= vectors; ++v) {
     writer.kernel.known_columns = 0;
-    kernels.push_back(w.generate(writer, Dims{1, 16 * v}, name));
+    kernels.push_back(has_panel(columns, vectors, v) ? w.generate(writer, Dims{1, 16 * v}, name) : nullptr);
   }
   return kernels;
 }
 
 // Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
 std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
-                                       const Dim& depth, const Dim& columns) {
+                                       const Dim& depth, const std::optional<Dim>& columns) {
   if (!depth.is_constant() || depth.code > kShallow || !may_finish(w.target, writer.kernel)) return {};
   std::vector<KernelPtr> tiles(kernels.tiles.size());
   auto make = [&](size_t first, int vectors, int64_t known) {
@@ -175,11 +189,12 @@ std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer
           w.made_once(kernel_key(print(spec), w.target), [&] { return codegen::generate(spec, w.target); });
     }
   };
-  for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors) make(0, vectors, 16 * vectors);
-  if (columns.is_constant() && columns.code % 16 != 0 && columns.code < 16 * kernels.max_vectors) {
+  for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors)
+    if (has_panel(columns, kernels.max_vectors, vectors)) make(0, vectors, 16 * vectors);
+  if (columns && columns->is_constant() && columns->code % 16 != 0 && columns->code < 16 * kernels.max_vectors) {
     const size_t first = tiles.size();
     tiles.resize(2 * first);
-    make(first, static_cast<int>(columns.code / 16 + 1), columns.code);
+    make(first, static_cast<int>(columns->code / 16 + 1), columns->code);
   }
   return tiles;
 }
@@ -336,7 +351,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
     writer.kernel.buffers[0].access = Access::dense;
     matmul.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     matmul.epilogue.scalars = writer.scalars;
-    matmul.epilogue.kernels = epilogues(w, writer, strides, matmul.kernels->max_vectors, step.name);
+    matmul.epilogue.kernels = epilogues(w, writer, strides, matmul.kernels->max_vectors, n, step.name);
     epilogue_work = writer.work;
   }
   Dim points = w.dims.product(g.space);

@@ -38,12 +38,13 @@ void loop_after_product(StepWriter& w, uint32_t group, KernelWriter& writer, uin
 inline bool epilogue_fits(const StepWriter& w, size_t arguments) {
   return !w.target.cuda_arch && arguments <= kMostEpilogueArguments;
 }
-/// As Epilogue orders them. `strides` of the arguments end with those over rows and columns.
+/// As Epilogue orders them. `strides` of the arguments end with those over rows and columns. `columns`: of the product,
+/// if its results come in whole panels.
 std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std::vector<Dims>& strides, int vectors,
-                                 const std::string& name);
+                                 const std::optional<Dim>& columns, const std::string& name);
 /// Tiles that end with the epilogue, where there is little to sum: `depth` products. For all columns of a tile; behind
 /// them, if the product has few columns, for as many as it has.
 std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
-                                       const Dim& depth, const Dim& columns);
+                                       const Dim& depth, const std::optional<Dim>& columns);
 
 }  // namespace ingot::codegen::lowering

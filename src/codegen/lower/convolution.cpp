@@ -122,6 +122,9 @@ void write_conv(StepWriter& w, uint32_t group) {
       weight[3] == Dim(3) && is(conv.stride, 1) && is(conv.dilation, 1) && conv.groups == 1 && wide(weight[0]) &&
       wide(weight[1]))
     conv.winograd = winograd(w);
+  // Channels are the columns, of all groups at once where they are depthwise; else pixels are, or those of a group.
+  std::optional<Dim> columns;
+  if (pixels && (form == ConvolutionForm::depthwise || conv.groups == Dim(1))) columns = weight[0];
   Dim points = w.dims.product(g.space);
   if (plain || separate) {
     conv.epilogue.arguments = {result};
@@ -132,12 +135,11 @@ void write_conv(StepWriter& w, uint32_t group) {
     std::vector<Argument> arguments_of = w.arguments(writer, any, strides_of);
     conv.epilogue.arguments.assign(arguments_of.begin() + 1, arguments_of.end());
     conv.epilogue.scalars = writer.scalars;
-    conv.epilogue.kernels = epilogues(w, writer, strides_of, conv.kernels->max_vectors, step.name);
+    conv.epilogue.kernels = epilogues(w, writer, strides_of, conv.kernels->max_vectors, columns, step.name);
   }
   Dim depth = w.dims.mul(weight[1], w.dims.mul(weight[2], weight[3]));
-  const bool one_product = form == ConvolutionForm::depthwise || conv.groups == Dim(1);
   if (pixels && !conv.epilogue.kernels.empty())
-    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth, one_product ? weight[0] : Dim(0));
+    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth, columns);
   step.operations = w.dims.mul(points, w.dims.add(w.dims.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = w.dims.add(step.bytes, bytes(w.dims, points, o.dtype));
   step.work = std::move(conv);

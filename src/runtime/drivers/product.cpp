@@ -4,11 +4,7 @@
 #include "runtime/cpu.h"
 
 namespace ingot::runtime {
-namespace {
-
-constexpr int64_t kFewVectors = 12;  // of columns
-
-}  // namespace
+namespace {}  // namespace
 
 Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
     : calls(&calls),
@@ -26,9 +22,7 @@ void Product::set_sizes(const ProductSizes& s) {
   c_element = size_of(sizes.accumulate);
   for (int64_t size : sizes.batch) batches = saturating_product(batches, size);
   rows = Pieces(sizes.m, max_rows);
-  // Two or four threads shall have the same: weights are packed by these panels, whoever shares them out.
-  const int64_t vectors = ceil_div(sizes.n, kVector);
-  panels = Pieces(vectors, max_vectors, vectors < kFewVectors ? 1 : 4);
+  panels = product_panels(sizes.n, max_vectors);
   a_bytes = sizes.k * a_element;
   k_padded = round_up(sizes.k, 2);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/canonical_order.h"
-#include "runtime/drivers/pieces.h"
+#include "base/pieces.h"
 #include "runtime/drivers/product_calls.h"
 
 namespace ingot::runtime {

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "runtime/drivers/pieces.h"
+#include "base/pieces.h"
 #include "runtime/drivers/step_driver.h"
 
 namespace ingot::runtime {

@@ -34,7 +34,8 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
   const std::vector<Argument>& arguments = epilogue.arguments;
   const auto first = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
   if (!epilogues.empty() && first != arguments.end()) written += static_cast<size_t>(first - arguments.begin());
-  for (const KernelPtr& kernel : epilogue.kernels) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+  for (const KernelPtr& kernel : epilogue.kernels)
+    if (kernel) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
 }
 
 }  // namespace ingot::runtime

@@ -58,7 +58,7 @@ void ProductResult::finish(const ProductRun& run, const RawPiece& piece) const {
     result.begin_at(piece.row, column);
     result.set_raw(piece.at + (column - first) * product.c_element, piece.stride);
     const auto vectors = static_cast<size_t>(frame.columns / Product::kVector);
-    const bool known = frame.columns % Product::kVector == 0 && vectors < kernels.size();
+    const bool known = frame.columns % Product::kVector == 0 && vectors < kernels.size() && kernels[vectors];
     const KernelCall& call = kernels[known ? vectors : 0];
     frame.context = call.context;
     call.entry(&frame);

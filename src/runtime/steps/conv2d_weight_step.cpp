@@ -9,7 +9,7 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
-#include "runtime/drivers/pieces.h"
+#include "base/pieces.h"
 #include "runtime/drivers/product.h"
 #include "runtime/steps/conv2d_geometry.h"
 #include "runtime/steps/steps.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace ingot::runtime {
+namespace ingot {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -22,4 +22,12 @@ struct Pieces {
   int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
 };
 
-}  // namespace ingot::runtime
+/// The panels that the columns of a product's right operand are cut into, in units of 16 columns. Two or four threads
+/// shall have the same: weights are packed by these panels, whoever shares them out.
+inline Pieces product_panels(int64_t columns, int64_t most_vectors) {
+  constexpr int64_t kFewVectors = 12;
+  const int64_t vectors = ceil_div(columns, 16);
+  return Pieces(vectors, most_vectors, vectors < kFewVectors ? 1 : 4);
+}
+
+}  // namespace ingot
