@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -49,9 +50,15 @@ std::vector<float> inputs_of(const UnaryFunction& function) {
 }
 
 double cycles_of_16(const UnaryFunction& function, const UnaryKernel& kernel, double seconds) {
-  const std::vector<float> x = inputs_of(function);
-  std::vector<float> y(x.size());
-  const double microseconds = interleave({[&] { kernel.run(x.data(), y.data(), kCount); }}, seconds)[0].median;
+  // Where they lie modulo a page, and in a line, moves the shortest functions by a fifth: always at the same places.
+  struct alignas(4096) Buffers {
+    float x[kCount];
+    char apart[512];
+    float y[kCount];
+  };
+  const auto buffers = std::make_unique<Buffers>();
+  std::ranges::copy(inputs_of(function), buffers->x);
+  const double microseconds = interleave({[&] { kernel.run(buffers->x, buffers->y, kCount); }}, seconds)[0].median;
   return microseconds * 1e3 * clock_ghz() / (kCount / 16.0);
 }
 
