@@ -40,7 +40,7 @@ struct GPT2AttentionImpl : nn::Module {
   explicit GPT2AttentionImpl(const GPT2Config& c)
       : config(c), c_attn(c.n_embd, 3 * c.n_embd), c_proj(c.n_embd, c.n_embd) {}
   Tensor forward(const Tensor& x) {
-    return attend(x, [](Tensor& k, Tensor& v) { return Tensor(); });
+    return attend(x, [](Tensor&, Tensor&) { return Tensor(); });
   }
   /// With keys and values of this layer that are there for the positions before these, and then for these, too.
   Tensor forward(const Tensor& x, const Tensor& keys, const Tensor& values, int64_t position) {

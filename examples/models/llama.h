@@ -63,7 +63,7 @@ struct LlamaAttentionImpl : nn::Module {
         v_proj(c.hidden_size, c.num_key_value_heads * c.head_dim(), false),
         o_proj(c.num_attention_heads * c.head_dim(), c.hidden_size, false) {}
   Tensor forward(const Tensor& x, const Rotary& turned) {
-    return attend(x, turned, [](Tensor& k, Tensor& v) { return Tensor(); });
+    return attend(x, turned, [](Tensor&, Tensor&) { return Tensor(); });
   }
   /// With keys and values of this layer that are there for the positions before these, and then for these, too.
   Tensor forward(const Tensor& x, const Rotary& turned, const Tensor& keys, const Tensor& values, int64_t position) {

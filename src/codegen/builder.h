@@ -73,7 +73,7 @@ class Builder {
 inline Type Expr::type() const { return (*builder)[value].type; }
 
 /// A constant like x, or y itself.
-inline Expr lift(Expr /*x*/, Expr y) { return y; }
+inline Expr lift(Expr, Expr y) { return y; }
 template <class N>
 requires std::floating_point<N> Expr lift(Expr x, N y) { return x.builder->constant(x.type(), static_cast<double>(y)); }
 template <class N>

@@ -42,11 +42,12 @@ struct SlotRecord : eager::TensorGuard {
 };
 
 struct OutputRecord {
-  eager::OutputMeta meta;   // of the latest call
-  Tensor handle;            // given out again while nobody else holds it, to spare making one
-  int32_t root_slot = -1;   // a view of this slot
-  uint32_t root_value = 0;  // else: the value whose memory it lies in, itself if it is no view
-  uint64_t changed = 0;     // see Node::inferred
+  eager::OutputMeta meta;             // of the latest call
+  Tensor handle;                      // given out again while nobody else holds it, to spare making one
+  std::vector<Tensor> other_handles;  // likewise (Segment::another_handle)
+  int32_t root_slot = -1;             // a view of this slot
+  uint32_t root_value = 0;            // else: the value whose memory it lies in, itself if it is no view
+  uint64_t changed = 0;               // see Node::inferred
 };
 
 struct Node {

@@ -46,6 +46,10 @@ class Recorder final : public eager::Interceptor {
   void hand_out(const detail::TensorImpl& tensor, bool writable) override;
   uint64_t writes_to(const detail::TensorImpl& tensor) const override { return segment_.writes_to(tensor); }
 
+  Tensor another_handle(const detail::TensorImpl& tensor) override {
+    return tensor.trace == segment_.id() ? segment_.another_handle(tensor.value) : Tensor();
+  }
+
   const Segment& segment() const { return segment_; }
   /// Of the call in progress or the latest, which began with the purpose of being observed.
   Observation& observation() { return *observation_; }

@@ -13,9 +13,21 @@
 #include "trace/recordable.h"
 
 namespace ingot::trace {
+
+void give_storage(detail::TensorImpl& tensor, runtime::Storage& storage, int64_t offset) {
+  storage.retain();
+  tensor.storage = &storage;
+  tensor.offset = offset;
+  tensor.trace = 0;
+}
+
 namespace {
 
 std::atomic<uint64_t> next_id{1};
+
+/// Whether somebody has it beside the tree.
+bool is_held(const detail::TensorImpl& t) { return t.references.load(std::memory_order_acquire) > 1; }
+bool is_held(const Tensor& t) { return is_held(*t.impl()); }
 
 // Those of all recorders, for the message about a tensor that was recorded elsewhere.
 constinit Mutex registry_mutex;
@@ -61,6 +73,7 @@ void Segment::clear() {
   shapes_ = 0;
   path_.clear();
   values_.clear();
+  other_handles_.clear();
   slot_records_.clear();
   slots_.clear();
   bound_.clear();
@@ -286,10 +299,35 @@ void Segment::restore_tapes(size_t from) {
     before_writes_.back().second.restore();
 }
 
+Tensor Segment::another_handle(uint32_t value) {
+  OutputRecord& output = *values_[value];
+  auto found = std::ranges::find_if(output.other_handles, [](const Tensor& t) { return !is_held(t); });
+  if (found == output.other_handles.end()) {
+    detail::TensorImpl* made = detail::new_impl();
+    made->dtype = output.meta.dtype;
+    made->sizes = output.meta.sizes;
+    made->strides = output.meta.strides;
+    made->offset = output.meta.offset;
+    found = output.other_handles.insert(found, Tensor::of(made));
+  }
+  detail::TensorImpl* impl = found->impl();
+  impl->trace = id();
+  impl->value = value;
+  impl->references.store(2, std::memory_order_relaxed);  // as in advance()
+  other_handles_.emplace_back(&output, impl);
+  return Tensor::adopt(impl);
+}
+
 void Segment::find_live(std::vector<uint32_t>& live) const {
   live.clear();
   for (uint32_t v = 0; v < values_.size(); ++v)
-    if (values_[v]->handle.impl()->references.load(std::memory_order_acquire) > 1) live.push_back(v);
+    if (is_held(values_[v]->handle)) live.push_back(v);
+  const size_t by_first = live.size();
+  for (const auto& [output, impl] : other_handles_)
+    if (is_held(*impl)) live.push_back(impl->value);
+  if (live.size() == by_first) return;
+  std::ranges::sort(live);
+  live.erase(std::unique(live.begin(), live.end()), live.end());
 }
 
 std::vector<Tensor> Segment::writes() const {
@@ -333,6 +371,13 @@ void Segment::check_versions() const {
 }
 
 void Segment::release_values() {
+  for (const auto& [output, impl] : other_handles_) {
+    if (!is_held(*impl)) continue;
+    if (const detail::TensorImpl* first = output->handle.impl(); first && first->storage)
+      give_storage(*impl, *first->storage, first->offset);
+    std::erase_if(output->other_handles, [impl = impl](const Tensor& t) { return t.impl() == impl; });
+  }
+  other_handles_.clear();
   for (OutputRecord* value : values_) {
     detail::TensorImpl* impl = value->handle.impl();
     if (impl && (impl->storage || impl->references.load(std::memory_order_acquire) > 1)) value->handle = Tensor();

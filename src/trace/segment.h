@@ -29,6 +29,9 @@ struct CallMismatch {
   uint32_t number = 0;  // of the attribute or operand
 };
 
+/// A pending tensor becomes real.
+void give_storage(detail::TensorImpl& tensor, runtime::Storage& storage, int64_t offset);
+
 /// Within a segment a tensor is a value (made by one of its ops, pending) or a slot (from outside, real memory).
 class Segment {
  public:
@@ -90,6 +93,9 @@ class Segment {
   eager::OpCall call_of(const Node& node, std::vector<eager::Operand>& operands) const;
   /// Whether an operand from before this node is other than when its outputs were inferred.
   bool follows_from_change(const Node& node) const;
+  /// Another handle of a value, which the segment gives memory with it. Nobody writes through it, and it is off the
+  /// tape.
+  Tensor another_handle(uint32_t value);
   /// Numbers of the values that somebody holds.
   void find_live(std::vector<uint32_t>& live) const;
   /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.
@@ -100,7 +106,8 @@ class Segment {
   void restore_tapes(size_t from);
   /// Throws Error where another thread wrote to a slot since it was bound.
   void check_versions() const;
-  /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's.
+  /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's;
+  /// their other handles have their memory from now on.
   void release_values();
 
   /// "compiled function NAME on thread ID" of the segment in progress with this id; empty if there is none.
@@ -116,6 +123,7 @@ class Segment {
   uint64_t shapes_ = 0;
   std::vector<Node*> path_;
   std::vector<OutputRecord*> values_;
+  std::vector<std::pair<OutputRecord*, detail::TensorImpl*>> other_handles_;  // that were given out
   std::vector<SlotRecord*> slot_records_;
   std::vector<Tensor> slots_;       // kept alive until the flush
   std::vector<uint64_t> versions_;  // of their storages when they were bound

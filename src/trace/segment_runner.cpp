@@ -22,13 +22,6 @@ namespace {
 /// Of one flush: the recompile limit counts compiled programs, of which several variants may make use.
 constexpr size_t kMostVariants = 64;
 
-void give_storage(detail::TensorImpl* impl, runtime::Storage* storage, int64_t offset) {
-  storage->retain();
-  impl->storage = storage;
-  impl->offset = offset;
-  impl->trace = 0;
-}
-
 /// A fresh storage counts the writes that made it, as eager's does: what was saved before one of them is known by it.
 void note_writes(runtime::Storage& storage, uint64_t writes) {
   while (storage.version() < writes) storage.bump_version();
@@ -193,9 +186,9 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
     OutputRecord& value = *segment_.values()[live.value];
     if (live.external) {
       const detail::TensorImpl& base = *slots[live.number].impl();
-      give_storage(value.handle.impl(), base.storage, value.meta.offset);
+      give_storage(*value.handle.impl(), *base.storage, value.meta.offset);
     } else {
-      give_storage(value.handle.impl(), storages_[live.number].get(), value.meta.offset);
+      give_storage(*value.handle.impl(), *storages_[live.number], value.meta.offset);
       note_writes(*storages_[live.number], segment_.writes_to_value(value.root_value));
       memory_.note_made(*storages_[live.number]);
     }
@@ -276,7 +269,7 @@ void SegmentRunner::run_one_by_one(std::string why) {
     if (node->inplace) continue;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const detail::TensorImpl& result = *outputs[i].impl();
-      give_storage(node->outputs[i].handle.impl(), result.storage, result.offset);
+      give_storage(*node->outputs[i].handle.impl(), *result.storage, result.offset);
       if (node->outputs[i].root_slot < 0) memory_.note_made(*result.storage);
     }
   }

@@ -156,6 +156,7 @@ void TraceTree::infer_again(Node& node, const eager::OpCall& call) {
     std::swap(output.meta, metas_[i]);
     output.changed = ++changes_;
     if (node.inplace) continue;
+    output.other_handles.clear();
     detail::TensorImpl* impl = output.handle.impl();
     if (impl && impl->references.load(std::memory_order_relaxed) == 1) {
       impl->sizes = output.meta.sizes;

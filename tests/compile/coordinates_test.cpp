@@ -17,10 +17,10 @@ void expect_bits(const char* what, F f) {
   }
 }
 
-#define EXPECT_BITS(...)                                                                             \
-  expect_bits(#__VA_ARGS__, [](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& c) { \
-    return std::vector<Tensor>{__VA_ARGS__};                                                         \
-  })
+#define EXPECT_BITS(...)                                                                                               \
+  expect_bits(#__VA_ARGS__,                                                                                            \
+              []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& w, [[maybe_unused]] const Tensor& b, \
+                 [[maybe_unused]] const Tensor& c) { return std::vector<Tensor>{__VA_ARGS__}; })
 
 Tensor places(int64_t n) { return arange(n).to(kFloat32); }
 

@@ -223,6 +223,63 @@ TEST(Recorded, NothingIsKeptOfACallThatDropsItsTape) {
   for (const auto& op : explanation.programs.back().ops) EXPECT_EQ(op.op, "mul");
 }
 
+// What a node keeps of its own result is another handle of it: not an op, and there when the result is not held.
+TEST(Recorded, AKeptResultOutlivesItsTensor) {
+  auto f = [](const Tensor& x) {
+    Tensor first = x.tanh(), second = first.sigmoid().exp();
+    return std::vector<Tensor>{first * 3, second.softmax(1) + first.sqrt().nan_to_num()};
+  };
+  auto gradient = [](const std::vector<Tensor>& results, const Tensor& x) {
+    return autograd::grad({(results[0] * results[1]).sum()}, {x})[0];
+  };
+  auto fast = compile(f);
+  std::vector<std::pair<Tensor, std::vector<Tensor>>> kept;  // calls of other sizes come between
+  for (int s = 0; s < 6; ++s) {
+    Tensor x = batch(s % 2 ? 5 : 4, s).requires_grad_();
+    kept.emplace_back(x, fast(x));
+  }
+  while (!kept.empty()) {
+    const auto [x, results] = kept.back();
+    kept.pop_back();
+    EXPECT_TRUE(same_bits(gradient(results, x), gradient(f(x), x)));
+  }
+  const auto explanation = fast.explain();
+  for (const auto& program : explanation.programs)
+    for (const auto& op : program.ops) EXPECT_NE(op.op, "detach");
+}
+
+TEST(Recorded, AKeptResultIsThatOfItsOwnCall) {
+  auto f = compile([](const Tensor& x) { return x.exp(); });
+  Tensor x = batch(3, 0).requires_grad_(), other = batch(3, 1).requires_grad_();
+  const Tensor y = f(x), z = f(other), shared = y.detach();
+  EXPECT_TRUE(same_bits(autograd::grad({y.sum()}, {x}, {}, true)[0], x.detach().exp()));
+  EXPECT_TRUE(same_bits(autograd::grad({z.sum()}, {other})[0], other.detach().exp()));
+  shared.mul_(2);  // the memory of y, and of what is kept of it
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an in-place operation"), std::string::npos);
+}
+
+TEST(Recorded, AKeptResultThroughBreaksAndErrors) {
+  Tensor escaped;
+  auto f = [&](const Tensor& x, const Tensor& rows) {
+    escaped = x.tanh().exp() * 2;
+    if (escaped.sum().item<float>() < 0) return x;
+    escaped = escaped.tanh().sigmoid() * 3;
+    return escaped.index_select(0, rows);
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 4; ++s) {
+    const Tensor rows = tensor({1, s % 2 ? 9 : 0});
+    Tensor gradients[2];
+    for (const bool compiled : {false, true}) {
+      Tensor x = batch(4, s).requires_grad_();
+      const std::string error = error_of([&] { compiled ? fast(x, rows) : f(x, rows); });
+      EXPECT_EQ(error.empty(), s % 2 == 0) << error;
+      gradients[compiled] = autograd::grad({escaped.sum()}, {x})[0];
+    }
+    EXPECT_TRUE(same_bits(gradients[0], gradients[1]));
+  }
+}
+
 TEST(Recorded, CustomFunctions) {
   struct Cube : autograd::Function<Cube> {
     static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {

@@ -42,7 +42,7 @@ struct Inference : testing::Test {
 
 /// Puts processor, threads and numerics back as they were.
 struct RestoredSettings {
-  RestoredSettings() = default;
+  RestoredSettings() {}  // not defaulted: it may be a const member
   RestoredSettings(const RestoredSettings&) = delete;
   ~RestoredSettings() {
     set_num_threads(threads);

@@ -18,7 +18,7 @@ Expr product(const ElementwiseContext& c, Expr a, Expr b) { return boolean(c) ? 
 Expr zero(Expr like) { return lift(like, 0); }
 
 // The sign of the divisor, as in Python.
-Expr floor_modulo(const ElementwiseContext& c, Expr a, Expr b, Expr m) {
+Expr floor_modulo(Expr b, Expr m) {
   Expr other_sign = (m < zero(m)) ^ (b < zero(b));
   return select(ne(m, zero(m)) & other_sign, m + b, m);
 }
@@ -99,7 +99,7 @@ Expr fmod(const ElementwiseContext& c) {
   return floating(c) ? math::fmod(a, b) : integer_remainder(a, b);
 }
 
-Expr remainder(const ElementwiseContext& c) { return floor_modulo(c, c.operands[0], c.operands[1], fmod(c)); }
+Expr remainder(const ElementwiseContext& c) { return floor_modulo(c.operands[1], fmod(c)); }
 
 // The row's special exponents are products, quotients and roots, as in PyTorch.
 Expr pow(const ElementwiseContext& c) {

@@ -85,7 +85,7 @@ R convert(T x) {
 }
 
 template <class T>
-bool evaluate_arithmetic(const Node& n, const Lanes* a, const Lanes* b, const Lanes* c, Lanes* out) {
+bool evaluate_arithmetic(const Node& n, const Lanes* a, const Lanes* b, [[maybe_unused]] const Lanes* c, Lanes* out) {
   switch (n.op) {
     case Op::add:
       map<T, T>(a, b, out, [](T x, T y) { return wrapping(x, y, [](auto p, auto q) { return p + q; }); });

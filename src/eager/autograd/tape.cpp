@@ -6,6 +6,7 @@
 
 #include "eager/autograd/op_node.h"
 #include "eager/call/call.h"
+#include "eager/data.h"
 #include "ir/traits.h"
 
 namespace ingot::autograd {
@@ -140,6 +141,13 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
 }
 
 Tensor Tape::handle_of(const Tensor& tensor, Location location) const {
+  // Who looks on shall know of the handle: it is made by a call.
+  if (!eager::interceptor(eager::Stage::observe)) {
+    const detail::TensorImpl& impl = *tensor.impl();
+    if (impl.storage) return eager::make_tensor(impl.dtype, impl.sizes, impl.strides, impl.offset, impl.storage);
+    if (eager::Interceptor* recorder = eager::interceptor(eager::Stage::record))
+      if (Tensor handle = recorder->another_handle(impl); handle.defined()) return handle;
+  }
   const Operand operand(tensor);
   Tensor handle;
   proceed({OpId::detach, false, {&operand, 1}, {}, location}, {&handle, 1});

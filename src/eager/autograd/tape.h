@@ -12,7 +12,7 @@ class Tape final : public eager::Interceptor {
   /// A function of the user's is not differentiated; the ops inside of it are.
   std::vector<Tensor> call(const eager::OpaqueCall& call) override { return proceed(call); }
 
-  /// Another handle of a tensor, which leads nowhere: as detach() behind this stage.
+  /// Another handle of a tensor, which leads nowhere: as detach() behind this stage, but no op that would be recorded.
   Tensor handle_of(const Tensor& tensor, Location location) const;
 
  private:

@@ -72,6 +72,8 @@ class Interceptor {
   virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
   /// Number of writes that the memory of a tensor has seen, with those that were recorded and not done yet.
   virtual uint64_t writes_to(const detail::TensorImpl& tensor) const;
+  /// Another handle of a tensor that is pending here, off the tape, without a call of its own; undefined: it is not.
+  virtual Tensor another_handle(const detail::TensorImpl&) { return {}; }
 
  protected:
   /// To the stages that stand behind this one, then to execute().

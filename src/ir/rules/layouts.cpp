@@ -201,7 +201,7 @@ Layout unfold(RuleContext& context, const Layout& base) {
   return view;
 }
 
-Layout as_strided(RuleContext& context, const Layout& base) {
+Layout as_strided(RuleContext& context, const Layout&) {
   const Dims &sizes = attribute(context, "size").list, &strides = attribute(context, "stride").list;
   if (sizes.size() != strides.size())
     context.fail("stride", shape_text(context.dims, strides), std::to_string(sizes.size()) + " strides, one a size");

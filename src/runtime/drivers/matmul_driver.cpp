@@ -37,7 +37,7 @@ struct MatmulConstants {
 class MatmulDriver final : public ProductDriver {
  public:
   MatmulDriver(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context)
-      : ProductDriver(constants.kernels, constants.calls, context) {
+      : ProductDriver(constants.kernels, constants.calls) {
     const std::span<const int64_t> sizes = context.values_of(constants.sizes);
     const size_t batch = sizes.size() - 3;
     product_.set_sizes(

@@ -17,8 +17,7 @@ class ProductDriver : public StepDriver {
 
  protected:
   /// To be followed by product_.set_sizes(), set_operands(), divide().
-  ProductDriver(const ProductKernels& kernels, const ProductCalls& calls, const BindContext& context)
-      : product_(kernels, calls) {}
+  ProductDriver(const ProductKernels& kernels, const ProductCalls& calls) : product_(kernels, calls) {}
   /// A, B (strides over [batch..., row, column]), then the epilogue's arguments.
   void set_operands(const BoundArguments& operands, const ProductSegments& segments = {}) {
     product_.set_operands(operands);

@@ -20,7 +20,7 @@ constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows
 class PixelDriver final : public ProductDriver {
  public:
   PixelDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
-      : ProductDriver(*step.kernels, calls, context),
+      : ProductDriver(*step.kernels, calls),
         g_(geometry),
         channels_(step.form == ConvolutionForm::depthwise ? 1 : g_.group_channels),
         products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups) {

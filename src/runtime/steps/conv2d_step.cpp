@@ -20,7 +20,7 @@ namespace {
 class Conv2dDriver final : public ProductDriver {
  public:
   Conv2dDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
-      : ProductDriver(*step.kernels, calls, context), g_(geometry) {
+      : ProductDriver(*step.kernels, calls), g_(geometry) {
     images_ = step.epilogue.kernels.empty() ? 1 : images_together();
     product_.set_sizes({context.list({g_.batch / images_, g_.groups}), g_.group_out, images_ * g_.pixels(),
                         g_.taps() * g_.group_channels, step.dtype, step.dtype});
