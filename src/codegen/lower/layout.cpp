@@ -81,7 +81,8 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   // What is joined or gathered is row-major whatever it is made from: its parts are copied in any case, and what
   // follows (a norm along the last dim) would read the order of one of them. Images keep their channels innermost.
   const bool elementwise = ir::info(node.op).kind == ir::OpKind::elementwise;
-  const bool moves = form == ir::Form::join || form == ir::Form::lookup || form == ir::Form::overwrite;
+  // What is written over in part is not: the places are numbers of its row-major elements.
+  const bool moves = form == ir::Form::join || form == ir::Form::lookup;
   const bool images = moves && channels_last_ && shape.size() == 4;
   // Places of windows that are put side by side lie as the windows do.
   const bool side_by_side = form == ir::Form::join && channels_last_ && shape.size() > 4 &&
