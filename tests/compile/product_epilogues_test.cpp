@@ -1,0 +1,85 @@
+// Products of one block of terms, or of two, and what follows them, compiled: with the bits that the ops have one by one.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+class ProductEpilogues : public test::Inference {};
+
+struct Sizes {
+  int64_t m, k, n;
+};
+constexpr Sizes kSizes[] = {{1, 8, 48},    {5, 1, 17},     {13, 64, 50},   {14, 128, 96}, {27, 255, 33}, {64, 256, 200},
+                            {65, 257, 48}, {128, 128, 16}, {100, 31, 384}, {16, 0, 48},   {0, 8, 48}};
+
+template <class F>
+void expect_bits(const char* what, F f) {
+  SCOPED_TRACE(what);
+  for (const Sizes& s : kSizes) {
+    SCOPED_TRACE(std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n));
+    manual_seed(7);
+    const Tensor x = randn({s.m, s.k}), w = randn({s.n, s.k}), b = randn({s.n}), r = randn({s.m, s.n});
+    const Tensor expected = f(x, w, b, r);
+    test::on_every_target({1, 2, 5}, [&] {
+      auto fast = compile([&](const Tensor& a, const Tensor& rest) { return f(a, w, b, rest); });
+      for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(fast(x, r), expected));
+    });
+  }
+}
+
+#define EXPECT_BITS(expression)                                                                                        \
+  expect_bits(#expression,                                                                                             \
+              []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& w, [[maybe_unused]] const Tensor& b, \
+                 [[maybe_unused]] const Tensor& r) { return expression; })
+
+TEST_F(ProductEpilogues, BiasesActivationsAndResiduals) {
+  EXPECT_BITS(linear(x, w, b));
+  EXPECT_BITS(linear(x, w, b).relu());
+  EXPECT_BITS(linear(x, w) + r);
+  EXPECT_BITS((linear(x, w, b) * 2).sigmoid() * r);
+  EXPECT_BITS(linear(x, w).mul(b).clamp(-1, 1));
+}
+
+TEST_F(ProductEpilogues, OperandsOfAnyLayout) {
+  EXPECT_BITS(x.t().contiguous().t().matmul(w.t()) + r);
+  EXPECT_BITS(x.matmul(w.t().contiguous()).relu() - r);
+  EXPECT_BITS(linear(x, w) + r.t().contiguous().t());
+  EXPECT_BITS(linear(x, w) + r.slice(1, 0, 1));
+  EXPECT_BITS(linear(x, w).t() + b.unsqueeze(1));
+  EXPECT_BITS(bmm(stack({x, x * 2}, 0), stack({w, w + 1}, 0).transpose(1, 2)) + r);
+}
+
+// What is written is read by the tile that writes it, or by nobody.
+TEST_F(ProductEpilogues, InPlace) {
+  auto f = [](const Tensor& x, const Tensor& w, const Tensor& r) {
+    r.add_(linear(x, w));
+    return r * 2;
+  };
+  for (const Sizes& s : kSizes) {
+    const Tensor x = randn({s.m, s.k}), w = randn({s.n, s.k}), r = randn({s.m, s.n});
+    test::on_every_target({1, 2}, [&] {
+      auto fast = compile(f);
+      for (int call = 0; call < 3; ++call) {
+        const Tensor mine = r.clone(), its = r.clone();
+        EXPECT_TRUE(same_bits(fast(x, w, its), f(x, w, mine)));
+        EXPECT_TRUE(same_bits(its, mine));
+      }
+    });
+  }
+}
+
+TEST_F(ProductEpilogues, OtherTypes) {
+  for (DType a : {kBFloat16, kFloat16, kFloat64, kFloat32})
+    for (DType result : {kFloat32, kBFloat16, kFloat64}) {
+      const Tensor x = randn({27, 64}).to(a), w = randn({50, 64}).to(a), b = randn({50}).to(result);
+      auto f = [&](const Tensor& x) { return (linear(x, w).to(result) + b).relu(); };
+      const Tensor expected = f(x);
+      auto fast = compile(f);
+      for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(fast(x), expected)) << name_of(a) << name_of(result);
+    }
+}
+
+}  // namespace
+}  // namespace ingot
