@@ -62,7 +62,8 @@ enum class RowsOfA : uint8_t {
   listed,    // k is contiguous in runs, for each of which the address of each row is listed
   channels,  // listed, and a run has an element of A for each column: sums of elementwise products
   with_b,    // rows are contiguous, and for each k the addresses of them and of a row of B, not packed, are listed
-  channels_with_b  // for each k the address of a row of B, not packed, and of each row: sums of elementwise products
+  channels_with_b,  // for each k the address of a row of B, not packed, and of each row: sums of elementwise products
+  windows  // channels, of rows whose runs overlap: windows along a line, which is listed once (see TileSpec::taps)
 };
 
 /// A run of k in the rows of a listed A: where it begins behind the address of each row, in bytes.

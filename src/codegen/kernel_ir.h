@@ -186,6 +186,11 @@ struct TileSpec {
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, an f32 A, AVX-512.
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
+  /// Windows: rows are `window_stride` pixels of a line apart and `taps` long, so their line has window_pixels(). For
+  /// each run, which is a line, 2 * taps entries are listed: the bytes from pixel to pixel; the address of pixel taps -
+  /// 1; those of the first and of the last taps - 1 pixels, which may lie elsewhere (beyond an image).
+  int taps = 0, window_stride = 1;
+  int window_pixels() const { return (rows - 1) * window_stride + taps; }
   /// If any, C is not written: this runs over the sums (its buffer 0, which lies nowhere) while they are in registers,
   /// called with TileFrame::finish. It has known columns, which end in the last vector, and k is one block. See
   /// may_finish().

@@ -211,9 +211,10 @@ Graph random_network(std::mt19937_64& random) {
   const int64_t channels = each * spread, out = spread * (depthwise ? any(1, 3) == 3 ? 2 : 1
                                                           : vectors ? 16 * any(1, 4)
                                                                     : any(1, 20));
-  const int64_t kh = any(1, 4), kw = any(1, 4), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
+  const int64_t kh = any(1, 4), kw = any(1, 6), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
   const int64_t h = std::max<int64_t>(any(1, 10), dh * (kh - 1) + 1 - 2 * ph),
-                w = std::max<int64_t>(any(1, 10), dw * (kw - 1) + 1 - 2 * pw), n = any(0, 9) ? any(1, 3) : 0;
+                w = std::max<int64_t>(any(1, any(0, 1) ? 10 : 40), dw * (kw - 1) + 1 - 2 * pw),
+                n = any(0, 9) ? any(1, 3) : 0;
   const bool inside = any(0, 1);
   // Pixels, lines and images with or without gaps.
   const int64_t pixel = channels + (any(0, 5) ? 0 : any(1, 3)), line = w * pixel + (any(0, 3) ? 0 : any(1, 9)),

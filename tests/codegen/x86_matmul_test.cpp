@@ -93,6 +93,76 @@ void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
     }
 }
 
+/// Windows along lines: the first and last pixels lie anywhere, those between evenly apart or all at one place, and no
+/// more than `columns` of any of them may be read.
+template <class T>
+void window_tiles(DType d, const Target& target) {
+  std::mt19937_64 random(13);
+  const int64_t size = sizeof(T), lines = 3, a_offset = 2 * size;
+  for (int taps : {2, 3, 4, 5, 7})
+    for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+      for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
+        const int window_stride = 1 + (rows + taps) % 2;
+        const TileSpec spec{.a = d,
+                            .b = d,
+                            .rows = rows,
+                            .vectors = vectors,
+                            .rows_of_a = RowsOfA::windows,
+                            .taps = taps,
+                            .window_stride = window_stride};
+        const KernelPtr sources[] = {generate(spec, target), generate(spec, Target{Isa::none})};
+        const Code code(*sources[0]);
+        for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
+          const int64_t width = 16 * vectors, k = lines * taps, bytes = a_offset + columns * size;
+          std::vector<std::unique_ptr<Guarded>> memory;
+          auto some = [&](int64_t length) {
+            memory.push_back(std::make_unique<Guarded>(static_cast<size_t>(length), true));
+            for (int64_t at = 0; at < length; at += size) put(memory.back()->data() + at, d, random);
+            return static_cast<const char*>(memory.back()->data());
+          };
+          const int pixels = spec.window_pixels(), edge = taps - 1, between = std::max(pixels - 2 * edge, 0);
+          std::vector<const char*> list, pixel_at;
+          for (int64_t line = 0; line < lines; ++line) {
+            const int64_t step = line == 1 ? 0 : bytes + (line == 0 ? 3 * size : 0);
+            const char* middle = some(bytes + std::max(between - 1, 0) * step);
+            std::vector<const char*> at(static_cast<size_t>(pixels));
+            for (int i = 0; i < pixels; ++i)
+              at[static_cast<size_t>(i)] = i < edge || i >= pixels - edge ? some(bytes) : middle + (i - edge) * step;
+            list.push_back(reinterpret_cast<const char*>(step)), list.push_back(middle);
+            list.insert(list.end(), at.begin(), at.begin() + edge);
+            for (int i = pixels - edge; i < pixels; ++i) list.push_back(at[static_cast<size_t>(i)]);
+            pixel_at.insert(pixel_at.end(), at.begin(), at.end());
+          }
+          const char* b = some(k * width * size);
+          std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
+          for (int64_t accumulate : {0, 1}) {
+            std::vector<T> expected = c, interpreted = c;
+            for (int i = 0; i < rows; ++i)
+              for (int64_t j = 0; j < columns; ++j) {
+                T sum = 0;
+                for (int64_t kk = 0; kk < k; ++kk) {
+                  const int64_t pixel = kk / taps * pixels + i * window_stride + kk % taps;
+                  sum = std::fma(element<T>(pixel_at[static_cast<size_t>(pixel)] + a_offset + j * size, d),
+                                 element<T>(b + (kk * width + j) * size, d), sum);
+                }
+                T& to = expected[static_cast<size_t>(i * width + j)];
+                to = accumulate ? to + sum : sum;
+              }
+            TileFrame f = tile_frame(list.data(), b, c.data(), k, 0, width * size, accumulate, columns);
+            f.run_count = lines, f.a_offset = a_offset;
+            code.entry()(&f);
+            f.c = reinterpret_cast<char*>(interpreted.data()), f.context = sources[1]->context.get();
+            sources[1]->interpret(&f);
+            for (const std::vector<T>* results : {&c, &interpreted})
+              for (size_t i = 0; i < c.size(); ++i)
+                ASSERT_TRUE(
+                    same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&(*results)[i]), d))
+                    << print(spec) << " columns " << columns << " accumulate " << accumulate << " at " << i;
+          }
+        }
+      }
+}
+
 /// Tiles that are told where A and B are for each k; both end where nothing more may be read.
 template <class T>
 void tiles_with_b(DType d, const Target& target) {
@@ -250,6 +320,8 @@ TEST_P(X86Matmul, TilesOfListedFloats) { listed_tiles<float>(DType::f32, target(
 TEST_P(X86Matmul, TilesOfListedDoubles) { listed_tiles<double>(DType::f64, target(), RowsOfA::listed); }
 TEST_P(X86Matmul, TilesOfFloatsByChannels) { listed_tiles<float>(DType::f32, target(), RowsOfA::channels); }
 TEST_P(X86Matmul, TilesOfDoublesByChannels) { listed_tiles<double>(DType::f64, target(), RowsOfA::channels); }
+TEST_P(X86Matmul, TilesOfFloatsByWindows) { window_tiles<float>(DType::f32, target()); }
+TEST_P(X86Matmul, TilesOfDoublesByWindows) { window_tiles<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfFloatsWithB) { tiles_with_b<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoublesWithB) { tiles_with_b<double>(DType::f64, target()); }
 TEST_P(X86Matmul, TilesOfFloatsByChannelsWithB) { channel_tiles_with_b<float>(DType::f32, target()); }
@@ -290,12 +362,14 @@ struct GuardedRows {
 TEST_P(X86Matmul, TilesThatFinishTheirSums) {
   const bool finishes = may_finish(target(), epilogue(16, true));
   std::mt19937_64 random(11);
-  for (RowsOfA form : {RowsOfA::along, RowsOfA::listed, RowsOfA::channels})
+  for (RowsOfA form : {RowsOfA::along, RowsOfA::listed, RowsOfA::channels, RowsOfA::windows})
     for (int rows = 1; rows <= max_tile_rows(target(), DType::f32); ++rows)
       for (int64_t columns : {1, 7, 8, 9, 16, 23, 24, 31, 32, 40, 47, 48}) {
         const int vectors = static_cast<int>((columns + 15) / 16);
         if (vectors > max_tile_vectors(target(), DType::f32)) continue;
-        TileSpec spec{.rows = rows, .vectors = vectors, .rows_of_a = form};
+        const bool windows = form == RowsOfA::windows, by_channels = windows || form == RowsOfA::channels;
+        const int taps = windows ? 3 : 0;
+        TileSpec spec{.rows = rows, .vectors = vectors, .rows_of_a = form, .taps = taps};
         KernelPtr plain_source = generate(spec, target());
         KernelPtr after_source = generate(epilogue(columns, false), target(), "after");
         KernelPtr once_source = generate(epilogue(columns, true), target(), "once");
@@ -303,11 +377,14 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
         KernelPtr finishing_source = finishes ? generate(spec, target()) : plain_source;
         Code plain(*plain_source), after(*after_source), once(*once_source), finishing(*finishing_source);
         for (int64_t k : {1, 4, 9}) {
-          GuardedRows a(8 * k, form == RowsOfA::channels ? columns : k, random), b(1, k * 16 * vectors, random),
+          if (windows) k *= taps;
+          GuardedRows a(8 * k, by_channels ? columns : k, random), b(1, k * 16 * vectors, random),
               factors(2, columns, random), residual(rows, columns, random), raw(rows, columns, random);
-          const int64_t runs_of_k = form == RowsOfA::channels ? k : 1;
+          const int64_t runs_of_k = windows ? k / taps : by_channels ? k : 1;
           std::vector<const char*> addresses;
           for (int64_t i = 0; i < 8 * runs_of_k; ++i) addresses.push_back(a.memory.data() + i * a.stride);
+          // All pixels of a window's line at one place, but those at its edges.
+          for (int64_t i = 0; windows && i < runs_of_k; ++i) addresses[static_cast<size_t>(2 * taps * i)] = nullptr;
           const std::vector<TileRun> runs(static_cast<size_t>(runs_of_k), {0, k / runs_of_k});
           TileFrame f = tile_frame(addresses.data(), b.memory.data(), raw.memory.data(), k, 64, raw.stride, 0, columns);
           if (form == RowsOfA::along) f.a = a.memory.data(), f.a_stride = a.stride;

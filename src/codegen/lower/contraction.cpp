@@ -109,18 +109,21 @@ const AllKernels& all_kernels(const Target& target, DType a, DType b) {
   return it->second;
 }
 
-/// Made when a product first needs them: those of weights' gradients, and of convolutions.
-const std::vector<KernelPtr>& tiles_of(const Target& target, DType dtype, RowsOfA rows_of_a) {
-  static constinit Mutex mutex;
-  static constinit FirstUse<std::map<std::tuple<std::string, DType, RowsOfA>, std::vector<KernelPtr>>> made;
-  std::lock_guard lock(mutex);
-  auto [it, fresh] = made->try_emplace({target.str(), dtype, rows_of_a});
-  if (fresh && !target.cuda_arch)
-    for (int rows = 1; rows <= max_tile_rows(target, dtype); ++rows)
-      for (int vectors = 1; vectors <= max_tile_vectors(target, dtype); ++vectors)
-        it->second.push_back(generate(
-            TileSpec{.a = dtype, .b = dtype, .rows = rows, .vectors = vectors, .rows_of_a = rows_of_a}, target));
-  return it->second;
+/// Those of weights' gradients, and of convolutions.
+std::vector<KernelPtr> tiles_of(const Target& target, const ProductForm& form) {
+  std::vector<KernelPtr> tiles;
+  if (target.cuda_arch) return tiles;
+  for (int rows = 1; rows <= max_tile_rows(target, form.dtype); ++rows)
+    for (int vectors = 1; vectors <= max_tile_vectors(target, form.dtype); ++vectors)
+      tiles.push_back(generate(TileSpec{.a = form.dtype,
+                                        .b = form.dtype,
+                                        .rows = rows,
+                                        .vectors = vectors,
+                                        .rows_of_a = form.a,
+                                        .taps = form.taps,
+                                        .window_stride = form.window_stride},
+                               target));
+  return tiles;
 }
 
 }  // namespace
@@ -137,7 +140,7 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
-  if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form.dtype, form.a);
+  if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form);
   if (form.a == RowsOfA::across) k.pack_a = copy_kernel(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
@@ -175,16 +178,21 @@ std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std:
 }
 
 // Pieces of rows differ by one at most, so these are the tiles of all but the fewest rows.
-std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
+std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductForm& form,
                                        const Dim& depth, const std::optional<Dim>& columns) {
+  const ProductKernels& kernels = *product_kernels(w.target, form);
   if (!depth.is_constant() || depth.code > kShallow || !may_finish(w.target, writer.kernel)) return {};
   std::vector<KernelPtr> tiles(kernels.tiles.size());
   auto make = [&](size_t first, int vectors, int64_t known) {
     for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows) {
       auto finish = std::make_shared<Kernel>(writer.kernel);
       finish->known_columns = known;
-      const TileSpec spec{
-          .rows = rows, .vectors = vectors, .rows_of_a = kernels.rows_of_a, .finish = std::move(finish)};
+      const TileSpec spec{.rows = rows,
+                          .vectors = vectors,
+                          .rows_of_a = form.a,
+                          .taps = form.taps,
+                          .window_stride = form.window_stride,
+                          .finish = std::move(finish)};
       tiles[first + static_cast<size_t>((rows - 1) * kernels.max_vectors + vectors - 1)] =
           w.made_once(kernel_key(print(spec), w.target), [&] { return codegen::generate(spec, w.target); });
     }

@@ -22,7 +22,8 @@ struct ProductForm {
   bool packs_a = false;             // it is dense neither along k nor along its rows: tiles read a copy
   OneRow one_row = OneRow::tiles;
   bool widens = false;
-  std::optional<DType> b = {};  // none: A's
+  std::optional<DType> b = {};      // none: A's
+  int taps = 0, window_stride = 1;  // of windows (TileSpec)
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 /// Made once.
@@ -44,7 +45,7 @@ std::vector<KernelPtr> epilogues(StepWriter& w, KernelWriter& writer, const std:
                                  const std::optional<Dim>& columns, const std::string& name);
 /// Tiles that end with the epilogue, where there is little to sum: `depth` products. For all columns of a tile; behind
 /// them, if the product has few columns, for as many as it has.
-std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductKernels& kernels,
+std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer, const ProductForm& form,
                                        const Dim& depth, const std::optional<Dim>& columns);
 
 }  // namespace ingot::codegen::lowering

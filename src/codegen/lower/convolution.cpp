@@ -10,10 +10,24 @@
 namespace ingot::codegen::lowering {
 namespace {
 
+constexpr int64_t kMostTaps = 7;            // along a line: what a tile's code grows with
 constexpr int64_t kFewestForWinograd = 16;  // channels: transforming fewer takes what is saved
 
 /// An attribute that is one number for each of height and width, or one for both.
 Conv2dStep::Pair pair(const ir::Attr& a) { return {a.list[0], a.list.back()}; }
+
+/// Of a depthwise convolution: whether its tiles slide along the lines of images, with these kernels only.
+void slide(const Conv2dStep& conv, ProductForm& form) {
+  const Dim &height = conv.weight_shape[2], &width = conv.weight_shape[3];
+  auto within = [](const Dim& d, int64_t least, int64_t most) {
+    return d.is_constant() && d.code >= least && d.code <= most;
+  };
+  if (!within(width, 2, kMostTaps) || !within(height, 1, kShallow / width.code) || !within(conv.stride.w, 1, 2) ||
+      !(conv.dilation.w == Dim(1)) || !within(conv.padding.w, 0, width.code - 1))
+    return;
+  form.a = RowsOfA::windows;
+  form.taps = static_cast<int>(width.code), form.window_stride = static_cast<int>(conv.stride.w.code);
+}
 
 /// Pixels where that is how the results lie, or most of them, or how the images do.
 ConvolutionForm convolution_form(StepWriter& w, const Group& g) {
@@ -113,10 +127,12 @@ void write_conv(StepWriter& w, uint32_t group) {
   auto is = [](const Conv2dStep::Pair& both, int64_t what) { return both.h == Dim(what) && both.w == Dim(what); };
   const bool in_rows = form == ConvolutionForm::pixels && w.dims.is_one(weight[2]) && w.dims.is_one(weight[3]) &&
                        is(conv.stride, 1) && is(conv.padding, 0);
-  conv.kernels = product_kernels(w.target, {.dtype = raw,
-                                            .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
-                                                 : form == ConvolutionForm::pixels           ? RowsOfA::listed
-                                                                                             : RowsOfA::channels});
+  ProductForm product_form{.dtype = raw,
+                           .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
+                                : form == ConvolutionForm::pixels           ? RowsOfA::listed
+                                                                            : RowsOfA::channels};
+  if (form == ConvolutionForm::depthwise) slide(conv, product_form);
+  conv.kernels = product_kernels(w.target, product_form);
   auto wide = [](Dim channels) { return channels.is_constant() && channels.code >= kFewestForWinograd; };
   if (w.options.winograd && form == ConvolutionForm::pixels && raw == DType::f32 && weight[2] == Dim(3) &&
       weight[3] == Dim(3) && is(conv.stride, 1) && is(conv.dilation, 1) && conv.groups == 1 && wide(weight[0]) &&
@@ -139,7 +155,7 @@ void write_conv(StepWriter& w, uint32_t group) {
   }
   Dim depth = w.dims.mul(weight[1], w.dims.mul(weight[2], weight[3]));
   if (pixels && !conv.epilogue.kernels.empty())
-    conv.epilogue.finishing = finishing_tiles(w, writer, *conv.kernels, depth, columns);
+    conv.epilogue.finishing = finishing_tiles(w, writer, product_form, depth, columns);
   step.operations = w.dims.mul(points, w.dims.add(w.dims.mul(depth, 2), writer.work));
   for (const Output& o : g.outputs) step.bytes = w.dims.add(step.bytes, bytes(w.dims, points, o.dtype));
   step.work = std::move(conv);

@@ -62,6 +62,19 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
           sums[j] =
               std::fma(read<T>(t.a, a + f.a_offset + j * a_bytes), read<T>(t.b, b + f.a_offset + j * b_bytes), sums[j]);
       }
+    } else if (t.rows_of_a == RowsOfA::windows) {
+      for (int64_t k = 0; k < f.run_count * t.taps; ++k) {
+        const int64_t edge = t.taps - 1, pixel = i * t.window_stride + k % t.taps, right = t.window_pixels() - edge;
+        auto listed = [&](int64_t entry) {
+          int64_t value;
+          std::memcpy(&value, f.a + (k / t.taps * 2 * t.taps + entry) * 8, sizeof value);
+          return value;
+        };
+        const int64_t at = pixel < edge     ? listed(2 + pixel)
+                           : pixel >= right ? listed(2 + edge + pixel - right)
+                                            : listed(1) + (pixel - edge) * listed(0);
+        for (int64_t j = 0; j < f.columns; ++j) add(k, j, reinterpret_cast<const char*>(at) + f.a_offset + j * a_bytes);
+      }
     } else {
       const bool each = t.rows_of_a == RowsOfA::channels;
       for (int64_t r = 0, k = 0; r < f.run_count; ++r) {

@@ -1,8 +1,11 @@
 // Tiles of a matrix product: C[rows x 16 * vectors] stays in registers over all of k. Loads of B, broadcasts of A and
 // fma by rows, k unrolled by four: the shape that reaches the peak from unpacked A. Rows of A whose addresses are
 // listed are those of a convolution (Dukhan, "The Indirect Convolution Algorithm", 2019).
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <iterator>
+#include <vector>
 
 #include "codegen/x86/formats.h"
 #include "codegen/x86/tile.h"
@@ -17,6 +20,8 @@ constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::
               kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
 constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
+// Of windows: every fourth pixel from the first that lies evenly on, and those at the edges.
+constexpr Gpr kMiddle[] = {Gpr::rsi, Gpr::r9, Gpr::r12, Gpr::r13}, kEdges[] = {Gpr::r8, Gpr::r14, Gpr::r15, Gpr::rcx};
 constexpr Gpr kAt = Gpr::rax, kTable = Gpr::rbx, kRun = Gpr::rbp, kAheadOfList = Gpr::r8, kBAt = kB;
 
 class Tile {
@@ -42,6 +47,8 @@ class Tile {
       with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
     else if (spec_.rows_of_a == RowsOfA::channels_with_b)
       with_edges([this](const std::vector<VReg>& masks) { channels_with_b(masks); });
+    else if (spec_.rows_of_a == RowsOfA::windows)
+      with_edges([this](const std::vector<VReg>& masks) { windows(masks); });
     else if (channels())
       with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
     else
@@ -168,6 +175,60 @@ class Tile {
     code_.g(VOp::g_addi, kRun, sizeof(TileRun));
     code_.add({.op = VOp::g_addi_to, .mem = runs_left, .value = -1});
     code_.end_loop(run, Cond::not_equal);
+  }
+
+  /// Each pixel of a line is loaded once and multiplied by all taps that meet it: loads, not multiplications, bound the
+  /// other way.
+  void windows(const std::vector<VReg>& masks) {
+    const int taps = spec_.taps, pixels = spec_.window_pixels(), edges = 2 * (taps - 1);
+    load(kTable, offsetof(TileFrame, a));
+    load(kRun, offsetof(TileFrame, run_count));
+    load(kAt, offsetof(TileFrame, a_offset));
+    const Loop line = code_.begin_loop();
+    code_.load(kStride, Mem::at(kTable));
+    code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
+    code_.load(kMiddle[0], Mem::at(kTable, 8));
+    code_.g(VOp::g_add, kMiddle[0], kAt);
+    for (size_t i = 1; i < std::size(kMiddle); ++i)
+      code_.add({.op = VOp::g_lea, .g = kMiddle[i], .mem = Mem::at(kMiddle[i - 1], kStride, 4)});
+    auto load_edge = [&](int edge) {
+      const Gpr at = kEdges[static_cast<size_t>(edge) % std::size(kEdges)];
+      code_.load(at, Mem::at(kTable, 16 + 8 * edge));
+    };
+    const bool held = edges <= static_cast<int>(std::size(kEdges));
+    for (int edge = 0; held && edge < edges; ++edge) load_edge(edge);
+    // As many weights as fit beside the sums, a pixel and constants.
+    const int registers = v_.avx512() ? 29 : 15, most = std::max(registers - spec_.rows * parts_, 1);
+    const int passes = (taps + most - 1) / most;
+    for (int p = 0; p < parts_; ++p) {
+      const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)];
+      for (int pass = 0; pass < passes; ++pass) {
+        const int begin = pass * taps / passes, end = (pass + 1) * taps / passes;
+        std::vector<VReg> weights;
+        for (int tap = begin; tap < end; ++tap) weights.push_back(v_.force(Source(b_at(tap, p))));
+        for (int pixel = begin; pixel < pixels - taps + end; ++pixel) {
+          const int right = pixel - (pixels - (taps - 1)), middle = pixel - (taps - 1), beyond = p * code_.width;
+          Mem at;
+          if (middle < 0 || right >= 0) {
+            const int edge = middle < 0 ? pixel : taps - 1 + right;
+            if (!held) load_edge(edge);
+            at = Mem::at(kEdges[static_cast<size_t>(edge) % std::size(kEdges)], kAt, 1, beyond);
+          } else {
+            at = a_beyond(kMiddle[middle / 4], middle % 4, beyond);
+          }
+          const VReg a = sums_.held(at, mask);
+          for (int tap = begin; tap < end; ++tap) {
+            const int first = pixel - tap, row = first / spec_.window_stride;
+            if (first >= 0 && first % spec_.window_stride == 0 && row < spec_.rows)
+              sums_.add(row, p, a, weights[static_cast<size_t>(tap - begin)]);
+          }
+        }
+      }
+    }
+    code_.g(VOp::g_addi, kTable, 16 * taps);
+    code_.g(VOp::g_addi, kB, int64_t(taps) * parts_ * code_.width);
+    code_.g(VOp::g_addi, kRun, -1);
+    code_.end_loop(line, Cond::not_equal);
   }
 
   void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }

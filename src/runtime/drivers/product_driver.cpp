@@ -36,7 +36,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   int64_t operations = saturating_product(saturating_product(2 * product_.batches, m), saturating_product(n, k));
   int64_t b_bytes =
       saturating_product(saturating_product(product_.batches, product_.element), saturating_product(n, k));
-  const int64_t grain = product_.rows_of_a == RowsOfA::channels ? kChannelGrain : kProductGrain;
+  const int64_t grain = product_.by_channels() ? kChannelGrain : kProductGrain;
   int64_t useful = std::max(operations / grain, b_bytes / kGrainBytes);
   int64_t most = saturating_product(product_.batches, saturating_product(product_.rows.count, product_.panels.count));
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
@@ -237,8 +237,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
     frame.a_stride = product_.max_rows * 8;
     a += listed.first * frame.a_stride;
     frame.runs = listed.runs.data(), frame.run_count = static_cast<int64_t>(listed.runs.size());
-    if (product_.rows_of_a == RowsOfA::channels)
-      frame.a_offset = product_.panel_column(block.panel) * product_.a_element;
+    if (product_.by_channels()) frame.a_offset = product_.panel_column(block.panel) * product_.a_element;
   }
   frame.columns = product_.panel_columns(block.panel);
   const int64_t vectors = product_.panels.size(block.panel), tiles = block.tile_end - block.tile_begin;

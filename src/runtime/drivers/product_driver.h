@@ -29,7 +29,8 @@ class ProductDriver : public StepDriver {
 
   /// Where the A of a batch starts, given where its argument does.
   virtual const char* a_matrix(const StepState&, int64_t /*batch*/, const char* argument) const { return argument; }
-  /// Of a listed A: the addresses of the rows of these tiles, [tiles][addresses of a row][most rows of a tile].
+  /// Of a listed A: the addresses of the rows of these tiles, [tiles][addresses of a row][most rows of a tile], or
+  /// those of windows.
   virtual void list_rows(const char* /*a*/, Range /*tiles*/, const char** /*to*/) const {}
   /// Where the B of a batch starts; it may be put together in `room`, Product::b_room bytes of this thread.
   virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
@@ -69,7 +70,7 @@ class ProductDriver : public StepDriver {
   void multiply(const StepState& state, int64_t batch, const Part& part) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
                  const char* b, const Ahead& next) const;
-  int64_t address_bytes() const { return product_.addresses * product_.max_rows * 8; }  // of a tile of a listed A
+  int64_t address_bytes() const { return product_.addresses * 8; }  // of a tile of a listed A
 
   ProductResult result_;
   ProductSplit split_;

@@ -37,6 +37,8 @@ class PixelDriver final : public ProductDriver {
     const int64_t images = together ? g_.batch : 1, columns = g_.out_channels / products_;
     product_.set_sizes({context.list({g_.batch / std::max<int64_t>(images, 1), products_}), images * pixels, columns,
                         g_.taps() * channels_, step.dtype, step.dtype});
+    if (slides())
+      product_.rows = Pieces(product_.sizes.m, product_.max_rows, std::max<int64_t>(images * g_.out_height, 1));
     BoundArguments operands(2 + results.size(), 4, context);
     operands.set(0, input_, {image_step_, channels_ * element, pixel_step(), element});
     operands.set(1, {weight_.buffer, 0, {}, 0}, {0, 0, 0, element});
@@ -104,10 +106,11 @@ class PixelDriver final : public ProductDriver {
   }
 
   void list_rows(const char* a, Range tiles, const char** to) const override {
+    if (slides()) return list_windows(a, tiles, to);
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += product_.addresses * product_.max_rows) {
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += product_.addresses) {
       const int64_t count = product_.rows.size(tile);
       for (int64_t i = 0, n; i < count; i += n) {
         // Pixels of one line, all with their whole windows in the image, or not.
@@ -154,6 +157,37 @@ class PixelDriver final : public ProductDriver {
     }
   }
 
+  // A tile has a line's neighbouring pixels (see TileSpec).
+  void list_windows(const char* a, Range tiles, const char** to) const {
+    const int64_t taps = g_.kernel_w, edge = taps - 1, step = column_step_;
+    const char* const zeros = zero_bytes();
+    int64_t pixel = product_.rows.begin(tiles.begin);
+    int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
+    const char* image = a + pixel / g_.pixels() * image_step_;
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+      const int64_t count = product_.rows.size(tile);
+      const int64_t left = x * g_.stride_w - border_w_, right = left + (count - 1) * g_.stride_w + 1;
+      const bool whole = left >= 0 && right + edge <= width_;
+      int64_t at_y = y * g_.stride_h - border_h_;
+      for (int64_t kh = 0; kh < g_.kernel_h; ++kh, at_y += g_.dilation_h, to += 2 * taps) {
+        const bool inside = at_y >= 0 && at_y < height_;
+        const char* const line = image + at_y * row_step_;
+        auto at = [&](int64_t column) {
+          const bool there = whole || (column >= 0 && column < width_);
+          return inside && there ? line + column * step : zeros;
+        };
+        to[0] = reinterpret_cast<const char*>(inside ? step : 0), to[1] = at(left + edge);
+        for (int64_t i = 0; i < edge; ++i) to[2 + i] = at(left + i), to[2 + edge + i] = at(right + i);
+      }
+      if ((x += count) < g_.out_width) continue;
+      x = 0;
+      if (++y < g_.out_height) continue;
+      y = 0, image += image_step_;
+    }
+  }
+
+  /// Tiles slide along lines.
+  bool slides() const { return product_.rows_of_a == RowsOfA::windows; }
   /// Pixels are rows of a matrix, so far apart; else their addresses are listed.
   bool in_rows() const { return product_.rows_of_a == RowsOfA::along; }
   int64_t pixel_step() const { return g_.width > 1 ? column_step_ : row_step_; }
@@ -167,7 +201,7 @@ class PixelDriver final : public ProductDriver {
     copies_ = !dense || (in_rows() ? !in_lines : g_.channels * element > kZeroBytes) ||
               (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
     // Taps side by side are one run.
-    joined_ = copies_ && evenly && g_.groups == 1 ? g_.kernel_w : 1;
+    joined_ = slides() || (copies_ && evenly && g_.groups == 1) ? g_.kernel_w : 1;
     border_h_ = copies_ ? 0 : g_.padding_h, border_w_ = copies_ ? 0 : g_.padding_w;
     height_ = g_.height + (copies_ ? 2 * g_.padding_h : 0), width_ = g_.width + (copies_ ? 2 * g_.padding_w : 0);
     // Of size outputs: those from which on no tap is before the image, and from which on one is behind it.
@@ -197,11 +231,11 @@ class PixelDriver final : public ProductDriver {
       const int64_t tap = (&offset - tap_offsets_.data()) * joined_;
       offset = tap / g_.kernel_w * g_.dilation_h * row_step_ + tap % g_.kernel_w * g_.dilation_w * column_step_;
     }
-    product_.addresses = static_cast<int64_t>(tap_offsets_.size());
+    product_.addresses = static_cast<int64_t>(tap_offsets_.size()) * (slides() ? 2 * g_.kernel_w : product_.max_rows);
     // Neighbouring pixels share what their taps have in common.
     const bool apart = g_.stride_h >= g_.kernel_h && g_.stride_w >= g_.kernel_w;
     if (!apart) product_.a_bytes = g_.stride_h * g_.stride_w * column_step_;
-    product_.a_bytes += product_.addresses * 8;
+    product_.a_bytes += product_.addresses * 8 / product_.max_rows;
     // A run may end with its block of k, and go on in the next.
     const auto blocks = context.array<ListedRuns>(static_cast<size_t>(ceil_div(k, kBlock)));
     const auto runs = context.array<TileRun>(tap_offsets_.size() + blocks.size());
