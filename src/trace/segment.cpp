@@ -182,7 +182,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
       detail::TensorImpl* impl = output.handle.impl();
       if (!impl || impl->references.load(std::memory_order_acquire) != 1) {
         impl = detail::new_impl();
-        output.handle = Tensor::of(impl);
+        output.handle = Tensor::adopt(impl);
         impl->dtype = output.meta.dtype;
         impl->sizes = output.meta.sizes;
         impl->strides = output.meta.strides;
