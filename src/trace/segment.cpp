@@ -308,7 +308,7 @@ Tensor Segment::another_handle(uint32_t value) {
     made->sizes = output.meta.sizes;
     made->strides = output.meta.strides;
     made->offset = output.meta.offset;
-    found = output.other_handles.insert(found, Tensor::of(made));
+    found = output.other_handles.insert(found, Tensor::adopt(made));
   }
   detail::TensorImpl* impl = found->impl();
   impl->trace = id();
