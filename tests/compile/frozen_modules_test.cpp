@@ -90,7 +90,7 @@ std::vector<std::pair<const char*, std::function<void(Model&)>>> changes() {
       {"in the optional one", [](Model& m) { (*m->maybe)->scale = randn({4}); }},
       {"no optional one", [](Model& m) { m->maybe.reset(); }},
       {"at the end of the sequence", [](Model& m) { m->last->push_back(nn::AnyModule(nn::Linear(4, 4))); }},
-      {"in the sequence", [](Model& m) { m->last->modules[0] = nn::AnyModule(nn::Linear(4, 4)); }},
+      {"in the sequence", [](Model& m) { m->last->modules[0].second = nn::AnyModule(nn::Linear(4, 4)); }},
       {"evaluation", [](Model& m) { m->eval(); }},
       {"training of a part", [](Model& m) { m->first->train(); }},
       {"values only", [](Model& m) { m->first->scale.copy_(randn({4})); }},

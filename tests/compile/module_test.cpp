@@ -37,10 +37,10 @@ TEST(Modules, MayBeEdited) {
   model->push_back(nn::Tanh());  // another layer
   check();
   EXPECT_EQ(fast.stats().compilations, 2);
-  model->modules[1] = nn::SiLU();
+  model->modules[1].second = nn::SiLU();
   check();
   EXPECT_EQ(fast.stats().compilations, 3);
-  model->modules[0] = nn::Linear(16, 32);  // another tensor in the same place
+  model->modules[0].second = nn::Linear(16, 32);  // another tensor in the same place
   check();
   EXPECT_EQ(fast.stats().compilations, 3);
   model->to(kFloat64);

@@ -201,15 +201,32 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
   return out_proj(y.transpose(-3, -2).flatten(-2));
 }
 
+SequentialImpl::SequentialImpl(const std::vector<AnyModule>& unnamed) {
+  for (const AnyModule& module : unnamed) modules.emplace_back("", module);
+}
+SequentialImpl::SequentialImpl(std::initializer_list<Named> named) {
+  for (const auto& [name, module] : named) push_back(name, module);
+}
+
 void SequentialImpl::push_back(AnyModule module) {
-  modules.push_back(std::move(module));
+  modules.emplace_back("", std::move(module));
   detail::count_module();  // the new one has no name yet
+}
+void SequentialImpl::push_back(const std::string& name, AnyModule module) {
+  // An empty name is a place, and a tensor's name is cut at its dots.
+  if (name.empty() || name.find('.') != std::string::npos)
+    detail::refuse("Sequential", "name", "\"" + name + "\"", "a name without dots");
+  for (size_t i = 0; i < modules.size(); ++i)
+    if ((modules[i].first.empty() ? std::to_string(i) : modules[i].first) == name)
+      detail::refuse("Sequential", "name", "\"" + name + "\" again", "another one for each module");
+  modules.emplace_back(name, std::move(module));
+  detail::count_module();
 }
 
 Tensor SequentialImpl::forward(const TensorArg& x) const {
   if (!x.tensor) eager::fail("Sequential", "x", "nothing", "a tensor", x.location);
   Tensor y = *x.tensor;
-  for (const AnyModule& module : modules) y = module(TensorArg(y, x.location));
+  for (const auto& [name, module] : modules) y = module(TensorArg(y, x.location));
   return y;
 }
 

@@ -232,12 +232,15 @@ struct INGOT_API MultiheadAttentionImpl : Layer {
 };
 INGOT_MODULE(MultiheadAttention, in_proj_weight, in_proj_bias, out_proj);
 
-/// Modules one after the other, named 0, 1, 2 ...
+/// Modules one after the other, named 0, 1, 2 ..., or as they are given: Sequential({{"conv", Conv2d(..)}, ...}).
 struct INGOT_API SequentialImpl : Layer {
-  std::vector<AnyModule> modules;
+  using Named = std::pair<std::string, AnyModule>;
+  std::vector<Named> modules;  // an empty name: its place
   SequentialImpl() = default;
-  explicit SequentialImpl(std::vector<AnyModule> m) : modules(std::move(m)) {}
+  explicit SequentialImpl(const std::vector<AnyModule>& unnamed);
+  explicit SequentialImpl(std::initializer_list<Named> named);
   void push_back(AnyModule module);
+  void push_back(const std::string& name, AnyModule module);
   size_t size() const { return modules.size(); }
   Tensor forward(const TensorArg& x) const;
 };
@@ -245,6 +248,8 @@ class Sequential : public Handle<Sequential, SequentialImpl> {
  public:
   using Handle::Handle;
   Sequential() : Handle(std::vector<AnyModule>()) {}
+  Sequential(std::initializer_list<SequentialImpl::Named> named, detail::MadeAt at = detail::MadeAt())
+      : Handle(named, at) {}
   template <class First, class... Rest>
   requires(detail::ModuleHandle<First> && (detail::ModuleHandle<Rest> && ...) &&
            !(sizeof...(Rest) == 0 && std::is_base_of_v<Sequential, std::remove_cvref_t<First>>))

@@ -107,7 +107,8 @@ class INGOT_API SkipInit {
   bool outer_;
 };
 
-/// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors, maps from names, and optionals of these.
+/// Visits the fields that INGOT_MODULE lists: tensors, modules, and vectors, maps from names, and optionals of these. A
+/// vector of pairs has its names (where empty, the place) in an order of its own: what PyTorch's ModuleDict is.
 class INGOT_API Fields {
  public:
   virtual ~Fields() = default;
@@ -140,7 +141,13 @@ class INGOT_API Fields {
       holder(&field, extent);
       size_t i = 0;
       const std::string prefix = name.empty() ? "" : name + ".";
-      for (auto& item : field) (*this)(prefix + std::to_string(i++), item);
+      for (auto& item : field) {
+        const std::string place = std::to_string(i++);
+        if constexpr (requires { item.first + place, item.second; })
+          (*this)(prefix + (item.first.empty() ? place : item.first), item.second);
+        else
+          (*this)(prefix + place, item);
+      }
     } else {
       static_assert(
           std::is_same_v<T, Tensor>,

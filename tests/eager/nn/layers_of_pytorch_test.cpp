@@ -199,5 +199,58 @@ TEST(Module, AMapNamesItsModulesByItsKeys) {
   EXPECT_EQ(branches(randn({1, 4}), "right").size(1), 3);
 }
 
+struct BlockImpl : nn::Module {
+  std::vector<std::pair<std::string, nn::Linear>> layers;
+  BlockImpl() {
+    for (int i = 1; i <= 11; ++i)
+      layers.emplace_back(i == 2 ? "" : "layer" + std::to_string(i), nn::Linear(2, 2, false));
+  }
+  Tensor forward(const Tensor& x) {
+    Tensor y = x;
+    for (auto& [name, layer] : layers) y = layer(y);
+    return y;
+  }
+};
+INGOT_MODULE(Block, layers);
+
+TEST(Module, PairsHaveNamesInAnOrderOfTheirOwn) {
+  Block block;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : block->named_parameters()) names.push_back(name);
+  EXPECT_EQ(names[0], "layers.layer1.weight");
+  EXPECT_EQ(names[1], "layers.1.weight");  // without a name: its place
+  EXPECT_EQ(names[10], "layers.layer11.weight");
+  Block copy = block.clone();
+  const Tensor x = randn({3, 2});
+  EXPECT_TRUE(equal(copy(x), block(x)));
+  EXPECT_FALSE(copy->layers[3].second->weight.is_same(block->layers[3].second->weight));
+  copy->load_state_dict(Block()->state_dict());
+  EXPECT_FALSE(equal(copy(x), block(x)));
+}
+
+TEST(Module, ASequentialHasGivenNames) {
+  nn::Sequential net{{"norm", nn::LayerNorm(4)}, {"act", nn::GELU()}, {"fc", nn::Linear(4, 2)}};
+  auto names = [&] {
+    std::vector<std::string> found;
+    for (const auto& [name, module] : net->named_children()) found.push_back(name);
+    return found;
+  };
+  net->push_back(nn::ReLU());
+  net->push_back("out", nn::Linear(2, 1));
+  EXPECT_EQ(names(), (std::vector<std::string>{"norm", "act", "fc", "3", "out"}));
+  const Tensor x = randn({3, 4});
+  const auto& m = net->modules;
+  EXPECT_TRUE(equal(net(x), m[4].second(m[3].second(m[2].second(m[1].second(m[0].second(x)))))));
+  EXPECT_TRUE(equal(net.clone()(x), net(x)));
+  const nn::Sequential one{{"fc", nn::Linear(4, 2)}};
+  EXPECT_EQ(one->named_parameters()[0].first, "fc.weight");
+  EXPECT_THROW(net->push_back("fc", nn::ReLU()), Error);
+  EXPECT_THROW(net->push_back("3", nn::ReLU()), Error);
+  EXPECT_THROW(net->push_back("a.b", nn::ReLU()), Error);
+  EXPECT_THROW(net->push_back("", nn::ReLU()), Error);
+  EXPECT_THROW((nn::Sequential{{"fc", nn::ReLU()}, {"fc", nn::ReLU()}}), Error);
+  EXPECT_EQ(net->modules.size(), 5u);
+}
+
 }  // namespace
 }  // namespace ingot
