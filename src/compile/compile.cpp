@@ -99,13 +99,17 @@ bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
     reading_.reset();
     return false;
   }
-  core_.function().frozen_calls.fetch_add(1, std::memory_order_relaxed);
   std::span<Tensor> results(few_results_, std::min(call->result.size(), std::size(few_results_)));
   if (call->result.size() > results.size()) {
     many_results_.resize(call->result.size());
     results = many_results_;
   }
-  call->run(arguments, results);
+  if (!call->run(arguments, results)) {
+    many_results_.clear();
+    reading_.reset();
+    return false;
+  }
+  core_.function().frozen_calls.fetch_add(1, std::memory_order_relaxed);
   done_ = true;
   form_ = call->form.copy.get();
   return true;

@@ -107,7 +107,7 @@ const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
   return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
 }
 
-void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
+bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
   ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
   std::fill(storages.begin(), storages.end(), nullptr);
   ScratchArray<TensorImpl*, 16> made(live.size());
@@ -153,42 +153,55 @@ void FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     fresh[draw.seed] = taken.seed;
     fresh[draw.seed + 1] = taken.offset;
   }
-  if (!entry) return;
-  size_t count = binding.input_slots.size();
-  ScratchArray<void*, 32> inputs(count);
+  if (!entry) return true;
   ScratchArray<void*, 16> outputs(storages.size());
+  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i] ? storages[i]->data() : nullptr;
+  const auto numbers = draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh);
+  if (!run_program(arguments, outputs, numbers)) {
+    std::fill(results.begin(), results.end(), Tensor());
+    return false;
+  }
+  entry->hits.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool FrozenCall::run_program(const LeafList& arguments, std::span<void*> outputs,
+                             std::span<const uint64_t> numbers) const {
+  const size_t count = binding.input_slots.size();
+  ScratchArray<void*, 32> inputs(count);
   ScratchArray<runtime::InputIdentity, 32> identities(bound->asks_identities() ? count : 0);
   for (size_t i = 0; i < count; ++i) {
     const TensorImpl& impl = *slot(binding.input_slots[i], arguments).impl();
     inputs[i] = static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
     if (identities.size()) identities[i] = runtime::InputIdentity::of(*impl.storage);
   }
-  for (size_t i = 0; i < storages.size(); ++i) outputs[i] = storages[i] ? storages[i]->data() : nullptr;
-  const auto numbers = draws.empty() ? std::span<const uint64_t>(scalars) : std::span<const uint64_t>(fresh);
-  if (written.empty())
+  if (written.empty() && !refuses) {
     entry->loaded->run(*bound, {inputs, identities, outputs, numbers});
-  else
-    run_writing(arguments, inputs, identities, outputs, numbers);
-  entry->hits.fetch_add(1, std::memory_order_relaxed);
-}
-
-// What is written back lies in memory of its own until then, unless the program writes it where it belongs.
-void FrozenCall::run_writing(const LeafList& arguments, std::span<void* const> inputs,
-                             std::span<const runtime::InputIdentity> identities, std::span<void*> outputs,
-                             std::span<const uint64_t> numbers) const {
+    return true;
+  }
+  // What is written back lies in memory of its own until then, unless the program writes it where it belongs. (One
+  // that may refuse does not.)
+  using Kind = trace::OutputTarget::Kind;
   std::vector<runtime::StoragePtr> temporary(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const trace::OutputTarget& target = binding.outputs[i];
-    if (target.kind != trace::OutputTarget::Kind::write_back) continue;
-    outputs[i] = trace::donated_memory(target, slot(target.number, arguments));
+    if (target.kind != Kind::write_back && target.kind != Kind::failed) continue;
+    if (target.kind == Kind::write_back) outputs[i] = trace::donated_memory(target, slot(target.number, arguments));
     if (outputs[i]) continue;
     temporary[i] = runtime::Storage::allocate(output_bytes[i]);
     outputs[i] = temporary[i]->data();
   }
-  runtime::run_in_place(*entry->loaded, *bound, {inputs, identities, outputs, numbers}, output_bytes);
+  const runtime::CallData data{inputs, identities, outputs, numbers};
+  if (written.empty())
+    entry->loaded->run(*bound, data);
+  else
+    runtime::run_in_place(*entry->loaded, *bound, data, output_bytes);
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (const trace::OutputTarget& target = binding.outputs[i]; target.kind == trace::OutputTarget::Kind::write_back)
+    if (binding.outputs[i].kind == Kind::failed && *static_cast<const uint8_t*>(outputs[i])) return false;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const trace::OutputTarget& target = binding.outputs[i]; target.kind == Kind::write_back)
       trace::write_back(target, slot(target.number, arguments), std::move(temporary[i]));
+  return true;
 }
 
 int64_t FrozenCall::bytes() const {
@@ -241,9 +254,12 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
     call->scalars = seen.scalars;
     call->path = seen.path;
     if (seen.variant) {
-      for (const trace::OutputTarget& target : seen.variant->binding.outputs)
-        if (target.kind == trace::OutputTarget::Kind::failed)
-          return no("values that the call computes are checked, as positions or divisors");
+      call->refuses = std::ranges::any_of(seen.variant->binding.outputs, [](const trace::OutputTarget& target) {
+        return target.kind == trace::OutputTarget::Kind::failed;
+      });
+      // What was drawn before a refusal would be drawn again.
+      if (call->refuses && !seen.draws.empty())
+        return no("values that the call computes are checked, as positions or divisors, and it draws random numbers");
       call->checks = seen.checks;
       call->entry = seen.variant->entry;
       call->bound = seen.variant->bound;

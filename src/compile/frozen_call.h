@@ -108,18 +108,18 @@ struct FrozenCall {
   trace::SegmentPath path;  // what the call did, to be compared with another one
 
   std::vector<uint32_t> written;  // slots that the program writes
+  bool refuses = false;           // values that it computes are checked
 
   bool holds(const LeafList& arguments, const CallKey& key) const;
   /// True if it is cut for as many threads as there are now.
   bool current() const;
-  /// Runs the program; gives the tensors of the result.
-  void run(const LeafList& arguments, std::span<Tensor> results) const;
+  /// Runs the program; gives the tensors of the result. False, with nothing given and nothing written, if a check of
+  /// computed values failed: the callable is to throw it.
+  bool run(const LeafList& arguments, std::span<Tensor> results) const;
   int64_t bytes() const;  // of memory, about
 
  private:
-  void run_writing(const LeafList& arguments, std::span<void* const> inputs,
-                   std::span<const runtime::InputIdentity> identities, std::span<void*> outputs,
-                   std::span<const uint64_t> numbers) const;
+  bool run_program(const LeafList& arguments, std::span<void*> outputs, std::span<const uint64_t> numbers) const;
   const Tensor& slot(size_t number, const LeafList& arguments) const;
   bool same_aliases(const LeafList& arguments) const;
 };
