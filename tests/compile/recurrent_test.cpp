@@ -1,5 +1,6 @@
 // Recurrent layers against PyTorch's in double (tools/recurrent_cases.py), compiled against eager to the bit, and what
 // they refuse.
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -163,6 +164,98 @@ TEST(Recurrent, IsTheSameStepByStepAndRowByRow) {
   }
 }
 
+/// A layer of any kind, with an end for each row.
+Tensors with_lengths(const std::string& kind, const nn::Module& module, const Tensors& in, const Tensor& lengths) {
+  auto of_one = [&](const auto& impl) {
+    auto [output, h] = impl.forward(in[0], in[1], lengths);
+    return Tensors{output, h};
+  };
+  if (kind == "RNN") return of_one(static_cast<const nn::RNNImpl&>(module));
+  if (kind == "GRU") return of_one(static_cast<const nn::GRUImpl&>(module));
+  auto [output, last] =
+      static_cast<const nn::LSTMImpl&>(module).forward(in[0], nn::LSTMImpl::States(in[1], in[2]), lengths);
+  return {output, std::get<0>(last), std::get<1>(last)};
+}
+
+// With lengths, each row is what it is alone, without what stands behind its end; so are its gradients.
+TEST(Recurrent, RowsEndWhereTheirLengthsSay) {
+  for (const std::string kind : {"RNN", "GRU", "LSTM"})
+    for (const bool both : {false, true})
+      for (const int64_t longest : {7, 70}) {  // in one call of the op, and in two
+        SCOPED_TRACE(kind + (both ? ", both directions, " : ", ") + std::to_string(longest));
+        manual_seed(3);
+        const nn::RNNOptions options{.num_layers = 2, .batch_first = longest == 7, .bidirectional = both};
+        const AnyLayer layer = made(kind, 3, 5, options);
+        const std::vector<int64_t> ends = {longest, 1, longest - 3, 2};
+        const int64_t rows = 4, batch_dim = options.batch_first ? 0 : 1, step_dim = 1 - batch_dim;
+        const IntList sizes = options.batch_first ? IntList{rows, longest, 3} : IntList{longest, rows, 3};
+        Tensors in = {randn(sizes)};
+        for (int i = 0; i < (kind == "LSTM" ? 2 : 1); ++i) in.push_back(randn({both ? 4 : 2, rows, 5}));
+        for (size_t r = 0; r < ends.size(); ++r)  // nothing of it may be seen
+          in[0].select(batch_dim, static_cast<int64_t>(r)).narrow(0, ends[r], longest - ends[r]).fill_(NAN);
+        const Tensor lengths = tensor(ends);
+        auto loss_of = [](const Tensors& results) {
+          Tensor sum = results[0].square().sum();
+          for (size_t s = 1; s < results.size(); ++s) sum = sum + results[s].sin().sum();
+          return sum;
+        };
+        auto gradients = [&] {
+          Tensors found;
+          for (const Tensor& p : layer.module->parameters()) found.push_back(p.grad());
+          layer.module->zero_grad();
+          return found;
+        };
+        auto call = [&](const Tensors& given, const Tensor& l) { return with_lengths(kind, *layer.module, given, l); };
+        const Tensors results = call(in, lengths);
+        loss_of(results).backward();
+        const Tensors learned = gradients();
+        for (size_t r = 0; r < ends.size(); ++r) {
+          const auto row = static_cast<int64_t>(r);
+          Tensors alone = {in[0].narrow(batch_dim, row, 1).narrow(step_dim, 0, ends[r])};
+          for (size_t s = 1; s < in.size(); ++s) alone.push_back(in[s].narrow(1, row, 1));
+          const Tensors expected = layer.forward(alone);
+          loss_of(expected).backward();
+          const Tensor output = results[0].narrow(batch_dim, row, 1);
+          EXPECT_TRUE(same_bits(output.narrow(step_dim, 0, ends[r]).detach(), expected[0].detach())) << row;
+          EXPECT_TRUE((output.narrow(step_dim, ends[r], longest - ends[r]) == 0).all().item<bool>()) << row;
+          for (size_t s = 1; s < in.size(); ++s)
+            EXPECT_TRUE(equal(results[s].narrow(1, row, 1), expected[s])) << row << ", state " << s;
+        }
+        const Tensors summed = gradients();
+        for (size_t p = 0; p < learned.size(); ++p)
+          EXPECT_TRUE(allclose(learned[p], summed[p], 1e-4, 1e-5)) << p << ": " << learned[p] << summed[p];
+
+        auto fast = compile(call);
+        for (const Tensor& other : {lengths, lengths.flip(0), lengths, tensor(ends).to(kInt32)}) {
+          const Tensors got = fast(in, other), eager = call(in, other);
+          for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i].detach(), eager[i].detach()));
+        }
+        EXPECT_EQ(fast.stats().graph_breaks + fast.stats().fallbacks, 0) << fast.explain().str();
+        EXPECT_LE(fast.stats().compilations, 2);  // of i64, and of i32
+      }
+}
+
+TEST(Recurrent, LengthsMayBeZeroAndPaddedInputsShareAProgram) {
+  const NoGradGuard no_grad;
+  manual_seed(4);
+  nn::GRU layer(3, 5);
+  const Tensor x = randn({4, 2, 3}), h = randn({1, 2, 5});
+  auto [output, last] = layer(x, h, tensor(std::vector<int64_t>{0, 4}));
+  EXPECT_TRUE(equal(last.select(1, 0), h.select(1, 0)));
+  EXPECT_TRUE((output.select(1, 0) == 0).all().item<bool>());
+
+  auto frozen =
+      compile([&](const Tensor& x, const Tensor& lengths) { return std::get<0>(layer(x, Tensor(), lengths)); },
+              {.mode = CompileMode::frozen});
+  for (int64_t length = 1; length <= 16; ++length) {
+    const Tensor exact = randn({length, 1, 3}), padded = cat({exact, zeros({16 - length, 1, 3})}, 0);
+    EXPECT_TRUE(same_bits(frozen(padded, tensor(std::vector<int64_t>{length})).narrow(0, 0, length),
+                          std::get<0>(layer(exact))));
+  }
+  EXPECT_EQ(frozen.stats().compilations, 1);
+  EXPECT_GT(frozen.stats().frozen_calls, 0) << frozen.explain().frozen;
+}
+
 // The layers share programs of a sequence only where all that a program holds for is the same.
 TEST(Recurrent, ProgramsHoldForTheirSizesKindsAndViews) {
   const NoGradGuard no_grad;
@@ -218,6 +311,12 @@ TEST(Recurrent, RefusesWhatDoesNotFit) {
   expect_error([&] { layer(ones({0, 2, 3})); }, "at least one step");
   expect_error([&] { layer(ones({5, 2, 3}), ones({1, 2, 4})); }, "GRU: initial state: got shape [1, 2, 4]");
   expect_error([&] { layer(Tensor()); }, "GRU: input");
+  const Tensor x = ones({5, 2, 3});
+  expect_error([&] { layer(x, Tensor(), ones({3}, kInt64)); },
+               "GRU: lengths: got i64, shape [3], expected i64 or i32 [2], one for each row of the batch");
+  expect_error([&] { layer(x, Tensor(), ones({2})); }, "GRU: lengths: got f32, shape [2]");
+  expect_error([&] { layer(x.select(1, 0), Tensor(), ones({1}, kInt64)); }, "expected none without a batch");
+  expect_error([&] { layer(x, Tensor(), tensor({5, 6})); }, "got the position 6, expected positions from 0 to 5");
   expect_error([] { nn::LSTM(0, 4); }, "LSTM: input_size");
   expect_error([] { nn::LSTM(3, 4, O{.num_layers = 0}); }, "LSTM: num_layers");
   expect_error([] { nn::RNN(3, 4, O{.dropout = 2}); }, "RNN: dropout");

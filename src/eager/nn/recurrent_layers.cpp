@@ -29,6 +29,38 @@ const RNNOptions& checked(const char* layer, const RNNOptions& o) {
   return o;
 }
 
+/// Rows of steps [T, N, C] that end before the others.
+class Lengths {
+ public:
+  Lengths(const char* layer, const TensorArg& given, const Tensor& x, bool batched) {
+    const Tensor& lengths = *given.tensor;
+    const bool whole = lengths.dtype() == kInt64 || lengths.dtype() == kInt32;
+    if (!batched || !whole || lengths.dim() != 1 || lengths.size(0) != x.size(1))
+      eager::fail(layer, "lengths", std::string(name_of(lengths.dtype())) + ", " + shape_of(lengths),
+                  batched ? "i64 or i32 [" + std::to_string(x.size(1).value()) + "], one for each row of the batch"
+                          : "none without a batch",
+                  given.location);
+    const Tensor places = arange(x.size(0) + 1), place = places.unsqueeze(1), step = place.narrow(0, 0, x.size(0));
+    const Tensor ends = places.index_select(0, given);  // positions are checked: 0 to T
+    inside_ = (step < ends).unsqueeze(2);
+    end_ = (place == ends).unsqueeze(2);
+    flipped_ = (ends - 1 - step).where(step < ends, step).unsqueeze(2);
+  }
+  /// Zero behind the ends, whatever stands there: products of gradients with it are, too.
+  Tensor cut(const Tensor& x) const { return x.where(inside_, 0); }
+  /// Each row from its last step to its first; what is behind stays there.
+  Tensor flipped(const Tensor& x) const { return x.gather(0, flipped_.expand({x.size(0), x.size(1), x.size(2)})); }
+  /// Of the initial state [N, C] and those of all steps: the one behind a row's last step. A sum of one number.
+  Tensor last(const Tensor& initial, const std::vector<Tensor>& steps) const {
+    std::vector<Tensor> all = {initial.unsqueeze(0)};
+    all.insert(all.end(), steps.begin(), steps.end());
+    return cat(all, 0).where(end_, 0).sum(0);
+  }
+
+ private:
+  Tensor inside_, end_, flipped_;
+};
+
 }  // namespace
 
 RecurrentImpl::RecurrentImpl(const char* layer, int64_t gates, int64_t input, int64_t hidden, RNNOptions o)
@@ -56,7 +88,7 @@ Tensor RecurrentImpl::tensor(int64_t layer, bool reverse, size_t which) const {
 }
 
 std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector<Tensor>& initial,
-                                       Sequence sequence) const {
+                                       const TensorArg& lengths, Sequence sequence) const {
   const Location at = input.location;
   if (!input.tensor || !input.tensor->defined()) eager::fail(layer_, "input", "nothing", "a tensor", at);
   Tensor x = *input.tensor;
@@ -85,27 +117,36 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
                   at);
   }
 
+  std::optional<Lengths> ends;
+  if (lengths.tensor && lengths.tensor->defined()) ends.emplace(layer_, lengths, x, batched), x = ends->cut(x);
   std::vector<std::vector<Tensor>> last(begin.size());
   for (int64_t l = 0; l < options.num_layers; ++l) {
     std::vector<Tensor> outputs;
     for (int64_t d = 0; d < directions; ++d) {
-      const bool reverse = d == 1;
-      const Tensor gates = linear(x, tensor(l, reverse, 0), tensor(l, reverse, 2));
-      std::vector<Tensor> states, parts;
+      // Rows that end apart are turned round before and behind.
+      const bool second = d == 1, reverse = second && !ends;
+      const Tensor gates = linear(second && ends ? ends->flipped(x) : x, tensor(l, second, 0), tensor(l, second, 2));
+      std::vector<Tensor> states;
+      std::vector<std::vector<Tensor>> parts(begin.size());
       for (const Tensor& state : begin) states.push_back(state.select(0, l * directions + d));
+      const std::vector<Tensor> first = states;
       for (int64_t done = 0; done < steps; done += kSteps) {
         const int64_t count = std::min(kSteps, steps - done), from = reverse ? steps - done - count : done;
         const std::vector<Tensor> all = sequence(options, count == steps ? gates : gates.narrow(0, from, count), states,
-                                                 tensor(l, reverse, 1), tensor(l, reverse, 3), reverse);
-        for (size_t s = 0; s < states.size(); ++s) states[s] = all[s].select(0, reverse ? 0 : -1);
-        parts.insert(reverse ? parts.begin() : parts.end(), all[0]);
+                                                 tensor(l, second, 1), tensor(l, second, 3), reverse);
+        for (size_t s = 0; s < states.size(); ++s) {
+          states[s] = all[s].select(0, reverse ? 0 : -1);
+          if (s == 0 || ends) parts[s].insert(reverse ? parts[s].begin() : parts[s].end(), all[s]);
+        }
       }
-      outputs.push_back(parts.size() == 1 ? parts[0] : cat(parts, 0));
-      for (size_t s = 0; s < states.size(); ++s) last[s].push_back(states[s]);
+      const Tensor output = parts[0].size() == 1 ? parts[0][0] : cat(parts[0], 0);
+      outputs.push_back(second && ends ? ends->flipped(output) : output);
+      for (size_t s = 0; s < states.size(); ++s) last[s].push_back(ends ? ends->last(first[s], parts[s]) : states[s]);
     }
     x = directions == 1 ? outputs[0] : cat(outputs, -1);
     if (l + 1 < options.num_layers) x = functional::dropout(x, options.dropout, is_training());
   }
+  if (ends) x = ends->cut(x);
   std::vector<Tensor> results = {transposed ? x.transpose(0, 1) : batched ? x : x.squeeze(1)};
   for (const std::vector<Tensor>& states : last) {
     const Tensor all = stack(states, 0);
@@ -115,9 +156,10 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
 }
 
 RNNImpl::RNNImpl(int64_t input, int64_t hidden, RNNOptions o) : RecurrentImpl("RNN", 1, input, hidden, std::move(o)) {}
-std::tuple<Tensor, Tensor> RNNImpl::forward(const TensorArg& input, const TensorArg& h_0) const {
+std::tuple<Tensor, Tensor> RNNImpl::forward(const TensorArg& input, const TensorArg& h_0,
+                                            const TensorArg& lengths) const {
   std::vector<Tensor> r =
-      run(input, {h_0.tensor ? *h_0.tensor : Tensor()},
+      run(input, {h_0.tensor ? *h_0.tensor : Tensor()}, lengths,
           [](const RNNOptions& o, const Tensor& gates, const std::vector<Tensor>& states, const Tensor& weight,
              const Tensor& bias, bool reverse) {
             return std::vector<Tensor>{rnn_sequence(gates, states[0], weight, bias, o.nonlinearity, reverse)};
@@ -126,8 +168,9 @@ std::tuple<Tensor, Tensor> RNNImpl::forward(const TensorArg& input, const Tensor
 }
 
 GRUImpl::GRUImpl(int64_t input, int64_t hidden, RNNOptions o) : RecurrentImpl("GRU", 3, input, hidden, std::move(o)) {}
-std::tuple<Tensor, Tensor> GRUImpl::forward(const TensorArg& input, const TensorArg& h_0) const {
-  std::vector<Tensor> r = run(input, {h_0.tensor ? *h_0.tensor : Tensor()},
+std::tuple<Tensor, Tensor> GRUImpl::forward(const TensorArg& input, const TensorArg& h_0,
+                                            const TensorArg& lengths) const {
+  std::vector<Tensor> r = run(input, {h_0.tensor ? *h_0.tensor : Tensor()}, lengths,
                               [](const RNNOptions&, const Tensor& gates, const std::vector<Tensor>& states,
                                  const Tensor& weight, const Tensor& bias, bool reverse) {
                                 return std::vector<Tensor>{gru_sequence(gates, states[0], weight, bias, reverse)};
@@ -137,9 +180,10 @@ std::tuple<Tensor, Tensor> GRUImpl::forward(const TensorArg& input, const Tensor
 
 LSTMImpl::LSTMImpl(int64_t input, int64_t hidden, RNNOptions o)
     : RecurrentImpl("LSTM", 4, input, hidden, std::move(o)) {}
-std::tuple<Tensor, LSTMImpl::States> LSTMImpl::forward(const TensorArg& input, const std::optional<States>& hx) const {
+std::tuple<Tensor, LSTMImpl::States> LSTMImpl::forward(const TensorArg& input, const std::optional<States>& hx,
+                                                       const TensorArg& lengths) const {
   const States states = hx.value_or(States());
-  std::vector<Tensor> r = run(input, {std::get<0>(states), std::get<1>(states)},
+  std::vector<Tensor> r = run(input, {std::get<0>(states), std::get<1>(states)}, lengths,
                               [](const RNNOptions&, const Tensor& gates, const std::vector<Tensor>& given,
                                  const Tensor& weight, const Tensor& bias, bool reverse) {
                                 auto [hidden, cell] = lstm_sequence(gates, given[0], given[1], weight, bias, reverse);

@@ -22,6 +22,9 @@ struct RNNOptions {
 /// What recurrent layers hold. Inputs are [T, N, input_size] ([N, T, input_size] with batch_first; [T, input_size]
 /// without a batch), T from 1, and a compiled program holds for its T; states are [num_layers * directions, N,
 /// hidden_size] (no N without a batch).
+/// `lengths`, i64 or i32 [N], from 0 to T: of each row that many steps count, as in PyTorch's packed sequences. What
+/// stands behind them changes nothing, the output is zero there, and the last state is that of a row's last step. So
+/// inputs of all lengths can be padded to a few T, for which programs are compiled.
 struct INGOT_API RecurrentImpl : Layer {
   int64_t input_size, hidden_size;
   RNNOptions options;
@@ -34,7 +37,8 @@ struct INGOT_API RecurrentImpl : Layer {
                                            const std::vector<Tensor>& states, const Tensor& weight, const Tensor& bias,
                                            bool reverse);
   /// Output, then the last states; `initial`: as many states, absent ones are zeros.
-  std::vector<Tensor> run(const TensorArg& input, const std::vector<Tensor>& initial, Sequence sequence) const;
+  std::vector<Tensor> run(const TensorArg& input, const std::vector<Tensor>& initial, const TensorArg& lengths,
+                          Sequence sequence) const;
 
  private:
   Tensor tensor(int64_t layer, bool reverse, size_t which) const;
@@ -54,18 +58,21 @@ class RecurrentHandle : public Handle<Self, Impl> {
 /// h = tanh(W_ih x + b_ih + W_hh h + b_hh); gives (output, last h).
 struct INGOT_API RNNImpl : RecurrentImpl {
   RNNImpl(int64_t input_size, int64_t hidden_size, RNNOptions o = {});
-  std::tuple<Tensor, Tensor> forward(const TensorArg& input, const TensorArg& h_0 = {}) const;
+  std::tuple<Tensor, Tensor> forward(const TensorArg& input, const TensorArg& h_0 = {},
+                                     const TensorArg& lengths = {}) const;
 };
 /// Gates r, z, n; gives (output, last h).
 struct INGOT_API GRUImpl : RecurrentImpl {
   GRUImpl(int64_t input_size, int64_t hidden_size, RNNOptions o = {});
-  std::tuple<Tensor, Tensor> forward(const TensorArg& input, const TensorArg& h_0 = {}) const;
+  std::tuple<Tensor, Tensor> forward(const TensorArg& input, const TensorArg& h_0 = {},
+                                     const TensorArg& lengths = {}) const;
 };
 /// Gates i, f, g, o; gives (output, (last h, last c)).
 struct INGOT_API LSTMImpl : RecurrentImpl {
   using States = std::tuple<Tensor, Tensor>;
   LSTMImpl(int64_t input_size, int64_t hidden_size, RNNOptions o = {});
-  std::tuple<Tensor, States> forward(const TensorArg& input, const std::optional<States>& hx = {}) const;
+  std::tuple<Tensor, States> forward(const TensorArg& input, const std::optional<States>& hx = {},
+                                     const TensorArg& lengths = {}) const;
 };
 #define INGOT_RECURRENT(NAME)                                    \
   class NAME : public RecurrentHandle<NAME, NAME##Impl> {        \
