@@ -1,6 +1,7 @@
 #include "compile/compile.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/thread_object.h"
 #include "compile/core.h"
@@ -44,6 +45,20 @@ ArgumentLeaves::~ArgumentLeaves() {
   --depth_;
 }
 
+namespace {
+
+/// Of a constructor that throws, no destructor follows: the thread's frozen function is put back here.
+struct PutBack {
+  const std::string* const& outer;
+  bool set = false;
+  int exceptions = std::uncaught_exceptions();
+  ~PutBack() {
+    if (set && std::uncaught_exceptions() > exceptions) autograd::set_frozen_function(outer);
+  }
+};
+
+}  // namespace
+
 CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
     : core_(core), signature_(signature) {
   eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
@@ -54,7 +69,9 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
     outer->flush("a function with a level of numerics of its own is called", Location::none());
   }
   std::shared_ptr<const ModuleWatch> watch;
+  PutBack put_back{outer_frozen_};
   if (core.mode() == CompileMode::frozen) {
+    put_back.set = true;
     outer_frozen_ = autograd::set_frozen_function(&core.function().name());
     // Its program runs at once: no op of it passes the chain, so it cannot become part of what is being recorded.
     if (outer) outer->flush("a frozen function is called", Location::none());

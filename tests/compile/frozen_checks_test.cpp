@@ -120,6 +120,24 @@ TEST(FrozenChecks, OtherSizesAreFrozenToo) {
   EXPECT_GT(fast.stats().frozen_calls, 0) << fast.explain().frozen;
 }
 
+// Where a call of other sizes is refused before the callable runs, the thread is in no frozen function any more.
+TEST(FrozenChecks, ARefusedCallLeavesTheThreadAsItWas) {
+  for (const bool computed : {false, true}) {
+    std::string last;
+    {
+      auto fast = compile(
+          [&](const Tensor& table, const Tensor& at) { return table.index_select(0, computed ? at + 1 : at) + 1; },
+          {.mode = CompileMode::frozen});
+      for (const int64_t n : {4, 4, 6, 6, 8}) fast(randn({n + 1, 3}), arange(n));
+      for (const int64_t n : {9, 10, 11}) last = refusal_of([&] { fast(randn({n - 1, 3}), arange(n)); });
+    }
+    EXPECT_NE(last, "");
+    const Tensor w = ones({2}).requires_grad_();
+    (w * 2).sum().backward();
+    EXPECT_TRUE(equal(w.grad(), full({2}, 2.0))) << computed;
+  }
+}
+
 // Draws of a call that is refused after them would be taken twice.
 TEST(FrozenChecks, NotWithRandomNumbers) {
   const Tensor table = randn({4, 2});
