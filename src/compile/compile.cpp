@@ -1,7 +1,6 @@
 #include "compile/compile.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "base/thread_object.h"
 #include "compile/core.h"
@@ -45,20 +44,6 @@ ArgumentLeaves::~ArgumentLeaves() {
   --depth_;
 }
 
-namespace {
-
-/// Of a constructor that throws, no destructor follows: the thread's frozen function is put back here.
-struct PutBack {
-  const std::string* const& outer;
-  bool set = false;
-  int exceptions = std::uncaught_exceptions();
-  ~PutBack() {
-    if (set && std::uncaught_exceptions() > exceptions) autograd::set_frozen_function(outer);
-  }
-};
-
-}  // namespace
-
 CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
     : core_(core), signature_(signature) {
   eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
@@ -69,10 +54,8 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
     outer->flush("a function with a level of numerics of its own is called", Location::none());
   }
   std::shared_ptr<const ModuleWatch> watch;
-  PutBack put_back{outer_frozen_};
   if (core.mode() == CompileMode::frozen) {
-    put_back.set = true;
-    outer_frozen_ = autograd::set_frozen_function(&core.function().name());
+    outer_frozen_.enter(core.function().name());
     // Its program runs at once: no op of it passes the chain, so it cannot become part of what is being recorded.
     if (outer) outer->flush("a frozen function is called", Location::none());
     Freezer& freezer = core.freezer();
@@ -141,8 +124,14 @@ bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
   return true;
 }
 
-CompiledCall::~CompiledCall() {
-  if (core_.mode() == CompileMode::frozen) autograd::set_frozen_function(outer_frozen_);
+CompiledCall::~CompiledCall() = default;
+
+void CompiledCall::InFrozen::enter(const std::string& name) {
+  outer_ = autograd::set_frozen_function(&name);
+  entered_ = true;
+}
+CompiledCall::InFrozen::~InFrozen() {
+  if (entered_) autograd::set_frozen_function(outer_);
 }
 
 Tensor CompiledCall::operator()() {

@@ -106,8 +106,18 @@ class INGOT_API CompiledCall {
   std::vector<Tensor> many_results_;
   size_t next_result_ = 0;
   bool wants_result_ = false;
-  bool hopeless_ = false;                      // it will hardly ever be frozen
-  const std::string* outer_frozen_ = nullptr;  // the frozen function that this one is called in
+  bool hopeless_ = false;  // it will hardly ever be frozen
+
+  /// While it lives, the thread is in a frozen function of this name. A member: gone also where the constructor throws.
+  class InFrozen {
+   public:
+    void enter(const std::string& name);
+    ~InFrozen();
+
+   private:
+    const std::string* outer_ = nullptr;
+    bool entered_ = false;
+  } outer_frozen_;
 };
 
 /// A function that is a module, and what visits its fields; none: it is no module, and nothing is seen of it.
