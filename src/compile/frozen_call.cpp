@@ -140,7 +140,8 @@ bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     const FrozenTensor& t = result[i];
     if (t.source == FrozenTensor::Source::live) {
       TensorImpl*& impl = made[t.number];
-      results[i] = impl ? Tensor::of(impl) : Tensor::adopt(impl = make(t.number));
+      if (!impl) impl = make(t.number);
+      results[i] = Tensor::of(impl);
     } else {
       results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
     }

@@ -18,12 +18,7 @@ constinit thread_local FreeList<sizeof(TensorImpl), 256> free_list;
 
 }  // namespace
 
-// With one reference, for Tensor::adopt: nobody else counts yet, so that it need not be an atomic addition.
-TensorImpl* new_impl() {
-  TensorImpl* impl = new (free_list.take()) TensorImpl;
-  impl->references.store(1, std::memory_order_relaxed);
-  return impl;
-}
+TensorImpl* new_impl() { return new (free_list.take()) TensorImpl; }
 
 void delete_impl(TensorImpl* impl) {
   impl->~TensorImpl();

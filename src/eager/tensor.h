@@ -46,7 +46,7 @@ struct INGOT_API TensorImpl {
   autograd::Meta* autograd = nullptr;  // owned; most tensors have none
   ~TensorImpl();
 };
-INGOT_API TensorImpl* new_impl();              // from a free list of this thread, with one reference (Tensor::adopt)
+INGOT_API TensorImpl* new_impl();              // from a free list of this thread
 INGOT_API void delete_impl(TensorImpl* impl);  // nobody refers to it any more
 INGOT_API TensorImpl& checked_impl(TensorImpl* impl, const char* op, Location location);
 INGOT_API Size size_of_dim(const TensorImpl& impl, int64_t dim);

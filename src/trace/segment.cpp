@@ -182,7 +182,7 @@ void Segment::advance(Node* node, const eager::OpCall& call, std::span<Tensor> o
       detail::TensorImpl* impl = output.handle.impl();
       if (!impl || impl->references.load(std::memory_order_acquire) != 1) {
         impl = detail::new_impl();
-        output.handle = Tensor::adopt(impl);
+        output.handle = Tensor::of(impl);
         impl->dtype = output.meta.dtype;
         impl->sizes = output.meta.sizes;
         impl->strides = output.meta.strides;
@@ -308,7 +308,7 @@ Tensor Segment::another_handle(uint32_t value) {
     made->sizes = output.meta.sizes;
     made->strides = output.meta.strides;
     made->offset = output.meta.offset;
-    found = output.other_handles.insert(found, Tensor::adopt(made));
+    found = output.other_handles.insert(found, Tensor::of(made));
   }
   detail::TensorImpl* impl = found->impl();
   impl->trace = id();

@@ -59,63 +59,6 @@ Operand add_zero(Match& m) {
   // x + 0.0 is not x where x is -0.0; x + -0.0 always is.
   return first_if(m, m.is_constant(2, 1) && m.is_constant(1, m.floating() ? -0.0 : 0.0));
 }
-/// A part of a cat that changes no sum: filled with -0.0.
-bool is_filler(const Match& m, const Operand& part) {
-  const Node* filled = m.producer_of(part);
-  if (!filled || filled->op != OpId::full || filled->operands[0].kind != Operand::Kind::constant) return false;
-  const Operand& fill = filled->operands[0];
-  return fill.category == Category::floating && fill.number == 0 && std::signbit(fill.number);
-}
-/// The sum of two cats of which one has a filler wherever the other has something is a cat of what they have: so the
-/// gradients of several slices are joined once.
-Operand add_cats(Match& m) {
-  struct Side {
-    const Node* cat;
-    size_t part = 0;
-    int64_t begin = 0, end = 0;  // of the part, along the dim
-    bool filler = false;
-  };
-  std::array<Side, 2> sides{{{m.producer(0, OpId::cat)}, {m.producer(1, OpId::cat)}}};
-  if (!sides[0].cat || !sides[1].cat || !m.is_constant(2, 1) || !m.floating()) return keep();
-  const std::vector<Attr> attrs = sides[0].cat->attrs;
-  const TensorType& result = m.result();
-  if (sides[1].cat->attrs != attrs || m.type(0).shape != result.shape || m.type(1).shape != result.shape) return keep();
-  const size_t dim = static_cast<size_t>(attrs[0].integer);
-  if (dim >= result.shape.size() || !result.shape[dim].is_constant()) return keep();
-  auto open = [&](Side& side, int64_t begin) {
-    if (side.part >= side.cat->operands.size()) return false;
-    const Operand& part = side.cat->operands[side.part];
-    const TensorType& type = m.graph.type(part.id);
-    if (type.dtype != result.dtype || type.shape.size() != result.shape.size() || !type.shape[dim].is_constant())
-      return false;
-    side.begin = begin, side.end = begin + type.shape[dim].code, side.filler = is_filler(m, part);
-    return side.end > begin;
-  };
-  std::vector<Operand> parts;
-  for (int64_t at = 0; at < result.shape[dim].code;) {
-    for (Side& side : sides)
-      if (side.end == at && !open(side, at)) return keep();
-    // A part that begins here stands for both up to its end, if the other is a filler up to there.
-    auto stands = [&](size_t i) {
-      return sides[i].begin == at && sides[1 - i].filler && sides[i].end <= sides[1 - i].end;
-    };
-    const size_t chosen = stands(0) ? 0 : 1;
-    if (!stands(chosen)) return keep();
-    Side& side = sides[chosen];
-    parts.push_back(side.cat->operands[side.part]);
-    at = side.end;
-    for (Side& ended : sides)
-      if (ended.end == at) ++ended.part;
-  }
-  m.node.op = OpId::cat;
-  m.node.operands = std::move(parts);
-  m.node.attrs = attrs;
-  return keep();
-}
-Operand simpler_add(Match& m) {
-  const Operand same = add_zero(m);
-  return same.is_value() ? same : add_cats(m);
-}
 Operand sub_zero(Match& m) { return first_if(m, m.is_constant(2, 1) && m.is_constant(1, 0.0)); }
 Operand by_one(Match& m) { return first_if(m, m.is_constant(1, 1.0)); }
 Operand div_constant(Match& m) {
@@ -289,7 +232,7 @@ struct Row {
   Rewrite rule;
 };
 constexpr Row kRows[] = {
-    {OpId::add, simpler_add},
+    {OpId::add, add_zero},
     {OpId::sub, sub_zero},
     {OpId::mul, by_one},
     {OpId::div, div_constant},
