@@ -1,4 +1,5 @@
-// Products of one block of terms, or of two, and what follows them, compiled: with the bits that the ops have one by one.
+// Products of one block of terms, or of two, and what follows them, compiled: with the bits that the ops have one by
+// one.
 #include "support.h"
 
 namespace ingot {
