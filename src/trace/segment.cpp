@@ -303,12 +303,14 @@ Tensor Segment::another_handle(uint32_t value) {
   OutputRecord& output = *values_[value];
   auto found = std::ranges::find_if(output.other_handles, [](const Tensor& t) { return !is_held(t); });
   if (found == output.other_handles.end()) {
+    // What somebody still holds of a call that ended with an error is no longer the tree's.
+    std::erase_if(output.other_handles, [&](const Tensor& t) { return t.impl()->trace != id(); });
     detail::TensorImpl* made = detail::new_impl();
     made->dtype = output.meta.dtype;
     made->sizes = output.meta.sizes;
     made->strides = output.meta.strides;
     made->offset = output.meta.offset;
-    found = output.other_handles.insert(found, Tensor::of(made));
+    found = output.other_handles.insert(output.other_handles.end(), Tensor::of(made));
   }
   detail::TensorImpl* impl = found->impl();
   impl->trace = id();

@@ -78,20 +78,12 @@ TEST_F(WrittenAttention, EveryWayToWriteIt) {
   const Tensor hidden = randn({37, 53}) > 0.5, some = randn({2, 1, 1, 53}) > 0.0, bias = randn({4, 37, 53});
   const Tensor causal = full({37, 53}, -kInfinity).triu(1), lower = ones({37, 53}).tril();
   const double root = std::sqrt(24.0);
-#define EXPECT_ATTENTION(...)                                                                                     \
-  expect_bits(                                                                                                    \
-      #__VA_ARGS__,                                                                                               \
-      [=]([[maybe_unused]] const Tensor& q, [[maybe_unused]] const Tensor& k, [[maybe_unused]] const Tensor& v) { \
-        return __VA_ARGS__;                                                                                       \
-      },                                                                                                          \
-      q, k, v)
-#define EXPECT_OPS(...)                                                                                           \
-  expect_bits(                                                                                                    \
-      #__VA_ARGS__,                                                                                               \
-      [=]([[maybe_unused]] const Tensor& q, [[maybe_unused]] const Tensor& k, [[maybe_unused]] const Tensor& v) { \
-        return __VA_ARGS__;                                                                                       \
-      },                                                                                                          \
-      q, k, v, false)
+#define OF_Q_K_V(...)                                                                                         \
+  [=]([[maybe_unused]] const Tensor& q, [[maybe_unused]] const Tensor& k, [[maybe_unused]] const Tensor& v) { \
+    return __VA_ARGS__;                                                                                       \
+  }
+#define EXPECT_ATTENTION(...) expect_bits(#__VA_ARGS__, OF_Q_K_V(__VA_ARGS__), q, k, v)
+#define EXPECT_OPS(...) expect_bits(#__VA_ARGS__, OF_Q_K_V(__VA_ARGS__), q, k, v, false)
   EXPECT_ATTENTION(softmax(matmul(q, k.transpose(-2, -1)), -1).matmul(v));
   EXPECT_ATTENTION(softmax(matmul(q, k.transpose(-2, -1)) / root, -1).matmul(v));
   EXPECT_ATTENTION(softmax(matmul(q, k.transpose(-2, -1)) / 8, -1).matmul(v));

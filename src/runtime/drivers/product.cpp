@@ -4,8 +4,6 @@
 #include "runtime/cpu.h"
 
 namespace ingot::runtime {
-namespace {}  // namespace
-
 Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
     : calls(&calls),
       max_rows(kernels.max_rows),
