@@ -61,10 +61,15 @@ class Gather : public Fields {
   std::string prefix_;
 };
 
-/// What checkpoints have.
+/// What checkpoints have. Throws Error where two tensors have one name: a checkpoint would have one of them.
 std::vector<Slot> persistent(Module& module) {
   std::vector<Slot> slots = Gather(module).slots;
   std::erase_if(slots, [](const Slot& s) { return s.kind == BufferKind::non_persistent; });
+  std::set<std::string_view> names;
+  for (const Slot& s : slots)
+    if (!names.insert(s.name).second)
+      eager::fail("state_dict", "module", "two tensors named \"" + s.name + "\"",
+                  "a name of its own for each: names in a vector of pairs differ, and have no dots", Location::none());
   return slots;
 }
 

@@ -226,6 +226,13 @@ TEST(Module, PairsHaveNamesInAnOrderOfTheirOwn) {
   EXPECT_FALSE(copy->layers[3].second->weight.is_same(block->layers[3].second->weight));
   copy->load_state_dict(Block()->state_dict());
   EXPECT_FALSE(equal(copy(x), block(x)));
+  // A checkpoint would have one of two tensors of one name.
+  const StateDict state = block->state_dict();
+  for (const char* taken : {"layer1", "1"}) {
+    block->layers[3].first = taken;
+    EXPECT_THROW(block->state_dict(), Error);
+    EXPECT_THROW(block->load_state_dict(state), Error);
+  }
 }
 
 TEST(Module, ASequentialHasGivenNames) {
