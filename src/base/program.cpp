@@ -159,10 +159,19 @@ const char* Step::kind_name() const {
   return std::visit([](const auto& one) { return one.kName; }, work);
 }
 
-Dim slices_of(const Program& program, uint32_t step) {
+Dim Program::Segment::moved(uint32_t buffer) const {
+  for (const Move& move : moves)
+    if (move.buffer == buffer) return move.bytes;
+  return 0;
+}
+const Program::Segment* segment_of(const Program& program, uint32_t step) {
   for (const Program::Segment& s : program.segments)
-    if (s.first_step <= step && step < s.end_step) return s.slices;
-  return 1;
+    if (s.holds(step)) return &s;
+  return nullptr;
+}
+Dim slices_of(const Program& program, uint32_t step) {
+  const Program::Segment* segment = segment_of(program, step);
+  return segment ? segment->slices : Dim(1);
 }
 
 bool operator==(const Step& a, const Step& b) { return same_fields(a, b); }

@@ -139,8 +139,7 @@ struct ProgramBuffer {
   uint32_t number = 0;                     // of the input or output
   Dim bytes;                               // arena and kept only; of the latter a constant
   uint32_t first_step = 0, last_step = 0;  // arena only: lifetime, both ends included
-  Dim slice_bytes = 0;                     // from slice to slice of a segment; 0: the same memory for all
-  INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step, slice_bytes)
+  INGOT_ALL_FIELDS(ProgramBuffer, place, number, bytes, first_step, last_step)
 };
 
 /// An operand of a step: a buffer, where in it the view starts, and its stride in bytes for each dim of the step's
@@ -481,11 +480,22 @@ struct Program {
   DimTable dims;
   std::vector<ProgramBuffer> buffers;
   std::vector<Step> steps;
-  /// Steps that run over one slice of the batch after another; all others run once.
+  /// Steps that run over one slice after another, of a batch or of a sequence; all others run once.
   struct Segment {
+    struct Move {
+      uint32_t buffer = 0;
+      Dim bytes;  // from slice to slice
+      INGOT_ALL_FIELDS(Move, buffer, bytes)
+    };
     uint32_t first_step = 0, end_step = 0;
     Dim slices = 1;
-    INGOT_ALL_FIELDS(Segment, first_step, end_step, slices)
+    bool backwards = false;   // the last slice is the first
+    std::vector<Move> moves;  // all other buffers are the same memory for all slices
+    INGOT_ALL_FIELDS(Segment, first_step, end_step, slices, backwards, moves)
+
+    bool holds(uint32_t step) const { return first_step <= step && step < end_step; }
+    /// 0 where it stays.
+    Dim moved(uint32_t buffer) const;
   };
   std::vector<Segment> segments;  // in order
   uint32_t inputs = 0, outputs = 0;
@@ -494,6 +504,8 @@ struct Program {
   INGOT_ALL_FIELDS(Program, target, dims, buffers, steps, segments, inputs, outputs, scalars, device_source)
 };
 
+/// The segment of a step, or null.
+const Program::Segment* segment_of(const Program& program, uint32_t step);
 /// How often a step runs in a call.
 Dim slices_of(const Program& program, uint32_t step);
 

@@ -36,6 +36,8 @@ struct LowerOptions {
   /// of a batch that they can share, and, where it is not 0, how many of the batch a slice has, whatever it costs.
   int64_t cache_bytes = 0, least_slice = 1, slice_size = 0;
   bool slices() const { return slice && (cache_bytes > 0 || slice_size > 0); }
+  /// The graph is a part of another program, which finds slices, kept values and lifetimes itself.
+  bool part = false;
   /// A kernel with this key that was made before, or null; may be empty.
   std::function<KernelPtr(const std::string& key)> find = {};
   /// Told what follows from every stage that ran, as text.

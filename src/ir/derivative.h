@@ -57,7 +57,7 @@ Rule sum, prod, extreme, var, std, logsumexp, norm, cdist, softmax, log_softmax;
 // products.cpp
 Rule matmul, conv2d, conv2d_weight_backward, scaled_dot_product_attention, scaled_dot_product_attention_backward;
 // recurrent.cpp
-Rule rnn_sequence, lstm_sequence, gru_sequence;
+Rule rnn_sequence, lstm_sequence, gru_sequence, rnn_sequence_backward, lstm_sequence_backward, gru_sequence_backward;
 // windows.cpp
 Rule max_pool, avg_pool, im2col, col2im;
 // norms.cpp

@@ -13,6 +13,7 @@
 #include "ir/derivative.h"
 #include "ir/graph.h"
 #include "ir/normalize.h"
+#include "ir/recurrence.h"
 #include "ir/rules/rules.h"
 #include "ir/signature.h"
 
@@ -37,6 +38,7 @@ void set(OpInfo& op, LayoutRule layout) {
 void set(OpInfo& op, Decomposition decompose) { op.decompose = decompose; }
 void set(OpInfo& op, Combiner combiner) { op.combiner = combiner; }
 void set(OpInfo& op, Form form) { op.form = form; }
+void set(OpInfo& op, StepRule step) { op.step = step; }
 void set(OpInfo& op, Gradient gradient) { op.gradient = gradient; }
 void set(OpInfo& op, DerivativeRule rule) {
   op.gradient = Gradient::rule;

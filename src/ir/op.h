@@ -66,8 +66,9 @@ enum class Form : uint8_t {
   window_weight,
   attention,  // a step of its own
   attention_backward,
-  join,      // each operand is written into its part
-  overwrite  // a copy of operand 0, then operand 1 over a strided part of it
+  recurrence,  // steps along dim 0, one after another (recurrence.h)
+  join,        // each operand is written into its part
+  overwrite    // a copy of operand 0, then operand 1 over a strided part of it
 };
 
 /// Arguments of a signature. The first four are operands (a list of tensors must come first), the others attributes.
@@ -248,6 +249,9 @@ struct Operand;
 using Decomposition = std::vector<Operand> (*)(GraphBuilder&, const CompositeCall&);
 /// The gradients of a call's operands; absent where one is zero everywhere, or not wanted (derivative.h).
 using DerivativeRule = std::vector<Operand> (*)(GraphBuilder&, const DerivedCall&);
+/// One step of a sequence (recurrence.h).
+struct StepCall;
+using StepRule = std::vector<Operand> (*)(GraphBuilder&, const StepCall&);
 
 /// What the derivative of an op is.
 enum class Gradient : uint8_t {
@@ -272,6 +276,7 @@ struct OpInfo {
   Decomposition decompose = nullptr;
   std::optional<Combiner> combiner;
   Form form = Form::step;
+  StepRule step = nullptr;  // of Form::recurrence
   Accuracy accuracy;
   Gradient gradient = Gradient::derived;
   DerivativeRule derivative = nullptr;

@@ -139,10 +139,9 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
     }
     bool begins = i == 0;
     if (segment < program.segments.size() && program.segments[segment].end_step == i) ++segment, begins = true;
-    const Program::Segment* within = segment < program.segments.size() ? &program.segments[segment] : nullptr;
-    if (within && within->first_step > i) within = nullptr;
-    begins = begins || (within && within->first_step == i);
-    if (begins) to.segments.push_back({to.phases.size(), 0, within ? within->slices : Dim(1)});
+    const bool within = segment < program.segments.size() && program.segments[segment].holds(i);
+    begins = begins || (within && program.segments[segment].first_step == i);
+    if (begins) to.segments.push_back({to.phases.size(), 0, within ? static_cast<int64_t>(segment) : -1});
     for (int phase = 0; phase < driver.phases; ++phase)
       to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});
     to.segments.back().end_phase = to.phases.size();

@@ -26,7 +26,7 @@ struct ArenaBuffer {
 /// Phases that run together: once, or once for each slice.
 struct BoundSegment {
   size_t first_phase, end_phase;
-  Dim slices;
+  int64_t number;  // of the program's segments; -1: once
 };
 
 /// What follows from the steps' sizes taken together.

@@ -234,11 +234,13 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
       to = converted(static_cast<int64_t>(data.scalars[source.number]), source.type);
   }
   kept_->begin(*state, data.inputs, data.identities);
-  auto tell_steps = [&] {
-    std::ranges::transform(forms_->buffers(), state->step_buffers.begin(),
-                           [from = state->buffers.data()](uint32_t buffer) { return from[buffer]; });
+  auto tell_steps = [&](uint32_t first, uint32_t end) {
+    const size_t from = first < program.steps.size() ? forms_->first_buffer(first) : forms_->buffers().size(),
+                 to = end < program.steps.size() ? forms_->first_buffer(end) : forms_->buffers().size();
+    std::ranges::transform(forms_->buffers().subspan(from, to - from), state->step_buffers.begin() + from,
+                           [all = state->buffers.data()](uint32_t buffer) { return all[buffer]; });
   };
-  tell_steps();
+  tell_steps(0, static_cast<uint32_t>(program.steps.size()));
   struct Release {
     const BoundProgram& bound;
     RunState& state;
@@ -263,18 +265,25 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
       reserved.emplace(scratch);
     }
     state->times.clear();
-    auto move = [&](int64_t slices) {
-      for (size_t i = 0; i < program.buffers.size(); ++i)
-        state->buffers[i] += slices * DimTable::value_of(program.buffers[i].slice_bytes, bound.values);
-      tell_steps();
+    auto move = [&](const Program::Segment& segment, int64_t slices) {
+      for (const Program::Segment::Move& m : segment.moves)
+        state->buffers[m.buffer] += slices * DimTable::value_of(m.bytes, bound.values);
+      tell_steps(segment.first_step, segment.end_step);
     };
-    for (const BoundSegment& segment : bound.schedule->segments) {
-      const int64_t slices = DimTable::value_of(segment.slices, bound.values);
-      for (int64_t slice = 0; slice < slices; ++slice) {
-        if (slice > 0) move(1);
-        run_phases(bound, segment, *state, scratch);
+    for (const BoundSegment& phases : bound.schedule->segments) {
+      if (phases.number < 0) {
+        run_phases(bound, phases, *state, scratch);
+        continue;
       }
-      if (slices > 1) move(1 - slices);
+      const Program::Segment& segment = program.segments[static_cast<size_t>(phases.number)];
+      const int64_t slices = DimTable::value_of(segment.slices, bound.values);
+      if (slices < 1) continue;
+      if (segment.backwards) move(segment, slices - 1);
+      for (int64_t slice = 0; slice < slices; ++slice) {
+        if (slice > 0) move(segment, segment.backwards ? -1 : 1);
+        run_phases(bound, phases, *state, scratch);
+      }
+      if (!segment.backwards) move(segment, 1 - slices);
     }
     kept_->end(*state);
     for (const auto& [step, ns] : state->times) record_step(program_, step, ns);

@@ -138,7 +138,7 @@ double most_of(const ReferenceTensor& t) {
 /// How large the gates of a recurrent layer may be, whose rounding its slopes follow: those of the input and the bias,
 /// and of as many products of state and weight as there are columns. 1 for another op.
 double gates_of(const Subject& subject, const std::vector<ReferenceTensor>& inputs) {
-  if (!ir::info(subject.graph.nodes.back().op).name.ends_with("_sequence")) return 1;
+  if (ir::info(subject.graph.nodes.back().op).form != ir::Form::recurrence) return 1;
   double state = 1, rest = 0;
   int64_t columns = 1;
   for (const ReferenceTensor& t : inputs)
@@ -168,7 +168,7 @@ TEST_F(HostileGradients, AreThoseOfTheReference) {
     auto is = [&](Form form) { return has(expanded, [=](const ir::OpInfo& op) { return op.form == form; }); };
     const bool convolves = is(Form::window) || is(Form::window_weight);
     const bool attends = is(Form::attention) || is(Form::attention_backward);
-    const bool sums = convolves || attends || is(Form::product) ||
+    const bool sums = convolves || attends || is(Form::product) || is(Form::recurrence) ||
                       has(expanded, [](const ir::OpInfo& op) { return op.kind == ir::OpKind::reduction; });
     for (size_t trial = 0; trial < subject.trials.size(); ++trial) {
       const std::vector<ReferenceTensor> cotangents = subject.cotangents(trial);

@@ -181,7 +181,7 @@ Tensors with_lengths(const std::string& kind, const nn::Module& module, const Te
 TEST(Recurrent, RowsEndWhereTheirLengthsSay) {
   for (const std::string kind : {"RNN", "GRU", "LSTM"})
     for (const bool both : {false, true})
-      for (const int64_t longest : {7, 70}) {  // in one call of the op, and in two
+      for (const int64_t longest : {7, 70}) {
         SCOPED_TRACE(kind + (both ? ", both directions, " : ", ") + std::to_string(longest));
         manual_seed(3);
         const nn::RNNOptions options{.num_layers = 2, .batch_first = longest == 7, .bidirectional = both};
@@ -321,7 +321,7 @@ TEST(Recurrent, RefusesWhatDoesNotFit) {
   expect_error([] { nn::LSTM(3, 4, O{.num_layers = 0}); }, "LSTM: num_layers");
   expect_error([] { nn::RNN(3, 4, O{.dropout = 2}); }, "RNN: dropout");
   expect_error([] { nn::RNN(3, 4, O{.nonlinearity = "gelu"}); }, "RNN: nonlinearity");
-  expect_error([] { gru_sequence(ones({257, 1, 3}), ones({1, 1}), ones({3, 1})); }, "1 to 256 steps");
+  expect_error([] { gru_sequence(ones({0, 1, 3}), ones({1, 1}), ones({3, 1})); }, "at least one step");
   expect_error([] { gru_sequence(ones({2, 1, 4}), ones({1, 1}), ones({3, 1})); }, "gru_sequence: input");
   expect_error(
       [] {

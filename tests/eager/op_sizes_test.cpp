@@ -126,15 +126,12 @@ TEST_P(OpSizes, InstructionSetAndLayoutChangeNoBit) {
 }
 
 // Sizes are run-time values: those from 16 on share their code. One more program may be made where a dim is broadcast
-// or divided; a transposed convolution unrolls its kernel, a recurrent layer its steps, and rounding up asks for
-// remainders.
+// or divided; a transposed convolution unrolls its kernel, and rounding up asks for remainders.
 TEST_P(OpSizes, ShareTheirPrograms) {
   for_each_op([&](const std::vector<ir::Sample>& samples) {
     for (const ir::Sample& sample : samples) {
       if (sample.op->name.starts_with("conv_transpose") || sample.text.find("ceil_mode") != std::string::npos) continue;
       for (int64_t from : sizes_of(sample.text, false)) {
-        const size_t first = sample.text.find("[" + std::to_string(from) + ", ");  // of the first input: the steps
-        if (sample.op->name.ends_with("_sequence") && first < sample.text.find("%1")) continue;
         const eager::EagerStatistics before = eager::eager_statistics();
         for (int64_t to : {20, 24, 37, 61, 66}) {
           std::optional<ir::Graph> graph = resized(sample.text, from, to);

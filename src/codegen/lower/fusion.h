@@ -67,6 +67,7 @@ void fuse_matmul(Fusion& f, ir::NodeId n);
 void fuse_conv(Fusion& f, ir::NodeId n);
 void fuse_conv_weight(Fusion& f, ir::NodeId n);
 void fuse_attention(Fusion& f, ir::NodeId n);
+void fuse_recurrence(Fusion& f, ir::NodeId n);
 void fuse_cat(Fusion& f, ir::NodeId n);
 void fuse_scatter(Fusion& f, ir::NodeId n);
 void fuse_host(Fusion& f, ir::NodeId n);

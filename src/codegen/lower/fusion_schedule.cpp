@@ -52,6 +52,8 @@ void fuse_node(Fusion& f, ir::NodeId n) {
     case ir::Form::attention:
     case ir::Form::attention_backward:
       return fuse_attention(f, n);
+    case ir::Form::recurrence:
+      return fuse_recurrence(f, n);
     case ir::Form::join:
       return fuse_cat(f, n);
     case ir::Form::overwrite:

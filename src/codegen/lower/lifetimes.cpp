@@ -7,7 +7,7 @@
 namespace ingot::codegen::lowering {
 
 // The largest set of steps and buffers in which steps read constant inputs and kept buffers, write kept buffers, and
-// nobody else writes those.
+// nobody else writes those. What moves from slice to slice is something else for each.
 void keep_values(Program& program, const ir::Graph& graph) {
   constexpr int64_t kMostOfOne = 64 << 10, kMostInAll = 1 << 20;  // bytes
   std::vector<bool> kept, makes;
@@ -21,9 +21,11 @@ void keep_values(Program& program, const ir::Graph& graph) {
   for (bool moved = true; moved;) {
     moved = false;
     std::vector<bool> written(program.buffers.size());
-    for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (uint32_t s = 0; s < program.steps.size(); ++s) {
+      const Program::Segment* segment = segment_of(program, s);
       auto ours = [&](const Argument& a) {
         const ProgramBuffer& b = program.buffers[a.buffer];
+        if (segment && !(segment->moved(a.buffer) == Dim(0))) return false;
         return kept[a.buffer] || (a.read_only && b.place == Place::input && graph.inputs[b.number].constant);
       };
       bool all = makes[s];
@@ -58,14 +60,18 @@ void set_lifetimes(Program& program) {
       b.last_step = std::max(b.last_step, s);
     });
   // What one slice finds in a buffer, or leaves in its part of one, has to be there until the segment ends.
-  for (const Program::Segment& s : program.segments)
-    for (ProgramBuffer& b : program.buffers) {
+  for (const Program::Segment& s : program.segments) {
+    std::vector<bool> moves(program.buffers.size());
+    for (const Program::Segment::Move& move : s.moves) moves[move.buffer] = true;
+    for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+      ProgramBuffer& b = program.buffers[i];
       if (b.place != Place::arena || b.first_step >= s.end_step || b.last_step < s.first_step) continue;
       const bool within = s.first_step <= b.first_step && b.last_step < s.end_step;
-      if (within && b.slice_bytes == Dim(0)) continue;
+      if (within && !moves[i]) continue;
       b.first_step = std::min(b.first_step, s.first_step);
       b.last_step = std::max(b.last_step, s.end_step - 1);
     }
+  }
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena && b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
 }
@@ -76,6 +82,7 @@ void join_buffers(Program& program) {
   std::vector<uint32_t> made, dying;
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     made.clear(), dying.clear();
+    const Program::Segment* segment = segment_of(program, s);
     for_each_part<Argument>(program.steps[s], [&](Argument& a) {
       a.buffer = becomes[a.buffer];
       const ProgramBuffer& b = program.buffers[a.buffer];
@@ -86,8 +93,7 @@ void join_buffers(Program& program) {
     for (uint32_t to : made)
       for (uint32_t& from : dying) {
         if (from == kNoBuffer || !(program.buffers[to].bytes == program.buffers[from].bytes) ||
-            !(program.buffers[to].slice_bytes == program.buffers[from].slice_bytes) ||
-            !may_write_over(program.steps[s], to, from))
+            (segment && !(segment->moved(to) == segment->moved(from))) || !may_write_over(program.steps[s], to, from))
           continue;
         program.buffers[from].last_step = program.buffers[to].last_step;
         program.buffers[to] = {};
@@ -95,6 +101,9 @@ void join_buffers(Program& program) {
           if (a.buffer == to) a.buffer = from;
         });
         becomes[to] = from;
+        for (Program::Segment& later : program.segments)
+          for (Program::Segment::Move& move : later.moves)
+            if (move.buffer == to) move.buffer = from;
         std::replace(dying.begin(), dying.end(), uint32_t{from}, kNoBuffer);
         break;
       }

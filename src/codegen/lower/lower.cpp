@@ -53,6 +53,8 @@ void write_unit(Lowering& l) {
   if (program.target.cuda_arch) program.device_source = cuda::translation_unit(program);
 }
 
+/// What follows takes a program as a whole.
+constexpr std::string_view kFirstOfWholes = "slice";
 constexpr std::array kStages = {
     Stage{"layout", find_layouts, lowering::layouts_text},
     Stage{"channels_last", nullptr, nullptr, &LowerOptions::channels_last},
@@ -87,6 +89,7 @@ LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptio
 
   Lowering state{graph, options, result};
   for (const Stage& stage : kStages) {
+    if (options.part && stage.name == kFirstOfWholes) break;
     if (!stage.run || (stage.option && !(options.*stage.option))) continue;
     const Clock::time_point start = Clock::now();
     stage.run(state);

@@ -11,7 +11,7 @@ namespace {
 
 const char* name_of(Group::Kind kind) {
   static constexpr const char* kNames[] = {
-      "loop", "column", "matmul", "conv", "conv_weight", "attention", "attention_backward", "host"};
+      "loop", "column", "matmul", "conv", "conv_weight", "attention", "attention_backward", "recurrence", "host"};
   return kNames[static_cast<int>(kind)];
 }
 

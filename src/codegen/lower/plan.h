@@ -41,6 +41,7 @@ struct Group {
     conv_weight,
     attention,
     attention_backward,
+    recurrence,
     host
   } kind = Kind::loop;
   Dims space;

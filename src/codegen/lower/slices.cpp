@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "codegen/lower/steps.h"
@@ -144,32 +145,36 @@ class Slicer {
   /// is now.
   std::vector<uint32_t> rewrite() {
     const Dim slice = slice_, slices = dims().floor_div(batch_, slice);
-    std::vector<bool> along(parts_.size()), within(parts_.size());
     std::vector<uint32_t> order(program_.steps.size());
     std::iota(order.begin(), order.end(), 0);
     for (const Range& range : segments_) {
       const auto begin = order.begin() + static_cast<ptrdiff_t>(range.first),
                  end = order.begin() + static_cast<ptrdiff_t>(range.end),
                  moving = std::stable_partition(begin, end, [&](uint32_t s) { return !along_[s].moves; });
-      program_.segments.push_back(
-          {static_cast<uint32_t>(moving - order.begin()), static_cast<uint32_t>(range.end), slices});
+      Program::Segment& segment = made_.emplace_back();
+      segment.first_step = static_cast<uint32_t>(moving - order.begin());
+      segment.end_step = static_cast<uint32_t>(range.end);
+      segment.slices = slices;
+      std::set<uint32_t> along;
       for (size_t s = range.first; s < range.end; ++s) {
         if (!along_[s].moves) continue;
         Step& step = program_.steps[s];
         Walk walk = *walk_of(step);
         *walk.places[along_[s].dim] = dims().mul(along_[s].times, slice);
         for (Dim* cost : {&step.operations, &step.bytes}) *cost = dims().floor_div(dims().mul(*cost, slice), batch_);
-        for (const Walk::Access& a : walk.accesses) {
-          const uint32_t b = a.argument->buffer;
-          along[b] = along[b] || parts_[b].kind == Parts::Kind::apart;
-          within[b] = is_within(b, range);
-        }
+        for (const Walk::Access& a : walk.accesses)
+          if (parts_[a.argument->buffer].kind == Parts::Kind::apart) along.insert(a.argument->buffer);
+      }
+      for (uint32_t b : along) {
+        const Dim part = dims().mul(parts_[b].distance, slice);
+        if (is_within(b, range))
+          program_.buffers[b].bytes = part;
+        else
+          segment.moves.push_back({b, part});
       }
     }
-    for (size_t b = 0; b < parts_.size(); ++b)
-      if (along[b])
-        (within[b] ? program_.buffers[b].bytes : program_.buffers[b].slice_bytes) =
-            dims().mul(parts_[b].distance, slice);
+    program_.segments.insert(program_.segments.end(), made_.begin(), made_.end());
+    std::ranges::sort(program_.segments, {}, &Program::Segment::first_step);
     std::vector<Step> steps;
     std::vector<uint32_t> now(order.size());
     for (uint32_t s : order)
@@ -186,10 +191,9 @@ class Slicer {
       int64_t bytes = 0;
       for (size_t b = 0; b < parts_.size(); ++b)
         if (is_within(static_cast<uint32_t>(b), range)) bytes = std::max(bytes, whole_[b]);
-      lines.push_back("steps " + std::to_string(program_.segments[i].first_step) + " to " +
-                      std::to_string(range.end - 1) + " run over the batch in slices of " + std::to_string(slice_) +
-                      " of " + dims().str(batch_) + ": the largest result between them, " +
-                      std::to_string(bytes / 1024) + " KiB, takes " +
+      lines.push_back("steps " + std::to_string(made_[i].first_step) + " to " + std::to_string(range.end - 1) +
+                      " run over the batch in slices of " + std::to_string(slice_) + " of " + dims().str(batch_) +
+                      ": the largest result between them, " + std::to_string(bytes / 1024) + " KiB, takes " +
                       std::to_string(bytes * slice_ / std::max<int64_t>(dims().hint(batch_), 1) / 1024) + " KiB");
     }
     return lines;
@@ -264,6 +268,7 @@ class Slicer {
   /// for parts of equal size one behind the other: a later step that finds it otherwise is not along.
   Along look_at(size_t s) {
     Step& step = program_.steps[s];
+    const bool sequence = segment_of(program_, static_cast<uint32_t>(s)) != nullptr;
     auto take_for_parts = [&] {
       for_each_argument(step, [&](const Argument& a) {
         if (parts_[a.buffer].kind != Parts::Kind::unknown) return;
@@ -278,7 +283,11 @@ class Slicer {
     if (!reads_parts) take_for_parts();
     bool parts = false;
     for_each_argument(step, [&](const Argument& a) { parts = parts || parts_[a.buffer].kind == Parts::Kind::apart; });
-    if (!parts) return {.alone = true};
+    if (!parts) return {.alone = !sequence};
+    if (sequence) {
+      take_for_parts();
+      return {};
+    }
     if (const std::optional<Walk> walk = walk_of(step))
       for (size_t d = 0; d < walk->sizes.size(); ++d) {
         if (!walk->places[d]) continue;
@@ -423,6 +432,7 @@ class Slicer {
   std::vector<int64_t> whole_;        // bytes of a buffer
   int64_t slice_ = 0;
   std::vector<Range> segments_;
+  std::vector<Program::Segment> made_;  // of these
 };
 
 }  // namespace

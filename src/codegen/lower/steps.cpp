@@ -11,6 +11,7 @@
 #include "codegen/lower/attention.h"
 #include "codegen/lower/contraction.h"
 #include "codegen/lower/convolution.h"
+#include "codegen/lower/recurrence.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -122,6 +123,8 @@ void StepWriter::write(uint32_t group) {
       return write_attention(*this, group);
     case Group::Kind::attention_backward:
       return write_attention_backward(*this, group);
+    case Group::Kind::recurrence:
+      return write_recurrence(*this, group);
     case Group::Kind::host:
       return write_host(group);
   }
@@ -220,11 +223,17 @@ KernelPtr StepWriter::made_once(const Kernel& kernel, const std::string& name, i
                    [&] { return codegen::generate(kernel, target, name, outer); });
 }
 
+KernelPtr StepWriter::known(const std::string& key) const {
+  const auto found = kernels_.find(key);
+  if (found != kernels_.end()) return found->second;
+  return options.find ? options.find(key) : nullptr;
+}
+
 KernelPtr StepWriter::made_once(const std::string& key, const std::function<KernelPtr()>& make) {
-  KernelPtr& known = kernels_[key];
-  if (!known && options.find) known = options.find(key);
-  if (!known) known = make();
-  return known;
+  KernelPtr kernel = known(key);
+  if (!kernel) kernel = make();
+  kernels_[key] = kernel;
+  return kernel;
 }
 
 Dim StepWriter::moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes,

@@ -40,6 +40,9 @@ struct StepWriter {
   /// The kernel of that key, made once.
   KernelPtr made_once(const std::string& key, const std::function<KernelPtr()>& make);
   KernelPtr made_once(const Kernel& kernel, const std::string& name, int outer = 0);
+  /// One that was made before, or null.
+  KernelPtr known(const std::string& key) const;
+  void remember(const KernelPtr& kernel) { kernels_[kernel->key] = kernel; }
   /// A step of the group that is being written.
   Step named_step() const;
   void append(Step step);

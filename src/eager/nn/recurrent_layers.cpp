@@ -7,10 +7,6 @@
 namespace ingot::nn {
 namespace {
 
-// One call holds all of its steps, so long sequences are several: whatever their length, there are at most as many
-// programs of one layer. The bits are the same.
-constexpr int64_t kSteps = 64;
-
 std::string name_of(const char* what, int64_t layer, bool reverse) {
   return what + std::string("_l") + std::to_string(layer) + (reverse ? "_reverse" : "");
 }
@@ -51,10 +47,8 @@ class Lengths {
   /// Each row from its last step to its first; what is behind stays there.
   Tensor flipped(const Tensor& x) const { return x.gather(0, flipped_.expand({x.size(0), x.size(1), x.size(2)})); }
   /// Of the initial state [N, C] and those of all steps: the one behind a row's last step. A sum of one number.
-  Tensor last(const Tensor& initial, const std::vector<Tensor>& steps) const {
-    std::vector<Tensor> all = {initial.unsqueeze(0)};
-    all.insert(all.end(), steps.begin(), steps.end());
-    return cat(all, 0).where(end_, 0).sum(0);
+  Tensor last(const Tensor& initial, const Tensor& steps) const {
+    return cat({initial.unsqueeze(0), steps}, 0).where(end_, 0).sum(0);
   }
 
  private:
@@ -98,8 +92,8 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
   const bool transposed = batched && options.batch_first;
   if (transposed) x = x.transpose(0, 1);
   if (!batched) x = x.unsqueeze(1);
-  const int64_t directions = options.bidirectional ? 2 : 1, steps = x.size(0);
-  if (steps == 0) eager::fail(layer_, "input", shape_of(*input.tensor), "at least one step", at);
+  const int64_t directions = options.bidirectional ? 2 : 1;
+  if (x.size(0) == 0) eager::fail(layer_, "input", shape_of(*input.tensor), "at least one step", at);
 
   std::vector<Tensor> begin = initial;
   for (Tensor& state : begin) {
@@ -126,22 +120,13 @@ std::vector<Tensor> RecurrentImpl::run(const TensorArg& input, const std::vector
       // Rows that end apart are turned round before and behind.
       const bool second = d == 1, reverse = second && !ends;
       const Tensor gates = linear(second && ends ? ends->flipped(x) : x, tensor(l, second, 0), tensor(l, second, 2));
-      std::vector<Tensor> states;
-      std::vector<std::vector<Tensor>> parts(begin.size());
-      for (const Tensor& state : begin) states.push_back(state.select(0, l * directions + d));
-      const std::vector<Tensor> first = states;
-      for (int64_t done = 0; done < steps; done += kSteps) {
-        const int64_t count = std::min(kSteps, steps - done), from = reverse ? steps - done - count : done;
-        const std::vector<Tensor> all = sequence(options, count == steps ? gates : gates.narrow(0, from, count), states,
-                                                 tensor(l, second, 1), tensor(l, second, 3), reverse);
-        for (size_t s = 0; s < states.size(); ++s) {
-          states[s] = all[s].select(0, reverse ? 0 : -1);
-          if (s == 0 || ends) parts[s].insert(reverse ? parts[s].begin() : parts[s].end(), all[s]);
-        }
-      }
-      const Tensor output = parts[0].size() == 1 ? parts[0][0] : cat(parts[0], 0);
-      outputs.push_back(second && ends ? ends->flipped(output) : output);
-      for (size_t s = 0; s < states.size(); ++s) last[s].push_back(ends ? ends->last(first[s], parts[s]) : states[s]);
+      std::vector<Tensor> first;
+      for (const Tensor& state : begin) first.push_back(state.select(0, l * directions + d));
+      const std::vector<Tensor> all =
+          sequence(options, gates, first, tensor(l, second, 1), tensor(l, second, 3), reverse);
+      outputs.push_back(second && ends ? ends->flipped(all[0]) : all[0]);
+      for (size_t s = 0; s < all.size(); ++s)
+        last[s].push_back(ends ? ends->last(first[s], all[s]) : all[s].select(0, reverse ? 0 : -1));
     }
     x = directions == 1 ? outputs[0] : cat(outputs, -1);
     if (l + 1 < options.num_layers) x = functional::dropout(x, options.dropout, is_training());

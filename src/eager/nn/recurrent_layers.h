@@ -20,11 +20,10 @@ struct RNNOptions {
 };
 
 /// What recurrent layers hold. Inputs are [T, N, input_size] ([N, T, input_size] with batch_first; [T, input_size]
-/// without a batch), T from 1, and a compiled program holds for its T; states are [num_layers * directions, N,
+/// without a batch), T from 1, all of them one program; states are [num_layers * directions, N,
 /// hidden_size] (no N without a batch).
 /// `lengths`, i64 or i32 [N], from 0 to T: of each row that many steps count, as in PyTorch's packed sequences. What
-/// stands behind them changes nothing, the output is zero there, and the last state is that of a row's last step. So
-/// inputs of all lengths can be padded to a few T, for which programs are compiled.
+/// stands behind them changes nothing, the output is zero there, and the last state is that of a row's last step.
 struct INGOT_API RecurrentImpl : Layer {
   int64_t input_size, hidden_size;
   RNNOptions options;

@@ -92,9 +92,6 @@ void check_ranks(RuleContext& context, size_t first, size_t rank_first, size_t r
   check_rank(context, operand_name(context, first), rank_first);
   check_rank(context, operand_name(context, first + 1), rank_second);
 }
-/// One program holds all steps: a longer sequence is several calls, as in nn::LSTM.
-constexpr int64_t kMostSteps = 256;
-
 /// All operands of a recurrent layer with so many gates; each output is a state after each step.
 void recurrence(RuleContext& context, int64_t gates) {
   DimTable& dims = context.dims;
@@ -102,8 +99,7 @@ void recurrence(RuleContext& context, int64_t gates) {
     check_rank(context, name, name[0] == 'i' ? 3 : name[0] == 'b' ? 1 : 2);
   const Dims &input = shape_of(context, 0), &weight = *operand(context, "weight").shape;
   const Dim width = weight[1], rows = dims.mul(width, gates);
-  if (dims.equal(input[0], 0) || dims.less(kMostSteps, input[0]))
-    context.fail("input", text(context, input), "1 to " + std::to_string(kMostSteps) + " steps at dim 0");
+  if (dims.equal(input[0], 0)) context.fail("input", text(context, input), "at least one step at dim 0");
   check_size(context, "weight", weight, 0, rows, "as many rows a gate as there are columns");
   check_size(context, "input", input, 2, rows, "the gates of the hidden state");
   for (const char* name : {"hidden", "cell"}) {
@@ -117,11 +113,37 @@ void recurrence(RuleContext& context, int64_t gates) {
   for (auto& output : context.outputs) output.shape = Dims{input[0], input[1], width};
 }
 
+/// Operands: the gates twice, states, weight, gradients of the states. Results: gradients of gates, then of the states.
+void back_through_sequence(RuleContext& context, int64_t gates) {
+  DimTable& dims = context.dims;
+  const auto weight_at = static_cast<size_t>(operand_position(info(context.op), "weight"));
+  check_rank(context, "input", 3);
+  check_rank(context, "weight", 2);
+  const Dims &input = shape_of(context, 0), &weight = shape_of(context, weight_at);
+  if (dims.equal(input[0], 0)) context.fail("input", text(context, input), "at least one step at dim 0");
+  check_size(context, "weight", weight, 0, dims.mul(weight[1], gates), "as many rows a gate as there are columns");
+  check_size(context, "input", input, 2, weight[0], "the gates of the hidden state");
+  const Dims state{input[0], input[1], weight[1]};
+  for (size_t i = 1; i < context.operands.size(); ++i) {
+    if (i == weight_at || !context.operands[i].present()) continue;
+    const std::string name = operand_name(context, i);
+    check_rank(context, name, 3);
+    const Dims& expected = i == 1 ? input : state;
+    for (size_t d = 0; d < 3; ++d)
+      check_size(context, name, shape_of(context, i), d, expected[d], i == 1 ? "the input" : "input and weight");
+  }
+  const size_t of_gates = context.outputs.size() - (weight_at - 2);
+  for (size_t i = 0; i < context.outputs.size(); ++i) context.outputs[i].shape = i < of_gates ? input : state;
+}
+
 }  // namespace
 
 void rnn_sequence(RuleContext& context) { recurrence(context, 1); }
 void lstm_sequence(RuleContext& context) { recurrence(context, 4); }
 void gru_sequence(RuleContext& context) { recurrence(context, 3); }
+void rnn_sequence_backward(RuleContext& context) { back_through_sequence(context, 1); }
+void lstm_sequence_backward(RuleContext& context) { back_through_sequence(context, 4); }
+void gru_sequence_backward(RuleContext& context) { back_through_sequence(context, 3); }
 
 void matmul(RuleContext& context) {
   const Dims &left = shape_of(context, 0), &right = shape_of(context, 1);

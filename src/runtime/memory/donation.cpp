@@ -34,10 +34,11 @@ std::string Donations::refusal(uint32_t output, uint32_t input) const {
   const Use &to = outputs_[output], &from = inputs_[input];
   if (to.step == kNone) return "no step stores it";
   if (from.step == kNone) return {};
-  const ProgramBuffer &written = program_.buffers[to.buffer], &read = program_.buffers[from.buffer];
-  // What a slice writes, no later one reads.
-  if (!program_.segments.empty() && !(written.slice_bytes == read.slice_bytes))
-    return "it is read and written in different slices of a batch";
+  // What a slice writes, no later one reads. (Of a sequence the first step, which stands before the segment, writes
+  // each result: what later steps read is read after that.)
+  for (const Program::Segment& segment : program_.segments)
+    if (!(segment.moved(to.buffer) == segment.moved(from.buffer)))
+      return "it is read and written in different slices of a batch";
   if (from.step < to.step) return {};
   if (from.step > to.step)
     return step_text(from.step) + " reads what it held after " + step_text(to.step) + " has stored the new values";

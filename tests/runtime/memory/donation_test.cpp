@@ -76,8 +76,7 @@ TEST(Donation, IsRefusedWhereAStepReadsOtherElements) {
   program->inputs = 2;
   program->buffers.push_back(input(1));  // nobody reads it
   EXPECT_EQ(Donations(*program).refusal(1, 1), "");
-  program->segments = {{0, 1, 4}};
-  program->buffers[2].slice_bytes = 100;
+  program->segments = {{0, 1, 4, false, {{2, 100}}}};
   EXPECT_EQ(Donations(*program).refusal(1, 0), "it is read and written in different slices of a batch");
 }
 
