@@ -282,13 +282,15 @@ struct MatmulStep {
   Dim m, n, k;
   Argument a, b;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
+  bool b_stays = false;      // B is the same for all slices of the segment: its panels are kept from the first on
   Epilogue epilogue;         // arguments over [batch..., m, n]
 
   OneRow one_row = OneRow::tiles;
   ProductKernelsPtr kernels;
   static constexpr int64_t kManyColumns = 256;  // fewer: for one row tiles cost less than calls
   static constexpr int64_t kManyTiles = 4;      // of rows, for which widening a block of B pays
-  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, epilogue, one_row, kernels)
+  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, b_stays, epilogue, one_row,
+                   kernels)
 };
 
 /// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels]

@@ -98,7 +98,8 @@ void BoundProgram::plan_memory(const Program& program, Schedule& to) const {
   for (uint32_t i = 0; i < steps.size(); ++i) {
     if (steps[i]->shared_bytes == 0) continue;
     const int64_t room = arena_room(steps[i]->shared_bytes);
-    requests.push_back({room, i, i});
+    const Program::Segment* segment = segment_of(program, i);  // there for all of its slices
+    requests.push_back({room, segment ? segment->first_step : i, segment ? segment->end_step - 1 : i});
     to.arena.push_back({own_buffer(program, i), 0, room});
   }
   ArenaPlan plan = plan_arena(requests);

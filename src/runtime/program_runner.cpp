@@ -280,9 +280,11 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
       if (slices < 1) continue;
       if (segment.backwards) move(segment, slices - 1);
       for (int64_t slice = 0; slice < slices; ++slice) {
-        if (slice > 0) move(segment, segment.backwards ? -1 : 1);
+        state->again = slice > 0;
+        if (state->again) move(segment, segment.backwards ? -1 : 1);
         run_phases(bound, phases, *state, scratch);
       }
+      state->again = false;
       if (!segment.backwards) move(segment, 1 - slices);
     }
     kept_->end(*state);
@@ -296,7 +298,7 @@ void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in
 
 StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
   return {state.step_buffers.data() + forms_->first_buffer(step), state.scalars.data() + first_scalars_[step],
-          state.weights[step]};
+          state.weights[step], state.again};
 }
 
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then

@@ -85,6 +85,35 @@ TEST(Sequence, ATrainingStepOfAllLengthsIsOneProgram) {
   });
 }
 
+// Weights that the step itself writes are read by all steps of the sequence before.
+TEST(Sequence, WholeStepsOfTrainingHaveTheBitsOfEager) {
+  test::on_every_target({1, 2}, [] {
+    auto train = [](bool compiled) {
+      manual_seed(8);
+      nn::LSTM layer(4, 40, both_ways(1));
+      optim::AdamW optimizer(layer->parameters(), {.lr = 1e-2});
+      auto learn = [&](const Tensor& x) {
+        auto [output, last] = layer(x);
+        const Tensor loss = output.square().mean() + std::get<1>(last).sin().sum();
+        loss.backward();
+        optimizer.step();
+        optimizer.zero_grad();
+        return loss.detach();
+      };
+      auto fast = compile(learn);
+      Tensors results;
+      for (int64_t length : {6, 6, 6, 9, 9, 4, 6, 30, 2}) {
+        const Tensor x = randn({length, 3, 4});
+        results.push_back(compiled ? fast(x) : learn(x));
+      }
+      if (compiled) EXPECT_EQ(fast.stats().fallbacks + fast.stats().graph_breaks, 0) << fast.explain().str();
+      for (const Tensor& p : layer->parameters()) results.push_back(p.detach().clone());
+      return results;
+    };
+    expect_same(train(true), train(false), "losses and weights");
+  });
+}
+
 /// Calls of the op itself, eager and compiled, as what they read lies elsewhere or in one another.
 void expect_bits_of_copies(const std::function<Tensors(const Tensors&)>& f, const Tensors& in,
                            const std::string& what) {

@@ -137,6 +137,17 @@ void write_recurrence(StepWriter& w, uint32_t group) {
   segment.slices = w.dims.sub(steps, 1);
   segment.backwards = ir::goes_backwards(*g.anchor);
   segment.moves = others.moves();
+  // A weight that others make, or that a step of training writes, is packed once for all steps.
+  auto written = [&](uint32_t buffer) {
+    bool found = false;
+    for (uint32_t s = segment.first_step; s < segment.end_step; ++s)
+      for_each_argument(w.result.program.steps[s],
+                        [&](const Argument& a) { found = found || (a.buffer == buffer && !a.read_only); });
+    return found;
+  };
+  for (uint32_t s = segment.first_step; s < segment.end_step; ++s)
+    if (auto* product = std::get_if<MatmulStep>(&w.result.program.steps[s].work))
+      product->b_stays = segment.moved(product->b.buffer) == Dim(0) && !written(product->b.buffer);
   w.result.program.segments.push_back(std::move(segment));
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "runtime/drivers/drivers.h"
 #include "runtime/drivers/product_driver.h"
+#include "runtime/drivers/product_row.h"
 
 namespace ingot::runtime {
 namespace {
@@ -16,6 +17,7 @@ struct MatmulConstants {
   OneRow one_row;
   bool same_weight;            // k, n and B's strides are the same at all sizes
   int64_t weight_buffer = -1;  // B, where it is a weight
+  bool stays;
   const ProductKernels& kernels;
   ProductCalls calls;
 
@@ -31,6 +33,7 @@ struct MatmulConstants {
         calls(kernels, step.epilogue, context) {
     sizes.insert(sizes.end(), {step.m, step.n, step.k});
     if (step.b_is_weight) weight_buffer = step.b.buffer;
+    stays = step.b_stays && !step.b_is_weight;
   }
 };
 
@@ -52,29 +55,35 @@ class MatmulDriver final : public ProductDriver {
     product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
     weight_buffer = constants.weight_buffer;
     if (weight_buffer >= 0) find_weights(step, constants, context);
-    divide(context, weight_buffer >= 0 ? 0 : 5, true);
+    stays_ = constants.stays && !reads_b_as_it_lies(product_);
+    if (stays_) find_weights(step, constants, context);
+    divide(context, weight_buffer >= 0 || stays_ ? 0 : 5, !stays_);
+    if (!stays_) return;
+    shared_bytes = packed_bytes();
+    phases = 2;
   }
+
+  // What stays is packed by the first slice.
+  void run(const StepState& state, int phase, int share, int shares) const override {
+    if (!stays_) return ProductDriver::run(state, phase, share, shares);
+    if (phase == 1) return ProductDriver::run(state, 0, share, shares);
+    pack(product_.operands.at(state, 1), shared(state), share, shares);
+  }
+  bool idle(const StepState& state, int phase) const override { return stays_ && phase == 0 && state.again; }
 
   // Packs B if no packing of it is kept.
   void prepare(const StepState& state, const InputIdentity& identity, WeightSlot& slot) const override {
-    const int64_t weights = static_cast<int64_t>(weights_.size()), panels = product_.panels.count;
-    const int64_t bytes = saturating_product(weights, product_.packed_bytes());
+    const int64_t bytes = packed_bytes();
     if (bytes == 0) return;
     const char* source = product_.operands.at(state, 1);
     state.weights.find(source, source_bytes_, identity, *format_, bytes, slot, [&](char* packed) {
-      parallel(threads_for(bytes, 0), [&](int thread, int threads) {
-        Range range = share(weights * panels, thread, threads);
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          char* to = packed + i / panels * product_.packed_bytes() + product_.panel_offset(i % panels);
-          pack_panel(source + weights_[i / panels], i % panels, 0, product_.sizes.k, to);
-        }
-      });
+      parallel(threads_for(bytes, 0), [&](int thread, int threads) { pack(source, packed, thread, threads); });
     });
   }
 
  protected:
   const char* packed_panels(const StepState& state, int64_t batch) const override {
-    const char* packed = weight_buffer >= 0 ? state.weights.data() : nullptr;
+    const char* packed = stays_ ? shared(state) : weight_buffer >= 0 ? state.weights.data() : nullptr;
     return packed ? packed + weight_of_batch_[static_cast<size_t>(batch)] * product_.packed_bytes() : nullptr;
   }
 
@@ -100,6 +109,18 @@ class MatmulDriver final : public ProductDriver {
   }
 
  private:
+  int64_t packed_bytes() const {
+    return saturating_product(static_cast<int64_t>(weights_.size()), product_.packed_bytes());
+  }
+  void pack(const char* source, char* packed, int part, int parts) const {
+    const int64_t panels = product_.panels.count;
+    const Range range = share(static_cast<int64_t>(weights_.size()) * panels, part, parts);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      char* to = packed + i / panels * product_.packed_bytes() + product_.panel_offset(i % panels);
+      pack_panel(source + weights_[i / panels], i % panels, 0, product_.sizes.k, to);
+    }
+  }
+
   // The matrices of a weight: their offsets in B, in order of batch, equal ones (stride 0) once. They, their sizes and
   // strides, and the panels that these are cut into say what a packing holds.
   void find_weights(const MatmulStep& step, const MatmulConstants& constants, const BindContext& context) {
@@ -137,6 +158,7 @@ class MatmulDriver final : public ProductDriver {
         same_format ? &context.weight_format(format) : context.make<std::shared_ptr<const WeightFormat>>(format());
   }
 
+  bool stays_ = false;
   std::span<const int64_t> weights_, weight_of_batch_;
   int64_t source_bytes_ = 0;
   const std::shared_ptr<const WeightFormat>* format_ = nullptr;

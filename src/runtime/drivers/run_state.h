@@ -51,6 +51,7 @@ struct StepState {
   char* const* buffers;     // base address of each, as the step's form numbers them
   const uint64_t* scalars;  // as its kernels expect them
   WeightUse& weights;
+  bool again = false;  // of a segment, a slice after the first
 };
 
 /// What one run of a program owns.
@@ -60,6 +61,7 @@ struct RunState {
   std::vector<uint64_t> scalars;    // of all steps, as their kernels expect them
   std::vector<WeightUse> weights;   // one a step; without data where B is packed as it is used
   KeptMemory kept;
+  bool again = false;  // see StepState
   char* arena = nullptr;
   int64_t arena_bytes = 0;
   std::unique_ptr<Progress[]> progress;  // one a phase, where threads share the run

@@ -136,6 +136,39 @@ TEST(MatmulDriver, WeightsHaveTheSameBitsTimeAndAgain) {
     }
 }
 
+// A segment whose B is the same for all slices, another one in each run.
+TEST(MatmulDriver, WhatStaysIsPackedByTheFirstSlice) {
+  for (auto [m, n, k] : {std::tuple{1, 33, 40}, {4, 100, 274}, {13, 200, 40}, {2, 16, 2000}, {3, 16, 0}})
+    for (bool epilogue : {false, true})
+      for (bool backwards : {false, true}) {
+        constexpr int64_t kSlices = 5;
+        Shape s{1, m, n, k};
+        s.epilogue = epilogue, s.transpose_b = backwards;
+        Product product(s);
+        product.program->steps[0].as<MatmulStep>().b_stays = true;
+        product.program->segments = {{0, 1, kSlices, backwards, {{0, m * k * 4}, {3, m * n * 4}}}};
+        const std::vector<uint64_t> scalars(epilogue, std::bit_cast<uint64_t>(0.5));
+        std::vector<float> a = random_floats(kSlices * m * k, 1), bias = random_floats(n, 3);
+        for (int threads : kThreadCounts) {
+          Threads scope(threads);
+          LoadedProgram program(product.program);
+          for (unsigned round = 0; round < 3; ++round) {
+            std::vector<float> b = random_floats(n * k, 10 + round);
+            std::vector<float> c(kSlices * m * n, 7);
+            const int64_t before = product.packed->load();
+            run(program, {}, {a.data(), b.data(), bias.data()}, {c.data()}, scalars);
+            EXPECT_EQ(product.packed->load() - before, n * k);
+            for (int64_t slice = 0; slice < kSlices; ++slice) {
+              const auto from = a.begin() + slice * m * k;
+              const std::vector<float> expected = product.expected({from, from + m * k}, b, bias);
+              for (int64_t i = 0; i < m * n; ++i)
+                ASSERT_EQ(c[slice * m * n + i], expected[i]) << m << "x" << n << "x" << k;
+            }
+          }
+        }
+      }
+}
+
 // Split along k, where tiles are few: the partial accumulators of its blocks still add up in order.
 TEST(MatmulDriver, LongKIsSharedByThreads) {
   for (int64_t k : {kProductBlock * 32, kProductBlock * 70 + 5}) {
