@@ -1,8 +1,5 @@
 // The steps of a sequence as a part of a program that runs once for each: one program for all lengths, whatever lies
 // where, forwards and backwards.
-#include <atomic>
-#include <thread>
-
 #include "compile/support.h"
 
 namespace ingot {
@@ -211,29 +208,6 @@ TEST(Sequence, BatchesMayBeEmptyAndWeightsMayMove) {
     for (Tensor& p : layer->parameters()) p.mul_(0.5);
   }
   EXPECT_EQ(fast.stats().fallbacks, 0);
-}
-
-// Three threads run one program of many lengths.
-TEST(Sequence, ThreadsShareAProgram) {
-  const NoGradGuard no_grad;
-  manual_seed(7);
-  nn::GRU layer(4, 9);
-  auto fast = compile([&](const Tensor& x) { return std::get<0>(layer(x)); }, {.mode = CompileMode::frozen});
-  Tensors given, expected;
-  for (int64_t length : {3, 40, 41, 9}) given.push_back(randn({length, 2, 4}));
-  for (const Tensor& x : given) expected.push_back(std::get<0>(layer(x)));
-  std::vector<std::thread> threads;
-  std::atomic<int> wrong = 0;
-  for (size_t t = 0; t < 3; ++t)
-    threads.emplace_back([&, t] {
-      const NoGradGuard none;
-      for (size_t i = 0; i < 40; ++i) {
-        const size_t which = (i + t) % given.size();
-        wrong += !same_bits(fast(given[which]), expected[which]);
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

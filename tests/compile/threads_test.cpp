@@ -74,6 +74,29 @@ TEST(Threads, CallFunctionsThatCompileInTheBackground) {
   }
 }
 
+// A program whose steps run once for each step of a sequence, of several lengths.
+TEST(Threads, CallALayerOfSequencesAtOnce) {
+  const NoGradGuard no_grad;
+  const nn::GRU layer(4, 40);
+  auto call = [&](const Tensor& x) { return std::get<0>(layer(x)); };
+  std::vector<Tensor> given, expected;
+  for (int64_t length : {3, 40, 41, 9}) given.push_back(randn({length, 2, 4}));
+  for (const Tensor& x : given) expected.push_back(call(x));
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(call, {.mode = mode});
+    EXPECT_EQ(failures_of([&](int t) {
+                const NoGradGuard none;
+                int wrong = 0;
+                for (size_t i = 0; i < 12; ++i) {
+                  const size_t which = (i + static_cast<size_t>(t)) % given.size();
+                  wrong += !same_bits(fast(given[which]), expected[which]);
+                }
+                return wrong;
+              }),
+              0);
+  }
+}
+
 TEST(Threads, CallDifferentFunctionsAtOnce) {
   Work work;
   auto other = [&](const Tensor& x) { return layer_norm(x, {24}).matmul(work.weight.t()).relu().sum(1); };
