@@ -146,6 +146,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
     for (int phase = 0; phase < driver.phases; ++phase)
       to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});
     to.segments.back().end_phase = to.phases.size();
+    to.segments.back().single = to.segments.back().single && single;
   }
   detail::count_work(by_caller.work() + by_threads.work());
 }

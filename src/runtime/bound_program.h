@@ -26,7 +26,8 @@ struct ArenaBuffer {
 /// Phases that run together: once, or once for each slice.
 struct BoundSegment {
   size_t first_phase, end_phase;
-  int64_t number;  // of the program's segments; -1: once
+  int64_t number;      // of the program's segments; -1: once
+  bool single = true;  // all of them are
 };
 
 /// What follows from the steps' sizes taken together.

@@ -363,8 +363,9 @@ void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& se
     }
     if (thread == 0) await_before(segment.end_phase);
   };
-  if (bound.useful_threads > 1) begin_progress();
-  parallel(bound.useful_threads, region);
+  const int useful = segment.single ? 1 : bound.useful_threads;
+  if (useful > 1) begin_progress();
+  parallel(useful, region);
 }
 
 int64_t LoadedProgram::arena_bytes(const BoundProgram& bound) const { return bound.schedule->arena_bytes; }

@@ -116,7 +116,6 @@ TEST(Recurrent, CompiledHasTheBitsOfEager) {
     for (DType dtype : {kFloat32, kBFloat16}) {
       for (Case& c : cases(dtype)) {
         SCOPED_TRACE(c.name);
-        if (dtype != kFloat32 && c.inputs[0].size(0) > 64) continue;  // long programs, twice
         auto fast = compile(c.layer.forward);
         auto step = compile([&](const Tensors& inputs) {
           const Tensor loss = Case::loss(c.layer.forward(inputs));
