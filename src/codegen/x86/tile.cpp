@@ -269,9 +269,9 @@ class Tile {
     for (int u = 0; u < unroll; ++u) {
       // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster.
       const int64_t row = parts_ * part_bytes_;
-      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1; at += 64)
+      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1 && !spec_.near; at += 64)
         code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
-      if (unroll > 1 && u % 2) fetch_ahead();
+      if (unroll > 1 && u % 2 && !spec_.near) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
     }
