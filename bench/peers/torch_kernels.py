@@ -12,7 +12,7 @@ from common import INGOT, Workers, bench_ingot, finish, medians, option_parser, 
 MODES = ["eager", "compile"]
 # Sizes a kernel is measured on, by `ingot bench NAME --json`; here only what PyTorch computes.
 NAMES = ["chain8", "softmax", "layer_norm", "rowsum", "colsum", "fullsum", "transpose_copy", "matmul", "linear_gelu", "gemv",
-         "attention"]
+         "attention", "lstm"]
 
 
 def kernel(name, sizes, dtype):
@@ -54,6 +54,14 @@ def kernel(name, sizes, dtype):
     if name == "gemv":
         m, k, n = sizes
         return [randn(m, k), weight(n, k)], F.linear
+    if name == "lstm":
+        steps, batch, width = sizes
+
+        def layer(x, *weights):
+            state = torch.zeros(1, batch, width, dtype=x.dtype)
+            return torch.lstm(x, (state, state), weights, False, 1, 0.0, False, False, False)[0]
+
+        return [randn(steps, batch, width), weight(4 * width, width), weight(4 * width, width)], layer
     heads, positions, depth, causal = sizes
     operands = [randn(1, heads, positions, depth) for _ in range(3)]
     return operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))

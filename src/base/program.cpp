@@ -165,9 +165,9 @@ Dim Program::Segment::moved(uint32_t buffer) const {
   return 0;
 }
 const Program::Segment* segment_of(const Program& program, uint32_t step) {
-  for (const Program::Segment& s : program.segments)
-    if (s.holds(step)) return &s;
-  return nullptr;
+  const auto after = std::ranges::upper_bound(program.segments, step, {}, &Program::Segment::first_step);
+  if (after == program.segments.begin() || !std::prev(after)->holds(step)) return nullptr;
+  return &*std::prev(after);
 }
 Dim slices_of(const Program& program, uint32_t step) {
   const Program::Segment* segment = segment_of(program, step);

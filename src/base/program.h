@@ -282,7 +282,7 @@ struct MatmulStep {
   Dim m, n, k;
   Argument a, b;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
-  bool b_stays = false;      // B is the same for all slices of the segment: its panels are kept from the first on
+  bool b_stays = false;      // B, no weight, is the same for all slices: its panels are kept from the first one on
   Epilogue epilogue;         // arguments over [batch..., m, n]
 
   OneRow one_row = OneRow::tiles;

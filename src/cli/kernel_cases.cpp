@@ -58,6 +58,12 @@ Work attention_work(const Sizes& s, double element) {
   return {4 * scores * depth, {{exp_of, scores}}, 4 * heads * n * depth * element};
 }
 
+/// Sigmoid and tanh take an exponential each; what is read of the weights again and again lies in the caches.
+Work lstm_work(const Sizes& s, double element) {
+  const auto rows = static_cast<double>(s[0] * s[1]), width = static_cast<double>(s[2]);
+  return {rows * width * (16 * width + 20), {{exp_of, 5 * rows * width}}, (2 * rows + 8 * width) * width * element};
+}
+
 std::vector<KernelBench> table() {
   const auto cubes = [](DType dtype, double tolerance) {
     std::vector<KernelCase> cases;
@@ -249,6 +255,19 @@ std::vector<KernelBench> table() {
          return matmul(softmax(scores, -1), t[2]);
        },
        attention_work});
+  list.push_back({"lstm",
+                  "steps, batch, width",
+                  0.5,
+                  {{{256, 1, 32}}, {{256, 1, 64}}, {{256, 1, 128}}, {{256, 1, 512}}, {{256, 16, 64}}, {{256, 32, 256}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[0], s[1], s[2]}, {4 * s[2], s[2]}, {4 * s[2], s[2]}};
+                  },
+                  2,
+                  [](const Tensors& t, const Sizes& s) {
+                    const Tensor state = zeros({s[1], s[2]}, t[0].dtype());
+                    return std::get<0>(lstm_sequence(linear(t[0], t[1]), state, state, t[2]));
+                  },
+                  lstm_work});
   list.push_back({"attention_backward",
                   "heads, positions, depth, causal",
                   0.6,

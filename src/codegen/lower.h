@@ -54,6 +54,7 @@ struct Stage {
   void (*run)(lowering::Lowering&);                // none: a choice
   std::string (*text)(const lowering::Lowering&);  // what follows from it
   bool LowerOptions::*option = nullptr;            // that leaves it out; none: what follows relies on it
+  bool whole = false;                              // it takes a program as a whole (LowerOptions::part)
 };
 /// In order.
 std::span<const Stage> stages();

@@ -61,16 +61,15 @@ void set_lifetimes(Program& program) {
     });
   // What one slice finds in a buffer, or leaves in its part of one, has to be there until the segment ends.
   for (const Program::Segment& s : program.segments) {
-    std::vector<bool> moves(program.buffers.size());
-    for (const Program::Segment::Move& move : s.moves) moves[move.buffer] = true;
-    for (uint32_t i = 0; i < program.buffers.size(); ++i) {
-      ProgramBuffer& b = program.buffers[i];
-      if (b.place != Place::arena || b.first_step >= s.end_step || b.last_step < s.first_step) continue;
+    auto keep = [&](const Argument& a) {
+      ProgramBuffer& b = program.buffers[a.buffer];
+      if (b.place != Place::arena) return;
       const bool within = s.first_step <= b.first_step && b.last_step < s.end_step;
-      if (within && !moves[i]) continue;
+      if (within && s.moved(a.buffer) == Dim(0)) return;
       b.first_step = std::min(b.first_step, s.first_step);
       b.last_step = std::max(b.last_step, s.end_step - 1);
-    }
+    };
+    for (uint32_t step = s.first_step; step < s.end_step; ++step) for_each_argument(program.steps[step], keep);
   }
   for (ProgramBuffer& b : program.buffers)
     if (b.place == Place::arena && b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;

@@ -53,8 +53,6 @@ void write_unit(Lowering& l) {
   if (program.target.cuda_arch) program.device_source = cuda::translation_unit(program);
 }
 
-/// What follows takes a program as a whole.
-constexpr std::string_view kFirstOfWholes = "slice";
 constexpr std::array kStages = {
     Stage{"layout", find_layouts, lowering::layouts_text},
     Stage{"channels_last", nullptr, nullptr, &LowerOptions::channels_last},
@@ -66,11 +64,11 @@ constexpr std::array kStages = {
     Stage{"emit", emit_steps, lowering::program_text},
     Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
     Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
-    Stage{"slice", slice_batch, lowering::program_text, &LowerOptions::slice},
-    Stage{"keep", keep_values, lowering::program_text, &LowerOptions::keep},
-    Stage{"lifetimes", find_lifetimes, lowering::program_text},
-    Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers},
-    Stage{"device_source", write_unit, lowering::device_text},
+    Stage{"slice", slice_batch, lowering::program_text, &LowerOptions::slice, true},
+    Stage{"keep", keep_values, lowering::program_text, &LowerOptions::keep, true},
+    Stage{"lifetimes", find_lifetimes, lowering::program_text, nullptr, true},
+    Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers, true},
+    Stage{"device_source", write_unit, lowering::device_text, nullptr, true},
 };
 
 }  // namespace
@@ -89,8 +87,7 @@ LowerResult lower(const ir::Graph& graph, const Target& target, const LowerOptio
 
   Lowering state{graph, options, result};
   for (const Stage& stage : kStages) {
-    if (options.part && stage.name == kFirstOfWholes) break;
-    if (!stage.run || (stage.option && !(options.*stage.option))) continue;
+    if (!stage.run || (options.part && stage.whole) || (stage.option && !(options.*stage.option))) continue;
     const Clock::time_point start = Clock::now();
     stage.run(state);
     result.stages.push_back(

@@ -22,9 +22,7 @@ class StepOfSequence {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const ir::StepGraph::Input& input = step.inputs[i];
       ir::InputInfo& info = step.graph.inputs[i];
-      Dims strides = input.before ? g_.outputs[input.number].strides : g_.operands[input.number].strides;
-      if (strides.size() == 3) strides.erase(0);
-      info.strides = std::move(strides);
+      info.strides = at_a_step(input.before ? g_.outputs[input.number].strides : g_.operands[input.number].strides);
       info.constant = !input.before && is_constant(g_.operands[input.number]);
     }
     LowerOptions options = w_.options;
@@ -33,7 +31,7 @@ class StepOfSequence {
     options.after = {};
     options.find = [this](const std::string& key) { return w_.known(key); };
     options.output_strides.clear();
-    for (const Output& output : g_.outputs) options.output_strides.push_back(within(output.strides));
+    for (const Output& output : g_.outputs) options.output_strides.push_back(at_a_step(output.strides));
     LowerResult made = lower(step.graph, w_.target, options);
     w_.dims = std::move(made.program.dims);
     take(step, std::move(made.program));
@@ -58,8 +56,8 @@ class StepOfSequence {
   }
 
  private:
-  static Dims within(Dims strides) {
-    strides.erase(0);
+  static Dims at_a_step(Dims strides) {
+    if (strides.size() == 3) strides.erase(0);
     return strides;
   }
   uint32_t buffer_of(const StoredOperand& o) const {
@@ -138,16 +136,17 @@ void write_recurrence(StepWriter& w, uint32_t group) {
   segment.backwards = ir::goes_backwards(*g.anchor);
   segment.moves = others.moves();
   // A weight that others make, or that a step of training writes, is packed once for all steps.
+  std::vector<Step>& all = w.result.program.steps;
   auto written = [&](uint32_t buffer) {
     bool found = false;
     for (uint32_t s = segment.first_step; s < segment.end_step; ++s)
-      for_each_argument(w.result.program.steps[s],
-                        [&](const Argument& a) { found = found || (a.buffer == buffer && !a.read_only); });
+      for_each_argument(all[s], [&](const Argument& a) { found = found || (a.buffer == buffer && !a.read_only); });
     return found;
   };
   for (uint32_t s = segment.first_step; s < segment.end_step; ++s)
-    if (auto* product = std::get_if<MatmulStep>(&w.result.program.steps[s].work))
-      product->b_stays = segment.moved(product->b.buffer) == Dim(0) && !written(product->b.buffer);
+    if (auto* product = std::get_if<MatmulStep>(&all[s].work))
+      product->b_stays =
+          !product->b_is_weight && segment.moved(product->b.buffer) == Dim(0) && !written(product->b.buffer);
   w.result.program.segments.push_back(std::move(segment));
 }
 

@@ -17,7 +17,7 @@ struct MatmulConstants {
   OneRow one_row;
   bool same_weight;            // k, n and B's strides are the same at all sizes
   int64_t weight_buffer = -1;  // B, where it is a weight
-  bool stays;
+  const bool stays;
   const ProductKernels& kernels;
   ProductCalls calls;
 
@@ -29,11 +29,11 @@ struct MatmulConstants {
         one_row(step.one_row),
         same_weight(step.k.is_constant() && step.n.is_constant() &&
                     std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })),
+        stays(step.b_stays),
         kernels(*step.kernels),
         calls(kernels, step.epilogue, context) {
     sizes.insert(sizes.end(), {step.m, step.n, step.k});
     if (step.b_is_weight) weight_buffer = step.b.buffer;
-    stays = step.b_stays && !step.b_is_weight;
   }
 };
 
