@@ -111,6 +111,25 @@ TEST(Sequence, WholeStepsOfTrainingHaveTheBitsOfEager) {
   });
 }
 
+// A program of all lengths is none of length 0, of which eager says that it is an error; the next call is as before.
+TEST(Sequence, NoStepsAreRefusedWhateverWasSeenBefore) {
+  const NoGradGuard no_grad;
+  manual_seed(9);
+  const Tensor h = randn({2, 5}), w = randn({5, 5});
+  auto call = [&](const Tensor& x) { return rnn_sequence(x, h, w, {}).sum(0); };
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(call, {.mode = mode});
+    for (int round = 0; round < 3; ++round)
+      for (int64_t length : {4, 7, 9, 0, 1, 0, 12}) {
+        const Tensor x = randn({length, 2, 5});
+        if (length == 0)
+          EXPECT_THROW(fast(x), Error);
+        else
+          EXPECT_TRUE(same_bits(fast(x), call(x))) << length;
+      }
+  }
+}
+
 /// Calls of the op itself, eager and compiled, as what they read lies elsewhere or in one another.
 void expect_bits_of_copies(const std::function<Tensors(const Tensors&)>& f, const Tensors& in,
                            const std::string& what) {
