@@ -196,11 +196,15 @@ StepResult Training::update(const Batch& batch) {
   const EnableGradGuard grad;
   const Tensor loss = task_.loss(batch);
   loss.backward();
+  return {loss.detach(), use_gradients()};
+}
+
+std::optional<Tensor> Training::use_gradients() {
   std::optional<Tensor> norm;
   if (recipe_.clip > 0) norm = nn::utils::clip_grad_norm_(task_.model->parameters(), recipe_.clip);
   optimizer_->step();
   optimizer_->zero_grad();
-  return {loss.detach(), norm};
+  return norm;
 }
 
 void Training::advance() {

@@ -63,6 +63,8 @@ class Training {
 
   /// Forward, backward, clipping, the optimizer's step: what is compiled. The rate is that of the step.
   StepResult update(const Batch& batch);
+  /// Of that, the part behind the backward pass. The norm of all gradients, where they are clipped.
+  std::optional<Tensor> use_gradients();
   Batch next_batch() const { return task_.batch(step_, recipe_); }
   /// To the next step's rate.
   void advance();

@@ -17,7 +17,7 @@ int bench_train(const BenchOptions& options) {
   RecipeNumbers numbers;
   if (options.batch) numbers["batch"] = options.batch;
   auto make = [&] { return std::make_unique<Training>(options.name, options.data, "", numbers); };
-  Contender eager(false, make), compiled(true, make);
+  Contender eager(Compiled::nothing, make), compiled(Compiled::step, make), parts(Compiled::parts, make);
   bool equal_bits = true;
   for (int i = 0; i < kCheckedSteps; ++i) {
     const Batch batch = eager.training().next_batch();
@@ -25,12 +25,14 @@ int bench_train(const BenchOptions& options) {
       manual_seed(static_cast<uint64_t>(i));  // the same masks of dropout
       return who.step(batch).loss;
     };
-    equal_bits = ingot::bitwise_equal(loss(eager), loss(compiled)) && equal_bits;
+    const Tensor right = loss(eager);
+    for (Contender* who : {&compiled, &parts}) equal_bits = ingot::bitwise_equal(right, loss(*who)) && equal_bits;
   }
-  equal_bits = same_state(eager.training(), compiled.training()) && equal_bits;
+  for (Contender* who : {&compiled, &parts}) equal_bits = same_state(eager.training(), who->training()) && equal_bits;
   const Batch batch = eager.training().next_batch();
-  const auto times =
-      interleave({[&] { (void)eager.step(batch); }, [&] { (void)compiled.step(batch); }}, options.seconds);
+  const auto times = interleave(
+      {[&] { (void)eager.step(batch); }, [&] { (void)compiled.step(batch); }, [&] { (void)parts.step(batch); }},
+      options.seconds);
   const Explanation explained = compiled.explain();
   const Statistics& s = explained.statistics;
   const double roof_us = modelled_us(explained, roof);
@@ -46,6 +48,7 @@ int bench_train(const BenchOptions& options) {
                              {"batch", recipe.batch},
                              {"eager_us", times[0].median},
                              {"compiled_us", times[1].median},
+                             {"parts_us", times[2].median},
                              {"speedup", speedup},
                              {"compile_ms", s.compile_ms},
                              {"first_eager_us", eager.first_ms() * 1e3},
@@ -55,6 +58,7 @@ int bench_train(const BenchOptions& options) {
                              {"fallbacks", s.fallbacks},
                              {"peak_bytes_eager", eager.peak_bytes()},
                              {"peak_bytes_compiled", compiled.peak_bytes()},
+                             {"peak_bytes_parts", parts.peak_bytes()},
                              {"step_bytes_eager", eager.step_bytes()},
                              {"step_bytes_compiled", compiled.step_bytes()},
                              {"scratch_bytes", memory_stats().scratch_bytes},
@@ -71,7 +75,7 @@ int bench_train(const BenchOptions& options) {
       fmt::print("  {:<9}{:>10}   ({} to {})   {:.1f} MiB at most, {:.1f} MiB of them a step's own\n", who,
                  duration(t.median), duration(t.low), duration(t.high), mib(c.peak_bytes()), mib(c.step_bytes()));
     };
-    show("eager", times[0], eager), show("compiled", times[1], compiled);
+    show("eager", times[0], eager), show("compiled", times[1], compiled), show("in parts", times[2], parts);
     fmt::print("  {:.2f}x, {}; modelled roof {} ({:.0f}%)\n", speedup, equal_bits ? "same bits" : "BITS DIFFER",
                duration(roof_us), 100 * share);
     fmt::print(
@@ -80,7 +84,9 @@ int bench_train(const BenchOptions& options) {
         duration(compiled.first_ms() * 1e3));
     print_steps(steps);
   }
-  return equal_bits && s.fallbacks == 0 && s.graph_breaks == 0 ? 0 : 1;
+  const Explanation in_parts = parts.explain();
+  const bool went_back = in_parts.backward.size() == 1 && !in_parts.backward[0].statistics.fallbacks;
+  return equal_bits && s.fallbacks == 0 && s.graph_breaks == 0 && went_back ? 0 : 1;
 }
 
 }  // namespace ingot::cli

@@ -8,14 +8,26 @@
 
 namespace ingot::cli {
 
-Contender::Contender(bool compiled, const std::function<std::unique_ptr<Training>()>& make) {
+Contender::Contender(Compiled what, const std::function<std::unique_ptr<Training>()>& make) {
   measured([&] { training_ = make(); });
+  const std::string& name = training_->task().name;
   update_ = [this](const Batch& batch) { return training_->update(batch); };
-  if (!compiled) return;
-  auto fast = std::make_shared<CompiledFunction<std::function<StepResult(const Batch&)>>>(
-      compile(update_, {.name = training_->task().name + "_step"}));
-  update_ = [fast](const Batch& batch) { return (*fast)(batch); };
-  explain_ = [fast] { return fast->explain(); };
+  if (what == Compiled::step) {
+    auto fast = std::make_shared<CompiledFunction<std::function<StepResult(const Batch&)>>>(
+        compile(update_, {.name = name + "_step"}));
+    update_ = [fast](const Batch& batch) { return (*fast)(batch); };
+    explain_ = [fast] { return fast->explain(); };
+  } else if (what == Compiled::parts) {
+    auto loss = compile(training_->task().loss, {.name = name + "_loss"});
+    auto use = compile([this] { return training_->use_gradients(); }, {.name = name + "_update"});
+    update_ = [loss, use](const Batch& batch) {
+      const EnableGradGuard grad;
+      const Tensor value = loss(batch);
+      value.backward();
+      return StepResult{value.detach(), use()};
+    };
+    explain_ = [loss] { return loss.explain(); };
+  }
 }
 
 StepResult Contender::step(const Batch& batch) {
@@ -63,8 +75,8 @@ TrainReport train(const TrainOptions& options, const std::function<void(const Tr
     return training;
   };
   std::vector<std::unique_ptr<Contender>> contenders;
-  if (options.mode != "compile") contenders.push_back(std::make_unique<Contender>(false, make));
-  if (options.mode != "eager") contenders.push_back(std::make_unique<Contender>(true, make));
+  if (options.mode != "compile") contenders.push_back(std::make_unique<Contender>(Compiled::nothing, make));
+  if (options.mode != "eager") contenders.push_back(std::make_unique<Contender>(Compiled::step, make));
   Training& training = contenders.back()->training();  // of two, the compiled one
 
   TrainReport report;

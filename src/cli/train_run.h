@@ -6,15 +6,20 @@
 
 namespace ingot::cli {
 
-/// Who trains: eager or compiled, with the memory and time that it takes.
+/// What of a step is compiled: nothing; the whole step; or the loss alone and what follows the backward pass alone,
+/// with backward() between them.
+enum class Compiled : uint8_t { nothing, step, parts };
+
+/// Who trains, with the memory and time that it takes.
 class Contender {
  public:
-  Contender(bool compiled, const std::function<std::unique_ptr<Training>()>& make);
+  Contender(Compiled what, const std::function<std::unique_ptr<Training>()>& make);
 
   /// One step on a batch; waits for the loss.
   StepResult step(const Batch& batch);
   Training& training() const { return *training_; }
   bool compiled() const { return explain_ != nullptr; }
+  /// Of the step, or of the loss.
   Explanation explain() const { return explain_(); }
   double last_ms() const { return ms_.back(); }
   double median_ms() const;

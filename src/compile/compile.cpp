@@ -33,10 +33,6 @@ CallKey call_key(const void* signature, std::optional<Numerics> own) {
 
 }  // namespace
 
-void GiveBack::operator()(trace::Recorder* recorder) const {
-  core->give_back(std::unique_ptr<trace::Recorder>(recorder));
-}
-
 ArgumentLeaves::ArgumentLeaves() : ArgumentLeaves(*thread_leaves) {}
 ArgumentLeaves::ArgumentLeaves(ThreadLeaves& mine) : depth_(mine.depth), list_(mine.next()) { ++depth_; }
 ArgumentLeaves::~ArgumentLeaves() {
@@ -116,7 +112,7 @@ bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
 }
 
 bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
-  LentRecorder recorder = core_.lend();
+  trace::LentRecorder recorder = core_.lend();
   done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
   if (!done_) return false;
   form_ = call->form.copy.get();

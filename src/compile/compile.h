@@ -14,14 +14,12 @@
 #include "compile/leaves.h"
 #include "eager/execute/numerics.h"
 #include "eager/tensor.h"
+#include "trace/lent_recorder.h"
 
 namespace ingot {
 
 namespace ir {
 struct Graph;
-}
-namespace trace {
-class Recorder;
 }
 namespace nn {
 class HandleBase;
@@ -65,13 +63,6 @@ struct GeneralCall;
 struct Arguments;
 struct ThreadLeaves;
 
-/// Returns a recorder to the function that lent it.
-struct GiveBack {
-  CompiledCore* core = nullptr;
-  void operator()(trace::Recorder* recorder) const;
-};
-using LentRecorder = std::unique_ptr<trace::Recorder, GiveBack>;
-
 /// One call of a compiled function. Frozen: the program has run, results() is to be read; else the callable is to be
 /// run, then finish() or abandon().
 class INGOT_API CompiledCall {
@@ -98,7 +89,7 @@ class INGOT_API CompiledCall {
   const void* signature_;
   std::optional<ReadSection> reading_;    // keeps what `form_` is part of
   std::unique_ptr<Arguments> arguments_;  // while the call is observed
-  LentRecorder recorder_;
+  trace::LentRecorder recorder_;
   bool done_ = false;           // the program has run
   const void* form_ = nullptr;  // of the result
   std::shared_ptr<const GeneralCall> general_;

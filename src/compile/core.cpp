@@ -36,19 +36,22 @@ struct Functions {
 
 }  // namespace
 
-CompiledCore::CompiledCore(const CompileOptions& options)
-    : mode_(options.mode),
-      function_(std::make_shared<trace::Function>(options.name.empty() ? "#" + std::to_string(++unnamed) : options.name,
-                                                  options.disable, options.recompile_limit, options.background,
-                                                  options.numerics, options.pack_weights_only)) {
+CompiledCore::CompiledCore(const CompileOptions& options) : mode_(options.mode) {
   static_cast<void>(compiler::disabled_stages(options.disable));  // throws for a name of none
+  const std::string name = options.name.empty() ? "#" + std::to_string(++unnamed) : options.name;
+  function_ = std::make_shared<trace::Function>(name, options.disable, options.recompile_limit, options.background,
+                                                options.numerics, options.pack_weights_only);
+  // Gradients are what they would be without it: of the level of numerics that holds where backward() is called.
+  backward_ = std::make_shared<trace::Backward>(std::make_shared<trace::Function>(
+      "backward of " + name, options.disable, options.recompile_limit, options.background));
+  recorders_.emplace(function_, backward_);
 }
 
 // What its calls needed at once is no measure any more of what to keep for the calls to come.
 CompiledCore::~CompiledCore() {
   freezer_.clear();
-  idle_.clear();
-  delete first_.load();
+  recorders_.reset();
+  backward_.reset();
   function_.reset();
   runtime::forget_peak();
 }
@@ -65,38 +68,13 @@ std::shared_ptr<CompiledCore> CompiledCore::make(const CompileOptions& options) 
 
 void CompiledCore::clear() {
   freezer_.clear();
-  std::vector<std::unique_ptr<trace::Recorder>> idle;
-  std::lock_guard lock(mutex_);
-  idle.swap(idle_);
+  recorders_->clear();
+  backward_->clear();
 }
 
 bool CompiledCore::may_be_eager() const {
   const std::optional<Numerics> own = function_->numerics();
   return !eager::interceptor(eager::Stage::record) && (!own || *own == numerics());
-}
-
-LentRecorder CompiledCore::lend() {
-  auto lent = [&](trace::Recorder* recorder) { return LentRecorder(recorder, GiveBack{this}); };
-  if (trace::Recorder* first = first_.exchange(nullptr, std::memory_order_acquire)) return lent(first);
-  std::lock_guard lock(mutex_);
-  if (!first_made_) {
-    auto first = std::make_unique<trace::Recorder>(function_);
-    first_made_ = first.get();
-    return lent(first.release());
-  }
-  if (idle_.empty()) return lent(std::make_unique<trace::Recorder>(function_).release());
-  std::unique_ptr<trace::Recorder> recorder = std::move(idle_.back());
-  idle_.pop_back();
-  return lent(recorder.release());
-}
-
-// Past the bound, as after a time of very many threads, what a tree holds is recorded again when it is needed.
-void CompiledCore::give_back(std::unique_ptr<trace::Recorder> recorder) {
-  constexpr size_t kMostIdle = 64;
-  recorder->forget_observation();
-  if (recorder.get() == first_made_) return first_.store(recorder.release(), std::memory_order_release);
-  std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(recorder));
 }
 
 Statistics CompiledCore::statistics() const {

@@ -1,13 +1,14 @@
 // What stands behind a CompiledFunction, free of its types.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "compile/compile.h"
 #include "compile/frozen.h"
-#include "trace/recorder.h"
+#include "trace/backward.h"
+#include "trace/recorder_pool.h"
 
 namespace ingot::detail {
 
@@ -18,16 +19,16 @@ class CompiledCore {
   /// Its clear() is part of clear_caches() as long as it lives.
   static std::shared_ptr<CompiledCore> make(const CompileOptions& options);
 
-  /// A recorder for one call; calls at the same time have their own. Each grows its own tree, programs are shared.
-  LentRecorder lend();
-  void give_back(std::unique_ptr<trace::Recorder> recorder);
+  /// A recorder for one call; calls at the same time have their own.
+  trace::LentRecorder lend() { return recorders_->lend(); }
   /// True for the one recorder whose calls the freezer observes: calls recorded in one tree can be compared.
-  bool observed(const trace::Recorder& recorder) const { return &recorder == first_made_; }
+  bool observed(const trace::Recorder& recorder) const { return recorders_->is_first(recorder); }
   /// Where nothing is being recorded and the level of numerics is the function's, it may be its callable alone.
   bool may_be_eager() const;
 
   CompileMode mode() const { return mode_; }
   trace::Function& function() const { return *function_; }
+  const trace::Function& backward() const { return backward_->function(); }
   Freezer& freezer() { return freezer_; }
   const Freezer& freezer() const { return freezer_; }
   Statistics statistics() const;
@@ -37,11 +38,9 @@ class CompiledCore {
  private:
   CompileMode mode_;
   std::shared_ptr<trace::Function> function_;
+  std::shared_ptr<trace::Backward> backward_;  // tapes keep it, too
   Freezer freezer_;
-  Mutex mutex_;
-  std::atomic<trace::Recorder*> first_{nullptr};  // owned while it is here; lent before all others, without a lock
-  std::atomic<const trace::Recorder*> first_made_{nullptr};
-  std::vector<std::unique_ptr<trace::Recorder>> idle_;  // the latest used one last: its tree is the fullest
+  std::optional<trace::RecorderPool> recorders_;
 };
 
 }  // namespace ingot::detail

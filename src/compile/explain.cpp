@@ -321,18 +321,30 @@ std::vector<uint32_t> Explanation::Program::longest() const {
   return order;
 }
 
-Explanation detail::explain(const CompiledCore& core, const runtime::Profile* profile) {
-  const trace::Function& function = core.function();
+namespace {
+
+Explanation explain_function(const trace::Function& function, const Statistics& statistics,
+                             const runtime::Profile* profile) {
   Explanation e;
   e.name = function.name();
-  e.statistics = core.statistics();
+  e.statistics = statistics;
   e.target = runtime::host_target().str();
   for (const auto& entry : function.entries()) e.programs.push_back(describe(*entry, profile));
   e.breaks = describe(function.breaks());
   e.fallbacks = describe(function.fallbacks());
   for (const trace::Recompile& r : function.recompiles())
     e.recompiles.push_back({r.guard, r.before, r.after, r.op, r.location.str()});
+  return e;
+}
+
+}  // namespace
+
+Explanation detail::explain(const CompiledCore& core, const runtime::Profile* profile) {
+  Explanation e = explain_function(core.function(), core.statistics(), profile);
   if (core.mode() == CompileMode::frozen) e.frozen = core.freezer().state();
+  const trace::Function& backward = core.backward();
+  if (const Statistics statistics = backward.statistics(); statistics.calls)
+    e.backward.push_back(explain_function(backward, statistics, profile));
   return e;
 }
 

@@ -168,6 +168,9 @@ struct Explanation {
   Listed<Recompile> recompiles;
   std::string frozen;  // frozen mode: its state, or why it was refused
   std::string target;  // of the code
+  /// Of the way back: what backward() outside of the function computes of what its calls left on the tape. None, or
+  /// one.
+  Listed<Explanation> backward;
   /// A page for a person.
   INGOT_API std::string str(const ReportOptions& options = {}) const;
   /// A self-contained HTML page: a picture of the graph by its groups, with everything else a click away.

@@ -252,34 +252,39 @@ std::string page_of(const Explanation::Program& p, size_t number, bool open) {
   return text + "</details>\n";
 }
 
-}  // namespace
-
-std::string Explanation::html() const {
-  std::string head = kHead;
-  head.replace(head.find("%NAME%"), 6, escaped(name));
-  std::string text = head + fmt::format(
-                                "<h1>{}</h1><p class=dim>{} calls, {} programs compiled in {:.2f} ms, {} graph "
-                                "breaks, {} fallbacks; {}</p>\n",
-                                escaped(name), statistics.calls, statistics.compilations, statistics.compile_ms,
-                                statistics.graph_breaks, statistics.fallbacks, escaped(target));
-  if (!frozen.empty()) text += fmt::format("<p class=dim>frozen: {}</p>\n", escaped(frozen));
-  auto notices = [&](const char* title, const std::vector<Notice>& list) {
+std::string body_of(const Explanation& e) {
+  const Statistics& s = e.statistics;
+  std::string text = fmt::format(
+      "<h1>{}</h1><p class=dim>{} calls, {} programs compiled in {:.2f} ms, {} graph breaks, {} fallbacks; {}</p>\n",
+      escaped(e.name), s.calls, s.compilations, s.compile_ms, s.graph_breaks, s.fallbacks, escaped(e.target));
+  if (!e.frozen.empty()) text += fmt::format("<p class=dim>frozen: {}</p>\n", escaped(e.frozen));
+  auto notices = [&](const char* title, const std::vector<Explanation::Notice>& list) {
     if (list.empty()) return;
     text += fmt::format("<h2>{}</h2><table>", title);
-    for (const Notice& n : list)
+    for (const Explanation::Notice& n : list)
       text += fmt::format("<tr><td class=n>{}</td><td>{}</td><td>{}</td><td class=dim>{}</td></tr>\n", n.count,
                           escaped(n.op), escaped(n.reason), escaped(n.location));
     text += "</table>\n";
   };
-  notices("Graph breaks", breaks);
-  notices("Fallbacks", fallbacks);
-  if (!recompiles.empty())
+  notices("Graph breaks", e.breaks);
+  notices("Fallbacks", e.fallbacks);
+  if (!e.recompiles.empty())
     text += "<h2>Recompiles</h2><table><tr><th>guard</th><th>was</th><th>is</th><th></th></tr>\n";
-  for (const Recompile& r : recompiles)
+  for (const Explanation::Recompile& r : e.recompiles)
     text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=dim>{}</td></tr>\n", escaped(r.guard),
                         escaped(r.before), escaped(r.after), escaped(r.location));
-  if (!recompiles.empty()) text += "</table>\n";
-  for (size_t i = programs.size(); i-- > 0;) text += page_of(programs[i], i, i + 1 == programs.size());
+  if (!e.recompiles.empty()) text += "</table>\n";
+  for (size_t i = e.programs.size(); i-- > 0;) text += page_of(e.programs[i], i, i + 1 == e.programs.size());
+  return text;
+}
+
+}  // namespace
+
+std::string Explanation::html() const {
+  std::string text = kHead;
+  text.replace(text.find("%NAME%"), 6, escaped(name));
+  text += body_of(*this);
+  for (const Explanation& e : backward) text += body_of(e);
   return text + "</body></html>\n";
 }
 

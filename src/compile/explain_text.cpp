@@ -60,6 +60,7 @@ class Report {
       size_t shown = options_.program < 0 ? last : std::min(static_cast<size_t>(options_.program), last);
       program(e_.programs[shown], shown);
     }
+    for (const Explanation& e : e_.backward) text_ += "\n" + Report(e, options_).text();
     return std::move(text_);
   }
 

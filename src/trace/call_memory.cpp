@@ -4,14 +4,15 @@
 
 namespace ingot::trace {
 
-void CallMemory::begin(std::span<const detail::TensorImpl* const> arguments) {
+void CallMemory::begin(std::span<const detail::TensorImpl* const> arguments, bool captures) {
+  captures_ = captures;
   arguments_.assign(arguments.begin(), arguments.end());
   made_.clear();
   handed_out_.clear();
 }
 
 bool CallMemory::is_captured(const detail::TensorImpl& impl) const {
-  return std::find(arguments_.begin(), arguments_.end(), &impl) == arguments_.end() &&
+  return captures_ && std::find(arguments_.begin(), arguments_.end(), &impl) == arguments_.end() &&
          std::find(made_.begin(), made_.end(), impl.storage->id()) == made_.end();
 }
 

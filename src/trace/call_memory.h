@@ -11,7 +11,8 @@ namespace ingot::trace {
 
 class CallMemory {
  public:
-  void begin(std::span<const detail::TensorImpl* const> arguments);
+  /// `captures`: whether there may be tensors that come again in the calls to come.
+  void begin(std::span<const detail::TensorImpl* const> arguments, bool captures = true);
   void note_made(const runtime::Storage& storage) { made_.push_back(storage.id()); }
   /// Neither an argument nor made by the call: what is derived from it may be kept for the calls to come.
   bool is_captured(const detail::TensorImpl& impl) const;
@@ -27,6 +28,7 @@ class CallMemory {
     const char *begin, *end;
     bool writable;
   };
+  bool captures_ = true;
   std::vector<const detail::TensorImpl*> arguments_;
   std::vector<uint64_t> made_;  // ids of storages
   std::vector<HandedOut> handed_out_;

@@ -11,23 +11,23 @@ constexpr const char* kTooManyPaths = "the paths of the function are too many to
 
 }  // namespace
 
-Recorder::Recorder(std::shared_ptr<Function> function)
+Recorder::Recorder(std::shared_ptr<Function> function, std::shared_ptr<Backward> backward)
     : Interceptor(eager::Stage::record),
       function_(std::move(function)),
       tree_(*function_),
       limits_(tree_, *function_),
       segment_(function_->name()),
-      runner_(*function_, segment_, memory_) {}
+      runner_(*function_, segment_, memory_, std::move(backward)) {}
 
 void Recorder::begin(std::span<const detail::TensorImpl* const> arguments, Purpose purpose) {
   observation_.reset();
   passthrough_ = ended_well_ = false;
-  memory_.begin(arguments);
+  memory_.begin(arguments, purpose != Purpose::gradients);
   limits_.begin_call(++calls_);
   segment_.start(&tree_.root());
   numerics_.emplace(function_->numerics());
   outer_ = eager::set_interceptor(stage(), this);
-  if (purpose != Purpose::results) observation_.emplace(arguments, segment_.id());
+  if (purpose == Purpose::observed || purpose == Purpose::trial) observation_.emplace(arguments, segment_.id());
   Observation* observation = observation_ ? &*observation_ : nullptr;
   outer_observer_ = eager::set_interceptor(eager::Stage::observe, observation ? &observation->writer() : nullptr);
   runner_.begin_call(calls_, observation);
@@ -48,6 +48,10 @@ void Recorder::leave() {
 }
 
 void Recorder::forget_observation() { observation_.reset(); }
+
+void Recorder::compute(const char* reason) {
+  if (!passthrough_ && !segment_.empty()) end_segment(reason, Location::none());
+}
 
 void Recorder::finish() {
   struct Leave {

@@ -21,16 +21,21 @@
 
 namespace ingot::trace {
 
-/// What a call is made for: its results; also its observation; or that alone, and then it is not counted.
-enum class Purpose : uint8_t { results, observed, trial };
+class Backward;
+
+/// What a call is made for: its results; also its observation; or that alone, and then it is not counted; or gradients.
+enum class Purpose : uint8_t { results, observed, trial, gradients };
 
 class Recorder final : public eager::Interceptor {
  public:
-  explicit Recorder(std::shared_ptr<Function> function);
+  /// `backward`: what computes the derivatives of what its calls leave on the tape; null: the engine, node by node.
+  explicit Recorder(std::shared_ptr<Function> function, std::shared_ptr<Backward> backward = nullptr);
 
   /// Starts a call on this thread and becomes its interceptor. Tensors among the call's arguments are told from
   /// captured ones.
   void begin(std::span<const detail::TensorImpl* const> arguments, Purpose purpose = Purpose::results);
+  /// Computes what was recorded so far: a flush that nobody asked for. The reason is for logs.
+  void compute(const char* reason);
   /// Ends the call: computes what is alive. Throws what eager would have thrown where a check fails.
   void finish();
   /// Ends a call that threw: the recorded ops run one by one, so that their effects are eager's.

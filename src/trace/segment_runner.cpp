@@ -12,6 +12,7 @@
 #include "runtime/bound_program.h"
 #include "runtime/memory/donation.h"
 #include "trace/background.h"
+#include "trace/backward.h"
 #include "trace/build_graph.h"
 #include "trace/differences.h"
 #include "trace/write_back.h"
@@ -29,6 +30,30 @@ void note_writes(runtime::Storage& storage, uint64_t writes) {
 
 }  // namespace
 
+SegmentRunner::SegmentRunner(Function& function, Segment& segment, CallMemory& memory,
+                             std::shared_ptr<Backward> backward)
+    : function_(function), segment_(segment), memory_(memory), backward_(std::move(backward)) {}
+
+void SegmentRunner::begin_call(int64_t call, Observation* observation) {
+  call_ = call;
+  observation_ = observation;
+  compiled_ = false;
+  first_node_ = autograd::next_sequence();
+  stretch_.reset();
+}
+
+// What of the tape the user can come to: by what is alive, or by what was written.
+void SegmentRunner::join_tape(const FlushPoint& point) {
+  if (!backward_) return;
+  auto join = [&](const detail::TensorImpl& tensor) {
+    if (!tensor.node || tensor.node->sequence < first_node_) return;
+    if (!stretch_) stretch_ = backward_->stretch();
+    autograd::join(tensor.node, first_node_, stretch_);
+  };
+  for (uint32_t v : live_) join(*segment_.values()[v]->handle.impl());
+  for (uint32_t s : point.written_slots) join(*autograd::base_of(segment_.slots()[s]).impl());
+}
+
 void SegmentRunner::run(Node& flush) {
   FlushPoint& point = *flush.flush;
   segment_.check_versions();
@@ -41,6 +66,7 @@ void SegmentRunner::run(Node& flush) {
     if (observation_) observation_->note_segment(segment_, point, {}, {}, nullptr);
     return;
   }
+  join_tape(point);
   // A whole tensor is written back: where its elements overlap, those that stayed would undo those that changed.
   for (uint32_t s : point.written_slots)
     if (const detail::TensorImpl& written = *segment_.slots()[s].impl();

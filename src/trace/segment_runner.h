@@ -1,9 +1,11 @@
 // What happens at a flush: the program of the segment is chosen or compiled, it runs, and the live tensors get memory.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "eager/autograd/stretch.h"
 #include "runtime/memory/storage.h"
 #include "trace/call_memory.h"
 #include "trace/flush_point.h"
@@ -13,17 +15,15 @@
 
 namespace ingot::trace {
 
+class Backward;
+
 class SegmentRunner {
  public:
-  SegmentRunner(Function& function, Segment& segment, CallMemory& memory)
-      : function_(function), segment_(segment), memory_(memory) {}
+  /// `backward`: see Recorder.
+  SegmentRunner(Function& function, Segment& segment, CallMemory& memory, std::shared_ptr<Backward> backward);
 
   /// `call`: its number. No observation: what it does is not kept.
-  void begin_call(int64_t call, Observation* observation) {
-    call_ = call;
-    observation_ = observation;
-    compiled_ = false;
-  }
+  void begin_call(int64_t call, Observation* observation);
   /// True if this call has compiled a program, or tried to.
   bool has_compiled() const { return compiled_; }
   /// Computes what the segment owes at this flush. Throws what eager would have thrown where a check fails.
@@ -32,6 +32,7 @@ class SegmentRunner {
   void run_one_by_one(std::string why);
 
  private:
+  void join_tape(const FlushPoint& point);
   void fall_back(const std::string& reason);
   Variant* choose(FlushPoint& point, bool* waits);
   Variant* compile(FlushPoint& point);
@@ -41,8 +42,12 @@ class SegmentRunner {
   Function& function_;
   Segment& segment_;
   CallMemory& memory_;
+  const std::shared_ptr<Backward> backward_;
   Observation* observation_ = nullptr;
   int64_t call_ = 0;
+  // What the call in progress leaves on the tape: its nodes from this number on, once there are some.
+  uint64_t first_node_ = 0;
+  std::shared_ptr<autograd::Stretch> stretch_;
   bool compiled_ = false;
   // Of the flush in progress; kept for their memory.
   std::vector<uint32_t> live_, aliases_;

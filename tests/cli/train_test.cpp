@@ -132,7 +132,7 @@ StateDict train_both(const std::string& name, int64_t count, int64_t batch_size,
         RecipeNumbers{
             {"batch", static_cast<double>(batch_size)}, {"steps", static_cast<double>(count)}, {"warmup", 4}});
   };
-  Contender eager(false, make), compiled(true, make);
+  Contender eager(Compiled::nothing, make), compiled(Compiled::step, make);
   for (int64_t step = 0; step < count; ++step) {
     Batch batch = eager.training().next_batch();
     if (length < kWindow)
@@ -207,7 +207,8 @@ struct TrainedInTurns {
     auto make = [=] {
       return std::make_unique<Training>("bytegpt", kFolder, "", RecipeNumbers{{"batch", batch_size}});
     };
-    for (bool compiled : {false, true}) contenders.push_back(std::make_unique<Contender>(compiled, make));
+    for (Compiled what : {Compiled::nothing, Compiled::step})
+      contenders.push_back(std::make_unique<Contender>(what, make));
     for (const auto& [name, t] : contenders[0]->training().state()) parameters += t.nbytes();
     for (int i = 0; i < 3; ++i) {
       const Batch batch = contenders[0]->training().next_batch();

@@ -6,7 +6,9 @@
 
 #include "base/mutex.h"
 #include "eager/autograd/autograd.h"
+#include "eager/autograd/stretch.h"
 #include "eager/call/call.h"
+#include "eager/call/dispatch.h"
 #include "eager/ops/functions.h"
 #include "runtime/memory/storage.h"
 
@@ -48,7 +50,12 @@ class Engine {
   void find_needed();
   void add(const Edge& edge, const Tensor& gradient);
   void arrive(const Edge& edge);
+  void run_nodes();
   void run_node(Visit& visit);
+  void enter(const std::shared_ptr<Stretch>& stretch);
+  void compute();
+  void leave();
+  void finish_waiting(bool all);
   void finish_leaf(Leaf& leaf);
   void keep_result(const detail::TensorImpl* input, const Tensor& gradient);
 
@@ -59,6 +66,15 @@ class Engine {
   std::unordered_map<const Node*, std::vector<std::pair<uint32_t, size_t>>> asked_;  // outputs that are inputs
   std::unordered_map<const detail::TensorImpl*, std::vector<size_t>> asked_leaves_;
   std::vector<Tensor> results_;
+
+  // The stretch that the engine goes through. Leaves that all gradients have come to wait for its end: only then are
+  // these more than recorded, and only then may other threads add to them.
+  // Who records already has all of it; anomaly mode looks at each gradient.
+  const bool in_stretches_ = !eager::interceptor(eager::Stage::record) && !AnomalyMode::is_enabled();
+  std::shared_ptr<Stretch> stretch_;
+  std::unique_ptr<Stretch::Pass> pass_;
+  int recorded_ = 0;  // nodes since something was computed
+  std::vector<Leaf*> waiting_;
 };
 
 void Engine::find_nodes(const std::vector<Edge>& roots) {
@@ -119,7 +135,11 @@ void Engine::add(const Edge& edge, const Tensor& gradient) {
 void Engine::arrive(const Edge& edge) {
   if (!edge.leaf.defined()) return;
   Leaf& leaf = leaves_[edge.leaf.impl()];
-  if (--leaf.arrivals == 0) finish_leaf(leaf);
+  if (--leaf.arrivals) return;
+  if (pass_)
+    waiting_.push_back(&leaf);
+  else
+    finish_leaf(leaf);
 }
 
 void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient) {
@@ -158,6 +178,8 @@ void Engine::run_node(Visit& visit) {
   std::vector<Tensor> cotangents = std::move(visit.cotangents);
   const bool reached = std::any_of(cotangents.begin(), cotangents.end(), [](const Tensor& t) { return t.defined(); });
   if (reached) {
+    // A hook may look at what leaves have by now.
+    if (!node.hooks.empty() && !waiting_.empty()) compute();
     for (uint32_t i = 0; i < cotangents.size(); ++i)
       if (cotangents[i].defined() && !node.hooks.empty())
         cotangents[i] = after_hooks(node.hooks, i, std::move(cotangents[i]), node.outputs[i], request_.accumulate);
@@ -172,6 +194,7 @@ void Engine::run_node(Visit& visit) {
       }
   }
   if (reached && visit.needed) {
+    if (in_stretches_) enter(node.stretch);
     const CallerLine line(node.location);
     const std::vector<Tensor> gradients = node.apply(cotangents, request_.keep);
     cotangents.clear();
@@ -186,6 +209,65 @@ void Engine::run_node(Visit& visit) {
     node.release();
   }
   for (const Edge& edge : node.edges) arrive(edge);
+}
+
+// What is recorded keeps what it reads: in parts of so many nodes, what was saved goes little by little, as in eager.
+void Engine::enter(const std::shared_ptr<Stretch>& stretch) {
+  constexpr int kMostRecorded = 64;
+  if (stretch != stretch_) {
+    leave();
+    if (!stretch) return;
+    pass_ = stretch->begin();
+    stretch_ = stretch;
+    recorded_ = 0;
+  } else if (pass_ && recorded_ == kMostRecorded) {
+    compute();
+  }
+  ++recorded_;
+}
+
+void Engine::compute() {
+  pass_->compute();
+  recorded_ = 0;
+  const eager::WithoutInterceptors unseen(eager::Stage::record);
+  finish_waiting(true);
+}
+
+void Engine::leave() {
+  if (!pass_) return;
+  stretch_.reset();
+  const std::unique_ptr<Stretch::Pass> pass = std::move(pass_);
+  try {
+    pass->finish();
+  } catch (...) {
+    finish_waiting(false);
+    throw;
+  }
+  finish_waiting(true);
+}
+
+// Not all: those whose gradient was computed before an error.
+void Engine::finish_waiting(bool all) {
+  const std::vector<Leaf*> leaves = std::move(waiting_);
+  waiting_.clear();
+  for (Leaf* leaf : leaves)
+    if (all || (leaf->gradient.defined() && leaf->gradient.impl()->storage)) finish_leaf(*leaf);
+}
+
+void Engine::run_nodes() {
+  try {
+    for (Visit& visit : visits_) {
+      run_node(visit);
+      visit.node = {};
+    }
+    leave();
+  } catch (...) {
+    if (const std::unique_ptr<Stretch::Pass> pass = std::move(pass_)) {
+      pass->abandon();
+      finish_waiting(false);
+    }
+    throw;
+  }
 }
 
 std::vector<Tensor> Engine::run() {
@@ -218,10 +300,7 @@ std::vector<Tensor> Engine::run() {
   for (size_t i = 0; i < roots.size(); ++i) add(roots[i], gradients[i]);
   for (const Edge& root : roots) arrive(root);
   gradients.clear();
-  for (Visit& visit : visits_) {
-    run_node(visit);
-    visit.node = {};
-  }
+  run_nodes();
   return std::move(results_);
 }
 

@@ -3,13 +3,14 @@
 #include "base/free_list.h"
 #include "base/module_path.h"
 #include "eager/autograd/op_node.h"
+#include "eager/autograd/stretch.h"
 #include "eager/call/call.h"
 #include "runtime/memory/storage.h"
 
 namespace ingot::autograd {
 namespace {
 
-std::atomic<uint64_t> next_sequence{1};
+std::atomic<uint64_t> sequences{1};
 thread_local Discarded* discarded = nullptr;
 thread_local bool destroying = false;
 constinit thread_local FreeList<sizeof(Meta), 4096> free_metas;
@@ -29,7 +30,9 @@ void Discarded::discard(Discarded* object) {
   destroying = false;
 }
 
-Node::Node() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)), module(kept_module_path()) {}
+uint64_t next_sequence() { return sequences.load(std::memory_order_relaxed); }
+
+Node::Node() : sequence(sequences.fetch_add(1, std::memory_order_relaxed)), module(kept_module_path()) {}
 
 void* Meta::operator new(size_t) { return free_metas.take(); }
 void Meta::operator delete(void* block) { free_metas.give(block); }

@@ -28,6 +28,7 @@ class Discarded {
 };
 
 class Node;
+class Stretch;
 
 /// A counted reference to a node.
 class NodePtr {
@@ -92,7 +93,8 @@ class Node : public Discarded {
   InlineVector<Edge, 3> edges;
   InlineVector<Output, 1> outputs;  // what their gradients must be like
   std::vector<NumberedHook> hooks;
-  uint64_t sequence;  // rises along the tape
+  uint64_t sequence;                 // rises along the tape
+  std::shared_ptr<Stretch> stretch;  // that it is part of; most are of none
   Location location = Location::none();
   const std::string* module;  // that was called (kept_module_path)
 
@@ -110,6 +112,9 @@ inline NodePtr::~NodePtr() {
                 node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1))
     Discarded::discard(node_);
 }
+
+/// The number that the next node has at least.
+uint64_t next_sequence();
 
 /// What a tensor has of the tape besides its node; most have nothing.
 struct Meta : Discarded {
