@@ -61,27 +61,6 @@ TEST(LowerSequence, OneProgramHoldsForAllLengths) {
   }
 }
 
-// Its products read what the step before has read: tiles of few rows fetch nothing ahead. Others do.
-TEST(LowerSequence, ProductsOfFewRowsReadFromTheCaches) {
-  Graph g;
-  const ValueId y = lstm(g, g.add_input(DType::f32, {5, 2, 12}), 2, false);
-  g.outputs = {g.add(OpId::matmul, {val(y), val(g.add_input(DType::f32, {3, 7}))})};
-  ir::run_pipeline(g);
-  const Program program = lower(g, Target{Isa::avx512}).program;
-  int near = 0, others = 0;
-  for (const Step& step : program.steps)
-    if (const auto* product = std::get_if<MatmulStep>(&step.work)) {
-      const ProductKernels& k = *product->kernels;
-      for (size_t i = 0; i < k.tiles.size(); ++i) {
-        const bool few = i < 2 * static_cast<size_t>(k.max_vectors) && product->n == Dim(12);
-        EXPECT_EQ(k.tiles[i]->text.find("near") != std::string::npos, few) << k.tiles[i]->text;
-      }
-      ++(product->n == Dim(12) ? near : others);
-    }
-  EXPECT_EQ(near, 2);
-  EXPECT_EQ(others, 1);
-}
-
 // What stands before and behind runs over the batch in slices, the sequence as a whole.
 TEST(LowerSequence, StandsBesideSlices) {
   Graph g;

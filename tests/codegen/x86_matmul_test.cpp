@@ -259,7 +259,7 @@ void channel_tiles_with_b(DType d, const Target& target) {
 }
 
 template <class T>
-void tiles(DType d, const Target& target, bool a_across = false, bool near = false) {
+void tiles(DType d, const Target& target, bool a_across = false) {
   std::mt19937_64 random(5);
   const DType wide = sizeof(T) == 8 ? DType::f64 : DType::f32;  // of A and C
   for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
@@ -268,8 +268,7 @@ void tiles(DType d, const Target& target, bool a_across = false, bool near = fal
                     .b = d,
                     .rows = rows,
                     .vectors = vectors,
-                    .rows_of_a = a_across ? RowsOfA::across : RowsOfA::along,
-                    .near = near};
+                    .rows_of_a = a_across ? RowsOfA::across : RowsOfA::along};
       KernelPtr source = generate(spec, target);
       Code code(*source);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 256})
@@ -315,8 +314,6 @@ void tiles(DType d, const Target& target, bool a_across = false, bool near = fal
 
 TEST_P(X86Matmul, TilesOfFloats) { tiles<float>(DType::f32, target()); }
 TEST_P(X86Matmul, TilesOfDoubles) { tiles<double>(DType::f64, target()); }
-TEST_P(X86Matmul, TilesOfFloatsNear) { tiles<float>(DType::f32, target(), false, true); }
-TEST_P(X86Matmul, TilesOfHalvesNear) { tiles<float>(DType::f16, target(), false, true); }
 TEST_P(X86Matmul, TilesOfFloatsAcross) { tiles<float>(DType::f32, target(), true); }
 TEST_P(X86Matmul, TilesOfDoublesAcross) { tiles<double>(DType::f64, target(), true); }
 TEST_P(X86Matmul, TilesOfListedFloats) { listed_tiles<float>(DType::f32, target(), RowsOfA::listed); }

@@ -98,11 +98,21 @@ TEST(Simplify, RewritesKeepTypeAndMeaning) {
        "%1 = expand(%0, size=[2, 3, 4]) : f32[2, 3, 4]\noutput %1\n"},
       {"f32[4]", "%1 = full(2.5, size=[1])\n%2 = expand(%1, size=[4])\n%3 = add(%0, %2)\n",
        "%1 = full(2.5, size=[4], dtype=f32) : f32[4]\n%2 = add(%0, %1, 1) : f32[4]\noutput %2\n"},
+      // Gradients of parts, beside the identity of addition.
+      {"f32[2, 3]",
+       "%1 = full(-0.0, size=[2, 6])\n%2 = full(-0.0, size=[2, 3])\n%3 = exp(%0)\n%4 = neg(%0)\n"
+       "%5 = cat(%1, %0, dim=1)\n%6 = cat(%2, %3, %2, dim=1)\n%7 = cat(%4, %1, dim=1)\n"
+       "%8 = add(%5, %6)\n%9 = add(%8, %7)\n",
+       "%1 = exp(%0) : f32[2, 3]\n%2 = neg(%0) : f32[2, 3]\n%3 = cat(%2, %1, %0, dim=1) : f32[2, 9]\noutput %3\n"},
       {"f32[2, 1, 3]", "%1 = amax(%0, dim=[1])\n", "%1 = view(%0, size=[2, 3]) : f32[2, 3]\noutput %1\n"},
       {"f32[2]", "%1 = full(true, size=[2])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n", "output %0\n"},
       {"f32[2]", "%1 = full(false, size=[])\n%2 = exp(%0)\n%3 = where(%1, %0, %2)\n",
        "%1 = exp(%0) : f32[2]\noutput %1\n"},
   };
+  EXPECT_EQ(after(simplify,
+                  "symbol s0 = 6\ninput %0 = f32[s0, 2]\n%1 = full(-0.0, size=[s0, 2])\n%2 = cat(%0, %1, dim=0)\n"
+                  "%3 = cat(%1, %0, dim=0)\n%4 = add(%2, %3)\noutput %4\n"),
+            "%1 = cat(%0, %0, dim=0) : f32[(2*s0), 2]\noutput %1\n");
   // Every dtype holds a bool.
   for (const char* between : {"u8", "i8", "f16", "i64"})
     cases.push_back({"bool[4]", std::string("%1 = cast(%0, dtype=") + between + ")\n%2 = cast(%1, dtype=f32)\n",
@@ -140,6 +150,20 @@ TEST(Simplify, LeavesWhatWouldChangeABitOrAType) {
     std::string before = print(graph);
     simplify(graph);
     EXPECT_EQ(print(graph), before);
+  }
+  // +0, another dim, an alpha, pieces that end elsewhere, and numbers under numbers: no joining.
+  for (const char* nodes : {
+           "%1 = full(0.0, size=[2, 3], dtype=f32) : f32[2, 3]\n%2 = cat(%0, %1, dim=1) : f32[2, 6]\n"
+           "%3 = cat(%1, %0, dim=1) : f32[2, 6]\n%4 = add(%2, %3, 1) : f32[2, 6]\n",
+           "%1 = full(-0.0, size=[2, 3], dtype=f32) : f32[2, 3]\n%2 = cat(%0, %1, dim=1) : f32[2, 6]\n"
+           "%3 = cat(%1, %0, dim=1) : f32[2, 6]\n%4 = add(%2, %3, 2) : f32[2, 6]\n",
+           "%1 = full(-0.0, size=[2, 2], dtype=f32) : f32[2, 2]\n%2 = cat(%0, %1, dim=1) : f32[2, 5]\n"
+           "%3 = cat(%1, %0, dim=1) : f32[2, 5]\n%4 = add(%2, %3, 1) : f32[2, 5]\n",
+           "%1 = exp(%0) : f32[2, 3]\n%2 = cat(%0, %1, dim=1) : f32[2, 6]\n"
+           "%3 = cat(%1, %0, dim=1) : f32[2, 6]\n%4 = add(%2, %3, 1) : f32[2, 6]\n",
+       }) {
+    const std::string body = std::string(nodes) + "output %4\n";
+    EXPECT_EQ(after(simplify, "input %0 = f32[2, 3]\n" + body), body);
   }
   // A narrower cast in between rounds.
   EXPECT_EQ(after(simplify, "input %0 = f32[2]\n%1 = cast(%0, dtype=bf16)\n%2 = cast(%1, dtype=f32)\noutput %2\n"),

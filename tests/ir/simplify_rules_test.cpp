@@ -185,5 +185,50 @@ TEST(SimplifyRules, EachKeepsEveryBitOfHostileValues) {
   }
 }
 
+// Sums of tensors side by side: pieces of numbers, -0.0 and now and then +0.0, cut at the same places or at others.
+TEST(SimplifyRules, SumsOfWhatLiesSideBySideKeepEveryBit) {
+  Random random(20261125);
+  int joined = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::string dtype = one_of<std::string>(random, {"f64", "f32", "bf16"});
+    const int parts = 2 + static_cast<int>(random() % 3), count = 2 + static_cast<int>(random() % 3);
+    std::string text = "ingot.ir 1\ninput %0 = " + dtype + "[2, 2]\ninput %1 = " + dtype + "[2, 2]\n";
+    int next = 2;
+    auto line = [&](const std::string& node) {
+      text += "%" + std::to_string(next) + " = " + node + "\n";
+      return "%" + std::to_string(next++);
+    };
+    std::string sum;
+    for (int t = 0; t < count; ++t) {
+      std::string pieces;
+      const int mine = random() % 4 ? t % parts : static_cast<int>(random() % parts);
+      for (int at = 0; at < parts;) {
+        const int fills = at == mine ? 0 : 1 + static_cast<int>(random() % (at < mine ? mine - at : parts - at));
+        pieces += pieces.empty() ? "" : ", ";
+        if (fills == 0) {
+          pieces += "%" + std::to_string(random() % 2);
+        } else {
+          pieces += line("full(" + std::string(random() % 16 ? "-0.0" : "0.0") + ", size=[2, " +
+                         std::to_string(2 * fills) + "], dtype=" + dtype + ")");
+        }
+        at += std::max(fills, 1);
+      }
+      const std::string term = line("cat(" + pieces + ", dim=1)");
+      sum = sum.empty() ? term : line("add(" + sum + ", " + term + ")");
+    }
+    Graph graph = parse(text + "output " + sum + "\n"), simpler = graph;
+    simplify(simpler);
+    eliminate_dead_code(simpler);
+    verify(simpler);
+    joined += print(simpler).find("add(") == std::string::npos;
+    SCOPED_TRACE(print(graph) + "became\n" + print(simpler));
+    std::vector<ReferenceTensor> inputs;
+    for (const InputInfo& input : graph.inputs) inputs.push_back(hostile(graph.type(input.value), graph, random));
+    expect_same_bits(interpret(simpler, inputs)[0], interpret(graph, inputs)[0]);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GE(joined, 200);
+}
+
 }  // namespace
 }  // namespace ingot::ir

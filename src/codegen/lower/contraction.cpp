@@ -141,13 +141,6 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
   if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form);
-  // With more rows B is not what is waited for.
-  constexpr int kFewRows = 2;
-  if (form.near && form.a == RowsOfA::along && !target.cuda_arch)
-    for (int rows = 1; rows <= kFewRows; ++rows)
-      for (int vectors = 1; vectors <= k.max_vectors; ++vectors)
-        k.tiles[static_cast<size_t>((rows - 1) * k.max_vectors + vectors - 1)] =
-            generate(TileSpec{.a = k.a, .b = k.b, .rows = rows, .vectors = vectors, .near = true}, target);
   if (form.a == RowsOfA::across) k.pack_a = copy_kernel(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
@@ -350,8 +343,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
                                  .packs_a = !k_dense && !across,
                                  .one_row = matmul.one_row,
                                  .widens = widens_rows(w, matmul, right.dtype),
-                                 .b = right.dtype,
-                                 .near = w.options.part});  // a step of a sequence reads what the one before has read
+                                 .b = right.dtype});
   for (const ir::InputInfo& input : w.graph.inputs)
     matmul.b_is_weight =
         matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);

@@ -24,7 +24,6 @@ struct ProductForm {
   bool widens = false;
   std::optional<DType> b = {};      // none: A's
   int taps = 0, window_stride = 1;  // of windows (TileSpec)
-  bool near = false;                // tiles of few rows, along (TileSpec)
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 /// Made once.

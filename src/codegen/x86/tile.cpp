@@ -16,6 +16,10 @@ namespace {
 
 constexpr int kUnroll = 4;
 constexpr int64_t kAheadOfRows = 8192;  // bytes times rows
+// With as few rows as these B is what is waited for, and to ask for each line takes as long as to read it: some are
+// asked for, so that the processor, which fetches their neighbours, stays ahead where B lies in memory.
+constexpr int kFewRows = 2;
+constexpr int64_t kAheadOfFewRows = 16384, kLinesEach = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kK = Gpr::rcx,
               kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
@@ -269,9 +273,13 @@ class Tile {
     for (int u = 0; u < unroll; ++u) {
       // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster.
       const int64_t row = parts_ * part_bytes_;
-      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1 && !spec_.near; at += 64)
-        code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
-      if (unroll > 1 && u % 2 && !spec_.near) fetch_ahead();
+      const bool few = spec_.rows <= kFewRows;
+      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1; at += 64)
+        if (!few)
+          code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
+        else if (at / 64 % kLinesEach == 0)
+          code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfFewRows), .value = 1});
+      if (unroll > 1 && u % 2 && !few) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
     }

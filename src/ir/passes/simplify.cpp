@@ -59,6 +59,60 @@ Operand add_zero(Match& m) {
   // x + 0.0 is not x where x is -0.0; x + -0.0 always is.
   return first_if(m, m.is_constant(2, 1) && m.is_constant(1, m.floating() ? -0.0 : 0.0));
 }
+/// Tensors side by side, where one has -0.0 the other has all: the gradients of parts of a tensor, summed. Pieces of
+/// both must end at the same places, but for those of -0.0.
+Operand add_beside(Match& m) {
+  const Node *a = m.producer(0, OpId::cat), *b = m.producer(1, OpId::cat);
+  if (!a || !b || a->attrs != b->attrs || !m.is_constant(2, 1) || !m.floating()) return keep();
+  for (size_t i : {0, 1})
+    if (m.type(i).dtype != m.result().dtype || !(m.type(i).shape == m.result().shape)) return keep();
+  const int64_t dim = a->attrs[0].integer;
+  DimTable& dims = m.graph.dims;
+  auto is_zero = [&](const Operand& piece) {
+    const Node* filled = m.producer_of(piece);
+    return filled && filled->op == OpId::full && filled->operands[0].kind == Operand::Kind::constant &&
+           filled->operands[0].category == Category::floating && filled->operands[0].number == 0 &&
+           std::signbit(filled->operands[0].number);
+  };
+  struct Side {
+    const std::vector<Operand>& pieces;
+    size_t at = 0;
+    Dim left;  // of the piece
+  } sides[] = {{a->operands}, {b->operands}};
+  auto next = [&](Side& s) {
+    if (s.at < s.pieces.size()) s.left = m.graph.type(s.pieces[s.at].id).shape[dim];
+  };
+  for (Side& s : sides) next(s);
+  std::vector<Operand> joined;
+  while (sides[0].at < sides[0].pieces.size() && sides[1].at < sides[1].pieces.size()) {
+    // The piece that ends first stands there whole; the other goes on, unless it ends there, too.
+    const bool same = sides[0].left == sides[1].left;
+    if (!same && !(sides[0].left.is_constant() && sides[1].left.is_constant())) return keep();
+    const size_t shorter = !same && sides[1].left.code < sides[0].left.code;
+    Side &s = sides[shorter], &other = sides[1 - shorter];
+    const Operand &piece = s.pieces[s.at], &beside = other.pieces[other.at];
+    auto whole = [&](const Side& side) { return side.left == m.graph.type(side.pieces[side.at].id).shape[dim]; };
+    if (is_zero(beside) && whole(s))
+      joined.push_back(piece);
+    else if (same && is_zero(piece) && whole(other))
+      joined.push_back(beside);
+    else
+      return keep();
+    other.left = dims.sub(other.left, s.left);
+    ++s.at;
+    next(s);
+    if (same) ++other.at, next(other);
+  }
+  if (sides[0].at < sides[0].pieces.size() || sides[1].at < sides[1].pieces.size()) return keep();
+  std::vector<Attr> attrs = a->attrs;
+  m.become(OpId::cat, joined[0], std::move(attrs));
+  m.node.operands = std::move(joined);
+  return keep();
+}
+Operand simpler_sum(Match& m) {
+  const Operand zero = add_zero(m);
+  return zero.is_value() ? zero : add_beside(m);
+}
 Operand sub_zero(Match& m) { return first_if(m, m.is_constant(2, 1) && m.is_constant(1, 0.0)); }
 Operand by_one(Match& m) { return first_if(m, m.is_constant(1, 1.0)); }
 Operand div_constant(Match& m) {
@@ -232,7 +286,7 @@ struct Row {
   Rewrite rule;
 };
 constexpr Row kRows[] = {
-    {OpId::add, add_zero},
+    {OpId::add, simpler_sum},
     {OpId::sub, sub_zero},
     {OpId::mul, by_one},
     {OpId::div, div_constant},
