@@ -79,7 +79,7 @@ struct TileFrame {
   const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride
-  int64_t k;      // 1 .. 256
+  int64_t k;      // 1 .. 256; of a tile that takes all of k (ProductKernels::whole_k_rows) any
   int64_t a_stride, c_stride;
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
@@ -252,6 +252,7 @@ struct ProductKernels {
   DType b = DType::f32;                 // B in memory and in panels: A's, or a narrower one, widened where it is read
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   RowsOfA rows_of_a = RowsOfA::along;
+  int whole_k_rows = 0;  // tiles of so many rows and fewer take all of k at once, block by block
   // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
   // of the cache; else null.
   KernelPtr pack_a;
@@ -264,8 +265,8 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, pack_a, widen, widen_rows,
-                   wide_tiles, add_row, add_rows, transposed)
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, whole_k_rows, pack_a, widen,
+                   widen_rows, wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
 

@@ -271,7 +271,9 @@ void tiles(DType d, const Target& target, bool a_across = false) {
                     .rows_of_a = a_across ? RowsOfA::across : RowsOfA::along};
       KernelPtr source = generate(spec, target);
       Code code(*source);
-      for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 63, 256})
+      std::vector<int64_t> lengths = {1, 2, 3, 4, 5, 7, 8, 63, 256};
+      if (takes_whole_k(spec)) lengths.insert(lengths.end(), {257, 512, 700});
+      for (int64_t k : lengths)
         for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
           const int64_t width = 16 * vectors, size = sizeof(T), c_row = (columns + 5) * size;
           // From row to row, or from k to k.
@@ -292,13 +294,15 @@ void tiles(DType d, const Target& target, bool a_across = false) {
               std::vector<char> expected(c.data(), c.data() + c.size());
               for (int64_t i = 0; i < rows; ++i)
                 for (int64_t j = 0; j < columns; ++j) {
-                  T sum = 0;
-                  for (int64_t kk = 0; kk < k; ++kk)
-                    sum = std::fma(element<T>(a.data() + i * a_row + kk * a_column, wide),
-                                   element<T>(b.data() + panel_offset(d, kk, j, width), d), sum);
                   char* to = &expected[static_cast<size_t>(i * c_row) + static_cast<size_t>(j) * sizeof(T)];
-                  if (accumulate) sum = element<T>(to, wide) + sum;
-                  std::memcpy(to, &sum, sizeof(T));
+                  for (int64_t block = 0; block < k; block += 256) {
+                    T sum = 0;
+                    for (int64_t kk = block; kk < std::min<int64_t>(block + 256, k); ++kk)
+                      sum = std::fma(element<T>(a.data() + i * a_row + kk * a_column, wide),
+                                     element<T>(b.data() + panel_offset(d, kk, j, width), d), sum);
+                    if (accumulate || block) sum = element<T>(to, wide) + sum;
+                    std::memcpy(to, &sum, sizeof(T));
+                  }
                 }
               TileFrame f = tile_frame(a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, columns);
               code.entry()(&f);

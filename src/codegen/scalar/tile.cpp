@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "codegen/generate.h"
 #include "codegen/scalar/executor.h"
 #include "codegen/scalar/lanes.h"
@@ -100,7 +101,15 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
 void run_tile_frame(const void* frame) {
   const auto& f = *static_cast<const TileFrame*>(frame);
   const auto& t = *static_cast<const TileSpec*>(f.context);
-  t.a == DType::f64 ? run_tile<double>(t, f) : run_tile<float>(t, f);
+  TileFrame block = f;
+  for (int64_t k = 0; k == 0 || k < f.k; k += canonical::kProductBlock) {
+    if (takes_whole_k(t)) block.k = std::min(f.k - k, canonical::kProductBlock);
+    t.a == DType::f64 ? run_tile<double>(t, block) : run_tile<float>(t, block);
+    if (!takes_whole_k(t)) return;
+    block.a += block.k * ingot::size_of(t.a);
+    block.b += block.k * kLanes * t.vectors * ingot::size_of(t.b);
+    block.accumulate = 1;
+  }
 }
 
 void run_pack_frame(const void* frame) {

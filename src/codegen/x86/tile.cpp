@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/canonical_order.h"
 #include "codegen/x86/formats.h"
 #include "codegen/x86/tile.h"
 #include "codegen/x86/tile_sums.h"
@@ -46,6 +47,7 @@ class Tile {
 
   void emit() {
     load(kB, offsetof(TileFrame, b));
+    if (takes_whole_k(spec_)) return blocks();
     sums_.clear();
     if (spec_.rows_of_a == RowsOfA::with_b)
       with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
@@ -56,7 +58,7 @@ class Tile {
     else if (channels())
       with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
     else
-      listed() ? runs({}) : steps();
+      listed() ? runs({}) : one_block();
     if (!spec_.finish) return sums_.store();
     load(Gpr::rdi, offsetof(TileFrame, finish));
     emit_finish(*spec_.finish, sums_.all(), spec_.rows, code_);
@@ -67,9 +69,40 @@ class Tile {
   bool listed() const { return spec_.rows_of_a == RowsOfA::listed || channels(); }
   bool channels() const { return spec_.rows_of_a == RowsOfA::channels; }
 
-  void steps() {
+  void one_block() {
     load(kA, offsetof(TileFrame, a));
     load(kK, offsetof(TileFrame, k));
+    steps();
+  }
+
+  /// A and B go on from block to block.
+  void blocks() {
+    const Mem left = Mem::frame(code_.reserve(8)), accumulate = Mem::frame(code_.reserve(8));
+    for (auto [to, field] : {std::pair{left, offsetof(TileFrame, k)}, {accumulate, offsetof(TileFrame, accumulate)}}) {
+      load(Gpr::rax, field);
+      code_.store(to, Gpr::rax);
+    }
+    load(kA, offsetof(TileFrame, a));
+    const Loop block = code_.begin_loop();
+    const int64_t last = code_.label();
+    code_.load(kK, left);
+    code_.g(VOp::g_cmpi, kK, canonical::kProductBlock);
+    code_.jump(last, Cond::less_equal);
+    code_.g(VOp::g_imm, kK, canonical::kProductBlock);
+    code_.place(last);
+    sums_.clear();
+    steps();
+    sums_.store(accumulate);
+    code_.g(VOp::g_imm, Gpr::rax, 1);
+    code_.store(accumulate, Gpr::rax);
+    code_.add({.op = VOp::g_addi_to, .mem = left, .value = -canonical::kProductBlock});
+    code_.load(Gpr::rax, left);
+    code_.g(VOp::g_cmpi, Gpr::rax, 0);
+    code_.end_loop(block, Cond::greater);
+  }
+
+  /// From kA, kB on, kK of them.
+  void steps() {
     load(kStride, offsetof(TileFrame, a_stride));
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
     if (across())

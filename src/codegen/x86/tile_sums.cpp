@@ -42,13 +42,15 @@ void TileSums::add(int row, int p, const Source& a, VReg b) {
   }
 }
 
-void TileSums::store() {
+void TileSums::store() { store(Mem::at(Gpr::rdi, offsetof(TileFrame, accumulate))); }
+
+void TileSums::store(const Mem& accumulate) {
   const int64_t whole = kLanes * spec_.vectors;
   int64_t edge = code_.label(), done = code_.label();
   load(code_, kC, offsetof(TileFrame, c));
   load(code_, kStride, offsetof(TileFrame, c_stride));
   load(code_, Gpr::rax, offsetof(TileFrame, columns));
-  load(code_, kK, offsetof(TileFrame, accumulate));
+  code_.load(kK, accumulate);
   code_.g(VOp::g_cmpi, Gpr::rax, whole);
   code_.jump(edge, Cond::less);
   write({});

@@ -42,8 +42,9 @@ class TileSums {
   std::vector<VReg> edge_masks();
   /// What lies there, zero where the mask (or kNoReg) is not set.
   VReg held(const Mem& at, VReg mask);
-  /// Into C, or added to what it holds, as the frame says.
+  /// Into C, or added to what it holds where `accumulate`, the frame's by default, is not 0.
   void store();
+  void store(const Mem& accumulate);
 
  private:
   VReg sum_at(int row, int p) const { return sums_[static_cast<size_t>(row * parts_ + p)]; }

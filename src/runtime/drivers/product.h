@@ -61,6 +61,7 @@ struct Product {
 
   const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
+  int64_t whole_k_rows;           // see ProductKernels
   ProductSizes sizes;
   int64_t element, a_element, c_element = 4;  // of B; of A, as tiles read it; of the sums
   bool pairs;                                 // B is packed in pairs of k

@@ -180,13 +180,16 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
             std::memset(block.c + i * block.c_stride, 0, product_.panel_columns(block.panel) * product_.c_element);
           if (epilogue) result_.finish(run, {block.panel, block.row, block.rows, block.c, block.c_stride});
         }
-        for (block.k = k.begin; block.k < k.end; block.k += kBlock) {
+        const bool whole_k =
+            packed && !split_ && block.tile_end - block.tile_begin == 1 && block.rows <= product_.whole_k_rows;
+        for (block.k = k.begin; block.k < k.end; block.k += block.k_count) {
+          block.k_count = whole_k ? k_size : std::min(kBlock, k.end - block.k);
           if (split_) {
             block.c_stride = split_.row_stride();
             block.c = split_.accumulators(shared(state), batch, block.k) + block.row * block.c_stride +
                       product_.panel_column(block.panel) * product_.c_element;
           }
-          const int64_t bytes = std::min(kBlock, k.end - block.k) * width * b_element;
+          const int64_t bytes = block.k_count * width * b_element;
           char* own = room + (one_block ? 0 : (block.k - k.begin) * width * b_element);
           const char* b_block = own;
           Ahead next;
@@ -194,14 +197,14 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
             b_block = packed + product_.panel_offset(block.panel) + block.k * width * product_.element;
             // What comes next in memory is what comes next in time, but for the panel before.
             const char* following = b_block + bytes;
-            if (backwards && block.k + kBlock >= k.end)
+            if (backwards && block.k + block.k_count >= k.end)
               following = packed + product_.panel_offset(std::max(block.panel - 1, group_begin));
             if (following + bytes <= packed_end) next = Ahead::lines(following, bytes);
           } else {
-            const bool last_k = block.k + kBlock >= k.end;
-            const int64_t next_k = last_k ? k.begin : block.k + kBlock, next_panel = block.panel + last_k;
+            const bool last_k = block.k + block.k_count >= k.end;
+            const int64_t next_k = last_k ? k.begin : block.k + block.k_count, next_panel = block.panel + last_k;
             if (tile == row_tiles.begin) {
-              const int64_t k_end = std::min(block.k + kBlock, k.end);
+              const int64_t k_end = block.k + block.k_count;
               wide_panels ? widen_rows(product_, b, block.panel, block.k, k_end, own)
                           : pack_panel(b, block.panel, block.k, k_end, own);
               if (next_panel < panels.end) next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k.end));
@@ -212,7 +215,7 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
           const bool widens =
               !wide_panels && product_.calls->widen && block.tile_end - block.tile_begin >= MatmulStep::kManyTiles;
           if (widens) {
-            widen(product_, b_block, scratch.wide, std::min(kBlock, k.end - block.k), width);
+            widen(product_, b_block, scratch.wide, block.k_count, width);
             b_block = scratch.wide;
           }
           tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
@@ -229,7 +232,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
                               const char* a, const char* b, const Ahead& next) const {
   TileFrame frame;
   frame.b = b;
-  frame.k = std::min(kBlock, product_.sizes.k - block.k);
+  frame.k = block.k_count;
   frame.a_stride = product_.a_across() ? block.a_step : block.a_row, frame.c_stride = block.c_stride;
   frame.accumulate = block.k > 0 && !split_;
   if (product_.addresses) {
@@ -242,7 +245,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   frame.columns = product_.panel_columns(block.panel);
   const int64_t vectors = product_.panels.size(block.panel), tiles = block.tile_end - block.tile_begin;
   const AheadShares ahead(next, tiles, frame.k);
-  const bool finishes = product_.has_epilogue() && !split_ && block.k + kBlock >= product_.sizes.k;
+  const bool finishes = product_.has_epilogue() && !split_ && block.k + block.k_count >= product_.sizes.k;
   const char* results = result_.place(run, block.row, product_.panel_column(block.panel));
   frame.results_stride = result_.row_stride();
   // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.

@@ -50,7 +50,7 @@ class ProductDriver : public StepDriver {
   // One panel's piece of one block of rows.
   struct Block {
     int64_t tile_begin, tile_end, row, rows;
-    int64_t panel, k;
+    int64_t panel, k, k_count;
     char* c;
     int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
   };
