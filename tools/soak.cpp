@@ -1,4 +1,4 @@
-// Calls of ten kinds for as long as asked; resident memory may not grow once it has warmed up (docs/soak.md).
+// Calls of eleven kinds for as long as asked; resident memory may not grow once it has warmed up (docs/soak.md).
 #include <malloc.h>
 #include <unistd.h>
 
@@ -132,6 +132,25 @@ std::vector<Kind> kinds() {
                    else
                      frozen(x);
                  }});
+
+  // On ways back of several sizes and wishes; some are never gone, some end with an error, some are gone twice.
+  all.push_back(
+      {"gradients",
+       [fast = compile([](const Tensor& x, const Tensor& w, const Tensor& v) { return x.matmul(w).tanh().matmul(v); }),
+        w = randn({16, 16}).requires_grad_(), v = randn({16, 4}).requires_grad_(), x = randn({64, 16})](int64_t i) {
+         const Tensor loss = fast(x.narrow(0, 0, 1 + i % 61), w, v).sum();
+         if (i % 5 == 0) return;
+         if (i % 5 == 1) {
+           (void)autograd::grad({loss}, {i % 2 ? w : v});
+           return;
+         }
+         loss.backward();
+         try {
+           if (i % 5 == 2) loss.backward();
+         } catch (const Error&) {
+         }
+         if (i % 3 == 0) w.set_grad({}), v.set_grad({});
+       }});
   return all;
 }
 
@@ -141,7 +160,7 @@ int main(int argc, char** argv) {
   int64_t calls = 1000000, limit = 2 << 20;
   std::string only, json;
   bool quiet = false;
-  CLI::App app{"Calls of ten kinds: resident memory may grow by 2 MiB after the first tenth"};
+  CLI::App app{"Calls of eleven kinds: resident memory may grow by 2 MiB after the first tenth"};
   app.add_option("--calls", calls, "how many, of all kinds together")
       ->check(CLI::Range(int64_t{1000}, int64_t{1} << 40));
   app.add_option("--kind", only, "of one kind alone");

@@ -47,6 +47,7 @@ void SegmentRunner::join_tape(const FlushPoint& point) {
   if (!backward_) return;
   auto join = [&](const detail::TensorImpl& tensor) {
     if (!tensor.node || tensor.node->sequence < first_node_) return;
+    if (stretch_ && tensor.node->stretch == stretch_) return;
     if (!stretch_) stretch_ = backward_->stretch();
     autograd::join(tensor.node, first_node_, stretch_);
   };

@@ -77,7 +77,7 @@ Operand add_beside(Match& m) {
   struct Side {
     const std::vector<Operand>& pieces;
     size_t at = 0;
-    Dim left;  // of the piece
+    Dim left = 0;  // of the piece
   } sides[] = {{a->operands}, {b->operands}};
   auto next = [&](Side& s) {
     if (s.at < s.pieces.size()) s.left = m.graph.type(s.pieces[s.at].id).shape[dim];
