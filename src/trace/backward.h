@@ -17,7 +17,7 @@ class Backward : public std::enable_shared_from_this<Backward> {
   explicit Backward(std::shared_ptr<Function> function) : function_(std::move(function)), recorders_(function_) {}
   const Function& function() const { return *function_; }
   /// Of one call. It keeps this.
-  std::shared_ptr<autograd::Stretch> stretch();
+  autograd::StretchPtr stretch();
   void clear() { recorders_.clear(); }
 
  private:

@@ -39,7 +39,7 @@ void SegmentRunner::begin_call(int64_t call, Observation* observation) {
   observation_ = observation;
   compiled_ = false;
   first_node_ = autograd::next_sequence();
-  stretch_.reset();
+  stretch_ = {};
 }
 
 // What of the tape the user can come to: by what is alive, or by what was written.

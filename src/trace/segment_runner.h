@@ -47,7 +47,7 @@ class SegmentRunner {
   int64_t call_ = 0;
   // What the call in progress leaves on the tape: its nodes from this number on, once there are some.
   uint64_t first_node_ = 0;
-  std::shared_ptr<autograd::Stretch> stretch_;
+  autograd::StretchPtr stretch_;
   bool compiled_ = false;
   // Of the flush in progress; kept for their memory.
   std::vector<uint32_t> live_, aliases_;

@@ -52,7 +52,7 @@ class Engine {
   void arrive(const Edge& edge);
   void run_nodes();
   void run_node(Visit& visit);
-  void enter(const std::shared_ptr<Stretch>& stretch);
+  void enter(const StretchPtr& stretch);
   void compute();
   void leave();
   void finish_waiting(bool all);
@@ -71,7 +71,7 @@ class Engine {
   // these more than recorded, and only then may other threads add to them.
   // Who records already has all of it; anomaly mode looks at each gradient.
   const bool in_stretches_ = !eager::interceptor(eager::Stage::record) && !AnomalyMode::is_enabled();
-  std::shared_ptr<Stretch> stretch_;
+  StretchPtr stretch_;
   std::unique_ptr<Stretch::Pass> pass_;
   int recorded_ = 0;  // nodes since something was computed
   std::vector<Leaf*> waiting_;
@@ -212,9 +212,9 @@ void Engine::run_node(Visit& visit) {
 }
 
 // What is recorded keeps what it reads: in parts of so many nodes, what was saved goes little by little, as in eager.
-void Engine::enter(const std::shared_ptr<Stretch>& stretch) {
+void Engine::enter(const StretchPtr& stretch) {
   constexpr int kMostRecorded = 64;
-  if (stretch != stretch_) {
+  if (!(stretch == stretch_)) {
     leave();
     if (!stretch) return;
     pass_ = stretch->begin();
@@ -235,7 +235,7 @@ void Engine::compute() {
 
 void Engine::leave() {
   if (!pass_) return;
-  stretch_.reset();
+  stretch_ = {};
   const std::unique_ptr<Stretch::Pass> pass = std::move(pass_);
   try {
     pass->finish();

@@ -30,6 +30,13 @@ void Discarded::discard(Discarded* object) {
   destroying = false;
 }
 
+StretchPtr::StretchPtr(Stretch* stretch) : stretch_(stretch) {
+  if (stretch_) stretch_->references_.fetch_add(1, std::memory_order_relaxed);
+}
+void StretchPtr::let_go() {
+  if (stretch_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete stretch_;
+}
+
 uint64_t next_sequence() { return sequences.load(std::memory_order_relaxed); }
 
 Node::Node() : sequence(sequences.fetch_add(1, std::memory_order_relaxed)), module(kept_module_path()) {}

@@ -58,6 +58,30 @@ class NodePtr {
   Node* node_ = nullptr;
 };
 
+/// A counted reference to a stretch, no larger than a pointer: every node has one, and few are of any.
+class StretchPtr {
+ public:
+  StretchPtr() = default;
+  explicit StretchPtr(Stretch* stretch);
+  StretchPtr(const StretchPtr& other) : StretchPtr(other.stretch_) {}
+  StretchPtr(StretchPtr&& other) noexcept : stretch_(std::exchange(other.stretch_, nullptr)) {}
+  StretchPtr& operator=(StretchPtr other) noexcept {
+    std::swap(stretch_, other.stretch_);
+    return *this;
+  }
+  ~StretchPtr() {
+    if (stretch_) let_go();
+  }
+  Stretch* get() const { return stretch_; }
+  Stretch* operator->() const { return stretch_; }
+  explicit operator bool() const { return stretch_ != nullptr; }
+  friend bool operator==(const StretchPtr& a, const StretchPtr& b) { return a.stretch_ == b.stretch_; }
+
+ private:
+  void let_go();
+  Stretch* stretch_ = nullptr;
+};
+
 /// Where the gradient of an operand goes: output `output` of a node, or a leaf; nowhere if it has neither.
 struct Edge {
   NodePtr node;
@@ -93,8 +117,8 @@ class Node : public Discarded {
   InlineVector<Edge, 3> edges;
   InlineVector<Output, 1> outputs;  // what their gradients must be like
   std::vector<NumberedHook> hooks;
-  uint64_t sequence;                 // rises along the tape
-  std::shared_ptr<Stretch> stretch;  // that it is part of; most are of none
+  uint64_t sequence;   // rises along the tape
+  StretchPtr stretch;  // that it is part of
   Location location = Location::none();
   const std::string* module;  // that was called (kept_module_path)
 

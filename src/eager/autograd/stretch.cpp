@@ -4,7 +4,7 @@
 
 namespace ingot::autograd {
 
-void join(Node* node, uint64_t first, const std::shared_ptr<Stretch>& stretch) {
+void join(Node* node, uint64_t first, const StretchPtr& stretch) {
   std::vector<Node*> open{node};
   while (!open.empty()) {
     Node* next = open.back();

@@ -1,5 +1,6 @@
 // Stretches of the tape whose derivatives are computed together.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -25,9 +26,13 @@ class Stretch {
     virtual void abandon() = 0;
   };
   virtual std::unique_ptr<Pass> begin() = 0;
+
+ private:
+  friend class StretchPtr;
+  std::atomic<int64_t> references_{0};
 };
 
 /// A node and those behind it, as far as they have this number or a higher one, are of this stretch.
-void join(Node* node, uint64_t first, const std::shared_ptr<Stretch>& stretch);
+void join(Node* node, uint64_t first, const StretchPtr& stretch);
 
 }  // namespace ingot::autograd
