@@ -197,11 +197,12 @@ struct TileSpec {
   std::shared_ptr<const Kernel> finish = nullptr;
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
+/// With as few rows as these B is what is waited for.
+inline constexpr int kFewRows = 2;
 /// A tile of few rows takes all of k at once: its blocks follow one another, each is summed from zero and added to what
 /// C holds. That spares a call for each, which few rows do not outweigh.
-inline constexpr int kWholeKRows = 2;
 inline bool takes_whole_k(const TileSpec& t) {
-  return t.rows <= kWholeKRows && t.rows_of_a == RowsOfA::along && t.b != DType::bf16 && !t.transposed && !t.finish;
+  return t.rows <= kFewRows && t.rows_of_a == RowsOfA::along && t.b != DType::bf16 && !t.transposed && !t.finish;
 }
 
 /// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero. bf16

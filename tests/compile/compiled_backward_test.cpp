@@ -7,11 +7,7 @@
 namespace ingot {
 namespace {
 
-using test::batch;
-using test::error_of;
-using test::make_net;
-using test::Net;
-using test::same_bits;
+using namespace test;
 namespace F = nn::functional;
 
 /// Of the way back through a function that went it.
@@ -22,15 +18,6 @@ Explanation backward_of(const Function& f) {
   return e.backward.empty() ? Explanation() : std::move(e.backward[0]);
 }
 
-void expect_same_gradients(const Net& a, const Net& b) {
-  for (size_t i = 0; i < a->parameters().size(); ++i) {
-    const Tensor x = a->parameters()[i].grad(), y = b->parameters()[i].grad();
-    ASSERT_EQ(x.defined(), y.defined()) << i;
-    if (x.defined()) {
-      EXPECT_TRUE(same_bits(x, y)) << "gradient " << i;
-    }
-  }
-}
 void clear_gradients(const Net& net) {
   for (const Tensor& p : net->parameters()) p.set_grad({});
 }
@@ -41,7 +28,7 @@ TEST(CompiledBackward, IsOneProgramForAllBatches) {
   for (int s = 0; s < 12; ++s) {
     const Tensor x = batch(s % 5 + 2, s);
     eager(x).square().mean().backward(), fast(x).square().mean().backward();
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
     if (s % 3 == 2) clear_gradients(eager), clear_gradients(compiled);  // added to what is there, or not
   }
   const Explanation back = backward_of(fast);
@@ -67,7 +54,7 @@ TEST(CompiledBackward, CallsInARowGoBackOneByOne) {
     Tensor a = x, b = x;
     for (int i = 0; i <= s % 4; ++i, ++calls) a = eager(a), b = fast(b);
     a.square().mean().backward(), b.square().mean().backward();
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
     clear_gradients(eager), clear_gradients(compiled);
   }
   const Explanation back = backward_of(fast);
@@ -100,11 +87,11 @@ TEST(CompiledBackward, ASecondTimeAndAnError) {
     const Tensor x = batch(3, s);
     Tensor a = eager(x).square().mean(), b = fast(x).square().mean();
     for (const Tensor& loss : {a, b}) autograd::backward({loss}, {}, true), autograd::backward({loss});
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
     const std::string expected = error_of([&] { a.backward(); }), got = error_of([&] { b.backward(); });
     EXPECT_NE(expected.find("expected retain_graph = true"), std::string::npos);
     EXPECT_NE(got.find("expected retain_graph = true"), std::string::npos) << got;
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
   }
 }
 
@@ -228,7 +215,7 @@ TEST(CompiledBackward, OfADerivative) {
   };
   for (int s = 0; s < 4; ++s) {
     penalty(eager, batch(3, s)), penalty(fast, batch(3, s));
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
   }
   EXPECT_EQ(backward_of(fast).statistics.fallbacks, 0);
 }
@@ -243,7 +230,7 @@ TEST(CompiledBackward, ATapeOutlivesItsFunction) {
   clear_caches();
   loss.backward();
   eager(batch(3, 0)).square().mean().backward();
-  expect_same_gradients(eager, compiled);
+  expect_same(eager, compiled);
 }
 
 TEST(CompiledBackward, BreaksErrorsAndWritesInTheCall) {
@@ -282,7 +269,7 @@ TEST(CompiledBackward, InsideOfAnotherFunctionItIsPartOfThat) {
   });
   for (int s = 0; s < 4; ++s) {
     eager(batch(3, s)).square().mean().backward(), outer(batch(3, s));
-    expect_same_gradients(eager, compiled);
+    expect_same(eager, compiled);
     clear_gradients(eager), clear_gradients(compiled);
   }
   EXPECT_TRUE(inner.explain().backward.empty());
@@ -321,6 +308,56 @@ TEST(CompiledBackward, DrawsAreThoseOfTheCall) {
   }
 }
 
+// Gradients are of the level that holds where backward() is called, whatever the function's own is.
+TEST(CompiledBackward, NumericsAreThoseOfTheCallOfBackward) {
+  const RestoredSettings restored;
+  nn::Conv2d conv(16, 16, 3, nn::ConvOptions{.padding = 1});
+  auto f = [&](const Tensor& x) { return conv(x).relu(); };
+  auto fast = compile(f, {.numerics = Numerics::fast});
+  const Tensor x = randn({2, 16, 12, 12});
+  for (Numerics level : {Numerics::default_, Numerics::fast, Numerics::default_}) {
+    std::vector<Tensor> grads[2];
+    for (bool compiled : {false, true}) {
+      conv->weight.set_grad({});
+      set_numerics(Numerics::fast);
+      const Tensor y = compiled ? fast(x) : f(x);
+      set_numerics(level);
+      y.square().sum().backward();
+      grads[compiled].push_back(conv->weight.grad());
+    }
+    EXPECT_TRUE(same_bits(grads[0][0], grads[1][0]));
+  }
+}
+
+TEST(CompiledBackward, BehindAFunctionThatCompilesInTheBackground) {
+  Net eager = make_net(), compiled = make_net();
+  auto fast = compile(compiled, {.background = true});
+  for (int s = 0; s < 40; ++s) {
+    eager(batch(s % 3 + 1, s)).square().mean().backward(), fast(batch(s % 3 + 1, s)).square().mean().backward();
+    expect_same(eager, compiled);
+  }
+}
+
+// Scalars of several types, which belong to the call, and a captured view of a weight that is written between calls.
+TEST(CompiledBackward, ScalarsAndCapturedViews) {
+  Tensor weights[] = {batch(8, 1).requires_grad_(), batch(8, 1).requires_grad_()};
+  auto make = [](const Tensor& w) {
+    return
+        [w, row = w.select(0, 2)](const Tensor& x, Scalar by) { return ((x * row + by).tanh().matmul(w) * by).sum(); };
+  };
+  auto eager = make(weights[0]);
+  auto fast = compile(make(weights[1]));
+  const Scalar scalars[] = {2, 0.5, true, 0, -1.5, 3};
+  for (int s = 0; s < 12; ++s) {
+    const Tensor x = batch(s % 4, s);
+    const Scalar by = scalars[s % 6];
+    eager(x, by).backward(), fast(x, by).backward();
+    EXPECT_TRUE(same_bits(weights[0].grad(), weights[1].grad())) << s;
+    const NoGradGuard no_grad;
+    for (Tensor& w : weights) w.mul_(0.9);
+  }
+}
+
 // Two threads go back through one function at once and add to the gradients of the same leaves: of whole numbers, so
 // that the order of the sums does not show.
 TEST(Threads, GoBackThroughOneFunctionAtOnce) {
@@ -339,6 +376,21 @@ TEST(Threads, GoBackThroughOneFunctionAtOnce) {
     for (int s = 0; s < kCalls; ++s) expected += 2.0 * 64 * (t + 2) * (s % 3 + 1);
   EXPECT_TRUE(same_bits(w.grad(), full({8, 8}, expected / 8)));
   EXPECT_EQ(backward_of(fast).statistics.calls, kThreads * kCalls);
+}
+
+// One tape, kept, on several threads at once.
+TEST(Threads, GoBackOverOneTapeAtOnce) {
+  constexpr int kThreads = 4, kTimes = 8;
+  Tensor w = ones({8, 8}).requires_grad_();
+  auto fast = compile([&](const Tensor& x) { return matmul(matmul(x, w), w); });
+  const Tensor loss = fast(ones({3, 8})).sum();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int s = 0; s < kTimes; ++s) autograd::backward({loss}, {}, true);
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_TRUE(same_bits(w.grad(), full({8, 8}, 2.0 * 3 * 8 * kThreads * kTimes)));
 }
 
 }  // namespace

@@ -4,22 +4,8 @@
 namespace ingot {
 namespace {
 
-using test::batch;
-using test::error_of;
-using test::make_net;
-using test::Net;
-using test::same_bits;
+using namespace test;
 namespace F = nn::functional;
-
-void expect_same(const Net& a, const Net& b) {
-  for (size_t i = 0; i < a->parameters().size(); ++i) {
-    EXPECT_TRUE(same_bits(a->parameters()[i].detach(), b->parameters()[i].detach())) << "parameter " << i;
-    ASSERT_EQ(a->parameters()[i].grad().defined(), b->parameters()[i].grad().defined()) << i;
-    if (a->parameters()[i].grad().defined()) {
-      EXPECT_TRUE(same_bits(a->parameters()[i].grad(), b->parameters()[i].grad())) << "gradient " << i;
-    }
-  }
-}
 
 /// The same twice: `make(net)` gives a step, eager with one network and with another as `wrap` makes it.
 enum class Compiled { whole, alone };

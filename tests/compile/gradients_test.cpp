@@ -9,22 +9,8 @@
 namespace ingot {
 namespace {
 
-using test::batch;
-using test::error_of;
-using test::make_net;
-using test::Net;
-using test::same_bits;
+using namespace test;
 namespace F = nn::functional;
-
-std::vector<Tensor> values(const Net& net) {
-  std::vector<Tensor> result;
-  for (const Tensor& p : net->parameters()) result.push_back(p.detach().clone());
-  return result;
-}
-void expect_same(const Net& a, const Net& b) {
-  const std::vector<Tensor> x = values(a), y = values(b);
-  for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(same_bits(x[i], y[i])) << "parameter " << i;
-}
 
 /// Trains two copies of a network, one eager and one through `wrap`, and compares all losses and parameters.
 template <class Optimizer, class Wrap>

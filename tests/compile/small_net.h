@@ -15,4 +15,16 @@ inline Net make_net() {
   return Net();
 }
 
+/// Parameters and their gradients.
+inline void expect_same(const Net& a, const Net& b) {
+  for (size_t i = 0; i < a->parameters().size(); ++i) {
+    const Tensor x = a->parameters()[i], y = b->parameters()[i];
+    EXPECT_TRUE(same_bits(x.detach(), y.detach())) << "parameter " << i;
+    ASSERT_EQ(x.grad().defined(), y.grad().defined()) << i;
+    if (x.grad().defined()) {
+      EXPECT_TRUE(same_bits(x.grad(), y.grad())) << "gradient " << i;
+    }
+  }
+}
+
 }  // namespace ingot::test

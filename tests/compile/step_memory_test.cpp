@@ -4,11 +4,7 @@
 namespace ingot {
 namespace {
 
-using test::batch;
-using test::error_of;
-using test::make_net;
-using test::Net;
-using test::same_bits;
+using namespace test;
 namespace F = nn::functional;
 
 /// A step that ends with `return loss;`.

@@ -140,7 +140,7 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
-  k.whole_k_rows = form.a == RowsOfA::along && k.b != DType::bf16 ? kWholeKRows : 0;
+  if (takes_whole_k({.a = k.a, .b = k.b, .rows = kFewRows, .rows_of_a = form.a})) k.whole_k_rows = kFewRows;
   if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form);
   if (form.a == RowsOfA::across) k.pack_a = copy_kernel(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();

@@ -101,11 +101,14 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
 void run_tile_frame(const void* frame) {
   const auto& f = *static_cast<const TileFrame*>(frame);
   const auto& t = *static_cast<const TileSpec*>(f.context);
+  auto run = [&](const TileFrame& frame) {
+    t.a == DType::f64 ? run_tile<double>(t, frame) : run_tile<float>(t, frame);
+  };
+  if (!takes_whole_k(t)) return run(f);
   TileFrame block = f;
-  for (int64_t k = 0; k == 0 || k < f.k; k += canonical::kProductBlock) {
-    if (takes_whole_k(t)) block.k = std::min(f.k - k, canonical::kProductBlock);
-    t.a == DType::f64 ? run_tile<double>(t, block) : run_tile<float>(t, block);
-    if (!takes_whole_k(t)) return;
+  for (int64_t k = 0; k < f.k; k += canonical::kProductBlock) {
+    block.k = std::min(f.k - k, canonical::kProductBlock);
+    run(block);
     block.a += block.k * ingot::size_of(t.a);
     block.b += block.k * kLanes * t.vectors * ingot::size_of(t.b);
     block.accumulate = 1;

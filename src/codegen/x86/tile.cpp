@@ -17,9 +17,8 @@ namespace {
 
 constexpr int kUnroll = 4;
 constexpr int64_t kAheadOfRows = 8192;  // bytes times rows
-// With as few rows as these B is what is waited for, and to ask for each line takes as long as to read it: some are
-// asked for, so that the processor, which fetches their neighbours, stays ahead where B lies in memory.
-constexpr int kFewRows = 2;
+// Of few rows: to ask for each line of B takes as long as to read it. Some are asked for, so that the processor, which
+// fetches their neighbours, stays ahead where B lies in memory.
 constexpr int64_t kAheadOfFewRows = 16384, kLinesEach = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kK = Gpr::rcx,
               kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;

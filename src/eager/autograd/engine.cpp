@@ -67,10 +67,10 @@ class Engine {
   std::unordered_map<const detail::TensorImpl*, std::vector<size_t>> asked_leaves_;
   std::vector<Tensor> results_;
 
-  // The stretch that the engine goes through. Leaves that all gradients have come to wait for its end: only then are
-  // these more than recorded, and only then may other threads add to them.
   // Who records already has all of it; anomaly mode looks at each gradient.
   const bool in_stretches_ = !eager::interceptor(eager::Stage::record) && !AnomalyMode::is_enabled();
+  // The stretch that the engine goes through. Leaves that all gradients have come to wait for its end: only then are
+  // these more than recorded, and only then may other threads add to them.
   StretchPtr stretch_;
   std::unique_ptr<Stretch::Pass> pass_;
   int recorded_ = 0;  // nodes since something was computed

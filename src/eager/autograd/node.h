@@ -72,7 +72,6 @@ class StretchPtr {
   ~StretchPtr() {
     if (stretch_) let_go();
   }
-  Stretch* get() const { return stretch_; }
   Stretch* operator->() const { return stretch_; }
   explicit operator bool() const { return stretch_ != nullptr; }
   friend bool operator==(const StretchPtr& a, const StretchPtr& b) { return a.stretch_ == b.stretch_; }
