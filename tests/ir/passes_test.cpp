@@ -161,10 +161,18 @@ TEST(Simplify, LeavesWhatWouldChangeABitOrAType) {
            "%3 = cat(%1, %0, dim=1) : f32[2, 5]\n%4 = add(%2, %3, 1) : f32[2, 5]\n",
            "%1 = exp(%0) : f32[2, 3]\n%2 = cat(%0, %1, dim=1) : f32[2, 6]\n"
            "%3 = cat(%1, %0, dim=1) : f32[2, 6]\n%4 = add(%2, %3, 1) : f32[2, 6]\n",
+           "%1 = full(-0.0, size=[2, 3], dtype=f64) : f64[2, 3]\n%2 = cat(%0, %1, dim=1) : f64[2, 6]\n"
+           "%3 = cat(%1, %0, dim=1) : f64[2, 6]\n%4 = add(%2, %3, 1) : f64[2, 6]\n",
        }) {
     const std::string body = std::string(nodes) + "output %4\n";
     EXPECT_EQ(after(simplify, "input %0 = f32[2, 3]\n" + body), body);
   }
+  EXPECT_EQ(after(simplify,
+                  "input %0 = f32[2, 3]\ninput %1 = f32[0]\n%2 = full(-0.0, size=[2, 3], dtype=f32) : f32[2, 3]\n"
+                  "%3 = cat(%1, %0, %2, dim=1) : f32[2, 6]\n%4 = cat(%2, %0, %1, dim=1) : f32[2, 6]\n"
+                  "%5 = add(%3, %4, 1) : f32[2, 6]\noutput %5\n"),
+            "%2 = full(-0.0, size=[2, 3], dtype=f32) : f32[2, 3]\n%3 = cat(%1, %0, %2, dim=1) : f32[2, 6]\n"
+            "%4 = cat(%2, %0, %1, dim=1) : f32[2, 6]\n%5 = add(%3, %4, 1) : f32[2, 6]\noutput %5\n");
   // A narrower cast in between rounds.
   EXPECT_EQ(after(simplify, "input %0 = f32[2]\n%1 = cast(%0, dtype=bf16)\n%2 = cast(%1, dtype=f32)\noutput %2\n"),
             "%1 = cast(%0, dtype=bf16) : bf16[2]\n%2 = cast(%1, dtype=f32) : f32[2]\noutput %2\n");

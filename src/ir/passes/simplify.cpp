@@ -66,6 +66,12 @@ Operand add_beside(Match& m) {
   if (!a || !b || a->attrs != b->attrs || !m.is_constant(2, 1) || !m.floating()) return keep();
   for (size_t i : {0, 1})
     if (m.type(i).dtype != m.result().dtype || !(m.type(i).shape == m.result().shape)) return keep();
+  // Other pieces may have made one wider, and an empty one of one dim is passed over.
+  for (const Node* side : {a, b})
+    for (const Operand& piece : side->operands) {
+      const TensorType& type = m.graph.type(piece.id);
+      if (type.dtype != m.result().dtype || type.shape.size() != m.result().shape.size()) return keep();
+    }
   const int64_t dim = a->attrs[0].integer;
   DimTable& dims = m.graph.dims;
   auto is_zero = [&](const Operand& piece) {
