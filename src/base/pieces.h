@@ -22,6 +22,24 @@ struct Pieces {
   int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
 };
 
+/// Goes from piece to piece without a division for each.
+class PieceWalk {
+ public:
+  PieceWalk(const Pieces& pieces, int64_t first)
+      : pieces_(pieces), begin_(pieces.begin(first)), left_(pieces.extra ? first * pieces.extra % pieces.count : 0) {}
+  int64_t begin() const { return begin_; }
+  int64_t size() const { return pieces_.each + (left_ + pieces_.extra >= pieces_.count); }
+  void next() {
+    begin_ += size();
+    left_ += pieces_.extra;
+    if (left_ >= pieces_.count) left_ -= pieces_.count;
+  }
+
+ private:
+  const Pieces& pieces_;
+  int64_t begin_, left_;  // left: of the extra ones, in parts of `count`
+};
+
 /// The panels that the columns of a product's right operand are cut into, in units of 16 columns. Two or four threads
 /// shall have the same: weights are packed by these panels, whoever shares them out.
 inline Pieces product_panels(int64_t columns, int64_t most_vectors) {

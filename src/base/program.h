@@ -97,6 +97,10 @@ struct TileFrame {
   int64_t run_count = 0, a_offset = 0;
   int64_t b_offset = 0;  // listed with B: bytes added to each address of a row of B, as a_offset is to those of A
   const KernelFrame* finish = nullptr;  // of a tile that finishes its sums, instead of c, c_stride and accumulate
+  // Of tiles that go on (ProductKernels::goes_on): so many of them, one below the other, and how far apart their A (or
+  // its list), C, results and what they fetch are. (What a finish is called with moves by its own strides.)
+  int64_t tiles = 1;
+  int64_t a_tile = 0, c_tile = 0, results_tile = 0, ahead_tile = 0;
 };
 
 /// What a pack kernel is called with: element (kk, j) of B is at b + kk * k_stride + j * n_stride.
@@ -239,7 +243,7 @@ struct Epilogue {
   /// arguments.
   std::vector<KernelPtr> kernels;
   /// As ProductKernels::tiles, null where there is none: tiles that do all of it themselves, of one block of k. Behind
-  /// them, where the product has fewer columns than a tile, as many again: for just these columns.
+  /// them, where the last panel is not full, as many again: for the columns of that one.
   std::vector<KernelPtr> finishing;
   INGOT_ALL_FIELDS(Epilogue, arguments, scalars, kernels, finishing)
 };
@@ -253,6 +257,7 @@ struct ProductKernels {
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   RowsOfA rows_of_a = RowsOfA::along;
   int whole_k_rows = 0;  // tiles of so many rows and fewer take all of k at once, block by block
+  bool goes_on = false;  // one call computes as many of the other tiles as are told
   // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
   // of the cache; else null.
   KernelPtr pack_a;
@@ -265,8 +270,8 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, whole_k_rows, pack_a, widen,
-                   widen_rows, wide_tiles, add_row, add_rows, transposed)
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, whole_k_rows, goes_on, pack_a,
+                   widen, widen_rows, wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
 

@@ -15,7 +15,7 @@ KernelPtr generate(const TileSpec& tile, const Target& target);
 KernelPtr generate(const PackSpec& pack, const Target& target);
 
 /// The largest tile of a matrix product on this target: rows, and columns in units of 16.
-int max_tile_rows(const Target& target, DType dtype);
+int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a = RowsOfA::along);
 int max_tile_vectors(const Target& target, DType dtype);
 /// Whether a tile can run this epilogue on its sums: vector registers are left for it, and all that it reads and writes
 /// lies side by side.

@@ -205,6 +205,12 @@ inline bool takes_whole_k(const TileSpec& t) {
   return t.rows <= kFewRows && t.rows_of_a == RowsOfA::along && t.b != DType::bf16 && !t.transposed && !t.finish;
 }
 
+/// Tiles of few registers are short, and called by the thousand: they go on with the next ones (TileFrame::tiles).
+inline bool goes_on(const TileSpec& t, const Target& target) {
+  return target.isa == Isa::avx2 && !t.transposed && !takes_whole_k(t) && t.rows_of_a != RowsOfA::with_b &&
+         t.rows_of_a != RowsOfA::channels_with_b;
+}
+
 /// Packs a k x n piece of B into a panel: for each k, width = 16 * vectors consecutive columns, missing ones zero. bf16
 /// is packed in pairs of k on every target: [(k + 1) / 2][width][2], the second of an odd last pair zero.
 struct PackSpec {

@@ -367,7 +367,7 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
   const bool finishes = may_finish(target(), epilogue(16, true));
   std::mt19937_64 random(11);
   for (RowsOfA form : {RowsOfA::along, RowsOfA::listed, RowsOfA::channels, RowsOfA::windows})
-    for (int rows = 1; rows <= max_tile_rows(target(), DType::f32); ++rows)
+    for (int rows = 1; rows <= max_tile_rows(target(), DType::f32, form); ++rows)
       for (int64_t columns : {1, 7, 8, 9, 16, 23, 24, 31, 32, 40, 47, 48}) {
         const int vectors = static_cast<int>((columns + 15) / 16);
         if (vectors > max_tile_vectors(target(), DType::f32)) continue;
@@ -428,6 +428,88 @@ TEST_P(X86Matmul, TilesThatFinishTheirSums) {
                   << print(spec) << " k " << k << " result " << i << " row " << row;
         }
       }
+}
+
+// One call for tiles one below the other gives what a call for each gives, whether it stores its sums, adds them to
+// what is there or finishes them; and the frame stays as it was.
+TEST_P(X86Matmul, TilesThatGoOn) {
+  std::mt19937_64 random(12);
+  int tried = 0;
+  for (RowsOfA form : {RowsOfA::along, RowsOfA::across, RowsOfA::listed, RowsOfA::channels, RowsOfA::windows})
+    for (int rows = 1; rows <= max_tile_rows(target(), DType::f32, form); ++rows)
+      for (int64_t columns : {3, 8, 11, 16})
+        for (bool finishes : {false, true}) {
+          const bool windows = form == RowsOfA::windows, by_channels = windows || form == RowsOfA::channels;
+          const int taps = windows ? 3 : 0;
+          TileSpec spec{.rows = rows, .rows_of_a = form, .taps = taps};
+          if (finishes) spec.finish = std::make_shared<Kernel>(epilogue(columns, true));
+          if (!goes_on(spec, target()) || (finishes && form == RowsOfA::across)) continue;
+          ++tried;
+          KernelPtr source = generate(spec, target());
+          Code code(*source);
+          for (int64_t k : windows ? std::vector<int64_t>{3, 18} : std::vector<int64_t>{1, 6})
+            for (int64_t tiles : {1, 2, 5}) {
+              const bool across = form == RowsOfA::across, listed = !across && form != RowsOfA::along;
+              const int64_t all = tiles * rows, runs_of_k = windows ? k / taps : by_channels ? k : 1;
+              GuardedRows a(across   ? k
+                            : listed ? 32
+                                     : all,
+                            across        ? all
+                            : by_channels ? columns
+                                          : k,
+                            random),
+                  b(1, k * 16, random), factors(2, columns, random), residual(all, columns, random),
+                  before(all, columns, random);
+              const int64_t listed_each = runs_of_k * (windows ? 2 * taps : 8);
+              std::vector<const char*> addresses;
+              for (int64_t i = 0; i < tiles * listed_each; ++i) {
+                const bool step = windows && i % (2 * taps) == 0;
+                addresses.push_back(step ? nullptr : a.memory.data() + static_cast<int64_t>(random() % 32) * a.stride);
+                if (!listed) addresses.back() = nullptr;
+              }
+              const std::vector<TileRun> runs(static_cast<size_t>(runs_of_k), {0, k / runs_of_k});
+              auto run = [&](bool at_once, char* y, char* sums) {
+                const char* a_at = listed ? reinterpret_cast<const char*>(addresses.data()) : a.memory.data();
+                TileFrame f = tile_frame(a_at, b.memory.data(), y, k, listed ? 64 : a.stride, before.stride,
+                                         finishes ? 0 : 1, columns);
+                f.runs = runs.data(), f.run_count = runs_of_k;
+                f.ahead = f.b, f.results = y;
+                f.a_tile = across ? rows * 4 : listed ? listed_each * 8 : rows * a.stride;
+                f.c_tile = rows * f.c_stride;
+                std::vector<char*> at = {
+                    nullptr, factors.memory.data(), factors.memory.data() + factors.stride, residual.memory.data(), y,
+                    sums};
+                const std::vector<int64_t> strides = {0, 0, 0, residual.stride, before.stride, before.stride};
+                KernelFrame frame{};
+                frame.buffers = at.data(), frame.row_strides = strides.data();
+                frame.rows = rows, frame.columns = columns;
+                if (finishes) f.finish = &frame, f.c = nullptr;
+                if (at_once) {
+                  f.tiles = tiles;
+                  const TileFrame given = f;
+                  code.entry()(&f);
+                  EXPECT_EQ(std::memcmp(&given, &f, sizeof f), 0);
+                  return;
+                }
+                for (int64_t tile = 0; tile < tiles; ++tile) {
+                  code.entry()(&f);
+                  f.a += f.a_tile, f.c += finishes ? 0 : f.c_tile;
+                  for (size_t i = 3; i < at.size(); ++i) at[i] += rows * strides[i];
+                }
+              };
+              std::vector<std::unique_ptr<Guarded>> results;  // of one call, then of many: y, sums
+              for (int i = 0; i < 4; ++i) {
+                results.push_back(std::make_unique<Guarded>(before.memory.size(), true));
+                std::memcpy(results.back()->data(), before.memory.data(), before.memory.size());
+              }
+              run(true, results[0]->data(), results[1]->data());
+              run(false, results[2]->data(), results[3]->data());
+              for (size_t i = 0; i < 2; ++i)
+                ASSERT_EQ(std::memcmp(results[i]->data(), results[i + 2]->data(), before.memory.size()), 0)
+                    << print(spec) << " k " << k << " tiles " << tiles;
+            }
+        }
+  if (tried == 0) GTEST_SKIP() << "no tile goes on for this instruction set";
 }
 
 TEST_P(X86Matmul, Panels) {

@@ -113,7 +113,7 @@ const AllKernels& all_kernels(const Target& target, DType a, DType b) {
 std::vector<KernelPtr> tiles_of(const Target& target, const ProductForm& form) {
   std::vector<KernelPtr> tiles;
   if (target.cuda_arch) return tiles;
-  for (int rows = 1; rows <= max_tile_rows(target, form.dtype); ++rows)
+  for (int rows = 1; rows <= max_tile_rows(target, form.dtype, form.a); ++rows)
     for (int vectors = 1; vectors <= max_tile_vectors(target, form.dtype); ++vectors)
       tiles.push_back(generate(TileSpec{.a = form.dtype,
                                         .b = form.dtype,
@@ -141,7 +141,11 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
   if (takes_whole_k({.a = k.a, .b = k.b, .rows = kFewRows, .rows_of_a = form.a})) k.whole_k_rows = kFewRows;
-  if (form.a != RowsOfA::along) k.tiles = tiles_of(target, form);
+  k.goes_on = goes_on({.a = k.a, .b = k.b, .rows = kFewRows + 1, .rows_of_a = form.a}, target);
+  if (form.a != RowsOfA::along) {
+    k.tiles = tiles_of(target, form);
+    k.max_rows = static_cast<int>(k.tiles.size()) / k.max_vectors;
+  }
   if (form.a == RowsOfA::across) k.pack_a = copy_kernel(target, form.dtype, Access::dense, form.dtype);
   if (!form.widens) k.widen = k.widen_rows = nullptr, k.wide_tiles.clear();
   if (form.one_row != OneRow::rows_of_b) k.add_row = k.add_rows = nullptr;
@@ -188,6 +192,7 @@ std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer
     for (int rows = std::max(1, kernels.max_rows - 1); rows <= kernels.max_rows; ++rows) {
       auto finish = std::make_shared<Kernel>(writer.kernel);
       finish->known_columns = known;
+      finish->buffers[0].same_rows = true;  // it lies nowhere
       const TileSpec spec{.rows = rows,
                           .vectors = vectors,
                           .rows_of_a = form.a,
@@ -200,10 +205,11 @@ std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer
   };
   for (int vectors = 1; vectors <= kernels.max_vectors; ++vectors)
     if (has_panel(columns, kernels.max_vectors, vectors)) make(0, vectors, 16 * vectors);
-  if (columns && columns->is_constant() && columns->code % 16 != 0 && columns->code < 16 * kernels.max_vectors) {
+  if (columns && columns->is_constant() && columns->code % 16 != 0) {
+    const Pieces panels = product_panels(columns->code, kernels.max_vectors);
     const size_t first = tiles.size();
     tiles.resize(2 * first);
-    make(first, static_cast<int>(columns->code / 16 + 1), columns->code);
+    make(first, static_cast<int>(panels.size(panels.count - 1)), columns->code - 16 * panels.begin(panels.count - 1));
   }
   return tiles;
 }

@@ -77,6 +77,11 @@ void Streams::advance_row() {
   }
 }
 
+void Streams::put_back() {
+  for (const Stream& s : streams_)
+    if (s.moves && !k_.buffers[s.number].same_rows) code_.store(s.slot, s.reg);
+}
+
 Mem Streams::address(const Stream& s, int64_t bytes) {
   Gpr base = s.reg;
   if (base == Gpr::none) {

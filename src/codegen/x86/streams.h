@@ -39,6 +39,8 @@ class Streams {
   /// Before a phase: addresses that depend on an index of this row, and what registers do not hold yet.
   void begin(Stream& s, Vector* index, bool resident);
   void advance_row();
+  /// What registers hold goes back to where keep_in_registers() takes it from.
+  void put_back();
   void exchange_row(std::deque<Stream>& streams) { std::swap(streams_, streams); }
 
   /// The address of the step's columns; may use rax.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "base/canonical_order.h"
@@ -39,34 +40,81 @@ class Tile {
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
         parts_(v_.parts_of(type_) * spec.vectors),
         part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)),
+        goes_on_(goes_on(spec, target)),
         sums_(spec, v_) {
     INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
   void emit() {
+    if (takes_whole_k(spec_)) {
+      load(kB, offsetof(TileFrame, b));
+      return blocks();
+    }
+    if (goes_on_) take_moving_fields();
+    if (goes_on_ && spec_.finish) take_finish();
+    Loop tile{};
+    if (goes_on_) tile = code_.begin_loop();
     load(kB, offsetof(TileFrame, b));
-    if (takes_whole_k(spec_)) return blocks();
-    sums_.clear();
+    if (spec_.rows_of_a != RowsOfA::windows || v_.avx512()) sums_.clear();
     if (spec_.rows_of_a == RowsOfA::with_b)
-      with_edges([this](const std::vector<VReg>& masks) { steps_with_b(masks); });
+      with_edges([this](const TileSums::Masks& masks) { steps_with_b(masks); });
     else if (spec_.rows_of_a == RowsOfA::channels_with_b)
-      with_edges([this](const std::vector<VReg>& masks) { channels_with_b(masks); });
+      with_edges([this](const TileSums::Masks& masks) { channels_with_b(masks); });
     else if (spec_.rows_of_a == RowsOfA::windows)
-      with_edges([this](const std::vector<VReg>& masks) { windows(masks); });
+      with_edges([this](const TileSums::Masks& masks) { windows(masks); });
     else if (channels())
-      with_edges([this](const std::vector<VReg>& masks) { runs(masks); });
+      with_edges([this](const TileSums::Masks& masks) { runs(masks); });
     else
       listed() ? runs({}) : one_block();
-    if (!spec_.finish) return sums_.store();
-    load(Gpr::rdi, offsetof(TileFrame, finish));
-    emit_finish(*spec_.finish, sums_.all(), spec_.rows, code_);
+    if (!spec_.finish) sums_.store(field(offsetof(TileFrame, c)), field(offsetof(TileFrame, accumulate)));
+    if (spec_.finish && !finish_) take_finish();
+    if (finish_) finish_->emit(sums_.all(), spec_.rows, goes_on_);
+    if (goes_on_) next_tile(tile);
   }
 
  private:
   bool across() const { return spec_.rows_of_a == RowsOfA::across; }
   bool listed() const { return spec_.rows_of_a == RowsOfA::listed || channels(); }
   bool channels() const { return spec_.rows_of_a == RowsOfA::channels; }
+
+  /// Of the fields that differ from tile to tile each has a place of its own.
+  void take_moving_fields() {
+    auto take = [this](size_t field, size_t step) {
+      const Mem at = Mem::frame(code_.reserve(8));
+      load(Gpr::rax, field);
+      code_.store(at, Gpr::rax);
+      moving_.push_back({field, step, at});
+    };
+    take(offsetof(TileFrame, a), offsetof(TileFrame, a_tile));
+    if (!spec_.finish) take(offsetof(TileFrame, c), offsetof(TileFrame, c_tile));
+    if (!listed()) take(offsetof(TileFrame, results), offsetof(TileFrame, results_tile));
+    take(offsetof(TileFrame, ahead), offsetof(TileFrame, ahead_tile));
+    tiles_left_ = Mem::frame(code_.reserve(8));
+    load(Gpr::rax, offsetof(TileFrame, tiles));
+    code_.store(tiles_left_, Gpr::rax);
+  }
+
+  /// Its registers are the tile's, too.
+  void take_finish() {
+    if (goes_on_) {
+      frame_ = Mem::frame(code_.reserve(8));
+      code_.store(frame_, kFrame);
+    }
+    load(kFrame, offsetof(TileFrame, finish));
+    finish_.emplace(*spec_.finish, code_);
+    if (goes_on_) code_.load(kFrame, frame_);
+  }
+
+  void next_tile(const Loop& tile) {
+    if (finish_) code_.load(kFrame, frame_);
+    for (const MovingField& f : moving_) {
+      load(Gpr::rax, f.step);
+      code_.g(VOp::g_add_to, Gpr::rax, f.at);
+    }
+    code_.add({.op = VOp::g_addi_to, .mem = tiles_left_, .value = -1});
+    code_.end_loop(tile, Cond::not_equal);
+  }
 
   void one_block() {
     load(kA, offsetof(TileFrame, a));
@@ -91,7 +139,7 @@ class Tile {
     code_.place(last);
     sums_.clear();
     steps();
-    sums_.store(accumulate);
+    sums_.store(field(offsetof(TileFrame, c)), accumulate);
     code_.g(VOp::g_imm, Gpr::rax, 1);
     code_.store(accumulate, Gpr::rax);
     code_.add({.op = VOp::g_addi_to, .mem = left, .value = -canonical::kProductBlock});
@@ -137,11 +185,11 @@ class Tile {
     body({});
     code_.jump(done);
     code_.place(edge);
-    body(sums_.edge_masks());
+    body(sums_.edge_masks(spec_.rows_of_a != RowsOfA::windows));
     code_.place(done);
   }
 
-  void steps_with_b(const std::vector<VReg>& masks) {
+  void steps_with_b(const TileSums::Masks& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kAt, offsetof(TileFrame, a_offset));
     load(kBAt, offsetof(TileFrame, b_offset));
@@ -158,10 +206,7 @@ class Tile {
         code_.load(b, Mem::at(kTable, 16 * u + 8));
         sums_.multiply(
             [&](int row) { return v_.emit1(broadcast(), Mem::at(a, kAt, 1, row * ingot::size_of(spec_.a))); },
-            [&](int p) {
-              return sums_.held(Mem::at(b, kBAt, 1, p * code_.width),
-                                masks.empty() ? kNoReg : masks[static_cast<size_t>(p)]);
-            });
+            [&](int p) { return sums_.held(Mem::at(b, kBAt, 1, p * code_.width), masks.of(p)); });
       }
       code_.g(VOp::g_addi, kTable, 16 * unroll);
       code_.g(VOp::g_addi, kK, -unroll);
@@ -171,7 +216,7 @@ class Tile {
     }
   }
 
-  void channels_with_b(const std::vector<VReg>& masks) {
+  void channels_with_b(const TileSums::Masks& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kAt, offsetof(TileFrame, a_offset));
     load(kK, offsetof(TileFrame, k));
@@ -181,14 +226,15 @@ class Tile {
     const Loop loop = code_.begin_loop();
     code_.load(kB, Mem::at(kTable));
     for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 + 8 * row));
-    step_of_channels(masks, [&](int p, VReg mask) { return sums_.held(Mem::at(kB, kAt, 1, p * code_.width), mask); });
+    step_of_channels(masks,
+                     [&](int p, const Source& mask) { return sums_.held(Mem::at(kB, kAt, 1, p * code_.width), mask); });
     add_field(kTable, offsetof(TileFrame, a_stride));
     code_.g(VOp::g_addi, kK, -1);
     code_.end_loop(loop, Cond::not_equal);
     code_.place(done);
   }
 
-  void runs(const std::vector<VReg>& masks) {
+  void runs(const TileSums::Masks& masks) {
     load(kTable, offsetof(TileFrame, a));
     load(kRun, offsetof(TileFrame, runs));
     const Mem runs_left = Mem::frame(code_.reserve(8));
@@ -200,7 +246,7 @@ class Tile {
     add_field(kAt, offsetof(TileFrame, a_offset));
     for (int row = 0; row < spec_.rows; ++row) code_.load(kRows[row], Mem::at(kTable, 8 * row));
     if (channels()) {
-      step_of_channels(masks, [&](int p, VReg) { return v_.force(Source(b_at(0, p))); });
+      step_of_channels(masks, [&](int p, const Source&) { return v_.force(Source(b_at(0, p))); });
       code_.g(VOp::g_addi, kB, int64_t(parts_) * code_.width);
     } else {
       code_.load(kK, Mem::at(kRun, offsetof(TileRun, steps)));
@@ -214,8 +260,20 @@ class Tile {
   }
 
   /// Each pixel of a line is loaded once and multiplied by all taps that meet it: loads, not multiplications, bound the
-  /// other way.
-  void windows(const std::vector<VReg>& masks) {
+  /// other way. Where registers are few, by one part after the other, so that all taps of a line have one.
+  void windows(const TileSums::Masks& masks) {
+    if (v_.avx512()) return lines_of_windows(masks, 0, parts_);
+    const Mem b = Mem::frame(code_.reserve(8));
+    code_.store(b, kB);
+    for (int p = 0; p < parts_; ++p) {
+      if (p > 0) code_.load(kB, b);
+      sums_.clear(p, p + 1);
+      if (p < sums_.existing()) lines_of_windows(masks, p, p + 1);
+      sums_.end(p);
+    }
+  }
+
+  void lines_of_windows(const TileSums::Masks& masks, int first_part, int last_part) {
     const int taps = spec_.taps, pixels = spec_.window_pixels(), edges = 2 * (taps - 1);
     load(kTable, offsetof(TileFrame, a));
     load(kRun, offsetof(TileFrame, run_count));
@@ -234,10 +292,9 @@ class Tile {
     const bool held = edges <= static_cast<int>(std::size(kEdges));
     for (int edge = 0; held && edge < edges; ++edge) load_edge(edge);
     // As many weights as fit beside the sums, a pixel and constants.
-    const int registers = v_.avx512() ? 29 : 15, most = std::max(registers - spec_.rows * parts_, 1);
+    const int registers = v_.avx512() ? 29 : 15, most = std::max(registers - spec_.rows * (last_part - first_part), 1);
     const int passes = (taps + most - 1) / most;
-    for (int p = 0; p < parts_; ++p) {
-      const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)];
+    for (int p = first_part; p < last_part; ++p) {
       for (int pass = 0; pass < passes; ++pass) {
         const int begin = pass * taps / passes, end = (pass + 1) * taps / passes;
         std::vector<VReg> weights;
@@ -252,7 +309,7 @@ class Tile {
           } else {
             at = a_beyond(kMiddle[middle / 4], middle % 4, beyond);
           }
-          const VReg a = sums_.held(at, mask);
+          const VReg a = sums_.held(at, masks.of(p));
           for (int tap = begin; tap < end; ++tap) {
             const int first = pixel - tap, row = first / spec_.window_stride;
             if (first >= 0 && first % spec_.window_stride == 0 && row < spec_.rows)
@@ -267,7 +324,13 @@ class Tile {
     code_.end_loop(line, Cond::not_equal);
   }
 
-  void load(Gpr to, size_t offset) { code_.load(to, Mem::at(kFrame, static_cast<int64_t>(offset))); }
+  /// Where a field of the frame is, or what has become of it.
+  Mem field(size_t offset) const {
+    for (const MovingField& f : moving_)
+      if (f.offset == offset) return f.at;
+    return Mem::at(kFrame, static_cast<int64_t>(offset));
+  }
+  void load(Gpr to, size_t offset) { code_.load(to, field(offset)); }
   void add_field(Gpr to, size_t offset) {
     code_.add({.op = VOp::g_addm, .g = to, .mem = Mem::at(kFrame, static_cast<int64_t>(offset))});
   }
@@ -359,12 +422,13 @@ class Tile {
   }
 
   template <class B>
-  void step_of_channels(const std::vector<VReg>& masks, B b_part) {
-    for (int p = 0; p < parts_; ++p) {
-      const VReg mask = masks.empty() ? kNoReg : masks[static_cast<size_t>(p)], b = b_part(p, mask);
+  void step_of_channels(const TileSums::Masks& masks, B b_part) {
+    for (int p = 0; p < sums_.existing(); ++p) {
+      const Source mask = masks.of(p);
+      const VReg b = b_part(p, mask);
       for (int row = 0; row < spec_.rows; ++row) {
         const Mem at = Mem::at(kRows[row], kAt, 1, p * code_.width);
-        mask == kNoReg ? sums_.add(row, p, at, b) : sums_.add(row, p, sums_.held(at, mask), b);
+        masks.empty() ? sums_.add(row, p, at, b) : sums_.add(row, p, sums_.held(at, mask), b);
       }
     }
   }
@@ -396,6 +460,14 @@ class Tile {
   Type type_;
   int parts_;           // registers a row
   int64_t part_bytes_;  // that one takes in a panel
+  bool goes_on_;
+  struct MovingField {
+    size_t offset, step;
+    Mem at;
+  };
+  std::vector<MovingField> moving_;
+  Mem tiles_left_{}, frame_{};
+  std::optional<TileFinish> finish_;
   TileSums sums_;
 };
 
@@ -407,8 +479,10 @@ void emit_tile(const TileSpec& spec, const Target& target, VCode& code) {
 
 // Sums, one row of B and a broadcast value fill the registers: 8 x 48 (AVX-512) and 6 x 16 (AVX2) in f32. More than 8
 // rows of unpacked A would share few sets of L1 where their distance is a multiple of 4 KB.
-int max_tile_rows(const Target& target, DType dtype) {
-  if (target.isa == Isa::avx2) return dtype == DType::f64 ? 3 : 6;
+//
+// Windows, which multiply what is in registers of a part, have 8 rows everywhere.
+int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a) {
+  if (target.isa == Isa::avx2 && rows_of_a != RowsOfA::windows) return dtype == DType::f64 ? 3 : 6;
   return 8;
 }
 int max_tile_vectors(const Target& target, DType dtype) {

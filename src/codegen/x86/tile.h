@@ -4,17 +4,28 @@
 
 #include "base/program.h"
 #include "codegen/kernel_ir.h"
-#include "codegen/x86/vcode.h"
+#include "codegen/x86/emitter.h"
 
 namespace ingot::codegen::x86 {
 
 void emit_tile(const TileSpec& spec, const Target& target, VCode& code);
 void emit_transposed_tile(const TileSpec& spec, const Target& target, VCode& code);
-/// Runs an epilogue on the sums of a tile, rows-major; rdi: its KernelFrame.
-void emit_finish(const Kernel& epilogue, std::span<const VReg> sums, int rows, VCode& code);
+/// Runs an epilogue on the sums of tiles.
+class TileFinish {
+ public:
+  /// Takes what it is called with; rdi: its KernelFrame.
+  TileFinish(const Kernel& epilogue, VCode& code) : k_(epilogue), code_(code), emitter_(epilogue, code) {}
+  /// On a tile's sums, rows-major; `goes_on`: to be called again, for the rows behind.
+  void emit(std::span<const VReg> sums, int rows, bool goes_on);
+
+ private:
+  const Kernel& k_;
+  VCode& code_;
+  Emitter emitter_;
+};
 
 /// The largest tile whose sums fit the registers.
-int max_tile_rows(const Target& target, DType dtype);
+int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a);
 int max_tile_vectors(const Target& target, DType dtype);
 bool may_finish(const Target& target, const Kernel& epilogue);
 

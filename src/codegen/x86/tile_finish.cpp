@@ -12,7 +12,7 @@ constexpr std::ptrdiff_t kMostNodes = 10;  // the sums leave few registers, and 
 }
 
 bool may_finish(const Target& target, const Kernel& k) {
-  if (target.cuda_arch || target.isa != Isa::avx512) return false;
+  if (target.cuda_arch || target.isa == Isa::none) return false;
   if (k.form != Form::rows || k.phases.size() != 1 || !k.reductions.empty() || !k.locals.empty()) return false;
   auto fits = [](const Buffer& b) { return b.access == Access::dense && b.dtype == DType::f32; };
   if (!std::all_of(k.buffers.begin(), k.buffers.end(), fits) || k.buffers[0].written) return false;
@@ -24,38 +24,43 @@ bool may_finish(const Target& target, const Kernel& k) {
          std::count_if(k.nodes.begin(), k.nodes.end(), works) <= kMostNodes;
 }
 
-void emit_finish(const Kernel& k, std::span<const VReg> sums, int rows, VCode& code) {
-  Emitter e(k, code);
-  const PhasePlan plan(k, k.phases.front());
+void TileFinish::emit(std::span<const VReg> sums, int rows, bool goes_on) {
+  Emitter& e = emitter_;
+  const PhasePlan plan(k_, k_.phases.front());
   std::vector<Stream*> streams = e.streams.used_by(plan.phase, plan.live);
   std::erase_if(streams, [](const Stream* s) { return s->number == 0; });
   const bool resident = e.streams.keep_in_registers(streams);
-  const auto steps = static_cast<int>(k.known_columns / kLanes),
-             vectors = static_cast<int>((k.known_columns + kLanes - 1) / kLanes);
+  const auto steps = static_cast<int>(k_.known_columns / kLanes),
+             vectors = static_cast<int>((k_.known_columns + kLanes - 1) / kLanes);
   const int parts = e.vectors.parts_of(Type::f32);
   const int64_t whole = steps * kLanes;
-  code.g(VOp::g_imm, Gpr::rcx, 0);
+  // What does not fit is to lie in memory here only, not in the loop before.
+  std::vector<VReg> ends(sums.begin(), sums.end());
+  if (!e.vectors.avx512())
+    for (VReg& sum : ends) sum = e.vectors.emit1(VOp::vmovups, sum);
+  code_.g(VOp::g_imm, Gpr::rcx, 0);
   for (int row = 0; row < rows; ++row) {
     e.values.begin_row();
     e.body.begin_row(plan, streams, resident);
-    for (Value v = 0; v < k.nodes.size(); ++v) {
-      if (k.nodes[v].op != Op::load || k.nodes[v].imm != 0) continue;
+    for (Value v = 0; v < k_.nodes.size(); ++v) {
+      if (k_.nodes[v].op != Op::load || k_.nodes[v].imm != 0) continue;
       for (int step = 0; step < vectors; ++step) {
         Vector sum;
         sum.parts = parts;
         for (int p = 0; p < parts; ++p)
-          sum.part[static_cast<size_t>(p)] = sums[static_cast<size_t>((row * vectors + step) * parts + p)];
+          sum.part[static_cast<size_t>(p)] = ends[static_cast<size_t>((row * vectors + step) * parts + p)];
         e.values.keep(v, step < steps ? step * kLanes : Values::kTail, sum);
       }
     }
     if (steps > 0) e.body.mixed_steps({}, steps);
     if (vectors > steps) {
-      code.g(VOp::g_imm, Gpr::rcx, whole);
+      code_.g(VOp::g_imm, Gpr::rcx, whole);
       e.body.tail_step({});
-      if (row + 1 < rows) code.g(VOp::g_imm, Gpr::rcx, 0);
+      if (row + 1 < rows) code_.g(VOp::g_imm, Gpr::rcx, 0);
     }
-    if (row + 1 < rows) e.streams.advance_row();
+    if (row + 1 < rows || goes_on) e.streams.advance_row();
   }
+  if (goes_on) e.streams.put_back();
 }
 
 }  // namespace ingot::codegen::x86

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "base/pieces.h"
+
 namespace ingot::codegen::x86 {
 namespace {
 
@@ -17,18 +19,30 @@ TileSums::TileSums(const TileSpec& spec, Vectors& vectors)
       code_(vectors.code()),
       type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
       parts_(vectors.parts_of(type_) * spec.vectors),
+      existing_(spec.finish && !v_.avx512() ? static_cast<int>(ceil_div(spec.finish->known_columns, 8)) : parts_),
       half_(v_.avx512() && spec.finish && kLanes * spec.vectors - spec.finish->known_columns >= kLanes / 2) {}
 
-void TileSums::clear() {
+void TileSums::clear(int first, int last) {
   sums_.resize(static_cast<size_t>(spec_.rows * parts_));
-  for (VReg& sum : sums_) {
-    sum = code_.vector();
-    code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
-  }
+  for (int row = 0; row < spec_.rows; ++row)
+    for (int p = first; p < last; ++p) {
+      if (p >= existing_) {
+        sums_[index(row, p)] = code_.splat32(0);
+        continue;
+      }
+      const VReg sum = sums_[index(row, p)] = code_.vector();
+      code_.add({.op = VOp::vmovups, .width = width(), .dst = sum, .a = code_.splat32(0)});
+    }
+}
+
+void TileSums::end(int part) {
+  while (ends_.size() < sums_.size()) ends_.push_back(code_.vector());
+  for (int row = 0; row < spec_.rows; ++row)
+    code_.add({.op = VOp::vmovups, .width = width(), .dst = ends_[index(row, part)], .a = sums_[index(row, part)]});
 }
 
 void TileSums::add(int row, int p, const Source& a, VReg b) {
-  VReg sum = sum_at(row, p);
+  VReg sum = sums_[index(row, p)];
   if (spec_.a == DType::bf16) {
     code_.add({.op = VOp::vdpbf16ps, .width = width(), .dst = sum, .a = b, .b = v_.force(a)});
   } else {
@@ -42,12 +56,10 @@ void TileSums::add(int row, int p, const Source& a, VReg b) {
   }
 }
 
-void TileSums::store() { store(Mem::at(Gpr::rdi, offsetof(TileFrame, accumulate))); }
-
-void TileSums::store(const Mem& accumulate) {
+void TileSums::store(const Mem& c, const Mem& accumulate) {
   const int64_t whole = kLanes * spec_.vectors;
   int64_t edge = code_.label(), done = code_.label();
-  load(code_, kC, offsetof(TileFrame, c));
+  code_.load(kC, c);
   load(code_, kStride, offsetof(TileFrame, c_stride));
   load(code_, Gpr::rax, offsetof(TileFrame, columns));
   code_.load(kK, accumulate);
@@ -60,16 +72,17 @@ void TileSums::store(const Mem& accumulate) {
   code_.place(done);
 }
 
-std::vector<VReg> TileSums::edge_masks() {
-  std::vector<VReg> masks;
+TileSums::Masks TileSums::edge_masks(bool in_registers) {
+  Masks masks;
   const int lanes = v_.lanes_a_part(type_);
   if (v_.avx512()) {
     code_.g(VOp::g_imm, Gpr::r9, -1);
     code_.g(VOp::g_bzhi, Gpr::r9, Gpr::rax);
     for (int p = 0; p < parts_; ++p) {
-      masks.push_back(code_.mask());
-      code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = masks.back()});
+      const VReg mask = code_.mask();
+      code_.add({.op = VOp::k_from_gpr, .g = Gpr::r9, .dst = mask});
       code_.g(VOp::g_shri, Gpr::r9, lanes);
+      masks.emplace_back(mask);
     }
     return masks;
   }
@@ -77,13 +90,17 @@ std::vector<VReg> TileSums::edge_masks() {
   const bool wide = type_ == Type::f64;
   code_.add({.op = VOp::q_from_gpr, .g = Gpr::rax, .dst = count});
   count = v_.emit1(wide ? VOp::vpbroadcastq : VOp::vpbroadcastd, count, 0, code_.width, 16);
-  for (int p = 0; p < parts_; ++p)
-    masks.push_back(v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.counting(wide ? 8 : 4, p * lanes)));
+  for (int p = 0; p < parts_; ++p) {
+    const VReg mask = v_.emit(wide ? VOp::vpcmpgtq : VOp::vpcmpgtd, count, code_.counting(wide ? 8 : 4, p * lanes));
+    const Mem at = in_registers ? Mem() : Mem::frame(code_.reserve(code_.width, code_.width));
+    if (!in_registers) code_.add({.op = VOp::store, .width = width(), .a = mask, .mem = at});
+    masks.push_back(in_registers ? Source(mask) : Source(at));
+  }
   return masks;
 }
 
 /// kK: whether to add to what C holds. No masks: all columns exist.
-void TileSums::write(const std::vector<VReg>& masks) {
+void TileSums::write(const Masks& masks) {
   int64_t overwrite = code_.label(), done = code_.label();
   code_.g(VOp::g_cmpi, kK, 0);
   code_.jump(overwrite, Cond::equal);
@@ -94,36 +111,36 @@ void TileSums::write(const std::vector<VReg>& masks) {
   code_.place(done);
 }
 
-void TileSums::rows(const std::vector<VReg>& masks, bool accumulate) {
+void TileSums::rows(const Masks& masks, bool accumulate) {
   const bool wide = type_ == Type::f64, masked = !masks.empty(), by_vector = masked && !v_.avx512();
   for (int row = 0; row < spec_.rows; ++row) {
     for (int p = 0; p < parts_; ++p) {
       Mem at = Mem::at(kC, p * code_.width);
-      VReg sum = sum_at(row, p), mask = masked ? masks[static_cast<size_t>(p)] : kNoReg;
-      if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, mask), sum, 0, sum);
+      VReg sum = all()[index(row, p)];
+      if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, masks.of(p)), sum, 0, sum);
       Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
                      : wide    ? VOp::store_pd
                                : VOp::store,
                .width = width(),
                .a = sum,
                .mem = at};
-      (by_vector ? out.b : out.pred) = mask;
+      if (masked) (by_vector ? out.b : out.pred) = v_.force(masks.of(p));
       code_.add(out);
     }
     if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
   }
 }
 
-VReg TileSums::held(const Mem& at, VReg mask) {
-  const bool wide = type_ == Type::f64, masked = mask != kNoReg, by_vector = masked && !v_.avx512();
+VReg TileSums::held(const Mem& at, const Source& mask) {
+  const bool wide = type_ == Type::f64, masked = mask.reg != kNoReg || mask.mem, by_vector = masked && !v_.avx512();
   Inst inst{.op = by_vector ? (wide ? VOp::maskload_q : VOp::maskload_d)
                   : wide    ? VOp::vmovupd
                             : VOp::vmovups,
             .width = width(),
             .zeroing = masked,
             .mem = at};
+  if (masked) (by_vector ? inst.b : inst.pred) = v_.force(mask);
   inst.dst = code_.vector();
-  (by_vector ? inst.b : inst.pred) = mask;
   code_.add(inst);
   return inst.dst;
 }

@@ -9,6 +9,7 @@ Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
       max_rows(kernels.max_rows),
       max_vectors(kernels.max_vectors),
       whole_k_rows(kernels.whole_k_rows),
+      goes_on(kernels.goes_on),
       element(size_of(kernels.b)),
       a_element(size_of(kernels.a)),
       pairs(kernels.b == DType::bf16),

@@ -54,7 +54,7 @@ struct Product {
   bool one_block_of_k() const { return sizes.k > 0 && sizes.k <= kBlock; }
   /// Tiles that end with the epilogue, if there are any for all rows of a panel, or null.
   const std::vector<KernelCall>* finishing_tiles(int64_t panel) const {
-    const auto& kernels = panel_columns(panel) == panel_width(panel) ? calls->finishing : calls->finishing_all_columns;
+    const auto& kernels = panel_columns(panel) == panel_width(panel) ? calls->finishing : calls->finishing_last;
     auto has = [&](int64_t rows_of_it) { return bool(tile(kernels, rows_of_it, panels.size(panel))); };
     return !kernels.empty() && has(rows.each) && (!rows.extra || has(rows.each + 1)) ? &kernels : nullptr;
   }
@@ -62,6 +62,7 @@ struct Product {
   const ProductCalls* calls;
   int64_t max_rows, max_vectors;  // of a tile
   int64_t whole_k_rows;           // see ProductKernels
+  bool goes_on;
   ProductSizes sizes;
   int64_t element, a_element, c_element = 4;  // of B; of A, as tiles read it; of the sums
   bool pairs;                                 // B is packed in pairs of k

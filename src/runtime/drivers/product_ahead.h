@@ -34,11 +34,14 @@ class AheadShares {
 
   /// Tells the i-th tile what to fetch: where there is nothing more, a line that it reads anyway.
   void give(int64_t i, TileFrame& frame) const {
-    frame.ahead = frame.b, frame.ahead_step = 0;
+    frame.ahead = frame.b, frame.ahead_step = frame.ahead_tile = 0;
     if (i >= fetching_) return;
+    frame.ahead_tile = share_;
     frame.ahead = next_.from + (even_ ? i * share_ : i / pieces_ * Ahead::kLine + i % pieces_ * lines_ * next_.stride);
     frame.ahead_step = even_ ? even_step_ : next_.stride;
   }
+  /// Whether what the tiles from the i-th on fetch lies evenly.
+  bool evenly(int64_t i) const { return even_ || i >= fetching_; }
 
  private:
   const Ahead& next_;

@@ -24,7 +24,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
       finishing(
           calls_of(std::span(epilogue.finishing).first(std::min(tiles.size(), epilogue.finishing.size())), context)),
       wide_tiles(calls_of(kernels.wide_tiles, context)),
-      finishing_all_columns(calls_of(std::span(epilogue.finishing).subspan(finishing.size()), context)),
+      finishing_last(calls_of(std::span(epilogue.finishing).subspan(finishing.size()), context)),
       pack_a(call_of(kernels.pack_a, context)),
       widen(call_of(kernels.widen, context)),
       widen_rows(call_of(kernels.widen_rows, context)),

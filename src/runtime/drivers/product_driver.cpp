@@ -261,19 +261,28 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   }
   const std::vector<KernelCall>& kernels = in_registers ? *finishing : calls;
   int64_t finished = 0;  // rows
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t tile = block.tile_begin + i, row = product_.rows.begin(tile) - block.row,
-                  rows = product_.rows.size(tile);
+  PieceWalk walk(product_.rows, block.tile_begin);
+  for (int64_t i = 0, next = 0; i < tiles; i = next) {
+    const int64_t row = walk.begin() - block.row, rows = walk.size();
+    // As many tiles a call as are alike, and are finished together.
+    const int64_t together = finishes && !in_registers ? i / kTilesAtOnce * kTilesAtOnce + kTilesAtOnce : tiles;
+    const int64_t most = product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i) ? together : i + 1;
+    do {
+      walk.next(), ++next;
+    } while (next < std::min(most, tiles) && walk.size() == rows);
     const KernelCall& call = product_.tile(kernels, rows, vectors);
+    frame.tiles = next - i;
+    frame.a_tile = product_.addresses ? address_bytes() : rows * block.a_row;
+    frame.c_tile = rows * block.c_stride, frame.results_tile = rows * frame.results_stride;
     frame.a = a + (product_.addresses ? i * address_bytes() : row * block.a_row);
     frame.c = block.c + (in_place ? row - finished : row) * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);
     frame.results = results + row * frame.results_stride;
     call.entry(&frame);
-    if (in_registers) result->advance(rows);
-    if (in_registers || !finishes || (i % kTilesAtOnce != kTilesAtOnce - 1 && i + 1 < tiles)) continue;
-    const int64_t end = row + rows;
+    const int64_t end = row + frame.tiles * rows;
+    if (in_registers) result->advance(end - row);
+    if (in_registers || !finishes || (next % kTilesAtOnce != 0 && next < tiles)) continue;
     char* raw = block.c + (in_place ? 0 : finished) * block.c_stride;
     result_.finish(run, {block.panel, block.row + finished, end - finished, raw, block.c_stride});
     finished = end;

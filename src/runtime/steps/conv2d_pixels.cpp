@@ -110,8 +110,9 @@ class PixelDriver final : public ProductDriver {
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += product_.addresses) {
-      const int64_t count = product_.rows.size(tile);
+    PieceWalk walk(product_.rows, tiles.begin);
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next(), to += product_.addresses) {
+      const int64_t count = walk.size();
       for (int64_t i = 0, n; i < count; i += n) {
         // Pixels of one line, all with their whole windows in the image, or not.
         n = std::min(count - i, g_.out_width - x);
@@ -164,8 +165,9 @@ class PixelDriver final : public ProductDriver {
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-      const int64_t count = product_.rows.size(tile);
+    PieceWalk walk(product_.rows, tiles.begin);
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next()) {
+      const int64_t count = walk.size();
       const int64_t left = x * g_.stride_w - border_w_, right = left + (count - 1) * g_.stride_w + 1;
       const bool whole = left >= 0 && right + edge <= width_;
       int64_t at_y = y * g_.stride_h - border_h_;
