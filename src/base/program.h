@@ -84,7 +84,8 @@ struct TileFrame {
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
-  int64_t b_stride = 0;  // of a transposed tile: from column to column of B
+  int64_t b_stride =
+      0;  // of a transposed tile: from column to column of B; of panels side by side: from one to the next
   // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
   // written. Any addresses.
   const char* ahead = nullptr;
@@ -251,13 +252,20 @@ struct Epilogue {
 /// The kernels of all products of one form on one target, made once and shared. The tile kernels for every edge are in
 /// `tiles` (rows-major: tiles[(rows-1) * max_vectors + vectors-1]), the pack kernels likewise by vectors.
 struct ProductKernels {
+  /// A tile that takes all of k for so many full panels side by side.
+  struct SideBySide {
+    int rows = 1, panels = 1;
+    KernelPtr tile;
+    INGOT_ALL_FIELDS(SideBySide, rows, panels, tile)
+  };
   int max_rows = 1, max_vectors = 1;
   DType a = DType::f32;                 // A as tiles read it
   DType b = DType::f32;                 // B in memory and in panels: A's, or a narrower one, widened where it is read
   std::vector<KernelPtr> tiles, packs;  // packs: [vectors-1], in B's own orientation
   RowsOfA rows_of_a = RowsOfA::along;
-  int whole_k_rows = 0;  // tiles of so many rows and fewer take all of k at once, block by block
-  bool goes_on = false;  // one call computes as many of the other tiles as are told
+  int whole_k_rows = 0;                  // tiles of so many rows and fewer take all of k at once, block by block
+  std::vector<SideBySide> side_by_side;  // of such tiles, the most panels first
+  bool goes_on = false;                  // one call computes as many of the other tiles as are told
   // Copies (buffer 0 to 1, dense) an A that tiles do not read as it lies, and one across whose lines meet in few sets
   // of the cache; else null.
   KernelPtr pack_a;
@@ -270,8 +278,8 @@ struct ProductKernels {
   KernelPtr add_row, add_rows;
   KernelPtr transposed;  // where one row reads columns of B: a tile for a B whose k is contiguous (see TileSpec)
   static constexpr int64_t kRowsOfB = 8;
-  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, whole_k_rows, goes_on, pack_a,
-                   widen, widen_rows, wide_tiles, add_row, add_rows, transposed)
+  INGOT_ALL_FIELDS(ProductKernels, max_rows, max_vectors, a, b, tiles, packs, rows_of_a, whole_k_rows, side_by_side,
+                   goes_on, pack_a, widen, widen_rows, wide_tiles, add_row, add_rows, transposed)
 };
 using ProductKernelsPtr = std::shared_ptr<const ProductKernels>;
 

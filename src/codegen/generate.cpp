@@ -28,6 +28,7 @@ KernelPtr generate(const PackSpec& pack, const Target& target) {
 int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a) {
   return x86::max_tile_rows(target, dtype, rows_of_a);
 }
+int max_tile_panels(const Target& target, DType dtype, int rows) { return x86::max_tile_panels(target, dtype, rows); }
 int max_tile_vectors(const Target& target, DType dtype) { return x86::max_tile_vectors(target, dtype); }
 bool may_finish(const Target& target, const Kernel& epilogue) { return x86::may_finish(target, epilogue); }
 

@@ -17,6 +17,8 @@ KernelPtr generate(const PackSpec& pack, const Target& target);
 /// The largest tile of a matrix product on this target: rows, and columns in units of 16.
 int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a = RowsOfA::along);
 int max_tile_vectors(const Target& target, DType dtype);
+/// Of an A of this type, for tiles that take all of k (TileSpec::panels).
+int max_tile_panels(const Target& target, DType dtype, int rows);
 /// Whether a tile can run this epilogue on its sums: vector registers are left for it, and all that it reads and writes
 /// lies side by side.
 bool may_finish(const Target& target, const Kernel& epilogue);

@@ -186,6 +186,9 @@ struct TileSpec {
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, an f32 A, AVX-512.
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
+  /// Panels of B, TileFrame::b_stride apart, whose columns all exist and lie side by side in C: few rows alone are too
+  /// few sums to keep the multipliers busy. Of a tile that takes all of k.
+  int panels = 1;
   /// Windows: rows are `window_stride` pixels of a line apart and `taps` long, so their line has window_pixels(). For
   /// each run, which is a line, 2 * taps entries are listed: the bytes from pixel to pixel; the address of pixel taps -
   /// 1; those of the first and of the last taps - 1 pixels, which may lie elsewhere (beyond an image).

@@ -323,11 +323,11 @@ std::string print(const Kernel& k) {
 
 std::string print(const TileSpec& t) {
   constexpr const char* kRowsOfA[] = {"", " across", " listed", " channels", " with b", " channels with b", " windows"};
-  return fmt::format("tile{}{}{} {}{} rows {} vectors {}{}", t.transposed ? " transposed" : "",
-                     kRowsOfA[static_cast<size_t>(t.rows_of_a)],
-                     t.taps ? fmt::format(" of {} by {}", t.taps, t.window_stride) : "", ingot::name_of(t.a),
-                     t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors,
-                     t.finish ? " finishes\n" + print(*t.finish) : "");
+  return fmt::format(
+      "tile{}{}{} {}{} rows {} vectors {}{}{}", t.transposed ? " transposed" : "",
+      kRowsOfA[static_cast<size_t>(t.rows_of_a)], t.taps ? fmt::format(" of {} by {}", t.taps, t.window_stride) : "",
+      ingot::name_of(t.a), t.a == t.b ? "" : fmt::format(" x {}", ingot::name_of(t.b)), t.rows, t.vectors,
+      t.panels == 1 ? "" : fmt::format(" panels {}", t.panels), t.finish ? " finishes\n" + print(*t.finish) : "");
 }
 
 std::string print(const PackSpec& p) {

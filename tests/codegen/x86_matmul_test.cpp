@@ -100,7 +100,7 @@ void window_tiles(DType d, const Target& target) {
   std::mt19937_64 random(13);
   const int64_t size = sizeof(T), lines = 3, a_offset = 2 * size;
   for (int taps : {2, 3, 4, 5, 7})
-    for (int rows = 1; rows <= max_tile_rows(target, d); ++rows)
+    for (int rows = 1; rows <= max_tile_rows(target, d, RowsOfA::windows); ++rows)
       for (int vectors = 1; vectors <= max_tile_vectors(target, d); ++vectors) {
         const int window_stride = 1 + (rows + taps) % 2;
         const TileSpec spec{.a = d,
@@ -349,6 +349,49 @@ Kernel epilogue(int64_t columns, bool same_rows) {
   const Expr sum = b.load(0), y = fma(sum, b.load(1), b.load(2)) + b.load(3);
   kernel.phases.push_back({{{4, select(y < 0.0, y - y, y).value}, {5, sum.value}}, {}, {}, {}});
   return kernel;
+}
+
+// Panels side by side give what they give one by one; what lies between them is not read, nor what lies behind them in
+// C written.
+TEST_P(X86Matmul, TilesOfPanelsSideBySide) {
+  std::mt19937_64 random(13);
+  int tried = 0;
+  for (auto [wide, d] :
+       {std::pair{DType::f32, DType::f32}, {DType::f64, DType::f64}, {DType::f32, DType::f16}, {DType::f32, DType::i8}})
+    for (int rows = 1; rows <= kFewRows; ++rows)
+      for (int panels = 2; panels <= max_tile_panels(target(), wide, rows); ++panels) {
+        ++tried;
+        TileSpec spec{.a = wide, .b = d, .rows = rows};
+        KernelPtr one_source = generate(spec, target());
+        spec.panels = panels;
+        KernelPtr source = generate(spec, target());
+        Code one(*one_source), code(*source);
+        const int64_t size = size_of(wide);
+        for (int64_t k : {1, 4, 7, 256, 257, 700})
+          for (int64_t accumulate : {0, 1}) {
+            const int64_t a_stride = (k + 3) * size, c_row = (16 * panels + 5) * size, panel = panel_bytes(d, k, 16),
+                          apart = panel + 64;
+            Guarded a(static_cast<size_t>((rows - 1) * a_stride + k * size), true),
+                b(static_cast<size_t>((panels - 1) * apart + panel), true),
+                c(static_cast<size_t>((rows - 1) * c_row + 16 * panels * size), true);
+            for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, wide, random);
+            std::memset(b.data(), 0x7f, b.size());
+            for (int64_t p = 0; p < panels; ++p)
+              for (int64_t i = 0; i < 16 * k; ++i) put(b.data() + p * apart + i * size_of(d), d, random);
+            for (int64_t i = 0; i < static_cast<int64_t>(c.size()) / size; ++i) put(c.data() + i * size, wide, random);
+            const std::vector<char> before(c.data(), c.data() + c.size());
+            TileFrame f = tile_frame(a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, 16);
+            f.ahead = f.b, f.results = f.c;
+            for (int64_t p = 0; p < panels; ++p, f.b += apart, f.c += 16 * size) one.entry()(&f);
+            const std::vector<char> expected(c.data(), c.data() + c.size());
+            std::memcpy(c.data(), before.data(), before.size());
+            f.b = b.data(), f.c = c.data(), f.b_stride = apart, f.columns = 16 * panels;
+            code.entry()(&f);
+            ASSERT_EQ(std::memcmp(expected.data(), c.data(), c.size()), 0)
+                << print(spec) << " k " << k << " accumulate " << accumulate;
+          }
+      }
+  if (tried == 0) GTEST_SKIP() << "one panel at a time for this instruction set";
 }
 
 /// Rows of a matrix between guards, with room behind each row.

@@ -22,7 +22,8 @@ constexpr int64_t kAheadOfRows = 8192;  // bytes times rows
 // fetches their neighbours, stays ahead where B lies in memory.
 constexpr int64_t kAheadOfFewRows = 16384, kLinesEach = 4;
 constexpr Gpr kA = Gpr::rsi, kA4 = Gpr::r9, kStride = Gpr::r10, kStride3 = Gpr::r11, kB = Gpr::rdx, kK = Gpr::rcx,
-              kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8;
+              kFrame = Gpr::rdi, kAhead = Gpr::r12, kUntil = Gpr::rax, kInterval = Gpr::rbx, kResults = Gpr::r8,
+              kPanel = Gpr::r13, kPanel3 = Gpr::r14;
 // Of a listed A: the addresses of the rows in this run, where the run stands in them, and the list.
 constexpr Gpr kRows[] = {Gpr::rsi, Gpr::r9, Gpr::r10, Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14, Gpr::r15};
 // Of windows: every fourth pixel from the first that lies evenly on, and those at the edges.
@@ -38,17 +39,21 @@ class Tile {
         pairs_(spec.b == DType::bf16),
         dot_(spec.a == DType::bf16),
         type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
-        parts_(v_.parts_of(type_) * spec.vectors),
+        panel_parts_(v_.parts_of(type_) * spec.vectors),
+        parts_(panel_parts_ * spec.panels),
         part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)),
         goes_on_(goes_on(spec, target)),
         sums_(spec, v_) {
     INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
+    INGOT_CHECK(spec.panels == 1 || (takes_whole_k(spec) && spec.panels <= 4), "more than one panel for many rows");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
   void emit() {
     if (takes_whole_k(spec_)) {
       load(kB, offsetof(TileFrame, b));
+      if (spec_.panels > 1) load(kPanel, offsetof(TileFrame, b_stride));
+      if (spec_.panels > 3) code_.add({.op = VOp::g_lea, .g = kPanel3, .mem = Mem::at(kPanel, kPanel, 2)});
       return blocks();
     }
     if (goes_on_) take_moving_fields();
@@ -356,7 +361,12 @@ class Tile {
     if (listed()) return Mem::at(kRows[row], kAt, 1, u * step_bytes() + offset);
     return a_beyond(row < 4 ? kA : kA4, row % 4, u * step_bytes() + offset);
   }
-  Mem b_at(int step, int part) const { return Mem::at(kB, (static_cast<int64_t>(step) * parts_ + part) * part_bytes_); }
+  Mem b_at(int step, int part) const {
+    const int64_t at = (static_cast<int64_t>(step) * panel_parts_ + part % panel_parts_) * part_bytes_;
+    const int panel = part / panel_parts_;
+    if (panel == 0) return Mem::at(kB, at);
+    return panel == 3 ? Mem::at(kB, kPanel3, 1, at) : Mem::at(kB, kPanel, panel, at);
+  }
 
   /// kK counts steps down; `unroll` of them at a time.
   void loop(int unroll) {
@@ -367,9 +377,9 @@ class Tile {
     const Loop loop = code_.begin_loop();
     for (int u = 0; u < unroll; ++u) {
       // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster.
-      const int64_t row = parts_ * part_bytes_;
+      const int64_t row = panel_parts_ * part_bytes_;
       const bool few = spec_.rows <= kFewRows;
-      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1; at += 64)
+      for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1 && spec_.panels == 1; at += 64)
         if (!few)
           code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
         else if (at / 64 % kLinesEach == 0)
@@ -386,7 +396,7 @@ class Tile {
       code_.g(VOp::g_addi, kA, unroll * step_bytes());
       if (spec_.rows > 4) code_.g(VOp::g_addi, kA4, unroll * step_bytes());
     }
-    code_.g(VOp::g_addi, kB, int64_t(unroll) * parts_ * part_bytes_);
+    code_.g(VOp::g_addi, kB, int64_t(unroll) * panel_parts_ * part_bytes_);
     code_.g(VOp::g_addi, kK, -unroll);
     code_.g(VOp::g_cmpi, kK, unroll);
     code_.end_loop(loop, Cond::greater_equal);
@@ -417,6 +427,11 @@ class Tile {
     auto b = [&](int p) {
       return pairs_ || spec_.a == spec_.b ? v_.force(Source(b_at(u, p))) : load_f32(v_, spec_.b, b_at(u, p));
     };
+    if (spec_.panels > 1 && spec_.rows == 1 && spec_.a == spec_.b) {
+      const VReg x = a(false)(0);
+      for (int p = 0; p < parts_; ++p) sums_.add(0, p, b_at(u, p), x);
+      return;
+    }
     if (!pairs_ || dot_) return sums_.multiply(a(false), b);
     for (bool odd : {false, true}) sums_.multiply(a(odd), [&](int p) { return half(b(p), odd); });
   }
@@ -458,6 +473,7 @@ class Tile {
   Vectors v_;
   bool pairs_, dot_;  // B comes in pairs of k; and A
   Type type_;
+  int panel_parts_;     // registers a row of a panel
   int parts_;           // registers a row
   int64_t part_bytes_;  // that one takes in a panel
   bool goes_on_;
@@ -485,6 +501,14 @@ int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a) {
   if (target.isa == Isa::avx2 && rows_of_a != RowsOfA::windows) return dtype == DType::f64 ? 3 : 6;
   return 8;
 }
+
+// Eight sums: two multiplications a cycle, each of which takes four. (AVX-512: three panels' vectors are as many bytes
+// a cycle as caches give.)
+int max_tile_panels(const Target& target, DType dtype, int rows) {
+  if (target.isa != Isa::avx2 || rows > kFewRows) return 1;
+  return std::max(1, (dtype == DType::f64 ? 2 : 4) / rows);
+}
+
 int max_tile_vectors(const Target& target, DType dtype) {
   return target.isa == Isa::avx2 || dtype == DType::f64 ? 1 : 3;
 }

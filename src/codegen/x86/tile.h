@@ -27,6 +27,7 @@ class TileFinish {
 /// The largest tile whose sums fit the registers.
 int max_tile_rows(const Target& target, DType dtype, RowsOfA rows_of_a);
 int max_tile_vectors(const Target& target, DType dtype);
+int max_tile_panels(const Target& target, DType dtype, int rows);
 bool may_finish(const Target& target, const Kernel& epilogue);
 
 }  // namespace ingot::codegen::x86

@@ -18,7 +18,7 @@ TileSums::TileSums(const TileSpec& spec, Vectors& vectors)
       v_(vectors),
       code_(vectors.code()),
       type_(spec.a == DType::f64 ? Type::f64 : Type::f32),
-      parts_(vectors.parts_of(type_) * spec.vectors),
+      parts_(vectors.parts_of(type_) * spec.vectors * spec.panels),
       existing_(spec.finish && !v_.avx512() ? static_cast<int>(ceil_div(spec.finish->known_columns, 8)) : parts_),
       half_(v_.avx512() && spec.finish && kLanes * spec.vectors - spec.finish->known_columns >= kLanes / 2) {}
 
@@ -61,6 +61,10 @@ void TileSums::store(const Mem& c, const Mem& accumulate) {
   int64_t edge = code_.label(), done = code_.label();
   code_.load(kC, c);
   load(code_, kStride, offsetof(TileFrame, c_stride));
+  if (spec_.panels > 1) {  // no edge
+    code_.load(kK, accumulate);
+    return write({});
+  }
   load(code_, Gpr::rax, offsetof(TileFrame, columns));
   code_.load(kK, accumulate);
   code_.g(VOp::g_cmpi, Gpr::rax, whole);

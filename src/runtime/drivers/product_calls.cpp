@@ -17,6 +17,15 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
   return calls;
 }
 
+namespace {
+std::vector<ProductCalls::SideBySide> side_by_side_of(const ProductKernels& kernels, const BindContext& context) {
+  std::vector<ProductCalls::SideBySide> calls;
+  for (const ProductKernels::SideBySide& k : kernels.side_by_side)
+    calls.push_back({k.rows, k.panels, call_of(k.tile, context)});
+  return calls;
+}
+}  // namespace
+
 ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
     : tiles(calls_of(kernels.tiles, context)),
       packs(calls_of(kernels.packs, context)),
@@ -25,6 +34,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
           calls_of(std::span(epilogue.finishing).first(std::min(tiles.size(), epilogue.finishing.size())), context)),
       wide_tiles(calls_of(kernels.wide_tiles, context)),
       finishing_last(calls_of(std::span(epilogue.finishing).subspan(finishing.size()), context)),
+      side_by_side(side_by_side_of(kernels, context)),
       pack_a(call_of(kernels.pack_a, context)),
       widen(call_of(kernels.widen, context)),
       widen_rows(call_of(kernels.widen_rows, context)),

@@ -20,7 +20,12 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
 /// the same for all sizes.
 struct ProductCalls {
   std::vector<KernelCall> tiles, packs, epilogues, finishing, wide_tiles;
-  std::vector<KernelCall> finishing_last;  // of a product of fewer columns than a tile has
+  std::vector<KernelCall> finishing_last;  // of a last panel that is not full
+  struct SideBySide {
+    int64_t rows, panels;
+    KernelCall tile;
+  };
+  std::vector<SideBySide> side_by_side;
   KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
   int64_t epilogue_scratch = 0;
   size_t written = 2;

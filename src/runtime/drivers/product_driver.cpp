@@ -127,6 +127,8 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
              .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * b.packed_line : 0,
              .addresses = b.tiles * address_bytes(),
              .c = product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0};
+  b.few_rows = packed && !split_ && row_tiles == 1 && rows <= product_.whole_k_rows && k_size > 0;
+  if (b.few_rows && !product_.calls->side_by_side.empty()) b.rooms.c *= product_.calls->side_by_side.front().panels;
   return b;
 }
 
@@ -150,6 +152,14 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
   const char* b = packed ? nullptr : b_matrix(scratch.at[1], scratch.b);
   const char* packed_end = packed ? packed + product_.packed_bytes() : nullptr;
   const bool backwards = packed && other_way_round(packed + product_.panel_offset(panels.begin));
+  if (blocking.few_rows) {
+    const char* rows = a + product_.rows.begin(row_tiles.begin) * product_.a_row;
+    if (product_.packs_a) {
+      pack_a(product_, rows, scratch.a, product_.rows.size(row_tiles.begin), k_size, packed_line);
+      rows = scratch.a;
+    }
+    return few_rows(run, part, rows, a_row, packed, backwards);
+  }
 
   for (int64_t group_begin = panels.begin; group_begin < panels.end; group_begin += group) {
     const int64_t group_end = std::min(group_begin + group, panels.end);
@@ -180,10 +190,8 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
             std::memset(block.c + i * block.c_stride, 0, product_.panel_columns(block.panel) * product_.c_element);
           if (epilogue) result_.finish(run, {block.panel, block.row, block.rows, block.c, block.c_stride});
         }
-        const bool whole_k =
-            packed && !split_ && block.tile_end - block.tile_begin == 1 && block.rows <= product_.whole_k_rows;
         for (block.k = k.begin; block.k < k.end; block.k += block.k_count) {
-          block.k_count = whole_k ? k_size : std::min(kBlock, k.end - block.k);
+          block.k_count = std::min(kBlock, k.end - block.k);
           if (split_) {
             block.c_stride = split_.row_stride();
             block.c = split_.accumulators(shared(state), batch, block.k) + block.row * block.c_stride +
@@ -223,6 +231,42 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
         }
       }
     }
+  }
+}
+
+// All of k at once, of several panels where there are tiles for them.
+void ProductDriver::few_rows(const ProductRun& run, const Part& part, const char* a, int64_t a_row, const char* packed,
+                             bool backwards) const {
+  const int64_t row = product_.rows.begin(part.rows.begin), rows = product_.rows.size(part.rows.begin);
+  TileFrame frame{};
+  frame.a = a, frame.a_stride = a_row;
+  frame.k = product_.sizes.k;
+  frame.results_stride = result_.row_stride();
+  for (int64_t begin = part.panels.begin, end = part.panels.end; begin < end;) {
+    int64_t count = 1;
+    KernelCall call;
+    const int64_t last = backwards ? end - 1 : begin, vectors = product_.panels.size(last);
+    for (const ProductCalls::SideBySide& tile : product_.calls->side_by_side) {
+      if (tile.rows != rows || tile.panels > end - begin) continue;
+      const int64_t from = backwards ? end - tile.panels : begin;
+      if (product_.panels.begin(from + tile.panels) * kVector > product_.sizes.n) continue;  // a panel is not full
+      count = tile.panels, call = tile.tile;
+      break;
+    }
+    const int64_t panel = backwards ? end - count : begin, column = product_.panel_column(panel);
+    if (!call) call = product_.tile(product_.calls->tiles, rows, vectors);
+    frame.b = frame.ahead = packed + product_.panel_offset(panel);
+    frame.b_stride = kVector * product_.k_padded * product_.element;
+    frame.columns = std::min(kVector * vectors * count, product_.sizes.n - column);
+    frame.c = run.scratch.c, frame.c_stride = kVector * vectors * count * product_.c_element;
+    if (!product_.has_epilogue())
+      frame.c = run.scratch.at[2] + row * product_.c_row + column * product_.c_element, frame.c_stride = product_.c_row;
+    frame.results = result_.place(run, row, column);
+    frame.context = call.context;
+    call.entry(&frame);
+    for (int64_t i = 0; i < count && product_.has_epilogue(); ++i)
+      result_.finish(run, {panel + i, row, rows, frame.c + i * kVector * product_.c_element, frame.c_stride});
+    (backwards ? end : begin) += backwards ? -count : count;
   }
 }
 

@@ -60,9 +60,10 @@ class ProductDriver : public StepDriver {
   };
   int64_t parts() const { return split_ ? split_.splits() : row_cuts_ * panel_cuts_; }
   Part part(int64_t number) const;
-  /// How its loops are blocked. `tiles`: of rows, in a block of them; `group`: panels packed at a time.
+  /// How its loops are blocked. `tiles`: of rows, in a block of them; `group`: panels packed at a time; few_rows: it
+  /// has one tile of them, which takes all of k.
   struct Blocking {
-    bool one_block, wide_panels;
+    bool one_block, wide_panels, few_rows;
     int64_t tiles, group, panel_bytes, packed_line;
     ProductRooms rooms;
   };
@@ -70,6 +71,8 @@ class ProductDriver : public StepDriver {
   void multiply(const StepState& state, int64_t batch, const Part& part) const;
   void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
                  const char* b, const Ahead& next) const;
+  void few_rows(const ProductRun& run, const Part& part, const char* a, int64_t a_row, const char* packed,
+                bool backwards) const;
   int64_t address_bytes() const { return product_.addresses * 8; }  // of a tile of a listed A
 
   ProductResult result_;
