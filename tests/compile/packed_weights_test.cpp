@@ -38,6 +38,24 @@ class PackedWeights : public ::testing::Test {
   PackedWeights() { clear_caches(); }
 };
 
+// Few rows take panels side by side while there are full ones, from both ends in turns: of any number of columns, with
+// and without what follows, they are what eager computes from the weight as it lies.
+TEST_F(PackedWeights, OfFewRowsAndAnyNumberOfColumns) {
+  for (DType dtype : {kFloat32, kFloat64})
+    for (int64_t k : {1, 40, 256, 300, 520})
+      for (int64_t n : {1, 15, 16, 31, 32, 33, 48, 63, 64, 65, 80, 96, 111, 112, 128, 143, 192, 200, 256, 257})
+        for (int64_t m : {1, 2, 3}) {
+          const Tensor w = randn({k, n}, dtype), bias = randn({n}, dtype), x = randn({m, k}, dtype);
+          auto plain = compile([&](const Tensor& in) { return matmul(in, w); });
+          auto followed = compile([&](const Tensor& in) { return relu(matmul(in, w) + bias) * 2; });
+          const Tensor expected = matmul(x, w), expected_followed = relu(expected + bias) * 2;
+          for (int call = 0; call < 3; ++call) {
+            ASSERT_TRUE(same_bits(plain(x), expected)) << k << " " << n << " " << m;
+            ASSERT_TRUE(same_bits(followed(x), expected_followed)) << k << " " << n << " " << m;
+          }
+        }
+}
+
 TEST_F(PackedWeights, AreOneCopyForSeveralFunctionsAndSizes) {
   SmallNet model;
   auto first = compile(model);

@@ -5,8 +5,9 @@
 
 namespace ingot::codegen::x86 {
 namespace {
-constexpr int kMostSlots = 256;  // registers that live at once in steps side by side: 16 KiB of the frame
-}
+constexpr int kMostSlots = 256;   // registers that live at once in steps side by side: 16 KiB of the frame
+constexpr int kSlotsOfAvx2 = 14;  // all that there are, less two for constants
+}  // namespace
 
 PhasePlan::PhasePlan(const Kernel& kernel, const Phase& p)
     : phase(p), roots(column_roots(kernel, p)), live(find_live(kernel, roots)) {
@@ -106,12 +107,14 @@ int Body::work() const {
 // of them in a row.
 int Body::chains() const {
   constexpr int kLong = 56;
-  if (!v_.avx512() || is_short()) return 1;
+  if (is_short()) return 1;
   int most = 1;  // registers of a value
   for (Value v = 0; v < analysis_.size(); ++v)
     if (values_.in_body(v)) most = std::max(most, v_.parts_of(analysis_.node(v).type));
-  const int fitting = std::max(1, kMostSlots / std::max(1, live_at_once()));
-  return std::max(1, std::min((work() < kLong ? 4 : 8) / most, static_cast<int>(std::bit_floor(unsigned(fitting)))));
+  // Of AVX2 a step is two chains, and a third is worth no memory.
+  const int slots = v_.avx512() ? kMostSlots : kSlotsOfAvx2, wanted = v_.avx512() && work() >= kLong ? 8 : 4;
+  const int fitting = std::max(1, slots / std::max(1, live_at_once()));
+  return std::max(1, std::min(wanted / most, static_cast<int>(std::bit_floor(unsigned(fitting)))));
 }
 
 /// Registers of the column-level values of one step that live at once, at most.
