@@ -84,8 +84,8 @@ struct TileFrame {
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors
   const void* context;
-  int64_t b_stride =
-      0;  // of a transposed tile: from column to column of B; of panels side by side: from one to the next
+  // In B: of a transposed tile from column to column, of panels side by side from one to the next.
+  int64_t b_stride = 0;
   // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
   // written. Any addresses.
   const char* ahead = nullptr;
