@@ -22,22 +22,40 @@ struct Pieces {
   int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
 };
 
-/// Goes from piece to piece without a division for each.
+/// Goes through pieces [first, last) without a division for each: in their order, or those that are larger first, so
+/// that as many as can be are alike in turn. Either way they are the same pieces of the same part.
 class PieceWalk {
  public:
-  PieceWalk(const Pieces& pieces, int64_t first)
-      : pieces_(pieces), begin_(pieces.begin(first)), left_(pieces.extra ? first * pieces.extra % pieces.count : 0) {}
+  PieceWalk() = default;
+  PieceWalk(const Pieces& pieces, int64_t first, int64_t last, bool larger_first)
+      : each_(pieces.each), begin_(pieces.begin(first)), left_(last - first) {
+    const int64_t larger = pieces.begin(last) - begin_ - left_ * each_;
+    if (larger_first || larger == 0 || larger == left_) {
+      larger_ = larger;
+    } else {
+      extra_ = pieces.extra, count_ = pieces.count;
+      part_ = first * extra_ % count_;
+    }
+  }
   int64_t begin() const { return begin_; }
-  int64_t size() const { return pieces_.each + (left_ + pieces_.extra >= pieces_.count); }
-  void next() {
-    begin_ += size();
-    left_ += pieces_.extra;
-    if (left_ >= pieces_.count) left_ -= pieces_.count;
+  int64_t size() const { return each_ + (extra_ ? part_ + extra_ >= count_ : larger_ > 0); }
+  /// How many from here on, this one included, are known to be of its size.
+  int64_t alike() const { return extra_ ? 1 : larger_ > 0 ? larger_ : left_; }
+  /// `pieces`: at most alike().
+  void next(int64_t pieces = 1) {
+    begin_ += pieces * size();
+    left_ -= pieces;
+    if (!extra_) {
+      if (larger_ > 0) larger_ -= pieces;
+    } else if ((part_ += extra_) >= count_) {
+      part_ -= count_;
+    }
   }
 
  private:
-  const Pieces& pieces_;
-  int64_t begin_, left_;  // left: of the extra ones, in parts of `count`
+  int64_t each_ = 0, begin_ = 0, left_ = 0;
+  int64_t larger_ = 0;                        // of the pieces left, which come first
+  int64_t extra_ = 0, count_ = 0, part_ = 0;  // in their order: what has come of the extra ones, in parts of `count`
 };
 
 /// The panels that the columns of a product's right operand are cut into, in units of 16 columns. Two or four threads

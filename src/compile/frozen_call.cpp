@@ -201,7 +201,8 @@ bool FrozenCall::run_program(const LeafList& arguments, std::span<void*> outputs
     if (binding.outputs[i].kind == Kind::failed && *static_cast<const uint8_t*>(outputs[i])) return false;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (const trace::OutputTarget& target = binding.outputs[i]; target.kind == Kind::write_back)
-      trace::write_back(target, slot(target.number, arguments), std::move(temporary[i]));
+      for (uint32_t s : written)
+        if (path.aliases[s] == target.number) trace::write_back(target, slot(s, arguments), std::move(temporary[i]));
   return true;
 }
 

@@ -221,9 +221,10 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
     }
   }
   for (size_t i = 0; i < binding.outputs.size(); ++i)
-    if (binding.outputs[i].kind == OutputTarget::Kind::write_back)
-      write_back(binding.outputs[i], slots[binding.outputs[i].number], std::move(storages_[i]),
-                 segment_.writes_to_slot(binding.outputs[i].number));
+    if (const OutputTarget& target = binding.outputs[i]; target.kind == OutputTarget::Kind::write_back)
+      for (uint32_t s : point.written_slots)
+        if (aliases_[s] == target.number)
+          write_back(target, slots[s], std::move(storages_[i]), segment_.writes_to_slot(s));
   storages_.clear();
   segment_.release_values();
 }

@@ -17,8 +17,9 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
 
 /// Where the program itself writes this output: the slot's memory, or null where it needs memory of its own.
 void* donated_memory(const OutputTarget& target, const Tensor& slot);
-/// After the run: the slot holds the result, which lies in memory of its own, or, if that is null, was written
-/// directly. `writes`: how often the ops of the segment wrote to it; its version moves on by as many.
+/// After the run: a slot that the call writes holds the result, which lies in memory of its own, or, if that is null,
+/// was written directly. `writes`: how often the ops of the segment wrote through this slot; the version of its storage
+/// moves on by as many. Of slots that are one memory each is given, one of them with the result.
 void write_back(const OutputTarget& target, const Tensor& slot, runtime::StoragePtr result, uint64_t writes = 1);
 
 }  // namespace ingot::trace

@@ -116,6 +116,50 @@ TEST(Donation, OneMemoryUnderSeveralHandles) {
   }
 }
 
+// A saved tensor is known by how often its memory was written: so each write counts, in the storage that it was done
+// through, under whichever handle, and with two storages over one memory (from_blob).
+TEST(Donation, EachWriteCountsWhereItWasDone) {
+  auto f = [](const Tensor& a, const Tensor& b) {
+    const Tensor before = a * 2;
+    b.add_(1);
+    b.add_(a);
+    a.mul_(0.5);
+    b.add_(before);
+    return before + b;
+  };
+  auto checked = compile(f);
+  auto frozen = compile(f, {.mode = CompileMode::frozen});
+  struct Memory {
+    std::vector<float> numbers{1, 2, 3, 4};
+    Tensor whole = ones({4}), blob = from_blob(numbers.data(), {4}), same = from_blob(numbers.data(), {4});
+  } mine, theirs, third;
+  for (int call = 0; call < 5; ++call)
+    for (int pair = 0; pair < 6; ++pair) {
+      auto handles = [&](Memory& m) -> std::pair<Tensor, Tensor> {
+        switch (pair) {
+          case 0: return {m.whole, m.whole};
+          case 1: return {m.whole, m.whole.view({4})};
+          case 2: return {m.whole.view({4}), m.whole};
+          case 3: return {m.blob, m.same};
+          case 4: return {m.same, m.blob};
+          default: return {m.whole, m.blob};
+        }
+      };
+      const auto [a, b] = handles(mine);
+      const auto [c, d] = handles(theirs);
+      const auto [e, g] = handles(third);
+      const Tensor expected = f(c, d);
+      EXPECT_TRUE(same_bits(checked(a, b), expected)) << call << ' ' << pair;
+      EXPECT_TRUE(same_bits(frozen(e, g), expected)) << call << ' ' << pair;
+      for (Tensor Memory::* which : {&Memory::whole, &Memory::blob, &Memory::same}) {
+        EXPECT_TRUE(same_bits(mine.*which, theirs.*which));
+        EXPECT_TRUE(same_bits(third.*which, theirs.*which));
+        EXPECT_EQ((mine.*which).version(), (theirs.*which).version()) << call << ' ' << pair;
+      }
+    }
+  EXPECT_GT(frozen.stats().frozen_calls, 0);
+}
+
 // Frozen, the callable does not run again: what it wrote is written all the same, where it was written.
 TEST(Donation, AFrozenFunctionWritesWhatItsCallableWrote) {
   int runs = 0;

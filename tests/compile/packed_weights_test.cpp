@@ -56,6 +56,28 @@ TEST_F(PackedWeights, OfFewRowsAndAnyNumberOfColumns) {
         }
 }
 
+// Many rows and a long k: a block of rows goes through all panels of a group in one stretch of k before the next, from
+// both ends in turns. Whether it does, how many rows there are and on how many threads does not show.
+TEST_F(PackedWeights, OfManyRowsAndALongK) {
+  const int threads = num_threads();
+  for (DType dtype : {kFloat32, kFloat64, kBFloat16})
+    for (int64_t k : {1100, 2100, 2561})
+      for (int64_t n : {40, 300, 1000}) {
+        const Tensor w = (randn({k, n}) * 0.1).to(dtype), bias = randn({n}).to(dtype), x = randn({200, k}).to(dtype);
+        auto plain = compile([&](const Tensor& in) { return matmul(in, w); });
+        auto followed = compile([&](const Tensor& in) { return relu(matmul(in, w) + bias) * 2; });
+        const Tensor expected = matmul(x, w), expected_followed = relu(expected + bias) * 2;
+        for (int call = 0; call < 4; ++call) {
+          set_num_threads(call % 2 ? 1 : threads);
+          ASSERT_TRUE(same_bits(plain(x), expected)) << k << " " << n;
+          ASSERT_TRUE(same_bits(followed(x), expected_followed)) << k << " " << n;
+          ASSERT_TRUE(same_bits(plain(x.slice(0, 30, 47)), expected.slice(0, 30, 47))) << k << " " << n;
+          ASSERT_TRUE(same_bits(followed(x.slice(0, 3, 140)), expected_followed.slice(0, 3, 140))) << k << " " << n;
+        }
+        set_num_threads(threads);
+      }
+}
+
 TEST_F(PackedWeights, AreOneCopyForSeveralFunctionsAndSizes) {
   SmallNet model;
   auto first = compile(model);

@@ -376,14 +376,16 @@ class Tile {
     if (unroll > 1) code_.add({.op = VOp::align_here, .value = 64});
     const Loop loop = code_.begin_loop();
     for (int u = 0; u < unroll; ++u) {
-      // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster.
+      // About a kilobyte ahead: the panel streams in from L2; the fewer rows it is multiplied by, the faster. A block
+      // of a panel of tiles that go on is small enough for L1, where the first of them has brought it: of 5 or 6 rows,
+      // that is, as there are mostly several of those.
       const int64_t row = panel_parts_ * part_bytes_;
       const bool few = spec_.rows <= kFewRows;
       for (int64_t at = (u * row + 63) / 64 * 64; at < (u + 1) * row && unroll > 1 && spec_.panels == 1; at += 64)
-        if (!few)
-          code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
-        else if (at / 64 % kLinesEach == 0)
+        if (few && at / 64 % kLinesEach == 0)
           code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfFewRows), .value = 1});
+        else if (!few && (!goes_on_ || spec_.rows <= 4))
+          code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
       if (unroll > 1 && u % 2 && !few) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);

@@ -80,6 +80,8 @@ struct Product {
   // Of a listed A: for each block of k, and entries of a tile.
   std::span<const ListedRuns> listed;
   int64_t addresses = 0;
+  /// The rows of these tiles. Windows slide along lines, in order; else tiles that are alike come in turn.
+  PieceWalk walk_rows(Range tiles) const { return {rows, tiles.begin, tiles.end, rows_of_a != RowsOfA::windows}; }
   int64_t b_row = 0, b_column = 0;
   int64_t c_row = 0;   // where there is no epilogue
   int64_t b_room = 0;  // bytes that putting a B together takes, a thread

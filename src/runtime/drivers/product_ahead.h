@@ -17,20 +17,26 @@ struct Ahead {
   static Ahead lines(const char* from, int64_t bytes) { return {from, ceil_div(bytes, kLine), 1, kLine}; }
 };
 
-/// Shares it out to tiles of `k` steps. What is contiguous is shared out evenly; of rows a tile fetches as many lines
-/// as it can, of one column of lines.
+/// Shares it out to tiles of `k` steps. What is contiguous is shared out evenly: by a few tiles only if it is small,
+/// and then they fetch every second line if need be, whose neighbours the processor fetches. Of rows a tile fetches as
+/// many lines as it can, of one column of lines.
 class AheadShares {
+  static constexpr int64_t kFewTiles = 4, kSmall = 16 << 10;
+
  public:
   AheadShares(const Ahead& next, int64_t tiles, int64_t k)
-      : next_(next),
-        lines_(std::max<int64_t>(k / 2, 1)),
-        pieces_(ceil_div(next.rows, lines_)),
-        even_(next.stride == Ahead::kLine),
-        fetching_(!next.from || tiles < 4 ? 0
-                  : even_                 ? tiles
-                                          : pieces_ * next.row_lines),
-        share_(next.rows * Ahead::kLine / tiles),
-        even_step_(std::min(ceil_div(share_, lines_), Ahead::kLine)) {}
+      : next_(next), lines_(std::max<int64_t>(k / 2, 1)), even_(next.stride == Ahead::kLine) {
+    const bool small = tiles > 1 && even_ && next.rows * Ahead::kLine <= kSmall;
+    if (!next.from || (tiles < kFewTiles && !small)) return;
+    if (even_) {
+      fetching_ = tiles;
+      share_ = next.rows * Ahead::kLine / tiles;
+      even_step_ = std::min(ceil_div(share_, lines_), Ahead::kLine);
+    } else {
+      pieces_ = ceil_div(next.rows, lines_);
+      fetching_ = pieces_ * next.row_lines;
+    }
+  }
 
   /// Tells the i-th tile what to fetch: where there is nothing more, a line that it reads anyway.
   void give(int64_t i, TileFrame& frame) const {
@@ -45,9 +51,10 @@ class AheadShares {
 
  private:
   const Ahead& next_;
-  int64_t lines_, pieces_;  // lines that a tile can fetch; tiles that a column of lines takes
+  int64_t lines_;  // that a tile can fetch
   bool even_;
-  int64_t fetching_, share_, even_step_;  // tiles that fetch; bytes of each, and how far from fetch to fetch
+  int64_t fetching_ = 0, pieces_ = 1;  // tiles that fetch; that a column of lines takes
+  int64_t share_ = 0, even_step_ = 0;  // of what is even: bytes of each tile, and how far from fetch to fetch
 };
 
 }  // namespace ingot::runtime

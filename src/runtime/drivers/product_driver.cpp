@@ -1,6 +1,7 @@
 // Loops, from the outside (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with A
-// unpacked): groups of panels, blocks of rows that keep their part of A in L2, panels, blocks of k, tiles of rows. Each
-// output sums its k blocks in order, so no division of M, N, K, batch or threads shows in the result.
+// unpacked): groups of panels, blocks of rows, stretches of k, in which a block of rows keeps its part of A in L2,
+// panels, blocks of k, tiles of rows. Each output sums its k blocks in order, so no division of M, N, K, batch or
+// threads shows in the result.
 #include "runtime/drivers/product_driver.h"
 
 #include <algorithm>
@@ -16,6 +17,8 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kGroupBytes = 16 << 20;   // of panels packed for one call
+constexpr int64_t kStretch = 1024;          // of k, at most, where there are several
+constexpr int64_t kRawBytes = 64 << 10;     // of sums that wait for the next stretch
 constexpr int64_t kTilesAtOnce = 8;         // by an epilogue, while they are in L1
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
@@ -101,11 +104,17 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   const int64_t k_size = part.k.end - part.k.begin, k_padded = round_up(k_size, 2);
   const int64_t row_tiles = part.rows.end - part.rows.begin;
   const int64_t rows = product_.rows.begin(part.rows.end) - product_.rows.begin(part.rows.begin);
-  // The rows whose part of A takes a third of L2, in blocks of nearly equal size.
-  const int64_t fitting = std::max(
-      cache_sizes().l2 / 3 / std::max<int64_t>(product_.a_bytes * k_size / std::max<int64_t>(product_.sizes.k, 1), 1),
-      4 * (product_.rows.each + 1));
-  b.tiles = ceil_div(row_tiles, ceil_div(rows, fitting));
+  // A block of rows has a third of L2 for its part of A, or half of a small L2. Where all of k leaves room for few
+  // rows, it has stretches of nearly equal size, if B is packed before and A read as it lies.
+  const int64_t l2 = cache_sizes().l2, room_of_a = std::max<int64_t>(l2 / 3, std::min<int64_t>(l2 / 2, 256 << 10));
+  auto fitting = [&](int64_t part_of_k) {
+    return room_of_a / std::max<int64_t>(product_.a_bytes * part_of_k / std::max<int64_t>(product_.sizes.k, 1), 1);
+  };
+  b.stretch = k_size;
+  if (packed && !product_.packs_a && !product_.addresses && !split_ && k_size > kStretch && fitting(k_size) < rows)
+    b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
+  const int64_t most_rows = std::max(fitting(b.stretch), 4 * (product_.rows.each + 1));
+  b.tiles = ceil_div(row_tiles, ceil_div(rows, most_rows));
   b.one_block = b.tiles >= row_tiles;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
   b.wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
@@ -116,17 +125,23 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   if (!packed)
     b.group = b.one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(b.panel_bytes, 1), 1, b.group);
 
-  const int64_t most_rows = std::min(b.tiles * (product_.rows.each + 1), rows);
+  const int64_t block_rows = std::min(b.tiles * (product_.rows.each + 1), rows);
   // What one block of k sums up is finished before the next tiles are: they take its place.
   const int64_t raw_rows =
-      product_.one_block_of_k() ? std::min(kTilesAtOnce * product_.max_rows, most_rows) : most_rows;
+      product_.one_block_of_k() ? std::min(kTilesAtOnce * product_.max_rows, block_rows) : block_rows;
+  const int64_t raw_bytes =
+      product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0;
+  if (b.stretch < k_size) {  // the sums of all panels of a group wait
+    b.raw_bytes = raw_bytes;
+    if (raw_bytes) b.group = std::clamp<int64_t>(kRawBytes / raw_bytes, 1, b.group);
+  }
   // Lines of packed A start at differing sets of the cache.
-  const int64_t packed_lines = product_.a_across() ? most_rows : k_size;
+  const int64_t packed_lines = product_.a_across() ? block_rows : k_size;
   b.packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
   b.rooms = {.panels = packed ? 0 : b.group * b.panel_bytes,
-             .a = product_.packs_a ? (product_.a_across() ? k_size : most_rows) * b.packed_line : 0,
+             .a = product_.packs_a ? (product_.a_across() ? k_size : block_rows) * b.packed_line : 0,
              .addresses = b.tiles * address_bytes(),
-             .c = product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0};
+             .c = b.stretch < k_size ? b.group * raw_bytes : raw_bytes};
   b.few_rows = packed && !split_ && row_tiles == 1 && rows <= product_.whole_k_rows && k_size > 0;
   if (b.few_rows && !product_.calls->side_by_side.empty()) b.rooms.c *= product_.calls->side_by_side.front().panels;
   return b;
@@ -161,12 +176,15 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
     return few_rows(run, part, rows, a_row, packed, backwards);
   }
 
-  for (int64_t group_begin = panels.begin; group_begin < panels.end; group_begin += group) {
-    const int64_t group_end = std::min(group_begin + group, panels.end);
+  const int64_t panel_count = panels.end - panels.begin;
+  auto panel_at = [&](int64_t at) { return backwards ? panels.end - 1 - at : panels.begin + at; };
+  for (int64_t group_begin = 0; group_begin < panel_count; group_begin += group) {
+    const int64_t group_end = std::min(group_begin + group, panel_count);
     for (int64_t tile = row_tiles.begin; tile < row_tiles.end; tile += block_tiles) {
       Block block{};
-      block.tile_begin = tile, block.tile_end = std::min(tile + block_tiles, row_tiles.end);
-      block.row = product_.rows.begin(tile), block.rows = product_.rows.begin(block.tile_end) - block.row;
+      const Range tiles{tile, std::min(tile + block_tiles, row_tiles.end)};
+      block.tiles = tiles.end - tiles.begin, block.walk = product_.walk_rows(tiles);
+      block.row = block.walk.begin(), block.rows = product_.rows.begin(tiles.end) - block.row;
       block.a_row = a_row, block.a_step = a_step;
       const char* a_block = a + block.row * product_.a_row;
       if (product_.packs_a) {
@@ -174,62 +192,71 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
         a_block = scratch.a - k.begin * a_step;
       }
       if (product_.addresses) {
-        list_rows(a, {block.tile_begin, block.tile_end}, scratch.addresses);
+        list_rows(a, tiles, scratch.addresses);
         a_block = reinterpret_cast<const char*>(scratch.addresses);
       }
-      for (int64_t at = group_begin; at < group_end; ++at) {
-        block.panel = backwards ? group_begin + group_end - 1 - at : at;
-        const int64_t width = product_.panel_width(block.panel);
-        block.c = epilogue ? scratch.c
-                           : scratch.at[2] + block.row * product_.c_row +
-                                 product_.panel_column(block.panel) * product_.c_element;
-        block.c_stride = epilogue ? width * product_.c_element : product_.c_row;
-        char* room = scratch.panels + (block.panel - group_begin) * panel_bytes;
-        if (k_size == 0) {
-          for (int64_t i = 0; i < block.rows; ++i)
-            std::memset(block.c + i * block.c_stride, 0, product_.panel_columns(block.panel) * product_.c_element);
-          if (epilogue) result_.finish(run, {block.panel, block.row, block.rows, block.c, block.c_stride});
-        }
-        for (block.k = k.begin; block.k < k.end; block.k += block.k_count) {
-          block.k_count = std::min(kBlock, k.end - block.k);
-          if (split_) {
-            block.c_stride = split_.row_stride();
-            block.c = split_.accumulators(shared(state), batch, block.k) + block.row * block.c_stride +
-                      product_.panel_column(block.panel) * product_.c_element;
+      Range stretch{k.begin, k.begin};
+      do {
+        stretch = {stretch.end, std::min(stretch.end + blocking.stretch, k.end)};
+        for (int64_t at = group_begin; at < group_end; ++at) {
+          block.panel = panel_at(at);
+          const int64_t width = product_.panel_width(block.panel);
+          block.c = epilogue ? scratch.c + (at - group_begin) * blocking.raw_bytes
+                             : scratch.at[2] + block.row * product_.c_row +
+                                   product_.panel_column(block.panel) * product_.c_element;
+          block.c_stride = epilogue ? width * product_.c_element : product_.c_row;
+          char* room = scratch.panels + (at - group_begin) * panel_bytes;
+          if (k_size == 0) {
+            for (int64_t i = 0; i < block.rows; ++i)
+              std::memset(block.c + i * block.c_stride, 0, product_.panel_columns(block.panel) * product_.c_element);
+            if (epilogue) result_.finish(run, {block.panel, block.row, block.rows, block.c, block.c_stride});
           }
-          const int64_t bytes = block.k_count * width * b_element;
-          char* own = room + (one_block ? 0 : (block.k - k.begin) * width * b_element);
-          const char* b_block = own;
-          Ahead next;
-          if (packed) {
-            b_block = packed + product_.panel_offset(block.panel) + block.k * width * product_.element;
-            // What comes next in memory is what comes next in time, but for the panel before.
-            const char* following = b_block + bytes;
-            if (backwards && block.k + block.k_count >= k.end)
-              following = packed + product_.panel_offset(std::max(block.panel - 1, group_begin));
-            if (following + bytes <= packed_end) next = Ahead::lines(following, bytes);
-          } else {
-            const bool last_k = block.k + block.k_count >= k.end;
-            const int64_t next_k = last_k ? k.begin : block.k + block.k_count, next_panel = block.panel + last_k;
-            if (tile == row_tiles.begin) {
-              const int64_t k_end = block.k + block.k_count;
-              wide_panels ? widen_rows(product_, b, block.panel, block.k, k_end, own)
-                          : pack_panel(b, block.panel, block.k, k_end, own);
-              if (next_panel < panels.end) next = panel_source(b, next_panel, next_k, std::min(next_k + kBlock, k.end));
-            } else if (next_panel < group_end) {
-              next = Ahead::lines(last_k ? room + panel_bytes : own + bytes, bytes);
+          for (block.k = stretch.begin; block.k < stretch.end; block.k += block.k_count) {
+            block.k_count = std::min(kBlock, stretch.end - block.k);
+            if (split_) {
+              block.c_stride = split_.row_stride();
+              block.c = split_.accumulators(shared(state), batch, block.k) + block.row * block.c_stride +
+                        product_.panel_column(block.panel) * product_.c_element;
             }
+            const bool last_k = block.k + block.k_count >= stretch.end;
+            const int64_t bytes = block.k_count * width * b_element;
+            char* own = room + (one_block ? 0 : (block.k - k.begin) * width * b_element);
+            const char* b_block = own;
+            Ahead next;
+            if (packed) {
+              auto block_of = [&](int64_t panel, int64_t from) {
+                return packed + product_.panel_offset(panel) + from * product_.panel_width(panel) * product_.element;
+              };
+              b_block = block_of(block.panel, block.k);
+              // What comes next in time: mostly what comes next in memory.
+              const char* following = b_block + bytes;
+              if (last_k && at + 1 < panel_count && (backwards || stretch.end < k.end || stretch.begin > k.begin))
+                following = at + 1 < group_end || stretch.end == k.end
+                                ? block_of(panel_at(at + 1), at + 1 < group_end ? stretch.begin : k.begin)
+                                : block_of(panel_at(group_begin), stretch.end);
+              if (following + bytes <= packed_end) next = Ahead::lines(following, bytes);
+            } else {
+              const int64_t next_k = last_k ? k.begin : block.k + block.k_count, next_at = at + last_k;
+              if (tile == row_tiles.begin) {
+                const int64_t k_end = block.k + block.k_count;
+                wide_panels ? widen_rows(product_, b, block.panel, block.k, k_end, own)
+                            : pack_panel(b, block.panel, block.k, k_end, own);
+                if (next_at < panel_count)
+                  next = panel_source(b, panel_at(next_at), next_k, std::min(next_k + kBlock, k.end));
+              } else if (next_at < group_end) {
+                next = Ahead::lines(last_k ? room + panel_bytes : own + bytes, bytes);
+              }
+            }
+            const bool widens = !wide_panels && product_.calls->widen && block.tiles >= MatmulStep::kManyTiles;
+            if (widens) {
+              widen(product_, b_block, scratch.wide, block.k_count, width);
+              b_block = scratch.wide;
+            }
+            tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
+                      product_.addresses ? a_block : a_block + block.k * a_step, b_block, next);
           }
-          const bool widens =
-              !wide_panels && product_.calls->widen && block.tile_end - block.tile_begin >= MatmulStep::kManyTiles;
-          if (widens) {
-            widen(product_, b_block, scratch.wide, block.k_count, width);
-            b_block = scratch.wide;
-          }
-          tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
-                    product_.addresses ? a_block : a_block + block.k * a_step, b_block, next);
         }
-      }
+      } while (stretch.end < k.end);
     }
   }
 }
@@ -287,7 +314,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
     if (product_.by_channels()) frame.a_offset = product_.panel_column(block.panel) * product_.a_element;
   }
   frame.columns = product_.panel_columns(block.panel);
-  const int64_t vectors = product_.panels.size(block.panel), tiles = block.tile_end - block.tile_begin;
+  const int64_t vectors = product_.panels.size(block.panel), tiles = block.tiles;
   const AheadShares ahead(next, tiles, frame.k);
   const bool finishes = product_.has_epilogue() && !split_ && block.k + block.k_count >= product_.sizes.k;
   const char* results = result_.place(run, block.row, product_.panel_column(block.panel));
@@ -305,15 +332,16 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
   }
   const std::vector<KernelCall>& kernels = in_registers ? *finishing : calls;
   int64_t finished = 0;  // rows
-  PieceWalk walk(product_.rows, block.tile_begin);
+  PieceWalk walk = block.walk;
   for (int64_t i = 0, next = 0; i < tiles; i = next) {
     const int64_t row = walk.begin() - block.row, rows = walk.size();
     // As many tiles a call as are alike, and are finished together.
-    const int64_t together = finishes && !in_registers ? i / kTilesAtOnce * kTilesAtOnce + kTilesAtOnce : tiles;
-    const int64_t most = product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i) ? together : i + 1;
-    do {
-      walk.next(), ++next;
-    } while (next < std::min(most, tiles) && walk.size() == rows);
+    next = i + 1;
+    if (product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i)) {
+      next = i + walk.alike();
+      if (finishes && !in_registers) next = std::min(next, i / kTilesAtOnce * kTilesAtOnce + kTilesAtOnce);
+    }
+    walk.next(next - i);
     const KernelCall& call = product_.tile(kernels, rows, vectors);
     frame.tiles = next - i;
     frame.a_tile = product_.addresses ? address_bytes() : rows * block.a_row;

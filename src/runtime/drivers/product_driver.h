@@ -49,7 +49,8 @@ class ProductDriver : public StepDriver {
  private:
   // One panel's piece of one block of rows.
   struct Block {
-    int64_t tile_begin, tile_end, row, rows;
+    int64_t tiles, row, rows;
+    PieceWalk walk;
     int64_t panel, k, k_count;
     char* c;
     int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
@@ -60,11 +61,12 @@ class ProductDriver : public StepDriver {
   };
   int64_t parts() const { return split_ ? split_.splits() : row_cuts_ * panel_cuts_; }
   Part part(int64_t number) const;
-  /// How its loops are blocked. `tiles`: of rows, in a block of them; `group`: panels packed at a time; few_rows: it
-  /// has one tile of them, which takes all of k.
+  /// How its loops are blocked. `tiles`: of rows, in a block of them; `stretch`: of k; `group`: panels packed, or
+  /// waiting for the next stretch, at a time; raw_bytes: that the sums of one take meanwhile; few_rows: it has one tile
+  /// of them, which takes all of k.
   struct Blocking {
     bool one_block, wide_panels, few_rows;
-    int64_t tiles, group, panel_bytes, packed_line;
+    int64_t tiles, stretch, group, panel_bytes, raw_bytes, packed_line;
     ProductRooms rooms;
   };
   Blocking blocking(const Part& part, bool packed) const;

@@ -61,7 +61,8 @@ class ProductResult {
   int64_t row_stride() const { return written_row_; }
   /// Whether these columns are apart by the operands' strides.
   bool in_one_segment(int64_t column, int64_t columns) const {
-    return column / segments_.columns == (column + columns - 1) / segments_.columns;
+    return column + columns <= segments_.columns ||
+           column / segments_.columns == (column + columns - 1) / segments_.columns;
   }
 
  private:

@@ -110,7 +110,7 @@ class PixelDriver final : public ProductDriver {
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
-    PieceWalk walk(product_.rows, tiles.begin);
+    PieceWalk walk = product_.walk_rows(tiles);
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next(), to += product_.addresses) {
       const int64_t count = walk.size();
       for (int64_t i = 0, n; i < count; i += n) {
@@ -165,7 +165,7 @@ class PixelDriver final : public ProductDriver {
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
-    PieceWalk walk(product_.rows, tiles.begin);
+    PieceWalk walk = product_.walk_rows(tiles);
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next()) {
       const int64_t count = walk.size();
       const int64_t left = x * g_.stride_w - border_w_, right = left + (count - 1) * g_.stride_w + 1;
