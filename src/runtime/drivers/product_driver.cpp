@@ -116,6 +116,11 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   const int64_t most_rows = std::max(fitting(b.stretch), 4 * (product_.rows.each + 1));
   b.tiles = ceil_div(row_tiles, ceil_div(rows, most_rows));
   b.one_block = b.tiles >= row_tiles;
+  // Where all of B stays in L2, what comes from afar is A: the first panel's tiles fetch the rows of the next ones.
+  const int64_t columns = kVector * (product_.panels.begin(part.panels.end) - product_.panels.begin(part.panels.begin));
+  b.fetches_a = product_.rows_of_a == RowsOfA::along && !product_.packs_a && !split_ &&
+                product_.a_row == product_.sizes.k * product_.a_element &&
+                saturating_product(columns, k_size * product_.element) <= l2 / 3;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
   b.wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
                   product_.rows.count >= MatmulStep::kManyTiles;
@@ -247,6 +252,8 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
                 next = Ahead::lines(last_k ? room + panel_bytes : own + bytes, bytes);
               }
             }
+            if (blocking.fetches_a && at == group_begin && block.k == k.begin)
+              next = Ahead::lines(a_block + product_.rows.each * a_row, block.rows * a_row);
             const bool widens = !wide_panels && product_.calls->widen && block.tiles >= MatmulStep::kManyTiles;
             if (widens) {
               widen(product_, b_block, scratch.wide, block.k_count, width);
