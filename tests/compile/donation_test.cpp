@@ -137,12 +137,18 @@ TEST(Donation, EachWriteCountsWhereItWasDone) {
     for (int pair = 0; pair < 6; ++pair) {
       auto handles = [&](Memory& m) -> std::pair<Tensor, Tensor> {
         switch (pair) {
-          case 0: return {m.whole, m.whole};
-          case 1: return {m.whole, m.whole.view({4})};
-          case 2: return {m.whole.view({4}), m.whole};
-          case 3: return {m.blob, m.same};
-          case 4: return {m.same, m.blob};
-          default: return {m.whole, m.blob};
+          case 0:
+            return {m.whole, m.whole};
+          case 1:
+            return {m.whole, m.whole.view({4})};
+          case 2:
+            return {m.whole.view({4}), m.whole};
+          case 3:
+            return {m.blob, m.same};
+          case 4:
+            return {m.same, m.blob};
+          default:
+            return {m.whole, m.blob};
         }
       };
       const auto [a, b] = handles(mine);
@@ -151,7 +157,7 @@ TEST(Donation, EachWriteCountsWhereItWasDone) {
       const Tensor expected = f(c, d);
       EXPECT_TRUE(same_bits(checked(a, b), expected)) << call << ' ' << pair;
       EXPECT_TRUE(same_bits(frozen(e, g), expected)) << call << ' ' << pair;
-      for (Tensor Memory::* which : {&Memory::whole, &Memory::blob, &Memory::same}) {
+      for (Tensor Memory::*which : {&Memory::whole, &Memory::blob, &Memory::same}) {
         EXPECT_TRUE(same_bits(mine.*which, theirs.*which));
         EXPECT_TRUE(same_bits(third.*which, theirs.*which));
         EXPECT_EQ((mine.*which).version(), (theirs.*which).version()) << call << ' ' << pair;
