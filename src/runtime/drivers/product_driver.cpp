@@ -153,7 +153,7 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
 }
 
 void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& part) const {
-  const auto& [row_tiles, panels, k] = part;
+  const Range row_tiles = part.rows, panels = part.panels, k = part.k;
   if (row_tiles.begin >= row_tiles.end || panels.begin >= panels.end) return;
   const char* packed = packed_panels(state, batch);
   if (!packed && !split_ && reads_b_as_it_lies(product_)) return multiply_row(product_, result_, state, batch, panels);
