@@ -203,14 +203,15 @@ struct TileSpec {
 /// With as few rows as these B is what is waited for.
 inline constexpr int kFewRows = 2;
 /// A tile of few rows takes all of k at once: its blocks follow one another, each is summed from zero and added to what
-/// C holds. That spares a call for each, which few rows do not outweigh.
-inline bool takes_whole_k(const TileSpec& t) {
-  return t.rows <= kFewRows && t.rows_of_a == RowsOfA::along && t.b != DType::bf16 && !t.transposed && !t.finish;
+/// C holds. That spares a call for each, which few rows do not outweigh. (Pairs of AVX-512: not tried.)
+inline bool takes_whole_k(const TileSpec& t, const Target& target) {
+  return t.rows <= kFewRows && t.rows_of_a == RowsOfA::along && !t.transposed && !t.finish &&
+         (t.b != DType::bf16 || target.isa == Isa::avx2);
 }
 
 /// Tiles of few registers are short, and called by the thousand: they go on with the next ones (TileFrame::tiles).
 inline bool goes_on(const TileSpec& t, const Target& target) {
-  return target.isa == Isa::avx2 && !t.transposed && !takes_whole_k(t) && t.rows_of_a != RowsOfA::with_b &&
+  return target.isa == Isa::avx2 && !t.transposed && !takes_whole_k(t, target) && t.rows_of_a != RowsOfA::with_b &&
          t.rows_of_a != RowsOfA::channels_with_b;
 }
 

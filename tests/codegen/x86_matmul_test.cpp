@@ -272,7 +272,7 @@ void tiles(DType d, const Target& target, bool a_across = false) {
       KernelPtr source = generate(spec, target);
       Code code(*source);
       std::vector<int64_t> lengths = {1, 2, 3, 4, 5, 7, 8, 63, 256};
-      if (takes_whole_k(spec)) lengths.insert(lengths.end(), {257, 512, 700});
+      if (takes_whole_k(spec, target)) lengths.insert(lengths.end(), {257, 512, 700});
       for (int64_t k : lengths)
         for (int64_t columns : {1, 15, 16 * vectors - 1, 16 * vectors}) {
           const int64_t width = 16 * vectors, size = sizeof(T), c_row = (columns + 5) * size;
@@ -356,8 +356,11 @@ Kernel epilogue(int64_t columns, bool same_rows) {
 TEST_P(X86Matmul, TilesOfPanelsSideBySide) {
   std::mt19937_64 random(13);
   int tried = 0;
-  for (auto [wide, d] :
-       {std::pair{DType::f32, DType::f32}, {DType::f64, DType::f64}, {DType::f32, DType::f16}, {DType::f32, DType::i8}})
+  for (auto [wide, d] : {std::pair{DType::f32, DType::f32},
+                         {DType::f64, DType::f64},
+                         {DType::f32, DType::f16},
+                         {DType::f32, DType::bf16},
+                         {DType::f32, DType::i8}})
     for (int rows = 1; rows <= kFewRows; ++rows)
       for (int panels = 2; panels <= max_tile_panels(target(), wide, rows); ++panels) {
         ++tried;
@@ -377,7 +380,7 @@ TEST_P(X86Matmul, TilesOfPanelsSideBySide) {
             for (int64_t i = 0; i < static_cast<int64_t>(a.size()) / size; ++i) put(a.data() + i * size, wide, random);
             std::memset(b.data(), 0x7f, b.size());
             for (int64_t p = 0; p < panels; ++p)
-              for (int64_t i = 0; i < 16 * k; ++i) put(b.data() + p * apart + i * size_of(d), d, random);
+              for (int64_t i = 0; i < panel / size_of(d); ++i) put(b.data() + p * apart + i * size_of(d), d, random);
             for (int64_t i = 0; i < static_cast<int64_t>(c.size()) / size; ++i) put(c.data() + i * size, wide, random);
             const std::vector<char> before(c.data(), c.data() + c.size());
             TileFrame f = tile_frame(a.data(), b.data(), c.data(), k, a_stride, c_row, accumulate, 16);

@@ -84,7 +84,7 @@ AllKernels make_kernels(const Target& target, DType a, DType b, const std::vecto
   for (int rows = 1; rows <= kFewRows; ++rows)
     for (int panels = max_tile_panels(target, k.a, rows); panels > 1; panels /= 2) {
       const TileSpec spec{.a = k.a, .b = b, .rows = rows, .panels = panels};
-      if (takes_whole_k(spec)) k.side_by_side.push_back({rows, panels, generate(spec, target)});
+      if (takes_whole_k(spec, target)) k.side_by_side.push_back({rows, panels, generate(spec, target)});
     }
   k.pack_a = copy_kernel(target, a, Access::strided, k.a);
   if (target.isa == Isa::avx512 && a == DType::f32) k.transposed = generate(TileSpec{a, b, 1, 1, true}, target);
@@ -145,7 +145,7 @@ ProductKernelsPtr product_kernels(const Target& target, const ProductForm& form)
   if (form.packing == ProductForm::Packing::none) k.packs.clear();
   if (!form.packs_a) k.pack_a = all.widen_a;
   k.rows_of_a = form.a;
-  if (takes_whole_k({.a = k.a, .b = k.b, .rows = kFewRows, .rows_of_a = form.a})) k.whole_k_rows = kFewRows;
+  if (takes_whole_k({.a = k.a, .b = k.b, .rows = kFewRows, .rows_of_a = form.a}, target)) k.whole_k_rows = kFewRows;
   if (!k.whole_k_rows) k.side_by_side.clear();
   k.goes_on = goes_on({.a = k.a, .b = k.b, .rows = kFewRows + 1, .rows_of_a = form.a}, target);
   if (form.a != RowsOfA::along) {

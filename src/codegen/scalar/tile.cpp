@@ -104,7 +104,8 @@ void run_tile_frame(const void* frame) {
   auto run = [&](const TileFrame& frame) {
     t.a == DType::f64 ? run_tile<double>(t, frame) : run_tile<float>(t, frame);
   };
-  if (!takes_whole_k(t)) return run(f);
+  // More than one block of k: a tile that takes all of it.
+  if (f.k <= canonical::kProductBlock) return run(f);
   TileFrame block = f;
   for (int64_t k = 0; k < f.k; k += canonical::kProductBlock) {
     block.k = std::min(f.k - k, canonical::kProductBlock);

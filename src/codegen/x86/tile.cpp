@@ -43,14 +43,15 @@ class Tile {
         parts_(panel_parts_ * spec.panels),
         part_bytes_(pairs_ || spec.a == spec.b ? code.width : code.width / 4 * ingot::size_of(spec.b)),
         goes_on_(goes_on(spec, target)),
+        whole_k_(takes_whole_k(spec, target)),
         sums_(spec, v_) {
     INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
-    INGOT_CHECK(spec.panels == 1 || (takes_whole_k(spec) && spec.panels <= 4), "more than one panel for many rows");
+    INGOT_CHECK(spec.panels == 1 || (whole_k_ && spec.panels <= 4), "more than one panel for many rows");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
 
   void emit() {
-    if (takes_whole_k(spec_)) {
+    if (whole_k_) {
       load(kB, offsetof(TileFrame, b));
       if (spec_.panels > 1) load(kPanel, offsetof(TileFrame, b_stride));
       if (spec_.panels > 3) code_.add({.op = VOp::g_lea, .g = kPanel3, .mem = Mem::at(kPanel, kPanel, 2)});
@@ -130,6 +131,7 @@ class Tile {
   /// A and B go on from block to block.
   void blocks() {
     const Mem left = Mem::frame(code_.reserve(8)), accumulate = Mem::frame(code_.reserve(8));
+    if (pairs_) block_k_ = Mem::frame(code_.reserve(8));
     for (auto [to, field] : {std::pair{left, offsetof(TileFrame, k)}, {accumulate, offsetof(TileFrame, accumulate)}}) {
       load(Gpr::rax, field);
       code_.store(to, Gpr::rax);
@@ -142,6 +144,7 @@ class Tile {
     code_.jump(last, Cond::less_equal);
     code_.g(VOp::g_imm, kK, canonical::kProductBlock);
     code_.place(last);
+    if (pairs_) code_.store(block_k_, kK);
     sums_.clear();
     steps();
     sums_.store(field(offsetof(TileFrame, c)), accumulate);
@@ -172,7 +175,7 @@ class Tile {
     loop(1);
     if (pairs_) {
       int64_t even = code_.label();
-      load(Gpr::rax, offsetof(TileFrame, k));
+      code_.load(Gpr::rax, block_k_ ? block_k_ : field(offsetof(TileFrame, k)));
       code_.g(VOp::g_testi, Gpr::rax, 1);
       code_.jump(even, Cond::equal);
       odd_step();
@@ -435,7 +438,24 @@ class Tile {
       return;
     }
     if (!pairs_ || dot_) return sums_.multiply(a(false), b);
+    if (spec_.panels > 1) return pairs_side_by_side(a, b);
     for (bool odd : {false, true}) sums_.multiply(a(odd), [&](int p) { return half(b(p), odd); });
+  }
+
+  /// Each pair is read once.
+  template <class A, class B>
+  void pairs_side_by_side(A a, B b) {
+    std::vector<VReg> x;
+    for (bool odd : {false, true})
+      for (int row = 0; row < spec_.rows; ++row) x.push_back(a(odd)(row));
+    for (int p = 0; p < parts_; ++p) {
+      const VReg both = b(p);
+      for (bool odd : {false, true}) {
+        const VReg values = half(both, odd);
+        for (int row = 0; row < spec_.rows; ++row)
+          sums_.add(row, p, values, x[static_cast<size_t>(odd * spec_.rows + row)]);
+      }
+    }
   }
 
   template <class B>
@@ -478,13 +498,13 @@ class Tile {
   int panel_parts_;     // registers a row of a panel
   int parts_;           // registers a row
   int64_t part_bytes_;  // that one takes in a panel
-  bool goes_on_;
+  bool goes_on_, whole_k_;
   struct MovingField {
     size_t offset, step;
     Mem at;
   };
   std::vector<MovingField> moving_;
-  Mem tiles_left_{}, frame_{};
+  Mem tiles_left_{}, frame_{}, block_k_{};  // block_k_: of pairs, how much of k the block at work has
   std::optional<TileFinish> finish_;
   TileSums sums_;
 };

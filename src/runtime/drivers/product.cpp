@@ -4,6 +4,10 @@
 #include "runtime/cpu.h"
 
 namespace ingot::runtime {
+namespace {
+constexpr int64_t kManyPanels = 8;  // that read a tile's A, for which a copy of it pays
+}
+
 Product::Product(const ProductKernels& kernels, const ProductCalls& calls)
     : calls(&calls),
       max_rows(kernels.max_rows),
@@ -32,7 +36,8 @@ void Product::set_operands(const BoundArguments& bound) {
   INGOT_CHECK(operands.rank() == sizes.batch.size() + 2);
   const int64_t *row_strides = operands.row_strides(), *column_strides = operands.column_strides();
   a_row = row_strides[0], a_column = column_strides[0];
-  packs_a = calls->pack_a && !(a_across() && !lines_conflict(a_column, std::min(kBlock, sizes.k)));
+  packs_tiles = calls->pack_a && a_across() && goes_on && panels.count >= kManyPanels;
+  packs_a = calls->pack_a && (!a_across() || packs_tiles || lines_conflict(a_column, std::min(kBlock, sizes.k)));
   if (has_epilogue()) return;
   INGOT_CHECK(operands.size() == 3);
   c_row = row_strides[2];

@@ -144,7 +144,9 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   const int64_t packed_lines = product_.a_across() ? block_rows : k_size;
   b.packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
   b.rooms = {.panels = packed ? 0 : b.group * b.panel_bytes,
-             .a = product_.packs_a ? (product_.a_across() ? k_size : block_rows) * b.packed_line : 0,
+             .a = !product_.packs_a      ? 0
+                  : product_.packs_tiles ? block_rows * k_size * product_.a_element
+                                         : (product_.a_across() ? k_size : block_rows) * b.packed_line,
              .addresses = b.tiles * address_bytes(),
              .c = b.stretch < k_size ? b.group * raw_bytes : raw_bytes};
   b.few_rows = packed && !split_ && row_tiles == 1 && rows <= product_.whole_k_rows && k_size > 0;
@@ -164,8 +166,11 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
                 packed_line = blocking.packed_line;
   const bool one_block = blocking.one_block, wide_panels = blocking.wide_panels;
   const int64_t b_element = wide_panels ? product_.c_element : product_.element;
-  const int64_t a_row = product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_row;
-  const int64_t a_step = !product_.a_across() ? product_.a_element : product_.packs_a ? packed_line : product_.a_column;
+  int64_t a_row = product_.packs_a ? packed_line : product_.a_row, a_step = product_.a_element;
+  if (product_.packs_tiles)
+    a_row = k_size * product_.a_element;
+  else if (product_.a_across())
+    a_row = product_.a_element, a_step = product_.packs_a ? packed_line : product_.a_column;
   const ProductRun run(product_, state, batch, blocking.rooms);
   const ProductRun::Scratch& scratch = run.scratch;
   const char* a = a_matrix(state, batch, scratch.at[0]);
@@ -192,7 +197,10 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
       block.row = block.walk.begin(), block.rows = product_.rows.begin(tiles.end) - block.row;
       block.a_row = a_row, block.a_step = a_step;
       const char* a_block = a + block.row * product_.a_row;
-      if (product_.packs_a) {
+      if (product_.packs_tiles) {
+        pack_tiles(product_, a_block + k.begin * product_.a_column, scratch.a, block.walk, block.tiles, k_size);
+        a_block = scratch.a;
+      } else if (product_.packs_a) {
         pack_a(product_, a_block + k.begin * product_.a_column, scratch.a, block.rows, k_size, packed_line);
         a_block = scratch.a - k.begin * a_step;
       }
@@ -217,7 +225,7 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
             if (epilogue) result_.finish(run, {block.panel, block.row, block.rows, block.c, block.c_stride});
           }
           for (block.k = stretch.begin; block.k < stretch.end; block.k += block.k_count) {
-            block.k_count = std::min(kBlock, stretch.end - block.k);
+            block.k_count = std::min(kBlock, stretch.end - block.k), block.k_before = block.k - k.begin;
             if (split_) {
               block.c_stride = split_.row_stride();
               block.c = split_.accumulators(shared(state), batch, block.k) + block.row * block.c_stride +
@@ -260,7 +268,7 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
               b_block = scratch.wide;
             }
             tile_rows(run, block, wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles,
-                      product_.addresses ? a_block : a_block + block.k * a_step, b_block, next);
+                      product_.addresses || product_.packs_tiles ? a_block : a_block + block.k * a_step, b_block, next);
           }
         }
       } while (stretch.end < k.end);
@@ -354,6 +362,7 @@ void ProductDriver::tile_rows(const ProductRun& run, const Block& block, const s
     frame.a_tile = product_.addresses ? address_bytes() : rows * block.a_row;
     frame.c_tile = rows * block.c_stride, frame.results_tile = rows * frame.results_stride;
     frame.a = a + (product_.addresses ? i * address_bytes() : row * block.a_row);
+    if (product_.packs_tiles) frame.a_stride = rows * block.a_step, frame.a += block.k_before * frame.a_stride;
     frame.c = block.c + (in_place ? row - finished : row) * block.c_stride;
     frame.context = call.context;
     ahead.give(i, frame);

@@ -51,7 +51,7 @@ class ProductDriver : public StepDriver {
   struct Block {
     int64_t tiles, row, rows;
     PieceWalk walk;
-    int64_t panel, k, k_count;
+    int64_t panel, k, k_count, k_before;  // k_before: of the part's k
     char* c;
     int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
   };

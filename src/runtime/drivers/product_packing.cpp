@@ -1,9 +1,22 @@
 #include "runtime/drivers/product_packing.h"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "base/error.h"
+
 namespace ingot::runtime {
+namespace {
+
+/// Of each line, `tiles` pieces that follow one another, each to its tile, `to_tile` apart.
+template <size_t kBytes>
+void copy_pieces(const char* from, int64_t stride, int64_t lines, char* to, int64_t to_tile, int64_t tiles) {
+  for (int64_t i = 0; i < lines; ++i, from += stride, to += kBytes)
+    for (int64_t tile = 0; tile < tiles; ++tile) std::memcpy(to + tile * to_tile, from + tile * kBytes, kBytes);
+}
+
+}  // namespace
 
 void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64_t k, int64_t to_stride) {
   int64_t from_row = product.a_row, from_column = product.a_column;
@@ -17,6 +30,19 @@ void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64
   frame.rows = rows, frame.columns = k;
   frame.context = product.calls->pack_a.context;
   product.calls->pack_a.entry(&frame);
+}
+
+// A store of some elements of a vector takes as long as twenty whole ones (AVX2 on AMD's processors): so no kernel.
+void pack_tiles(const Product& product, const char* a, char* to, PieceWalk walk, int64_t tiles, int64_t k) {
+  static constexpr decltype(&copy_pieces<4>) kCopies[] = {copy_pieces<4>,  copy_pieces<8>,  copy_pieces<12>,
+                                                          copy_pieces<16>, copy_pieces<20>, copy_pieces<24>};
+  for (int64_t alike; tiles > 0; tiles -= alike, walk.next(alike)) {
+    alike = walk.alike();
+    const int64_t bytes = walk.size() * product.a_element;
+    INGOT_CHECK(bytes % 4 == 0 && bytes / 4 <= static_cast<int64_t>(std::size(kCopies)), "a tile of too many rows");
+    kCopies[bytes / 4 - 1](a, product.a_column, k, to, bytes * k, alike);
+    a += alike * bytes, to += alike * bytes * k;
+  }
 }
 
 void widen(const Product& product, const char* packed, char* to, int64_t k, int64_t width) {

@@ -145,6 +145,22 @@ TEST_P(LargeContractions, ThreadsInstructionSetLayoutAndBatchChangeNoBit) {
   }
 }
 
+// A weight's gradient has the activations' columns for rows: read as they lie, or from a copy by tiles where many
+// panels need it. Any rows, part of a wider matrix, of any k, beside any number of columns.
+TEST(MatmulOfTransposed, IsThatOfItsCopy) {
+  const int threads = num_threads();
+  for (DType dtype : {kFloat32, kFloat64})
+    for (int64_t m : {1, 3, 5, 6, 7, 13, 64, 201})
+      for (int64_t k : {1, 40, 256, 300, 1100})
+        for (int64_t n : {40, 130, 400}) {
+          const Tensor wide = randn({2, k, m + 9}, dtype), b = randn({2, k, n}, dtype);
+          const Tensor a = wide.narrow(2, 4, m).transpose(1, 2), expected = matmul(a.contiguous(), b);
+          set_num_threads(1 + static_cast<int>(m + n) % 3);
+          EXPECT_TRUE(bytes_of(matmul(a, b)) == bytes_of(expected)) << m << " x " << k << " x " << n;
+        }
+  set_num_threads(threads);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, LargeContractions, testing::ValuesIn(kContractions));
 
 }  // namespace
