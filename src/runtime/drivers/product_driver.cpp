@@ -242,11 +242,14 @@ void ProductDriver::multiply(const StepState& state, int64_t batch, const Part& 
               };
               b_block = block_of(block.panel, block.k);
               // What comes next in time: mostly what comes next in memory.
-              const char* following = b_block + bytes;
-              if (last_k && at + 1 < panel_count && (backwards || stretch.end < k.end || stretch.begin > k.begin))
-                following = at + 1 < group_end || stretch.end == k.end
-                                ? block_of(panel_at(at + 1), at + 1 < group_end ? stretch.begin : k.begin)
-                                : block_of(panel_at(group_begin), stretch.end);
+              int64_t next_at = at, next_k = block.k + block.k_count;
+              if (last_k && ++next_at < group_end)
+                next_k = stretch.begin;
+              else if (last_k && stretch.end < k.end)
+                next_at = group_begin, next_k = stretch.end;
+              else if (last_k)
+                next_k = k.begin;
+              const char* following = next_at < panel_count ? block_of(panel_at(next_at), next_k) : packed_end;
               if (following + bytes <= packed_end) next = Ahead::lines(following, bytes);
             } else {
               const int64_t next_k = last_k ? k.begin : block.k + block.k_count, next_at = at + last_k;

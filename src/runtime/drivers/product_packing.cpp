@@ -32,7 +32,7 @@ void pack_a(const Product& product, const char* a, char* to, int64_t rows, int64
   product.calls->pack_a.entry(&frame);
 }
 
-// A store of some elements of a vector takes as long as twenty whole ones (AVX2 on AMD's processors): so no kernel.
+// Not by a kernel: it would store these few columns by mask, which is slow in AVX2 on AMD's processors.
 void pack_tiles(const Product& product, const char* a, char* to, PieceWalk walk, int64_t tiles, int64_t k) {
   static constexpr decltype(&copy_pieces<4>) kCopies[] = {copy_pieces<4>,  copy_pieces<8>,  copy_pieces<12>,
                                                           copy_pieces<16>, copy_pieces<20>, copy_pieces<24>};
