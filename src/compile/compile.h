@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted_ptr.h"
 #include "base/read_epoch.h"
 #include "compile/explain.h"
 #include "compile/leaves.h"
@@ -142,6 +143,23 @@ class INGOT_API CompiledHandle {
   std::shared_ptr<CompiledCore> core_;
 };
 
+/// What copies of a compiled function share, apart from the callable.
+class CompiledState {
+ public:
+  explicit CompiledState(const CompileOptions& options) : handle(options) {}
+  virtual ~CompiledState() = default;
+  CompiledState(const CompiledState&) = delete;
+  CompiledHandle handle;
+
+ private:
+  friend void add_reference(CompiledState& state) { state.references_.add(); }
+  friend void drop_reference(CompiledState& state) {
+    if (state.references_.drop()) delete &state;
+  }
+  ReferenceCount references_;
+};
+using CompiledStatePtr = CountedPtr<CompiledState>;
+
 /// For the length of a call of a frozen function's callable: nothing is put on the tape.
 class INGOT_API FrozenScope {
  public:
@@ -225,7 +243,7 @@ template <class F>
 class CompiledFunction {
  public:
   CompiledFunction(F f, const CompileOptions& options)
-      : state_(std::make_shared<State>(detail::CompiledHandle(options), std::move(f))) {}
+      : state_(detail::CompiledStatePtr::take(new State(options, std::move(f)))) {}
 
   template <class... Args>
   requires(!detail::tensor_module<F, Args...> && detail::Takes<F, Args...>) detail::Result<F, Args...>
@@ -238,43 +256,43 @@ class CompiledFunction {
   Explanation explain() const { return state_->handle.explain(); }
   /// The same after `calls`, which call this function, with what each step took in them.
   Explanation profile(const std::function<void()>& calls) const {
-    const std::shared_ptr<State> state = state_;
+    const detail::CompiledStatePtr state = state_;
     return state->handle.profile(calls);
   }
   Statistics stats() const { return state_->handle.stats(); }
-  F& function() const { return state_->function; }
+  F& function() const { return function_of(state_); }
 
  private:
-  struct State {
-    State(detail::CompiledHandle h, F f) : handle(std::move(h)), function(std::move(f)) {
+  struct State : detail::CompiledState {
+    State(const CompileOptions& options, F f) : CompiledState(options), function(std::move(f)) {
       handle.watch(detail::watched(function));
     }
-    detail::CompiledHandle handle;
     F function;
   };
+  static F& function_of(const detail::CompiledStatePtr& state) { return static_cast<State&>(*state).function; }
 
   template <class... Args>
   decltype(auto) invoke(Args&&... args) const {
     (void(detail::Capture<std::decay_t<Args>>()), ...);
     using R = decltype(detail::invoke_captured(std::declval<F&>(), std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
-    const std::shared_ptr<State> state = state_;
+    const detail::CompiledStatePtr state = state_;
+    F& function = function_of(state);
     if (state->handle.eager_at_once()) {
       const detail::FrozenScope scope(state->handle);
-      return detail::invoke_captured(state->function, std::forward<Args>(args)...);
+      return detail::invoke_captured(function, std::forward<Args>(args)...);
     }
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
     detail::CompiledCall call(state->handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());
     if constexpr (std::is_void_v<R>) {
       if (call.frozen()) return;
-      run(call, [&] { detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+      run(call, [&] { detail::invoke_captured(function, std::forward<Args>(args)...); });
       call.finish(nullptr, nullptr);
     } else {
       (void)detail::Capture<Value>();
       if constexpr (std::is_reference_v<R>) {
-        R result =
-            run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        R result = run(call, [&]() -> R { return detail::invoke_captured(function, std::forward<Args>(args)...); });
         call.finish(nullptr, nullptr);
         return static_cast<R>(result);
       } else {
@@ -283,16 +301,17 @@ class CompiledFunction {
           detail::Leaves<Value>::assign(result, call);
           return result;
         }
-        R result =
-            run(call, [&]() -> R { return detail::invoke_captured(state->function, std::forward<Args>(args)...); });
+        R result = run(call, [&]() -> R { return detail::invoke_captured(function, std::forward<Args>(args)...); });
         if (call.wants_result()) {
           detail::LeafList result_leaves;
           detail::collect_leaves<Value>(result, result_leaves);
           // What is kept of the result is its form: lengths, numbers and texts.
-          auto form = std::make_shared<Value>(result);
+          void (*destroy)(const void*) = [](const void* value) { delete static_cast<const Value*>(value); };
+          auto* form = new Value(result);
+          std::shared_ptr<const void> copy(static_cast<const void*>(form), destroy);
           auto nothing = [] { return Tensor(); };
           detail::Leaves<Value>::assign(*form, nothing);
-          call.finish(&result_leaves, std::move(form));
+          call.finish(&result_leaves, std::move(copy));
         } else {
           call.finish(nullptr, nullptr);
         }
@@ -311,7 +330,7 @@ class CompiledFunction {
     }
   }
 
-  std::shared_ptr<State> state_;
+  detail::CompiledStatePtr state_;
 };
 
 /// Wraps any callable, generic lambdas too, or a module (its forward).

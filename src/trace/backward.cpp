@@ -26,6 +26,6 @@ class Backward::CallStretch final : public autograd::Stretch {
   const std::shared_ptr<Backward> backward_;
 };
 
-autograd::StretchPtr Backward::stretch() { return autograd::StretchPtr(new CallStretch(shared_from_this())); }
+autograd::StretchPtr Backward::stretch() { return autograd::StretchPtr::take(new CallStretch(shared_from_this())); }
 
 }  // namespace ingot::trace

@@ -136,7 +136,7 @@ std::string detail::type_name(const char* mangled) {
 void detail::apply_function(const std::string& name, const tensor_list& arguments, Backward backward,
                             const Forward& forward, tensor_list* results, Location location) {
   auto* node = new FunctionNode;
-  const NodePtr made = NodePtr::owning(node);
+  const NodePtr made = NodePtr::take(node);
   node->function = name;
   node->backward = backward;
   node->location = caller_line(location);

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "base/counted_ptr.h"
 #include "base/export.h"
 
 namespace ingot::autograd {
 
 class Node;
-class NodePtr;
+using NodePtr = CountedPtr<Node>;
 
 /// What made a tensor, on the tape.
 class INGOT_API GradFn {

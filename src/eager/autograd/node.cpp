@@ -30,11 +30,9 @@ void Discarded::discard(Discarded* object) {
   destroying = false;
 }
 
-StretchPtr::StretchPtr(Stretch* stretch) : stretch_(stretch) {
-  if (stretch_) stretch_->references_.fetch_add(1, std::memory_order_relaxed);
-}
-void StretchPtr::let_go() {
-  if (stretch_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete stretch_;
+void add_reference(Stretch& stretch) { stretch.references_.add(); }
+void drop_reference(Stretch& stretch) {
+  if (stretch.references_.drop()) delete &stretch;
 }
 
 uint64_t next_sequence() { return sequences.load(std::memory_order_relaxed); }
@@ -53,7 +51,7 @@ Meta& meta_of(const Tensor& tensor) {
 void set_node(const Tensor& tensor, NodePtr node, uint32_t output) {
   detail::TensorImpl& impl = *tensor.impl();
   impl.output = output;
-  const NodePtr before = NodePtr::owning(std::exchange(impl.node, node.let_go()));
+  const NodePtr before = NodePtr::take(std::exchange(impl.node, node.detach()));
 }
 
 const Tensor& base_of(const Tensor& tensor) {
@@ -133,6 +131,6 @@ namespace ingot::detail {
 void drop_autograd(TensorImpl& impl) {
   impl.requires_grad = false;
   if (impl.autograd) autograd::Discarded::discard(std::exchange(impl.autograd, nullptr));
-  const autograd::NodePtr node = autograd::NodePtr::owning(std::exchange(impl.node, nullptr));
+  const autograd::NodePtr node = autograd::NodePtr::take(std::exchange(impl.node, nullptr));
 }
 }  // namespace ingot::detail

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted_ptr.h"
 #include "base/inline_vector.h"
 #include "eager/tensor.h"
 #include "ir/op.h"
@@ -30,56 +31,12 @@ class Discarded {
 class Node;
 class Stretch;
 
-/// A counted reference to a node.
-class NodePtr {
- public:
-  NodePtr() = default;
-  inline explicit NodePtr(Node* node);
-  /// Takes over a reference: the one that a new node is made with, or one that was let go of.
-  static NodePtr owning(Node* node) {
-    NodePtr owner;
-    owner.node_ = node;
-    return owner;
-  }
-  Node* let_go() { return std::exchange(node_, nullptr); }
-  NodePtr(const NodePtr& other) : NodePtr(other.node_) {}
-  NodePtr(NodePtr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  NodePtr& operator=(NodePtr other) noexcept {
-    std::swap(node_, other.node_);
-    return *this;
-  }
-  inline ~NodePtr();
-  Node* get() const { return node_; }
-  Node* operator->() const { return node_; }
-  Node& operator*() const { return *node_; }
-  explicit operator bool() const { return node_ != nullptr; }
-
- private:
-  Node* node_ = nullptr;
-};
-
-/// A counted reference to a stretch, no larger than a pointer: every node has one, and few are of any.
-class StretchPtr {
- public:
-  StretchPtr() = default;
-  explicit StretchPtr(Stretch* stretch);
-  StretchPtr(const StretchPtr& other) : StretchPtr(other.stretch_) {}
-  StretchPtr(StretchPtr&& other) noexcept : stretch_(std::exchange(other.stretch_, nullptr)) {}
-  StretchPtr& operator=(StretchPtr other) noexcept {
-    std::swap(stretch_, other.stretch_);
-    return *this;
-  }
-  ~StretchPtr() {
-    if (stretch_) let_go();
-  }
-  Stretch* operator->() const { return stretch_; }
-  explicit operator bool() const { return stretch_ != nullptr; }
-  friend bool operator==(const StretchPtr& a, const StretchPtr& b) { return a.stretch_ == b.stretch_; }
-
- private:
-  void let_go();
-  Stretch* stretch_ = nullptr;
-};
+inline void add_reference(Node& node);
+inline void drop_reference(Node& node);
+void add_reference(Stretch& stretch);
+void drop_reference(Stretch& stretch);
+using NodePtr = CountedPtr<Node>;
+using StretchPtr = CountedPtr<Stretch>;
 
 /// Where the gradient of an operand goes: output `output` of a node, or a leaf; nowhere if it has neither.
 struct Edge {
@@ -122,19 +79,12 @@ class Node : public Discarded {
   const std::string* module;  // that was called (kept_module_path)
 
  private:
-  friend class NodePtr;
-  std::atomic<int32_t> references_{1};
+  friend void add_reference(Node& node) { node.references_.add(); }
+  friend void drop_reference(Node& node) {
+    if (node.references_.drop()) discard(&node);
+  }
+  ReferenceCount references_;
 };
-
-inline NodePtr::NodePtr(Node* node) : node_(node) {
-  if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
-}
-// Who holds the only reference need not count it down: nobody else can take one.
-inline NodePtr::~NodePtr() {
-  if (node_ && (node_->references_.load(std::memory_order_acquire) == 1 ||
-                node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1))
-    Discarded::discard(node_);
-}
 
 /// The number that the next node has at least.
 uint64_t next_sequence();

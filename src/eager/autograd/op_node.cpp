@@ -468,13 +468,13 @@ NodePtr view_node(const Tensor& view) {
   const OpCall call{meta.view, false, {&operand, 1}, meta.attrs, Location::none()};
   check_elements(call);
   OpNode* node = new OpNode(call, {&view, 1});
-  NodePtr made = NodePtr::owning(node);
+  NodePtr made = NodePtr::take(node);
   node->save({&view, 1});
   return made;
 }
 
 NodePtr view_write_node(const Tensor& view, NodePtr inner) {
-  return NodePtr::owning(new ViewWriteNode(view, std::move(inner)));
+  return NodePtr::take(new ViewWriteNode(view, std::move(inner)));
 }
 
 }  // namespace ingot::autograd

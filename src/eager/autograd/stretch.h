@@ -1,6 +1,5 @@
 // Stretches of the tape whose derivatives are computed together.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -28,8 +27,9 @@ class Stretch {
   virtual std::unique_ptr<Pass> begin() = 0;
 
  private:
-  friend class StretchPtr;
-  std::atomic<int64_t> references_{0};
+  friend void add_reference(Stretch& stretch);
+  friend void drop_reference(Stretch& stretch);
+  ReferenceCount references_;
 };
 
 /// A node and those behind it, as far as they have this number or a higher one, are of this stretch.

@@ -163,7 +163,7 @@ void Tape::record(const OpCall& given, std::span<Tensor> outputs) {
   if (std::none_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.impl()->dtype); }))
     return;
   OpNode* node = new OpNode(call, outputs);
-  NodePtr made = NodePtr::owning(node);
+  NodePtr made = NodePtr::take(node);
   node->save(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!is_floating(outputs[i].impl()->dtype)) continue;
@@ -190,7 +190,7 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
   }
   const bool view = !self.is_same(base);
   OpNode* node = new OpNode(call, {&self, 1}, &base);
-  NodePtr made = NodePtr::owning(node);
+  NodePtr made = NodePtr::take(node);
   // Before the write: what was saved is there also where a recorded write turns out to be refused.
   if (base.impl()->saved.exchange(false, std::memory_order_relaxed)) {
     made->part_from(base);

@@ -1,4 +1,5 @@
-// The loops of a matrix product over generated tiles; where A and B come from is for the kinds of product to say.
+// A matrix product over generated tiles: how it is cut, and how its loops (product_loops.h) are blocked. Where A and B
+// come from is for the kinds of product to say.
 #pragma once
 #include <vector>
 
@@ -47,14 +48,8 @@ class ProductDriver : public StepDriver {
   Product product_;
 
  private:
-  // One panel's piece of one block of rows.
-  struct Block {
-    int64_t tiles, row, rows;
-    PieceWalk walk;
-    int64_t panel, k, k_count, k_before;  // k_before: of the part's k
-    char* c;
-    int64_t a_row, a_step, c_stride;  // of A as tiles read it: from row to row, and along k
-  };
+  class Loops;
+  static constexpr int64_t kTilesAtOnce = 8;  // that an epilogue finishes, while they are in L1
   /// What one thread takes of a batch: tiles of rows, panels, and of k all or some blocks.
   struct Part {
     Range rows, panels, k;
@@ -71,10 +66,6 @@ class ProductDriver : public StepDriver {
   };
   Blocking blocking(const Part& part, bool packed) const;
   void multiply(const StepState& state, int64_t batch, const Part& part) const;
-  void tile_rows(const ProductRun& run, const Block& block, const std::vector<KernelCall>& calls, const char* a,
-                 const char* b, const Ahead& next) const;
-  void few_rows(const ProductRun& run, const Part& part, const char* a, int64_t a_row, const char* packed,
-                bool backwards) const;
   int64_t address_bytes() const { return product_.addresses * 8; }  // of a tile of a listed A
 
   ProductResult result_;

@@ -2,11 +2,13 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <utility>
+
+#include "base/counted_ptr.h"
 
 namespace ingot::runtime {
 
-class StoragePtr;
+class Storage;
+using StoragePtr = CountedPtr<Storage>;
 
 /// Counted references; made by allocate or adopt, deleted with the last reference.
 class Storage {
@@ -51,19 +53,20 @@ class Storage {
   /// Bytes of the storages that are alive and were given back.
   static int64_t given_back_bytes();
 
-  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() { references_.add(); }
   void release() {
-    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      destroy();
+    if (references_.drop()) destroy();
   }
-  int32_t references() const { return references_.load(std::memory_order_relaxed); }
+  friend void add_reference(Storage& storage) { storage.retain(); }
+  friend void drop_reference(Storage& storage) { storage.release(); }
+  int32_t references() const { return references_.count(); }
 
  private:
   Storage() = default;
   ~Storage() = default;
   void destroy();
 
-  std::atomic<int32_t> references_{1};
+  ReferenceCount references_;
   bool external_ = false, written_unseen_ = false;
   bool mapped_ = false;
   std::atomic<bool> packed_{false}, lasting_{false}, given_back_{false};
@@ -86,35 +89,6 @@ struct InputIdentity {
     if (storage.written_unseen()) return {};
     return {&storage, storage.version()};
   }
-};
-
-/// An owning handle.
-class StoragePtr {
- public:
-  StoragePtr() = default;
-  /// Takes over one reference that the caller holds.
-  static StoragePtr take(Storage* storage) { return StoragePtr(storage); }
-  StoragePtr(const StoragePtr& other) : storage_(other.storage_) {
-    if (storage_) storage_->retain();
-  }
-  StoragePtr(StoragePtr&& other) noexcept : storage_(std::exchange(other.storage_, nullptr)) {}
-  StoragePtr& operator=(StoragePtr other) noexcept {
-    std::swap(storage_, other.storage_);
-    return *this;
-  }
-  ~StoragePtr() {
-    if (storage_) storage_->release();
-  }
-  Storage* get() const { return storage_; }
-  Storage* operator->() const { return storage_; }
-  Storage& operator*() const { return *storage_; }
-  explicit operator bool() const { return storage_ != nullptr; }
-  /// Gives the reference to the caller.
-  Storage* detach() { return std::exchange(storage_, nullptr); }
-
- private:
-  explicit StoragePtr(Storage* storage) : storage_(storage) {}
-  Storage* storage_ = nullptr;
 };
 
 }  // namespace ingot::runtime

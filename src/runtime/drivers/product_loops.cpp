@@ -1,0 +1,275 @@
+// Loops, from the outside (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with A
+// unpacked): groups of panels, blocks of rows, stretches of k, in which a block of rows keeps its part of A in L2,
+// panels, blocks of k, tiles of rows. Each output sums its k blocks in order, so no division of M, N, K, batch or
+// threads shows in the result.
+#include "runtime/drivers/product_loops.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "runtime/drivers/product_packing.h"
+
+namespace ingot::runtime {
+namespace {
+
+/// A thread that multiplies by the same packed panels as the last time (a recurrence) takes them the other way round:
+/// its caches hold those that came last. Results do not depend on it.
+bool other_way_round(const char* panels) {
+  constinit static thread_local uintptr_t last = 0;  // their address, which is even; the lowest bit: backwards
+  const auto at = reinterpret_cast<uintptr_t>(panels);
+  last = last == at ? at | 1 : at;
+  return last & 1;
+}
+
+}  // namespace
+
+ProductDriver::Loops::Loops(const ProductDriver& driver, const StepState& state, int64_t batch, const Part& part,
+                            const char* packed)
+    : driver_(driver),
+      product_(driver.product_),
+      result_(driver.result_),
+      batch_(batch),
+      part_(part),
+      blocking_(driver.blocking(part, packed)),
+      run_(product_, state, batch, blocking_.rooms),
+      packed_(packed),
+      backwards_(packed && other_way_round(packed + product_.panel_offset(part.panels.begin))),
+      a_(driver.a_matrix(state, batch, run_.scratch.at[0])),
+      b_(packed ? nullptr : driver.b_matrix(run_.scratch.at[1], run_.scratch.b)),
+      a_row_(product_.packs_a ? blocking_.packed_line : product_.a_row),
+      a_step_(product_.a_element) {
+  if (product_.packs_tiles)
+    a_row_ = (part.k.end - part.k.begin) * product_.a_element;
+  else if (product_.a_across())
+    a_row_ = product_.a_element, a_step_ = product_.packs_a ? blocking_.packed_line : product_.a_column;
+}
+
+void ProductDriver::Loops::run() {
+  if (blocking_.few_rows) return few_rows();
+  const int64_t panels = part_.panels.end - part_.panels.begin;
+  for (group_ = {0, 0}; group_.end < panels;) {
+    group_ = {group_.end, std::min(group_.end + blocking_.group, panels)};
+    for (int64_t tile = part_.rows.begin; tile < part_.rows.end; tile += blocking_.tiles) {
+      begin_rows({tile, std::min(tile + blocking_.tiles, part_.rows.end)});
+      stretch_ = {part_.k.begin, part_.k.begin};
+      do {
+        stretch_ = {stretch_.end, std::min(stretch_.end + blocking_.stretch, part_.k.end)};
+        for (at_ = group_.begin; at_ < group_.end; ++at_) stretch_of_panel();
+      } while (stretch_.end < part_.k.end);
+    }
+  }
+}
+
+// A block of rows: its part of A is copied, or its rows are listed, where tiles do not read it as it lies.
+void ProductDriver::Loops::begin_rows(Range tiles) {
+  const int64_t k_size = part_.k.end - part_.k.begin;
+  first_rows_ = tiles.begin == part_.rows.begin;
+  rows_.tiles = tiles.end - tiles.begin, rows_.walk = product_.walk_rows(tiles);
+  rows_.row = rows_.walk.begin(), rows_.rows = product_.rows.begin(tiles.end) - rows_.row;
+  rows_.a = a_ + rows_.row * product_.a_row;
+  if (product_.packs_tiles) {
+    pack_tiles(product_, rows_.a + part_.k.begin * product_.a_column, run_.scratch.a, rows_.walk, rows_.tiles, k_size);
+    rows_.a = run_.scratch.a;
+  } else if (product_.packs_a) {
+    pack_a(product_, rows_.a + part_.k.begin * product_.a_column, run_.scratch.a, rows_.rows, k_size,
+           blocking_.packed_line);
+    rows_.a = run_.scratch.a - part_.k.begin * a_step_;
+  }
+  if (product_.addresses) {
+    driver_.list_rows(a_, tiles, run_.scratch.addresses);
+    rows_.a = reinterpret_cast<const char*>(run_.scratch.addresses);
+  }
+}
+
+// One panel of a block of rows, over a stretch of k.
+void ProductDriver::Loops::stretch_of_panel() {
+  Sums sums{.panel = panel_at(at_)};
+  if (product_.has_epilogue()) {
+    sums.c = run_.scratch.c + (at_ - group_.begin) * blocking_.raw_bytes;
+    sums.stride = product_.panel_width(sums.panel) * product_.c_element;
+  } else {
+    sums.c = run_.scratch.at[2] + rows_.row * product_.c_row + product_.panel_column(sums.panel) * product_.c_element;
+    sums.stride = product_.c_row;
+  }
+  if (stretch_.begin == stretch_.end) return no_sums(sums);
+  for (Range k{stretch_.begin, 0}; k.begin < stretch_.end; k.begin = k.end) {
+    k.end = std::min(k.begin + kBlock, stretch_.end);
+    if (const ProductSplit& split = driver_.split_) {
+      sums.stride = split.row_stride();
+      sums.c = split.accumulators(driver_.shared(run_.state), batch_, k.begin) + rows_.row * sums.stride +
+               product_.panel_column(sums.panel) * product_.c_element;
+    }
+    block_of_k(sums, k);
+  }
+}
+
+// Of no k at all.
+void ProductDriver::Loops::no_sums(const Sums& sums) {
+  for (int64_t i = 0; i < rows_.rows; ++i)
+    std::memset(sums.c + i * sums.stride, 0, product_.panel_columns(sums.panel) * product_.c_element);
+  if (product_.has_epilogue()) result_.finish(run_, {sums.panel, rows_.row, rows_.rows, sums.c, sums.stride});
+}
+
+void ProductDriver::Loops::block_of_k(const Sums& sums, Range k) {
+  BlockOfB b = packed_ ? packed_block(sums.panel, k) : own_block(sums.panel, k);
+  if (blocking_.fetches_a && at_ == group_.begin && k.begin == part_.k.begin)
+    b.next = Ahead::lines(rows_.a + product_.rows.each * a_row_, rows_.rows * a_row_);
+  const bool widens = !blocking_.wide_panels && product_.calls->widen && rows_.tiles >= MatmulStep::kManyTiles;
+  if (widens) {
+    widen(product_, b.at, run_.scratch.wide, k.end - k.begin, product_.panel_width(sums.panel));
+    b.at = run_.scratch.wide;
+  }
+  tiles_of_rows(sums, k, blocking_.wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles, b);
+}
+
+// Next comes what does so in time: mostly what comes next in memory.
+ProductDriver::Loops::BlockOfB ProductDriver::Loops::packed_block(int64_t panel, Range k) const {
+  auto block_of = [&](int64_t of_panel, int64_t from) {
+    return packed_ + product_.panel_offset(of_panel) + from * product_.panel_width(of_panel) * product_.element;
+  };
+  BlockOfB b{block_of(panel, k.begin), {}};
+  int64_t next_at = at_, next_k = k.end;
+  if (k.end == stretch_.end) {
+    const bool same_group = ++next_at < group_.end;
+    next_k = same_group ? stretch_.begin : part_.k.begin;
+    if (!same_group && stretch_.end < part_.k.end) next_at = group_.begin, next_k = stretch_.end;
+  }
+  const int64_t bytes = (k.end - k.begin) * product_.panel_width(panel) * product_.element;
+  const char* const end = packed_ + product_.packed_bytes();
+  const char* next = next_at < part_.panels.end - part_.panels.begin ? block_of(panel_at(next_at), next_k) : end;
+  if (next + bytes <= end) b.next = Ahead::lines(next, bytes);
+  return b;
+}
+
+// The first block of rows packs what all others find.
+ProductDriver::Loops::BlockOfB ProductDriver::Loops::own_block(int64_t panel, Range k) const {
+  const int64_t line = product_.panel_width(panel) * (blocking_.wide_panels ? product_.c_element : product_.element);
+  const int64_t bytes = (k.end - k.begin) * line;
+  char* room = run_.scratch.panels + (at_ - group_.begin) * blocking_.panel_bytes;
+  char* own = room + (blocking_.one_block ? 0 : (k.begin - part_.k.begin) * line);
+  BlockOfB b{own, {}};
+  const bool last = k.end == stretch_.end;
+  const int64_t next_at = at_ + last, next_k = last ? part_.k.begin : k.end;
+  if (first_rows_) {
+    blocking_.wide_panels ? widen_rows(product_, b_, panel, k.begin, k.end, own)
+                          : driver_.pack_panel(b_, panel, k.begin, k.end, own);
+    if (next_at < part_.panels.end - part_.panels.begin)
+      b.next = driver_.panel_source(b_, panel_at(next_at), next_k, std::min(next_k + kBlock, part_.k.end));
+  } else if (next_at < group_.end) {
+    b.next = Ahead::lines(last ? room + blocking_.panel_bytes : own + bytes, bytes);
+  }
+  return b;
+}
+
+TileFrame ProductDriver::Loops::frame_of(const Sums& sums, Range k, const char* b) const {
+  TileFrame frame{};
+  frame.a = rows_.a, frame.b = b, frame.c = sums.c;
+  frame.k = k.end - k.begin;
+  frame.a_stride = product_.a_across() ? a_step_ : a_row_, frame.c_stride = sums.stride;
+  frame.accumulate = k.begin > 0 && !driver_.split_;
+  frame.columns = product_.panel_columns(sums.panel);
+  frame.results_stride = result_.row_stride();
+  if (product_.addresses) {
+    const ListedRuns& listed = product_.listed[static_cast<size_t>(k.begin / kBlock)];
+    frame.a_stride = product_.max_rows * 8;
+    frame.a += listed.first * frame.a_stride;
+    frame.runs = listed.runs.data(), frame.run_count = static_cast<int64_t>(listed.runs.size());
+    if (product_.by_channels()) frame.a_offset = product_.panel_column(sums.panel) * product_.a_element;
+  } else if (!product_.packs_tiles) {
+    frame.a += k.begin * a_step_;
+  }
+  return frame;
+}
+
+// All tiles of a block of rows, finished a few at a time; meanwhile what comes next is fetched, a piece a tile.
+void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::vector<KernelCall>& tiles,
+                                         const BlockOfB& b) const {
+  const int64_t vectors = product_.panels.size(sums.panel), column = product_.panel_column(sums.panel);
+  TileFrame frame = frame_of(sums, k, b.at);
+  const char *const a = frame.a, *const results = result_.place(run_, rows_.row, column);
+  const AheadShares ahead(b.next, rows_.tiles, frame.k);
+  const bool finishes = product_.has_epilogue() && !driver_.split_ && k.end >= product_.sizes.k;
+  // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.
+  const bool in_place = finishes && product_.one_block_of_k();
+  const std::vector<KernelCall>* finishing = in_place ? product_.finishing_tiles(sums.panel) : nullptr;
+  std::optional<ResultCall> in_registers;
+  if (finishing && result_.in_one_segment(column, frame.columns)) {
+    in_registers.emplace(result_, run_);
+    in_registers->begin_at(rows_.row, column);
+    in_registers->frame.columns = frame.columns;
+    frame.finish = &in_registers->frame;
+  }
+  int64_t finished = 0;  // rows
+  PieceWalk walk = rows_.walk;
+  for (int64_t i = 0, next = 0; i < rows_.tiles; i = next) {
+    const int64_t row = walk.begin() - rows_.row, rows = walk.size();
+    // As many tiles a call as are alike, and are finished together.
+    next = i + 1;
+    if (product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i)) {
+      next = i + walk.alike();
+      if (finishes && !in_registers) next = std::min(next, i / kTilesAtOnce * kTilesAtOnce + kTilesAtOnce);
+    }
+    walk.next(next - i);
+    const KernelCall& call = product_.tile(in_registers ? *finishing : tiles, rows, vectors);
+    frame.tiles = next - i;
+    frame.a_tile = product_.addresses ? driver_.address_bytes() : rows * a_row_;
+    frame.c_tile = rows * sums.stride, frame.results_tile = rows * frame.results_stride;
+    frame.a = a + (product_.addresses ? i * driver_.address_bytes() : row * a_row_);
+    if (product_.packs_tiles) frame.a_stride = rows * a_step_, frame.a += (k.begin - part_.k.begin) * frame.a_stride;
+    frame.c = sums.c + (in_place ? row - finished : row) * sums.stride;
+    frame.context = call.context;
+    ahead.give(i, frame);
+    frame.results = results + row * frame.results_stride;
+    call.entry(&frame);
+    const int64_t end = row + frame.tiles * rows;
+    if (in_registers) in_registers->advance(end - row);
+    if (in_registers || !finishes || (next % kTilesAtOnce != 0 && next < rows_.tiles)) continue;
+    char* raw = sums.c + (in_place ? 0 : finished) * sums.stride;
+    result_.finish(run_, {sums.panel, rows_.row + finished, end - finished, raw, sums.stride});
+    finished = end;
+  }
+}
+
+// All of k at once, of several panels where there are tiles for them.
+void ProductDriver::Loops::few_rows() const {
+  const int64_t row = product_.rows.begin(part_.rows.begin), rows = product_.rows.size(part_.rows.begin);
+  TileFrame frame{};
+  frame.a = a_ + row * product_.a_row, frame.a_stride = a_row_;
+  if (product_.packs_a) {
+    pack_a(product_, frame.a, run_.scratch.a, rows, product_.sizes.k, blocking_.packed_line);
+    frame.a = run_.scratch.a;
+  }
+  frame.k = product_.sizes.k;
+  frame.results_stride = result_.row_stride();
+  for (int64_t begin = part_.panels.begin, end = part_.panels.end; begin < end;) {
+    const SeveralPanels several = panels_at_once(rows, {begin, end});
+    const int64_t panel = several.first, column = product_.panel_column(panel), width = product_.panel_width(panel);
+    frame.b = frame.ahead = packed_ + product_.panel_offset(panel);
+    frame.b_stride = kVector * product_.k_padded * product_.element;
+    frame.columns = std::min(width * several.count, product_.sizes.n - column);
+    frame.c = run_.scratch.c, frame.c_stride = width * several.count * product_.c_element;
+    if (!product_.has_epilogue())
+      frame.c = run_.scratch.at[2] + row * product_.c_row + column * product_.c_element,
+      frame.c_stride = product_.c_row;
+    frame.results = result_.place(run_, row, column);
+    frame.context = several.call.context;
+    several.call.entry(&frame);
+    for (int64_t i = 0; i < several.count && product_.has_epilogue(); ++i)
+      result_.finish(run_, {panel + i, row, rows, frame.c + i * kVector * product_.c_element, frame.c_stride});
+    backwards_ ? end -= several.count : begin += several.count;
+  }
+}
+
+ProductDriver::Loops::SeveralPanels ProductDriver::Loops::panels_at_once(int64_t rows, Range left) const {
+  for (const ProductCalls::SideBySide& tile : product_.calls->side_by_side) {
+    if (tile.rows != rows || tile.panels > left.end - left.begin) continue;
+    const int64_t first = backwards_ ? left.end - tile.panels : left.begin;
+    if (product_.panels.begin(first + tile.panels) * kVector > product_.sizes.n) continue;  // a panel is not full
+    return {first, tile.panels, tile.tile};
+  }
+  const int64_t panel = backwards_ ? left.end - 1 : left.begin;
+  return {panel, 1, product_.tile(product_.calls->tiles, rows, product_.panels.size(panel))};
+}
+
+}  // namespace ingot::runtime
