@@ -3,7 +3,8 @@
 #   tools/gpu_check.sh --pack [FOLDER] [BUILD]   on the build machine: programs and their libraries into FOLDER (gpu/)
 #   tools/gpu_check.sh [FOLDER]                  on the machine with the GPU, from the same tree; no compiler needed
 # Logs and JSON go to $OUT, else to gpu-results/. All parts are run; the status is 1 if one of them failed. NVRTC is the
-# machine's own (CUDA's folder, the loader's, or that of a Python package); PyTorch is measured if Python has it ($PYTHON).
+# machine's own (CUDA's folder, the loader's, or that of a Python package); PyTorch is measured if Python has it ($PYTHON),
+# for at most PEERS_SECONDS (300). PARTS="driver kernels bench peers": some of them.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 programs=(tests/test_codegen tests/test_runtime ingot)
@@ -65,35 +66,45 @@ fi
 
 folder=${1:-gpu}
 out=${OUT:-gpu-results}
+peers_seconds=${PEERS_SECONDS:-300}
+python=
+failed=0
 mkdir -p "$out"
-python=$(find_python)
+
+wanted() { [[ " ${PARTS:-driver kernels bench peers} " == *" $1 "* ]]; }
+
+wanted peers && python=$(find_python)
 INGOT_NVRTC_FOLDER=$(find_nvrtc)
 export INGOT_NVRTC_FOLDER
 export INGOT_CUDA_DEVICE=1
-failed=0
 
-# NAME SECONDS COMMAND...: output to NAME.log, its end shown.
+# NAME SECONDS COMMAND...: output to NAME.log (its first MB), the first failures and the end shown.
 part() {
   local name=$1 limit=$2 start=$SECONDS status=0
   shift 2
-  timeout "$limit" "$@" > "$out/$name.log" 2>&1 || status=$?
+  timeout "$limit" "$@" > "$out/$name.all" 2>&1 || status=$?
+  head -c 1000000 "$out/$name.all" > "$out/$name.log"
   echo "== $name: status $status after $((SECONDS - start)) s"
   if ((status)); then
     failed=1
-    grep -m 20 -A 6 -E 'Failure|FAILED|rror' "$out/$name.log"
+    grep -m 5 -A 8 -E 'Failure|rror' "$out/$name.log" | cut -c 1-300
   fi
-  tail -n "${lines:-5}" "$out/$name.log"
+  tail -n "${lines:-15}" "$out/$name.all" | cut -c 1-300
+  rm "$out/$name.all"
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem --format=csv,noheader | tee "$out/gpu.txt" || failed=1
 echo "NVRTC: ${INGOT_NVRTC_FOLDER:-where the loader finds it}; Python with PyTorch: ${python:-none}"
-part driver 120 "$folder/test_runtime" --gtest_filter='CudaDriver*:Nvrtc*'
-part kernels 240 "$folder/test_codegen" --gtest_filter='Cuda*'
-part bench 120 "$folder/ingot" bench cuda --json --seconds 4
-tail -n 1 "$out/bench.log" > "$out/cuda.json"
-if [[ -n $python ]]; then
-  lines=40 part peers "${PEERS_SECONDS:-300}" "$python" bench/peers/cuda_peers.py --ingot-json "$out/cuda.json" --output "$out/cuda_peers.json"
-else
-  lines=40 part table 60 "$folder/ingot" bench cuda
+wanted driver && part driver 120 "$folder/test_runtime" --gtest_filter='CudaDriver*:Nvrtc*'
+wanted kernels && part kernels 240 "$folder/test_codegen" --gtest_filter='Cuda*'
+if wanted bench; then
+  lines=1 part bench 120 "$folder/ingot" bench cuda --json --seconds 4
+  tail -n 1 "$out/bench.log" > "$out/cuda.json"
+fi
+if wanted peers && [[ -n $python ]]; then
+  lines=40 part peers "$peers_seconds" "$python" bench/peers/cuda_peers.py --ingot-json "$out/cuda.json" \
+    --output "$out/cuda_peers.json" --budget $((peers_seconds - 60))
+elif wanted peers; then
+  lines=40 part table 120 "$folder/ingot" bench cuda
 fi
 exit $failed

@@ -132,9 +132,12 @@ def show(report):
     for row in report["rows"]:
         us = row["torch_us"]
         cells = "".join(f"{us[mode]:>10.1f}" if mode in us else f"{'-':>10}" for mode in MODES)
+        print(f"{row['name']:<17}{'x'.join(map(str, row['sizes'])):>14}{row['dtype']:>6}{cells}", end="")
+        if row["ingot_us"] is None:
+            print(f"  {row['failure']}")
+            continue
         best = f"{min(us.values()) / row['ingot_us']:>11.2f}x" if us else f"{'-':>12}"
-        print(f"{row['name']:<17}{'x'.join(map(str, row['sizes'])):>14}{row['dtype']:>6}{cells}{row['ingot_us']:>10.1f}{best}"
-              f"{100 * row['copy_share']:>8.0f}%{'' if row['good'] else '  WRONG'}")
+        print(f"{row['ingot_us']:>10.1f}{best}{100 * row['copy_share']:>8.0f}%{'' if row['good'] else '  WRONG'}")
     for reason in sorted({f"{mode}: {why}" for row in report["rows"] for mode, why in row["torch_missing"].items()}):
         print(f"  missing: {reason}")
 

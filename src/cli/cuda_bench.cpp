@@ -86,7 +86,8 @@ struct CudaRun {
   double nvrtc_ms = 0, error = 0;  // error: relative to the largest result
   size_t launches = 0, kernels = 0, sets = 1;
   bool repeats = true;  // all of the result is as its first part says
-  bool good(const CudaCase& c) const { return repeats && error <= c.tolerance; }
+  std::string failure;  // why there is nothing of it
+  bool good(const CudaCase& c) const { return failure.empty() && repeats && error <= c.tolerance; }
 };
 
 ir::ReferenceTensor random_input(const ir::Graph& graph, ir::ValueId v, std::span<const int64_t> sizes, uint64_t seed) {
@@ -179,6 +180,40 @@ CudaRun run_case(const CudaCase& c, double seconds) {
   return run;
 }
 
+double gbps_of(const CudaCase& c, const CudaRun& r) {
+  return 1e-3 * static_cast<double>(c.floor_bytes()) / r.us.median;
+}
+
+nlohmann::json to_json(const CudaCase& c, const CudaRun& r, double roof) {
+  return {{"name", c.name},
+          {"sizes", c.sizes},
+          {"dtype", name_of(c.dtype)},
+          {"us", r.us.median},
+          {"low_us", r.us.low},
+          {"high_us", r.us.high},
+          {"floor_bytes", c.floor_bytes()},
+          {"gbps", gbps_of(c, r)},
+          {"copy_share", gbps_of(c, r) / roof},
+          {"nvrtc_ms", r.nvrtc_ms},
+          {"kernels", r.kernels},
+          {"launches", r.launches},
+          {"buffer_sets", r.sets},
+          {"max_abs_error", r.error},
+          {"failure", r.failure},
+          {"good", r.good(c)}};
+}
+
+void print(const CudaCase& c, const CudaRun& r, double roof) {
+  fmt::print("{:<17}{:>14}{:>6}", c.name, fmt::format("{}", fmt::join(c.sizes, "x")), name_of(c.dtype));
+  if (!r.failure.empty()) return fmt::print("  {}\n", r.failure);
+  fmt::print("{:>10.1f}{:>22}{:>9.0f}{:>8.0f}%{:>10}{:>10.0f}{:>10.1e}{}\n", r.us.median,
+             fmt::format("({:.1f} to {:.1f})", r.us.low, r.us.high), gbps_of(c, r), 100 * gbps_of(c, r) / roof,
+             r.launches, r.nvrtc_ms, r.error,
+             r.good(c)   ? ""
+             : r.repeats ? "  WRONG"
+                         : "  NOT REPEATED");
+}
+
 }  // namespace
 
 int bench_cuda(const BenchOptions& options) {
@@ -188,57 +223,37 @@ int bench_cuda(const BenchOptions& options) {
   const double each = options.seconds / static_cast<double>(cases.size() + 2);
   double roof = copy_gbps(each);
   std::vector<CudaRun> runs;
-  for (const CudaCase& c : cases) runs.push_back(run_case(c, each));
-  roof = std::max(roof, copy_gbps(each));
-
-  bool good = true;
-  nlohmann::json list = nlohmann::json::array();
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const CudaCase& c = cases[i];
-    const CudaRun& r = runs[i];
-    const double gbps = 1e-3 * static_cast<double>(c.floor_bytes()) / r.us.median;
-    good = good && r.good(c);
-    list.push_back({{"name", c.name},
-                    {"sizes", c.sizes},
-                    {"dtype", name_of(c.dtype)},
-                    {"us", r.us.median},
-                    {"low_us", r.us.low},
-                    {"high_us", r.us.high},
-                    {"floor_bytes", c.floor_bytes()},
-                    {"gbps", gbps},
-                    {"copy_share", gbps / roof},
-                    {"nvrtc_ms", r.nvrtc_ms},
-                    {"kernels", r.kernels},
-                    {"launches", r.launches},
-                    {"buffer_sets", r.sets},
-                    {"max_abs_error", r.error},
-                    {"good", r.good(c)}});
+  bool good = true, all = true;
+  for (const CudaCase& c : cases) {
+    try {
+      runs.push_back(run_case(c, each));
+    } catch (const Error& error) {  // the others are told all the same
+      runs.emplace_back().failure = error.what();
+      runs.back().us.median = std::nan("");
+      all = false;
+    }
+    good = good && runs.back().good(c);
   }
-  const nlohmann::json result = {{"name", "cuda"},
-                                 {"device", device.name},
-                                 {"arch", device.arch},
-                                 {"multiprocessors", device.multiprocessors},
-                                 {"driver_version", device.driver_version},
-                                 {"nvrtc", cuda::nvrtc_version()},
-                                 {"copy_gbps", roof},
-                                 {"cases", list}};
+  if (all) roof = std::max(roof, copy_gbps(each));
   if (options.json) {
-    fmt::print("{}\n", result.dump());
+    nlohmann::json list = nlohmann::json::array();
+    for (size_t i = 0; i < cases.size(); ++i) list.push_back(to_json(cases[i], runs[i], roof));
+    fmt::print("{}\n", nlohmann::json{{"name", "cuda"},
+                                      {"device", device.name},
+                                      {"arch", device.arch},
+                                      {"multiprocessors", device.multiprocessors},
+                                      {"driver_version", device.driver_version},
+                                      {"nvrtc", cuda::nvrtc_version()},
+                                      {"copy_gbps", roof},
+                                      {"cases", list}}
+                           .dump());
     return good ? 0 : 1;
   }
   fmt::print("{}, sm_{}, CUDA {} of the driver, NVRTC {}; a copy of 1 GiB: {:.0f} GB/s read and written\n", device.name,
              device.arch, device.driver_version, cuda::nvrtc_version(), roof);
   fmt::print("{:<17}{:>14}{:>6}{:>10}{:>22}{:>9}{:>9}{:>10}{:>10}{:>10}\n", "", "sizes", "", "us", "(10% to 90%)",
              "GB/s", "of copy", "launches", "NVRTC ms", "error");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const CudaRun& r = runs[i];
-    const nlohmann::json& c = list[i];
-    fmt::print("{:<17}{:>14}{:>6}{:>10.1f}{:>22}{:>9.0f}{:>8.0f}%{:>10}{:>10.0f}{:>10.1e}{}{}\n", cases[i].name,
-               fmt::format("{}", fmt::join(cases[i].sizes, "x")), name_of(cases[i].dtype), r.us.median,
-               fmt::format("({:.1f} to {:.1f})", r.us.low, r.us.high), c["gbps"].get<double>(),
-               100 * c["copy_share"].get<double>(), r.launches, r.nvrtc_ms, r.error, r.repeats ? "" : "  NOT REPEATED",
-               r.error <= cases[i].tolerance ? "" : "  WRONG");
-  }
+  for (size_t i = 0; i < cases.size(); ++i) print(cases[i], runs[i], roof);
   return good ? 0 : 1;
 }
 

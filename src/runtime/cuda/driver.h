@@ -10,7 +10,8 @@
 
 namespace ingot::runtime::cuda {
 
-/// Empty if the driver can be used and has a device; else why not.
+/// Empty if the driver can be used and has a device; else why not. The first to ask makes the context of device 0,
+/// which stays for as long as the process.
 const std::string& driver_missing();
 
 /// Device 0.
