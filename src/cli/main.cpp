@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> models = cli::model_names();
   for (const cli::ZooRow& row : cli::zoo_rows()) models.push_back(row.name);
   std::vector<std::string> benches = models;
-  benches.insert(benches.end(),
-                 {"bind", "ceiling", "compile", "dispatch", "math", "memory", "replay", "reduction_order", "update"});
+  benches.insert(benches.end(), {"bind", "ceiling", "compile", "cuda", "dispatch", "math", "memory", "replay",
+                                 "reduction_order", "update"});
   for (const cli::KernelBench& kernel : cli::kernel_benches()) benches.push_back(kernel.name);
 
   auto* demo =

@@ -17,6 +17,7 @@
 #include "runtime/memory/checked_memory.h"
 #include "runtime/memory/weight_cache.h"
 #include "runtime/profiler.h"
+#include "runtime/scalar_bits.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::runtime {
@@ -29,39 +30,6 @@ char* address(void* memory) {
 }
 
 constexpr size_t kBindings = 64;
-
-// Truncates; out of range saturates, NaN gives 0.
-template <class I>
-I saturated(double x) {
-  if (std::isnan(x)) return 0;
-  constexpr double low = static_cast<double>(std::numeric_limits<I>::min());
-  if (x < low) return std::numeric_limits<I>::min();
-  if (x >= -low) return std::numeric_limits<I>::max();
-  return static_cast<I>(x);
-}
-
-// A number, f64 or i64, as the kernel's register type.
-template <class T>
-uint64_t converted(T x, DType type) {
-  constexpr bool floating = std::is_same_v<T, double>;
-  switch (type) {
-    case DType::f32:
-      return std::bit_cast<uint32_t>(static_cast<float>(x));
-    case DType::f64:
-      return std::bit_cast<uint64_t>(static_cast<double>(x));
-    case DType::i32:
-      if constexpr (floating) return static_cast<uint32_t>(saturated<int32_t>(x));
-      return static_cast<uint32_t>(x);
-    case DType::i64:
-      if constexpr (floating) return static_cast<uint64_t>(saturated<int64_t>(x));
-      return static_cast<uint64_t>(x);
-    case DType::bool_:
-      return x != 0;
-    default:
-      INGOT_CHECK(false, "a scalar has a register type");
-      return 0;
-  }
-}
 
 }  // namespace
 

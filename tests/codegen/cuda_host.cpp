@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "codegen/cuda/cuda.h"
+#include "runtime/cuda/step_arguments.h"
 
 namespace ingot::codegen::test {
 namespace {
@@ -158,9 +159,7 @@ void HostUnit::run(const KernelSource& kernel, const CudaArguments& arguments, c
   auto run_block = reinterpret_cast<void (*)(Body, const void*, const unsigned*, const unsigned*, const unsigned*)>(
       dlsym(library_, "run_block"));
   ASSERT_TRUE(body && run_block) << kernel.cuda->entry;
-  int64_t planes = 1;
-  for (int64_t size : arguments.outer) planes *= size;
-  CudaPlan plan = plan_launches(kernel.cuda->mapping, planes, arguments.rows, arguments.columns, device);
+  CudaPlan plan = runtime::cuda::KernelCall{&kernel, arguments}.plan(device);
   std::vector<uint64_t> scratch(static_cast<size_t>(plan.scratch_bytes) / 8 + 2, 0x7b7b7b7b7b7b7b7bull);
   char* memory = reinterpret_cast<char*>(scratch.data());
   memory += -reinterpret_cast<intptr_t>(memory) & 15;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "codegen/cuda/cuda.h"
-#include "cuda_host.h"
+#include "cuda_unit.h"
 #include "x86_harness.h"
 
 namespace ingot::codegen::test {
@@ -63,18 +63,18 @@ struct Kernels {
 };
 
 template <class T>
-void check_order(const HostUnit& unit, const Kernels& kernels, int64_t n, int64_t lines, const CudaDevice& device,
+void check_order(const CudaUnit& unit, const Kernels& kernels, int64_t n, int64_t lines, const CudaDevice& device,
                  bool columns = true) {
   SCOPED_TRACE(std::to_string(n) + " elements, " + std::to_string(lines) + " lines");
   std::mt19937_64 random(static_cast<uint64_t>(n));
   auto size = static_cast<size_t>(n * lines);
-  std::vector<T> x(size + 1), turned(size + 1);
+  CudaVector<T> x(size + 1), turned(size + 1);
   for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random) * std::exp2(random() % 8));
   if (n > 2) x[1] = T(-0.0);
   for (int64_t l = 0; l < lines; ++l)
     for (int64_t i = 0; i < n; ++i) turned[static_cast<size_t>(i * lines + l)] = x[static_cast<size_t>(l * n + i)];
   const auto bytes = static_cast<int64_t>(sizeof(T));
-  std::vector<T> sums(static_cast<size_t>(lines)), products = sums, column_sums = sums, column_products = sums;
+  CudaVector<T> sums(static_cast<size_t>(lines)), products = sums, column_sums = sums, column_products = sums;
   unit.run(*kernels.by_rows,
            {lines,
             n,
@@ -109,15 +109,16 @@ void check_order(const HostUnit& unit, const Kernels& kernels, int64_t n, int64_
 
 class CudaOrder : public testing::Test {
  protected:
-  CudaOrder() : f32(DType::f32), f64(DType::f64), unit({f32.by_rows, f32.by_columns, f64.by_rows, f64.by_columns}) {}
+  CudaOrder()
+      : f32(DType::f32), f64(DType::f64), unit(cuda_unit({f32.by_rows, f32.by_columns, f64.by_rows, f64.by_columns})) {}
   Kernels f32, f64;
-  HostUnit unit;
+  std::unique_ptr<CudaUnit> unit;
 };
 
 TEST_F(CudaOrder, FollowsFromTheLogicalShapeAlone) {
   for (int64_t n : {0, 1, 7, 8, 9, 255, 256, 257, 1023, 1024, 1025, 2048, 5000}) {
-    check_order<float>(unit, f32, n, 3, {});
-    check_order<double>(unit, f64, n, 1, {});
+    check_order<float>(*unit, f32, n, 3, {});
+    check_order<double>(*unit, f64, n, 1, {});
   }
 }
 
@@ -125,12 +126,21 @@ TEST_F(CudaOrder, DoesNotDependOnTheDevice) {
   // One multiprocessor: few blocks that each go on; many: a row is divided over blocks, in two launches.
   for (int multiprocessors : {1, 2, 400})
     for (int64_t n : {700, 3000, 70000})
-      check_order<float>(unit, f32, n, 2, {multiprocessors, 40 * 1024}, multiprocessors == 1);
+      check_order<float>(*unit, f32, n, 2, {multiprocessors, 40 * 1024}, multiprocessors == 1);
 }
 
 TEST_F(CudaOrder, ChunksOfChunks) {
   // More chunks than one: a level more, for which shared memory has no room.
-  check_order<float>(unit, f32, 1024 * 1024 + 1500, 1, {4, 24 * 1024}, false);
+  check_order<float>(*unit, f32, 1024 * 1024 + 1500, 1, {4, 24 * 1024}, false);
+}
+
+/// Rows of millions, thousands of lines, and more lines than a grid's second dim.
+TEST_F(CudaOrder, OfMillions) {
+  if (!on_device()) GTEST_SKIP() << "takes minutes on the processor; INGOT_CUDA_DEVICE=1 runs it on a device";
+  check_order<float>(*unit, f32, 3'000'017, 2, {132, 227 * 1024});
+  check_order<double>(*unit, f64, 1'200'007, 2, {132, 227 * 1024});
+  check_order<float>(*unit, f32, 70'001, 50, {132, 227 * 1024});
+  check_order<float>(*unit, f32, 20, 70'001, {132, 227 * 1024});
 }
 
 }  // namespace

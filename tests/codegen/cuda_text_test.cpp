@@ -1,4 +1,4 @@
-// CUDA text, run on the processor, against the scalar executor.
+// CUDA text, run on the processor or a device (cuda_unit.h), against the scalar executor.
 #include <bit>
 #include <cmath>
 #include <deque>
@@ -23,7 +23,7 @@ TEST(CudaText, RandomKernelsGiveTheBitsOfTheScalarExecutor) {
     seed % 4 == 0 ? maker.make_columns() : maker.make();
     texts.push_back(generate(maker.kernel().kernel, kCuda, "random", seed % 2 ? 2 : 3));
   }
-  HostUnit unit(texts);
+  const auto unit = cuda_unit(texts);
   for (size_t i = 0; i < makers.size(); ++i) {
     const uint64_t seed = i + 1;
     RandomKernel& maker = makers[i];
@@ -39,7 +39,7 @@ TEST(CudaText, RandomKernelsGiveTheBitsOfTheScalarExecutor) {
     if (seed % 2 == 0) outer = {1, 2, 2};
     CudaTrial{kernel,
               *texts[i],
-              unit,
+              *unit,
               rows,
               columns,
               outer,
@@ -95,8 +95,8 @@ TEST(CudaText, EveryOperationOfEveryType) {
   }
   for (Op op : {Op::scalar, Op::local, Op::index, Op::reduced}) seen[static_cast<size_t>(op)] = true;  // other tests'
   for (int op = 0; op < kOpCount; ++op) EXPECT_TRUE(seen[static_cast<size_t>(op)]) << name_of(static_cast<Op>(op));
-  HostUnit unit(texts);
-  for (size_t i = 0; i < texts.size(); ++i) CudaTrial{makers[i], *texts[i], unit, 1, 6000, {}, {}, {}, 77 + i}.run();
+  const auto unit = cuda_unit(texts);
+  for (size_t i = 0; i < texts.size(); ++i) CudaTrial{makers[i], *texts[i], *unit, 1, 6000, {}, {}, {}, 77 + i}.run();
 }
 
 /// All 65,536 values of both 16-bit floats, and what rounds to each of them.
@@ -111,14 +111,14 @@ TEST(CudaText, SixteenBitFloats) {
     texts.push_back(generate(up.kernel, kCuda, "up"));
     texts.push_back(generate(down.kernel, kCuda, "down"));
   }
-  HostUnit unit(texts);
+  const auto unit = cuda_unit(texts);
   for (size_t i = 0; i < texts.size(); i += 2) {
     const bool bf16 = i > 0;
-    std::vector<uint16_t> halves(65536);
+    CudaVector<uint16_t> halves(65536);
     for (size_t h = 0; h < halves.size(); ++h) halves[h] = static_cast<uint16_t>(h);
-    std::vector<float> floats(halves.size());
-    unit.run(*texts[i], {1, 65536, {}, {{halves.data(), 0, 2, 0, {}}, {floats.data(), 0, 4, 0, {}}}, {}, {}});
-    std::vector<float> near;
+    CudaVector<float> floats(halves.size());
+    unit->run(*texts[i], {1, 65536, {}, {{halves.data(), 0, 2, 0, {}}, {floats.data(), 0, 4, 0, {}}}, {}, {}});
+    CudaVector<float> near;
     for (size_t h = 0; h < halves.size(); ++h) {
       float expected = bf16 ? f32_from_bf16(halves[h]) : f32_from_f16(halves[h]);
       ASSERT_TRUE(same(reinterpret_cast<char*>(&floats[h]), reinterpret_cast<char*>(&expected), DType::f32)) << h;
@@ -126,9 +126,9 @@ TEST(CudaText, SixteenBitFloats) {
       uint32_t bits = std::bit_cast<uint32_t>(expected), middle = bits + (bf16 ? 0x8000u : 0x1000u);
       for (uint32_t x : {bits, middle - 1, middle, middle + 1}) near.push_back(std::bit_cast<float>(x));
     }
-    std::vector<uint16_t> rounded(near.size());
+    CudaVector<uint16_t> rounded(near.size());
     const auto n = static_cast<int64_t>(near.size());
-    unit.run(*texts[i + 1], {1, n, {}, {{near.data(), 0, 4, 0, {}}, {rounded.data(), 0, 2, 0, {}}}, {}, {}});
+    unit->run(*texts[i + 1], {1, n, {}, {{near.data(), 0, 4, 0, {}}, {rounded.data(), 0, 2, 0, {}}}, {}, {}});
     for (size_t h = 0; h < near.size(); ++h) {
       uint16_t expected = bf16 ? bf16_from_f32(near[h]) : f16_from_f32(near[h]);
       const DType d = bf16 ? DType::bf16 : DType::f16;
@@ -153,7 +153,7 @@ TEST(CudaText, RowsWithoutRoom) {
   KernelPtr text = generate(k.kernel, kCuda, "rows");
   EXPECT_EQ(text->cuda->mapping.local_bytes, 4);
   EXPECT_EQ(text->cuda->mapping.kept_bytes, 4);
-  HostUnit unit({text});
+  const auto unit = cuda_unit({text});
   int kept = 0, in_scratch = 0;
   for (int64_t shared : {200000, 16000, 2000})
     for (int64_t columns : {1000, 3000}) {
@@ -161,7 +161,7 @@ TEST(CudaText, RowsWithoutRoom) {
       CudaLaunch launch = plan_launches(text->cuda->mapping, 1, 7, columns, device).launches[0];
       kept += launch.keep != 0;
       in_scratch += launch.memory >= 0;
-      CudaTrial{k.kernel, *text, unit, 7, columns, {}, {}, {}, 5, device}.run();
+      CudaTrial{k.kernel, *text, *unit, 7, columns, {}, {}, {}, 5, device}.run();
     }
   EXPECT_EQ(kept, 3);
   EXPECT_EQ(in_scratch, 2);
@@ -173,10 +173,10 @@ TEST(CudaText, EdgesOfALoop) {
   k.output(DType::bf16, k.input(DType::bf16) + k.input(DType::f32, Access::uniform));
   KernelPtr text = generate(k.kernel, kCuda, "loop");
   EXPECT_EQ(text->cuda->mapping.vector, 8);
-  HostUnit unit({text});
+  const auto unit = cuda_unit({text});
   for (int64_t shift : {0, 1})
     for (int64_t columns : {0, 1, 7, 8, 9, 2047, 2048, 2049, 4100})
-      for (int64_t rows : {0, 1, 3}) CudaTrial{k.kernel, *text, unit, rows, columns, {}, {}, {}, 9, {}, shift}.run();
+      for (int64_t rows : {0, 1, 3}) CudaTrial{k.kernel, *text, *unit, rows, columns, {}, {}, {}, 9, {}, shift}.run();
 }
 
 /// Kernel IR names no block and no thread, no lane and no instruction set: it is the same for both kinds of target.
@@ -215,7 +215,7 @@ TEST(CudaText, ProgramsAgreeWithTheReference) {
     if (ours) programs.emplace_back(std::move(graph), std::move(program));
   }
   EXPECT_EQ(programs.size() + 1, cuda_graphs().size());  // one has a product
-  HostUnit unit(kernels);
+  const auto unit = cuda_unit(kernels);
   for (const auto& [graph, program] : programs)
     for (auto [even, odd] : {std::pair{37, 38}, {3, 1500}, {1500, 3}}) {
       std::vector<int64_t> symbols;
@@ -227,7 +227,7 @@ TEST(CudaText, ProgramsAgreeWithTheReference) {
       std::vector<double> scalars(graph.scalars.size(), 0.75);
       std::vector<ir::ReferenceScalar> reference_scalars(graph.scalars.size());
       for (ir::ReferenceScalar& s : reference_scalars) s.category = Category::floating, s.number = 0.75;
-      auto got = run_cuda_program(unit, graph, program, inputs, scalars, symbols);
+      auto got = run_cuda_program(*unit, graph, program, inputs, scalars, symbols);
       auto expected = ir::interpret(graph, inputs, reference_scalars, {.symbols = symbols});
       for (size_t o = 0; o < got.size(); ++o)
         for (int64_t i = 0; i < got[o].size(); ++i) {

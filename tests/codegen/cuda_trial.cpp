@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMargin = 64;  // bytes
 
 /// A place on a 64-byte line inside of `bytes`, which has 64 more than asked for.
-char* aligned(std::vector<char>& bytes) { return bytes.data() + (-reinterpret_cast<intptr_t>(bytes.data()) & 63); }
+char* aligned(CudaVector<char>& bytes) { return bytes.data() + (-reinterpret_cast<intptr_t>(bytes.data()) & 63); }
 }  // namespace
 
 int64_t CudaTrial::planes() const {

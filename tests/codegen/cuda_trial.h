@@ -1,7 +1,6 @@
-// One kernel on random data, run as CUDA text on the processor and by the scalar executor: both must give the same
-// bits.
+// One kernel on random data, run as CUDA text and by the scalar executor: both must give the same bits.
 #pragma once
-#include "cuda_host.h"
+#include "cuda_unit.h"
 #include "random_kernel.h"
 
 namespace ingot::codegen::test {
@@ -9,7 +8,7 @@ namespace ingot::codegen::test {
 struct CudaTrial {
   const Kernel& kernel;
   const KernelSource& text;
-  const HostUnit& unit;
+  const CudaUnit& unit;
   int64_t rows = 1, columns = 0;
   std::vector<int64_t> outer{};   // sizes, outermost first
   std::vector<Layout> layouts{};  // of the buffers
@@ -23,7 +22,7 @@ struct CudaTrial {
  private:
   /// The memory of one call: a buffer each, with a margin on both sides that must stay as it is.
   struct Memory {
-    std::vector<std::vector<char>> bytes;
+    std::vector<CudaVector<char>> bytes;
     std::vector<CudaOperand> operands;
   };
   Memory make() const;

@@ -6,6 +6,7 @@
 #include "cli/bind_bench.h"
 #include "cli/commands.h"
 #include "cli/compile_bench.h"
+#include "cli/cuda_bench.h"
 #include "cli/kernel_bench.h"
 #include "cli/math_bench.h"
 #include "cli/memory_bench.h"
@@ -307,6 +308,7 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
   if (options.name == "compile") return bench_compile(options);
+  if (options.name == "cuda") return bench_cuda(options);
   if (options.name == "update") return bench_update(options);
   if (options.name == "replay") return bench_replay(options);
   if (options.name == "reduction_order") return bench_reduction_order(options);
