@@ -1,6 +1,6 @@
 // What every translation unit begins with: the scalar operations that C++ lacks, memory in pieces of up to 16 bytes,
-// and the canonical order of reductions. No header, no inline assembly: the same text compiles for a processor, where
-// tests run it.
+// and the canonical order of reductions. No header: the same text compiles for a processor, where tests run it. An
+// instruction that C++ has no name for stands beside what it does.
 #include "codegen/cuda/cuda.h"
 
 #include "base/canonical_order.h"
@@ -21,6 +21,23 @@ INGOT_DEVICE int to_bits(float x) { return __float_as_int(x); }
 INGOT_DEVICE long long to_bits(double x) { return __double_as_longlong(x); }
 
 INGOT_DEVICE float from_bf16(unsigned short x) { return from_bits(int(unsigned(x) << 16)); }
+#ifdef __CUDA_ARCH__
+INGOT_DEVICE unsigned short to_bf16(float x) {
+  unsigned short y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+INGOT_DEVICE float from_f16(unsigned short x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}
+INGOT_DEVICE unsigned short to_f16(float x) {
+  unsigned short y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+#else
 INGOT_DEVICE unsigned short to_bf16(float x) {
   unsigned bits = unsigned(to_bits(x));
   unsigned rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -41,6 +58,7 @@ INGOT_DEVICE unsigned short to_f16(float x) {
   unsigned result = magnitude < 0x38800000u ? tiny : magnitude < 0x477ff000u ? normal : 0x7c00u;
   return (unsigned short)(sign | (magnitude > 0x7f800000u ? nan : result));
 }
+#endif
 
 template <class T> struct Limits;
 template <> struct Limits<float> {
@@ -84,17 +102,30 @@ INGOT_DEVICE double divide(double a, double b) { return __ddiv_rn(a, b); }
 INGOT_DEVICE int divide(int a, int b) { return b == 0 ? 0 : b == -1 ? sub(0, a) : a / b; }
 INGOT_DEVICE long long divide(long long a, long long b) { return b == 0 ? 0 : b == -1 ? sub(0ll, a) : a / b; }
 // NaN wins, -0 < +0.
+#ifdef __CUDA_ARCH__
+INGOT_DEVICE float minimum(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+INGOT_DEVICE float maximum(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#else
 INGOT_DEVICE float minimum(float a, float b) {
   return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) | to_bits(b)) : a < b ? a : b;
 }
+INGOT_DEVICE float maximum(float a, float b) {
+  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) & to_bits(b)) : a < b ? b : a;
+}
+#endif
 INGOT_DEVICE double minimum(double a, double b) {
   return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) | to_bits(b)) : a < b ? a : b;
 }
 INGOT_DEVICE int minimum(int a, int b) { return a < b ? a : b; }
 INGOT_DEVICE long long minimum(long long a, long long b) { return a < b ? a : b; }
-INGOT_DEVICE float maximum(float a, float b) {
-  return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) & to_bits(b)) : a < b ? b : a;
-}
 INGOT_DEVICE double maximum(double a, double b) {
   return a != a ? a : b != b ? b : a == b ? from_bits(to_bits(a) & to_bits(b)) : a < b ? b : a;
 }

@@ -1,7 +1,5 @@
 #include "runtime/cuda/device_program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -10,24 +8,16 @@ namespace ingot::runtime::cuda {
 
 LoadedUnit::LoadedUnit(const std::string& source) : LoadedUnit(compile(source, device().arch)) {}
 
-LoadedUnit::LoadedUnit(const Cubin& cubin) : module_(cubin), compile_ms_(cubin.milliseconds) {
-  for (const KernelResources& kernel : cubin.kernels) functions_.emplace(kernel.entry, module_.function(kernel.entry));
-}
-
-const Function& LoadedUnit::function(const std::string& entry) const {
-  auto it = functions_.find(entry);
-  if (it == functions_.end()) throw Error(fmt::format("CUDA: the unit has no kernel {}", entry));
-  return it->second;
-}
+LoadedUnit::LoadedUnit(const Cubin& cubin) : module_(cubin), compile_ms_(cubin.milliseconds) {}
 
 void add_launches(std::vector<Launch>& to, const LoadedUnit& unit, const KernelCall& call, const CudaPlan& plan,
                   char* scratch) {
-  const Function& function = unit.function(call.kernel->cuda->entry);
-  for (const CudaLaunch& shape : plan.launches) to.push_back({&function, shape, call.arguments.words(shape, scratch)});
+  const Function function = unit.function(call.kernel->cuda->entry);
+  for (const CudaLaunch& shape : plan.launches) to.push_back({function, shape, call.arguments.words(shape, scratch)});
 }
 
 void run(std::span<const Launch> launches, const Stream& stream) {
-  for (const Launch& l : launches) launch(*l.function, l.shape, l.words, stream);
+  for (const Launch& l : launches) launch(l.function, l.shape, l.words, stream);
 }
 
 DeviceProgram::DeviceProgram(const Program& program, const LoadedUnit& unit, std::span<const int64_t> symbols,

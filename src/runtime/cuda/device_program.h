@@ -2,7 +2,6 @@
 // its launches given to a stream.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,19 +18,18 @@ class LoadedUnit {
   /// Throws Error without a driver or NVRTC, or if that does not compile for the device.
   explicit LoadedUnit(const std::string& source);
   /// Throws Error if the unit has no such entry.
-  const Function& function(const std::string& entry) const;
+  Function function(const std::string& entry) const { return module_.function(entry); }
   double compile_ms() const { return compile_ms_; }  // what NVRTC took
 
  private:
   explicit LoadedUnit(const Cubin& cubin);
   Module module_;
-  std::map<std::string, Function> functions_;  // by entry
   double compile_ms_ = 0;
 };
 
 /// One launch of one kernel, ready.
 struct Launch {
-  const Function* function = nullptr;
+  Function function;
   CudaLaunch shape;
   std::vector<uint64_t> words;
 };

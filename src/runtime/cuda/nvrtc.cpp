@@ -16,6 +16,7 @@ namespace {
 // The part of NVRTC's interface that we use, as its documentation has it; the same since CUDA 11.1.
 using Handle = void*;
 using Status = int;
+constexpr Status kInvalidOption = 5;
 struct Functions {
   const char* (*error_string)(Status) = nullptr;
   Status (*version)(int*, int*) = nullptr;
@@ -149,8 +150,11 @@ Cubin compile(const std::string& source, int arch) {
   auto start = std::chrono::steady_clock::now();
   Unit unit(source);
   std::string architecture = fmt::format("--gpu-architecture=sm_{}", arch);
-  const char* options[] = {architecture.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
-  Status status = usable().compile(unit.handle(), static_cast<int>(std::size(options)), options);
+  // NVRTC keeps what it compiled, where there is a driver, and then tells no resources. Older ones know no such option.
+  const char* options[] = {architecture.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v", "--no-cache"};
+  constexpr int kOptions = std::size(options);
+  Status status = usable().compile(unit.handle(), kOptions, options);
+  if (status == kInvalidOption) status = usable().compile(unit.handle(), kOptions - 1, options);
   std::string log = unit.log();
   if (status != 0)
     throw InternalError(
