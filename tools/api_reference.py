@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "api.md"
 # Not for users: what these hold is passed over, wherever it stands.
 PRIVATE_NAMESPACES = {"detail", "eager", "trace", "runtime", "compiler", "codegen", "ir", ""}
 # Public headers include them; nothing of them is for users.
-PRIVATE_HEADERS = {"base/small_vector.h", "base/read_epoch.h", "base/fields.h", "base/hash.h", "base/for_each.h"}
+PRIVATE_HEADERS = {"base/small_vector.h", "base/counted_ptr.h", "base/read_epoch.h", "base/fields.h", "base/hash.h", "base/for_each.h"}
 FIRST = ["eager/tensor.h", "eager/size.h", "base/dtype.h", "base/error.h", "eager/ops/arguments.h"]
 
 

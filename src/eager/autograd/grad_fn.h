@@ -10,7 +10,6 @@
 namespace ingot::autograd {
 
 class Node;
-using NodePtr = CountedPtr<Node>;
 
 /// What made a tensor, on the tape.
 class INGOT_API GradFn {
@@ -24,7 +23,7 @@ class INGOT_API GradFn {
   std::vector<GradFn> next_functions() const;
 
  private:
-  std::shared_ptr<NodePtr> node_;
+  std::shared_ptr<CountedPtr<Node>> node_;
 };
 
 }  // namespace ingot::autograd
