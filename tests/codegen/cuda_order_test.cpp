@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/cuda.h"
 #include "cuda_unit.h"
+#include "uniform.h"
 #include "x86_harness.h"
 
 namespace ingot::codegen::test {
@@ -69,7 +70,7 @@ void check_order(const CudaUnit& unit, const Kernels& kernels, int64_t n, int64_
   std::mt19937_64 random(static_cast<uint64_t>(n));
   auto size = static_cast<size_t>(n * lines);
   CudaVector<T> x(size + 1), turned(size + 1);
-  for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random) * std::exp2(random() % 8));
+  for (T& v : x) v = static_cast<T>(ingot::test::uniform<double>(random, -1, 1) * std::exp2(random() % 8));
   if (n > 2) x[1] = T(-0.0);
   for (int64_t l = 0; l < lines; ++l)
     for (int64_t i = 0; i < n; ++i) turned[static_cast<size_t>(i * lines + l)] = x[static_cast<size_t>(l * n + i)];

@@ -16,6 +16,7 @@
 #include "ir/graph.h"
 #include "ir/reference.h"
 #include "run_scalar.h"
+#include "uniform.h"
 #include "x86_harness.h"
 
 namespace ingot::codegen {
@@ -66,7 +67,7 @@ std::vector<double> special_values(DType d) {
 std::vector<double> random_values(DType d, size_t n, std::mt19937_64& rng) {
   std::vector<double> v(n);
   for (size_t i = 0; i < n; ++i) {
-    double u = std::uniform_real_distribution<double>(-1, 1)(rng);
+    double u = ingot::test::uniform<double>(rng, -1, 1);
     if (d == DType::bool_) {
       v[i] = static_cast<double>(rng() % 2);
     } else if (is_floating(d)) {

@@ -11,6 +11,7 @@
 
 #include "codegen/elementwise.h"
 #include "run_scalar.h"
+#include "uniform.h"
 
 namespace ingot::codegen {
 namespace {
@@ -226,7 +227,7 @@ void make_inputs(std::vector<T>& x, std::vector<T>& y) {
       y.push_back(b);
     }
   std::mt19937_64 rng(3);
-  auto uniform = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(rng); };
+  auto uniform = [&](double low, double high) { return ingot::test::uniform<double>(rng, low, high); };
   auto scaled = [&](int low, int high) {
     double v = std::ldexp(uniform(1, 2), low + static_cast<int>(rng() % static_cast<uint64_t>(high - low)));
     return static_cast<T>(rng() % 2 ? -v : v);

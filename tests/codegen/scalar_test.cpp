@@ -10,6 +10,7 @@
 #include "codegen/scalar/executor.h"
 #include "codegen/scalar/lanes.h"
 #include "run_scalar.h"
+#include "uniform.h"
 
 namespace ingot::codegen {
 namespace {
@@ -25,7 +26,7 @@ std::vector<T> random_values(int64_t n, uint32_t seed) {
   std::vector<T> x(static_cast<size_t>(n));
   for (T& v : x) {
     if constexpr (std::is_floating_point_v<T>) {
-      v = static_cast<T>(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(rng), static_cast<int>(rng() % 20)));
+      v = static_cast<T>(std::ldexp(ingot::test::uniform<double>(rng, -1, 1), static_cast<int>(rng() % 20)));
     } else {
       v = static_cast<T>(static_cast<int64_t>(rng() % 41) - 20);
     }

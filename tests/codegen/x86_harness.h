@@ -15,6 +15,7 @@
 #include "base/half.h"
 #include "codegen/builder.h"
 #include "codegen/generate.h"
+#include "uniform.h"
 
 namespace ingot::codegen::test {
 
@@ -104,7 +105,7 @@ inline double interesting(std::mt19937_64& random, DType d) {
   static const double special[] = {0.0,    -0.0,   1,      -1,  INFINITY, -INFINITY, NAN,    1e-40,
                                    -1e-45, 3.4e38, 1e-310, 0.5, 2.5,      1e30,      -65504, 70000};
   if (random() % 8 == 0 && is_floating(d)) return special[random() % std::size(special)];
-  double x = std::uniform_real_distribution<double>(-10, 10)(random);
+  double x = ingot::test::uniform<double>(random, -10, 10);
   return random() % 4 ? x : x * std::exp2(static_cast<double>(random() % 40) - 20);
 }
 

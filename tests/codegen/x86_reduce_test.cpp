@@ -1,6 +1,7 @@
 
 #include "canonical_sum.h"
 #include "codegen/x86_harness.h"
+#include "uniform.h"
 
 namespace ingot::codegen::test {
 namespace {
@@ -23,7 +24,7 @@ void sums_like_the_definition(DType d, const Target& target, int64_t step = 1) {
        {0,   1,    2,    15,   16,   17,   48,   63,   64,   65,   80,   255,  256,  257,  304,   511,   512,  513,
         768, 1023, 1024, 1025, 1280, 1500, 1792, 2047, 2048, 2049, 4095, 4096, 4097, 6200, 16384, 20000, 70001}) {
     std::vector<T> x(static_cast<size_t>(2 * n)), apart(static_cast<size_t>(2 * n * step));
-    for (T& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+    for (T& v : x) v = static_cast<T>(ingot::test::uniform<double>(random, -1, 1));
     for (size_t i = 0; i < x.size(); ++i) apart[i * static_cast<size_t>(step)] = x[i];
     T out[2] = {1, 1};
     char* buffers[] = {reinterpret_cast<char*>(apart.data()), reinterpret_cast<char*>(out)};
@@ -60,7 +61,7 @@ TEST_P(X86Reduce, SumsOf16BitFloatsInTheCanonicalOrder) {
       std::vector<uint16_t> bits(static_cast<size_t>(n));
       std::vector<float> wide(bits.size()), squares(bits.size());
       for (size_t i = 0; i < bits.size(); ++i) {
-        const float v = std::uniform_real_distribution<float>(-1, 1)(random);
+        const float v = ingot::test::uniform<float>(random, -1, 1);
         bits[i] = d == DType::bf16 ? bf16_from_f32(v) : f16_from_f32(v);
         wide[i] = d == DType::bf16 ? f32_from_bf16(bits[i]) : f32_from_f16(bits[i]);
         squares[i] = wide[i] * wide[i];

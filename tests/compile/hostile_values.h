@@ -10,6 +10,7 @@
 #include "eager/call/dispatch.h"
 #include "eager/op_support.h"
 #include "ingot.h"
+#include "uniform.h"
 
 namespace ingot::test {
 
@@ -50,7 +51,7 @@ inline double hostile(Hostile kind, DType dtype, int64_t i, std::mt19937& random
     case Hostile::calm:
       break;
   }
-  return std::uniform_real_distribution<double>(-2, 2)(random);
+  return ingot::test::uniform<double>(random, -2, 2);
 }
 
 }  // namespace ingot::test

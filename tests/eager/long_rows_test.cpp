@@ -12,6 +12,7 @@
 #include "lacks.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
+#include "uniform.h"
 
 namespace ingot {
 namespace {
@@ -27,7 +28,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 Tensor random_floats(int64_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<float> values(static_cast<size_t>(n));
-  for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
+  for (float& v : values) v = ingot::test::uniform<float>(random, -1, 1);
   return tensor(values);
 }
 

@@ -10,6 +10,7 @@
 #include "eager/ops/factories.h"
 #include "eager/ops/selection.h"
 #include "runtime/thread_pool.h"
+#include "uniform.h"
 
 namespace ingot {
 namespace {
@@ -21,7 +22,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::nume
 std::vector<float> random_floats(int64_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<float> values(static_cast<size_t>(n));
-  for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
+  for (float& v : values) v = ingot::test::uniform<float>(random, -1, 1);
   return values;
 }
 std::vector<int64_t> random_integers(int64_t n, int64_t limit, unsigned seed) {

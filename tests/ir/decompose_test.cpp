@@ -10,6 +10,7 @@
 #include "ir/passes/pipeline.h"
 #include "ir/reference.h"
 #include "samples.h"
+#include "uniform.h"
 
 namespace ingot::ir {
 namespace {
@@ -24,7 +25,7 @@ std::vector<ReferenceTensor> random_inputs(const Graph& graph, std::string_view 
     for (Dim d : type.shape) shape.push_back(graph.dims.hint(d));
     ReferenceTensor tensor(type.dtype, shape);
     for (int64_t i = 0; i < tensor.size(); ++i) {
-      double real = std::uniform_real_distribution<double>(-2, 2)(random);
+      double real = ingot::test::uniform<double>(random, -2, 2);
       // A running variance is positive.
       if (op == "batch_norm" && inputs.size() == 2) real = std::abs(real) + 0.5;
       if (op == "multinomial") real = std::abs(real);

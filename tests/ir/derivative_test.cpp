@@ -14,6 +14,7 @@
 #include "ir/passes/passes.h"
 #include "reference_helper.h"
 #include "samples.h"
+#include "uniform.h"
 
 namespace ingot::ir {
 namespace {
@@ -35,7 +36,7 @@ std::pair<double, double> range_of(const OpInfo& op, bool wide) {
 
 /// Floats apart from each other and from round numbers; integers that are positions.
 ReferenceTensor sample_tensor(DType dtype, const Ints& shape, std::pair<double, double> range, std::mt19937& random) {
-  const double start = std::uniform_real_distribution<double>(.1, .9)(random);
+  const double start = ingot::test::uniform<double>(random, .1, .9);
   ReferenceTensor tensor(dtype, shape);
   const int64_t n = tensor.size();
   std::vector<int64_t> order(static_cast<size_t>(n));
@@ -99,7 +100,7 @@ void check(const Function& f, const Tensors& at, std::mt19937& random, const std
     const ValueId input = f.operands[static_cast<size_t>(operands[k])].id;
     for (int trial = 0; trial < 2; ++trial) {
       ReferenceTensor direction = at[input];
-      for (double& d : direction.real) d = std::uniform_real_distribution<double>(-1, 1)(random);
+      for (double& d : direction.real) d = ingot::test::uniform<double>(random, -1, 1);
       auto along = [&](double step) {
         Tensors moved = at;
         for (int64_t i = 0; i < direction.size(); ++i) moved[input].real[i] += step * direction.real[i];

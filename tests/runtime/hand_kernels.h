@@ -15,6 +15,7 @@
 #include "base/program.h"
 #include "runtime/program_runner.h"
 #include "runtime/thread_pool.h"
+#include "uniform.h"
 
 namespace ingot::runtime::testing_kernels {
 
@@ -100,9 +101,8 @@ inline std::vector<KernelPtr> pack_kernels(std::atomic<int64_t>* packed = nullpt
 
 inline std::vector<float> random_floats(size_t n, unsigned seed) {
   std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-2, 2);
   std::vector<float> values(n);
-  for (float& v : values) v = uniform(generator);
+  for (float& v : values) v = ingot::test::uniform<float>(generator, -2, 2);
   return values;
 }
 

@@ -53,16 +53,16 @@ void convolve(ReferenceContext& c, size_t rank) {
         long double sum = bias ? bias->at(o) : 0;
         int64_t whole = bias && !bias->floating() ? bias->integer[o] : 0, tap_number = 0;
         for_each_index(w.kernel, [&](const Ints& tap) {
-          int64_t p = w.position(at, tap);
-          for (int64_t k = 0; k < in_group && p >= 0; ++k) {
-            int64_t from = (n * channels + group * in_group + k) * plane + p;
-            int64_t of = (o * in_group + k) * taps + tap_number;
-            if (x.floating())
-              sum += static_cast<long double>(x.real[from]) * weight.real[of];
-            else
-              whole = plus(whole, times(x.integer[from], weight.integer[of]));
+          const int64_t p = w.position(at, tap), of = o * in_group * taps + tap_number++;
+          if (p < 0) return;
+          const int64_t from = (n * channels + group * in_group) * plane + p;
+          if (x.floating()) {
+            const double *a = x.real.data() + from, *b = weight.real.data() + of;
+            for (int64_t k = 0; k < in_group; ++k) sum += static_cast<long double>(a[k * plane]) * b[k * taps];
+          } else {
+            const int64_t *a = x.integer.data() + from, *b = weight.integer.data() + of;
+            for (int64_t k = 0; k < in_group; ++k) whole = plus(whole, times(a[k * plane], b[k * taps]));
           }
-          ++tap_number;
         });
         if (out.floating())
           out.real[target++] = static_cast<double>(sum);
