@@ -9,11 +9,21 @@
 namespace ingot::runtime {
 namespace {
 
-/// Of each line, `tiles` pieces that follow one another, each to its tile, `to_tile` apart.
+/// Of each line, `tiles` pieces that follow one another, each to its tile, `to_tile` apart. A few lines at a time: L1
+/// holds as many, whatever their stride, until all tiles have their pieces, and what a tile gets lies side by side.
 template <size_t kBytes>
 void copy_pieces(const char* from, int64_t stride, int64_t lines, char* to, int64_t to_tile, int64_t tiles) {
-  for (int64_t i = 0; i < lines; ++i, from += stride, to += kBytes)
-    for (int64_t tile = 0; tile < tiles; ++tile) std::memcpy(to + tile * to_tile, from + tile * kBytes, kBytes);
+  constexpr int64_t kLines = 8;
+  auto copy = [&](int64_t count) {
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const char* piece = from + tile * kBytes;
+      char* at = to + tile * to_tile;
+      for (int64_t i = 0; i < count; ++i, piece += stride, at += kBytes) std::memcpy(at, piece, kBytes);
+    }
+    from += count * stride, to += count * kBytes;
+  };
+  for (; lines >= kLines; lines -= kLines) copy(kLines);
+  copy(lines);
 }
 
 }  // namespace
