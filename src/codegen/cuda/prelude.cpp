@@ -357,6 +357,28 @@ template <class C> INGOT_DEVICE typename C::Value load_slot(const char* slots, l
 template <class C> INGOT_DEVICE void store_slot(char* slots, long long i, typename C::Value x) {
   *reinterpret_cast<typename C::Value*>(slots + i * kSlot) = x;
 }
+// The lanes of a chunk of up to 1024 slots. Of a whole one all loads are in flight before any is joined.
+template <class C> INGOT_DEVICE void collect_slots(typename C::Value (&lanes)[kThreadLanes], const char* slots, int count) {
+  constexpr int kParts = kChunk / kLanes;
+  const int first = threadIdx.x * kThreadLanes;
+  if (sizeof(typename C::Value) <= 8 && count == kChunk) {
+    typename C::Value all[kParts][kThreadLanes];
+    #pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      #pragma unroll
+      for (int l = 0; l < kThreadLanes; ++l) all[part][l] = load_slot<C>(slots, part * kLanes + first + l);
+    #pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      #pragma unroll
+      for (int l = 0; l < kThreadLanes; ++l) lanes[l] = C::join(lanes[l], all[part][l]);
+    return;
+  }
+  #pragma unroll 1
+  for (int part = 0; part < count; part += kLanes)
+    #pragma unroll
+    for (int l = 0; l < kThreadLanes; ++l)
+      if (part + first + l < count) lanes[l] = C::join(lanes[l], load_slot<C>(slots, part + first + l));
+}
 // The result of a row whose chunks lie in `slots`, in every thread of the block. Slots of further levels follow.
 template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long long count) {
   typename C::Value result = C::none();
@@ -367,13 +389,7 @@ template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long l
     for (long long chunk = last ? 0 : threadIdx.y; chunk < chunks; chunk += last ? 1 : blockDim.y) {
       typename C::Value lanes[kThreadLanes];
       clear<C>(lanes);
-      #pragma unroll 1
-      for (int part = 0; part < kChunk; part += kLanes)
-        #pragma unroll
-        for (int l = 0; l < kThreadLanes; ++l) {
-          const long long i = chunk * kChunk + part + threadIdx.x * kThreadLanes + l;
-          if (i < count) lanes[l] = C::join(lanes[l], load_slot<C>(slots, i));
-        }
+      collect_slots<C>(lanes, slots + chunk * kChunk * kSlot, count_from(chunk * kChunk, count, kChunk));
       result = chunk_result<C>(lanes);
       if (!last && threadIdx.x == 0) store_slot<C>(slots, count + chunk, result);
     }
