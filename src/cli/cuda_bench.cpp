@@ -144,12 +144,6 @@ CudaRun run_case(const CudaCase& c, double seconds) {
     inputs.push_back(random_input(c.graph, c.graph.inputs[i].value, tile.sizes, i + 1));
   // One after the other, so that no call finds its data in L2.
   run.sets = static_cast<size_t>(std::clamp<int64_t>(ceil_div(4 * cuda::device().l2_bytes, c.floor_bytes()), 1, 8));
-  const int64_t result_elements = [&] {
-    const std::vector<int64_t> values = c.graph.dims.evaluate(c.sizes);
-    int64_t n = 1;
-    for (Dim d : c.graph.type(c.graph.outputs[0]).shape) n *= DimTable::value_of(d, values);
-    return n;
-  }();
   std::vector<Set> sets(run.sets);
   for (Set& set : sets) {
     std::vector<char*> addresses;
@@ -163,7 +157,7 @@ CudaRun run_case(const CudaCase& c, double seconds) {
       for (int64_t r = 1; r < repeats; ++r) cuda::copy_on_device(at + r * bytes, at, bytes);
       addresses.push_back(at);
     }
-    const cuda::DeviceMemory& output = set.memory.emplace_back(result_elements * size_of(c.dtype));
+    const cuda::DeviceMemory& output = set.memory.emplace_back(c.bytes_of(c.graph.outputs[0]));
     cuda::fill(output.data(), 0xff, output.bytes());  // NaN
     char* const outputs[] = {output.data()};
     set.program =

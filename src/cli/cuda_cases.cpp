@@ -32,16 +32,17 @@ int64_t CudaCase::elements() const {
   return n;
 }
 
-int64_t CudaCase::floor_bytes() const {
+int64_t CudaCase::bytes_of(ValueId v) const {
   const std::vector<int64_t> values = graph.dims.evaluate(sizes);
+  int64_t bytes = size_of(graph.type(v).dtype);
+  for (Dim d : graph.type(v).shape) bytes *= DimTable::value_of(d, values);
+  return bytes;
+}
+
+int64_t CudaCase::floor_bytes() const {
   int64_t bytes = 0;
-  auto add = [&](ValueId v) {
-    int64_t n = size_of(graph.type(v).dtype);
-    for (Dim d : graph.type(v).shape) n *= DimTable::value_of(d, values);
-    bytes += n;
-  };
-  for (const ir::InputInfo& input : graph.inputs) add(input.value);
-  for (ValueId output : graph.outputs) add(output);
+  for (const ir::InputInfo& input : graph.inputs) bytes += bytes_of(input.value);
+  for (ValueId output : graph.outputs) bytes += bytes_of(output);
   return bytes;
 }
 

@@ -25,6 +25,8 @@ struct CudaCase {
   ir::Graph graph;       // as it is written, one output
 
   int64_t elements() const;
+  /// Of a value of the graph at these sizes.
+  int64_t bytes_of(ir::ValueId v) const;
   /// Each input read once, each output written once.
   int64_t floor_bytes() const;
 };

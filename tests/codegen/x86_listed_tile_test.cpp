@@ -42,26 +42,21 @@ void listed_tiles(DType d, const Target& target, RowsOfA rows_of_a) {
             for (int64_t i = 0; i < k * width; ++i) put(b.data() + i * size, d, random);
             std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
             for (int64_t accumulate : {0, 1}) {
-              std::vector<T> expected = c;
-              for (int i = 0; i < rows; ++i)
-                for (int64_t j = 0; j < columns; ++j) {
-                  T sum = 0;
-                  for (size_t r = 0, kk = 0; r < runs.size(); ++r)
-                    for (int64_t s = 0; s < runs[r].steps; ++s, ++kk)
-                      sum = std::fma(element<T>(addresses[r * 8 + static_cast<size_t>(i)] + runs[r].offset + a_offset +
-                                                    (each ? j : s) * size,
-                                                d),
-                                     element<T>(b.data() + (static_cast<int64_t>(kk) * width + j) * size, d), sum);
-                  T& to = expected[static_cast<size_t>(i * width + j)];
-                  to = accumulate ? to + sum : sum;
-                }
+              const std::vector<T> expected = summed(c, rows, columns, width, accumulate, [&](int i, int64_t j) {
+                T sum = 0;
+                for (size_t r = 0, kk = 0; r < runs.size(); ++r)
+                  for (int64_t s = 0; s < runs[r].steps; ++s, ++kk)
+                    sum = std::fma(element<T>(addresses[r * 8 + static_cast<size_t>(i)] + runs[r].offset + a_offset +
+                                                  (each ? j : s) * size,
+                                              d),
+                                   element<T>(b.data() + (static_cast<int64_t>(kk) * width + j) * size, d), sum);
+                return sum;
+              });
               TileFrame f = tile_frame(addresses.data(), b.data(), c.data(), k, 64, width * size, accumulate, columns);
               f.runs = runs.data(), f.run_count = static_cast<int64_t>(runs.size()), f.a_offset = a_offset;
               code.entry()(&f);
-              for (size_t i = 0; i < c.size(); ++i)
-                ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&c[i]), d))
-                    << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " at "
-                    << i;
+              ASSERT_EQ(first_difference(expected, c, d), -1)
+                  << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate;
             }
           }
     }
@@ -110,28 +105,24 @@ void window_tiles(DType d, const Target& target) {
           const char* b = some(k * width * size);
           std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
           for (int64_t accumulate : {0, 1}) {
-            std::vector<T> expected = c, interpreted = c;
-            for (int i = 0; i < rows; ++i)
-              for (int64_t j = 0; j < columns; ++j) {
-                T sum = 0;
-                for (int64_t kk = 0; kk < k; ++kk) {
-                  const int64_t pixel = kk / taps * pixels + i * window_stride + kk % taps;
-                  sum = std::fma(element<T>(pixel_at[static_cast<size_t>(pixel)] + a_offset + j * size, d),
-                                 element<T>(b + (kk * width + j) * size, d), sum);
-                }
-                T& to = expected[static_cast<size_t>(i * width + j)];
-                to = accumulate ? to + sum : sum;
+            std::vector<T> interpreted = c;
+            const std::vector<T> expected = summed(c, rows, columns, width, accumulate, [&](int i, int64_t j) {
+              T sum = 0;
+              for (int64_t kk = 0; kk < k; ++kk) {
+                const int64_t pixel = kk / taps * pixels + i * window_stride + kk % taps;
+                sum = std::fma(element<T>(pixel_at[static_cast<size_t>(pixel)] + a_offset + j * size, d),
+                               element<T>(b + (kk * width + j) * size, d), sum);
               }
+              return sum;
+            });
             TileFrame f = tile_frame(list.data(), b, c.data(), k, 0, width * size, accumulate, columns);
             f.run_count = lines, f.a_offset = a_offset;
             code.entry()(&f);
             f.c = reinterpret_cast<char*>(interpreted.data()), f.context = sources[1]->context.get();
             sources[1]->interpret(&f);
             for (const std::vector<T>* results : {&c, &interpreted})
-              for (size_t i = 0; i < c.size(); ++i)
-                ASSERT_TRUE(
-                    same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&(*results)[i]), d))
-                    << print(spec) << " columns " << columns << " accumulate " << accumulate << " at " << i;
+              ASSERT_EQ(first_difference(expected, *results, d), -1)
+                  << print(spec) << " columns " << columns << " accumulate " << accumulate;
           }
         }
       }
@@ -161,22 +152,18 @@ void tiles_with_b(DType d, const Target& target) {
             }
           std::vector<T> c(static_cast<size_t>(rows * width), T(1.5));
           for (int64_t accumulate : {0, 1}) {
-            std::vector<T> expected = c;
-            for (int i = 0; i < rows; ++i)
-              for (int64_t j = 0; j < columns; ++j) {
-                T sum = 0;
-                for (size_t kk = 0; kk < static_cast<size_t>(k); ++kk)
-                  sum = std::fma(element<T>(list[2 * kk] + a_offset + i * size, d),
-                                 element<T>(list[2 * kk + 1] + b_offset + j * size, d), sum);
-                T& to = expected[static_cast<size_t>(i * width + j)];
-                to = accumulate ? to + sum : sum;
-              }
+            const std::vector<T> expected = summed(c, rows, columns, width, accumulate, [&](int i, int64_t j) {
+              T sum = 0;
+              for (size_t kk = 0; kk < static_cast<size_t>(k); ++kk)
+                sum = std::fma(element<T>(list[2 * kk] + a_offset + i * size, d),
+                               element<T>(list[2 * kk + 1] + b_offset + j * size, d), sum);
+              return sum;
+            });
             TileFrame f = tile_frame(list.data(), nullptr, c.data(), k, 0, width * size, accumulate, columns);
             f.a_offset = a_offset, f.b_offset = b_offset;
             code.entry()(&f);
-            for (size_t i = 0; i < c.size(); ++i)
-              ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[i]), reinterpret_cast<const char*>(&c[i]), d))
-                  << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate << " at " << i;
+            ASSERT_EQ(first_difference(expected, c, d), -1)
+                << print(spec) << " k " << k << " columns " << columns << " accumulate " << accumulate;
           }
         }
     }
