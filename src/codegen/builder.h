@@ -143,6 +143,11 @@ template <Term B>
 Expr scale(Expr a, B power) {
   return make(Op::scale, a.type(), a, lift(a, power));
 }
+/// Where 2^power is a normal number; elsewhere, and for NaN, it may give anything.
+template <Term B>
+Expr scale_normal(Expr a, B power) {
+  return a.builder->node({Op::scale, a.type(), 0, a.value, lift(a, power).value, kNone, 1});
+}
 inline Expr select(Expr mask, Expr yes, Expr no) { return mask.builder->choose(mask, yes, no); }
 template <Term N>
 Expr select(Expr mask, Expr yes, N no) {

@@ -52,7 +52,8 @@ enum class Op : uint8_t {
   fma,
   sqrt,
   round,
-  // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN
+  // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN.
+  // imm 1: 2^b is a normal number, or nobody asks what this gives (a NaN may give anything)
   scale,
   // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
   round_to,

@@ -227,6 +227,7 @@ class Parser {
       case Op::scalar:
       case Op::index:
       case Op::round:
+      case Op::scale:
       case Op::rare:
         n.imm = number<uint64_t>();
         break;
@@ -300,6 +301,7 @@ std::string print(const Kernel& k) {
       case Op::scalar:
       case Op::index:
       case Op::round:
+      case Op::scale:
       case Op::rare:
         number(out += ' ', n.imm);
         break;

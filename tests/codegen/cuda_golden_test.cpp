@@ -1,5 +1,5 @@
 // Lowered graphs as CUDA text, compared with the files in golden/. After a change that is meant:
-//   INGOT_UPDATE_GOLDEN=1 build/tests/test_codegen --gtest_filter='CudaGolden*' && git diff tests/codegen/golden
+//   INGOT_UPDATE_GOLDEN=1 build/tests/test_codegen --gtest_filter='*CudaGolden*' && git diff tests/codegen/golden
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -71,7 +71,9 @@ Kernel all_operations(Type type) {
   for (Expr x : {eq(a, b), ne(a, b), a < b, a <= b}) out(x);
   out(k.b.rare(b < c, a, [&] { return a * c - b; }));
   if (type == Type::f32 || type == Type::f64) {
-    for (Expr x : {fma(a, b, c), sqrt(a), round_even(a), floor(a), ceil(a), trunc(a), scale(a, round_even(b))}) out(x);
+    for (Expr x : {fma(a, b, c), sqrt(a), round_even(a), floor(a), ceil(a), trunc(a), scale(a, round_even(b)),
+                   scale_normal(a, select(eq(b, b), max(min(round_even(b), 100), -100), 0.0))})
+      out(x);
     if (type == Type::f32)
       for (DType half : {DType::f16, DType::bf16}) out(round_to(a, half));
     return k.kernel;

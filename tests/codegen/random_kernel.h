@@ -164,7 +164,10 @@ class RandomKernel {
         return below(2) ? round_even(any(t)) : trunc(any(t));
       default:
         if (t == Type::f32 && below(2)) return round_to(any(t), below(2) ? DType::f16 : DType::bf16);
-        return scale(any(t), max(min(round_even(any(t)), 400), -400));
+        if (Expr power = round_even(any(t)); below(2))
+          return scale_normal(any(t), select(eq(power, power), max(min(power, 127), -126), 0.0));
+        else
+          return scale(any(t), max(min(power, 400), -400));
     }
   }
   DType stored(Type t) {

@@ -74,6 +74,25 @@ TEST_P(X86Pointwise, ProductsOfHalvesOfIntegers) {
   }
 }
 
+// By powers that are normal numbers, for which scaling is one product, or none: the same as for any power.
+TEST_P(X86Pointwise, ScalesByNormalPowers) {
+  for (DType d : {DType::f32, DType::f64}) {
+    KernelBuilder k;
+    const int most = d == DType::f32 ? 127 : 1023;
+    Expr x = k.input(d), any = round_even(k.input(d) * 100.0);
+    Expr power = max(min(select(eq(any, any), any, 0.0), most), 1 - most);
+    auto equal = [&](Expr a, Expr b) { k.output(DType::bool_, eq(a, b) | (ne(a, a) & ne(b, b))); };
+    k.output(d, scale_normal(x, power));
+    k.output(d, scale_normal(lift(x, 1.0), power));
+    equal(scale_normal(x, power), scale(x, power));
+    equal(scale_normal(lift(x, 1.0), power), scale(lift(x, 1.0), power));
+    for (int64_t n : {1, 16, 35}) {
+      Trial{k.kernel, target(), 3, n}.run();
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(X86Pointwise, ArithmeticOfEveryType) {
   for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64})
     for (bool uniform : {false, true}) {

@@ -73,7 +73,7 @@ std::string pattern(const Node& n, Type operand) {
       return modes[n.imm];
     }
     case Op::scale:
-      return "scale({0}, {1})";
+      return n.imm ? "scale_normal({0}, {1})" : "scale({0}, {1})";
     case Op::round_to:
       return static_cast<DType>(n.imm) == DType::f16 ? "from_f16(to_f16({0}))" : "from_bf16(to_bf16({0}))";
     case Op::bit_and:

@@ -157,6 +157,8 @@ template <int kMin, int kMax, class T> INGOT_DEVICE T scale_in_steps(T x, T powe
 INGOT_DEVICE float scale(float x, float power) { return scale_in_steps<-126, 127>(x, power); }
 INGOT_DEVICE double scale(double x, double power) { return scale_in_steps<-1022, 1023>(x, power); }
 
+template <class T> INGOT_DEVICE T scale_normal(T x, T power) { return x * power_of_two(int(power), x); }
+
 INGOT_DEVICE int shift_left(int a, int b) { return int(unsigned(a) << b); }
 INGOT_DEVICE long long shift_left(long long a, long long b) { return (long long)((unsigned long long)a << b); }
 INGOT_DEVICE int shift_right_logical(int a, int b) { return int(unsigned(a) >> b); }

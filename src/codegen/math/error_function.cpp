@@ -28,7 +28,7 @@ Expr erf_f32(Expr x) {
   Expr limited = lesser(lift(x, 4.0), t), slope = polynomial(limited, {0x1.a06f8ep0, 0x1.d6d2dcp-1, 0x1.328328p-3,
                                                                        -0x1.0599b8p-5, 0x1.1d8e06p-8, -0x1.24df68p-12});
   Expr v = fma(limited, slope, 0x1.587d46p-12), v_low = fma(limited, slope, 0x1.587d46p-12 - v);
-  Expr n = round_even(-v), r = (-v - n) - v_low, power = scale(lift(x, -1.0), n);
+  Expr n = round_even(-v), r = (-v - n) - v_low, power = scale_normal(lift(x, -1.0), n);
   Expr large = fma(power, r * exp2_tail(r), power + 1.0);
   return copysign(select(t < 0.95, small, large), x);
 }
@@ -158,9 +158,9 @@ Expr normal_cdf(Expr x) {
   Expr v = polynomial(t, {0x1p0, 0x1.26aed4p0, 0x1.d63c04p-2, 0x1.adc3dcp-5, -0x1.c8de56p-8, 0x1.cbe19ap-17,
                           0x1.22470cp-12, -0x1.42b888p-14, 0x1.7b8276p-17, -0x1.ed046cp-21, 0x1.15fd74p-25});
   auto [n, m] = power_of_two(v);
-  Expr lower = scale(m + 1.0, n);
+  Expr lower = scale_normal(m + 1.0, n);
   Expr usual = select(x > 0.0, 1.0 - lower, lower);
-  return x.builder->rare(~(t <= 5.0), usual, [&] {
+  return x.builder->rare(t > 5.0, usual, [&] {
     // Where nothing is left, numbers too small to be held would take a hundred times as long.
     Expr none = t >= select(x < 0.0, lift(x, 14.5), lift(x, 6.0)), limited = select(none, lift(x, 1.0), t),
          half = limited * 0.5;

@@ -114,7 +114,7 @@ Expr expm1_times(Expr x, double factor) {
 // factor (1 - e) or factor (e - e^2).
 Expr logistic_product(Expr factor, Expr x) {
   auto [n, p] = exp_parts(-x);
-  Expr power = scale(lift(x, 1.0), n), usual = factor / fma(power, p, power + 1.0);
+  Expr power = scale_normal(lift(x, 1.0), n), usual = factor / fma(power, p, power + 1.0);
   Expr limit = lift(x, is_f32(x) ? 16.2 : 36.3);
   return x.builder->rare(limit < abs(x), usual, [&] {
     auto [k, m] = exp_pair(greater(lift(x, is_f32(x) ? -300.0 : -3000.0), -abs(x)));
@@ -145,7 +145,7 @@ TanhParts tanh_parts(Expr t) {
                                            0x1.88b975c98c1fbp-14, -0x1.10c476251c11ap-15, 0x1.e257c888887b7p-18});
   Expr limited = lesser(lift(t, is_f32(t) ? 10.0 : 20.0), t), twice = limited + limited;
   Expr n = round_even(twice * kLog2E), r = fma(n, -kLn2, twice);
-  Expr e = scale(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
+  Expr e = scale_normal(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
   return {t < (is_f32(t) ? 1.0 : 0.5625), p * square, fma(1.0 / (e + 1.0), -2.0, 1.0)};
 }
 

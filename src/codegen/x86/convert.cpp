@@ -157,7 +157,7 @@ Vector convert(Vectors& v, Type to, Vector& a) {
 
 // a * 2^b. Without vscalefps: one product where 2^b is a normal number in all lanes. Else three powers of two, the
 // largest last: every product but the last is exact, unless the result rounds to zero anyway or overflows.
-Vector scale(Vectors& v, Vector& a, Vector& b) {
+Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
   const bool single = a.type == Type::f32;
   Vector out = v.like(a.type, a.uniform && b.uniform);
   if (v.avx512()) {
@@ -175,6 +175,12 @@ Vector scale(Vectors& v, Vector& a, Vector& b) {
   };
   v.force(a);
   v.force(b);
+  if (normal) {
+    const bool one = a.uniform && a.reg(0) == v.splat(a.type, 1);
+    for (int p = 0; p < out.parts; ++p)
+      out.part[p] = one ? power_of_two(b.reg(p)) : v.emit(mul, a.reg(p), power_of_two(b.reg(p)));
+    return out;
+  }
   VReg outside = kNoReg;
   for (int p = 0; p < out.parts; ++p) {
     VReg x = a.reg(p), power = b.reg(p),

@@ -47,7 +47,7 @@ void Rows::emit() {
   if (resident && plans.size() == 1 && is_short_row(plans.front().body.phase)) {
     code_.g(VOp::g_imm, Gpr::rcx, 0);
     e_.body.begin(plans.front().body);
-    e_.values.keep_same_rows(k_.known_columns, e_.vectors.avx512() ? 16 : 4);  // the others are for the body
+    e_.values.keep_same_rows(0, k_.known_columns, e_.vectors.avx512() ? 16 : 4);  // the others are for the body
   }
   const Loop loop = code_.begin_loop();
   for (size_t number = 0; number < plans.size(); ++number) {

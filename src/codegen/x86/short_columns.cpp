@@ -63,7 +63,7 @@ void ShortColumns::place_lanes() {
 
 void ShortColumns::vector_of_columns() {
   e_.values.begin_row();
-  if (!e_.frame.tail()) e_.values.keep_same_rows(kLanes, e_.vectors.avx512() ? 6 : 2);
+  if (!e_.frame.tail()) e_.values.keep_same_rows(0, kLanes, e_.vectors.avx512() ? 6 : 2);
   for (int first = 0; first < kLanes; first += together_) {
     sum_lanes(first);
     for (int lane = 0; together_ < kLanes && lane < together_; ++lane)

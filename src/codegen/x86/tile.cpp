@@ -75,7 +75,7 @@ class Tile {
       listed() ? runs({}) : one_block();
     if (!spec_.finish) sums_.store(field(offsetof(TileFrame, c)), field(offsetof(TileFrame, accumulate)));
     if (spec_.finish && !finish_) take_finish();
-    if (finish_) finish_->emit(sums_.all(), spec_.rows, goes_on_);
+    if (finish_ && !finished_) finish_->emit(sums_.all(), spec_.rows, goes_on_);
     if (goes_on_) next_tile(tile);
   }
 
@@ -186,6 +186,11 @@ class Tile {
   /// Columns that do not exist are not read from what is not packed, which may end there.
   template <class Body>
   void with_edges(Body body) {
+    if (spec_.finish) {
+      load(Gpr::rax, offsetof(TileFrame, columns));
+      const bool whole = spec_.finish->known_columns % v_.lanes_a_part(type_) == 0;
+      return body(whole ? TileSums::Masks() : sums_.edge_masks(spec_.rows_of_a != RowsOfA::windows));
+    }
     const int64_t edge = code_.label(), done = code_.label();
     load(Gpr::rax, offsetof(TileFrame, columns));
     code_.g(VOp::g_cmpi, Gpr::rax, kLanes * spec_.vectors);
@@ -273,11 +278,13 @@ class Tile {
     if (v_.avx512()) return lines_of_windows(masks, 0, parts_);
     const Mem b = Mem::frame(code_.reserve(8));
     code_.store(b, kB);
-    for (int p = 0; p < parts_; ++p) {
+    finished_ = finish_ && finish_->by_parts();
+    for (int p = 0; p < (finished_ ? sums_.existing() : parts_); ++p) {
       if (p > 0) code_.load(kB, b);
+      if (p > 0 && finished_) code_.load(kFrame, frame_);
       sums_.clear(p, p + 1);
       if (p < sums_.existing()) lines_of_windows(masks, p, p + 1);
-      sums_.end(p);
+      finished_ ? finish_->emit_part(sums_.of_part(p), p, goes_on_) : sums_.end(p);
     }
   }
 
@@ -291,8 +298,15 @@ class Tile {
     code_.add({.op = VOp::g_lea, .g = kStride3, .mem = Mem::at(kStride, kStride, 2)});
     code_.load(kMiddle[0], Mem::at(kTable, 8));
     code_.g(VOp::g_add, kMiddle[0], kAt);
-    for (size_t i = 1; i < std::size(kMiddle); ++i)
-      code_.add({.op = VOp::g_lea, .g = kMiddle[i], .mem = Mem::at(kMiddle[i - 1], kStride, 4)});
+    // Every fourth pixel, those of the next tile, which lie behind, included: it wants them soon. (Of more lines L1
+    // loses as much as is gained; AVX-512: not tried.)
+    const bool fetches = first_part == 0 && taps <= 3 && !v_.avx512();
+    const int behind = (spec_.rows - 1) * spec_.window_stride + 1, moved = spec_.rows * spec_.window_stride;
+    auto fourth = [&](int i) { return i < 4 ? kMiddle[i] : kEdges[i - 4]; };
+    for (int i = 1; 4 * i < (fetches ? behind + moved : pixels - edges); ++i)
+      code_.add({.op = VOp::g_lea, .g = fourth(i), .mem = Mem::at(fourth(i - 1), kStride, 4)});
+    for (int at = behind; fetches && at < behind + moved; ++at)
+      code_.add({.op = VOp::prefetch, .mem = a_beyond(fourth(at / 4), at % 4, 0)});
     auto load_edge = [&](int edge) {
       const Gpr at = kEdges[static_cast<size_t>(edge) % std::size(kEdges)];
       code_.load(at, Mem::at(kTable, 16 + 8 * edge));
@@ -506,6 +520,7 @@ class Tile {
   std::vector<MovingField> moving_;
   Mem tiles_left_{}, frame_{}, block_k_{};  // block_k_: of pairs, how much of k the block at work has
   std::optional<TileFinish> finish_;
+  bool finished_ = false;  // what ends the sums is emitted
   TileSums sums_;
 };
 

@@ -17,8 +17,14 @@ class TileFinish {
   TileFinish(const Kernel& epilogue, VCode& code) : k_(epilogue), code_(code), emitter_(epilogue, code) {}
   /// On a tile's sums, rows-major; `goes_on`: to be called again, for the rows behind.
   void emit(std::span<const VReg> sums, int rows, bool goes_on);
+  /// Whether it may work on registers of columns apart: those of f32, which exist as a whole.
+  bool by_parts() const;
+  /// On the sums of a row each in this part of the columns, the first or the one behind the last call's.
+  void emit_part(std::span<const VReg> sums, int part, bool goes_on);
 
  private:
+  std::vector<Stream*> streams_of(const PhasePlan& plan);
+
   const Kernel& k_;
   VCode& code_;
   Emitter emitter_;

@@ -9,7 +9,9 @@
 namespace ingot::codegen::x86 {
 namespace {
 constexpr std::ptrdiff_t kMostNodes = 10;  // the sums leave few registers, and much work hides what this saves
-}
+
+bool is_sum(const Node& n) { return n.op == Op::load && n.imm == 0; }
+}  // namespace
 
 bool may_finish(const Target& target, const Kernel& k) {
   if (target.cuda_arch || target.isa == Isa::none) return false;
@@ -24,11 +26,49 @@ bool may_finish(const Target& target, const Kernel& k) {
          std::count_if(k.nodes.begin(), k.nodes.end(), works) <= kMostNodes;
 }
 
+/// But for the sums'.
+std::vector<Stream*> TileFinish::streams_of(const PhasePlan& plan) {
+  std::vector<Stream*> streams = emitter_.streams.used_by(plan.phase, plan.live);
+  std::erase_if(streams, [](const Stream* s) { return s->number == 0; });
+  return streams;
+}
+
+bool TileFinish::by_parts() const {
+  auto narrow = [](const Node& n) { return n.type == Type::f32 || n.type == Type::mask; };
+  return !emitter_.vectors.avx512() && k_.known_columns % emitter_.vectors.lanes_a_part(Type::f32) == 0 &&
+         k_.buffers.size() <= std::size(kStreamRegisters) && std::all_of(k_.nodes.begin(), k_.nodes.end(), narrow);
+}
+
+void TileFinish::emit_part(std::span<const VReg> sums, int part, bool goes_on) {
+  constexpr int kRoom = 2;  // registers beside the sums, constants and what is computed
+  Emitter& e = emitter_;
+  const PhasePlan plan(k_, k_.phases.front());
+  const std::vector<Stream*> streams = streams_of(plan);
+  const int lanes = e.vectors.lanes_a_part(Type::f32);
+  const bool last = (part + 1) * lanes == k_.known_columns;
+  INGOT_CHECK(e.streams.keep_in_registers(streams), "a part of an epilogue with more streams than registers");
+  e.vectors.work_on(lanes);
+  code_.g(VOp::g_imm, Gpr::rcx, 0);
+  e.values.begin_row();
+  for (const VReg& sum : sums) {
+    e.body.begin_row(plan, streams, true);
+    Vector vector;
+    vector.parts = 1;
+    vector.part[0] = sum;
+    for (Value v = 0; v < k_.nodes.size(); ++v)
+      if (is_sum(k_.nodes[v])) e.values.keep(v, part * lanes, vector);
+    if (&sum == &sums.front()) e.values.keep_same_rows(part * lanes, lanes, kRoom);
+    e.body.step({}, part * lanes);
+    if (&sum != &sums.back() || (goes_on && last)) e.streams.advance_row();
+  }
+  if (goes_on && last) e.streams.put_back();
+  e.vectors.work_on(kLanes);
+}
+
 void TileFinish::emit(std::span<const VReg> sums, int rows, bool goes_on) {
   Emitter& e = emitter_;
   const PhasePlan plan(k_, k_.phases.front());
-  std::vector<Stream*> streams = e.streams.used_by(plan.phase, plan.live);
-  std::erase_if(streams, [](const Stream* s) { return s->number == 0; });
+  const std::vector<Stream*> streams = streams_of(plan);
   const bool resident = e.streams.keep_in_registers(streams);
   const auto steps = static_cast<int>(k_.known_columns / kLanes),
              vectors = static_cast<int>((k_.known_columns + kLanes - 1) / kLanes);
@@ -43,7 +83,7 @@ void TileFinish::emit(std::span<const VReg> sums, int rows, bool goes_on) {
     e.values.begin_row();
     e.body.begin_row(plan, streams, resident);
     for (Value v = 0; v < k_.nodes.size(); ++v) {
-      if (k_.nodes[v].op != Op::load || k_.nodes[v].imm != 0) continue;
+      if (!is_sum(k_.nodes[v])) continue;
       for (int step = 0; step < vectors; ++step) {
         Vector sum;
         sum.parts = parts;

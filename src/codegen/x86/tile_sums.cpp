@@ -41,6 +41,12 @@ void TileSums::end(int part) {
     code_.add({.op = VOp::vmovups, .width = width(), .dst = ends_[index(row, part)], .a = sums_[index(row, part)]});
 }
 
+std::vector<VReg> TileSums::of_part(int part) const {
+  std::vector<VReg> sums;
+  for (int row = 0; row < spec_.rows; ++row) sums.push_back(sums_[index(row, part)]);
+  return sums;
+}
+
 void TileSums::add(int row, int p, const Source& a, VReg b) {
   VReg sum = sums_[index(row, p)];
   if (spec_.a == DType::bf16) {

@@ -19,6 +19,8 @@ class TileSums {
   void end(int part);
   /// Rows-major.
   std::span<const VReg> all() const { return ends_.empty() ? sums_ : ends_; }
+  /// Of each row, the sum in this part.
+  std::vector<VReg> of_part(int part) const;
   /// sums[row][p] += a(row) * b(p); the side that is held in registers is the one that fits beside the sums.
   template <class A, class B>
   void multiply(A a, B b) {

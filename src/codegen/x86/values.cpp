@@ -56,14 +56,15 @@ void Values::begin_step() {
     if (kept.column == (frame_.tail() ? kTail : frame_.column_offset())) set(kept.value, kept.vector);
 }
 
-void Values::keep_same_rows(int64_t columns, int room) {
+void Values::keep_same_rows(int64_t first, int64_t columns, int room) {
   const Kernel& kernel = analysis_.kernel();
   for (Value v = 0; v < analysis_.size(); ++v) {
     const Node& n = analysis_.node(v);
     if (n.op != Op::load || n.a != kNone || n.region || !in_body(v) || !kernel.buffers[n.imm].same_rows) continue;
-    const int64_t steps = columns / kLanes;
-    if ((room -= static_cast<int>(steps) * v_.parts_of(n.type)) < 0) break;
-    for (int64_t column = 0; column < steps * kLanes; column += kLanes) {
+    if (std::any_of(kept_.begin(), kept_.end(), [v](const Kept& kept) { return kept.value == v; })) continue;
+    const int64_t lanes = v_.lanes(), end = first + columns / lanes * lanes;
+    if ((room -= static_cast<int>((end - first) / lanes) * v_.parts_of(n.type)) < 0) break;
+    for (int64_t column = first; column < end; column += lanes) {
       frame_.set_column_offset(column);
       Vector vector = memory_.load(v, nullptr, false);
       v_.force(vector);
@@ -73,7 +74,11 @@ void Values::keep_same_rows(int64_t columns, int room) {
   frame_.set_column_offset(0);
 }
 
-void Values::keep(Value v, int64_t column, const Vector& vector) { kept_.push_back({v, column, vector}); }
+void Values::keep(Value v, int64_t column, const Vector& vector) {
+  for (Kept& kept : kept_)
+    if (kept.value == v && kept.column == column) return void(kept.vector = vector);
+  kept_.push_back({v, column, vector});
+}
 
 Vector& Values::value(Value v) {
   Known& at = known(analysis_.level(v));

@@ -40,7 +40,7 @@ class Values {
   void begin_row() { known(Level::row).clear(), kept_.clear(); }
   /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into
   /// so many registers.
-  void keep_same_rows(int64_t columns, int room);
+  void keep_same_rows(int64_t first, int64_t columns, int room);
   void emit_node(Value v);
   /// Whether the body computes it at each column.
   bool in_body(Value v) const { return live_[v] && analysis_.level(v) == Level::column; }

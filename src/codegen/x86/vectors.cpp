@@ -5,8 +5,8 @@
 namespace ingot::codegen::x86 {
 
 int Vectors::parts_of(Type t) const {
-  if (t == Type::mask) return wide_isa_ ? 1 : 2;
-  return kLanes * static_cast<int>(size_of(t)) / code_.width;
+  if (t == Type::mask) return wide_isa_ ? 1 : lanes_ * 4 / code_.width;
+  return lanes_ * static_cast<int>(size_of(t)) / code_.width;
 }
 
 Vector Vectors::like(Type type, bool uniform) const {

@@ -41,9 +41,12 @@ class Vectors {
   VCode& code() { return code_; }
   bool avx512() const { return wide_isa_; }
 
-  /// Registers that 16 elements of this type take; for masks, of the form for elements of 32 bits.
+  /// Registers that a vector of this type takes; for masks, of the form for elements of 32 bits.
   int parts_of(Type t) const;
-  int lanes_a_part(Type t) const { return kLanes / parts_of(t); }
+  int lanes_a_part(Type t) const { return lanes_ / parts_of(t); }
+  /// Vectors of fewer elements than 16 from here on: of f32 and their masks alone, whole registers.
+  void work_on(int lanes) { lanes_ = lanes; }
+  int lanes() const { return lanes_; }
 
   /// Of this shape, without registers.
   Vector like(Type type, bool uniform) const;
@@ -94,6 +97,7 @@ class Vectors {
  private:
   VCode& code_;
   bool wide_isa_;
+  int lanes_ = kLanes;
   int64_t areas_ = -1;
 };
 

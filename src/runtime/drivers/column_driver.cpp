@@ -95,8 +95,12 @@ class ColumnDriver final : public PlaneDriver {
     int64_t units = planes_ * tiles_;
     if (threads > 1 && units > 0 && units % threads != 0 && units < 4 * threads) {
       int64_t cuts = ceil_div(4 * threads, units);
-      if (blocks_ >= 2 * cuts) {
-        chunk_blocks_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks_ / cuts)));
+      const auto fitting = static_cast<uint64_t>(std::max<int64_t>(blocks_ / cuts, 1));
+      const auto chunk = static_cast<int64_t>(std::bit_floor(fitting));
+      // Rows rather than columns, if that is even: a thread then reads what lies together, and often what it wrote.
+      if (int64_t most = ceil_div(ceil_div(blocks_, chunk), threads) * chunk * kBlock;
+          4 * most * threads <= 5 * rows_) {
+        chunk_blocks_ = chunk;
       } else if (!side_by_side_) {
         tile_columns_ = std::max<int64_t>(ceil_div(columns_ / cuts, 64), 1) * 64;
         tile_columns_ = std::min(tile_columns_, columns_);

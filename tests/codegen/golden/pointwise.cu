@@ -1,12 +1,12 @@
 
-struct tanh_mul_add_b1a992b630cf3329_arguments {
+struct tanh_mul_add_1832eea8a9778dc8_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[2];
   unsigned long long scalars[1];
 };
-extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_b1a992b630cf3329(const __grid_constant__ tanh_mul_add_b1a992b630cf3329_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_1832eea8a9778dc8(const __grid_constant__ tanh_mul_add_1832eea8a9778dc8_arguments a) {
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const float v56 = scalar<float>(a.scalars[0]);
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_b1a992b630cf3329(
             const float v36 = multiply_add(v27, v34, 0.49999997f);
             const float v38 = multiply_add(v27, v36, 1.0f);
             const float v39 = multiply_add(v27, v38, 1.0f);
-            const float v40 = scale(v39, v25);
+            const float v40 = scale_normal(v39, v25);
             const bool v41 = v4 < 1.0f;
             const float v42 = v5 * v18;
             const float v43 = v40 + 1.0f;
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_b1a992b630cf3329(
           const float v36 = multiply_add(v27, v34, 0.49999997f);
           const float v38 = multiply_add(v27, v36, 1.0f);
           const float v39 = multiply_add(v27, v38, 1.0f);
-          const float v40 = scale(v39, v25);
+          const float v40 = scale_normal(v39, v25);
           const bool v41 = v4 < 1.0f;
           const float v42 = v5 * v18;
           const float v43 = v40 + 1.0f;

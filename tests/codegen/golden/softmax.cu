@@ -1,11 +1,11 @@
 
-struct amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce_arguments {
+struct amax_sub_exp_sum_reciprocal_mul_31cd5a3aa4bb7597_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[2];
 };
-extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce(const __grid_constant__ amax_sub_exp_sum_reciprocal_mul_d9158de946e863ce_arguments a) {
+extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mul_31cd5a3aa4bb7597(const __grid_constant__ amax_sub_exp_sum_reciprocal_mul_31cd5a3aa4bb7597_arguments a) {
   const bool pieces0 = in_pieces<float, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 8>(a.buffers[1]);
   // A warp takes a row of up to 1024 columns; a block takes a longer one, each warp a chunk in turn.
