@@ -22,9 +22,11 @@ inline constexpr DType kFloat64 = DType::f64, kDouble = DType::f64, kFloat32 = D
                        kShort = DType::i16, kInt8 = DType::i8, kChar = DType::i8, kUInt8 = DType::u8, kByte = DType::u8,
                        kBool = DType::bool_;
 
+/// Bytes of an element.
 constexpr int64_t size_of(DType d) {
-  constexpr int64_t sizes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 16};
-  return sizes[static_cast<int>(d)];
+  // Four bits each: a table would be looked up in memory, or even made there in each call.
+  constexpr uint64_t logarithms = 0x430001231123;
+  return int64_t{1} << (logarithms >> 4 * static_cast<int>(d) & 15);
 }
 constexpr Category category_of(DType d) {
   if (d <= DType::bf16) return Category::floating;

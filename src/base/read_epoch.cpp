@@ -1,4 +1,5 @@
 #include "base/read_epoch.h"
+#include "base/hot.h"
 
 #include <algorithm>
 #include <atomic>
@@ -54,12 +55,12 @@ Reader* acquire() {
 
 }  // namespace
 
-ReadSection::ReadSection() {
+INGOT_HOT ReadSection::ReadSection() {
   Reader* reader = mine ? mine : acquire();
   if (reader->depth++ == 0) reader->since.store(epoch.load());
 }
 
-ReadSection::~ReadSection() {
+INGOT_HOT ReadSection::~ReadSection() {
   Reader* reader = mine;
   if (--reader->depth == 0) reader->since.store(0, std::memory_order_release);
 }

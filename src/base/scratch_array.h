@@ -13,9 +13,11 @@ class ScratchArray {
 
  public:
   explicit ScratchArray(size_t size) : size_(size) {
-    if (size > N) heap_.reset(new std::byte[size * sizeof(T)]);
+    if (size > N) heap_.reset(new std::byte[size * sizeof(T)]), data_ = reinterpret_cast<T*>(heap_.get());
   }
-  T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : inline_); }
+  ScratchArray(const ScratchArray&) = delete;
+  ScratchArray& operator=(const ScratchArray&) = delete;
+  T* data() { return data_; }
   size_t size() const { return size_; }
   T& operator[](size_t i) { return data()[i]; }
   T* begin() { return data(); }
@@ -24,6 +26,7 @@ class ScratchArray {
 
  private:
   size_t size_;
+  T* data_ = reinterpret_cast<T*>(inline_);
   std::unique_ptr<std::byte[]> heap_;
   alignas(T) std::byte inline_[N * sizeof(T)];
 };

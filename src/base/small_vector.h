@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -27,12 +26,15 @@ class SmallVector {
   requires(!std::is_integral_v<Iterator>) SmallVector(Iterator first, Iterator last) { assign(first, last); }
   explicit SmallVector(std::span<const T> items) { assign(items.begin(), items.end()); }
   SmallVector(const SmallVector& other) {
-    if (other.heap_ || sizeof inline_ > 64) {
+    if (other.on_heap() || sizeof inline_ > 64) {
       assign(other.begin(), other.end());
     } else {
       std::memcpy(static_cast<void*>(inline_), other.inline_, sizeof inline_);  // of a size known here: no call
       size_ = other.size_;
     }
+  }
+  ~SmallVector() {
+    if (on_heap()) delete[] data_;
   }
   SmallVector(SmallVector&& other) noexcept { *this = std::move(other); }
   SmallVector& operator=(const SmallVector& other) {
@@ -41,11 +43,13 @@ class SmallVector {
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
     if (this == &other) return *this;
-    heap_ = std::move(other.heap_);
+    if (on_heap()) delete[] data_;
+    data_ = other.on_heap() ? other.data_ : inline_;
     capacity_ = other.capacity_;
     size_ = other.size_;
-    if (!heap_)
+    if (!on_heap())
       std::memcpy(static_cast<void*>(inline_), other.inline_, sizeof inline_ > 64 ? size_ * sizeof(T) : sizeof inline_);
+    other.data_ = other.inline_;
     other.size_ = 0;
     other.capacity_ = N;
     return *this;
@@ -58,8 +62,8 @@ class SmallVector {
     std::copy(first, last, data());
     size_ = n;
   }
-  T* data() { return heap_ ? heap_.get() : inline_; }
-  const T* data() const { return heap_ ? heap_.get() : inline_; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   T* begin() { return data(); }
@@ -97,16 +101,19 @@ class SmallVector {
   }
 
  private:
-  void grow(size_t need) {
+  bool on_heap() const { return data_ != inline_; }
+  // Not in the way of those who have room.
+  [[gnu::noinline]] void grow(size_t need) {
     size_t capacity = std::max(need, capacity_ * 2);
-    std::unique_ptr<T[]> heap(new T[capacity]);
-    std::copy(begin(), end(), heap.get());
-    heap_ = std::move(heap);
+    T* heap = new T[capacity];
+    std::copy(begin(), end(), heap);
+    if (on_heap()) delete[] data_;
+    data_ = heap;
     capacity_ = capacity;
   }
   size_t size_ = 0;
   size_t capacity_ = N;
-  std::unique_ptr<T[]> heap_;
+  T* data_ = inline_;  // a pointer in any case: asking where they are at each element costs more than the elements
   T inline_[N] = {};
 };
 

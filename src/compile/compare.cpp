@@ -83,17 +83,17 @@ std::string Comparison::str() const {
 }
 
 void detail::compare_results(const LeafList& expected, const LeafList& got, Comparison& comparison) {
-  const std::vector<Leaf>&a = expected.items(), &b = got.items();
+  const std::span<const Leaf> a = expected.items(), b = got.items();
   auto differ = [&](double error) {
     comparison.bitwise_equal = false;
     comparison.max_abs_error = std::max(comparison.max_abs_error, error);
   };
   if (a.size() != b.size()) return differ(INFINITY);
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].kind != b[i].kind || a[i].bits != b[i].bits || a[i].text != b[i].text) {
+    if (a[i].kind != b[i].kind || a[i].bits != b[i].bits || a[i].text() != b[i].text()) {
       differ(INFINITY);
     } else if (a[i].kind == Leaf::Kind::tensor) {
-      const Tensor &x = *a[i].tensor, &y = *b[i].tensor;
+      const Tensor &x = *a[i].tensor(), &y = *b[i].tensor();
       if (x.defined() != y.defined())
         differ(INFINITY);
       else if (x.defined() && !ingot::bitwise_equal(x, y))

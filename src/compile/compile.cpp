@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hot.h"
 #include "base/thread_object.h"
 #include "compile/core.h"
 #include "compile/module_watch.h"
@@ -33,14 +34,14 @@ CallKey call_key(const void* signature, std::optional<Numerics> own) {
 
 }  // namespace
 
-ArgumentLeaves::ArgumentLeaves() : ArgumentLeaves(*thread_leaves) {}
-ArgumentLeaves::ArgumentLeaves(ThreadLeaves& mine) : depth_(mine.depth), list_(mine.next()) { ++depth_; }
-ArgumentLeaves::~ArgumentLeaves() {
+INGOT_HOT ArgumentLeaves::ArgumentLeaves() : ArgumentLeaves(*thread_leaves) {}
+INGOT_HOT ArgumentLeaves::ArgumentLeaves(ThreadLeaves& mine) : depth_(mine.depth), list_(mine.next()) { ++depth_; }
+INGOT_HOT ArgumentLeaves::~ArgumentLeaves() {
   list_.clear();
   --depth_;
 }
 
-CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
+INGOT_HOT CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
     : core_(core), signature_(signature) {
   eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
   std::optional<Numerics> own = core.function().numerics();
@@ -81,14 +82,14 @@ CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const 
   }
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())
-    if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor->impl());
+    if (leaf.kind == Leaf::Kind::tensor) tensors.push_back(leaf.tensor()->impl());
   recorder_ = core.lend();
   wants_result_ = wants_result_ && core.observed(*recorder_);
   if (wants_result_ && !arguments_) arguments_ = std::make_unique<Arguments>(arguments, watch);
   recorder_->begin(tensors, wants_result_ ? trace::Purpose::observed : trace::Purpose::results);
 }
 
-bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
+INGOT_HOT bool CompiledCall::run_frozen(const LeafList& arguments, const CallKey& key) {
   reading_.emplace();
   const FrozenCall* call = core_.freezer().find(arguments, key);
   if (!call || (call->watch && !call->watch->unchanged())) {
@@ -120,17 +121,17 @@ bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
   return true;
 }
 
-CompiledCall::~CompiledCall() = default;
+INGOT_HOT CompiledCall::~CompiledCall() = default;
 
 void CompiledCall::InFrozen::enter(const std::string& name) {
   outer_ = autograd::set_frozen_function(&name);
   entered_ = true;
 }
-CompiledCall::InFrozen::~InFrozen() {
+INGOT_HOT CompiledCall::InFrozen::~InFrozen() {
   if (entered_) autograd::set_frozen_function(outer_);
 }
 
-Tensor CompiledCall::operator()() {
+INGOT_HOT Tensor CompiledCall::operator()() {
   return std::move(many_results_.empty() ? few_results_[next_result_++] : many_results_[next_result_++]);
 }
 
@@ -141,7 +142,7 @@ void CompiledCall::finish(const LeafList* result, std::shared_ptr<const void> co
   std::vector<eager::ScriptTensor> sources;  // known while the call is recorded
   if (wants_result_ && result)
     for (const Leaf& leaf : result->items())
-      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->observation().script().source(*leaf.tensor));
+      if (leaf.kind == Leaf::Kind::tensor) sources.push_back(recorder_->observation().script().source(*leaf.tensor()));
   if (hopeless_) core_.freezer().note_slight(recorder_->slight());  // of what is still being recorded
   recorder_->finish();
   if (wants_result_)
@@ -157,7 +158,7 @@ FrozenScope::FrozenScope(const CompiledHandle& handle)
     : outer_(autograd::set_frozen_function(&handle.core().function().name())) {}
 FrozenScope::~FrozenScope() { autograd::set_frozen_function(outer_); }
 
-bool CompiledHandle::eager_at_once() const {
+INGOT_HOT bool CompiledHandle::eager_at_once() const {
   return core_->mode() == CompileMode::frozen && core_->may_be_eager() && core_->freezer().eager_at_once();
 }
 

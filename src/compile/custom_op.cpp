@@ -32,8 +32,8 @@ void detail::check_custom_result(const std::string& name, const Tensor& result, 
 std::vector<Tensor> detail::tracked_arguments(const LeafList& arguments) {
   std::vector<Tensor> tracked;
   for (const Leaf& leaf : arguments.items())
-    if (GradMode::is_enabled() && leaf.kind == Leaf::Kind::tensor && leaf.tensor->requires_grad())
-      tracked.push_back(*leaf.tensor);
+    if (GradMode::is_enabled() && leaf.kind == Leaf::Kind::tensor && leaf.tensor()->requires_grad())
+      tracked.push_back(*leaf.tensor());
   return tracked;
 }
 
@@ -41,9 +41,9 @@ void detail::end_tape(const std::string& name, const std::vector<Tensor>& tracke
                       Location location) {
   std::vector<Tensor> ended;
   for (const Leaf& leaf : result.items())
-    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor->defined() && !leaf.tensor->requires_grad() &&
-        is_floating(leaf.tensor->dtype()))
-      ended.push_back(*leaf.tensor);
+    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor()->defined() && !leaf.tensor()->requires_grad() &&
+        is_floating(leaf.tensor()->dtype()))
+      ended.push_back(*leaf.tensor());
   if (ended.empty()) return;
   std::vector<Tensor> results;
   autograd::detail::apply_function(

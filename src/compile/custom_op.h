@@ -78,8 +78,8 @@ class CustomOp<Result(Args...)> {
         for (const detail::Leaf& leaf : leaves.items())
           if (leaf.kind == detail::Leaf::Kind::tensor) {
             if constexpr (std::is_same_v<Result, Tensor>)
-              detail::check_custom_result(name_, *leaf.tensor, rule_ ? &stated : nullptr, location);
-            made.push_back(*leaf.tensor);
+              detail::check_custom_result(name_, *leaf.tensor(), rule_ ? &stated : nullptr, location);
+            made.push_back(*leaf.tensor());
           }
         return made;
       });

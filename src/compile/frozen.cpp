@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "compile/module_watch.h"
 #include "runtime/bound_program.h"
@@ -72,7 +73,7 @@ LeafList leaves_of(const Arguments& arguments) {
 
 }  // namespace
 
-const FrozenCall* Freezer::find(const LeafList& arguments, const CallKey& key) {
+INGOT_HOT const FrozenCall* Freezer::find(const LeafList& arguments, const CallKey& key) {
   const FrozenCall* call = table_.find(arguments, key);
   return call && !call->current() ? bound_anew(*call) : call;
 }
@@ -110,7 +111,7 @@ Freezer::Way Freezer::way(bool may_be_eager) {
   return observed ? Way::observed : Way::recorded;
 }
 
-bool Freezer::eager_at_once() {
+INGOT_HOT bool Freezer::eager_at_once() {
   if (!slight_and_hopeless() || knows()) return false;
   const int64_t turn = passed_.load(std::memory_order_relaxed);
   if (turn % kProbe == 0 || turn % observed_every() == 0) return false;
@@ -284,7 +285,7 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     const Leaf& leaf = result.leaves->items()[i];
     if (leaf.borrowed) return note_obstacle("the result refers to a text that it does not own");
     if (leaf.kind == Leaf::Kind::tensor)
-      tensors.push_back(*leaf.tensor);
+      tensors.push_back(*leaf.tensor());
     else
       form.rest.emplace_back(result.leaves->items(), i);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/scratch_array.h"
 #include "eager/call/dispatch.h"
 #include "eager/ops/generator.h"
@@ -14,25 +15,25 @@
 
 namespace ingot::detail {
 
-LeafGuard::LeafGuard(const std::vector<Leaf>& leaves, size_t i)
-    : kind(leaves[i].kind), bits(leaves[i].bits), text(leaves[i].text) {
-  if (kind != Leaf::Kind::tensor || !leaves[i].tensor->defined()) return;
-  const TensorImpl& impl = *leaves[i].tensor->impl();
+LeafGuard::LeafGuard(std::span<const Leaf> leaves, size_t i)
+    : kind(leaves[i].kind), bits(leaves[i].bits), text(leaves[i].text()) {
+  if (kind != Leaf::Kind::tensor || !leaves[i].tensor()->defined()) return;
+  const TensorImpl& impl = *leaves[i].tensor()->impl();
   tensor = eager::TensorGuard(impl);
   if (impl.storage) storage = impl.storage->id(), offset = impl.offset;
   for (size_t j = 0; j < i && same_as < 0; ++j)
-    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &impl) same_as = static_cast<int32_t>(j);
+    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor()->impl() == &impl) same_as = static_cast<int32_t>(j);
 }
 
-bool LeafGuard::holds(const std::vector<Leaf>& leaves, size_t i) const {
+bool LeafGuard::holds(std::span<const Leaf> leaves, size_t i) const {
   const Leaf& leaf = leaves[i];
   if (leaf.kind != kind) return false;
-  if (kind == Leaf::Kind::text) return leaf.text == text;
+  if (kind == Leaf::Kind::text) return leaf.text() == text;
   if (kind != Leaf::Kind::tensor) return leaf.bits == bits;
-  if (!leaf.tensor->defined()) return !tensor.facts.tensor();
-  const TensorImpl& impl = *leaf.tensor->impl();
+  if (!leaf.tensor()->defined()) return !tensor.facts.tensor();
+  const TensorImpl& impl = *leaf.tensor()->impl();
   if (!tensor.equals(impl)) return false;
-  return identity_holds(impl) && (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor->impl() == &impl);
+  return identity_holds(impl) && (same_as < 0 || leaves[static_cast<size_t>(same_as)].tensor()->impl() == &impl);
 }
 
 bool LeafGuard::identity_holds(const TensorImpl& impl) const {
@@ -54,11 +55,11 @@ uint64_t hash_of(const LeafList& list) {
   for (const Leaf& leaf : list.items()) {
     const uint64_t kind = static_cast<uint64_t>(leaf.kind);
     if (leaf.kind == Leaf::Kind::text) {
-      hash = hash_text(leaf.text, hash ^ kind);
+      hash = hash_text(leaf.text(), hash ^ kind);
     } else if (leaf.kind != Leaf::Kind::tensor) {
       hash = hash_combine(hash ^ kind, leaf.bits);
-    } else if (leaf.tensor->defined()) {
-      const TensorImpl& impl = *leaf.tensor->impl();
+    } else if (leaf.tensor()->defined()) {
+      const TensorImpl& impl = *leaf.tensor()->impl();
       hash ^= 1 + static_cast<uint64_t>(impl.dtype);
       for (size_t d = 0; d < impl.sizes.size(); ++d)
         hash = hash_mix(hash ^ static_cast<uint64_t>(impl.sizes[d]) ^ 0x9e3779b97f4a7c15ull,
@@ -70,16 +71,16 @@ uint64_t hash_of(const LeafList& list) {
 
 Arguments::Arguments(const LeafList& list, std::shared_ptr<const ModuleWatch> held)
     : hash(hash_of(list)), watch(std::move(held)) {
-  const std::vector<Leaf>& leaves = list.items();
+  const std::span<const Leaf> leaves = list.items();
   for (size_t i = 0; i < leaves.size(); ++i) {
     guards.emplace_back(leaves, i);
-    tensors.push_back(leaves[i].kind == Leaf::Kind::tensor ? *leaves[i].tensor : Tensor());
+    tensors.push_back(leaves[i].kind == Leaf::Kind::tensor ? *leaves[i].tensor() : Tensor());
   }
 }
 
-bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
+INGOT_HOT bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) const {
   if (key != now) return false;
-  const std::vector<Leaf>& leaves = arguments.items();
+  const std::span<const Leaf> leaves = arguments.items();
   if (leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i)
     if (!guards[i].holds(leaves, i)) return false;
@@ -102,12 +103,12 @@ bool FrozenCall::same_aliases(const LeafList& arguments) const {
 
 bool FrozenCall::current() const { return !bound || bound->threads == num_threads(); }
 
-const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
+INGOT_HOT const Tensor& FrozenCall::slot(size_t number, const LeafList& arguments) const {
   const FrozenTensor& t = slots[number];
-  return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+  return t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor() : t.captured;
 }
 
-bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
+INGOT_HOT bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const {
   ScratchArray<runtime::Storage*, 16> storages(output_bytes.size());
   std::fill(storages.begin(), storages.end(), nullptr);
   ScratchArray<TensorImpl*, 16> made(live.size());
@@ -140,10 +141,9 @@ bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
     const FrozenTensor& t = result[i];
     if (t.source == FrozenTensor::Source::live) {
       TensorImpl*& impl = made[t.number];
-      if (!impl) impl = make(t.number);
-      results[i] = Tensor::of(impl);
+      results[i] = impl ? Tensor::of(impl) : Tensor::first(impl = make(t.number));
     } else {
-      results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor : t.captured;
+      results[i] = t.source == FrozenTensor::Source::argument ? *arguments.items()[t.number].tensor() : t.captured;
     }
   }
   // Each random op takes its draws as the callable would.
@@ -166,8 +166,8 @@ bool FrozenCall::run(const LeafList& arguments, std::span<Tensor> results) const
   return true;
 }
 
-bool FrozenCall::run_program(const LeafList& arguments, std::span<void*> outputs,
-                             std::span<const uint64_t> numbers) const {
+INGOT_HOT bool FrozenCall::run_program(const LeafList& arguments, std::span<void*> outputs,
+                                       std::span<const uint64_t> numbers) const {
   const size_t count = binding.input_slots.size();
   ScratchArray<void*, 32> inputs(count);
   ScratchArray<runtime::InputIdentity, 32> identities(bound->asks_identities() ? count : 0);

@@ -24,8 +24,8 @@ struct LeafGuard {
   /// is captured as well.
   uint64_t storage = 0;
   int64_t offset = 0;
-  LeafGuard(const std::vector<Leaf>& leaves, size_t i);
-  bool holds(const std::vector<Leaf>& leaves, size_t i) const;
+  LeafGuard(std::span<const Leaf> leaves, size_t i);
+  bool holds(std::span<const Leaf> leaves, size_t i) const;
   bool equal_but_storage(const LeafGuard& other) const;
   bool same_identity(const LeafGuard& other) const { return storage == other.storage && offset == other.offset; }
   void take_identity(const LeafGuard& other) { storage = other.storage, offset = other.offset; }

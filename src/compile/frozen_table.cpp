@@ -1,4 +1,5 @@
 #include "compile/frozen_table.h"
+#include "base/hot.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +14,7 @@ constexpr size_t kTurnedAway = 16;  // of as many new calls, a full table takes 
 
 FrozenTable::~FrozenTable() { delete view_.load(); }
 
-const FrozenCall* FrozenTable::find(const LeafList& arguments, const CallKey& key) const {
+INGOT_HOT const FrozenCall* FrozenTable::find(const LeafList& arguments, const CallKey& key) const {
   const View* view = view_.load();
   if (!view) return nullptr;
   auto found = [](const FrozenCall* call) {

@@ -9,18 +9,18 @@ namespace {
 
 /// True if leaf i is as it was seen but for its identity and the sizes of free dims; all dims are free where `free` is
 /// null.
-bool fits(const LeafGuard& seen, const std::vector<bool>* free, const std::vector<Leaf>& leaves, size_t i) {
+bool fits(const LeafGuard& seen, const std::vector<bool>* free, std::span<const Leaf> leaves, size_t i) {
   const Leaf& leaf = leaves[i];
   if (leaf.kind != seen.kind) return false;
-  if (leaf.kind != Leaf::Kind::tensor) return leaf.bits == seen.bits && leaf.text == seen.text;
-  if (!leaf.tensor->defined()) return !seen.tensor.facts.tensor();
-  const TensorImpl& now = *leaf.tensor->impl();
+  if (leaf.kind != Leaf::Kind::tensor) return leaf.bits == seen.bits && leaf.text() == seen.text;
+  if (!leaf.tensor()->defined()) return !seen.tensor.facts.tensor();
+  const TensorImpl& now = *leaf.tensor()->impl();
   if (!seen.tensor.holds(now)) return false;
   for (size_t d = 0; free && d < now.sizes.size(); ++d)
     if (!(*free)[d] && seen.tensor.sizes[d] != now.sizes[d]) return false;
   int32_t same_as = -1;
   for (size_t j = 0; j < i && same_as < 0; ++j)
-    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor->impl() == &now) same_as = static_cast<int32_t>(j);
+    if (leaves[j].kind == Leaf::Kind::tensor && leaves[j].tensor()->impl() == &now) same_as = static_cast<int32_t>(j);
   return same_as == seen.same_as;
 }
 
@@ -75,17 +75,17 @@ bool GeneralCall::captures(const Tensor& tensor) const {
 }
 
 bool GeneralCall::holds(const LeafList& arguments, const CallKey& now) const {
-  const std::vector<Leaf>& leaves = arguments.items();
+  const std::span<const Leaf> leaves = arguments.items();
   if (!any_free || key != now || leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!fits(guards[i], &free[i], leaves, i)) return false;
-    if (guards[i].storage && !guards[i].identity_holds(*leaves[i].tensor->impl())) return false;
+    if (guards[i].storage && !guards[i].identity_holds(*leaves[i].tensor()->impl())) return false;
   }
   return true;
 }
 
 bool GeneralCall::is_like(const LeafList& arguments, const CallKey& now) const {
-  const std::vector<Leaf>& leaves = arguments.items();
+  const std::span<const Leaf> leaves = arguments.items();
   if (key != now || leaves.size() != guards.size()) return false;
   for (size_t i = 0; i < leaves.size(); ++i)
     if (!fits(guards[i], nullptr, leaves, i)) return false;

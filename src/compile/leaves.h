@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/for_each.h"
+#include "base/small_vector.h"
 #include "eager/tensor.h"
 
 /// Describes a struct for compile(), after its definition and in its namespace: INGOT_FIELDS(Batch, x, y).
@@ -31,16 +33,21 @@ namespace ingot::detail {
 /// One leaf; borrowed.
 struct Leaf {
   enum class Kind : uint8_t { tensor, number, text, length } kind = Kind::tensor;
-  const Tensor* tensor = nullptr;
-  uint64_t bits = 0;  // number (long ones are several leaves; what type it has, the call's signature says), length
-  std::string_view text;
-  bool borrowed = false;  // a text that its argument or result does not own
+  bool borrowed = false;     // a text that its argument or result does not own
+  const void* at = nullptr;  // a tensor; the characters of a text
+  // A number (long ones are several leaves; what type it has, the call's signature says), a length, that of a text.
+  uint64_t bits = 0;
+
+  const Tensor* tensor() const { return static_cast<const Tensor*>(at); }
+  std::string_view text() const {
+    return kind == Kind::text ? std::string_view(static_cast<const char*>(at), bits) : std::string_view();
+  }
 };
 
 class LeafList {
  public:
-  void add(const Tensor& t) { leaves_.push_back({Leaf::Kind::tensor, &t, 0, {}}); }
-  void add_number(uint64_t bits) { leaves_.push_back({Leaf::Kind::number, nullptr, bits, {}}); }
+  void add(const Tensor& t) { leaves_.push_back({Leaf::Kind::tensor, false, &t, 0}); }
+  void add_number(uint64_t bits) { leaves_.push_back({Leaf::Kind::number, false, nullptr, bits}); }
   /// A number of this many bytes, all of which count.
   void add_number(const void* value, size_t bytes) {
     for (size_t at = 0; at < bytes; at += 8) {
@@ -50,14 +57,14 @@ class LeafList {
     }
   }
   void add_text(std::string_view text, bool borrowed) {
-    leaves_.push_back({Leaf::Kind::text, nullptr, 0, text, borrowed});
+    leaves_.push_back({Leaf::Kind::text, borrowed, text.data(), text.size()});
   }
-  void add_length(size_t n) { leaves_.push_back({Leaf::Kind::length, nullptr, n, {}}); }
+  void add_length(size_t n) { leaves_.push_back({Leaf::Kind::length, false, nullptr, n}); }
   void clear() { leaves_.clear(); }
-  const std::vector<Leaf>& items() const { return leaves_; }
+  std::span<const Leaf> items() const { return leaves_; }
 
  private:
-  std::vector<Leaf> leaves_;
+  SmallVector<Leaf, 16> leaves_;
 };
 
 template <class T>

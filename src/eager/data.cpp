@@ -65,7 +65,7 @@ Tensor make_tensor(DType dtype, std::span<const int64_t> sizes, std::span<const 
   impl->offset = offset;
   impl->storage = storage;
   if (storage) storage->retain();
-  return Tensor::of(impl);
+  return Tensor::first(impl);
 }
 
 Tensor make_empty(DType dtype, std::span<const int64_t> sizes) {
@@ -80,7 +80,7 @@ Tensor make_empty(DType dtype, std::span<const int64_t> sizes) {
     step *= std::max<int64_t>(sizes[d], 1);
   }
   impl->storage = storage.detach();
-  return Tensor::of(impl);
+  return Tensor::first(impl);
 }
 
 Scalar read_element(DType dtype, const char* at) {

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/free_list.h"
+#include "base/hot.h"
 #include "eager/autograd/node.h"
 #include "eager/call/call.h"
 #include "eager/call/script.h"
@@ -18,9 +19,9 @@ constinit thread_local FreeList<sizeof(TensorImpl), 256> free_list;
 
 }  // namespace
 
-TensorImpl* new_impl() { return new (free_list.take()) TensorImpl; }
+INGOT_HOT TensorImpl* new_impl() { return new (free_list.take()) TensorImpl; }
 
-void delete_impl(TensorImpl* impl) {
+INGOT_HOT void delete_impl(TensorImpl* impl) {
   impl->~TensorImpl();
   free_list.give(impl);
 }

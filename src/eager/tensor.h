@@ -88,6 +88,11 @@ class INGOT_API Tensor {
     if (impl) impl->references.fetch_add(1, std::memory_order_relaxed);
     return t;
   }
+  /// Takes the first reference to what nobody else knows yet.
+  static Tensor first(detail::TensorImpl* impl) {
+    impl->references.store(1, std::memory_order_relaxed);
+    return adopt(impl);
+  }
   /// Takes over a reference that has been counted.
   static Tensor adopt(detail::TensorImpl* impl) {
     Tensor t;

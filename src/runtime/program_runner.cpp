@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/mutex.h"
 #include "runtime/bound_program.h"
 #include "runtime/kept_values.h"
@@ -138,7 +139,7 @@ BoundProgramPtr LoadedProgram::bind(std::span<const int64_t> symbols) const {
   return bind(symbols, program_->dims.evaluate(symbols));
 }
 
-std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
+INGOT_HOT std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
   std::unique_ptr<RunState> state(idle_.exchange(nullptr, std::memory_order_acquire));
   if (!state) {
     std::lock_guard lock(mutex_);
@@ -163,7 +164,7 @@ std::unique_ptr<RunState> LoadedProgram::acquire(int64_t arena_bytes) const {
 }
 
 // Small arenas wait with their program; large ones go to the allocator, which all programs share and which is bounded.
-void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
+INGOT_HOT void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
   constexpr int64_t kKeptArena = 256 << 10;
   constexpr size_t kKeptStates = 64;
   if (state->arena_bytes > kKeptArena) {
@@ -176,7 +177,7 @@ void LoadedProgram::give_back(std::unique_ptr<RunState> state) const {
   if (more_idle_.size() < kKeptStates) more_idle_.push_back(std::move(other));
 }
 
-void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in_place) const {
+INGOT_HOT void LoadedProgram::run(const BoundProgram& bound, const CallData& data, bool in_place) const {
   const FloatEnvironment environment;
   const Program& program = *program_;
   INGOT_CHECK(data.inputs.size() == program.inputs && data.outputs.size() == program.outputs &&
@@ -272,8 +273,8 @@ StepState LoadedProgram::state_of(uint32_t step, RunState& state) const {
 // Shares are fixed. A thread begins with its own, whose data and weights its caches hold from the step before, then
 // takes what others have not begun: a thread that is late or has lost its processor holds nobody up.
 // One that gets no memory for them takes none.
-void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state,
-                               int64_t scratch) const {
+INGOT_HOT void LoadedProgram::run_phases(const BoundProgram& bound, const BoundSegment& segment, RunState& state,
+                                         int64_t scratch) const {
   const std::vector<BoundPhase>& phases = bound.schedule->phases;
   auto driver_of = [&](const BoundPhase& p) -> const StepDriver& { return *bound.steps[p.step]; };
   auto left_out = [&](const BoundPhase& p) {

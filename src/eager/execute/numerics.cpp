@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/hot.h"
 #include "compiler/code_level.h"
 #include "eager/call/dispatch.h"
 #include "runtime/cpu.h"
@@ -23,10 +24,12 @@ void set_numerics(Numerics level) {
 
 Numerics numerics() { return own_level ? *own_level : global_level.load(std::memory_order_relaxed); }
 
-compiler::CodeLevel eager::code_level() {
-  compiler::CodeLevel level{runtime::host_target(), numerics()};
-  if (level.numerics == Numerics::strict) level.target.bf16_dot = false;
-  return level;
+INGOT_HOT compiler::CodeLevel eager::code_level() {
+  // Copied whole from where it has lain for long: fields just written are not read back as one word without a wait.
+  static constexpr Target without_dot[] = {{Isa::none}, {Isa::avx2}, {Isa::avx512}};
+  const Target& host = runtime::host_target();
+  const Numerics level = numerics();
+  return {level == Numerics::strict ? without_dot[static_cast<size_t>(host.isa)] : host, level};
 }
 
 eager::NumericsScope::NumericsScope(std::optional<Numerics> level) : before_(own_level) {

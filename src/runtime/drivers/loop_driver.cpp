@@ -86,10 +86,12 @@ class LoopDriver final : public PlaneDriver {
     frame.scratch = scratch_bytes_ ? thread_scratch(scratch_bytes_) : nullptr;
     const LoadedKernel& kernel = streaming_ && results_aligned(state) ? *streaming_ : kernel_;
     frame.context = kernel.context;
-    PlaneWalk walk(outer_, arguments_, state, plane_at, rows.begin / rows_);
+    const int64_t plane = rows.begin ? rows.begin / rows_ : 0;  // short steps do not wait for a division
+    PlaneWalk walk(outer_, arguments_, state, plane_at, plane);
     frame.outer_index = walk.index();
-    for (int64_t row = rows.begin; row < rows.end;) {
-      frame.row_index = row % rows_;
+    int64_t in_plane = rows.begin - plane * rows_;
+    for (int64_t row = rows.begin; row < rows.end; in_plane = 0) {
+      frame.row_index = in_plane;
       frame.rows = std::min(rows_ - frame.row_index, rows.end - row);
       for (size_t i = 0; i < count; ++i)
         at[i] = plane_at[i] + frame.row_index * row_strides[i] + columns.begin * column_strides[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hot.h"
 #include "base/thread_object.h"
 #include "runtime/memory/allocator.h"
 #include "runtime/memory/checked_memory.h"
@@ -77,8 +78,8 @@ PlaneDriver::PlaneDriver(const PlaneConstants& constants, const BindContext& con
   useful_threads = threads_for(bytes, context.value(constants.operations));
 }
 
-PlaneWalk::PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const StepState& state, char** at,
-                     int64_t plane)
+INGOT_HOT PlaneWalk::PlaneWalk(std::span<const int64_t> outer, const BoundArguments& arguments, const StepState& state,
+                               char** at, int64_t plane)
     : outer_(outer), arguments_(arguments), at_(at) {
   for (size_t i = 0; i < arguments.size(); ++i) at[i] = arguments.at(state, i);
   for (size_t d = outer.size(); d-- > 0; plane /= outer[d]) {

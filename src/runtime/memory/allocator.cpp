@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/first_use.h"
+#include "base/hot.h"
 #include "base/mutex.h"
 #include "base/sanitizer.h"
 #include "base/thread_object.h"
@@ -369,7 +370,7 @@ __attribute__((noinline)) void* allocate_large(int64_t bytes) {
 
 }  // namespace
 
-void* allocate(int64_t bytes) {
+INGOT_HOT void* allocate(int64_t bytes) {
   void* block;
   if (static_cast<uint64_t>(bytes) <= kThreadLimit) {
     int c = class_of(bytes);
@@ -388,7 +389,7 @@ void* allocate(int64_t bytes) {
   return block;
 }
 
-void deallocate(void* block, int64_t bytes) noexcept {
+INGOT_HOT void deallocate(void* block, int64_t bytes) noexcept {
   if (!block) return;
   int c = class_of(bytes);
   ThreadCache* cache = local_cache;

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "base/hot.h"
 #include "runtime/memory/allocator.h"
 #include "runtime/memory/weight_cache.h"
 
@@ -61,7 +62,7 @@ bool Storage::written_since(uint64_t version, const char* begin, const char* end
   return false;
 }
 
-StoragePtr Storage::allocate(int64_t bytes) {
+INGOT_HOT StoragePtr Storage::allocate(int64_t bytes) {
   void* data = runtime::allocate(bytes);
   StoragePtr storage = adopt(data, bytes);
   storage->external_ = false;
@@ -92,7 +93,7 @@ bool Storage::give_back_pages() {
 
 int64_t Storage::given_back_bytes() { return given_back.load(std::memory_order_relaxed); }
 
-void Storage::destroy() {
+INGOT_HOT void Storage::destroy() {
   if (given_back_.load(std::memory_order_relaxed)) given_back.fetch_sub(bytes_, std::memory_order_relaxed);
   const bool packed = packed_.load(std::memory_order_relaxed);
   if (packed) WeightCache::forget(id_);

@@ -45,11 +45,43 @@ Geometry sizes_of(const Step& step, const BindContext& context) {
   return g;
 }
 
-// A few channels at a time: their lines may meet in one set of the cache.
+/// `count` of four numbers.
+void store_some(float* to, __m128 x, int64_t count) {
+  if (count == 4) return _mm_storeu_ps(to, x);
+  if (count >= 2) _mm_storel_pi(reinterpret_cast<__m64*>(to), x);
+  if (count == 3) _mm_store_ss(to + 2, _mm_movehl_ps(x, x));
+  if (count == 1) _mm_store_ss(to, x);
+}
+
+constexpr int64_t kTogether = 8;  // channels: lines of more may meet in one set of the cache
+
+/// Dense lines of f32, as images come in: four pixels of four channels at a time. Returns how many pixels it moved.
+int64_t transpose_fours(const char* from, int64_t width, int64_t channels, int64_t channel_step, char* to,
+                        int64_t to_step) {
+  const int64_t moved = width / 4 * 4;
+  auto four_pixels = [&](int64_t x, int64_t first) {
+    const int64_t count = std::min<int64_t>(channels - first, 4);
+    auto line = [&](int64_t c) {
+      return _mm_loadu_ps(reinterpret_cast<const float*>(from + (first + std::min(c, count - 1)) * channel_step) + x);
+    };
+    __m128 a = line(0), b = line(1), c = line(2), d = line(3);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    char* pixel = to + x * to_step + first * int64_t{sizeof(float)};
+    for (const __m128& numbers : {a, b, c, d}) {
+      store_some(reinterpret_cast<float*>(pixel), numbers, count);
+      pixel += to_step;
+    }
+  };
+  for (int64_t first = 0; first < channels; first += kTogether)
+    for (int64_t x = 0; x < moved; x += 4)
+      for (int64_t channel = first; channel < std::min(first + kTogether, channels); channel += 4)
+        four_pixels(x, channel);
+  return moved;
+}
+
 template <class T>
 void transpose_line(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step, char* to,
                     int64_t to_step) {
-  constexpr int64_t kTogether = 8;
   for (int64_t first = 0; first < channels; first += kTogether) {
     const int64_t count = std::min(kTogether, channels - first);
     for (int64_t x = 0; x < width; ++x) {
@@ -202,14 +234,17 @@ void pack_taps(const Geometry& g, int64_t channels, const char* weight, const Pa
 void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,
                           int64_t element, char* to, int64_t to_step) {
   const int64_t pixel = channels * element;
-  if (channel_step == element && step == pixel && to_step == pixel)
+  if ((channel_step == element || channels == 1) && step == pixel && to_step == pixel)
     copy_bytes(to, from, width * pixel);
   else if (channel_step == element)
     for (int64_t x = 0; x < width; ++x) copy_bytes(to + x * to_step, from + x * step, pixel);
   else if (element == 8)
     transpose_line<double>(from, width, channels, step, channel_step, to, to_step);
-  else
-    transpose_line<float>(from, width, channels, step, channel_step, to, to_step);
+  else {
+    const int64_t moved = step == element ? transpose_fours(from, width, channels, channel_step, to, to_step) : 0;
+    transpose_line<float>(from + moved * step, width - moved, channels, step, channel_step, to + moved * to_step,
+                          to_step);
+  }
 }
 
 void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to) {

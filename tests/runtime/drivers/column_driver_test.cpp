@@ -79,6 +79,9 @@ TEST(ColumnDriver, CanonicalForAnyShapeAndThreads) {
     check(1, 20000, 3, threads);  // blocks are divided
     check(1, 256 * 37 + 5, 10, threads);
     check(1, 300, 9000, threads);  // several tiles
+    check(1, 1024, 200, threads);  // few blocks, of which each thread has as many
+    check(1, 600, 200, threads);   // or not: columns are shared out
+    check(1, 1024, 40, threads);
     check(3, 40, 4100, threads);
     check(0, 5, 5, threads);
     check(2, 5, 0, threads);
