@@ -276,26 +276,17 @@ class CompiledFunction {
     (void(detail::Capture<std::decay_t<Args>>()), ...);
     using R = decltype(detail::invoke_captured(std::declval<F&>(), std::forward<Args>(args)...));
     using Value = std::decay_t<R>;
-    detail::CompiledStatePtr state;  // kept while users' code runs, which may let go of this function
-    const detail::CompiledHandle& handle = state_->handle;
-    if (handle.eager_at_once()) {
-      state = state_;
-      const detail::FrozenScope scope(handle);
-      return detail::invoke_captured(function_of(state), std::forward<Args>(args)...);
+    const detail::CompiledStatePtr state = state_;
+    F& function = function_of(state);
+    if (state->handle.eager_at_once()) {
+      const detail::FrozenScope scope(state->handle);
+      return detail::invoke_captured(function, std::forward<Args>(args)...);
     }
     detail::ArgumentLeaves leaves;
     (detail::collect_leaves<std::decay_t<Args>>(args, leaves.list()), ...);
-    detail::CompiledCall call(handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());
-    if constexpr (std::is_void_v<R> || std::is_same_v<R, Tensor>)
-      if (call.frozen()) {
-        if constexpr (std::is_void_v<R>)
-          return;
-        else
-          return call();
-      }
-    state = state_;
-    F& function = function_of(state);
+    detail::CompiledCall call(state->handle.core(), leaves.list(), detail::call_signature<F, R, Args...>());
     if constexpr (std::is_void_v<R>) {
+      if (call.frozen()) return;
       run(call, [&] { detail::invoke_captured(function, std::forward<Args>(args)...); });
       call.finish(nullptr, nullptr);
     } else {
