@@ -1,5 +1,4 @@
 #include "base/read_epoch.h"
-#include "base/hot.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "base/first_use.h"
+#include "base/hot.h"
 #include "base/mutex.h"
 #include "base/thread_object.h"
 

@@ -9,6 +9,18 @@ namespace ingot {
 namespace {
 
 using test::same_bits;
+
+/// An argument that has something done where the call reads it: nothing else of a frozen call is users' code.
+struct Told {
+  Tensor x;
+  std::function<void()> read;
+};
+[[maybe_unused]] auto ingot_fields(Told& told) { return std::tie(told.x); }
+auto ingot_fields(const Told& told) {
+  if (told.read) told.read();
+  return std::tie(told.x);
+}
+
 using Callable = std::function<Tensor(const Tensor&)>;
 using Function = decltype(compile(Callable()));
 
@@ -73,6 +85,25 @@ TEST(Lifetime, OfAFunctionThatAnotherThreadReplacesInACall) {
     caller.join();
     EXPECT_TRUE(watch.expired());
     EXPECT_TRUE(same_bits(result, expected));
+  }
+}
+
+// Also where it is frozen: the call itself holds what it runs, from before its arguments are read.
+TEST(Lifetime, OfAFrozenFunctionThatIsLetGoOfInItsCall) {
+  const Tensor x = randn({4, 16});
+  for (bool destroyed : {false, true}) {
+    using Frozen = decltype(compile(std::function<Tensor(const Told&)>()));
+    auto make = [](double factor) {
+      return compile(std::function<Tensor(const Told&)>([factor](const Told& told) { return exp(told.x) * factor; }),
+                     {.mode = CompileMode::frozen});
+    };
+    std::optional<Frozen> fast(make(2));
+    for (int call = 0; call < 3; ++call) (*fast)(Told{x, {}});
+    EXPECT_GT(fast->stats().frozen_calls, 0);
+    Told told{x, [&] { destroyed ? fast.reset() : void(*fast = make(3)); }};
+    EXPECT_TRUE(same_bits((*fast)(told), exp(x) * 2));
+    told.read = {};
+    if (!destroyed) EXPECT_TRUE(same_bits((*fast)(told), exp(x) * 3));
   }
 }
 

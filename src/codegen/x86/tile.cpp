@@ -186,13 +186,10 @@ class Tile {
   /// Columns that do not exist are not read from what is not packed, which may end there.
   template <class Body>
   void with_edges(Body body) {
-    if (spec_.finish) {
-      load(Gpr::rax, offsetof(TileFrame, columns));
-      const bool whole = spec_.finish->known_columns % v_.lanes_a_part(type_) == 0;
-      return body(whole ? TileSums::Masks() : sums_.edge_masks(spec_.rows_of_a != RowsOfA::windows));
-    }
-    const int64_t edge = code_.label(), done = code_.label();
+    if (spec_.finish && spec_.finish->known_columns % v_.lanes_a_part(type_) == 0) return body({});
     load(Gpr::rax, offsetof(TileFrame, columns));
+    if (spec_.finish) return body(sums_.edge_masks(spec_.rows_of_a != RowsOfA::windows));
+    const int64_t edge = code_.label(), done = code_.label();
     code_.g(VOp::g_cmpi, Gpr::rax, kLanes * spec_.vectors);
     code_.jump(edge, Cond::less);
     body({});

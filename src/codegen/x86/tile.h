@@ -24,6 +24,7 @@ class TileFinish {
 
  private:
   std::vector<Stream*> streams_of(const PhasePlan& plan);
+  std::vector<VReg> ends_of(std::span<const VReg> sums);
 
   const Kernel& k_;
   VCode& code_;

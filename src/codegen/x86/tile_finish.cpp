@@ -39,6 +39,14 @@ bool TileFinish::by_parts() const {
          k_.buffers.size() <= std::size(kStreamRegisters) && std::all_of(k_.nodes.begin(), k_.nodes.end(), narrow);
 }
 
+/// What does not fit is to lie in memory here only, not in the loop before.
+std::vector<VReg> TileFinish::ends_of(std::span<const VReg> sums) {
+  std::vector<VReg> ends(sums.begin(), sums.end());
+  if (!emitter_.vectors.avx512())
+    for (VReg& sum : ends) sum = emitter_.vectors.emit1(VOp::vmovups, sum);
+  return ends;
+}
+
 void TileFinish::emit_part(std::span<const VReg> sums, int part, bool goes_on) {
   constexpr int kRoom = 2;  // registers beside the sums, constants and what is computed
   Emitter& e = emitter_;
@@ -47,19 +55,20 @@ void TileFinish::emit_part(std::span<const VReg> sums, int part, bool goes_on) {
   const int lanes = e.vectors.lanes_a_part(Type::f32);
   const bool last = (part + 1) * lanes == k_.known_columns;
   INGOT_CHECK(e.streams.keep_in_registers(streams), "a part of an epilogue with more streams than registers");
+  const std::vector<VReg> ends = ends_of(sums);
   e.vectors.work_on(lanes);
   code_.g(VOp::g_imm, Gpr::rcx, 0);
   e.values.begin_row();
-  for (const VReg& sum : sums) {
+  for (const VReg& sum : ends) {
     e.body.begin_row(plan, streams, true);
     Vector vector;
     vector.parts = 1;
     vector.part[0] = sum;
     for (Value v = 0; v < k_.nodes.size(); ++v)
       if (is_sum(k_.nodes[v])) e.values.keep(v, part * lanes, vector);
-    if (&sum == &sums.front()) e.values.keep_same_rows(part * lanes, lanes, kRoom);
+    if (&sum == &ends.front()) e.values.keep_same_rows(part * lanes, lanes, kRoom);
     e.body.step({}, part * lanes);
-    if (&sum != &sums.back() || (goes_on && last)) e.streams.advance_row();
+    if (&sum != &ends.back() || (goes_on && last)) e.streams.advance_row();
   }
   if (goes_on && last) e.streams.put_back();
   e.vectors.work_on(kLanes);
@@ -74,10 +83,7 @@ void TileFinish::emit(std::span<const VReg> sums, int rows, bool goes_on) {
              vectors = static_cast<int>((k_.known_columns + kLanes - 1) / kLanes);
   const int parts = e.vectors.parts_of(Type::f32);
   const int64_t whole = steps * kLanes;
-  // What does not fit is to lie in memory here only, not in the loop before.
-  std::vector<VReg> ends(sums.begin(), sums.end());
-  if (!e.vectors.avx512())
-    for (VReg& sum : ends) sum = e.vectors.emit1(VOp::vmovups, sum);
+  const std::vector<VReg> ends = ends_of(sums);
   code_.g(VOp::g_imm, Gpr::rcx, 0);
   for (int row = 0; row < rows; ++row) {
     e.values.begin_row();
