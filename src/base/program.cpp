@@ -93,6 +93,11 @@ bool element_by_element(const LoopStep& loop) {
          loop.transposing.kernels.empty();
 }
 
+bool touches(const LoopStep& loop, uint32_t buffer) {
+  return std::any_of(loop.arguments.begin(), loop.arguments.end(),
+                     [&](const Argument& a) { return a.buffer == buffer; });
+}
+
 }  // namespace
 
 std::string Target::str() const {
@@ -136,9 +141,11 @@ bool may_write_over(const Step& step, uint32_t to, uint32_t from) {
   });
   if (!same) return false;
   if (const auto* loop = std::get_if<LoopStep>(&step.work)) return element_by_element(*loop);
-  // An epilogue runs over pieces of the product that lie apart, once over each element.
+  // An epilogue runs over pieces of the product that lie apart, once over each element; a prologue over whole rows,
+  // whose results may stand by then.
   if (const auto* product = std::get_if<MatmulStep>(&step.work))
-    return !product->epilogue.kernels.empty() && product->a.buffer != from && product->b.buffer != from;
+    return !product->epilogue.kernels.empty() && product->a.buffer != from && product->b.buffer != from &&
+           !(product->prologue && touches(*product->prologue, from));
   const auto* host = std::get_if<HostStep>(&step.work);
   return host && !host->overwrites.empty() && readers == 1 && host->operand(host->overwrites).place.buffer == from;
 }

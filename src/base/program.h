@@ -288,6 +288,9 @@ enum class OneRow : uint8_t { tiles, rows_of_b, columns_of_b };
 const char* name_of(OneRow one_row);
 
 /// C[batch..., m, n] = A[batch..., m, k] x B[batch..., k, n]. Strides a batch dim and the two matrix dims.
+///
+/// A prologue is the loop that makes A, over [rows..., k]. It runs for a block of rows when their turn comes, in memory
+/// of the thread that multiplies them; its only result, and A, is a dense arena buffer of no bytes.
 struct MatmulStep {
   static constexpr const char* kName = "matmul";
   DType dtype = DType::f32;       // of A; B's may be narrower (ProductKernels::b)
@@ -298,13 +301,14 @@ struct MatmulStep {
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
   bool b_stays = false;      // B, no weight, is the same for all slices: its panels are kept from the first one on
   Epilogue epilogue;         // arguments over [batch..., m, n]
+  std::optional<LoopStep> prologue;
 
   OneRow one_row = OneRow::tiles;
   ProductKernelsPtr kernels;
   static constexpr int64_t kManyColumns = 256;  // fewer: for one row tiles cost less than calls
   static constexpr int64_t kManyTiles = 4;      // of rows, for which widening a block of B pays
-  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, b_stays, epilogue, one_row,
-                   kernels)
+  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, b_stays, epilogue, prologue,
+                   one_row, kernels)
 };
 
 /// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels]
@@ -330,6 +334,7 @@ struct Conv2dStep {
   bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
   Epilogue epilogue;  // arguments over [N, Cout, OH * OW] (form patches), else [N, OH * OW, Cout]; stored as they are,
                       // the last dim is contiguous
+  std::optional<LoopStep> prologue;
 
   ConvolutionForm form = ConvolutionForm::patches;
   ProductKernelsPtr kernels;  // tiles
@@ -342,7 +347,7 @@ struct Conv2dStep {
   };
   std::optional<Winograd> winograd;
   INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, turned_h, turned_w, stride, padding,
-                   dilation, groups, weight_is_constant, epilogue, form, kernels, winograd)
+                   dilation, groups, weight_is_constant, epilogue, prologue, form, kernels, winograd)
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its

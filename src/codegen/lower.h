@@ -27,6 +27,7 @@ struct LowerOptions {
   bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
   bool keep = true;           // what is made of constant inputs alone is kept between runs
   bool slice = true;          // a batch whose parts do not meet is computed a slice at a time, where caches gain by it
+  bool prologue = true;       // a product makes the rows of its left operand when their turn comes
   bool join_buffers = true;   // what a step writes may lie where an operand lay that nobody reads after it
   /// Convolutions may be computed from transformed tiles (Winograd), which rounds otherwise.
   bool winograd = false;
@@ -35,6 +36,9 @@ struct LowerOptions {
   /// For slices: bytes of cache of all threads that will run the program (0: not known, nothing is sliced), the least
   /// of a batch that they can share, and, where it is not 0, how many of the batch a slice has, whatever it costs.
   int64_t cache_bytes = 0, least_slice = 1, slice_size = 0;
+  /// The fewest rows of a left operand that a product makes itself: of fewer, threads share its columns, and each would
+  /// make them all.
+  int64_t prologue_rows = 128;
   bool slices() const { return slice && (cache_bytes > 0 || slice_size > 0); }
   /// The graph is a part of another program, which finds slices, kept values and lifetimes itself.
   bool part = false;

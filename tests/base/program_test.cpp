@@ -171,16 +171,21 @@ TEST(Program, WalksReachEveryPart) {
   matmul.epilogue.scalars = {{ScalarSource::Kind::call, 7, 0, DType::f32},
                              {ScalarSource::Kind::call, 5, 0, DType::f32}};
   matmul.epilogue.kernels = {kernel("epilogue"), nullptr};
+  matmul.prologue.emplace();
+  matmul.prologue->kernel = kernel("prologue");
+  matmul.prologue->arguments.resize(1);
+  matmul.prologue->arguments[0].buffer = 5;
+  matmul.prologue->scalars = {{ScalarSource::Kind::call, 6, 0, DType::f32}};
   matmul.kernels = std::make_shared<ProductKernels>(kernels);
   Step step{"product", 0, 0, matmul};
   std::vector<std::string> keys;
   for_each_kernel(step, [&](const KernelPtr& k) { keys.push_back(k->key); });
-  EXPECT_EQ(keys, (std::vector<std::string>{"epilogue", "tile", "transposed"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"epilogue", "prologue", "tile", "transposed"}));
   std::vector<uint32_t> buffers, scalars;
   for_each_argument(step, [&](const Argument& a) { buffers.push_back(a.buffer); });
-  EXPECT_EQ(buffers, (std::vector<uint32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(buffers, (std::vector<uint32_t>{1, 2, 3, 4, 5}));
   for_each_scalar(step, [&](const ScalarSource& s) { scalars.push_back(s.number); });
-  EXPECT_EQ(scalars, (std::vector<uint32_t>{7, 5}));
+  EXPECT_EQ(scalars, (std::vector<uint32_t>{7, 5, 6}));
   for_each_part<Dim>(step, [](Dim& d) { d = 9; });
   EXPECT_EQ(step.as<MatmulStep>().m, Dim(9));
   EXPECT_EQ(step.as<MatmulStep>().epilogue.arguments[1].offset, Dim(9));

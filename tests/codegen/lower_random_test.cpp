@@ -142,7 +142,11 @@ class RandomGraph {
         for (int64_t i = 0; i < rank; ++i) order.push_back(i);
         std::swap(order[order.size() - 1], order[order.size() - 2]);
         ValueId t = g.add(OpId::permute, {val(v)}, {Attr::of(order)});
-        if (pick(2)) t = g.add_input(g.type(v).dtype, Dims{shape(v).back(), Dim(1 + pick(7))});
+        if (pick(2)) {
+          t = g.add_input(g.type(v).dtype, Dims{shape(v).back(), Dim(1 + pick(7))});
+          g.inputs.back().constant = true;
+          if (pick(2)) v = g.add(OpId::softmax, {val(v)}, {Attr::of(rank - 1)});
+        }
         return keep(g.add(OpId::matmul, {val(v), val(t)}));
       }
       case 13: {
@@ -185,8 +189,10 @@ class RandomGraph {
       }
       case 20: {
         if (rank != 4 || !shape(v)[1].is_constant()) return;
-        ValueId w = g.add_input(g.type(v).dtype, Dims{1 + pick(4), shape(v)[1], 2, 2});
-        return keep(g.add(OpId::conv2d, {val(v), val(w)}, {Attr::of(Dims{1}), Attr::of(Dims{1})}));
+        const int64_t taps = 1 + pick(2);
+        ValueId w = g.add_input(g.type(v).dtype, Dims{1 + pick(4), shape(v)[1], taps, taps});
+        g.inputs.back().constant = true;
+        return keep(g.add(OpId::conv2d, {val(v), val(w)}, {Attr::of(Dims{1}), Attr::of(Dims{taps - 1})}));
       }
       case 21: {
         Dims whole{Dim(2)};
@@ -259,6 +265,7 @@ std::vector<LowerOptions> with_one_left_out() {
     if (stage.option) {
       all.emplace_back();
       all.back().*stage.option = false;
+      all.back().prologue_rows = 1;
     }
   return all;
 }
@@ -267,16 +274,21 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
   const std::vector<LowerOptions> left_out = with_one_left_out();
   Target machine = runtime::detected_target();
   machine.bf16_dot = false;
-  int other_sizes = 0, judged = 0, referred = 0, in_slices = 0;
+  int other_sizes = 0, judged = 0, referred = 0, in_slices = 0, prologues = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomGraph random(seed);
     Graph lowered = random.g;
     ir::run_pipeline(lowered);
-    LowerOptions apart, slice;
+    LowerOptions usual, apart, slice;
     apart.fuse = false, slice.slice_size = 1;
-    LowerResult fused = lower(lowered, Target{}), unfused = lower(lowered, Target{}, apart),
+    for (LowerOptions* options : {&usual, &apart, &slice}) options->prologue_rows = 1;
+    LowerResult fused = lower(lowered, Target{}, usual), unfused = lower(lowered, Target{}, apart),
                 sliced = lower(lowered, Target{}, slice);
+    for (const Step& step : fused.program.steps) {
+      if (step.is<MatmulStep>()) prologues += step.as<MatmulStep>().prologue.has_value();
+      if (step.is<Conv2dStep>()) prologues += step.as<Conv2dStep>().prologue.has_value();
+    }
     bool half = false;
     for (const ir::ValueInfo& v : random.g.values) half = half || is_half(v.type.dtype);
     for (const std::vector<int64_t>& sizes : sizes_to_try(random, fused.program, seed)) {
@@ -297,7 +309,7 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
         expect_same(a, run_program(lowered, sliced.program, inputs, {}, sizes), "in slices; " + what);
       }
       if (seed % 4 == 0)
-        expect_same(a, run_program(lowered, lower(lowered, machine).program, inputs, {}, sizes),
+        expect_same(a, run_program(lowered, lower(lowered, machine, usual).program, inputs, {}, sizes),
                     "interpreted and generated; " + what);
       if (HasFatalFailure()) return;
       ++judged;
@@ -312,7 +324,9 @@ TEST(LowerRandom, FusedUnfusedGeneratedAndReferenceAgree) {
   RecordProperty("judged", judged);
   RecordProperty("judged_by_the_reference", referred);
   RecordProperty("in_slices", in_slices);
+  RecordProperty("prologues", prologues);
   EXPECT_GT(in_slices, 15);
+  EXPECT_GT(prologues, 2);
   EXPECT_GT(other_sizes, 50);
   EXPECT_GT(referred, judged * 2 / 5);
 }

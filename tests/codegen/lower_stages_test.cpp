@@ -31,6 +31,9 @@ const std::map<std::string_view, std::string> kGraphs{
      "input %0 = f32[8, 5]\ninput %1 = f32[5] constant\n%2 = exp(%1)\n%3 = cumsum(%0, dim=0)\n%4 = mul(%3, %2)\n"
      "%5 = cumsum(%4, dim=0)\n%6 = mul(%5, %2)\noutput %6\n"},
     {"slice", "input %0 = f32[3, 8, 8]\n%1 = softmax(%0, dim=2)\n%2 = softmax(%1, dim=1)\noutput %2\n"},
+    {"prologue",
+     "input %0 = f32[130, 20]\ninput %1 = f32[20]\ninput %2 = f32[20, 16] constant\n%3 = mul(%0, %1)\n"
+     "%4 = matmul(%3, %2)\noutput %4\n"},
     {"join_buffers",
      "input %0 = f32[8, 8]\n%1 = cumsum(%0, dim=0)\n%2 = neg(%1)\n%3 = cumsum(%2, dim=0)\noutput %3\n"}};
 

@@ -383,7 +383,7 @@ TEST(Disable, EachPassCanBeLeftOutWithTheSameBits) {
   const Tensor expected = two_steps(x);
   size_t groups = 0;
   for (const char* pass : {"", "attention", "simplify", "fold", "cse", "dce", "recompute", "channels_last", "fuse",
-                           "siblings", "split_cat", "transpose", "slice", "keep", "join_buffers"}) {
+                           "siblings", "split_cat", "transpose", "slice", "keep", "prologue", "join_buffers"}) {
     CompileOptions options;
     if (*pass) options.disable = {pass};
     auto fast = compile(two_steps, options);
@@ -460,7 +460,7 @@ TEST(Dump, EveryStageOfACompileIsAFile) {
   }
   for (const char* name :
        {"traced.ir", "pass1-attention.ir", "pass7-recompute.ir", "lower1-layout.txt", "lower2-group.txt",
-        "lower3-schedule.txt", "lower4-emit.txt", "lower8-join_buffers.txt", "program.txt", "steps.txt"})
+        "lower3-schedule.txt", "lower4-emit.txt", "lower9-join_buffers.txt", "program.txt", "steps.txt"})
     EXPECT_TRUE(names.count(name)) << name;
   auto ending = [&](const char* end) {
     return std::count_if(names.begin(), names.end(), [&](const std::string& name) { return name.ends_with(end); });

@@ -61,5 +61,37 @@ TEST_F(WrittenOver, AnOperandOfAnEpilogue) {
   }
 }
 
+// A prologue reads whole rows of it, which pieces of the result would stand in by then.
+TEST_F(WrittenOver, NotWhatAPrologueReads) {
+  const NoGradGuard no_grad;
+  const Tensor w = randn({48, 48}), scale = randn({48});
+  const Tensor start = randn({300, 48});
+  const std::function<void(Tensor&)> functions[] = {
+      [&](Tensor& t) { t.add_(softmax(t, 1).matmul(w)); },
+      [&](Tensor& t) { t.copy_(t + (t * scale).matmul(w)); },
+      [&](Tensor& t) {
+        const Tensor u = t.cumsum(0);
+        t.copy_((u + (u * scale).matmul(w)).cumsum(0));
+      },
+  };
+  for (const auto& f : functions) {
+    Tensor expected = start.clone();
+    for (int call = 0; call < 3; ++call) f(expected);
+    for (CompileMode mode : {CompileMode::checked, CompileMode::frozen})
+      for (int threads : {1, 2, 5}) {
+        set_num_threads(threads);
+        auto fast = compile([&](Tensor& t) { f(t); }, {.mode = mode});
+        auto program_of = [&] { return fast.explain().programs.back(); };
+        Tensor x = start.clone();
+        for (int call = 0; call < 3; ++call) fast(x);
+        EXPECT_TRUE(same_bits(x, expected));
+        EXPECT_EQ(fast.stats().fallbacks, 0);
+        const auto steps = program_of().steps;
+        EXPECT_TRUE(std::any_of(steps.begin(), steps.end(),
+                                [](const auto& step) { return step.algorithm.find("prologue") != std::string::npos; }));
+      }
+  }
+}
+
 }  // namespace
 }  // namespace ingot

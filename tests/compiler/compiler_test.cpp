@@ -139,7 +139,7 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
           error.what(),
           "passes: got \"" + wrong +
               "\" to disable, expected one of: attention, simplify, fold, cse, dce, recompute, channels_last, fuse, "
-              "siblings, split_cat, transpose, winograd, slice, keep, join_buffers");
+              "siblings, split_cat, transpose, winograd, slice, keep, prologue, join_buffers");
     }
   }
 }
@@ -150,8 +150,8 @@ TEST(Compiler, WhatIsLeftOutTakesNoTime) {
   std::vector<std::string_view> names;
   for (const ir::PassTime& stage : compile(kText, settings).compiled->stages) names.push_back(stage.name);
   EXPECT_EQ(names, (std::vector<std::string_view>{"attention", "decompose", "simplify", "fold", "dce", "recompute",
-                                                  "layout", "group", "schedule", "emit", "slice", "keep", "lifetimes",
-                                                  "device_source", "load"}));
+                                                  "layout", "group", "schedule", "emit", "slice", "keep", "prologue",
+                                                  "lifetimes", "device_source", "load"}));
 }
 
 TEST(Compiler, OutputsAreWrittenWhereTheyAreSaidToLie) {

@@ -55,6 +55,7 @@ std::string algorithm_of(const Step& step) {
     }
     void operator()(const ColumnStep&) {}
     void operator()(const MatmulStep& s) {
+      add(s.prologue.has_value(), "prologue");
       add(!s.epilogue.kernels.empty(), "epilogue");
       add(s.b_is_weight, "B packed once");
       add(s.b_stays, "B packed once a call");
@@ -64,6 +65,7 @@ std::string algorithm_of(const Step& step) {
     void operator()(const Conv2dStep& s) {
       add(true, name_of(s.form));
       add(s.winograd.has_value(), "tiles of large images transformed (Winograd)");
+      add(s.prologue.has_value(), "prologue");
       add(!s.epilogue.kernels.empty(), "epilogue");
       add(s.weight_is_constant, "weight packed once");
     }

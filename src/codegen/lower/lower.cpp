@@ -6,6 +6,7 @@
 #include "codegen/cuda/cuda.h"
 #include "codegen/lower/lifetimes.h"
 #include "codegen/lower/lowering.h"
+#include "codegen/lower/prologues.h"
 #include "codegen/lower/slices.h"
 #include "codegen/lower/steps.h"
 
@@ -42,6 +43,10 @@ void keep_values(Lowering& l) {
   if (!l.result.program.target.cuda_arch) lowering::keep_values(l.result.program, l.graph);
 }
 
+void join_prologues(Lowering& l) {
+  if (!l.result.program.target.cuda_arch) lowering::join_prologues(l.result, l.options);
+}
+
 void find_lifetimes(Lowering& l) { lowering::set_lifetimes(l.result.program); }
 
 void join_buffers(Lowering& l) {
@@ -66,6 +71,7 @@ constexpr std::array kStages = {
     Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
     Stage{"slice", slice_batch, lowering::program_text, &LowerOptions::slice, true},
     Stage{"keep", keep_values, lowering::program_text, &LowerOptions::keep, true},
+    Stage{"prologue", join_prologues, lowering::program_text, &LowerOptions::prologue, true},
     Stage{"lifetimes", find_lifetimes, lowering::program_text, nullptr, true},
     Stage{"join_buffers", join_buffers, lowering::program_text, &LowerOptions::join_buffers, true},
     Stage{"device_source", write_unit, lowering::device_text, nullptr, true},

@@ -25,13 +25,13 @@ std::vector<Argument> outs(const ColumnStep& step) {
   return outs;
 }
 
-struct ColumnConstants : PlaneConstants {
+struct ColumnConstants : PlaneStepConstants {
   ArgumentTable results;  // over [outer..., columns]
   std::vector<AccumulatorOps> ops;
   const bool positions, in_registers;
 
   ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
-      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
+      : PlaneStepConstants(step.kernel, step.space, step.arguments, costs, context),
         results({}, outs(step), space.size() - 1),
         positions(step.positions),
         in_registers(step.in_registers) {

@@ -8,6 +8,6 @@ StepDriver* bind(const LoopStep& step, const Step& costs, const BindContext& con
 StepDriver* bind(const ColumnStep& step, const Step& costs, const BindContext& context);
 StepDriver* bind(const MatmulStep& step, const Step& costs, const BindContext& context);
 /// For few long rows, over which threads then work together; null where rows are better left whole.
-StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context);
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneStepConstants& constants, const BindContext& context);
 
 }  // namespace ingot::runtime

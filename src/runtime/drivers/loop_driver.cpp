@@ -22,14 +22,14 @@ constexpr int64_t kLine = 64;
 // line is read when its neighbours' time comes, not before, and results are a few whole lines of a row.
 constexpr int64_t kStreamedColumns = 64;
 
-struct LoopConstants : PlaneConstants {
+struct LoopConstants : PlaneStepConstants {
   std::vector<const LoadedKernel*> transposing;  // one an argument, or empty
   const LoadedKernel* streaming = nullptr;
   int64_t transposed_columns, local_bytes = 0;  // of a panel; an element of all local row buffers
   const bool copies, rows_whole, may_split;
 
   LoopConstants(const LoopStep& step, const Step& costs, const BindContext& context)
-      : PlaneConstants(step.kernel, step.space, step.arguments, costs, context),
+      : PlaneStepConstants(step.kernel, step.space, step.arguments, costs, context),
         transposed_columns(step.transposing.columns),
         copies(step.copies),
         rows_whole(step.rows_whole),

@@ -31,7 +31,7 @@ struct MatmulConstants {
                     std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })),
         stays(step.b_stays),
         kernels(*step.kernels),
-        calls(kernels, step.epilogue, context) {
+        calls(kernels, step.epilogue, step.prologue, context) {
     sizes.insert(sizes.end(), {step.m, step.n, step.k});
     if (step.b_is_weight) weight_buffer = step.b.buffer;
   }

@@ -37,7 +37,8 @@ void Product::set_operands(const BoundArguments& bound) {
   const int64_t *row_strides = operands.row_strides(), *column_strides = operands.column_strides();
   a_row = row_strides[0], a_column = column_strides[0];
   packs_tiles = calls->pack_a && a_across() && goes_on && panels.count >= kManyPanels;
-  packs_a = calls->pack_a && (!a_across() || packs_tiles || lines_conflict(a_column, std::min(kBlock, sizes.k)));
+  packs_a = calls->prologue ||
+            (calls->pack_a && (!a_across() || packs_tiles || lines_conflict(a_column, std::min(kBlock, sizes.k))));
   if (has_epilogue()) return;
   INGOT_CHECK(operands.size() == 3);
   c_row = row_strides[2];

@@ -75,7 +75,7 @@ struct Product {
   RowsOfA rows_of_a = RowsOfA::along;
   bool a_across() const { return rows_of_a == RowsOfA::across; }
   bool by_channels() const { return rows_of_a == RowsOfA::channels || rows_of_a == RowsOfA::windows; }
-  bool packs_a = false;      // a copy of it, a block of rows at a time
+  bool packs_a = false;      // a copy of it, or what the prologue makes, a block of rows at a time
   bool packs_tiles = false;  // of an A across: [tile][k][rows of the tile], so that L1 holds nothing else of it
   int64_t a_bytes = 0;       // that a row of A takes in a cache, which may share it with others
   // Of a listed A: for each block of k, and entries of a tile.

@@ -26,7 +26,8 @@ std::vector<ProductCalls::SideBySide> side_by_side_of(const ProductKernels& kern
 }
 }  // namespace
 
-ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context)
+ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue,
+                           const std::optional<LoopStep>& before, const BindContext& context)
     : tiles(calls_of(kernels.tiles, context)),
       packs(calls_of(kernels.packs, context)),
       epilogues(calls_of(epilogue.kernels, context)),
@@ -46,6 +47,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
   if (!epilogues.empty() && first != arguments.end()) written += static_cast<size_t>(first - arguments.begin());
   for (const KernelPtr& kernel : epilogue.kernels)
     if (kernel) epilogue_scratch = std::max(epilogue_scratch, kernel->scratch_bytes);
+  if (before) prologue.emplace(*before, epilogue.scalars.size(), context);
 }
 
 }  // namespace ingot::runtime

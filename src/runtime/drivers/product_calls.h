@@ -1,9 +1,10 @@
 // The kernels of a product, ready to be called.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "runtime/drivers/step_driver.h"
+#include "runtime/drivers/product_prologue.h"
 
 namespace ingot::runtime {
 
@@ -16,8 +17,8 @@ struct KernelCall {
 KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
 std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
 
-/// The kernels of a product and its epilogue, and which operand (A, B, then the epilogue's arguments) is written first:
-/// the same for all sizes.
+/// The kernels of a product, its epilogue and its prologue, and which operand (A, B, then the epilogue's arguments) is
+/// written first: the same for all sizes.
 struct ProductCalls {
   std::vector<KernelCall> tiles, packs, epilogues, finishing, wide_tiles;
   std::vector<KernelCall> finishing_last;  // of a last panel that is not full
@@ -29,7 +30,9 @@ struct ProductCalls {
   KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
   int64_t epilogue_scratch = 0;
   size_t written = 2;
-  ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const BindContext& context);
+  std::optional<PrologueConstants> prologue;
+  ProductCalls(const ProductKernels& kernels, const Epilogue& epilogue, const std::optional<LoopStep>& before,
+               const BindContext& context);
 };
 
 }  // namespace ingot::runtime

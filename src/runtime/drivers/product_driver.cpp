@@ -19,6 +19,7 @@ constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bo
 // The slowest thread shall have the least to do: tiles, and packing where each cut packs for itself.
 void ProductDriver::divide(const BindContext& context, int64_t packing, bool may_split_k) {
   const int64_t m = product_.sizes.m, n = product_.sizes.n, k = product_.sizes.k;
+  if (product_.calls->prologue) prologue_ = context.make<ProductPrologue>(*product_.calls->prologue, context);
   int64_t operations = saturating_product(saturating_product(2 * product_.batches, m), saturating_product(n, k));
   int64_t b_bytes =
       saturating_product(saturating_product(product_.batches, product_.element), saturating_product(n, k));
@@ -26,7 +27,7 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
   int64_t useful = std::max(operations / grain, b_bytes / kGrainBytes);
   int64_t most = saturating_product(product_.batches, saturating_product(product_.rows.count, product_.panels.count));
   useful_threads = static_cast<int>(std::clamp<int64_t>(std::min(useful, most), 1, kMostThreads));
-  if (may_split_k) split_ = ProductSplit(product_, useful, context.threads);
+  if (may_split_k && !prologue_) split_ = ProductSplit(product_, useful, context.threads);
   if (split_) {
     shared_bytes = split_.bytes(product_);
     phases = 2;
@@ -44,8 +45,9 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
       vectors = std::max(vectors, product_.panels.begin(panels.end) - product_.panels.begin(panels.begin));
     }
     for (int64_t row_cuts = 1; row_cuts <= std::min(threads, product_.rows.count); ++row_cuts) {
-      double work =
-          static_cast<double>(vectors) * static_cast<double>(ceil_div(product_.rows.count, row_cuts) + packing);
+      // Each cut makes all of its rows of A, which takes about as long as to multiply them by a few columns.
+      double work = static_cast<double>(vectors + (prologue_ ? 1 : 0)) *
+                    static_cast<double>(ceil_div(product_.rows.count, row_cuts) + packing);
       double cost = static_cast<double>(ceil_div(product_.batches * panel_cuts * row_cuts, threads)) * work;
       // Among equals, what reads least: each row cut reads all of B's panels again, each panel cut all of A.
       cost *= 1 + 1e-3 * static_cast<double>((row_cuts - 1) * n + (panel_cuts - 1) * m) / static_cast<double>(n + m);
@@ -90,20 +92,24 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   // A block of rows has a third of L2 for its part of A, or half of a small L2. Where all of k leaves room for few
   // rows, it has stretches of nearly equal size, if B is packed before and A read as it lies.
   const int64_t l2 = cache_sizes().l2, room_of_a = std::max<int64_t>(l2 / 3, std::min<int64_t>(l2 / 2, 256 << 10));
-  auto fitting = [&](int64_t part_of_k) {
-    return room_of_a / std::max<int64_t>(product_.a_bytes * part_of_k / std::max<int64_t>(product_.sizes.k, 1), 1);
+  auto fitting = [&](int64_t part_of_k, int64_t room) {
+    return room / std::max<int64_t>(product_.a_bytes * part_of_k / std::max<int64_t>(product_.sizes.k, 1), 1);
   };
   b.stretch = k_size;
-  if (packed && !product_.packs_a && !product_.addresses && !split_ && k_size > kStretch && fitting(k_size) < rows)
+  if (packed && !product_.packs_a && !product_.addresses && !split_ && k_size > kStretch &&
+      fitting(k_size, room_of_a) < rows)
     b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
-  const int64_t most_rows = std::max(fitting(b.stretch), 4 * (product_.rows.each + 1));
+  const int64_t columns = kVector * (product_.panels.begin(part.panels.end) - product_.panels.begin(part.panels.begin));
+  const bool b_in_l2 = saturating_product(columns, k_size * product_.element) <= l2 / 3;
+  // Where B stays in L2, what a prologue makes is read at once, and need not go beyond L1 by much.
+  const int64_t most_rows = prologue_ && b_in_l2
+                                ? std::max(fitting(b.stretch, cache_sizes().l1 * 3 / 2), 16 * product_.max_rows)
+                                : std::max(fitting(b.stretch, room_of_a), 4 * (product_.rows.each + 1));
   b.tiles = ceil_div(row_tiles, ceil_div(rows, most_rows));
   b.one_block = b.tiles >= row_tiles;
   // Where all of B stays in L2, what comes from afar is A: the first panel's tiles fetch the rows of the next ones.
-  const int64_t columns = kVector * (product_.panels.begin(part.panels.end) - product_.panels.begin(part.panels.begin));
   b.fetches_a = product_.rows_of_a == RowsOfA::along && !product_.packs_a && !split_ &&
-                product_.a_row == product_.sizes.k * product_.a_element &&
-                saturating_product(columns, k_size * product_.element) <= l2 / 3;
+                product_.a_row == product_.sizes.k * product_.a_element && b_in_l2;
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
   b.wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
                   product_.rows.count >= MatmulStep::kManyTiles;
@@ -131,7 +137,8 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
                   : product_.packs_tiles ? block_rows * k_size * product_.a_element
                                          : (product_.a_across() ? k_size : block_rows) * b.packed_line,
              .addresses = b.tiles * address_bytes(),
-             .c = b.stretch < k_size ? b.group * raw_bytes : raw_bytes};
+             .c = b.stretch < k_size ? b.group * raw_bytes : raw_bytes,
+             .prologue = prologue_ ? prologue_->scratch_bytes() : 0};
   b.few_rows = packed && !split_ && row_tiles == 1 && rows <= product_.whole_k_rows && k_size > 0;
   if (b.few_rows && !product_.calls->side_by_side.empty()) b.rooms.c *= product_.calls->side_by_side.front().panels;
   return b;

@@ -25,7 +25,8 @@ class ProductDriver : public StepDriver {
     result_ = ProductResult(product_, segments);
   }
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
-  /// is packed before. Where k may be split, this driver has the phases of the step to itself.
+  /// is packed before. Where k may be split, this driver has the phases of the step to itself. Last, what comes before
+  /// the product is bound.
   void divide(const BindContext& context, int64_t packing, bool may_split_k = false);
 
   /// Where the A of a batch starts, given where its argument does.
@@ -70,6 +71,7 @@ class ProductDriver : public StepDriver {
 
   ProductResult result_;
   ProductSplit split_;
+  const ProductPrologue* prologue_ = nullptr;  // what makes rows of A, or null
   int row_cuts_ = 1, panel_cuts_ = 1;
 };
 

@@ -72,14 +72,24 @@ void ProductDriver::Loops::begin_rows(Range tiles) {
     pack_tiles(product_, rows_.a + part_.k.begin * product_.a_column, run_.scratch.a, rows_.walk, rows_.tiles, k_size);
     rows_.a = run_.scratch.a;
   } else if (product_.packs_a) {
-    pack_a(product_, rows_.a + part_.k.begin * product_.a_column, run_.scratch.a, rows_.rows, k_size,
-           blocking_.packed_line);
-    rows_.a = run_.scratch.a - part_.k.begin * a_step_;
+    rows_.a = own_rows(rows_.row, rows_.rows, part_.k.begin, k_size) - part_.k.begin * a_step_;
   }
   if (product_.addresses) {
     driver_.list_rows(a_, tiles, run_.scratch.addresses);
     rows_.a = reinterpret_cast<const char*>(run_.scratch.addresses);
   }
+}
+
+/// These rows of A in memory of this thread: a copy, or what the prologue makes.
+const char* ProductDriver::Loops::own_rows(int64_t row, int64_t rows, int64_t k_begin, int64_t k_size) const {
+  char* const to = run_.scratch.a;
+  if (driver_.prologue_) {
+    const int64_t first = batch_ * product_.sizes.m + row;
+    driver_.prologue_->make(run_.state, {first, first + rows}, to, blocking_.packed_line, run_.scratch.prologue);
+  } else {
+    pack_a(product_, a_ + row * product_.a_row + k_begin * product_.a_column, to, rows, k_size, blocking_.packed_line);
+  }
+  return to;
 }
 
 // One panel of a block of rows, over a stretch of k.
@@ -236,10 +246,7 @@ void ProductDriver::Loops::few_rows() const {
   const int64_t row = product_.rows.begin(part_.rows.begin), rows = product_.rows.size(part_.rows.begin);
   TileFrame frame{};
   frame.a = a_ + row * product_.a_row, frame.a_stride = a_row_;
-  if (product_.packs_a) {
-    pack_a(product_, frame.a, run_.scratch.a, rows, product_.sizes.k, blocking_.packed_line);
-    frame.a = run_.scratch.a;
-  }
+  if (product_.packs_a) frame.a = own_rows(row, rows, 0, product_.sizes.k);
   frame.k = product_.sizes.k;
   frame.results_stride = result_.row_stride();
   for (int64_t begin = part_.panels.begin, end = part_.panels.end; begin < end;) {

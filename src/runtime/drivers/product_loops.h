@@ -27,6 +27,7 @@ class ProductDriver::Loops {
   };
 
   void begin_rows(Range tiles);
+  const char* own_rows(int64_t row, int64_t rows, int64_t k_begin, int64_t k_size) const;
   void stretch_of_panel();
   void no_sums(const Sums& sums);
   void block_of_k(const Sums& sums, Range k);

@@ -78,7 +78,8 @@ void add_columns(const Product& product, const char* a, const char* b, char* tot
 }  // namespace
 
 bool reads_b_as_it_lies(const Product& product) {
-  return product.one_row != OneRow::tiles && product.sizes.m == 1 && product.sizes.n >= MatmulStep::kManyColumns;
+  return product.one_row != OneRow::tiles && !product.calls->prologue && product.sizes.m == 1 &&
+         product.sizes.n >= MatmulStep::kManyColumns;
 }
 
 ProductRooms rooms_of_row(const Product& product) {

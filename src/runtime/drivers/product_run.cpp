@@ -18,6 +18,7 @@ ProductRun::Offsets ProductRun::offsets_of(const Product& product, const Product
                      rooms.c,
                      rooms.addresses,
                      product.calls->epilogue_scratch,
+                     rooms.prologue,
                      2 * static_cast<int64_t>((product.operands.size() + 1) * sizeof(char*))};
   Offsets offsets;
   int64_t total = 0;
@@ -42,8 +43,9 @@ ProductRun::Scratch ProductRun::lay_out(const Product& product, const ProductRoo
           memory + offsets[3],
           memory + offsets[4],
           memory + offsets[6],
+          memory + offsets[7],
           reinterpret_cast<const char**>(memory + offsets[5]),
-          reinterpret_cast<char**>(memory + offsets[7])};
+          reinterpret_cast<char**>(memory + offsets[8])};
 }
 
 }  // namespace ingot::runtime

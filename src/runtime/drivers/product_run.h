@@ -8,7 +8,7 @@ namespace ingot::runtime {
 
 /// Bytes of scratch that differ by the way in which a product is computed.
 struct ProductRooms {
-  int64_t panels = 0, a = 0, addresses = 0, c = 0;
+  int64_t panels = 0, a = 0, addresses = 0, c = 0, prologue = 0;
 };
 
 /// Valid until the thread's scratch is asked for again.
@@ -20,14 +20,14 @@ struct ProductRun {
   const Product& product;
   const StepState& state;
   struct Scratch {
-    char *panels, *wide, *a, *b, *c, *epilogue;
+    char *panels, *wide, *a, *b, *c, *epilogue, *prologue;
     const char** addresses;
     char** at;  // of each operand, then as many that an epilogue is called with
   } scratch;
   PlaneWalk walk;
 
  private:
-  using Offsets = std::array<int64_t, 9>;  // of the parts of the scratch; the last: where they end
+  using Offsets = std::array<int64_t, 10>;  // of the parts of the scratch; the last: where they end
   static Offsets offsets_of(const Product& product, const ProductRooms& rooms);
   static Scratch lay_out(const Product& product, const ProductRooms& rooms);
 };

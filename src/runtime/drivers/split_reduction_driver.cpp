@@ -26,7 +26,7 @@ int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 class SplitReductionDriver final : public PlaneDriver {
  public:
-  SplitReductionDriver(const LoopStep& step, const PlaneConstants& constants, int64_t threads,
+  SplitReductionDriver(const LoopStep& step, const PlaneStepConstants& constants, int64_t threads,
                        const BindContext& context)
       : PlaneDriver(constants, context),
         split_(step.split),
@@ -172,7 +172,8 @@ class SplitReductionDriver final : public PlaneDriver {
 
 }  // namespace
 
-StepDriver* bind_split_reduction(const LoopStep& step, const PlaneConstants& constants, const BindContext& context) {
+StepDriver* bind_split_reduction(const LoopStep& step, const PlaneStepConstants& constants,
+                                 const BindContext& context) {
   const int64_t useful = threads_for(context.value(constants.bytes) / kWait, context.value(constants.operations));
   const int64_t threads = std::min<int64_t>(useful, context.threads);
   if (threads == 1 && step.split.phases > 1) return nullptr;  // most often; see share_in_cache

@@ -55,23 +55,24 @@ ReservedScratch::ReservedScratch(int64_t bytes) : before_(mine->reserved) {
 ReservedScratch::~ReservedScratch() { mine->reserved = before_; }
 
 PlaneConstants::PlaneConstants(const KernelPtr& source, const Dims& space_dims, const std::vector<Argument>& arguments,
-                               const Step& costs, const BindContext& context)
+                               const BindContext& context)
     : kernel(context.kernel(source)),
       scratch_bytes(source->scratch_bytes),
-      bytes(costs.bytes),
-      operations(costs.operations),
       space(space_dims.begin(), space_dims.end()),
       arguments({}, arguments, space.size()) {
-  INGOT_CHECK(space.size() >= 2, costs.name);
+  INGOT_CHECK(space.size() >= 2, source->name);
 }
 
-PlaneDriver::PlaneDriver(const PlaneConstants& constants, const BindContext& context)
+Planes::Planes(const PlaneConstants& constants, const BindContext& context)
     : kernel_(constants.kernel), arguments_(constants.arguments, context) {
   const std::span<const int64_t> space = context.values_of(constants.space);
   columns_ = space.back();
   rows_ = space[space.size() - 2];
   outer_ = space.first(space.size() - 2);
   for (int64_t n : outer_) planes_ = saturating_product(planes_, n);
+}
+
+PlaneDriver::PlaneDriver(const PlaneStepConstants& constants, const BindContext& context) : Planes(constants, context) {
   int64_t elements = saturating_product(planes_, saturating_product(rows_, columns_));
   int64_t bytes = context.value(constants.bytes);
   if (bytes == 0) bytes = saturating_product(elements, 4 * static_cast<int64_t>(arguments_.size()));

@@ -35,21 +35,20 @@ class StepDriver {
   ~StepDriver() = default;  // its memory destroys it
 };
 
-/// What a step's drivers have in common whose kernel works on planes.
+/// A kernel that works on planes of rows x columns, whatever their sizes: each argument with a stride a dim.
 struct PlaneConstants {
-  PlaneConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments, const Step& costs,
+  PlaneConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments,
                  const BindContext& context);
   const LoadedKernel& kernel;
   int64_t scratch_bytes;  // of the kernel
-  Dim bytes, operations;  // of the step
   std::vector<Dim> space;
   ArgumentTable arguments;
 };
 
-/// A step whose kernel works on planes of rows x columns, each argument with a stride a dim.
-class PlaneDriver : public StepDriver {
+/// Such a kernel at given sizes.
+class Planes {
  protected:
-  PlaneDriver(const PlaneConstants& constants, const BindContext& context);
+  Planes(const PlaneConstants& constants, const BindContext& context);
   /// A frame for all columns; what varies by rows is for the caller.
   KernelFrame frame_of(const StepState& state, char** at) const {
     KernelFrame frame;
@@ -67,6 +66,20 @@ class PlaneDriver : public StepDriver {
   int64_t planes_ = 1, rows_ = 0, columns_ = 0;
   std::span<const int64_t> outer_;
   BoundArguments arguments_;
+};
+
+/// What the drivers of a step have in common that is such a kernel.
+struct PlaneStepConstants : PlaneConstants {
+  PlaneStepConstants(const KernelPtr& source, const Dims& space, const std::vector<Argument>& arguments,
+                     const Step& costs, const BindContext& context)
+      : PlaneConstants(source, space, arguments, context), bytes(costs.bytes), operations(costs.operations) {}
+  Dim bytes, operations;  // of the step
+};
+
+/// A step that is such a kernel.
+class PlaneDriver : public StepDriver, protected Planes {
+ protected:
+  PlaneDriver(const PlaneStepConstants& constants, const BindContext& context);
 };
 
 /// How many threads pay for this much work: about 32 KB of memory or 20 us of arithmetic each.

@@ -164,11 +164,11 @@ int64_t pack_side_by_side(const Geometry& g, int64_t channels, const char* weigh
 }  // namespace
 
 ConvolutionCalls::ConvolutionCalls(const Conv2dStep& step, const BindContext& context)
-    : direct(*step.kernels, step.epilogue, context) {
+    : direct(*step.kernels, step.epilogue, step.prologue, context) {
   if (step.winograd)
-    winograd = Winograd{ProductCalls(*step.winograd->products, step.epilogue, context),
-                        call_of(step.winograd->pixels, context), call_of(step.winograd->taps, context),
-                        call_of(step.winograd->results, context)};
+    winograd.emplace(Winograd{ProductCalls(*step.winograd->products, step.epilogue, {}, context),
+                              call_of(step.winograd->pixels, context), call_of(step.winograd->taps, context),
+                              call_of(step.winograd->results, context)});
 }
 
 Geometry geometry_of(const Conv2dStep& step, const BindContext& context) {

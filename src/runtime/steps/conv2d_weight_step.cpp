@@ -319,7 +319,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
 StepDriver* bind(const Conv2dWeightStep& step, const Step&, const BindContext& context) {
   return context.make<Conv2dWeightDriver>(
-      step, context.constants([&] { return ProductCalls(*step.kernels, Epilogue(), context); }), context);
+      step, context.constants([&] { return ProductCalls(*step.kernels, Epilogue(), {}, context); }), context);
 }
 
 }  // namespace ingot::runtime
