@@ -269,9 +269,9 @@ Expr copysign(Expr x, Expr sign) { return bitcast(bitcast(abs(x)) | sign_bit(sig
 
 Expr is_nan(Expr x) { return ne(x, x); }
 
-Expr polynomial(Expr x, std::initializer_list<double> coefficients) {
-  Expr sum = lift(x, *std::rbegin(coefficients));
-  for (auto c = std::rbegin(coefficients) + 1; c != std::rend(coefficients); ++c) sum = fma(sum, x, lift(x, *c));
+Expr polynomial(Expr x, std::span<const double> coefficients) {
+  Expr sum = lift(x, coefficients.back());
+  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = fma(sum, x, lift(x, coefficients[i]));
   return sum;
 }
 

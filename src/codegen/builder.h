@@ -178,6 +178,9 @@ Expr sign_bit(Expr x);
 Expr copysign(Expr x, Expr sign);
 Expr is_nan(Expr x);
 /// c[0] + x * (c[1] + x * (...)), by fma.
-Expr polynomial(Expr x, std::initializer_list<double> coefficients);
+Expr polynomial(Expr x, std::span<const double> coefficients);
+inline Expr polynomial(Expr x, std::initializer_list<double> coefficients) {
+  return polynomial(x, std::span(coefficients.begin(), coefficients.size()));
+}
 
 }  // namespace ingot::codegen

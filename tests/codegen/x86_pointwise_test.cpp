@@ -84,13 +84,34 @@ TEST_P(X86Pointwise, ScalesByNormalPowers) {
     auto equal = [&](Expr a, Expr b) { k.output(DType::bool_, eq(a, b) | (ne(a, a) & ne(b, b))); };
     k.output(d, scale_normal(x, power));
     k.output(d, scale_normal(lift(x, 1.0), power));
+    k.output(d, scale_normal(lift(x, -1.0), power));
     equal(scale_normal(x, power), scale(x, power));
     equal(scale_normal(lift(x, 1.0), power), scale(lift(x, 1.0), power));
+    equal(scale_normal(lift(x, -1.0), power), scale(lift(x, -1.0), power));
     for (int64_t n : {1, 16, 35}) {
       Trial{k.kernel, target(), 3, n}.run();
       if (HasFailure()) return;
     }
   }
+}
+
+// Of a zero: the other value by the bits of the mask. A zero with a sign is a number like any other.
+TEST_P(X86Pointwise, SelectsBesideAZero) {
+  for (DType of : {DType::f32, DType::f64, DType::i64})
+    for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64})
+      for (int64_t n : {1, 16, 35}) {
+        KernelBuilder k;
+        Expr less = k.input(of) < k.input(of), x = k.input(d), fixed = k.input(d, Access::uniform);
+        k.output(d, select(less, lift(x, 0.0), x));
+        k.output(d, select(less, x, lift(x, 0.0)));
+        k.output(d, select(~less, x, lift(x, 0.0)));
+        k.output(d, select(less, lift(x, -0.0), x));
+        k.output(d, select(less, x, lift(x, -0.0)));
+        k.output(d, select(fixed < lift(x, 0.0), lift(x, 0.0), fixed));
+        k.output(d, select(fixed < lift(x, 0.0), lift(x, 0.0), x));
+        Trial{k.kernel, target(), 3, n, {{1}, {1}, {1}, {0}, {1}, {1}, {1}, {1}, {1}, {1}, {1}}}.run();
+        if (HasFailure()) return;
+      }
 }
 
 TEST_P(X86Pointwise, ArithmeticOfEveryType) {

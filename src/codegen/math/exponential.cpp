@@ -1,5 +1,8 @@
 // Exponentials: argument reduction by a multiple of ln 2 in two parts (W. J. Cody and W. Waite, Software Manual for the
 // Elementary Functions, 1980), minimax polynomials (tools/minimax.py), and scaling by a power of two.
+#include <span>
+#include <vector>
+
 #include "codegen/math/pair.h"
 
 namespace ingot::codegen::math {
@@ -36,12 +39,27 @@ Expr limit_exponent(Expr x, double low32, double high32, double low64, double hi
 
 }  // namespace
 
-Expr exp_tail(Expr r) {
-  if (is_f32(r)) return polynomial(r, {0x1.fffffep-2, 0x1.5554aep-3, 0x1.5556c4p-5, 0x1.1229f4p-7, 0x1.6befb8p-10});
-  return polynomial(r, {0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555556p-5, 0x1.111111110f6ecp-7, 0x1.6c16c16c18132p-10,
-                        0x1.a01a01afb67a7p-13, 0x1.a01a019643e4p-16, 0x1.71ddf8d811d5cp-19, 0x1.27e5094d0b9cfp-22,
-                        0x1.af5ddbadc579bp-26, 0x1.1f20fc9fcde93p-29});
+namespace {
+
+std::span<const double> exp_coefficients(Expr r) {
+  static constexpr double kF32[] = {0x1.fffffep-2, 0x1.5554aep-3, 0x1.5556c4p-5, 0x1.1229f4p-7, 0x1.6befb8p-10};
+  static constexpr double kF64[] = {0x1p-1,
+                                    0x1.5555555555559p-3,
+                                    0x1.5555555555556p-5,
+                                    0x1.111111110f6ecp-7,
+                                    0x1.6c16c16c18132p-10,
+                                    0x1.a01a01afb67a7p-13,
+                                    0x1.a01a019643e4p-16,
+                                    0x1.71ddf8d811d5cp-19,
+                                    0x1.27e5094d0b9cfp-22,
+                                    0x1.af5ddbadc579bp-26,
+                                    0x1.1f20fc9fcde93p-29};
+  return is_f32(r) ? std::span<const double>(kF32) : kF64;
 }
+
+}  // namespace
+
+Expr exp_tail(Expr r) { return polynomial(r, exp_coefficients(r)); }
 
 Expr exp_tail_long(Expr r) {
   if (!is_f32(r)) return exp_tail(r);
@@ -60,6 +78,19 @@ Exponential exp_parts(Expr x) {
   auto [n, first, r] = reduce(x);
   return {n, fma(exp_tail(r) * r, r, r)};
 }
+
+namespace {
+
+/// exp_parts(-x) with -m, to the bit: signs are turned in constants, not in numbers.
+Exponential exp_parts_of_minus(Expr x) {
+  const Ln2 ln2 = ln2_parts(x);
+  Expr n = round_even(x * -kLog2E), minus_r = fma(n, ln2.low, fma(n, ln2.high, x));
+  std::vector<double> turned;
+  for (double c : exp_coefficients(x)) turned.push_back(turned.size() % 2 ? c : -c);
+  return {n, fma(polynomial(minus_r, turned) * minus_r, minus_r, minus_r)};
+}
+
+}  // namespace
 
 PairExponential exp_pair(Expr x, Expr low) {
   Reduced reduced = reduce(x);
@@ -113,8 +144,8 @@ Expr expm1_times(Expr x, double factor) {
 // factor / (1 + 2^n (1 + p)) with e^-x = 2^n (1 + p), where 1 + 2^n is exact. Past that, with e = e^-|x|, the result is
 // factor (1 - e) or factor (e - e^2).
 Expr logistic_product(Expr factor, Expr x) {
-  auto [n, p] = exp_parts(-x);
-  Expr power = scale_normal(lift(x, 1.0), n), usual = factor / fma(power, p, power + 1.0);
+  auto [n, minus_p] = exp_parts_of_minus(x);
+  Expr minus_power = scale_normal(lift(x, -1.0), n), usual = factor / fma(minus_power, minus_p, 1.0 - minus_power);
   Expr limit = lift(x, is_f32(x) ? 16.2 : 36.3);
   return x.builder->rare(limit < abs(x), usual, [&] {
     auto [k, m] = exp_pair(greater(lift(x, is_f32(x) ? -300.0 : -3000.0), -abs(x)));

@@ -336,6 +336,17 @@ Vector compare(Vectors& v, Op op, Vector& a, Vector& b) {
   return out;
 }
 
+/// Whether all bits of it are zero, whatever its lanes.
+static bool is_zero(Vectors& v, const Source& s) {
+  const VCode& code = v.code();
+  const int constant = s.reg != kNoReg                     ? code.regs[s.reg].constant
+                       : s.mem.kind == Mem::Kind::constant ? s.mem.disp
+                                                           : -1;
+  if (constant < 0) return false;
+  const auto& bytes = code.constants[static_cast<size_t>(constant)].bytes;
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+}
+
 Vector select(Vectors& v, Vector& mask, Vector& yes, Vector& no) {
   if (yes.type == Type::mask) {
     Vector inverse = logical_not(v, mask), x = mask_logic(v, Op::bit_and, mask, yes, nullptr),
@@ -346,6 +357,12 @@ Vector select(Vectors& v, Vector& mask, Vector& yes, Vector& no) {
   bool wide = size_of(yes.type) == 8;
   for (int p = 0; p < out.parts; ++p) {
     VReg m = v.mask_for(yes.type, mask, p);
+    // Bits of a mask of vectors are all or none: of what is zero otherwise they leave the rest. A blend takes a port
+    // that multiplications want.
+    if (!v.avx512() && (is_zero(v, yes.at(p)) || is_zero(v, no.at(p)))) {
+      out.part[p] = is_zero(v, yes.at(p)) ? v.emit(VOp::vandn, m, no.at(p)) : v.emit(VOp::vand, m, yes.at(p));
+      continue;
+    }
     Inst inst{.op = v.avx512() ? (wide ? VOp::blendm_pd : VOp::blendm_ps) : (wide ? VOp::blend_pd : VOp::blend_ps),
               .width = static_cast<uint8_t>(v.code().width)};
     (v.avx512() ? inst.pred : inst.c) = m;

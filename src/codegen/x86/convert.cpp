@@ -169,16 +169,19 @@ Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
             mul = single ? VOp::vmulps : VOp::vmulpd;
   const VReg most = v.splat(a.type, single ? 126 : 1022), least = v.splat(a.type, single ? -126 : -1022);
   // The sum with 1.5 * 2^mantissa bits holds the integer in its low bits; moved up, they are the exponent.
-  const VReg magic = v.splat(a.type, single ? 0x1.8p23 + 127 : 0x1.8p52 + 1023);
-  auto power_of_two = [&](VReg power) {
-    return v.emit1(single ? VOp::vpslld : VOp::vpsllq, v.emit(add, power, magic), single ? 23 : 52);
+  const double magic = single ? 0x1.8p23 + 127 : 0x1.8p52 + 1023, sign = single ? 0x1p8 : 0x1p11;
+  auto power_of_two = [&](VReg power, bool negative = false) {
+    const VReg sum = v.emit(add, power, v.splat(a.type, negative ? magic + sign : magic));
+    return v.emit1(single ? VOp::vpslld : VOp::vpsllq, sum, single ? 23 : 52);
   };
   v.force(a);
   v.force(b);
   if (normal) {
-    const bool one = a.uniform && a.reg(0) == v.splat(a.type, 1);
+    const bool one = a.uniform && a.reg(0) == v.splat(a.type, 1),
+               minus_one = a.uniform && a.reg(0) == v.splat(a.type, -1);
     for (int p = 0; p < out.parts; ++p)
-      out.part[p] = one ? power_of_two(b.reg(p)) : v.emit(mul, a.reg(p), power_of_two(b.reg(p)));
+      out.part[p] =
+          one || minus_one ? power_of_two(b.reg(p), minus_one) : v.emit(mul, a.reg(p), power_of_two(b.reg(p)));
     return out;
   }
   VReg outside = kNoReg;

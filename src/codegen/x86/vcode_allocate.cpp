@@ -14,6 +14,8 @@ namespace ingot::codegen::x86 {
 namespace {
 
 constexpr double kLoopWeight = 8;
+// Of an access to a constant that may as well be in memory: then it takes no instruction of its own, and no store.
+constexpr double kConstantWeight = 0.5;
 
 struct Interval {
   VReg reg = kNoReg;
@@ -22,11 +24,45 @@ struct Interval {
   double cost() const { return weight / (end - start + 1); }
 };
 
+/// Which source of an instruction can be memory instead; null: none.
+template <class I>  // Inst or const Inst
+auto memory_source(I& inst) -> decltype(&inst.a) {
+  if (inst.mem) return nullptr;
+  switch (inst.op) {
+#define X(name) case VOp::name:
+    INGOT_X86_OPS3(X)
+    INGOT_X86_OPS3_IMM(X)
+#undef X
+    case VOp::vand:
+    case VOp::vor:
+    case VOp::vxor:
+    case VOp::vandn:
+    case VOp::blend_ps:
+    case VOp::blend_pd:
+    case VOp::blendm_ps:
+    case VOp::blendm_pd:
+    case VOp::cmp_ps:
+    case VOp::cmp_pd:
+    case VOp::cmp_d:
+    case VOp::cmp_q:
+      return &inst.b;
+    case VOp::vmovups:
+    case VOp::kmov:
+      return &inst.a;
+    default:
+      return nullptr;
+  }
+}
+
+bool is_fma(const Inst& inst) { return inst.op == VOp::fma_ps || inst.op == VOp::fma_pd; }
+
+/// Calls f(register, whether it may as well be memory).
 template <class F>
 void for_each_use(const Inst& inst, F f) {
-  for (VReg r : {inst.a, inst.b, inst.c, inst.pred})
-    if (r != kNoReg) f(r);
-  if (inst.reads_dst()) f(inst.dst);
+  const VReg* memory = memory_source(inst);
+  for (const VReg* r : {&inst.a, &inst.b, &inst.c, &inst.pred})
+    if (*r != kNoReg) f(*r, r == memory || (r != &inst.pred && is_fma(inst) && !inst.mem));
+  if (inst.reads_dst()) f(inst.dst, false);
 }
 
 std::vector<Interval> live_intervals(const VCode& code) {
@@ -46,7 +82,10 @@ std::vector<Interval> live_intervals(const VCode& code) {
   };
   for (size_t i = 0; i < code.insts.size(); ++i) {
     const Inst& inst = code.insts[i];
-    for_each_use(inst, [&](VReg r) { touch(r, static_cast<int32_t>(2 * i), weight_at[i]); });
+    for_each_use(inst, [&](VReg r, bool memory) {
+      const bool costs_less = memory && code.regs[r].constant >= 0;
+      touch(r, static_cast<int32_t>(2 * i), weight_at[i] * (costs_less ? kConstantWeight : 1));
+    });
     if (inst.dst != kNoReg) touch(inst.dst, static_cast<int32_t>(2 * i + 1), weight_at[i]);
   }
   // Inner loops first: an interval that grows to the end of an inner loop may then have to grow with the outer one.
@@ -137,35 +176,6 @@ class LinearScan {
   std::vector<VReg> order_, active_, hint_;
 };
 
-/// Which source of an instruction can be memory instead; null: none.
-VReg* memory_source(Inst& inst) {
-  if (inst.mem) return nullptr;
-  switch (inst.op) {
-#define X(name) case VOp::name:
-    INGOT_X86_OPS3(X)
-    INGOT_X86_OPS3_IMM(X)
-#undef X
-    case VOp::vand:
-    case VOp::vor:
-    case VOp::vxor:
-    case VOp::vandn:
-    case VOp::blend_ps:
-    case VOp::blend_pd:
-    case VOp::blendm_ps:
-    case VOp::blendm_pd:
-    case VOp::cmp_ps:
-    case VOp::cmp_pd:
-    case VOp::cmp_d:
-    case VOp::cmp_q:
-      return &inst.b;
-    case VOp::vmovups:
-    case VOp::kmov:
-      return &inst.a;
-    default:
-      return nullptr;
-  }
-}
-
 /// Takes spilled registers out of the code.
 class Rewriter {
  public:
@@ -230,7 +240,7 @@ class Rewriter {
   }
 
   void rewrite(Inst inst) {
-    if (inst.op == VOp::fma_ps || inst.op == VOp::fma_pd) {  // any one source can be memory
+    if (is_fma(inst)) {  // any one source can be memory
       for (VReg* source : {&inst.c, &inst.b, &inst.a})
         if (spilled(*source) && !inst.mem && (source != &inst.b || inst.a != inst.b)) {
           inst.mem = memory(*source);
@@ -277,7 +287,7 @@ std::vector<int16_t> allocate(VCode& code) {
   std::vector<bool> spilled(code.regs.size());
   bool fits = true;
   for (const Interval& v : intervals)
-    if (code.regs[v.reg].constant >= 0 && v.end >= 0 && v.weight < kLoopWeight) {
+    if (code.regs[v.reg].constant >= 0 && v.end >= 0 && v.weight < kLoopWeight * kConstantWeight) {
       spilled[v.reg] = true;
       fits = false;
     }

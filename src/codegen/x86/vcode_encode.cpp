@@ -238,6 +238,7 @@ void Encoder::encode(const Inst& inst) {
 #undef INGOT_BITWISE
     case VOp::vmovups:
       if (inst.mem.kind == Mem::Kind::constant && inst.pred == kNoReg) return load_constant(dst(inst), inst.mem.disp);
+      if (!inst.mem && inst.pred == kNoReg && width == code_.width && homes_[inst.dst] == homes_[inst.a]) return;
       return inst.mem ? c_.vmovups(dst(inst), address(inst.mem)) : c_.vmovups(dst(inst), vec(inst.a, width));
     case VOp::vbroadcastsd: {
       RegOrMem a = last(inst, inst.a, 16);

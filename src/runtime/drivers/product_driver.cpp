@@ -122,7 +122,7 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   const int64_t block_rows = std::min(b.tiles * (product_.rows.each + 1), rows);
   // What one block of k sums up is finished before the next tiles are: they take its place.
   const int64_t raw_rows =
-      product_.one_block_of_k() ? std::min(kTilesAtOnce * product_.max_rows, block_rows) : block_rows;
+      product_.one_block_of_k() ? std::min(tiles_at_once() * product_.max_rows, block_rows) : block_rows;
   const int64_t raw_bytes =
       product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0;
   if (b.stretch < k_size) {  // the sums of all panels of a group wait

@@ -1,6 +1,7 @@
 // A matrix product over generated tiles: how it is cut, and how its loops (product_loops.h) are blocked. Where A and B
 // come from is for the kinds of product to say.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "runtime/drivers/product.h"
@@ -50,7 +51,11 @@ class ProductDriver : public StepDriver {
 
  private:
   class Loops;
-  static constexpr int64_t kTilesAtOnce = 8;  // that an epilogue finishes, while they are in L1
+  /// Tiles that an epilogue finishes at once, while their sums are in L1.
+  int64_t tiles_at_once() const {
+    constexpr int64_t kBytes = 12 << 10;
+    return std::max<int64_t>(kBytes / (product_.max_rows * kVector * product_.max_vectors * product_.c_element), 1);
+  }
   /// What one thread takes of a batch: tiles of rows, panels, and of k all or some blocks.
   struct Part {
     Range rows, panels, k;

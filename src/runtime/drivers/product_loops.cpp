@@ -210,6 +210,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     in_registers->frame.columns = frame.columns;
     frame.finish = &in_registers->frame;
   }
+  const int64_t at_once = driver_.tiles_at_once();
   int64_t finished = 0;  // rows
   PieceWalk walk = rows_.walk;
   for (int64_t i = 0, next = 0; i < rows_.tiles; i = next) {
@@ -218,7 +219,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     next = i + 1;
     if (product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i)) {
       next = i + walk.alike();
-      if (finishes && !in_registers) next = std::min(next, i / kTilesAtOnce * kTilesAtOnce + kTilesAtOnce);
+      if (finishes && !in_registers) next = std::min(next, i / at_once * at_once + at_once);
     }
     walk.next(next - i);
     const KernelCall& call = product_.tile(in_registers ? *finishing : tiles, rows, vectors);
@@ -234,7 +235,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     call.entry(&frame);
     const int64_t end = row + frame.tiles * rows;
     if (in_registers) in_registers->advance(end - row);
-    if (in_registers || !finishes || (next % kTilesAtOnce != 0 && next < rows_.tiles)) continue;
+    if (in_registers || !finishes || (next % at_once != 0 && next < rows_.tiles)) continue;
     char* raw = sums.c + (in_place ? 0 : finished) * sums.stride;
     result_.finish(run_, {sums.panel, rows_.row + finished, end - finished, raw, sums.stride});
     finished = end;
