@@ -103,6 +103,22 @@ TEST(LowerPrologue, RowsThatAreNormalized) {
       1);
 }
 
+// Narrow weights are widened in registers, or for many rows a block at a time.
+TEST(LowerPrologue, InFrontOfNarrowWeights) {
+  for (const char* type : {"bf16", "f16", "i8"})
+    for (int64_t rows : {2, 4, 70})
+      expect_joined("input %0 = f32[" + std::to_string(rows) + ", 20]\ninput %1 = " + type +
+                        "[20, 33] constant\ninput %2 = f32[20]\n%3 = mul(%0, %2)\n%4 = cast(%1, dtype=f32)\n"
+                        "%5 = matmul(%3, %4)\noutput %5\n",
+                    1);
+  for (const char* type : {"f64", "bf16"})
+    expect_joined("input %0 = " + std::string(type) + "[70, 20]\ninput %1 = " + type +
+                      "[20, 33] constant\ninput %2 = " + type +
+                      "[20]\n%3 = mul(%0, %2)\n%4 = matmul(%3, %1)\noutput %4\n",
+                  // Without a product of bf16, A is widened first.
+                  std::string(type) == "f64");
+}
+
 TEST(LowerPrologue, SqueezeAndExcitation) {
   auto text = [](const std::string& images) {
     return "input %0 = f32[" + images + ", 24, 5, 7] strides [840, 1, 168, 24]\ninput %1 = f32[" + images +
@@ -118,6 +134,17 @@ TEST(LowerPrologue, SqueezeAndExcitation) {
   std::string t = "symbol s0 = 3\n" + text("s0");
   t.insert(t.find("%4 = sig"), "input %9 = f32[4, 40, 3, 3] constant\n");
   expect_joined(t, 1, {{3}, {0}, {1}, {2}, {9}});
+}
+
+// The pixels of all images are then no rows of one product.
+TEST(LowerPrologue, OfImagesApart) {
+  expect_joined(
+      "symbol s0 = 3\ninput %0 = f32[s0, 24, 5, 7] strides [840, 1, 168, 24]\ninput %1 = f32[s0, 24, 1, 1]\n"
+      "input %2 = f32[40, 24, 1, 1] constant\ninput %3 = f32[1, 40, 5, 7] strides [1400, 1, 280, 40]\n"
+      "input %4 = f32[4, 40, 3, 3] constant\n%5 = mul(%0, %1)\n"
+      "%6 = conv2d(%5, %2, none, stride=[1], padding=[0], dilation=[1], groups=1)\n%7 = add(%6, %3, 1)\n"
+      "%8 = conv2d(%7, %4, none, stride=[1], padding=[0], dilation=[1], groups=1)\noutput %8\n",
+      1, {{3}, {1}, {2}, {0}});
 }
 
 TEST(LowerPrologue, AnyNumberOfRowsAndScalarsOnBothSides) {
