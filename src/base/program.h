@@ -334,7 +334,7 @@ struct Conv2dStep {
   bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
   Epilogue epilogue;  // arguments over [N, Cout, OH * OW] (form patches), else [N, OH * OW, Cout]; stored as they are,
                       // the last dim is contiguous
-  std::optional<LoopStep> prologue;
+  std::optional<LoopStep> prologue;  // of one tap a pixel: as of MatmulStep, over pixels and channels
 
   ConvolutionForm form = ConvolutionForm::patches;
   ProductKernelsPtr kernels;  // tiles

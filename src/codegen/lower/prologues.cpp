@@ -125,9 +125,10 @@ class Prologues {
 
   void explain(uint32_t s, int64_t bytes_saved) {
     for (FusionGroup& group : explanation_.groups) {
-      if (std::find(group.steps.begin(), group.steps.end(), s) == group.steps.end()) continue;
+      if (std::find(group.steps.begin(), group.steps.end(), s) == group.steps.end() || group.stored.size() != 1)
+        continue;
       for (FusionDecision& decision : explanation_.decisions)
-        if (std::find(group.stored.begin(), group.stored.end(), decision.value) != group.stored.end())
+        if (decision.value == group.stored[0])
           decision.fused = true, decision.reason = "the product that reads it makes its rows when their turn comes",
           decision.bytes_saved = bytes_saved;
       group.stored.clear();

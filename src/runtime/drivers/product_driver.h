@@ -26,8 +26,7 @@ class ProductDriver : public StepDriver {
     result_ = ProductResult(product_, segments);
   }
   /// Cuts rows and panels for context.threads. `packing`: tiles that take as long as packing their panel of B, 0 if it
-  /// is packed before. Where k may be split, this driver has the phases of the step to itself. Last, what comes before
-  /// the product is bound.
+  /// is packed before. Where k may be split, this driver has the phases of the step to itself. Binds the prologue, too.
   void divide(const BindContext& context, int64_t packing, bool may_split_k = false);
 
   /// Where the A of a batch starts, given where its argument does.
