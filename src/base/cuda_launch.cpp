@@ -12,14 +12,20 @@ constexpr int64_t kChunk = canonical::kDeviceChunk;
 constexpr int64_t kMaxGrid = 65535;  // of the second and third dim
 constexpr int64_t kBlockThreads = 256, kWarp = 32;
 constexpr int64_t kMaxWarps = 16, kRowsPerBlock = 4;
-constexpr int64_t kTileRows = 16;  // form columns: threads along the rows; a warp stands along the columns
+// Most blocks of a multiprocessor where each takes a whole row, or has local row buffers in device memory: what they
+// make ready for all of their rows counts.
+constexpr int64_t kRowBlocks = 32;
+constexpr int64_t kStageWarps = 8;  // of a block that takes a part of a row
+constexpr int64_t kFewSlots = 64;   // that each of the blocks of a row may join
+constexpr int64_t kFewest = 16;     // form loop: rows and columns where tiles begin to pay
+constexpr int64_t kTileRows = 16;   // form columns: threads along the rows; a warp stands along the columns
 
 uint32_t clamp_to(int64_t x, int64_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(x, 1, most)); }
 
-/// Partial results of a row: one a chunk, and where these are more than a chunk, one a chunk of them, and so on.
+/// Partial results of a row: one a chunk, and where these are many, one a chunk of them, and so on.
 int64_t slots_of(int64_t chunks) {
   int64_t total = chunks;
-  for (; chunks > kChunk; total += chunks) chunks = ceil_div(chunks, kChunk);
+  for (; chunks > kFewSlots; total += chunks) chunks = ceil_div(chunks, kChunk);
   return total;
 }
 
@@ -29,12 +35,37 @@ CudaPlan plan_loop(const CudaMapping& m, int64_t lines, int64_t columns, const C
   int64_t along = std::clamp<int64_t>(ceil_div(columns, piece), 1, kBlockThreads);
   launch.block[0] = static_cast<uint32_t>(std::bit_ceil(static_cast<uint64_t>(along)));
   launch.block[1] = static_cast<uint32_t>(kBlockThreads) / launch.block[0];
-  // Enough blocks to fill the device several times; beyond that each block goes on to the next piece.
-  int64_t most = int64_t(device.multiprocessors) * 64;
+  const int64_t most = device.multiprocessors * device.blocks;
   launch.grid[0] = clamp_to(ceil_div(columns, piece * launch.block[0]), most);
   launch.grid[1] =
       clamp_to(ceil_div(lines, launch.block[1]), std::min(kMaxGrid, std::max<int64_t>(most / launch.grid[0], 1)));
   return {{launch}, 0};
+}
+
+CudaPlan plan_tiles(const CudaMapping& m, int64_t planes, int64_t rows, int64_t columns, const CudaDevice& device) {
+  CudaLaunch launch;
+  launch.stage = 1;
+  launch.block[0] = static_cast<uint32_t>(kBlockThreads);
+  launch.grid[0] = clamp_to(planes * ceil_div(rows, kCudaTile) * ceil_div(columns, kCudaTile),
+                            device.multiprocessors * device.blocks);
+  launch.shared_bytes = m.tile_bytes;
+  return {{launch}, 0};
+}
+
+/// Phase by phase. Where a row has many partial results, a launch a level folds them into few.
+void add_stages(CudaPlan& plan, const CudaMapping& m, CudaLaunch launch, int64_t chunks) {
+  for (int stage = 1; stage <= m.stages; ++stage) {
+    launch.stage = stage;
+    launch.count = stage == 1 ? 0 : kFewSlots;
+    plan.launches.push_back(launch);
+    if (stage == m.stages && m.finishes) plan.launches.back().grid[1] = 1;
+    CudaLaunch fold = launch;
+    fold.stage = -stage;
+    for (fold.count = chunks; stage < m.stages && fold.count > kFewSlots; fold.count = ceil_div(fold.count, kChunk)) {
+      fold.grid[1] = std::min(launch.grid[1], clamp_to(ceil_div(fold.count, kChunk * kStageWarps), kMaxGrid));
+      plan.launches.push_back(fold);
+    }
+  }
 }
 
 CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const CudaDevice& device) {
@@ -44,10 +75,11 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
   const bool wide = columns > kChunk;
   int64_t warps = wide ? std::min(chunks, kMaxWarps) : std::min(kRowsPerBlock, std::max<int64_t>(lines, 1));
   int64_t shared = device.shared_bytes, offset = 0;
+  bool split = false;
   if (wide) {
     launch.slot_count = slots_of(chunks);
     int64_t slot_bytes = launch.slot_count * m.slot_bytes;
-    const bool split = m.splits && lines * 2 <= device.multiprocessors && chunks > 2 * warps;
+    split = m.stages && lines * 2 <= device.multiprocessors && chunks > 2 * warps;
     if (split || slot_bytes > shared / 4) {
       launch.slots = 0;
       offset = round_up(lines * slot_bytes, 256);
@@ -56,30 +88,32 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
       launch.shared_bytes = slot_bytes;
     }
     if (split) {
-      launch.stage = 1;
-      launch.grid[1] = clamp_to(
-          std::min(ceil_div(chunks, warps), device.multiprocessors * 4 / std::max<int64_t>(lines, 1)), kMaxGrid);
+      warps = kStageWarps;
+      launch.grid[1] = clamp_to(std::min(ceil_div(chunks, warps), device.multiprocessors * 64 / lines), kMaxGrid);
     }
   }
   // What rows keep: in shared memory, with as many rows a block as fit; else local buffers in device memory.
   int64_t each = padded * (m.local_bytes + m.kept_bytes);
   if (!wide) warps = std::clamp<int64_t>(each ? shared / each : warps, 1, warps);
+  if (split) shared = 0;  // what is in it does not outlive a launch
   launch.keep = each <= shared;
   if (!launch.keep) each = padded * m.local_bytes;
   int64_t rows_in_block = wide ? 1 : warps;
   launch.block[0] = kWarp;
   launch.block[1] = static_cast<uint32_t>(warps);
-  launch.grid[0] = clamp_to(ceil_div(lines, rows_in_block), int64_t(device.multiprocessors) * 32);
-  if (each <= shared) {
+  const bool in_shared = each <= shared;
+  launch.grid[0] =
+      clamp_to(ceil_div(lines, rows_in_block),
+               device.multiprocessors * (in_shared && !wide ? device.blocks : std::min(device.blocks, kRowBlocks)));
+  if (in_shared) {
     launch.shared_bytes += each * rows_in_block;
   } else {
     launch.memory = offset;
     offset += each * rows_in_block * launch.grid[0];
   }
-  plan.launches.push_back(launch);
-  if (launch.stage == 1) {
-    launch.stage = 2;
-    launch.grid[1] = 1;
+  if (split) {
+    add_stages(plan, m, launch, chunks);
+  } else {
     plan.launches.push_back(launch);
   }
   plan.scratch_bytes = offset;
@@ -115,7 +149,8 @@ CudaPlan plan_columns(const CudaMapping& m, int64_t planes, int64_t rows, int64_
 
 }  // namespace
 
-CudaPlan plan_launches(const CudaMapping& m, int64_t planes, int64_t rows, int64_t columns, const CudaDevice& device) {
+CudaPlan plan_launches(const CudaMapping& m, int64_t planes, int64_t rows, int64_t columns, const CudaDevice& device,
+                       bool turned) {
   // A row of no columns has its row stores all the same; a kernel without points has nothing to do.
   const bool points = planes > 0 && (m.form == CudaMapping::Form::rows      ? rows > 0
                                      : m.form == CudaMapping::Form::columns ? columns > 0
@@ -123,6 +158,8 @@ CudaPlan plan_launches(const CudaMapping& m, int64_t planes, int64_t rows, int64
   if (!points) return {};
   switch (m.form) {
     case CudaMapping::Form::loop:
+      if (turned && std::min(rows, columns) >= kFewest && m.tile_bytes <= device.shared_bytes)
+        return plan_tiles(m, planes, rows, columns, device);
       return plan_loop(m, planes * rows, columns, device);
     case CudaMapping::Form::rows:
       return plan_rows(m, planes * rows, columns, device);

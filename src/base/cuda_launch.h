@@ -7,6 +7,8 @@
 
 namespace ingot {
 
+inline constexpr int64_t kCudaTile = 64;  // rows and columns of a tile of turned operands
+
 /// How a kernel's text divides its work; see docs/lowering.md, "CUDA".
 struct CudaMapping {
   /// loop: a thread takes pieces of rows. rows: a warp takes a row of up to a chunk, a block takes a longer one.
@@ -18,8 +20,15 @@ struct CudaMapping {
   int64_t local_bytes = 0;  // form rows: of a column in local row buffers
   int64_t kept_bytes = 0;   // form rows: of a column of loads that several phases read, kept if there is room
   int64_t slot_bytes = 0;   // forms rows and columns: of one partial result of each reduction, 16 for each
-  int64_t tile_bytes = 0;   // form columns: shared memory of a block
-  bool splits = false;      // form rows: one phase, whose row may be divided over blocks
+  int64_t tile_bytes = 0;   // form columns: shared memory of a block; form loop: that of tiles of `turning` buffers
+  int stages = 0;           // form rows: launches of a row that is divided over blocks; 0 if it cannot be
+  bool finishes = false;    // form rows: the last of the stages has no elements, only row stores
+  /// Form loop: a buffer that is strided along the columns, and may be dense along the rows.
+  struct Turning {
+    size_t buffer;
+    int64_t element_bytes;
+  };
+  std::vector<Turning> turning;
 };
 
 /// A kernel as CUDA C++: its argument struct and entry function. A translation unit begins with codegen's prelude.
@@ -33,6 +42,9 @@ struct CudaText {
 struct CudaDevice {
   int multiprocessors = 108;
   int64_t shared_bytes = 99 * 1024;  // that one block may have
+  // Most blocks of a launch for each multiprocessor, which go on to further pieces: with few, some have one piece more
+  // than others for which these wait.
+  int64_t blocks = 1024;
 };
 
 struct CudaLaunch {
@@ -40,8 +52,10 @@ struct CudaLaunch {
   uint32_t block[3] = {1, 1, 1};
   int64_t shared_bytes = 0;
   // Words of the argument struct that differ from launch to launch; addresses are offsets into the scratch memory.
-  int64_t count = 0;       // form columns: rows that this launch reduces
-  int64_t stage = 0;       // form rows: 0 whole rows, 1 partial results only, 2 the rows from partial results
+  int64_t count = 0;  // form columns: rows that this launch reduces; form rows: most slots of the level it begins at
+  // form rows: 0 whole rows; i phase i - 1, from partial results of those before and leaving its own; -i: folds a level
+  // of these; form loop: 1 tiles
+  int64_t stage = 0;
   int64_t keep = 0;        // form rows: 1 if there is room for what several phases read
   int64_t memory = -1;     // form rows: local row buffers, columns: partial results to read; -1: null
   int64_t slots = -1;      // partial results to write (rows: and to read back); -1: null
@@ -53,8 +67,9 @@ struct CudaPlan {
   std::vector<CudaLaunch> launches;
   int64_t scratch_bytes = 0;
 };
+/// `turned`: a buffer of mapping.turning is dense along the rows.
 CudaPlan plan_launches(const CudaMapping& mapping, int64_t planes, int64_t rows, int64_t columns,
-                       const CudaDevice& device = {});
+                       const CudaDevice& device = {}, bool turned = false);
 
 /// A buffer, or a result of form columns, as the argument struct has it. Strides in bytes.
 struct CudaOperand {

@@ -255,6 +255,39 @@ std::vector<KernelBench> table() {
          return matmul(softmax(scores, -1), t[2]);
        },
        attention_work});
+  // Query, key and value from a weight each, or from one of all three, and attention over them.
+  list.push_back({"query_key_value",
+                  "positions, heads, depth, weights",
+                  0.8,
+                  {{{1, 12, 64, 3}},
+                   {{1, 12, 64, 1}},
+                   {{16, 12, 64, 3}},
+                   {{16, 12, 64, 1}},
+                   {{128, 12, 64, 3}},
+                   {{128, 12, 64, 1}},
+                   {{512, 12, 64, 3}},
+                   {{512, 12, 64, 1}}},
+                  [](const Sizes& s) {
+                    const int64_t width = s[1] * s[2];
+                    std::vector<Sizes> operands{{s[0], width}};
+                    operands.resize(1 + static_cast<size_t>(s[3]), {3 * width / s[3], width});
+                    return operands;
+                  },
+                  -1,
+                  [](const Tensors& t, const Sizes& s) {
+                    Tensors parts;
+                    for (size_t i = 1; i < t.size(); ++i) parts.push_back(linear(t[0], t[i]));
+                    if (parts.size() == 1) parts = chunk(parts[0], 3, 1);
+                    for (Tensor& part : parts) part = part.view({1, s[0], s[1], s[2]}).transpose(1, 2);
+                    return scaled_dot_product_attention(parts[0], parts[1], parts[2]);
+                  },
+                  [](const Sizes& s, double element) {
+                    const int64_t width = s[1] * s[2];
+                    Work work = attention_work({s[1], s[0], s[2], 0}, element);
+                    work.operations += product_operations({s[0], width, 3 * width});
+                    work.bytes = product_bytes({s[0], width, 3 * width}, element);
+                    return work;
+                  }});
   list.push_back({"lstm",
                   "steps, batch, width",
                   0.5,

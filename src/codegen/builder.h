@@ -148,6 +148,12 @@ template <Term B>
 Expr scale_normal(Expr a, B power) {
   return a.builder->node({Op::scale, a.type(), 0, a.value, lift(a, power).value, kNone, 1});
 }
+/// For an a of [1/2, 2] and a power of up to 250 (f64: 2040) either way, so that half of the power cannot round; of an
+/// a that is NaN the power may be anything.
+template <Term B>
+Expr scale_near_one(Expr a, B power) {
+  return a.builder->node({Op::scale, a.type(), 0, a.value, lift(a, power).value, kNone, 2});
+}
 inline Expr select(Expr mask, Expr yes, Expr no) { return mask.builder->choose(mask, yes, no); }
 template <Term N>
 Expr select(Expr mask, Expr yes, N no) {

@@ -181,7 +181,7 @@ class Verifier {
     };
     switch (rule) {
       case Rule::floating:
-        return same && is_float(a) && (n.op != Op::round || n.imm <= 3) && (n.op != Op::scale || n.imm <= 1);
+        return same && is_float(a) && (n.op != Op::round || n.imm <= 3) && (n.op != Op::scale || n.imm <= 2);
       case Rule::arithmetic:
         return same && a != Type::mask;
       case Rule::bits:

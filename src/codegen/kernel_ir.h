@@ -53,7 +53,8 @@ enum class Op : uint8_t {
   sqrt,
   round,
   // a * 2^b, b a finite float with an integral value (any magnitude); one rounding, denormals right; a NaN gives NaN.
-  // imm 1: 2^b is a normal number, or nobody asks what this gives (a NaN may give anything)
+  // imm 1: 2^b is a normal number, or nobody asks what this gives (a NaN may give anything); imm 2: a is of [1/2, 2],
+  // and b of up to 250 (f64: 2040) either way, or a is a NaN
   scale,
   // f32 rounded to the values of a 16-bit float (nearest even); imm: DType
   round_to,

@@ -29,6 +29,7 @@ constexpr const char* kDevice = R"(
 #define __global__
 #define __shared__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __grid_constant__
 struct Index { unsigned x, y, z; };

@@ -124,15 +124,17 @@ TEST_F(CudaOrder, FollowsFromTheLogicalShapeAlone) {
 }
 
 TEST_F(CudaOrder, DoesNotDependOnTheDevice) {
-  // One multiprocessor: few blocks that each go on; many: a row is divided over blocks, in two launches.
+  // Few blocks that each go on; many multiprocessors: a row is divided over blocks, in two launches.
   for (int multiprocessors : {1, 2, 400})
     for (int64_t n : {700, 3000, 70000})
-      check_order<float>(*unit, f32, n, 2, {multiprocessors, 40 * 1024}, multiprocessors == 1);
+      check_order<float>(*unit, f32, n, 2, {multiprocessors, 40 * 1024, 2}, multiprocessors == 1);
+  for (int64_t n : {700, 3000}) check_order<float>(*unit, f32, n, 7, {1, 40 * 1024, 1}, false);
 }
 
 TEST_F(CudaOrder, ChunksOfChunks) {
   // More chunks than one: a level more, for which shared memory has no room.
   check_order<float>(*unit, f32, 1024 * 1024 + 1500, 1, {4, 24 * 1024}, false);
+  check_order<float>(*unit, f32, 1024 * 1024 + 1500, 3, {4, 24 * 1024}, false);  // not divided over blocks
 }
 
 /// Rows of millions, thousands of lines, and more lines than a grid's second dim.

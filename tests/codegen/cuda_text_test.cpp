@@ -34,6 +34,11 @@ TEST(CudaText, RandomKernelsGiveTheBitsOfTheScalarExecutor) {
     for (uint32_t t : maker.tables_) layouts[t].index_count = 4;
     const int64_t sizes[] = {1, 16, 37, 300, 1024, 2050};
     int64_t rows = 1 + static_cast<int64_t>(seed % 7), columns = sizes[seed % 6];
+    if (seed % 5 == 0) {  // in tiles, where it is a loop
+      rows += 16;
+      for (size_t b = 0; b < layouts.size(); ++b)
+        if (kernel.buffers[b].access == Access::strided && layouts[b].index_count == 0) layouts[b] = {.turned = true};
+    }
     if (kernel.form == Form::columns) rows = sizes[seed / 4 % 6], columns = 1 + static_cast<int64_t>(seed * 7 % 90);
     std::vector<int64_t> outer{2, 1};
     if (seed % 2 == 0) outer = {1, 2, 2};
@@ -71,8 +76,11 @@ Kernel all_operations(Type type) {
   for (Expr x : {eq(a, b), ne(a, b), a < b, a <= b}) out(x);
   out(k.b.rare(b < c, a, [&] { return a * c - b; }));
   if (type == Type::f32 || type == Type::f64) {
-    for (Expr x : {fma(a, b, c), sqrt(a), round_even(a), floor(a), ceil(a), trunc(a), scale(a, round_even(b)),
-                   scale_normal(a, select(eq(b, b), max(min(round_even(b), 100), -100), 0.0))})
+    for (Expr x :
+         {fma(a, b, c), sqrt(a), round_even(a), floor(a), ceil(a), trunc(a), scale(a, round_even(b)),
+          scale_normal(a, select(eq(b, b), max(min(round_even(b), 100), -100), 0.0)),
+          scale_near_one(max(min(abs(a), 2), 0.5), select(eq(b, b), max(min(round_even(b * 16), 250), -250), 0.0)),
+          scale_near_one(max(min(a, 2), 0.5), select(eq(c, c), max(min(round_even(c), 1), 0), 0.0) - 127)})
       out(x);
     if (type == Type::f32)
       for (DType half : {DType::f16, DType::bf16}) out(round_to(a, half));
@@ -178,7 +186,80 @@ TEST(CudaText, EdgesOfALoop) {
   const auto unit = cuda_unit({text});
   for (int64_t shift : {0, 1})
     for (int64_t columns : {0, 1, 7, 8, 9, 2047, 2048, 2049, 4100})
-      for (int64_t rows : {0, 1, 3}) CudaTrial{k.kernel, *text, *unit, rows, columns, {}, {}, {}, 9, {}, shift}.run();
+      for (int64_t rows : {0, 1, 3})
+        CudaTrial{k.kernel, *text, *unit, rows, columns, {}, {}, {}, 9, {1, 0, columns == 4100 ? 1 : 1024}, shift}
+            .run();
+}
+
+/// Long rows that are few: each phase is a launch of many blocks, and what rows keep lies in device memory between
+/// them.
+TEST(CudaText, PhasesOfLongRows) {
+  KernelBuilder k;
+  Expr x = k.input(DType::f32);
+  Expr top = k.reduce(Combiner::max, x), where = k.reduce(Combiner::argmin, x);
+  k.row_output(DType::f32, top * 2.0);
+  k.kernel.locals.push_back(Type::f32);
+  k.kernel.phases.emplace_back();
+  Expr shifted = x - top;
+  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
+  Expr low = k.reduce(Combiner::min, shifted);
+  k.kernel.phases.emplace_back();
+  k.output(DType::f32, k.b.local(0) * low + x);
+  KernelBuilder finishing = k;
+  finishing.kernel.phases.back().row_stores.clear();
+  finishing.row_output(DType::i64, where);
+  for (KernelBuilder* maker : {&k, &finishing}) {
+    KernelPtr text = generate(maker->kernel, kCuda, "rows");
+    const CudaMapping& mapping = text->cuda->mapping;
+    EXPECT_EQ(mapping.stages, maker == &k ? 3 : 4);
+    const auto unit = cuda_unit({text});
+    for (int64_t columns : {40'000, 70'001})
+      for (int64_t rows : {1, 3}) {
+        CudaDevice device{8, 40'000};
+        CudaPlan plan = plan_launches(mapping, 1, rows, columns, device);
+        // Up to 64 partial results a row are joined where they are needed, more of them by a launch after each phase.
+        const int folds = columns > 64 * 1024 ? mapping.stages - 1 : 0;
+        EXPECT_EQ(plan.launches.size(), static_cast<size_t>(mapping.stages + folds));
+        EXPECT_GT(plan.launches[0].grid[1], 1u);
+        EXPECT_EQ(plan.launches.back().grid[1] > 1, maker == &k);
+        CudaTrial{maker->kernel, *text, *unit, rows, columns, {}, {}, {}, 5, device}.run();
+      }
+  }
+}
+
+/// Operands that are dense along the rows: tiles through shared memory, of every size of elements, beside operands of
+/// other layouts, in planes, at all edges; and layouts that tiles are not for.
+TEST(CudaText, TurnedOperands) {
+  std::deque<KernelBuilder> makers;
+  std::vector<KernelPtr> texts;
+  for (DType d : {DType::u8, DType::bf16, DType::f32, DType::f64}) {
+    KernelBuilder& k = makers.emplace_back();
+    Expr turned = k.input(d, Access::strided), other = k.input(DType::f32, Access::strided);
+    Expr dense = k.input(DType::f32), of_row = k.input(DType::i32, Access::uniform);
+    const Type type = turned.type() == Type::f64 ? Type::f64 : Type::f32;
+    Expr place = convert(k.b.index(0) - k.b.index(1), type);
+    k.output(d == DType::u8 ? DType::f32 : d,
+             convert(turned, type) + convert(dense * other, type) + convert(of_row, type) + place);
+    texts.push_back(generate(k.kernel, kCuda, "turned", 2));
+    EXPECT_EQ(texts.back()->cuda->mapping.turning.size(), 2u);
+  }
+  const auto unit = cuda_unit(texts);
+  const Layout turned{.turned = true}, spread{.step = 3};
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (auto [rows, columns] : {std::pair<int64_t, int64_t>{64, 64}, {130, 65}, {16, 200}, {63, 17}, {5, 100}})
+      for (const Layout& second : {turned, spread}) {
+        const CudaDevice device{1, 99 << 10, rows == 130 ? 2 : 1024};
+        CudaTrial{makers[i].kernel, *texts[i], *unit, rows, columns, {2, 3}, {turned, second}, {}, i, device}.run();
+        CudaTrial{makers[i].kernel, *texts[i], *unit, rows, columns, {1, 1}, {spread, second}, {}, i}.run();
+      }
+  // More of them than shared memory has room for.
+  KernelBuilder many;
+  Expr sum = many.input(DType::f64, Access::strided);
+  sum = sum + many.input(DType::f64, Access::strided);
+  many.output(DType::f64, sum);
+  KernelPtr text = generate(many.kernel, kCuda, "many");
+  EXPECT_TRUE(text->cuda->mapping.turning.empty());
+  CudaTrial{many.kernel, *text, *cuda_unit({text}), 70, 70, {}, {turned, turned}}.run();
 }
 
 /// Kernel IR names no block and no thread, no lane and no instruction set: it is the same for both kinds of target.

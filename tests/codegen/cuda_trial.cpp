@@ -31,7 +31,8 @@ CudaTrial::Memory CudaTrial::make() const {
     const DType d = kernel.buffers[b].dtype;
     const int64_t size = size_of(d);
     const int64_t row = l.step == 0 ? 1 : std::max<int64_t>(columns * std::abs(l.step) - (std::abs(l.step) - 1), 0);
-    const int64_t plane = row * (l.one_row ? 1 : rows), tables = std::max<int64_t>(l.index_count, 1);
+    const int64_t plane = l.turned ? columns * (rows + 1) : row * (l.one_row ? 1 : rows),
+                  tables = std::max<int64_t>(l.index_count, 1);
     const int64_t elements = plane * planes() * tables + shift;
     m.bytes.emplace_back(static_cast<size_t>(elements * size + 2 * kMargin + 64), char{0x55});
     char* base = aligned(m.bytes.back()) + kMargin + shift * size;
@@ -41,6 +42,7 @@ CudaTrial::Memory CudaTrial::make() const {
                   l.step * size,
                   plane * planes() * size,
                   {}};
+    if (l.turned) o.row = size, o.column = (rows + 1) * size;
     int64_t stride = plane * size;
     o.outer.resize(outer.size());
     for (size_t i = outer.size(); i-- > 0; stride *= outer[i]) o.outer[i] = stride;

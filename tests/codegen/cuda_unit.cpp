@@ -16,7 +16,8 @@ class DeviceUnit : public CudaUnit {
  public:
   explicit DeviceUnit(const std::vector<KernelPtr>& kernels) : unit_(codegen::cuda::translation_unit(kernels)) {}
   void run(const KernelSource& kernel, const CudaArguments& arguments, const CudaDevice& device) const override {
-    const CudaDevice limits{device.multiprocessors, std::min(device.shared_bytes, cuda::device().shared_bytes)};
+    const CudaDevice limits{device.multiprocessors, std::min(device.shared_bytes, cuda::device().shared_bytes),
+                            device.blocks};
     const cuda::KernelCall call{&kernel, arguments};
     const CudaPlan plan = call.plan(limits);
     const cuda::DeviceMemory scratch(plan.scratch_bytes);

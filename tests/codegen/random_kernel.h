@@ -166,6 +166,8 @@ class RandomKernel {
         if (t == Type::f32 && below(2)) return round_to(any(t), below(2) ? DType::f16 : DType::bf16);
         if (Expr power = round_even(any(t)); below(2))
           return scale_normal(any(t), select(eq(power, power), max(min(power, 127), -126), 0.0));
+        else if (below(2))
+          return scale_near_one(max(min(any(t), 2), 0.5), select(eq(power, power), max(min(power, 250), -250), 0.0));
         else
           return scale(any(t), max(min(power, 400), -400));
     }

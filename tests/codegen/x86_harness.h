@@ -164,6 +164,7 @@ struct Layout {
   int64_t step = 1;
   bool one_row = false;     // all rows read the same one
   int64_t index_count = 0;  // > 0: a table of so many entries, each of a whole plane
+  bool turned = false;      // CudaTrial: column by column, with a gap of an element between them
 };
 
 /// A call with random data, made twice: by the scalar executor and by generated code.

@@ -88,6 +88,9 @@ TEST_P(X86Pointwise, ScalesByNormalPowers) {
     equal(scale_normal(x, power), scale(x, power));
     equal(scale_normal(lift(x, 1.0), power), scale(lift(x, 1.0), power));
     equal(scale_normal(lift(x, -1.0), power), scale(lift(x, -1.0), power));
+    Expr near = max(min(x, 2), 0.5), far = select(eq(any, any), max(min(any, 250), -250), 0.0);
+    k.output(d, scale_near_one(near, far));
+    equal(scale_near_one(near, far), scale(near, far));
     for (int64_t n : {1, 16, 35}) {
       Trial{k.kernel, target(), 3, n}.run();
       if (HasFailure()) return;

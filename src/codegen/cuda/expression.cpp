@@ -72,8 +72,10 @@ std::string pattern(const Node& n, Type operand) {
       constexpr const char* modes[] = {"round_even({0})", "round_down({0})", "round_up({0})", "round_to_zero({0})"};
       return modes[n.imm];
     }
-    case Op::scale:
-      return n.imm ? "scale_normal({0}, {1})" : "scale({0}, {1})";
+    case Op::scale: {
+      constexpr const char* kinds[] = {"scale({0}, {1})", "scale_normal({0}, {1})", "scale_near_one({0}, {1})"};
+      return kinds[n.imm];
+    }
     case Op::round_to:
       return static_cast<DType>(n.imm) == DType::f16 ? "from_f16(to_f16({0}))" : "from_bf16(to_bf16({0}))";
     case Op::bit_and:

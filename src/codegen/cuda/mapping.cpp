@@ -6,9 +6,11 @@
 namespace ingot::codegen::cuda {
 namespace {
 
-constexpr int kPieceBytes = 16;     // of one access
-constexpr int kThreadElements = 8;  // at once; of a row, the lanes of a thread in the canonical order
-constexpr int kLoadRegisters = 64;  // what loads in flight and their results may take
+constexpr int kPieceBytes = 16;                      // of one access
+constexpr int kThreadElements = 8;                   // at once; of a row, the lanes of a thread in the canonical order
+constexpr int kLoadRegisters = 64;                   // what loads in flight and their results may take
+constexpr int kPartRegisters = 24, kPartNodes = 10;  // of two parts at a time; form rows: what is worth text of its own
+constexpr int64_t kTileMemory = 64 << 10;
 
 class Mapper {
  public:
@@ -30,9 +32,11 @@ class Mapper {
       if (called_[v]) m_.call.push_back(v);
     choose_vector();
     for (size_t r = 0; r < k_.reductions.size(); ++r) m_.launch.slot_bytes += 16;
-    const Phase& first = k_.phases[0];
-    m_.launch.splits = m_.launch.form == CudaMapping::Form::rows && k_.phases.size() == 1 && k_.locals.empty() &&
-                       !first.reductions.empty();
+    if (m_.launch.form == CudaMapping::Form::rows && !k_.reductions.empty()) {
+      const Phase& last = k_.phases.back();
+      m_.launch.finishes = !last.reductions.empty() || !last.row_stores.empty();
+      m_.launch.stages = static_cast<int>(k_.phases.size()) + m_.launch.finishes;
+    }
     return std::move(m_);
   }
 
@@ -97,7 +101,29 @@ class Mapper {
       for (Value v : p.staged)
         if (++uses[v] == 2) m_.kept.push_back(v);
     for (Type t : k_.locals) m_.launch.local_bytes += codegen::size_of(t);
-    for (Value v : m_.kept) m_.launch.kept_bytes += ingot::size_of(k_.buffers[k_.nodes[v].imm].dtype);
+    for (Value v : m_.kept) {
+      const int64_t bytes = ingot::size_of(k_.buffers[k_.nodes[v].imm].dtype);
+      if (const auto local = successor(v, bytes))
+        m_.overwritten.emplace_back(v, *local);
+      else
+        m_.launch.kept_bytes += bytes;
+    }
+  }
+
+  /// A local row buffer of elements of as many bytes that nobody has taken over and that is not written before the last
+  /// phase that reads v: a thread reads an element before it writes it.
+  std::optional<uint32_t> successor(Value v, int64_t bytes) const {
+    size_t last = 0;
+    for (size_t i = 0; i < m_.phases.size(); ++i)
+      if (std::count(m_.phases[i].staged.begin(), m_.phases[i].staged.end(), v)) last = i;
+    for (uint32_t l = 0; l < k_.locals.size(); ++l) {
+      bool free = codegen::size_of(k_.locals[l]) == bytes;
+      for (auto& [other, local] : m_.overwritten) free = free && local != l;
+      for (size_t i = 0; i < last; ++i)
+        for (const Store& s : k_.phases[i].local_stores) free = free && s.buffer != l;
+      if (free) return l;
+    }
+    return std::nullopt;
   }
 
   /// Registers that an element of what the phase loads and stores takes.
@@ -116,11 +142,24 @@ class Mapper {
     const int words = registers(m_.phases[0], k_.phases[0]);
     switch (l.form) {
       case CudaMapping::Form::rows:
+        // Pieces of a warp lie side by side, so that it moves whole lines; those of the widest elements have 16 bytes.
         l.vector = kThreadElements;
+        for (size_t b = 0; b < k_.buffers.size(); ++b)
+          if (k_.buffers[b].access == Access::dense && m_.moves(k_, b))
+            l.vector = std::min(l.vector, kPieceBytes / static_cast<int>(ingot::size_of(k_.buffers[b].dtype)));
+        for (Type t : k_.locals) l.vector = std::min(l.vector, kPieceBytes / static_cast<int>(codegen::size_of(t)));
+        for (size_t i = 0; i < m_.phases.size(); ++i) {
+          PhaseMapping& p = m_.phases[i];
+          // Long expressions stand in the text once: compiling it a second time takes longer than it gains.
+          p.parts = p.elements.size() > kPartNodes                                   ? 0
+                    : registers(p, k_.phases[i]) * kThreadElements <= kPartRegisters ? 2
+                                                                                     : 1;
+        }
         break;
       case CudaMapping::Form::columns:
-        // Eight loads of each buffer are in flight, four where there are many.
+        // Sixteen loads of a buffer are in flight, eight or four where there are many.
         m_.phases[0].unroll = words * kThreadElements > kLoadRegisters ? kThreadElements / 2 : kThreadElements;
+        m_.phases[0].parts = words * kThreadElements <= kPartRegisters ? 2 : 1;
         for (const Reduction& r : k_.reductions)
           l.tile_bytes = std::max(l.tile_bytes, 16 * 33 * accumulator_bytes(k_, r));
         break;
@@ -132,9 +171,28 @@ class Mapper {
         while (l.vector > 1 && l.vector * words > kLoadRegisters) l.vector /= 2;
         l.unroll = std::clamp(kLoadRegisters / (l.vector * words), 1, kThreadElements / l.vector);
         l.unroll = static_cast<int>(std::bit_floor(static_cast<unsigned>(l.unroll)));
+        choose_tiles();
         break;
       }
     }
+  }
+
+  /// Form loop: loads that are strided along the columns, if tiles of all of them have room.
+  void choose_tiles() {
+    int64_t bytes = 0;
+    for (Value v : m_.phases[0].staged) {
+      const Node& n = k_.nodes[v];
+      if (k_.buffers[n.imm].access != Access::strided || n.a != kNone) continue;
+      const int64_t element = ingot::size_of(k_.buffers[n.imm].dtype);
+      m_.tiles.push_back({v, bytes});
+      m_.launch.turning.push_back({n.imm, element});
+      bytes += kCudaTile * (kCudaTile + std::max<int64_t>(4 / element, 1)) * element;  // as tile_place has it
+    }
+    m_.launch.tile_bytes = bytes;
+    if (bytes <= kTileMemory) return;
+    m_.tiles.clear();
+    m_.launch.turning.clear();
+    m_.launch.tile_bytes = 0;
   }
 
   const Kernel& k_;
@@ -148,6 +206,16 @@ bool is_index(Combiner combiner) { return combiner == Combiner::argmax || combin
 
 int64_t accumulator_bytes(const Kernel& kernel, const Reduction& reduction) {
   return is_index(reduction.combiner) ? 16 : codegen::size_of(kernel.nodes[reduction.value].type);
+}
+
+bool Mapping::moves(const Kernel& kernel, size_t buffer) const {
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    for (const Store& s : kernel.phases[i].stores)
+      if (s.buffer == buffer) return true;
+    for (Value v : phases[i].staged)
+      if (kernel.nodes[v].imm == buffer) return true;
+  }
+  return false;
 }
 
 Mapping map_kernel(const Kernel& kernel, int outer) { return Mapper(kernel, outer).run(); }

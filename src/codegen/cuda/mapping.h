@@ -1,6 +1,8 @@
 // From kernel IR to blocks and threads: at which level each value is computed, what is loaded in pieces, what a row
 // keeps. Printing (print.cpp) writes down what this decides; the kernel IR knows of neither.
 #pragma once
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/cuda_launch.h"
@@ -18,7 +20,10 @@ struct PhaseMapping {
   std::vector<Value> locals;    // reads of local row buffers, likewise
   std::vector<Value> elements;  // element level, in order
   std::vector<Value> after;     // line level: what the row stores need
-  int unroll = 1;               // form columns: rows whose loads are in flight together
+  int unroll = 1;               // form columns: rows whose loads are in flight together, in each part
+  // Forms rows and columns: parts of a chunk that are loaded before either is computed; 0: there is no text for whole
+  // ones
+  int parts = 1;
 };
 
 struct Mapping {
@@ -27,6 +32,20 @@ struct Mapping {
   std::vector<Value> call;    // nodes computed once a thread
   std::vector<PhaseMapping> phases;
   std::vector<Value> kept;  // loads of several phases, in the order of their place in a row's memory
+  std::vector<std::pair<Value, uint32_t>> overwritten;  // kept loads whose place a local row buffer takes over
+  struct Tile {
+    Value value;
+    int64_t at;  // bytes into shared memory
+  };
+  std::vector<Tile> tiles;  // form loop: loads that go through shared memory where their buffers lie turned
+
+  /// True if elements of the buffer are read or written side by side.
+  bool moves(const Kernel& kernel, size_t buffer) const;
+  std::optional<uint32_t> overwritten_by(Value kept_load) const {
+    for (auto [v, local] : overwritten)
+      if (v == kept_load) return local;
+    return std::nullopt;
+  }
 };
 
 Mapping map_kernel(const Kernel& kernel, int outer);

@@ -4,11 +4,13 @@
 #include "codegen/cuda/cuda.h"
 
 #include "base/canonical_order.h"
+#include "base/cuda_launch.h"
 
 namespace ingot::codegen::cuda {
 namespace {
 
-static_assert(canonical::kDeviceChunk == 1024 && canonical::kDeviceLanes == 256, "the text below says so");
+static_assert(canonical::kDeviceChunk == 1024 && canonical::kDeviceLanes == 256 && kCudaTile == 64,
+              "the text below says so");
 
 constexpr const char* kPrelude = R"(// Made by Ingot. Nothing may be contracted: compile with --fmad=false.
 #define INGOT_DEVICE __device__ __forceinline__
@@ -22,10 +24,11 @@ INGOT_DEVICE long long to_bits(double x) { return __double_as_longlong(x); }
 
 INGOT_DEVICE float from_bf16(unsigned short x) { return from_bits(int(unsigned(x) << 16)); }
 #ifdef __CUDA_ARCH__
+// Two at a time: the instruction for one is four times as slow.
 INGOT_DEVICE unsigned short to_bf16(float x) {
-  unsigned short y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
+  unsigned y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(0.0f), "f"(x));
+  return (unsigned short)y;
 }
 INGOT_DEVICE float from_f16(unsigned short x) {
   float y;
@@ -33,9 +36,9 @@ INGOT_DEVICE float from_f16(unsigned short x) {
   return y;
 }
 INGOT_DEVICE unsigned short to_f16(float x) {
-  unsigned short y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
+  unsigned y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(0.0f), "f"(x));
+  return (unsigned short)y;
 }
 #else
 INGOT_DEVICE unsigned short to_bf16(float x) {
@@ -157,7 +160,20 @@ template <int kMin, int kMax, class T> INGOT_DEVICE T scale_in_steps(T x, T powe
 INGOT_DEVICE float scale(float x, float power) { return scale_in_steps<-126, 127>(x, power); }
 INGOT_DEVICE double scale(double x, double power) { return scale_in_steps<-1022, 1023>(x, power); }
 
-template <class T> INGOT_DEVICE T scale_normal(T x, T power) { return x * power_of_two(int(power), x); }
+// The sum with 1.5 * 2^mantissa bits holds an integer in its low bits; moved up, they are an exponent.
+INGOT_DEVICE int low_integer(float x) { return to_bits(x + 12582912.0f); }
+INGOT_DEVICE long long low_integer(double x) { return to_bits(x + 6755399441055744.0); }
+INGOT_DEVICE float power_of_low(int e) { return from_bits(int((unsigned(e) << 23) + 0x3f800000u)); }
+INGOT_DEVICE double power_of_low(long long e) {
+  return from_bits((long long)(((unsigned long long)e << 52) + 0x3ff0000000000000ull));
+}
+// The power is that of a normal number.
+template <class T> INGOT_DEVICE T scale_normal(T x, T power) { return x * power_of_low(low_integer(power)); }
+// x is of [1/2, 2], so a half of the power cannot round.
+template <class T> INGOT_DEVICE T scale_near_one(T x, T power) {
+  const auto e = low_integer(power), half = e >> 1;
+  return x * power_of_low(half) * power_of_low(e - half);
+}
 
 INGOT_DEVICE int shift_left(int a, int b) { return int(unsigned(a) << b); }
 INGOT_DEVICE long long shift_left(long long a, long long b) { return (long long)((unsigned long long)a << b); }
@@ -232,25 +248,85 @@ template <class T, int N> INGOT_DEVICE void store_pieces(char* to, const T (&fro
     *reinterpret_cast<typename V::Piece*>(to + i * sizeof(T)) = piece;
   }
 }
-// The first `count` elements; in pieces where all N are there. What is not there is 0.
-template <class T, int N> INGOT_DEVICE void load(T (&to)[N], const char* from, long long stride, int count, bool pieces) {
-  if (pieces && count == N) {
-    load_pieces(to, from);
-  } else {
+template <class T, int N> INGOT_DEVICE void gather(T (&to)[N], const char* from, long long stride) {
+  #pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = *reinterpret_cast<const T*>(from + i * stride);
+}
+template <class T, int N> INGOT_DEVICE void scatter(char* to, const T (&from)[N], long long stride) {
+  #pragma unroll
+  for (int i = 0; i < N; ++i) *reinterpret_cast<T*>(to + i * stride) = from[i];
+}
+// Elements of a thread in a part of a row: pieces of P, of which those of a warp lie side by side.
+enum : int { kWarp = 32 };
+template <int P> INGOT_DEVICE constexpr int spread(int e) { return e / P * (kWarp * P) + e % P; }
+template <int P, class T, int N> INGOT_DEVICE void load_spread(T (&to)[N], const char* from) {
+  #pragma unroll
+  for (int i = 0; i < N; i += P) {
+    T piece[P];
+    load_pieces(piece, from + spread<P>(i) * int(sizeof(T)));
     #pragma unroll
-    for (int i = 0; i < N; ++i) to[i] = i < count ? *reinterpret_cast<const T*>(from + i * stride) : T(0);
+    for (int k = 0; k < P; ++k) to[i + k] = piece[k];
   }
 }
-template <class T, int N> INGOT_DEVICE void store(char* to, const T (&from)[N], long long stride, int count, bool pieces) {
-  if (pieces && count == N) {
-    store_pieces(to, from);
+template <int P, class T, int N> INGOT_DEVICE void store_spread(char* to, const T (&from)[N]) {
+  #pragma unroll
+  for (int i = 0; i < N; i += P) {
+    T piece[P];
+    #pragma unroll
+    for (int k = 0; k < P; ++k) piece[k] = from[i + k];
+    store_pieces(to + spread<P>(i) * int(sizeof(T)), piece);
+  }
+}
+// Of which `left` are there from the first one on; in pieces where all are. What is not there is 0.
+template <int P, class T, int N> INGOT_DEVICE void load(T (&to)[N], const char* from, long long stride, int left, bool pieces) {
+  if (pieces && spread<P>(N - 1) < left) {
+    load_spread<P>(to, from);
+  } else {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = spread<P>(i) < left ? *reinterpret_cast<const T*>(from + spread<P>(i) * stride) : T(0);
+  }
+}
+template <int P, class T, int N> INGOT_DEVICE void store(char* to, const T (&from)[N], long long stride, int left, bool pieces) {
+  if (pieces && spread<P>(N - 1) < left) {
+    store_spread<P>(to, from);
   } else {
     #pragma unroll
     for (int i = 0; i < N; ++i)
-      if (i < count) *reinterpret_cast<T*>(to + i * stride) = from[i];
+      if (spread<P>(i) < left) *reinterpret_cast<T*>(to + spread<P>(i) * stride) = from[i];
   }
 }
 template <class T> INGOT_DEVICE T load_one(const char* from) { return *reinterpret_cast<const T*>(from); }
+// Form loop: tiles of 64 x 64, column by column, so that a warp reads along the columns without a conflict of banks.
+enum : int { kTile = 64, kTileThreads = 256, kTileStep = kTileThreads / kTile };
+template <class T> INGOT_DEVICE int tile_place(int row, int column) {
+  return column * (kTile + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1)) + row;
+}
+// A warp goes along the rows where they are dense, else along the columns; eight loads are in flight before any is stored.
+template <bool kWhole, class T> INGOT_DEVICE void load_tile_along(T* tile, const char* from, long long next, int place, int step, int there, int slow, int end) {
+  constexpr int kBatch = 8;
+  #pragma unroll 1
+  for (; slow < end; slow += kBatch * kTileStep) {
+    T x[kBatch];
+    #pragma unroll
+    for (int i = 0; i < kBatch; ++i, from += next)
+      x[i] = kWhole || (there && slow + i * kTileStep < end) ? load_one<T>(from) : T(0);
+    #pragma unroll
+    for (int i = 0; i < kBatch; ++i, place += step)
+      if (kWhole || (there && slow + i * kTileStep < end)) tile[place] = x[i];
+  }
+}
+template <class T> INGOT_DEVICE void load_tile(T* tile, const char* from, long long row_stride, long long column_stride, int rows, int columns) {
+  const bool along_rows = row_stride == (long long)sizeof(T), whole = rows == kTile && columns == kTile;
+  const int fast = threadIdx.x % kTile, slow = threadIdx.x / kTile;
+  const long long stride = along_rows ? row_stride : column_stride, next = along_rows ? column_stride : row_stride;
+  const int place = along_rows ? tile_place<T>(fast, slow) : tile_place<T>(slow, fast);
+  const int step = along_rows ? tile_place<T>(0, kTileStep) : kTileStep;
+  from += fast * stride + slow * next;
+  if (whole)
+    load_tile_along<true>(tile, from, kTileStep * next, place, step, true, slow, kTile);
+  else
+    load_tile_along<false>(tile, from, kTileStep * next, place, step, fast < (along_rows ? rows : columns), slow, along_rows ? columns : rows);
+}
 template <class T> INGOT_DEVICE void store_one(char* to, T x) { *reinterpret_cast<T*>(to) = x; }
 INGOT_DEVICE int count_from(long long first, long long end, int most) {
   return end - first >= most ? most : end - first <= 0 ? 0 : int(end - first);
@@ -258,7 +334,7 @@ INGOT_DEVICE int count_from(long long first, long long end, int most) {
 
 // Reductions. Canonical order on a GPU: the elements are cut into chunks of 1024; in a chunk element i adds to lane
 // i % 256 in order; lanes pair up, neighbours first; the results of the chunks are reduced in the same way.
-enum : int { kChunk = 1024, kLanes = 256, kWarp = 32, kThreadLanes = kLanes / kWarp };
+enum : int { kChunk = 1024, kLanes = 256, kThreadLanes = kLanes / kWarp };
 
 template <class T> struct Indexed {
   T value;
@@ -348,8 +424,17 @@ template <class C, int N> INGOT_DEVICE typename C::Value warp_tree(typename C::V
   for (int distance = 1; distance < N; distance *= 2) x = C::join(x, from_lane(x, distance));
   return x;
 }
-template <class C> INGOT_DEVICE typename C::Value chunk_result(const typename C::Value (&lanes)[kThreadLanes]) {
-  return warp_tree<C, kWarp>(tree<C, kThreadLanes>(lanes));
+// The lanes of a warp, of which each thread has pieces of P.
+template <class C, int P> INGOT_DEVICE typename C::Value chunk_result(const typename C::Value (&lanes)[kThreadLanes]) {
+  typename C::Value of_pieces[kThreadLanes / P];
+  #pragma unroll
+  for (int i = 0; i < kThreadLanes / P; ++i) {
+    typename C::Value piece[P];
+    #pragma unroll
+    for (int k = 0; k < P; ++k) piece[k] = lanes[i * P + k];
+    of_pieces[i] = warp_tree<C, kWarp>(tree<C>(piece));
+  }
+  return tree<C>(of_pieces);
 }
 // Partial results in memory, 16 bytes each.
 enum : int { kSlot = 16 };
@@ -359,8 +444,11 @@ template <class C> INGOT_DEVICE typename C::Value load_slot(const char* slots, l
 template <class C> INGOT_DEVICE void store_slot(char* slots, long long i, typename C::Value x) {
   *reinterpret_cast<typename C::Value*>(slots + i * kSlot) = x;
 }
-// The lanes of a chunk of up to 1024 slots. Of a whole one all loads are in flight before any is joined.
-template <class C> INGOT_DEVICE void collect_slots(typename C::Value (&lanes)[kThreadLanes], const char* slots, int count) {
+// The result of a chunk of up to 1024 slots. Of a whole one all loads are in flight before any is joined. Not inlined:
+// it stands in a kernel twice a reduction.
+template <class C> __device__ __noinline__ typename C::Value slots_result(const char* slots, int count) {
+  typename C::Value lanes[kThreadLanes];
+  clear<C>(lanes);
   constexpr int kParts = kChunk / kLanes;
   const int first = threadIdx.x * kThreadLanes;
   if (sizeof(typename C::Value) <= 8 && count == kChunk) {
@@ -373,43 +461,65 @@ template <class C> INGOT_DEVICE void collect_slots(typename C::Value (&lanes)[kT
     for (int part = 0; part < kParts; ++part)
       #pragma unroll
       for (int l = 0; l < kThreadLanes; ++l) lanes[l] = C::join(lanes[l], all[part][l]);
-    return;
+    return chunk_result<C, kThreadLanes>(lanes);
   }
   #pragma unroll 1
   for (int part = 0; part < count; part += kLanes)
     #pragma unroll
     for (int l = 0; l < kThreadLanes; ++l)
       if (part + first + l < count) lanes[l] = C::join(lanes[l], load_slot<C>(slots, part + first + l));
+  return chunk_result<C, kThreadLanes>(lanes);
 }
-// The result of a row whose chunks lie in `slots`, in every thread of the block. Slots of further levels follow.
-template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long long count) {
-  typename C::Value result = C::none();
-  __syncthreads();
-  for (bool last = false; !last;) {
-    last = count <= kChunk;
-    const long long chunks = (count + kChunk - 1) / kChunk;
-    for (long long chunk = last ? 0 : threadIdx.y; chunk < chunks; chunk += last ? 1 : blockDim.y) {
-      typename C::Value lanes[kThreadLanes];
-      clear<C>(lanes);
-      collect_slots<C>(lanes, slots + chunk * kChunk * kSlot, count_from(chunk * kChunk, count, kChunk));
-      result = chunk_result<C>(lanes);
-      if (!last && threadIdx.x == 0) store_slot<C>(slots, count + chunk, result);
-    }
+// Levels of slots: those of a row's chunks, then those of chunks of them, and so on. The first with up to `most`, if given.
+INGOT_DEVICE void find_level(char*& slots, long long& count, long long most) {
+  while (most && count > most) {
     slots += count * kSlot;
-    count = chunks;
+    count = (count + kChunk - 1) / kChunk;
+  }
+}
+// From one level to the next; a warp takes every `warps`-th chunk.
+template <class C> INGOT_DEVICE void fold_slots(char* slots, long long count, long long warp, long long warps) {
+  for (long long chunk = warp; chunk * kChunk < count; chunk += warps) {
+    const typename C::Value result =
+        slots_result<C>(slots + chunk * kChunk * kSlot, count_from(chunk * kChunk, count, kChunk));
+    if (threadIdx.x == 0) store_slot<C>(slots, count + chunk, result);
+  }
+}
+template <class C> INGOT_DEVICE void fold_level(char* slots, long long count, long long level, long long warp, long long warps) {
+  find_level(slots, count, level);
+  fold_slots<C>(slots, count, warp, warps);
+}
+// The result of a row of more slots than a warp has threads.
+template <class C> __device__ __noinline__ typename C::Value finish_long_row(char* slots, long long count, long long level) {
+  find_level(slots, count, level);
+  for (; count > kChunk; count = (count + kChunk - 1) / kChunk) {
+    fold_slots<C>(slots, count, threadIdx.y, blockDim.y);
+    slots += count * kSlot;
     __syncthreads();
   }
+  return slots_result<C>(slots, int(count));
+}
+// The result of a row whose slots stand there, from `level` on, in every thread of the block.
+template <class C> INGOT_DEVICE typename C::Value finish_row(char* slots, long long count, long long level) {
+  __syncthreads();
+  typename C::Value result;
+  if (count <= kWarp) {  // a lane each
+    result = warp_tree<C, kWarp>(threadIdx.x < count ? load_slot<C>(slots, threadIdx.x) : C::none());
+  } else {
+    result = finish_long_row<C>(slots, count, level);
+  }
+  __syncthreads();
   return result;
 }
 
-// Form columns: blocks of 32 x 16 threads, one a column and 16 neighbouring lanes.
+// Form columns: blocks of 32 x 16 threads, one a column and 16 neighbouring lanes, of which it takes 8 after the other.
 enum : int { kTileRows = 16, kTileLanes = kLanes / kTileRows };
-// The chunk's partial results of the launch before, instead of elements.
-template <class C> INGOT_DEVICE void collect(typename C::Value (&lanes)[kTileLanes], const char* slots, long long first_row, long long rows, long long column, long long columns) {
+// Partial results of the launch before, instead of elements: those of half of a thread's lanes.
+template <class C> INGOT_DEVICE void collect(typename C::Value (&lanes)[kThreadLanes], const char* slots, long long first_row, long long rows, long long column, long long columns) {
   #pragma unroll 1
   for (int part = 0; part < kChunk; part += kLanes)
     #pragma unroll
-    for (int l = 0; l < kTileLanes; ++l) {
+    for (int l = 0; l < kThreadLanes; ++l) {
       const long long row = first_row + part + threadIdx.y * kTileLanes + l;
       if (row < rows && column < columns) lanes[l] = C::join(lanes[l], load_slot<C>(slots, row * columns + column));
     }
@@ -418,10 +528,10 @@ template <class C> INGOT_DEVICE void collect(typename C::Value (&lanes)[kTileLan
 template <class R> INGOT_DEVICE R result_of(R x) { return x; }
 template <class R> INGOT_DEVICE R result_of(bool x) { return R(x); }
 template <class R, class T> INGOT_DEVICE R result_of(Indexed<T> x) { return x.index; }
-template <class C, class R> INGOT_DEVICE void finish_columns(const typename C::Value (&lanes)[kTileLanes], char* shared, long long rows, long long first, long long columns, char* slots, char* result, long long stride) {
+template <class C, class R> INGOT_DEVICE void finish_columns(typename C::Value of_thread, char* shared, long long rows, long long first, long long columns, char* slots, char* result, long long stride) {
   using Row = typename C::Value[kWarp + 1];
   Row* tile = reinterpret_cast<Row*>(shared);
-  tile[threadIdx.y][threadIdx.x] = tree<C, kTileLanes>(lanes);
+  tile[threadIdx.y][threadIdx.x] = of_thread;
   __syncthreads();
   // Sixteen threads a column.
   const int thread = threadIdx.y * kWarp + threadIdx.x;

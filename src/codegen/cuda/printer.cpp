@@ -26,16 +26,6 @@ void Printer::close() {
   line("}}");
 }
 
-bool Printer::moved(size_t buffer) const {
-  for (size_t i = 0; i < k_.phases.size(); ++i) {
-    for (const Store& s : k_.phases[i].stores)
-      if (s.buffer == buffer) return true;
-    for (Value v : m_.phases[i].staged)
-      if (k_.nodes[v].imm == buffer) return true;
-  }
-  return false;
-}
-
 bool Printer::touched(size_t buffer) const {
   for (size_t i = 0; i < k_.phases.size(); ++i) {
     for (const Store& s : k_.phases[i].row_stores)
@@ -80,6 +70,13 @@ void Printer::argument_struct() {
   if (k_.scalars) line("unsigned long long scalars[{}];", k_.scalars);
   --indent_;
   line("}};");
+}
+
+void Printer::line_place() {
+  if (l_.outer)
+    line("const long long plane = quotient(at, a.rows), row = at - plane * a.rows;");
+  else
+    line("const long long row = at;");
 }
 
 void Printer::plane_addresses(bool row) {
@@ -166,11 +163,11 @@ void Printer::nodes(const std::vector<Value>& list, const Cursor& cursor) {
   }
 }
 
-std::string Printer::staged_base(Value v, bool row_moves) const {
+std::string Printer::staged_base(Value v, const char* row) const {
   const Node& n = k_.nodes[v];
   std::string at = fmt::format("p{}", n.imm);
   if (n.a != kNone) at += fmt::format(" + {} * a.buffers[{}].index", operand(k_, n.a), n.imm);
-  if (row_moves) at += fmt::format(" + (row + u) * a.buffers[{}].row", n.imm);
+  if (*row) at += fmt::format(" + {} * a.buffers[{}].row", row, n.imm);
   return at;
 }
 
@@ -181,21 +178,25 @@ std::string Printer::at_column(std::string base, size_t buffer, const char* colu
 
 void Printer::elements(const PhaseMapping& p, const Phase& phase, const Cursor& cursor, const std::string& lane) {
   nodes(p.elements, cursor);
-  for (size_t s = 0; s < phase.stores.size(); ++s)
-    line("o{}{} = {};", s, cursor.subscript,
-         to_memory(k_.buffers[phase.stores[s].buffer].dtype, operand(k_, phase.stores[s].value)));
+  for (size_t s = 0; s < phase.stores.size(); ++s) {
+    const DType dtype = k_.buffers[phase.stores[s].buffer].dtype;
+    const Node& n = k_.nodes[phase.stores[s].value];
+    // What is rounded to what the buffer holds need not be rounded before.
+    const bool rounded = n.op == Op::round_to && static_cast<DType>(n.imm) == dtype;
+    line("o{}{} = {};", s, cursor.subscript, to_memory(dtype, operand(k_, rounded ? n.a : phase.stores[s].value)));
+  }
   for (size_t s = 0; s < phase.local_stores.size(); ++s) {
     const Store& store = phase.local_stores[s];
     line("q{}{} = {};", s, cursor.subscript, to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
   }
   if (phase.reductions.empty()) return;
-  open(fmt::format("if ({})", cursor.guard));
+  if (!cursor.guard.empty()) open(fmt::format("if ({})", cursor.guard));
   for (uint32_t r : phase.reductions) {
     std::string c = combiner(r), of = operand(k_, k_.reductions[r].value);
     line("r{}_lanes[{}] = {}::join(r{}_lanes[{}], {}::of({}, {}));", r, lane, c, r, lane, c, of,
          l_.form == Form::columns ? cursor.row : cursor.column);
   }
-  close();
+  if (!cursor.guard.empty()) close();
 }
 
 }  // namespace ingot::codegen::cuda

@@ -36,7 +36,7 @@ class Printer {
   void close();
 
   /// True if elements of the buffer are read or written side by side.
-  bool moved(size_t buffer) const;
+  bool moved(size_t buffer) const { return m_.moves(k_, buffer); }
   /// True if anything of it is read or written: what folding made needless may stay a buffer.
   bool touched(size_t buffer) const;
   const char* memory(size_t buffer) const { return memory_name(k_.buffers[buffer].dtype); }
@@ -50,6 +50,8 @@ class Printer {
 
   void argument_struct();
 
+  /// The plane and the row of line `at`.
+  void line_place();
   /// Indices of a plane in the dims outside, and where its buffers begin. `row`: added to every address.
   void plane_addresses(bool row);
   std::string outer_offset(const std::string& operand) const;
@@ -72,8 +74,8 @@ class Printer {
   /// Statements of nodes in order; those of a rare region in the branch of its node.
   void nodes(const std::vector<Value>& list, const Cursor& cursor);
 
-  /// Where a staged load begins, without its column.
-  std::string staged_base(Value v, bool row_moves) const;
+  /// Where a staged load begins, without its column; `row`: that its buffer's address does not hold.
+  std::string staged_base(Value v, const char* row = "") const;
   std::string at_column(std::string base, size_t buffer, const char* column) const;
   const char* local_memory(Type t) const { return memory_name(memory_type(t)); }
 

@@ -8,17 +8,26 @@ namespace ingot::codegen::cuda {
 namespace {
 
 constexpr int64_t kChunk = canonical::kDeviceChunk;
+constexpr size_t kFewNodes = 16;  // whose elements are unrolled in a tile
+constexpr int kTileUnroll = 4;
+constexpr int kTileGroup = 8;  // form columns: rows that a thread takes of a part; half of its lanes
 
 class LoopPrinter final : public Printer {
   using Printer::Printer;
   void form() override {
     const PhaseMapping& p = m_.phases[0];
     const Phase& phase = k_.phases[0];
+    if (!m_.tiles.empty()) {
+      open("if (a.stage)");
+      turned_tiles(p, phase);
+      line("return;");
+      close();
+    }
     line("const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * {};", l_.vector * l_.unroll);
     open(
         "for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y "
         "* blockDim.y)");
-    line("const long long plane = quotient(at, a.rows), row = at - plane * a.rows;");
+    line_place();
     plane_addresses(true);
     nodes(p.before, {});
     open("for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile)");
@@ -36,22 +45,104 @@ class LoopPrinter final : public Printer {
     open(
         "for (long long column = first + threadIdx.x; column < a.columns && column < first + tile; column += "
         "blockDim.x)");
-    for (Value v : p.staged) {
-      const size_t b = k_.nodes[v].imm;
-      line("const {} b{} = load_one<{}>({});", memory(b), v, memory(b), at_column(staged_base(v, false), b, "column"));
-    }
-    for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{};", memory(phase.stores[s].buffer), s);
-    Cursor cursor;
-    cursor.column = "column";
-    cursor.scalar = true;
-    elements(p, phase, cursor, "");
-    for (size_t s = 0; s < phase.stores.size(); ++s) {
-      const size_t b = phase.stores[s].buffer;
-      line("store_one<{}>({}, o{});", memory(b), at_column(fmt::format("p{}", b), b, "column"), s);
-    }
+    one_element(
+        p, phase, {},
+        [&](Value v) {
+          const size_t b = k_.nodes[v].imm;
+          return fmt::format("load_one<{}>({})", memory(b), at_column(staged_base(v), b, "column"));
+        },
+        [&](size_t s) {
+          const size_t b = phase.stores[s].buffer;
+          return at_column(fmt::format("p{}", b), b, "column");
+        });
     close();
     if (!all.empty()) close();
     close();
+    close();
+  }
+
+  bool in_tile(Value v) const {
+    return std::any_of(m_.tiles.begin(), m_.tiles.end(), [&](const Mapping::Tile& t) { return t.value == v; });
+  }
+
+  /// One element: its loads, then what it computes, then its stores. from(v), to(s): expressions of these places.
+  template <class From, class To>
+  void one_element(const PhaseMapping& p, const Phase& phase, Cursor cursor, const From& from, const To& to) {
+    for (Value v : p.staged) line("const {} b{} = {};", memory(k_.nodes[v].imm), v, from(v));
+    for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{};", memory(phase.stores[s].buffer), s);
+    cursor.column = "column";
+    cursor.scalar = true;
+    elements(p, phase, cursor, "");
+    for (size_t s = 0; s < phase.stores.size(); ++s)
+      line("store_one<{}>({}, o{});", memory(phase.stores[s].buffer), to(s), s);
+  }
+
+  /// Loads of the tiles go along the rows where their buffers are dense there, then a warp goes along the columns.
+  void turned_tiles(const PhaseMapping& p, const Phase& phase) {
+    line("const long long across = (a.columns + kTile - 1) / kTile, down = (a.rows + kTile - 1) / kTile;");
+    for (const auto& t : m_.tiles) {
+      const char* type = memory(k_.nodes[t.value].imm);
+      line("{}* const t{} = reinterpret_cast<{}*>(reinterpret_cast<char*>(shared_memory) + {});", type, t.value, type,
+           t.at);
+    }
+    open("for (long long tile = blockIdx.x; tile < a.planes * down * across; tile += gridDim.x)");
+    line("const long long at = quotient(tile, across), plane = quotient(at, down);");
+    line("const long long first_column = (tile - at * across) * kTile, first_row = (at - plane * down) * kTile;");
+    line(
+        "const int columns = count_from(first_column, a.columns, kTile), rows = count_from(first_row, a.rows, kTile);");
+    plane_addresses(false);
+    for (const auto& t : m_.tiles) {
+      const size_t b = k_.nodes[t.value].imm;
+      line(
+          "load_tile(t{}, p{} + first_row * a.buffers[{}].row + first_column * {}, a.buffers[{}].row, {}, rows, "
+          "columns);",
+          t.value, b, b, stride(b), b, stride(b));
+    }
+    line("__syncthreads();");
+    line("const int c = threadIdx.x % kTile;");
+    line("int r = threadIdx.x / kTile;");
+    line("const long long column = first_column + c;");
+    line("long long row = first_row + r;");
+    // Addresses move on from row to row: a product for each would take longer than the rest.
+    for (Value v : p.staged)
+      if (!in_tile(v) && k_.nodes[v].a == kNone)
+        line("const char* s{} = {};", v, at_column(staged_base(v, "row"), k_.nodes[v].imm, "column"));
+    for (size_t s = 0; s < phase.stores.size(); ++s) {
+      const size_t b = phase.stores[s].buffer;
+      line("char* d{} = {};", s, at_column(fmt::format("p{} + row * a.buffers[{}].row", b, b), b, "column"));
+    }
+    open("if (rows == kTile && columns == kTile)");
+    tile_rows(p, phase, fmt::format("#pragma unroll {}", p.elements.size() <= kFewNodes ? kTileUnroll : 1),
+              "int i = 0; i < kTile / kTileStep; ++i");
+    --indent_;
+    line("}} else if (c < columns) {{");
+    ++indent_;
+    tile_rows(p, phase, "#pragma unroll 1", "; r < rows;");
+    close();
+    line("__syncthreads();");
+    close();
+  }
+
+  void tile_rows(const PhaseMapping& p, const Phase& phase, const std::string& unroll, const char* loop) {
+    line("{}", unroll);
+    open(fmt::format("for ({})", loop));
+    Cursor cursor;
+    cursor.row_moves = true;
+    nodes(p.before, cursor);
+    one_element(
+        p, phase, cursor,
+        [&](Value v) {
+          const size_t b = k_.nodes[v].imm;
+          if (in_tile(v)) return fmt::format("t{}[tile_place<{}>(r, c)]", v, memory(b));
+          if (k_.nodes[v].a == kNone) return fmt::format("load_one<{}>(s{})", memory(b), v);
+          return fmt::format("load_one<{}>({})", memory(b), at_column(staged_base(v, "row"), b, "column"));
+        },
+        [&](size_t s) { return fmt::format("d{}", s); });
+    line("r += kTileStep, row += kTileStep;");
+    for (Value v : p.staged)
+      if (!in_tile(v) && k_.nodes[v].a == kNone) line("s{} += kTileStep * a.buffers[{}].row;", v, k_.nodes[v].imm);
+    for (size_t s = 0; s < phase.stores.size(); ++s)
+      line("d{} += kTileStep * a.buffers[{}].row;", s, phase.stores[s].buffer);
     close();
   }
 
@@ -67,11 +158,11 @@ class LoopPrinter final : public Printer {
       open(fmt::format("for (int u = 0; u < {}; ++u)", l_.unroll));
       for (Value v : p.staged) {
         const size_t b = k_.nodes[v].imm;
-        std::string at = at_column(staged_base(v, false), b, "(column + u * next)");
+        std::string at = at_column(staged_base(v), b, "(column + u * next)");
         if (dense(b))
           line("load_pieces(b{}[u], {});", v, at);
         else
-          line("load(b{}[u], {}, {}, {}, false);", v, at, stride(b), l_.vector);
+          line("gather(b{}[u], {}, {});", v, at, stride(b));
       }
       close();
     }
@@ -94,7 +185,7 @@ class LoopPrinter final : public Printer {
       if (dense(b))
         line("store_pieces({}, o{}[u]);", at, s);
       else
-        line("store({}, o{}[u], {}, {}, false);", at, s, stride(b), l_.vector);
+        line("scatter({}, o{}[u], {});", at, s, stride(b));
     }
     close();
   }
@@ -105,13 +196,15 @@ class RowPrinter final : public Printer {
   void form() override {
     line("// A warp takes a row of up to {} columns; a block takes a longer one, each warp a chunk in turn.", kChunk);
     line("const bool wide = a.columns > kChunk;");
-    line("const long long lines = a.planes * a.rows, chunks = (a.columns + kChunk - 1) / kChunk;");
+    line("const int chunks = int((a.columns + kChunk - 1) / kChunk), stage = int(a.stage);");
+    line("const long long lines = a.planes * a.rows;");
     line("const long long first = wide ? blockIdx.x : (long long)blockIdx.x * blockDim.y + threadIdx.y;");
     line("const long long step = wide ? gridDim.x : (long long)gridDim.x * blockDim.y;");
-    line("const long long warp = wide ? (long long)blockIdx.y * blockDim.y + threadIdx.y : 0;");
+    line(
+        "const int warp = wide ? int(blockIdx.y * blockDim.y + threadIdx.y) : 0, warps = int(gridDim.y * blockDim.y);");
     row_memory();
     open("for (long long at = first; at < lines; at += step)");
-    line("const long long plane = quotient(at, a.rows), row = at - plane * a.rows;");
+    line_place();
     plane_addresses(true);
     if (!k_.reductions.empty())
       line("char* const row_slots = slots + (a.slots ? at * a.slot_count * {} : 0);", l_.slot_bytes);
@@ -133,17 +226,21 @@ class RowPrinter final : public Printer {
         "row_bytes;");
     int64_t offset = 0;
     for (size_t l = 0; l < k_.locals.size(); ++l) {
-      row_part("l", l, offset);
+      row_room("l", l, offset);
       offset += codegen::size_of(k_.locals[l]);
     }
     for (Value v : m_.kept) {
-      row_part("k", v, offset);
+      if (const auto l = m_.overwritten_by(v)) {
+        line("char* const k{} = l{};", v, *l);
+        continue;
+      }
+      row_room("k", v, offset);
       offset += element_bytes(k_.nodes[v].imm);
     }
     line("char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);");
   }
 
-  void row_part(const char* kind, size_t number, int64_t offset) {
+  void row_room(const char* kind, size_t number, int64_t offset) {
     line("char* const {}{} = memory{};", kind, number, offset ? fmt::format(" + padded * {}", offset) : "");
   }
 
@@ -155,20 +252,33 @@ class RowPrinter final : public Printer {
     nodes(p.before, {});
     for (uint32_t r : phase.reductions) line("{}::Value r{} = {}::none();", combiner(r), r, combiner(r));
     if (elements) {
-      if (l_.splits) open("if (a.stage != 2)");
-      row_chunks(p, phase);
-      if (l_.splits) {
+      if (l_.stages) {
+        open(fmt::format("if (stage == -{})", i + 1));
+        for (uint32_t r : phase.reductions)
+          line("fold_level<{}>({}, chunks, a.count, warp, warps);", combiner(r), slots_of(r));
+        line("continue;");
         close();
-        line("if (a.stage == 1) continue;");
+        open(fmt::format("if (stage == 0 || stage == {})", i + 1));
+      }
+      row_chunks(p, phase);
+      if (l_.stages) {
+        line("if (stage) continue;");
+        close();
       }
     }
     for (uint32_t r : phase.reductions) {
-      line("if (wide) r{} = finish_row<{}>({}, chunks);", r, combiner(r), slots_of(r));
+      line("if (wide) r{} = finish_row<{}>({}, chunks, a.count);", r, combiner(r), slots_of(r));
       line("if (a.columns == 0) r{} = {}::empty();", r, combiner(r));
     }
     nodes(p.after, {});
     if (!phase.row_stores.empty()) {
-      open("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide))");
+      if (l_.stages)
+        open(
+            fmt::format("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide) && (stage == 0 || (stage == {} && "
+                        "blockIdx.y == 0)))",
+                        i + 2));
+      else
+        open("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide))");
       for (const Store& s : phase.row_stores)
         line("store_one<{}>(p{}, {});", memory(s.buffer), s.buffer,
              to_memory(k_.buffers[s.buffer].dtype, operand(k_, s.value)));
@@ -187,61 +297,141 @@ class RowPrinter final : public Printer {
   bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
 
   void row_chunks(const PhaseMapping& p, const Phase& phase) {
-    open("for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y)");
+    open("for (int chunk = warp; chunk < chunks; chunk += warps)");
     for (uint32_t r : phase.reductions) {
       line("{}::Value r{}_lanes[kThreadLanes];", combiner(r), r);
       line("clear<{}>(r{}_lanes);", combiner(r), r);
     }
-    line("#pragma unroll 1");
-    open("for (int part = 0; part < kChunk; part += kLanes)");
-    line("const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;");
-    line("const int count = count_from(column, a.columns, kThreadLanes);");
-    line("if (count == 0) break;");
+    line("const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * {};", l_.vector);
+    line("const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;");
+    // Where the thread begins in what the phase reads and writes.
     for (Value v : p.staged) {
       const size_t b = k_.nodes[v].imm;
-      line("{} b{}[kThreadLanes];", memory(b), v);
-      std::string load = fmt::format("load(b{}, {}, {}, count, {});", v, at_column(staged_base(v, false), b, "column"),
-                                     stride(b), pieces(b));
+      line("const char* const s{} = {};", v, at_column(staged_base(v), b, "column"));
+      if (kept(v)) line("char* const x{} = k{} + column * {};", v, v, element_bytes(b));
+    }
+    for (Value v : p.locals)
+      line("const char* const y{} = l{} + column * {};", v, k_.nodes[v].imm, codegen::size_of(k_.nodes[v].type));
+    for (size_t s = 0; s < phase.stores.size(); ++s) {
+      const size_t b = phase.stores[s].buffer;
+      line("char* const d{} = {};", s, at_column(fmt::format("p{}", b), b, "column"));
+    }
+    for (size_t s = 0; s < phase.local_stores.size(); ++s) {
+      const uint32_t l = phase.local_stores[s].buffer;
+      line("char* const z{} = l{} + column * {};", s, l, codegen::size_of(k_.locals[l]));
+    }
+    line("int part = 0;");
+    if (p.parts) {
+      line("#pragma unroll 1");
+      open(fmt::format("for (; {}part + kLanes{} <= there; part += kLanes{})", all_pieces(p, phase), times(p.parts),
+                       times(p.parts)));
+      row_part(p, phase, true);
+      close();
+    }
+    line("#pragma unroll 1");
+    open("for (; part < there; part += kLanes)");
+    row_part(p, phase, false);
+    close();
+    for (uint32_t r : phase.reductions) {
+      line("r{} = chunk_result<{}, {}>(r{}_lanes);", r, combiner(r), l_.vector, r);
+      line("if (wide && threadIdx.x == 0) store_slot<{}>({}, chunk, r{});", combiner(r), slots_of(r), r);
+    }
+    close();
+  }
+
+  static std::string times(int n) { return n == 1 ? "" : fmt::format(" * {}", n); }
+
+  /// What must hold for whole parts, and "&&".
+  std::string all_pieces(const PhaseMapping& p, const Phase& phase) const {
+    std::string all;
+    for (size_t b = 0; b < k_.buffers.size(); ++b) {
+      const bool here = std::any_of(p.staged.begin(), p.staged.end(), [&](Value v) { return k_.nodes[v].imm == b; }) ||
+                        std::any_of(phase.stores.begin(), phase.stores.end(), [&](auto& s) { return s.buffer == b; });
+      if (here && dense(b)) all += fmt::format("pieces{} && ", b);
+    }
+    return all;
+  }
+
+  /// `whole`: p.parts parts of the row, all of whose elements are there, else one of which some may be.
+  void row_part(const PhaseMapping& p, const Phase& phase, bool whole) {
+    const bool several = whole && p.parts > 1;
+    const std::string parts = several ? fmt::format("[{}]", p.parts) : "", u = several ? "[u]" : "";
+    const char* part = several ? "(part + u * kLanes)" : "part";
+    const int piece = l_.vector;
+    auto each_part = [&] {
+      if (!several) return;
+      line("#pragma unroll");
+      open(fmt::format("for (int u = 0; u < {}; ++u)", p.parts));
+    };
+    // In the row's own memory.
+    auto load_own = [&](const std::string& to, const std::string& from, int64_t bytes) {
+      return whole ? fmt::format("load_spread<{}>({}, {});", piece, to, from)
+                   : fmt::format("load<{}>({}, {}, {}, left, true);", piece, to, from, bytes);
+    };
+    auto store_own = [&](const std::string& to, const std::string& from, int64_t bytes) {
+      return whole ? fmt::format("store_spread<{}>({}, {});", piece, to, from)
+                   : fmt::format("store<{}>({}, {}, {}, left, true);", piece, to, from, bytes);
+    };
+    if (!whole) {
+      line("const int left = there - part - threadIdx.x * {};", piece);
+      line("if (left <= 0) break;");
+    }
+    for (Value v : p.staged) line("{} b{}{}[kThreadLanes];", memory(k_.nodes[v].imm), v, parts);
+    for (Value v : p.locals) line("{} b{}{}[kThreadLanes];", local_memory(k_.nodes[v].type), v, parts);
+    for (size_t s = 0; s < phase.stores.size(); ++s)
+      line("{} o{}{}[kThreadLanes];", memory(phase.stores[s].buffer), s, parts);
+    for (size_t s = 0; s < phase.local_stores.size(); ++s)
+      line("{} q{}{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s, parts);
+    each_part();
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      const std::string from = k_.buffers[b].access == Access::uniform
+                                   ? fmt::format("s{}", v)
+                                   : fmt::format("s{} + {} * {}", v, part, stride(b));
+      std::string load = whole && dense(b)
+                             ? fmt::format("load_spread<{}>(b{}{}, {});", piece, v, u, from)
+                             : fmt::format("load<{}>(b{}{}, {}, {}, {}, {});", piece, v, u, from, stride(b),
+                                           whole ? "kLanes" : "left", whole ? "false" : pieces(b));
+      const std::string keep = fmt::format("x{} + {} * {}", v, part, element_bytes(b));
       if (kept(v) && in_memory(v)) {
         line("if (a.keep)");
-        line("  load_pieces(b{}, k{} + column * {});", v, v, element_bytes(b));
+        line("  {}", load_own(fmt::format("b{}{}", v, u), keep, element_bytes(b)));
         line("else");
         line("  {}", load);
       } else {
         line("{}", load);
-        if (kept(v)) line("if (a.keep) store_pieces(k{} + column * {}, b{});", v, element_bytes(b), v);
+        if (kept(v)) line("if (a.keep) {}", store_own(keep, fmt::format("b{}{}", v, u), element_bytes(b)));
       }
     }
     for (Value v : p.locals) {
-      const Node& n = k_.nodes[v];
-      line("{} b{}[kThreadLanes];", local_memory(n.type), v);
-      line("load_pieces(b{}, l{} + column * {});", v, n.imm, codegen::size_of(n.type));
+      const int64_t bytes = codegen::size_of(k_.nodes[v].type);
+      line("{}", load_own(fmt::format("b{}{}", v, u), fmt::format("y{} + {} * {}", v, part, bytes), bytes));
     }
-    for (size_t s = 0; s < phase.stores.size(); ++s) line("{} o{}[kThreadLanes];", memory(phase.stores[s].buffer), s);
-    for (size_t s = 0; s < phase.local_stores.size(); ++s)
-      line("{} q{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s);
+    if (several) close();
+    each_part();
     line("#pragma unroll");
     open("for (int e = 0; e < kThreadLanes; ++e)");
     Cursor cursor;
-    cursor.column = "(column + e)";
-    cursor.subscript = "[e]";
-    cursor.guard = "e < count";
+    cursor.column = fmt::format("(column + {} + spread<{}>(e))", part, piece);
+    cursor.subscript = u + "[e]";
+    if (!whole) cursor.guard = fmt::format("spread<{}>(e) < left", piece);
     elements(p, phase, cursor, "e");
     close();
     for (size_t s = 0; s < phase.stores.size(); ++s) {
       const size_t b = phase.stores[s].buffer;
-      line("store({}, o{}, {}, count, {});", at_column(fmt::format("p{}", b), b, "column"), s, stride(b), pieces(b));
+      const std::string to = k_.buffers[b].access == Access::uniform ? fmt::format("d{}", s)
+                                                                     : fmt::format("d{} + {} * {}", s, part, stride(b));
+      if (whole && dense(b))
+        line("store_spread<{}>({}, o{}{});", piece, to, s, u);
+      else
+        line("store<{}>({}, o{}{}, {}, {}, {});", piece, to, s, u, stride(b), whole ? "kLanes" : "left",
+             whole ? "false" : pieces(b));
     }
     for (size_t s = 0; s < phase.local_stores.size(); ++s) {
-      const uint32_t l = phase.local_stores[s].buffer;
-      line("store_pieces(l{} + column * {}, q{});", l, codegen::size_of(k_.locals[l]), s);
+      const int64_t bytes = codegen::size_of(k_.locals[phase.local_stores[s].buffer]);
+      line("{}", store_own(fmt::format("z{} + {} * {}", s, part, bytes), fmt::format("q{}{}", s, u), bytes));
     }
-    close();
-    for (uint32_t r : phase.reductions) {
-      line("r{} = chunk_result<{}>(r{}_lanes);", r, combiner(r), r);
-      line("if (wide && threadIdx.x == 0) store_slot<{}>({}, chunk, r{});", combiner(r), slots_of(r), r);
-    }
-    close();
+    if (several) close();
   }
 
   std::vector<Value> in_memory_;  // kept loads that an earlier phase has written
@@ -256,8 +446,8 @@ class ColumnPrinter final : public Printer {
     const PhaseMapping& p = m_.phases[0];
     const Phase& phase = k_.phases[0];
     const uint32_t reductions = static_cast<uint32_t>(k_.reductions.size());
-    line("// A block takes 32 columns and a chunk of {} rows; a thread {} neighbouring rows of a column at a time.",
-         kChunk, p.unroll);
+    line("// A block takes 32 columns and a chunk of {} rows; a thread {} neighbouring rows of {} parts at a time.",
+         kChunk, p.unroll, p.parts);
     line("const long long chunks = (a.count + kChunk - 1) / kChunk;");
     open("for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z)");
     plane_addresses(false);
@@ -267,50 +457,38 @@ class ColumnPrinter final : public Printer {
         "for (long long first = (long long)blockIdx.x * kWarp; first < a.columns; first += (long long)gridDim.x * "
         "kWarp)");
     line("const long long column = first + threadIdx.x;");
+    for (uint32_t r = 0; r < reductions; ++r) line("{}::Value r{}_tile = {}::none();", combiner(r), r, combiner(r));
+    line("#pragma unroll 1");
+    open("for (int half = 0; half < kTileLanes; half += kThreadLanes)");
     for (uint32_t r = 0; r < reductions; ++r) {
-      line("{}::Value r{}_lanes[kTileLanes];", combiner(r), r);
+      line("{}::Value r{}_lanes[kThreadLanes];", combiner(r), r);
       line("clear<{}>(r{}_lanes);", combiner(r), r);
     }
     open("if (a.memory)");
     for (uint32_t r = 0; r < reductions; ++r)
       line(
-          "collect<{}>(r{}_lanes, a.memory + {} * a.count * a.columns * kSlot, chunk * kChunk, a.count, column, "
+          "collect<{}>(r{}_lanes, a.memory + {} * a.count * a.columns * kSlot, chunk * kChunk + half, a.count, column, "
           "a.columns);",
           combiner(r), r, plane_of(r));
     --indent_;
     line("}} else if (column < a.columns) {{");
     ++indent_;
-    line("#pragma unroll 1");
-    line("for (int part = 0; part < kChunk; part += kLanes)");
-    ++indent_;
-    line("#pragma unroll");
-    open(fmt::format("for (int group = 0; group < kTileLanes; group += {})", p.unroll));
-    line("const long long row = chunk * kChunk + part + threadIdx.y * kTileLanes + group;");
-    line("const int count = count_from(row, a.rows, {});", p.unroll);
-    for (Value v : p.staged) line("{} b{}[{}];", memory(k_.nodes[v].imm), v, p.unroll);
-    line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    for (Value v : p.staged) {
-      const size_t b = k_.nodes[v].imm;
-      line("b{}[u] = u < count ? load_one<{}>({}) : ({})(0);", v, memory(b),
-           at_column(staged_base(v, true), b, "column"), memory(b));
-    }
-    close();
-    line("#pragma unroll");
-    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
-    Cursor cursor;
-    cursor.row_moves = true;
-    cursor.subscript = "[u]";
-    cursor.guard = "u < count";
-    cursor.column = "column";
-    cursor.row = "(row + u)";
-    elements(p, phase, cursor, "group + u");
-    close();
-    close();
+    line("const long long top = chunk * kChunk + threadIdx.y * kTileLanes + half;");
+    open("if ((chunk + 1) * kChunk <= a.rows)");
+    column_rows(p, phase, true);
     --indent_;
+    line("}} else {{");
+    ++indent_;
+    column_rows(p, phase, false);
+    close();
     close();
     for (uint32_t r = 0; r < reductions; ++r) {
-      line("finish_columns<{}, {}>(r{}_lanes, reinterpret_cast<char*>(shared_memory), a.count, first, a.columns,",
+      line("const {}::Value r{}_half = tree<{}>(r{}_lanes);", combiner(r), r, combiner(r), r);
+      line("r{}_tile = half ? {}::join(r{}_tile, r{}_half) : r{}_half;", r, combiner(r), r, r, r);
+    }
+    close();
+    for (uint32_t r = 0; r < reductions; ++r) {
+      line("finish_columns<{}, {}>(r{}_tile, reinterpret_cast<char*>(shared_memory), a.count, first, a.columns,",
            combiner(r), memory_name(result_type(r)), r);
       line("    a.slots ? a.slots + ({} * chunks + chunk) * a.columns * kSlot : nullptr,", plane_of(r));
       line("    a.results[{}].at{}, a.results[{}].column);", r, outer_offset(fmt::format("a.results[{}]", r)), r);
@@ -318,6 +496,56 @@ class ColumnPrinter final : public Printer {
     close();
     close();
     close();
+  }
+
+  /// Half of the lanes of a thread. `whole`: all rows of the chunk are there.
+  void column_rows(const PhaseMapping& p, const Phase& phase, bool whole) {
+    line("#pragma unroll 1");
+    open(fmt::format("for (int part = 0; part < kChunk{}; part += kLanes * {})", whole ? "" : " && top + part < a.rows",
+                     p.parts));
+    if (!whole) line("const int there = count_from(top + part, a.rows, kChunk);");
+    const bool grouped = p.unroll < kTileGroup;
+    if (grouped) {
+      line("#pragma unroll");
+      open(fmt::format("for (int group = 0; group < {}; group += {})", kTileGroup, p.unroll));
+    }
+    const std::string group = grouped ? "group + " : "";
+    const std::string guard = whole ? "" : fmt::format("t * kLanes + {}u < there", group);
+    for (Value v : p.staged) line("{} b{}[{}][{}];", memory(k_.nodes[v].imm), v, p.parts, p.unroll);
+    // Addresses move on from row to row: a product for each would take longer than the rest.
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      line("const char* s{} = {};", v,
+           at_column(staged_base(v, grouped ? "(top + part + group)" : "(top + part)"), b, "column"));
+    }
+    each_row(p);
+    for (Value v : p.staged) {
+      const size_t b = k_.nodes[v].imm;
+      const std::string load = fmt::format("load_one<{}>(s{})", memory(b), v);
+      line("b{}[t][u] = {};", v, whole ? load : fmt::format("{} ? {} : ({})(0)", guard, load, memory(b)));
+      line("s{} += {}a.buffers[{}].row;", v,
+           p.parts > 1 ? fmt::format("(u == {} ? kLanes - {} : 1) * ", p.unroll - 1, p.unroll - 1) : "", b);
+    }
+    close();
+    each_row(p);
+    line("const long long row = top + part + t * kLanes + {}u;", group);
+    Cursor cursor;
+    cursor.row_moves = true;
+    cursor.subscript = "[t][u]";
+    cursor.guard = guard;
+    cursor.column = "column";
+    elements(p, phase, cursor, group + "u");
+    close();
+    if (grouped) close();
+    close();
+  }
+
+  /// Opens the loops over the rows of a thread that are in flight together.
+  void each_row(const PhaseMapping& p) {
+    line("#pragma unroll");
+    line("for (int t = 0; t < {}; ++t)", p.parts);
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", p.unroll));
   }
 };
 

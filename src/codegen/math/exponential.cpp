@@ -107,13 +107,13 @@ PairExponential exp_pair(Expr x, Expr low) {
 
 Expr exp(Expr x) {
   auto [n, first, r] = reduce(limit_exponent(x, -104.5, 89, -746, 710));
-  return scale(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
+  return scale_near_one(fma(fma(exp_tail(r), r, 1.0), r, 1.0), n);
 }
 
 Expr exp2(Expr x) {
   x = limit_exponent(x, -151, 129, -1076, 1025);
   Expr n = round_even(x), r = x - n;
-  return scale(fma(exp2_tail(r), r, 1.0), n);
+  return scale_near_one(fma(exp2_tail(r), r, 1.0), n);
 }
 
 namespace {

@@ -401,7 +401,7 @@ Vector compute(Vectors& v, const Node& n, Vector* a, Vector* b, Vector* c) {
           v.avx512() ? (single ? VOp::vrndscaleps : VOp::vrndscalepd) : (single ? VOp::vroundps : VOp::vroundpd),
           static_cast<int>(n.imm) | 8);
     case Op::scale:
-      return scale(v, *a, *b, n.imm != 0);
+      return scale(v, *a, *b, n.imm);
     case Op::round_to:
       return round_to(v, *a, static_cast<DType>(n.imm));
     case Op::wrap:

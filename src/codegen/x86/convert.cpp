@@ -155,9 +155,10 @@ Vector convert(Vectors& v, Type to, Vector& a) {
   }
 }
 
-// a * 2^b. Without vscalefps: one product where 2^b is a normal number in all lanes. Else three powers of two, the
-// largest last: every product but the last is exact, unless the result rounds to zero anyway or overflows.
-Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
+// a * 2^b. Without vscalefps: one product where 2^b is a normal number in all lanes; two of its halves where a is near
+// one. Else three powers of two, the largest last: every product but the last is exact, unless the result rounds to
+// zero anyway or overflows.
+Vector scale(Vectors& v, Vector& a, Vector& b, uint64_t kind) {
   const bool single = a.type == Type::f32;
   Vector out = v.like(a.type, a.uniform && b.uniform);
   if (v.avx512()) {
@@ -167,7 +168,6 @@ Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
   }
   const VOp add = single ? VOp::vaddps : VOp::vaddpd, sub = single ? VOp::vsubps : VOp::vsubpd,
             mul = single ? VOp::vmulps : VOp::vmulpd;
-  const VReg most = v.splat(a.type, single ? 126 : 1022), least = v.splat(a.type, single ? -126 : -1022);
   // The sum with 1.5 * 2^mantissa bits holds the integer in its low bits; moved up, they are the exponent.
   const double magic = single ? 0x1.8p23 + 127 : 0x1.8p52 + 1023, sign = single ? 0x1p8 : 0x1p11;
   auto power_of_two = [&](VReg power, bool negative = false) {
@@ -176,7 +176,7 @@ Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
   };
   v.force(a);
   v.force(b);
-  if (normal) {
+  if (kind == 1) {
     const bool one = a.uniform && a.reg(0) == v.splat(a.type, 1),
                minus_one = a.uniform && a.reg(0) == v.splat(a.type, -1);
     for (int p = 0; p < out.parts; ++p)
@@ -184,6 +184,19 @@ Vector scale(Vectors& v, Vector& a, Vector& b, bool normal) {
           one || minus_one ? power_of_two(b.reg(p), minus_one) : v.emit(mul, a.reg(p), power_of_two(b.reg(p)));
     return out;
   }
+  if (kind == 2) {
+    // Twice the bias in the sum is one in each half.
+    const VReg both = v.splat(a.type, magic + (single ? 127 : 1023));
+    const int mantissa = single ? 23 : 52;
+    const VOp left = single ? VOp::vpslld : VOp::vpsllq;
+    for (int p = 0; p < out.parts; ++p) {
+      const VReg sum = v.emit(add, b.reg(p), both), half = v.emit1(single ? VOp::vpsrld : VOp::vpsrlq, sum, 1);
+      const VReg rest = v.emit(single ? VOp::vpsubd : VOp::vpsubq, sum, half);
+      out.part[p] = v.emit(mul, v.emit(mul, a.reg(p), v.emit1(left, half, mantissa)), v.emit1(left, rest, mantissa));
+    }
+    return out;
+  }
+  const VReg most = v.splat(a.type, single ? 126 : 1022), least = v.splat(a.type, single ? -126 : -1022);
   VReg outside = kNoReg;
   for (int p = 0; p < out.parts; ++p) {
     VReg x = a.reg(p), power = b.reg(p),

@@ -7,8 +7,8 @@ namespace ingot::codegen::x86 {
 Vector convert(Vectors& v, Type to, Vector& a);
 /// Elements half as wide, by an instruction that narrows.
 Vector narrow(Vectors& v, Type to, Vector& a, VOp op);
-/// `normal`: 2^b is a normal number where it counts.
-Vector scale(Vectors& v, Vector& a, Vector& b, bool normal);
+/// a * 2^b; `kind` is the imm of Op::scale.
+Vector scale(Vectors& v, Vector& a, Vector& b, uint64_t kind);
 Vector round_to(Vectors& v, Vector& a, DType d);
 Vector wrap(Vectors& v, Vector& a, DType d);
 /// The 16-bit float bits of f32 lanes, one a dword (bf16) or word (f16, half as wide).

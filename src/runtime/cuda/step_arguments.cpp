@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -59,7 +60,12 @@ class Translation {
 CudaPlan KernelCall::plan(const CudaDevice& device) const {
   int64_t planes = 1;
   for (int64_t size : arguments.outer) planes *= size;
-  return plan_launches(kernel->cuda->mapping, planes, arguments.rows, arguments.columns, device);
+  const CudaMapping& mapping = kernel->cuda->mapping;
+  const bool turned = std::any_of(mapping.turning.begin(), mapping.turning.end(), [&](const CudaMapping::Turning& t) {
+    const CudaOperand& o = arguments.buffers[t.buffer];
+    return o.row == t.element_bytes && o.column != t.element_bytes;
+  });
+  return plan_launches(mapping, planes, arguments.rows, arguments.columns, device, turned);
 }
 
 KernelCall kernel_call(const Program& program, const Step& step, const BoundValues& values) {

@@ -14,10 +14,11 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
   const float v2 = scalar<float>(a.scalars[0]);
   // A warp takes a row of up to 1024 columns; a block takes a longer one, each warp a chunk in turn.
   const bool wide = a.columns > kChunk;
-  const long long lines = a.planes * a.rows, chunks = (a.columns + kChunk - 1) / kChunk;
+  const int chunks = int((a.columns + kChunk - 1) / kChunk), stage = int(a.stage);
+  const long long lines = a.planes * a.rows;
   const long long first = wide ? blockIdx.x : (long long)blockIdx.x * blockDim.y + threadIdx.y;
   const long long step = wide ? gridDim.x : (long long)gridDim.x * blockDim.y;
-  const long long warp = wide ? (long long)blockIdx.y * blockDim.y + threadIdx.y : 0;
+  const int warp = wide ? int(blockIdx.y * blockDim.y + threadIdx.y) : 0, warps = int(gridDim.y * blockDim.y);
   const long long padded = (a.columns + 15) / 16 * 16;
   const long long row_bytes = padded * (a.keep ? 2 : 0);
   char* const shared = reinterpret_cast<char*>(shared_memory);
@@ -25,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
   char* const k0 = memory;
   char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);
   for (long long at = first; at < lines; at += step) {
-    const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
+    const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     char* const p2 = a.buffers[2].at + row * a.buffers[2].row;
@@ -33,61 +34,121 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
     char* const row_slots = slots + (a.slots ? at * a.slot_count * 32 : 0);
     // phase 0
     Sum<float>::Value r0 = Sum<float>::none();
-    for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
-      Sum<float>::Value r0_lanes[kThreadLanes];
-      clear<Sum<float>>(r0_lanes);
-      #pragma unroll 1
-      for (int part = 0; part < kChunk; part += kLanes) {
-        const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;
-        const int count = count_from(column, a.columns, kThreadLanes);
-        if (count == 0) break;
-        unsigned short b0[kThreadLanes];
-        load(b0, p2 + column * 2, 2, count, pieces2);
-        if (a.keep) store_pieces(k0 + column * 2, b0);
-        #pragma unroll
-        for (int e = 0; e < kThreadLanes; ++e) {
-          const float v0 = from_bf16(b0[e]);
-          if (e < count) {
-            r0_lanes[e] = Sum<float>::join(r0_lanes[e], Sum<float>::of(v0, (column + e)));
+    if (stage == -1) {
+      fold_level<Sum<float>>(row_slots, chunks, a.count, warp, warps);
+      continue;
+    }
+    if (stage == 0 || stage == 1) {
+      for (int chunk = warp; chunk < chunks; chunk += warps) {
+        Sum<float>::Value r0_lanes[kThreadLanes];
+        clear<Sum<float>>(r0_lanes);
+        const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
+        const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
+        const char* const s0 = p2 + column * 2;
+        char* const x0 = k0 + column * 2;
+        int part = 0;
+        #pragma unroll 1
+        for (; pieces2 && part + kLanes * 2 <= there; part += kLanes * 2) {
+          unsigned short b0[2][kThreadLanes];
+          #pragma unroll
+          for (int u = 0; u < 2; ++u) {
+            load_spread<8>(b0[u], s0 + (part + u * kLanes) * 2);
+            if (a.keep) store_spread<8>(x0 + (part + u * kLanes) * 2, b0[u]);
+          }
+          #pragma unroll
+          for (int u = 0; u < 2; ++u) {
+            #pragma unroll
+            for (int e = 0; e < kThreadLanes; ++e) {
+              const float v0 = from_bf16(b0[u][e]);
+              r0_lanes[e] = Sum<float>::join(r0_lanes[e], Sum<float>::of(v0, (column + (part + u * kLanes) + spread<8>(e))));
+            }
           }
         }
+        #pragma unroll 1
+        for (; part < there; part += kLanes) {
+          const int left = there - part - threadIdx.x * 8;
+          if (left <= 0) break;
+          unsigned short b0[kThreadLanes];
+          load<8>(b0, s0 + part * 2, 2, left, pieces2);
+          if (a.keep) store<8>(x0 + part * 2, b0, 2, left, true);
+          #pragma unroll
+          for (int e = 0; e < kThreadLanes; ++e) {
+            const float v0 = from_bf16(b0[e]);
+            if (spread<8>(e) < left) {
+              r0_lanes[e] = Sum<float>::join(r0_lanes[e], Sum<float>::of(v0, (column + part + spread<8>(e))));
+            }
+          }
+        }
+        r0 = chunk_result<Sum<float>, 8>(r0_lanes);
+        if (wide && threadIdx.x == 0) store_slot<Sum<float>>(row_slots, chunk, r0);
       }
-      r0 = chunk_result<Sum<float>>(r0_lanes);
-      if (wide && threadIdx.x == 0) store_slot<Sum<float>>(row_slots, chunk, r0);
+      if (stage) continue;
     }
-    if (wide) r0 = finish_row<Sum<float>>(row_slots, chunks);
+    if (wide) r0 = finish_row<Sum<float>>(row_slots, chunks, a.count);
     if (a.columns == 0) r0 = Sum<float>::empty();
     // phase 1
     const float v1 = r0;
     const float v3 = divide(v1, v2);
     Sum<float>::Value r1 = Sum<float>::none();
-    for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
-      Sum<float>::Value r1_lanes[kThreadLanes];
-      clear<Sum<float>>(r1_lanes);
-      #pragma unroll 1
-      for (int part = 0; part < kChunk; part += kLanes) {
-        const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;
-        const int count = count_from(column, a.columns, kThreadLanes);
-        if (count == 0) break;
-        unsigned short b0[kThreadLanes];
-        if (a.keep)
-          load_pieces(b0, k0 + column * 2);
-        else
-          load(b0, p2 + column * 2, 2, count, pieces2);
-        #pragma unroll
-        for (int e = 0; e < kThreadLanes; ++e) {
-          const float v0 = from_bf16(b0[e]);
-          const float v6 = multiply_add(v3, -1.0f, v0);
-          const float v7 = v6 * v6;
-          if (e < count) {
-            r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v7, (column + e)));
+    if (stage == -2) {
+      fold_level<Sum<float>>(row_slots + a.slot_count * 16, chunks, a.count, warp, warps);
+      continue;
+    }
+    if (stage == 0 || stage == 2) {
+      for (int chunk = warp; chunk < chunks; chunk += warps) {
+        Sum<float>::Value r1_lanes[kThreadLanes];
+        clear<Sum<float>>(r1_lanes);
+        const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
+        const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
+        const char* const s0 = p2 + column * 2;
+        char* const x0 = k0 + column * 2;
+        int part = 0;
+        #pragma unroll 1
+        for (; pieces2 && part + kLanes * 2 <= there; part += kLanes * 2) {
+          unsigned short b0[2][kThreadLanes];
+          #pragma unroll
+          for (int u = 0; u < 2; ++u) {
+            if (a.keep)
+              load_spread<8>(b0[u], x0 + (part + u * kLanes) * 2);
+            else
+              load_spread<8>(b0[u], s0 + (part + u * kLanes) * 2);
+          }
+          #pragma unroll
+          for (int u = 0; u < 2; ++u) {
+            #pragma unroll
+            for (int e = 0; e < kThreadLanes; ++e) {
+              const float v0 = from_bf16(b0[u][e]);
+              const float v6 = multiply_add(v3, -1.0f, v0);
+              const float v7 = v6 * v6;
+              r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v7, (column + (part + u * kLanes) + spread<8>(e))));
+            }
           }
         }
+        #pragma unroll 1
+        for (; part < there; part += kLanes) {
+          const int left = there - part - threadIdx.x * 8;
+          if (left <= 0) break;
+          unsigned short b0[kThreadLanes];
+          if (a.keep)
+            load<8>(b0, x0 + part * 2, 2, left, true);
+          else
+            load<8>(b0, s0 + part * 2, 2, left, pieces2);
+          #pragma unroll
+          for (int e = 0; e < kThreadLanes; ++e) {
+            const float v0 = from_bf16(b0[e]);
+            const float v6 = multiply_add(v3, -1.0f, v0);
+            const float v7 = v6 * v6;
+            if (spread<8>(e) < left) {
+              r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v7, (column + part + spread<8>(e))));
+            }
+          }
+        }
+        r1 = chunk_result<Sum<float>, 8>(r1_lanes);
+        if (wide && threadIdx.x == 0) store_slot<Sum<float>>(row_slots + a.slot_count * 16, chunk, r1);
       }
-      r1 = chunk_result<Sum<float>>(r1_lanes);
-      if (wide && threadIdx.x == 0) store_slot<Sum<float>>(row_slots + a.slot_count * 16, chunk, r1);
+      if (stage) continue;
     }
-    if (wide) r1 = finish_row<Sum<float>>(row_slots + a.slot_count * 16, chunks);
+    if (wide) r1 = finish_row<Sum<float>>(row_slots + a.slot_count * 16, chunks, a.count);
     if (a.columns == 0) r1 = Sum<float>::empty();
     // phase 2
     const float v8 = r1;
@@ -114,36 +175,75 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
       const float v39 = v38 ? v19 : v37;
       v40 = v39;
     }
-    for (long long chunk = warp; chunk < chunks; chunk += (long long)gridDim.y * blockDim.y) {
-      #pragma unroll 1
-      for (int part = 0; part < kChunk; part += kLanes) {
-        const long long column = chunk * kChunk + part + threadIdx.x * kThreadLanes;
-        const int count = count_from(column, a.columns, kThreadLanes);
-        if (count == 0) break;
-        unsigned short b0[kThreadLanes];
-        if (a.keep)
-          load_pieces(b0, k0 + column * 2);
-        else
-          load(b0, p2 + column * 2, 2, count, pieces2);
-        unsigned short b9[kThreadLanes];
-        load(b9, p0 + column * 2, 2, count, pieces0);
-        unsigned short b10[kThreadLanes];
-        load(b10, p1 + column * 2, 2, count, pieces1);
-        unsigned short o0[kThreadLanes];
-        #pragma unroll
-        for (int e = 0; e < kThreadLanes; ++e) {
-          const float v0 = from_bf16(b0[e]);
-          const float v6 = multiply_add(v3, -1.0f, v0);
-          const float v9 = from_bf16(b9[e]);
-          const float v10 = from_bf16(b10[e]);
-          const float v41 = v6 * v40;
-          const float v42 = v10 * v41;
-          const float v43 = v9 + v42;
-          const float v44 = from_bf16(to_bf16(v43));
-          o0[e] = to_bf16(v44);
+    if (stage == -3) {
+      continue;
+    }
+    if (stage == 0 || stage == 3) {
+      for (int chunk = warp; chunk < chunks; chunk += warps) {
+        const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
+        const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
+        const char* const s0 = p2 + column * 2;
+        char* const x0 = k0 + column * 2;
+        const char* const s9 = p0 + column * 2;
+        const char* const s10 = p1 + column * 2;
+        char* const d0 = p3 + column * 2;
+        int part = 0;
+        #pragma unroll 1
+        for (; pieces0 && pieces1 && pieces2 && pieces3 && part + kLanes <= there; part += kLanes) {
+          unsigned short b0[kThreadLanes];
+          unsigned short b9[kThreadLanes];
+          unsigned short b10[kThreadLanes];
+          unsigned short o0[kThreadLanes];
+          if (a.keep)
+            load_spread<8>(b0, x0 + part * 2);
+          else
+            load_spread<8>(b0, s0 + part * 2);
+          load_spread<8>(b9, s9 + part * 2);
+          load_spread<8>(b10, s10 + part * 2);
+          #pragma unroll
+          for (int e = 0; e < kThreadLanes; ++e) {
+            const float v0 = from_bf16(b0[e]);
+            const float v6 = multiply_add(v3, -1.0f, v0);
+            const float v9 = from_bf16(b9[e]);
+            const float v10 = from_bf16(b10[e]);
+            const float v41 = v6 * v40;
+            const float v42 = v10 * v41;
+            const float v43 = v9 + v42;
+            const float v44 = from_bf16(to_bf16(v43));
+            o0[e] = to_bf16(v43);
+          }
+          store_spread<8>(d0 + part * 2, o0);
         }
-        store(p3 + column * 2, o0, 2, count, pieces3);
+        #pragma unroll 1
+        for (; part < there; part += kLanes) {
+          const int left = there - part - threadIdx.x * 8;
+          if (left <= 0) break;
+          unsigned short b0[kThreadLanes];
+          unsigned short b9[kThreadLanes];
+          unsigned short b10[kThreadLanes];
+          unsigned short o0[kThreadLanes];
+          if (a.keep)
+            load<8>(b0, x0 + part * 2, 2, left, true);
+          else
+            load<8>(b0, s0 + part * 2, 2, left, pieces2);
+          load<8>(b9, s9 + part * 2, 2, left, pieces0);
+          load<8>(b10, s10 + part * 2, 2, left, pieces1);
+          #pragma unroll
+          for (int e = 0; e < kThreadLanes; ++e) {
+            const float v0 = from_bf16(b0[e]);
+            const float v6 = multiply_add(v3, -1.0f, v0);
+            const float v9 = from_bf16(b9[e]);
+            const float v10 = from_bf16(b10[e]);
+            const float v41 = v6 * v40;
+            const float v42 = v10 * v41;
+            const float v43 = v9 + v42;
+            const float v44 = from_bf16(to_bf16(v43));
+            o0[e] = to_bf16(v43);
+          }
+          store<8>(d0 + part * 2, o0, 2, left, pieces3);
+        }
       }
+      if (stage) continue;
     }
   }
 }

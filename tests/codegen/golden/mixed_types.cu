@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
   const bool pieces5 = in_pieces<unsigned short, 8>(a.buffers[5]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;
   for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y) {
-    const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
+    const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     char* const p2 = a.buffers[2].at + row * a.buffers[2].row;
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
             const bool v10 = v9 < v7;
             o0[u][e] = v8;
             o1[u][e] = (unsigned char)(v10);
-            o2[u][e] = to_bf16(v7);
+            o2[u][e] = to_bf16(v6);
           }
         #pragma unroll
         for (int u = 0; u < 1; ++u) {
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
           const bool v10 = v9 < v7;
           o0 = v8;
           o1 = (unsigned char)(v10);
-          o2 = to_bf16(v7);
+          o2 = to_bf16(v6);
           store_one<long long>(p3 + column * 8, o0);
           store_one<unsigned char>(p4 + column * 1, o1);
           store_one<unsigned short>(p5 + column * 2, o2);
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(256) cast_c91e1c770de6ee53(const __
   const bool pieces1 = in_pieces<signed char, 8>(a.buffers[1]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;
   for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y) {
-    const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
+    const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_3c11c98d084334
   const bool pieces2 = in_pieces<float, 4>(a.buffers[2]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;
   for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y) {
-    const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
+    const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     char* const p2 = a.buffers[2].at + row * a.buffers[2].row;

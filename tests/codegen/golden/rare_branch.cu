@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256) sin_20ed505089e468fa(const __g
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;
   for (long long at = (long long)blockIdx.y * blockDim.y + threadIdx.y; at < lines; at += (long long)gridDim.y * blockDim.y) {
-    const long long plane = quotient(at, a.rows), row = at - plane * a.rows;
+    const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
