@@ -59,6 +59,17 @@ Graph strided() {
   return g;
 }
 
+/// A matrix that lies the other way round, beside one that does not and a number for each row.
+Graph turned() {
+  Graph g;
+  Dim n = g.dims.symbol(40), m = g.dims.symbol(70);
+  ValueId x = g.add_input(DType::bf16, {m, n}), y = g.add_input(DType::f32, {n, m});
+  ValueId each = g.add_input(DType::f32, {n, 1});
+  ValueId t = call(g, OpId::permute, {x}, {dims({1, 0})});
+  g.outputs = {call(g, OpId::add, {call(g, OpId::mul, {t, y}), each})};
+  return g;
+}
+
 /// Rows of a table at run-time places.
 Graph embedding() {
   Graph g;
@@ -127,6 +138,7 @@ const std::vector<CudaGraph>& cuda_graphs() {
       {"mixed_types", [] { return prepared(mixed_types()); }},
       {"rare_branch", [] { return prepared(rare_branch()); }},
       {"strided", [] { return prepared(strided()); }},
+      {"turned", [] { return prepared(turned()); }},
       {"embedding", [] { return prepared(embedding()); }},
       {"softmax", [] { return prepared(softmax()); }},
       {"layer_norm", [] { return prepared(layer_norm()); }},
