@@ -177,6 +177,27 @@ TEST(CudaText, RowsWithoutRoom) {
   EXPECT_EQ(in_scratch, 2);
 }
 
+/// What ends as a local row buffer begins gives it its place, where there is room for either and where there is none.
+TEST(CudaText, LocalsTakeThePlaceOfLoads) {
+  KernelBuilder k;
+  Expr x = k.input(DType::f32);
+  Expr top = k.reduce(Combiner::max, x);
+  k.kernel.locals.push_back(Type::f32);
+  k.kernel.phases.emplace_back();
+  Expr shifted = (x - top) * 0.5;
+  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
+  Expr low = k.reduce(Combiner::min, shifted);
+  k.kernel.phases.emplace_back();
+  k.output(DType::bf16, k.b.local(0) * low);
+  KernelPtr text = generate(k.kernel, kCuda, "rows");
+  EXPECT_EQ(text->cuda->mapping.local_bytes, 4);
+  EXPECT_EQ(text->cuda->mapping.kept_bytes, 0);
+  const auto unit = cuda_unit({text});
+  for (int64_t shared : {200000, 16000, 2000})
+    for (int64_t columns : {0, 1, 255, 768, 1000, 1024, 3000, 4096})
+      CudaTrial{k.kernel, *text, *unit, 7, columns, {}, {}, {}, 5, {1, shared, 2}}.run();
+}
+
 /// Nothing, single elements, and rows that begin off a 16-byte line.
 TEST(CudaText, EdgesOfALoop) {
   KernelBuilder k;

@@ -7,7 +7,6 @@ namespace ingot::codegen::cuda {
 namespace {
 
 constexpr int kPieceBytes = 16;                      // of one access
-constexpr int kThreadElements = 8;                   // at once; of a row, the lanes of a thread in the canonical order
 constexpr int kLoadRegisters = 64;                   // what loads in flight and their results may take
 constexpr int kPartRegisters = 24, kPartNodes = 10;  // of two parts at a time; form rows: what is worth text of its own
 constexpr int64_t kTileMemory = 64 << 10;
@@ -208,13 +207,17 @@ int64_t accumulator_bytes(const Kernel& kernel, const Reduction& reduction) {
   return is_index(reduction.combiner) ? 16 : codegen::size_of(kernel.nodes[reduction.value].type);
 }
 
+bool Mapping::moves(const Kernel& kernel, size_t phase, size_t buffer) const {
+  for (const Store& s : kernel.phases[phase].stores)
+    if (s.buffer == buffer) return true;
+  for (Value v : phases[phase].staged)
+    if (kernel.nodes[v].imm == buffer) return true;
+  return false;
+}
+
 bool Mapping::moves(const Kernel& kernel, size_t buffer) const {
-  for (size_t i = 0; i < kernel.phases.size(); ++i) {
-    for (const Store& s : kernel.phases[i].stores)
-      if (s.buffer == buffer) return true;
-    for (Value v : phases[i].staged)
-      if (kernel.nodes[v].imm == buffer) return true;
-  }
+  for (size_t i = 0; i < phases.size(); ++i)
+    if (moves(kernel, i, buffer)) return true;
   return false;
 }
 

@@ -10,6 +10,8 @@
 
 namespace ingot::codegen::cuda {
 
+inline constexpr int kThreadElements = 8;  // at once; of rows and columns, lanes of a thread in the canonical order
+
 /// Where a value is computed: once a thread; once a line (a row, or a plane in form columns); at each element.
 enum class Scope : uint8_t { thread, line, element };
 
@@ -39,7 +41,8 @@ struct Mapping {
   };
   std::vector<Tile> tiles;  // form loop: loads that go through shared memory where their buffers lie turned
 
-  /// True if elements of the buffer are read or written side by side.
+  /// True if elements of the buffer are read or written side by side, by a phase or by any.
+  bool moves(const Kernel& kernel, size_t phase, size_t buffer) const;
   bool moves(const Kernel& kernel, size_t buffer) const;
   std::optional<uint32_t> overwritten_by(Value kept_load) const {
     for (auto [v, local] : overwritten)

@@ -37,6 +37,13 @@ bool Printer::touched(size_t buffer) const {
   return moved(buffer);
 }
 
+std::string Printer::all_pieces(size_t phase) const {
+  std::string all;
+  for (size_t b = 0; b < k_.buffers.size(); ++b)
+    if (dense(b) && m_.moves(k_, phase, b)) all += fmt::format("pieces{} && ", b);
+  return all;
+}
+
 std::string Printer::stride(size_t buffer) const {
   switch (k_.buffers[buffer].access) {
     case Access::dense:

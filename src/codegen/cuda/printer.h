@@ -43,6 +43,8 @@ class Printer {
   int64_t element_bytes(size_t buffer) const { return ingot::size_of(k_.buffers[buffer].dtype); }
   bool dense(size_t buffer) const { return k_.buffers[buffer].access == Access::dense; }
   std::string pieces(size_t buffer) const { return dense(buffer) ? fmt::format("pieces{}", buffer) : "false"; }
+  /// What must hold for whole pieces in a phase, each followed by "&&"; empty if nothing must.
+  std::string all_pieces(size_t phase) const;
   /// From column to column, in bytes.
   std::string stride(size_t buffer) const;
   std::string combiner(uint32_t r) const;

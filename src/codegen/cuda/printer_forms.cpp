@@ -10,7 +10,6 @@ namespace {
 constexpr int64_t kChunk = canonical::kDeviceChunk;
 constexpr size_t kFewNodes = 16;  // whose elements are unrolled in a tile
 constexpr int kTileUnroll = 4;
-constexpr int kTileGroup = 8;  // form columns: rows that a thread takes of a part; half of its lanes
 
 class LoopPrinter final : public Printer {
   using Printer::Printer;
@@ -31,11 +30,9 @@ class LoopPrinter final : public Printer {
     plane_addresses(true);
     nodes(p.before, {});
     open("for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile)");
-    std::string all;
-    for (size_t b = 0; b < k_.buffers.size(); ++b)
-      if (dense(b) && moved(b)) all += fmt::format("{}pieces{}", all.empty() ? "" : " && ", b);
+    const std::string all = all_pieces(0);
     if (!all.empty()) {
-      open(fmt::format("if ({} && first + tile <= a.columns)", all));
+      open(fmt::format("if ({}first + tile <= a.columns)", all));
       loop_pieces(p, phase);
       --indent_;
       line("}} else {{");
@@ -260,7 +257,7 @@ class RowPrinter final : public Printer {
         close();
         open(fmt::format("if (stage == 0 || stage == {})", i + 1));
       }
-      row_chunks(p, phase);
+      row_chunks(i);
       if (l_.stages) {
         line("if (stage) continue;");
         close();
@@ -272,13 +269,9 @@ class RowPrinter final : public Printer {
     }
     nodes(p.after, {});
     if (!phase.row_stores.empty()) {
-      if (l_.stages)
-        open(
-            fmt::format("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide) && (stage == 0 || (stage == {} && "
-                        "blockIdx.y == 0)))",
-                        i + 2));
-      else
-        open("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide))");
+      const std::string last =
+          l_.stages ? fmt::format(" && (stage == 0 || (stage == {} && blockIdx.y == 0))", i + 2) : "";
+      open(fmt::format("if (threadIdx.x == 0 && (threadIdx.y == 0 || !wide){})", last));
       for (const Store& s : phase.row_stores)
         line("store_one<{}>(p{}, {});", memory(s.buffer), s.buffer,
              to_memory(k_.buffers[s.buffer].dtype, operand(k_, s.value)));
@@ -296,7 +289,9 @@ class RowPrinter final : public Printer {
   /// True if an earlier phase has written it.
   bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
 
-  void row_chunks(const PhaseMapping& p, const Phase& phase) {
+  void row_chunks(size_t i) {
+    const PhaseMapping& p = m_.phases[i];
+    const Phase& phase = k_.phases[i];
     open("for (int chunk = warp; chunk < chunks; chunk += warps)");
     for (uint32_t r : phase.reductions) {
       line("{}::Value r{}_lanes[kThreadLanes];", combiner(r), r);
@@ -323,7 +318,7 @@ class RowPrinter final : public Printer {
     line("int part = 0;");
     if (p.parts) {
       line("#pragma unroll 1");
-      open(fmt::format("for (; {}part + kLanes{} <= there; part += kLanes{})", all_pieces(p, phase), times(p.parts),
+      open(fmt::format("for (; {}part + kLanes{} <= there; part += kLanes{})", all_pieces(i), times(p.parts),
                        times(p.parts)));
       row_part(p, phase, true);
       close();
@@ -340,17 +335,6 @@ class RowPrinter final : public Printer {
   }
 
   static std::string times(int n) { return n == 1 ? "" : fmt::format(" * {}", n); }
-
-  /// What must hold for whole parts, and "&&".
-  std::string all_pieces(const PhaseMapping& p, const Phase& phase) const {
-    std::string all;
-    for (size_t b = 0; b < k_.buffers.size(); ++b) {
-      const bool here = std::any_of(p.staged.begin(), p.staged.end(), [&](Value v) { return k_.nodes[v].imm == b; }) ||
-                        std::any_of(phase.stores.begin(), phase.stores.end(), [&](auto& s) { return s.buffer == b; });
-      if (here && dense(b)) all += fmt::format("pieces{} && ", b);
-    }
-    return all;
-  }
 
   /// `whole`: p.parts parts of the row, all of whose elements are there, else one of which some may be.
   void row_part(const PhaseMapping& p, const Phase& phase, bool whole) {
@@ -504,10 +488,10 @@ class ColumnPrinter final : public Printer {
     open(fmt::format("for (int part = 0; part < kChunk{}; part += kLanes * {})", whole ? "" : " && top + part < a.rows",
                      p.parts));
     if (!whole) line("const int there = count_from(top + part, a.rows, kChunk);");
-    const bool grouped = p.unroll < kTileGroup;
+    const bool grouped = p.unroll < kThreadElements;
     if (grouped) {
       line("#pragma unroll");
-      open(fmt::format("for (int group = 0; group < {}; group += {})", kTileGroup, p.unroll));
+      open(fmt::format("for (int group = 0; group < {}; group += {})", kThreadElements, p.unroll));
     }
     const std::string group = grouped ? "group + " : "";
     const std::string guard = whole ? "" : fmt::format("t * kLanes + {}u < there", group);
