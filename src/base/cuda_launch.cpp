@@ -12,8 +12,7 @@ constexpr int64_t kChunk = canonical::kDeviceChunk;
 constexpr int64_t kMaxGrid = 65535;  // of the second and third dim
 constexpr int64_t kBlockThreads = 256, kWarp = 32;
 constexpr int64_t kMaxWarps = 16, kRowsPerBlock = 4;
-// Most blocks of a multiprocessor where each takes a whole row, or has local row buffers in device memory: what they
-// make ready for all of their rows counts.
+// Most blocks of a multiprocessor where each takes a whole row: what they make ready for all of their rows counts.
 constexpr int64_t kRowBlocks = 32;
 constexpr int64_t kStageWarps = 8;  // of a block that takes a part of a row
 constexpr int64_t kFewSlots = 64;   // that each of the blocks of a row may join
@@ -74,7 +73,7 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
   const int64_t chunks = ceil_div(columns, kChunk), padded = round_up(columns, 16);
   const bool wide = columns > kChunk;
   int64_t warps = wide ? std::min(chunks, kMaxWarps) : std::min(kRowsPerBlock, std::max<int64_t>(lines, 1));
-  int64_t shared = device.shared_bytes, offset = 0;
+  int64_t shared = device.shared_bytes;
   bool split = false;
   if (wide) {
     launch.slot_count = slots_of(chunks);
@@ -82,7 +81,7 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
     split = m.stages && lines * 2 <= device.multiprocessors && chunks > 2 * warps;
     if (split || slot_bytes > shared / 4) {
       launch.slots = 0;
-      offset = round_up(lines * slot_bytes, 256);
+      plan.scratch_bytes = round_up(lines * slot_bytes, 256);
     } else {
       shared -= slot_bytes;
       launch.shared_bytes = slot_bytes;
@@ -92,31 +91,21 @@ CudaPlan plan_rows(const CudaMapping& m, int64_t lines, int64_t columns, const C
       launch.grid[1] = clamp_to(std::min(ceil_div(chunks, warps), device.multiprocessors * 64 / lines), kMaxGrid);
     }
   }
-  // What rows keep: in shared memory, with as many rows a block as fit; else local buffers in device memory.
-  int64_t each = padded * (m.local_bytes + m.kept_bytes);
-  if (!wide) warps = std::clamp<int64_t>(each ? shared / each : warps, 1, warps);
-  if (split) shared = 0;  // what is in it does not outlive a launch
-  launch.keep = each <= shared;
-  if (!launch.keep) each = padded * m.local_bytes;
-  int64_t rows_in_block = wide ? 1 : warps;
+  // What rows keep lies in shared memory, with as many rows a block as fit.
+  const int64_t each = padded * m.kept_bytes;
+  launch.keep = !split && each <= shared;  // what is in it does not outlive a launch
+  if (!wide && each && launch.keep) warps = std::min(warps, shared / each);
+  const int64_t rows_in_block = wide ? 1 : warps;
+  if (launch.keep) launch.shared_bytes += each * rows_in_block;
   launch.block[0] = kWarp;
   launch.block[1] = static_cast<uint32_t>(warps);
-  const bool in_shared = each <= shared;
-  launch.grid[0] =
-      clamp_to(ceil_div(lines, rows_in_block),
-               device.multiprocessors * (in_shared && !wide ? device.blocks : std::min(device.blocks, kRowBlocks)));
-  if (in_shared) {
-    launch.shared_bytes += each * rows_in_block;
-  } else {
-    launch.memory = offset;
-    offset += each * rows_in_block * launch.grid[0];
-  }
+  launch.grid[0] = clamp_to(ceil_div(lines, rows_in_block),
+                            device.multiprocessors * (wide ? std::min(device.blocks, kRowBlocks) : device.blocks));
   if (split) {
     add_stages(plan, m, launch, chunks);
   } else {
     plan.launches.push_back(launch);
   }
-  plan.scratch_bytes = offset;
   return plan;
 }
 

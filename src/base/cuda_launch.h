@@ -14,15 +14,14 @@ struct CudaMapping {
   /// loop: a thread takes pieces of rows. rows: a warp takes a row of up to a chunk, a block takes a longer one.
   /// columns: a block takes a tile of columns and a chunk of the reduced rows.
   enum class Form : uint8_t { loop, rows, columns } form = Form::loop;
-  int vector = 1;           // neighbouring columns that a thread takes at once
-  int unroll = 1;           // form loop: such vectors whose loads are in flight together
-  int outer = 0;            // dims of the space outside of rows and columns
-  int64_t local_bytes = 0;  // form rows: of a column in local row buffers
-  int64_t kept_bytes = 0;   // form rows: of a column of loads that several phases read, kept if there is room
-  int64_t slot_bytes = 0;   // forms rows and columns: of one partial result of each reduction, 16 for each
-  int64_t tile_bytes = 0;   // form columns: shared memory of a block; form loop: that of tiles of `turning` buffers
-  int stages = 0;           // form rows: launches of a row that is divided over blocks; 0 if it cannot be
-  bool finishes = false;    // form rows: the last of the stages has no elements, only row stores
+  int vector = 1;          // neighbouring columns that a thread takes at once
+  int unroll = 1;          // form loop: such vectors whose loads are in flight together
+  int outer = 0;           // dims of the space outside of rows and columns
+  int64_t kept_bytes = 0;  // form rows: of a column in local row buffers and of loads that several phases read
+  int64_t slot_bytes = 0;  // forms rows and columns: of one partial result of each reduction, 16 for each
+  int64_t tile_bytes = 0;  // form columns: shared memory of a block; form loop: that of tiles of `turning` buffers
+  int stages = 0;          // form rows: launches of a row that is divided over blocks; 0 if it cannot be
+  bool finishes = false;   // form rows: the last of the stages has no elements, only row stores
   /// Form loop: a buffer that is strided along the columns, and may be dense along the rows.
   struct Turning {
     size_t buffer;
@@ -56,9 +55,9 @@ struct CudaLaunch {
   // form rows: 0 whole rows; i phase i - 1, from partial results of those before and leaving its own; -i: folds a level
   // of these; form loop: 1 tiles
   int64_t stage = 0;
-  int64_t keep = 0;        // form rows: 1 if there is room for what several phases read
-  int64_t memory = -1;     // form rows: local row buffers, columns: partial results to read; -1: null
-  int64_t slots = -1;      // partial results to write (rows: and to read back); -1: null
+  int64_t keep = 0;     // form rows: 1 if shared memory has room for what rows keep; else it is read and computed again
+  int64_t memory = -1;  // form columns: partial results to read; -1: null
+  int64_t slots = -1;   // partial results to write (rows: and to read back); -1: null
   int64_t slot_count = 0;  // form rows: slots a row
 };
 

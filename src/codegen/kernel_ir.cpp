@@ -253,6 +253,7 @@ class Verifier {
       for (const Store& s : p.local_stores) {
         check_value(s.value);
         check(s.buffer < k_.locals.size() && k_.locals[s.buffer] == type(s.value), "a local store fits its local");
+        check(!stored[s.buffer], "a local row buffer is written by one phase");
       }
       for (uint32_t r : p.reductions)
         check(r < k_.reductions.size() && !reduced[r], "a reduction is computed by one phase");

@@ -26,6 +26,7 @@ class Mapper {
     find_scopes();
     std::vector<bool> made(k_.nodes.size());
     for (const Phase& phase : k_.phases) m_.phases.push_back(map_phase(phase, made));
+    for (size_t i = 0; i < k_.phases.size(); ++i) m_.again.push_back(compute_again(i));
     keep_loads();
     for (Value v = 0; v < k_.nodes.size(); ++v)
       if (called_[v]) m_.call.push_back(v);
@@ -82,9 +83,7 @@ class Mapper {
           if (!made[v]) line.push_back(v);
           made[v] = true;
         } else if (elements) {
-          if (n.op == Op::load && (n.a == kNone || m_.scopes[n.a] != Scope::element)) out.staged.push_back(v);
-          if (n.op == Op::local) out.locals.push_back(v);
-          out.elements.push_back(v);
+          add_element(out, v);
         }
       }
     };
@@ -93,13 +92,45 @@ class Mapper {
     return out;
   }
 
+  void add_element(PhaseMapping& out, Value v) const {
+    const Node& n = k_.nodes[v];
+    if (n.op == Op::load && (n.a == kNone || m_.scopes[n.a] != Scope::element)) out.staged.push_back(v);
+    if (n.op == Op::local) out.locals.push_back(v);
+    out.elements.push_back(v);
+  }
+
+  PhaseMapping compute_again(size_t phase) const {
+    PhaseMapping out;
+    if (m_.phases[phase].locals.empty()) return out;
+    std::vector<bool> done(k_.nodes.size());
+    add_again(out, column_roots(k_, k_.phases[phase]), done);
+    out.again = true;
+    return out;
+  }
+
+  /// In front of those that read a local row buffer, the elements of what it holds. Each group stands in order, so that
+  /// rare regions stay together.
+  void add_again(PhaseMapping& out, const std::vector<Value>& roots, std::vector<bool>& done) const {
+    const std::vector<bool> live = find_live(k_, roots);
+    auto wanted = [&](Value v) {
+      return live[v] && !done[v] && m_.scopes[v] == Scope::element && k_.nodes[v].op != Op::constant;
+    };
+    for (Value v = 0; v < k_.nodes.size(); ++v)
+      if (wanted(v) && k_.nodes[v].op == Op::local) add_again(out, {Mapping::stored_in(k_, k_.nodes[v].imm)}, done);
+    for (Value v = 0; v < k_.nodes.size(); ++v) {
+      if (!wanted(v)) continue;
+      add_element(out, v);
+      done[v] = true;
+    }
+  }
+
   void keep_loads() {
     if (m_.launch.form != CudaMapping::Form::rows) return;
     std::vector<int> uses(k_.nodes.size());
     for (const PhaseMapping& p : m_.phases)
       for (Value v : p.staged)
         if (++uses[v] == 2) m_.kept.push_back(v);
-    for (Type t : k_.locals) m_.launch.local_bytes += codegen::size_of(t);
+    for (Type t : k_.locals) m_.launch.kept_bytes += codegen::size_of(t);
     for (Value v : m_.kept) {
       const int64_t bytes = ingot::size_of(k_.buffers[k_.nodes[v].imm].dtype);
       if (const auto local = successor(v, bytes))
@@ -149,6 +180,7 @@ class Mapper {
         for (Type t : k_.locals) l.vector = std::min(l.vector, kPieceBytes / static_cast<int>(codegen::size_of(t)));
         for (size_t i = 0; i < m_.phases.size(); ++i) {
           PhaseMapping& p = m_.phases[i];
+          m_.again[i].parts = 0;
           // Long expressions stand in the text once: compiling it a second time takes longer than it gains.
           p.parts = p.elements.size() > kPartNodes                                   ? 0
                     : registers(p, k_.phases[i]) * kThreadElements <= kPartRegisters ? 2
@@ -205,6 +237,13 @@ bool is_index(Combiner combiner) { return combiner == Combiner::argmax || combin
 
 int64_t accumulator_bytes(const Kernel& kernel, const Reduction& reduction) {
   return is_index(reduction.combiner) ? 16 : codegen::size_of(kernel.nodes[reduction.value].type);
+}
+
+Value Mapping::stored_in(const Kernel& kernel, uint64_t local) {
+  for (const Phase& phase : kernel.phases)
+    for (const Store& s : phase.local_stores)
+      if (s.buffer == local) return s.value;
+  INGOT_CHECK(!"a local row buffer that is read is written");
 }
 
 bool Mapping::moves(const Kernel& kernel, size_t phase, size_t buffer) const {

@@ -26,6 +26,7 @@ struct PhaseMapping {
   // Forms rows and columns: parts of a chunk that are loaded before either is computed; 0: there is no text for whole
   // ones
   int parts = 1;
+  bool again = false;  // reads of local row buffers are what was written to them, computed once more
 };
 
 struct Mapping {
@@ -33,6 +34,9 @@ struct Mapping {
   std::vector<Scope> scopes;  // of each node; constants are literals
   std::vector<Value> call;    // nodes computed once a thread
   std::vector<PhaseMapping> phases;
+  // Of phases that read local row buffers: the same without them, for rows that shared memory has no room for; else
+  // empty.
+  std::vector<PhaseMapping> again;
   std::vector<Value> kept;  // loads of several phases, in the order of their place in a row's memory
   std::vector<std::pair<Value, uint32_t>> overwritten;  // kept loads whose place a local row buffer takes over
   struct Tile {
@@ -44,6 +48,8 @@ struct Mapping {
   /// True if elements of the buffer are read or written side by side, by a phase or by any.
   bool moves(const Kernel& kernel, size_t phase, size_t buffer) const;
   bool moves(const Kernel& kernel, size_t buffer) const;
+  /// What is written to a local row buffer.
+  static Value stored_in(const Kernel& kernel, uint64_t local);
   std::optional<uint32_t> overwritten_by(Value kept_load) const {
     for (auto [v, local] : overwritten)
       if (v == kept_load) return local;

@@ -25,21 +25,23 @@ INGOT_DEVICE long long to_bits(double x) { return __double_as_longlong(x); }
 INGOT_DEVICE float from_bf16(unsigned short x) { return from_bits(int(unsigned(x) << 16)); }
 #ifdef __CUDA_ARCH__
 // Two at a time: the instruction for one is four times as slow.
-INGOT_DEVICE unsigned short to_bf16(float x) {
+INGOT_DEVICE unsigned pair_to_bf16(float low, float high) {
   unsigned y;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(0.0f), "f"(x));
-  return (unsigned short)y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
 }
+INGOT_DEVICE unsigned short to_bf16(float x) { return (unsigned short)pair_to_bf16(x, 0.0f); }
 INGOT_DEVICE float from_f16(unsigned short x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }
-INGOT_DEVICE unsigned short to_f16(float x) {
+INGOT_DEVICE unsigned pair_to_f16(float low, float high) {
   unsigned y;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(0.0f), "f"(x));
-  return (unsigned short)y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
 }
+INGOT_DEVICE unsigned short to_f16(float x) { return (unsigned short)pair_to_f16(x, 0.0f); }
 #else
 INGOT_DEVICE unsigned short to_bf16(float x) {
   unsigned bits = unsigned(to_bits(x));
@@ -61,6 +63,8 @@ INGOT_DEVICE unsigned short to_f16(float x) {
   unsigned result = magnitude < 0x38800000u ? tiny : magnitude < 0x477ff000u ? normal : 0x7c00u;
   return (unsigned short)(sign | (magnitude > 0x7f800000u ? nan : result));
 }
+INGOT_DEVICE unsigned pair_to_bf16(float low, float high) { return to_bf16(low) | unsigned(to_bf16(high)) << 16; }
+INGOT_DEVICE unsigned pair_to_f16(float low, float high) { return to_f16(low) | unsigned(to_f16(high)) << 16; }
 #endif
 
 template <class T> struct Limits;
@@ -248,13 +252,57 @@ template <class T, int N> INGOT_DEVICE void store_pieces(char* to, const T (&fro
     *reinterpret_cast<typename V::Piece*>(to + i * sizeof(T)) = piece;
   }
 }
-template <class T, int N> INGOT_DEVICE void gather(T (&to)[N], const char* from, long long stride) {
-  #pragma unroll
-  for (int i = 0; i < N; ++i) to[i] = *reinterpret_cast<const T*>(from + i * stride);
+// 16-bit floats side by side, two in a word: taking each apart takes longer than what is computed of it.
+template <int N> struct Halves {
+  unsigned words[N / 2];
+};
+template <int N> INGOT_DEVICE float from_bf16(const Halves<N>& x, int i) {
+  return from_bits(int(i % 2 ? x.words[i / 2] & 0xffff0000u : x.words[i / 2] << 16));
 }
-template <class T, int N> INGOT_DEVICE void scatter(char* to, const T (&from)[N], long long stride) {
+template <int N> INGOT_DEVICE float from_f16(const Halves<N>& x, int i) {
+  return from_f16((unsigned short)(x.words[i / 2] >> i % 2 * 16));
+}
+template <int N> INGOT_DEVICE Halves<N> to_bf16(const float (&x)[N]) {
+  Halves<N> y;
   #pragma unroll
-  for (int i = 0; i < N; ++i) *reinterpret_cast<T*>(to + i * stride) = from[i];
+  for (int i = 0; i < N; i += 2) y.words[i / 2] = pair_to_bf16(x[i], x[i + 1]);
+  return y;
+}
+template <int N> INGOT_DEVICE Halves<N> to_f16(const float (&x)[N]) {
+  Halves<N> y;
+  #pragma unroll
+  for (int i = 0; i < N; i += 2) y.words[i / 2] = pair_to_f16(x[i], x[i + 1]);
+  return y;
+}
+template <int N> INGOT_DEVICE void load_pieces(Halves<N>& to, const char* from) { load_pieces(to.words, from); }
+template <int N> INGOT_DEVICE void store_pieces(char* to, const Halves<N>& from) { store_pieces(to, from.words); }
+// One after the other, i from 0 on.
+template <class T, int N> INGOT_DEVICE void put(T (&to)[N], int i, T x) { to[i] = x; }
+template <int N> INGOT_DEVICE void put(Halves<N>& to, int i, unsigned short x) {
+  to.words[i / 2] = i % 2 ? to.words[i / 2] | unsigned(x) << 16 : x;
+}
+template <class T, int N> INGOT_DEVICE T take(const T (&from)[N], int i) { return from[i]; }
+template <int N> INGOT_DEVICE unsigned short take(const Halves<N>& from, int i) {
+  return (unsigned short)(from.words[i / 2] >> i % 2 * 16);
+}
+template <class A> struct Elements;
+template <class T, int N> struct Elements<T[N]> {
+  using Type = T;
+  static constexpr int kCount = N;
+};
+template <int N> struct Elements<Halves<N>> {
+  using Type = unsigned short;
+  static constexpr int kCount = N;
+};
+template <class A> INGOT_DEVICE void gather(A& to, const char* from, long long stride) {
+  using T = typename Elements<A>::Type;
+  #pragma unroll
+  for (int i = 0; i < Elements<A>::kCount; ++i) put(to, i, *reinterpret_cast<const T*>(from + i * stride));
+}
+template <class A> INGOT_DEVICE void scatter(char* to, const A& from, long long stride) {
+  using T = typename Elements<A>::Type;
+  #pragma unroll
+  for (int i = 0; i < Elements<A>::kCount; ++i) *reinterpret_cast<T*>(to + i * stride) = take(from, i);
 }
 // Elements of a thread in a part of a row: pieces of P, of which those of a warp lie side by side.
 enum : int { kWarp = 32 };
@@ -277,22 +325,29 @@ template <int P, class T, int N> INGOT_DEVICE void store_spread(char* to, const 
     store_pieces(to + spread<P>(i) * int(sizeof(T)), piece);
   }
 }
+template <int P, int N> INGOT_DEVICE void load_spread(Halves<N>& to, const char* from) { load_spread<P / 2>(to.words, from); }
+template <int P, int N> INGOT_DEVICE void store_spread(char* to, const Halves<N>& from) { store_spread<P / 2>(to, from.words); }
 // Of which `left` are there from the first one on; in pieces where all are. What is not there is 0.
-template <int P, class T, int N> INGOT_DEVICE void load(T (&to)[N], const char* from, long long stride, int left, bool pieces) {
-  if (pieces && spread<P>(N - 1) < left) {
+template <int P, class A> INGOT_DEVICE void load(A& to, const char* from, long long stride, int left, bool pieces) {
+  using T = typename Elements<A>::Type;
+  constexpr int kCount = Elements<A>::kCount;
+  if (pieces && spread<P>(kCount - 1) < left) {
     load_spread<P>(to, from);
   } else {
     #pragma unroll
-    for (int i = 0; i < N; ++i) to[i] = spread<P>(i) < left ? *reinterpret_cast<const T*>(from + spread<P>(i) * stride) : T(0);
+    for (int i = 0; i < kCount; ++i)
+      put(to, i, spread<P>(i) < left ? *reinterpret_cast<const T*>(from + spread<P>(i) * stride) : T(0));
   }
 }
-template <int P, class T, int N> INGOT_DEVICE void store(char* to, const T (&from)[N], long long stride, int left, bool pieces) {
-  if (pieces && spread<P>(N - 1) < left) {
+template <int P, class A> INGOT_DEVICE void store(char* to, const A& from, long long stride, int left, bool pieces) {
+  using T = typename Elements<A>::Type;
+  constexpr int kCount = Elements<A>::kCount;
+  if (pieces && spread<P>(kCount - 1) < left) {
     store_spread<P>(to, from);
   } else {
     #pragma unroll
-    for (int i = 0; i < N; ++i)
-      if (spread<P>(i) < left) *reinterpret_cast<T*>(to + spread<P>(i) * stride) = from[i];
+    for (int i = 0; i < kCount; ++i)
+      if (spread<P>(i) < left) *reinterpret_cast<T*>(to + spread<P>(i) * stride) = take(from, i);
   }
 }
 template <class T> INGOT_DEVICE T load_one(const char* from) { return *reinterpret_cast<const T*>(from); }

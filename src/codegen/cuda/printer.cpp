@@ -37,6 +37,19 @@ bool Printer::touched(size_t buffer) const {
   return moved(buffer);
 }
 
+std::string Printer::loaded(size_t buffer, const std::string& name, const std::string& of, int lanes) const {
+  if (packed(buffer)) return fmt::format("Halves<{}> {}{};", lanes, name, of);
+  return fmt::format("{} {}{}[{}];", memory(buffer), name, of, lanes);
+}
+
+std::string Printer::to_store(size_t buffer, const std::string& name, const std::string& of, int lanes) const {
+  return fmt::format("{} {}{}[{}];", packed(buffer) ? "float" : memory(buffer), name, of, lanes);
+}
+
+std::string Printer::stored(size_t buffer, const std::string& name) const {
+  return packed(buffer) ? to_memory(k_.buffers[buffer].dtype, name) : name;
+}
+
 std::string Printer::all_pieces(size_t phase) const {
   std::string all;
   for (size_t b = 0; b < k_.buffers.size(); ++b)
@@ -129,14 +142,18 @@ std::string Printer::node_value(Value v, const Cursor& cursor) const {
   switch (n.op) {
     case Op::load: {
       DType d = k_.buffers[n.imm].dtype;
-      if ((cursor.scalar || !cursor.subscript.empty()) && (n.a == kNone || m_.scopes[n.a] != Scope::element))
-        return from_memory(d, fmt::format("b{}{}", v, cursor.subscript));
+      if ((cursor.scalar || !cursor.lane.empty()) && (n.a == kNone || m_.scopes[n.a] != Scope::element)) {
+        if (!cursor.scalar && packed(n.imm))
+          return from_memory(d, fmt::format("b{}{}, {}", v, cursor.subscript, cursor.lane));
+        return from_memory(d, fmt::format("b{}{}", v, cursor.element()));
+      }
       std::string element = fmt::format("load_one<{}>({})", memory_name(d), load_address(n, cursor));
       if (!cursor.guard.empty()) element = fmt::format("({} ? {} : {}(0))", cursor.guard, element, cast_name(d));
       return from_memory(d, element);
     }
     case Op::local:
-      return from_memory(memory_type(n.type), fmt::format("b{}{}", v, cursor.subscript));
+      if (cursor.again) return operand(k_, Mapping::stored_in(k_, n.imm));
+      return from_memory(memory_type(n.type), fmt::format("b{}{}", v, cursor.element()));
     case Op::index:
       return index_value(n, cursor);
     default:
@@ -190,11 +207,13 @@ void Printer::elements(const PhaseMapping& p, const Phase& phase, const Cursor& 
     const Node& n = k_.nodes[phase.stores[s].value];
     // What is rounded to what the buffer holds need not be rounded before.
     const bool rounded = n.op == Op::round_to && static_cast<DType>(n.imm) == dtype;
-    line("o{}{} = {};", s, cursor.subscript, to_memory(dtype, operand(k_, rounded ? n.a : phase.stores[s].value)));
+    const std::string value = operand(k_, rounded ? n.a : phase.stores[s].value);
+    const bool later = !cursor.scalar && packed(phase.stores[s].buffer);  // two at a time
+    line("o{}{} = {};", s, cursor.element(), later ? value : to_memory(dtype, value));
   }
-  for (size_t s = 0; s < phase.local_stores.size(); ++s) {
+  for (size_t s = 0; s < phase.local_stores.size() && !cursor.again; ++s) {
     const Store& store = phase.local_stores[s];
-    line("q{}{} = {};", s, cursor.subscript, to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
+    line("q{}{} = {};", s, cursor.element(), to_memory(memory_type(k_.locals[store.buffer]), operand(k_, store.value)));
   }
   if (phase.reductions.empty()) return;
   if (!cursor.guard.empty()) open(fmt::format("if ({})", cursor.guard));

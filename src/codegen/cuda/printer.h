@@ -41,6 +41,15 @@ class Printer {
   bool touched(size_t buffer) const;
   const char* memory(size_t buffer) const { return memory_name(k_.buffers[buffer].dtype); }
   int64_t element_bytes(size_t buffer) const { return ingot::size_of(k_.buffers[buffer].dtype); }
+  /// True if its elements stand in words, two 16-bit floats each, where a thread has several side by side.
+  bool packed(size_t buffer) const {
+    return is_half(k_.buffers[buffer].dtype) && l_.vector % 2 == 0 && l_.form != Form::columns;
+  }
+  /// A variable that holds elements of the buffer which a thread loads, or is to store. `of`: how many such variables.
+  std::string loaded(size_t buffer, const std::string& name, const std::string& of, int lanes) const;
+  std::string to_store(size_t buffer, const std::string& name, const std::string& of, int lanes) const;
+  /// The variable as what is stored.
+  std::string stored(size_t buffer, const std::string& name) const;
   bool dense(size_t buffer) const { return k_.buffers[buffer].access == Access::dense; }
   std::string pieces(size_t buffer) const { return dense(buffer) ? fmt::format("pieces{}", buffer) : "false"; }
   /// What must hold for whole pieces in a phase, each followed by "&&"; empty if nothing must.
@@ -60,9 +69,12 @@ class Printer {
 
   /// Where an element is: names of its column and row, and how staged values are subscripted.
   struct Cursor {
-    std::string column = "0", row = "row", subscript, guard;
-    bool row_moves = false;  // form columns: addresses do not hold the row
-    bool scalar = false;     // staged values are no arrays
+    std::string column = "0", row = "row", guard;
+    std::string subscript, lane;  // of an array of staged values, and of the element in it
+    bool row_moves = false;       // form columns: addresses do not hold the row
+    bool scalar = false;          // staged values are no arrays
+    bool again = false;           // local row buffers are computed once more
+    std::string element() const { return lane.empty() ? "" : subscript + "[" + lane + "]"; }
   };
 
   std::string index_value(const Node& n, const Cursor& cursor) const;

@@ -145,9 +145,10 @@ class LoopPrinter final : public Printer {
 
   /// Whole tiles of a loop: `unroll` pieces a thread, loaded before any is computed.
   void loop_pieces(const PhaseMapping& p, const Phase& phase) {
-    for (Value v : p.staged) line("{} b{}[{}][{}];", memory(k_.nodes[v].imm), v, l_.unroll, l_.vector);
+    const std::string unroll = fmt::format("[{}]", l_.unroll);
+    for (Value v : p.staged) line("{}", loaded(k_.nodes[v].imm, fmt::format("b{}", v), unroll, l_.vector));
     for (size_t s = 0; s < phase.stores.size(); ++s)
-      line("{} o{}[{}][{}];", memory(phase.stores[s].buffer), s, l_.unroll, l_.vector);
+      line("{}", to_store(phase.stores[s].buffer, fmt::format("o{}", s), unroll, l_.vector));
     line("const long long column = first + threadIdx.x * {};", l_.vector);
     line("const int next = blockDim.x * {};", l_.vector);
     if (!p.staged.empty()) {
@@ -170,7 +171,8 @@ class LoopPrinter final : public Printer {
     open(fmt::format("for (int e = 0; e < {}; ++e)", l_.vector));
     Cursor cursor;
     cursor.column = "(column + u * next + e)";
-    cursor.subscript = "[u][e]";
+    cursor.subscript = "[u]";
+    cursor.lane = "e";
     elements(p, phase, cursor, "");
     close();
     --indent_;
@@ -180,9 +182,9 @@ class LoopPrinter final : public Printer {
       const size_t b = phase.stores[s].buffer;
       std::string at = at_column(fmt::format("p{}", b), b, "(column + u * next)");
       if (dense(b))
-        line("store_pieces({}, o{}[u]);", at, s);
+        line("store_pieces({}, {});", at, stored(b, fmt::format("o{}[u]", s)));
       else
-        line("scatter({}, o{}[u], {});", at, s, stride(b));
+        line("scatter({}, {}, {});", at, stored(b, fmt::format("o{}[u]", s)), stride(b));
     }
     close();
   }
@@ -209,18 +211,17 @@ class RowPrinter final : public Printer {
     close();
   }
 
-  /// Local row buffers, then what several phases read, each of the columns rounded up to 16.
+  /// Local row buffers, then what several phases read, each of the columns rounded up to 16; in shared memory, if it
+  /// has room.
   void row_memory() {
-    if (k_.locals.empty() && m_.kept.empty()) {
-      line("char* const slots = a.slots ? a.slots : reinterpret_cast<char*>(shared_memory);");
+    line("char* const shared = reinterpret_cast<char*>(shared_memory);");
+    if (l_.kept_bytes == 0) {
+      line("char* const slots = a.slots ? a.slots : shared;");
       return;
     }
-    line("const long long padded = (a.columns + 15) / 16 * 16;");
-    line("const long long row_bytes = padded * (a.keep ? {} : {});", l_.local_bytes + l_.kept_bytes, l_.local_bytes);
-    line("char* const shared = reinterpret_cast<char*>(shared_memory);");
-    line(
-        "char* const memory = a.memory ? a.memory + first * row_bytes : shared + (wide ? 0 : threadIdx.y) * "
-        "row_bytes;");
+    line("const bool keep = a.keep;");
+    line("const int padded = keep ? int(a.columns + 15) / 16 * 16 : 0;");
+    line("char* const memory = shared + (wide ? 0 : threadIdx.y) * padded * {};", l_.kept_bytes);
     int64_t offset = 0;
     for (size_t l = 0; l < k_.locals.size(); ++l) {
       row_room("l", l, offset);
@@ -234,7 +235,7 @@ class RowPrinter final : public Printer {
       row_room("k", v, offset);
       offset += element_bytes(k_.nodes[v].imm);
     }
-    line("char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);");
+    line("char* const slots = a.slots ? a.slots : shared + padded * {};", l_.kept_bytes);
   }
 
   void row_room(const char* kind, size_t number, int64_t offset) {
@@ -257,7 +258,17 @@ class RowPrinter final : public Printer {
         close();
         open(fmt::format("if (stage == 0 || stage == {})", i + 1));
       }
-      row_chunks(i);
+      if (m_.again[i].elements.empty()) {
+        row_chunks(i, p);
+      } else {
+        open("if (keep)");
+        row_chunks(i, p);
+        --indent_;
+        line("}} else {{");
+        ++indent_;
+        row_chunks(i, m_.again[i]);
+        close();
+      }
       if (l_.stages) {
         line("if (stage) continue;");
         close();
@@ -289,8 +300,7 @@ class RowPrinter final : public Printer {
   /// True if an earlier phase has written it.
   bool in_memory(Value v) const { return std::find(in_memory_.begin(), in_memory_.end(), v) != in_memory_.end(); }
 
-  void row_chunks(size_t i) {
-    const PhaseMapping& p = m_.phases[i];
+  void row_chunks(size_t i, const PhaseMapping& p) {
     const Phase& phase = k_.phases[i];
     open("for (int chunk = warp; chunk < chunks; chunk += warps)");
     for (uint32_t r : phase.reductions) {
@@ -303,17 +313,18 @@ class RowPrinter final : public Printer {
     for (Value v : p.staged) {
       const size_t b = k_.nodes[v].imm;
       line("const char* const s{} = {};", v, at_column(staged_base(v), b, "column"));
-      if (kept(v)) line("char* const x{} = k{} + column * {};", v, v, element_bytes(b));
+      if (kept(v) && !p.again) line("char* const x{} = k{} + int(column) * {};", v, v, element_bytes(b));
     }
     for (Value v : p.locals)
-      line("const char* const y{} = l{} + column * {};", v, k_.nodes[v].imm, codegen::size_of(k_.nodes[v].type));
+      if (!p.again)
+        line("const char* const y{} = l{} + int(column) * {};", v, k_.nodes[v].imm, codegen::size_of(k_.nodes[v].type));
     for (size_t s = 0; s < phase.stores.size(); ++s) {
       const size_t b = phase.stores[s].buffer;
       line("char* const d{} = {};", s, at_column(fmt::format("p{}", b), b, "column"));
     }
-    for (size_t s = 0; s < phase.local_stores.size(); ++s) {
+    for (size_t s = 0; s < phase.local_stores.size() && !p.again; ++s) {
       const uint32_t l = phase.local_stores[s].buffer;
-      line("char* const z{} = l{} + column * {};", s, l, codegen::size_of(k_.locals[l]));
+      line("char* const z{} = l{} + int(column) * {};", s, l, codegen::size_of(k_.locals[l]));
     }
     line("int part = 0;");
     if (p.parts) {
@@ -360,12 +371,14 @@ class RowPrinter final : public Printer {
       line("const int left = there - part - threadIdx.x * {};", piece);
       line("if (left <= 0) break;");
     }
-    for (Value v : p.staged) line("{} b{}{}[kThreadLanes];", memory(k_.nodes[v].imm), v, parts);
-    for (Value v : p.locals) line("{} b{}{}[kThreadLanes];", local_memory(k_.nodes[v].type), v, parts);
+    for (Value v : p.staged) line("{}", loaded(k_.nodes[v].imm, fmt::format("b{}", v), parts, kThreadElements));
     for (size_t s = 0; s < phase.stores.size(); ++s)
-      line("{} o{}{}[kThreadLanes];", memory(phase.stores[s].buffer), s, parts);
-    for (size_t s = 0; s < phase.local_stores.size(); ++s)
-      line("{} q{}{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s, parts);
+      line("{}", to_store(phase.stores[s].buffer, fmt::format("o{}", s), parts, kThreadElements));
+    if (!p.again) {
+      for (Value v : p.locals) line("{} b{}{}[kThreadLanes];", local_memory(k_.nodes[v].type), v, parts);
+      for (size_t s = 0; s < phase.local_stores.size(); ++s)
+        line("{} q{}{}[kThreadLanes];", local_memory(k_.locals[phase.local_stores[s].buffer]), s, parts);
+    }
     each_part();
     for (Value v : p.staged) {
       const size_t b = k_.nodes[v].imm;
@@ -377,19 +390,25 @@ class RowPrinter final : public Printer {
                              : fmt::format("load<{}>(b{}{}, {}, {}, {}, {});", piece, v, u, from, stride(b),
                                            whole ? "kLanes" : "left", whole ? "false" : pieces(b));
       const std::string keep = fmt::format("x{} + {} * {}", v, part, element_bytes(b));
-      if (kept(v) && in_memory(v)) {
-        line("if (a.keep)");
-        line("  {}", load_own(fmt::format("b{}{}", v, u), keep, element_bytes(b)));
+      const std::string own = load_own(fmt::format("b{}{}", v, u), keep, element_bytes(b));
+      if (!kept(v) || p.again) {
+        line("{}", load);
+      } else if (!in_memory(v)) {
+        line("{}", load);
+        line("if (keep) {}", store_own(keep, fmt::format("b{}{}", v, u), element_bytes(b)));
+      } else if (p.locals.empty()) {
+        line("if (keep)");
+        line("  {}", own);
         line("else");
         line("  {}", load);
-      } else {
-        line("{}", load);
-        if (kept(v)) line("if (a.keep) {}", store_own(keep, fmt::format("b{}{}", v, u), element_bytes(b)));
+      } else {  // the text of a row that is kept
+        line("{}", own);
       }
     }
     for (Value v : p.locals) {
       const int64_t bytes = codegen::size_of(k_.nodes[v].type);
-      line("{}", load_own(fmt::format("b{}{}", v, u), fmt::format("y{} + {} * {}", v, part, bytes), bytes));
+      if (!p.again)
+        line("{}", load_own(fmt::format("b{}{}", v, u), fmt::format("y{} + {} * {}", v, part, bytes), bytes));
     }
     if (several) close();
     each_part();
@@ -397,7 +416,9 @@ class RowPrinter final : public Printer {
     open("for (int e = 0; e < kThreadLanes; ++e)");
     Cursor cursor;
     cursor.column = fmt::format("(column + {} + spread<{}>(e))", part, piece);
-    cursor.subscript = u + "[e]";
+    cursor.subscript = u;
+    cursor.lane = "e";
+    cursor.again = p.again;
     if (!whole) cursor.guard = fmt::format("spread<{}>(e) < left", piece);
     elements(p, phase, cursor, "e");
     close();
@@ -405,15 +426,17 @@ class RowPrinter final : public Printer {
       const size_t b = phase.stores[s].buffer;
       const std::string to = k_.buffers[b].access == Access::uniform ? fmt::format("d{}", s)
                                                                      : fmt::format("d{} + {} * {}", s, part, stride(b));
+      const std::string from = stored(b, fmt::format("o{}{}", s, u));
       if (whole && dense(b))
-        line("store_spread<{}>({}, o{}{});", piece, to, s, u);
+        line("store_spread<{}>({}, {});", piece, to, from);
       else
-        line("store<{}>({}, o{}{}, {}, {}, {});", piece, to, s, u, stride(b), whole ? "kLanes" : "left",
+        line("store<{}>({}, {}, {}, {}, {});", piece, to, from, stride(b), whole ? "kLanes" : "left",
              whole ? "false" : pieces(b));
     }
-    for (size_t s = 0; s < phase.local_stores.size(); ++s) {
+    for (size_t s = 0; s < phase.local_stores.size() && !p.again; ++s) {
       const int64_t bytes = codegen::size_of(k_.locals[phase.local_stores[s].buffer]);
-      line("{}", store_own(fmt::format("z{} + {} * {}", s, part, bytes), fmt::format("q{}{}", s, u), bytes));
+      line("{}{}", p.locals.empty() ? "if (keep) " : "",
+           store_own(fmt::format("z{} + {} * {}", s, part, bytes), fmt::format("q{}{}", s, u), bytes));
     }
     if (several) close();
   }
@@ -515,7 +538,8 @@ class ColumnPrinter final : public Printer {
     line("const long long row = top + part + t * kLanes + {}u;", group);
     Cursor cursor;
     cursor.row_moves = true;
-    cursor.subscript = "[t][u]";
+    cursor.subscript = "[t]";
+    cursor.lane = "u";
     cursor.guard = guard;
     cursor.column = "column";
     elements(p, phase, cursor, group + "u");

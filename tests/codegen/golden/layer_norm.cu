@@ -19,12 +19,12 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
   const long long first = wide ? blockIdx.x : (long long)blockIdx.x * blockDim.y + threadIdx.y;
   const long long step = wide ? gridDim.x : (long long)gridDim.x * blockDim.y;
   const int warp = wide ? int(blockIdx.y * blockDim.y + threadIdx.y) : 0, warps = int(gridDim.y * blockDim.y);
-  const long long padded = (a.columns + 15) / 16 * 16;
-  const long long row_bytes = padded * (a.keep ? 2 : 0);
   char* const shared = reinterpret_cast<char*>(shared_memory);
-  char* const memory = a.memory ? a.memory + first * row_bytes : shared + (wide ? 0 : threadIdx.y) * row_bytes;
+  const bool keep = a.keep;
+  const int padded = keep ? int(a.columns + 15) / 16 * 16 : 0;
+  char* const memory = shared + (wide ? 0 : threadIdx.y) * padded * 2;
   char* const k0 = memory;
-  char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);
+  char* const slots = a.slots ? a.slots : shared + padded * 2;
   for (long long at = first; at < lines; at += step) {
     const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
@@ -45,21 +45,21 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
         const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
         const char* const s0 = p2 + column * 2;
-        char* const x0 = k0 + column * 2;
+        char* const x0 = k0 + int(column) * 2;
         int part = 0;
         #pragma unroll 1
         for (; pieces2 && part + kLanes * 2 <= there; part += kLanes * 2) {
-          unsigned short b0[2][kThreadLanes];
+          Halves<8> b0[2];
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
             load_spread<8>(b0[u], s0 + (part + u * kLanes) * 2);
-            if (a.keep) store_spread<8>(x0 + (part + u * kLanes) * 2, b0[u]);
+            if (keep) store_spread<8>(x0 + (part + u * kLanes) * 2, b0[u]);
           }
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
             #pragma unroll
             for (int e = 0; e < kThreadLanes; ++e) {
-              const float v0 = from_bf16(b0[u][e]);
+              const float v0 = from_bf16(b0[u], e);
               r0_lanes[e] = Sum<float>::join(r0_lanes[e], Sum<float>::of(v0, (column + (part + u * kLanes) + spread<8>(e))));
             }
           }
@@ -68,12 +68,12 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 8;
           if (left <= 0) break;
-          unsigned short b0[kThreadLanes];
+          Halves<8> b0;
           load<8>(b0, s0 + part * 2, 2, left, pieces2);
-          if (a.keep) store<8>(x0 + part * 2, b0, 2, left, true);
+          if (keep) store<8>(x0 + part * 2, b0, 2, left, true);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {
-            const float v0 = from_bf16(b0[e]);
+            const float v0 = from_bf16(b0, e);
             if (spread<8>(e) < left) {
               r0_lanes[e] = Sum<float>::join(r0_lanes[e], Sum<float>::of(v0, (column + part + spread<8>(e))));
             }
@@ -101,14 +101,14 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
         const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
         const char* const s0 = p2 + column * 2;
-        char* const x0 = k0 + column * 2;
+        char* const x0 = k0 + int(column) * 2;
         int part = 0;
         #pragma unroll 1
         for (; pieces2 && part + kLanes * 2 <= there; part += kLanes * 2) {
-          unsigned short b0[2][kThreadLanes];
+          Halves<8> b0[2];
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
-            if (a.keep)
+            if (keep)
               load_spread<8>(b0[u], x0 + (part + u * kLanes) * 2);
             else
               load_spread<8>(b0[u], s0 + (part + u * kLanes) * 2);
@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
           for (int u = 0; u < 2; ++u) {
             #pragma unroll
             for (int e = 0; e < kThreadLanes; ++e) {
-              const float v0 = from_bf16(b0[u][e]);
+              const float v0 = from_bf16(b0[u], e);
               const float v6 = multiply_add(v3, -1.0f, v0);
               const float v7 = v6 * v6;
               r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v7, (column + (part + u * kLanes) + spread<8>(e))));
@@ -128,14 +128,14 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 8;
           if (left <= 0) break;
-          unsigned short b0[kThreadLanes];
-          if (a.keep)
+          Halves<8> b0;
+          if (keep)
             load<8>(b0, x0 + part * 2, 2, left, true);
           else
             load<8>(b0, s0 + part * 2, 2, left, pieces2);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {
-            const float v0 = from_bf16(b0[e]);
+            const float v0 = from_bf16(b0, e);
             const float v6 = multiply_add(v3, -1.0f, v0);
             const float v7 = v6 * v6;
             if (spread<8>(e) < left) {
@@ -183,18 +183,18 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
         const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 8;
         const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
         const char* const s0 = p2 + column * 2;
-        char* const x0 = k0 + column * 2;
+        char* const x0 = k0 + int(column) * 2;
         const char* const s9 = p0 + column * 2;
         const char* const s10 = p1 + column * 2;
         char* const d0 = p3 + column * 2;
         int part = 0;
         #pragma unroll 1
         for (; pieces0 && pieces1 && pieces2 && pieces3 && part + kLanes <= there; part += kLanes) {
-          unsigned short b0[kThreadLanes];
-          unsigned short b9[kThreadLanes];
-          unsigned short b10[kThreadLanes];
-          unsigned short o0[kThreadLanes];
-          if (a.keep)
+          Halves<8> b0;
+          Halves<8> b9;
+          Halves<8> b10;
+          float o0[8];
+          if (keep)
             load_spread<8>(b0, x0 + part * 2);
           else
             load_spread<8>(b0, s0 + part * 2);
@@ -202,27 +202,27 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
           load_spread<8>(b10, s10 + part * 2);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {
-            const float v0 = from_bf16(b0[e]);
+            const float v0 = from_bf16(b0, e);
             const float v6 = multiply_add(v3, -1.0f, v0);
-            const float v9 = from_bf16(b9[e]);
-            const float v10 = from_bf16(b10[e]);
+            const float v9 = from_bf16(b9, e);
+            const float v10 = from_bf16(b10, e);
             const float v41 = v6 * v40;
             const float v42 = v10 * v41;
             const float v43 = v9 + v42;
             const float v44 = from_bf16(to_bf16(v43));
-            o0[e] = to_bf16(v43);
+            o0[e] = v43;
           }
-          store_spread<8>(d0 + part * 2, o0);
+          store_spread<8>(d0 + part * 2, to_bf16(o0));
         }
         #pragma unroll 1
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 8;
           if (left <= 0) break;
-          unsigned short b0[kThreadLanes];
-          unsigned short b9[kThreadLanes];
-          unsigned short b10[kThreadLanes];
-          unsigned short o0[kThreadLanes];
-          if (a.keep)
+          Halves<8> b0;
+          Halves<8> b9;
+          Halves<8> b10;
+          float o0[8];
+          if (keep)
             load<8>(b0, x0 + part * 2, 2, left, true);
           else
             load<8>(b0, s0 + part * 2, 2, left, pieces2);
@@ -230,17 +230,17 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
           load<8>(b10, s10 + part * 2, 2, left, pieces1);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {
-            const float v0 = from_bf16(b0[e]);
+            const float v0 = from_bf16(b0, e);
             const float v6 = multiply_add(v3, -1.0f, v0);
-            const float v9 = from_bf16(b9[e]);
-            const float v10 = from_bf16(b10[e]);
+            const float v9 = from_bf16(b9, e);
+            const float v10 = from_bf16(b10, e);
             const float v41 = v6 * v40;
             const float v42 = v10 * v41;
             const float v43 = v9 + v42;
             const float v44 = from_bf16(to_bf16(v43));
-            o0[e] = to_bf16(v43);
+            o0[e] = v43;
           }
-          store<8>(d0 + part * 2, o0, 2, left, pieces3);
+          store<8>(d0 + part * 2, to_bf16(o0), 2, left, pieces3);
         }
       }
       if (stage) continue;

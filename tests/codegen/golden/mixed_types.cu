@@ -23,11 +23,11 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
     const float v9 = from_f16(load_one<unsigned short>(p0));
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
       if (pieces1 && pieces2 && pieces3 && pieces4 && pieces5 && first + tile <= a.columns) {
-        unsigned short b0[1][8];
-        unsigned short b1[1][8];
+        Halves<8> b0[1];
+        Halves<8> b1[1];
         long long o0[1][8];
         unsigned char o1[1][8];
-        unsigned short o2[1][8];
+        float o2[1][8];
         const long long column = first + threadIdx.x * 8;
         const int next = blockDim.x * 8;
         #pragma unroll
@@ -39,8 +39,8 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
         for (int u = 0; u < 1; ++u)
           #pragma unroll
           for (int e = 0; e < 8; ++e) {
-            const float v0 = from_bf16(b0[u][e]);
-            const float v1 = from_bf16(b1[u][e]);
+            const float v0 = from_bf16(b0[u], e);
+            const float v1 = from_bf16(b1[u], e);
             const float v2 = v0 + v1;
             const float v3 = from_bf16(to_bf16(v2));
             const bool v5 = v3 <= 0.0f;
@@ -50,13 +50,13 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c5
             const bool v10 = v9 < v7;
             o0[u][e] = v8;
             o1[u][e] = (unsigned char)(v10);
-            o2[u][e] = to_bf16(v6);
+            o2[u][e] = v6;
           }
         #pragma unroll
         for (int u = 0; u < 1; ++u) {
           store_pieces(p3 + (column + u * next) * 8, o0[u]);
           store_pieces(p4 + (column + u * next) * 1, o1[u]);
-          store_pieces(p5 + (column + u * next) * 2, o2[u]);
+          store_pieces(p5 + (column + u * next) * 2, to_bf16(o2[u]));
         }
       } else {
         #pragma unroll 1
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(256) cast_c91e1c770de6ee53(const __
     char* const p1 = a.buffers[1].at + row * a.buffers[1].row;
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
       if (pieces0 && pieces1 && first + tile <= a.columns) {
-        unsigned short b0[1][8];
+        Halves<8> b0[1];
         signed char o0[1][8];
         const long long column = first + threadIdx.x * 8;
         const int next = blockDim.x * 8;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(256) cast_c91e1c770de6ee53(const __
         for (int u = 0; u < 1; ++u)
           #pragma unroll
           for (int e = 0; e < 8; ++e) {
-            const float v0 = from_f16(b0[u][e]);
+            const float v0 = from_f16(b0[u], e);
             const int v1 = to_integer<int>(v0);
             const int v3 = maximum(v1, -128);
             const int v5 = minimum(v3, 127);

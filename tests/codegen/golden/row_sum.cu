@@ -14,7 +14,8 @@ extern "C" __global__ void __launch_bounds__(512) mul_sum_e1c00359eadb1727(const
   const long long first = wide ? blockIdx.x : (long long)blockIdx.x * blockDim.y + threadIdx.y;
   const long long step = wide ? gridDim.x : (long long)gridDim.x * blockDim.y;
   const int warp = wide ? int(blockIdx.y * blockDim.y + threadIdx.y) : 0, warps = int(gridDim.y * blockDim.y);
-  char* const slots = a.slots ? a.slots : reinterpret_cast<char*>(shared_memory);
+  char* const shared = reinterpret_cast<char*>(shared_memory);
+  char* const slots = a.slots ? a.slots : shared;
   for (long long at = first; at < lines; at += step) {
     const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
@@ -36,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(512) mul_sum_e1c00359eadb1727(const
         int part = 0;
         #pragma unroll 1
         for (; pieces0 && part + kLanes * 2 <= there; part += kLanes * 2) {
-          float b0[2][kThreadLanes];
+          float b0[2][8];
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
             load_spread<4>(b0[u], s0 + (part + u * kLanes) * 4);
@@ -55,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(512) mul_sum_e1c00359eadb1727(const
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 4;
           if (left <= 0) break;
-          float b0[kThreadLanes];
+          float b0[8];
           load<4>(b0, s0 + part * 4, 4, left, pieces0);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {

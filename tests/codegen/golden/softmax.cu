@@ -15,13 +15,13 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
   const long long first = wide ? blockIdx.x : (long long)blockIdx.x * blockDim.y + threadIdx.y;
   const long long step = wide ? gridDim.x : (long long)gridDim.x * blockDim.y;
   const int warp = wide ? int(blockIdx.y * blockDim.y + threadIdx.y) : 0, warps = int(gridDim.y * blockDim.y);
-  const long long padded = (a.columns + 15) / 16 * 16;
-  const long long row_bytes = padded * (a.keep ? 4 : 4);
   char* const shared = reinterpret_cast<char*>(shared_memory);
-  char* const memory = a.memory ? a.memory + first * row_bytes : shared + (wide ? 0 : threadIdx.y) * row_bytes;
+  const bool keep = a.keep;
+  const int padded = keep ? int(a.columns + 15) / 16 * 16 : 0;
+  char* const memory = shared + (wide ? 0 : threadIdx.y) * padded * 4;
   char* const l0 = memory;
   char* const k0 = l0;
-  char* const slots = a.slots ? a.slots : shared + (a.memory ? 0 : row_bytes);
+  char* const slots = a.slots ? a.slots : shared + padded * 4;
   for (long long at = first; at < lines; at += step) {
     const long long row = at;
     char* const p0 = a.buffers[0].at + row * a.buffers[0].row;
@@ -40,15 +40,15 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
         const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 4;
         const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
         const char* const s0 = p0 + column * 4;
-        char* const x0 = k0 + column * 4;
+        char* const x0 = k0 + int(column) * 4;
         int part = 0;
         #pragma unroll 1
         for (; pieces0 && part + kLanes * 2 <= there; part += kLanes * 2) {
-          float b0[2][kThreadLanes];
+          float b0[2][8];
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
             load_spread<4>(b0[u], s0 + (part + u * kLanes) * 4);
-            if (a.keep) store_spread<4>(x0 + (part + u * kLanes) * 4, b0[u]);
+            if (keep) store_spread<4>(x0 + (part + u * kLanes) * 4, b0[u]);
           }
           #pragma unroll
           for (int u = 0; u < 2; ++u) {
@@ -63,9 +63,9 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 4;
           if (left <= 0) break;
-          float b0[kThreadLanes];
+          float b0[8];
           load<4>(b0, s0 + part * 4, 4, left, pieces0);
-          if (a.keep) store<4>(x0 + part * 4, b0, 4, left, true);
+          if (keep) store<4>(x0 + part * 4, b0, 4, left, true);
           #pragma unroll
           for (int e = 0; e < kThreadLanes; ++e) {
             const float v0 = b0[e];
@@ -95,16 +95,16 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
         const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 4;
         const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
         const char* const s0 = p0 + column * 4;
-        char* const x0 = k0 + column * 4;
-        char* const z0 = l0 + column * 4;
+        char* const x0 = k0 + int(column) * 4;
+        char* const z0 = l0 + int(column) * 4;
         int part = 0;
         #pragma unroll 1
         for (; part < there; part += kLanes) {
           const int left = there - part - threadIdx.x * 4;
           if (left <= 0) break;
-          float b0[kThreadLanes];
+          float b0[8];
           float q0[kThreadLanes];
-          if (a.keep)
+          if (keep)
             load<4>(b0, x0 + part * 4, 4, left, true);
           else
             load<4>(b0, s0 + part * 4, 4, left, pieces0);
@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
               r1_lanes[e] = Sum<float>::join(r1_lanes[e], Sum<float>::of(v29, (column + part + spread<4>(e))));
             }
           }
-          store<4>(z0 + part * 4, q0, 4, left, true);
+          if (keep) store<4>(z0 + part * 4, q0, 4, left, true);
         }
         r1 = chunk_result<Sum<float>, 4>(r1_lanes);
         if (wide && threadIdx.x == 0) store_slot<Sum<float>>(row_slots + a.slot_count * 16, chunk, r1);
@@ -148,45 +148,87 @@ extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mu
       continue;
     }
     if (stage == 0 || stage == 3) {
-      for (int chunk = warp; chunk < chunks; chunk += warps) {
-        const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 4;
-        const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
-        const char* const y31 = l0 + column * 4;
-        char* const d0 = p1 + column * 4;
-        int part = 0;
-        #pragma unroll 1
-        for (; pieces1 && part + kLanes * 2 <= there; part += kLanes * 2) {
-          float b31[2][kThreadLanes];
-          float o0[2][kThreadLanes];
-          #pragma unroll
-          for (int u = 0; u < 2; ++u) {
-            load_spread<4>(b31[u], y31 + (part + u * kLanes) * 4);
+      if (keep) {
+        for (int chunk = warp; chunk < chunks; chunk += warps) {
+          const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 4;
+          const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
+          const char* const y31 = l0 + int(column) * 4;
+          char* const d0 = p1 + column * 4;
+          int part = 0;
+          #pragma unroll 1
+          for (; pieces1 && part + kLanes * 2 <= there; part += kLanes * 2) {
+            float o0[2][8];
+            float b31[2][kThreadLanes];
+            #pragma unroll
+            for (int u = 0; u < 2; ++u) {
+              load_spread<4>(b31[u], y31 + (part + u * kLanes) * 4);
+            }
+            #pragma unroll
+            for (int u = 0; u < 2; ++u) {
+              #pragma unroll
+              for (int e = 0; e < kThreadLanes; ++e) {
+                const float v31 = b31[u][e];
+                const float v33 = v31 * v32;
+                o0[u][e] = v33;
+              }
+              store_spread<4>(d0 + (part + u * kLanes) * 4, o0[u]);
+            }
           }
-          #pragma unroll
-          for (int u = 0; u < 2; ++u) {
+          #pragma unroll 1
+          for (; part < there; part += kLanes) {
+            const int left = there - part - threadIdx.x * 4;
+            if (left <= 0) break;
+            float o0[8];
+            float b31[kThreadLanes];
+            load<4>(b31, y31 + part * 4, 4, left, true);
             #pragma unroll
             for (int e = 0; e < kThreadLanes; ++e) {
-              const float v31 = b31[u][e];
+              const float v31 = b31[e];
               const float v33 = v31 * v32;
-              o0[u][e] = v33;
+              o0[e] = v33;
             }
-            store_spread<4>(d0 + (part + u * kLanes) * 4, o0[u]);
+            store<4>(d0 + part * 4, o0, 4, left, pieces1);
           }
         }
-        #pragma unroll 1
-        for (; part < there; part += kLanes) {
-          const int left = there - part - threadIdx.x * 4;
-          if (left <= 0) break;
-          float b31[kThreadLanes];
-          float o0[kThreadLanes];
-          load<4>(b31, y31 + part * 4, 4, left, true);
-          #pragma unroll
-          for (int e = 0; e < kThreadLanes; ++e) {
-            const float v31 = b31[e];
-            const float v33 = v31 * v32;
-            o0[e] = v33;
+      } else {
+        for (int chunk = warp; chunk < chunks; chunk += warps) {
+          const long long begin = (long long)chunk * kChunk, column = begin + threadIdx.x * 4;
+          const int there = a.columns - begin < kChunk ? int(a.columns - begin) : kChunk;
+          const char* const s0 = p0 + column * 4;
+          char* const d0 = p1 + column * 4;
+          int part = 0;
+          #pragma unroll 1
+          for (; part < there; part += kLanes) {
+            const int left = there - part - threadIdx.x * 4;
+            if (left <= 0) break;
+            float b0[8];
+            float o0[8];
+            load<4>(b0, s0 + part * 4, 4, left, pieces0);
+            #pragma unroll
+            for (int e = 0; e < kThreadLanes; ++e) {
+              const float v0 = b0[e];
+              const float v4 = multiply_add(v1, -1.0f, v0);
+              const bool v6 = v4 < -104.5f;
+              const float v7 = v6 ? -104.5f : v4;
+              const bool v9 = 89.0f < v7;
+              const float v10 = v9 ? 89.0f : v7;
+              const float v12 = v10 * 1.442695f;
+              const float v13 = round_even(v12);
+              const float v15 = multiply_add(v13, -0.6931472f, v10);
+              const float v17 = multiply_add(v13, 1.9046542e-09f, v15);
+              const float v20 = multiply_add(v17, 0.0013883072f, 0.008366818f);
+              const float v22 = multiply_add(v17, v20, 0.04166735f);
+              const float v24 = multiply_add(v17, v22, 0.16666542f);
+              const float v26 = multiply_add(v17, v24, 0.49999997f);
+              const float v27 = multiply_add(v17, v26, 1.0f);
+              const float v28 = multiply_add(v17, v27, 1.0f);
+              const float v29 = scale_near_one(v28, v13);
+              const float v31 = v29;
+              const float v33 = v31 * v32;
+              o0[e] = v33;
+            }
+            store<4>(d0 + part * 4, o0, 4, left, pieces1);
           }
-          store<4>(d0 + part * 4, o0, 4, left, pieces1);
         }
       }
       if (stage) continue;

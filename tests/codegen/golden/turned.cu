@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256) mul_add_23c9fb589f6c487c(const
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
       if (pieces2 && pieces3 && first + tile <= a.columns) {
         float b1[2][4];
-        unsigned short b2[2][4];
+        Halves<4> b2[2];
         float o0[2][4];
         const long long column = first + threadIdx.x * 4;
         const int next = blockDim.x * 4;
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(256) mul_add_23c9fb589f6c487c(const
           #pragma unroll
           for (int e = 0; e < 4; ++e) {
             const float v1 = b1[u][e];
-            const float v2 = from_bf16(b2[u][e]);
+            const float v2 = from_bf16(b2[u], e);
             const float v3 = v1 * v2;
             const float v4 = v0 + v3;
             o0[u][e] = v4;
