@@ -67,6 +67,13 @@ INGOT_DEVICE unsigned pair_to_bf16(float low, float high) { return to_bf16(low) 
 INGOT_DEVICE unsigned pair_to_f16(float low, float high) { return to_f16(low) | unsigned(to_f16(high)) << 16; }
 #endif
 
+// The first line of a kernel, which may be launched before the one in front of it has ended.
+INGOT_DEVICE void begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class T> struct Limits;
 template <> struct Limits<float> {
   static __device__ float lowest() { return from_bits(int(0xff800000u)); }

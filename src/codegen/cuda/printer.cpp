@@ -7,6 +7,7 @@ std::string Printer::run() {
   const int threads = l_.form == Form::loop ? 256 : 512;
   open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ {}_arguments a)",
                    threads, entry_, entry_));
+  line("begin();");
   for (size_t b = 0; b < k_.buffers.size(); ++b)
     if (dense(b) && moved(b) && l_.form != Form::columns)
       line("const bool pieces{} = in_pieces<{}, {}>(a.buffers[{}]);", b, memory(b), l_.vector, b);

@@ -22,7 +22,20 @@ constexpr int kMultiprocessors = 16, kL2Bytes = 38, kUnifiedAddressing = 41, kMa
               kSharedBytesOfABlock = 97;
 constexpr int kDynamicSharedBytes = 8;
 constexpr unsigned kPortable = 1, kMapped = 2;      // cuMemHostAlloc
+constexpr int kEarlyLaunch = 6;                     // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 constexpr int64_t kSharedBytesUnasked = 48 * 1024;  // a kernel has them without asking
+
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  alignas(8) int value[16];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  Handle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
 
 struct Functions {
   Status (*error_name)(Status, const char**) = nullptr;
@@ -49,8 +62,7 @@ struct Functions {
   Status (*function)(Handle*, Handle, const char*) = nullptr;
   Status (*set_function_attribute)(Handle, int, int) = nullptr;
   Status (*parameter)(Handle, size_t, size_t*, size_t*) = nullptr;  // since CUDA 12.4; may be missing
-  Status (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
-                   void**) = nullptr;
+  Status (*launch)(const LaunchConfig*, Handle, void**, void**) = nullptr;
   Status (*make_stream)(Handle*, unsigned) = nullptr;
   Status (*destroy_stream)(Handle) = nullptr;
   Status (*wait_stream)(Handle) = nullptr;
@@ -109,7 +121,7 @@ std::string open_library(Functions& f) {
   find(f.unload_module, "cuModuleUnload");
   find(f.function, "cuModuleGetFunction");
   find(f.set_function_attribute, "cuFuncSetAttribute");
-  find(f.launch, "cuLaunchKernel");
+  find(f.launch, "cuLaunchKernelEx");
   find(f.make_stream, "cuStreamCreate");
   find(f.destroy_stream, "cuStreamDestroy_v2");
   find(f.wait_stream, "cuStreamSynchronize");
@@ -300,8 +312,15 @@ void launch(const Function& function, const CudaLaunch& l, std::span<const uint6
     check(f.set_function_attribute(function.handle, kDynamicSharedBytes, static_cast<int>(device().shared_bytes)),
           "give {} {} bytes of shared memory a block", function.entry, device().shared_bytes);
   void* parameter = const_cast<uint64_t*>(words.data());
-  check(f.launch(function.handle, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
-                 static_cast<unsigned>(l.shared_bytes), stream.handle(), &parameter, nullptr),
+  // A kernel's blocks are made ready while the one before it ends, and wait for that in the kernel's first line.
+  const LaunchAttribute early{kEarlyLaunch, {1}};
+  const LaunchConfig config{{l.grid[0], l.grid[1], l.grid[2]},
+                            {l.block[0], l.block[1], l.block[2]},
+                            static_cast<unsigned>(l.shared_bytes),
+                            stream.handle(),
+                            &early,
+                            device().arch >= 90 ? 1u : 0u};
+  check(f.launch(&config, function.handle, &parameter, nullptr),
         "launch {}: grid {} x {} x {}, block {} x {} x {}, {} bytes of shared memory", function.entry, l.grid[0],
         l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes);
 }

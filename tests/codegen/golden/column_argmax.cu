@@ -8,6 +8,7 @@ struct argmax_2bc5b4d13689b1b5_arguments {
   Operand<1> results[1];
 };
 extern "C" __global__ void __launch_bounds__(512) argmax_2bc5b4d13689b1b5(const __grid_constant__ argmax_2bc5b4d13689b1b5_arguments a) {
+  begin();
   // A block takes 32 columns and a chunk of 1024 rows; a thread 8 neighbouring rows of 2 parts at a time.
   const long long chunks = (a.count + kChunk - 1) / kChunk;
   for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z) {

@@ -7,6 +7,7 @@ struct sum_d43261c953d4bcde_arguments {
   Operand<0> results[1];
 };
 extern "C" __global__ void __launch_bounds__(512) sum_d43261c953d4bcde(const __grid_constant__ sum_d43261c953d4bcde_arguments a) {
+  begin();
   // A block takes 32 columns and a chunk of 1024 rows; a thread 8 neighbouring rows of 2 parts at a time.
   const long long chunks = (a.count + kChunk - 1) / kChunk;
   for (long long plane = blockIdx.z; plane < a.planes; plane += gridDim.z) {

@@ -6,6 +6,7 @@ struct index_select_29f7d50804d007b4_arguments {
   Operand<0> buffers[3];
 };
 extern "C" __global__ void __launch_bounds__(256) index_select_29f7d50804d007b4(const __grid_constant__ index_select_29f7d50804d007b4_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces2 = in_pieces<float, 4>(a.buffers[2]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;

@@ -7,6 +7,7 @@ struct cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments {
   unsigned long long scalars[1];
 };
 extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<unsigned short, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);

@@ -6,6 +6,7 @@ struct add_relu_gt_cast_5ae7bd17125c59b2_arguments {
   Operand<0> buffers[6];
 };
 extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c59b2(const __grid_constant__ add_relu_gt_cast_5ae7bd17125c59b2_arguments a) {
+  begin();
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
   const bool pieces3 = in_pieces<long long, 8>(a.buffers[3]);
@@ -94,6 +95,7 @@ struct cast_c91e1c770de6ee53_arguments {
   Operand<0> buffers[2];
 };
 extern "C" __global__ void __launch_bounds__(256) cast_c91e1c770de6ee53(const __grid_constant__ cast_c91e1c770de6ee53_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<unsigned short, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<signed char, 8>(a.buffers[1]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;

@@ -7,6 +7,7 @@ struct tanh_mul_add_1832eea8a9778dc8_arguments {
   unsigned long long scalars[1];
 };
 extern "C" __global__ void __launch_bounds__(256) tanh_mul_add_1832eea8a9778dc8(const __grid_constant__ tanh_mul_add_1832eea8a9778dc8_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const float v56 = scalar<float>(a.scalars[0]);

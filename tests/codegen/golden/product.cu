@@ -6,6 +6,7 @@ struct matmul_add_relu_3c11c98d084334d9_arguments {
   Operand<0> buffers[3];
 };
 extern "C" __global__ void __launch_bounds__(256) matmul_add_relu_3c11c98d084334d9(const __grid_constant__ matmul_add_relu_3c11c98d084334d9_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const bool pieces2 = in_pieces<float, 4>(a.buffers[2]);

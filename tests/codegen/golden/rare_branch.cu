@@ -6,6 +6,7 @@ struct sin_20ed505089e468fa_arguments {
   Operand<0> buffers[2];
 };
 extern "C" __global__ void __launch_bounds__(256) sin_20ed505089e468fa(const __grid_constant__ sin_20ed505089e468fa_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   const long long lines = a.planes * a.rows, tile = (long long)blockDim.x * 8;

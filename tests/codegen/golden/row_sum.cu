@@ -6,6 +6,7 @@ struct mul_sum_e1c00359eadb1727_arguments {
   Operand<0> buffers[2];
 };
 extern "C" __global__ void __launch_bounds__(512) mul_sum_e1c00359eadb1727(const __grid_constant__ mul_sum_e1c00359eadb1727_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   // A warp takes a row of up to 1024 columns; a block takes a longer one, each warp a chunk in turn.
   const bool wide = a.columns > kChunk;

@@ -6,6 +6,7 @@ struct amax_sub_exp_sum_reciprocal_mul_a33f203b8fa5fb0e_arguments {
   Operand<0> buffers[2];
 };
 extern "C" __global__ void __launch_bounds__(512) amax_sub_exp_sum_reciprocal_mul_a33f203b8fa5fb0e(const __grid_constant__ amax_sub_exp_sum_reciprocal_mul_a33f203b8fa5fb0e_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<float, 4>(a.buffers[0]);
   const bool pieces1 = in_pieces<float, 4>(a.buffers[1]);
   // A warp takes a row of up to 1024 columns; a block takes a longer one, each warp a chunk in turn.

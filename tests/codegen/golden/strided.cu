@@ -7,6 +7,7 @@ struct add_7e121bb4da063e20_arguments {
   Operand<1> buffers[3];
 };
 extern "C" __global__ void __launch_bounds__(256) add_7e121bb4da063e20(const __grid_constant__ add_7e121bb4da063e20_arguments a) {
+  begin();
   const bool pieces0 = in_pieces<double, 2>(a.buffers[0]);
   const bool pieces1 = in_pieces<double, 2>(a.buffers[1]);
   const bool pieces2 = in_pieces<double, 2>(a.buffers[2]);

@@ -6,6 +6,7 @@ struct mul_add_23c9fb589f6c487c_arguments {
   Operand<0> buffers[4];
 };
 extern "C" __global__ void __launch_bounds__(256) mul_add_23c9fb589f6c487c(const __grid_constant__ mul_add_23c9fb589f6c487c_arguments a) {
+  begin();
   const bool pieces2 = in_pieces<float, 4>(a.buffers[2]);
   const bool pieces3 = in_pieces<float, 4>(a.buffers[3]);
   if (a.stage) {
