@@ -150,22 +150,20 @@ Expr erf(Expr x) { return x.type() == Type::f32 ? erf_f32(x) : erf_f64(x); }
 
 Expr erfc(Expr x) { return x.type() == Type::f32 ? erfc_f32(x) : erfc_f64(x); }
 
-// f32: 2^-v down to -5, below by erfc.
+// f32: 2^-v down to -5, below by erfc; above 5, where its error grows, less and less of it is left beside 1.
 Expr normal_cdf(Expr x) {
   constexpr double kRootHalf = 0x1.6a09e667f3bcdp-1;
   if (x.type() == Type::f64) return erfc_f64(x * -kRootHalf) * 0.5;
   Expr t = abs(x);
   Expr v = polynomial(t, {0x1p0, 0x1.26aed4p0, 0x1.d63c04p-2, 0x1.adc3dcp-5, -0x1.c8de56p-8, 0x1.cbe19ap-17,
                           0x1.22470cp-12, -0x1.42b888p-14, 0x1.7b8276p-17, -0x1.ed046cp-21, 0x1.15fd74p-25});
-  auto [n, m] = power_of_two(v);
+  auto [n, m] = power_of_two(lesser(lift(x, 100.0), v));
   Expr lower = scale_normal(m + 1.0, n);
   Expr usual = select(x > 0.0, 1.0 - lower, lower);
-  return x.builder->rare(t > 5.0, usual, [&] {
+  return x.builder->rare(x < -5.0, usual, [&] {
     // Where nothing is left, numbers too small to be held would take a hundred times as long.
-    Expr none = t >= select(x < 0.0, lift(x, 14.5), lift(x, 6.0)), limited = select(none, lift(x, 1.0), t),
-         half = limited * 0.5;
-    Expr tail = select(none, lift(x, 0.0), erfc_positive_f32(product(limited, half), limited * kRootHalf) * 0.5);
-    return select(x < 0.0, tail, 1.0 - tail);
+    Expr nothing = t >= 14.5, limited = select(nothing, 1.0, t), half = limited * 0.5;
+    return select(nothing, 0.0, erfc_positive_f32(product(limited, half), limited * kRootHalf) * 0.5);
   });
 }
 

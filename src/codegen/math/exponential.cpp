@@ -146,13 +146,15 @@ Expr expm1_times(Expr x, double factor) {
 Expr logistic_product(Expr factor, Expr x) {
   auto [n, minus_p] = exp_parts_of_minus(x);
   Expr minus_power = scale_normal(lift(x, -1.0), n), usual = factor / fma(minus_power, minus_p, 1.0 - minus_power);
-  Expr limit = lift(x, is_f32(x) ? 16.2 : 36.3);
-  return x.builder->rare(limit < abs(x), usual, [&] {
-    auto [k, m] = exp_pair(greater(lift(x, is_f32(x) ? -300.0 : -3000.0), -abs(x)));
-    Expr e = scale(m.high + m.low, k), rest = fma(-e, m.high + m.low, m.low);
+  Expr t = abs(x);
+  return x.builder->rare(t > (is_f32(x) ? 16.2 : 36.3), usual, [&] {
+    // Where nothing is left of e, or of the result: numbers too small to be held would take ten times as long.
+    Expr above = x > 0.0, nothing = t > select(above, is_f32(x) ? 18.0 : 40.0, lift(x, is_f32(x) ? 200.0 : 1500.0));
+    auto [k, m] = exp_pair(select(nothing, 0.0, -t));
+    Expr sum = m.high + m.low, e = scale_normal(sum, greater(lift(x, -100.0), k)), rest = fma(-e, sum, m.low);
     Expr quarter = factor * 0.25;  // whose product does not overflow; an infinite factor gives NaN
     Expr small = scale(fma(quarter, m.high, fma(quarter, rest, factor - factor)), k + 2.0);
-    return select(x > 0.0, select(eq(e, 0.0), factor, fma(-e, factor, factor)), small);
+    return select(above, select(nothing, factor, fma(-e, factor, factor)), select(nothing, factor * 0.0, small));
   });
 }
 
