@@ -71,6 +71,16 @@ Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
     const auto depth = static_cast<int64_t>(b.rank(products)) - (left ? 2 : 1);
     return {reduced(b, OpId::sum, products, Attr::of(Dims{depth}), result)};
   }
+  // So with one column; and with one product an element.
+  if (is_floating(b.dtype(self)) && b.rank(self) > 1 && b.rank(other) > 1) {
+    Dims turned = b.shape(other);
+    if (b.dims().is_one(turned.back())) {
+      std::swap(turned.back(), turned[turned.size() - 2]);
+      Operand products = b.mul(self, b.reshape(other, std::move(turned)));
+      return {reduced(b, OpId::sum, products, Attr::of(Dims{static_cast<int64_t>(b.rank(products)) - 1}), result)};
+    }
+    if (b.dims().is_one(b.shape(self).back())) return {b.reshape(b.mul(self, other), result)};
+  }
   if (b.rank(self) == 1) self = b.unsqueeze(self, GraphBuilder::attr(0));
   if (b.rank(other) == 1) other = b.unsqueeze(other, GraphBuilder::attr(1));
   if (b.rank(self) > 2 && b.rank(other) == 2) {

@@ -1,5 +1,7 @@
 // Products of one block of terms, or of two, and what follows them, compiled: with the bits that the ops have one by
 // one.
+#include <functional>
+
 #include "support.h"
 
 namespace ingot {
@@ -34,6 +36,39 @@ void expect_bits(const char* what, F f) {
   expect_bits(#expression,                                                                                             \
               []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& w, [[maybe_unused]] const Tensor& b, \
                  [[maybe_unused]] const Tensor& r) { return expression; })
+
+/// One column is a sum of products, one product an element no sum: known at once, or of a size that becomes 1.
+TEST_F(ProductEpilogues, OneColumnAndOneProduct) {
+  using Function = std::function<Tensor(const Tensor&, const Tensor&)>;
+  using Shapes = std::vector<std::pair<Ints, Ints>>;
+  const auto random = [](const Ints& sizes) { return randn(std::vector<int64_t>(sizes.begin(), sizes.end())); };
+  const auto expect = [&](const Function& f, const Shapes& shapes) {
+    for (DType dtype : {kFloat32, kFloat64, kBFloat16})
+      for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+        auto fast = compile(f, {.mode = mode});
+        for (int round = 0; round < 2; ++round)
+          for (const auto& [left, right] : shapes) {
+            const Tensor a = random(left).to(dtype), b = random(right).to(dtype), expected = f(a, b);
+            EXPECT_TRUE(same_bits(fast(a, b), expected)) << expected.str();
+            const double bound = dtype == kBFloat16 ? 2e-2 : 1e-5;
+            EXPECT_TRUE(allclose(expected.to(kFloat64), f(a.to(kFloat64), b.to(kFloat64)), bound, bound));
+          }
+      }
+  };
+  const Function product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
+  expect(product, {{{7, 300}, {300, 1}}, {{7, 1}, {1, 300}}, {{0, 4}, {4, 1}}, {{5, 0}, {0, 1}}});
+  expect(product, {{{3, 7, 40}, {3, 40, 1}}, {{2, 5, 1}, {2, 1, 9}}, {{2, 1, 1}, {2, 1, 1}}, {{3, 7, 40}, {1, 40, 1}}});
+  expect(product, {{{3, 7, 40}, {40, 1}}, {{3, 7, 1}, {1, 6}}});
+  expect(product, {{{3, 1, 7, 40}, {4, 40, 1}}, {{3, 1, 7, 1}, {4, 1, 5}}});
+  expect([](const Tensor& a, const Tensor& b) { return matmul(a, b.slice(-1, 0, b.size(-1) / 8)); },
+         {{{7, 30}, {30, 40}}, {{7, 30}, {30, 8}}, {{7, 30}, {30, 56}}, {{7, 30}, {30, 4}}});
+  expect(
+      [](const Tensor& a, const Tensor& b) {
+        const Size depth = a.size(-1) / 8;
+        return matmul(a.slice(-1, 0, depth), b.slice(-2, 0, depth));
+      },
+      {{{2, 5, 48}, {2, 48, 9}}, {{2, 5, 8}, {2, 8, 9}}, {{2, 5, 88}, {2, 88, 9}}, {{2, 5, 4}, {2, 4, 9}}});
+}
 
 TEST_F(ProductEpilogues, BiasesActivationsAndResiduals) {
   EXPECT_BITS(linear(x, w, b));

@@ -1,4 +1,5 @@
 // Attention written out in ops: one step where the bits are those of the ops, as eager computes them one by one.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -47,7 +48,8 @@ TEST_F(WrittenAttention, ShapesOfAllKinds) {
                           {{3}, 65, 129, 33, 17},    {{2, 3}, 17, 16, 64, 64}, {{1, 2}, 130, 515, 8, 40},
                           {{2, 2}, 1, 1100, 64, 64}, {{1, 1}, 3, 70, 700, 5},  {{2, 1}, 40, 1, 1030, 20},
                           {{2, 2}, 0, 5, 4, 4},      {{2, 2}, 5, 0, 4, 4},     {{0, 2}, 5, 5, 4, 4},
-                          {{2, 2}, 5, 6, 0, 4},      {{2, 2}, 5, 6, 4, 0},     {{2, 1, 3}, 6, 6, 8, 8}};
+                          {{2, 2}, 5, 6, 0, 4},      {{2, 2}, 5, 6, 4, 0},     {{2, 1, 3}, 6, 6, 8, 8},
+                          {{2}, 9, 7, 1, 8},         {{2}, 9, 7, 8, 1}};
   test::on_every_target({1, 2, 5}, [&] {
     for (const Shape& s : shapes) {
       SCOPED_TRACE(std::to_string(s.queries) + " " + std::to_string(s.keys) + " " + std::to_string(s.depth));
@@ -58,7 +60,7 @@ TEST_F(WrittenAttention, ShapesOfAllKinds) {
         return randn(sizes);
       };
       const Tensor q = random(s.queries, s.depth), k = random(s.keys, s.depth), v = random(s.keys, s.width);
-      const bool some = q.numel() && k.numel() && v.numel() && s.queries > 1;
+      const bool some = q.numel() && k.numel() && v.numel() && std::min({s.queries, s.keys, s.depth, s.width}) > 1;
       auto fast = compile([&](const Tensor& a, const Tensor& b, const Tensor& c) {
         return softmax(scores_of(a, b) * 0.37, -1).matmul(c);
       });
@@ -69,6 +71,21 @@ TEST_F(WrittenAttention, ShapesOfAllKinds) {
       }
     }
   });
+}
+
+/// Their products have another order then.
+TEST_F(WrittenAttention, SizesThatBecomeOne) {
+  const auto f = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const Tensor keys = k.slice(-2, 0, k.size(-2) / 8), values = v.slice(-2, 0, v.size(-2) / 8);
+    return softmax(scores_of(q, keys) * 0.37, -1).matmul(values);
+  };
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(f, {.mode = mode});
+    for (int64_t keys : {48, 64, 8, 13, 96}) {
+      const Tensor q = randn({2, 5, 33}), k = randn({2, keys, 33}), v = randn({2, keys, 17});
+      ASSERT_TRUE(same_bits(fast(q, k, v), f(q, k, v))) << keys;
+    }
+  }
 }
 
 TEST_F(WrittenAttention, EveryWayToWriteIt) {

@@ -19,14 +19,14 @@ struct Found {
 
 class Search {
  public:
-  explicit Search(const Graph& graph) : graph_(graph), readers_(graph.values.size()) {
+  explicit Search(Graph& graph) : graph_(graph), readers_(graph.values.size()) {
     for (const Node& node : graph.nodes)
       for (const Operand& o : node.operands)
         if (o.is_value()) ++readers_[o.id];
     for (ValueId output : graph.outputs) ++readers_[output];
   }
 
-  std::optional<Found> find(NodeId n) const {
+  std::optional<Found> find(NodeId n) {
     const Node& node = graph_.nodes[n];
     Found found;
     if (!is_product(node) || !find_weights(node.operands[0], found)) return {};
@@ -36,6 +36,9 @@ class Search {
     // Products of one query read keys and values once, as they lie; the step would pack them first.
     const Dims& query = type(found.query).shape;
     if (graph_.dims.hint(query[query.size() - 2]) == 1) return {};
+    // Products of one column or of depth 1 have another order (normal::matmul).
+    for (Dim d : {query.back(), key.back(), value.back()})
+      if (graph_.dims.is_one(d)) return {};
     // The step knows batch and heads; further dims that a mask broadcasts over may not be one of them.
     if (found.mask.present() && query.size() > 4) return {};
     found.node = n, found.value = node.operands[1];
@@ -122,7 +125,7 @@ class Search {
     return false;
   }
 
-  const Graph& graph_;
+  Graph& graph_;  // whose guards say what was asked of sizes
   std::vector<int> readers_;
 };
 
@@ -150,7 +153,7 @@ void append(Graph& graph, const Found& found) {
 void recognize_attention(Graph& graph) {
   const size_t count = graph.nodes.size();
   std::vector<Found> all;
-  const Search search(graph);
+  Search search(graph);
   for (NodeId n = 0; n < count; ++n)
     if (std::optional<Found> found = search.find(n)) all.push_back(std::move(*found));
   if (all.empty()) return;
