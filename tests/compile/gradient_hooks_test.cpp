@@ -127,6 +127,19 @@ TEST(RetainedGradients, OfTensorsInTheMiddle) {
   });
 }
 
+TEST(RetainedGradients, OfTensorsThatAreWritten) {
+  run_both([](const Forward& forward, const Net& net, const Tensor& from) {
+    const Tensor x = from.detach().requires_grad_();
+    Tensor doubled = x * 2;
+    doubled.retain_grad();
+    doubled.mul_(3), doubled[0].mul_(x[0]);
+    Tensor y = forward(doubled);
+    y.square().mean().backward();
+    descend(net);
+    return std::vector{doubled.grad(), y.detach()};
+  });
+}
+
 TEST(Anomalies, AreLookedForInCompiledSteps) {
   run_both([](const Forward& forward, const Net& net, const Tensor& x) {
     const autograd::DetectAnomalyGuard guard;

@@ -98,12 +98,8 @@ void Tensor::retain_grad(Location location) const {
   if (!requires_grad())
     eager::fail("retain_grad", "self", "a tensor that does not require grad", "one that does", location);
   if (is_leaf() || retains_grad()) return;
-  autograd::Meta& meta = autograd::meta_of(*this);
-  meta.retained = std::make_shared<Tensor>();
-  impl_->node->hooks.push_back({0, impl_->output, [kept = std::weak_ptr(meta.retained)](const Tensor& g) {
-                                  if (std::shared_ptr<Tensor> to = kept.lock()) *to = to->defined() ? to->add(g) : g;
-                                  return Tensor();
-                                }});
+  autograd::meta_of(*this).retained = std::make_shared<Tensor>();
+  autograd::keep_gradient(*this);
 }
 bool Tensor::retains_grad() const { return impl_ && impl_->autograd && impl_->autograd->retained; }
 

@@ -48,10 +48,23 @@ Meta& meta_of(const Tensor& tensor) {
   return *impl->autograd;
 }
 
+void keep_gradient(const Tensor& tensor) {
+  const detail::TensorImpl& impl = *tensor.impl();
+  impl.node->hooks.push_back({0, impl.output, [kept = std::weak_ptr(impl.autograd->retained)](const Tensor& g) {
+                                if (std::shared_ptr<Tensor> to = kept.lock())
+                                  *to = to->defined() ? to->add(g) : g.clone();
+                                return Tensor();
+                              }});
+}
+
 void set_node(const Tensor& tensor, NodePtr node, uint32_t output) {
   detail::TensorImpl& impl = *tensor.impl();
-  impl.output = output;
+  const bool retains = impl.autograd && impl.autograd->retained && impl.node && node;
+  const uint32_t output_before = std::exchange(impl.output, output);
   const NodePtr before = NodePtr::take(std::exchange(impl.node, node.detach()));
+  if (!retains) return;
+  std::erase_if(before->hooks, [&](const NumberedHook& h) { return !h.id && h.output == output_before; });
+  keep_gradient(tensor);
 }
 
 const Tensor& base_of(const Tensor& tensor) {

@@ -107,8 +107,10 @@ struct Meta : Discarded {
 };
 
 Meta& meta_of(const Tensor& tensor);
-/// The tensor is this output of the node, or a leaf.
+/// The tensor is this output of the node, or a leaf. One that retains its gradient goes on to: that of what it is now.
 void set_node(const Tensor& tensor, NodePtr node, uint32_t output = 0);
+/// From now on the node of a tensor, which has one, keeps its gradient in Meta::retained.
+void keep_gradient(const Tensor& tensor);
 /// The tensor that is no view, behind a view.
 const Tensor& base_of(const Tensor& tensor);
 /// Brings the node of a view up to date with writes to what it is a view of.

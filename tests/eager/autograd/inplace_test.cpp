@@ -18,6 +18,28 @@ TEST(InPlace, ATensorThatIsNoLeafGoesOn) {
   EXPECT_EQ(numbers(x.grad()), (Floats{2, 4, 6}));
 }
 
+TEST(InPlace, AGradientThatIsRetainedIsThatOfTheNewValue) {
+  Tensor x = leaf(2), y = x * 2;
+  y.retain_grad();
+  y.mul_(3);
+  y.sum().backward();
+  EXPECT_EQ(numbers(y.grad()), (Floats{1, 1}));
+  EXPECT_EQ(numbers(x.grad()), (Floats{6, 6}));
+  // Written through a view of it.
+  Tensor z = x * 2;
+  z.retain_grad();
+  z[0].mul_(3);
+  z.sum().backward();
+  EXPECT_EQ(numbers(z.grad()), (Floats{1, 1}));
+  // A view, of which the tensor behind it is written.
+  Tensor base = x * 2, view = base.slice(0, 0, 1);
+  view.retain_grad();
+  base.mul_(3);
+  (view * 4).sum().backward();
+  EXPECT_EQ(numbers(view.grad()), Floats{4});
+  EXPECT_EQ(numbers(x.grad()), (Floats{6 + 6 + 24, 6 + 2}));
+}
+
 TEST(InPlace, AConstantBecomesPartOfTheTape) {
   Tensor x = leaf(2), y = zeros({2});
   y.add_(x).mul_(3);
