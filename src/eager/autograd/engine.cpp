@@ -57,6 +57,7 @@ class Engine {
   void leave();
   void finish_waiting(bool all);
   void finish_leaf(Leaf& leaf);
+  void accumulate(Meta& meta, Tensor gradient);
   void keep_result(const detail::TensorImpl* input, const Tensor& gradient);
 
   const BackwardRequest& request_;
@@ -147,6 +148,17 @@ void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient
     for (size_t i : found->second) results_[i] = gradient;
 }
 
+// What .grad holds is the tensor's alone: the user may write to it. Where the way there is recorded, the tape may still
+// hold the gradient.
+void Engine::accumulate(Meta& meta, Tensor gradient) {
+  if (!meta.grad.defined())
+    meta.grad = !request_.record && is_sole(gradient) ? std::move(gradient) : gradient.clone();
+  else if (request_.record)
+    meta.grad = meta.grad.add(gradient);
+  else
+    meta.grad.add_(gradient);
+}
+
 void Engine::finish_leaf(Leaf& leaf) {
   if (!leaf.needed || !leaf.gradient.defined()) return;
   // Other threads may add to the same leaf.
@@ -159,16 +171,7 @@ void Engine::finish_leaf(Leaf& leaf) {
   Tensor gradient = after_hooks(hooks, 0, std::exchange(leaf.gradient, Tensor()), like, false);
   if (!request_.accumulate) return keep_result(leaf.tensor.impl(), gradient);
   lock.lock();
-  if (!meta.grad.defined()) {
-    if (request_.record)
-      meta.grad = std::move(gradient);
-    else
-      meta.grad = is_sole(gradient) ? std::move(gradient) : gradient.clone();
-  } else if (request_.record) {
-    meta.grad = meta.grad.add(gradient);
-  } else {
-    meta.grad.add_(gradient);
-  }
+  accumulate(meta, std::move(gradient));
   lock.unlock();
   for (const auto& [id, hook] : accumulated) hook(leaf.tensor);
 }
@@ -188,8 +191,7 @@ void Engine::run_node(Visit& visit) {
         if (!request_.accumulate) {
           results_[i] = cotangents[output];
         } else if (cotangents[output].defined()) {
-          Meta& meta = meta_of(request_.inputs[i]);
-          meta.grad = meta.grad.defined() ? meta.grad.add(cotangents[output]) : cotangents[output];
+          accumulate(meta_of(request_.inputs[i]), cotangents[output]);
         }
       }
   }

@@ -42,6 +42,32 @@ TEST(Backward, OneGradientIsNotTwoTensors) {
   EXPECT_EQ(numbers(given), Floats{3});
 }
 
+TEST(Backward, AGradientWithATapeIsTheTensorsOwn) {
+  Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
+  (a + b).square().sum().backward({}, true, true);
+  EXPECT_FALSE(a.grad().shares_storage(b.grad()));
+  EXPECT_TRUE(a.grad().requires_grad());
+  (a * 1).sum().backward();
+  EXPECT_EQ(numbers(a.grad()), (Floats{5, 5, 5}));
+  EXPECT_EQ(numbers(b.grad()), (Floats{4, 4, 4}));
+  // Nor is it the caller's, in the layout of that.
+  Tensor given = full({1}, 1.0).expand({3}), c = leaf({1, 2, 3});
+  (c + 1).backward(given, true, true);
+  EXPECT_TRUE(c.grad().is_contiguous());
+  {
+    const NoGradGuard guard;
+    c.mutable_grad().mul_(10);
+  }
+  EXPECT_EQ(numbers(given), (Floats{1, 1, 1}));
+  // Of tensors that are no leaves, too.
+  Tensor inner = a * 2, kept = a * 2, gradient = ones({3});
+  kept.retain_grad();
+  inner.backward(gradient, true, false, {inner});
+  kept.backward(gradient);
+  inner.mutable_grad().add_(1), kept.grad().add_(1);
+  EXPECT_EQ(numbers(gradient), (Floats{1, 1, 1}));
+}
+
 TEST(Backward, OfHigherOrder) {
   Tensor x = leaf({1, 2, 3}, kFloat64);
   Tensor g = autograd::grad({(x * x * x).sum()}, {x}, {}, {}, true)[0];
