@@ -54,6 +54,9 @@ class Recorder final : public eager::Interceptor {
   Tensor another_handle(const detail::TensorImpl& tensor) override {
     return tensor.trace == segment_.id() ? segment_.another_handle(tensor.value) : Tensor();
   }
+  bool will_own_memory(const detail::TensorImpl& tensor) const override {
+    return tensor.trace == segment_.id() && segment_.will_own_memory(tensor.value);
+  }
 
   const Segment& segment() const { return segment_; }
   /// Of the call in progress or the latest, which began with the purpose of being observed.

@@ -299,6 +299,17 @@ void Segment::restore_tapes(size_t from) {
     before_writes_.back().second.restore();
 }
 
+bool Segment::will_own_memory(uint32_t value) const {
+  const OutputRecord& output = *values_[value];
+  if (output.root_slot >= 0 || output.root_value != value) return false;
+  auto handle_is_held = [](const Tensor& t) { return is_held(t); };
+  if (std::ranges::any_of(output.other_handles, handle_is_held)) return false;
+  return std::none_of(values_.begin() + value + 1, values_.end(), [&](const OutputRecord* later) {
+    return later->root_slot < 0 && later->root_value == value &&
+           (is_held(later->handle) || std::ranges::any_of(later->other_handles, handle_is_held));
+  });
+}
+
 Tensor Segment::another_handle(uint32_t value) {
   OutputRecord& output = *values_[value];
   auto found = std::ranges::find_if(output.other_handles, [](const Tensor& t) { return !is_held(t); });

@@ -96,6 +96,8 @@ class Segment {
   /// Another handle of a value, which the segment gives memory with it. Nobody writes through it, and it is off the
   /// tape.
   Tensor another_handle(uint32_t value);
+  /// Whether a value is no view, and nobody holds a view of it or another handle.
+  bool will_own_memory(uint32_t value) const;
   /// Numbers of the values that somebody holds.
   void find_live(std::vector<uint32_t>& live) const;
   /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.

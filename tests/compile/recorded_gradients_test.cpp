@@ -172,6 +172,85 @@ TEST(Recorded, WritesToViewsAreOnTheTape) {
   for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
 }
 
+// A gradient that reaches a leaf as it came from outside, or as another's view, is another's memory.
+TEST(Recorded, AGradientIsTheLeafsOwn) {
+  using Made = Tensor (*)(const Tensor&, const Tensor&);
+  const std::vector<std::pair<const char*, Made>> ways{
+      {"add", [](const Tensor& a, const Tensor& b) { return a + b; }},
+      {"sub", [](const Tensor& a, const Tensor& b) { return a - b; }},
+      {"clone", [](const Tensor& a, const Tensor&) { return a.clone(); }},
+      {"cat", [](const Tensor& a, const Tensor&) { return cat({a}); }},
+      {"pad",
+       [](const Tensor& a, const Tensor&) {
+         return F::pad(a, {0, 0});
+       }},
+      {"expand",
+       [](const Tensor& a, const Tensor&) {
+         return a.expand({2, 3, 2, 2});
+       }},
+      {"add_",
+       [](const Tensor& a, const Tensor&) {
+         return zeros({2, 3, 2, 2}).add_(a);
+       }},
+      {"copy_",
+       [](const Tensor& a, const Tensor&) {
+         return zeros({2, 3, 2, 2}).copy_(a);
+       }},
+      {"views",
+       [](const Tensor& a, const Tensor& b) {
+         return a.reshape({4, 6}).reshape({2, 3, 2, 2}) + (b + 1);
+       }},
+      {"hook", [](const Tensor& a, const Tensor& b) { return a * b; }},
+  };
+  const Tensor values = rand({2, 3, 2, 2});
+  for (const auto& [name, made] : ways)
+    for (const Tensor& given : {values, full({1, 1, 1, 1}, 2.0).expand({2, 3, 2, 2}),
+                                values.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2})}) {
+      const Tensor before = given.clone();
+      const bool hooked = std::string(name) == "hook";
+      auto train = [&](auto f) {
+        Tensor a = ones({2, 3, 2, 2}).requires_grad_(), b = ones({2, 3, 2, 2}).requires_grad_();
+        if (hooked) a.register_hook([&](const Tensor&) { return given; });
+        std::vector<Tensor> gradients;
+        for (int i = 0; i < 3; ++i) {
+          f(a, b, given);
+          for (const Tensor& t : {a, b}) {
+            if (!t.grad().defined()) continue;
+            EXPECT_TRUE(t.grad().is_contiguous()) << name;
+            EXPECT_FALSE(t.grad().shares_storage(given)) << name;
+            gradients.push_back(t.grad().clone());
+          }
+          if (b.grad().defined()) {
+            EXPECT_FALSE(a.grad().shares_storage(b.grad())) << name;
+          }
+          if (i == 1) a.set_grad({}), b.set_grad({});
+        }
+        return gradients;
+      };
+      auto f = [made = made](const Tensor& a, const Tensor& b, const Tensor& go) { made(a, b).backward(go); };
+      const std::vector<Tensor> eager = train(f), compiled = train(compile(f));
+      ASSERT_EQ(eager.size(), compiled.size()) << name;
+      for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_bits(eager[i], compiled[i])) << name;
+      EXPECT_TRUE(same_bits(given, before)) << name;
+    }
+}
+
+TEST(Recorded, GradientsThatAreOneMemoryPart) {
+  auto f = [](const Tensor& a, const Tensor& b, const Tensor& c) {
+    const Tensor viewed = a.reshape({2, 2}), rest = b + c;
+    (viewed + rest).square().sum().backward();
+  };
+  auto train = [](auto step) {
+    const Tensor a = ones({4}).requires_grad_(), b = ones({2, 2}).requires_grad_(), c = ones({2, 2}).requires_grad_();
+    step(a, b, c);
+    b.mutable_grad().add_(1), c.mutable_grad().add_(2);
+    for (const Tensor& t : {a, b, c}) EXPECT_TRUE(t.grad().is_contiguous());
+    return cat({a.grad(), b.grad().reshape({4}), c.grad().reshape({4})});
+  };
+  auto fast = compile(f);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(train(f), train(fast)));
+}
+
 // Whether the gradient of a view is the cotangent as it is hangs on which sizes are equal.
 TEST(Recorded, ViewsWithEqualAndUnequalSizes) {
   auto f = [](const Tensor& from, int64_t n) {

@@ -9,6 +9,7 @@
 #include "eager/autograd/stretch.h"
 #include "eager/call/call.h"
 #include "eager/call/dispatch.h"
+#include "eager/data.h"
 #include "eager/ops/functions.h"
 #include "runtime/memory/storage.h"
 
@@ -21,11 +22,22 @@ Mutex& lock_of(const detail::TensorImpl* leaf) {
   return locks[(reinterpret_cast<uintptr_t>(leaf) >> 6) % std::size(locks)];
 }
 
-/// True if nobody else sees this tensor, nor its memory.
+// Not Tensor::is_contiguous(): a recording would be held to these sizes.
+bool is_row_major(const detail::TensorImpl& t) {
+  int64_t elements = 1;
+  for (size_t d = t.sizes.size(); d-- > 0; elements *= t.sizes[d])
+    if (t.sizes[d] != 1 && t.strides[d] != elements) return eager::count(t.sizes) == 0;
+  return true;
+}
+
+/// True if nobody else sees this tensor, nor its memory, and that is laid out as a new one is.
 bool is_sole(const Tensor& t) {
   const detail::TensorImpl& impl = *t.impl();
-  if (impl.storage) return impl.references.load() == 1 && impl.storage->references() == 1 && t.is_contiguous();
-  return impl.references.load() <= 2;  // pending: the recording holds it, too
+  if (!is_row_major(impl)) return false;
+  if (impl.storage) return impl.references.load() == 1 && impl.storage->references() == 1;
+  const eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
+  // Pending: the recording holds it, too.
+  return recorder && impl.references.load() <= 2 && recorder->will_own_memory(impl);
 }
 
 class Engine {

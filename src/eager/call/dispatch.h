@@ -74,6 +74,8 @@ class Interceptor {
   virtual uint64_t writes_to(const detail::TensorImpl& tensor) const;
   /// Another handle of a tensor that is pending here, off the tape, without a call of its own; undefined: it is not.
   virtual Tensor another_handle(const detail::TensorImpl&) { return {}; }
+  /// Whether a tensor that is pending here will have memory that no other tensor sees.
+  virtual bool will_own_memory(const detail::TensorImpl&) const { return false; }
 
  protected:
   /// To the stages that stand behind this one, then to execute().
