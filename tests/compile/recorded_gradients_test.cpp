@@ -172,6 +172,18 @@ TEST(Recorded, WritesToViewsAreOnTheTape) {
   for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
 }
 
+TEST(Recorded, AResultOfAWriteToAViewIsDerivedTwice) {
+  auto f = [](const Tensor& from) {
+    Tensor x = from.detach().requires_grad_(), y = x.clone();
+    y.slice(0, 0, 3)[1].exp_();
+    Tensor first = autograd::grad({y.sin().sum()}, {x}, {}, {}, true)[0];
+    return autograd::grad({first.square().sum()}, {x})[0];
+  };
+  auto fast = compile(f);
+  for (int s = 0; s < 3; ++s) EXPECT_TRUE(same_bits(f(batch(4, s)), fast(batch(4, s))));
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
 // A gradient that reaches a leaf as it came from outside, or as another's view, is another's memory.
 TEST(Recorded, AGradientIsTheLeafsOwn) {
   using Made = Tensor (*)(const Tensor&, const Tensor&);

@@ -243,7 +243,7 @@ Tensor apply_view(OpId op, std::span<const ir::Attr> attrs, const Tensor& base) 
 /// The gradient of a tensor that was written through a view: what was written over had no further effect.
 class ViewWriteNode final : public Node {
  public:
-  ViewWriteNode(const Tensor& view, NodePtr inner) : inner_(std::move(inner)) {
+  ViewWriteNode(const Tensor& view, CountedPtr<OpNode> inner) : inner_(std::move(inner)) {
     for (const Tensor& step : views_to(view))
       steps_.push_back({step.impl()->autograd->view, step.impl()->autograd->attrs});
     const Tensor& base = base_of(view);
@@ -255,9 +255,16 @@ class ViewWriteNode final : public Node {
   }
   std::string name() const override { return inner_->name() + " (of a view)"; }
   std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override {
-    Tensor whole = cotangents[0].clone(location), part = whole;
-    for (const auto& [op, attrs] : steps_) part = apply_view(op, attrs, part);
-    std::vector<Tensor> gradients = inner_->apply({part.clone(location)}, keep);
+    Tensor whole = cotangents[0].clone(location), part = view_of(whole);
+    // Where the derivative is derived in turn, what was written is a view of this node's result.
+    Edge written;
+    if (eager::interceptor(eager::Stage::autograd)) {
+      const Tensor result = whole.detach(location);
+      result.impl()->requires_grad = true;
+      set_node(result, NodePtr(this));
+      written = edge_of(view_of(result));
+    }
+    std::vector<Tensor> gradients = inner_->derive({part.clone(location)}, keep, written.node ? &written : nullptr);
     if (gradients[0].defined())
       part.copy_(gradients[0], location);
     else
@@ -269,7 +276,12 @@ class ViewWriteNode final : public Node {
   void part_from(const Tensor& base) override { inner_->part_from(base); }
 
  private:
-  NodePtr inner_;
+  Tensor view_of(Tensor base) const {
+    for (const auto& [op, attrs] : steps_) base = apply_view(op, attrs, base);
+    return base;
+  }
+
+  const CountedPtr<OpNode> inner_;
   std::vector<std::pair<OpId, std::vector<ir::Attr>>> steps_;
 };
 
@@ -412,7 +424,7 @@ void OpNode::part_from(const Tensor& base) {
   for (SavedTensor& operand : operands_) operand.part_from(base);
 }
 
-std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
+std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool keep, const Edge* result) {
   if (released_) fail_used(*this, used_);
   std::vector<Tensor> made;
   if (plan_->derivative) {
@@ -441,7 +453,10 @@ std::vector<Tensor> OpNode::apply(const std::vector<Tensor>& cotangents, bool ke
       if (eager::interceptor(eager::Stage::autograd)) {
         results[i] = results[i].detach(location);
         results[i].impl()->requires_grad = true;
-        set_node(results[i], NodePtr(this), static_cast<uint32_t>(i));
+        if (result)
+          set_node(results[i], result->node, result->output);
+        else
+          set_node(results[i], NodePtr(this), static_cast<uint32_t>(i));
       }
       operands.emplace_back(results[i]);
     }
@@ -473,7 +488,7 @@ NodePtr view_node(const Tensor& view) {
   return made;
 }
 
-NodePtr view_write_node(const Tensor& view, NodePtr inner) {
+NodePtr view_write_node(const Tensor& view, CountedPtr<OpNode> inner) {
   return NodePtr::take(new ViewWriteNode(view, std::move(inner)));
 }
 

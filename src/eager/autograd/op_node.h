@@ -37,7 +37,11 @@ class OpNode final : public Node {
   void save(std::span<const Tensor> results);
 
   std::string name() const override;
-  std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override;
+  std::vector<Tensor> apply(const std::vector<Tensor>& cotangents, bool keep) override {
+    return derive(cotangents, keep, nullptr);
+  }
+  /// `result`: where on the tape its only result is, if that is not this node's own.
+  std::vector<Tensor> derive(const std::vector<Tensor>& cotangents, bool keep, const Edge* result);
   void release() override;
   void part_from(const Tensor& base) override;
 
@@ -77,6 +81,6 @@ void check_elements(const eager::OpCall& call);
 NodePtr view_node(const Tensor& view);
 /// A write through a view: what the tensor behind it is made by from then on. `inner`: the write, as if the view were a
 /// tensor of its own.
-NodePtr view_write_node(const Tensor& view, NodePtr inner);
+NodePtr view_write_node(const Tensor& view, CountedPtr<OpNode> inner);
 
 }  // namespace ingot::autograd

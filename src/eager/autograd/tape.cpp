@@ -198,7 +198,7 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
   }
   proceed(call, outputs);
   node->save({&self, 1});
-  if (view) made = view_write_node(self, std::move(made));
+  if (view) made = view_write_node(self, CountedPtr<OpNode>(node));
   set_node(base, std::move(made));
   ++meta_of(base).history;
   base.impl()->requires_grad = true;

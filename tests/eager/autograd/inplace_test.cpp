@@ -1,4 +1,5 @@
 // Writes in place and the tape: versions, leaves, views of what is written.
+#include "eager/ops/contractions.h"
 #include "eager/ops/selection.h"
 #include "support.h"
 
@@ -129,6 +130,48 @@ TEST(InPlace, ThroughAView) {
   EXPECT_EQ(numbers(y), (Floats{1, 20, 30, 4}));
   (y * y).sum().backward();
   EXPECT_EQ(numbers(x.grad()), (Floats{2, 400, 600, 8}));
+}
+
+// What a derivative reads of the result leads back through the write, whose node goes the way once.
+TEST(InPlace, ThroughAViewWithAResultThatIsSaved) {
+  using Made = Tensor (*)(const Tensor&);
+  auto second = [](const std::function<Tensor(const Tensor&)>& f) {
+    const Tensor x = test::leaf({0.5, 1, 2, -1}, kFloat64);
+    const Tensor first = autograd::grad({f(x).sin().sum()}, {x}, {}, {}, true)[0];
+    return autograd::grad({first.square().sum()}, {x})[0];
+  };
+  const std::pair<Made, Made> writes[] = {
+      {[](const Tensor& t) { return t.exp_(); }, [](const Tensor& t) { return t.exp(); }},
+      {[](const Tensor& t) { return t.tanh_(); }, [](const Tensor& t) { return t.tanh(); }},
+      {[](const Tensor& t) { return t.sigmoid_(); }, [](const Tensor& t) { return t.sigmoid(); }},
+      {[](const Tensor& t) { return t.relu_(); }, [](const Tensor& t) { return t.relu(); }}};
+  for (const auto& [write, make] : writes) {
+    auto written = [write = write](const Tensor& x) {
+      const Tensor y = x.clone();
+      write(y.slice(0, 0, 3).unsqueeze(0)[0].slice(0, 1));
+      return y;
+    };
+    auto made = [make = make](const Tensor& x) {
+      return cat({x.slice(0, 0, 1), make(x.slice(0, 1, 3)), x.slice(0, 3)});
+    };
+    EXPECT_TRUE(allclose(second(written), second(made)));
+  }
+  // Results that are views inside.
+  const Made views[] = {[](const Tensor& t) {
+                          return t.reshape({2, 2}).t().reshape({4});
+                        },
+                        [](const Tensor& t) {
+                          return t.index({tensor({2, 0, 2})});
+                        },
+                        [](const Tensor& t) {
+                          return t.repeat({2, 1});
+                        },
+                        [](const Tensor& t) {
+                          return einsum("i,j->ij", {t, t});
+                        }};
+  for (const Made view : views)
+    EXPECT_TRUE(allclose(second([view](const Tensor& x) { return view(x).exp_(); }),
+                         second([view](const Tensor& x) { return view(x).exp(); })));
 }
 
 TEST(InPlace, OtherViewsFollow) {
