@@ -48,7 +48,8 @@ Gradients cumsum(GraphBuilder& b, const DerivedCall& call) {
 }
 
 // Before the first zero: the sum of g * result from there on, over x. At it: the same with 1 in its place. After it
-// all results are zero, whatever stands there.
+// all results are zero, whatever stands there: the gradient is a product with that zero, by which it has one of its
+// own. (So the second derivative by two zeros is 0.)
 Gradients cumprod(GraphBuilder& b, const DerivedCall& call) {
   const Operand &x = call.operands[0], &g = call.cotangent();
   const Attr& dim = call.attribute("dim");
@@ -57,8 +58,13 @@ Gradients cumprod(GraphBuilder& b, const DerivedCall& call) {
   const Operand first = b.logical_and(zero, b.eq(zeros_so_far, GraphBuilder::integer(1)));
   const Operand before = b.div(sums_from_end(b, call, b.mul(g, call.result())), b.where(zero, 1.0, x));
   const Operand others = b.cumprod(b.where(first, 1.0, x), dim);
-  const Operand at = where(b, first, sums_from_end(b, call, b.mul(g, others)));
-  return of_self(call, b.where(none, before, at));
+  const Operand at = sums_from_end(b, call, b.mul(g, others));
+  const Operand slope = b.div(at, b.where(zero, 1.0, x));
+  const Operand behind = b.logical_and(b.eq(zeros_so_far, GraphBuilder::integer(1)),
+                                       b.logical_and(b.logical_not(zero), b.isfinite(slope)));
+  const Operand its_zero = b.reduce_dims(OpId::sum, where(b, first, x), Dims{dim.integer}, true);
+  const Operand after = b.mul(its_zero, where(b, behind, slope));
+  return of_self(call, b.where(none, before, b.where(first, at, after)));
 }
 
 // Sum over j >= i of g_j e^(x_i - result_j), apart for positive and negative g, as a logarithm of sums. All of it

@@ -29,7 +29,8 @@ Gradients sum(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, r.expanded(b, r.g));
 }
 
-// result / x, but for the only zero: that gets the product of the others. (So the second derivative by two zeros is 0.)
+// result / x, but for zeros: the only one gets the product of the others, one of two that times the other one, which is
+// zero but has a derivative. (So the third derivative by three zeros is 0.)
 // Beside a zero the result is NaN for an infinity's or a NaN's sake: by the only one of these it is 0.
 Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
@@ -41,7 +42,9 @@ Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   const Operand hidden = b.logical_and(b.gt(zeros, 0.0), b.eq(count(b.logical_not(finite)), 1.0));
   const Operand slope =
       where_not(b, b.logical_and(hidden, b.logical_not(finite)), b.div(b.mul(r.g, r.result), factors));
-  return of_self(call, b.where(zero, where(b, only, others), slope));
+  const Operand both = where(b, b.logical_and(b.eq(zeros, 2.0), b.isfinite(others)), others);
+  const Operand other_zero = b.sub(r.sum(b, where(b, zero, x)), x);
+  return of_self(call, b.where(zero, b.where(only, others, b.mul(both, other_zero)), slope));
 }
 
 // amax and amin: ties share evenly, however many dims are reduced. Of what has a NaN nothing is the largest: all NaN.

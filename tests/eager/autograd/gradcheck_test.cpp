@@ -71,6 +71,22 @@ TEST(GradCheck, OfSecondOrder) {
       << error;
 }
 
+TEST(GradCheck, ProductsWithZerosOfSecondOrder) {
+  const auto prod = [](const Tensors& in) { return Tensors{in[0].prod(), in[0].prod(0)}; };
+  const auto cumprod = [](const Tensors& in) { return Tensors{in[0].cumprod(0)}; };
+  for (const Tensor& x : {leaf({2, 3, 4}, kFloat64), leaf({0, 2, 3}, kFloat64), leaf({2, 0, 3, 4}, kFloat64),
+                          leaf({2, 3, 0}, kFloat64)}) {
+    EXPECT_TRUE(gradgradcheck(prod, {x}));
+    EXPECT_TRUE(gradgradcheck(cumprod, {x}));
+  }
+  for (const Tensor& x : {leaf({0, 0, 3}, kFloat64), leaf({2, 0, 3, 0}, kFloat64), leaf({0, 2, 0, 0}, kFloat64)})
+    EXPECT_TRUE(gradgradcheck(prod, {x}));
+  const Tensor rows = tensor({0., 2., 3., 4., 0., 5.}, kFloat64).reshape({2, 3}).detach().requires_grad_();
+  for (int64_t dim : {0, 1})
+    EXPECT_TRUE(gradgradcheck([&](const Tensors& in) { return Tensors{in[0].cumprod(dim), in[0].prod(dim)}; }, {rows}));
+  EXPECT_TRUE(gradgradcheck(cumprod, {tensor(0.0, kFloat64).requires_grad_()}));
+}
+
 TEST(GradCheck, AResultWithoutAGradientMustNotHangOnTheInputs) {
   const Tensors x{leaf({0.5, 2}, kFloat64)};
   EXPECT_TRUE(gradcheck([](const Tensors& in) { return Tensors{in[0].detach() * 0 + 3}; }, x));
