@@ -75,7 +75,8 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
   }
   if (gradients.size() != wanted.size())
     throw Error("backward: " + function + ": got " + std::to_string(gradients.size()) + " gradients, expected " +
-                std::to_string(wanted.size()) + ", one for each argument of its forward" + lines_of(*this));
+                std::to_string(wanted.size()) +
+                ", one for each argument of its forward (each tensor of a list is one)" + lines_of(*this));
   std::vector<Tensor> result;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) result.push_back(std::move(gradients[i]));

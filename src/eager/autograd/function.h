@@ -16,6 +16,8 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -60,16 +62,31 @@ class INGOT_API AutogradContext {
 namespace detail {
 using Forward = std::function<tensor_list(AutogradContext*)>;
 using Backward = tensor_list (*)(AutogradContext*, const tensor_list&);
-/// `arguments`: the tensors among them, undefined for others. Runs `forward` outside of the tape, and puts its results
-/// on it. `backward` may be null: a gradient that arrives is then an Error.
+/// `arguments`: the tensors among them, those of lists one by one, undefined for others. Runs `forward` outside of the
+/// tape, and puts its results on it. `backward` may be null: a gradient that arrives is then an Error.
 INGOT_API void apply_function(const std::string& name, const tensor_list& arguments, Backward backward,
                               const Forward& forward, tensor_list* results, Location location);
 template <class T>
+concept IsTensor = std::is_convertible_v<const T&, const Tensor&>;
+template <class T>
+concept MayHoldTensor = requires(const T& t) {
+  { t.has_value() } -> std::same_as<bool>;
+  { *t } -> std::convertible_to<const Tensor&>;
+};
+template <class T>
+concept IsTensorList = std::ranges::input_range<const T> &&
+    (IsTensor<std::ranges::range_value_t<const T>> || MayHoldTensor<std::ranges::range_value_t<const T>>);
+template <class T>
 void put_argument(tensor_list& list, const T& argument) {
-  if constexpr (std::is_convertible_v<const T&, const Tensor&>)
+  if constexpr (IsTensor<T>) {
     list.push_back(argument);
-  else
+  } else if constexpr (MayHoldTensor<T>) {
+    list.push_back(argument.has_value() ? static_cast<const Tensor&>(*argument) : Tensor());
+  } else if constexpr (IsTensorList<T>) {
+    for (const auto& element : argument) put_argument(list, element);
+  } else {
     list.emplace_back();
+  }
 }
 template <class F>
 concept HasBackward = requires(AutogradContext* context, const tensor_list& gradients) {
@@ -80,7 +97,9 @@ INGOT_API std::string type_name(const char* mangled);
 
 /// Base of functions that say themselves what their derivative is: F::forward(AutogradContext*, arguments...) gives a
 /// tensor or a list of them, F::backward(AutogradContext*, gradients) a gradient for each argument, undefined for those
-/// that are no tensors. Neither is recorded on the tape, unless backward() runs with create_graph: then backward is.
+/// that are no tensors. An argument may be a std::optional<Tensor>, and each tensor of a list counts as an argument. A
+/// gradient of a shape that the argument broadcasts to is summed, and one of another dtype is cast. Neither is recorded
+/// on the tape, unless backward() runs with create_graph: then backward is.
 template <class F>
 struct Function {
   /// Errors and anomaly mode name the caller's line; of more than six arguments they cannot.

@@ -202,6 +202,30 @@ TEST(CustomFunction, TakesAnyNumberOfArguments) {
   EXPECT_EQ(numbers(cat({a.grad(), b.grad(), c.grad(), d.grad()})), (Floats{1, 1, 2, 3}));
 }
 
+TEST(CustomFunction, TensorsInOptionalsAndLists) {
+  struct Sum : autograd::Function<Sum> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, std::optional<Tensor> bias, const tensor_list& more,
+                          double scale) {
+      EXPECT_TRUE(ctx->needs_input_grad(0));
+      Tensor sum = bias ? x + *bias : x * 1;
+      for (const Tensor& t : more) sum = sum + t * scale;
+      return sum;
+    }
+    static tensor_list backward(AutogradContext* ctx, const tensor_list& g) {
+      tensor_list gradients{g[0], ctx->needs_input_grad(1) ? g[0] : Tensor()};
+      for (size_t i = 2; i < 4; ++i) gradients.push_back(g[0] * static_cast<double>(i));
+      gradients.emplace_back();
+      return gradients;
+    }
+  };
+  Tensor a = leaf({1, 2}), b = leaf({3, 4}), c = leaf({5, 6}), d = leaf({7, 8});
+  Sum::apply(a, std::optional<Tensor>(b), tensor_list{c, d}, 2.0).sum().backward();
+  EXPECT_EQ(numbers(cat({a.grad(), b.grad(), c.grad(), d.grad()})), (Floats{1, 1, 1, 1, 2, 2, 3, 3}));
+  Sum::apply(a, std::nullopt, tensor_list{c, d}, 2.0).sum().backward();
+  Sum::apply(a, std::optional<Tensor>(), tensor_list{c, d}, 2.0).sum().backward();
+  EXPECT_EQ(numbers(cat({a.grad(), b.grad(), c.grad(), d.grad()})), (Floats{3, 3, 1, 1, 6, 6, 9, 9}));
+}
+
 TEST(CustomFunction, OfHigherOrder) {
   struct Cube : autograd::Function<Cube> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x) {
