@@ -59,6 +59,28 @@ struct FunctionNode final : Node {
   void run(const tensor_list& arguments, const detail::Forward& forward, tensor_list* results);
 };
 
+namespace {
+
+/// A gradient as an argument takes it: summed over what the argument was broadcast to, and of its dtype.
+Tensor fitted(const std::string& function, Tensor gradient, const Node::Output& like, Location location) {
+  const Ints given = gradient.impl()->sizes;
+  if (given != like.sizes) {
+    if (given.size() < like.sizes.size()) check_gradient(function.c_str(), gradient, like, location);
+    const size_t lead = given.size() - like.sizes.size();
+    std::vector<int64_t> summed;
+    for (size_t d = 0; d < given.size(); ++d) {
+      if (d >= lead && given[d] == like.sizes[d - lead]) continue;
+      if (d >= lead && like.sizes[d - lead] != 1) check_gradient(function.c_str(), gradient, like, location);
+      summed.push_back(static_cast<int64_t>(d));
+    }
+    gradient = gradient.sum(summed, true, {}, location)
+                   .reshape(std::vector<int64_t>(like.sizes.begin(), like.sizes.end()), location);
+  }
+  return gradient.impl()->dtype == like.dtype ? gradient : gradient.to(like.dtype, location);
+}
+
+}  // namespace
+
 std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, bool keep) {
   if (!backward)
     throw Error("backward: " + function + ": a gradient reaches its result, and it has no backward" + lines_of(*this));
@@ -82,7 +104,7 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
     if (wanted[i]) result.push_back(std::move(gradients[i]));
   for (size_t i = 0; i < result.size(); ++i)
     if (result[i].defined() && edges[i].valid())
-      check_gradient(function.c_str(), result[i], output_of(edges[i]), location);
+      result[i] = fitted(function, std::move(result[i]), output_of(edges[i]), location);
   if (!keep) release();
   return result;
 }

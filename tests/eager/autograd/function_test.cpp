@@ -226,6 +226,22 @@ TEST(CustomFunction, TensorsInOptionalsAndLists) {
   EXPECT_EQ(numbers(cat({a.grad(), b.grad(), c.grad(), d.grad()})), (Floats{3, 3, 1, 1, 6, 6, 9, 9}));
 }
 
+TEST(CustomFunction, AGradientIsSummedToItsArgumentAndCast) {
+  struct Sum : autograd::Function<Sum> {
+    static Tensor forward(AutogradContext*, const Tensor& a, const Tensor& b) { return a + b; }
+    static tensor_list backward(AutogradContext*, const tensor_list& g) { return {g[0], g[0].to(kFloat64)}; }
+  };
+  Tensor a = ones({2, 6, 4}).requires_grad_();
+  for (const auto& sizes : {std::vector<int64_t>{4}, {6, 1}, {1, 1, 1}, {}, {2, 6, 4}}) {
+    Tensor b = ones(sizes).requires_grad_();
+    Sum::apply(a, b).sum().backward();
+    ASSERT_EQ(b.grad().sizes(), b.sizes());
+    EXPECT_EQ(b.grad().dtype(), kFloat32);
+    EXPECT_EQ(b.grad().sum().item<float>(), 48);
+    EXPECT_EQ(b.grad().reshape({-1})[0].item<float>(), 48 / static_cast<float>(b.numel()));
+  }
+}
+
 TEST(CustomFunction, OfHigherOrder) {
   struct Cube : autograd::Function<Cube> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x) {
