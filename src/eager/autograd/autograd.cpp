@@ -127,9 +127,12 @@ int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tens
 
 const Tensor& Tensor::detach_(Location location) const {
   detail::TensorImpl& impl = detail::checked_impl(impl_, "detach_", location);
-  if (impl.autograd && impl.autograd->parent.defined())
-    eager::fail("detach_", "self", "a view", "a tensor of its own; detach() gives one", location);
-  if (impl.requires_grad) ++autograd::meta_of(*this).history;
+  // Of a view, too: whether a result is one inside, as that of index(), the user need not know. Views of this tensor
+  // stay on the tape; they look at its own history from here on, which goes on from where they saw it.
+  if (autograd::is_tracked(*this); impl.autograd && impl.autograd->parent.defined()) {
+    impl.autograd->history = impl.autograd->seen;
+    impl.autograd->parent = {};
+  }
   autograd::set_node(*this, {});
   impl.requires_grad = false;
   return *this;

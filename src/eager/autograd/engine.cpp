@@ -172,7 +172,7 @@ void Engine::accumulate(Meta& meta, Tensor gradient) {
 }
 
 void Engine::finish_leaf(Leaf& leaf) {
-  if (!leaf.needed || !leaf.gradient.defined()) return;
+  if (!leaf.needed || !leaf.gradient.defined() || !leaf.tensor.impl()->requires_grad) return;
   // Other threads may add to the same leaf.
   std::unique_lock lock(lock_of(leaf.tensor.impl()));
   Meta& meta = meta_of(leaf.tensor);

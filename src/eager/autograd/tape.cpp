@@ -188,6 +188,9 @@ void Tape::record_write(const OpCall& given, std::span<Tensor> outputs) {
                   "another tensor, or a NoGradGuard around the in-place op", call.location);
     if (t->is_same(base)) break;
   }
+  if (self.impl()->requires_grad && !base.impl()->requires_grad)
+    eager::fail(name, "self", "a view of a tensor that detach_() took off the tape since",
+                "a view of what it is now, or a NoGradGuard around the in-place op", call.location);
   const bool view = !self.is_same(base);
   OpNode* node = new OpNode(call, {&self, 1}, &base);
   NodePtr made = NodePtr::take(node);
