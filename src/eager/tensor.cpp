@@ -63,6 +63,13 @@ int64_t checked_dim(const char* op, int64_t d, int64_t rank, Location location) 
 
 }  // namespace
 
+const Tensor& Tensor::operator=(const OperandArg& value) && {
+  if (!defined())
+    eager::fail("operator=", "self", "an undefined temporary",
+                "a tensor to write to (set_grad or mutable_grad gives a first gradient)", value.location);
+  return copy_(value, value.location);
+}
+
 Size Tensor::size(int64_t d, Location location) const {
   const auto& impl = get("size", location);
   return detail::size_of_dim(impl, checked_dim("size", d, static_cast<int64_t>(impl.sizes.size()), location));

@@ -65,16 +65,18 @@ class INGOT_API Tensor {
     if (impl_) impl_->references.fetch_add(1, std::memory_order_relaxed);
   }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  Tensor& operator=(const Tensor& other) {
+  Tensor& operator=(const Tensor& other) & {
     Tensor copy(other);
     std::swap(impl_, copy.impl_);
     return *this;
   }
-  Tensor& operator=(Tensor&& other) noexcept {
+  Tensor& operator=(Tensor&& other) & noexcept {
     Tensor moved(std::move(other));  // lets go of what this one held at once: the tracer counts living handles
     std::swap(impl_, moved.impl_);
     return *this;
   }
+  /// To a temporary, writes as copy_ does: x[0] = y, x.index({Slice(), 0}) = 1.
+  const Tensor& operator=(const OperandArg& value) &&;
   ~Tensor() {
     // Who holds the only reference need not count it down: nobody else can take one.
     if (impl_ && (impl_->references.load(std::memory_order_acquire) == 1 ||

@@ -35,6 +35,24 @@ TEST(Mutation, ThroughAViewOfAnArgument) {
   }
 }
 
+TEST(Mutation, ByAssignmentToATemporary) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    y[0] = x[1] + 1;
+    y.index({Slice(), 1}) = 3;
+    x[2] = y[0];
+    return y.sum(0);
+  };
+  auto fast = compile(f);
+  Tensor a = randn({3, 4}), b = a.clone();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(same_bits(fast(a), f(b)));
+    EXPECT_TRUE(same_bits(a, b));
+  }
+  EXPECT_EQ(fast.stats().compilations, 1);
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
 TEST(Mutation, OfAStridedArgumentLeavesTheRestAlone) {
   auto f = [](const Tensor& x) { x.copy_(x.exp()); };
   auto fast = compile(f);

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <sstream>
 
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
+#include "eager/ops/random.h"
 #include "support.h"
 
 namespace ingot {
@@ -96,6 +98,49 @@ TEST(Tensor, BasicIndicesAreViews) {
   EXPECT_EQ(a.index({Ellipsis, -1}).sizes(), (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(a.index({Slice(None, None, 2)}).sizes(), (std::vector<int64_t>{2, 4, 5}));
   EXPECT_THROW(a.index({0, 0, 0, 0}), Error);
+}
+
+// What is assigned to a temporary would otherwise be lost without a word.
+TEST(Tensor, AssignmentToATemporaryWrites) {
+  Tensor a = zeros({2, 3});
+  a[0] = ones({3});
+  a.index({Slice(), 0}) = tensor({5.f, 6.f});
+  a[1][2] = 7;
+  EXPECT_TRUE(equal(a, tensor({{5.f, 1.f, 1.f}, {6.f, 0.f, 7.f}})));
+  a[0] = a[1] = 2.5;
+  EXPECT_TRUE(equal(a, full({2, 3}, 2.5)));
+  Tensor row = a[0];
+  row = zeros({3});  // another tensor
+  EXPECT_EQ(a.sum().item<float>(), 15);
+  EXPECT_NE(message_of([&] { a[0] = ones({2}); }).find("copy: source: got shape [2]"), std::string::npos);
+}
+TEST(Tensor, AssignmentToAGradientWritesOrIsRefused) {
+  Tensor p = ones({2}).requires_grad_();
+  EXPECT_NE(message_of([&] { p.grad() = ones({2}); }).find("operator=: self: got an undefined temporary"),
+            std::string::npos);
+  p.sum().backward();
+  p.grad() = full({2}, 3.f);
+  EXPECT_TRUE(equal(p.grad(), full({2}, 3.f)));
+}
+TEST(Tensor, AssignmentToAVariableStaysThatOfHandles) {
+  Tensor a = ones({2}), b = zeros({3});
+  const Tensor first = a;
+  std::tie(a, b) = std::tuple(b, a);
+  EXPECT_TRUE(b.is_same(first));
+  std::swap(a, b);
+  EXPECT_TRUE(a.is_same(first));
+  std::optional<Tensor> maybe;
+  maybe = a;
+  EXPECT_TRUE(maybe->is_same(first));
+  std::vector<Tensor> list{b, a};
+  list.erase(list.begin());
+  EXPECT_TRUE(list[0].is_same(first));
+  list[0] = b;
+  a = {};
+  EXPECT_FALSE(a.defined());
+  EXPECT_TRUE(list[0].is_same(b));
+  EXPECT_EQ(first.sum().item<float>(), 2);
+  static_assert(std::is_nothrow_move_assignable_v<Tensor> && std::is_swappable_v<Tensor> && std::movable<Tensor>);
 }
 
 TEST(Tensor, FromBlobSharesAndGivesBack) {
