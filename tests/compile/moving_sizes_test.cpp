@@ -130,5 +130,33 @@ TEST(MovingSizes, DiagonalsOfEveryKind) {
             expected);
 }
 
+// An output size that comes to be 1 is a mean, which sums in another order than bins.
+TEST(MovingSizes, AdaptivePoolingComesToOne) {
+  namespace F = nn::functional;
+  manual_seed(5);
+  auto pooled = [](int kind, const Tensor& x, const Size& a, const Size& b) {
+    if (kind == 0) return F::adaptive_avg_pool2d(x, {a, b});
+    if (kind == 1) return F::interpolate(x, {a, b}, {}, "area");
+    return F::adaptive_avg_pool3d(x, {a, b, a});
+  };
+  for (int kind : {0, 1, 2}) {
+    auto f =
+        compile([&](const Tensor& x, const Tensor& sizes) { return pooled(kind, x, sizes.size(0), sizes.size(1)); });
+    for (std::pair<int, int> size : {std::pair{2, 2}, {3, 3}, {1, 1}, {2, 1}, {1, 3}, {0, 2}, {1, 0}, {4, 4}, {1, 1}}) {
+      const auto [a, b] = size;
+      if (kind == 1 && a * b == 0) continue;
+      const Tensor image = kind == 2 ? randn({1, 3, 7, 16, 9}) : randn({1, 3, 16, 9});
+      const Tensor x = image.clone().requires_grad_(), y = image.clone().requires_grad_();
+      const Tensor got = f(x, zeros({a, b})), expected = pooled(kind, y, Size::of(a), Size::of(b));
+      EXPECT_TRUE(same_bits(got.detach(), expected.detach())) << kind << " " << a << " " << b;
+      const Tensor gradient = randn(expected.sizes().vec());
+      got.backward(gradient);
+      expected.backward(gradient);
+      EXPECT_TRUE(same_bits(x.grad(), y.grad())) << kind << " " << a << " " << b;
+    }
+    EXPECT_EQ(f.stats().fallbacks, 0);
+  }
+}
+
 }  // namespace
 }  // namespace ingot

@@ -218,16 +218,17 @@ Operand binned(GraphBuilder& b, const CompositeCall& call, const Operand& fill, 
   return x;
 }
 
-bool is_global(const CompositeCall& call) {
+// By a guard where a size is a symbol: the mean sums in another order than the bins.
+bool is_global(GraphBuilder& b, const CompositeCall& call) {
   for (Dim d : call.attribute("output_size").list)
-    if (!(d == Dim(1))) return false;
+    if (!b.dims().is_one(d)) return false;
   return true;
 }
 
 Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   size_t spatial = spatial_dims(call.op);
-  if (is_global(call)) {
+  if (is_global(b, call)) {
     Dims dims;
     for (size_t i = b.rank(x) - spatial; i < b.rank(x); ++i) dims.push_back(static_cast<int64_t>(i));
     return {b.mean(x, dims, GraphBuilder::flag(true))};
