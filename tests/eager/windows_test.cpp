@@ -28,6 +28,19 @@ TEST(Windows, PadModes) {
   EXPECT_THROW(F::pad(x, {1, 1}, "sideways"), Error);
 }
 
+// What a negative number cuts is not wrapped around, as in PyTorch.
+TEST(Windows, CircularPaddingCutsFirst) {
+  const Tensor x = arange(8, kFloat32).view({1, 1, 8});
+  auto padded = [&](const IntList& pad) { return F::pad(x, pad, "circular").flatten(); };
+  EXPECT_TRUE(equal(padded({-2, 1}), tensor({2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 2.f})));
+  EXPECT_TRUE(equal(padded({1, -2}), tensor({5.f, 0.f, 1.f, 2.f, 3.f, 4.f, 5.f})));
+  EXPECT_TRUE(equal(padded({-1, -2}), tensor({1.f, 2.f, 3.f, 4.f, 5.f})));
+  EXPECT_TRUE(equal(F::pad(x.view({1, 2, 4}), {-1, 1, 0, 1}, "circular").flatten(),
+                    tensor({1.f, 2.f, 3.f, 1.f, 5.f, 6.f, 7.f, 5.f, 1.f, 2.f, 3.f, 1.f})));
+  EXPECT_THROW(padded({-6, 3}), Error);
+  EXPECT_THROW(padded({-9, 1}), Error);
+}
+
 TEST(Windows, SamePaddingKeepsTheSize) {
   Tensor x = arange(12, kFloat32).view({1, 1, 3, 4});
   for (int64_t kernel : {1, 2, 3})

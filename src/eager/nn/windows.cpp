@@ -36,7 +36,8 @@ Tensor positions(int64_t n, int64_t before, int64_t after, std::string_view mode
   return sub(n - 1, distance);
 }
 
-Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
+/// x without what negative numbers cut, which are 0 then.
+Tensor cropped(const TensorArg& input, Ints& pad) {
   Tensor x = *input.tensor;
   for (size_t pair = 0; 2 * pair < pad.size(); ++pair) {
     int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
@@ -49,6 +50,11 @@ Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
     before = std::max<int64_t>(before, 0);
     after = std::max<int64_t>(after, 0);
   }
+  return x;
+}
+
+Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
+  const Tensor x = cropped(input, pad);
   return ingot::constant_pad_nd(TensorArg(x, input.location), pad, value);
 }
 
@@ -74,14 +80,15 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 
 Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Scalar value) {
   const CallerLine line(input.location);
-  const Ints& pairs = pad.items();
+  Ints pairs = pad.items();
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
     fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
   if (mode == "constant") return constant_pad(input, pairs, value);
   if (mode != "reflect" && mode != "replicate" && mode != "circular")
     fail("pad", "mode", "\"" + std::string(mode) + "\"",
          "one of \"constant\", \"reflect\", \"replicate\", \"circular\"", input.location);
-  Tensor x = *input.tensor;
+  // What is cut is not wrapped around; the other modes reach as far as the whole tensor.
+  Tensor x = mode == "circular" ? cropped(input, pairs) : *input.tensor;
   for (size_t pair = 0; 2 * pair < pairs.size(); ++pair) {
     int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair), size = x.size(dim);
     int64_t before = pairs[2 * pair], after = pairs[2 * pair + 1];
