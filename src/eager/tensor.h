@@ -256,6 +256,16 @@ class INGOT_API Tensor {
   Tensor max(const TensorArg& other, Location location = Location()) const;
   Tensor min(Location location = Location()) const;
   Tensor min(const TensorArg& other, Location location = Location()) const;
+  /// LibTorch's order: whether equal elements keep their order comes first.
+  template <detail::Flag Stable>
+  std::tuple<Tensor, Tensor> sort(Stable stable, int64_t dim = -1, bool descending = false,
+                                  Location location = Location()) const {
+    return sort(dim, descending, std::optional<bool>(stable).value_or(false), location);
+  }
+  template <detail::Flag Stable>
+  Tensor argsort(Stable stable, int64_t dim = -1, bool descending = false, Location location = Location()) const {
+    return argsort(dim, descending, std::optional<bool>(stable).value_or(false), location);
+  }
   /// Elements of this tensor where the condition holds, else of `other`.
   Tensor where(const TensorArg& condition, const OperandArg& other, Location location = Location()) const;
 

@@ -252,5 +252,19 @@ TEST(Order, ModeTakesTheSmallestOfEquallyFrequentOnesAtItsFirstPosition) {
   EXPECT_THROW(mode(zeros({0, 3}), 0), Error);
 }
 
+// LibTorch's order of arguments: a flag in front is never a dim.
+TEST(Order, StableMayComeFirst) {
+  const Tensor x = tensor({{3, 1}, {2, 5}});
+  const Tensor ascending = tensor({{2, 1}, {3, 5}}), descending = tensor({{3, 5}, {2, 1}});
+  EXPECT_EQ(std::get<0>(x.sort(true, 0, false)).str(), ascending.str());
+  EXPECT_EQ(std::get<0>(x.sort(true, 0, true)).str(), descending.str());
+  EXPECT_EQ(std::get<0>(x.sort(std::nullopt, 0, true)).str(), descending.str());
+  EXPECT_EQ(std::get<0>(sort(x, std::optional<bool>(true), 0)).str(), ascending.str());
+  EXPECT_EQ(x.argsort(true, 0, false).str(), tensor({{1, 0}, {0, 1}}).str());
+  EXPECT_EQ(argsort(x, false, 0, true).str(), tensor({{0, 1}, {1, 0}}).str());
+  EXPECT_EQ(std::get<0>(x.sort(0, true, true)).str(), descending.str());
+  EXPECT_EQ(std::get<0>(x.sort(0, true)).str(), descending.str());
+}
+
 }  // namespace
 }  // namespace ingot

@@ -20,6 +20,12 @@ namespace ingot {
 
 class Tensor;
 
+namespace detail {
+/// A truth value that no number is taken for, nor it for a number.
+template <class T>
+concept Flag = std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>> || std::is_same_v<T, std::nullopt_t>;
+}  // namespace detail
+
 /// A number with its category. Any integer or float type, and bool, converts.
 class Scalar {
  public:

@@ -25,6 +25,15 @@ INGOT_API Tensor max(const TensorArg& self);
 INGOT_API Tensor max(const TensorArg& self, const TensorArg& other);
 INGOT_API Tensor min(const TensorArg& self);
 INGOT_API Tensor min(const TensorArg& self, const TensorArg& other);
+/// LibTorch's order: whether equal elements keep their order comes first.
+template <detail::Flag Stable>
+std::tuple<Tensor, Tensor> sort(const TensorArg& self, Stable stable, int64_t dim = -1, bool descending = false) {
+  return sort(self, dim, descending, std::optional<bool>(stable).value_or(false));
+}
+template <detail::Flag Stable>
+Tensor argsort(const TensorArg& self, Stable stable, int64_t dim = -1, bool descending = false) {
+  return argsort(self, dim, descending, std::optional<bool>(stable).value_or(false));
+}
 /// The differences of neighbours along a dim, `n` times; `prepend` and `append` are joined to it first.
 INGOT_API Tensor diff(const TensorArg& self, int64_t n = 1, int64_t dim = -1, const TensorArg& prepend = {},
                       const TensorArg& append = {});
