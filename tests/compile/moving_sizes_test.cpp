@@ -158,5 +158,18 @@ TEST(MovingSizes, AdaptivePoolingComesToOne) {
   }
 }
 
+TEST(MovingSizes, PoolingOfInputsSmallerThanTheWindow) {
+  const NoGradGuard no_grad;
+  for (bool average : {false, true}) {
+    auto f = [&](const Tensor& x) { return average ? avg_pool2d(x, 3, 2, 0, true) : max_pool2d(x, 3, 2, 0, 1, true); };
+    auto fast = compile(f);
+    for (int size : {5, 2, 3, 7, 4, 2, 9}) {
+      const Tensor x = randn({1, 2, size, size + 1});
+      EXPECT_TRUE(same_bits(fast(x), f(x))) << size;
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
+}
+
 }  // namespace
 }  // namespace ingot

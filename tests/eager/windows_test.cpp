@@ -41,6 +41,25 @@ TEST(Windows, CircularPaddingCutsFirst) {
   EXPECT_THROW(padded({-9, 1}), Error);
 }
 
+// The last window may hang over the end of an input that is smaller than it; the numbers are PyTorch's.
+TEST(Windows, CeilModeTakesInputsSmallerThanTheWindow) {
+  const Tensor x = arange(4, kFloat32).view({1, 1, 2, 2}).requires_grad_();
+  EXPECT_TRUE(equal(max_pool2d(x, 3, 2, 0, 1, true), full({1, 1, 1, 1}, 3.f)));
+  EXPECT_TRUE(equal(avg_pool2d(x, 3, 2, 0, true), full({1, 1, 1, 1}, 1.5f)));
+  auto [values, indices] = F::max_pool2d_with_indices(x, 3, 2, 0, 1, true);
+  EXPECT_EQ(values.item<float>(), 3);
+  EXPECT_EQ(indices.item<int64_t>(), 3);
+  (max_pool2d(x, 3, 2, 0, 1, true).sum() * 2 + avg_pool2d(x, 3, 2, 0, true).sum()).backward();
+  EXPECT_TRUE(equal(x.grad().flatten(), tensor({0.25f, 0.25f, 0.25f, 2.25f})));
+  const Tensor line = arange(2, kFloat32).view({1, 1, 2});
+  EXPECT_EQ(max_pool1d(line, 4, 3, 0, 1, true).item<float>(), 1);
+  EXPECT_EQ(avg_pool1d(line, 4, 3, 0, true).item<float>(), 0.5);
+  EXPECT_EQ(max_pool3d(x.detach().view({1, 1, 1, 2, 2}), 2, 2, 0, 1, true).item<float>(), 3);
+  EXPECT_EQ(max_pool1d(line, 2, 2, 0, 2, true).item<float>(), 0) << "dilated";
+  EXPECT_THROW(max_pool1d(line, 4, 2, 0, 1, true), Error);
+  EXPECT_THROW(max_pool1d(line, 4, 3, 0, 1, false), Error);
+}
+
 TEST(Windows, SamePaddingKeepsTheSize) {
   Tensor x = arange(12, kFloat32).view({1, 1, 3, 4});
   for (int64_t kernel : {1, 2, 3})

@@ -27,8 +27,9 @@ Slide make_slide(GraphBuilder& b, int64_t kernel, int64_t stride, int64_t paddin
                  Dim size) {
   Slide s{kernel, stride, padding, dilation, ceil_mode, size, 0};
   DimTable& dims = b.dims();
-  Dim room = dims.sub(dims.add(size, 2 * padding), s.extent());
-  s.count = dims.add(ceil_mode ? dims.ceil_div(room, stride) : dims.floor_div(room, stride), 1);
+  // With ceil_mode the last window may hang over the end, of an input smaller than it, too.
+  Dim room = dims.sub(dims.add(size, 2 * padding + (ceil_mode ? stride - 1 : 0)), s.extent());
+  s.count = dims.add(dims.floor_div(room, stride), 1);
   // The last window must start inside the input or the left padding.
   if (ceil_mode && !dims.less(dims.mul(dims.sub(s.count, 1), stride), dims.add(size, padding)))
     s.count = dims.sub(s.count, 1);

@@ -186,12 +186,17 @@ Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride,
   check_window(context, kernel, stride, padding, dilation);
   DimTable& dims = context.dims;
   Dim padded = dims.add(size, dims.mul(2, padding)), window = dims.add(dims.mul(dilation, kernel - 1), 1);
-  if (dims.less(padded, window))
-    context.fail(operand_name(context, 0), "a padded size of " + dims.str(padded),
-                 "at least the window's " + dims.str(window));
-  Dim room = dims.sub(padded, window);
-  if (!ceil_mode) return dims.add(dims.floor_div(room, stride), 1);
-  Dim count = dims.add(dims.ceil_div(room, stride), 1);
+  if (dims.less(padded, window)) {
+    // With ceil_mode a window may hang over the end by what is less than a stride, if there are elements at all.
+    const int64_t over = ceil_mode && !dims.equal(size, 0) ? stride - 1 : 0;
+    if (dims.less(dims.add(padded, over), window))
+      context.fail(operand_name(context, 0), "a padded size of " + dims.str(padded),
+                   "at least the window's " + dims.str(window) +
+                       (over ? ", less the " + std::to_string(over) + " by which it may hang over" : ""));
+  }
+  Dim room = dims.sub(dims.add(padded, ceil_mode ? stride - 1 : 0), window);
+  Dim count = dims.add(dims.floor_div(room, stride), 1);
+  if (!ceil_mode) return count;
   // The last window must start inside the input or the left padding.
   bool outside = !dims.less(dims.mul(dims.sub(count, 1), stride), dims.add(size, padding));
   return outside ? dims.sub(count, 1) : count;
