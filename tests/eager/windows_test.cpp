@@ -41,6 +41,17 @@ TEST(Windows, CircularPaddingCutsFirst) {
   EXPECT_THROW(padded({-9, 1}), Error);
 }
 
+TEST(Windows, PaddingMayBeALiteral) {
+  const Tensor x = randn({1, 2, 5, 5}), w = randn({3, 2, 2, 2}), b = randn({3});
+  EXPECT_TRUE(equal(F::conv2d(x, w, b, 1, 0), F::conv2d(x, w, b)));
+  EXPECT_TRUE(allclose(F::conv2d(x, w, {}, 1, {0, 3}), F::conv2d(F::pad(x, {3, 3}), w)));
+  EXPECT_TRUE(equal(F::conv2d(x, w, b, 1, std::string("valid")), F::conv2d(x, w, b)));
+  const Tensor line = randn({1, 2, 5}), kernel = randn({3, 2, 2});
+  EXPECT_TRUE(equal(F::conv1d(line, kernel, {}, 1, 0, 1), F::conv1d(line, kernel)));
+  EXPECT_EQ(F::conv3d(randn({1, 1, 3, 3, 3}), randn({1, 1, 2, 2, 2}), {}, 1, {0, 0, 1}).sizes(),
+            (std::vector<int64_t>{1, 1, 2, 2, 4}));
+}
+
 // The last window may hang over the end of an input that is smaller than it; the numbers are PyTorch's.
 TEST(Windows, CeilModeTakesInputsSmallerThanTheWindow) {
   const Tensor x = arange(4, kFloat32).view({1, 1, 2, 2}).requires_grad_();

@@ -102,16 +102,16 @@ Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Sc
 }
 
 Tensor conv1d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              std::string_view padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv1d", ingot::conv1d, 1, input, weight, bias, stride, padding, dilation, groups);
+              PaddingWord padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv1d", ingot::conv1d, 1, input, weight, bias, stride, padding.word, dilation, groups);
 }
 Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              std::string_view padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding, dilation, groups);
+              PaddingWord padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding.word, dilation, groups);
 }
 Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              std::string_view padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv3d", ingot::conv3d, 3, input, weight, bias, stride, padding, dilation, groups);
+              PaddingWord padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv3d", ingot::conv3d, 3, input, weight, bias, stride, padding.word, dilation, groups);
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
