@@ -30,7 +30,7 @@ struct TensorIndex {
   Tensor tensor;
   TensorIndex(std::nullopt_t) : kind(Kind::none) {}
   TensorIndex(EllipsisType) : kind(Kind::ellipsis) {}
-  TensorIndex(const char* dots);
+  INGOT_API TensorIndex(const char* dots);
   template <class T>
   requires std::is_integral_v<T> TensorIndex(T i)
       : kind(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer), integer(static_cast<int64_t>(i)) {}

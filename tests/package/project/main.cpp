@@ -45,6 +45,7 @@ int main() {
   Net net;
   auto fast_net = compile(net);
   same = same && equal(fast_net(x), net(x));
+  same = same && equal(x.index({"...", 0}), x.select(-1, 0));
   same = same && graph_agrees();
   std::printf("compiled and eager %s, %d compilations\n", same ? "agree to the bit" : "DIFFER",
               static_cast<int>(fast.stats().compilations));
