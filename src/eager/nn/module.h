@@ -286,8 +286,10 @@ struct MadeAt {
   Location line;
   constexpr MadeAt(Location l = Location()) : line(l) {}
 };
-template <class Impl, class... Args>
-concept Makes = std::is_constructible_v<Impl, Args...> && !(sizeof...(Args) == 1 && (ModuleHandle<Args> && ...));
+/// Whether a handle is made from these; from one of its own type it is a copy.
+template <class Self, class Impl, class... Args>
+concept Makes = !(sizeof...(Args) == 1 && (std::is_base_of_v<Self, std::remove_cvref_t<Args>> && ...)) &&
+                std::is_constructible_v<Impl, Args...>;
 }  // namespace detail
 
 /// A shared reference to an Impl. Constructed as the Impl is; nullptr gives an empty one, which modules that hold it
@@ -298,21 +300,22 @@ class Handle : public HandleBase {
   using Impl = Implementation;
   Handle(std::nullptr_t) {}
   // A pack leaves no room for the line: a constructor for each number of arguments, up to four.
-  Handle(detail::MadeAt at = detail::MadeAt()) requires detail::Makes<Impl> : HandleBase(made(at)) {}
+  Handle(detail::MadeAt at = detail::MadeAt()) requires detail::Makes<Handle, Impl> : HandleBase(made(at)) {}
   template <class A>
-  requires detail::Makes<Impl, A> Handle(A&& a, detail::MadeAt at = detail::MadeAt())
+  requires detail::Makes<Handle, Impl, A> Handle(A&& a, detail::MadeAt at = detail::MadeAt())
       : HandleBase(made(at, std::forward<A>(a))) {}
   template <class A, class B>
-  requires detail::Makes<Impl, A, B> Handle(A&& a, B&& b, detail::MadeAt at = detail::MadeAt())
+  requires detail::Makes<Handle, Impl, A, B> Handle(A&& a, B&& b, detail::MadeAt at = detail::MadeAt())
       : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b))) {}
   template <class A, class B, class C>
-  requires detail::Makes<Impl, A, B, C> Handle(A&& a, B&& b, C&& c, detail::MadeAt at = detail::MadeAt())
+  requires detail::Makes<Handle, Impl, A, B, C> Handle(A&& a, B&& b, C&& c, detail::MadeAt at = detail::MadeAt())
       : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
   template <class A, class B, class C, class D>
-  requires detail::Makes<Impl, A, B, C, D> Handle(A&& a, B&& b, C&& c, D&& d, detail::MadeAt at = detail::MadeAt())
+  requires detail::Makes<Handle, Impl, A, B, C, D> Handle(A&& a, B&& b, C&& c, D&& d,
+                                                          detail::MadeAt at = detail::MadeAt())
       : HandleBase(made(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
   template <class... Args>
-  requires(sizeof...(Args) > 4 && detail::Makes<Impl, Args...>) Handle(Args&&... args)
+  requires(sizeof...(Args) > 4 && detail::Makes<Handle, Impl, Args...>) Handle(Args&&... args)
       : HandleBase(made(Location::none(), std::forward<Args>(args)...)) {
     static_assert(!std::is_base_of_v<Layer, Impl>,
                   "a layer says of which line it is, so it takes four arguments at most");

@@ -319,6 +319,34 @@ TEST(Module, AnyModuleIsClonedWithWhatItHolds) {
   EXPECT_FALSE(equal(copy(x), zeros({4, 3})));
 }
 
+// A module of one module is made from it; from one of its own type it is a copy.
+struct ResidualImpl : nn::Module {
+  nn::Linear f;
+  explicit ResidualImpl(nn::Linear inner) : f(inner) {}
+  Tensor forward(const Tensor& x) { return x + f(x); }
+};
+INGOT_MODULE(Residual, f);
+struct WrapperImpl : nn::Module {
+  nn::AnyModule inner;
+  explicit WrapperImpl(nn::AnyModule any) : inner(any) {}
+  Tensor forward(const Tensor& x) { return inner(x); }
+};
+INGOT_MODULE(Wrapper, inner);
+
+TEST(Module, IsMadeFromOneModule) {
+  nn::Linear linear(4, 4);
+  Residual residual(linear), copy(residual), moved(Residual{nn::Linear(4, 4)});
+  const Residual constant = residual;
+  EXPECT_EQ(residual->f.ptr(), linear.ptr());
+  EXPECT_EQ(copy.ptr(), residual.ptr());
+  EXPECT_EQ(Residual(constant).ptr(), residual.ptr());
+  const Tensor x = randn({2, 4});
+  EXPECT_TRUE(equal(residual(x), x + linear(x)));
+  EXPECT_TRUE(equal(Wrapper(linear)(x), linear(x)));
+  EXPECT_TRUE(equal(nn::Sequential(residual, Wrapper(linear))(x), linear(residual(x))));
+  EXPECT_TRUE((std::is_constructible_v<Residual, nn::Linear&> && !std::is_constructible_v<Residual, nn::LayerNorm&>));
+}
+
 struct UniqueImpl : nn::Module {
   std::unique_ptr<int> count = std::make_unique<int>(0);
   Tensor forward(const Tensor& x) { return x; }
