@@ -169,18 +169,22 @@ IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Locati
   std::vector<std::string> wrong, dtypes;
   const std::vector<Slot> slots = persistent(*this);
   std::set<std::string_view> own;
+  std::set<ingot::detail::TensorImpl*> filled;  // one of several that are tied fills the others
+  for (const Slot& s : slots)
+    if (state.count(s.name)) filled.insert(s.tensor->impl());
   for (const Slot& s : slots) {
     own.insert(s.name);
     auto given = state.find(s.name);
-    if (given == state.end())
-      keys.missing_keys.push_back(s.name);
-    else if (const Tensor& t = given->second; !t.defined())
+    if (given == state.end()) {
+      if (!filled.count(s.tensor->impl())) keys.missing_keys.push_back(s.name);
+    } else if (const Tensor& t = given->second; !t.defined()) {
       wrong.push_back(s.name + ": undefined");
-    else if (t.sizes(location) != s.tensor->sizes())
+    } else if (t.sizes(location) != s.tensor->sizes()) {
       wrong.push_back(s.name + ": " + text(t.sizes()) + " for " + text(s.tensor->sizes()));
-    else if (!takes(s, t.dtype()))
+    } else if (!takes(s, t.dtype())) {
       dtypes.push_back(s.name + ": " + std::string(name_of(t.dtype())) + " for " +
                        std::string(name_of(s.tensor->dtype())));
+    }
   }
   for (const auto& [name, tensor] : state)
     if (!own.count(name)) keys.unexpected_keys.push_back(name);
@@ -204,31 +208,33 @@ IncompatibleKeys Module::check_state(const StateDict& state, bool strict, Locati
 
 void Module::take_state(const StateDict& state, bool assign, Location location) {
   const NoGradGuard no_grad;
-  // Memory for what SkipInit left without; tied tensors stay tied.
-  struct Made {
-    Tensor before, memory;
+  // What tied tensors become, all of them, whether each has a name in the state or not.
+  struct Became {
+    Tensor before, now;
   };
-  std::map<ingot::detail::TensorImpl*, Made> made;
+  std::map<ingot::detail::TensorImpl*, Became> became;
   std::map<ingot::detail::TensorImpl*, Tensor> assigned;
+  std::vector<std::pair<Tensor, Tensor>> copies;
   for (const Slot& s : persistent(*this)) {
     auto given = state.find(s.name);
     if (given == state.end()) continue;
     const bool tracked = s.tensor->requires_grad();
+    ingot::detail::TensorImpl& own = *s.tensor->impl();
     if (assign) {
       Tensor& leaf = assigned[given->second.impl()];
       if (!leaf.defined() || leaf.requires_grad() != tracked) leaf = leaf_of(given->second, tracked);
-      *s.tensor = leaf;
+      became[&own] = {*s.tensor, leaf};
       continue;
     }
-    const ingot::detail::TensorImpl& own = *s.tensor->impl();
-    if (elements_overlap(own.sizes, own.strides)) {
-      Made& m = made[s.tensor->impl()];
-      if (!m.memory.defined())
-        m = {*s.tensor, empty(own.sizes, TensorOptions(own.dtype).requires_grad(tracked), location)};
-      *s.tensor = m.memory;
-    }
-    s.tensor->copy_(given->second, location);
+    // Memory for what SkipInit left without.
+    if (elements_overlap(own.sizes, own.strides) && !became.count(&own))
+      became[&own] = {*s.tensor, empty(own.sizes, TensorOptions(own.dtype).requires_grad(tracked), location)};
+    const auto made = became.find(&own);
+    copies.emplace_back(made == became.end() ? *s.tensor : made->second.now, given->second);
   }
+  for (const Slot& s : Gather(*this).slots)
+    if (auto it = became.find(s.tensor->impl()); it != became.end()) *s.tensor = it->second.now;
+  for (const auto& [to, from] : copies) to.copy_(from, location);
 }
 
 void Module::to(DType dtype, Location location) {

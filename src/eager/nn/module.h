@@ -193,7 +193,8 @@ class INGOT_API Module {
   StateDict state_dict();
   /// Copies values into parameters and buffers, or takes the tensors themselves. Throws Error, before anything is
   /// changed, that names every tensor of a wrong shape, every integer one for which there are no integers, or wider
-  /// ones, and, if strict, every name that is missing or unknown.
+  /// ones, and, if strict, every name that is missing or unknown. Tied tensors stay tied, and a state may have them
+  /// once; of several that are given for one, the last counts.
   IncompatibleKeys load_state_dict(const StateDict& state, const LoadStateOptions& options,
                                    Location location = Location());
   /// Checks all of it, strictly, and gives what then copies it.

@@ -165,6 +165,41 @@ TEST(Module, LoadingMayTakeTheTensorsThemselves) {
   EXPECT_FALSE(net->head->weight.is_same(state["head.weight"]));
 }
 
+struct TiedImpl : nn::Module {
+  nn::Embedding e{5, 3};
+  nn::Linear head{3, 5, false};
+  TiedImpl() { head->weight = e->weight; }
+  Tensor forward(const Tensor& x) { return head(e(x)); }
+};
+INGOT_MODULE(Tied, e, head);
+
+// A file has what is tied once (safetensors' save_model), or under each name.
+TEST(Module, LoadingKeepsTies) {
+  const Tensor weight = rand({5, 3});
+  for (bool skip : {false, true})
+    for (bool assign : {false, true})
+      for (const std::vector<const char*>& names :
+           {std::vector<const char*>{"e.weight"}, {"head.weight"}, {"e.weight", "head.weight"}}) {
+        Tied net = [&] {
+          std::optional<nn::SkipInit> active;
+          if (skip) active.emplace();
+          return Tied();
+        }();
+        StateDict state;
+        for (const char* name : names) state[name] = weight.clone();
+        const nn::IncompatibleKeys keys = net->load_state_dict(state, {.strict = names.size() < 2, .assign = assign});
+        EXPECT_TRUE(keys.missing_keys.empty());
+        EXPECT_TRUE(net->head->weight.is_same(net->e->weight));
+        EXPECT_TRUE(equal(net->e->weight, weight));
+        EXPECT_TRUE(net->e->weight.requires_grad());
+        EXPECT_EQ(net->e->weight.shares_storage(state.at(names.back())), assign);
+      }
+  EXPECT_THROW(Tied()->load_state_dict(StateDict()), Error);
+  Tied net;
+  net->load_state_dict(Tied(net)->state_dict(), {.assign = true});
+  EXPECT_TRUE(net->head->weight.is_same(net->e->weight));
+}
+
 TEST(Module, WithoutInitialValuesNothingIsDrawn) {
   auto make = [] {
     return nn::Sequential{nn::Linear(3, 4),    nn::Conv2d(3, 4, 2),          nn::ConvTranspose1d(4, 2, 3),
