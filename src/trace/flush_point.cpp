@@ -147,7 +147,8 @@ std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> histor
       values.push_back(sites[i]);
       varies = varies || sites[i] != history[0][i];
     }
-    if (varies)
+    // Of an empty tensor everything is a view: a symbol would hold what is true of no other size.
+    if (varies && values.back() != 0)
       symbol_of[i] = symbols.try_emplace(std::move(values), static_cast<int32_t>(symbols.size())).first->second;
   }
   *count = static_cast<int>(symbols.size());

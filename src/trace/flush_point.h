@@ -102,7 +102,7 @@ struct SiteDescription {
 };
 SiteDescription describe_site(std::span<Node* const> path, size_t site);
 /// Sites that took the same values in every entry of the history share a symbol, so that the compiler knows them to be
-/// equal; those that never changed are static.
+/// equal; those that never changed are static, and so is a size of 0 in the latest.
 std::vector<int32_t> assign_symbols(std::span<const std::vector<int64_t>> history, int* count);
 /// What the guards of a graph say of single symbols is better said by the sites: a symbol that must equal a constant is
 /// static, two that must be equal are one. True if it changed anything; the graph is then to be built again.
