@@ -43,7 +43,8 @@ Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const T
       dims.push_back(d);
       values *= x.size(d);
     }
-  if (values < 2)
+  if (values == 0) return y;  // an empty batch has no statistics
+  if (values == 1)
     eager::fail("batch_norm", "input", "one value a channel", "more than one, for statistics in training",
                 input.location);
   Tensor wide = x.to(mean.dtype(), input.location);

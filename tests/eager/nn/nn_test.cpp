@@ -547,6 +547,20 @@ TEST(Layers, BatchNormNeedsMoreThanOneValue) {
   EXPECT_NO_THROW(norm(randn({1, 3})));
 }
 
+TEST(Layers, BatchNormOfAnEmptyBatchLeavesTheStatistics) {
+  nn::BatchNorm2d norm(3);
+  const Tensor x = zeros({0, 3, 4, 4}).requires_grad_();
+  const Tensor y = norm(x);
+  EXPECT_EQ(y.sizes(), x.sizes());
+  y.sum().backward();
+  EXPECT_EQ(x.grad().sizes(), x.sizes());
+  EXPECT_TRUE(equal(norm->weight.grad(), zeros({3})));
+  EXPECT_TRUE(equal(norm->bias.grad(), zeros({3})));
+  EXPECT_TRUE(equal(norm->running_mean, zeros({3})));
+  EXPECT_TRUE(equal(norm->running_var, ones({3})));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+}
+
 TEST(Layers, AttentionOfOneHeadIsSoftmaxOfProducts) {
   nn::MultiheadAttention attention(8, 1);
   Tensor x = randn({2, 3, 8});
