@@ -143,6 +143,13 @@ TEST(Tensor, AssignmentToAVariableStaysThatOfHandles) {
   static_assert(std::is_nothrow_move_assignable_v<Tensor> && std::is_swappable_v<Tensor> && std::movable<Tensor>);
 }
 
+TEST(Tensor, NoSizesMakeAScalar) {
+  for (const Tensor& t : {zeros({}), full({}, 2), rand({}), randn({}), randint(5, {}), randint(2, 5, {}), empty({})})
+    EXPECT_EQ(t.dim(), 0);
+  EXPECT_EQ(full({}, 2).item<int64_t>(), 2);
+  EXPECT_EQ(ones({1, 1}).view({}).dim(), 0);
+}
+
 TEST(Tensor, FromBlobSharesAndGivesBack) {
   float data[6] = {0, 1, 2, 3, 4, 5};
   int released = 0;

@@ -122,6 +122,8 @@ struct Settler {
     for (const ArgInfo& info : op.arguments) {
       if (ir::is_operand(info.kind)) continue;
       Attr& a = attrs[i++];
+      // No sizes at all are those of a zero-dim tensor.
+      if (!a.present() && info.kind == ArgKind::sizes && !info.optional) a = Attr::of(Dims());
       if (!a.present()) continue;
       argument = &info;
       switch (info.kind) {
