@@ -255,6 +255,17 @@ TEST(Recurrent, LengthsMayBeZeroAndPaddedInputsShareAProgram) {
   EXPECT_GT(frozen.stats().frozen_calls, 0) << frozen.explain().frozen;
 }
 
+TEST(Recurrent, LengthsOutOfRangeAreSaidOfTheLayer) {
+  const NoGradGuard no_grad;
+  nn::LSTM layer(3, 5);
+  const Tensor x = randn({4, 2, 3});
+  for (int64_t length : {-1, 5})
+    EXPECT_EQ(test::error_of([&] {
+                layer(x, std::nullopt, tensor(std::vector<int64_t>{length, 4}));
+              }).substr(0, 52),
+              ("LSTM: lengths: got " + std::to_string(length) + ", expected numbers from 0 to 4").substr(0, 52));
+}
+
 // The layers share programs of a sequence only where all that a program holds for is the same.
 TEST(Recurrent, ProgramsHoldForTheirSizesKindsAndViews) {
   const NoGradGuard no_grad;

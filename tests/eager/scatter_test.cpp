@@ -167,6 +167,30 @@ TEST(Selection, MasksCountsAndRepeats) {
   EXPECT_THROW(one_hot(tensor({-1})), Error);
 }
 
+// They are written over other ops, which their errors do not name.
+TEST(Selection, ErrorsNameTheFunction) {
+  namespace F = nn::functional;
+  auto begins = [](const std::function<void()>& f, const std::string& text) {
+    const std::string message = message_of(f);
+    EXPECT_EQ(message.substr(0, text.size()), text);
+  };
+  begins([] { one_hot(tensor({2, 0}), 2); }, "one_hot: self: got 2, expected numbers from 0 to 1");
+  begins([] { take(ones({3}), tensor({-4})); }, "take: index: got -4, expected numbers from -3 to 2");
+  begins([] { masked_scatter(zeros({3}), ones({3}, kBool), ones({2})); },
+         "masked_scatter: source: got 2 elements, expected at least 3");
+  const Tensor weight = randn({4, 2}), indices = tensor({0, 1, 2});
+  begins(
+      [&] {
+        F::embedding_bag(indices, weight, tensor({1, 2}));
+      },
+      "embedding_bag: offsets: got a first offset of 1, expected 0");
+  begins(
+      [&] {
+        F::embedding_bag(indices + 2, weight, tensor({0, 2}));
+      },
+      "embedding_bag: indices: got 4, expected numbers from 0 to 3");
+}
+
 TEST(Selection, NonzeroAsATupleIndexesAgain) {
   const Tensor cube = randint(0, 2, {3, 4, 5});
   for (const Tensor& x : {cube, cube.to(kFloat32), cube.transpose(0, 2), cube[1], cube[0][0], cube > 0, zeros({0, 3}),

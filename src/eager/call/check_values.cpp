@@ -197,4 +197,17 @@ bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t ope
   return places > 0 || count(call.operands[operand].tensor->impl()->sizes) == 0;
 }
 
+void check_numbers(std::string_view function, std::string_view argument, const Tensor& numbers, int64_t low,
+                   int64_t high, Location location) {
+  if (intercepted()) return;
+  materialize(numbers, function.data(), location);
+  const detail::TensorImpl& t = *numbers.impl();
+  for_each_offset(t, [&](int64_t offset) {
+    const int64_t v = integer_at(t, offset);
+    if (v < low || v >= high)
+      fail(function, argument, std::to_string(v),
+           "numbers from " + std::to_string(low) + " to " + std::to_string(high - 1), location);
+  });
+}
+
 }  // namespace ingot::eager

@@ -26,5 +26,9 @@ void check_operand(const OpCall& call, const ValueCheck& check, size_t operand);
 bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand);
 /// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
 void check_values(const OpCall& call);
+/// For functions written over ops, whose errors would name those: throws Error in the function's name where a number is
+/// not in [low, high). Of what is recorded no value is known yet; the op that takes it checks it.
+void check_numbers(std::string_view function, std::string_view argument, const Tensor& numbers, int64_t low,
+                   int64_t high, Location location);
 
 }  // namespace ingot::eager

@@ -1,6 +1,7 @@
 #include "eager/nn/recurrent_layers.h"
 
 #include "eager/call/call.h"
+#include "eager/call/check_values.h"
 #include "eager/nn/initial.h"
 #include "eager/ops/lists.h"
 
@@ -36,6 +37,7 @@ class Lengths {
                   batched ? "i64 or i32 [" + std::to_string(x.size(1).value()) + "], one for each row of the batch"
                           : "none without a batch",
                   given.location);
+    eager::check_numbers(layer, "lengths", lengths, 0, x.size(0) + 1, given.location);
     const Tensor places = arange(x.size(0) + 1), place = places.unsqueeze(1), step = place.narrow(0, 0, x.size(0));
     const Tensor ends = places.index_select(0, given);  // positions are checked: 0 to T
     inside_ = (step < ends).unsqueeze(2);

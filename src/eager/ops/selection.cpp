@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "eager/call/call.h"
+#include "eager/call/check_values.h"
 #include "eager/data.h"
 #include "eager/ops/factories.h"
 
@@ -113,6 +114,11 @@ Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s
   Ints shape = broadcast("masked_scatter", "mask", self, given_mask, a.location);
   Tensor mask = given_mask.expand(shape, a.location);
   Tensor count = mask.reshape({-1}, a.location).cumsum(0, {}, a.location).view(shape, a.location);
+  if (int64_t n = count.numel(); n && !eager::intercepted())
+    if (int64_t wanted = count.reshape({n}, a.location).select(0, -1, a.location).item<int64_t>(a.location);
+        wanted > source.numel())
+      fail("masked_scatter", "source", std::to_string(source.numel()) + " elements",
+           "at least " + std::to_string(wanted) + ", one wherever the mask is true", s.location);
   Tensor from = where(TensorArg(mask, a.location), count, 0);
   Tensor padded = cat({{zeros({1}, self.dtype(), a.location), source.reshape({-1}, a.location)}, a.location});
   Tensor chosen = padded.index_select(0, from.reshape({-1}, a.location), a.location).view(shape, a.location);
@@ -123,6 +129,7 @@ Tensor take(const TensorArg& a, const TensorArg& i) {
   const Tensor &self = present("take", "self", a), &index = present("take", "index", i);
   if (index.dtype() != kInt64 && index.dtype() != kInt32)
     fail("take", "index", "a tensor of " + std::string(name_of(index.dtype())), "i64 or i32", a.location);
+  eager::check_numbers("take", "index", index, -self.numel(), self.numel(), a.location);
   Tensor flat = index.reshape({-1}, a.location);
   Tensor wrapped = where(TensorArg(flat.lt(0, a.location), a.location), flat.add(self.numel(), 1, a.location), flat);
   return self.reshape({-1}, a.location).index_select(0, wrapped, a.location).view(index.sizes(), a.location);
@@ -173,6 +180,7 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
     fail("one_hot", "num_classes", "-1 for an empty tensor", "a positive number", a.location);
   if (num_classes < 0) num_classes = self.amax({}, false, a.location).item<int64_t>(a.location) + 1;
   Ints shape(self.sizes().begin(), self.sizes().end());
+  eager::check_numbers("one_hot", "self", self, 0, std::max<int64_t>(num_classes, 1), a.location);
   shape.push_back(std::max<int64_t>(num_classes, 1));
   return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
 }
@@ -227,6 +235,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     fail(kOp, "indices", "shape " + text(indices.sizes()), "one dim or two", at);
   if ((indices.dim() == 1) != (o.tensor != nullptr))
     fail(kOp, "offsets", o.tensor ? "offsets" : "nothing", o.tensor ? "none for a matrix" : "a tensor for one dim", at);
+  eager::check_numbers(kOp, "indices", indices, 0, weight.size(0), at);
   // Bags of one size, none of them empty: their rows lie side by side.
   if (!o.tensor && !padding_idx && mode != "max" && indices.size(1) > 0) {
     Tensor rows = embedding(TensorArg(weight, at), indices);
@@ -237,6 +246,9 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   int64_t bags;
   if (o.tensor) {
     if (o.tensor->dim() != 1) fail(kOp, "offsets", "shape " + text(o.tensor->sizes()), "one dim", at);
+    if (o.tensor->numel() && !eager::intercepted())
+      if (int64_t first = o.tensor->select(0, 0, at).item<int64_t>(at); first != 0)
+        fail(kOp, "offsets", "a first offset of " + std::to_string(first), "0: every index is in a bag", at);
     bags = o.tensor->size(0) - include_last_offset;
     bag =
         searchsorted(TensorArg(o.tensor->to(flat.dtype(), at), at), arange(flat.numel(), flat.dtype(), at), false, true)
