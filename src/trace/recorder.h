@@ -3,6 +3,7 @@
 // A call is cut into segments by its flushes. After a flush everything that is still alive is real memory, and the next
 // segment sees it as outside.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,9 @@ class Recorder final : public eager::Interceptor {
   void flush(const char* reason, Location location) override;
   void hand_out(const detail::TensorImpl& tensor, bool writable) override;
   uint64_t writes_to(const detail::TensorImpl& tensor) const override { return segment_.writes_to(tensor); }
+  void on_refusal(std::function<void()> undo) override {
+    if (!passthrough_) segment_.on_refusal(std::move(undo));
+  }
 
   Tensor another_handle(const detail::TensorImpl& tensor) override {
     return tensor.trace == segment_.id() ? segment_.another_handle(tensor.value) : Tensor();

@@ -85,6 +85,7 @@ void Segment::clear() {
   slot_writes_.clear();
   written_slots_.clear();
   before_writes_.clear();
+  undo_.clear();
 }
 
 // Without side effects but for bound_ beyond slots_, which the next comparison cuts: a call may be none of the
@@ -294,9 +295,11 @@ void Segment::drop_tapes() {
   }
 }
 
-void Segment::restore_tapes(size_t from) {
-  for (; !before_writes_.empty() && before_writes_.back().first >= from; before_writes_.pop_back())
+void Segment::undo_from(size_t first) {
+  for (; !before_writes_.empty() && before_writes_.back().first >= first; before_writes_.pop_back())
     before_writes_.back().second.restore();
+  for (; !undo_.empty() && undo_.back().first >= first; undo_.pop_back()) undo_.back().second();
+  undo_.clear();
 }
 
 bool Segment::will_own_memory(uint32_t value) const {

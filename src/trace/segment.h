@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -102,10 +103,15 @@ class Segment {
   void find_live(std::vector<uint32_t>& live) const;
   /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.
   void drop_tapes();
+  /// Undone if an op of the path up to here is not done.
+  void on_refusal(std::function<void()> undo) {
+    if (!path_.empty()) undo_.emplace_back(path_.size() - 1, std::move(undo));
+  }
   /// None of the ops can be refused any more: what the tape had of the tensors that they write is let go of.
   void forget_tapes() { before_writes_.clear(); }
-  /// The ops from this one of the path on were not done: what they write is on the tape as it was before.
-  void restore_tapes(size_t from);
+  /// The ops from this one of the path on were not done: what they write is on the tape as it was before, and what has
+  /// followed from them is undone.
+  void undo_from(size_t first);
   /// Throws Error where another thread wrote to a slot since it was bound.
   void check_versions() const;
   /// Values that became real, or that an error left without memory while somebody holds them, are no longer the tree's;
@@ -136,7 +142,9 @@ class Segment {
   std::vector<uint32_t> value_writes_;                     // by value, of those that are written to
   std::vector<uint32_t> slot_writes_;                      // by slot
   std::vector<uint32_t> written_slots_;
-  std::vector<std::pair<size_t, autograd::TapeState>> before_writes_;  // by position in the path
+  // By position in the path.
+  std::vector<std::pair<size_t, autograd::TapeState>> before_writes_;
+  std::vector<std::pair<size_t, std::function<void()>>> undo_;  // and what it has followed from at most
 };
 
 }  // namespace ingot::trace

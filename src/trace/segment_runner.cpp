@@ -98,6 +98,7 @@ void SegmentRunner::run(Node& flush) {
   try {
     run_program(*variant, point);
   } catch (const OutOfMemory& e) {
+    segment_.undo_from(0);  // nothing was done, unless the ops ran one by one, which has undone what was not
     const Node& first = *segment_.path().front();
     const NodeScope scope(first);
     throw OutOfMemory(std::string(ir::info(first.op).name) + ": " + e.what() + " for compiled function " +
@@ -287,7 +288,7 @@ void SegmentRunner::run_one_by_one(std::string why) {
   struct Restore {  // from the op that is refused on, if one is
     Segment& segment;
     size_t done = 0;
-    ~Restore() { segment.restore_tapes(done); }
+    ~Restore() { segment.undo_from(done); }
   } restore{segment_};
   for (const Node* node : segment_.path()) {
     outputs.assign(node->outputs.size(), Tensor());

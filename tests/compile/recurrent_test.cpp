@@ -255,17 +255,6 @@ TEST(Recurrent, LengthsMayBeZeroAndPaddedInputsShareAProgram) {
   EXPECT_GT(frozen.stats().frozen_calls, 0) << frozen.explain().frozen;
 }
 
-TEST(Recurrent, LengthsOutOfRangeAreSaidOfTheLayer) {
-  const NoGradGuard no_grad;
-  nn::LSTM layer(3, 5);
-  const Tensor x = randn({4, 2, 3});
-  for (int64_t length : {-1, 5})
-    EXPECT_EQ(test::error_of([&] {
-                layer(x, std::nullopt, tensor(std::vector<int64_t>{length, 4}));
-              }).substr(0, 52),
-              ("LSTM: lengths: got " + std::to_string(length) + ", expected numbers from 0 to 4").substr(0, 52));
-}
-
 // The layers share programs of a sequence only where all that a program holds for is the same.
 TEST(Recurrent, ProgramsHoldForTheirSizesKindsAndViews) {
   const NoGradGuard no_grad;
@@ -326,7 +315,8 @@ TEST(Recurrent, RefusesWhatDoesNotFit) {
                "GRU: lengths: got i64, shape [3], expected i64 or i32 [2], one for each row of the batch");
   expect_error([&] { layer(x, Tensor(), ones({2})); }, "GRU: lengths: got f32, shape [2]");
   expect_error([&] { layer(x.select(1, 0), Tensor(), ones({1}, kInt64)); }, "expected none without a batch");
-  expect_error([&] { layer(x, Tensor(), tensor({5, 6})); }, "got the position 6, expected positions from 0 to 5");
+  expect_error([&] { layer(x, Tensor(), tensor({5, 6})); }, "GRU: lengths: got 6, expected numbers from 0 to 5");
+  expect_error([&] { layer(x, Tensor(), tensor({-1, 5})); }, "GRU: lengths: got -1, expected numbers from 0 to 5");
   expect_error([] { nn::LSTM(0, 4); }, "LSTM: input_size");
   expect_error([] { nn::LSTM(3, 4, O{.num_layers = 0}); }, "LSTM: num_layers");
   expect_error([] { nn::RNN(3, 4, O{.dropout = 2}); }, "RNN: dropout");

@@ -81,7 +81,7 @@ Tensor& Tensor::mutable_grad(Location location) const {
 void Tensor::set_grad(const Tensor& gradient, Location location) const {
   detail::TensorImpl& impl = detail::checked_impl(impl_, "set_grad", location);
   if (gradient.defined()) autograd::check_gradient("set_grad", gradient, {impl.dtype, impl.sizes}, location);
-  autograd::meta_of(*this).grad = gradient;
+  autograd::set_gradient(*this, gradient);
 }
 
 autograd::GradFn Tensor::grad_fn() const {

@@ -69,7 +69,7 @@ class Engine {
   void leave();
   void finish_waiting(bool all);
   void finish_leaf(Leaf& leaf);
-  void accumulate(Meta& meta, Tensor gradient);
+  void accumulate(const Tensor& tensor, Tensor gradient);
   void keep_result(const detail::TensorImpl* input, const Tensor& gradient);
 
   const BackwardRequest& request_;
@@ -162,13 +162,14 @@ void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient
 
 // What .grad holds is the tensor's alone: the user may write to it. Where the way there is recorded, the tape may still
 // hold the gradient.
-void Engine::accumulate(Meta& meta, Tensor gradient) {
-  if (!meta.grad.defined())
-    meta.grad = !request_.record && is_sole(gradient) ? std::move(gradient) : gradient.clone();
+void Engine::accumulate(const Tensor& tensor, Tensor gradient) {
+  const Tensor& sum = meta_of(tensor).grad;
+  if (!sum.defined())
+    set_gradient(tensor, !request_.record && is_sole(gradient) ? std::move(gradient) : gradient.clone());
   else if (request_.record)
-    meta.grad = meta.grad.add(gradient);
+    set_gradient(tensor, sum.add(gradient));
   else
-    meta.grad.add_(gradient);
+    sum.add_(gradient);
 }
 
 void Engine::finish_leaf(Leaf& leaf) {
@@ -183,7 +184,7 @@ void Engine::finish_leaf(Leaf& leaf) {
   Tensor gradient = after_hooks(hooks, 0, std::exchange(leaf.gradient, Tensor()), like, false);
   if (!request_.accumulate) return keep_result(leaf.tensor.impl(), gradient);
   lock.lock();
-  accumulate(meta, std::move(gradient));
+  accumulate(leaf.tensor, std::move(gradient));
   lock.unlock();
   for (const auto& [id, hook] : accumulated) hook(leaf.tensor);
 }
@@ -203,7 +204,7 @@ void Engine::run_node(Visit& visit) {
         if (!request_.accumulate) {
           results_[i] = cotangents[output];
         } else if (cotangents[output].defined()) {
-          accumulate(meta_of(request_.inputs[i]), cotangents[output]);
+          accumulate(request_.inputs[i], cotangents[output]);
         }
       }
   }

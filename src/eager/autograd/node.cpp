@@ -5,6 +5,7 @@
 #include "eager/autograd/op_node.h"
 #include "eager/autograd/stretch.h"
 #include "eager/call/call.h"
+#include "eager/call/dispatch.h"
 #include "runtime/memory/storage.h"
 
 namespace ingot::autograd {
@@ -46,6 +47,15 @@ Meta& meta_of(const Tensor& tensor) {
   detail::TensorImpl* impl = tensor.impl();
   if (!impl->autograd) impl->autograd = new Meta;
   return *impl->autograd;
+}
+
+void set_gradient(const Tensor& tensor, Tensor gradient) {
+  Tensor& grad = meta_of(tensor).grad;
+  const Tensor before = std::exchange(grad, std::move(gradient));
+  auto real = [](const Tensor& t) { return t.defined() && !t.impl()->trace; };
+  eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
+  if (recorder && real(tensor))
+    recorder->on_refusal([tensor, kept = real(before) ? before : Tensor()] { meta_of(tensor).grad = kept; });
 }
 
 void keep_gradient(const Tensor& tensor) {

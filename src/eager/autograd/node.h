@@ -107,6 +107,8 @@ struct Meta : Discarded {
 };
 
 Meta& meta_of(const Tensor& tensor);
+/// Meta::grad. If what leads here is recorded and refused, it is what it was before.
+void set_gradient(const Tensor& tensor, Tensor gradient);
 /// The tensor is this output of the node, or a leaf. One that retains its gradient goes on to: that of what it is now.
 void set_node(const Tensor& tensor, NodePtr node, uint32_t output = 0);
 /// From now on the node of a tensor, which has one, keeps its gradient in Meta::retained.

@@ -72,6 +72,9 @@ class Interceptor {
   virtual void hand_out(const detail::TensorImpl&, bool /*writable*/) {}
   /// Number of writes that the memory of a tensor has seen, with those that were recorded and not done yet.
   virtual uint64_t writes_to(const detail::TensorImpl& tensor) const;
+  /// Something outside of all tensors has followed from what was called so far (a gradient's place, an optimizer's
+  /// state): `undo` takes it back if one of these calls is refused when it is computed.
+  virtual void on_refusal(std::function<void()> /*undo*/) {}
   /// Another handle of a tensor that is pending here, off the tape, without a call of its own; undefined: it is not.
   virtual Tensor another_handle(const detail::TensorImpl&) { return {}; }
   /// Whether a tensor that is pending here will have memory that no other tensor sees.

@@ -36,8 +36,16 @@ void Optimizer::step(Location location) {
   const NoGradGuard no_grad;
   const CallerLine line(location);
   const FloatEnvironment environment;
-  for (size_t i = 0; i < params_.size(); ++i)
-    if (const Tensor gradient = params_[i].tensor.grad(); gradient.defined()) update(i, gradient);
+  eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const Tensor gradient = params_[i].tensor.grad();
+    if (!gradient.defined()) continue;
+    if (recorder)
+      recorder->on_refusal([alive = std::weak_ptr(alive_), restore = restoring(i)] {
+        if (!alive.expired()) restore();
+      });
+    update(i, gradient);
+  }
 }
 
 Tensor Optimizer::step(const Closure& closure, Location location) {

@@ -13,6 +13,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,9 +86,14 @@ class INGOT_API Optimizer {
   virtual std::vector<Entry> options_of(size_t group) = 0;
   virtual std::vector<Entry> state_of(size_t param) = 0;
   virtual void update(size_t param, const Tensor& gradient) = 0;
+  /// What gives a parameter's state back its counters, and the tensors that it has now: updates write these in place.
+  virtual std::function<void()> restoring(size_t param) = 0;
 
   std::vector<Param> params_;
   std::vector<std::optional<double>> initial_lr_;  // of each group
+
+ private:
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // a compiled call may end after the optimizer
 };
 
 /// An optimizer is its options and the state of a parameter, which knows how to follow a gradient
@@ -116,6 +122,9 @@ class OptimizerOf final : public Optimizer {
   std::vector<Entry> options_of(size_t group) override;
   std::vector<Entry> state_of(size_t param) override;
   void update(size_t param, const Tensor& gradient) override;
+  std::function<void()> restoring(size_t param) override {
+    return [this, param, state = states_[param]] { states_[param] = state; };
+  }
 
   std::vector<Options> options_;
   std::vector<State> states_;
