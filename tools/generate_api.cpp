@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -192,7 +193,7 @@ std::string body(const OpInfo& op, bool method, const std::string& location, con
 }
 
 struct Writer {
-  std::ofstream methods, header, source;
+  std::ostringstream methods, header, source;
 
   void write(const OpInfo& op, const std::string& name) {
     std::string result = result_type(op), comment = describe(op, name);
@@ -231,6 +232,16 @@ const std::vector<Alias>& aliases() {
   return all;
 }
 
+/// A file that has this text already stays as old as it is: nothing that includes it is compiled again.
+bool put(const std::string& path, const std::string& text) {
+  std::ostringstream old;
+  if (std::ifstream file(path); file && old << file.rdbuf() && old.str() == text) return true;
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file) std::cerr << "generate_api: cannot write to " << path << "\n";
+  return bool(file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -240,9 +251,6 @@ int main(int argc, char** argv) {
   }
   std::string folder = argv[1];
   Writer writer;
-  writer.methods.open(folder + "/ops_methods.inc");
-  writer.header.open(folder + "/ops.h");
-  writer.source.open(folder + "/ops.cpp");
   writer.methods << "// The ops as methods of Tensor. Generated from the op table.\n";
   writer.header
       << "// The ops as functions. Generated from the op table.\n#pragma once\n#include \"eager/tensor.h\"\n\n"
@@ -255,12 +263,7 @@ int main(int argc, char** argv) {
     if (alias.name.find('.') == std::string::npos) writer.write(ingot::ir::info(alias.op), alias.name);
   writer.header << "\n}  // namespace ingot\n";
   writer.source << "\n}  // namespace ingot\n";
-  writer.methods.flush();
-  writer.header.flush();
-  writer.source.flush();
-  if (!writer.methods || !writer.header || !writer.source) {
-    std::cerr << "generate_api: cannot write to " << folder << "\n";
-    return 1;
-  }
-  return 0;
+  const bool good = put(folder + "/ops_methods.inc", writer.methods.str()) &&
+                    put(folder + "/ops.h", writer.header.str()) && put(folder + "/ops.cpp", writer.source.str());
+  return good ? 0 : 1;
 }
