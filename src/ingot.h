@@ -9,6 +9,7 @@
 #include "eager/checkpoint.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/clip_grad.h"
+#include "eager/nn/init.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/quantize.h"

@@ -21,6 +21,15 @@ void expect_same_draws(F& f, Fast& fast, uint64_t seed, const Args&... args) {
   EXPECT_TRUE(same_bits(next, expected_next));
 }
 
+TEST(RandomOps, FirstValuesOfParameters) {
+  auto f = [](const Tensor& x) {
+    const Tensor a = nn::init::kaiming_uniform_(empty_like(x)), b = nn::init::xavier_normal_(empty_like(x));
+    return a + b * nn::init::trunc_normal_(empty_like(x), 0, 0.02);
+  };
+  auto fast = compile(f);
+  for (uint64_t seed = 0; seed < 3; ++seed) expect_same_draws(f, fast, seed, randn({7, 33}));
+}
+
 TEST(RandomOps, CompiledDrawsAreEagersOnEveryInstructionSet) {
   auto f = [](const Tensor& x) {
     Tensor noise = randn_like(x) * 0.1 + rand(x.sizes());
