@@ -78,9 +78,8 @@ void Optimizer::check_params(const std::vector<Tensor>& params, Location locatio
   for (const Param& p : params_) seen.insert(p.tensor.impl());
   for (size_t i = 0; i < params.size(); ++i) {
     const Tensor& p = params[i];
-    if (!p.defined()) refuse(i, "an undefined tensor", "leaves that require grad");
-    if (!p.is_leaf()) refuse(i, "a tensor that an op made", "leaves that require grad");
-    if (!p.requires_grad()) refuse(i, "a tensor that does not require grad", "leaves that require grad");
+    if (!p.defined()) refuse(i, "an undefined tensor", "leaves of the tape");
+    if (!p.is_leaf()) refuse(i, "a tensor that an op made", "leaves of the tape");
     if (!seen.insert(p.impl()).second) refuse(i, "a tensor that is there already", "each tensor once");
   }
 }

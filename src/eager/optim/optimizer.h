@@ -105,8 +105,8 @@ class OptimizerOf final : public Optimizer {
     std::vector<Tensor> params;
     Options options = {};
   };
-  /// Throws Error for options out of range, no parameters, one that is there twice, and one that is no leaf that
-  /// requires grad.
+  /// Those that do not require grad are left alone for as long as they do not. Throws Error for options out of range,
+  /// no parameters, one that is there twice, and one that an op made.
   explicit OptimizerOf(const std::vector<Tensor>& params, const Options& options = {}, Location location = Location()) {
     add_param_group({params, options}, location);
   }
