@@ -70,6 +70,23 @@ TEST(FrozenSizes, AreRepeatedOnceTheyWereSeenToVary) {
   EXPECT_EQ(f.stats().fallbacks, 0);
 }
 
+/// The library's own arithmetic of sizes is repeated as a user's.
+TEST(FrozenSizes, ContractionsAreRepeated) {
+  const Tensor w = randn({6, 2, 5}), v = randn({4, 6});
+  Frozen f([w, v](const Tensor& x) {
+    const Tensor heads = einsum("bti,ihd->bhtd", {x, w});
+    const Tensor scores = einsum("bhtd,bhsd->bhts", {heads, heads});
+    const Tensor outer = einsum("bt,bs->bts", {x.select(2, 0), x.select(2, 1)});
+    return einsum("bhts,bhsd->bthd", {scores * outer.unsqueeze(1), heads}).flatten(2).sum(-1) +
+           tensordot(x, v, {2}, {1}).sum(-1);
+  });
+  f.see(randn({2, 3, 6}), randn({4, 7, 6}));
+  for (int64_t n : {3, 9})
+    for (int64_t m : {2, 8, 15}) EXPECT_FALSE(f.runs(randn({n, m, 6}))) << n << " " << m << " " << f.state();
+  for (auto [n, m] : {std::pair{1, 5}, {3, 1}, {1, 1}, {0, 4}, {3, 0}}) f.runs(randn({n, m, 6}));
+  EXPECT_EQ(f.stats().fallbacks, 0);
+}
+
 TEST(FrozenSizes, ADimThatNeverVariedStays) {
   Frozen f([](const Tensor& x) { return x.softmax(1) * x.size(1); });
   f.see(randn({2, 8}), randn({3, 8}));

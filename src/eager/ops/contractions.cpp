@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include "eager/call/call.h"
 #include "eager/data.h"
@@ -12,11 +13,30 @@ namespace {
 using eager::fail;
 using eager::present;
 
+// As a user's: a frozen function that calls this is not held to them.
+using Sizes = std::vector<Size>;
+
 /// Sizes of some dims.
-Ints sizes_of(const Tensor& x, const Ints& dims) {
-  Ints sizes;
+Sizes sizes_of(const Tensor& x, const Ints& dims) {
+  Sizes sizes;
   for (int64_t d : dims) sizes.push_back(x.size(d));
   return sizes;
+}
+
+/// All of them, one group behind the other.
+IntList list_of(std::initializer_list<Sizes> groups) {
+  IntList all{};
+  for (const Sizes& group : groups)
+    for (const Size& size : group) all.add(size);
+  return all;
+}
+
+/// How many elements there are in dims of these sizes.
+Size count(const Sizes& sizes) {
+  if (sizes.empty()) return Size::of(1);
+  Size n = sizes[0];
+  for (size_t i = 1; i < sizes.size(); ++i) n = n * sizes[i];
+  return n;
 }
 
 Ints joined(std::initializer_list<Ints> lists) {
@@ -27,16 +47,12 @@ Ints joined(std::initializer_list<Ints> lists) {
 }
 
 /// [batch, rows, depth] times [batch, depth, columns], each group of dims as one; without batch dims a plain product.
-Tensor product(const Tensor& a, const Tensor& b, const Ints& batch, const Ints& rows, const Ints& depth,
-               const Ints& columns, Location location) {
-  int64_t k = eager::count(depth), m = eager::count(rows), n = eager::count(columns);
-  Ints left{m, k}, right{k, n};
-  if (!batch.empty()) {
-    left.insert(0, eager::count(batch));
-    right.insert(0, eager::count(batch));
-  }
-  Tensor x = a.reshape(left, location), y = b.reshape(right, location);
-  return matmul(TensorArg(x, location), y).reshape(joined({batch, rows, columns}), location);
+Tensor product(const Tensor& a, const Tensor& b, const Sizes& batch, const Sizes& rows, const Sizes& depth,
+               const Sizes& columns, Location location) {
+  const Sizes batches = batch.empty() ? Sizes{} : Sizes{count(batch)};
+  const Size k = count(depth), m = count(rows), n = count(columns);
+  Tensor x = a.reshape(list_of({batches, {m, k}}), location), y = b.reshape(list_of({batches, {k, n}}), location);
+  return matmul(TensorArg(x, location), y).reshape(list_of({batch, rows, columns}), location);
 }
 
 }  // namespace
@@ -144,10 +160,10 @@ int64_t letters_in(std::string_view term) {
 struct Factor {
   Tensor x;
   Labels labels;
-  int64_t size(int64_t label) const {
+  Size size(int64_t label) const {
     for (size_t d = 0; d < labels.size(); ++d)
       if (labels[d] == label) return x.size(static_cast<int64_t>(d));
-    return 1;
+    return Size::of(1);
   }
   /// The dims in this order, of labels that it has.
   Tensor ordered(const Labels& order, Location location) const {
@@ -164,7 +180,7 @@ void take_diagonals(Factor& f, const Equation& equation) {
   for (size_t i = 0; i < f.labels.size(); ++i)
     for (size_t j = i + 1; j < f.labels.size(); ++j) {
       if (f.labels[i] != f.labels[j]) continue;
-      int64_t a = f.x.size(static_cast<int64_t>(i)), b = f.x.size(static_cast<int64_t>(j));
+      const Size a = f.x.size(static_cast<int64_t>(i)), b = f.x.size(static_cast<int64_t>(j));
       if (a != b)
         fail("einsum", "operands", "sizes " + std::to_string(a) + " and " + std::to_string(b),
              std::string("one size for '") + static_cast<char>(f.labels[i]) + "', which stands twice in an operand",
@@ -205,31 +221,31 @@ Factor contracted(Factor a, Factor b, const Labels& wanted, Location location) {
   sum_out(b, only_b, b.x.dtype(), location);
   // A size of 1 stretches to that of the other operand.
   auto stretched = [&](const Factor& f, const Factor& other) {
-    Ints sizes;
+    Sizes sizes;
     bool stretches = false;
     for (size_t d = 0; d < f.labels.size(); ++d) {
-      int64_t own = f.x.size(static_cast<int64_t>(d)), size = own == 1 ? other.size(f.labels[d]) : own;
-      stretches = stretches || size != own;
-      sizes.push_back(size);
+      const Size own = f.x.size(static_cast<int64_t>(d)), others = other.size(f.labels[d]);
+      const bool stretched = own == 1 && others != 1;
+      stretches = stretches || stretched;
+      sizes.push_back(stretched ? others : own);
     }
-    return stretches ? Factor{f.x.expand(sizes, location), f.labels} : f;
+    return stretches ? Factor{f.x.expand(list_of({sizes}), location), f.labels} : f;
+  };
+  auto sizes = [](const Factor& f, const Labels& labels) {
+    Sizes all;
+    for (int64_t label : labels) all.push_back(f.size(label));
+    return all;
   };
   Factor left = stretched(a, b), right = stretched(b, a);
   Labels result = joined({batch, rows, columns});
   if (depth.empty()) {
     // [batch, rows, 1 ...] times [batch, 1 ..., columns].
     Tensor x = left.ordered(joined({batch, rows}), location), y = right.ordered(joined({batch, columns}), location);
-    Ints wide_shape = joined({Ints(x.sizes()), Ints(columns.size(), 1)});
-    Ints tall_shape =
-        joined({Ints(y.sizes().first(batch.size())), Ints(rows.size(), 1), Ints(y.sizes().subspan(batch.size()))});
+    const IntList wide_shape = list_of({sizes(left, batch), sizes(left, rows), Sizes(columns.size(), Size::of(1))});
+    const IntList tall_shape = list_of({sizes(right, batch), Sizes(rows.size(), Size::of(1)), sizes(right, columns)});
     Tensor wide = x.reshape(wide_shape, location), tall = y.reshape(tall_shape, location);
     return {mul(TensorArg(wide, location), tall), result};
   }
-  auto sizes = [](const Factor& f, const Labels& labels) {
-    Ints all;
-    for (int64_t label : labels) all.push_back(f.size(label));
-    return all;
-  };
   return {product(left.ordered(joined({batch, rows, depth}), location),
                   right.ordered(joined({batch, depth, columns}), location), sizes(left, batch), sizes(left, rows),
                   sizes(left, depth), sizes(right, columns), location),
@@ -301,8 +317,9 @@ Tensor einsum(std::string_view text, const TensorList& operands) {
   for (size_t i = 0; i < factors.size(); ++i)
     for (int64_t label : factors[i].labels)
       for (size_t j = 0; j < i; ++j) {
-        int64_t a = factors[i].size(label), b = factors[j].size(label);
-        if (contains(factors[j].labels, label) && a != b && a != 1 && b != 1)
+        if (!contains(factors[j].labels, label)) continue;
+        const Size a = factors[i].size(label), b = factors[j].size(label);
+        if (a != b && a != 1 && b != 1)
           fail("einsum", "operands[" + std::to_string(i) + "]", "size " + std::to_string(a),
                std::to_string(b) + ", the size that operands[" + std::to_string(j) + "] has for " +
                    (label > 0 ? "'" + std::string(1, static_cast<char>(label)) + "'" : "\"...\""),
