@@ -168,6 +168,29 @@ std::vector<KernelBench> table() {
                     const double outputs = static_cast<double>(s[0]) * static_cast<double>(s[2]);
                     return Work{product_operations(s), {{gelu_of, outputs}}, product_bytes(s, element)};
                   }});
+  // Stacks of matrices that nothing comes again of: products of one column, single rows, and small ones.
+  list.push_back({"bmm",
+                  "batch, m, k, n",
+                  0.5,
+                  {{{256, 1, 512, 1}},
+                   {{2048, 1, 128, 1}},
+                   {{512, 4, 128, 1}},
+                   {{256, 64, 512, 1}},
+                   {{1, 1024, 512, 1}},
+                   {{64, 1, 64, 512}},
+                   {{64, 1, 512, 64}},
+                   {{64, 32, 32, 32}},
+                   {{16384, 2, 2, 2}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[0], s[1], s[2]}, {s[0], s[2], s[3]}};
+                  },
+                  0,
+                  [](const Tensors& t, const Sizes&) { return bmm(t[0], t[1]); },
+                  [](const Sizes& s, double element) {
+                    const Sizes one{s[1], s[2], s[3]};
+                    const auto batch = static_cast<double>(s[0]);
+                    return Work{batch * product_operations(one), {}, batch * product_bytes(one, element)};
+                  }});
   list.push_back({"gemv",
                   "m, k, n",
                   0.9,

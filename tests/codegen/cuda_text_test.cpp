@@ -149,17 +149,21 @@ TEST(CudaText, SixteenBitFloats) {
   }
 }
 
+/// x in local row buffer 0, in a phase of its own.
+Expr in_local(KernelBuilder& k, Expr x) {
+  k.kernel.locals.push_back(x.type());
+  k.kernel.phases.emplace_back();
+  k.kernel.phases.back().local_stores.push_back({0, x.value});
+  return x;
+}
+
 /// Rows that keep values, on devices with much shared memory, little, and next to none: then they are read and computed
 /// again.
 TEST(CudaText, RowsWithoutRoom) {
   KernelBuilder k;
   Expr x = k.input(DType::f32);
   Expr top = k.reduce(Combiner::max, x);
-  k.kernel.locals.push_back(Type::f32);
-  k.kernel.phases.emplace_back();
-  Expr shifted = x - top;
-  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
-  Expr low = k.reduce(Combiner::min, shifted);
+  Expr low = k.reduce(Combiner::min, in_local(k, x - top));
   k.kernel.phases.emplace_back();
   k.output(DType::f32, k.b.local(0) * low + x);
   KernelPtr text = generate(k.kernel, kCuda, "rows");
@@ -180,11 +184,7 @@ TEST(CudaText, LocalsTakeThePlaceOfLoads) {
   KernelBuilder k;
   Expr x = k.input(DType::f32);
   Expr top = k.reduce(Combiner::max, x);
-  k.kernel.locals.push_back(Type::f32);
-  k.kernel.phases.emplace_back();
-  Expr shifted = (x - top) * 0.5;
-  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
-  Expr low = k.reduce(Combiner::min, shifted);
+  Expr low = k.reduce(Combiner::min, in_local(k, (x - top) * 0.5));
   k.kernel.phases.emplace_back();
   k.output(DType::bf16, k.b.local(0) * low);
   KernelPtr text = generate(k.kernel, kCuda, "rows");
@@ -216,11 +216,7 @@ TEST(CudaText, PhasesOfLongRows) {
   Expr x = k.input(DType::f32);
   Expr top = k.reduce(Combiner::max, x), where = k.reduce(Combiner::argmin, x);
   k.row_output(DType::f32, top * 2.0);
-  k.kernel.locals.push_back(Type::f32);
-  k.kernel.phases.emplace_back();
-  Expr shifted = x - top;
-  k.kernel.phases.back().local_stores.push_back({0, shifted.value});
-  Expr low = k.reduce(Combiner::min, shifted);
+  Expr low = k.reduce(Combiner::min, in_local(k, x - top));
   k.kernel.phases.emplace_back();
   k.output(DType::f32, k.b.local(0) * low + x);
   KernelBuilder finishing = k;

@@ -16,12 +16,6 @@
 namespace ingot::autograd {
 namespace {
 
-/// Two threads may add to the gradient of one leaf.
-Mutex& lock_of(const detail::TensorImpl* leaf) {
-  static constinit Mutex locks[64];
-  return locks[(reinterpret_cast<uintptr_t>(leaf) >> 6) % std::size(locks)];
-}
-
 // Not Tensor::is_contiguous(): a recording would be held to these sizes.
 bool is_row_major(const detail::TensorImpl& t) {
   int64_t elements = 1;
@@ -175,7 +169,7 @@ void Engine::accumulate(const Tensor& tensor, Tensor gradient) {
 void Engine::finish_leaf(Leaf& leaf) {
   if (!leaf.needed || !leaf.gradient.defined() || !leaf.tensor.impl()->requires_grad) return;
   // Other threads may add to the same leaf.
-  std::unique_lock lock(lock_of(leaf.tensor.impl()));
+  std::unique_lock lock(gradient_lock(leaf.tensor));
   Meta& meta = meta_of(leaf.tensor);
   const std::vector<NumberedHook> hooks = meta.hooks;
   const auto accumulated = meta.accumulated;

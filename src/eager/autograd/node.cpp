@@ -49,13 +49,21 @@ Meta& meta_of(const Tensor& tensor) {
   return *impl->autograd;
 }
 
+Mutex& gradient_lock(const Tensor& leaf) {
+  static constinit Mutex locks[64];
+  return locks[(reinterpret_cast<uintptr_t>(leaf.impl()) >> 6) % std::size(locks)];
+}
+
 void set_gradient(const Tensor& tensor, Tensor gradient) {
   Tensor& grad = meta_of(tensor).grad;
   const Tensor before = std::exchange(grad, std::move(gradient));
   auto real = [](const Tensor& t) { return t.defined() && !t.impl()->trace; };
   eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
   if (recorder && real(tensor))
-    recorder->on_refusal([tensor, kept = real(before) ? before : Tensor()] { meta_of(tensor).grad = kept; });
+    recorder->on_refusal([tensor, kept = real(before) ? before : Tensor()] {
+      const std::lock_guard lock(gradient_lock(tensor));
+      meta_of(tensor).grad = kept;
+    });
 }
 
 void keep_gradient(const Tensor& tensor) {

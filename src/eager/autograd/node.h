@@ -10,6 +10,7 @@
 
 #include "base/counted_ptr.h"
 #include "base/inline_vector.h"
+#include "base/mutex.h"
 #include "eager/tensor.h"
 #include "ir/op.h"
 
@@ -107,6 +108,8 @@ struct Meta : Discarded {
 };
 
 Meta& meta_of(const Tensor& tensor);
+/// Of Meta::grad of a leaf, to which several threads may add.
+Mutex& gradient_lock(const Tensor& leaf);
 /// Meta::grad. If what leads here is recorded and refused, it is what it was before.
 void set_gradient(const Tensor& tensor, Tensor gradient);
 /// The tensor is this output of the node, or a leaf. One that retains its gradient goes on to: that of what it is now.
