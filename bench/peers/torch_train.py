@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Times a whole training step of the demo's models in PyTorch and in Ingot, in turns, on the same shapes and data.
+"""Times a whole training step in PyTorch and in Ingot, in turns, on the same shapes and data.
 
-A step is forward, cross-entropy, backward, clipping (the GPT) and the optimizer: AdamW for the GPT, SGD with Nesterov momentum for the
-CNN. PyTorch takes part in four forms, and with the CNN each of them with images in both layouts:
+A row is NAME or NAME:BATCH. A step of the demo's models is forward, cross-entropy, backward, clipping (the GPT) and the optimizer: AdamW
+for the GPT, SGD with Nesterov momentum for the CNN; of those of models.py, with random weights, it is forward, the mean square of the
+output, backward and AdamW, as `ingot bench NAME --mode train` does it. PyTorch takes part in four forms, and with images each of them in
+both layouts:
 
   eager    the optimizer's fused form
   model    forward and loss compiled, and so their backward; the optimizer's fused form
@@ -10,32 +12,57 @@ CNN. PyTorch takes part in four forms, and with the CNN each of them with images
   step     all of it one compiled function, by compiled autograd
 
 Each form runs in a process of its own; rounds are interleaved with pauses, and the median over all rounds is shown. Before anything is
-timed, each form must follow the losses of tests/data/training.json to 1e-4, which Ingot's tests do too, and Ingot's eager and compiled
-steps must have the same bits. The ratio is to the fastest form.
+timed, each form must follow the losses of tests/data/training.json to 1e-4, which Ingot's tests do too (those of models.py what PyTorch's
+eager form gives without dropout, to 1e-3), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form.
 """
+import argparse
 import functools
 import json
+import re
 import sys
 import time
 
 from common import INGOT, ROOT, Workers, bench_ingot, finish, medians, option_parser, rounds, serve
 from torch_peer import models
 
-ROWS = [("bytegpt", 8), ("bytegpt", 32), ("digits_cnn", 64)]
+ROWS = "bytegpt:8,bytegpt:32,digits_cnn:64"
 FORMS = ["eager", "model", "update", "step"]
-LAYOUTS = {"bytegpt": [""], "digits_cnn": ["", " nhwc"]}  # torch.channels_last
+SHIPPED = ["bytegpt", "digits_cnn"]  # with weights, data, and losses to follow
+WITHOUT_IMAGES = ["bytegpt", "bert", "gpt2", "llama", "lstm_lm", "dlrm", "mlp_tiny"]
 FOLLOWED = 5  # steps
 
 
-class Step:
-    """A training step on the weights that ship."""
+def rows_of(text):
+    """As (name, batch)."""
+    found = [re.fullmatch(r"(\w+)(?::(\d+))?", row) for row in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"got '{text}', expected NAME[:BATCH],...")
+    return [(row[1], int(row[2] or 1)) for row in found]
 
-    def __init__(self, data, name, layout, form, lr=None):
+
+def layouts_of(name):
+    return [""] if name in WITHOUT_IMAGES else ["", " nhwc"]  # torch.channels_last
+
+
+class Step:
+    """A training step: on the weights that ship, or on random ones, without dropout if it is to be compared."""
+
+    def __init__(self, data, row, layout, form, lr=None, dropout=True):
         import torch
         from torch.nn import functional as F
 
+        name, batch = row
         compile = functools.partial(torch.compile, dynamic=False)  # each row has kernels of its own sizes
-        model = models(data)[name].train()
+        self.inputs = None
+        if name in SHIPPED:
+            model = models(data)[name].train()
+        else:
+            from models import model_and_inputs
+
+            model, self.inputs = model_and_inputs(name, batch, None)
+            model.train()
+            if not dropout:
+                without_dropout(model)
         self.format = torch.channels_last if layout else torch.contiguous_format
         if layout:
             model = model.to(memory_format=self.format)
@@ -43,11 +70,17 @@ class Step:
         fused = {"fused": True} if form in ("eager", "model") else {"foreach": True}  # fused is one op: nothing to compile
         if name == "bytegpt":
             optimizer = torch.optim.AdamW(parameters, lr=lr or 1.5e-3, betas=(0.9, 0.95), weight_decay=0.1, **fused)
-        else:
+        elif name == "digits_cnn":
             optimizer = torch.optim.SGD(parameters, lr=lr or 0.05, momentum=0.9, nesterov=True, weight_decay=1e-3, **fused)
+        else:
+            optimizer = torch.optim.AdamW(parameters, lr=lr or 1e-4, weight_decay=0.01, **fused)
 
-        def loss_of(x, y):
-            return F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        if name in SHIPPED:
+            def loss_of(x, y):
+                return F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        else:
+            def loss_of(*inputs):
+                return model(*inputs).square().mean()
 
         def update():
             if name == "bytegpt":
@@ -59,8 +92,8 @@ class Step:
         if form == "update":
             update = compile(update)
 
-        def step(x, y):
-            loss = loss_of(x, y)
+        def step(*inputs):
+            loss = loss_of(*inputs)
             loss.backward()
             update()
             optimizer.zero_grad(set_to_none=True)
@@ -70,11 +103,18 @@ class Step:
 
     def prepare(self, batch):
         """In the layout of the images."""
-        x, y = batch
-        return (x.contiguous(memory_format=self.format) if x.dim() == 4 else x), y
+        return [x.contiguous(memory_format=self.format) if x.dim() == 4 else x for x in batch]
 
-    def __call__(self, x, y):
-        return self.step(x, y)
+    def __call__(self, *inputs):
+        return self.step(*inputs)
+
+
+def without_dropout(model):
+    """Of layers and of whole branches of residuals; what takes a probability as an argument reads it from its module or configuration."""
+    for module in model.modules():
+        for name in ("p", "dropout", "attention_dropout", "dropout_prob"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
 
 
 def batch_of(data, name, starts):
@@ -98,16 +138,21 @@ def starts_followed(name, step):
     return list(range(32 * step, 32 * step + 32))
 
 
-def follow(data, name, layout, form):
-    expected = json.loads((ROOT / "tests" / "data" / "training.json").read_text())[name]["losses"]
-    step = Step(data, name, layout, form, lr=1e-4 if name == "bytegpt" else 0.05)
-    for number in range(FOLLOWED):
-        loss = step(*step.prepare(batch_of(data, name, starts_followed(name, number)))).item()
-        assert abs(loss - expected[number]) < 1e-4 * expected[number], (name, layout, form, number, loss, expected[number])
-
-
-def rows_of(args):
-    return [row for row in ROWS if row[0] in args.names]
+def follow(data, row, layout, form):
+    name = row[0]
+    if name in SHIPPED:
+        expected = json.loads((ROOT / "tests" / "data" / "training.json").read_text())[name]["losses"]
+        step = Step(data, row, layout, form, lr=1e-4 if name == "bytegpt" else 0.05)
+        batches = [step.prepare(batch_of(data, name, starts_followed(name, number))) for number in range(FOLLOWED)]
+        most = 1e-4
+    else:
+        usual, step = (Step(data, row, layout_, form_, lr=1e-5, dropout=False) for layout_, form_ in [("", "eager"), (layout, form)])
+        expected = [usual(*usual.inputs).item() for _ in range(FOLLOWED)]
+        batches = [step.prepare(step.inputs)] * FOLLOWED
+        most = 1e-3
+    for number, batch in enumerate(batches):
+        loss = step(*batch).item()
+        assert abs(loss - expected[number]) < most * expected[number], (row, layout, form, number, loss, expected[number])
 
 
 def torch_worker(args):
@@ -118,46 +163,48 @@ def torch_worker(args):
     torch._dynamo.config.compiled_autograd = args.worker == "step"
     torch._dynamo.config.recompile_limit = 64  # rows and layouts share the code of a step
     calls, first = {}, {}
-    for name in args.names:
-        for layout in LAYOUTS[name]:
-            follow(args.data, name, layout, args.worker)
-    for row, (name, batch) in enumerate(rows_of(args)):
-        for layout in LAYOUTS[name]:
-            step = Step(args.data, name, layout, args.worker)
-            starts = torch.randint(0, 1024, (batch,), generator=torch.Generator().manual_seed(1)).tolist()
-            x, y = step.prepare(batch_of(args.data, name, starts))
+    for number, row in enumerate(args.rows):
+        for layout in layouts_of(row[0]):
+            follow(args.data, row, layout, args.worker)
+            step = Step(args.data, row, layout, args.worker)
+            if row[0] in SHIPPED:
+                starts = torch.randint(0, 1024, (row[1],), generator=torch.Generator().manual_seed(1)).tolist()
+                batch = batch_of(args.data, row[0], starts)
+            else:
+                batch = step.inputs
+            batch = step.prepare(batch)
             start = time.perf_counter()
-            step(x, y)
-            first[f"{row}{layout}"] = time.perf_counter() - start
-            calls[f"{row}{layout}"] = lambda step=step, x=x, y=y: step(x, y)
+            step(*batch)
+            first[f"{number}{layout}"] = time.perf_counter() - start
+            calls[f"{number}{layout}"] = lambda step=step, batch=batch: step(*batch)
     serve(first, lambda line: calls[line.rstrip("\n")], args.seconds)
 
 
 def show(table, threads):
     print(f"milliseconds a step, medians, {threads} threads")
     for r in table:
-        print(f"{r['model']}, batch {r['batch']}: {r['ratio_to_best']:.2f}x the fastest form of PyTorch, {r['ratio_to_eager']:.2f}x eager to eager, "
+        eager = f"{r['ratio_to_eager']:.2f}x eager to eager, " if r["ratio_to_eager"] else ""
+        print(f"{r['model']}, batch {r['batch']}: {r['ratio_to_best']:.2f}x the fastest form of PyTorch, {eager}"
               f"{100 * r['roof_share']:.0f}% of the roof")
         print("  " + ", ".join(f"{who} {us / 1e3:.2f}" for who, us in r["us"].items()))
 
 
 def main():
     parser = option_parser(__doc__, FORMS, seconds=2.0)
-    parser.add_argument("names", nargs="*", default=list(LAYOUTS), help="of models; all of them if none is given: " + ", ".join(LAYOUTS))
+    parser.add_argument("--models", dest="rows", type=rows_of, default=ROWS, help="NAME[:BATCH],... (default: %(default)s)")
+    parser.add_argument("--forms", type=lambda text: text.split(","), default=FORMS, help="of PyTorch: " + ", ".join(FORMS))
     args = parser.parse_args()
-    if unknown := [name for name in args.names if name not in LAYOUTS]:
-        parser.error(f"no such model: {', '.join(unknown)}; there are: {', '.join(LAYOUTS)}")
     if args.worker:
         return torch_worker(args)
 
-    rows = rows_of(args)
-    workers = Workers(__file__, args, FORMS, {form: args.names for form in FORMS})
-    forms = {name: [(form, layout) for form in FORMS for layout in layouts] for name, layouts in LAYOUTS.items()}
-    samples = [{who: [] for who in [*map("".join, forms[name]), *INGOT, "roof_share"]} for name, _ in rows]
+    names = ",".join(f"{name}:{batch}" for name, batch in args.rows)
+    workers = Workers(__file__, args, args.forms, {form: ["--models", names] for form in args.forms})
+    forms = [[(form, layout) for form in args.forms for layout in layouts_of(name)] for name, _ in args.rows]
+    samples = [{who: [] for who in [*map("".join, of), *INGOT, "roof_share"]} for of in forms]
     ingot = {}
     for _ in rounds(args):
-        for row, (name, batch) in enumerate(rows):
-            for form, layout in forms[name]:
+        for row, (name, batch) in enumerate(args.rows):
+            for form, layout in forms[row]:
                 samples[row][form + layout].append(workers.ask(form, f"{row}{layout}"))
             ingot[row] = bench_ingot(args, name, "--mode", "train", "--batch", batch)
             for who, key in zip([*INGOT, "roof_share"], ["eager_us", "compiled_us", "roof_share"]):
@@ -165,16 +212,17 @@ def main():
     workers.close()
 
     table = []
-    for row, (name, batch) in enumerate(rows):
+    for row, (name, batch) in enumerate(args.rows):
         us = medians(samples[row])
         share = us.pop("roof_share")
-        peers = {who: us[who] for who in map("".join, forms[name])}
-        eager = min(us["eager" + layout] for layout in LAYOUTS[name])
+        peers = {who: us[who] for who in map("".join, forms[row])}
+        eager = [us["eager" + layout] for layout in layouts_of(name)] if "eager" in args.forms else []
         table.append({"model": name, "batch": batch, "us": us, "best": min(peers, key=peers.get),
-                      "first_step_s": {form + layout: workers.ready[form][f"{row}{layout}"] for form, layout in forms[name]},
+                      "first_step_s": {form + layout: workers.ready[form][f"{row}{layout}"] for form, layout in forms[row]},
                       "ingot_compile_ms": ingot[row]["compile_ms"], "roof_share": share,
                       "peak_bytes_compiled": ingot[row]["peak_bytes_compiled"], "step_bytes_compiled": ingot[row]["step_bytes_compiled"],
-                      "ratio_to_best": min(peers.values()) / us["ingot_compiled"], "ratio_to_eager": eager / us["ingot_eager"]})
+                      "ratio_to_best": min(peers.values()) / us["ingot_compiled"],
+                      "ratio_to_eager": min(eager) / us["ingot_eager"] if eager else None})
     return finish(args, table, lambda table: show(table, args.threads))
 
 

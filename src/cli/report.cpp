@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -11,13 +12,18 @@
 
 namespace ingot::cli {
 namespace {
-constexpr int kProfiledCalls = 200;
+constexpr int kMostProfiledCalls = 200, kLeastProfiledCalls = 5;
+constexpr std::chrono::seconds kProfiled(3);
 }
 
 std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof) {
   for (int warm = 0; warm < 3; ++warm) call();
   runtime::Profile profile;
-  for (int i = 0; i < kProfiledCalls; ++i) call();
+  const auto end = std::chrono::steady_clock::now() + kProfiled;
+  for (int i = 0; i < kMostProfiledCalls; ++i) {
+    if (i >= kLeastProfiledCalls && std::chrono::steady_clock::now() > end) break;
+    call();
+  }
   std::vector<StepReport> reports;
   for (const runtime::StepTime& time : profile.steps()) {
     const Step& step = time.program->steps[time.step];
@@ -49,7 +55,7 @@ std::vector<StepLoss> largest_losses(const std::vector<StepReport>& steps) {
 
 void print_steps(const std::vector<StepReport>& steps) {
   if (steps.empty()) return;
-  fmt::print("  {:<58}{:>10}{:>10}   (us, mean of {} calls; floor)\n", "step", "took", "floor", kProfiledCalls);
+  fmt::print("  {:<58}{:>10}{:>10}   (us, mean; floor)\n", "step", "took", "floor");
   for (const StepReport& step : steps)
     fmt::print("  {:<58}{:>10.2f}{:>10.2f}\n", step.name, step.mean_us, step.roof_us);
   struct Sum {

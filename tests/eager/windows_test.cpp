@@ -4,7 +4,11 @@
 #include "eager/nn/resample.h"
 #include "eager/ops/contractions.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "base/error.h"
 #include "eager/autograd/autograd.h"
@@ -116,23 +120,72 @@ TEST(Windows, IndicesOfAdaptivePoolingSelectItsValues) {
 
 // The transpose is defined by <conv(x), y> = <x, conv_transpose(y)>.
 TEST(Windows, TransposedConvolutionIsTheAdjoint) {
-  for (int64_t stride : {1, 2, 3})
-    for (int64_t dilation : {1, 2})
-      for (int64_t padding : {0, 1})
-        for (int64_t groups : {1, 2}) {
-          SCOPED_TRACE(std::to_string(stride) + " " + std::to_string(dilation) + " " + std::to_string(padding) + " " +
-                       std::to_string(groups));
-          Tensor x = randn({2, 4, 9, 10}, kFloat64), weight = randn({6, 4 / groups, 3, 2}, kFloat64);
-          Tensor y = conv2d(x, weight, {}, stride, padding, dilation, groups), other = randn(y.sizes(), kFloat64);
+  struct Case {
+    int64_t channels, out, groups;  // fewer channels than 8 stay outside of the places when phases are joined
+    std::vector<int64_t> kernel;
+  };
+  for (const Case& c : {Case{4, 6, 1, {3, 2}},
+                        {4, 6, 2, {3, 2}},
+                        {12, 6, 1, {1, 3}},
+                        {12, 6, 2, {2, 6}},
+                        {9, 9, 9, {3, 3}},
+                        {3, 3, 3, {2, 2}},
+                        {8, 16, 8, {5, 4}}})
+    for (int64_t stride : {1, 2, 3, 5})
+      for (int64_t dilation : {1, 2, 3})
+        for (int64_t padding : {0, 1, 2}) {
+          SCOPED_TRACE(fmt::format("{} {} {} [{}], {} {} {}", c.channels, c.out, c.groups, fmt::join(c.kernel, ", "),
+                                   stride, dilation, padding));
+          const Tensor x = randn({2, c.channels, 13, 16}, kFloat64);
+          const Tensor weight = randn({c.out, c.channels / c.groups, c.kernel[0], c.kernel[1]}, kFloat64);
+          const Tensor y = conv2d(x, weight, {}, stride, padding, dilation, c.groups);
+          const Tensor other = randn(y.sizes(), kFloat64);
           std::vector<int64_t> more;
           for (int64_t d : {0, 1}) {
             int64_t reach = dilation * (weight.size(2 + d) - 1) + 1;
             more.push_back((x.size(2 + d) + 2 * padding - reach) % stride);
           }
-          Tensor back = conv_transpose2d(other, weight, {}, stride, padding, more, groups, dilation);
+          // More than a stride or a dilation is no output padding.
+          const Tensor back = conv_transpose2d(other, weight, {}, stride, padding, more, c.groups, dilation);
           ASSERT_EQ(back.sizes(), x.sizes());
-          EXPECT_NEAR((y * other).sum().item<double>(), (x * back).sum().item<double>(), 1e-9);
+          const double expected = (y * other).sum().item<double>();
+          EXPECT_NEAR(expected, (x * back).sum().item<double>(), 1e-9);
+          const Tensor leaf = x.detach().requires_grad_();
+          const Tensor grad =
+              autograd::grad({conv2d(leaf, weight, {}, stride, padding, dilation, c.groups)}, {leaf}, {other})[0];
+          EXPECT_TRUE(equal(grad, back));
         }
+}
+
+// An infinity goes where the kernel lies, and is not multiplied by zeros between its elements.
+TEST(Windows, TransposedConvolutionMakesNoNaN) {
+  for (int64_t channels : {2, 16})
+    for (int64_t dilation : {1, 2, 3}) {
+      Tensor x = zeros({1, channels, 3, 3});
+      x.fill_(std::numeric_limits<float>::infinity());
+      const Tensor weight = ones({channels, 1, 3, 3});
+      const Tensor y = conv_transpose2d(x, weight, {}, 2, 1, 0, channels, dilation);
+      EXPECT_FALSE(isnan(y).any().item<bool>()) << dilation;
+      const Tensor reached = conv_transpose2d(ones_like(x), weight, {}, 2, 1, 0, channels, dilation).gt(0);
+      EXPECT_TRUE(equal(isinf(y), reached)) << dilation;
+    }
+}
+
+TEST(Windows, TransposedConvolutionOfManyPhases) {
+  const Tensor x = randn({2, 6, 3, 2}, kFloat64), weight = randn({6, 5, 7, 9}, kFloat64), bias = randn({10}, kFloat64);
+  const Tensor y = conv_transpose2d(x, weight, bias, {6, 7}, 1, {5, 2}, 2);
+  Tensor expected = zeros({2, 10, 22, 16}, kFloat64) + bias.view({10, 1, 1});
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 2; ++j)
+      for (int64_t g = 0; g < 2; ++g) {
+        const Tensor piece =
+            einsum("nc,cokl->nokl", {x.narrow(1, 3 * g, 3).select(2, i).select(2, j), weight.narrow(0, 3 * g, 3)});
+        const int64_t top = 6 * i - 1, left = 7 * j - 1;
+        for (int64_t k = std::max<int64_t>(0, -top); k < 7 && top + k < 22; ++k)
+          for (int64_t l = std::max<int64_t>(0, -left); l < 9 && left + l < 16; ++l)
+            expected.narrow(1, 5 * g, 5).select(2, top + k).select(2, left + l).add_(piece.select(2, k).select(2, l));
+      }
+  EXPECT_TRUE(allclose(y, expected, 1e-12, 1e-12));
 }
 
 TEST(Windows, ConvolutionInThreeDimsIsASumOverDepth) {

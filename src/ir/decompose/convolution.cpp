@@ -1,6 +1,7 @@
-// Convolution in one and three dims as conv2d, transposed convolution as a convolution that gives every phase of the
+// Convolution in one and three dims as conv2d, transposed convolution as convolutions that give the phases of the
 // stride, and integer convolution as a product over the unfolded input.
-#include <utility>
+#include <numeric>
+#include <vector>
 
 #include "ir/decompose/convolution.h"
 
@@ -23,77 +24,195 @@ Operand turned(GraphBuilder& b, const Operand& kernel, size_t first) {
   return dims.empty() ? kernel : b.flip(kernel, dims);
 }
 
-}  // namespace
+constexpr int64_t kMostPhases = 16;     // that get a convolution each
+constexpr int64_t kChannelsInside = 8;  // from so many on phases are joined with the channels innermost
 
-// Place q * stride + r of the output is a sum over the inputs q - t with element t * stride + r of the kernel: one
-// convolution of stride 1 gives all phases r as channels of q, which then take their places. So nothing is multiplied
-// by the zeros between the inputs, and no window is stored.
-Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const Dims& sizes) {
-  size_t spatial = spatial_dims(call.op);
-  Operand x = batched(b, call.operands[0], spatial), panel = call.operands[1];
-  const Operand& bias = call.operands[2];
-  DimTable& dims = b.dims();
-  const Dims shape = b.shape(x), kernel = b.shape(panel);
-  Dim groups = call.integer("groups"), depth = dims.floor_div(kernel[0], groups),
-      channels = dims.mul(kernel[1], groups);
+/// One spatial dim of a transposed convolution: input x adds kernel element k to place x * stride + k * gap - cut.
+struct Axis {
+  int64_t stride, gap, kernel, cut;
+  Dim inputs, size;
+};
 
-  // [g * c, o, t * s ...] to [g, o, s ..., c, t ...].
-  Dims split{groups, depth, kernel[1]}, padding, dilation, phases, taps;
-  SmallVector<int64_t, 3> cut;  // what is left to be cut off before each dim
-  for (size_t i = 0; i < spatial; ++i) {
-    int64_t stride = entry(call, "stride", i), gap = entry(call, "dilation", i), count = fixed_size(b, kernel[2 + i]),
-            extent = gap * (count - 1);
-    if (stride > 1) {
-      count = extent / stride + 1;
-      panel = extended(b, spaced(b, panel, 2 + i, gap), 2 + i, 0, count * stride - extent - 1);
-    }
-    // Of stride 1 the places that the padding cuts off need not be computed.
-    cut.push_back(entry(call, "padding", i));
-    const bool whole = stride == 1 && cut[i] <= extent && entry(call, "output_padding", i) == 0;
-    padding.push_back(stride > 1 ? count - 1 : whole ? extent - std::exchange(cut[i], 0) : extent);
-    dilation.push_back(stride > 1 ? 1 : gap);
-    phases.push_back(stride);
-    taps.push_back(count);
-    split.push_back(count);
-    split.push_back(stride);
+/// The elements first + m * step of a kernel meet the places j * stride + phase, place j as a window over the inputs
+/// from j + before on, `gap` apart, in their opposite order.
+struct Phase {
+  int64_t first, step, taps, gap, before;
+};
+
+Phase phase_of(const Axis& a, int64_t phase) {
+  const int64_t rest = (phase + a.cut) % a.stride, step = a.stride / std::gcd(a.stride, a.gap);
+  Phase p{0, step, 0, a.gap * step / a.stride, 0};
+  while (p.first < std::min(step, a.kernel) && p.first * a.gap % a.stride != rest) ++p.first;
+  if (p.first == std::min(step, a.kernel)) return p;  // no element meets it
+  p.taps = (a.kernel - p.first - 1) / step + 1;
+  p.before = (phase + a.cut) / a.stride - (p.first * a.gap - rest) / a.stride - (p.taps - 1) * p.gap;
+  return p;
+}
+
+/// [n, channels, (q, phase) ...] with the phases of each dim inside of its places, to the sizes of the result.
+Operand joined(GraphBuilder& b, const Operand& x, bool inside, const std::vector<Axis>& axes) {
+  const size_t first = inside ? 1 : 2, spatial = axes.size();
+  const Dims apart = b.shape(x);
+  Dims shape(apart.begin(), apart.begin() + first), order{0};
+  for (size_t i = 0; i < spatial; ++i) shape.push_back(b.dims().mul(apart[first + 2 * i], apart[first + 2 * i + 1]));
+  if (inside) shape.push_back(apart.back());
+  Operand result = b.reshape(x, shape);
+  if (inside) {
+    order.push_back(static_cast<int64_t>(1 + spatial));
+    for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(1 + i));
+    result = b.permute(result, order);
   }
-  // Where each channel is a group, each phase of it becomes one: phases stand outside of channels then, and the input
-  // is there for each of them.
-  const Dim places_a_channel = dims.product(phases);
-  const bool depthwise =
-      groups.code > 1 && dims.equal(depth, 1) && dims.equal(kernel[1], 1) && !dims.equal(places_a_channel, 1);
-  Dims order, panel_shape{dims.mul(channels, places_a_channel), depth};
+  return result;
+}
+
+/// A convolution for each phase of the strides, with the elements that meet it. Where none does there are zeros.
+Operand phase_by_phase(GraphBuilder& b, const Operand& x, const Operand& kernel, const std::vector<Axis>& axes,
+                       int64_t groups, bool inside) {
+  DimTable& dims = b.dims();
+  const size_t spatial = axes.size();
+  const Dims taps = b.shape(kernel);
+  const Dim channels = dims.mul(taps[1], groups);
+  auto at = [](size_t dim) { return GraphBuilder::attr(static_cast<int64_t>(dim)); };
+  int64_t phases = 1;
+  for (const Axis& a : axes) phases *= a.stride;
+  std::vector<Operand> parts;
+  for (int64_t number = 0; number < phases; ++number) {
+    Operand panel = kernel;
+    Dims padding, dilation, counts{b.shape(x)[0], channels};
+    SmallVector<int64_t, 3> starts;
+    bool empty = false;
+    for (size_t i = 0, left = phases, rest = number; i < spatial; ++i) {
+      const Axis& a = axes[i];
+      left /= a.stride;
+      const Phase p = phase_of(a, static_cast<int64_t>(rest / left));
+      rest %= left;
+      const Dim count = dims.ceil_div(a.size, a.stride);
+      counts.push_back(count);
+      empty = empty || p.taps == 0;
+      if (empty) continue;
+      panel = b.slice(panel, at(2 + i), Dims{p.first}, Dims{p.first + (p.taps - 1) * p.step + 1},
+                      GraphBuilder::attr(p.step));
+      // Sizes that vary get what windows can need at most.
+      const int64_t width = (p.taps - 1) * p.gap;
+      const int64_t after =
+          count.is_constant() && a.inputs.is_constant() ? p.before + count.code + width - a.inputs.code : width;
+      padding.push_back(std::max<int64_t>({0, -p.before, after}));
+      dilation.push_back(p.gap);
+      starts.push_back(padding.back().code + p.before);
+    }
+    Operand part;
+    if (empty) {
+      part = b.full(Attr::of(counts), zero_of(b.dtype(x)), Attr::of(b.dtype(x)));
+    } else {
+      // [g * c, o, t ...] to [g * o, c, t ...].
+      panel = turned(b, panel, 2);
+      Dims split = b.shape(panel), order{0, 2, 1};
+      split.insert(0, groups), split[1] = dims.floor_div(split[1], groups);
+      for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(3 + i));
+      Dims shape(split.begin() + 1, split.end());
+      shape[0] = channels, shape[1] = split[1];
+      panel = b.reshape(b.permute(b.reshape(panel, split), order), shape);
+      constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
+      part = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
+                    {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups)})[0];
+      for (size_t i = 0; i < spatial; ++i)
+        if (starts[i] != 0 || !dims.equal(b.shape(part)[2 + i], counts[2 + i]))
+          part = cut_out(b, part, 2 + i, starts[i], counts[2 + i]);
+    }
+    if (phases == 1) return part;
+    if (inside) {
+      Dims order{0};
+      for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(2 + i));
+      order.push_back(1);
+      part = b.permute(part, order);
+    }
+    for (size_t i = spatial; i-- > 0;) part = b.unsqueeze(part, at((inside ? 2 : 3) + i));
+    parts.push_back(part);
+  }
+  for (size_t i = spatial; i-- > 0;) {
+    std::vector<Operand> next;
+    const auto stride = static_cast<size_t>(axes[i].stride);
+    for (size_t k = 0; k < parts.size(); k += stride)
+      next.push_back(stride == 1 ? parts[k]
+                                 : b.call(OpId::cat, {parts.begin() + k, parts.begin() + k + stride},
+                                          {at((inside ? 2 : 3) + 2 * i)})[0]);
+    parts = std::move(next);
+  }
+  return joined(b, parts[0], inside, axes);
+}
+
+/// One convolution of stride 1 that gives all phases as channels.
+Operand phases_as_channels(GraphBuilder& b, const Operand& x, Operand panel, const std::vector<Axis>& axes,
+                           int64_t groups, bool inside) {
+  DimTable& dims = b.dims();
+  const size_t spatial = axes.size();
+  const Dims kernel = b.shape(panel);
+  const Dim depth = dims.floor_div(kernel[0], groups), channels = dims.mul(kernel[1], groups);
+  // [g * c, o, t * s ...] to [g, s ..., o, c, t ...].
+  Dims split{groups, depth, kernel[1]}, padding, phases, taps;
+  for (size_t i = 0; i < spatial; ++i) {
+    const Axis& a = axes[i];
+    const int64_t extent = a.gap * (a.kernel - 1), count = extent / a.stride + 1;
+    panel = extended(b, spaced(b, panel, 2 + i, a.gap), 2 + i, 0, count * a.stride - extent - 1);
+    padding.push_back(count - 1), phases.push_back(a.stride), taps.push_back(count);
+    split.push_back(count), split.push_back(a.stride);
+  }
+  Dims order{0}, panel_shape{dims.mul(channels, dims.product(phases)), depth};
   for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(4 + 2 * i));
-  for (size_t i = 0; i < 2; ++i) order.insert(depthwise ? order.size() : i, static_cast<int64_t>(2 * i));
-  order.push_back(1);
+  order.push_back(2), order.push_back(1);
   for (size_t i = 0; i < spatial; ++i) {
     order.push_back(static_cast<int64_t>(3 + 2 * i));
     panel_shape.push_back(taps[i]);
   }
   panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2);
-  if (depthwise) {
-    Dims several = shape, joined = shape;
-    several.insert(1, places_a_channel), joined[1] = dims.mul(shape[1], places_a_channel);
-    x = b.reshape(b.expand(b.unsqueeze(x, GraphBuilder::attr(1)), several), joined);
-    groups = dims.mul(groups, places_a_channel);
-  }
   constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
   Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
-                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups.code)})[0];
-
-  // [n, o * s ..., q ...] (depthwise: s * o) to [n, o, q * s ...], of which the padding is cut off.
-  Dims apart{shape[0]}, places{0, depthwise ? 1 + static_cast<int64_t>(spatial) : 1}, joined{shape[0], channels};
-  for (size_t i = 0; i < spatial; ++i) apart.push_back(phases[i]);
-  apart.insert(depthwise ? apart.size() : 1, channels);
+                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(Dims{1}), Attr::of(groups)})[0];
+  // [n, g * s ... * o, q ...] to [n, q, s ..., g * o], or [n, g * o, q, s ...].
+  const Dims windows = b.shape(result);
+  Dims apart{windows[0], groups}, places{0};
+  for (Dim phase : phases) apart.push_back(phase);
+  apart.push_back(kernel[1]);
+  for (size_t i = 0; i < spatial; ++i) apart.push_back(windows[2 + i]);
+  auto channels_here = [&] { places.push_back(1), places.push_back(static_cast<int64_t>(2 + spatial)); };
+  if (!inside) channels_here();
   for (size_t i = 0; i < spatial; ++i) {
-    Dim windows = b.shape(result)[2 + i];
-    apart.push_back(windows);
-    joined.push_back(dims.mul(windows, phases[i]));
-    places.push_back(static_cast<int64_t>(2 + spatial + i));
-    places.push_back(static_cast<int64_t>((depthwise ? 1 : 2) + i));
+    places.push_back(static_cast<int64_t>(3 + spatial + i));
+    places.push_back(static_cast<int64_t>(2 + i));
   }
-  result = b.reshape(b.permute(b.reshape(result, apart), places), joined);
-  for (size_t i = 0; i < spatial; ++i) result = cut_out(b, result, 2 + i, cut[i], sizes[i]);
+  if (inside) channels_here();
+  Dims shape{windows[0]};
+  if (!inside) shape.push_back(channels);
+  for (size_t i = 0; i < spatial; ++i) shape.push_back(windows[2 + i]), shape.push_back(phases[i]);
+  if (inside) shape.push_back(channels);
+  return joined(b, b.reshape(b.permute(b.reshape(result, apart), places), shape), inside, axes);
+}
+
+}  // namespace
+
+// Place q * stride + r of the result is a sum over the inputs q - t with element t * stride + r of the kernel, so each
+// phase r is a convolution of stride 1. Nothing is multiplied by the zeros between the inputs, and no window is stored.
+Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const Dims& sizes) {
+  const size_t spatial = spatial_dims(call.op);
+  const Operand x = batched(b, call.operands[0], spatial), &kernel = call.operands[1], &bias = call.operands[2];
+  const int64_t groups = call.integer("groups");
+  const Dims shape = b.shape(x), taps = b.shape(kernel);
+  std::vector<Axis> axes;
+  int64_t phases = 1;
+  bool even = true;  // each phase has as many elements
+  for (size_t i = 0; i < spatial; ++i) {
+    axes.push_back({entry(call, "stride", i), entry(call, "dilation", i), fixed_size(b, taps[2 + i]),
+                    entry(call, "padding", i), shape[2 + i], sizes[i]});
+    phases *= axes[i].stride;
+    even = even && axes[i].gap == 1 && axes[i].kernel % axes[i].stride == 0;
+  }
+  const bool inside = !b.dims().less(b.dims().mul(taps[1], groups), kChannelsInside);
+  const bool together = phases > kMostPhases || (phases > 1 && even && !b.dims().equal(taps[0], groups));
+  Operand result = together ? phases_as_channels(b, x, kernel, axes, groups, inside)
+                            : phase_by_phase(b, x, kernel, axes, groups, inside);
+  for (size_t i = 0; i < spatial; ++i)
+    if (together || !b.dims().equal(b.shape(result)[2 + i], sizes[i]))
+      result = cut_out(b, result, 2 + i, together ? axes[i].cut : 0, sizes[i]);
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, spatial + 2));
   return b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0});
 }
