@@ -116,7 +116,7 @@ Operand phase_by_phase(GraphBuilder& b, const Operand& x, const Operand& kernel,
       part = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
                     {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups)})[0];
       for (size_t i = 0; i < spatial; ++i)
-        if (starts[i] != 0 || !dims.equal(b.shape(part)[2 + i], counts[2 + i]))
+        if (starts[i] != 0 || !(b.shape(part)[2 + i] == counts[2 + i]))
           part = cut_out(b, part, 2 + i, starts[i], counts[2 + i]);
     }
     if (phases == 1) return part;
@@ -210,8 +210,9 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
   const bool together = phases > kMostPhases || (phases > 1 && even && !b.dims().equal(taps[0], groups));
   Operand result = together ? phases_as_channels(b, x, kernel, axes, groups, inside)
                             : phase_by_phase(b, x, kernel, axes, groups, inside);
+  // Sizes that vary are cut, as a program for those that a stride divides would be one more.
   for (size_t i = 0; i < spatial; ++i)
-    if (together || !b.dims().equal(b.shape(result)[2 + i], sizes[i]))
+    if (together || !(b.shape(result)[2 + i] == sizes[i]))
       result = cut_out(b, result, 2 + i, together ? axes[i].cut : 0, sizes[i]);
   if (bias.present()) result = b.add(result, b.per_channel(bias, 1, spatial + 2));
   return b.rank(call.operands[0]) == b.rank(result) ? result : b.squeeze(result, Dims{0});

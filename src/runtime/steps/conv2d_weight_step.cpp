@@ -1,10 +1,12 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
 // the first: k is (n, oh, ow), in blocks of 256 as in any product. Both operands are read where they lie, channels
 // innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
-// the pixel of the image that the tap meets, zeros beyond the border. Where each channel is a group, tiles have a row a
-// tap and multiply channels by channels. Of few channels, which would be few rows, those of all taps are put side by
-// side first, a block of k at a time.
+// the pixel of the image that the tap meets, zeros beyond the border. What several tiles read is packed a block of k at
+// a time, as pixels of many channels lie so far apart that they meet in few sets of a cache. Where each channel is a
+// group, tiles have a row a tap and multiply channels by channels. Of few channels, which would be few rows, those of
+// all taps are put side by side first, a block of k at a time.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/canonical_order.h"
@@ -20,6 +22,38 @@ namespace {
 constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
 constexpr int64_t kFewChannels = 3, kMostPatch = 1024;  // of all taps: a block of k of them stays in L2
 constexpr int64_t kFewestRows = 4;                      // of a tile, where another thread could have the rest
+constexpr int64_t kFewestPanels = 4, kFewestTiles = 8;  // that read what is packed
+constexpr int64_t kReadAsItLies = 40 << 10;             // bytes of a block of k: near L1
+constexpr int64_t kPacked = 1 << 17;                    // bytes of either operand: a part of L2 of every processor
+
+/// N channels of `count` pixels become dense, `step` bytes apart. Pixels are every other address.
+template <size_t N>
+void put_channels(const char* const* pixels, int64_t count, int64_t offset, char* to, int64_t step) {
+  for (int64_t i = 0; i < count; ++i, to += step) std::memcpy(to, pixels[2 * i] + offset, N);
+}
+void put_channels(const char* const* pixels, int64_t count, int64_t offset, int64_t bytes, char* to, int64_t step) {
+  switch (bytes) {  // what tiles have most often
+    case 16:
+      return put_channels<16>(pixels, count, offset, to, step);
+    case 20:
+      return put_channels<20>(pixels, count, offset, to, step);
+    case 24:
+      return put_channels<24>(pixels, count, offset, to, step);
+    case 48:
+      return put_channels<48>(pixels, count, offset, to, step);
+    case 52:
+      return put_channels<52>(pixels, count, offset, to, step);
+    case 56:
+      return put_channels<56>(pixels, count, offset, to, step);
+    case 64:
+      return put_channels<64>(pixels, count, offset, to, step);
+    case 128:
+      return put_channels<128>(pixels, count, offset, to, step);
+    default:
+      for (int64_t i = 0; i < count; ++i, to += step)
+        std::memcpy(to, pixels[2 * i] + offset, static_cast<size_t>(bytes));
+  }
+}
 
 class Conv2dWeightDriver final : public StepDriver {
  public:
@@ -85,7 +119,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
   int64_t scratch_bytes(const StepState&) const override {
     if (depthwise_) return kBlock * (1 + most_rows()) * 8;
-    return kListBytes + (side_by_side_ ? row_tiles_.count * kBlock * most_rows() * element_ : 0);
+    return kListBytes + (side_by_side_ ? row_tiles_.count * tile_bytes() : packed_bytes());
   }
   bool idle(const StepState&, int phase) const override {
     return phase == 0 && !zeros_ && !input_inside_ && !gradient_inside_;
@@ -97,6 +131,12 @@ class Conv2dWeightDriver final : public StepDriver {
   };
   static constexpr int64_t kListBytes = kBlock * static_cast<int64_t>(sizeof(Addresses));
   int64_t most_rows() const { return row_tiles_.each + (row_tiles_.extra ? 1 : 0); }  // of a tile
+  int64_t tile_bytes() const { return kBlock * most_rows() * element_; }              // of a block of k
+  int64_t panel_bytes() const { return kBlock * most_columns() * element_; }
+  int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * kVector; }  // of a panel
+  int64_t packed_tiles() const { return std::clamp<int64_t>(kPacked / tile_bytes(), 1, row_tiles_.count); }
+  int64_t packed_panels() const { return std::clamp<int64_t>(kPacked / panel_bytes(), 1, panels_.count); }
+  int64_t packed_bytes() const { return kListBytes + packed_tiles() * tile_bytes() + packed_panels() * panel_bytes(); }
 
   void move_inside(const StepState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
                    int64_t height, int64_t width, Range lines) const {
@@ -108,39 +148,93 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // Units: [groups][taps][panels][tiles of rows]. Pixels are listed once for all units of a tap.
   void multiply(const StepState& state, Range units) const {
-    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes));
-    const int64_t of_tap = panels_.count * row_tiles_.count, row_step = along_input_ ? raw_out_ : raw_in_;
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + packed_bytes()));
+    const int64_t of_tap = panels_.count * row_tiles_.count;
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
-      const int64_t group = tap / g_.taps();
-      char* c = raw_.at(state) + group * raw_group_ + tap % g_.taps() * raw_tap_;
-      TileFrame frame{};
-      frame.a = reinterpret_cast<const char*>(list);
-      frame.c_stride = row_step;
       for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
-        list_pixels(state, group, tap % g_.taps(), k, frame.k, list);
-        for (int64_t i = unit; i < end; ++i) {
-          const int64_t tile = i % row_tiles_.count, panel = i % of_tap / row_tiles_.count,
-                        column = panels_.begin(panel) * kVector;
-          const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
-          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
-          frame.a_offset = row_tiles_.begin(tile) * element_;
-          frame.b_offset = column * element_;
-          frame.c = c + row_tiles_.begin(tile) * row_step + column * element_;
-          frame.context = call.context;
-          call.entry(&frame);
-        }
+        list_pixels(state, tap / g_.taps(), tap % g_.taps(), k, std::min(kBlock, k_ - k), list);
+        multiply_block(state, tap, {unit - tap * of_tap, end - tap * of_tap}, k, list);
       }
       unit = end;
     }
   }
 
+  // These units of a tap for a block of k, whose pixels are listed.
+  void multiply_block(const StepState& state, int64_t tap, Range units, int64_t k, Addresses* list) const {
+    const int64_t rows = row_tiles_.count, row_step = along_input_ ? raw_out_ : raw_in_;
+    const Range all_panels{units.begin / rows, ceil_div(units.end, rows)};
+    // What L1 holds as it lies is read so.
+    const int64_t input_bytes = kBlock * g_.channels * element_, gradient_bytes = kBlock * g_.out_channels * element_;
+    const bool packs_rows = all_panels.end - all_panels.begin >= kFewestPanels &&
+                            (along_input_ ? gradient_bytes : input_bytes) > kReadAsItLies;
+    const bool packs_columns = std::min(rows, units.end - units.begin) >= kFewestTiles &&
+                               (along_input_ ? input_bytes : gradient_bytes) > kReadAsItLies;
+    Addresses* packed = list + kBlock;
+    char *packed_rows = reinterpret_cast<char*>(packed + kBlock),
+         *packed_columns = packed_rows + packed_tiles() * tile_bytes();
+    TileFrame frame{};
+    frame.a = reinterpret_cast<const char*>(packs_rows || packs_columns ? packed : list);
+    frame.c_stride = row_step;
+    frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+    for (int64_t i = 0; i < frame.k && (packs_rows || packs_columns); ++i)
+      packed[i] = {packs_rows ? packed_rows + i * most_rows() * element_ : list[i].a,
+                   packs_columns ? packed_columns + i * most_columns() * element_ : list[i].b};
+    char* c = raw_.at(state) + tap / g_.taps() * raw_group_ + tap % g_.taps() * raw_tap_;
+    auto columns_of = [&](int64_t panel) {
+      return std::min(columns_ - panels_.begin(panel) * kVector, panels_.size(panel) * kVector);
+    };
+    const int64_t panels_each = packs_columns ? packed_panels() : panels_.count,
+                  tiles_each = packs_rows ? packed_tiles() : rows;
+    for (Range panels{all_panels.begin, 0}; panels.begin < all_panels.end; panels.begin = panels.end) {
+      panels.end = std::min(panels.begin + panels_each, all_panels.end);
+      if (packs_columns)
+        pack(&list->b, frame.k, panels, packed_columns, panel_bytes(), most_columns(), [&](int64_t panel) {
+          return Range{panels_.begin(panel) * kVector, panels_.begin(panel) * kVector + columns_of(panel)};
+        });
+      for (Range tiles{0, 0}; tiles.begin < rows; tiles.begin = tiles.end) {
+        tiles.end = std::min(tiles.begin + tiles_each, rows);
+        if (packs_rows)
+          pack(&list->a, frame.k, tiles, packed_rows, tile_bytes(), most_rows(), [&](int64_t tile) {
+            return Range{row_tiles_.begin(tile), row_tiles_.begin(tile) + row_tiles_.size(tile)};
+          });
+        for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+          const int64_t column = panels_.begin(panel) * kVector, first = units.begin - panel * rows;
+          frame.columns = columns_of(panel);
+          frame.b_offset = packs_columns ? (panel - panels.begin) * panel_bytes() : column * element_;
+          for (int64_t tile = std::max(tiles.begin, first); tile < std::min(tiles.end, units.end - panel * rows);
+               ++tile) {
+            const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
+            frame.a_offset = packs_rows ? (tile - tiles.begin) * tile_bytes() : row_tiles_.begin(tile) * element_;
+            frame.c = c + row_tiles_.begin(tile) * row_step + column * element_;
+            frame.context = call.context;
+            call.entry(&frame);
+          }
+        }
+      }
+    }
+  }
+
+  // The channels of each piece become dense for themselves, some pixels at a time, as all of a pixel lie side by side.
+  template <class F>
+  void pack(const char* const* pixels, int64_t count, Range pieces, char* to, int64_t piece_bytes, int64_t most,
+            F channels_of) const {
+    constexpr int64_t kAtOnce = 8;
+    const int64_t step = most * element_;
+    for (int64_t i = 0; i < count; i += kAtOnce)
+      for (int64_t piece = pieces.begin; piece < pieces.end; ++piece) {
+        const Range channels = channels_of(piece);
+        put_channels(pixels + 2 * i, std::min(kAtOnce, count - i), channels.begin * element_,
+                     (channels.end - channels.begin) * element_, to + (piece - pieces.begin) * piece_bytes + i * step,
+                     step);
+      }
+  }
+
   // Units: [groups][tiles of rows][panels].
   void multiply_patches(const StepState& state, Range units) const {
-    const int64_t tile_rows = most_rows(), tile_bytes = kBlock * tile_rows * element_;
+    const int64_t tile_rows = most_rows();
     const int64_t of_group = row_tiles_.count * panels_.count;
-    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + row_tiles_.count * tile_bytes));
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + row_tiles_.count * tile_bytes()));
     char* patches = reinterpret_cast<char*>(list + kBlock);
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);
@@ -156,7 +250,7 @@ class Conv2dWeightDriver final : public StepDriver {
         });
         for (int64_t tile = first_tile; tile <= last_tile; ++tile)
           for (int64_t row = 0; row < row_tiles_.size(tile); ++row) {
-            char* to = patches + tile * tile_bytes + row * element_;
+            char* to = patches + tile * tile_bytes() + row * element_;
             const int64_t of_patch = row_tiles_.begin(tile) + row;
             if (element_ == 4)
               put_row<float>(state, group, of_patch, k, frame.k, to, tile_rows);
@@ -168,7 +262,7 @@ class Conv2dWeightDriver final : public StepDriver {
                         column = panels_.begin(panel) * kVector;
           const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
-          frame.a_offset = tile * tile_bytes;
+          frame.a_offset = tile * tile_bytes();
           frame.b_offset = column * element_;
           frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * element_;
           frame.context = call.context;
