@@ -14,7 +14,7 @@ namespace ingot::cli {
 namespace {
 constexpr int kMostProfiledCalls = 200, kLeastProfiledCalls = 5;
 constexpr std::chrono::seconds kProfiled(3);
-}
+}  // namespace
 
 std::vector<StepReport> time_steps(const std::function<void()>& call, const Roof& roof) {
   for (int warm = 0; warm < 3; ++warm) call();
