@@ -8,6 +8,27 @@
 namespace ingot::ir {
 namespace {
 
+/// True if one of `roots` is made from one of `values`. Walks no further back than they are: what is older cannot be.
+bool made_from(const Graph& graph, std::span<const Operand> roots, std::span<const Operand> values) {
+  ValueId first = static_cast<ValueId>(graph.values.size());
+  for (const Operand& o : values) first = std::min(first, o.id);
+  std::vector<bool> reached(graph.values.size() - first);
+  std::vector<ValueId> open;
+  auto reach = [&](const Operand& o) {
+    if (!o.is_value() || o.id < first || reached[o.id - first]) return;
+    reached[o.id - first] = true;
+    open.push_back(o.id);
+  };
+  for (const Operand& o : roots) reach(o);
+  while (!open.empty()) {
+    const NodeId producer = graph.values[open.back()].producer;
+    open.pop_back();
+    if (producer == kNoValue) continue;
+    for (const Operand& o : graph.nodes[producer].operands) reach(o);
+  }
+  return std::any_of(values.begin(), values.end(), [&](const Operand& o) { return reached[o.id - first]; });
+}
+
 /// The walk over the nodes of a call, from the last to the first.
 class Walk {
  public:
@@ -172,12 +193,8 @@ std::vector<Operand> GraphBuilder::derived(OpId op, const Derivative& derivative
     const TensorType& type = declared[wanted.size()];
     wanted.push_back(found[i].present() ? to(found[i], type.dtype) : zeros(type.shape, type.dtype));
   }
-  if (!stand_ins.empty()) {
-    const std::vector<bool> read = reached_from(graph_, wanted);
-    for (const Operand& o : stand_ins)
-      INGOT_CHECK(!read[o.id],
-                  "the derivative of " + std::string(info(op).name) + " reads an operand that was not kept");
-  }
+  INGOT_CHECK(stand_ins.empty() || !made_from(graph_, wanted, stand_ins),
+              "the derivative of " + std::string(info(op).name) + " reads an operand that was not kept");
   return wanted;
 }
 

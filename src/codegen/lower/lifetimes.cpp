@@ -1,6 +1,7 @@
 #include "codegen/lower/lifetimes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "codegen/lower/plan.h"
 
@@ -75,7 +76,76 @@ void set_lifetimes(Program& program) {
     if (b.place == Place::arena && b.first_step == ~0u) b.first_step = b.last_step = 0, b.bytes = 0;
 }
 
+namespace {
+
+/// What a step stores, and the value that it changes or copies there: both of this shape.
+struct Handover {
+  const Argument *from, *to;
+  const Dims* shape;
+};
+std::optional<Handover> handover_of(const Step& step) {
+  if (const auto* loop = std::get_if<LoopStep>(&step.work); loop && loop->copies && loop->arguments.size() == 2)
+    return Handover{&loop->arguments[0], &loop->arguments[1], &loop->space};
+  if (const auto* host = std::get_if<HostStep>(&step.work); host && !host->overwrites.empty())
+    return Handover{&host->operand(host->overwrites).place, &host->results[0].place, &host->results[0].shape};
+  return std::nullopt;
+}
+
+/// True if these are all of so many dense bytes.
+bool covers(DimTable& dims, const Dims& shape, const Argument& place, Dim bytes) {
+  if (!(place.offset == Dim(0))) return false;
+  std::optional<Dim> dense;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == Dim(1)) continue;
+    if (dense && !(place.strides[d] == *dense)) return false;
+    dense = dims.mul(place.strides[d], shape[d]);
+  }
+  return dense && *dense == bytes;
+}
+
+bool writes(const Step& step, uint32_t buffer) {
+  bool found = false;
+  for_each_argument(step, [&](const Argument& a) { found = found || (a.buffer == buffer && !a.read_only); });
+  return found;
+}
+
+/// A value that dies as it is handed over to an output may lie in the output's memory from the start: of several writes
+/// to parts of one tensor only the first copies it then, and that one may be donated.
+void join_outputs(Program& program) {
+  std::vector<uint32_t> first_touch(program.buffers.size(), ~0u);
+  for (uint32_t s = 0; s < program.steps.size(); ++s)
+    for_each_argument(program.steps[s],
+                      [&](const Argument& a) { first_touch[a.buffer] = std::min(first_touch[a.buffer], s); });
+  for (uint32_t s = static_cast<uint32_t>(program.steps.size()); s-- > 0;) {
+    const auto handover = handover_of(program.steps[s]);
+    if (!handover) continue;
+    const uint32_t from = handover->from->buffer, to = handover->to->buffer;
+    const ProgramBuffer &source = program.buffers[from], &target = program.buffers[to];
+    if (source.place != Place::arena || target.place != Place::output || source.first_step == s ||
+        first_touch[to] != s || !may_write_over(program.steps[s], to, from) ||
+        !covers(program.dims, *handover->shape, *handover->to, source.bytes))
+      continue;
+    // Who reads it after that comes before the next write, or is that step; a copy is none.
+    const uint32_t last = source.last_step;
+    uint32_t write = s + (program.steps[s].is<LoopStep>() ? 1 : 0);
+    while (write <= last && !writes(program.steps[write], to)) ++write;
+    if (write < last || (write == last && !may_write_over(program.steps[last], to, from))) continue;
+    bool sliced = false;
+    for (uint32_t step = source.first_step; step <= last; ++step) sliced = sliced || segment_of(program, step);
+    if (sliced) continue;
+    for (uint32_t step = source.first_step; step <= last; ++step)
+      for_each_part<Argument>(program.steps[step], [&](Argument& a) {
+        if (a.buffer == from) a.buffer = to;
+      });
+    first_touch[to] = source.first_step;
+    program.buffers[from] = {};
+  }
+}
+
+}  // namespace
+
 void join_buffers(Program& program) {
+  join_outputs(program);
   std::vector<uint32_t> becomes(program.buffers.size());
   for (uint32_t i = 0; i < becomes.size(); ++i) becomes[i] = i;
   std::vector<uint32_t> made, dying;

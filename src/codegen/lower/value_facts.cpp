@@ -70,7 +70,8 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   if (shape[dim] == Dim(1)) return false;
   constexpr size_t kFar = 64;
   std::vector<OperandRead> open{{operand, identity_map(shape)}};
-  bool columns = false;
+  // The dims in which something moves one element at a time, and those along which what lies along `dim` moves.
+  std::vector<bool> close(shape.size()), moved(shape.size());
   for (size_t seen = 0; !open.empty() && seen < kFar; ++seen) {
     OperandRead read = layouts_.resolve(std::move(open.back()));
     open.pop_back();
@@ -81,13 +82,17 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
       continue;
     }
     auto strided = layouts_.strided(layouts_.of(read.value), read.map, shape.size());
-    bool moves = false;  // along another dim: what does not is as small as a row, and read fast either way
     for (uint32_t d = 0; d < shape.size(); ++d) {
       if (d == dim || shape[d] == Dim(1)) continue;
-      moves = moves || !(strided.strides[d] == Dim(0));
-      columns = columns || strided.strides[d] == Dim(1);
+      if (strided.strides[dim] == Dim(1)) moved[d] = moved[d] || !(strided.strides[d] == Dim(0));
+      close[d] = close[d] || strided.strides[d] == Dim(1);
     }
-    if (moves && strided.strides[dim] == Dim(1)) return false;
+  }
+  // What lies along `dim` and does not move with the columns is as small as a row, and read fast either way.
+  bool columns = false;
+  for (uint32_t d = 0; d < shape.size(); ++d) {
+    if (close[d] && moved[d]) return false;
+    columns = columns || close[d];
   }
   return columns;
 }

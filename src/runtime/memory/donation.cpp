@@ -10,17 +10,22 @@
 namespace ingot::runtime {
 
 Donations::Donations(const Program& program) : program_(program), outputs_(program.outputs), inputs_(program.inputs) {
-  std::vector<uint32_t> first_write(program.buffers.size(), kNone), last_read = first_write;
+  std::vector<uint32_t> first_write(program.buffers.size(), kNone), next_write = first_write, last_read = first_write;
   uint64_t work = program.buffers.size();
   for (uint32_t s = 0; s < program.steps.size(); ++s)
     for_each_argument(program.steps[s], [&](const Argument& a) {
       ++work;
-      if (!a.read_only) first_write[a.buffer] = std::min(first_write[a.buffer], s);
+      if (!a.read_only) {
+        if (first_write[a.buffer] == kNone)
+          first_write[a.buffer] = s;
+        else if (next_write[a.buffer] == kNone && first_write[a.buffer] != s)
+          next_write[a.buffer] = s;
+      }
       last_read[a.buffer] = s;
     });
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const ProgramBuffer& buffer = program.buffers[b];
-    if (buffer.place == Place::output) outputs_[buffer.number] = {b, first_write[b]};
+    if (buffer.place == Place::output) outputs_[buffer.number] = {b, first_write[b], next_write[b]};
     if (buffer.place == Place::input) inputs_[buffer.number] = {b, last_read[b]};
   }
   detail::count_work(work);
@@ -31,7 +36,8 @@ std::string Donations::step_text(uint32_t step) const {
 }
 
 std::string Donations::refusal(uint32_t output, uint32_t input) const {
-  const Use &to = outputs_[output], &from = inputs_[input];
+  Use to = outputs_[output];
+  const Use& from = inputs_[input];
   if (to.step == kNone) return "no step stores it";
   if (from.step == kNone) return {};
   // What a slice writes, no later one reads. (Of a sequence the first step, which stands before the segment, writes
@@ -39,6 +45,12 @@ std::string Donations::refusal(uint32_t output, uint32_t input) const {
   for (const Program::Segment& segment : program_.segments)
     if (!(segment.moved(to.buffer) == segment.moved(from.buffer)))
       return "it is read and written in different slices of a batch";
+  const auto* first = std::get_if<LoopStep>(&program_.steps[to.step].work);
+  if (first && first->copies && first->arguments[0].buffer == from.buffer &&
+      may_write_over(program_.steps[to.step], to.buffer, from.buffer)) {
+    if (to.after == kNone) return {};
+    to.step = to.after;
+  }
   if (from.step < to.step) return {};
   if (from.step > to.step)
     return step_text(from.step) + " reads what it held after " + step_text(to.step) + " has stored the new values";

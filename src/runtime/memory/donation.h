@@ -11,8 +11,9 @@
 namespace ingot::runtime {
 
 /// Which outputs of a program may be written over which inputs, of the same sizes and strides, while it runs: all who
-/// read the input come before who writes the output first, or it is that step itself, which may. (Steps run in order
-/// where they touch inputs and outputs, see BoundProgram.)
+/// read the input come before who writes the output first, or it is that step itself, which may. A copy of the input to
+/// the same places is no write: it does nothing then. (Steps run in order where they touch inputs and outputs, see
+/// BoundProgram.)
 class Donations {
  public:
   explicit Donations(const Program& program);
@@ -23,6 +24,7 @@ class Donations {
   static constexpr uint32_t kNone = ~0u;
   struct Use {
     uint32_t buffer = kNone, step = kNone;
+    uint32_t after = kNone;  // of an output: the step that writes it next
   };
   std::string step_text(uint32_t step) const;
 
