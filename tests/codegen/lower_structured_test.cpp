@@ -1,4 +1,5 @@
 // Joining, indexing, coordinates, scattered writes, memory order.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "lower_support.h"
@@ -148,6 +149,22 @@ TEST(LowerStructured, ComputedValuesFollowTheMemoryTheyComeFrom) {
   ASSERT_FALSE(m.epilogue.kernels.empty()) << "what follows in another order of dims is still the epilogue";
   EXPECT_EQ(m.batch.size(), 0u);
   for (const Argument& x : m.epilogue.arguments) EXPECT_EQ(x.strides.back(), Dim(4)) << "channels stay innermost";
+}
+
+// Who reads rows of pixels next is not to follow rows of three colours.
+TEST(LowerStructured, ImagesOfFewColoursAreTurnedAsTheyAreRead) {
+  for (const auto& [channels, turned] : {std::pair{3, true}, {4, true}, {16, false}}) {
+    Graph g =
+        ir::parse(fmt::format("ingot.ir 1\ninput %0 = f32[1, {0}, 20, 32] strides [{1}, 1, {2}, {0}]\n"
+                              "input %1 = f32[32, 8]\n%2 = relu(%0)\n%3 = matmul(%2, %1)\noutput %3\n",
+                              channels, channels * 640, channels * 32));
+    const LowerResult result = check_against_reference(g, 1e-5);
+    const auto* loop = std::get_if<LoopStep>(&result.program.steps[0].work);
+    ASSERT_TRUE(loop);
+    EXPECT_EQ(loop->arguments.back().strides.back(), Dim(4));
+    const MatmulStep& m = result.program.steps[1].as<MatmulStep>();
+    EXPECT_EQ(m.a.strides.back() == Dim(4), turned) << channels;
+  }
 }
 
 }  // namespace

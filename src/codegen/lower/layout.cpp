@@ -95,7 +95,7 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   if (shape.size() < 2 || !(in_order || images)) return dense;
   const SmallVector<int, 8> plain = memory_order(dims_, shape, dense);
   // An operand that is repeated may be small, and then says little.
-  constexpr int64_t kRepeats = 16;
+  constexpr int64_t kRepeats = 16, kFewest = 5;  // of a row
   for (bool repeated : {false, true})
     for (const ir::Operand& o : node.operands) {
       if (!o.is_value()) continue;
@@ -108,6 +108,11 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
       for (size_t d = 0; d < from.size(); ++d) broadcast = broadcast || (strides[d] == Dim(0) && from[d] != Dim(1));
       const SmallVector<int, 8> order = memory_order(dims_, from, strides);
       if (broadcast || order == memory_order(dims_, from, ir::contiguous_strides(dims_, from))) continue;
+      // Rows of three colours would be followed by whoever reads it: an image from a file is turned as it is read
+      // first.
+      Dim innermost = 1;
+      for (size_t i = order.size(); i-- > 0 && innermost == Dim(1);) innermost = from[static_cast<size_t>(order[i])];
+      if (innermost.is_constant() && innermost.code < kFewest) continue;
       if (!in_order) {
         const Dims channels_last = channels_last_strides(dims_, from);
         if (order == memory_order(dims_, from, channels_last)) return channels_last_strides(dims_, shape);
