@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/first_use.h"
 #include "runtime/code/executable_memory.h"
+#include "runtime/control_group.h"
 
 namespace ingot::runtime {
 namespace {
@@ -79,40 +80,22 @@ int64_t cache_bytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // The CPU limit of our control group in processors, 0 if there is none (cgroup version 2, else version 1).
 double control_group_limit() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line;
   double limit = 0;
   auto narrow = [&](double processors) { limit = limit > 0 ? std::min(limit, processors) : processors; };
-  while (std::getline(groups, line)) {
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    bool version2 = controllers.empty();
-    if (!version2 && (',' + controllers + ',').find(",cpu,") == std::string::npos) continue;
-    // A limit on any group above ours holds too. In a container the path may not exist: its root then has the limit.
-    for (std::string path = group;; path = path.substr(0, path.rfind('/'))) {
-      if (version2) {
-        std::istringstream text(first_line("/sys/fs/cgroup" + path + "/cpu.max"));
-        std::string quota;
-        double period = 0;
-        if (text >> quota >> period && quota != "max" && period > 0) narrow(std::atof(quota.c_str()) / period);
-      } else {
-        double quota = std::atof(first_line("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_quota_us").c_str());
-        double period = std::atof(first_line("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_period_us").c_str());
-        if (quota > 0 && period > 0) narrow(quota / period);
-      }
-      if (path.empty() || path == "/") break;
+  each_control_group("cpu", [&](const std::string& folder, bool version2) {
+    if (version2) {
+      std::istringstream text(first_line(folder + "/cpu.max"));
+      std::string quota;
+      double period = 0;
+      if (text >> quota >> period && quota != "max" && period > 0) narrow(std::atof(quota.c_str()) / period);
+    } else {
+      double quota = std::atof(first_line(folder + "/cpu.cfs_quota_us").c_str());
+      double period = std::atof(first_line(folder + "/cpu.cfs_period_us").c_str());
+      if (quota > 0 && period > 0) narrow(quota / period);
     }
-  }
+  });
   return limit;
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/memory/allocator.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/sanitizer.h"
 #include "base/thread_object.h"
+#include "runtime/control_group.h"
 #include "runtime/memory/checked_memory.h"
 
 #if INGOT_ASAN
@@ -38,8 +41,9 @@ constexpr int64_t kSlab = 256 << 10;
 constexpr int64_t kThreadLimit = 1 << 20;  // up to here a thread keeps blocks of its own
 constexpr int64_t kThreadBytes = 1 << 20;  // that a thread keeps in one class
 constexpr int64_t kHuge = 2 << 20;
-constexpr int64_t kPeakEpoch = 256;      // large allocations in which a peak is looked for
-constexpr int64_t kPeakStep = 64 << 10;  // by which a thread's small blocks grow unnoticed
+constexpr int64_t kFitsAnywhere = 256 << 20;  // up to here nobody asks how much memory there is
+constexpr int64_t kPeakEpoch = 256;           // large allocations in which a peak is looked for
+constexpr int64_t kPeakStep = 64 << 10;       // by which a thread's small blocks grow unnoticed
 
 // Classes: multiples of 64 up to 512, then eight steps between powers of two, so that at most an eighth is lost.
 constexpr int class_of(int64_t bytes) {
@@ -350,6 +354,34 @@ std::atomic<uint64_t> trims{0};
 // Null before the first block, and again once the thread ends.
 constinit thread_local ThreadCache* local_cache = nullptr;
 
+// Memory and swap of the machine, or what our control group may have of them.
+int64_t read_most_bytes() {
+  struct sysinfo info;
+  if (sysinfo(&info) != 0) return kMaximum;
+  const int64_t swap = static_cast<int64_t>(info.totalswap) * info.mem_unit;
+  int64_t most = static_cast<int64_t>(info.totalram) * info.mem_unit + swap;
+  each_control_group("memory", [&](const std::string& folder, bool version2) {
+    auto limit = [&](const char* file, int64_t without) {
+      const std::string text = first_line(folder + file);
+      if (text.empty()) return without;
+      return text == "max" ? kMaximum : std::min<int64_t>(kMaximum, std::atoll(text.c_str()));
+    };
+    most = std::min(most, version2 ? limit("/memory.max", kMaximum) + limit("/memory.swap.max", swap)
+                                   : limit("/memory.memsw.limit_in_bytes", kMaximum));
+  });
+  return most;
+}
+
+// A mapping takes no memory before it is written: what can never be written is refused here, as the kernel would end
+// the process then.
+void check_fits_machine(int64_t bytes) {
+  static const int64_t most = read_most_bytes();
+  if (bytes > most) {
+    const std::string why = "more than the " + std::to_string(most) + " bytes of memory and swap that there are";
+    fail(bytes, why.c_str());
+  }
+}
+
 // Where memory is checked no thread ever has a cache, so that every small block comes here.
 __attribute__((noinline)) void* allocate_slow(int c, int64_t bytes) {
   if (checks_memory()) return allocate_checked(bytes);
@@ -364,6 +396,7 @@ __attribute__((noinline)) void* allocate_slow(int c, int64_t bytes) {
 __attribute__((noinline)) void* allocate_large(int64_t bytes) {
   if (bytes < 0) fail(bytes, "the size is negative");
   if (bytes > kMaximum) fail(bytes, "more than the address space");
+  if (bytes > kFitsAnywhere) check_fits_machine(bytes);
   if (checks_memory()) return allocate_checked(bytes);
   return Central::instance().refill(class_of(bytes), nullptr, nullptr);
 }

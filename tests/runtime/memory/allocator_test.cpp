@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,6 +77,25 @@ TEST(Allocator, AbsurdSizesAreErrors) {
   EXPECT_THROW(allocate(INT64_MAX), Error);
   EXPECT_THROW(allocate((int64_t{1} << 47) - (1 << 20)), Error);
   EXPECT_THROW(Storage::allocate(INT64_MAX - 1), Error);
+}
+
+// A mapping of that size would do, and the process be ended when it is written.
+TEST(Allocator, WhatTheMachineCannotHoldIsRefused) {
+  for (int64_t bytes : {int64_t{1} << 44, (int64_t{1} << 45) + 1}) {
+    const int64_t live = allocator_statistics().live_bytes;
+    try {
+      deallocate(allocate(bytes), bytes);
+      FAIL() << bytes;
+    } catch (const OutOfMemory& e) {
+      EXPECT_NE(std::string(e.what()).find("cannot allocate " + std::to_string(bytes) + " bytes"), std::string::npos)
+          << e.what();
+    }
+    EXPECT_THROW(allocate_scratch(bytes), OutOfMemory);
+    EXPECT_EQ(allocator_statistics().live_bytes, live);
+  }
+  const int64_t fits = int64_t{300} << 20;  // beyond what is never looked at
+  deallocate(allocate(fits), fits);
+  trim_allocator();
 }
 
 TEST(Allocator, BlocksMoveBetweenThreads) {
