@@ -299,8 +299,10 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     if (!refusal.empty()) note_obstacle(std::move(refusal));
     return;
   }
+  // Arguments that share memory in another way make another call, where that decides what is written.
   auto like = [&](const FrozenCall& other) {
     return other.hash == call->hash && other.key == call->key &&
+           (other.sharing == call->sharing || other.path.aliases == call->path.aliases) &&
            std::equal(other.guards.begin(), other.guards.end(), call->guards.begin(), call->guards.end(),
                       [](const LeafGuard& a, const LeafGuard& b) { return a.equal_but_storage(b); });
   };

@@ -1,6 +1,7 @@
 #include "compile/frozen_call.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/hash.h"
 #include "base/hot.h"
@@ -217,6 +218,20 @@ int64_t FrozenCall::bytes() const {
   return bytes;
 }
 
+namespace {
+
+std::vector<std::pair<size_t, int64_t>> sharing_of(const std::vector<LeafGuard>& guards) {
+  std::vector<std::pair<size_t, int64_t>> sharing;
+  std::unordered_map<uint64_t, size_t> first;
+  for (size_t i = 0; i < guards.size(); ++i) {
+    const size_t other = guards[i].storage ? first.try_emplace(guards[i].storage, i).first->second : i;
+    sharing.emplace_back(other, guards[i].offset - guards[other].offset);
+  }
+  return sharing;
+}
+
+}  // namespace
+
 std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const CallKey& key,
                                               const trace::Observation& observation, std::span<const Tensor> result,
                                               ResultForm form, std::string* refusal) {
@@ -230,6 +245,7 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
   call->hash = arguments.hash;
   call->key = key;
   call->guards = arguments.guards;
+  call->sharing = sharing_of(arguments.guards);
   call->watch = arguments.watch;
   bool own_numbers = false;
   auto source_of = [&](const Tensor& t) {

@@ -89,7 +89,8 @@ struct FrozenCall {
   uint64_t hash = 0;                         // of its arguments
   CallKey key;
   std::vector<LeafGuard> guards;
-  std::shared_ptr<trace::CacheEntry> entry;  // null: nothing is computed
+  std::vector<std::pair<size_t, int64_t>> sharing;  // of each leaf: the first of its storage, and how far behind it
+  std::shared_ptr<trace::CacheEntry> entry;         // null: nothing is computed
   runtime::BoundProgramPtr bound;
   trace::SegmentBinding binding;
   std::vector<FrozenTensor> slots;
