@@ -247,5 +247,23 @@ TEST(Movement, EdgesAndErrors) {
   EXPECT_EQ(triu_indices(2, 2).str(), tensor({{0, 0, 1}, {0, 1, 1}}).str());
 }
 
+TEST(Index, ATensorOfU8IsAMask) {
+  const Tensor x = arange(12).view({4, 3}), rows = tensor({1, 0, 1, 1}, kUInt8);
+  EXPECT_TRUE(same_bytes(x.index({rows}), x.index({rows.to(kBool)})));
+  EXPECT_EQ(x.index({rows}).size(0), 3);
+  const Tensor large = x.remainder(2).to(kUInt8) * 200;  // any number but 0 is true; takes as many dims as it has
+  EXPECT_TRUE(same_bytes(x.index({large}), x.masked_select(large.to(kBool))));
+  EXPECT_TRUE(same_bytes(x.index({Slice(), tensor({0, 1, 1}, kUInt8)}), x.narrow(1, 1, 2)));
+  EXPECT_THROW(x.index({tensor({0, 1}, kUInt8)}), Error);
+  for (const Tensor& value : {tensor({7}), tensor({7, 8, 9})}) {  // one value, or slices, whether added or not
+    for (bool add : {false, true}) {
+      Tensor y = x.clone(), z = x.clone();
+      y.index_put_({rows}, value, add), z.index_put_({rows.to(kBool)}, value, add);
+      EXPECT_TRUE(same_bytes(y, z));
+      EXPECT_FALSE(same_bytes(y, x));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ingot

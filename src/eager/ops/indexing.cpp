@@ -19,6 +19,8 @@ struct Parsed {
   bool any = false;
 };
 
+bool is_mask(const Tensor& t) { return t.dtype() == kBool || t.dtype() == kUInt8; }
+
 // A mask stands for the positions where it is true, one tensor a dim: their number is read now.
 std::vector<Tensor> positions_of(const Tensor& mask, Location location) {
   Tensor found = nonzero({mask, location});
@@ -33,7 +35,7 @@ int64_t consumed(const TensorIndex& i) {
     case TensorIndex::Kind::slice:
       return 1;
     case TensorIndex::Kind::tensor:
-      return i.tensor.dtype() == kBool ? i.tensor.dim() : 1;
+      return is_mask(i.tensor) ? i.tensor.dim() : 1;
     default:
       return 0;
   }
@@ -80,7 +82,7 @@ Parsed parse(const Tensor& self, std::span<const TensorIndex> indices, Location 
       }
       case TensorIndex::Kind::tensor: {
         p.any = true;
-        if (i.tensor.dtype() != kBool) {
+        if (!is_mask(i.tensor)) {
           if (category_of(i.tensor.dtype()) != Category::integer)
             fail("index", "indices", "a tensor of " + std::string(name_of(i.tensor.dtype())), "integers or bools",
                  location);
@@ -188,7 +190,7 @@ const Tensor* only_mask(std::span<const TensorIndex> indices) {
   const Tensor* mask = nullptr;
   for (const TensorIndex& i : indices) {
     if (i.kind != TensorIndex::Kind::tensor) continue;
-    if (mask || i.tensor.dtype() != kBool) return nullptr;
+    if (mask || !is_mask(i.tensor)) return nullptr;
     mask = &i.tensor;
   }
   return mask;
@@ -222,8 +224,8 @@ void fill_masked(const Tensor& self, std::span<const TensorIndex> indices, const
     shape.push_back(mask.size(d));
   }
   for (int64_t d = dim + mask.dim(); d < p.base.dim(); ++d) shape.push_back(1);
-  p.base.masked_fill_(mask.reshape(shape, location), value.to(p.base.dtype(), location).reshape({}, location),
-                      location);
+  p.base.masked_fill_(mask.to(kBool, location).reshape(shape, location),
+                      value.to(p.base.dtype(), location).reshape({}, location), location);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct Slice {
       : start(from), stop(to), step(by) {}
 };
 
-/// One index: a number, a Slice, None (a new dim of size 1), Ellipsis or "...", or a tensor of integers or bools.
+/// One index: a number, a Slice, None (a new dim of size 1), Ellipsis or "...", or a tensor: of bools or u8 a mask, of
+/// other integers positions.
 struct TensorIndex {
   enum class Kind : uint8_t { none, ellipsis, integer, boolean, slice, tensor } kind;
   int64_t integer = 0;
