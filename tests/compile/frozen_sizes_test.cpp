@@ -87,6 +87,30 @@ TEST(FrozenSizes, ContractionsAreRepeated) {
   EXPECT_EQ(f.stats().fallbacks, 0);
 }
 
+TEST(FrozenSizes, IndexingIsRepeated) {
+  Frozen last([](const Tensor& x) {
+    return x.index({Slice(), x.size(1) - 1}) + x.index({Slice(), Slice(x.size(1) - 2, x.size(1))}).sum(1);
+  });
+  const Tensor table = randn({3, 4, 5});
+  Frozen positions([table](const Tensor& x) {
+    const Tensor ids = x.to(kInt64);
+    return x.index({Slice(), ids.select(0, 0)}) *
+           table.index({ids.remainder(3), ids.remainder(4)}).sum(-1).sum(1, true);
+  });
+  Frozen rows([](const Tensor& x) {
+    const Tensor hot = nn::functional::one_hot(x.to(kInt64), 9).to(kFloat32);
+    return hot.sum(1) + x.repeat_interleave(2, 1).sum(1, true) + x.repeat_interleave(3).sum();
+  });
+  const auto make = [](int64_t n, int64_t m) { return randint(0, 2, {n, m}).to(kFloat32); };
+  auto judge = [&](auto& f, const char* name) {
+    f.see(make(2, 3), make(4, 7));
+    for (int64_t n : {3, 9})
+      for (int64_t m : {2, 8, 15}) EXPECT_FALSE(f.runs(make(n, m))) << name << " " << n << " " << m << f.state();
+    EXPECT_EQ(f.stats().fallbacks, 0) << name;
+  };
+  judge(last, "last"), judge(positions, "positions"), judge(rows, "rows");
+}
+
 TEST(FrozenSizes, ADimThatNeverVariedStays) {
   Frozen f([](const Tensor& x) { return x.softmax(1) * x.size(1); });
   f.see(randn({2, 8}), randn({3, 8}));

@@ -265,5 +265,13 @@ TEST(Index, ATensorOfU8IsAMask) {
   }
 }
 
+TEST(Index, TakesSizesAsNumbers) {
+  const Tensor x = arange(12).view({4, 3});
+  EXPECT_TRUE(same_bytes(x.index({x.size(0) - 1}), x.select(0, 3)));
+  EXPECT_TRUE(same_bytes(x.index({Slice(), x.size(1) - 1}), x.select(1, 2)));
+  EXPECT_TRUE(same_bytes(x.index({Slice(x.size(0) - 2, x.size(0)), 0}), x.narrow(0, 2, 2).select(1, 0)));
+  EXPECT_TRUE(same_bytes(x.index({Slice(None, x.size(1))}), x.narrow(0, 0, 3)));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -70,7 +70,7 @@ Parsed parse(const Tensor& self, std::span<const TensorIndex> indices, Location 
         p.base = p.base.select(d, i.integer, location);
         break;
       case TensorIndex::Kind::boolean:
-        p.base = p.base.unsqueeze(d, location).slice(d, 0, i.integer ? 1 : 0, 1, location), keep(1);
+        p.base = p.base.unsqueeze(d, location).slice(d, 0, i.integer.value ? 1 : 0, 1, location), keep(1);
         break;
       case TensorIndex::Kind::slice: {
         int64_t step = i.slice.step.value_or(1);
@@ -106,7 +106,8 @@ Parsed parse(const Tensor& self, std::span<const TensorIndex> indices, Location 
 struct Joined {
   Tensor base;  // selected dims are dims [first, first + count)
   int64_t first = 0, count = 0;
-  Ints selected;  // their sizes
+  // As a user's: a frozen function that indexes is not held to them.
+  std::vector<Size> selected;
   Tensor linear;  // positions within the selected dims taken as one
 };
 
@@ -135,7 +136,7 @@ Joined join(const Parsed& p, Location location) {
   Tensor outside;
   for (int64_t k = 0; k < j.count; ++k) {
     // A negative position counts from the end of its dim.
-    int64_t n = j.selected[k];
+    const Size n = j.selected[k];
     Tensor wrapped = ingot::where(lt(positions[k], 0), add(positions[k], n), positions[k]);
     if (j.count > 1) {
       Tensor here = logical_or(ge(wrapped, n), lt(wrapped, 0));
@@ -144,17 +145,21 @@ Joined join(const Parsed& p, Location location) {
     j.linear = k ? add(mul(j.linear, n), wrapped) : wrapped;
   }
   // A position out of range must not slip into a neighbouring row: it becomes one that no tensor has.
-  if (outside.defined()) j.linear = ingot::where(outside, eager::count(j.selected), j.linear);
+  if (outside.defined()) {
+    Size beyond = j.selected[0];
+    for (size_t k = 1; k < j.selected.size(); ++k) beyond = beyond * j.selected[k];
+    j.linear = ingot::where(outside, beyond, j.linear);
+  }
   return j;
 }
 
 Tensor select_positions(const Parsed& p, Location location) {
   Joined j = join(p, location);
   Tensor flat = j.count > 1 ? j.base.flatten(j.first, j.first + j.count - 1, location) : j.base;
-  Ints shape;
-  for (int64_t d = 0; d < j.first; ++d) shape.push_back(flat.size(d));
-  for (int64_t s : j.linear.sizes()) shape.push_back(s);
-  for (int64_t d = j.first + 1; d < flat.dim(); ++d) shape.push_back(flat.size(d));
+  IntList shape{};
+  for (int64_t d = 0; d < j.first; ++d) shape.add(flat.size(d));
+  for (int64_t d = 0; d < j.linear.dim(); ++d) shape.add(j.linear.size(d));
+  for (int64_t d = j.first + 1; d < flat.dim(); ++d) shape.add(flat.size(d));
   return flat.index_select(j.first, j.linear.reshape({-1}, location), location).view(shape, location);
 }
 

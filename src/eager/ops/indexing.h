@@ -17,8 +17,9 @@ inline constexpr EllipsisType Ellipsis;
 
 /// start:stop:step, with Python's rules. The step is positive.
 struct Slice {
-  std::optional<int64_t> start, stop, step;
-  Slice(std::optional<int64_t> from = {}, std::optional<int64_t> to = {}, std::optional<int64_t> by = {})
+  std::optional<SizeArg> start, stop;
+  std::optional<int64_t> step;
+  Slice(std::optional<SizeArg> from = {}, std::optional<SizeArg> to = {}, std::optional<int64_t> by = {})
       : start(from), stop(to), step(by) {}
 };
 
@@ -26,7 +27,7 @@ struct Slice {
 /// other integers positions.
 struct TensorIndex {
   enum class Kind : uint8_t { none, ellipsis, integer, boolean, slice, tensor } kind;
-  int64_t integer = 0;
+  SizeArg integer = 0;
   Slice slice;
   Tensor tensor;
   TensorIndex(std::nullopt_t) : kind(Kind::none) {}
@@ -35,6 +36,7 @@ struct TensorIndex {
   template <class T>
   requires std::is_integral_v<T> TensorIndex(T i)
       : kind(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer), integer(static_cast<int64_t>(i)) {}
+  TensorIndex(const Size& i) : kind(Kind::integer), integer(i) {}
   TensorIndex(Slice s) : kind(Kind::slice), slice(s) {}
   TensorIndex(Tensor t) : kind(Kind::tensor), tensor(std::move(t)) {}
 };

@@ -140,10 +140,13 @@ Tensor repeat_interleave(const TensorArg& a, int64_t repeats, std::optional<int6
   if (repeats < 0) fail("repeat_interleave", "repeats", std::to_string(repeats), "no negative number", a.location);
   Tensor self = dim && given_self.dim() ? given_self : given_self.reshape({-1}, a.location);
   int64_t d = wrapped_dim("repeat_interleave", dim.value_or(0), self, a.location);
-  Ints sizes(self.sizes().begin(), self.sizes().end()), repeated = sizes;
-  repeated.insert(static_cast<size_t>(d) + 1, repeats);
+  IntList sizes{}, repeated{};  // of sizes as a user's: a frozen function is not held to them
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    const Size size = self.size(i);
+    sizes.add(i == d ? size * repeats : size), repeated.add(size);
+    if (i == d) repeated.add(repeats);
+  }
   Tensor copy = self.unsqueeze(d + 1, a.location).expand(repeated, a.location).clone(a.location);
-  sizes[d] *= repeats;
   return copy.view(sizes, a.location);
 }
 
@@ -179,9 +182,10 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
   if (num_classes < 0 && self.numel() == 0)
     fail("one_hot", "num_classes", "-1 for an empty tensor", "a positive number", a.location);
   if (num_classes < 0) num_classes = self.amax({}, false, a.location).item<int64_t>(a.location) + 1;
-  Ints shape(self.sizes().begin(), self.sizes().end());
+  IntList shape{};
+  for (int64_t d = 0; d < self.dim(); ++d) shape.add(self.size(d));
   eager::check_numbers("one_hot", "self", self, 0, std::max<int64_t>(num_classes, 1), a.location);
-  shape.push_back(std::max<int64_t>(num_classes, 1));
+  shape.add(std::max<int64_t>(num_classes, 1));
   return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
 }
 
