@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/module_path.h"
+#include "eager/nn/recurrent_layers.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/random.h"
 #include "eager/support.h"
@@ -429,6 +430,16 @@ TEST(Layers, FollowTheirDefinitions) {
   nn::Dropout dropout(0.5);
   dropout->eval();
   EXPECT_TRUE(dropout(x).is_same(x));
+}
+
+TEST(Layers, RmsNormWithoutAnEpsilonHasThatOfTheTypeItComputesIn) {
+  const Tensor x = tensor({{1e-3f, 2e-3f, -1e-3f, 5e-4f}});
+  for (DType dtype : {kFloat16, kBFloat16}) {
+    const Tensor expected = dtype == kFloat16
+                                ? tensor({{0.77099609375f, 1.5419921875f, -0.77099609375f, 0.385498046875f}})
+                                : tensor({{0.76953125f, 1.5390625f, -0.76953125f, 0.384765625f}});
+    EXPECT_TRUE(allclose(nn::functional::rms_norm(x.to(dtype), {4}).to(kFloat32), expected, 5e-3)) << dtype;
+  }
 }
 
 TEST(Layers, ConvolutionAndPooling) {
