@@ -17,7 +17,7 @@ struct BertEmbeddingsImpl : nn::Module {
   nn::LayerNorm LayerNorm;
   nn::Dropout dropout;
   explicit BertEmbeddingsImpl(const BertConfig& c)
-      : word_embeddings(c.vocab_size, c.hidden_size),
+      : word_embeddings(c.vocab_size, c.hidden_size, {.padding_idx = 0}),
         position_embeddings(c.max_position_embeddings, c.hidden_size),
         token_type_embeddings(c.type_vocab_size, c.hidden_size),
         LayerNorm(c.hidden_size, {.eps = c.layer_norm_eps}),
