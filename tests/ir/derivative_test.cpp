@@ -326,6 +326,7 @@ TEST(Derivative, OfNormsAndDeviationsThatAreZero) {
     EXPECT_EQ(gradient_of(std::string("%1 = norm(%0, p=") + p + ")", {0, 0}), (Numbers{0, 0})) << p;
   EXPECT_EQ(gradient_of("%1 = std(%0)", {3, 3, 3}), (Numbers{0, 0, 0}));
   EXPECT_EQ(gradient_of("%1 = norm(%0, p=inf)", {-2, 1, 2}), (Numbers{-.5, 0, .5}));
+  EXPECT_EQ(gradient_of("%1 = norm(%0, p=-1.5)", {0, 2}), (Numbers{0, 0}));
 }
 
 TEST(Derivative, OfEqualElements) {

@@ -94,9 +94,9 @@ Gradients norm(GraphBuilder& b, const DerivedCall& call) {
     const Operand share = b.div(r.g, r.sum(b, b.to(best, b.dtype(x))));
     return of_self(call, where(b, best, b.mul(share, b.sign(x))));
   }
-  // sign(x) (|x| / norm)^(p - 1): a ratio that stays in range.
+  // sign(x) (|x| / norm)^(p - 1): a ratio that stays in range. Of a negative order one zero makes the norm zero.
   const Operand ratio = b.pow(b.div(size, b.where(b.eq(r.result, 0.0), 1.0, r.result)), p - 1);
-  return of_self(call, b.mul(r.g, where_not(b, b.eq(x, 0.0), b.mul(b.sign(x), ratio))));
+  return of_self(call, b.mul(r.g, where_not(b, b.eq(p < 0 ? r.result : x, 0.0), b.mul(b.sign(x), ratio))));
 }
 
 // A difference that is NaN has NaN even where a norm's has no slope. All but p = 1 and infinity have it from the norm.
