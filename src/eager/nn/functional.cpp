@@ -11,7 +11,7 @@ namespace ingot::nn::functional {
 
 Tensor dropout(const TensorArg& input, double p, bool training) {
   if (!(p >= 0 && p <= 1)) eager::fail("dropout", "p", std::to_string(p), "numbers from 0 to 1", input.location);
-  if (training || !input.tensor) return ingot::dropout(input, p);
+  if ((training && p != 0) || !input.tensor) return ingot::dropout(input, p);
   return *input.tensor;
 }
 
@@ -22,7 +22,7 @@ Tensor feature_dropout(const TensorArg& input, double p, bool training) {
   if (x.sizes.size() < 2)
     eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
                 input.location);
-  if (!training) return dropout(input, p, false);
+  if (!training || p == 0) return dropout(input, p, training);
   IntList channels{input.tensor->size(0), input.tensor->size(1)};
   for (size_t d = 2; d < x.sizes.size(); ++d) channels.add(1);
   return mul(input, dropout(TensorArg(ones(channels, x.dtype), input.location), p));

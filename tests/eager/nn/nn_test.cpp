@@ -442,6 +442,19 @@ TEST(Layers, RmsNormWithoutAnEpsilonHasThatOfTheTypeItComputesIn) {
   }
 }
 
+TEST(Layers, DropoutOfNothingDrawsNoNumbers) {
+  const Tensor x = randn({3, 4, 4});
+  EXPECT_TRUE(nn::functional::dropout(x, 0, true).is_same(x));
+  EXPECT_TRUE(nn::functional::feature_dropout(x, 0, true).is_same(x));
+  const nn::LSTM lstm(4, 3, {.num_layers = 2});
+  manual_seed(5);
+  const Tensor expected = rand({4});
+  manual_seed(5);
+  EXPECT_TRUE(nn::Dropout(0.0)(x).is_same(x));
+  lstm(x);
+  EXPECT_TRUE(equal(rand({4}), expected));
+}
+
 TEST(Layers, ConvolutionAndPooling) {
   nn::Conv2d conv(2, 3, 3, {.stride = 2, .padding = 1});
   Tensor x = randn({2, 2, 7, 5}), y = conv(x);
