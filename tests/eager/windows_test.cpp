@@ -269,6 +269,13 @@ TEST(Windows, RenormScalesOnlyTheRowsThatAreNamed) {
   EXPECT_TRUE(allclose(weight, tensor({{0.6f, 0.8f}, {0.3f, 0.4f}, {6.f, 8.f}}), 1e-6));
 }
 
+TEST(Windows, AdaptivePoolsOfNoBins) {
+  const auto [values, positions] = F::adaptive_max_pool2d_with_indices(ones({1, 2, 3, 3}), 0);
+  EXPECT_EQ(values.sizes(), (std::vector<int64_t>{1, 2, 0, 0}));
+  EXPECT_EQ(positions.sizes(), (std::vector<int64_t>{1, 2, 0, 0}));
+  EXPECT_EQ(positions.dtype(), kInt64);
+}
+
 TEST(Windows, KernelsOfAnySize) {
   // As wide as sizes that are symbols in eager's programs: a patch embedding.
   Tensor patches = F::conv2d(ones({1, 3, 32, 32}), ones({16, 3, 16, 16}), {}, 16);

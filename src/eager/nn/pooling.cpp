@@ -78,6 +78,7 @@ std::tuple<Tensor, Tensor> adaptive_max_pool(AdaptivePool pool, size_t spatial, 
                                              const IntList& output_size) {
   const CallerLine line(input.location);
   Tensor values = pool(input, output_size), x = *input.tensor;
+  if (values.numel() == 0) return {values, zeros(values.sizes(), kInt64)};
   Ints plane = plane_of(x, spatial), counts = plane_of(values, spatial), order;
   Windows w;
   w.kernel = w.step = Ints(spatial, 1);
