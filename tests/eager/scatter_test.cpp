@@ -191,6 +191,28 @@ TEST(Selection, ErrorsNameTheFunction) {
       "embedding_bag: indices: got 4, expected numbers from 0 to 3");
 }
 
+TEST(Selection, OfEqualElementsOfABagTheFirstHasTheGradient) {
+  Tensor weight = tensor({{1.f, 5.f}, {3.f, 5.f}, {3.f, 2.f}}).requires_grad_();
+  const Tensor bag = nn::functional::embedding_bag(tensor({{0, 1, 2}}), weight, {}, "max");
+  EXPECT_TRUE(equal(bag, tensor({{3.f, 5.f}})));
+  bag.sum().backward();
+  EXPECT_TRUE(equal(weight.grad(), tensor({{0.f, 1.f}, {1.f, 0.f}, {0.f, 0.f}})));
+  const Tensor with_nan = tensor({{1.f}, {std::nanf("")}, {2.f}});
+  EXPECT_TRUE(nn::functional::embedding_bag(tensor({{0, 1, 2}}), with_nan, {}, "max").isnan().item<bool>());
+}
+
+TEST(Selection, ProductsOfABagAreRoundedOnce) {
+  for (DType dtype : {kFloat16, kBFloat16}) {
+    const Tensor weight = tensor({{1.015625f}, {-1.f}}).to(dtype), scale = tensor({1.0078125f, 1.f}).to(dtype);
+    const Tensor rows = nn::functional::embedding_bag(tensor({{0, 1}}), weight, {}, "sum", scale.unsqueeze(0));
+    const Tensor bags = nn::functional::embedding_bag(tensor({0, 1}), weight, tensor({0}), "sum", scale);
+    for (const Tensor& sum : {rows, bags}) {
+      EXPECT_EQ(sum.dtype(), dtype);
+      EXPECT_EQ(sum.item<double>(), 0.0235595703125);
+    }
+  }
+}
+
 TEST(Selection, NonzeroAsATupleIndexesAgain) {
   const Tensor cube = randint(0, 2, {3, 4, 5});
   for (const Tensor& x : {cube, cube.to(kFloat32), cube.transpose(0, 2), cube[1], cube[0][0], cube > 0, zeros({0, 3}),

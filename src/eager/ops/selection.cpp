@@ -222,6 +222,20 @@ Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim, Lo
 }
 
 namespace nn::functional {
+namespace {
+
+/// Where the first of the largest elements that go to a row and column of `count` rows is; NaN is the largest.
+Tensor first_largest(const Tensor& x, const Tensor& into, int64_t count, Location at) {
+  const Ints shape{count, x.size(1)};
+  const Tensor largest = zeros(shape, x.dtype(), at).scatter_reduce(0, into, x, "amax", false, at).gather(0, into, at);
+  const Tensor found = x.eq(largest, at).logical_or(x.isnan(at), at);
+  const Tensor place = arange(x.size(0), kInt64, at).unsqueeze(1, at).expand(x.sizes(), at);
+  const Tensor first = full(shape, x.size(0), kInt64, at)
+                           .scatter_reduce(0, into, where(TensorArg(found, at), place, x.size(0)), "amin", true, at);
+  return place.eq(first.gather(0, into, at), at);
+}
+
+}  // namespace
 
 Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, std::string_view mode,
                      const TensorArg& p, bool include_last_offset, std::optional<int64_t> padding_idx) {
@@ -240,11 +254,14 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   if ((indices.dim() == 1) != (o.tensor != nullptr))
     fail(kOp, "offsets", o.tensor ? "offsets" : "nothing", o.tensor ? "none for a matrix" : "a tensor for one dim", at);
   eager::check_numbers(kOp, "indices", indices, 0, weight.size(0), at);
+  // Products with weights are rounded once, after their sum.
+  const DType wide = p.tensor ? working_dtype(weight.dtype()) : weight.dtype();
   // Bags of one size, none of them empty: their rows lie side by side.
   if (!o.tensor && !padding_idx && mode != "max" && indices.size(1) > 0) {
     Tensor rows = embedding(TensorArg(weight, at), indices);
-    if (p.tensor) rows = rows.mul(p.tensor->unsqueeze(2, at), at);
-    return mode == "sum" ? rows.sum(1, false, std::nullopt, at) : rows.mean(1, false, std::nullopt, at);
+    if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).unsqueeze(2, at), at);
+    return (mode == "sum" ? rows.sum(1, false, std::nullopt, at) : rows.mean(1, false, std::nullopt, at))
+        .to(weight.dtype(), at);
   }
   Tensor flat = indices.reshape({-1}, at), bag;
   int64_t bags;
@@ -267,11 +284,15 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     bag = where(TensorArg(flat.eq(ignored, at), at), bags, bag);
   }
   Tensor rows = weight.index_select(0, flat, at);
-  if (p.tensor) rows = rows.mul(p.tensor->reshape({-1, 1}, at), at);
-  std::string_view reduce = mode == "max" ? "amax" : mode;
-  return zeros({bags + (padding_idx ? 1 : 0), weight.size(1)}, weight.dtype(), at)
-      .scatter_reduce(0, bag.unsqueeze(1, at).expand(rows.sizes(), at), rows, reduce, false, at)
+  if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).reshape({-1, 1}, at), at);
+  const Tensor into = bag.unsqueeze(1, at).expand(rows.sizes(), at);
+  const int64_t count = bags + (padding_idx ? 1 : 0);
+  // Only the first of equal elements has a gradient.
+  if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count, at), at), rows, 0);
+  return zeros({count, weight.size(1)}, rows.dtype(), at)
+      .scatter_reduce(0, into, rows, mode == "mean" ? "mean" : "sum", false, at)
       .narrow(0, 0, bags, at)
+      .to(weight.dtype(), at)
       .contiguous(at);
 }
 
