@@ -212,6 +212,22 @@ Tensors repeat_interleave(A a) {
   return {ingot::repeat_interleave(a.tensor(0), a.tensor(1, "repeats"), dim, size)};
 }
 
+/// The arguments that a table's functions have in PyTorch and no op has: rows scaled in place before they are read, and
+/// a padding_idx from the end, where the op's -1 is none.
+void renorm(A a, const Tensor& weight, const Tensor& indices) {
+  if (!a.has(3, "max_norm")) return;
+  const double type = a.has(4, "norm_type") ? a.scalar(4, "norm_type").to_double() : 2;
+  nn::functional::embedding_renorm_(weight, indices, a.scalar(3, "max_norm").to_double(), type);
+}
+int64_t padding_of(A a, size_t i, int64_t rows) {
+  if (!a.has(i, "padding_idx")) return -1;
+  const int64_t given = a.integer(i, "padding_idx");
+  if (given < -rows || given >= rows)
+    throw Error("embedding: padding_idx: got " + std::to_string(given) + ", expected an index of " +
+                std::to_string(rows) + " rows");
+  return given < 0 ? given + rows : given;
+}
+
 Tensors embedding_bag(A a) {
   std::optional<int64_t> padding;
   if (a.has(10, "padding_idx")) padding = a.integer(10, "padding_idx");
@@ -220,6 +236,7 @@ Tensors embedding_bag(A a) {
          scale = optional(8, "per_sample_weights");
   auto argument = [](const Tensor& t) { return t.defined() ? TensorArg(t) : TensorArg(); };
   std::string mode = a.has(6, "mode") ? a.value(6, "mode").text : "mean";
+  renorm(a, weight, indices);
   return {nn::functional::embedding_bag(indices, weight, argument(offsets), mode, argument(scale),
                                         a.integer(9, "include_last_offset", 0) != 0, padding)};
 }
@@ -388,11 +405,15 @@ const std::map<std::string, Function, std::less<>>& functions() {
         always}},
       {"nn.functional.embedding",
        {[](A a) {
-          Tensor weight = a.tensor(0), indices = a.tensor(1);
-          Scalar limit = a.scalar(9, "max_norm");
-          return Tensors{embedding(nn::functional::embedding_renorm_(weight, indices, limit.to_double()), indices)};
+          const Tensor weight = a.tensor(0), indices = a.tensor(1);
+          renorm(a, weight, indices);
+          return Tensors{embedding(weight, indices, padding_of(a, 2, weight.size(0)))};
         },
-        [](const Case& c) { return c.find(c.args.size(), "max_norm") != nullptr; }}},
+        [](const Case& c) {
+          const CaseValue* scaled = c.find(5, "scale_grad_by_freq");
+          return !(scaled && scaled->integer) &&
+                 (c.find(2, "padding_idx") || c.find(3, "max_norm") || c.find(4, "norm_type"));
+        }}},
       {"norm",
        {norm_by_word,
         [](const Case& c) {

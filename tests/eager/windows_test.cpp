@@ -269,6 +269,14 @@ TEST(Windows, RenormScalesOnlyTheRowsThatAreNamed) {
   EXPECT_TRUE(allclose(weight, tensor({{0.6f, 0.8f}, {0.3f, 0.4f}, {6.f, 8.f}}), 1e-6));
 }
 
+TEST(Windows, RenormHasNoGradient) {
+  Tensor weight = tensor({{3.f, 4.f}, {6.f, 8.f}}).requires_grad_();
+  const Tensor ids = tensor({0, 1, 1});
+  embedding(F::embedding_renorm_(weight, ids, 1, 1), ids, 1).sum().backward();
+  EXPECT_TRUE(equal(weight.grad(), tensor({{1.f, 1.f}, {0.f, 0.f}})));
+  EXPECT_TRUE(allclose(weight.detach(), tensor({{3 / 7.f, 4 / 7.f}, {3 / 7.f, 4 / 7.f}}), 1e-6));
+}
+
 TEST(Windows, AdaptivePoolsOfNoBins) {
   const auto [values, positions] = F::adaptive_max_pool2d_with_indices(ones({1, 2, 3, 3}), 0);
   EXPECT_EQ(values.sizes(), (std::vector<int64_t>{1, 2, 0, 0}));

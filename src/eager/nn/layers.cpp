@@ -104,9 +104,7 @@ void TableImpl::make(const char* layer, int64_t count, int64_t width) {
   if (!SkipInit::active()) weight.select(0, *padding_idx).zero_();
 }
 void TableImpl::renorm(const TensorArg& indices) const {
-  if (!max_norm) return;
-  const NoGradGuard no_grad;
-  functional::embedding_renorm_(weight, indices, *max_norm, norm_type);
+  if (max_norm) functional::embedding_renorm_(weight, indices, *max_norm, norm_type);
 }
 
 EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width, EmbeddingOptions o)

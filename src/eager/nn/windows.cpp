@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
 
 namespace ingot::nn {
@@ -116,6 +117,7 @@ Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
   const CallerLine line(indices.location);
+  const NoGradGuard no_grad;
   Tensor rows = arange(weight.size(0)).unsqueeze(1);
   Tensor named = any(eq(rows, indices.tensor->reshape({1, -1})), 1, true);
   Tensor norms = norm(weight, norm_type, 1, true);
