@@ -229,6 +229,16 @@ TEST(PublishedNames, AreTakenAsTheyAre) {
   });
 }
 
+TEST(Bert, PaddingHasNoGradient) {
+  const BertEmbeddings embeddings(BertConfig{.vocab_size = 5, .hidden_size = 4});
+  embeddings->eval();
+  const Tensor y = embeddings(tensor({{0, 1}}), Tensor());
+  (y * y * y).sum().backward();
+  const Tensor gradient = embeddings->word_embeddings->weight.grad();
+  EXPECT_EQ(largest(gradient[0]), 0);
+  EXPECT_GT(largest(gradient[1]), 0);
+}
+
 // With a cache of keys and values, which is updated in place, a prompt and then token by token, or several at once: the
 // logits of the whole text; compiled, the bits of eager, in as many compilations as there are forms of a call.
 TEST(Llama, GoesOnFromItsCache) {
