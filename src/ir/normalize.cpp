@@ -168,6 +168,9 @@ Outputs searchsorted(GraphBuilder& b, const CompositeCall& call) {
     // A fraction among integers: both as doubles.
     if (value.category == Category::floating && !is_floating(b.dtype(sequence))) sequence = b.to(sequence, DType::f64);
     value = b.scalar(value, b.dtype(sequence));
+  } else if (b.dtype(value) != b.dtype(sequence)) {
+    const DType common = promote(b.dtype(sequence), b.dtype(value));
+    sequence = b.to(sequence, common), value = b.to(value, common);
   }
   return b.primitive(OpId::searchsorted, std::move(operands), call.attrs);
 }

@@ -79,12 +79,14 @@ void put_sorted(const ReferenceTensor& x, int64_t dim, bool descending, size_t f
 }
 
 /// Places of values in ascending sequences: how many elements are below (with `right`: not above) each.
-void search(ReferenceContext& c, const ReferenceTensor& sequence, const ReferenceTensor* sorter, bool right) {
-  int64_t n = sequence.shape.back(),
-          width = c.argument("self").tensor && !c.tensor("self").shape.empty() ? c.tensor("self").shape.back() : 1;
+void search(ReferenceContext& c, const ReferenceTensor& given, const ReferenceTensor* sorter, bool right) {
+  const ReferenceTensor* values = c.argument("self").tensor ? &c.tensor("self") : nullptr;
+  const DType common = values ? promote(given.dtype, values->dtype) : given.dtype;
+  const ReferenceTensor sequence = cast_to(c, given, common), sought = values ? cast_to(c, *values, common) : given;
+  int64_t n = sequence.shape.back(), width = values && !values->shape.empty() ? values->shape.back() : 1;
   for (int64_t i = 0; i < c.out().size(); ++i) {
     int64_t start = sequence.shape.size() > 1 ? i / width * n : 0;
-    double x = c.argument("self").tensor ? c.tensor("self").at(i) : c.number("self");
+    double x = values ? sought.at(i) : c.number("self");
     int64_t count = 0;
     for (int64_t k = 0; k < n; ++k) {
       double y = sequence.at(start + (sorter ? sorter->integer[start + k] : k));

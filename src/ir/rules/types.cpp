@@ -292,10 +292,7 @@ void search(RuleContext& context) {
   const OperandType& named = operand(context, "boundaries");
   const OperandType& sequence = named.present() ? named : operand(context, "sorted_sequence");
   const OperandType &values = operand(context, "self"), &sorter = operand(context, "sorter");
-  context.compute = sequence.dtype;
-  if (values.is_tensor() && values.dtype != sequence.dtype)
-    context.fail("self", describe(context, values),
-                 std::string(name_of(sequence.dtype)) + ", the dtype of the sorted sequence");
+  context.compute = values.is_tensor() ? ingot::promote(sequence.dtype, values.dtype) : sequence.dtype;
   if (sorter.present() && sorter.dtype != DType::i64)
     context.fail("sorter", describe(context, sorter), "an i64 tensor");
   enum { kNone, kLeft };
