@@ -112,7 +112,7 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
       // first.
       Dim innermost = 1;
       for (size_t i = order.size(); i-- > 0 && innermost == Dim(1);) innermost = from[static_cast<size_t>(order[i])];
-      if (innermost.is_constant() && innermost.code < kFewest) continue;
+      if (innermost.is_constant() && innermost.code < kFewest && !producer(views_[o.id].root)) continue;
       if (!in_order) {
         const Dims channels_last = channels_last_strides(dims_, from);
         if (order == memory_order(dims_, from, channels_last)) return channels_last_strides(dims_, shape);

@@ -134,8 +134,12 @@ class Conv2dWeightDriver final : public StepDriver {
   int64_t tile_bytes() const { return kBlock * most_rows() * element_; }              // of a block of k
   int64_t panel_bytes() const { return kBlock * most_columns() * element_; }
   int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * kVector; }  // of a panel
-  int64_t packed_tiles() const { return std::clamp<int64_t>(kPacked / tile_bytes(), 1, row_tiles_.count); }
-  int64_t packed_panels() const { return std::clamp<int64_t>(kPacked / panel_bytes(), 1, panels_.count); }
+  int64_t packed_tiles() const {
+    return std::clamp<int64_t>(kPacked / std::max<int64_t>(tile_bytes(), 1), 1, std::max<int64_t>(row_tiles_.count, 1));
+  }
+  int64_t packed_panels() const {
+    return std::clamp<int64_t>(kPacked / std::max<int64_t>(panel_bytes(), 1), 1, std::max<int64_t>(panels_.count, 1));
+  }
   int64_t packed_bytes() const { return kListBytes + packed_tiles() * tile_bytes() + packed_panels() * panel_bytes(); }
 
   void move_inside(const StepState& state, const BoundArgument& from, const BoundArgument& to, int64_t channels,
