@@ -375,7 +375,8 @@ int64_t read_most_bytes() {
 // A mapping takes no memory before it is written: what can never be written is refused here, as the kernel would end
 // the process then.
 void check_fits_machine(int64_t bytes) {
-  static const int64_t most = read_most_bytes();
+  static constinit FirstUse<const int64_t> bytes_there;
+  const int64_t most = bytes_there.get(read_most_bytes);
   if (bytes > most) {
     const std::string why = "more than the " + std::to_string(most) + " bytes of memory and swap that there are";
     fail(bytes, why.c_str());
