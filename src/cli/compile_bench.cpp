@@ -73,12 +73,22 @@ Callable residuals(int n) {
   };
 }
 
+Callable gradients(int n) {
+  return [n, w = (linspace(-0.1, 0.1, 256).reshape({16, 16})).requires_grad_()](const Tensor& x) {
+    const EnableGradGuard grad;
+    Tensor h = x;
+    for (int i = 0; i < n; i += 9) h = nn::functional::linear(h, w).tanh();
+    return autograd::grad({h.sum()}, {w});
+  };
+}
+
 constexpr CompileForm kForms[] = {{"chain", "elementwise ops, every eighth a softmax", chain},
                                   {"layers", "equal layers of two products, a norm and a residual", layers},
                                   {"wide", "values of their own, added up", wide},
                                   {"readers", "one value reduced in many ways", readers},
                                   {"updates", "tensors from outside, written in place", updates},
-                                  {"residuals", "one value read by each of a chain of norms and products", residuals}};
+                                  {"residuals", "one value read by each of a chain of norms and products", residuals},
+                                  {"gradients", "a recurrent layer, unrolled, and its gradient", gradients}};
 
 double resident_bytes() {
   malloc_trim(0);

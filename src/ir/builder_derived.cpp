@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/work_count.h"
 #include "ir/builder.h"
 #include "ir/derivative.h"
 
@@ -23,6 +24,7 @@ bool made_from(const Graph& graph, std::span<const Operand> roots, std::span<con
   while (!open.empty()) {
     const NodeId producer = graph.values[open.back()].producer;
     open.pop_back();
+    detail::count_work(1);
     if (producer == kNoValue) continue;
     for (const Operand& o : graph.nodes[producer].operands) reach(o);
   }

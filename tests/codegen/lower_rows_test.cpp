@@ -107,6 +107,17 @@ TEST(LowerRows, TheMemoryOrderChoosesTheForm) {
   EXPECT_EQ(count_steps<ColumnStep>(check_against_reference(h, 1e-6).program), 1);
 }
 
+// A weight a row, which lies along the rows, is small beside what lies along the columns; what moves with both is not.
+TEST(LowerRows, AWeightARowLeavesColumns) {
+  for (bool small : {true, false}) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {4, 30, 20});
+    ValueId w = small ? g.add_input(DType::f32, {4, 30, 1}) : g.add_input(DType::f32, {4, 30, 20}, {600, 1, 30});
+    g.outputs = {reduce(g, OpId::sum, g.add(OpId::mul, {val(x), val(w)}), 1, false)};
+    EXPECT_EQ(count_steps<ColumnStep>(check_against_reference(g, 1e-5).program), small ? 1 : 0);
+  }
+}
+
 TEST(LowerRows, ArgmaxAndHalfFloatColumns) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {8, 19});

@@ -7,6 +7,7 @@
 // all taps are put side by side first, a block of k at a time.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/canonical_order.h"
@@ -26,33 +27,15 @@ constexpr int64_t kFewestPanels = 4, kFewestTiles = 8;  // that read what is pac
 constexpr int64_t kReadAsItLies = 40 << 10;             // bytes of a block of k: near L1
 constexpr int64_t kPacked = 1 << 17;                    // bytes of either operand: a part of L2 of every processor
 
-/// N channels of `count` pixels become dense, `step` bytes apart. Pixels are every other address.
-template <size_t N>
-void put_channels(const char* const* pixels, int64_t count, int64_t offset, char* to, int64_t step) {
-  for (int64_t i = 0; i < count; ++i, to += step) std::memcpy(to, pixels[2 * i] + offset, N);
-}
-void put_channels(const char* const* pixels, int64_t count, int64_t offset, int64_t bytes, char* to, int64_t step) {
-  switch (bytes) {  // what tiles have most often
-    case 16:
-      return put_channels<16>(pixels, count, offset, to, step);
-    case 20:
-      return put_channels<20>(pixels, count, offset, to, step);
-    case 24:
-      return put_channels<24>(pixels, count, offset, to, step);
-    case 48:
-      return put_channels<48>(pixels, count, offset, to, step);
-    case 52:
-      return put_channels<52>(pixels, count, offset, to, step);
-    case 56:
-      return put_channels<56>(pixels, count, offset, to, step);
-    case 64:
-      return put_channels<64>(pixels, count, offset, to, step);
-    case 128:
-      return put_channels<128>(pixels, count, offset, to, step);
-    default:
-      for (int64_t i = 0; i < count; ++i, to += step)
-        std::memcpy(to, pixels[2 * i] + offset, static_cast<size_t>(bytes));
-  }
+/// So many bytes of `count` pixels, every other address, become dense, `step` bytes apart. Those that tiles have most
+/// often are known to the compiler.
+template <size_t... Known>
+void put_channels(const char* const* pixels, int64_t count, int64_t offset, size_t bytes, char* to, int64_t step) {
+  auto put = [&](auto size) {
+    for (int64_t i = 0; i < count; ++i, to += step) std::memcpy(to, pixels[2 * i] + offset, size);
+    return true;
+  };
+  (void)((bytes == Known && put(std::integral_constant<size_t, Known>())) || ... || put(bytes));
 }
 
 class Conv2dWeightDriver final : public StepDriver {
@@ -228,9 +211,10 @@ class Conv2dWeightDriver final : public StepDriver {
     for (int64_t i = 0; i < count; i += kAtOnce)
       for (int64_t piece = pieces.begin; piece < pieces.end; ++piece) {
         const Range channels = channels_of(piece);
-        put_channels(pixels + 2 * i, std::min(kAtOnce, count - i), channels.begin * element_,
-                     (channels.end - channels.begin) * element_, to + (piece - pieces.begin) * piece_bytes + i * step,
-                     step);
+        put_channels<16, 20, 24, 48, 52, 56, 64, 128>(pixels + 2 * i, std::min(kAtOnce, count - i),
+                                                      channels.begin * element_,
+                                                      static_cast<size_t>((channels.end - channels.begin) * element_),
+                                                      to + (piece - pieces.begin) * piece_bytes + i * step, step);
       }
   }
 
