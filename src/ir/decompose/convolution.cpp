@@ -24,6 +24,14 @@ Operand turned(GraphBuilder& b, const Operand& kernel, size_t first) {
   return dims.empty() ? kernel : b.flip(kernel, dims);
 }
 
+/// Of stride 1, in one to three dims.
+Operand convolved(GraphBuilder& b, const Operand& x, const Operand& kernel, const Dims& padding, const Dims& dilation,
+                  int64_t groups) {
+  constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
+  return b.call(kConvolutions[padding.size() - 1], {x, kernel, Operand::none()},
+                {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups)})[0];
+}
+
 constexpr int64_t kMostPhases = 16;     // that get a convolution each
 constexpr int64_t kChannelsInside = 8;  // from so many on phases are joined with the channels innermost
 
@@ -112,9 +120,7 @@ Operand phase_by_phase(GraphBuilder& b, const Operand& x, const Operand& kernel,
       Dims shape(split.begin() + 1, split.end());
       shape[0] = channels, shape[1] = split[1];
       panel = b.reshape(b.permute(b.reshape(panel, split), order), shape);
-      constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
-      part = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
-                    {Attr::of(Dims{1}), Attr::of(padding), Attr::of(dilation), Attr::of(groups)})[0];
+      part = convolved(b, x, panel, padding, dilation, groups);
       for (size_t i = 0; i < spatial; ++i)
         if (starts[i] != 0 || !(b.shape(part)[2 + i] == counts[2 + i]))
           part = cut_out(b, part, 2 + i, starts[i], counts[2 + i]);
@@ -165,9 +171,7 @@ Operand phases_as_channels(GraphBuilder& b, const Operand& x, Operand panel, con
     panel_shape.push_back(taps[i]);
   }
   panel = turned(b, b.reshape(b.permute(b.reshape(panel, split), order), panel_shape), 2);
-  constexpr OpId kConvolutions[] = {OpId::conv1d, OpId::conv2d, OpId::conv3d};
-  Operand result = b.call(kConvolutions[spatial - 1], {x, panel, Operand::none()},
-                          {Attr::of(Dims{1}), Attr::of(padding), Attr::of(Dims{1}), Attr::of(groups)})[0];
+  Operand result = convolved(b, x, panel, padding, {1}, groups);
   // [n, g * s ... * o, q ...] to [n, q, s ..., g * o], or [n, g * o, q, s ...].
   const Dims windows = b.shape(result);
   Dims apart{windows[0], groups}, places{0};
