@@ -16,7 +16,7 @@ Operand reduced(GraphBuilder& b, OpId op, Operand x, const Attr& dim, const Dims
   if ((combiner == Combiner::any || combiner == Combiner::all) && b.dtype(x) != DType::bool_)
     x = b.ne(x, GraphBuilder::integer(0));
 
-  bool all = !dim.present() || (dim.kind == Attr::Kind::list && dim.list.empty());
+  bool all = info(op).reduces_all(dim.present(), dim.kind == Attr::Kind::list && dim.list.empty());
   // A position over all dims counts in row-major order; a zero-dim tensor has one element to reduce.
   if (b.rank(x) == 0 || (position && all)) {
     x = b.reshape(x, {b.dims().product(b.shape(x))});
@@ -45,6 +45,20 @@ Operand reduced(GraphBuilder& b, OpId op, Operand x, const Attr& dim, const Dims
     end = begin;
   }
   return b.reshape(x, result);
+}
+
+/// Attention's step has one dim before the heads: a mask of a query of more, that is broadcast over some of them alone,
+/// is made whole in these.
+Operand mask_of_one_batch(GraphBuilder& b, const Operand& mask, const Dims& query) {
+  if (!mask.present() || query.size() <= 4) return mask;
+  const size_t batches = query.size() - 3, fresh = query.size() - b.rank(mask);
+  const Dims given = b.shape(mask);
+  size_t broadcast = 0;
+  for (size_t d = 0; d < batches; ++d) broadcast += d < fresh || b.dims().is_one(given[d - fresh]);
+  if (broadcast == 0 || broadcast == batches) return mask;
+  Dims whole(query.begin(), query.begin() + batches);
+  for (size_t d = batches; d < query.size(); ++d) whole.push_back(d < fresh ? Dim(1) : given[d - fresh]);
+  return b.expand(mask, whole);
 }
 
 }  // namespace
@@ -102,6 +116,12 @@ Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
   return {convolution_as_product(b, call)};
 }
 
+Outputs scaled_dot_product_attention_backward(GraphBuilder& b, const CompositeCall& call) {
+  std::vector<Operand> operands = call.operands;
+  operands[3] = mask_of_one_batch(b, operands[3], b.shape(operands[0]));
+  return b.primitive(call.op.id, std::move(operands), call.attrs);
+}
+
 Outputs scaled_dot_product_attention(GraphBuilder& b, const CompositeCall& call) {
   std::vector<Operand> operands = call.operands;
   // Heads of key and value may be fewer than those of the query where they are shared; what lies before them
@@ -129,6 +149,7 @@ Outputs scaled_dot_product_attention(GraphBuilder& b, const CompositeCall& call)
       Operand groups = b.unsqueeze(operands[i], GraphBuilder::attr(static_cast<int64_t>(batch.size()) + 1));
       operands[i] = b.reshape(b.expand(groups, each), shape);
     }
+  operands[3] = mask_of_one_batch(b, operands[3], b.shape(operands[0]));
   return b.primitive(call.op.id, std::move(operands), call.attrs);
 }
 

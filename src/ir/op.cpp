@@ -189,6 +189,10 @@ const ArgInfo& OpInfo::attribute(int i) const {
   INGOT_CHECK(false, std::string(name));
 }
 
+bool OpInfo::reduces_all(bool given, bool empty) const {
+  return !given || (empty && combiner != Combiner::any && combiner != Combiner::all);
+}
+
 const OpInfo& info(OpId op) { return table()[static_cast<size_t>(op)]; }
 
 const OpInfo& checked_info(OpId op) {

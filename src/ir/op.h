@@ -281,6 +281,9 @@ struct OpInfo {
   Gradient gradient = Gradient::derived;
   DerivativeRule derivative = nullptr;
   bool has(Trait t) const { return traits & t; }
+  /// Whether a reduction given these dims reduces all of them: without any, but for PyTorch's any and all, for which an
+  /// empty list is none.
+  INGOT_API bool reduces_all(bool given, bool empty) const;
   INGOT_API const ArgInfo& operand(
       int i) const;  // i-th operand argument (list_first: any member of the list is argument 0)
   INGOT_API const ArgInfo& attribute(int i) const;

@@ -111,6 +111,18 @@ TEST(LowerConvolution, SeveralReadersAndTransposedInput) {
   check_compiled(g, 1e-5);
 }
 
+TEST(LowerConvolution, DepthwiseWeightsMultiplyChannelsByChannelsWhateverIsKnownOfTheirNumber) {
+  for (bool known : {true, false}) {
+    Graph g;
+    const Dim channels = known ? Dim(6) : g.dims.symbol(6);
+    ValueId x = g.add_input(DType::f32, {2, channels, 7, 6}), slope = g.add_input(DType::f32, {2, channels, 5, 4});
+    g.outputs = {g.add(OpId::conv2d_weight_backward, {val(x), val(slope)},
+                       {ints({3, 3}), ints({1, 1}), ints({0, 0}), ints({1, 1}), Attr::of(int64_t{6})})};
+    LowerResult r = check_compiled(g, 1e-5, {}, known ? std::vector<int64_t>() : std::vector<int64_t>{6});
+    EXPECT_EQ(r.program.steps[0].as<Conv2dWeightStep>().kernels->rows_of_a, RowsOfA::channels_with_b) << known;
+  }
+}
+
 TEST(LowerConvolution, TheFormFollowsGroupsAndWhereTheResultLies) {
   auto forms = [](int64_t channels, int64_t groups, bool last, LowerOptions options = {}) {
     Graph g;

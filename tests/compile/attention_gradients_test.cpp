@@ -184,6 +184,35 @@ TEST(AttentionGradient, WhatAMaskHidesStaysHidden) {
   }
 }
 
+// The step has one dim before the heads, which such a mask's dims are not.
+TEST(AttentionGradient, MasksOverSomeOfManyDimsBeforeTheHeads) {
+  manual_seed(6);
+  const Tensor query = randn({2, 3, 2, 5, 4}), key = randn({2, 3, 2, 7, 4}), value = randn({2, 3, 2, 7, 6});
+  auto run = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+    const Tensor x = q.detach().requires_grad_(), y = k.detach().requires_grad_(), z = v.detach().requires_grad_();
+    const Tensor result = scaled_dot_product_attention(x, y, z, mask);
+    std::vector<Tensor> all = autograd::grad({(result * result).sum()}, {x, y, z});
+    all.push_back(result.detach());
+    return all;
+  };
+  const std::vector<std::vector<int64_t>> shapes = {{1, 3, 1, 5, 7}, {2, 1, 1, 1, 7}, {2, 1, 2, 5, 7}, {3, 2, 5, 7},
+                                                    {3, 1, 1, 7},    {2, 3, 1, 5, 1}, {2, 5, 7},       {5, 7}};
+  for (const std::vector<int64_t>& shape : shapes) {
+    auto fast = compile(run);
+    for (const Tensor& mask : {randn(shape), randn(shape) > -1}) {
+      const Tensor whole = mask.expand({2, 3, 2, 5, 7}).contiguous().view({6, 2, 5, 7});
+      const std::vector<Tensor> expected =
+          run(query.view({6, 2, 5, 4}), key.view({6, 2, 7, 4}), value.view({6, 2, 7, 6}), whole);
+      const std::vector<Tensor> eager = run(query, key, value, mask), compiled = fast(query, key, value, mask);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(same_bits(eager[i], expected[i].view_as(eager[i]))) << i;
+        EXPECT_TRUE(same_bits(compiled[i], eager[i])) << i;
+      }
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
+}
+
 TEST(AttentionGradient, SizesAreSymbols) {
   auto fast = compile([](const Operands& x) { return gradients({1, 2, 2, 0, 0, 8, 8, true}, x); });
   for (int64_t n : {30, 33, 31, 97, 64, 20}) {

@@ -109,6 +109,16 @@ TEST(Scatter, WhatIsRefusedChangesNothing) {
   EXPECT_EQ(x.abs().sum().item<float>(), 0);
 }
 
+TEST(Scatter, OfAllIndexOpsFillCountsFromTheEnd) {
+  const Tensor x = zeros({3, 2}), place = tensor({-1, -3});
+  EXPECT_TRUE(same_bytes(x.index_fill(0, place, 2), tensor({{2.f, 2.f}, {0.f, 0.f}, {2.f, 2.f}})));
+  EXPECT_TRUE(same_bytes(zeros({}).index_fill(0, tensor({-1}), 2), tensor(2.f)));
+  EXPECT_TRUE(same_bytes(x.index_fill(1, tensor({-2}, kInt32), 2), x.index_fill(1, tensor({0}), 2)));
+  for (int64_t beyond : {-4, 3}) EXPECT_THROW(x.index_fill(0, tensor({beyond}), 2), Error);
+  EXPECT_THROW(x.index_copy(0, place, ones({2, 2})), Error);
+  EXPECT_THROW(x.index_add(0, place, ones({2, 2})), Error);
+}
+
 // As PyTorch casts them, towards zero; tensors must have the dtype.
 TEST(Scatter, FloatingScalarsAreCastToIntegers) {
   const Tensor index = tensor({{1, 0}});

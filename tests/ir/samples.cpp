@@ -89,6 +89,8 @@ const std::multimap<std::string, Call>& calls() {
       {"argmin", {"f32[2, 3]", "argmin(%0, dim=1, keepdim=true)"}},
       {"any", {"f32[2, 3]", "any(%0, dim=[1])"}},
       {"all", {"u8[2, 3]", "all(%0)"}},
+      {"any", {"f32[2, 3]", "any(%0, dim=[])"}},
+      {"all", {"bool[2, 3]", "all(%0, dim=[], keepdim=true)"}},
       {"max", {"f32[2, 3]", "max(%0, dim=1)"}},
       {"max", {"bool[2, 3]", "max(%0, dim=1)"}},
       {"min", {"f16[2, 3]", "min(%0, dim=0, keepdim=true)"}},

@@ -34,7 +34,7 @@ ConvolutionForm convolution_form(StepWriter& w, const Group& g) {
   if (w.target.cuda_arch) return ConvolutionForm::patches;
   const Dims& weight = w.graph.type(g.operands[1].value).shape;
   const Dim groups = g.anchor->attrs[3].integer;
-  if (!(groups == Dim(1)) && w.dims.is_one(weight[1]) && w.dims.same(weight[0], groups))
+  if (!(groups == Dim(1)) && w.dims.is_one(weight[1]) && w.dims.equal(weight[0], groups))
     return ConvolutionForm::depthwise;
   const size_t rank = g.space.size();
   const auto inside = std::count_if(g.outputs.begin(), g.outputs.end(), [&](const Output& o) {
@@ -193,7 +193,7 @@ void write_conv_weight(StepWriter& w, uint32_t group) {
   inside(0, x, conv.input_inside);
   inside(1, slope, conv.gradient_inside);
   conv.raw.buffer = raw_buffer(w, output.value, conv.dtype);
-  const bool depthwise = conv.groups > 1 && w.dims.is_one(weight[1]) && w.dims.same(weight[0], conv.groups);
+  const bool depthwise = conv.groups > 1 && w.dims.is_one(weight[1]) && w.dims.equal(weight[0], conv.groups);
   conv.kernels =
       product_kernels(w.target, {.dtype = conv.dtype, .a = depthwise ? RowsOfA::channels_with_b : RowsOfA::with_b});
   const Dim elements = w.dims.product(weight);

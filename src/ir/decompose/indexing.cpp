@@ -56,13 +56,20 @@ Outputs triangle(GraphBuilder& b, const CompositeCall& call, OpId compare) {
   return {b.permute(b.nonzero_static(inside, Dims{count}), Dims{1, 0})};
 }
 
+/// Positions, some of them from the end of this many, as positions from the start.
+Operand from_start(GraphBuilder& b, const Operand& positions, Dim size) {
+  const Operand turned = b.add(positions, GraphBuilder::size_operand(size));
+  return b.where(b.lt(positions, GraphBuilder::integer(0)), turned, positions);
+}
+
 /// Operands of index_add and its kin as those of a scatter: a zero-dim tensor gets a dim, the index one of each dim.
 struct Along {
   Operand self, index;
-  Along(GraphBuilder& b, const CompositeCall& call) {
+  Along(GraphBuilder& b, const CompositeCall& call, bool around = false) {
     self = call.operand("self"), index = b.to(call.operand("index"), DType::i64);
     int64_t dim = call.integer("dim");
     if (b.rank(self) == 0) self = b.reshape(self, {1});
+    if (around) index = from_start(b, index, b.shape(self)[dim]);
     Dims shape(b.rank(self), 1);
     shape[dim] = b.rank(index) ? b.shape(index)[0] : Dim(1);
     index = b.reshape(index, shape);
@@ -166,7 +173,7 @@ Outputs index_copy(GraphBuilder& b, const CompositeCall& call) {
 }
 
 Outputs index_fill(GraphBuilder& b, const CompositeCall& call) {
-  Along along(b, call);
+  Along along(b, call, true);
   Operand value = call.operand("value");
   if (value.is_value()) {
     value = b.to(value, b.dtype(along.self));
@@ -204,8 +211,7 @@ Outputs take_along_dim(GraphBuilder& b, const CompositeCall& call) {
   Operand x = call.operands[0], indices = call.operands[1];
   const Attr& along = call.attribute("dim");
   Dim size = along.present() ? b.shape(x)[along.integer] : b.dims().product(b.shape(x));
-  Operand below = b.lt(indices, GraphBuilder::integer(0));
-  indices = b.where(below, b.add(indices, GraphBuilder::size_operand(size)), indices);
+  indices = from_start(b, indices, size);
   if (!call.attribute("dim").present()) {
     Operand flat = b.reshape(x, {b.dims().product(b.shape(x))});
     return {b.index_select(flat, b.reshape(indices, {b.dims().product(b.shape(indices))}), attr(0))};

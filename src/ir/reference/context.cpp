@@ -124,7 +124,7 @@ Ints ReferenceContext::reduced_dims(std::string_view name, int64_t rank) const {
   const AttrValue& a = attr(name);
   Ints dims = a.list;
   if (a.present && dims.empty() && rank == 0) return dims;
-  if (!a.present || dims.empty()) {
+  if (row.reduces_all(a.present, dims.empty())) {
     dims.clear();
     for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
     return dims;

@@ -150,7 +150,7 @@ void scatter_elements(ReferenceContext& c, std::string_view how, bool include_se
 
 /// Position i of the index stands for slice i of the source along `dim`.
 template <class Source>
-void index_slices(ReferenceContext& c, std::string_view how, Source source) {
+void index_slices(ReferenceContext& c, std::string_view how, Source source, bool around = false) {
   const ReferenceTensor &self = c.tensor("self"), &index = c.tensor("index");
   int64_t dim = c.integer("dim"), size = self.shape.empty() ? 1 : self.shape[dim];
   Ints row = self.shape;
@@ -161,7 +161,7 @@ void index_slices(ReferenceContext& c, std::string_view how, Source source) {
   for (int64_t i = 0; i < index.size(); ++i)
     for (int64_t k = 0; k < product(row); ++k) {
       Ints at = coordinates(k, row), from = at;
-      int64_t chosen = checked(c, index.integer[i], size);
+      int64_t chosen = checked(c, index.integer[i], size, around);
       if (!row.empty()) at[dim] = chosen, from[dim] = i;
       cells[position_of(at, self.shape)].sources.push_back(row.empty() ? i : position_of(from, whole));
     }
@@ -255,7 +255,8 @@ void index_copy(ReferenceContext& c) {
   index_slices(c, "none", [&](int64_t j) { return element(c, c.argument("source"), j); });
 }
 void index_fill(ReferenceContext& c) {
-  index_slices(c, "none", [&](int64_t) { return element(c, c.argument("value"), 0); });
+  index_slices(
+      c, "none", [&](int64_t) { return element(c, c.argument("value"), 0); }, true);
 }
 
 void take_along_dim(ReferenceContext& c) {

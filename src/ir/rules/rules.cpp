@@ -129,7 +129,7 @@ SmallVector<bool, 8> reduced_dims(RuleContext& context) {
     if (reduced[dim.code]) context.fail("dim", shape_text(context.dims, given.list), "each dim once");
     reduced[dim.code] = true;
   }
-  if (!given.present() || given.list.empty())
+  if (info(context.op).reduces_all(given.present(), given.list.empty()))
     for (bool& flag : reduced) flag = true;
   return reduced;
 }

@@ -25,7 +25,8 @@ constexpr int64_t kFewChannels = 3, kMostPatch = 1024;  // of all taps: a block 
 constexpr int64_t kFewestRows = 4;                      // of a tile, where another thread could have the rest
 constexpr int64_t kFewestPanels = 4, kFewestTiles = 8;  // that read what is packed
 constexpr int64_t kReadAsItLies = 40 << 10;             // bytes of a block of k: near L1
-constexpr int64_t kPacked = 1 << 17;                    // bytes of either operand: a part of L2 of every processor
+constexpr int64_t kPacked = 1 << 17;                    // bytes of the image: a part of L2 of every processor
+constexpr int64_t kPackedGradient = 1 << 21;            // read again for each of the image's panels, and for each tap
 
 /// So many bytes of `count` pixels, every other address, become dense, `step` bytes apart. Those that tiles have most
 /// often are known to the compiler.
@@ -112,16 +113,28 @@ class Conv2dWeightDriver final : public StepDriver {
   struct Addresses {
     const char *a, *b;
   };
+  /// What of the gradient is packed, of a block of k: its pixels are the same for all taps.
+  struct PackedGradient {
+    int64_t group = -1;
+    Range pieces{0, 0};
+    /// False if it is these already.
+    bool become(Range wanted) {
+      if (wanted.begin == pieces.begin && wanted.end == pieces.end) return false;
+      pieces = wanted;
+      return true;
+    }
+  };
   static constexpr int64_t kListBytes = kBlock * static_cast<int64_t>(sizeof(Addresses));
   int64_t most_rows() const { return row_tiles_.each + (row_tiles_.extra ? 1 : 0); }  // of a tile
   int64_t tile_bytes() const { return kBlock * most_rows() * element_; }              // of a block of k
   int64_t panel_bytes() const { return kBlock * most_columns() * element_; }
   int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * kVector; }  // of a panel
-  int64_t packed_tiles() const {
-    return std::clamp<int64_t>(kPacked / std::max<int64_t>(tile_bytes(), 1), 1, std::max<int64_t>(row_tiles_.count, 1));
-  }
-  int64_t packed_panels() const {
-    return std::clamp<int64_t>(kPacked / std::max<int64_t>(panel_bytes(), 1), 1, std::max<int64_t>(panels_.count, 1));
+  // Tiles' and panels' rows that are packed at a time.
+  int64_t packed_tiles() const { return packed_pieces(row_tiles_.count, tile_bytes(), along_input_); }
+  int64_t packed_panels() const { return packed_pieces(panels_.count, panel_bytes(), !along_input_); }
+  static int64_t packed_pieces(int64_t count, int64_t bytes, bool of_gradient) {
+    const int64_t most = (of_gradient ? kPackedGradient : kPacked) / std::max<int64_t>(bytes, 1);
+    return std::clamp<int64_t>(most, 1, std::max<int64_t>(count, 1));
   }
   int64_t packed_bytes() const { return kListBytes + packed_tiles() * tile_bytes() + packed_panels() * panel_bytes(); }
 
@@ -133,22 +146,26 @@ class Conv2dWeightDriver final : public StepDriver {
                            to.at(state) + line / height * to.strides[0] + line % height * to.strides[2], to.strides[3]);
   }
 
-  // Units: [groups][taps][panels][tiles of rows]. Pixels are listed once for all units of a tap.
+  // Units: [groups][taps][panels][tiles of rows]. Pixels are listed once for all units of a tap. All taps take a block
+  // of k before the next one: it is in the caches then, and what it gives to each is little beside what it reads.
   void multiply(const StepState& state, Range units) const {
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + packed_bytes()));
     const int64_t of_tap = panels_.count * row_tiles_.count;
-    for (int64_t unit = units.begin; unit < units.end;) {
-      const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
-      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        list_pixels(state, tap / g_.taps(), tap % g_.taps(), k, std::min(kBlock, k_ - k), list);
-        multiply_block(state, tap, {unit - tap * of_tap, end - tap * of_tap}, k, list);
+    for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+      PackedGradient packed;
+      for (int64_t unit = units.begin; unit < units.end;) {
+        const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
+        if (tap / g_.taps() != packed.group) packed = {tap / g_.taps(), {}};
+        list_pixels(state, packed.group, tap % g_.taps(), k, std::min(kBlock, k_ - k), list);
+        multiply_block(state, tap, {unit - tap * of_tap, end - tap * of_tap}, k, list, packed);
+        unit = end;
       }
-      unit = end;
     }
   }
 
   // These units of a tap for a block of k, whose pixels are listed.
-  void multiply_block(const StepState& state, int64_t tap, Range units, int64_t k, Addresses* list) const {
+  void multiply_block(const StepState& state, int64_t tap, Range units, int64_t k, Addresses* list,
+                      PackedGradient& gradient) const {
     const int64_t rows = row_tiles_.count, row_step = along_input_ ? raw_out_ : raw_in_;
     const Range all_panels{units.begin / rows, ceil_div(units.end, rows)};
     // What L1 holds as it lies is read so.
@@ -175,13 +192,13 @@ class Conv2dWeightDriver final : public StepDriver {
                   tiles_each = packs_rows ? packed_tiles() : rows;
     for (Range panels{all_panels.begin, 0}; panels.begin < all_panels.end; panels.begin = panels.end) {
       panels.end = std::min(panels.begin + panels_each, all_panels.end);
-      if (packs_columns)
+      if (packs_columns && (along_input_ || gradient.become(panels)))
         pack(&list->b, frame.k, panels, packed_columns, panel_bytes(), most_columns(), [&](int64_t panel) {
           return Range{panels_.begin(panel) * kVector, panels_.begin(panel) * kVector + columns_of(panel)};
         });
       for (Range tiles{0, 0}; tiles.begin < rows; tiles.begin = tiles.end) {
         tiles.end = std::min(tiles.begin + tiles_each, rows);
-        if (packs_rows)
+        if (packs_rows && (!along_input_ || gradient.become(tiles)))
           pack(&list->a, frame.k, tiles, packed_rows, tile_bytes(), most_rows(), [&](int64_t tile) {
             return Range{row_tiles_.begin(tile), row_tiles_.begin(tile) + row_tiles_.size(tile)};
           });
