@@ -2,9 +2,9 @@
 // the first: k is (n, oh, ow), in blocks of 256 as in any product. Both operands are read where they lie, channels
 // innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
 // the pixel of the image that the tap meets, zeros beyond the border. What several tiles read is packed a block of k at
-// a time, as pixels of many channels lie so far apart that they meet in few sets of a cache. Where each channel is a
-// group, tiles have a row a tap and multiply channels by channels. Of few channels, which would be few rows, those of
-// all taps are put side by side first, a block of k at a time.
+// a time, as pixels of many channels lie so far apart that they meet in few sets of a cache; those of the gradient are
+// the same for all taps. Where each channel is a group, tiles have a row a tap and multiply channels by channels. Of
+// few channels, which would be few rows, those of all taps are put side by side first, a block of k at a time.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -299,22 +299,26 @@ class Conv2dWeightDriver final : public StepDriver {
     });
   }
 
-  // Units: [tiles of taps][panels].
+  // Units: [panels][tiles of taps]. All tiles of a thread's channels take a block of k before the next one.
   void multiply_channels(const StepState& state, Range units) const {
-    for (int64_t unit = units.begin; unit < units.end;) {
-      const int64_t tile = unit / panels_.count, end = std::min(units.end, (tile + 1) * panels_.count);
-      const int64_t first = row_tiles_.begin(tile), taps = row_tiles_.size(tile), entry = 1 + taps;
-      auto* list = reinterpret_cast<const char**>(thread_scratch(kBlock * entry * 8));
-      TileFrame frame{};
-      frame.a = reinterpret_cast<const char*>(list);
-      frame.a_stride = entry * 8, frame.c_stride = raw_tap_;
-      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+    const int64_t tiles = row_tiles_.count;
+    auto* list = reinterpret_cast<const char**>(thread_scratch(kBlock * (1 + most_rows()) * 8));
+    TileFrame frame{};
+    frame.a = reinterpret_cast<const char*>(list);
+    frame.c_stride = raw_tap_;
+    for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+      frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const int64_t first = row_tiles_.begin(tile), taps = row_tiles_.size(tile), entry = 1 + taps;
+        const Range panels{ceil_div(units.begin - tile, tiles), ceil_div(units.end - tile, tiles)};
+        if (panels.begin >= panels.end) continue;
         for (int64_t i = 0; i < taps; ++i)
           walk_pixels(state, 0, first + i, k, frame.k, [&, to = list](const char* slope, const char* from) mutable {
-            to[0] = slope, to[1 + i] = from, to += entry;
+            if (i == 0) to[0] = slope;
+            to[1 + i] = from, to += entry;
           });
-        for (int64_t panel = unit % panels_.count; panel < end - tile * panels_.count; ++panel) {
+        frame.a_stride = entry * 8;
+        for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
           const int64_t column = panels_.begin(panel) * kVector;
           const KernelCall& call = tiles_[(taps - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
@@ -324,7 +328,6 @@ class Conv2dWeightDriver final : public StepDriver {
           call.entry(&frame);
         }
       }
-      unit = end;
     }
   }
 
