@@ -213,6 +213,22 @@ TEST(AttentionGradient, MasksOverSomeOfManyDimsBeforeTheHeads) {
   }
 }
 
+TEST(AttentionGradient, ManyDimsBeforeTheHeadsOfSizesNoneAndOne) {
+  manual_seed(7);
+  for (int64_t a : {0, 1, 2})
+    for (int64_t b : {1, 3})
+      for (const std::vector<int64_t>& shape : {std::vector<int64_t>{a, b, 1, 5, 7}, {a, 1, 2, 5, 7}, {b, 1, 1, 7}}) {
+        const Tensor q = randn({a, b, 2, 5, 4}), k = randn({a, b, 2, 7, 4}), mask = randn(shape);
+        auto run = [](const Tensor& x, const Tensor& y, const Tensor& m) {
+          return scaled_dot_product_attention(x, y, y, m);
+        };
+        const Tensor whole = mask.expand({a, b, 2, 5, 7}).contiguous().view({a * b, 2, 5, 7});
+        const Tensor expected = run(q.view({a * b, 2, 5, 4}), k.view({a * b, 2, 7, 4}), whole).view_as(q);
+        EXPECT_TRUE(same_bits(run(q, k, mask), expected)) << a << " " << b;
+        EXPECT_TRUE(same_bits(compile(run)(q, k, mask), expected)) << a << " " << b;
+      }
+}
+
 TEST(AttentionGradient, SizesAreSymbols) {
   auto fast = compile([](const Operands& x) { return gradients({1, 2, 2, 0, 0, 8, 8, true}, x); });
   for (int64_t n : {30, 33, 31, 97, 64, 20}) {

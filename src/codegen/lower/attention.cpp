@@ -117,10 +117,13 @@ Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
   return k;
 }
 
-/// An argument over four dims of `shape`: leading ones merged (copies are dense) or added.
+/// An argument over four dims of `shape`: leading ones merged (copies are dense, of size 1 any stride will do) or
+/// added.
 Argument with_four_dims(StepWriter& w, Step& step, Argument a, Dims& shape, Dims strides, DType type) {
   while (shape.size() > 4) {
-    INGOT_CHECK(w.dims.same(strides[0], w.dims.mul(strides[1], shape[1])), "leading dims of attention do not merge");
+    if (w.dims.is_one(shape[1])) strides[1] = strides[0];
+    INGOT_CHECK(w.dims.is_one(shape[0]) || w.dims.same(strides[0], w.dims.mul(strides[1], shape[1])),
+                "leading dims of attention do not merge");
     shape[1] = w.dims.mul(shape[0], shape[1]);
     shape.erase(0);
     strides.erase(0);
