@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string_view>
+#include <utility>
 
 #include "base/export.h"
 
@@ -51,6 +52,12 @@ constexpr DType default_dtype(Category c) {
          : c == Category::integer  ? DType::i64
          : c == Category::floating ? DType::f32
                                    : DType::c64;
+}
+/// The smallest and the largest number of an integer dtype.
+constexpr std::pair<int64_t, int64_t> integer_range(DType d) {
+  const int bits = static_cast<int>(size_of(d)) * 8 - (d == DType::u8 ? 0 : 1);
+  const int64_t highest = static_cast<int64_t>((uint64_t{1} << bits) - 1);
+  return {d == DType::u8 ? 0 : -highest - 1, highest};
 }
 /// The type in which elementwise math on this dtype is computed: f32 for 16-bit floats, else itself.
 constexpr DType working_dtype(DType d) { return is_half(d) ? DType::f32 : d; }

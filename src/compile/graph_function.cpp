@@ -89,12 +89,11 @@ struct CheckedGraph {
       std::vector<ir::Operand> operands = node.operands;
       for (ir::Operand& operand : operands)
         if (operand.is_value()) operand = ir::Operand::value(renamed[operand.id]);
-      const eager::ValueCheck check = checks.of(node.op, operands, node.attrs);
-      for (size_t i = 0; check.kind != eager::ValueCheck::Kind::none && i < check.operands; ++i) {
-        const auto number = static_cast<uint32_t>(check.operand + i);
+      for (const eager::ValueCheck& check : checks.of(node.op, operands, node.attrs)) {
+        const auto number = static_cast<uint32_t>(check.operand);
         const ir::Operand& checked = node.operands[number];
         const bool is_made = checked.is_value() && given.values[checked.id].producer != ir::kNoValue;
-        if (is_made) checks.add(check, number, operands, node.location);
+        if (is_made) checks.add(check, operands, node.location);
         host_checks.push_back({n, number, -1, is_made});
       }
       const ir::ValueId first = add(node, operands);
@@ -362,11 +361,11 @@ class CompiledGraphFunction::Call {
         }
       const NodeCall made = call_of(node, tensors);
       if (check.sizes_only) {
-        if (!eager::positions_have_room(made.call(), eager::value_check(made.call()), check.operand)) return false;
+        if (!eager::positions_have_room(made.call(), eager::value_check(made.call(), check.operand))) return false;
         continue;
       }
       try {
-        eager::check_operand(made.call(), eager::value_check(made.call()), check.operand);
+        eager::check_operand(made.call(), eager::value_check(made.call(), check.operand));
       } catch (const Error&) {
         return false;
       }

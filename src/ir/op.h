@@ -154,7 +154,8 @@ struct DataCheck {
     divisor,    // where integers are divided by it: no zero
     interval,   // each lies in [low, high]
     weights,    // finite, none negative; in each row one is above 0
-    order       // a scalar no lower than the operand before it; above it where `strict`
+    order,      // a scalar no lower than the operand before it; above it where `strict`
+    held        // a scalar that the tensors' dtype holds where that is an integer's
   } kind = Kind::none;
   enum class Of : uint8_t { number, attribute, channel } of = Of::number;  // positions: which dim
   int dim = 0;         // Of::number, from the end where negative; Of::attribute: that attribute, if absent all elements
@@ -162,6 +163,7 @@ struct DataCheck {
   int ignored = -1;    // positions: the attribute whose value is allowed as well
   double low = 0, high = std::numeric_limits<double>::infinity();
   bool strict = false;
+  enum class Bound : uint8_t { none, lower, upper } bound = Bound::none;  // held: may lie below, above all numbers
   int with = -1;     // an attribute, a mode: checked only where it is not the first one
   int without = -1;  // an operand: checked only where it is absent
 };
@@ -268,7 +270,7 @@ struct OpInfo {
   std::vector<ArgInfo> arguments;  // in the order of the signature
   int operand_count = 0;           // a list counts as one
   bool list_first = false;
-  std::vector<int> checked;  // the operands with a DataCheck, one after another
+  std::vector<int> checked;  // the operands with a DataCheck
   uint16_t traits = 0;
   int outputs = 1;
   Rule types = nullptr, shapes = nullptr;

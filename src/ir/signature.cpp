@@ -85,6 +85,9 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
       check.kind = Kind::order;
       check.strict = word == "above";
       INGOT_CHECK(operand_position(*op, cut(&words, " ")) + 1 == operand_position(*op, argument->name), argument->name);
+    } else if (word == "held" || word == "lower" || word == "upper") {
+      check.kind = Kind::held;
+      if (word != "held") check.bound = word == "lower" ? DataCheck::Bound::lower : DataCheck::Bound::upper;
     } else if (word == "with") {
       check.with = attribute(cut(&words, " "));
     } else if (word == "without") {

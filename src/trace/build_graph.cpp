@@ -251,18 +251,16 @@ class Builder {
   // What eager checks of the data before it computes: of memory from outside and of scalars before the program runs, of
   // values that the program makes by the program.
   void check_values(const Node& node, std::vector<ir::Operand>& operands, const std::vector<ir::Attr>& attrs) {
-    const eager::ValueCheck check = checks_.of(node.op, operands, attrs);
-    if (check.kind == eager::ValueCheck::Kind::none) return;
-    for (size_t i = 0; i < check.operands; ++i) {
-      const auto number = static_cast<uint32_t>(check.operand + i);
-      if (add_host_check(node, check, number)) continue;
-      checks_.add(check, number, operands, node.location);
+    for (const eager::ValueCheck& check : checks_.of(node.op, operands, attrs)) {
+      if (add_host_check(node, check)) continue;
+      checks_.add(check, operands, node.location);
       if (check.kind == eager::ValueCheck::Kind::positions)
-        built_.binding.host_checks.push_back({node_number_, number, -1, true});
+        built_.binding.host_checks.push_back({node_number_, static_cast<uint32_t>(check.operand), -1, true});
     }
   }
 
-  bool add_host_check(const Node& node, const eager::ValueCheck& check, uint32_t number) {
+  bool add_host_check(const Node& node, const eager::ValueCheck& check) {
+    const auto number = static_cast<uint32_t>(check.operand);
     const OperandRecord& record = node.operands[number];
     HostCheck host{node_number_, number, -1};
     if (record.kind != Kind::scalar && record.kind != Kind::special) {

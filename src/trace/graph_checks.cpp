@@ -6,7 +6,7 @@ namespace ingot::trace {
 
 using ir::Operand;
 
-eager::ValueCheck GraphChecks::of(OpId op, std::span<const Operand> operands, std::span<const ir::Attr> attrs) const {
+eager::ValueChecks GraphChecks::of(OpId op, std::span<const Operand> operands, std::span<const ir::Attr> attrs) const {
   std::vector<ir::OperandType> types;
   for (const Operand& operand : operands) {
     ir::OperandType& type = types.emplace_back();
@@ -19,12 +19,12 @@ eager::ValueCheck GraphChecks::of(OpId op, std::span<const Operand> operands, st
       type.category = operand.category;
     }
   }
-  return eager::value_check(op, types, attrs);
+  return eager::value_checks(op, types, attrs);
 }
 
-void GraphChecks::add(const eager::ValueCheck& check, uint32_t number, std::span<Operand> operands, Location location) {
+void GraphChecks::add(const eager::ValueCheck& check, std::span<Operand> operands, Location location) {
   DimTable& dims = graph_.dims;
-  const Operand checked = operands[number];
+  const Operand checked = operands[check.operand];
   auto node = [&](OpId op, std::vector<Operand> list) {
     return Operand::value(graph_.add(op, std::move(list), {}, location));
   };
@@ -64,7 +64,7 @@ void GraphChecks::add(const eager::ValueCheck& check, uint32_t number, std::span
     // Of nothing, no position is right.
     if (!size.is_constant() || size == Dim(0))
       wrong = node(OpId::logical_or, {wrong, node(OpId::ge, {clamped, Operand::size(size)})});
-    operands[number] = inside;
+    operands[check.operand] = inside;
   }
   failed_.push_back(node(OpId::any, {wrong}).id);
 }

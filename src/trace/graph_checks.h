@@ -13,10 +13,10 @@ class GraphChecks {
   explicit GraphChecks(ir::Graph& graph) : graph_(graph) {}
 
   /// Of a call that is to be added to the graph.
-  eager::ValueCheck of(OpId op, std::span<const ir::Operand> operands, std::span<const ir::Attr> attrs) const;
-  /// Has the graph check operand `number` of that call. Positions are replaced by some that lie inside, so that no
-  /// kernel reads elsewhere.
-  void add(const eager::ValueCheck& check, uint32_t number, std::span<ir::Operand> operands, Location location);
+  eager::ValueChecks of(OpId op, std::span<const ir::Operand> operands, std::span<const ir::Attr> attrs) const;
+  /// Has the graph check an operand of that call. Positions are replaced by some that lie inside, so that no kernel
+  /// reads elsewhere.
+  void add(const eager::ValueCheck& check, std::span<ir::Operand> operands, Location location);
   /// One bool for each check, true where it failed: nothing else that the graph computes means anything then.
   const std::vector<ir::ValueId>& failed() const { return failed_; }
 

@@ -37,7 +37,7 @@ bool SlotCheck::passes(const Tensor& memory) const {
     list.push_back(i == checked ? eager::Operand(stand_in) : eager::Operand(operands[i]));
   const eager::OpCall call{op, false, list, attrs, location};
   try {
-    eager::check_operand(call, eager::value_check(call), checked);
+    eager::check_operand(call, eager::value_check(call, checked));
   } catch (const Error&) {
     return false;
   }

@@ -241,7 +241,7 @@ bool SegmentRunner::host_checks_pass(const Variant& variant) const {
     const size_t checked = check.operand;
     Tensor stand_in;
     if (check.sizes_only) {
-      if (!eager::positions_have_room(call, eager::value_check(call), checked)) return false;
+      if (!eager::positions_have_room(call, eager::value_check(call, checked))) return false;
       continue;
     }
     if (check.counter >= 0) {
@@ -262,7 +262,7 @@ bool SegmentRunner::host_checks_pass(const Variant& variant) const {
       operands[checked] = eager::Operand(stand_in);
     }
     try {
-      eager::check_operand(call, eager::value_check(call), checked);
+      eager::check_operand(call, eager::value_check(call, checked));
     } catch (const Error&) {
       return false;
     }

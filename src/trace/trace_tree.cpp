@@ -115,7 +115,7 @@ Node* TraceTree::flush_node(const Segment& segment, const char* reason, Location
     }
   std::vector<eager::Operand> operands;
   for (const Node* n : segment.path())
-    node->flush->checks |= eager::value_check(segment.call_of(*n, operands)).kind != eager::ValueCheck::Kind::none;
+    node->flush->checks |= !eager::value_checks(segment.call_of(*n, operands)).empty();
   return add(std::move(node), *segment.cursor());
 }
 

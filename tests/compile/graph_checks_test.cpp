@@ -123,9 +123,8 @@ TEST(GraphChecks, ValuesThatEagerRefusesAreRefusedInItsWords) {
         type.category = o.category;
       }
     }
-    const eager::ValueCheck check = eager::value_check(node.op, types, node.attrs);
-    if (check.kind == eager::ValueCheck::Kind::none) continue;
-    for (size_t number = check.operand; number < check.operand + check.operands; ++number) {
+    for (const eager::ValueCheck& check : eager::value_checks(node.op, types, node.attrs)) {
+      const size_t number = check.operand;
       const ir::Operand& operand = node.operands[number];
       for (double bad : {1000.0, -1000.0, 0.0, -0.5, 3.0, std::numeric_limits<double>::quiet_NaN()}) {
         std::vector<Tensor> inputs = eager_tensors(random_inputs(graph, sample.op->name, 11));

@@ -1,6 +1,7 @@
 // A call of any op of the table, made of a number and the tensors at hand.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -79,16 +80,19 @@ class RandomOp {
 
   /// What eager would refuse for its data becomes what it takes.
   void bring_into_range(const eager::OpCall& call) {
-    const eager::ValueCheck check = eager::value_check(call);
-    if (check.kind == eager::ValueCheck::Kind::none) return;
-    for (size_t i = 0; i < check.operands; ++i) bring_into_range(call, check, check.operand + i);
+    for (const eager::ValueCheck& check : eager::value_checks(call)) bring_into_range(call, check);
   }
-  void bring_into_range(const eager::OpCall& call, const eager::ValueCheck& check, size_t number) {
+  void bring_into_range(const eager::OpCall& call, const eager::ValueCheck& check) {
     using Kind = eager::ValueCheck::Kind;
-    eager::Operand& o = operands_[number];
+    eager::Operand& o = operands_[check.operand];
     if (check.kind == Kind::order) {
-      operands_[number - 1] = Scalar(int64_t{-2});
+      operands_[check.operand - 1] = Scalar(int64_t{-2});
       o = Scalar(int64_t{3});
+    } else if (check.kind == Kind::held) {
+      if (o.category == Category::floating)
+        o = Scalar(std::isfinite(o.number) ? std::fabs(std::fmod(o.number, 100)) : 0.5);
+      else
+        o = Scalar(std::abs(o.integer % 100));
     } else if (o.kind == eager::Operand::Kind::scalar) {
       o = check.kind == Kind::divisor ? Scalar(int64_t{3}) : Scalar(0.25);
     } else if (check.kind == Kind::divisor) {

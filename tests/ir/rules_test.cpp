@@ -214,7 +214,7 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"i64[2]", "mean(%0)", "mean: self: got i64, expected a floating point dtype, or one as `dtype`"},
       {"i64[2]", "softmax(%0, dim=0)", "softmax: self: got i64"},
       {"f32[3]; f32[3]", "where(%0, %1, 1)", "where: condition: got tensor f32[3], expected a bool tensor"},
-      {"i64[3]; bool[3]", "masked_fill(%0, %1, 2.5)", "masked_fill: value: got a floating scalar"},
+      {"i64[3]; bool[3]; f32[]", "masked_fill(%0, %1, %2)", "masked_fill: value: got tensor f32[]"},
       {"f32[3]", "fill(%0, %0)", "expected a scalar or a zero-dim tensor"},
       {"f32[3]", "cast(%0, dtype=c64)", "cast: dtype: got c64"},
       {"f32[3]", "exp(1.5)", "exp: self: got a floating scalar, expected a tensor"},

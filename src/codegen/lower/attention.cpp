@@ -121,10 +121,13 @@ Kernel slope_kernel(DType dtype, const Buffer* mask, const ir::Node& node) {
 /// added.
 Argument with_four_dims(StepWriter& w, Step& step, Argument a, Dims& shape, Dims strides, DType type) {
   while (shape.size() > 4) {
-    if (w.dims.is_one(shape[1])) strides[1] = strides[0];
-    INGOT_CHECK(w.dims.is_one(shape[0]) || w.dims.same(strides[0], w.dims.mul(strides[1], shape[1])),
-                "leading dims of attention do not merge");
-    shape[1] = w.dims.mul(shape[0], shape[1]);
+    if (w.dims.is_one(shape[1])) {
+      // 1 by a guard is an expression, with which no product is compared.
+      shape[1] = shape[0], strides[1] = strides[0];
+    } else if (!w.dims.is_one(shape[0])) {
+      INGOT_CHECK(w.dims.same(strides[0], w.dims.mul(strides[1], shape[1])), "leading dims of attention do not merge");
+      shape[1] = w.dims.mul(shape[0], shape[1]);
+    }
     shape.erase(0);
     strides.erase(0);
   }

@@ -13,6 +13,7 @@ Columns::Columns(Emitter& emitter)
       e_(emitter),
       plan_(k_, k_.phases.front()),
       lanes_(emitter.frame.reserve()),
+      window_(emitter.frame.reserve()),
       row_(emitter.frame.at(Slot::blocks)),
       accumulators_(accumulators_of(k_.phases.front())) {}
 
@@ -23,33 +24,58 @@ void Columns::emit() {
   begin_accumulators();
   std::vector<Row> rows = rows_side_by_side();
 
-  // The slot of rows left has the number of rows; lane: 0 .. lanes - 1, as long as there is a row for it.
-  const Mem lane = e_.frame.reserve();
-  int64_t end = code_.label();
   code_.g(VOp::g_imm, Gpr::rax, 0);
-  code_.store(lane, Gpr::rax);
-  const Loop loop = code_.begin_loop();
-  code_.load(Gpr::rax, lane);
-  code_.g(VOp::g_cmpm, Gpr::rax, lanes_);
-  code_.jump(end, Cond::greater_equal);
-  code_.g(VOp::g_cmpm, Gpr::rax, e_.frame.at(Slot::rows_left));
-  code_.jump(end, Cond::greater_equal);
-  for (const PartialAccumulator& p : accumulators_) {
-    code_.load(Gpr::rax, lane);
-    code_.g(VOp::g_imulm, Gpr::rax, e_.frame.at(Slot::columns));
-    if (ingot::size_of(p.format) > 1) code_.g(VOp::g_shli, Gpr::rax, ingot::size_of(p.format) == 8 ? 3 : 2);
-    code_.g(VOp::g_addm, Gpr::rax, p.base);
-    code_.store(p.lane, Gpr::rax);
-  }
-  code_.load(Gpr::rbx, lane);
-  code_.store(row_, Gpr::rbx);
-  if (rows.size() > 1) rows_of_lane(rows);
+  code_.store(window_, Gpr::rax);
+  if (rows.size() > 1) windows(rows);
   rows.erase(rows.begin() + 1, rows.end());
   rows[0].values.clear();
+  windows(rows);
+}
+
+/// As many rows of each lane as there are in `rows`, lane by lane, then the next ones: memory is read nearly straight
+/// through. One row of each lane also where there are fewer lanes left.
+void Columns::windows(std::vector<Row>& rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const Mem& left = e_.frame.at(Slot::rows_left);  // all rows: nobody counts them here
+  const int64_t done = code_.label(), next = code_.label();
+  const Loop window = code_.begin_loop();
+  code_.g(VOp::g_imm, Gpr::rbx, count);
+  if (count > 1) code_.g(VOp::g_imulm, Gpr::rbx, lanes_);
+  code_.g(VOp::g_addm, Gpr::rbx, window_);
+  code_.g(VOp::g_cmpm, Gpr::rbx, left);
+  code_.jump(done, Cond::greater);
+  for (const PartialAccumulator& p : accumulators_) {
+    code_.load(Gpr::rax, p.base);
+    code_.store(p.lane, Gpr::rax);
+  }
+  code_.load(Gpr::rax, window_);
+  code_.store(row_, Gpr::rax);
+  const Loop lane = code_.begin_loop();
+  code_.load(Gpr::rax, row_);
+  code_.g(VOp::g_cmpm, Gpr::rax, left);
+  code_.jump(next, Cond::greater_equal);
   rows_of_lane(rows);
-  code_.add({.op = VOp::g_addi_to, .mem = lane, .value = 1});
-  code_.end_loop(loop);
-  code_.place(end);
+  for (const PartialAccumulator& p : accumulators_) {
+    code_.g(VOp::g_imm, Gpr::rax, ingot::size_of(p.format));
+    code_.g(VOp::g_imulm, Gpr::rax, e_.frame.at(Slot::columns));
+    code_.g(VOp::g_addm, Gpr::rax, p.lane);
+    code_.store(p.lane, Gpr::rax);
+  }
+  code_.load(Gpr::rax, row_);
+  code_.g(VOp::g_addi, Gpr::rax, 1);
+  code_.store(row_, Gpr::rax);
+  code_.g(VOp::g_imm, Gpr::rbx, 0);
+  code_.g(VOp::g_addm, Gpr::rbx, window_);
+  code_.g(VOp::g_addm, Gpr::rbx, lanes_);
+  code_.g(VOp::g_cmp, Gpr::rax, Gpr::rbx);
+  code_.end_loop(lane, Cond::less);
+  code_.place(next);
+  code_.g(VOp::g_imm, Gpr::rbx, count);
+  code_.g(VOp::g_imulm, Gpr::rbx, lanes_);
+  code_.g(VOp::g_addm, Gpr::rbx, window_);
+  code_.store(window_, Gpr::rbx);
+  code_.end_loop(window);
+  code_.place(done);
 }
 
 std::vector<Columns::PartialAccumulator> Columns::accumulators_of(const Phase& phase) {
@@ -93,7 +119,10 @@ void Columns::begin_accumulators() {
 /// They save trips to the accumulators, while there are registers for their addresses.
 std::vector<Columns::Row> Columns::rows_side_by_side() {
   size_t loads = 0;
-  for (Value v = 0; v < e_.analysis.size(); ++v) loads += e_.values.in_body(v) && e_.analysis.node(v).op == Op::load;
+  for (Value v = 0; v < e_.analysis.size(); ++v) {
+    const Node& node = e_.analysis.node(v);
+    loads += e_.values.in_body(v) && node.op == Op::load && !k_.buffers[static_cast<size_t>(node.imm)].same_rows;
+  }
   std::vector<Row> rows;
   for (size_t i = 0; i < (loads <= 2 ? 4 : 1); ++i) {
     Row row{{}, {}, Values::Known(e_.analysis.size())};
@@ -118,14 +147,8 @@ void Columns::row_of_lane(size_t count) {
   code_.g(VOp::g_addm, Gpr::rbx, row_);
 }
 
-/// Rows of the lane at work: `lanes` apart, so many at a time while there are as many.
+/// So many rows of the lane at work, `lanes` apart.
 void Columns::rows_of_lane(std::vector<Row>& rows) {
-  int64_t done = code_.label();
-  const Loop loop = code_.begin_loop();
-  row_of_lane(rows.size() - 1);
-  code_.g(VOp::g_cmpm, Gpr::rbx, e_.frame.at(Slot::rows_left));
-  code_.jump(done, Cond::greater_equal);
-
   e_.streams.free_registers();
   for (size_t i = 0; i < rows.size(); ++i) {
     Row& row = rows[i];
@@ -146,10 +169,6 @@ void Columns::rows_of_lane(std::vector<Row>& rows) {
     exchange(row);
   }
   column_loop(rows);
-  row_of_lane(rows.size());
-  code_.store(row_, Gpr::rbx);
-  code_.end_loop(loop);
-  code_.place(done);
 }
 
 /// A step of the lane's accumulators and the values of each row.

@@ -1,6 +1,5 @@
-// Form::columns: sums along at most 256 rows, into a partial accumulator of 16 lanes a column. Lane by lane, several
-// rows of the lane at a time are added in registers to what the lane holds, so that a wide tile streams through memory
-// at full speed.
+// Form::columns: sums along at most 256 rows, into a partial accumulator of 16 lanes a column. Several rows of a lane
+// are added in registers to what the lane holds, lane after lane, so that memory is read nearly straight through.
 #pragma once
 #include <deque>
 #include <vector>
@@ -33,6 +32,7 @@ class Columns {
   std::vector<Row> rows_side_by_side();
   void exchange(Row& row);
   void row_of_lane(size_t count);
+  void windows(std::vector<Row>& rows);
   void rows_of_lane(std::vector<Row>& rows);
   void column_loop(std::vector<Row>& rows);
   void step(std::vector<Row>& rows);
@@ -41,8 +41,9 @@ class Columns {
   VCode& code_;
   Emitter& e_;
   const PhasePlan plan_;
-  const Mem lanes_;  // their number
-  const Mem row_;    // the row at work
+  const Mem lanes_;   // their number
+  const Mem window_;  // the first row of those that all lanes work on
+  const Mem row_;     // the row at work
   std::vector<PartialAccumulator> accumulators_;
 };
 

@@ -53,12 +53,12 @@ void check_divisor(const OpCall& call, size_t operand) {
   if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
 }
 
-void check_interval(const OpCall& call, const ValueCheck& check, size_t operand) {
-  const Operand& given = call.operands[operand];
+void check_interval(const OpCall& call, const ValueCheck& check) {
+  const Operand& given = call.operands[check.operand];
   auto require = [&](double v) {
     if (v >= check.low && v <= check.high) return;
     std::string low = std::to_string(static_cast<int64_t>(check.low));
-    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(operand)).name, std::to_string(v),
+    fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(check.operand)).name, std::to_string(v),
          std::isinf(check.high) ? "no number below " + low
                                 : "numbers from " + low + " to " + std::to_string(static_cast<int64_t>(check.high)),
          call.location);
@@ -91,6 +91,27 @@ void check_weights(const OpCall& call, size_t operand) {
   });
 }
 
+/// A fraction is cut, and what is negative wraps in an unsigned dtype, as in PyTorch; but not that of a bound.
+void check_held(const OpCall& call, const ValueCheck& check) {
+  using Bound = ir::DataCheck::Bound;
+  const Operand& given = call.operands[check.operand];
+  const auto [lowest, highest] = integer_range(check.dtype);
+  const int64_t least = lowest == 0 && check.bound == Bound::none ? -highest : lowest;
+  const bool whole = given.category <= Category::integer;
+  const double number = std::trunc(given.number);
+  // One above the highest number is a power of two, which a double holds.
+  const bool below = whole ? given.integer < least : number < static_cast<double>(least),
+             above = whole ? given.integer > highest : number >= 2.0 * static_cast<double>(highest / 2 + 1);
+  if (!(below && check.bound != Bound::lower) && !(above && check.bound != Bound::upper) &&
+      (whole || !std::isnan(number)))
+    return;
+  fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(check.operand)).name,
+       whole ? std::to_string(given.integer) : std::to_string(given.number),
+       "a number that " + std::string(name_of(check.dtype)) + " holds, from " + std::to_string(lowest) + " to " +
+           std::to_string(highest),
+       call.location);
+}
+
 void check_order(const OpCall& call, const ValueCheck& check) {
   const Operand &a = call.operands[check.operand - 1], &b = call.operands[check.operand];
   bool whole = a.category <= Category::integer && b.category <= Category::integer;
@@ -121,80 +142,122 @@ bool is_integer(const ir::OperandType& o) {
 bool is_present(const ir::OperandType& o) { return o.present(); }
 size_t rank_of(const ir::OperandType& o) { return o.shape->size(); }
 
+DType dtype_of(const Operand& o) { return o.tensor->impl()->dtype; }
+DType dtype_of(const ir::OperandType& o) { return o.dtype; }
+bool is_scalar(const Operand& o) { return o.kind == Operand::Kind::scalar; }
+bool is_scalar(const ir::OperandType& o) { return o.is_scalar(); }
+
 // Written for eager's operands and for those of a graph.
+
+/// The dtype that has to hold a scalar of `row`: the attribute's, or that of the tensors, of those with dims first;
+/// f32, which holds all, where scalars alone say what it is.
 template <class AnyOperand>
-bool holds(const ir::DataCheck& check, const AnyOperand& operand, std::span<const AnyOperand> operands,
-           std::span<const ir::Attr> attrs) {
-  if (!is_present(operand) || (check.with >= 0 && attrs[check.with].integer == 0) ||
-      (check.without >= 0 && is_present(operands[check.without])))
-    return false;
-  if (check.kind == ir::DataCheck::Kind::divisor) return is_integer(operands[0]) && is_integer(operand);
-  return check.kind != ir::DataCheck::Kind::positions || is_integer(operand);
+DType holding_dtype(const ir::OpInfo& row, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
+  const int count = static_cast<int>(attrs.size());
+  for (int i = 0; i < count; ++i)
+    if (attrs[i].present() && row.attribute(i).kind == ir::ArgKind::dtype) return static_cast<DType>(attrs[i].integer);
+  std::optional<DType> found;
+  for (const bool with_dims : {true, false})
+    for (size_t i = 0; i < operands.size() && (with_dims || found.value_or(DType::bool_) == DType::bool_); ++i) {
+      const ir::ArgInfo& argument = row.operand(static_cast<int>(i));
+      if (!is_present(operands[i]) || is_scalar(operands[i]) || argument.mask ||
+          argument.check.kind == ir::DataCheck::Kind::positions || (rank_of(operands[i]) > 0) != with_dims)
+        continue;
+      found = found ? promote(*found, dtype_of(operands[i])) : dtype_of(operands[i]);
+    }
+  return found.value_or(DType::f32);
 }
 
 template <class AnyOperand>
-ValueCheck check_of(OpId op, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
-  ValueCheck check;
+bool holds(const ir::OpInfo& row, const ir::DataCheck& check, const AnyOperand& operand,
+           std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
+  using Kind = ir::DataCheck::Kind;
+  if (!is_present(operand) || (check.with >= 0 && attrs[check.with].integer == 0) ||
+      (check.without >= 0 && is_present(operands[check.without])))
+    return false;
+  if (check.kind == Kind::held) {
+    if (!is_scalar(operand)) return false;
+    const DType dtype = holding_dtype(row, operands, attrs);
+    if (!is_integral(dtype)) return false;
+    // Where dtypes are promoted, a floating scalar makes a floating result.
+    return is_integer(operand) ? dtype != DType::i64
+                               : row.types != &ir::types::promote && row.types != &ir::types::bounded;
+  }
+  if (check.kind == Kind::divisor) return is_integer(operands[0]) && is_integer(operand);
+  return check.kind != Kind::positions || is_integer(operand);
+}
+
+template <class AnyOperand>
+ValueChecks checks_of(OpId op, std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
+  ValueChecks checks;
   const ir::OpInfo& row = ir::info(op);
   for (const int number : row.checked) {
     const ir::DataCheck& stated = row.operand(number).check;
-    if (!holds(stated, operands[number], operands, attrs)) continue;
-    ++check.operands;
-    if (check.operands > 1) continue;
+    if (!holds(row, stated, operands[number], operands, attrs)) continue;
+    ValueCheck check;
     check.kind = stated.kind;
     check.operand = static_cast<size_t>(number);
     check.wraps = stated.wraps;
     check.low = stated.low;
     check.high = stated.high;
     check.strict = stated.strict;
+    check.bound = stated.bound;
+    if (stated.kind == ir::DataCheck::Kind::held) check.dtype = holding_dtype(row, operands, attrs);
     if (stated.kind == ir::DataCheck::Kind::positions)
       check.dim = ir::dim_of_positions(stated, attrs, rank_of(operands[0]));
     if (stated.ignored >= 0) check.ignored = attrs[stated.ignored].integer;
+    checks.push_back(check);
   }
-  return check;
+  return checks;
 }
 
 }  // namespace
 
-ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs) {
-  return check_of(op, operands, attrs);
+ValueChecks value_checks(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs) {
+  return checks_of(op, operands, attrs);
 }
-ValueCheck value_check(const OpCall& call) {
+ValueChecks value_checks(const OpCall& call) {
   if (call.derivative) return {};  // made before the op itself was computed
-  return check_of(call.op, call.operands, call.attrs);
+  return checks_of(call.op, call.operands, call.attrs);
+}
+ValueCheck value_check(const OpCall& call, size_t operand) {
+  for (const ValueCheck& check : value_checks(call))
+    if (check.operand == operand) return check;
+  INGOT_CHECK(false, "an operand that is checked");
+  return {};
 }
 
-void check_operand(const OpCall& call, const ValueCheck& check, size_t operand) {
+void check_operand(const OpCall& call, const ValueCheck& check) {
   switch (check.kind) {
     case ValueCheck::Kind::none:
       return;
     case ValueCheck::Kind::divisor:
-      return check_divisor(call, operand);
+      return check_divisor(call, check.operand);
     case ValueCheck::Kind::interval:
-      return check_interval(call, check, operand);
+      return check_interval(call, check);
     case ValueCheck::Kind::weights:
-      return check_weights(call, operand);
+      return check_weights(call, check.operand);
     case ValueCheck::Kind::order:
       return check_order(call, check);
+    case ValueCheck::Kind::held:
+      return check_held(call, check);
     case ValueCheck::Kind::positions: {
       const Ints& sizes = call.operands[0].tensor->impl()->sizes;
       const int64_t size = check.dim < 0 || sizes.empty() ? count(sizes) : sizes[check.dim];
-      check_positions(call, operand, check.wraps ? -size : 0, size, check.ignored ? &*check.ignored : nullptr);
+      check_positions(call, check.operand, check.wraps ? -size : 0, size, check.ignored ? &*check.ignored : nullptr);
     }
   }
 }
 
 void check_values(const OpCall& call) {
-  const ValueCheck check = value_check(call);
-  if (check.kind == ValueCheck::Kind::none) return;
-  for (size_t i = 0; i < check.operands; ++i) check_operand(call, check, check.operand + i);
+  for (const ValueCheck& check : value_checks(call)) check_operand(call, check);
 }
 
-bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand) {
+bool positions_have_room(const OpCall& call, const ValueCheck& check) {
   if (check.kind != ValueCheck::Kind::positions) return true;
   const Ints& sizes = call.operands[0].tensor->impl()->sizes;
   const int64_t places = check.dim < 0 ? count(sizes) : sizes.empty() ? 1 : sizes[check.dim];
-  return places > 0 || count(call.operands[operand].tensor->impl()->sizes) == 0;
+  return places > 0 || count(call.operands[check.operand].tensor->impl()->sizes) == 0;
 }
 
 void check_numbers(std::string_view function, std::string_view argument, const Tensor& numbers, int64_t low,

@@ -6,24 +6,29 @@
 
 namespace ingot::eager {
 
-/// What is checked of a call's data before it computes: what its row says (ir::DataCheck), at these operands.
+/// What is checked of the data of one operand of a call before it computes: what its row says (ir::DataCheck), at these
+/// operands.
 struct ValueCheck {
   using Kind = ir::DataCheck::Kind;
   Kind kind = Kind::none;
   size_t operand = 0;
-  size_t operands = 0;  // so many in a row
-  int64_t dim = 0;      // positions: of operand 0; -1: of all elements
+  int64_t dim = 0;  // positions: of operand 0; -1: of all elements
   bool wraps = false;
   double low = 0, high = 0;
   bool strict = false;
   std::optional<int64_t> ignored;
+  DType dtype = DType::f32;  // held: by this one
+  ir::DataCheck::Bound bound = ir::DataCheck::Bound::none;
 };
-ValueCheck value_check(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);
-ValueCheck value_check(const OpCall& call);
-/// Throws Error where the data of one of the operands that `check` names is wrong.
-void check_operand(const OpCall& call, const ValueCheck& check, size_t operand);
+using ValueChecks = SmallVector<ValueCheck, 2>;
+ValueChecks value_checks(OpId op, std::span<const ir::OperandType> operands, std::span<const ir::Attr> attrs);
+ValueChecks value_checks(const OpCall& call);
+/// Of one operand that is checked.
+ValueCheck value_check(const OpCall& call, size_t operand);
+/// Throws Error where the data of the operand that `check` names is wrong.
+void check_operand(const OpCall& call, const ValueCheck& check);
 /// False where `check` asks for positions in nothing, which no value of the operand can be; looks at sizes only.
-bool positions_have_room(const OpCall& call, const ValueCheck& check, size_t operand);
+bool positions_have_room(const OpCall& call, const ValueCheck& check);
 /// Throws Error where the data is wrong: an index out of range, a division of integers by zero.
 void check_values(const OpCall& call);
 /// For functions written over ops, whose errors would name those: throws Error in the function's name where a number is

@@ -282,7 +282,11 @@ Reader::Reader(const ReferenceContext& context, const Argument& argument, const 
   if (is_floating(compute)) {
     number_ = to_working(context, compute, number_);
   } else {
-    integer_ = floating ? saturate_to(compute, s.number) : wrap_to(compute, s.integer);
+    // A negative scalar wraps in an unsigned dtype, whatever its category.
+    const bool wraps = !floating || (compute == DType::u8 && s.number < 0);
+    integer_ = !wraps     ? saturate_to(compute, s.number)
+               : floating ? wrap_to(compute, saturate_to(DType::i32, s.number))
+                          : wrap_to(compute, s.integer);
     number_ = static_cast<double>(integer_);
   }
 }

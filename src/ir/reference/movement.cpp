@@ -90,8 +90,11 @@ void linspace(ReferenceContext& c) {
   ReferenceTensor& out = c.out();
   int64_t n = out.size();
   auto end_at = [&](std::string_view name) -> double {
-    Reader whole(c, c.argument(name), {}, out.dtype), real(c, c.argument(name), {}, DType::f64);
-    return out.floating() ? real.real(0) : static_cast<double>(whole.integer(0));
+    const Argument& end = c.argument(name);
+    const bool fraction = end.tensor ? end.tensor->floating() : end.scalar.category == Category::floating;
+    Reader whole(c, end, {}, out.dtype), real(c, end, {}, DType::f64);
+    if (out.floating()) return real.real(0);
+    return static_cast<double>(fraction ? saturate_to(out.dtype, real.real(0)) : whole.integer(0));
   };
   double start = end_at("start"), end = end_at("end");
   double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;

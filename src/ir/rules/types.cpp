@@ -97,6 +97,18 @@ void promote(RuleContext& context) {
   check_values(context);
 }
 
+namespace {
+// A bound that i32 does not hold is one all the same.
+void compare_in_i64(RuleContext& context) {
+  if (context.compute == DType::i32) context.compute = DType::i64;
+}
+}  // namespace
+
+void bounded(RuleContext& context) {
+  promote(context);
+  compare_in_i64(context);
+}
+
 void numeric(RuleContext& context) {
   promote(context);
   if (context.compute == DType::bool_)
@@ -179,6 +191,11 @@ void self_number(RuleContext& context) {
   if (context.compute == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
 }
 
+void bounded_self(RuleContext& context) {
+  self_number(context);
+  compare_in_i64(context);
+}
+
 void self_float(RuleContext& context) {
   self(context);
   require_floating(context, context.compute);
@@ -204,7 +221,8 @@ void fill(RuleContext& context) {
   Category given = value.is_tensor() ? category_of(value.dtype) : value.category;
   if (value.is_tensor() && !value.shape->empty())
     context.fail("value", describe(context, value), "a scalar or a zero-dim tensor");
-  if (context.compute != DType::bool_ && given > category_of(context.compute))
+  // The fraction of a scalar is cut, as in PyTorch.
+  if (value.is_tensor() && context.compute != DType::bool_ && given > category_of(context.compute))
     context.fail("value", describe(context, value),
                  "a value that a " + std::string(name_of(context.compute)) + " tensor can hold");
 }
