@@ -414,7 +414,12 @@ void StepWriter::write_column(uint32_t group) {
   if (!target.cuda_arch)
     for (size_t a = 0; a < arranged.size(); ++a)
       writer.kernel.buffers[a].same_rows = arranged[a][sizes.size() - 2] == Dim(0);
-  column.kernel = generate(writer, sizes, step.name);
+  // Lanes in registers take turns along the rows of a block, and memory gives long rows faster one after another.
+  constexpr int64_t kShortRow = 32;
+  const bool by_turns = target.cuda_arch || dims.hint(sizes[sizes.size() - 2]) <= canonical::kBlock ||
+                        dims.hint(sizes.back()) <= kShortRow;
+  column.kernel = by_turns ? generate(writer, sizes, step.name)
+                           : made_once(writer.kernel, step.name, static_cast<int>(sizes.size()) - 2);
   column.in_registers = sums_in_registers(writer.kernel);
   step.work = std::move(column);
   append(std::move(step));
