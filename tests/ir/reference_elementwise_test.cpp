@@ -49,6 +49,15 @@ TEST(ReferenceElementwise, NanWinsAndZerosAreOrdered) {
   EXPECT_EQ(apply(OpId::fmax, {a, b}).real[0], 1);
 }
 
+TEST(ReferenceElementwise, BoundsMayLiePastTheNumbersOfADtype) {
+  const Operand low = Operand::constant(-(int64_t{1} << 40)), high = Operand::constant(int64_t{1} << 40);
+  const ReferenceTensor x = whole({3}, {-5, 7, INT32_MAX}, DType::i32), bytes = whole({2}, {5, 250}, DType::u8);
+  EXPECT_EQ(apply(OpId::clamp, {x}, {low, high}).integer, x.integer);
+  EXPECT_EQ(apply(OpId::clamp_min, {x}, {low}).integer, x.integer);
+  EXPECT_EQ(apply(OpId::clamp_max, {bytes}, {Operand::constant(int64_t{300})}).integer, bytes.integer);
+  EXPECT_EQ(apply(OpId::clamp_min, {bytes}, {Operand::constant(int64_t{-1})}).integer, bytes.integer);
+}
+
 TEST(ReferenceElementwise, CastsSaturate) {
   ReferenceTensor x = real({5}, {300, -300, kNaN, 1.9, -kInfinity});
   EXPECT_EQ(apply(OpId::cast, {x}, {}, {Attr::of(DType::i8)}).integer, (Wholes{127, -128, 0, 1, -128}));

@@ -31,7 +31,8 @@ bool shifts_out(DType dtype, int64_t by) { return by < 0 || by >= 8 * size_of(dt
 /// Bounds by a scalar or a tensor; either may be absent.
 void bound(ReferenceContext& c, std::string_view low, std::string_view high) {
   ReferenceTensor& out = c.out();
-  DType compute = out.dtype;
+  // A bound may lie past the numbers of an integer dtype.
+  const DType compute = is_integral(out.dtype) ? DType::i64 : out.dtype;
   Reader self(c, c.argument("self"), out.shape, compute);
   std::vector<Reader> lower, upper;
   if (!low.empty() && c.argument(low).present) lower.emplace_back(c, c.argument(low), out.shape, compute);
