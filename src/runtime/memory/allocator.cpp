@@ -113,8 +113,8 @@ struct ThreadCache {
 
 // In front of a block that has a mapping of its own.
 struct Mapping {
-  void* base;
-  int64_t length;
+  char* base = nullptr;
+  int64_t length = 0;
 };
 
 [[noreturn]] void fail(int64_t bytes, const char* why) {
@@ -207,6 +207,7 @@ class Central {
     s.cached_limit = limit();
     note_live();
     s.peak_bytes = most_live_, s.peak_beyond_scratch = most_beyond_scratch_;
+    s.moved_bytes = moved_;
     s.scratch_bytes = scratch_.load(std::memory_order_relaxed);
     counters_.add_to(s);
     for (const ThreadCache* cache : caches_) cache->counters.add_to(s);
@@ -232,7 +233,6 @@ class Central {
   void* take(int c, Bin* bin, Counters* counters) {
     int64_t bytes = class_bytes(c);
     Counters& count = counters ? *counters : counters_;
-    if (bytes > kThreadLimit) note_large(bytes);
     int64_t batch = bin ? std::clamp<int64_t>((64 << 10) / bytes, 1, 32) : 1;
     if (!bins_[c].count && bytes <= kSlabLimit) {
       for (int64_t i = 0; i < batch; ++i) put(c, cut(bytes));
@@ -240,9 +240,11 @@ class Central {
     }
     if (!bins_[c].count) {
       void* block = map(bytes);
+      if (bytes > kThreadLimit) note_large(bytes);
       count.took(bytes, false);
       return block;
     }
+    if (bytes > kThreadLimit) note_large(bytes);
     count.took(bytes, true);
     void* block = get(c);
     while (bin && --batch > 0 && bins_[c].count) bin->push(get(c), bytes);
@@ -265,8 +267,9 @@ class Central {
     if (++in_epoch_ > kPeakEpoch) in_epoch_ = 0, earlier_peak_ = std::exchange(peak_, large_);
     peak_ = std::max(peak_, large_);
   }
-  int64_t limit() const {
-    return std::min(most_kept_, kKeptFree + std::max<int64_t>(std::max(peak_, earlier_peak_) - large_, 0));
+  // The most to keep, where `more` bytes of large blocks are about to be in use.
+  int64_t limit(int64_t more = 0) const {
+    return std::min(most_kept_, kKeptFree + std::max<int64_t>(std::max(peak_, earlier_peak_) - large_ - more, 0));
   }
 
   char* cut(int64_t bytes) {
@@ -298,9 +301,11 @@ class Central {
       base += before;
       madvise(base, length, MADV_HUGEPAGE);
     }
+    [[maybe_unused]] const Filled filled = move_pages(base, length, limit(bytes));
 #ifdef MADV_POPULATE_WRITE
     // One call instead of a fault a page; refused by old kernels, which then fault. Sizes near the machine's stay lazy.
-    if (length <= populate_limit_) madvise(base, length, MADV_POPULATE_WRITE);
+    if (length <= populate_limit_ && filled.begin < filled.end)
+      madvise(base + filled.begin, filled.end - filled.begin, MADV_POPULATE_WRITE);
 #endif
     __lsan_register_root_region(base, length);
     char* block = base + start;
@@ -309,14 +314,67 @@ class Central {
     return block;
   }
 
+  // Of the classes from `first` on that have cached blocks, the one that was not used for the longest, or -1.
+  int oldest_from(int first) const {
+    int oldest = -1;
+    for (int c = first; c < kClasses; ++c)
+      if (bins_[c].count && (oldest < 0 || last_use_[c] < last_use_[oldest])) oldest = c;
+    return oldest;
+  }
+
+  // Which bytes of a new mapping have pages already: up to `begin`, and from `end` on.
+  struct Filled {
+    int64_t begin, end;
+  };
+  // Fills a new mapping with pages of cached blocks, as long as more than `limit` bytes are kept: shrink() would unmap
+  // them soon, and the system clear as many for the mapping, which costs more than the work on them where sizes
+  // alternate (a step of training). Huge pages one by one, and for the end of the mapping that of a block.
+  Filled move_pages(char* base, int64_t length, int64_t limit) {
+    Filled filled{0, length};
+    const int64_t whole = length / kHuge * kHuge;
+    while (filled.begin < whole && kept_ > limit) {
+      if (rest_.length == 0) {
+        const int c = oldest_from(class_of(kHuge));
+        if (c < 0) break;
+        const Mapping block = forget(static_cast<char*>(drop(c)));
+        const int64_t pages = block.length / kHuge * kHuge, end = block.length - pages;
+        counters_.cached.add(pages - class_bytes(c)), kept_ += pages;
+        rest_ = {block.base, pages};
+        const bool fits = filled.end > whole && end >= length - whole;
+        const int64_t used = fits && move(block.base + pages, base + whole, length - whole) ? length - whole : 0;
+        if (used) filled.end = whole;
+        if (end > used) munmap(block.base + pages + used, end - used);
+        continue;
+      }
+      if (!move(rest_.base + rest_.length - kHuge, base + filled.begin, kHuge)) break;
+      counters_.cached.add(-kHuge), kept_ -= kHuge;
+      rest_.length -= kHuge, filled.begin += kHuge;
+    }
+    return filled;
+  }
+  // Not if the process has as many mappings as it may have: then what was at `to` may have gone, and comes back empty.
+  bool move(char* from, char* to, int64_t bytes) {
+    if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
+      moved_ += bytes;
+      return true;
+    }
+    (void)mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return false;
+  }
+
   // Unmaps cached blocks, of the class that was not used for the longest first, until no more than `limit` bytes are
   // kept. Tells if it unmapped any.
   bool shrink(int64_t limit) {
     bool any = false;
+    if (kept_ > limit && rest_.length) {
+      const int64_t more = std::min(rest_.length, (kept_ - limit + kHuge - 1) / kHuge * kHuge);
+      rest_.length -= more;
+      munmap(rest_.base + rest_.length, more);
+      counters_.cached.add(-more), kept_ -= more;
+      any = true;
+    }
     while (kept_ > limit) {
-      int oldest = -1;
-      for (int c = class_of(kSlabLimit) + 1; c < kClasses; ++c)
-        if (bins_[c].count && (oldest < 0 || last_use_[c] < last_use_[oldest])) oldest = c;
+      const int oldest = oldest_from(class_of(kSlabLimit) + 1);
       if (oldest < 0) break;
       for (; bins_[oldest].count && kept_ > limit; any = true) {
         unmap(static_cast<char*>(drop(oldest)));
@@ -325,11 +383,15 @@ class Central {
     }
     return any;
   }
-  static void unmap(char* block) {
+  static Mapping forget(char* block) {
     ASAN_UNPOISON_MEMORY_REGION(block - sizeof(Mapping), sizeof(Mapping));
     const Mapping mapping = *reinterpret_cast<Mapping*>(block - sizeof(Mapping));
     ASAN_UNPOISON_MEMORY_REGION(mapping.base, mapping.length);
     __lsan_unregister_root_region(mapping.base, mapping.length);
+    return mapping;
+  }
+  static void unmap(char* block) {
+    const Mapping mapping = forget(block);
     munmap(mapping.base, mapping.length);
   }
 
@@ -339,12 +401,13 @@ class Central {
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
   int64_t most_live_ = 0, most_beyond_scratch_ = 0;  // since the peak was reset
   std::atomic<int64_t> scratch_{0};
-  int64_t kept_ = 0;
+  int64_t kept_ = 0, moved_ = 0;
   uint64_t uses_ = 0, last_use_[kClasses] = {};
   int64_t large_ = 0;  // in use, in blocks that no thread keeps
   int64_t peak_ = 0, earlier_peak_ = 0, in_epoch_ = 0;
   char *slab_ = nullptr, *slab_end_ = nullptr;
   int64_t mapped_ = 0;
+  Mapping rest_;  // of the block whose pages moved last, counted as kept
   int64_t populate_limit_ = int64_t{1} << 30;
   int64_t most_kept_ = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
 };

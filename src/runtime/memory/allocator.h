@@ -23,6 +23,7 @@ struct AllocatorStatistics {
   int64_t peak_beyond_scratch = 0;  // as peak_bytes, of what is no scratch memory
   int64_t cached_bytes = 0;         // in blocks kept for reuse
   int64_t cached_limit = 0;         // most bytes of large blocks to keep now
+  int64_t moved_bytes = 0;          // of cached blocks, so far, whose pages went to blocks of other sizes
   int64_t allocations = 0, reuses = 0;
 };
 AllocatorStatistics allocator_statistics();

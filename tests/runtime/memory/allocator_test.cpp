@@ -71,6 +71,49 @@ TEST(Allocator, LargeBlocksDoNotShareTheirAddressModuloAPage) {
   for (void* block : blocks) deallocate(block, 4 << 20);
 }
 
+// As in a step of training: what is free has other sizes than what is asked for, again and again.
+TEST(Allocator, PagesOfFreeBlocksGoToBlocksOfOtherSizes) {
+  forget_peak();
+  struct Held {
+    unsigned char* block;
+    int64_t bytes;
+    unsigned char mark;
+  };
+  std::vector<Held> held;
+  uint32_t random = 1;
+  auto next = [&](uint32_t below) { return (random = random * 1664525 + 1013904223) / 65536 % below; };
+  auto take = [&](int64_t bytes) {
+    auto mark = static_cast<unsigned char>(next(256));
+    auto* block = static_cast<unsigned char*>(allocate(bytes));
+    std::memset(block, mark, bytes);
+    held.push_back({block, bytes, mark});
+  };
+  auto give = [&](size_t i) {
+    const auto [block, bytes, mark] = held[i];
+    for (int64_t at = 0; at < bytes; at += 509) ASSERT_EQ(block[at], mark) << bytes;
+    ASSERT_EQ(block[bytes - 1], mark) << bytes;
+    deallocate(block, bytes);
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  const AllocatorStatistics before = allocator_statistics();
+  for (int step = 0; step < 10; ++step) {
+    const int64_t bytes = int64_t{1} << (20 + step % 5);
+    while (held.size() < (160u << 20) / static_cast<size_t>(bytes)) take(bytes + next(1 << 20));
+    while (!held.empty()) {
+      give(next(static_cast<uint32_t>(held.size())));
+      if (next(4) == 0) take((1 << 20) + 8192 * next(2000)), give(next(static_cast<uint32_t>(held.size())));
+      const AllocatorStatistics now = allocator_statistics();
+      ASSERT_LE(now.cached_bytes - before.cached_bytes, now.cached_limit + (16 << 20));
+      ASSERT_LE(now.live_bytes + now.cached_bytes - before.live_bytes - before.cached_bytes, int64_t{420} << 20);
+    }
+  }
+  const AllocatorStatistics after = allocator_statistics();
+  EXPECT_EQ(after.live_bytes, before.live_bytes);
+  EXPECT_GT(after.moved_bytes - before.moved_bytes, int64_t{100} << 20);
+  trim_allocator();
+  EXPECT_LE(allocator_statistics().cached_bytes, before.cached_bytes);
+}
+
 TEST(Allocator, AbsurdSizesAreErrors) {
   EXPECT_THROW(allocate(-1), Error);
   EXPECT_THROW(allocate(INT64_MIN), Error);
