@@ -95,6 +95,26 @@ TEST(Windows, IndicesOfPoolingSelectItsValues) {
   }
 }
 
+// Padding is never larger than an element, but may be as large.
+TEST(Windows, IndicesOfPoolingLieInside) {
+  const float low = -std::numeric_limits<float>::infinity();
+  auto positions = [](const Tensor& x, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation = 1) {
+    auto [values, indices] = F::max_pool1d_with_indices(x, kernel, stride, padding, dilation);
+    EXPECT_TRUE(equal(x.gather(2, indices), values));
+    return indices.flatten();
+  };
+  EXPECT_TRUE(equal(positions(full({1, 1, 3}, low), 2, 1, 1), tensor({0, 0, 1, 2}).to(kInt64)));
+  EXPECT_TRUE(equal(positions(full({1, 1, 4}, low), 3, 1, 1, 2), tensor({1, 0}).to(kInt64)));
+  EXPECT_TRUE(
+      equal(positions(tensor({0, 5, 0, 0}).to(kUInt8).view({1, 1, 4}), 2, 1, 1), tensor({0, 1, 1, 2, 3}).to(kInt64)));
+  for (const Tensor& x :
+       {full({2, 3, 5, 4}, low), zeros({2, 3, 5, 4}, kUInt8), full({2, 3, 5, 4}, INT32_MIN, kInt32)}) {
+    auto [values, indices] = F::max_pool2d_with_indices(x, {3, 2}, {2, 1}, {1, 1});
+    EXPECT_EQ(indices.min().item<int64_t>(), 0);
+    EXPECT_TRUE(equal(x.flatten(2).gather(2, indices.flatten(2)), values.flatten(2)));
+  }
+}
+
 TEST(Windows, IndicesOfPoolingInOneAndThreeDims) {
   Tensor line = remainder(mul(arange(2 * 3 * 11, kFloat32), 37), 101).view({2, 3, 11});
   auto [values, indices] = F::max_pool1d_with_indices(line, 3, 2, 1, 2, true);

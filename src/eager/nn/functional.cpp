@@ -95,7 +95,8 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
     };
     k = repeated(k), v = repeated(v);
   }
-  double factor = scale.present ? scale.value.to_double() : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  double factor =
+      scale.present ? scale.value.to_double() : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(q.size(-1), 1)));
   Tensor scores = mul(matmul(TensorArg(q, location), k.transpose(-2, -1)), factor);
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   if (is_causal) scores = scores.masked_fill(logical_not(ones({q.size(-2), k.size(-2)}, kBool).tril()), kHidden);
@@ -103,7 +104,8 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
     scores = attn_mask.tensor->dtype() == kBool ? scores.masked_fill(logical_not(attn_mask), kHidden)
                                                 : add(scores, attn_mask.tensor->to(working));
   // A row without any key gives zeros.
-  Tensor weights = softmax(scores, -1).masked_fill(eq(amax(scores, -1, true), kHidden), 0);
+  Tensor weights = softmax(scores, -1);
+  if (k.size(-2) > 0) weights = weights.masked_fill(eq(amax(scores, -1, true), kHidden), 0);
   return matmul(dropout(TensorArg(weights, location), dropout_p), v).to(whole.dtype());
 }
 

@@ -25,7 +25,8 @@ struct Windows {
   Ints kernel, step;
 };
 
-/// The position in the input's plane of the largest element of each window, the first among equals.
+/// The position in the input's plane of the largest element of each window, the first among equals. Where padding is
+/// as large as all the window, the first element that lies inside.
 Tensor largest_positions(const Windows& w, const Ints& plane) {
   int64_t spatial = static_cast<int64_t>(plane.size()), row = 1;
   Tensor tap = w.elements.flatten(-spatial, -1).argmax(-1), position;
@@ -33,6 +34,7 @@ Tensor largest_positions(const Windows& w, const Ints& plane) {
     Ints line(spatial - d, 1);
     line[0] = w.start[d].numel();
     Tensor at = add(w.start[d].view(line), mul(remainder(tap, w.kernel[d]), w.step[d]));
+    at = maximum(at, remainder(at, w.step[d]));
     position = position.defined() ? add(position, mul(at, row)) : at;
     tap = floor_divide(tap, w.kernel[d]);
     row *= plane[d];

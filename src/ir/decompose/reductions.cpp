@@ -52,14 +52,15 @@ Operand mean_over(GraphBuilder& b, const Operand& x, const Dims& dims, bool keep
   return b.div(b.reduce_dims(OpId::sum, x, dims, keepdim), GraphBuilder::divisor(count(b, x, dims)));
 }
 
-/// sum / max(n - correction, 0) of squared differences from the mean (two passes).
+/// sum / max(n - correction, 0) of squared differences from the mean (two passes). Of nothing: NaN.
 Operand variance(GraphBuilder& b, const Operand& given, const Dims& over, double correction, bool keepdim) {
   Dims dims = over;
   const Operand x = keepdim ? given : joined(b, given, dims);
   Operand centered = b.sub(x, mean_over(b, x, dims, true));
   Operand squares = b.reduce_dims(OpId::sum, b.mul(centered, centered), dims, keepdim);
   Dim n = count(b, x, dims);
-  if (n.is_constant()) return b.div(squares, std::max(static_cast<double>(n.code) - correction, 0.0));
+  if (n.is_constant())
+    return b.div(squares, n == Dim(0) ? 0.0 : std::max(static_cast<double>(n.code) - correction, 0.0));
   Operand freedom = b.sub(b.scalar(Operand::size(n), b.dtype(x)), correction);
   return b.div(squares, b.clamp_min(freedom, 0.0));
 }

@@ -125,6 +125,7 @@ std::vector<Operand> attention(GraphBuilder& b, const DerivedCall& call, const s
     value = b.unsqueeze(value, GraphBuilder::attr(static_cast<int64_t>(rank) - 2));
   }
   Operand scale = operands[4];
+  if (!scale.present() && whole.back() == Dim(0)) scale = Operand::constant(1.0);  // every score is an empty sum
   if (!scale.present()) scale = b.rsqrt(b.scalar(GraphBuilder::divisor(whole.back()), dtype));
   Operand scores = b.mul(b.reshape(b.matmul(query, transposed(b, key)), scores_shape), scale);
 
@@ -135,7 +136,7 @@ std::vector<Operand> attention(GraphBuilder& b, const DerivedCall& call, const s
   if (seen) scores = b.where(*seen, scores, -std::numeric_limits<double>::infinity());
   const int64_t last = static_cast<int64_t>(rank) - 1;
   std::optional<Operand> blind;
-  if (mask.present() || seen) {
+  if ((mask.present() || seen) && keys != Dim(0)) {
     const Operand top = b.reduce_dims(OpId::amax, scores, {last}, true);
     blind = b.eq(top, -std::numeric_limits<double>::infinity());
     scores = where_not(b, *blind, scores);

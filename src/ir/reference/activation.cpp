@@ -125,6 +125,7 @@ void softshrink(ReferenceContext& c) {
 void threshold(ReferenceContext& c) {
   const std::string_view names[] = {"self"};
   double limit = c.number("threshold"), value = c.number("value");
+  if (!is_floating(c.out().dtype)) limit = std::trunc(limit);
   map(
       c, names, c.out().dtype, [=](double x) { return x <= limit ? value : x; },
       [=](int64_t x) { return static_cast<double>(x) <= limit ? saturate_to(DType::i64, value) : x; });

@@ -188,7 +188,8 @@ class Attention {
         depth(query.shape.back()),
         keys(key.shape[key.shape.size() - 2]),
         width(value.shape.back()),
-        scale(c.has("scale") ? c.number("scale", query.dtype) : 1 / std::sqrt(static_cast<double>(depth))),
+        scale(c.has("scale") ? c.number("scale", query.dtype)
+                             : 1 / std::sqrt(std::max(static_cast<double>(depth), 1.0))),
         mask_(c.optional("attn_mask")),
         composed_(composed),
         divided_(composed && c.flag("divided")),

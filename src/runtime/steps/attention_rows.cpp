@@ -139,7 +139,7 @@ void AttentionRows::each_row(const KernelCall& kernel, const StepState& state, c
   first[count] = mask_ ? rows_of(state, *mask_, w) : nullptr;
   row_strides[count] = mask_ ? row_stride(*mask_) : 0, column_strides[count] = mask_ ? mask_->strides[3] : 0;
 
-  const double scale = 1 / std::sqrt(static_cast<double>(depth_));
+  const double scale = 1 / std::sqrt(std::max(static_cast<double>(depth_), 1.0));
   const uint64_t default_scale =
       wide_ ? std::bit_cast<uint64_t>(scale) : std::bit_cast<uint32_t>(static_cast<float>(scale));
   const int64_t outer_index[] = {w.head, w.batch};
