@@ -87,6 +87,28 @@ TEST_F(ProductEpilogues, OperandsOfAnyLayout) {
   EXPECT_BITS(bmm(stack({x, x * 2}, 0), stack({w, w + 1}, 0).transpose(1, 2)) + r);
 }
 
+// Lines of A that are packed in pieces go span by span of k, while the sums of all rows wait: of one block of rows, of
+// several, and of more panels than may wait at once. B is a weight (packed before), or not.
+TEST_F(ProductEpilogues, LeftOperandsAcrossInSpansOfK) {
+  for (const Sizes& s : {Sizes{90, 256, 130}, {90, 257, 130}, {530, 700, 200}, {4300, 300, 150}}) {
+    SCOPED_TRACE(std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n));
+    manual_seed(9);
+    const Tensor x = randn({s.k, s.m}), w = randn({s.k, s.n}), rows = x.t().contiguous(), r = randn({s.m, s.n});
+    const Tensor plain = matmul(rows, w), followed = (plain + r).relu();
+    EXPECT_TRUE(allclose(plain.to(kFloat64), matmul(rows.to(kFloat64), w.to(kFloat64)), 1e-4, 1e-3));
+    test::on_every_target({1, 2, 3}, [&] {
+      auto product = compile([](const Tensor& a, const Tensor& b) { return matmul(a.t(), b); });
+      auto weighed = compile([&](const Tensor& a) { return matmul(a.t(), w); });
+      auto both =
+          compile([](const Tensor& a, const Tensor& b, const Tensor& c) { return (matmul(a.t(), b) + c).relu(); });
+      EXPECT_TRUE(same_bits(product(x, w), plain));
+      EXPECT_TRUE(same_bits(weighed(x), plain));
+      EXPECT_TRUE(same_bits(both(x, w, r), followed));
+      EXPECT_TRUE(same_bits(matmul(x.t(), w), plain));
+    });
+  }
+}
+
 // What is written is read by the tile that writes it, or by nobody.
 TEST_F(ProductEpilogues, InPlace) {
   auto f = [](const Tensor& x, const Tensor& w, const Tensor& r) {

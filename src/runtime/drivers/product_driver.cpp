@@ -11,7 +11,9 @@ namespace {
 
 constexpr int64_t kGroupBytes = 16 << 20;   // of panels packed for one call
 constexpr int64_t kStretch = 1024;          // of k, at most, where there are several
+constexpr int64_t kSpan = 256;              // of k, of which tiles of A are packed at once
 constexpr int64_t kRawBytes = 64 << 10;     // of sums that wait for the next stretch
+constexpr int64_t kSpanBytes = 2 << 20;     // of sums that wait for the next span
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
 }  // namespace
@@ -95,7 +97,9 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   auto fitting = [&](int64_t part_of_k, int64_t room) {
     return room / std::max<int64_t>(product_.a_bytes * part_of_k / std::max<int64_t>(product_.sizes.k, 1), 1);
   };
-  b.stretch = k_size;
+  // Lines of A that are packed in pieces are read once, one after another: all of them, of a span of k.
+  b.span = product_.packs_tiles && !split_ ? std::min(kSpan, k_size) : k_size;
+  b.stretch = b.span;
   if (packed && !product_.packs_a && !product_.addresses && !split_ && k_size > kStretch &&
       fitting(k_size, room_of_a) < rows)
     b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
@@ -113,28 +117,30 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   // Panels packed here are used by one block of rows at once, or kept for all blocks of rows a group at a time.
   b.wide_panels = product_.calls->widen_rows && !packed && product_.b_column == product_.element &&
                   product_.rows.count >= MatmulStep::kManyTiles;
-  b.panel_bytes = kVector * product_.max_vectors * (b.one_block ? std::min(kBlock, k_padded) : k_padded) *
+  b.panel_bytes = kVector * product_.max_vectors * std::min(b.one_block ? kBlock : round_up(b.span, 2), k_padded) *
                   (b.wide_panels ? product_.c_element : product_.element);
   b.group = part.panels.end - part.panels.begin;
-  if (!packed)
-    b.group = b.one_block ? 1 : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(b.panel_bytes, 1), 1, b.group);
+  if (!packed && !b.one_block)
+    b.group = std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(b.panel_bytes, 1), 1, b.group);
 
   const int64_t block_rows = std::min(b.tiles * (product_.rows.each + 1), rows);
   // What one block of k sums up is finished before the next tiles are: they take its place.
-  const int64_t raw_rows =
-      product_.one_block_of_k() ? std::min(tiles_at_once() * product_.max_rows, block_rows) : block_rows;
+  const int64_t raw_rows = product_.one_block_of_k() ? std::min(tiles_at_once() * product_.max_rows, block_rows)
+                           : b.span < k_size         ? rows
+                                                     : block_rows;
   const int64_t raw_bytes =
       product_.has_epilogue() ? raw_rows * kVector * product_.max_vectors * product_.c_element : 0;
   if (b.stretch < k_size) {  // the sums of all panels of a group wait
     b.raw_bytes = raw_bytes;
-    if (raw_bytes) b.group = std::clamp<int64_t>(kRawBytes / raw_bytes, 1, b.group);
+    const int64_t most = b.span < k_size ? kSpanBytes : kRawBytes;
+    if (raw_bytes) b.group = std::clamp<int64_t>(most / raw_bytes, 1, b.group);
   }
   // Lines of packed A start at differing sets of the cache.
   const int64_t packed_lines = product_.a_across() ? block_rows : k_size;
   b.packed_line = (round_up(packed_lines * product_.a_element, 64) / 64 | 1) * 64;
-  b.rooms = {.panels = packed ? 0 : b.group * b.panel_bytes,
+  b.rooms = {.panels = packed ? 0 : (b.one_block ? 1 : b.group) * b.panel_bytes,
              .a = !product_.packs_a      ? 0
-                  : product_.packs_tiles ? block_rows * k_size * product_.a_element
+                  : product_.packs_tiles ? block_rows * b.span * product_.a_element
                                          : (product_.a_across() ? k_size : block_rows) * b.packed_line,
              .addresses = b.tiles * address_bytes(),
              .c = b.stretch < k_size ? b.group * raw_bytes : raw_bytes,

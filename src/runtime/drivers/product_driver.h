@@ -61,12 +61,12 @@ class ProductDriver : public StepDriver {
   };
   int64_t parts() const { return split_ ? split_.splits() : row_cuts_ * panel_cuts_; }
   Part part(int64_t number) const;
-  /// How its loops are blocked. `tiles`: of rows, in a block of them; `stretch`: of k; `group`: panels packed, or
-  /// waiting for the next stretch, at a time; raw_bytes: that the sums of one take meanwhile; few_rows: it has one tile
-  /// of them, which takes all of k; fetches_a: the first panel's tiles fetch rows of A, not the B that comes next.
+  /// How its loops are blocked. `tiles`: of rows, in a block of them; `span`, `stretch`: of k; `group`: panels packed,
+  /// or waiting for the next stretch, at a time; raw_bytes: that the sums of one take meanwhile; few_rows: it has one
+  /// tile of them, which takes all of k; fetches_a: the first panel's tiles fetch rows of A, not the B that comes next.
   struct Blocking {
     bool one_block, wide_panels, few_rows, fetches_a;
-    int64_t tiles, stretch, group, panel_bytes, raw_bytes, packed_line;
+    int64_t tiles, span, stretch, group, panel_bytes, raw_bytes, packed_line;
     ProductRooms rooms;
   };
   Blocking blocking(const Part& part, bool packed) const;

@@ -1,7 +1,7 @@
 // Loops, from the outside (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with A
-// unpacked): groups of panels, blocks of rows, stretches of k, in which a block of rows keeps its part of A in L2,
-// panels, blocks of k, tiles of rows. Each output sums its k blocks in order, so no division of M, N, K, batch or
-// threads shows in the result.
+// unpacked): groups of panels, spans of k, of which tiles of A are packed, blocks of rows, stretches of k, in which a
+// block of rows keeps its part of A in L2, panels, blocks of k, tiles of rows. Each output sums its k blocks in order,
+// so no division of M, N, K, batch or threads shows in the result.
 #include "runtime/drivers/product_loops.h"
 
 #include <algorithm>
@@ -39,9 +39,7 @@ ProductDriver::Loops::Loops(const ProductDriver& driver, const StepState& state,
       b_(packed ? nullptr : driver.b_matrix(run_.scratch.at[1], run_.scratch.b)),
       a_row_(product_.packs_a ? blocking_.packed_line : product_.a_row),
       a_step_(product_.a_element) {
-  if (product_.packs_tiles)
-    a_row_ = (part.k.end - part.k.begin) * product_.a_element;
-  else if (product_.a_across())
+  if (product_.a_across() && !product_.packs_tiles)
     a_row_ = product_.a_element, a_step_ = product_.packs_a ? blocking_.packed_line : product_.a_column;
 }
 
@@ -50,29 +48,33 @@ void ProductDriver::Loops::run() {
   const int64_t panels = part_.panels.end - part_.panels.begin;
   for (group_ = {0, 0}; group_.end < panels;) {
     group_ = {group_.end, std::min(group_.end + blocking_.group, panels)};
-    for (int64_t tile = part_.rows.begin; tile < part_.rows.end; tile += blocking_.tiles) {
-      begin_rows({tile, std::min(tile + blocking_.tiles, part_.rows.end)});
-      stretch_ = {part_.k.begin, part_.k.begin};
-      do {
-        stretch_ = {stretch_.end, std::min(stretch_.end + blocking_.stretch, part_.k.end)};
-        for (at_ = group_.begin; at_ < group_.end; ++at_) stretch_of_panel();
-      } while (stretch_.end < part_.k.end);
-    }
+    span_ = {part_.k.begin, part_.k.begin};
+    do {
+      span_ = {span_.end, std::min(span_.end + blocking_.span, part_.k.end)};
+      for (int64_t tile = part_.rows.begin; tile < part_.rows.end; tile += blocking_.tiles) {
+        begin_rows({tile, std::min(tile + blocking_.tiles, part_.rows.end)});
+        stretch_ = {span_.begin, span_.begin};
+        do {
+          stretch_ = {stretch_.end, std::min(stretch_.end + blocking_.stretch, span_.end)};
+          for (at_ = group_.begin; at_ < group_.end; ++at_) stretch_of_panel();
+        } while (stretch_.end < span_.end);
+      }
+    } while (span_.end < part_.k.end);
   }
 }
 
 // A block of rows: its part of A is copied, or its rows are listed, where tiles do not read it as it lies.
 void ProductDriver::Loops::begin_rows(Range tiles) {
-  const int64_t k_size = part_.k.end - part_.k.begin;
+  const int64_t k_size = span_.end - span_.begin;
   first_rows_ = tiles.begin == part_.rows.begin;
   rows_.tiles = tiles.end - tiles.begin, rows_.walk = product_.walk_rows(tiles);
   rows_.row = rows_.walk.begin(), rows_.rows = product_.rows.begin(tiles.end) - rows_.row;
   rows_.a = a_ + rows_.row * product_.a_row;
   if (product_.packs_tiles) {
-    pack_tiles(product_, rows_.a + part_.k.begin * product_.a_column, run_.scratch.a, rows_.walk, rows_.tiles, k_size);
-    rows_.a = run_.scratch.a;
+    pack_tiles(product_, rows_.a + span_.begin * product_.a_column, run_.scratch.a, rows_.walk, rows_.tiles, k_size);
+    rows_.a = run_.scratch.a, a_row_ = k_size * product_.a_element;
   } else if (product_.packs_a) {
-    rows_.a = own_rows(rows_.row, rows_.rows, part_.k.begin, k_size) - part_.k.begin * a_step_;
+    rows_.a = own_rows(rows_.row, rows_.rows, span_.begin, k_size) - span_.begin * a_step_;
   }
   if (product_.addresses) {
     driver_.list_rows(a_, tiles, run_.scratch.addresses);
@@ -96,8 +98,10 @@ const char* ProductDriver::Loops::own_rows(int64_t row, int64_t rows, int64_t k_
 void ProductDriver::Loops::stretch_of_panel() {
   Sums sums{.panel = panel_at(at_)};
   if (product_.has_epilogue()) {
-    sums.c = run_.scratch.c + (at_ - group_.begin) * blocking_.raw_bytes;
     sums.stride = product_.panel_width(sums.panel) * product_.c_element;
+    sums.c = run_.scratch.c + (at_ - group_.begin) * blocking_.raw_bytes;
+    if (blocking_.span < part_.k.end - part_.k.begin)  // the sums of all blocks of rows wait
+      sums.c += (rows_.row - product_.rows.begin(part_.rows.begin)) * sums.stride;
   } else {
     sums.c = run_.scratch.at[2] + rows_.row * product_.c_row + product_.panel_column(sums.panel) * product_.c_element;
     sums.stride = product_.c_row;
@@ -125,12 +129,26 @@ void ProductDriver::Loops::block_of_k(const Sums& sums, Range k) {
   BlockOfB b = packed_ ? packed_block(sums.panel, k) : own_block(sums.panel, k);
   if (blocking_.fetches_a && at_ == group_.begin && k.begin == part_.k.begin)
     b.next = Ahead::lines(rows_.a + product_.rows.each * a_row_, rows_.rows * a_row_);
+  if (product_.packs_tiles && at_ + 1 == group_.end && k.end == span_.end) b.next = next_rows();
   const bool widens = !blocking_.wide_panels && product_.calls->widen && rows_.tiles >= MatmulStep::kManyTiles;
   if (widens) {
     widen(product_, b.at, run_.scratch.wide, k.end - k.begin, product_.panel_width(sums.panel));
     b.at = run_.scratch.wide;
   }
   tiles_of_rows(sums, k, blocking_.wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles, b);
+}
+
+/// What begin_rows() packs next: the next block of rows, or the first one of the next span.
+Ahead ProductDriver::Loops::next_rows() const {
+  Range span = span_;
+  int64_t row = rows_.row + rows_.rows;
+  const int64_t end = product_.rows.begin(part_.rows.end);
+  if (row >= end)
+    span = {span_.end, std::min(span_.end + blocking_.span, part_.k.end)}, row = product_.rows.begin(part_.rows.begin);
+  const char* from = a_ + row * product_.a_row + span.begin * product_.a_column;
+  const int64_t before = reinterpret_cast<uintptr_t>(from) % Ahead::kLine;
+  const int64_t bytes = std::min(rows_.rows, end - row) * product_.a_element;
+  return {from - before, span.end - span.begin, ceil_div(before + bytes, Ahead::kLine), product_.a_column};
 }
 
 // Next comes what does so in time: mostly what comes next in memory.
@@ -156,11 +174,11 @@ ProductDriver::Loops::BlockOfB ProductDriver::Loops::packed_block(int64_t panel,
 ProductDriver::Loops::BlockOfB ProductDriver::Loops::own_block(int64_t panel, Range k) const {
   const int64_t line = product_.panel_width(panel) * (blocking_.wide_panels ? product_.c_element : product_.element);
   const int64_t bytes = (k.end - k.begin) * line;
-  char* room = run_.scratch.panels + (at_ - group_.begin) * blocking_.panel_bytes;
-  char* own = room + (blocking_.one_block ? 0 : (k.begin - part_.k.begin) * line);
+  char* room = run_.scratch.panels + (blocking_.one_block ? 0 : (at_ - group_.begin) * blocking_.panel_bytes);
+  char* own = room + (blocking_.one_block ? 0 : (k.begin - span_.begin) * line);
   BlockOfB b{own, {}};
   const bool last = k.end == stretch_.end;
-  const int64_t next_at = at_ + last, next_k = last ? part_.k.begin : k.end;
+  const int64_t next_at = at_ + last, next_k = last ? stretch_.begin : k.end;
   if (first_rows_) {
     blocking_.wide_panels ? widen_rows(product_, b_, panel, k.begin, k.end, own)
                           : driver_.pack_panel(b_, panel, k.begin, k.end, own);
@@ -227,7 +245,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     frame.a_tile = product_.addresses ? driver_.address_bytes() : rows * a_row_;
     frame.c_tile = rows * sums.stride, frame.results_tile = rows * frame.results_stride;
     frame.a = a + (product_.addresses ? i * driver_.address_bytes() : row * a_row_);
-    if (product_.packs_tiles) frame.a_stride = rows * a_step_, frame.a += (k.begin - part_.k.begin) * frame.a_stride;
+    if (product_.packs_tiles) frame.a_stride = rows * a_step_, frame.a += (k.begin - span_.begin) * frame.a_stride;
     frame.c = sums.c + (in_place ? row - finished : row) * sums.stride;
     frame.context = call.context;
     ahead.give(i, frame);

@@ -31,6 +31,7 @@ class ProductDriver::Loops {
   void stretch_of_panel();
   void no_sums(const Sums& sums);
   void block_of_k(const Sums& sums, Range k);
+  Ahead next_rows() const;
   BlockOfB packed_block(int64_t panel, Range k) const;
   BlockOfB own_block(int64_t panel, Range k) const;
   TileFrame frame_of(const Sums& sums, Range k, const char* b) const;
@@ -52,8 +53,8 @@ class ProductDriver::Loops {
   const char *const a_, *const b_;
   int64_t a_row_, a_step_;  // of A as tiles read it: from row to row, and along k
 
-  Range group_{}, stretch_{};  // of panels; of k
-  int64_t at_ = 0;             // the panel
+  Range group_{}, span_{}, stretch_{};  // of panels; of k, twice
+  int64_t at_ = 0;                      // the panel
   bool first_rows_ = true;
   struct {
     int64_t tiles, row, rows;
