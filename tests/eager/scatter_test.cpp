@@ -199,6 +199,30 @@ TEST(Selection, ErrorsNameTheFunction) {
         F::embedding_bag(indices + 2, weight, tensor({0, 2}));
       },
       "embedding_bag: indices: got 4, expected numbers from 0 to 3");
+  begins(
+      [&] {
+        F::embedding_bag(indices, weight, tensor({0, 4}));
+      },
+      "embedding_bag: offsets: got 4, expected numbers from 0 to 3");
+  begins(
+      [&] {
+        F::embedding_bag(indices, weight, tensor({0, -1}));
+      },
+      "embedding_bag: offsets: got -1, expected numbers from 0 to 3");
+  EXPECT_THROW(F::embedding_bag(indices, weight, tensor({0, 2, 1})), Error);
+}
+
+// With include_last_offset what lies behind the last one is in no bag.
+TEST(Selection, BagsEndWhereTheLastOffsetSays) {
+  const Tensor weight = arange(12, kFloat32).view({6, 2}).requires_grad_(), indices = tensor({1, 2, 3, 4});
+  auto bags = [&](const Tensor& offsets, const char* mode) {
+    return nn::functional::embedding_bag(indices, weight, offsets, mode, {}, true);
+  };
+  EXPECT_TRUE(equal(bags(tensor({0, 2, 4}), "sum"), tensor({{6.f, 8.f}, {14.f, 16.f}})));
+  EXPECT_TRUE(equal(bags(tensor({0, 2, 3}), "mean"), tensor({{3.f, 4.f}, {6.f, 7.f}})));
+  EXPECT_TRUE(equal(bags(tensor({0, 0, 3}), "max"), tensor({{0.f, 0.f}, {6.f, 7.f}})));
+  bags(tensor({0, 2, 3}), "sum").sum().backward();
+  EXPECT_TRUE(equal(weight.grad().sum(1), tensor({0.f, 2.f, 2.f, 2.f, 0.f, 0.f})));
 }
 
 TEST(Selection, OfEqualElementsOfABagTheFirstHasTheGradient) {

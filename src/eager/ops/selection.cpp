@@ -267,9 +267,17 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   int64_t bags;
   if (o.tensor) {
     if (o.tensor->dim() != 1) fail(kOp, "offsets", "shape " + text(o.tensor->sizes()), "one dim", at);
-    if (o.tensor->numel() && !eager::intercepted())
+    if (o.tensor->numel() && !eager::intercepted()) {
+      eager::check_numbers(kOp, "offsets", *o.tensor, 0, flat.numel() + 1, at);
       if (int64_t first = o.tensor->select(0, 0, at).item<int64_t>(at); first != 0)
         fail(kOp, "offsets", "a first offset of " + std::to_string(first), "0: every index is in a bag", at);
+      const int64_t others = o.tensor->size(0) - 1;
+      if (o.tensor->narrow(0, 1, others, at)
+              .lt(o.tensor->narrow(0, 0, others, at), at)
+              .any({}, false, at)
+              .item<bool>(at))
+        fail(kOp, "offsets", o.tensor->str(), "offsets none of which is smaller than the one before", at);
+    }
     bags = o.tensor->size(0) - include_last_offset;
     bag =
         searchsorted(TensorArg(o.tensor->to(flat.dtype(), at), at), arange(flat.numel(), flat.dtype(), at), false, true)
@@ -286,7 +294,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   Tensor rows = weight.index_select(0, flat, at);
   if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).reshape({-1, 1}, at), at);
   const Tensor into = bag.unsqueeze(1, at).expand(rows.sizes(), at);
-  const int64_t count = bags + (padding_idx ? 1 : 0);
+  const int64_t count = bags + (padding_idx || include_last_offset ? 1 : 0);  // and what is in no bag
   // Only the first of equal elements has a gradient.
   if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count, at), at), rows, 0);
   return zeros({count, weight.size(1)}, rows.dtype(), at)

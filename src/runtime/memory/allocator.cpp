@@ -42,6 +42,7 @@ constexpr int64_t kThreadLimit = 1 << 20;  // up to here a thread keeps blocks o
 constexpr int64_t kThreadBytes = 1 << 20;  // that a thread keeps in one class
 constexpr int64_t kHuge = 2 << 20;
 constexpr int64_t kFitsAnywhere = 256 << 20;  // up to here nobody asks how much memory there is
+constexpr int64_t kMostPieces = 1 << 14;      // the system has 65,530 for a process, by default
 constexpr int64_t kPeakEpoch = 256;           // large allocations in which a peak is looked for
 constexpr int64_t kPeakStep = 64 << 10;       // by which a thread's small blocks grow unnoticed
 
@@ -115,6 +116,7 @@ struct ThreadCache {
 struct Mapping {
   char* base = nullptr;
   int64_t length = 0;
+  int64_t pieces = 0;  // of it that moved here from other mappings: the system keeps book of each
 };
 
 [[noreturn]] void fail(int64_t bytes, const char* why) {
@@ -309,7 +311,7 @@ class Central {
 #endif
     __lsan_register_root_region(base, length);
     char* block = base + start;
-    new (block - sizeof(Mapping)) Mapping{base, length};
+    new (block - sizeof(Mapping)) Mapping{base, length, filled.pieces};
     ASAN_POISON_MEMORY_REGION(block, bytes);
     return block;
   }
@@ -324,38 +326,39 @@ class Central {
 
   // Which bytes of a new mapping have pages already: up to `begin`, and from `end` on.
   struct Filled {
-    int64_t begin, end;
+    int64_t begin, end, pieces;
   };
   // Fills a new mapping with pages of cached blocks, as long as more than `limit` bytes are kept: shrink() would unmap
   // them soon, and the system clear as many for the mapping, which costs more than the work on them where sizes
   // alternate (a step of training). Huge pages one by one, and for the end of the mapping that of a block.
   Filled move_pages(char* base, int64_t length, int64_t limit) {
-    Filled filled{0, length};
+    Filled filled{0, length, 0};
     const int64_t whole = length / kHuge * kHuge;
-    while (filled.begin < whole && kept_ > limit) {
+    while (filled.begin < whole && kept_ > limit && pieces_ < kMostPieces) {
       if (rest_.length == 0) {
         const int c = oldest_from(class_of(kHuge));
         if (c < 0) break;
         const Mapping block = forget(static_cast<char*>(drop(c)));
         const int64_t pages = block.length / kHuge * kHuge, end = block.length - pages;
         counters_.cached.add(pages - class_bytes(c)), kept_ += pages;
-        rest_ = {block.base, pages};
+        pieces_ -= rest_.pieces;
+        rest_ = {block.base, pages, block.pieces};
         const bool fits = filled.end > whole && end >= length - whole;
         const int64_t used = fits && move(block.base + pages, base + whole, length - whole) ? length - whole : 0;
-        if (used) filled.end = whole;
+        if (used) filled.end = whole, ++filled.pieces;
         if (end > used) munmap(block.base + pages + used, end - used);
         continue;
       }
       if (!move(rest_.base + rest_.length - kHuge, base + filled.begin, kHuge)) break;
       counters_.cached.add(-kHuge), kept_ -= kHuge;
-      rest_.length -= kHuge, filled.begin += kHuge;
+      rest_.length -= kHuge, filled.begin += kHuge, ++filled.pieces;
     }
     return filled;
   }
   // Not if the process has as many mappings as it may have: then what was at `to` may have gone, and comes back empty.
   bool move(char* from, char* to, int64_t bytes) {
     if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
-      moved_ += bytes;
+      moved_ += bytes, ++pieces_;
       return true;
     }
     (void)mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -390,8 +393,9 @@ class Central {
     __lsan_unregister_root_region(mapping.base, mapping.length);
     return mapping;
   }
-  static void unmap(char* block) {
+  void unmap(char* block) {
     const Mapping mapping = forget(block);
+    pieces_ -= mapping.pieces;
     munmap(mapping.base, mapping.length);
   }
 
@@ -401,7 +405,7 @@ class Central {
   Counters counters_;  // a block may be counted here and uncounted in a thread: only the sum over all means something
   int64_t most_live_ = 0, most_beyond_scratch_ = 0;  // since the peak was reset
   std::atomic<int64_t> scratch_{0};
-  int64_t kept_ = 0, moved_ = 0;
+  int64_t kept_ = 0, moved_ = 0, pieces_ = 0;
   uint64_t uses_ = 0, last_use_[kClasses] = {};
   int64_t large_ = 0;  // in use, in blocks that no thread keeps
   int64_t peak_ = 0, earlier_peak_ = 0, in_epoch_ = 0;
