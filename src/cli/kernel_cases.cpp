@@ -233,6 +233,26 @@ std::vector<KernelBench> table() {
                                 weights * product_bytes({s[0], s[1], s[2]}, element),
                                 CeilingLoop::read};
                   }});
+  // The gradients of their weights: a product over all positions.
+  list.push_back({"linear_backward",
+                  "positions, inputs, results",
+                  0.9,
+                  {{{256, 128, 512}},
+                   {{1024, 128, 512}},
+                   {{4096, 128, 512}},
+                   {{4096, 512, 128}},
+                   {{4096, 384, 128}},
+                   {{1024, 768, 3072}},
+                   {{4096, 768, 3072}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{s[0], s[1]}, {s[0], s[2]}};
+                  },
+                  0,
+                  [](const Tensors& t, const Sizes&) { return matmul(t[0].t(), t[1]); },
+                  [](const Sizes& s, double element) {
+                    const Sizes product{s[1], s[0], s[2]};
+                    return Work{product_operations(product), {}, product_bytes(product, element)};
+                  }});
   const char* const convolution_sizes = "channels, results, height and width, kernel, stride, groups";
   list.push_back({"conv",
                   convolution_sizes,

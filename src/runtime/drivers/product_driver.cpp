@@ -14,6 +14,8 @@ constexpr int64_t kStretch = 1024;          // of k, at most, where there are se
 constexpr int64_t kSpan = 256;              // of k, of which tiles of A are packed at once
 constexpr int64_t kRawBytes = 64 << 10;     // of sums that wait for the next stretch
 constexpr int64_t kSpanBytes = 2 << 20;     // of sums that wait for the next span
+constexpr int64_t kSpanRows = 512;          // of those sums, at least, where there are so many
+constexpr int64_t kMostCuts = 1 << 10;      // of the rows of a thread for that
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
 
 }  // namespace
@@ -37,8 +39,18 @@ void ProductDriver::divide(const BindContext& context, int64_t packing, bool may
         std::min<int64_t>(std::min<int64_t>(useful, kMostThreads), product_.batches * split_.splits()));
     return;
   }
-  const int64_t threads = std::min(useful_threads, context.threads);
+  cut(std::min(useful_threads, context.threads), packing);
+  if (!product_.packs_tiles || !product_.has_epilogue() || k <= kSpan) return;
+  // More cuts of rows, so that not all panels have to be packed and read for each few of them.
+  const int64_t rows = ceil_div(m, row_cuts_), row_bytes = ceil_div(n, panel_cuts_) * product_.c_element;
+  const int64_t rows_at_once = std::max(kSpanRows, kSpanBytes / std::max<int64_t>(row_bytes, 1));
+  row_cuts_ *= static_cast<int>(std::clamp<int64_t>(rows / rows_at_once, 1, kMostCuts));
+}
+
+// For so many threads.
+void ProductDriver::cut(int64_t threads, int64_t packing) {
   if (threads == 1) return;
+  const int64_t m = product_.sizes.m, n = product_.sizes.n;
   double least = 0;
   for (int64_t panel_cuts = 1; panel_cuts <= std::min(threads, product_.panels.count); ++panel_cuts) {
     int64_t vectors = 0;  // of the widest cut

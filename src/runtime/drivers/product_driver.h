@@ -50,6 +50,7 @@ class ProductDriver : public StepDriver {
 
  private:
   class Loops;
+  void cut(int64_t threads, int64_t packing);
   /// Tiles that an epilogue finishes at once, while their sums are in L1.
   int64_t tiles_at_once() const {
     constexpr int64_t kBytes = 12 << 10;
