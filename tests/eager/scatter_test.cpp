@@ -210,6 +210,11 @@ TEST(Selection, ErrorsNameTheFunction) {
       },
       "embedding_bag: offsets: got -1, expected numbers from 0 to 3");
   EXPECT_THROW(F::embedding_bag(indices, weight, tensor({0, 2, 1})), Error);
+  const Tensor none = zeros({0}, kInt64);
+  begins([&] { F::embedding_bag(indices, weight, none); }, "embedding_bag: offsets: got none, expected at least one");
+  begins([&] { F::embedding_bag(none, weight, none, "sum", {}, true); },
+         "embedding_bag: offsets: got none, expected at least one");
+  EXPECT_EQ(F::embedding_bag(none, weight, none).sizes(), (std::vector<int64_t>{0, 2}));
 }
 
 // With include_last_offset what lies behind the last one is in no bag.

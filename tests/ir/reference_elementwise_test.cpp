@@ -58,6 +58,12 @@ TEST(ReferenceElementwise, BoundsMayLiePastTheNumbersOfADtype) {
   EXPECT_EQ(apply(OpId::clamp_min, {bytes}, {Operand::constant(int64_t{-1})}).integer, bytes.integer);
 }
 
+TEST(ReferenceElementwise, ThresholdsOfIntegersAreCut) {
+  const ReferenceTensor x = whole({4}, {-3, -2, -1, 4}, DType::i32);
+  EXPECT_EQ(apply(OpId::threshold, {x}, {Operand::constant(-2.5), Operand::constant(int64_t{7})}).integer,
+            (Wholes{7, 7, -1, 4}));
+}
+
 TEST(ReferenceElementwise, CastsSaturate) {
   ReferenceTensor x = real({5}, {300, -300, kNaN, 1.9, -kInfinity});
   EXPECT_EQ(apply(OpId::cast, {x}, {}, {Attr::of(DType::i8)}).integer, (Wholes{127, -128, 0, 1, -128}));

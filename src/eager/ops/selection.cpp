@@ -279,6 +279,8 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
         fail(kOp, "offsets", o.tensor->str(), "offsets none of which is smaller than the one before", at);
     }
     bags = o.tensor->size(0) - include_last_offset;
+    if (bags < 0 || (bags == 0 && !include_last_offset && flat.numel() > 0))
+      fail(kOp, "offsets", "none", "at least one: 0, where the first bag begins", at);
     bag =
         searchsorted(TensorArg(o.tensor->to(flat.dtype(), at), at), arange(flat.numel(), flat.dtype(), at), false, true)
             .sub(1, 1, at);

@@ -303,7 +303,7 @@ class Central {
       base += before;
       madvise(base, length, MADV_HUGEPAGE);
     }
-    [[maybe_unused]] const Filled filled = move_pages(base, length, limit(bytes));
+    const Filled filled = move_pages(base, length, limit(bytes));
 #ifdef MADV_POPULATE_WRITE
     // One call instead of a fault a page; refused by old kernels, which then fault. Sizes near the machine's stay lazy.
     if (length <= populate_limit_ && filled.begin < filled.end)

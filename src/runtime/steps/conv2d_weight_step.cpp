@@ -57,11 +57,10 @@ class Conv2dWeightDriver final : public StepDriver {
     // Vectors run along the channels that fill them better, or else along more of them: a vector takes a whole line of
     // a pixel, the rows of a tile a piece of one.
     auto filled = [](int64_t n) {
-      return static_cast<double>(n) / static_cast<double>(round_up(std::max<int64_t>(n, 1), kVector));
+      const int64_t all = round_up(std::max<int64_t>(n, 1), kVector);
+      return std::pair(static_cast<double>(n) / static_cast<double>(all), n);
     };
-    const double input_filled = filled(g_.group_channels), out_filled = filled(g_.group_out);
-    along_input_ = !side_by_side_ &&
-                   (input_filled > out_filled || (input_filled == out_filled && g_.group_channels >= g_.group_out));
+    along_input_ = !side_by_side_ && filled(g_.group_channels) >= filled(g_.group_out);
     const int64_t patch = g_.taps() * g_.group_channels;
     const int64_t rows = depthwise_      ? g_.taps()
                          : side_by_side_ ? patch
