@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codegen/lower/contraction.h"
 #include "lower_support.h"
 
 namespace ingot::codegen {
@@ -54,6 +55,37 @@ TEST(LowerMatmul, LinearWithBiasActivationAndResidualIsOneStep) {
   EXPECT_TRUE(m.batch.empty()) << "the batch is part of the rows";
   EXPECT_EQ(m.m, r.program.dims.mul(n, 3));
   EXPECT_EQ(m.epilogue.arguments.size(), 3u);
+}
+
+// The gradient of a weight that is used transposed: its results lie along what were the rows.
+TEST(LowerMatmul, ResultsThatLieAlongTheRowsTurnTheProduct) {
+  for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (size_t others : {size_t{0}, size_t{1}, lowering::kMostEpilogueArguments})
+      for (bool across : {false, true}) {
+        SCOPED_TRACE(std::string(name_of(dtype)) + ", " + std::to_string(others) + (across ? ", across" : ", along"));
+        Graph g;
+        ValueId a = g.add_input(dtype, across ? Dims{9, 20} : Dims{20, 9}), b = g.add_input(dtype, {9, 33});
+        const Attr turn = Attr::of(Dims{1, 0});
+        if (across) a = g.add(OpId::permute, {val(a)}, {turn});
+        ValueId y = g.add(OpId::permute, {val(g.add(OpId::matmul, {val(a), val(b)}))}, {turn});
+        for (size_t i = 0; i < others; ++i) y = g.add(OpId::add, {val(y), val(g.add_input(dtype, {33, 20}))});
+        if (others) y = g.add(OpId::relu, {val(y)});
+        g.outputs = {y};
+        const LowerResult r = check_against_reference(g, dtype == DType::f32 || dtype == DType::f64 ? 1e-6 : 1e-2);
+        if (is_half(dtype)) continue;  // its operands may be copied to f32 before, one or the other
+        const auto& m = r.program.steps[0].as<MatmulStep>();
+        EXPECT_EQ(m.m, Dim(33));
+        EXPECT_EQ(m.n, Dim(20));
+        for (const Argument& argument : m.epilogue.arguments) EXPECT_EQ(argument.strides.back(), Dim(size_of(dtype)));
+        EXPECT_EQ(r.program.steps.size(), others < lowering::kMostEpilogueArguments ? 1u : 2u);
+      }
+  // A weight stays where it is packed once.
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {20, 9}), w = g.add_input(DType::f32, {9, 33});
+  g.inputs[1].constant = true;
+  g.outputs = {g.add(OpId::permute, {val(g.add(OpId::matmul, {val(x), val(w)}))}, {Attr::of(Dims{1, 0})})};
+  const LowerResult r = check_against_reference(g, 1e-6);
+  EXPECT_TRUE(only_matmul(r.program).b_is_weight);
 }
 
 TEST(LowerMatmul, TheWayOfASingleRowIsChosenWhereSizesAreKnown) {

@@ -236,6 +236,12 @@ void loop_after_product(StepWriter& w, uint32_t group, KernelWriter& writer, uin
 
 namespace {
 
+bool is_weight(const StepWriter& w, const StoredOperand& operand) {
+  return operand.buffer == kNoBuffer && std::ranges::any_of(w.graph.inputs, [&](const ir::InputInfo& input) {
+           return input.constant && input.value == operand.root;
+         });
+}
+
 /// A single row reads a B that lies along the sums, or across them, as it lies, if there may be such a row and columns
 /// enough.
 OneRow one_row(StepWriter& w, const MatmulStep& step, DType b, bool k_dense, bool n_dense) {
@@ -253,13 +259,30 @@ bool widens_rows(StepWriter& w, const MatmulStep& step, DType b) {
   return widens(w.target, step.dtype, b) && (!step.m.is_constant() || step.m.code > few);
 }
 
+/// Whether the rows of a product are better its columns, A B = (Bt At)t, as all that is stored lies along them: the
+/// gradient of a weight that is used transposed. The same products are added in the same order. `a`, `b`: over the
+/// space, then k; `n`: the columns.
+bool better_turned(StepWriter& w, const Group& g, const Layouts::Strided& a, const Layouts::Strided& b, size_t n) {
+  const StoredOperand &left = g.operands[0], &right = g.operands[1];
+  if (w.target.cuda_arch || g.space.size() != 2 || left.dtype != right.dtype || is_weight(w, right)) return false;
+  const size_t m = 1 - n;
+  auto one = [&](size_t d) { return g.space[d] == Dim(1); };
+  // What becomes B is dense along its rows or columns.
+  if (one(m) || one(n) || a.strides[n] != Dim(0) || b.strides[m] != Dim(0)) return false;
+  if (a.strides[m] != Dim(1) && a.strides[2] != Dim(1)) return false;
+  return std::ranges::all_of(g.outputs, [&](const Output& o) {
+    const Dims strides = w.layouts.strided({o.value, o.strides, o.offset}, o.map, 2).strides;
+    return strides[m] == Dim(1) && strides[n] != Dim(1);
+  });
+}
+
 }  // namespace
 
 void write_matmul(StepWriter& w, uint32_t group) {
   const Group& g = w.plan.groups[group];
   const ir::Node& node = *g.anchor;
   ir::ValueId product = node.outputs[0];
-  const StoredOperand &left = g.operands[0], &right = g.operands[1];
+  StoredOperand left = g.operands[0], right = g.operands[1];
   DType dtype = left.dtype;
   DType raw = dtype == DType::f64 ? DType::f64 : DType::f32;
   Dim k = w.graph.type(left.value).shape.back();
@@ -271,6 +294,11 @@ void write_matmul(StepWriter& w, uint32_t group) {
   auto b = w.layouts.strided({right.value, right.strides, right.offset}, reads[1].map, rank + 1);
   bool has_columns = w.graph.type(right.value).shape.size() > 1 && !g.anchor_map.back().terms.empty();
   size_t n_dim = has_columns ? g.anchor_map.back().terms[0].dim : rank;
+  const bool turned = has_columns && better_turned(w, g, a, b, n_dim);
+  if (turned) {
+    std::swap(left, right), std::swap(a, b);
+    n_dim = 1 - n_dim;
+  }
   Dim n = has_columns ? g.space[n_dim] : Dim(1);
 
   bool plain = g.outputs.size() == 1 && g.outputs[0].value == product && g.outputs[0].dtype == raw;
@@ -295,6 +323,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
       c_buffer = raw_buffer(w, product, raw);
       c = w.layouts.strided({product, ir::contiguous_strides(w.dims, w.graph.type(product).shape), 0}, g.anchor_map,
                             rank);
+      if (turned) c.strides[n_dim] = 1, c.strides[1 - n_dim] = n;
       writer.arguments[0].strides = c.strides;
     }
   }
@@ -357,9 +386,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
                                  .one_row = matmul.one_row,
                                  .widens = widens_rows(w, matmul, right.dtype),
                                  .b = right.dtype});
-  for (const ir::InputInfo& input : w.graph.inputs)
-    matmul.b_is_weight =
-        matmul.b_is_weight || (input.constant && input.value == right.root && right.buffer == kNoBuffer);
+  matmul.b_is_weight = is_weight(w, right);
   Dim epilogue_work = 0;
   if (!epilogue) {
     Argument to;
