@@ -19,6 +19,8 @@ struct LowerOptions {
   bool outputs_may_alias = false;
   /// Strides (elements, in the graph's dims) of the memory that each output is written to; none: all are row-major.
   std::vector<Dims> output_strides = {};
+  /// Outputs, by number, that may lie in the order of the program's choice, beside those that `output_strides` tell.
+  std::vector<uint32_t> free_outputs = {};
   // What may be left out to bisect a fault. Results are the same, but where keep_wide rounds at the end of a kernel.
   bool channels_last = true;  // images lie with their channels innermost between convolutions
   bool fuse = true;           // ops share kernels
@@ -97,6 +99,8 @@ struct LowerResult {
   Program program;
   Explanation explanation;
   std::vector<ir::PassTime> stages;  // those that ran
+  /// Dims of each output from the outermost in memory, where no strides were given; dense in that order.
+  std::vector<SmallVector<int64_t, 6>> output_orders;
 };
 
 /// The graph is functional and consists of primitives. Inputs of the program are those of the graph in order, outputs

@@ -16,7 +16,8 @@ struct CompiledGraph {
   ir::Graph graph;  // after them
   std::shared_ptr<const Program> program;
   codegen::Explanation explanation;
-  std::vector<Dim> output_bytes;     // of each output, in program->dims
+  std::vector<Dim> output_bytes;                       // of each output, in program->dims
+  std::vector<SmallVector<int64_t, 6>> output_orders;  // as codegen::LowerResult has them
   std::vector<ir::PassTime> stages;  // the passes, then lowering and loading; `nodes` of the graph after it
   double milliseconds = 0;           // that they took
 

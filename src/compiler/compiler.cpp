@@ -50,6 +50,7 @@ void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) 
   options.keep_wide = settings.level.numerics == Numerics::fast;
   options.winograd = options.winograd && options.keep_wide;
   options.output_strides = settings.output_strides;
+  options.free_outputs = settings.free_outputs;
   if (settings.threads > 0) {
     options.cache_bytes = cache_of(settings.threads);
     options.least_slice = (settings.threads + 1) / 2;
@@ -67,6 +68,7 @@ void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) 
     compiled.output_bytes.push_back(dims.mul(dims.product(type.shape), size_of(type.dtype)));
   }
   compiled.stages.insert(compiled.stages.end(), lowered.stages.begin(), lowered.stages.end());
+  compiled.output_orders = std::move(lowered.output_orders);
   compiled.explanation = std::move(lowered.explanation);
   compiled.program = std::make_shared<const Program>(std::move(lowered.program));
 }
@@ -113,6 +115,7 @@ std::string key_of(const ir::Graph& graph, const Settings& settings) {
   if (settings.threads > 0) key += " for " + std::to_string(settings.threads) + " threads";
   if (const int64_t slice = forced_slice(); slice && settings.threads > 0) key += " in " + std::to_string(slice);
   for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);
+  for (uint32_t output : settings.free_outputs) key += " free " + std::to_string(output);
   for (const DimGuard& guard : graph.dims.guards()) key += " " + graph.dims.str(guard);
   return key + "\n" + ir::print(graph);
 }

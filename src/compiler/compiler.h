@@ -15,11 +15,12 @@ namespace ingot::compiler {
 /// What a program depends on beside its graph.
 struct Settings {
   CodeLevel level;
-  std::vector<std::string> disabled = {};  // passes and stages of lowering, by name
-  bool passes = true;                      // false: the graph consists of primitives
-  std::vector<Dims> output_strides = {};   // as codegen::LowerOptions has them
-  int threads = 0;                         // that will run it, for slices of a batch; 0: it stays whole
-  bool pack_weights_only = false;          // of the loaded program: nothing of the compiled one depends on it
+  std::vector<std::string> disabled = {};   // passes and stages of lowering, by name
+  bool passes = true;                       // false: the graph consists of primitives
+  std::vector<Dims> output_strides = {};    // as codegen::LowerOptions has them
+  std::vector<uint32_t> free_outputs = {};  // likewise
+  int threads = 0;                          // that will run it, for slices of a batch; 0: it stays whole
+  bool pack_weights_only = false;           // of the loaded program: nothing of the compiled one depends on it
 };
 /// These names and those of INGOT_DISABLE=name,... Throws Error for one that may not be left out, listing those that
 /// may.

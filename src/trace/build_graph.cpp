@@ -306,7 +306,9 @@ class Builder {
       Root& root = roots_[r];
       LiveValue live{value, root.slot != ir::kNoValue, root.slot};
       if (!live.external) {
-        if (output_of[r] == ir::kNoValue) output_of[r] = add_output(root, {.number = root.value, .order = root.order});
+        const bool unseen = std::ranges::binary_search(request_.unseen, root.value);
+        if (output_of[r] == ir::kNoValue)
+          output_of[r] = add_output(root, {.number = root.value, .order = root.order, .unseen = unseen});
         live.number = output_of[r];
       }
       built_.binding.live.push_back(live);

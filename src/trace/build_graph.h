@@ -11,6 +11,7 @@ namespace ingot::trace {
 struct BuildRequest {
   std::span<Node* const> path;
   std::span<const uint32_t> live;     // numbers of the values to compute
+  std::span<const uint32_t> unseen;   // Variant::unseen
   std::span<const uint32_t> aliases;  // Variant::aliases
   std::span<const uint32_t> written_slots;
   std::span<const int64_t> sites;      // sizes of the record, in order
@@ -27,7 +28,7 @@ struct BuiltGraph {
 /// Each write makes a new value of the storage that it touches: of the whole storage where it covers it, else by
 /// as_strided_scatter; views are derived again from the storage's value where they are read after a write. The run-time
 /// scalars of the graph are those of the record, all of them, in order. Outputs are storages in the order of their
-/// memory.
+/// memory; unseen ones may lie in any.
 BuiltGraph build_graph(const BuildRequest& request);
 
 }  // namespace ingot::trace

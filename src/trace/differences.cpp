@@ -122,7 +122,8 @@ Recompile difference(const Node& recorded, const eager::OpCall& call, CallMismat
 }
 
 Recompile difference(std::span<Node* const> path, const Variant& variant, std::span<const uint32_t> live,
-                     std::span<const uint32_t> aliases, std::span<const int64_t> sites) {
+                     std::span<const uint32_t> unseen, std::span<const uint32_t> aliases,
+                     std::span<const int64_t> sites) {
   Recompile r;
   r.op = ir::name_of_call(path.back()->op, path.back()->derivative, path.back()->inplace);
   r.location = path.back()->location;
@@ -134,6 +135,8 @@ Recompile difference(std::span<Node* const> path, const Variant& variant, std::s
     return set("target and numerics", variant.level.str(), level.str());
   if (!std::equal(live.begin(), live.end(), variant.live.begin(), variant.live.end()))
     return set("which results are kept", producers_of(path, variant.live), producers_of(path, live));
+  if (!std::equal(unseen.begin(), unseen.end(), variant.unseen.begin(), variant.unseen.end()))
+    return set("which results the tape alone keeps", producers_of(path, variant.unseen), producers_of(path, unseen));
   if (!std::equal(aliases.begin(), aliases.end(), variant.aliases.begin(), variant.aliases.end()))
     return set("which tensors from outside share memory", shared_text(variant.aliases), shared_text(aliases));
   auto at_site = [&](size_t site, std::string before) {

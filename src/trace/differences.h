@@ -12,6 +12,7 @@ namespace ingot::trace {
 Recompile difference(const Node& recorded, const eager::OpCall& call, CallMismatch mismatch);
 /// A program that does not hold for this call.
 Recompile difference(std::span<Node* const> path, const Variant& variant, std::span<const uint32_t> live,
-                     std::span<const uint32_t> aliases, std::span<const int64_t> sites);
+                     std::span<const uint32_t> unseen, std::span<const uint32_t> aliases,
+                     std::span<const int64_t> sites);
 
 }  // namespace ingot::trace

@@ -109,6 +109,8 @@ void Variant::grant_direct_writes() {
 
 void Variant::use(runtime::BoundProgramPtr program) {
   bound = std::move(program);
+  for (size_t i = 0; i < binding.outputs.size(); ++i)
+    if (binding.outputs[i].unseen) binding.outputs[i].order = entry->compiled->output_orders[i];
   output_bytes.clear();
   for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
 }

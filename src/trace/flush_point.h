@@ -26,7 +26,9 @@ struct OutputTarget {
   uint32_t number = 0;
   // Of a write back: the program may write to the slot itself, as nothing reads what it held once it does.
   bool donated = false;
-  SmallVector<int64_t, 6> order = {};  // dims of the storage's tensor, from the outermost in memory
+  // Dims of the storage's tensor, from the outermost in memory. Of an unseen value: those that the program chose.
+  SmallVector<int64_t, 6> order = {};
+  bool unseen = false;
   /// Strides of that tensor, dense in this order.
   Ints strides(const Ints& sizes) const;
 };
@@ -53,7 +55,8 @@ struct SegmentBinding {
 /// constants of it.
 struct Variant {
   compiler::CodeLevel level;
-  std::vector<uint32_t> live;  // numbers of the live values, ascending
+  std::vector<uint32_t> live;    // numbers of the live values, ascending
+  std::vector<uint32_t> unseen;  // of these: the values whose strides nobody sees (Segment::find_unseen)
   // For each slot the first slot that shares its storage; empty if nothing outside is written.
   std::vector<uint32_t> aliases;
   std::vector<int64_t> sites;      // as they were when it was compiled

@@ -346,6 +346,18 @@ void Segment::find_live(std::vector<uint32_t>& live) const {
   live.erase(std::unique(live.begin(), live.end()), live.end());
 }
 
+void Segment::find_unseen(std::span<const uint32_t> live, std::vector<int32_t>& kept,
+                          std::vector<uint32_t>& unseen) const {
+  auto held = [](const detail::TensorImpl& t) { return t.references.load(std::memory_order_acquire) - 1; };
+  for (const auto& [output, impl] : other_handles_) kept[impl->value] -= held(*impl);
+  unseen.clear();
+  for (uint32_t v : live)
+    if (values_[v]->root_slot < 0 && values_[v]->root_value == v && kept[v] == held(*values_[v]->handle.impl()))
+      unseen.push_back(v);
+  for (uint32_t v : live)
+    if (values_[v]->root_slot < 0 && values_[v]->root_value != v) std::erase(unseen, values_[v]->root_value);
+}
+
 std::vector<Tensor> Segment::writes() const {
   std::vector<Tensor> writes;
   for (const Node* node : path_) {
@@ -389,8 +401,10 @@ void Segment::check_versions() const {
 void Segment::release_values() {
   for (const auto& [output, impl] : other_handles_) {
     if (!is_held(*impl)) continue;
-    if (const detail::TensorImpl* first = output->handle.impl(); first && first->storage)
+    if (const detail::TensorImpl* first = output->handle.impl(); first && first->storage) {
       give_storage(*impl, *first->storage, first->offset);
+      impl->strides = first->strides;
+    }
     std::erase_if(output->other_handles, [impl = impl](const Tensor& t) { return t.impl() == impl; });
   }
   other_handles_.clear();

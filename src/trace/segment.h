@@ -101,6 +101,10 @@ class Segment {
   bool will_own_memory(uint32_t value) const;
   /// Numbers of the values that somebody holds.
   void find_live(std::vector<uint32_t>& live) const;
+  /// Those of the live values that own their memory and have no handle, nor a view with one, but those that the tape
+  /// keeps to itself: where their elements lie nobody sees. `kept`: how many handles of each value that are; it is used
+  /// up.
+  void find_unseen(std::span<const uint32_t> live, std::vector<int32_t>& kept, std::vector<uint32_t>& unseen) const;
   /// Takes what nobody holds off the tape: what is kept for its derivative alone is not needed.
   void drop_tapes();
   /// Undone if an op of the path up to here is not done.

@@ -44,15 +44,25 @@ void SegmentRunner::begin_call(int64_t call, Observation* observation) {
 
 // What of the tape the user can come to: by what is alive, or by what was written.
 void SegmentRunner::join_tape(const FlushPoint& point) {
+  joined_.clear();
   if (!backward_) return;
   auto join = [&](const detail::TensorImpl& tensor) {
     if (!tensor.node || tensor.node->sequence < first_node_) return;
     if (stretch_ && tensor.node->stretch == stretch_) return;
     if (!stretch_) stretch_ = backward_->stretch();
-    autograd::join(tensor.node, first_node_, stretch_);
+    autograd::join(tensor.node, first_node_, stretch_, joined_);
   };
   for (uint32_t v : live_) join(*segment_.values()[v]->handle.impl());
   for (uint32_t s : point.written_slots) join(*autograd::base_of(segment_.slots()[s]).impl());
+}
+
+// A value saved by an earlier segment's node is no value of this one.
+void SegmentRunner::find_unseen() {
+  unseen_.clear();
+  if (joined_.empty()) return;
+  kept_.assign(segment_.values().size(), 0);
+  for (const autograd::Node* node : joined_) node->count_kept(segment_.id(), kept_);
+  segment_.find_unseen(live_, kept_, unseen_);
 }
 
 void SegmentRunner::run(Node& flush) {
@@ -68,6 +78,7 @@ void SegmentRunner::run(Node& flush) {
     return;
   }
   join_tape(point);
+  find_unseen();
   // A whole tensor is written back: where its elements overlap, those that stayed would undo those that changed.
   for (uint32_t s : point.written_slots)
     if (const detail::TensorImpl& written = *segment_.slots()[s].impl();
@@ -111,7 +122,8 @@ Variant* SegmentRunner::choose(FlushPoint& point, bool* waits) {
   bool collected = false;
   const compiler::CodeLevel level = eager::code_level();
   for (auto& variant : point.variants) {
-    if (variant->level != level || variant->live != live_ || variant->aliases != aliases_) continue;
+    if (variant->level != level || variant->live != live_ || variant->unseen != unseen_ || variant->aliases != aliases_)
+      continue;
     // Which sizes it is right for is known only with the program.
     if (!variant->bind_if_ready()) {
       *waits = true;
@@ -138,18 +150,19 @@ Variant* SegmentRunner::compile(FlushPoint& point) {
   compiled_ = true;
   collect_sites(segment_.path(), sites_);
   if (!point.variants.empty())
-    function_.note_recompile(difference(segment_.path(), *point.variants.back(), live_, aliases_, sites_));
+    function_.note_recompile(difference(segment_.path(), *point.variants.back(), live_, unseen_, aliases_, sites_));
   point.history.push_back(sites_);
   auto variant = std::make_unique<Variant>();
   variant->level = eager::code_level();
   variant->live = live_;
+  variant->unseen = unseen_;
   variant->aliases = aliases_;
   variant->sites = sites_;
   variant->symbol_of = assign_symbols(point.history, &variant->symbol_count);
   try {
     auto build = [&] {
-      return build_graph(
-          {segment_.path(), live_, aliases_, point.written_slots, sites_, variant->symbol_of, variant->symbol_count});
+      return build_graph({segment_.path(), live_, unseen_, aliases_, point.written_slots, sites_, variant->symbol_of,
+                          variant->symbol_count});
     };
     BuiltGraph built = build();
     while (pin_symbols(built.graph.dims, sites_, variant->symbol_of, &variant->symbol_count)) built = build();
@@ -160,9 +173,12 @@ Variant* SegmentRunner::compile(FlushPoint& point) {
     for (size_t s = 0; s < segment_.slots().size(); ++s)
       if (segment_.slot_record(s).captured) segment_.slots()[s].impl()->storage->mark_lasting();
     bool compiled_now = false;
+    std::vector<uint32_t> free;
+    for (uint32_t i = 0; i < variant->binding.outputs.size(); ++i)
+      if (variant->binding.outputs[i].unseen) free.push_back(i);
     if (!built.graph.outputs.empty())
-      variant->entry =
-          function_.program(std::move(built.graph), static_cast<int64_t>(segment_.path().size()), &compiled_now);
+      variant->entry = function_.program(std::move(built.graph), std::move(free),
+                                         static_cast<int64_t>(segment_.path().size()), &compiled_now);
     if (compiled_now) ++segment_.root()->compilations;
     variant->bind_if_ready();
   } catch (const std::exception& e) {
@@ -217,6 +233,8 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
       give_storage(*value.handle.impl(), *base.storage, value.meta.offset);
     } else {
       give_storage(*value.handle.impl(), *storages_[live.number], value.meta.offset);
+      if (const OutputTarget& target = binding.outputs[live.number]; target.unseen)
+        value.handle.impl()->strides = target.strides(value.meta.sizes);
       note_writes(*storages_[live.number], segment_.writes_to_value(value.root_value));
       memory_.note_made(*storages_[live.number]);
     }

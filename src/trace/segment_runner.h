@@ -33,6 +33,7 @@ class SegmentRunner {
 
  private:
   void join_tape(const FlushPoint& point);
+  void find_unseen();
   void fall_back(const std::string& reason);
   Variant* choose(FlushPoint& point, bool* waits);
   Variant* compile(FlushPoint& point);
@@ -50,7 +51,9 @@ class SegmentRunner {
   autograd::StretchPtr stretch_;
   bool compiled_ = false;
   // Of the flush in progress; kept for their memory.
-  std::vector<uint32_t> live_, aliases_;
+  std::vector<uint32_t> live_, unseen_, aliases_;
+  std::vector<const autograd::Node*> joined_;
+  std::vector<int32_t> kept_;
   std::vector<int64_t> sites_;
   std::vector<runtime::StoragePtr> storages_;  // of the program's outputs
 };

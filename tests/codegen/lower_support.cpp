@@ -30,7 +30,8 @@ std::vector<int64_t> sizes_of(const DimTable& dims, std::span<const int64_t> sym
 std::vector<ir::ReferenceTensor> run_program(const ir::Graph& graph, const Program& program,
                                              std::span<const ir::ReferenceTensor> inputs,
                                              std::span<const ir::ReferenceScalar> scalars,
-                                             std::span<const int64_t> symbols) {
+                                             std::span<const int64_t> symbols,
+                                             std::span<const SmallVector<int64_t, 6>> output_orders) {
   std::vector<int64_t> sizes = program.dims.evaluate(symbols);
   std::vector<std::vector<char>> memory;
   std::vector<void*> input_data, output_data;
@@ -69,8 +70,27 @@ std::vector<ir::ReferenceTensor> run_program(const ir::Graph& graph, const Progr
   data.outputs = output_data;
   data.scalars = bits;
   loaded.run(*loaded.bind(symbols), data);
-  for (size_t o = 0; o < outputs.size(); ++o)
-    outputs[o] = ir::ReferenceTensor::from_bytes(outputs[o].dtype, outputs[o].shape, output_data[o]);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const Ints& shape = outputs[o].shape;
+    const ir::ReferenceTensor lies = ir::ReferenceTensor::from_bytes(outputs[o].dtype, shape, output_data[o]);
+    if (output_orders.empty()) {
+      outputs[o] = lies;
+      continue;
+    }
+    Ints strides(shape.size());
+    int64_t stride = 1;
+    for (size_t i = shape.size(); i-- > 0; stride *= shape[static_cast<size_t>(output_orders[o][i])])
+      strides[static_cast<size_t>(output_orders[o][i])] = stride;
+    for (int64_t i = 0; i < lies.size(); ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) at += rest % shape[d] * strides[d];
+      const auto to = static_cast<size_t>(i), from = static_cast<size_t>(at);
+      if (lies.real.empty())
+        outputs[o].integer[to] = lies.integer[from];
+      else
+        outputs[o].real[to] = lies.real[from];
+    }
+  }
   return outputs;
 }
 

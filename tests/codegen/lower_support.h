@@ -18,11 +18,12 @@ inline Operand val(ValueId v) { return Operand::value(v); }
 inline Attr dim(int64_t d) { return Attr::of(d); }
 inline Attr ints(Dims d) { return Attr::of(std::move(d)); }
 
-/// Runs a program. Inputs are laid out as their InputInfo says.
+/// Runs a program. Inputs are laid out as their InputInfo says, outputs as LowerResult::output_orders; none: row-major.
 std::vector<ir::ReferenceTensor> run_program(const ir::Graph& graph, const Program& program,
                                              std::span<const ir::ReferenceTensor> inputs,
                                              std::span<const ir::ReferenceScalar> scalars = {},
-                                             std::span<const int64_t> symbols = {});
+                                             std::span<const int64_t> symbols = {},
+                                             std::span<const SmallVector<int64_t, 6>> output_orders = {});
 
 /// Values in [-2, 2) for floats, [0, bound) for integers; the same for the same seed.
 ir::ReferenceTensor random_tensor(const ir::Graph& graph, ir::ValueId v, uint32_t seed, int64_t bound = 7,

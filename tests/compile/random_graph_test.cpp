@@ -216,7 +216,7 @@ void eager_is_near_the_interpreter(Judged& judged, const std::vector<Step>& step
   std::vector<int64_t> sites;
   trace::collect_sites(recorder.segment().path(), sites);
   std::vector<int32_t> symbol_of(sites.size(), -1);
-  trace::BuiltGraph built = trace::build_graph({recorder.segment().path(), live, {}, {}, sites, symbol_of, 0});
+  trace::BuiltGraph built = trace::build_graph({recorder.segment().path(), live, {}, {}, {}, sites, symbol_of, 0});
   ir::verify(built.graph);
   for (uint32_t slot : built.binding.input_slots) in.push_back(reference(recorder.segment().slots()[slot]));
   for (size_t i = 0; i < built.graph.scalars.size(); ++i) {

@@ -27,7 +27,7 @@ BuiltGraph record_whole(const std::function<std::vector<Tensor>()>& body) {
     std::vector<int64_t> sites;
     collect_sites(recorder.segment().path(), sites);
     std::vector<int32_t> symbol_of(sites.size(), -1);
-    built = build_graph({recorder.segment().path(), live, {}, written, sites, symbol_of, 0});
+    built = build_graph({recorder.segment().path(), live, {}, {}, written, sites, symbol_of, 0});
     recorder.abandon();
   }
   return built;

@@ -19,13 +19,23 @@ void bind_outputs(Fusion& f) {
     bool outside = f.buffers.is_stored(p.root);  // an input, or given as an earlier output
     if (outside && options.outputs_may_alias) continue;
     const bool given = !options.output_strides.empty();
-    const Dims strides = given ? options.output_strides[k] : ir::contiguous_strides(f.dims, graph.type(v).shape);
+    const SmallVector<int64_t, 6> order = f.layouts.output_order(k);
+    const bool chosen = !std::is_sorted(order.begin(), order.end());
+    if (chosen) {
+      std::string& note =
+          f.explanation.notes.emplace_back("output " + std::to_string(k) + " lies with its dims in order");
+      for (int64_t d : order) note += " " + std::to_string(d);
+      note += ", as it is computed: nobody sees its strides";
+    }
+    const Dims strides = given    ? options.output_strides[k]
+                         : chosen ? p.strides
+                                  : ir::contiguous_strides(f.dims, graph.type(v).shape);
     if (!outside && p.strides == strides && p.offset == Dim(0) &&
         f.dims.same(f.layouts.elements(p.root), f.layouts.elements(v))) {
       f.buffers.store(p.root, buffer, dtype);
       continue;
     }
-    if (!given)
+    if (!given && !chosen)
       f.explanation.notes.push_back("output " + std::to_string(k) +
                                     " is a copy: its value is a view that is not row-major, or given elsewhere");
     f.copy_group(v, buffer, dtype, strides, 0);

@@ -1,6 +1,7 @@
 #include "codegen/lower/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ingot::codegen::lowering {
 
@@ -49,8 +50,15 @@ SmallVector<int, 8> order_of_result(std::span<const Dim> shape, std::span<const 
 
 }  // namespace
 
-Layouts::Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last)
-    : graph_(graph), dims_(dims), channels_last_(channels_last) {
+Layouts::Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last, std::span<const uint32_t> free_outputs)
+    : graph_(graph),
+      dims_(dims),
+      channels_last_(channels_last),
+      free_(graph.outputs.size()),
+      row_major_(graph.values.size()) {
+  for (uint32_t k : free_outputs) free_[k] = true;
+  for (uint32_t k = 0; k < graph.outputs.size(); ++k)
+    if (!free_[k]) row_major_[graph.outputs[k]] = true;
   views_.resize(graph.values.size());
   view_maps_.resize(graph.values.size());
   for (const ir::InputInfo& input : graph.inputs) views_[input.value] = {input.value, input.strides, 0};
@@ -70,7 +78,7 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
   const Dims& shape = graph_.type(v).shape;
   Dims dense = ir::contiguous_strides(dims_, shape);
   const ir::Form form = ir::info(node.op).form;
-  if (std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end()) return dense;
+  if (row_major_[v]) return dense;
   if ((form == ir::Form::attention || form == ir::Form::attention_backward) && shape.size() == 4) {
     // The heads of one position lie side by side, as the projection that follows reads them, or as those before lie.
     dense[1] = shape[3];
@@ -129,6 +137,25 @@ Dims Layouts::computed_strides(const ir::Node& node, ir::ValueId v) {
       return dense;
     }
   return dense;
+}
+
+SmallVector<int64_t, 6> Layouts::output_order(uint32_t number) const {
+  const ir::ValueId v = graph_.outputs[number];
+  const Dims& shape = graph_.type(v).shape;
+  SmallVector<int64_t, 6> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (!free_[number] || views_[v].root != v || producer_kind(v) != Producer::computed) return order;
+  const SmallVector<int, 8> chosen = memory_order(dims_, shape, views_[v].strides);
+  // Where sizes are symbols the order at the sizes of the trace may be another one's, too.
+  Dim stride = 1;
+  for (size_t i = chosen.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(chosen[i]);
+    if (shape[d] == Dim(1)) continue;
+    if (!(views_[v].strides[d] == stride)) return order;
+    stride = dims_.mul(stride, shape[d]);
+  }
+  std::copy(chosen.begin(), chosen.end(), order.begin());
+  return order;
 }
 
 const ir::Node* Layouts::producer(ir::ValueId v) const {

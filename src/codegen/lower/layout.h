@@ -37,11 +37,13 @@ Dims channels_last_strides(DimTable& dims, std::span<const Dim> shape);
 class Layouts {
  public:
   /// Keeps references to both. A computed value is dense: row-major, or, if it is elementwise, in the order of the
-  /// memory that it is computed from; an output of the graph is row-major. `channels_last`: what a convolution gives,
-  /// and images that are joined of such, have their channels innermost.
-  Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last);
+  /// memory that it is computed from; an output of the graph is row-major, unless it is among `free_outputs`.
+  /// `channels_last`: what a convolution gives, and images that are joined of such, have their channels innermost.
+  Layouts(const ir::Graph& graph, DimTable& dims, bool channels_last, std::span<const uint32_t> free_outputs = {});
 
   const RootView& of(ir::ValueId v) const { return views_[v]; }
+  /// Dims of an output from the outermost in memory: row-major, but of a free one those of the value, if it is dense.
+  SmallVector<int64_t, 6> output_order(uint32_t number) const;
   /// Coordinates in a view's base of each element of the view; null where they are not affine, and for what is no view.
   const IndexMap* view_map(ir::ValueId v) const { return view_maps_[v] ? &*view_maps_[v] : nullptr; }
   bool is_view(ir::ValueId v) const { return producer_kind(v) == Producer::view; }
@@ -74,6 +76,8 @@ class Layouts {
   const ir::Graph& graph_;
   DimTable& dims_;
   const bool channels_last_;
+  std::vector<bool> free_;       // by output
+  std::vector<bool> row_major_;  // by value: an output that is not free
   std::vector<RootView> views_;
   std::vector<std::optional<IndexMap>> view_maps_;
   std::vector<Position> positions_;

@@ -16,7 +16,9 @@ namespace {
 using lowering::Lowering;
 
 void find_layouts(Lowering& l) {
-  l.layouts.emplace(l.graph, l.result.program.dims, l.options.channels_last && !l.result.program.target.cuda_arch);
+  l.layouts.emplace(l.graph, l.result.program.dims, l.options.channels_last && !l.result.program.target.cuda_arch,
+                    l.options.free_outputs);
+  for (uint32_t k = 0; k < l.graph.outputs.size(); ++k) l.result.output_orders.push_back(l.layouts->output_order(k));
 }
 
 void form_groups(Lowering& l) {

@@ -30,6 +30,7 @@ class StepOfSequence {
     options.outputs_may_alias = false;
     options.after = {};
     options.find = [this](const std::string& key) { return w_.known(key); };
+    options.free_outputs.clear();
     options.output_strides.clear();
     for (const Output& output : g_.outputs) options.output_strides.push_back(at_a_step(output.strides));
     LowerResult made = lower(step.graph, w_.target, options);

@@ -66,6 +66,9 @@ class Node : public Discarded {
   /// What it saved of this tensor, which is no view, is no longer what it was: it holds another handle from now on. So
   /// no tensor is held by its own past.
   virtual void part_from(const Tensor& /*base*/) {}
+  /// Adds one to `counts[value]` for each handle of a pending tensor of this recording (TensorImpl::trace) that it
+  /// keeps for its derivative and shows to nobody.
+  virtual void count_kept(uint64_t /*trace*/, std::vector<int32_t>& /*counts*/) const {}
 
   struct Output {
     DType dtype;

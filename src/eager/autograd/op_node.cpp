@@ -274,6 +274,7 @@ class ViewWriteNode final : public Node {
   }
   void release() override { inner_->release(); }
   void part_from(const Tensor& base) override { inner_->part_from(base); }
+  void count_kept(uint64_t trace, std::vector<int32_t>& counts) const override { inner_->count_kept(trace, counts); }
 
  private:
   Tensor view_of(Tensor base) const {
@@ -307,6 +308,10 @@ SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)), version_(e
 
 void SavedTensor::part_from(const Tensor& base) {
   if (tensor_.defined() && base_of(tensor_).is_same(base)) tensor_ = tensor_.detach();
+}
+
+void SavedTensor::count(uint64_t trace, std::vector<int32_t>& counts) const {
+  if (tensor_.defined() && tensor_.impl()->trace == trace) ++counts[tensor_.impl()->value];
 }
 
 const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
@@ -422,6 +427,11 @@ void OpNode::release() {
 
 void OpNode::part_from(const Tensor& base) {
   for (SavedTensor& operand : operands_) operand.part_from(base);
+}
+
+void OpNode::count_kept(uint64_t trace, std::vector<int32_t>& counts) const {
+  for (const SavedTensor& operand : operands_) operand.count(trace, counts);
+  for (const SavedTensor& result : results_) result.count(trace, counts);
 }
 
 std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool keep, const Edge* result) {

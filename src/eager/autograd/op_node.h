@@ -17,6 +17,7 @@ class SavedTensor {
   /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
   const Tensor& get(const Node& node, const std::string& what) const;
   void part_from(const Tensor& base);
+  void count(uint64_t trace, std::vector<int32_t>& counts) const;
 
  private:
   Tensor tensor_;
@@ -44,6 +45,7 @@ class OpNode final : public Node {
   std::vector<Tensor> derive(const std::vector<Tensor>& cotangents, bool keep, const Edge* result);
   void release() override;
   void part_from(const Tensor& base) override;
+  void count_kept(uint64_t trace, std::vector<int32_t>& counts) const override;
 
   static void* operator new(size_t);
   static void operator delete(void* block);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "eager/autograd/node.h"
 
@@ -32,7 +33,8 @@ class Stretch {
   ReferenceCount references_;
 };
 
-/// A node and those behind it, as far as they have this number or a higher one, are of this stretch.
-void join(Node* node, uint64_t first, const StretchPtr& stretch);
+/// A node and those behind it, as far as they have this number or a higher one, are of this stretch. Appends those that
+/// were not.
+void join(Node* node, uint64_t first, const StretchPtr& stretch, std::vector<const Node*>& joined);
 
 }  // namespace ingot::autograd
