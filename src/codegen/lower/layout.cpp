@@ -144,7 +144,7 @@ SmallVector<int64_t, 6> Layouts::output_order(uint32_t number) const {
   const Dims& shape = graph_.type(v).shape;
   SmallVector<int64_t, 6> order(shape.size());
   std::iota(order.begin(), order.end(), 0);
-  if (!free_[number] || views_[v].root != v || producer_kind(v) != Producer::computed) return order;
+  if (!free_[number]) return order;
   const SmallVector<int, 8> chosen = memory_order(dims_, shape, views_[v].strides);
   // Where sizes are symbols the order at the sizes of the trace may be another one's, too.
   Dim stride = 1;
