@@ -13,7 +13,8 @@ both layouts:
 
 Each form runs in a process of its own; rounds are interleaved with pauses, and the median over all rounds is shown. Before anything is
 timed, each form must follow the losses of tests/data/training.json to 1e-4, which Ingot's tests do too (those of models.py what PyTorch's
-eager form gives without dropout, to 1e-3), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form.
+eager form gives without dropout, to 1e-3), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form;
+two more are eager to eager, and PyTorch's "model" to Ingot's step "in parts", the loss compiled alone.
 """
 import argparse
 import functools
@@ -30,6 +31,8 @@ FORMS = ["eager", "model", "update", "step"]
 SHIPPED = ["bytegpt", "digits_cnn"]  # with weights, data, and losses to follow
 WITHOUT_IMAGES = ["bytegpt", "bert", "gpt2", "llama", "lstm_lm", "dlrm", "mlp_tiny"]
 FOLLOWED = 5  # steps
+TRAINED = {**{who: f"{who.removeprefix('ingot_')}_us" for who in [*INGOT, "ingot_parts"]}, "roof_share": "roof_share"}
+PAIRS = [("ratio_to_eager", "eager to eager"), ("ratio_to_model", "model to model")]
 
 
 def rows_of(text):
@@ -183,8 +186,8 @@ def torch_worker(args):
 def show(table, threads):
     print(f"milliseconds a step, medians, {threads} threads")
     for r in table:
-        eager = f"{r['ratio_to_eager']:.2f}x eager to eager, " if r["ratio_to_eager"] else ""
-        print(f"{r['model']}, batch {r['batch']}: {r['ratio_to_best']:.2f}x the fastest form of PyTorch, {eager}"
+        pairs = "".join(f"{r[key]:.2f}x {what}, " for key, what in PAIRS if r[key])
+        print(f"{r['model']}, batch {r['batch']}: {r['ratio_to_best']:.2f}x the fastest form of PyTorch, {pairs}"
               f"{100 * r['roof_share']:.0f}% of the roof")
         print("  " + ", ".join(f"{who} {us / 1e3:.2f}" for who, us in r["us"].items()))
 
@@ -200,14 +203,14 @@ def main():
     names = ",".join(f"{name}:{batch}" for name, batch in args.rows)
     workers = Workers(__file__, args, args.forms, {form: ["--models", names] for form in args.forms})
     forms = [[(form, layout) for form in args.forms for layout in layouts_of(name)] for name, _ in args.rows]
-    samples = [{who: [] for who in [*map("".join, of), *INGOT, "roof_share"]} for of in forms]
+    samples = [{who: [] for who in [*map("".join, of), *TRAINED]} for of in forms]
     ingot = {}
     for _ in rounds(args):
         for row, (name, batch) in enumerate(args.rows):
             for form, layout in forms[row]:
                 samples[row][form + layout].append(workers.ask(form, f"{row}{layout}"))
             ingot[row] = bench_ingot(args, name, "--mode", "train", "--batch", batch)
-            for who, key in zip([*INGOT, "roof_share"], ["eager_us", "compiled_us", "roof_share"]):
+            for who, key in TRAINED.items():
                 samples[row][who].append(ingot[row][key])
     workers.close()
 
@@ -216,13 +219,14 @@ def main():
         us = medians(samples[row])
         share = us.pop("roof_share")
         peers = {who: us[who] for who in map("".join, forms[row])}
-        eager = [us["eager" + layout] for layout in layouts_of(name)] if "eager" in args.forms else []
+        of = {form: [us[form + layout] for layout in layouts_of(name)] for form in args.forms}
         table.append({"model": name, "batch": batch, "us": us, "best": min(peers, key=peers.get),
                       "first_step_s": {form + layout: workers.ready[form][f"{row}{layout}"] for form, layout in forms[row]},
                       "ingot_compile_ms": ingot[row]["compile_ms"], "roof_share": share,
                       "peak_bytes_compiled": ingot[row]["peak_bytes_compiled"], "step_bytes_compiled": ingot[row]["step_bytes_compiled"],
                       "ratio_to_best": min(peers.values()) / us["ingot_compiled"],
-                      "ratio_to_eager": min(eager) / us["ingot_eager"] if eager else None})
+                      "ratio_to_eager": min(of["eager"]) / us["ingot_eager"] if "eager" in of else None,
+                      "ratio_to_model": min(of["model"]) / us["ingot_parts"] if "model" in of else None})
     return finish(args, table, lambda table: show(table, args.threads))
 
 
