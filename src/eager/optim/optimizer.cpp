@@ -9,6 +9,7 @@
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
 #include "eager/optim/state_reader.h"
+#include "runtime/cpu.h"
 
 namespace ingot::optim {
 namespace {
@@ -31,6 +32,15 @@ Tensor stored(const Entry& entry) {
 }
 
 }  // namespace
+
+int64_t Optimizer::rows_at_once(const Tensor& parameter) {
+  constexpr int64_t kArrays = 8;  // parameter, gradient, states, intermediate results
+  const runtime::CacheSizes& caches = runtime::cache_sizes();
+  const int64_t numel = parameter.numel();
+  const int64_t most = std::max(caches.l3 / 8, 2 * caches.l2) / (kArrays * parameter.itemsize());
+  if (eager::intercepted() || numel <= 2 * most) return INT64_MAX;
+  return std::max<int64_t>(most / (numel / parameter.sizes()[0]), 1);
+}
 
 void Optimizer::step(Location location) {
   const NoGradGuard no_grad;

@@ -82,6 +82,9 @@ class INGOT_API Optimizer {
   void check_group(const std::vector<double>& numbers, size_t group, Location location) const;
   /// A group of its own.
   void add_params(const std::vector<Tensor>& params);
+  /// How many rows (of dim 0) of a parameter are updated at a time, op after op: pieces that stay in the caches are
+  /// read from memory once. What is recorded, or looked on, is whole.
+  static int64_t rows_at_once(const Tensor& parameter);
 
   virtual std::vector<Entry> options_of(size_t group) = 0;
   virtual std::vector<Entry> state_of(size_t param) = 0;

@@ -45,7 +45,17 @@ void OptimizerOf<Options, State>::update(size_t param, const Tensor& gradient) {
   State& state = states_[param];
   state.prepare(p.tensor, o);
   ++state.step;
-  state.update(p.tensor, gradient, o);
+  const int64_t rows = rows_at_once(p.tensor), all = p.tensor.dim() ? p.tensor.sizes()[0] : 1;
+  if (rows >= all) return state.update(p.tensor, gradient, o);
+  for (int64_t row = 0; row < all; row += rows) {
+    auto part = [&](const Tensor& t) { return t.slice(0, row, std::min(row + rows, all)); };
+    State states = state;
+    for_each_field(states, [&](std::string_view, auto& field) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(field)>, Tensor>)
+        if (field.defined()) field = part(field);
+    });
+    states.update(part(p.tensor), part(gradient), o);
+  }
 }
 
 template <class Options, class State>
