@@ -56,13 +56,17 @@ void SegmentRunner::join_tape(const FlushPoint& point) {
   for (uint32_t s : point.written_slots) join(*autograd::base_of(segment_.slots()[s]).impl());
 }
 
-// A value saved by an earlier segment's node is no value of this one.
+// A value saved by an earlier segment's node is no value of this one. Of fewer dims the order is hardly ever another:
+// they are not worth the counting.
 void SegmentRunner::find_unseen() {
+  constexpr size_t kDims = 3;
   unseen_.clear();
-  if (joined_.empty()) return;
+  auto may_gain = [&](uint32_t v) { return segment_.values()[v]->meta.sizes.size() >= kDims; };
+  if (joined_.empty() || std::ranges::none_of(live_, may_gain)) return;
   kept_.assign(segment_.values().size(), 0);
   for (const autograd::Node* node : joined_) node->count_kept(segment_.id(), kept_);
   segment_.find_unseen(live_, kept_, unseen_);
+  std::erase_if(unseen_, [&](uint32_t v) { return !may_gain(v); });
 }
 
 void SegmentRunner::run(Node& flush) {
