@@ -23,7 +23,7 @@ import re
 import sys
 import time
 
-from common import INGOT, ROOT, Workers, bench_ingot, finish, medians, option_parser, rounds, serve
+from common import ROOT, Workers, bench_ingot, finish, medians, option_parser, rounds, serve
 from torch_peer import models
 
 ROWS = "bytegpt:8,bytegpt:32,digits_cnn:64"
@@ -31,7 +31,7 @@ FORMS = ["eager", "model", "update", "step"]
 SHIPPED = ["bytegpt", "digits_cnn"]  # with weights, data, and losses to follow
 WITHOUT_IMAGES = ["bytegpt", "bert", "gpt2", "llama", "lstm_lm", "dlrm", "mlp_tiny"]
 FOLLOWED = 5  # steps
-TRAINED = {**{who: f"{who.removeprefix('ingot_')}_us" for who in [*INGOT, "ingot_parts"]}, "roof_share": "roof_share"}
+TRAINED = {"ingot_eager": "eager_us", "ingot_compiled": "compiled_us", "ingot_parts": "parts_us", "roof_share": "roof_share"}
 PAIRS = [("ratio_to_eager", "eager to eager"), ("ratio_to_model", "model to model")]
 
 

@@ -350,12 +350,12 @@ void Segment::find_unseen(std::span<const uint32_t> live, std::vector<int32_t>& 
                           std::vector<uint32_t>& unseen) const {
   auto held = [](const detail::TensorImpl& t) { return t.references.load(std::memory_order_acquire) - 1; };
   for (const auto& [output, impl] : other_handles_) kept[impl->value] -= held(*impl);
+  auto owns_memory = [&](uint32_t v) { return values_[v]->root_slot < 0 && values_[v]->root_value == v; };
+  for (uint32_t v : live)
+    if (values_[v]->root_slot < 0 && !owns_memory(v)) kept[values_[v]->root_value] = -1;  // it has a view
   unseen.clear();
   for (uint32_t v : live)
-    if (values_[v]->root_slot < 0 && values_[v]->root_value == v && kept[v] == held(*values_[v]->handle.impl()))
-      unseen.push_back(v);
-  for (uint32_t v : live)
-    if (values_[v]->root_slot < 0 && values_[v]->root_value != v) std::erase(unseen, values_[v]->root_value);
+    if (owns_memory(v) && kept[v] == held(*values_[v]->handle.impl())) unseen.push_back(v);
 }
 
 std::vector<Tensor> Segment::writes() const {

@@ -10,11 +10,14 @@ namespace ingot {
 namespace {
 
 template <class O>
+using OptionsOf = std::decay_t<decltype(std::declval<O&>().options())>;
+
+template <class O>
 struct Trained {
   std::vector<Tensor> params;
   O opt;
   optim::CosineAnnealingLR rate{opt, 20};
-  explicit Trained(decltype(std::declval<O&>().options()) options) : params(leaves()), opt(params, options) {}
+  explicit Trained(const OptionsOf<O>& options) : params(leaves()), opt(params, options) {}
   static std::vector<Tensor> leaves() {
     return {arange(20).to(kFloat32).requires_grad_(), arange(6).to(kFloat32).reshape({2, 3}).requires_grad_()};
   }
@@ -27,7 +30,7 @@ struct Trained {
 };
 
 template <class O>
-void same_bits(decltype(std::declval<O&>().options()) options) {
+void same_bits(const OptionsOf<O>& options) {
   Trained<O> eager(options), compiled(options);
   auto step = compile([&] { compiled.opt.step(); });
   int64_t compilations = 0;
@@ -47,24 +50,24 @@ void same_bits(decltype(std::declval<O&>().options()) options) {
     EXPECT_TRUE(bitwise_equal(t, eager.opt.state_dict().at(name))) << eager.opt.name() << ", " << name;
 }
 
+/// Calls `check.operator()<O>(options)` for every optimizer, with options that leave nothing out.
+template <class Check>
+void for_every_optimizer(Check check) {
+  check.template operator()<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1});
+  check.template operator()<optim::Adam>({.weight_decay = 0.1, .amsgrad = true});
+  check.template operator()<optim::AdamW>({.lr = 0.1});
+  check.template operator()<optim::RMSprop>({.momentum = 0.5, .centered = true});
+  check.template operator()<optim::Adagrad>({.lr_decay = 0.5});
+  check.template operator()<optim::Lion>({.weight_decay = 0.1});
+}
+
 TEST(CompiledOptimizer, IsCompiledOnceAndGivesEagersBits) {
-  optim::SGDOptions sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1};
-  same_bits<optim::SGD>(sgd);
-  optim::AdamOptions adam{.weight_decay = 0.1, .amsgrad = true};
-  same_bits<optim::Adam>(adam);
-  optim::AdamWOptions adamw{.lr = 0.1};
-  same_bits<optim::AdamW>(adamw);
-  optim::RMSpropOptions rmsprop{.momentum = 0.5, .centered = true};
-  same_bits<optim::RMSprop>(rmsprop);
-  optim::AdagradOptions adagrad{.lr_decay = 0.5};
-  same_bits<optim::Adagrad>(adagrad);
-  optim::LionOptions lion{.weight_decay = 0.1};
-  same_bits<optim::Lion>(lion);
+  for_every_optimizer([]<class O>(const OptionsOf<O>& options) { same_bits<O>(options); });
 }
 
 // Eagerly these are updated a few rows at a time; what is recorded is whole.
 template <class O>
-void same_bits_of_large(decltype(std::declval<O&>().options()) options) {
+void same_bits_of_large(const OptionsOf<O>& options) {
   auto make = [] {
     manual_seed(1);
     return std::vector<Tensor>{randn({1500, 701}).requires_grad_(), randn({900001}).requires_grad_(),
@@ -89,18 +92,7 @@ void same_bits_of_large(decltype(std::declval<O&>().options()) options) {
 }
 
 TEST(CompiledOptimizer, LargeParametersAreUpdatedInPieces) {
-  optim::SGDOptions sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1};
-  same_bits_of_large<optim::SGD>(sgd);
-  optim::AdamOptions adam{.weight_decay = 0.1, .amsgrad = true};
-  same_bits_of_large<optim::Adam>(adam);
-  optim::AdamWOptions adamw{.lr = 0.1};
-  same_bits_of_large<optim::AdamW>(adamw);
-  optim::RMSpropOptions rmsprop{.momentum = 0.5, .centered = true};
-  same_bits_of_large<optim::RMSprop>(rmsprop);
-  optim::AdagradOptions adagrad{.lr_decay = 0.5};
-  same_bits_of_large<optim::Adagrad>(adagrad);
-  optim::LionOptions lion{.weight_decay = 0.1};
-  same_bits_of_large<optim::Lion>(lion);
+  for_every_optimizer([]<class O>(const OptionsOf<O>& options) { same_bits_of_large<O>(options); });
 }
 
 TEST(CompiledOptimizer, ClippingAsksForNoValue) {

@@ -187,7 +187,7 @@ TEST(SavedLayout, DerivativesOfDerivatives) {
   }
 }
 
-// A second time, by hand, under anomaly mode, with a write to what is saved later.
+// A second time, and node by node, through what was written in place.
 TEST(SavedLayout, OtherWaysBack) {
   manual_seed(5);
   const Tensor w = randn({4, 3, 3, 3});
@@ -213,6 +213,25 @@ TEST(SavedLayout, OtherWaysBack) {
     };
     EXPECT_TRUE(same_bits(way(fast), way(body))) << step;
   }
+}
+
+TEST(SavedLayout, SizesOfNoneAndOne) {
+  manual_seed(6);
+  auto body = [](const Tensor& x, const Tensor& w) { return conv2d(x, w).silu().square().sum(); };
+  auto fast = compile(body, {.recompile_limit = 64});
+  const int64_t shapes[][4] = {{2, 3, 5, 4}, {0, 3, 5, 4}, {1, 3, 1, 1}, {2, 3, 1, 4}, {2, 3, 5, 1},
+                               {1, 3, 5, 4}, {2, 3, 1, 1}, {2, 3, 5, 4}, {0, 3, 1, 1}};
+  for (int64_t channels : {1, 4})
+    for (const auto& [n, c, height, width] : shapes) {
+      const Tensor x = randn({n, c, height, width}), w = randn({channels, c, 1, 1});
+      auto gradient = [&](auto& f) {
+        const Tensor own = w.clone().requires_grad_(), image = x.clone().requires_grad_();
+        return autograd::grad({f(image, own)}, {own, image});
+      };
+      const std::vector<Tensor> expected = gradient(body), got = gradient(fast);
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << n << ' ' << height << ' ' << width;
+    }
+  EXPECT_EQ(fast.explain().statistics.recompile_limit_hits, 0);
 }
 
 TEST(SavedLayout, TwoThreadsTrainThroughOneFunction) {

@@ -236,12 +236,6 @@ void loop_after_product(StepWriter& w, uint32_t group, KernelWriter& writer, uin
 
 namespace {
 
-bool is_weight(const StepWriter& w, const StoredOperand& operand) {
-  return operand.buffer == kNoBuffer && std::ranges::any_of(w.graph.inputs, [&](const ir::InputInfo& input) {
-           return input.constant && input.value == operand.root;
-         });
-}
-
 /// A single row reads a B that lies along the sums, or across them, as it lies, if there may be such a row and columns
 /// enough.
 OneRow one_row(StepWriter& w, const MatmulStep& step, DType b, bool k_dense, bool n_dense) {
@@ -264,7 +258,7 @@ bool widens_rows(StepWriter& w, const MatmulStep& step, DType b) {
 /// space, then k; `n`: the columns.
 bool better_turned(StepWriter& w, const Group& g, const Layouts::Strided& a, const Layouts::Strided& b, size_t n) {
   const StoredOperand &left = g.operands[0], &right = g.operands[1];
-  if (w.target.cuda_arch || g.space.size() != 2 || left.dtype != right.dtype || is_weight(w, right)) return false;
+  if (w.target.cuda_arch || g.space.size() != 2 || left.dtype != right.dtype || w.is_constant(right)) return false;
   const size_t m = 1 - n;
   auto one = [&](size_t d) { return g.space[d] == Dim(1); };
   // What becomes B is dense along its rows or columns.
@@ -386,7 +380,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
                                  .one_row = matmul.one_row,
                                  .widens = widens_rows(w, matmul, right.dtype),
                                  .b = right.dtype});
-  matmul.b_is_weight = is_weight(w, right);
+  matmul.b_is_weight = w.is_constant(right);
   Dim epilogue_work = 0;
   if (!epilogue) {
     Argument to;

@@ -115,9 +115,7 @@ void write_conv(StepWriter& w, uint32_t group) {
   if (!batched) shape.insert(0, 1), strides.insert(0, 0);
   view(g.operands[0], shape, strides, conv.input_shape, conv.input);
   view(g.operands[1], w.graph.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
-  for (const ir::InputInfo& input : w.graph.inputs)
-    conv.weight_is_constant = conv.weight_is_constant || (input.constant && g.operands[1].buffer == kNoBuffer &&
-                                                          input.value == g.operands[1].root);
+  conv.weight_is_constant = w.is_constant(g.operands[1]);
   conv.turned_h = g.operands[1].turned_h, conv.turned_w = g.operands[1].turned_w;
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;

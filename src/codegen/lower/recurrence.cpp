@@ -64,11 +64,7 @@ class StepOfSequence {
   uint32_t buffer_of(const StoredOperand& o) const {
     return o.buffer != kNoBuffer ? o.buffer : w_.plan.stored[o.root].buffer;
   }
-  bool is_constant(const StoredOperand& o) const {
-    if (o.buffer != kNoBuffer || ir::over_time(w_.graph.type(o.value))) return false;
-    return std::any_of(w_.graph.inputs.begin(), w_.graph.inputs.end(),
-                       [&](const ir::InputInfo& input) { return input.value == o.root && input.constant; });
-  }
+  bool is_constant(const StoredOperand& o) const { return w_.is_constant(o) && !ir::over_time(w_.graph.type(o.value)); }
 
   struct Place {
     uint32_t buffer;

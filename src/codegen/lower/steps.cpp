@@ -425,6 +425,12 @@ void StepWriter::write_column(uint32_t group) {
   append(std::move(step));
 }
 
+bool StepWriter::is_constant(const StoredOperand& operand) const {
+  return operand.buffer == kNoBuffer && std::ranges::any_of(graph.inputs, [&](const ir::InputInfo& input) {
+           return input.constant && input.value == operand.root;
+         });
+}
+
 Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {
   Argument a;
   a.buffer = operand.buffer != kNoBuffer ? operand.buffer : plan.stored[operand.root].buffer;

@@ -48,6 +48,8 @@ struct StepWriter {
   void append(Step step);
   std::string name_of_group(const Group& g) const;
   Dim moved_bytes(const std::vector<KernelArgument>& arguments, const Dims& sizes, const std::vector<Dims>& strides);
+  /// Whether it lies as a constant input of the graph does: a weight from outside.
+  bool is_constant(const StoredOperand& operand) const;
   Argument stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype);
 
   const ir::Graph& graph;
