@@ -87,11 +87,12 @@ struct TileFrame {
   // In B: of a transposed tile from column to column, of panels side by side from one to the next.
   int64_t b_stride = 0;
   // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
-  // written. Any addresses.
+  // written and of two operands that are so far from it. Any addresses.
   const char* ahead = nullptr;
   int64_t ahead_step = 0;
   const char* results = nullptr;
   int64_t results_stride = 0;
+  int64_t beside_results[2] = {0, 0};
   // Of a listed A: its runs, at least one, of k steps in all, and what is added to the offset of each. (k and the
   // results are not read.)
   const TileRun* runs = nullptr;

@@ -430,9 +430,15 @@ class Tile {
     int64_t fetched = code_.label();
     code_.g(VOp::g_addi, kUntil, -1);
     code_.jump(fetched, Cond::greater);
-    code_.g(VOp::g_mov, kUntil, kInterval);
-    for (int64_t at = 0; at < parts_ * code_.width; at += 64)
+    const int64_t bytes = parts_ * code_.width;
+    for (int64_t at = 0; at < bytes; at += 64)
       code_.add({.op = VOp::prefetch, .mem = Mem::at(kResults, at), .value = 2});
+    for (size_t operand : {0, 1}) {
+      load(Gpr::rax, offsetof(TileFrame, beside_results) + 8 * operand);
+      for (int64_t at = 0; at < bytes; at += 64)
+        code_.add({.op = VOp::prefetch, .mem = Mem::at(kResults, Gpr::rax, 1, at), .value = 2});
+    }
+    code_.g(VOp::g_mov, kUntil, kInterval);
     add_field(kResults, offsetof(TileFrame, results_stride));
     code_.place(fetched);
   }

@@ -89,8 +89,12 @@ class MatmulDriver final : public ProductDriver {
 
   Ahead panel_source(const char* b, int64_t panel, int64_t k_begin, int64_t k_end) const override {
     const char* from = b + k_begin * product_.b_row + product_.panel_column(panel) * product_.b_column;
-    if (product_.b_column == product_.element)
-      return {from, k_end - k_begin, (product_.panel_columns(panel) * product_.element + 63) / 64, product_.b_row};
+    auto rows = [&](int64_t count, int64_t length, int64_t stride) {
+      return Ahead{from, count, ceil_div(length * product_.element, Ahead::kLine), stride};
+    };
+    const int64_t k = k_end - k_begin, columns = product_.panel_columns(panel);
+    if (product_.b_column == product_.element) return rows(k, columns, product_.b_row);
+    if (product_.b_row == product_.element) return rows(columns, k, product_.b_column);
     return {};
   }
 

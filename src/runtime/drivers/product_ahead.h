@@ -18,8 +18,8 @@ struct Ahead {
 };
 
 /// Shares it out to tiles of `k` steps. What is contiguous is shared out evenly: by a few tiles only if it is small,
-/// and then they fetch every second line if need be, whose neighbours the processor fetches. Of rows a tile fetches as
-/// many lines as it can, of one column of lines.
+/// and then they fetch every second line if need be, whose neighbours the processor fetches. Of many rows a tile
+/// fetches as many lines as it can, of one column of lines; of few long ones a row.
 class AheadShares {
   static constexpr int64_t kFewTiles = 4, kSmall = 16 << 10;
 
@@ -31,10 +31,15 @@ class AheadShares {
     if (even_) {
       fetching_ = tiles;
       share_ = next.rows * Ahead::kLine / tiles;
-      even_step_ = std::min(ceil_div(share_, lines_), Ahead::kLine);
+      step_ = std::min(ceil_div(share_, lines_), Ahead::kLine);
+    } else if (next.rows <= lines_ / 2 && next.row_lines > 1) {
+      fetching_ = next.rows;
+      share_ = next.stride;
+      step_ = std::clamp<int64_t>(next.row_lines * Ahead::kLine / lines_, 1, Ahead::kLine);
     } else {
       pieces_ = ceil_div(next.rows, lines_);
       fetching_ = pieces_ * next.row_lines;
+      step_ = next.stride;
     }
   }
 
@@ -43,18 +48,18 @@ class AheadShares {
     frame.ahead = frame.b, frame.ahead_step = frame.ahead_tile = 0;
     if (i >= fetching_) return;
     frame.ahead_tile = share_;
-    frame.ahead = next_.from + (even_ ? i * share_ : i / pieces_ * Ahead::kLine + i % pieces_ * lines_ * next_.stride);
-    frame.ahead_step = even_ ? even_step_ : next_.stride;
+    frame.ahead = next_.from + (share_ ? i * share_ : i / pieces_ * Ahead::kLine + i % pieces_ * lines_ * next_.stride);
+    frame.ahead_step = step_;
   }
-  /// Whether what the tiles from the i-th on fetch lies evenly.
-  bool evenly(int64_t i) const { return even_ || i >= fetching_; }
+  /// Tiles from the i-th on, at most, whose shares are as far apart from each other.
+  int64_t alike(int64_t i) const { return even_ || i >= fetching_ ? INT64_MAX : share_ ? fetching_ - i : 1; }
 
  private:
   const Ahead& next_;
   int64_t lines_;  // that a tile can fetch
   bool even_;
   int64_t fetching_ = 0, pieces_ = 1;  // tiles that fetch; that a column of lines takes
-  int64_t share_ = 0, even_step_ = 0;  // of what is even: bytes of each tile, and how far from fetch to fetch
+  int64_t share_ = 0, step_ = 0;       // how far the shares of tiles are apart, if they are evenly; from fetch to fetch
 };
 
 }  // namespace ingot::runtime

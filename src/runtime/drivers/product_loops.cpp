@@ -220,6 +220,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
   const bool finishes = product_.has_epilogue() && !driver_.split_ && k.end >= product_.sizes.k;
   // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.
   const bool in_place = finishes && product_.one_block_of_k();
+  if (finishes) result_.find_beside(run_, rows_.row, column, frame.beside_results);
   const std::vector<KernelCall>* finishing = in_place ? product_.finishing_tiles(sums.panel) : nullptr;
   std::optional<ResultCall> in_registers;
   if (finishing && result_.in_one_segment(column, frame.columns)) {
@@ -235,8 +236,8 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     const int64_t row = walk.begin() - rows_.row, rows = walk.size();
     // As many tiles a call as are alike, and are finished together.
     next = i + 1;
-    if (product_.goes_on && rows > product_.whole_k_rows && ahead.evenly(i)) {
-      next = i + walk.alike();
+    if (product_.goes_on && rows > product_.whole_k_rows) {
+      next = i + std::min(walk.alike(), ahead.alike(i));
       if (finishes && !in_registers) next = std::min(next, i / at_once * at_once + at_once);
     }
     walk.next(next - i);

@@ -6,6 +6,23 @@
 
 namespace ingot::runtime {
 
+ProductResult::ProductResult(const Product& product, const ProductSegments& segments)
+    : written_(product.calls->written), segments_(segments) {
+  const BoundArguments& operands = product.operands;
+  written_row_ = operands.row_strides()[written_];
+  const int64_t written_column = operands.column_strides()[written_];
+  beside_[0] = beside_[1] = written_;
+  for (size_t i = 2, found = 0; i < operands.size() && found < std::size(beside_); ++i)
+    if (i != written_ && operands.row_strides()[i] == written_row_ && operands.column_strides()[i] == written_column)
+      beside_[found++] = i;
+}
+
+void ProductResult::find_beside(const ProductRun& run, int64_t row, int64_t column, int64_t (&distances)[2]) const {
+  const auto from = reinterpret_cast<intptr_t>(place(run, row, column));
+  for (size_t i = 0; i < std::size(beside_); ++i)
+    distances[i] = reinterpret_cast<intptr_t>(place(run, beside_[i], row, column)) - from;
+}
+
 /// Where a row and column of C's are in an operand behind A and B.
 char* ProductResult::place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const {
   const BoundArguments& operands = run.product.operands;

@@ -49,8 +49,7 @@ class ProductResult {
  public:
   ProductResult() = default;
   /// Of a product whose operands are set.
-  ProductResult(const Product& product, const ProductSegments& segments)
-      : written_(product.calls->written), written_row_(product.operands.row_strides()[written_]), segments_(segments) {}
+  ProductResult(const Product& product, const ProductSegments& segments);
 
   /// Runs the epilogue on a piece.
   void finish(const ProductRun& run, const RawPiece& piece) const;
@@ -59,6 +58,8 @@ class ProductResult {
     return place(run, written_, row, column);
   }
   int64_t row_stride() const { return written_row_; }
+  /// How far two operands that the epilogue reads or writes in the same way are from there; 0: none.
+  void find_beside(const ProductRun& run, int64_t row, int64_t column, int64_t (&distances)[2]) const;
   /// Whether these columns are apart by the operands' strides.
   bool in_one_segment(int64_t column, int64_t columns) const {
     return column + columns <= segments_.columns ||
@@ -69,7 +70,8 @@ class ProductResult {
   friend ResultCall;
   char* place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const;
 
-  size_t written_ = 2;  // the operand that is written first
+  size_t written_ = 2;         // the operand that is written first
+  size_t beside_[2] = {2, 2};  // operands with its strides, or itself
   int64_t written_row_ = 0;
   ProductSegments segments_;
 };
