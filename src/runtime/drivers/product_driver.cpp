@@ -14,6 +14,7 @@ constexpr int64_t kStretch = 1024;          // of k, at most, where there are se
 constexpr int64_t kSpan = 256;              // of k, of which tiles of A are packed at once
 constexpr int64_t kRawBytes = 64 << 10;     // of sums that wait for the next stretch
 constexpr int64_t kSpanBytes = 2 << 20;     // of sums that wait for the next span
+constexpr int64_t kFewestOfASpan = 512;     // of k, where it is cut for the rows' sake
 constexpr int64_t kSpanRows = 512;          // of those sums, at least, where there are so many
 constexpr int64_t kMostCuts = 1 << 10;      // of the rows of a thread for that
 constexpr int64_t kGrainBytes = 256 << 10;  // of B: a product of few rows is bound by reading it
@@ -111,11 +112,21 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
   };
   // Lines of A that are packed in pieces are read once, one after another: all of them, of a span of k.
   b.span = product_.packs_tiles && !split_ ? std::min(kSpan, k_size) : k_size;
+  // Where B is packed here and few rows' part of A fits: in spans in which all rows' part does, so that panels are used
+  // as they are packed, instead of written to memory and read again for each block of rows. Or else in spans of which
+  // the panels stay in a cache, if the sums do.
+  const int64_t columns = kVector * (product_.panels.begin(part.panels.end) - product_.panels.begin(part.panels.begin));
+  if (!packed && !product_.packs_a && !product_.addresses && !split_ && fitting(k_size, room_of_a) < rows) {
+    const int64_t span = room_of_a / (rows * product_.a_element) / kBlock * kBlock;
+    if (span >= kFewestOfASpan)
+      b.span = std::min(span, k_size);
+    else if (saturating_product(rows, columns * product_.c_element) <= kSpanBytes)
+      b.span = std::min(kStretch, k_size);
+  }
   b.stretch = b.span;
   if (packed && !product_.packs_a && !product_.addresses && !split_ && k_size > kStretch &&
       fitting(k_size, room_of_a) < rows)
     b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
-  const int64_t columns = kVector * (product_.panels.begin(part.panels.end) - product_.panels.begin(part.panels.begin));
   const bool b_in_l2 = saturating_product(columns, k_size * product_.element) <= l2 / 3;
   // Where B stays in L2, what a prologue makes is read at once, and need not go beyond L1 by much.
   const int64_t most_rows = prologue_ && b_in_l2
