@@ -213,6 +213,8 @@ class Conv2dWeightDriver final : public StepDriver {
             const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
             frame.a_offset = packs_rows ? (tile - tiles.begin) * tile_bytes() : row_tiles_.begin(tile) * element_;
             frame.c = c + row_tiles_.begin(tile) * row_step + column * element_;
+            // The sums of all taps have no room in L1, or in L2: they come while the tile adds up.
+            for (int64_t row = 0; row < row_tiles_.size(tile); ++row) __builtin_prefetch(frame.c + row * row_step, 1);
             frame.context = call.context;
             call.entry(&frame);
           }
