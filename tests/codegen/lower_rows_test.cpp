@@ -118,6 +118,15 @@ TEST(LowerRows, AWeightARowLeavesColumns) {
   }
 }
 
+// What lies near decides the form: behind it may be a network's whole residual stream.
+TEST(LowerRows, ALongWayBehindAnOperandLeavesColumns) {
+  Graph g;
+  ValueId x = g.add_input(DType::f32, {30, 20}), behind = g.add_input(DType::f32, {30, 1});
+  for (int i = 0; i < 100; ++i) behind = g.add(OpId::mul, {val(behind), Operand::constant(1.01)});
+  g.outputs = {reduce(g, OpId::sum, g.add(OpId::mul, {val(x), val(behind)}), 0, false)};
+  EXPECT_EQ(count_steps<ColumnStep>(check_against_reference(g, 1e-5).program), 1);
+}
+
 TEST(LowerRows, ArgmaxAndHalfFloatColumns) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {8, 19});

@@ -72,9 +72,9 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   std::vector<OperandRead> open{{operand, identity_map(shape)}};
   // The dims in which something moves one element at a time, and those along which what lies along `dim` moves.
   std::vector<bool> close(shape.size()), moved(shape.size());
-  for (size_t seen = 0; !open.empty() && seen < kFar; ++seen) {
-    OperandRead read = layouts_.resolve(std::move(open.back()));
-    open.pop_back();
+  // Nearest first: behind a residual stream lie the layers before, one after another.
+  for (size_t seen = 0; seen < open.size() && seen < kFar; ++seen) {
+    OperandRead read = layouts_.resolve(std::move(open[seen]));
     if (!depends_on(read.map, dim)) continue;
     const ir::Node* producer = layouts_.producer(read.value);
     if (producer && ir::info(producer->op).kind == ir::OpKind::elementwise) {
