@@ -72,13 +72,19 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   std::vector<OperandRead> open{{operand, identity_map(shape)}};
   // The dims in which something moves one element at a time, and those along which what lies along `dim` moves.
   std::vector<bool> close(shape.size()), moved(shape.size());
-  // Nearest first: behind a residual stream lie the layers before, one after another.
-  for (size_t seen = 0; seen < open.size() && seen < kFar; ++seen) {
-    OperandRead read = layouts_.resolve(std::move(open[seen]));
+  // Nearest first, each value once: behind a residual stream lie the layers before, one after another.
+  size_t seen = 0;
+  auto add = [&](OperandRead&& read) {
+    for (const OperandRead& other : open)
+      if (other.value == read.value) return;
+    open.push_back(std::move(read));
+  };
+  for (; seen < open.size() && seen < kFar; ++seen) {
+    OperandRead read = layouts_.resolve(OperandRead(open[seen]));
     if (!depends_on(read.map, dim)) continue;
     const ir::Node* producer = layouts_.producer(read.value);
     if (producer && ir::info(producer->op).kind == ir::OpKind::elementwise) {
-      for (OperandRead& r : operand_reads(graph_, layouts_, *producer, read.map, -1)) open.push_back(std::move(r));
+      for (OperandRead& r : operand_reads(graph_, layouts_, *producer, read.map, -1)) add(std::move(r));
       continue;
     }
     auto strided = layouts_.strided(layouts_.of(read.value), read.map, shape.size());
@@ -88,8 +94,9 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
       close[d] = close[d] || strided.strides[d] == Dim(1);
     }
   }
+  // What was not looked at counts as row-major.
+  bool columns = seen < open.size() && dim + 1 < shape.size() && shape.back() != Dim(1);
   // What lies along `dim` and does not move with the columns is as small as a row, and read fast either way.
-  bool columns = false;
   for (uint32_t d = 0; d < shape.size(); ++d) {
     if (close[d] && moved[d]) return false;
     columns = columns || close[d];
