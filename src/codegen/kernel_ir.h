@@ -185,7 +185,7 @@ struct TileSpec {
   DType a = DType::f32, b = a;  // f32, f64 or bf16; or beside an f32 A a B that is widened: bf16, f16 or i8
   int rows = 1;                 // 1 .. max_tile_rows(target)
   int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
-  // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns, an f32 A, AVX-512.
+  // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns; see may_be_transposed().
   bool transposed = false;
   RowsOfA rows_of_a = RowsOfA::along;  // any other: not with bf16
   /// Panels of B, TileFrame::b_stride apart, whose columns all exist and lie side by side in C: few rows alone are too
@@ -202,6 +202,10 @@ struct TileSpec {
   std::shared_ptr<const Kernel> finish = nullptr;
   friend bool operator==(const TileSpec&, const TileSpec&) = default;
 };
+/// AVX2 has no masks for the ends of narrow elements.
+inline bool may_be_transposed(const Target& target, DType a, DType b) {
+  return a == DType::f32 && (target.isa == Isa::avx512 || (target.isa == Isa::avx2 && b == DType::f32));
+}
 /// With as few rows as these B is what is waited for.
 inline constexpr int kFewRows = 2;
 /// A tile of few rows takes all of k at once: its blocks follow one another, each is summed from zero and added to what

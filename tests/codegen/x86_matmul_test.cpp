@@ -329,12 +329,12 @@ TEST_P(X86Matmul, Panels) {
       }
 }
 
-void transposed_tile(DType d) {
+void transposed_tile(const Target& target, DType d) {
   std::mt19937_64 random(8);
-  KernelPtr source = generate(TileSpec{DType::f32, d, 1, 1, true}, Target{Isa::avx512});
+  KernelPtr source = generate(TileSpec{DType::f32, d, 1, 1, true}, target);
   Code code(*source);
   const int64_t size = size_of(d);
-  for (int64_t k : {1, 2, 15, 16, 17, 33, 256})
+  for (int64_t k : {1, 2, 7, 8, 9, 15, 16, 17, 33, 256})
     for (bool flush_end : {true, false}) {
       const int64_t column = (k + 3) * size;
       Guarded a(static_cast<size_t>(k * 4), flush_end), b(static_cast<size_t>(15 * column + k * size), flush_end),
@@ -355,14 +355,16 @@ void transposed_tile(DType d) {
         code.entry()(&f);
         for (size_t j = 0; j < 16; ++j)
           ASSERT_TRUE(same(reinterpret_cast<const char*>(&expected[j]), c.data() + j * 4, DType::f32))
-              << name_of(d) << " k " << k << " column " << j << " accumulate " << accumulate;
+              << target.str() << " " << name_of(d) << " k " << k << " column " << j << " accumulate " << accumulate;
       }
     }
 }
 
+TEST(X86TransposedTile, MultipliesColumnsAsTheyLieWithAvx2) { transposed_tile(Target{Isa::avx2}, DType::f32); }
+
 TEST(X86TransposedTile, MultipliesColumnsAsTheyLie) {
   if (!cpu_has(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
-  for (DType d : {DType::f32, DType::bf16, DType::f16, DType::i8}) transposed_tile(d);
+  for (DType d : {DType::f32, DType::bf16, DType::f16, DType::i8}) transposed_tile(Target{Isa::avx512}, d);
 }
 
 TEST(X86Bf16Dot, AddsPairsOfProducts) {

@@ -149,6 +149,8 @@ Argument attention_result(StepWriter& w, Step& step, const Output& output) {
   return with_four_dims(w, step, a, shape, output.strides, output.dtype);
 }
 
+bool may_be_one(const Dim& queries) { return !queries.is_constant() || queries == Dim(1); }
+
 AttentionProbabilities attention_probabilities(StepWriter& w, const Group& g, Step& step, std::optional<Buffer>& mask) {
   const ir::Node& node = *g.anchor;
   AttentionProbabilities p;
@@ -186,7 +188,9 @@ AttentionProbabilities attention_probabilities(StepWriter& w, const Group& g, St
   p.causal = node.attrs[1].integer != 0;
   p.scale = source_of(scale_of(node), p.dtype);
   if (const ir::Operand* fill = fill_of(node)) p.fill = source_of(*fill, p.dtype);
-  p.products = product_kernels(w.target, {p.dtype, ProductForm::Packing::columns});
+  p.products = product_kernels(w.target, {.dtype = p.dtype,
+                                          .packing = ProductForm::Packing::columns,
+                                          .one_row = may_be_one(p.queries) ? OneRow::columns_of_b : OneRow::tiles});
   const Kernel softmax = (fill_of(node) ? composed_kernel : softmax_kernel)(p.dtype, mask ? &*mask : nullptr, node);
   p.local_bytes = static_cast<int64_t>(softmax.locals.size()) * ingot::size_of(p.dtype);
   if (!w.target.cuda_arch) p.softmax = w.made_once(softmax, "softmax");
@@ -213,7 +217,10 @@ void write_attention(StepWriter& w, uint32_t group) {
   Dims value = w.graph.type(g.operands[2].value).shape;
   attention.value = attention_operand(w, step, g.operands[2], value, g.operands[2].strides);
   attention.value_depth = value[3];
-  attention.products = product_kernels(w.target, {attention.probabilities.dtype, ProductForm::Packing::rows});
+  attention.products = product_kernels(
+      w.target, {.dtype = attention.probabilities.dtype,
+                 .packing = ProductForm::Packing::rows,
+                 .one_row = may_be_one(attention.probabilities.queries) ? OneRow::rows_of_b : OneRow::tiles});
   step.operations = attention_operations(w, g, 2);
   step.work = std::move(attention);
   w.append(std::move(step));

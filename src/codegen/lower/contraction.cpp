@@ -87,7 +87,7 @@ AllKernels make_kernels(const Target& target, DType a, DType b, const std::vecto
       if (takes_whole_k(spec, target)) k.side_by_side.push_back({rows, panels, generate(spec, target)});
     }
   k.pack_a = copy_kernel(target, a, Access::strided, k.a);
-  if (target.isa == Isa::avx512 && a == DType::f32) k.transposed = generate(TileSpec{a, b, 1, 1, true}, target);
+  if (may_be_transposed(target, a, b)) k.transposed = generate(TileSpec{a, b, 1, 1, true}, target);
   // A product that is not of multiply-adds has none.
   if (k.a != DType::bf16) {
     const DType raw = a == DType::f64 ? DType::f64 : DType::f32;

@@ -17,6 +17,11 @@ std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindC
   return calls;
 }
 
+RowCalls::RowCalls(const ProductKernels& kernels, const BindContext& context)
+    : add_row(call_of(kernels.add_row, context)),
+      add_rows(call_of(kernels.add_rows, context)),
+      transposed(call_of(kernels.transposed, context)) {}
+
 namespace {
 std::vector<ProductCalls::SideBySide> side_by_side_of(const ProductKernels& kernels, const BindContext& context) {
   std::vector<ProductCalls::SideBySide> calls;
@@ -39,9 +44,7 @@ ProductCalls::ProductCalls(const ProductKernels& kernels, const Epilogue& epilog
       pack_a(call_of(kernels.pack_a, context)),
       widen(call_of(kernels.widen, context)),
       widen_rows(call_of(kernels.widen_rows, context)),
-      add_row(call_of(kernels.add_row, context)),
-      add_rows(call_of(kernels.add_rows, context)),
-      transposed(call_of(kernels.transposed, context)) {
+      of_row(kernels, context) {
   const std::vector<Argument>& arguments = epilogue.arguments;
   const auto first = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.read_only; });
   if (!epilogues.empty() && first != arguments.end()) written += static_cast<size_t>(first - arguments.begin());

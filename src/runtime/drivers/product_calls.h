@@ -17,6 +17,13 @@ struct KernelCall {
 KernelCall call_of(const KernelPtr& source, const BindContext& context);  // of no kernel: false
 std::vector<KernelCall> calls_of(std::span<const KernelPtr> sources, const BindContext& context);
 
+/// Those of a product with one row of A, whose B is read as it lies (ProductKernels); what there is no kernel for is
+/// false.
+struct RowCalls {
+  KernelCall add_row, add_rows, transposed;
+  RowCalls(const ProductKernels& kernels, const BindContext& context);
+};
+
 /// The kernels of a product, its epilogue and its prologue, and which operand (A, B, then the epilogue's arguments) is
 /// written first: the same for all sizes.
 struct ProductCalls {
@@ -27,7 +34,8 @@ struct ProductCalls {
     KernelCall tile;
   };
   std::vector<SideBySide> side_by_side;
-  KernelCall pack_a, widen, widen_rows, add_row, add_rows, transposed;
+  KernelCall pack_a, widen, widen_rows;
+  RowCalls of_row;
   int64_t epilogue_scratch = 0;
   size_t written = 2;
   std::optional<PrologueConstants> prologue;

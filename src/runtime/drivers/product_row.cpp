@@ -11,7 +11,8 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kBlock = Product::kBlock, kVector = Product::kVector;
-constexpr int64_t kChunk = 4096;  // columns whose sums are kept in L1
+constexpr int64_t kRowsAhead = 4 * ProductKernels::kRowsOfB, kShortRow = 1024;  // bytes
+constexpr int64_t kChunk = 4096;                                                // columns whose sums are kept in L1
 
 uint64_t scalar_bits(DType dtype, const char* from) {
   uint64_t bits = 0;
@@ -24,58 +25,63 @@ void add(char* to, const char* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i] += reinterpret_cast<const T*>(from)[i];
 }
 
-// B's rows, several at a time; `sums` has room for those of a block.
-void add_rows(const Product& product, const char* a, const char* b, char* total, char* sums, int64_t columns) {
+}  // namespace
+
+// Several rows of B at a time; `sums` holds those of a block.
+void multiply_by_rows(const RowProduct& product, char* total, char* sums) {
   uint64_t scalars[ProductKernels::kRowsOfB];
   char* buffers[2 + ProductKernels::kRowsOfB];
   const int64_t strides[2 + ProductKernels::kRowsOfB] = {};
   KernelFrame frame{};
   frame.buffers = buffers, frame.scalars = scalars;
   frame.row_strides = frame.column_strides = frame.index_strides = strides;
-  frame.rows = 1, frame.columns = columns;
-  const auto bytes = static_cast<size_t>(columns * product.c_element);
+  frame.rows = 1, frame.columns = product.columns;
+  const bool wide = product.dtype == DType::f64;
+  const auto bytes = static_cast<size_t>(product.columns) * (wide ? sizeof(double) : sizeof(float));
+  // Hardware fetches ahead in a row; short rows are taken several at a time.
+  const int64_t row_bytes = product.columns * product.b_element, ahead = row_bytes <= kShortRow ? row_bytes : 0;
   std::memset(total, 0, bytes);
-  for (int64_t block = 0; block < product.sizes.k; block += kBlock) {
+  for (int64_t block = 0; block < product.k; block += kBlock) {
     char* to = block == 0 ? total : sums;
     if (to != total) std::memset(to, 0, bytes);
     buffers[0] = buffers[1] = to;
-    const int64_t block_end = std::min(block + kBlock, product.sizes.k);
+    const int64_t block_end = std::min(block + kBlock, product.k);
     for (int64_t row = block, rows = 0; row < block_end; row += rows) {
       const bool many = block_end - row >= ProductKernels::kRowsOfB;
       rows = many ? ProductKernels::kRowsOfB : 1;
       for (int64_t i = 0; i < rows; ++i) {
-        scalars[i] = scalar_bits(product.sizes.dtype, a + (row + i) * product.a_column);
-        buffers[2 + i] = const_cast<char*>(b) + (row + i) * product.b_row;
+        scalars[i] = scalar_bits(product.dtype, product.a + (row + i) * product.a_step);
+        buffers[2 + i] = const_cast<char*>(product.b) + (row + i) * product.b_stride;
+        for (int64_t at = 0; at < ahead; at += 64)
+          __builtin_prefetch(buffers[2 + i] + kRowsAhead * product.b_stride + at);
       }
-      const KernelCall& call = many ? product.calls->add_rows : product.calls->add_row;
+      const KernelCall& call = many ? product.calls.add_rows : product.calls.add_row;
       frame.context = call.context;
       call.entry(&frame);
     }
     if (to == total) continue;
-    product.c_element == 8 ? add<double>(total, to, columns) : add<float>(total, to, columns);
+    wide ? add<double>(total, to, product.columns) : add<float>(total, to, product.columns);
   }
 }
 
-// B's columns, sixteen at a time; the last sixteen may have been among those before.
-void add_columns(const Product& product, const char* a, const char* b, char* total, int64_t columns) {
-  INGOT_CHECK(columns >= kVector);
+// Sixteen columns of B at a time; the last sixteen may have been among those before.
+void multiply_by_columns(const RowProduct& product, char* total) {
+  INGOT_CHECK(product.columns >= kVector);
   TileFrame frame;
-  frame.context = product.calls->transposed.context;
-  frame.b_stride = product.b_column;
-  for (int64_t column = 0; column < columns; column += kVector) {
-    const int64_t at = std::min(column, columns - kVector);
-    frame.c = total + at * product.c_element;
-    for (int64_t block = 0; block < product.sizes.k; block += kBlock) {
-      frame.a = a + block * product.a_element;
-      frame.b = b + at * product.b_column + block * product.element;
-      frame.k = std::min(kBlock, product.sizes.k - block);
+  frame.context = product.calls.transposed.context;
+  frame.b_stride = product.b_stride;
+  for (int64_t column = 0; column < product.columns; column += kVector) {
+    const int64_t at = std::min(column, product.columns - kVector);
+    frame.c = total + at * static_cast<int64_t>(sizeof(float));
+    for (int64_t block = 0; block < product.k; block += kBlock) {
+      frame.a = product.a + block * product.a_step;
+      frame.b = product.b + at * product.b_stride + block * product.b_element;
+      frame.k = std::min(kBlock, product.k - block);
       frame.accumulate = block > 0;
-      product.calls->transposed.entry(&frame);
+      product.calls.transposed.entry(&frame);
     }
   }
 }
-
-}  // namespace
 
 bool reads_b_as_it_lies(const Product& product) {
   return product.one_row != OneRow::tiles && !product.calls->prologue && product.sizes.m == 1 &&
@@ -95,13 +101,18 @@ void multiply_row(const Product& product, const ProductResult& result, const Ste
   for (int64_t begin = panels.begin; begin < panels.end; begin += at_once) {
     const int64_t end = std::min(begin + at_once, panels.end), first = product.panel_column(begin);
     const int64_t columns = product.panel_column(end - 1) + product.panel_columns(end - 1) - first;
-    const char *a = run.scratch.at[0], *b = run.scratch.at[1] + first * product.b_column;
     char* total = epilogue ? run.scratch.c : run.scratch.at[2] + first * product.c_element;
-    if (product.one_row == OneRow::columns_of_b && product.sizes.k > 0) {
-      add_columns(product, a, b, total, columns);
-    } else {
-      add_rows(product, a, b, total, run.scratch.panels, columns);
-    }
+    const bool by_columns = product.one_row == OneRow::columns_of_b && product.sizes.k > 0;
+    const RowProduct row{.calls = product.calls->of_row,
+                         .dtype = product.sizes.dtype,
+                         .a = run.scratch.at[0],
+                         .a_step = by_columns ? product.a_element : product.a_column,
+                         .b = run.scratch.at[1] + first * product.b_column,
+                         .b_element = product.element,
+                         .b_stride = by_columns ? product.b_column : product.b_row,
+                         .k = product.sizes.k,
+                         .columns = columns};
+    by_columns ? multiply_by_columns(row, total) : multiply_by_rows(row, total, run.scratch.panels);
     for (int64_t panel = begin; panel < end && epilogue; ++panel)
       result.finish(run, {panel, 0, 1, total + (product.panel_column(panel) - first) * product.c_element, 0});
   }

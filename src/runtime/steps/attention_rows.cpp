@@ -20,6 +20,7 @@ constexpr int64_t kBlock = canonical::kProductBlock;
 AttentionRows::Kernels::Kernels(const AttentionProbabilities& step, const BindContext& context)
     : tiles(calls_of(step.products->tiles, context)),
       packs(calls_of(step.products->packs, context)),
+      of_row(*step.products, context),
       softmax(call_of(step.softmax, context)) {}
 
 AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& kernels, Dim value_depth,
@@ -41,6 +42,7 @@ AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& 
   score_row_ = round_up(keys_, kVector) * element_ + 64;
   heads_as_rows_ = heads_as_rows && queries_ == 1;
   rows_ = heads_as_rows_ ? group() : queries_;
+  keys_as_they_lie_ = one_row() && kernels.of_row.transposed && keys_ >= kVector;
 }
 
 AttentionRows::Packed AttentionRows::packed(int64_t k, int64_t n) const {
@@ -120,9 +122,26 @@ void AttentionRows::pack_rows(const std::vector<KernelCall>& packs, const StepSt
 
 void AttentionRows::probabilities(const StepState& state, const Packed& keys, const Block& w, char* scores,
                                   char* scratch) const {
-  multiply(kernels_.tiles, {rows_of(state, query_, w), row_stride(query_)}, w.rows, keys, depth_, visible(w), scores,
-           score_row_);
+  if (keys_as_they_lie_) {
+    score_as_they_lie(state, w, scores);
+  } else {
+    multiply(kernels_.tiles, {rows_of(state, query_, w), row_stride(query_)}, w.rows, keys, depth_, visible(w), scores,
+             score_row_);
+  }
   each_row(kernels_.softmax, state, w, {scores, scores}, scratch);
+}
+
+void AttentionRows::score_as_they_lie(const StepState& state, const Block& w, char* scores) const {
+  multiply_by_columns({.calls = kernels_.of_row,
+                       .dtype = DType::f32,
+                       .a = rows_of(state, query_, w),
+                       .a_step = element_,
+                       .b = matrix_of(state, key_, w),
+                       .b_element = element_,
+                       .b_stride = key_.strides[2],
+                       .k = depth_,
+                       .columns = keys_},
+                      scores);
 }
 
 void AttentionRows::each_row(const KernelCall& kernel, const StepState& state, const Block& w,

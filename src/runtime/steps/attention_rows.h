@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/pieces.h"
-#include "runtime/drivers/product_calls.h"
+#include "runtime/drivers/product_row.h"
 
 namespace ingot::runtime {
 
@@ -14,6 +14,7 @@ class AttentionRows : public StepDriver {
  protected:
   struct Kernels {
     std::vector<KernelCall> tiles, packs;
+    RowCalls of_row;
     KernelCall softmax;
     Kernels(const AttentionProbabilities& step, const BindContext& context);
   };
@@ -59,6 +60,8 @@ class AttentionRows : public StepDriver {
   int64_t visible(const Block& w, int64_t row) const;
   int64_t visible(const Block& w) const { return visible(w, w.rows - 1); }
 
+  /// Whether each key head has one row alone: packing costs more than it spares.
+  bool one_row() const { return heads_as_rows_ && rows_ == 1 && !causal_; }
   /// Packs the transposed matrix that a block's key head has of `a`, whose rows are contiguous: a right operand of
   /// scores.
   void pack_transposed(const StepState& state, const BoundArgument& a, const Packed& b, const Block& w) const;
@@ -67,7 +70,8 @@ class AttentionRows : public StepDriver {
                  const Block& w) const;
   /// Of an A that lies along k.
   const std::vector<KernelCall>& tiles() const { return kernels_.tiles; }
-  /// The probabilities of a block, score_row_ bytes a row: zero behind what a row sees.
+  /// The probabilities of a block, score_row_ bytes a row: zero behind what a row sees. Of keys that are not packed the
+  /// rows are read as they lie.
   void probabilities(const StepState& state, const Packed& keys, const Block& w, char* scores, char* scratch) const;
   /// A kernel over the rows of matrices like the scores and the mask; in the last matrix it is zero behind what a row
   /// sees.
@@ -79,10 +83,13 @@ class AttentionRows : public StepDriver {
   int64_t batch_, heads_, key_heads_, queries_, keys_, depth_, value_depth_;
   int64_t element_ = 4, rows_ = 0, score_row_ = 0, softmax_bytes_ = 0;
   bool causal_ = false, wide_ = false, given_scalars_ = false, heads_as_rows_ = false;
+  bool keys_as_they_lie_ = false;
   BoundArgument query_, key_;
   std::optional<BoundArgument> mask_;
 
  private:
+  void score_as_they_lie(const StepState& state, const Block& w, char* scores) const;
+
   int64_t max_rows_ = 1, max_vectors_ = 1;
   const Kernels& kernels_;
 };
