@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "eager/ops/factories.h"
@@ -107,6 +108,21 @@ TEST(Scatter, WhatIsRefusedChangesNothing) {
   EXPECT_THROW(x.masked_scatter_(ones({3, 2}, kBool), ones({5})), Error);
   EXPECT_THROW(x.index_put_({tensor({3})}, 1), Error);
   EXPECT_EQ(x.abs().sum().item<float>(), 0);
+}
+
+// The check looks at signs of differences, which must not wrap into the range.
+TEST(Scatter, PositionsFarOutsideAreRefused) {
+  constexpr int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
+  const Tensor x = zeros({3, 2});
+  for (int64_t place : {low, low + 1, low + 2, low + 3, low + 4, high, high - 1, high - 2, high - 3, int64_t{1} << 62,
+                        -(int64_t{1} << 62), int64_t{3}, int64_t{-4}}) {
+    const Tensor index = tensor({int64_t{0}, place, int64_t{2}});
+    EXPECT_THROW(x.index_fill(0, index, 2), Error) << place;  // counts from the end
+    EXPECT_THROW(x.index_add(0, index, ones({3, 2})), Error) << place;
+    EXPECT_THROW(x.index_select(0, index), Error) << place;
+    EXPECT_THROW(x.slice(0, 0, 0).index_select(0, index), Error) << place;
+  }
+  EXPECT_EQ(x.slice(0, 0, 0).index_select(0, zeros({0}, kInt64)).numel(), 0);
 }
 
 TEST(Scatter, OfAllIndexOpsFillCountsFromTheEnd) {

@@ -129,13 +129,20 @@ class ScatterDriver final : public StepDriver {
     const int64_t n = index_.sizes[dim_], index_row = stride(index_, dim_), src_row = stride(src_, dim_);
     const int64_t index_column = stride(index_, column_), src_column = stride(src_, column_);
     const int64_t end = column_ < 0 ? 1 : std::min(columns.end, index_.sizes[column_]);
+    const auto places = static_cast<uint64_t>(places_);
+    auto element = [&](const char* at, const char* x, int64_t k) {
+      uint64_t place;
+      std::memcpy(&place, at, sizeof place);
+      if (place < places) f(static_cast<int64_t>(place), x, k);  // checked before; never written outside
+    };
+    if (end - columns.begin == 1) {  // no loop in a loop
+      index += columns.begin * index_column, src += columns.begin * src_column;
+      for (int64_t i = 0; i < n; ++i, index += index_row, src += src_row) element(index, src, columns.begin);
+      return;
+    }
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t k = columns.begin; k < end; ++k) {
-        int64_t place;
-        std::memcpy(&place, index + i * index_row + k * index_column, sizeof place);
-        if (place < 0 || place >= places_) continue;  // checked before; never written outside
-        f(place, src + i * src_row + k * src_column, k);
-      }
+      for (int64_t k = columns.begin; k < end; ++k)
+        element(index + i * index_row + k * index_column, src + i * src_row + k * src_column, k);
   }
 
   void scatter(const StepState& state, int64_t line, Range columns) const {
