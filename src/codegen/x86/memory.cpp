@@ -134,14 +134,25 @@ void Memory::next_lane(const Loop& loop) {
 
 /// Elements between rax, which moves by `step` or else from one to the next, and an area of the frame (side by side).
 void Memory::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Mem& step) {
+  const uint8_t width = static_cast<uint8_t>(bytes);
+  auto move = [&](const Mem& lane, const Mem& at) {
+    code_.add({.op = VOp::g_load, .width = width, .g = Gpr::rbx, .mem = to_memory ? lane : at});
+    code_.add({.op = VOp::g_store, .width = width, .g = Gpr::rbx, .mem = to_memory ? at : lane});
+  };
+  if (!frame_.tail()) {  // no loop
+    if (step) code_.load(Gpr::r14, step);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      move(area.plus(lane * bytes), Mem::at(Gpr::rax, step ? 0 : lane * bytes));
+      if (step && lane + 1 < kLanes) code_.g(VOp::g_add, Gpr::rax, Gpr::r14);
+    }
+    return;
+  }
   Mem lane = area;
   lane.index = Gpr::r14;
-  lane.scale = static_cast<uint8_t>(bytes);
-  const uint8_t width = static_cast<uint8_t>(bytes);
+  lane.scale = width;
   code_.g(VOp::g_imm, Gpr::r14, 0);
   const Loop loop = code_.begin_loop();
-  code_.add({.op = VOp::g_load, .width = width, .g = Gpr::rbx, .mem = to_memory ? lane : Mem::at(Gpr::rax)});
-  code_.add({.op = VOp::g_store, .width = width, .g = Gpr::rbx, .mem = to_memory ? Mem::at(Gpr::rax) : lane});
+  move(lane, Mem::at(Gpr::rax));
   if (step) {
     code_.g(VOp::g_addm, Gpr::rax, step);
   } else {
@@ -150,25 +161,69 @@ void Memory::copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Me
   next_lane(loop);
 }
 
+/// Sixteen elements of 4 or 8 bytes from the addresses of each, which are asked for in order. AVX2: pairs, then pairs
+/// of pairs; by way of memory a load would wait for all of the stores.
+template <class Address>
+Vector Memory::from_lanes(Type type, Address address) {
+  const bool wide = codegen::size_of(type) == 8;
+  const int loaded = wide ? 32 : 16;  // bytes: what broadcasts to 128 bits is of 4 bytes
+  auto build = [&](auto self, int lane, int count) -> VReg {
+    if (count == 1) return v_.emit1(wide ? VOp::vbroadcastsd : VOp::vbroadcastss, Source(address(lane)), 0, loaded);
+    const VReg low = self(self, lane, count / 2), high = self(self, lane + count / 2, count / 2);
+    if (count == (wide ? 4 : 8)) return v_.emit(VOp::insert_half, low, high);
+    return v_.emit(count == 2 && !wide ? VOp::vunpcklps : VOp::vunpcklpd, low, high, 0, kNoReg, loaded);
+  };
+  Vector out;
+  out.type = type;
+  out.parts = v_.parts_of(type);
+  const int lanes = v_.lanes_a_part(type);
+  for (int p = 0; p < out.parts; ++p) out.part[p] = build(build, p * lanes, lanes);
+  return out;
+}
+
+/// Of a stream that is not dense, without an index.
+Vector Memory::load_strided(const Node& n, const Buffer& b, Stream& s) {
+  streams_.address_to_rax(s, true);
+  const Mem stride = frame_.column_stride(s.number);
+  if (frame_.tail() || !stored_as_it_is(b.dtype)) {
+    copy_lanes(ingot::size_of(b.dtype), v_.area(2), false, stride);
+    return load_elements(v_, b.dtype, v_.area(2));
+  }
+  code_.load(Gpr::r14, stride);
+  code_.add({.op = VOp::g_lea, .g = Gpr::rbx, .mem = Mem::at(Gpr::r14, Gpr::r14, 2)});
+  return from_lanes(n.type, [&](int lane) {
+    if (lane > 0 && lane % 4 == 0) code_.add({.op = VOp::g_lea, .g = Gpr::rax, .mem = Mem::at(Gpr::rax, Gpr::r14, 4)});
+    return lane % 4 == 0   ? Mem::at(Gpr::rax)
+           : lane % 4 == 3 ? Mem::at(Gpr::rax, Gpr::rbx, 1)
+                           : Mem::at(Gpr::rax, Gpr::r14, lane % 4);
+  });
+}
+
 Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
   const Buffer& b = k_.buffers[n.imm];
   const int64_t bytes = ingot::size_of(b.dtype);
-  if (!index) {
-    streams_.address_to_rax(s, true);
-    copy_lanes(bytes, v_.area(2), false, b.access == Access::strided ? frame_.column_stride(s.number) : Mem{});
-    return load_elements(v_, b.dtype, v_.area(2));
-  }
+  if (!index) return load_strided(n, b, s);
   // rax: the address of the column, to which each lane adds its index.
   store_area(v_, 0, *index);
   streams_.address_to_rax(s, b.access != Access::uniform);
   Mem from = v_.area(0), to = v_.area(2);
+  const Mem scale = frame_.index_stride(s.number);
+  if (!frame_.tail() && stored_as_it_is(b.dtype)) {
+    if (b.access == Access::strided) code_.load(Gpr::r14, frame_.column_stride(s.number));
+    return from_lanes(n.type, [&](int lane) {
+      if (lane > 0 && b.access == Access::strided) code_.g(VOp::g_add, Gpr::rax, Gpr::r14);
+      code_.load(Gpr::rbx, from.plus(lane * 8));
+      code_.g(VOp::g_imulm, Gpr::rbx, scale);
+      return Mem::at(Gpr::rax, Gpr::rbx, 1, b.access == Access::dense ? lane * bytes : 0);
+    });
+  }
   from.index = to.index = Gpr::r14;
   from.scale = 8;
   to.scale = static_cast<uint8_t>(bytes);
   code_.g(VOp::g_imm, Gpr::r14, 0);
   const Loop loop = code_.begin_loop();
   code_.load(Gpr::rbx, from);
-  code_.g(VOp::g_imulm, Gpr::rbx, frame_.index_stride(s.number));
+  code_.g(VOp::g_imulm, Gpr::rbx, scale);
   code_.add(
       {.op = VOp::g_load, .width = static_cast<uint8_t>(bytes), .g = Gpr::rbx, .mem = Mem::at(Gpr::rax, Gpr::rbx, 1)});
   code_.add({.op = VOp::g_store, .width = static_cast<uint8_t>(bytes), .g = Gpr::rbx, .mem = to});

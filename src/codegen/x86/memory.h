@@ -31,6 +31,9 @@ class Memory {
 
  private:
   Vector as_it_lies(Type type, const Mem& from);
+  template <class Address>
+  Vector from_lanes(Type type, Address address);
+  Vector load_strided(const Node& n, const Buffer& b, Stream& s);
   Vector load_by_lane(const Node& n, Stream& s, Vector* index);
   Vector gather(const Node& n, Stream& s, Vector* index);
   void copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Mem& step = {});

@@ -11,8 +11,36 @@
 namespace ingot::eager {
 namespace {
 
-int64_t integer_at(const detail::TensorImpl& t, int64_t offset) {
-  return read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to<int64_t>();
+/// Calls f with each element, in order: as its own type, or a 16-bit float as f64.
+template <class F>
+void for_each_element(const Tensor& tensor, F&& f) {
+  const detail::TensorImpl& t = *tensor.impl();
+  auto each = [&](auto zero) {
+    const auto* data = reinterpret_cast<const decltype(zero)*>(data_of(t));
+    if (!tensor.is_contiguous()) return for_each_offset(t, [&](int64_t offset) { f(data[offset]); });
+    const int64_t n = count(t.sizes);
+    for (int64_t i = 0; i < n; ++i) f(data[i]);
+  };
+  switch (t.dtype) {
+    case DType::f32:
+      return each(float{});
+    case DType::f64:
+      return each(double{});
+    case DType::i64:
+      return each(int64_t{});
+    case DType::i32:
+      return each(int32_t{});
+    case DType::i16:
+      return each(int16_t{});
+    case DType::i8:
+      return each(int8_t{});
+    case DType::u8:
+    case DType::bool_:
+      return each(uint8_t{});
+    default:
+      for_each_offset(
+          t, [&](int64_t offset) { f(read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double()); });
+  }
 }
 
 /// Every value of `positions` lies in [low, high), or is `ignored`.
@@ -43,7 +71,7 @@ void check_positions(const OpCall& call, size_t operand, int64_t low, int64_t hi
   for (size_t d = 0; d < sizes.size(); ++d)
     if (t.strides[d] == 0) sizes[d] = std::min<int64_t>(sizes[d], 1);
   Tensor distinct = make_tensor(t.dtype, sizes, t.strides, t.offset, t.storage);
-  for_each_offset(*distinct.impl(), [&](int64_t offset) { check(integer_at(t, offset)); });
+  for_each_element(distinct, [&](auto v) { check(static_cast<int64_t>(v)); });
 }
 
 void check_divisor(const OpCall& call, size_t operand) {
@@ -53,8 +81,7 @@ void check_divisor(const OpCall& call, size_t operand) {
     zero = divisor.integer == 0;
   } else {
     materialize(*divisor.tensor, ir::info(call.op).name.data(), call.location);
-    const detail::TensorImpl& t = *divisor.tensor->impl();
-    for_each_offset(t, [&](int64_t offset) { zero |= integer_at(t, offset) == 0; });
+    for_each_element(*divisor.tensor, [&](auto v) { zero |= v == 0; });
   }
   if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
 }
@@ -71,24 +98,21 @@ void check_interval(const OpCall& call, const ValueCheck& check) {
   };
   if (given.kind == Operand::Kind::scalar) return require(given.number);
   materialize(*given.tensor, ir::info(call.op).name.data(), call.location);
-  const detail::TensorImpl& t = *given.tensor->impl();
-  for_each_offset(
-      t, [&](int64_t offset) { require(read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double()); });
+  for_each_element(*given.tensor, [&](auto v) { require(static_cast<double>(v)); });
 }
 
 void check_weights(const OpCall& call, size_t operand) {
   const Tensor& weights = *call.operands[operand].tensor;
   materialize(weights, ir::info(call.op).name.data(), call.location);
-  const detail::TensorImpl& t = *weights.impl();
-  const int64_t row = t.sizes.back();
+  const int64_t row = weights.impl()->sizes.back();
   int64_t seen = 0;
   double largest = 0;
   auto refuse = [&](const std::string& got) {
     fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(operand)).name, got,
          "finite numbers, none of them negative, and in each row one above 0", call.location);
   };
-  for_each_offset(t, [&](int64_t offset) {
-    const double v = read_element(t.dtype, data_of(t) + offset * size_of(t.dtype)).to_double();
+  for_each_element(weights, [&](auto element) {
+    const auto v = static_cast<double>(element);
     if (!(v >= 0) || std::isinf(v)) refuse(std::to_string(v));
     largest = std::max(largest, v);
     if (++seen % row != 0) return;
@@ -270,9 +294,8 @@ void check_numbers(std::string_view function, std::string_view argument, const T
                    int64_t high, Location location) {
   if (intercepted()) return;
   materialize(numbers, function.data(), location);
-  const detail::TensorImpl& t = *numbers.impl();
-  for_each_offset(t, [&](int64_t offset) {
-    const int64_t v = integer_at(t, offset);
+  for_each_element(numbers, [&](auto element) {
+    const auto v = static_cast<int64_t>(element);
     if (v < low || v >= high)
       fail(function, argument, std::to_string(v),
            "numbers from " + std::to_string(low) + " to " + std::to_string(high - 1), location);
