@@ -163,5 +163,43 @@ TEST(ConvolutionGradient, SizesAreSymbolsAndTheWeightIsAStep) {
   }
 }
 
+// What a transposed convolution is made of does not follow from which sizes are known: the gradient of its weight sums
+// over all of it, in blocks. Below 16 eager knows sizes, a first call of a compiled function all of them.
+TEST(ConvolutionGradient, BitsDoNotDependOnWhichSizesAreKnown) {
+  manual_seed(11);
+  struct Form {
+    int64_t kernel, stride, padding, more, dilation;
+  };
+  for (const Form& f : {Form{3, 1, 1, 0, 1}, Form{5, 2, 2, 1, 1}, Form{3, 2, 0, 0, 1}, Form{4, 2, 1, 0, 1},
+                        Form{3, 1, 2, 1, 2}, Form{3, 1, 0, 0, 1}, Form{2, 3, 1, 2, 1}, Form{3, 2, 1, 1, 2}}) {
+    SCOPED_TRACE(std::to_string(f.kernel) + " stride " + std::to_string(f.stride));
+    const Tensor weight = randn({4, 4, f.kernel, f.kernel}).requires_grad_();
+    auto gradients = [&](const Tensor& w, const Tensor& x) {
+      const Tensor y = F::conv_transpose2d(x, w, {}, f.stride, f.padding, f.more, 1, f.dilation);
+      return autograd::grad({y.square().mean()}, {w, x});
+    };
+    // A penalty on the gradient of an ordinary one.
+    auto penalty = [&](const Tensor& w, const Tensor& x) {
+      const Tensor y = F::conv2d(x, w, {}, f.stride, f.padding, f.dilation);
+      const Tensor slope = autograd::grad({y.square().mean()}, {x}, {}, true, true)[0];
+      return autograd::grad({slope.square().sum()}, {w, x});
+    };
+    auto compare = [&](const auto& function) {
+      auto again = compile(function);
+      for (int64_t size : {16, 17, 9, 10, 20, 11}) {
+        const Tensor x = randn({2, 4, size, size + 1}).requires_grad_();
+        const std::vector<Tensor> expected = function(weight, x), first = compile(function)(weight, x),
+                                  later = again(weight, x);
+        for (size_t i = 0; i < 2; ++i) {
+          EXPECT_TRUE(same_bits(first[i], expected[i])) << size << ", gradient " << i;
+          EXPECT_TRUE(same_bits(later[i], expected[i])) << size << ", gradient " << i << ", after other sizes";
+        }
+      }
+    };
+    compare(gradients);
+    compare(penalty);
+  }
+}
+
 }  // namespace
 }  // namespace ingot

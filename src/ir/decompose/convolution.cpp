@@ -57,6 +57,14 @@ Phase phase_of(const Axis& a, int64_t phase) {
   return p;
 }
 
+/// How many more places than inputs there are at most, of each phase. Not what it is for these sizes: gradients by a
+/// kernel are sums over all that is computed, and their order is not to depend on which sizes are known.
+int64_t most_beyond_inputs(const Axis& a) {
+  // size = (inputs - 1) stride - 2 cut + extent + rest, with a rest (output_padding) below stride or gap.
+  const int64_t most = a.gap * (a.kernel - 1) + 1 - 2 * a.cut + std::max(a.stride, a.gap) - 1;
+  return (most >= 0 ? (most + a.stride - 1) / a.stride : -(-most / a.stride)) - 1;
+}
+
 /// [n, channels, (q, phase) ...] with the phases of each dim inside of its places, to the sizes of the result.
 Operand joined(GraphBuilder& b, const Operand& x, bool inside, const std::vector<Axis>& axes) {
   const size_t first = inside ? 1 : 2, spatial = axes.size();
@@ -100,10 +108,7 @@ Operand phase_by_phase(GraphBuilder& b, const Operand& x, const Operand& kernel,
       if (empty) continue;
       panel = b.slice(panel, at(2 + i), Dims{p.first}, Dims{p.first + (p.taps - 1) * p.step + 1},
                       GraphBuilder::attr(p.step));
-      // Sizes that vary get what windows can need at most.
-      const int64_t width = (p.taps - 1) * p.gap;
-      const int64_t after =
-          count.is_constant() && a.inputs.is_constant() ? p.before + count.code + width - a.inputs.code : width;
+      const int64_t after = p.before + (p.taps - 1) * p.gap + most_beyond_inputs(a);
       padding.push_back(std::max<int64_t>({0, -p.before, after}));
       dilation.push_back(p.gap);
       starts.push_back(padding.back().code + p.before);
