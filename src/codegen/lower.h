@@ -26,6 +26,7 @@ struct LowerOptions {
   bool fuse = true;           // ops share kernels
   bool siblings = true;       // kernels over one space that read one value become one
   bool split_cat = true;      // the pointwise reader of a cat becomes one kernel for each part
+  bool side_by_side = true;   // rows of few columns that are reduced fill vectors together
   bool transpose = true;      // what is dense along the rows is transposed tile by tile, instead of gathered
   bool keep = true;           // what is made of constant inputs alone is kept between runs
   bool slice = true;          // a batch whose parts do not meet is computed a slice at a time, where caches gain by it

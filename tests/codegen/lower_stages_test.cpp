@@ -21,6 +21,7 @@ const std::map<std::string_view, std::string> kGraphs{
     {"fuse", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%1)\noutput %2\n"},
     {"siblings", "input %0 = f32[8]\n%1 = neg(%0)\n%2 = exp(%0)\noutput %1, %2\n"},
     {"split_cat", "input %0 = f32[3, 4]\ninput %1 = f32[5, 4]\n%2 = cat(%0, %1, dim=0)\n%3 = neg(%2)\noutput %3\n"},
+    {"side_by_side", "input %0 = f32[40, 3]\n%1 = softmax(%0, dim=1)\noutput %1\n"},
     {"transpose",
      "input %0 = f32[40, 50]\ninput %1 = f32[50, 40]\n%2 = permute(%0, dims=[1, 0])\n%3 = add(%2, %1, 1)\noutput %3\n"},
     {"winograd",

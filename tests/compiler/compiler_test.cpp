@@ -139,7 +139,7 @@ TEST(Compiler, PassesAndStagesAreLeftOutByName) {
           error.what(),
           "passes: got \"" + wrong +
               "\" to disable, expected one of: attention, simplify, fold, cse, dce, recompute, channels_last, fuse, "
-              "siblings, split_cat, transpose, winograd, slice, keep, prologue, join_buffers");
+              "siblings, split_cat, side_by_side, transpose, winograd, slice, keep, prologue, join_buffers");
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "codegen/lower/fusion.h"
 
 #include "base/work_count.h"
+#include "codegen/lower/few_columns.h"
 #include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
@@ -13,7 +14,7 @@ Fusion::Fusion(const ir::Graph& graph, const Target& target, Layouts& layouts, c
       dims(layouts.dims()),
       options(options),
       explanation(explanation),
-      facts(graph, layouts),
+      facts(graph, layouts, options.side_by_side && !target.cuda_arch ? kFewAcross : 1),
       requests(groups, graph.values.size()),
       buffers(graph, layouts),
       homes(graph.nodes.size()) {}

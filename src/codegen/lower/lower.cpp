@@ -69,6 +69,7 @@ constexpr std::array kStages = {
     Stage{"split_cat", nullptr, nullptr, &LowerOptions::split_cat},
     Stage{"schedule", schedule_groups, lowering::schedule_text},
     Stage{"emit", emit_steps, lowering::program_text},
+    Stage{"side_by_side", nullptr, nullptr, &LowerOptions::side_by_side},
     Stage{"transpose", nullptr, nullptr, &LowerOptions::transpose},
     Stage{"winograd", nullptr, nullptr, &LowerOptions::winograd},
     Stage{"slice", slice_batch, lowering::program_text, &LowerOptions::slice, true},

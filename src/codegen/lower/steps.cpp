@@ -11,6 +11,7 @@
 #include "codegen/lower/attention.h"
 #include "codegen/lower/contraction.h"
 #include "codegen/lower/convolution.h"
+#include "codegen/lower/few_columns.h"
 #include "codegen/lower/recurrence.h"
 
 namespace ingot::codegen::lowering {
@@ -63,16 +64,24 @@ LoopStep::SplitReduction split_of(const Kernel& kernel) {
   return split;
 }
 
-/// Few columns that are gathered fill no vector: a long dim takes their place. (The order of a loop shows in no bit.)
+/// Few columns fill no vector, and a row of four takes longer to begin than to compute: a long dim takes their place,
+/// where they are gathered anyway from eight on. (The order of a loop shows in no bit.)
 void widen_columns(const DimTable& dims, CollapsedSpace& space) {
-  constexpr int64_t kFew = 8, kMany = 256;
+  constexpr int64_t kFew = 8, kFewDense = 4, kMany = 64;
   if (space.sizes.size() < 2 || dims.hint(space.sizes.back()) > kFew) return;
   bool gathered = false;
   for (const Dims& s : space.strides) gathered = gathered || !(s.back() == Dim(1) || s.back() == Dim(0));
-  size_t last = space.sizes.size() - 1, longest = last;
+  // The one along which most lies dense; of these the longest.
+  const size_t last = space.sizes.size() - 1;
+  size_t longest = last;
+  auto worth = [&](size_t d) {
+    const auto dense =
+        std::count_if(space.strides.begin(), space.strides.end(), [&](const Dims& s) { return s[d] == Dim(1); });
+    return std::pair(dense, dims.hint(space.sizes[d]));
+  };
   for (size_t d = 0; d < last; ++d)
-    if (dims.hint(space.sizes[d]) > dims.hint(space.sizes[longest])) longest = d;
-  if (!gathered || dims.hint(space.sizes[longest]) < kMany) return;
+    if (dims.hint(space.sizes[d]) >= kMany && (longest == last || worth(d) > worth(longest))) longest = d;
+  if ((!gathered && dims.hint(space.sizes[last]) > kFewDense) || longest == last) return;
   std::swap(space.sizes[longest], space.sizes[last]);
   for (Dims& s : space.strides) std::swap(s[longest], s[last]);
   for (int& p : space.position)
@@ -254,9 +263,25 @@ void StepWriter::write_loop(uint32_t group) {
   finish_loop(group, writer);
 }
 
+/// Whether a row of it has few columns, and there are rows to fill vectors with instead. A processor's way.
+bool StepWriter::computes_side_by_side(const Group& g) const {
+  const Dim columns = g.space[g.reduced];
+  if (target.cuda_arch || !options.side_by_side || !columns.is_constant() || columns.code < 2 ||
+      columns.code > kFewColumns)
+    return false;
+  Dim rows = 1;
+  for (size_t d = 0; d < g.space.size(); ++d)
+    if (static_cast<int>(d) != g.reduced) rows = dims.mul(rows, g.space[d]);
+  return dims.hint(rows) >= kLanes;
+}
+
 /// The step of a written kernel over the group's space.
 void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   const Group& g = plan.groups[group];
+  int reduced = g.reduced;
+  if (reduced >= 0 && computes_side_by_side(g) &&
+      put_columns_side_by_side(writer, dims, static_cast<uint32_t>(reduced), g.space[reduced].code))
+    reduced = -1;
   // In the order of the first output's memory, but rows run along the reduced dim.
   const Output& first = g.outputs[0];
   auto written = layouts.strided({first.value, first.strides, first.offset}, first.map, g.space.size());
@@ -264,11 +289,11 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   Dims space;
   for (int d : memory_order(dims, g.space, written.strides))
     if (d != g.reduced) order.push_back(d);
-  if (g.reduced >= 0) order.push_back(g.reduced);
+  if (reduced >= 0) order.push_back(reduced);
   SmallVector<bool, 8> fixed;
   for (int d : order) {
     space.push_back(g.space[d]);
-    fixed.push_back(d == g.reduced ||
+    fixed.push_back(d == reduced ||
                     std::find(writer.index_dims.begin(), writer.index_dims.end(), d) != writer.index_dims.end());
   }
   std::vector<Dims> strides;
@@ -285,7 +310,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     if (first != space.end()) fixed[static_cast<size_t>(first - space.begin())] = true;
     collapsed = collapse(dims, space, strides, fixed);
   }
-  if (g.reduced < 0) widen_columns(dims, collapsed);
+  if (reduced < 0) widen_columns(dims, collapsed);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
     collapsed.sizes.insert(0, 1);
@@ -297,7 +322,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   loop.arguments = arguments(writer, collapsed.sizes, collapsed.strides);
   loop.scalars = writer.scalars;
   for (Type t : writer.kernel.locals) loop.local_bytes.push_back(size_of(t));
-  loop.rows_whole = g.reduced >= 0;
+  loop.rows_whole = reduced >= 0;
   loop.copies = copies(writer.kernel);
   for (const Node& node : writer.kernel.nodes)
     if (node.op == Op::index)

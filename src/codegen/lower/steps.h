@@ -29,6 +29,7 @@ struct StepWriter {
   void write_host(uint32_t group);
   /// A loop whose kernel is written: `writer` may hold more than the group.
   void finish_loop(uint32_t group, KernelWriter& writer);
+  bool computes_side_by_side(const Group& g) const;
   /// A new buffer of the arena.
   uint32_t arena_buffer(Dim bytes);
 

@@ -9,8 +9,8 @@
 
 namespace ingot::codegen::lowering {
 
-ValueFacts::ValueFacts(const ir::Graph& graph, Layouts& layouts)
-    : graph_(graph), layouts_(layouts), dims_(layouts.dims()) {
+ValueFacts::ValueFacts(const ir::Graph& graph, Layouts& layouts, int64_t few_across)
+    : graph_(graph), layouts_(layouts), dims_(layouts.dims()), few_across_(few_across) {
   find_product_tails();
   find_costs();
 }
@@ -67,7 +67,7 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   ir::ValueId operand = node.operands[0].id;
   const Dims& shape = graph_.type(operand).shape;
   uint32_t dim = static_cast<uint32_t>(reduced_dim(node));
-  if (shape[dim] == Dim(1)) return false;
+  if (shape[dim].is_constant() && shape[dim].code <= few_across_) return false;
   constexpr size_t kFar = 64;
   std::vector<OperandRead> open{{operand, identity_map(shape)}};
   // The dims in which something moves one element at a time, and those along which what lies along `dim` moves.

@@ -8,7 +8,8 @@ namespace ingot::codegen::lowering {
 
 class ValueFacts {
  public:
-  ValueFacts(const ir::Graph& graph, Layouts& layouts);
+  /// `few_across`: of a dim of so few elements columns are not preferred (see few_columns.h).
+  ValueFacts(const ir::Graph& graph, Layouts& layouts, int64_t few_across);
 
   /// Of an op alone.
   int cost(ir::NodeId n) const { return cost_[n]; }
@@ -34,6 +35,7 @@ class ValueFacts {
   const ir::Graph& graph_;
   Layouts& layouts_;
   DimTable& dims_;
+  const int64_t few_across_;
   std::vector<int> cost_;        // by node
   std::vector<int> chain_cost_;  // by value
   std::vector<bool> product_tail_;

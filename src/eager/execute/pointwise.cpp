@@ -85,6 +85,29 @@ void collapse(Plane& p, size_t arguments, const int64_t* sizes, size_t rank) {
   p.rank = out;
 }
 
+/// Rows of few columns cost more to begin than to compute, above all where something is gathered: a long dim takes
+/// their place, the one along which most lies dense. (The order of the elements shows in no bit.)
+void widen_columns(Plane& p, size_t arguments, const int64_t* widths) {
+  constexpr int64_t kFew = 8, kFewDense = 4, kMany = 64;
+  if (p.rank < 2 || p.sizes[p.rank - 1] > kFew) return;
+  const size_t last = p.rank - 1;
+  bool gathered = false;
+  for (size_t a = 0; a < arguments; ++a)
+    gathered = gathered || (p.strides[a][last] != widths[a] && p.strides[a][last] != 0);
+  if (!gathered && p.sizes[last] > kFewDense) return;
+  auto worth = [&](size_t d) {
+    int64_t dense = 0;
+    for (size_t a = 0; a < arguments; ++a) dense += p.strides[a][d] == widths[a];
+    return std::pair(dense, p.sizes[d]);
+  };
+  size_t best = last;
+  for (size_t d = 0; d < last; ++d)
+    if (p.sizes[d] >= kMany && (best == last || worth(d) > worth(best))) best = d;
+  if (best == last) return;
+  std::swap(p.sizes[best], p.sizes[last]);
+  for (size_t a = 0; a < arguments; ++a) std::swap(p.strides[a][best], p.strides[a][last]);
+}
+
 /// True if a program, which transposes what is dense along the rows tile by tile, is faster than gathering it.
 bool pays_to_transpose(const Plane& p, size_t arguments, const int64_t* widths, const Access* accesses) {
   constexpr int64_t kFew = 16;
@@ -299,6 +322,7 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
   Ints sizes = meta.sizes;
   if (call.inplace) order_by_output(plane, arguments, sizes);
   collapse(plane, arguments, sizes.data(), rank);
+  widen_columns(plane, arguments, widths);
   int64_t columns = plane.rank ? plane.sizes[plane.rank - 1] : 1;
   Access accesses[kMaxArguments];
   key.access = 1 | target_bits(runtime::host_target()) << 1 | static_cast<uint64_t>(meta.dtype) << 8;

@@ -1,0 +1,17 @@
+// Rows of few columns, computed side by side.
+#pragma once
+#include "codegen/lower/kernel_writer.h"
+
+namespace ingot::codegen::lowering {
+
+/// Reductions over so few columns leave most of a vector empty: each column becomes a copy of the kernel's expressions,
+/// and what were rows its columns. Where rows lie side by side (columns across), the dim that is reduced may have
+/// kFewAcross; more are read faster one after another.
+inline constexpr int64_t kFewColumns = 8, kFewAcross = 4;
+
+/// Rewrites a written kernel of rows over the dim `reduced`, of `columns`, as one without reductions, whose arguments
+/// do not move along that dim; sums keep their canonical order. False, and nothing is changed, where it would be too
+/// large.
+bool put_columns_side_by_side(KernelWriter& writer, DimTable& dims, uint32_t reduced, int64_t columns);
+
+}  // namespace ingot::codegen::lowering
