@@ -55,7 +55,7 @@ std::string type_of(const ArgInfo& a) {
     case ArgKind::dtype:
       return maybe("DType");
     case ArgKind::mode:
-      return "std::string_view ";
+      return "Word ";
   }
   return {};
 }

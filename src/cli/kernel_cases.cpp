@@ -90,7 +90,7 @@ std::vector<KernelBench> table() {
   list.push_back({"softmax",
                   "rows, columns",
                   0.8,
-                  {{{16 << 10, 1024}}},
+                  {{{16 << 10, 1024}}, {{64 << 10, 4}}},
                   one_matrix,
                   0,
                   [](const Tensors& t, const Sizes&) { return softmax(t[0], -1); },
@@ -118,7 +118,7 @@ std::vector<KernelBench> table() {
   list.push_back({"rowsum",
                   "rows, columns",
                   0.8,
-                  {{{16 << 10, 1024}}},
+                  {{{16 << 10, 1024}}, {{64 << 10, 4}}},
                   one_matrix,
                   0,
                   [](const Tensors& t, const Sizes&) { return sum(t[0], {1}); },
@@ -126,7 +126,7 @@ std::vector<KernelBench> table() {
   list.push_back({"colsum",
                   "rows, columns",
                   0.8,
-                  {{{16 << 10, 1024}}},
+                  {{{16 << 10, 1024}}, {{4, 64 << 10}}},
                   one_matrix,
                   0,
                   [](const Tensors& t, const Sizes&) { return sum(t[0], {0}); },
@@ -298,6 +298,20 @@ std::vector<KernelBench> table() {
          return matmul(softmax(scores, -1), t[2]);
        },
        attention_work});
+  // A token after many: every key and value is read once.
+  list.push_back({"one_query",
+                  "heads, keys, depth",
+                  0.8,
+                  {{{12, 1024, 64}}, {{12, 4096, 64}}},
+                  [](const Sizes& s) {
+                    return std::vector<Sizes>{{1, s[0], 1, s[2]}, {1, s[0], s[1], s[2]}, {1, s[0], s[1], s[2]}};
+                  },
+                  0,
+                  [](const Tensors& t, const Sizes&) { return scaled_dot_product_attention(t[0], t[1], t[2]); },
+                  [](const Sizes& s, double element) {
+                    const double n = elements_of(s);
+                    return Work{4 * n, {}, 2 * n * element, CeilingLoop::read};
+                  }});
   // Query, key and value from a weight each, or from one of all three, and attention over them.
   list.push_back({"query_key_value",
                   "positions, heads, depth, weights",

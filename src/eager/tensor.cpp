@@ -13,6 +13,7 @@
 namespace ingot {
 
 namespace detail {
+
 namespace {
 
 constinit thread_local FreeList<sizeof(TensorImpl), 256> free_list;
@@ -67,7 +68,7 @@ const Tensor& Tensor::operator=(const OperandArg& value) && {
   if (!defined())
     eager::fail("operator=", "self", "an undefined temporary",
                 "a tensor to write to (set_grad or mutable_grad gives a first gradient)", value.location);
-  return copy_(value, value.location);
+  return value.tensor ? copy_(value, value.location) : fill_(value, value.location);  // which the dtype has to hold
 }
 
 Size Tensor::size(int64_t d, Location location) const {

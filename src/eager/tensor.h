@@ -169,10 +169,15 @@ class INGOT_API Tensor {
   /// Number of writes that the storage has seen.
   uint64_t version(Location location = Location()) const;
 
-  /// The value of a tensor with one element.
+  /// The value of a tensor with one element. Throws Error if it is beyond what a T holds (NaN beyond integers); a
+  /// fraction is cut.
   template <class T>
   T item(Location location = Location()) const {
-    return scalar(location).template to<T>();
+    const Scalar value = scalar(location);
+    if (!detail::holds<T>(value))
+      detail::fail_item(value, static_cast<double>(std::numeric_limits<T>::lowest()),
+                        static_cast<double>(std::numeric_limits<T>::max()), location);
+    return value.template to<T>();
   }
   Scalar item(Location location = Location()) const { return scalar(location); }
   /// The truth of a tensor with one element.

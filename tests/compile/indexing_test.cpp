@@ -84,5 +84,39 @@ TEST(CompiledIndexing, PositionsOutOfRangeAreEagersErrors) {
   EXPECT_TRUE(same_bits(fast_computed(x, good), computed(x, good)));
 }
 
+// As LibTorch reads them: a number, a truth value, the whole dim.
+TEST(CompiledIndexing, TensorsWithoutDims) {
+  const Tensor t = arange(24).reshape({2, 3, 4});
+  auto read = [](const Tensor& t, const Tensor& i) { return t.index({i, Slice(), tensor({0, 2})}); };
+  const Tensor expected = t.select(0, 1).index({Slice(), tensor({0, 2})});
+  ASSERT_EQ(expected.sizes(), (std::vector<int64_t>{3, 2}));
+  auto fast = compile(read);
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(same_bits(read(t, tensor(1)), expected));
+    EXPECT_TRUE(same_bits(fast(t, tensor(1)), expected));
+    EXPECT_TRUE(same_bits(fast(t, tensor(-2)), t.select(0, 0).index({Slice(), tensor({0, 2})})));
+  }
+  auto write = [](const Tensor& x, const Tensor& i) {
+    Tensor y = x.clone();
+    y.index({i, Slice()}) = 4;
+    y.index({Slice(), i}).add_(1);
+    y.index_put_({i, i}, 9);
+    return y;
+  };
+  auto fast_write = compile(write);
+  const Tensor x = zeros({2, 3}), written = tensor({{0.f, 1.f, 0.f}, {4.f, 9.f, 4.f}});
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(same_bits(write(x, tensor(1)), written));
+    EXPECT_TRUE(same_bits(fast_write(x, tensor(1)), written));
+  }
+  const Tensor loss = tensor(3.f);
+  EXPECT_TRUE(same_bits(loss.index({loss > 0}), tensor({3.f})));
+  EXPECT_EQ(loss.index({loss < 0}).sizes(), (std::vector<int64_t>{0}));
+  EXPECT_TRUE(same_bits(x.index({tensor(true)}), x.unsqueeze(0)));
+  EXPECT_TRUE(same_bits(t.index({Tensor(), tensor({2})}), t.index({Slice(), tensor({2})})));
+  EXPECT_NE(test::error_of([&] { t.index({tensor(2)}); }).find("2"), std::string::npos);
+  EXPECT_THROW(t.index({tensor(0.5f)}), Error);
+}
+
 }  // namespace
 }  // namespace ingot

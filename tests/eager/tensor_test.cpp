@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <concepts>
+#include <limits>
 #include <sstream>
 
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
+#include "eager/ops/indexing.h"
+#include "eager/ops/operators.h"
 #include "eager/ops/random.h"
 #include "support.h"
 
@@ -214,6 +218,39 @@ TEST(Tensor, AStreamGetsDtypeAndSizesToo) {
   EXPECT_EQ(streamed(Tensor()), "undefined");
   EXPECT_EQ(streamed(kBFloat16), "bf16");
 }
+
+TEST(Tensor, ItemsThatATypeDoesNotHoldAreRefused) {
+  EXPECT_EQ(tensor({-2.75f}).item<int>(), -2);
+  EXPECT_EQ(tensor({255}).item<uint8_t>(), 255);
+  EXPECT_EQ(tensor({-1}).item<uint8_t>(), 255);
+  EXPECT_EQ(tensor({-128.5}, kFloat64).item<int8_t>(), -128);
+  EXPECT_TRUE(std::isinf(tensor({INFINITY}).item<float>()));
+  EXPECT_TRUE(std::isnan(tensor({NAN}).item<double>()));
+  EXPECT_TRUE(tensor({NAN}).item<bool>());
+  EXPECT_EQ(tensor({std::numeric_limits<int64_t>::min()}).item<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(tensor({-9223372036854775808.0}, kFloat64).item<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_THROW(tensor({3e9}, kFloat64).item<int>(), Error);
+  EXPECT_THROW(tensor({1e30}, kFloat64).item<int>(), Error);
+  EXPECT_THROW(tensor({9223372036854775808.0}, kFloat64).item<int64_t>(), Error);
+  EXPECT_THROW(tensor({NAN}).item<int>(), Error);
+  EXPECT_THROW(tensor({300}).item<int8_t>(), Error);
+  EXPECT_THROW(tensor({300}).item<uint8_t>(), Error);
+  EXPECT_THROW(tensor({-129.5}, kFloat64).item<int8_t>(), Error);
+  EXPECT_THROW(tensor({1e39}, kFloat64).item<float>(), Error);
+}
+
+TEST(Tensor, NumbersAssignedToATemporaryMustFit) {
+  Tensor bytes = zeros({3}, kUInt8), whole = zeros({3}, kInt64);
+  EXPECT_THROW(bytes[0] = 300, Error);
+  EXPECT_THROW(bytes.index({Slice(0, 2)}) = 300, Error);
+  EXPECT_THROW(whole[0] = NAN, Error);
+  EXPECT_EQ(bytes.str(), zeros({3}, kUInt8).str());
+  bytes[0] = 255;
+  bytes.index({Slice(1, 3)}) = 7;
+  EXPECT_EQ(bytes.str(), tensor({255, 7, 7}).to(kUInt8).str());
+}
+
+TEST(Tensor, NotIsLogical) { EXPECT_EQ((!tensor({0.f, 2.f})).str(), tensor({1, 0}).to(kBool).str()); }
 
 }  // namespace
 }  // namespace ingot

@@ -108,7 +108,12 @@ int64_t Tensor::add_hook(autograd::Hook hook, Location location) const {
   if (!requires_grad())
     eager::fail("register_hook", "self", "a tensor that does not require grad", "one that does", location);
   const int64_t id = next_hook++;
-  hooks_of(*this).push_back({id, impl_->output, std::move(hook)});
+  // Before the one that keeps its gradient, which is the last one's result.
+  auto& hooks = hooks_of(*this);
+  const auto kept = std::find_if(hooks.begin(), hooks.end(), [&](const autograd::NumberedHook& h) {
+    return h.id == 0 && h.output == impl_->output;
+  });
+  hooks.insert(kept, {id, impl_->output, std::move(hook)});
   return id;
 }
 void Tensor::remove_hook(int64_t id, Location location) const {

@@ -95,6 +95,8 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
     const CallerLine own{CallerLine::Own()};
     gradients = backward(&context, given);
   }
+  // Undefined ones beyond the arguments are for those that were left out.
+  while (gradients.size() > wanted.size() && !gradients.back().defined()) gradients.pop_back();
   if (gradients.size() != wanted.size())
     throw Error("backward: " + function + ": got " + std::to_string(gradients.size()) + " gradients, expected " +
                 std::to_string(wanted.size()) +

@@ -86,7 +86,6 @@ InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o)
 
 Tensor InstanceNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
-  count_batch(x.location);
   return functional::instance_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, momentum,
                                    eps);
 }

@@ -126,7 +126,11 @@ bool SkipInit::active() { return skip_init; }
 void detail::count_module() { modules_made.fetch_add(1, std::memory_order_relaxed); }
 
 void Module::visit(Fields& fields) {
-  if (describe_) describe_(*this, fields);
+  if (!describe_)
+    throw Error(
+        "nn::Module: its fields are not known: it was made without its handle, or its constructor asks for them "
+        "(with INGOT_MODULE(Net, ...), write `Net net(...)`, which makes a NetImpl)");
+  describe_(*this, fields);
 }
 
 void Module::train(bool on) {

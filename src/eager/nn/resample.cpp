@@ -55,8 +55,8 @@ const Tensor& image(const char* op, const char* factor_name, const TensorArg& in
 
 }  // namespace
 
-Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor,
-                   std::string_view mode_name, std::optional<bool> align_corners, bool recompute_scale_factor) {
+Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor, Word mode_name,
+                   std::optional<bool> align_corners, bool recompute_scale_factor) {
   const Tensor& x = eager::present("interpolate", "input", input);
   const FloatEnvironment environment;
   Location location = input.location;

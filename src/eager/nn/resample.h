@@ -13,7 +13,7 @@ namespace ingot::nn::functional {
 /// align_corners the corners of both images lie on each other. The distance of neighbours follows from the factors, or,
 /// with recompute_scale_factor or a size, from the sizes.
 INGOT_API Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor = {},
-                             std::string_view mode = "nearest", std::optional<bool> align_corners = {},
+                             Word mode = "nearest", std::optional<bool> align_corners = {},
                              bool recompute_scale_factor = false);
 
 /// Planes of r * r channels become blocks of r x r pixels: [.., c * r * r, h, w] to [.., c, h * r, w * r]; and back.

@@ -79,7 +79,8 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 
 }  // namespace
 
-Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Scalar value) {
+Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) {
+  const std::string_view mode = word;
   const CallerLine line(input.location);
   Ints pairs = pad.items();
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
@@ -103,16 +104,16 @@ Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode, Sc
 }
 
 Tensor conv1d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              PaddingWord padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv1d", ingot::conv1d, 1, input, weight, bias, stride, padding.word, dilation, groups);
+              Word padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv1d", ingot::conv1d, 1, input, weight, bias, stride, padding, dilation, groups);
 }
 Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              PaddingWord padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding.word, dilation, groups);
+              Word padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding, dilation, groups);
 }
 Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-              PaddingWord padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv3d", ingot::conv3d, 3, input, weight, bias, stride, padding.word, dilation, groups);
+              Word padding, const IntList& dilation, int64_t groups) {
+  return convolve("conv3d", ingot::conv3d, 3, input, weight, bias, stride, padding, dilation, groups);
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {

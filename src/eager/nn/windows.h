@@ -24,21 +24,15 @@ namespace functional {
 
 /// Pairs (before, after) from the last dim inwards; a negative number cuts. Modes: constant, reflect, replicate,
 /// circular.
-INGOT_API Tensor pad(const TensorArg& input, const IntList& pad, std::string_view mode = "constant", Scalar value = 0);
+INGOT_API Tensor pad(const TensorArg& input, const IntList& pad, Word mode = "constant", Scalar value = 0);
 
-/// A word where numbers may stand as well: neither a 0 nor a list is taken for one.
-struct PaddingWord {
-  std::string_view word;
-  template <class T>
-  requires std::is_convertible_v<const T&, std::string_view> PaddingWord(const T& w) : word(w) {}
-};
 /// Padding "same" (the output has the input's size; stride 1) or "valid" (none).
 INGOT_API Tensor conv1d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-                        PaddingWord padding, const IntList& dilation = 1, int64_t groups = 1);
+                        Word padding, const IntList& dilation = 1, int64_t groups = 1);
 INGOT_API Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-                        PaddingWord padding, const IntList& dilation = 1, int64_t groups = 1);
+                        Word padding, const IntList& dilation = 1, int64_t groups = 1);
 INGOT_API Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
-                        PaddingWord padding, const IntList& dilation = 1, int64_t groups = 1);
+                        Word padding, const IntList& dilation = 1, int64_t groups = 1);
 using ingot::conv1d;
 using ingot::conv2d;
 using ingot::conv3d;

@@ -1,8 +1,11 @@
 #include "eager/ops/arguments.h"
 
+#include <fmt/format.h>
+
 #include <ostream>
 
 #include "base/first_use.h"
+#include "eager/call/call.h"
 #include "eager/tensor.h"
 
 namespace ingot {
@@ -16,6 +19,13 @@ std::ostream& operator<<(std::ostream& out, IntArrayRef sizes) {
   out << '[';
   for (size_t i = 0; i < sizes.size(); ++i) out << (i ? ", " : "") << sizes[i];
   return out << ']';
+}
+
+void detail::fail_item(const Scalar& value, double lowest, double highest, Location location) {
+  const bool whole = value.category() != Category::floating;
+  eager::fail("item", "self",
+              whole ? std::to_string(value.to_int64_saturated()) : fmt::format("{:g}", value.to_double()),
+              fmt::format("a number that the type holds, from {:g} to {:g}", lowest, highest), location);
 }
 
 }  // namespace ingot

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -60,6 +62,39 @@ class Scalar {
   Category category_;
   int64_t integer_ = 0;
   double number_ = 0;
+};
+
+namespace detail {
+/// Whether it becomes a T without a change but for its fraction and precision. Negative integers wrap in unsigned
+/// types, as in LibTorch.
+template <class T>
+constexpr bool holds(const Scalar& value) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, bool>) return true;
+  const double number = value.to_double();
+  if constexpr (std::is_floating_point_v<T>)
+    return !(number > static_cast<double>(Limits::max()) || number < static_cast<double>(Limits::lowest())) ||
+           number - number != 0;
+  if (value.category() != Category::floating) {
+    const int64_t integer = value.to_int64_saturated();
+    if constexpr (std::is_unsigned_v<T>)
+      return sizeof(T) == 8 ||
+             (integer <= static_cast<int64_t>(Limits::max()) && integer >= -static_cast<int64_t>(Limits::max()));
+    return integer >= static_cast<int64_t>(Limits::lowest()) && integer <= static_cast<int64_t>(Limits::max());
+  }
+  // One above the highest is a power of two, which a double holds.
+  const double end = 2.0 * static_cast<double>(Limits::max() / 2 + 1), least = static_cast<double>(Limits::lowest());
+  return number < end && (std::is_unsigned_v<T> ? number > -end : number > least - 1 || number == least);
+}
+[[noreturn]] INGOT_API void fail_item(const Scalar& value, double lowest, double highest, Location location);
+}  // namespace detail
+
+/// A word that names a choice: text, and nothing that is taken for it (a literal 0 is no null pointer here).
+struct Word {
+  std::string_view text;
+  template <class T>
+  requires std::is_convertible_v<const T&, std::string_view> Word(const T& word) : text(word) {}
+  operator std::string_view() const { return text; }
 };
 
 /// Sizes or strides of a tensor, borrowed from it.

@@ -254,7 +254,8 @@ Factor contracted(Factor a, Factor b, const Labels& wanted, Location location) {
 
 }  // namespace
 
-Tensor einsum(std::string_view text, const TensorList& operands) {
+Tensor einsum(Word given, const TensorList& operands) {
+  const std::string_view text = given;
   Equation equation{{}, operands.location};
   for (char c : text)
     if (c != ' ') equation.text.push_back(c);

@@ -19,6 +19,6 @@ INGOT_API Tensor tensordot(const TensorArg& self, const TensorArg& other, int64_
 /// one operand is its diagonal, "..." stands for dims that broadcast. Without "->" the result has the letters that
 /// occur once, in alphabetical order, after the broadcast dims. Operands are contracted from left to right, each pair
 /// as a (batched) matrix product.
-INGOT_API Tensor einsum(std::string_view equation, const TensorList& operands);
+INGOT_API Tensor einsum(Word equation, const TensorList& operands);
 
 }  // namespace ingot

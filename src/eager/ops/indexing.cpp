@@ -29,6 +29,23 @@ std::vector<Tensor> positions_of(const Tensor& mask, Location location) {
   return result;
 }
 
+/// As LibTorch reads them: tensors without dims as the number or the truth value that they hold, which is read now,
+/// and an undefined one as the whole dim.
+std::vector<TensorIndex> plain(std::span<const TensorIndex> indices, Location location) {
+  std::vector<TensorIndex> result(indices.begin(), indices.end());
+  for (TensorIndex& i : result) {
+    if (i.kind != TensorIndex::Kind::tensor) continue;
+    if (!i.tensor.defined()) {
+      i = Slice();
+    } else if (i.tensor.dim() == 0 && is_mask(i.tensor)) {
+      i = i.tensor.item<bool>(location);
+    } else if (i.tensor.dim() == 0 && category_of(i.tensor.dtype()) == Category::integer) {
+      i = i.tensor.item<int64_t>(location);
+    }
+  }
+  return result;
+}
+
 int64_t consumed(const TensorIndex& i) {
   switch (i.kind) {
     case TensorIndex::Kind::integer:
@@ -241,15 +258,16 @@ TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
 }
 
 Tensor Tensor::index(const std::vector<TensorIndex>& indices, Location location) const {
-  Parsed p = parse(*this, indices, location);
+  Parsed p = parse(*this, plain(indices, location), location);
   return p.any ? select_positions(p, location) : p.base;
 }
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices, Location location) const {
   return index(std::vector<TensorIndex>(indices), location);
 }
 
-const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate,
+const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& given, const OperandArg& value, bool accumulate,
                                  Location location) const {
+  const std::vector<TensorIndex> indices = plain(given, location);
   Tensor values = value.tensor ? *value.tensor : scalar_tensor(value.value, dtype(), location);
   if (const Tensor* mask = only_mask(indices); mask && !accumulate && values.numel() == 1) {
     fill_masked(*this, indices, *mask, values, location);
@@ -261,7 +279,7 @@ const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const 
   else if (accumulate)
     p.base.add_(value, 1, location);
   else
-    p.base.copy_(value, location);
+    value.tensor ? p.base.copy_(value, location) : p.base.fill_(value, location);
   return *this;
 }
 const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate,

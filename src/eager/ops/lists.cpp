@@ -53,7 +53,8 @@ std::vector<Tensor> broadcast_tensors(const TensorList& tensors) {
   return parts;
 }
 
-std::vector<Tensor> meshgrid(const TensorList& tensors, std::string_view indexing) {
+std::vector<Tensor> meshgrid(const TensorList& tensors, Word word) {
+  const std::string_view indexing = word;
   std::vector<Tensor> lines = members("meshgrid", tensors);
   if (indexing != "ij" && indexing != "xy")
     fail("meshgrid", "indexing", "\"" + std::string(indexing) + "\"", "\"ij\" or \"xy\"", tensors.location);

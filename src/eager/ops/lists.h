@@ -15,7 +15,7 @@ INGOT_API Tensor dstack(const TensorList& tensors);
 INGOT_API std::vector<Tensor> broadcast_tensors(const TensorList& tensors);
 /// A grid over lines of coordinates: one tensor for each line, all with one dim a line. Indexing "xy" swaps the first
 /// two dims.
-INGOT_API std::vector<Tensor> meshgrid(const TensorList& tensors, std::string_view indexing = "ij");
+INGOT_API std::vector<Tensor> meshgrid(const TensorList& tensors, Word indexing = "ij");
 /// As many pieces as asked for, the first ones longer by one where the size does not divide; or cut before each index.
 INGOT_API std::vector<Tensor> tensor_split(const TensorArg& self, int64_t sections, int64_t dim = 0);
 INGOT_API std::vector<Tensor> tensor_split(const TensorArg& self, const std::vector<int64_t>& indices, int64_t dim = 0);

@@ -27,6 +27,6 @@ INGOT_OPERATOR(^, bitwise_xor)
 
 inline Tensor operator-(const TensorArg& a) { return neg(a); }
 inline Tensor operator~(const TensorArg& a) { return bitwise_not(a); }
-inline Tensor operator!(const TensorArg& a) { return logical_not(a); }
+inline Tensor operator!(const Tensor& a) { return logical_not(a); }
 
 }  // namespace ingot

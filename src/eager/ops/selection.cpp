@@ -237,9 +237,10 @@ Tensor first_largest(const Tensor& x, const Tensor& into, int64_t count, Locatio
 
 }  // namespace
 
-Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, std::string_view mode,
-                     const TensorArg& p, bool include_last_offset, std::optional<int64_t> padding_idx) {
+Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, Word word, const TensorArg& p,
+                     bool include_last_offset, std::optional<int64_t> padding_idx) {
   constexpr const char* kOp = "embedding_bag";
+  const std::string_view mode = word;
   const Tensor &indices = present(kOp, "indices", i), &weight = present(kOp, "weight", w);
   Location at = i.location;
   if (mode != "sum" && mode != "mean" && mode != "max")

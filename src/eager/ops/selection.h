@@ -42,7 +42,7 @@ namespace nn::functional {
 /// include_last_offset the last one is where the last bag ends. Modes: sum, mean, max; an empty bag gives zeros.
 /// Indices equal to padding_idx take no part.
 INGOT_API Tensor embedding_bag(const TensorArg& indices, const TensorArg& weight, const TensorArg& offsets = {},
-                               std::string_view mode = "mean", const TensorArg& per_sample_weights = {},
+                               Word mode = "mean", const TensorArg& per_sample_weights = {},
                                bool include_last_offset = false, std::optional<int64_t> padding_idx = {});
 
 }  // namespace nn::functional

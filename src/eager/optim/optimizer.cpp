@@ -72,7 +72,14 @@ void Optimizer::zero_grad(bool set_to_none, Location location) {
   for (const Param& p : params_) nn::detail::clear_gradient(p.tensor, set_to_none, location);
 }
 
+size_t Optimizer::checked(size_t group) const {
+  if (group < num_groups()) return group;
+  eager::fail("Optimizer", "group", std::to_string(group),
+              "the number of one of " + std::to_string(num_groups()) + " groups, from 0 on", Location::none());
+}
+
 std::vector<Tensor> Optimizer::params(size_t group) const {
+  checked(group);
   std::vector<Tensor> params;
   for (const Param& p : params_)
     if (p.group == group) params.push_back(p.tensor);

@@ -49,14 +49,15 @@ class INGOT_API Optimizer {
 
   size_t num_groups() const { return initial_lr_.size(); }
   std::vector<Tensor> params(size_t group = 0) const;
+  /// Of a group: its number is checked by all that take one.
   double lr(size_t group = 0) { return *option<double>("lr", group); }
   void set_lr(double lr, size_t group = 0) { *option<double>("lr", group) = lr; }
   /// The rate that a scheduler began with; it is saved with the options.
-  std::optional<double>& initial_lr(size_t group = 0) { return initial_lr_[group]; }
+  std::optional<double>& initial_lr(size_t group = 0) { return initial_lr_[checked(group)]; }
   /// An option by its name; null where there is none of this name and type.
   template <class T>
   T* option(std::string_view name, size_t group) {
-    for (const Entry& e : options_of(group))
+    for (const Entry& e : options_of(checked(group)))
       if (T* const* at = std::get_if<T*>(&e.at); at && e.name == name) return *at;
     return nullptr;
   }
@@ -77,6 +78,8 @@ class INGOT_API Optimizer {
     size_t group;
   };
   Optimizer() = default;
+  /// The number of a group that there is.
+  size_t checked(size_t group) const;
   void check_params(const std::vector<Tensor>& params, Location location) const;
   /// Throws Error unless these are the numbers of the group's parameters.
   void check_group(const std::vector<double>& numbers, size_t group, Location location) const;
@@ -116,7 +119,7 @@ class OptimizerOf final : public Optimizer {
   explicit OptimizerOf(const std::vector<ParamGroup>& groups, Location location = Location());
   void add_param_group(const ParamGroup& group, Location location = Location());
   /// May be changed between steps.
-  Options& options(size_t group = 0) { return options_[group]; }
+  Options& options(size_t group = 0) { return options_[checked(group)]; }
 
   [[nodiscard]] std::function<void()> loading(const StateDict& state, Location location = Location()) override;
   const char* name() const override { return Options::kName; }

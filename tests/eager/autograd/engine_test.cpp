@@ -300,5 +300,26 @@ TEST(Backward, OfViewsWithEqualAndUnequalSizes) {
   }
 }
 
+// What is kept is what the hooks leave, in whatever order they were asked for.
+TEST(Hooks, KeptGradientsAreThoseAfterHooks) {
+  for (bool first : {true, false}) {
+    Tensor x = tensor({1.f, 2.f}).requires_grad_(), h = x * 2;
+    if (first) h.retain_grad();
+    h.register_hook([](const Tensor& g) { return g * 3; });
+    if (!first) h.retain_grad();
+    h.register_hook([](const Tensor& g) { return g + 1; });
+    h.sum().backward();
+    EXPECT_EQ(h.grad().str(), tensor({4.f, 4.f}).str());
+    EXPECT_EQ(x.grad().str(), tensor({8.f, 8.f}).str());
+  }
+}
+
+TEST(Backward, ALeafHasNoGradFnToAsk) {
+  const Tensor x = ones({2}).requires_grad_();
+  EXPECT_FALSE(x.grad_fn());
+  EXPECT_THROW(x.grad_fn().name(), Error);
+  EXPECT_THROW(x.grad_fn().next_functions(), Error);
+}
+
 }  // namespace
 }  // namespace ingot

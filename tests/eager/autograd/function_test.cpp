@@ -260,5 +260,22 @@ TEST(CustomFunction, OfHigherOrder) {
   EXPECT_EQ(numbers(autograd::grad({first.sum()}, {x})[0]), (Floats{6, 12}));
 }
 
+TEST(CustomFunction, UndefinedGradientsOfArgumentsThatWereLeftOut) {
+  struct Linear : autograd::Function<Linear> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w, const Tensor& bias = Tensor()) {
+      ctx->save_for_backward({x, w});
+      return bias.defined() ? x * w + bias : x * w;
+    }
+    static tensor_list backward(AutogradContext* ctx, const tensor_list& gradients) {
+      const tensor_list saved = ctx->get_saved_variables();
+      return {gradients[0] * saved[1], gradients[0] * saved[0], Tensor()};
+    }
+  };
+  Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  Linear::apply(x, w).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{3, 4}));
+  EXPECT_EQ(numbers(w.grad()), (Floats{1, 2}));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -522,6 +522,7 @@ TEST(Layers, InstanceNormFollowsStatisticsWhereItIsAsked) {
   EXPECT_TRUE(equal(plain(x), y));
   nn::InstanceNorm2d norm(3, {.affine = true, .track_running_stats = true});
   norm(x);
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 0) << "as in PyTorch, it counts none";
   EXPECT_TRUE(allclose(norm->running_mean, x.mean({0, 2, 3}) * 0.1, 1e-4, 1e-6));
   EXPECT_TRUE(allclose(norm->running_var, x.var({2, 3}).mean(0) * 0.1 + 0.9, 1e-4, 1e-6));
   norm->eval();
@@ -592,6 +593,15 @@ TEST(Layers, AttentionOfOneHeadIsSoftmaxOfProducts) {
   std::vector<Tensor> parts = qkv.split(8, 2);
   Tensor weights = softmax(matmul(parts[0], parts[1].mT()) / std::sqrt(8.0), -1);
   EXPECT_TRUE(allclose(attention(x), attention->out_proj(matmul(weights, parts[2])), 1e-4, 1e-5));
+}
+
+// Without its handle nothing knows its fields: that is said, not taken for a module of none.
+TEST(Module, MadeWithoutItsHandleIsRefused) {
+  BlockImpl alone;
+  EXPECT_THROW(alone.parameters(), Error);
+  EXPECT_THROW(alone.eval(), Error);
+  EXPECT_THROW(alone.state_dict(), Error);
+  EXPECT_THROW(std::make_shared<BlockImpl>()->to(kFloat64), Error);
 }
 
 }  // namespace

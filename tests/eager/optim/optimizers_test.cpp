@@ -283,5 +283,15 @@ TEST(Optimizers, WhatIsRefusedIsNamed) {
   expect(error_of([&] { SGD({Tensor()}); }), "an undefined tensor");
 }
 
+TEST(Optimizers, GroupsThatThereAreNot) {
+  optim::SGD opt({ones({2}).requires_grad_()}, {.lr = 0.5});
+  EXPECT_THROW(opt.lr(1), Error);
+  EXPECT_THROW(opt.set_lr(1, 7), Error);
+  EXPECT_THROW(opt.options(7).lr = 4, Error);
+  EXPECT_THROW(opt.params(1), Error);
+  EXPECT_THROW(opt.initial_lr(1), Error);
+  EXPECT_EQ(opt.lr(), 0.5);
+}
+
 }  // namespace
 }  // namespace ingot::optim
