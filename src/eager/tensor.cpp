@@ -100,6 +100,15 @@ bool Tensor::is_contiguous(Location location) const {
   return true;
 }
 
+void Tensor::check_dims(size_t expected, Location location) const {
+  const size_t rank = get("accessor", location).sizes.size();
+  if (rank != expected)
+    eager::fail("accessor", "self", "a tensor with " + std::to_string(rank) + " dims",
+                "one with " + std::to_string(expected), location);
+}
+
+TensorOptions Tensor::options(Location location) const { return dtype(location); }
+
 bool Tensor::shares_storage(const Tensor& other) const {
   if (!impl_ || !other.impl_) return false;
   for (const Tensor* t : {this, &other})

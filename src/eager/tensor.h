@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "eager/accessor.h"
 #include "eager/autograd/grad_fn.h"
 #include "eager/ops/arguments.h"
 
@@ -200,6 +201,30 @@ class INGOT_API Tensor {
   const void* data_ptr(Location location = Location()) const;
   void* mutable_data_ptr(Location location = Location()) const;
 
+  /// a[i][j] of an accessor is an element. T is as for data_ptr; one that is not const counts as a write, at once.
+  template <class T, size_t N>
+  TensorAccessor<T, N> accessor(Location location = Location()) const {
+    check_dims(N, location);
+    T* data = nullptr;
+    if constexpr (std::is_const_v<T>)
+      data = data_ptr<std::remove_const_t<T>>(location);
+    else
+      data = mutable_data_ptr<T>(location);
+    return {data, sizes(location).data(), strides(location).data()};
+  }
+
+  /// Of this tensor's dtype, if `options` has none.
+  Tensor new_empty(const IntList& size, TensorOptions options = {}, Location location = Location()) const;
+  Tensor new_zeros(const IntList& size, TensorOptions options = {}, Location location = Location()) const;
+  Tensor new_ones(const IntList& size, TensorOptions options = {}, Location location = Location()) const;
+  Tensor new_full(const IntList& size, Scalar fill_value, TensorOptions options = {},
+                  Location location = Location()) const;
+  TensorOptions options(Location location = Location()) const;
+  /// As the functions of these names.
+  bool equal(const TensorArg& other, Location location = Location()) const;
+  bool allclose(const TensorArg& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                Location location = Location()) const;
+
   /// NumPy's way of writing arrays; more than 1,000 elements are abridged.
   std::string str(Location location = Location()) const;
 
@@ -291,6 +316,7 @@ class INGOT_API Tensor {
   const detail::TensorImpl& get(const char* op, Location location) const {
     return impl_ ? *impl_ : detail::checked_impl(impl_, op, location);
   }
+  void check_dims(size_t expected, Location location) const;
   int64_t add_hook(autograd::Hook hook, Location location) const;
   Scalar scalar(Location location) const;
   const void* typed(int cpp_type, Location location) const;

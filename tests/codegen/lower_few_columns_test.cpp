@@ -130,10 +130,25 @@ TEST(FewColumns, WithWhatIsBeforeAndAfter) {
     }
 }
 
+TEST(FewColumns, OfManyOperands) {
+  std::string text, sum = "0";
+  int value = 30;
+  for (int i = 0; i < value; ++i) text += "input %" + std::to_string(i) + " = f32[4, 60]\n";
+  for (int i = 1; i < 30; ++i, ++value) {
+    text += "%" + std::to_string(value) + " = mul(%" + sum + ", %" + std::to_string(i) + ")\n";
+    sum = std::to_string(value);
+  }
+  ir::Graph graph = ir::parse("ingot.ir 1\n" + text + "%" + std::to_string(value) + " = sum(%" + sum +
+                              ", dim=[0])\noutput %" + std::to_string(value) + "\n");
+  const LowerResult r = check_compiled(graph, 1e-5);
+  ASSERT_EQ(r.program.steps.size(), 1u);
+  EXPECT_EQ(std::get<LoopStep>(r.program.steps[0].work).arguments.size(), 121u);
+}
+
 TEST(FewColumns, TooLargeAKernelStaysOfRows) {
   std::string text = "input %0 = f32[400, 8]\n%1 = lgamma(%0)\n";
   int last = 1;
-  for (; last < 8; ++last) text += "%" + std::to_string(last + 1) + " = lgamma(%" + std::to_string(last) + ")\n";
+  for (; last < 16; ++last) text += "%" + std::to_string(last + 1) + " = lgamma(%" + std::to_string(last) + ")\n";
   text += "%" + std::to_string(last + 1) + " = sum(%" + std::to_string(last) + ", dim=[1])\noutput %" +
           std::to_string(last + 1) + "\n";
   EXPECT_FALSE(compare(text, DType::f32, {400, 8}).differs);

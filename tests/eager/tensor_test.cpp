@@ -252,5 +252,42 @@ TEST(Tensor, NumbersAssignedToATemporaryMustFit) {
 
 TEST(Tensor, NotIsLogical) { EXPECT_EQ((!tensor({0.f, 2.f})).str(), tensor({1, 0}).to(kBool).str()); }
 
+TEST(Tensor, AccessorsReachElements) {
+  Tensor x = arange(24).to(kFloat32).reshape({2, 3, 4});
+  const Tensor view = x.permute({2, 0, 1}).slice(0, 1, 4, 2);  // [2, 2, 3], strides 2, 12, 4
+  const uint64_t before = x.version();
+  const auto read = view.accessor<const float, 3>();
+  EXPECT_EQ(read.size(2), 3);
+  EXPECT_EQ(read.sizes(), view.sizes());
+  EXPECT_EQ(read.stride(0), 2);
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 2; ++j)
+      for (int64_t k = 0; k < 3; ++k) EXPECT_EQ(read[i][j][k], view.index({i, j, k}).item<float>());
+  EXPECT_EQ(x.version(), before);
+  auto write = view.accessor<float, 3>();
+  EXPECT_GT(x.version(), before) << "what is made of the tensor is out of date";
+  write[1][0][2] = -5;
+  EXPECT_EQ(x.index({0, 2, 3}).item<float>(), -5);
+  auto row = write[1][0];
+  row[0] += 100;
+  EXPECT_EQ(x.index({0, 0, 3}).item<float>(), 103);
+  EXPECT_THROW((x.accessor<float, 2>()), Error);
+  EXPECT_THROW((x.accessor<double, 3>()), Error);
+  EXPECT_THROW((Tensor().accessor<float, 1>()), Error);
+}
+
+TEST(Tensor, NewTensorsHaveItsDtype) {
+  const Tensor x = ones({2}, kFloat64);
+  EXPECT_EQ(x.new_zeros({3}).str(), zeros({3}, kFloat64).str());
+  EXPECT_EQ(x.new_ones({3}, kInt32).dtype(), kInt32);
+  EXPECT_EQ(x.new_full({2, 2}, 7).str(), full({2, 2}, 7, kFloat64).str());
+  EXPECT_EQ(x.new_empty({4}).dtype(), kFloat64);
+  EXPECT_EQ(zeros({2}, x.options()).dtype(), kFloat64);
+  EXPECT_TRUE(x.equal(ones({2}, kFloat64)));
+  EXPECT_FALSE(x.equal(ones({3}, kFloat64)));
+  EXPECT_TRUE(x.allclose(x + 1e-9));
+  EXPECT_FALSE(x.allclose(x + 1e-2));
+}
+
 }  // namespace
 }  // namespace ingot

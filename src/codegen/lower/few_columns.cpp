@@ -10,8 +10,9 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-// A kernel of so many nodes takes a millisecond to make; streams beyond these are not fetched ahead.
-constexpr size_t kMostNodes = 1024, kMostArguments = 64;
+// Beyond these a kernel takes tens of milliseconds to make. (Of a dim across rows one after another would be slow: it
+// is as good as always within them.)
+constexpr size_t kMostNodes = 4096, kMostArguments = 128;
 
 class SideBySide {
  public:

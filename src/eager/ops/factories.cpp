@@ -60,6 +60,18 @@ Tensor zeros(const IntList& size, TensorOptions options, Location location) {
 Tensor ones(const IntList& size, TensorOptions options, Location location) {
   return full(given(size), 1, options.or_dtype(kFloat32), location);
 }
+Tensor Tensor::new_empty(const IntList& size, TensorOptions options, Location location) const {
+  return empty(given(size), options.or_dtype(dtype(location)), location);
+}
+Tensor Tensor::new_zeros(const IntList& size, TensorOptions options, Location location) const {
+  return full(given(size), 0, options.or_dtype(dtype(location)), location);
+}
+Tensor Tensor::new_ones(const IntList& size, TensorOptions options, Location location) const {
+  return full(given(size), 1, options.or_dtype(dtype(location)), location);
+}
+Tensor Tensor::new_full(const IntList& size, Scalar fill_value, TensorOptions options, Location location) const {
+  return full(given(size), fill_value, options.or_dtype(dtype(location)), location);
+}
 Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
   return full(IntList(Ints()), value, options.or_dtype(default_dtype(value.category())), location);
 }

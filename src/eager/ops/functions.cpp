@@ -354,4 +354,10 @@ bool allclose(const TensorArg& self, const TensorArg& other, double rtol, double
   return close.all().item<bool>(self.location);
 }
 
+bool Tensor::equal(const TensorArg& other, Location location) const { return ingot::equal({*this, location}, other); }
+
+bool Tensor::allclose(const TensorArg& other, double rtol, double atol, bool equal_nan, Location location) const {
+  return ingot::allclose({*this, location}, other, rtol, atol, equal_nan);
+}
+
 }  // namespace ingot
