@@ -46,6 +46,11 @@ TEST(OneQuery, HasTheBitsOfItsRowAmongMore) {
   });
 }
 
+TEST(OneQuery, OfNothing) {
+  for (const auto& [keys, depth, width] : {std::tuple{20, 0, 8}, {20, 8, 0}, {0, 8, 8}, {1, 0, 4}})
+    like_a_row_among_more(randn({2, 3, 1, depth}), randn({2, 3, keys, depth}), randn({2, 3, keys, width}));
+}
+
 TEST(OneQuery, KeysAndValuesAreViewsOfACache) {
   manual_seed(6);
   const Tensor q = randn({2, 3, 1, 24});

@@ -11,8 +11,9 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kBlock = Product::kBlock, kVector = Product::kVector;
-constexpr int64_t kRowsAhead = 4 * ProductKernels::kRowsOfB, kShortRow = 1024;  // bytes
-constexpr int64_t kChunk = 4096;                                                // columns whose sums are kept in L1
+constexpr int64_t kRowsAhead = 4 * ProductKernels::kRowsOfB;
+constexpr int64_t kShortRow = 1024;  // bytes
+constexpr int64_t kChunk = 4096;     // columns whose sums are kept in L1
 
 uint64_t scalar_bits(DType dtype, const char* from) {
   uint64_t bits = 0;
@@ -66,7 +67,7 @@ void multiply_by_rows(const RowProduct& product, char* total, char* sums) {
 
 // Sixteen columns of B at a time; the last sixteen may have been among those before.
 void multiply_by_columns(const RowProduct& product, char* total) {
-  INGOT_CHECK(product.columns >= kVector);
+  INGOT_CHECK(product.columns >= kVector && product.k > 0);
   TileFrame frame;
   frame.context = product.calls.transposed.context;
   frame.b_stride = product.b_stride;

@@ -16,7 +16,7 @@ struct RowProduct {
 };
 /// total[columns], in f64 for f64 and else in f32. B's rows lie along the columns; `sums`: room for as many again.
 void multiply_by_rows(const RowProduct& product, char* total, char* sums);
-/// B's columns lie along k, and so does the row of A; at least kLanes columns.
+/// B's columns lie along k, and so does the row of A; k is not 0, and there are at least kLanes columns.
 void multiply_by_columns(const RowProduct& product, char* total);
 
 /// Whether MatmulStep::one_row is followed at these sizes.

@@ -42,7 +42,7 @@ AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& 
   score_row_ = round_up(keys_, kVector) * element_ + 64;
   heads_as_rows_ = heads_as_rows && queries_ == 1;
   rows_ = heads_as_rows_ ? group() : queries_;
-  keys_as_they_lie_ = one_row() && kernels.of_row.transposed && keys_ >= kVector;
+  keys_as_they_lie_ = one_row() && depth_ > 0 && kernels.of_row.transposed && keys_ >= kVector;
 }
 
 AttentionRows::Packed AttentionRows::packed(int64_t k, int64_t n) const {
