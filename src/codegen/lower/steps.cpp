@@ -6,6 +6,7 @@
 #include "base/canonical_order.h"
 #include "base/first_use.h"
 #include "base/mutex.h"
+#include "codegen/column_dim.h"
 #include "codegen/generate.h"
 #include "codegen/kernel_analysis.h"
 #include "codegen/lower/attention.h"
@@ -64,31 +65,27 @@ LoopStep::SplitReduction split_of(const Kernel& kernel) {
   return split;
 }
 
-/// Few columns fill no vector, and a row of four takes longer to begin than to compute: a long dim takes their place,
-/// where they are gathered anyway from eight on. (The order of a loop shows in no bit.)
-void widen_columns(const DimTable& dims, CollapsedSpace& space) {
-  constexpr int64_t kFew = 8, kFewDense = 4, kMany = 64;
-  if (space.sizes.size() < 2 || dims.hint(space.sizes.back()) > kFew) return;
+/// Gives a loop wider columns (column_dim.h). Threads of a GPU take lines together: there only what is gathered.
+void widen_columns(const DimTable& dims, const Target& target, CollapsedSpace& space) {
+  if (space.sizes.empty()) return;
+  const size_t last = space.sizes.size() - 1;
   bool gathered = false;
   for (const Dims& s : space.strides) gathered = gathered || !(s.back() == Dim(1) || s.back() == Dim(0));
-  // The one along which most lies dense; of these the longest.
-  const size_t last = space.sizes.size() - 1;
-  size_t longest = last;
-  auto worth = [&](size_t d) {
-    const auto dense =
-        std::count_if(space.strides.begin(), space.strides.end(), [&](const Dims& s) { return s[d] == Dim(1); });
-    return std::pair(dense, dims.hint(space.sizes[d]));
+  auto dense = [&](size_t d) {
+    if (target.cuda_arch) return std::ptrdiff_t{0};
+    return std::count_if(space.strides.begin(), space.strides.end(), [&](const Dims& s) { return s[d] == Dim(1); });
   };
-  for (size_t d = 0; d < last; ++d)
-    if (dims.hint(space.sizes[d]) >= kMany && (longest == last || worth(d) > worth(longest))) longest = d;
-  if ((!gathered && dims.hint(space.sizes[last]) > kFewDense) || longest == last) return;
-  std::swap(space.sizes[longest], space.sizes[last]);
-  for (Dims& s : space.strides) std::swap(s[longest], s[last]);
+  const size_t best = column_dim(
+      space.sizes.size(), gathered, [&](size_t d) { return dims.hint(space.sizes[d]); }, dense,
+      target.cuda_arch ? ColumnRule{.few_dense = 0, .many = 256} : ColumnRule());
+  if (best == last) return;
+  std::swap(space.sizes[best], space.sizes[last]);
+  for (Dims& s : space.strides) std::swap(s[best], s[last]);
   for (int& p : space.position)
-    if (p == static_cast<int>(longest))
+    if (p == static_cast<int>(best))
       p = static_cast<int>(last);
     else if (p == static_cast<int>(last))
-      p = static_cast<int>(longest);
+      p = static_cast<int>(best);
 }
 
 }  // namespace
@@ -310,7 +307,7 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     if (first != space.end()) fixed[static_cast<size_t>(first - space.begin())] = true;
     collapsed = collapse(dims, space, strides, fixed);
   }
-  if (reduced < 0) widen_columns(dims, collapsed);
+  if (reduced < 0) widen_columns(dims, target, collapsed);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
     collapsed.sizes.insert(0, 1);

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/thread_object.h"
+#include "codegen/column_dim.h"
 #include "compiler/compiler.h"
 #include "eager/call/call.h"
 #include "eager/call/infer.h"
@@ -85,24 +86,20 @@ void collapse(Plane& p, size_t arguments, const int64_t* sizes, size_t rank) {
   p.rank = out;
 }
 
-/// Rows of few columns cost more to begin than to compute, above all where something is gathered: a long dim takes
-/// their place, the one along which most lies dense. (The order of the elements shows in no bit.)
+/// Gives a loop wider columns (column_dim.h).
 void widen_columns(Plane& p, size_t arguments, const int64_t* widths) {
-  constexpr int64_t kFew = 8, kFewDense = 4, kMany = 64;
-  if (p.rank < 2 || p.sizes[p.rank - 1] > kFew) return;
+  if (p.rank == 0) return;
   const size_t last = p.rank - 1;
   bool gathered = false;
   for (size_t a = 0; a < arguments; ++a)
     gathered = gathered || (p.strides[a][last] != widths[a] && p.strides[a][last] != 0);
-  if (!gathered && p.sizes[last] > kFewDense) return;
-  auto worth = [&](size_t d) {
-    int64_t dense = 0;
-    for (size_t a = 0; a < arguments; ++a) dense += p.strides[a][d] == widths[a];
-    return std::pair(dense, p.sizes[d]);
-  };
-  size_t best = last;
-  for (size_t d = 0; d < last; ++d)
-    if (p.sizes[d] >= kMany && (best == last || worth(d) > worth(best))) best = d;
+  const size_t best = codegen::column_dim(
+      p.rank, gathered, [&](size_t d) { return p.sizes[d]; },
+      [&](size_t d) {
+        int64_t dense = 0;
+        for (size_t a = 0; a < arguments; ++a) dense += p.strides[a][d] == widths[a];
+        return dense;
+      });
   if (best == last) return;
   std::swap(p.sizes[best], p.sizes[last]);
   for (size_t a = 0; a < arguments; ++a) std::swap(p.strides[a][best], p.strides[a][last]);
