@@ -130,6 +130,17 @@ TEST(FewColumns, WithWhatIsBeforeAndAfter) {
     }
 }
 
+// A GPU's threads take lines together: its loops stay as they are.
+TEST(FewColumns, OfALoopGiveWayToALongDim) {
+  const ir::Graph graph =
+      ir::parse("ingot.ir 1\ninput %0 = f32[500, 3]\ninput %1 = f32[3]\n%2 = add(%0, %1, 1)\noutput %2\n");
+  auto columns = [&](const Target& target) {
+    return std::get<LoopStep>(lower(graph, target).program.steps.at(0).work).space.back();
+  };
+  EXPECT_EQ(columns(Target{}), Dim(500));
+  EXPECT_EQ(columns(Target{.cuda_arch = 90}), Dim(3));
+}
+
 TEST(FewColumns, OfManyOperands) {
   std::string text, sum = "0";
   int value = 30;
