@@ -78,25 +78,31 @@ Outputs reduction(GraphBuilder& b, const CompositeCall& call) {
 Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
   Operand self = call.operands[0], other = call.operands[1];
   const Dims& result = call.shape;
+  const DType dtype = b.dtype(self);
+  // Sums of integers are integers of 64 bits: what the result keeps of them is what its own would be.
+  auto summed = [&](const Operand& products, int64_t from_end) {
+    const Attr depth = Attr::of(Dims{static_cast<int64_t>(b.rank(products)) - from_end});
+    return Outputs{b.to(reduced(b, OpId::sum, products, depth, result), dtype)};
+  };
   // With a vector no element is used twice: a sum of products is bound by reading alone, and threads share it.
-  if (is_floating(b.dtype(self)) && (b.rank(self) == 1 || b.rank(other) == 1)) {
+  if (b.rank(self) == 1 || b.rank(other) == 1) {
     const bool left = b.rank(other) > 1;
-    Operand products = b.mul(left ? b.unsqueeze(self, GraphBuilder::attr(1)) : self, other);
-    const auto depth = static_cast<int64_t>(b.rank(products)) - (left ? 2 : 1);
-    return {reduced(b, OpId::sum, products, Attr::of(Dims{depth}), result)};
+    return summed(b.mul(left ? b.unsqueeze(self, GraphBuilder::attr(1)) : self, other), left ? 2 : 1);
   }
   // So with one column; and with one product an element.
-  if (is_floating(b.dtype(self)) && b.rank(self) > 1 && b.rank(other) > 1) {
-    Dims turned = b.shape(other);
-    if (b.dims().is_one(turned.back())) {
-      std::swap(turned.back(), turned[turned.size() - 2]);
-      Operand products = b.mul(self, b.reshape(other, std::move(turned)));
-      return {reduced(b, OpId::sum, products, Attr::of(Dims{static_cast<int64_t>(b.rank(products)) - 1}), result)};
-    }
-    if (b.dims().is_one(b.shape(self).back())) return {b.reshape(b.mul(self, other), result)};
+  Dims turned = b.shape(other);
+  if (b.dims().is_one(turned.back())) {
+    std::swap(turned.back(), turned[turned.size() - 2]);
+    return summed(b.mul(self, b.reshape(other, std::move(turned))), 1);
   }
-  if (b.rank(self) == 1) self = b.unsqueeze(self, GraphBuilder::attr(0));
-  if (b.rank(other) == 1) other = b.unsqueeze(other, GraphBuilder::attr(1));
+  if (b.dims().is_one(b.shape(self).back())) return {b.reshape(b.mul(self, other), result)};
+  // There are no tiles of integers; the order of their sums is free: rows of the right side, each times a number.
+  if (!is_floating(dtype)) {
+    const auto rank = static_cast<int64_t>(b.rank(other));
+    return summed(b.mul(b.unsqueeze(self, GraphBuilder::attr(static_cast<int64_t>(b.rank(self)))),
+                        b.unsqueeze(other, GraphBuilder::attr(rank - 2))),
+                  2);
+  }
   if (b.rank(self) > 2 && b.rank(other) == 2) {
     const Dims& shape = b.shape(self);
     Dim rows = b.dims().product(std::span<const Dim>(shape.data(), shape.size() - 1));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/lower/contraction.h"
+#include "ir/decompose.h"
 #include "lower_support.h"
 
 namespace ingot::codegen {
@@ -151,17 +152,34 @@ TEST(LowerMatmul, GatedProductsEndInTheLaterOne) {
   EXPECT_EQ(check_against_reference(g, 1e-6).program.steps.size(), 2u);
 }
 
-TEST(LowerMatmul, HalfAndIntegerProducts) {
+TEST(LowerMatmul, HalfProducts) {
   for (DType d : {DType::bf16, DType::f16}) {
     Graph g;
     ValueId a = g.add_input(d, {3, 8}), b = g.add_input(d, {8, 5});
     g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
     check_against_reference(g, 1e-2);
   }
-  Graph g;
-  ValueId a = g.add_input(DType::i64, {2, 3, 8}), b = g.add_input(DType::i64, {8, 5});
-  g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
-  check_against_reference(g, 0);
+}
+
+// There are no tiles of integers: sums of products, over whatever lies along the columns.
+TEST(LowerMatmul, IntegerProductsAreSums) {
+  for (DType d : {DType::i64, DType::i32, DType::i16, DType::u8})
+    for (auto [left, right] : {std::pair{Dims{2, 3, 8}, Dims{8, 5}},
+                               {Dims{3, 8}, Dims{2, 8, 5}},
+                               {Dims{8}, Dims{8, 5}},
+                               {Dims{3, 8}, Dims{8}},
+                               {Dims{3, 8}, Dims{8, 1}},
+                               {Dims{3, 1}, Dims{1, 5}},
+                               {Dims{8}, Dims{8}},
+                               {Dims{3, 0}, Dims{0, 5}},
+                               {Dims{3, 300}, Dims{300, 40}}}) {
+      Graph g;
+      ValueId a = g.add_input(d, left), b = g.add_input(d, right);
+      g.outputs = {g.add(OpId::matmul, {val(a), val(b)})};
+      decompose(g);
+      LowerResult r = check_against_reference(g, 0);
+      for (const Step& step : r.program.steps) EXPECT_FALSE(step.is<MatmulStep>());
+    }
 }
 
 TEST(LowerMatmul, VectorsAsOperands) {

@@ -169,29 +169,13 @@ std::optional<StoredOperand> turned_weight(Fusion& f, const ir::Node& node) {
   return StoredOperand{v, view.root, kNoBuffer, type.dtype, at.strides, at.offset, turned[2], turned[3]};
 }
 
-/// Integers have no tiles: sums of products along rows.
-void fuse_integer_matmul(Fusion& f, ir::NodeId n) {
-  const ir::Node& node = f.graph.nodes[n];
-  ir::ValueId v = node.outputs[0];
-  const Dims& shape = f.graph.type(v).shape;
-  Dims space = shape;
-  space.push_back(f.graph.type(node.operands[0].id).shape.back());
-  uint32_t g = f.new_group(Group::Kind::loop, space);
-  f.groups[g].reduced = static_cast<int>(shape.size());
-  IndexMap map = identity_map(shape);
-  f.store_in(v, g, map);
-  f.requests.add(v, g, map);
-  f.enter(n, g, {&map, 1});
-  f.decide(v, g, false, "a product of integers is a sum along rows", 0);
-}
-
 }  // namespace
 
 void fuse_matmul(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   ir::ValueId v = node.outputs[0], a = node.operands[0].id, b = node.operands[1].id;
-  if (!is_floating(f.graph.type(v).dtype)) return fuse_integer_matmul(f, n);
   uint32_t home = contract_into(f, n, Group::Kind::matmul);
+  INGOT_CHECK(is_floating(f.graph.type(v).dtype), "a product of integers is a sum (ir/normalize)");
   // A is read with any strides; of bf16 the result is f32.
   DType dtype = f.graph.type(a).dtype == DType::f16 ? DType::f32 : f.graph.type(a).dtype;
   StoredOperand left = f.memory_operand(a, home, dtype, true);

@@ -177,8 +177,6 @@ void KernelWriter::emit_phases() {
       DType operand = graph_.type(items_[item.operands[0]].value).dtype, result = graph_.type(item.value).dtype;
       Combination how = combination_of(item.node->op, operand, result);
       Expr x = convert(done[item.operands[0]], how.type);
-      // Of integers: a sum of products.
-      if (item.operands.size() > 1) x = x * convert(done[item.operands[1]], how.type);
       uint32_t number = static_cast<uint32_t>(kernel.reductions.size());
       kernel.reductions.push_back({how.combiner, x.value});
       reduced.push_back(item.value);

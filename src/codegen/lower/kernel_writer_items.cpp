@@ -23,8 +23,7 @@ bool KernelWriter::is_home(ir::ValueId v) const {
   // What another step makes of it is read from memory, though this group may be one of its homes (a part of a cat).
   const ir::Node& node = graph_.nodes[n];
   const ir::OpInfo& op = ir::info(node.op);
-  bool computed = inlines(node) || op.kind == ir::OpKind::reduction ||
-                  (op.form == ir::Form::product && !is_floating(graph_.type(v).dtype));
+  bool computed = inlines(node) || op.kind == ir::OpKind::reduction;
   return computed && std::find(homes.begin(), homes.end(), group_number_) != homes.end();
 }
 

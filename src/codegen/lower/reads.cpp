@@ -36,7 +36,7 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
     if (shape[dim] != Dim(1)) read[dim] = unit(static_cast<uint32_t>(reduced));
     reads.push_back({operand, std::move(read)});
   } else if (op.form == ir::Form::product) {
-    // A sum of products along the reduced dim (integers).
+    // A sum of products along the reduced dim.
     const Dims &a = graph.type(node.operands[0].id).shape, &b = graph.type(node.operands[1].id).shape;
     Dim k = a.back();
     Coordinate along = k == Dim(1) ? Coordinate{} : unit(static_cast<uint32_t>(reduced));

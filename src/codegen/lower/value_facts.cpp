@@ -31,8 +31,7 @@ void ValueFacts::find_product_tails() {
       for (const ir::Operand& o : node.operands) made = made || (o.is_value() && coordinates[o.id]);
     coordinates[v] = made;
     if (made) continue;
-    if (op.form == ir::Form::product || op.form == ir::Form::window)
-      product_tail_[v] = is_floating(graph_.type(v).dtype);
+    if (op.form == ir::Form::product || op.form == ir::Form::window) product_tail_[v] = true;
     if (node.recomputed || (!op.has(ir::kRenames) && op.kind != ir::OpKind::elementwise)) continue;
     for (const ir::Operand& o : node.operands)
       if (o.is_value() && product_tail_[o.id] && uses[o.id] == 1 &&

@@ -255,8 +255,8 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   if ((indices.dim() == 1) != (o.tensor != nullptr))
     fail(kOp, "offsets", o.tensor ? "offsets" : "nothing", o.tensor ? "none for a matrix" : "a tensor for one dim", at);
   eager::check_numbers(kOp, "indices", indices, 0, weight.size(0), at);
-  // Products with weights are rounded once, after their sum.
-  const DType wide = p.tensor ? working_dtype(weight.dtype()) : weight.dtype();
+  // What is summed is rounded once.
+  const DType wide = mode == "max" ? weight.dtype() : working_dtype(weight.dtype());
   // Bags of one size, none of them empty: their rows lie side by side.
   if (!o.tensor && !padding_idx && mode != "max" && indices.size(1) > 0) {
     Tensor rows = embedding(TensorArg(weight, at), indices);
@@ -282,9 +282,10 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     bags = o.tensor->size(0) - include_last_offset;
     if (bags < 0 || (bags == 0 && !include_last_offset && flat.numel() > 0))
       fail(kOp, "offsets", "none", "at least one: 0, where the first bag begins", at);
-    bag =
-        searchsorted(TensorArg(o.tensor->to(flat.dtype(), at), at), arange(flat.numel(), flat.dtype(), at), false, true)
-            .sub(1, 1, at);
+    // How many bags have begun, at each index.
+    const Tensor begins =
+        zeros({flat.numel() + 1}, kInt64, at).index_add(0, *o.tensor, ones({o.tensor->size(0)}, kInt64, at), 1, at);
+    bag = begins.cumsum(0, std::nullopt, at).narrow(0, 0, flat.numel(), at).sub(1, 1, at);
   } else {
     bags = indices.size(0);
     bag = arange(bags, kInt64, at).unsqueeze(1, at).expand(indices.sizes(), at).reshape({-1}, at);
@@ -294,17 +295,20 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     int64_t ignored = *padding_idx < 0 ? *padding_idx + weight.size(0) : *padding_idx;
     bag = where(TensorArg(flat.eq(ignored, at), at), bags, bag);
   }
-  Tensor rows = weight.index_select(0, flat, at);
-  if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).reshape({-1, 1}, at), at);
+  Tensor rows = weight.index_select(0, flat, at).to(wide, at);
+  if (p.tensor) rows = rows.mul(p.tensor->to(wide, at).reshape({-1, 1}, at), at);
   const Tensor into = bag.unsqueeze(1, at).expand(rows.sizes(), at);
   const int64_t count = bags + (padding_idx || include_last_offset ? 1 : 0);  // and what is in no bag
   // Only the first of equal elements has a gradient.
   if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count, at), at), rows, 0);
-  return zeros({count, weight.size(1)}, rows.dtype(), at)
-      .scatter_reduce(0, into, rows, mode == "mean" ? "mean" : "sum", false, at)
-      .narrow(0, 0, bags, at)
-      .to(weight.dtype(), at)
-      .contiguous(at);
+  Tensor sums = zeros({count, weight.size(1)}, rows.dtype(), at).index_add(0, bag, rows, 1, at);
+  if (mode == "mean")
+    sums = sums.div(zeros({count}, wide, at)
+                        .index_add(0, bag, ones({flat.numel()}, wide, at), 1, at)
+                        .clamp_min(1, at)
+                        .unsqueeze(1, at),
+                    "none", at);
+  return sums.narrow(0, 0, bags, at).to(weight.dtype(), at).contiguous(at);
 }
 
 }  // namespace nn::functional

@@ -201,12 +201,15 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
   return {b.where(b.reshape(inside, mask), elements, fill), b.reshape(b.sub(end, start), line)};
 }
 
-/// Bins of the last dims, the last first, each combined by `combine`(bins, dim of their elements).
+enum class Order { last_dim_first, first_dim_first };
+
+/// Bins of the last dims, one dim after the other, each combined by `combine`(bins, dim of their elements).
 template <class Combine>
-Operand binned(GraphBuilder& b, const CompositeCall& call, const Operand& fill, Combine combine) {
+Operand binned(GraphBuilder& b, const CompositeCall& call, Order order, const Operand& fill, Combine combine) {
   Operand x = call.operands[0];
   size_t spatial = spatial_dims(call.op);
-  for (size_t i = spatial; i-- > 0;) {
+  for (size_t done = 0; done < spatial; ++done) {
+    const size_t i = order == Order::first_dim_first ? done : spatial - 1 - done;
     size_t dim = b.rank(x) - spatial + i;
     Dim count = size_entry(call, "output_size", i);
     Attr at = GraphBuilder::attr(static_cast<int64_t>(dim));
@@ -233,15 +236,15 @@ Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
     for (size_t i = b.rank(x) - spatial; i < b.rank(x); ++i) dims.push_back(static_cast<int64_t>(i));
     return {b.mean(x, dims, GraphBuilder::flag(true))};
   }
-  // -0 is what changes no sum.
-  return {binned(b, call, Operand::constant(-0.0), [&](const Bins& bins, int64_t dim) {
+  // -0 is what changes no sum. Whole lines are added before few of them are cut.
+  return {binned(b, call, Order::first_dim_first, Operand::constant(-0.0), [&](const Bins& bins, int64_t dim) {
     return b.div(b.reduce_dims(OpId::sum, bins.elements, {dim}, false), bins.sizes);
   })};
 }
 
-// By max rather than amax: of equal elements the first one has the gradient.
+// By max rather than amax: of equal elements the first one in memory has the gradient.
 Outputs adaptive_max_pool(GraphBuilder& b, const CompositeCall& call) {
-  return {binned(b, call, least_of(b.dtype(call.operands[0])),
+  return {binned(b, call, Order::last_dim_first, least_of(b.dtype(call.operands[0])),
                  [&](const Bins& bins, int64_t dim) { return b.max(bins.elements, GraphBuilder::attr(dim)); })};
 }
 
