@@ -224,7 +224,11 @@ class Verifier {
   }
 
   void check_buffers() const {
-    for (const Buffer& b : k_.buffers) check(!b.written || !b.same_rows, "what is written differs from row to row");
+    for (const Buffer& b : k_.buffers) {
+      check(!b.written || !b.same_rows, "what is written differs from row to row");
+      check(!b.stride || (b.access == Access::strided && b.stride > 1 && b.stride <= kMostKnownStride),
+            "a known stride is a strided buffer's, and small");
+    }
   }
 
   void check_store(const Store& s) const {

@@ -112,12 +112,17 @@ struct Node {
 /// How a buffer's address moves along the columns. The strides themselves are given at run time (KernelFrame).
 enum class Access : uint8_t { dense, uniform /* stride 0 */, strided };
 const char* name_of(Access access);
+inline constexpr uint8_t kMostKnownStride = 8;
+/// Whether elements that are a known number apart are read and written by whole vectors, not one by one.
+constexpr bool picks_strided(Isa isa, DType d) { return isa == Isa::avx512 && ingot::size_of(d) >= 4; }
 
 struct Buffer {
   DType dtype;
   Access access = Access::dense;
   bool written = false;
   bool same_rows = false;  // the stride from row to row is 0: an emitter may read a row of it once
+  /// Of a strided one: elements from column to column where every call has the same, 2 .. kMostKnownStride; else 0.
+  uint8_t stride = 0;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

@@ -153,6 +153,7 @@ class Parser {
       Buffer& b = k_.buffers.emplace_back();
       b.dtype = dtype();
       b.access = named<Access>(static_cast<int>(Access::strided) + 1, "dense, uniform or strided");
+      if (take("by")) b.stride = number<uint8_t>();
       b.written = take("written");
       b.same_rows = take("same_rows");
     } else if (word_.starts_with("local_store")) {
@@ -268,7 +269,8 @@ std::string print(const Kernel& k) {
   out += '\n';
   for (size_t i = 0; i < k.buffers.size(); ++i) {
     const Buffer& b = k.buffers[i];
-    fmt::format_to(to, "b{} {} {}{}{}\n", i, ingot::name_of(b.dtype), name_of(b.access), b.written ? " written" : "",
+    fmt::format_to(to, "b{} {} {}{}{}{}\n", i, ingot::name_of(b.dtype), name_of(b.access),
+                   b.stride ? fmt::format(" by {}", b.stride) : "", b.written ? " written" : "",
                    b.same_rows ? " same_rows" : "");
   }
   for (size_t i = 0; i < k.locals.size(); ++i) fmt::format_to(to, "l{} {}\n", i, name_of(k.locals[i]));

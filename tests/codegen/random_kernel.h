@@ -79,6 +79,8 @@ class RandomKernel {
       values_.push_back(k_.b.load(table, index));
     } else {
       values_.push_back(k_.input(d, access));
+      if (access == Access::strided && below(2))
+        k_.kernel.buffers.back().stride = static_cast<uint8_t>(2 + below(kMostKnownStride - 1));
     }
     if (below(8) == 0) values_.push_back(k_.b.index(static_cast<uint32_t>(below(4))));
   }

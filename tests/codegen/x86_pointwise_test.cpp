@@ -41,6 +41,20 @@ TEST_P(X86Pointwise, ReadsAndWritesStridedAndUniformBuffers) {
       }
 }
 
+TEST_P(X86Pointwise, ReadsElementsThatAreAKnownNumberApart) {
+  for (DType d : kAll)
+    for (int step = 2; step <= kMostKnownStride; ++step)
+      for (int64_t n : {1, 15, 16, 17, 32, 47}) {
+        KernelBuilder k;
+        Expr x = k.input(d, Access::strided), y = k.input(d, Access::strided);
+        k.kernel.buffers[0].stride = k.kernel.buffers[1].stride = static_cast<uint8_t>(step);
+        k.output(d, x);
+        k.output(d, y);
+        Trial{k.kernel, target(), 3, n, {{step}, {step}, {1}, {1}}}.run();
+        if (HasFailure()) return;
+      }
+}
+
 TEST_P(X86Pointwise, LoadsByIndex) {
   for (DType d : kAll)
     for (Access access : {Access::dense, Access::uniform, Access::strided})

@@ -15,7 +15,11 @@ TEST_P(X86Random, KernelsGiveTheBitsOfTheScalarExecutor) {
     const Kernel& kernel = maker.kernel().kernel;
     std::vector<Layout> layouts;
     for (const Buffer& b : kernel.buffers)
-      layouts.push_back({b.access == Access::dense ? 1 : b.access == Access::uniform ? 0 : maker.below(2) ? 2 : -1});
+      layouts.push_back({b.access == Access::dense     ? 1
+                         : b.access == Access::uniform ? 0
+                         : b.stride                    ? b.stride
+                         : maker.below(2)              ? 2
+                                                       : -1});
     for (uint32_t t : maker.tables_) layouts[t].index_count = 4;
     std::vector<uint64_t> scalars{0x3fc00000, 0x4004000000000000, 5, 7, seed & 1};
     const int64_t columns[] = {1, 16, 37, 300, 2050};

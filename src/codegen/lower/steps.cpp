@@ -171,6 +171,8 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
     Buffer& buffer = writer.kernel.buffers[i];
     Dim along = sizes.back() == Dim(1) && !(strides[i].back() == Dim(1)) ? Dim(0) : strides[i].back();
     buffer.access = along == Dim(1) ? Access::dense : along == Dim(0) ? Access::uniform : Access::strided;
+    const bool known = buffer.access == Access::strided && along.is_constant() && along.code <= kMostKnownStride;
+    buffer.stride = known ? static_cast<uint8_t>(along.code) : 0;
     if (sizes.back() == Dim(1)) strides[i].back() = along;
     Argument argument;
     argument.buffer = a.buffer;
@@ -194,13 +196,15 @@ void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const
                                      [&](const Node& n) { return n.op == Op::load && n.imm == i && n.a != kNone; });
     const Dims& s = strides[i];
     KernelPtr transpose;
-    if (buffer.access == Access::strided && !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
+    if (buffer.access == Access::strided && !(buffer.stride && picks_strided(target.isa, buffer.dtype)) &&
+        !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
       transpose = transpose_kernel(target, ingot::size_of(buffer.dtype));
     if (!transpose) continue;
     loop.transposing.kernels.resize(kernel.buffers.size());
     loop.transposing.kernels[i] = transpose;
     loop.transposing.columns = kTransposedColumns;
     buffer.access = Access::dense;
+    buffer.stride = 0;
   }
 }
 

@@ -48,7 +48,8 @@ Vector Memory::load(Value v, Vector* index, bool one_reader) {
     const bool whole = !frame_.tail() && stored_as_it_is(b.dtype);
     return one_reader && whole && s.reg != Gpr::none ? as_it_lies(n.type, from) : load_dense(b.dtype, from);
   }
-  return v_.avx512() && stored_as_it_is(b.dtype) ? gather(n, s, index) : load_by_lane(n, s, index);
+  if (!v_.avx512() || !stored_as_it_is(b.dtype)) return load_by_lane(n, s, index);
+  return b.stride && !index && !frame_.tail() && picks_strided(code_.isa, b.dtype) ? pick_strided(n, b, s) : gather(n, s, index);
 }
 
 Vector Memory::load_local(Value v, bool one_reader) {
@@ -88,9 +89,37 @@ void Memory::store(uint32_t buffer, Vector& x) {
   const int64_t bytes = ingot::size_of(b.dtype);
   // A uniform destination is one place: it is written by a call of one column.
   if (b.access != Access::strided) return store_dense(b.dtype, x, streams_.address(to, bytes));
+  if (b.stride && !frame_.tail() && picks_strided(code_.isa, b.dtype)) return spread_strided(b, x, to);
   store_elements(v_, b.dtype, x, v_.area(2));
   streams_.address_to_rax(to, true);
   copy_lanes(bytes, v_.area(2), true, frame_.column_stride(buffer));
+}
+
+/// Elements a few apart, each to its place in the whole vectors that they lie in; what lies between them stays.
+void Memory::spread_strided(const Buffer& b, Vector& x, const Stream& to) {
+  const int bytes = static_cast<int>(ingot::size_of(b.dtype)), whole = code_.width / bytes;
+  const int lanes = v_.lanes_a_part(x.type);
+  streams_.address_to_rax(to, true);
+  for (int p = 0; p < v_.parts_of(x.type); ++p) {
+    const VReg elements = v_.force(x.at(p));
+    for (int first = 0; first < lanes * b.stride; first += whole) {
+      Constant numbers;
+      uint64_t there = 0;
+      for (int place = 0; place < whole; ++place) {
+        if ((first + place) % b.stride) continue;
+        numbers.bytes[static_cast<size_t>(place * bytes)] = static_cast<uint8_t>((first + place) / b.stride);
+        there |= uint64_t{1} << place;
+      }
+      const VReg mask = code_.mask();
+      code_.g(VOp::g_imm, Gpr::rbx, static_cast<int64_t>(there));
+      code_.add({.op = VOp::k_from_gpr, .g = Gpr::rbx, .dst = mask});
+      code_.add({.op = bytes == 8 ? VOp::store_pd : VOp::store,
+                 .width = static_cast<uint8_t>(code_.width),
+                 .a = v_.emit(bytes == 8 ? VOp::vpermpd : VOp::vpermps, code_.constant(numbers), elements),
+                 .pred = mask,
+                 .mem = Mem::at(Gpr::rax, (p * lanes * b.stride + first) * bytes)});
+    }
+  }
 }
 
 void Memory::store_local(uint32_t local, Vector& x) {
@@ -234,6 +263,42 @@ Vector Memory::load_by_lane(const Node& n, Stream& s, Vector* index) {
   }
   next_lane(loop);
   return load_elements(v_, b.dtype, v_.area(2));
+}
+
+/// Elements a few apart, out of the whole vectors that they lie in (a gather takes as long as ten loads, on AMD's
+/// processors). The last of these ends with the last element: no byte beyond it is read.
+Vector Memory::pick_strided(const Node& n, const Buffer& b, Stream& s) {
+  const int bytes = static_cast<int>(ingot::size_of(b.dtype)), whole = code_.width / bytes;
+  Vector out;
+  out.type = n.type;
+  out.parts = v_.parts_of(n.type);
+  const int lanes = v_.lanes_a_part(n.type), span = (lanes - 1) * b.stride + 1;
+  const int others = (span + whole - 1) / whole - 1, last = span - whole;  // vectors before it; its first element
+  streams_.address_to_rax(s, true);
+  for (int p = 0; p < out.parts; ++p) {
+    const Mem from = Mem::at(Gpr::rax, p * lanes * b.stride * bytes);
+    VReg x = v_.force(from.plus(last * bytes));
+    for (int i = 0; i < others; ++i) {
+      Constant numbers;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const int element = lane * b.stride, home = element >= last ? others : element / whole;
+        const int number = home == i                  ? whole + element - i * whole
+                           : home == others && i == 0 ? element - last
+                                                      : lane;  // it is there, or comes later
+        numbers.bytes[static_cast<size_t>(lane * bytes)] = static_cast<uint8_t>(number);
+      }
+      const VReg picked = code_.vector();
+      code_.add({.op = bytes == 8 ? VOp::pick_pd : VOp::pick_ps,
+                 .width = static_cast<uint8_t>(code_.width),
+                 .dst = picked,
+                 .a = x,
+                 .c = code_.constant(numbers),
+                 .mem = from.plus(i * code_.width)});
+      x = picked;
+    }
+    out.part[p] = x;
+  }
+  return out;
 }
 
 Vector Memory::gather(const Node& n, Stream& s, Vector* index) {

@@ -35,6 +35,8 @@ class Memory {
   Vector from_lanes(Type type, Address address);
   Vector load_strided(const Node& n, const Buffer& b, Stream& s);
   Vector load_by_lane(const Node& n, Stream& s, Vector* index);
+  void spread_strided(const Buffer& b, Vector& x, const Stream& to);
+  Vector pick_strided(const Node& n, const Buffer& b, Stream& s);
   Vector gather(const Node& n, Stream& s, Vector* index);
   void copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Mem& step = {});
   void next_lane(const Loop& loop);

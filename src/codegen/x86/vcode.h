@@ -45,6 +45,8 @@ enum class VOp : uint8_t {
   fma_ps, fma_pd,          // dst = a * b + c; any one source may be memory
   blend_ps, blend_pd,      // dst = c ? b : a; c a vector mask (AVX2)
   blendm_ps, blendm_pd,    // dst = pred ? b : a (AVX-512)
+  vpermps, vpermpd,        // dst = elements of b by the numbers a; whole registers (AVX-512)
+  pick_ps, pick_pd,        // dst = elements of a and mem, by the numbers c: first a's, then mem's (vpermt2ps, vpermt2pd)
   insert_half,             // dst = low half of a, and b as its high half
   extract_half,            // dst = high half of a
   narrow,                  // dst = low half of each element of a (vpmovqd)

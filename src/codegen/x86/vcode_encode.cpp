@@ -161,6 +161,7 @@ class Encoder {
   void encode_memory(const Inst& inst);
   void encode_general(const Inst& inst);
   void fma(const Inst& inst);
+  void pick(const Inst& inst);
   Address gathered(const Inst& inst) { return c_.ptr[r64(inst.mem.base) + zmm(inst.a) * 1 + inst.mem.disp]; }
   bool wide() const { return code_.isa == Isa::avx512; }
   void jump(const Inst& inst);
@@ -201,6 +202,16 @@ void Encoder::fma(const Inst& inst) {
   if (!in_dst(c) && in_dst(a)) return single ? c_.vfmadd213ps(to, reg(b), reg(c)) : c_.vfmadd213pd(to, reg(b), reg(c));
   move(c);
   single ? c_.vfmadd231ps(to, reg(a), reg(b)) : c_.vfmadd231pd(to, reg(a), reg(b));
+}
+
+// Either what is picked from or the numbers are overwritten.
+void Encoder::pick(const Inst& inst) {
+  const Zmm to = zmm(inst.dst), a = zmm(inst.a), numbers = zmm(inst.c);
+  const Address memory = address(inst.mem);
+  const bool single = inst.op == VOp::pick_ps;
+  if (to.getIdx() == numbers.getIdx()) return single ? c_.vpermi2ps(to, a, memory) : c_.vpermi2pd(to, a, memory);
+  if (to.getIdx() != a.getIdx()) c_.vmovaps(to, a);
+  single ? c_.vpermt2ps(to, numbers, memory) : c_.vpermt2pd(to, numbers, memory);
 }
 
 void Encoder::encode(const Inst& inst) {
@@ -255,6 +266,13 @@ void Encoder::encode(const Inst& inst) {
     case VOp::fma_ps:
     case VOp::fma_pd:
       return fma(inst);
+    case VOp::vpermps:
+      return c_.vpermps(zmm(inst.dst), zmm(inst.a), zmm(inst.b));
+    case VOp::vpermpd:
+      return c_.vpermpd(zmm(inst.dst), zmm(inst.a), zmm(inst.b));
+    case VOp::pick_ps:
+    case VOp::pick_pd:
+      return pick(inst);
     case VOp::blend_ps:
       return c_.vblendvps(dst(inst), vec(inst.a, width), last(inst, inst.b, width).op(), vec(inst.c, width));
     case VOp::blend_pd:

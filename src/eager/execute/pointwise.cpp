@@ -29,7 +29,7 @@ constexpr int64_t kGrain = 32768;
 
 struct Key {
   uint64_t call = 0;
-  uint64_t access = 0;  // two bits an argument, the output first; dtype of the output; target
+  uint64_t access = 0;  // four bits an argument, the output first; dtype of the output; target
   friend bool operator==(const Key&, const Key&) = default;
 };
 struct KeyHash {
@@ -59,10 +59,19 @@ struct Plane {
   int64_t strides[kMaxArguments][kMaxDims];
 };
 
-/// A stride of this argument along the columns.
-Access access_of(int64_t stride, int64_t width, int64_t columns) {
-  if (columns == 1 || stride == width) return Access::dense;
-  return stride == 0 ? Access::uniform : Access::strided;
+/// How an argument moves along the columns.
+struct Along {
+  Access access = Access::dense;
+  uint8_t stride = 0;  // Buffer::stride
+  uint64_t bits() const { return stride ? stride + 2u : static_cast<uint64_t>(access); }
+};
+static_assert(16 + 4 * kMaxArguments <= 64 && codegen::kMostKnownStride + 2 < 16);
+
+Along along_columns(int64_t stride, int64_t width, int64_t columns) {
+  if (columns == 1 || stride == width) return {};
+  if (stride == 0) return {Access::uniform};
+  const bool known = stride > width && stride <= codegen::kMostKnownStride * width;
+  return {Access::strided, static_cast<uint8_t>(known ? stride / width : 0)};
 }
 
 /// Steps of an argument over the output's dims; broadcast dims stand still.
@@ -106,11 +115,11 @@ void widen_columns(Plane& p, size_t arguments, const int64_t* widths) {
 }
 
 /// True if a program, which transposes what is dense along the rows tile by tile, is faster than gathering it.
-bool pays_to_transpose(const Plane& p, size_t arguments, const int64_t* widths, const Access* accesses) {
+bool pays_to_transpose(const Plane& p, size_t arguments, const int64_t* widths, const Along* along) {
   constexpr int64_t kFew = 16;
   if (p.rank < 2 || p.sizes[p.rank - 1] < kFew || p.sizes[p.rank - 2] < kFew) return false;
   for (size_t a = 1; a < arguments; ++a)
-    if (accesses[a] == Access::strided && widths[a] >= 4 && p.strides[a][p.rank - 2] == widths[a]) return true;
+    if (along[a].access == Access::strided && widths[a] >= 4 && p.strides[a][p.rank - 2] == widths[a]) return true;
   return false;
 }
 
@@ -146,7 +155,7 @@ uint64_t scalar_bits(const Operand& o, DType type) {
 }
 
 /// The op over planes of R x C with the given column accesses.
-Pointwise build(const OpCall& call, const Key& key, DType output, const Access* accesses) {
+Pointwise build(const OpCall& call, const Key& key, DType output, const Along* along) {
   constexpr int64_t kRows = 1009, kColumns = 2003;  // what the sizes are taken for when a decision needs a value
   Pointwise result;
   result.key = key;
@@ -174,10 +183,12 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
       if (t.sizes.empty()) {
         input = graph.add_input(t.dtype, {});
       } else {
-        Dim along = accesses[i + 1] == Access::dense     ? Dim(1)
-                    : accesses[i + 1] == Access::uniform ? Dim(0)
+        const Along& a = along[i + 1];
+        const Dim stride = a.access == Access::dense     ? Dim(1)
+                           : a.access == Access::uniform ? Dim(0)
+                           : a.stride                    ? Dim(a.stride)
                                                          : symbol(next_stride += 1000);
-        input = graph.add_input(t.dtype, {rows, columns}, {symbol(next_stride += 1000), along});
+        input = graph.add_input(t.dtype, {rows, columns}, {symbol(next_stride += 1000), stride});
       }
       operands.push_back(ir::Operand::value(input));
       operand_of_input.push_back(static_cast<int>(i));
@@ -190,9 +201,9 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Access* 
   bool plane = !graph.type(value).shape.empty();
 
   compiler::Settings settings{.level = {runtime::host_target()}, .passes = false};
-  if (accesses[0] == Access::strided) {
-    const Dim along = symbol(next_stride += 1000);
-    settings.output_strides = {{symbol(next_stride += 1000), along}};
+  if (along[0].access == Access::strided) {
+    const Dim stride = along[0].stride ? Dim(along[0].stride) : symbol(next_stride += 1000);
+    settings.output_strides = {{symbol(next_stride += 1000), stride}};
   }
   std::string reason;
   const compiler::ReadyProgram ready = compiler::compile_or_interpret(std::move(graph), settings, &reason);
@@ -230,7 +241,7 @@ constexpr size_t kNear = 512;
 constinit thread_local ThreadObject<std::array<const Pointwise*, kNear>> near;
 
 // Null where the process has as many as it keeps: they are never freed, as threads hold pointers to them.
-const Pointwise* find(const OpCall& call, const Key& key, DType output, const Access* accesses) {
+const Pointwise* find(const OpCall& call, const Key& key, DType output, const Along* along) {
   const Pointwise*& slot = (*near)[KeyHash()(key) % kNear];
   if (slot && slot->key == key) return slot;
   static constinit SharedMutex mutex;
@@ -243,7 +254,7 @@ const Pointwise* find(const OpCall& call, const Key& key, DType output, const Ac
     // (Those that replace their target, as programs write their results, are few.)
     if (table.size() >= kMostPointwiseKernels && !ir::info(call.op).has(ir::kReplaces)) return nullptr;
   }
-  auto made = std::make_unique<const Pointwise>(build(call, key, output, accesses));
+  auto made = std::make_unique<const Pointwise>(build(call, key, output, along));
   std::unique_lock lock(mutex);
   return slot = table.emplace(key, std::move(made)).first->second.get();
 }
@@ -321,14 +332,14 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
   collapse(plane, arguments, sizes.data(), rank);
   widen_columns(plane, arguments, widths);
   int64_t columns = plane.rank ? plane.sizes[plane.rank - 1] : 1;
-  Access accesses[kMaxArguments];
+  Along along[kMaxArguments];
   key.access = 1 | target_bits(runtime::host_target()) << 1 | static_cast<uint64_t>(meta.dtype) << 8;
   for (size_t a = 0; a < arguments; ++a) {
-    accesses[a] = access_of(plane.rank ? plane.strides[a][plane.rank - 1] : 0, widths[a], columns);
-    key.access |= static_cast<uint64_t>(accesses[a]) << (16 + 2 * a);
+    along[a] = along_columns(plane.rank ? plane.strides[a][plane.rank - 1] : 0, widths[a], columns);
+    key.access |= along[a].bits() << (16 + 4 * a);
   }
-  if (!call.inplace && pays_to_transpose(plane, arguments, widths, accesses)) return false;
-  const Pointwise* found = find(call, key, meta.dtype, accesses);
+  if (!call.inplace && pays_to_transpose(plane, arguments, widths, along)) return false;
+  const Pointwise* found = find(call, key, meta.dtype, along);
   if (!found || !found->entry) return false;
   const Pointwise& kernel = *found;
 
