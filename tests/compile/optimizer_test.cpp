@@ -59,6 +59,12 @@ void for_every_optimizer(Check check) {
   check.template operator()<optim::RMSprop>({.momentum = 0.5, .centered = true});
   check.template operator()<optim::Adagrad>({.lr_decay = 0.5});
   check.template operator()<optim::Lion>({.weight_decay = 0.1});
+  check.template operator()<optim::NAdam>({.weight_decay = 0.1, .decoupled_weight_decay = true});
+  check.template operator()<optim::RAdam>({.lr = 0.1, .betas = {0.9, 0.5}, .weight_decay = 0.1});
+  check.template operator()<optim::Adamax>({.weight_decay = 0.1});
+  check.template operator()<optim::Adadelta>({.weight_decay = 0.1});
+  check.template operator()<optim::ASGD>({.lambd = 0.1, .t0 = 6, .weight_decay = 0.1});
+  check.template operator()<optim::Rprop>({.lr = 0.1});
 }
 
 TEST(CompiledOptimizer, IsCompiledOnceAndGivesEagersBits) {
@@ -95,6 +101,26 @@ TEST(CompiledOptimizer, LargeParametersAreUpdatedInPieces) {
   for_every_optimizer([]<class O>(const OptionsOf<O>& options) { same_bits_of_large<O>(options); });
 }
 
+// The first steps of RAdam are of another kind: a path of its own, compiled once.
+TEST(CompiledOptimizer, RAdamIsCompiledOnceMoreWhenItRectifies) {
+  const optim::RAdamOptions options{.lr = 0.1};
+  Trained<optim::RAdam> eager(options), compiled(options);
+  auto step = compile([&] { compiled.opt.step(); });
+  std::vector<int64_t> compilations;
+  for (int i = 0; i < 12; ++i) {
+    eager.gradients(i), compiled.gradients(i);
+    eager.opt.step(), step();
+    for (size_t p = 0; p < eager.params.size(); ++p)
+      EXPECT_TRUE(bitwise_equal(eager.params[p], compiled.params[p])) << i;
+    eager.rate.step(), compiled.rate.step();
+    compilations.push_back(step.stats().compilations);
+  }
+  EXPECT_EQ(compilations[4], compilations[1]);
+  EXPECT_EQ(compilations[5], compilations[4] + 1);
+  EXPECT_EQ(compilations[11], compilations[5]);
+  EXPECT_EQ(step.stats().graph_breaks, 0);
+}
+
 TEST(CompiledOptimizer, ClippingAsksForNoValue) {
   optim::SGDOptions options{.lr = 0.1};
   Trained<optim::SGD> eager(options), compiled(options);
@@ -111,6 +137,62 @@ TEST(CompiledOptimizer, ClippingAsksForNoValue) {
   }
   EXPECT_EQ(step.stats().graph_breaks, 0);
   EXPECT_EQ(step.stats().fallbacks, 0);
+}
+
+// L-BFGS decides by numbers: its closure may be compiled, and where all of the step is, it is in parts.
+TEST(CompiledOptimizer, LBFGSWithACompiledClosure) {
+  struct Run {
+    Tensor p = tensor({-1.2f, 1.f, 0.5f}).requires_grad_();
+    optim::LBFGS opt{{p}, {.max_iter = 6, .line_search_fn = "strong_wolfe"}};
+    Tensor loss() {
+      opt.zero_grad();
+      const Tensor from = p.slice(0, 0, 2), to = p.slice(0, 1, 3);
+      Tensor loss = (100 * (to - from.square()).square() + (1 - from).square()).sum();
+      loss.backward();
+      return loss.detach();
+    }
+    Tensor step() {
+      return opt.step([&] { return loss(); });
+    }
+  } eager, closure, whole;
+  auto loss = compile([&] { return closure.loss(); });
+  auto step = compile([&] { return whole.step(); });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor expected = eager.step();
+    EXPECT_TRUE(bitwise_equal(closure.opt.step([&] { return loss(); }), expected)) << i;
+    EXPECT_TRUE(bitwise_equal(step(), expected)) << i;
+    EXPECT_TRUE(bitwise_equal(closure.p, eager.p)) << i;
+    EXPECT_TRUE(bitwise_equal(whole.p, eager.p)) << i;
+  }
+  EXPECT_EQ(loss.stats().graph_breaks, 0);
+  EXPECT_EQ(loss.stats().fallbacks, 0);
+}
+
+// A step and the average after it in one function.
+TEST(CompiledOptimizer, AveragesOfAModel) {
+  struct Run {
+    nn::Linear net = [] {
+      manual_seed(2);
+      return nn::Linear(3, 2);
+    }();
+    optim::NAdam opt{net->parameters(), {.lr = 0.1}};
+    optim::swa_utils::AveragedModel<nn::Linear> ema{net, {.multi_avg_fn = optim::swa_utils::get_ema_multi_avg_fn(0.9)}};
+    void step(const Tensor& x) {
+      net(x).square().mean().backward();
+      opt.step(), opt.zero_grad();
+      ema->update_parameters(net);
+    }
+  } eager, compiled;
+  auto step = compile([&](const Tensor& x) { compiled.step(x); });
+  int64_t compilations = 0;
+  for (int i = 0; i < 8; ++i) {
+    const Tensor x = test::batch(4, i).slice(1, 0, 3);
+    eager.step(x), step(x);
+    EXPECT_TRUE(bitwise_equal(eager.ema->module->weight, compiled.ema->module->weight)) << i;
+    if (i == 2) compilations = step.stats().compilations;
+  }
+  EXPECT_EQ(step.stats().compilations, compilations);
+  EXPECT_EQ(compiled.ema->n_averaged.item<int64_t>(), 8);
 }
 
 TEST(CompiledGenerator, DrawsAreTakenWhenRecorded) {

@@ -12,27 +12,6 @@
 #include "runtime/cpu.h"
 
 namespace ingot::optim {
-namespace {
-
-/// What an entry is in a file; undefined where there is nothing yet.
-Tensor stored(const Entry& entry) {
-  return std::visit(
-      [](const auto* value) {
-        using T = std::remove_cvref_t<decltype(*value)>;
-        if constexpr (std::is_same_v<T, Tensor>)
-          return *value;
-        else if constexpr (std::is_same_v<T, Betas>)
-          return tensor({(*value)[0], (*value)[1]}, kFloat64);
-        else if constexpr (std::is_same_v<T, double>)
-          return tensor(*value, kFloat64);
-        else
-          return tensor(*value);
-      },
-      entry.at);
-}
-
-}  // namespace
-
 int64_t Optimizer::rows_at_once(const Tensor& parameter) {
   constexpr int64_t kArrays = 8;  // parameter, gradient, states, intermediate results
   const runtime::CacheSizes& caches = runtime::cache_sizes();
@@ -46,24 +25,27 @@ void Optimizer::step(Location location) {
   const NoGradGuard no_grad;
   const CallerLine line(location);
   const FloatEnvironment environment;
-  eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
   for (size_t i = 0; i < params_.size(); ++i) {
     const Tensor gradient = params_[i].tensor.grad();
     if (!gradient.defined()) continue;
-    if (recorder)
-      recorder->on_refusal([alive = std::weak_ptr(alive_), restore = restoring(i)] {
-        if (!alive.expired()) restore();
-      });
+    restore_if_refused(i);
     update(i, gradient);
   }
 }
+void Optimizer::restore_if_refused(size_t param) {
+  if (eager::Interceptor* recorder = eager::interceptor(eager::Stage::record))
+    recorder->on_refusal([alive = std::weak_ptr(alive_), restore = restoring(param)] {
+      if (!alive.expired()) restore();
+    });
+}
 
+Tensor Optimizer::evaluated(const Closure& closure, Location location) const {
+  if (!closure) eager::fail(name(), "closure", "an empty function", "one that computes gradients and loss", location);
+  const EnableGradGuard enable_grad;
+  return closure();
+}
 Tensor Optimizer::step(const Closure& closure, Location location) {
-  Tensor loss;
-  {
-    const EnableGradGuard enable_grad;
-    loss = closure();
-  }
+  Tensor loss = evaluated(closure, location);
   step(location);
   return loss;
 }
@@ -110,7 +92,7 @@ StateDict Optimizer::state_dict() {
   StateDict state;
   auto put = [&](const std::string& prefix, const std::vector<Entry>& entries) {
     for (const Entry& e : entries)
-      if (Tensor t = stored(e); t.defined()) state[prefix + "." + std::string(e.name)] = t;
+      if (Tensor t = stored(e); t.defined()) state[prefix + "." + e.name] = t;
   };
   for (size_t g = 0; g < num_groups(); ++g) {
     std::vector<int64_t> numbers;

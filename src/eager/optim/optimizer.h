@@ -29,7 +29,7 @@ using Betas = std::array<double, 2>;
 
 /// A named number, flag or tensor of an optimizer: an option of a group, or what is kept of a parameter.
 struct Entry {
-  std::string_view name;
+  std::string name;
   std::variant<double*, bool*, int64_t*, Betas*, Tensor*> at;
 };
 
@@ -41,9 +41,9 @@ class INGOT_API Optimizer {
   virtual ~Optimizer() = default;
 
   /// Updates every parameter that has a gradient.
-  void step(Location location = Location());
+  virtual void step(Location location = Location());
   /// Calls `closure`, which computes the gradients and gives the loss, before. Returns the loss.
-  Tensor step(const Closure& closure, Location location = Location());
+  virtual Tensor step(const Closure& closure, Location location = Location());
   /// Removes the gradients of all parameters, or makes them zeros.
   void zero_grad(bool set_to_none = true, Location location = Location());
 
@@ -88,6 +88,10 @@ class INGOT_API Optimizer {
   /// How many rows (of dim 0) of a parameter are updated at a time, op after op: pieces that stay in the caches are
   /// read from memory once. What is recorded, or looked on, is whole.
   static int64_t rows_at_once(const Tensor& parameter);
+  /// The loss of a closure, which records gradients. Throws Error for an empty one.
+  Tensor evaluated(const Closure& closure, Location location) const;
+  /// Gives a parameter's state back what it has now if the compiled call in which it is changed is refused.
+  void restore_if_refused(size_t param);
 
   virtual std::vector<Entry> options_of(size_t group) = 0;
   virtual std::vector<Entry> state_of(size_t param) = 0;

@@ -10,7 +10,9 @@ namespace ingot::optim {
 template <class T>
 std::vector<Entry> entries_of(T& described) {
   std::vector<Entry> entries;
-  for_each_field(described, [&](std::string_view name, auto& field) { entries.push_back({name, &field}); });
+  for_each_field(described, [&](std::string_view name, auto& field) {
+    entries.push_back({std::string(name), &field});
+  });
   return entries;
 }
 
@@ -46,16 +48,20 @@ void OptimizerOf<Options, State>::update(size_t param, const Tensor& gradient) {
   state.prepare(p.tensor, o);
   ++state.step;
   const int64_t rows = rows_at_once(p.tensor), all = p.tensor.dim() ? p.tensor.sizes()[0] : 1;
-  if (rows >= all) return state.update(p.tensor, gradient, o);
-  for (int64_t row = 0; row < all; row += rows) {
-    auto part = [&](const Tensor& t) { return t.slice(0, row, std::min(row + rows, all)); };
+  auto update_rows = [&](int64_t first) {
+    auto part = [&](const Tensor& t) { return t.slice(0, first, std::min(first + rows, all)); };
     State states = state;
     for_each_field(states, [&](std::string_view, auto& field) {
       if constexpr (std::is_same_v<std::decay_t<decltype(field)>, Tensor>)
         if (field.defined()) field = part(field);
     });
     states.update(part(p.tensor), part(gradient), o);
-  }
+  };
+  if (rows >= all)
+    state.update(p.tensor, gradient, o);
+  else
+    for (int64_t first = 0; first < all; first += rows) update_rows(first);
+  if constexpr (requires { state.advance(o); }) state.advance(o);
 }
 
 template <class Options, class State>

@@ -1,5 +1,6 @@
 // The optimizers. Of each: its options; what it keeps of a parameter, made at the first step (`prepare`); and how that
-// follows a gradient (`update`, after `step` was counted).
+// follows a gradient (`update`, after `step` was counted), a part of the parameter at a time. Numbers that go on from
+// step to step do so when all of it was (`advance`).
 #pragma once
 #include "eager/optim/optimizer.h"
 
@@ -113,11 +114,148 @@ struct LionState {
 };
 using Lion = OptimizerOf<LionOptions, LionState>;
 
+/// Adam with Nesterov's momentum. Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+struct INGOT_API NAdamOptions {
+  double lr = 2e-3;
+  Betas betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false, maximize = false;
+
+  static constexpr const char* kName = "NAdam";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(NAdamOptions, lr, betas, eps, weight_decay, momentum_decay, decoupled_weight_decay, maximize)
+};
+struct NAdamState {
+  int64_t step = 0;
+  double mu_product = 1;
+  Tensor exp_avg, exp_avg_sq;
+
+  void prepare(const Tensor& p, const NAdamOptions& o);
+  void update(const Tensor& p, Tensor g, const NAdamOptions& o);
+  void advance(const NAdamOptions& o);
+  INGOT_ALL_FIELDS(NAdamState, step, mu_product, exp_avg, exp_avg_sq)
+};
+using NAdam = OptimizerOf<NAdamOptions, NAdamState>;
+
+/// Adam whose first steps, for as long as there is little to tell the variance from, do without it: with the default
+/// betas five, after which a compiled step is compiled once more. Liu et al., "On the Variance of the Adaptive Learning
+/// Rate and Beyond", 2020.
+struct INGOT_API RAdamOptions {
+  double lr = 1e-3;
+  Betas betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool decoupled_weight_decay = false, maximize = false;
+
+  static constexpr const char* kName = "RAdam";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(RAdamOptions, lr, betas, eps, weight_decay, decoupled_weight_decay, maximize)
+};
+struct RAdamState {
+  int64_t step = 0;
+  Tensor exp_avg, exp_avg_sq;
+
+  void prepare(const Tensor& p, const RAdamOptions& o);
+  void update(const Tensor& p, Tensor g, const RAdamOptions& o);
+  INGOT_ALL_FIELDS(RAdamState, step, exp_avg, exp_avg_sq)
+};
+using RAdam = OptimizerOf<RAdamOptions, RAdamState>;
+
+/// Adam with the largest gradient in place of the root of the mean square. Kingma and Ba, 2015.
+struct INGOT_API AdamaxOptions {
+  double lr = 2e-3;
+  Betas betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool maximize = false;
+
+  static constexpr const char* kName = "Adamax";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(AdamaxOptions, lr, betas, eps, weight_decay, maximize)
+};
+struct AdamaxState {
+  int64_t step = 0;
+  Tensor exp_avg, exp_inf;
+
+  void prepare(const Tensor& p, const AdamaxOptions& o);
+  void update(const Tensor& p, Tensor g, const AdamaxOptions& o);
+  INGOT_ALL_FIELDS(AdamaxState, step, exp_avg, exp_inf)
+};
+using Adamax = OptimizerOf<AdamaxOptions, AdamaxState>;
+
+/// Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+struct INGOT_API AdadeltaOptions {
+  double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
+
+  static constexpr const char* kName = "Adadelta";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(AdadeltaOptions, lr, rho, eps, weight_decay, maximize)
+};
+struct AdadeltaState {
+  int64_t step = 0;
+  Tensor square_avg, acc_delta;
+
+  void prepare(const Tensor& p, const AdadeltaOptions& o);
+  void update(const Tensor& p, Tensor g, const AdadeltaOptions& o);
+  INGOT_ALL_FIELDS(AdadeltaState, step, square_avg, acc_delta)
+};
+using Adadelta = OptimizerOf<AdadeltaOptions, AdadeltaState>;
+
+/// SGD whose rate falls, and beside it (`ax` of the state) the average of the parameters from step t0 on. Polyak and
+/// Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992. A rate that is set holds from the step
+/// after the next one on.
+struct INGOT_API ASGDOptions {
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+  bool maximize = false;
+
+  static constexpr const char* kName = "ASGD";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(ASGDOptions, lr, lambd, alpha, t0, weight_decay, maximize)
+};
+struct ASGDState {
+  int64_t step = 0;
+  double eta = 0, mu = 1;  // of the next step: the rate, and the weight of the parameter in the average
+  Tensor ax;
+
+  void prepare(const Tensor& p, const ASGDOptions& o);
+  void update(const Tensor& p, Tensor g, const ASGDOptions& o);
+  void advance(const ASGDOptions& o);
+  INGOT_ALL_FIELDS(ASGDState, step, eta, mu, ax)
+};
+using ASGD = OptimizerOf<ASGDOptions, ASGDState>;
+
+/// Follows the signs of gradients of whole batches; `lr` is the first size of a step, which then grows and shrinks by
+/// `etas` within `step_sizes`. Riedmiller and Braun, "A Direct Adaptive Method for Faster Backpropagation Learning: The
+/// RPROP Algorithm", 1993.
+struct INGOT_API RpropOptions {
+  double lr = 1e-2;
+  std::array<double, 2> etas = {0.5, 1.2}, step_sizes = {1e-6, 50};
+  bool maximize = false;
+
+  static constexpr const char* kName = "Rprop";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(RpropOptions, lr, etas, step_sizes, maximize)
+};
+struct RpropState {
+  int64_t step = 0;
+  Tensor prev, step_size;
+
+  void prepare(const Tensor& p, const RpropOptions& o);
+  void update(const Tensor& p, Tensor g, const RpropOptions& o);
+  INGOT_ALL_FIELDS(RpropState, step, prev, step_size)
+};
+using Rprop = OptimizerOf<RpropOptions, RpropState>;
+
 extern template class INGOT_API OptimizerOf<SGDOptions, SGDState>;
 extern template class INGOT_API OptimizerOf<AdamOptions, AdamState>;
 extern template class INGOT_API OptimizerOf<AdamWOptions, AdamState>;
 extern template class INGOT_API OptimizerOf<RMSpropOptions, RMSpropState>;
 extern template class INGOT_API OptimizerOf<AdagradOptions, AdagradState>;
 extern template class INGOT_API OptimizerOf<LionOptions, LionState>;
+extern template class INGOT_API OptimizerOf<NAdamOptions, NAdamState>;
+extern template class INGOT_API OptimizerOf<RAdamOptions, RAdamState>;
+extern template class INGOT_API OptimizerOf<AdamaxOptions, AdamaxState>;
+extern template class INGOT_API OptimizerOf<AdadeltaOptions, AdadeltaState>;
+extern template class INGOT_API OptimizerOf<ASGDOptions, ASGDState>;
+extern template class INGOT_API OptimizerOf<RpropOptions, RpropState>;
 
 }  // namespace ingot::optim

@@ -6,17 +6,11 @@
 #include <numbers>
 
 #include "base/float_environment.h"
-#include "eager/ops/factories.h"
 #include "eager/optim/optimizer_impl.h"
 
 namespace ingot::optim {
 
 using std::numbers::pi;
-
-LRScheduler::LRScheduler(const char* name, Optimizer& optimizer) : name_(name), optimizer_(&optimizer) {
-  for (size_t g = 0; g < optimizer.num_groups(); ++g)
-    if (!optimizer.initial_lr(g)) optimizer.initial_lr(g) = optimizer.lr(g);
-}
 
 void LRScheduler::step(Location) {
   const FloatEnvironment environment;
@@ -26,12 +20,19 @@ void LRScheduler::step(Location) {
     std::optional<double>& base = optimizer_->initial_lr(g);
     if (!base) base = optimizer_->lr(g);
     optimizer_->set_lr(rate(g, optimizer_->lr(g), *base), g);
+    const std::optional<double> now = momentum(g);
+    if (!now) continue;
+    if (Betas* betas = optimizer_->option<Betas>("betas", g)) (*betas)[0] = *now;
+    if (double* own = optimizer_->option<double>("momentum", g)) *own = *now;
   }
 }
 
 void LRScheduler::restart(Location location) {
   for (size_t g = 0; g < optimizer_->num_groups(); ++g)
     optimizer_->set_lr(optimizer_->initial_lr(g).value_or(optimizer_->lr(g)), g);
+  rewind(location);
+}
+void LRScheduler::rewind(Location location) {
   last_epoch_ = -1;
   step(location);
 }
@@ -42,13 +43,23 @@ std::vector<double> LRScheduler::get_last_lr() const {
   return rates;
 }
 
-StateDict LRScheduler::state_dict() const { return {{"last_epoch", tensor(last_epoch_)}}; }
+StateDict LRScheduler::state_dict() const {
+  StateDict state;
+  for (const Entry& e : kept_) state[e.name] = stored(e);
+  return state;
+}
 
 std::function<void()> LRScheduler::loading(const StateDict& state, Location location) {
   StateReader reader(name_, state, location);
-  const auto epoch = static_cast<int64_t>(reader.number("last_epoch"));
+  std::vector<double> numbers;
+  for (const Entry& e : kept_) numbers.push_back(reader.number(e.name));
   reader.finish();
-  return [this, epoch] { last_epoch_ = epoch; };
+  return [this, numbers] {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (double* const* at = std::get_if<double*>(&kept_[i].at)) **at = numbers[i];
+      if (int64_t* const* at = std::get_if<int64_t*>(&kept_[i].at)) **at = static_cast<int64_t>(numbers[i]);
+    }
+  };
 }
 
 void LRScheduler::refuse(const char* setting, const std::string& got, const char* expected, Location location) const {
@@ -56,6 +67,15 @@ void LRScheduler::refuse(const char* setting, const std::string& got, const char
 }
 void LRScheduler::check(bool good, const char* setting, double got, const char* expected, Location location) const {
   if (!good) refuse(setting, short_text(got), expected, location);
+}
+void LRScheduler::check_groups(const char* setting, const PerGroup& numbers, Location location) const {
+  if (!numbers.fits(optimizer_->num_groups()))
+    refuse(setting, std::to_string(numbers.size()) + " numbers", "one, or one for each group", location);
+}
+void LRScheduler::check_momentum(Location location) const {
+  for (size_t g = 0; g < optimizer_->num_groups(); ++g)
+    if (!optimizer_->option<double>("momentum", g) && !optimizer_->option<Betas>("betas", g))
+      refuse("cycle_momentum", optimizer_->name(), "an optimizer with a momentum or betas, or false", location);
 }
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma, Location location)
@@ -110,167 +130,106 @@ double LinearLR::rate(size_t, double lr, double) const {
   return lr * (1 + span / (static_cast<double>(total_) * start_ + static_cast<double>(last_epoch_ - 1) * span));
 }
 
+ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters, Location location)
+    : LRScheduler("ConstantLR", optimizer), factor_(factor), total_(total_iters) {
+  check(factor >= 0 && factor <= 1, "factor", factor, "a number from 0 to 1", location);
+  ConstantLR::step();
+}
+double ConstantLR::rate(size_t, double lr, double base) const {
+  if (last_epoch_ == 0) return lr * factor_;
+  if (last_epoch_ != total_) return lr;
+  // From zero there is no ratio to go up by.
+  return factor_ == 0 ? base : lr * (1 / factor_);
+}
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power, Location)
+    : LRScheduler("PolynomialLR", optimizer), total_(total_iters), power_(power) {
+  PolynomialLR::step();
+}
+double PolynomialLR::rate(size_t, double lr, double) const {
+  if (last_epoch_ == 0 || last_epoch_ > total_) return lr;
+  auto left = [&](int64_t epoch) { return 1 - static_cast<double>(epoch) / static_cast<double>(total_); };
+  return lr * std::pow(left(last_epoch_) / left(last_epoch_ - 1), power_);
+}
+
+LambdaScheduler::LambdaScheduler(const char* name, Optimizer& optimizer, std::vector<Lambda> lambdas, Location location)
+    : LRScheduler(name, optimizer), lambdas_(std::move(lambdas)) {
+  check(lambdas_.size() == optimizer.num_groups(), "lr_lambdas", static_cast<double>(lambdas_.size()),
+        "one function for each group", location);
+  for (const Lambda& f : lambdas_)
+    if (!f) refuse("lr_lambda", "an empty function", "one that gives a factor for an epoch", location);
+}
+std::optional<double> LambdaScheduler::factor(size_t group) const {
+  if (group >= lambdas_.size()) return {};
+  return lambdas_[group](last_epoch_);
+}
+
 LambdaLR::LambdaLR(Optimizer& optimizer, Lambda lr_lambda, Location location)
     : LambdaLR(optimizer, std::vector<Lambda>(optimizer.num_groups(), lr_lambda), location) {}
 LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Lambda> lr_lambdas, Location location)
-    : LRScheduler("LambdaLR", optimizer), lambdas_(std::move(lr_lambdas)) {
-  check(lambdas_.size() == optimizer.num_groups(), "lr_lambdas", static_cast<double>(lambdas_.size()),
-        "one function for each group", location);
+    : LambdaScheduler("LambdaLR", optimizer, std::move(lr_lambdas), location) {
   LambdaLR::step();
 }
 double LambdaLR::rate(size_t group, double lr, double base) const {
-  return group < lambdas_.size() ? base * lambdas_[group](last_epoch_) : lr;
+  const std::optional<double> f = factor(group);
+  return f ? base * *f : lr;
 }
 
-OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options, Location location)
-    : LRScheduler("OneCycleLR", optimizer), options_(options) {
-  check(options.max_lr > 0, "max_lr", options.max_lr, "a positive number", location);
-  check(options.total_steps > 0, "total_steps", static_cast<double>(options.total_steps), "a positive number",
-        location);
-  check(options.pct_start >= 0 && options.pct_start <= 1, "pct_start", options.pct_start, "a number from 0 to 1",
-        location);
-  for (size_t g = 0; g < optimizer.num_groups(); ++g) {
-    if (options.cycle_momentum && !optimizer.option<double>("momentum", g) && !optimizer.option<Betas>("betas", g))
-      refuse("cycle_momentum", optimizer.name(), "an optimizer with a momentum or betas, or false", location);
-    optimizer.initial_lr(g) = options.max_lr / options.div_factor;
-  }
-  OneCycleLR::step(location);
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, Lambda lr_lambda, Location location)
+    : MultiplicativeLR(optimizer, std::vector<Lambda>(optimizer.num_groups(), lr_lambda), location) {}
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Lambda> lr_lambdas, Location location)
+    : LambdaScheduler("MultiplicativeLR", optimizer, std::move(lr_lambdas), location) {
+  MultiplicativeLR::rewind(location);
 }
-double OneCycleLR::along(double low, double high, double last) const {
-  struct Phase {
-    double end, from, to;
-  };
-  const auto total = static_cast<double>(options_.total_steps);
-  const double up = options_.pct_start * total - 1;
-  const std::vector<Phase> phases =
-      options_.three_phase
-          ? std::vector<Phase>{{up, low, high}, {2 * options_.pct_start * total - 2, high, low}, {total - 1, low, last}}
-          : std::vector<Phase>{{up, low, high}, {total - 1, high, last}};
-  const auto now = static_cast<double>(last_epoch_);
-  double start = 0;
-  size_t i = 0;
-  for (; i + 1 < phases.size() && now > phases[i].end; ++i) start = phases[i].end;
-  const double share = (now - start) / (phases[i].end - start);
-  if (options_.linear) return (phases[i].to - phases[i].from) * share + phases[i].from;
-  return phases[i].to + (phases[i].from - phases[i].to) / 2 * (std::cos(pi * share) + 1);
+void MultiplicativeLR::rewind(Location location) {
+  beginning_ = true;
+  LRScheduler::rewind(location);
+  beginning_ = false;
 }
-double OneCycleLR::rate(size_t, double, double base) const {
-  return along(base, options_.max_lr, base / options_.final_div_factor);
-}
-void OneCycleLR::step(Location location) {
-  check(last_epoch_ < options_.total_steps, "step", static_cast<double>(last_epoch_ + 1),
-        "no more steps than total_steps", location);
-  LRScheduler::step(location);
-  if (!options_.cycle_momentum) return;
-  const double momentum = along(options_.max_momentum, options_.base_momentum, options_.max_momentum);
-  for (size_t g = 0; g < optimizer().num_groups(); ++g) {
-    if (Betas* betas = optimizer().option<Betas>("betas", g)) (*betas)[0] = momentum;
-    if (double* own = optimizer().option<double>("momentum", g)) *own = momentum;
-  }
+double MultiplicativeLR::rate(size_t group, double lr, double) const {
+  return beginning_ ? lr : lr * factor(group).value_or(1);
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options, Location location)
     : LRScheduler("ReduceLROnPlateau", optimizer), options_(options) {
   check(options.factor < 1, "factor", options.factor, "a number below 1", location);
-  ReduceLROnPlateau::restart(location);
+  check_groups("min_lr", options.min_lr, location);
+  keep("best", &best_);
+  keep("num_bad_epochs", &num_bad_epochs_);
+  keep("cooldown_counter", &cooldown_counter_);
+  ReduceLROnPlateau::rewind(location);
 }
-void ReduceLROnPlateau::restart(Location) {
+void ReduceLROnPlateau::rewind(Location) {
   const double worst = std::numeric_limits<double>::infinity();
-  state_ = {.best = options_.maximize ? -worst : worst};
-  last_epoch_ = 0;
+  best_ = options_.maximize ? -worst : worst;
+  num_bad_epochs_ = cooldown_counter_ = last_epoch_ = 0;
 }
 bool ReduceLROnPlateau::is_better(double metric) const {
   const double sign = options_.maximize ? 1 : -1;
   const double bar =
-      options_.threshold_abs ? state_.best + sign * options_.threshold : state_.best * (1 + sign * options_.threshold);
+      options_.threshold_abs ? best_ + sign * options_.threshold : best_ * (1 + sign * options_.threshold);
   return options_.maximize ? metric > bar : metric < bar;
 }
 void ReduceLROnPlateau::step(double metric) {
   ++last_epoch_;
   if (is_better(metric)) {
-    state_.best = metric;
-    state_.num_bad_epochs = 0;
+    best_ = metric;
+    num_bad_epochs_ = 0;
   } else {
-    ++state_.num_bad_epochs;
+    ++num_bad_epochs_;
   }
-  if (state_.cooldown_counter > 0) {
-    --state_.cooldown_counter;
-    state_.num_bad_epochs = 0;
+  if (cooldown_counter_ > 0) {
+    --cooldown_counter_;
+    num_bad_epochs_ = 0;
   }
-  if (state_.num_bad_epochs <= options_.patience) return;
+  if (num_bad_epochs_ <= options_.patience) return;
   for (size_t g = 0; g < optimizer().num_groups(); ++g) {
-    const double before = optimizer().lr(g), lr = std::max(before * options_.factor, options_.min_lr);
+    const double before = optimizer().lr(g), lr = std::max(before * options_.factor, options_.min_lr[g]);
     if (before - lr > options_.eps) optimizer().set_lr(lr, g);
   }
-  state_.cooldown_counter = options_.cooldown;
-  state_.num_bad_epochs = 0;
+  cooldown_counter_ = options_.cooldown;
+  num_bad_epochs_ = 0;
 }
 void ReduceLROnPlateau::step(Location location) { refuse("metric", "nothing", "the value to be watched", location); }
-StateDict ReduceLROnPlateau::state_dict() const {
-  return {{"best", tensor(state_.best, kFloat64)},
-          {"num_bad_epochs", tensor(state_.num_bad_epochs)},
-          {"cooldown_counter", tensor(state_.cooldown_counter)},
-          {"last_epoch", tensor(last_epoch_)}};
-}
-std::function<void()> ReduceLROnPlateau::loading(const StateDict& state, Location location) {
-  StateReader reader("ReduceLROnPlateau", state, location);
-  State loaded;
-  loaded.best = reader.number("best");
-  loaded.num_bad_epochs = static_cast<int64_t>(reader.number("num_bad_epochs"));
-  loaded.cooldown_counter = static_cast<int64_t>(reader.number("cooldown_counter"));
-  const auto epoch = static_cast<int64_t>(reader.number("last_epoch"));
-  reader.finish();
-  return [this, loaded, epoch] {
-    state_ = loaded;
-    last_epoch_ = epoch;
-  };
-}
-
-SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
-                           std::vector<int64_t> milestones, Location location)
-    : LRScheduler("SequentialLR", optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
-  check(!schedulers_.empty(), "schedulers", 0, "at least one", location);
-  check(milestones_.size() + 1 == schedulers_.size(), "milestones", static_cast<double>(milestones_.size()),
-        "one less than schedulers", location);
-  for (const auto& scheduler : schedulers_)
-    if (scheduler->optimizer_ != &optimizer) refuse("schedulers", "one of another optimizer", "this one's", location);
-  SequentialLR::restart(location);
-}
-void SequentialLR::restart(Location location) {
-  last_epoch_ = 0;
-  schedulers_[0]->restart(location);
-}
-void SequentialLR::step(Location location) {
-  ++last_epoch_;
-  const auto after = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_);
-  LRScheduler& now = *schedulers_[static_cast<size_t>(after - milestones_.begin())];
-  if (after != milestones_.begin() && after[-1] == last_epoch_)
-    now.restart(location);
-  else
-    now.step(location);
-}
-StateDict SequentialLR::state_dict() const {
-  StateDict state = LRScheduler::state_dict();
-  for (size_t i = 0; i < schedulers_.size(); ++i)
-    for (const auto& [name, t] : schedulers_[i]->state_dict())
-      state["_schedulers." + std::to_string(i) + "." + name] = t;
-  return state;
-}
-std::function<void()> SequentialLR::loading(const StateDict& state, Location location) {
-  StateDict own;
-  std::vector<StateDict> parts(schedulers_.size());
-  for (const auto& [name, t] : state) {
-    bool taken = false;
-    for (size_t i = 0; i < parts.size() && !taken; ++i)
-      if (const std::string prefix = "_schedulers." + std::to_string(i) + "."; (taken = name.starts_with(prefix)))
-        parts[i][name.substr(prefix.size())] = t;
-    if (!taken) own[name] = t;
-  }
-  std::vector<std::function<void()>> all{LRScheduler::loading(own, location)};
-  for (size_t i = 0; i < parts.size(); ++i) all.push_back(schedulers_[i]->loading(parts[i], location));
-  return [all] {
-    for (const auto& one : all) one();
-  };
-}
 
 }  // namespace ingot::optim

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "eager/call/call.h"
+#include "eager/ops/factories.h"
 
 namespace ingot::optim {
 namespace {
@@ -21,6 +22,22 @@ std::string short_text(double number) {
 }
 std::string group_name(size_t group) { return "param_groups." + std::to_string(group); }
 std::string state_name(size_t param) { return "state." + std::to_string(param); }
+
+Tensor stored(const Entry& entry) {
+  return std::visit(
+      [](const auto* value) {
+        using T = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<T, Tensor>)
+          return *value;
+        else if constexpr (std::is_same_v<T, Betas>)
+          return tensor({(*value)[0], (*value)[1]}, kFloat64);
+        else if constexpr (std::is_same_v<T, double>)
+          return tensor(*value, kFloat64);
+        else
+          return tensor(*value);
+      },
+      entry.at);
+}
 
 bool StateReader::has(const std::string& prefix) const {
   auto at = state_.lower_bound(prefix);
@@ -45,7 +62,7 @@ std::vector<double> StateReader::numbers(const std::string& name, std::optional<
 
 void StateReader::read(const std::string& prefix, const std::vector<Entry>& entries) {
   for (const Entry& e : entries) {
-    const std::string name = prefix + "." + std::string(e.name);
+    const std::string name = prefix + "." + e.name;
     std::visit(
         [&](auto* own) {
           using T = std::remove_cvref_t<decltype(*own)>;

@@ -11,6 +11,8 @@ std::string short_text(double number);
 /// What the entries of a group and of a parameter's state begin with.
 std::string group_name(size_t group);
 std::string state_name(size_t param);
+/// What an entry is in a file; undefined where there is nothing yet.
+Tensor stored(const Entry& entry);
 
 /// Reads what a state dict holds, and remembers what was asked for.
 class StateReader {

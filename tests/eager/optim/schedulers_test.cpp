@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <map>
 
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
 #include "eager/optim/optimizers.h"
+#include "eager/optim/swa_utils.h"
+#include "eager/serialization.h"
 
 namespace ingot::optim {
 namespace {
@@ -17,69 +19,168 @@ struct Training {
   SGD opt{{p}, {.lr = 0.5, .momentum = 0.9}};
 };
 
-/// The rates of 12 steps, as PyTorch gives them.
-std::vector<double> expected(const std::string& name) {
-  const std::string file = INGOT_SOURCE_DIR "/tests/data/optimizers.safetensors";
-  static const auto all = nlohmann::json::parse(load_metadata(file).at("learning_rates_from_0.5"));
-  return all.at(name);
+constexpr int kEpochs = 60;
+
+template <class S, class... Args>
+auto makes(Args... args) {
+  return [=](SGD& o) -> std::shared_ptr<LRScheduler> { return std::make_shared<S>(o, args...); };
 }
-template <class S>
-void follows(Training& run, S& scheduler, const std::vector<double>& rates) {
-  for (size_t i = 0; i < rates.size(); ++i) {
-    EXPECT_NEAR(run.opt.lr(), rates[i], 1e-14) << i;
-    EXPECT_EQ(scheduler.get_last_lr()[0], run.opt.lr());
-    if (i + 1 < rates.size()) scheduler.step();
+using Maker = std::function<std::shared_ptr<LRScheduler>(SGD&)>;
+std::vector<std::shared_ptr<LRScheduler>> all(SGD& o, const std::vector<Maker>& makers) {
+  std::vector<std::shared_ptr<LRScheduler>> made;
+  for (const Maker& make : makers) made.push_back(make(o));
+  return made;
+}
+Maker sequence(const std::vector<Maker>& makers, const std::vector<int64_t>& milestones) {
+  return [=](SGD& o) { return std::make_shared<SequentialLR>(o, all(o, makers), milestones); };
+}
+using Lambda = LambdaLR::Lambda;
+double number(int64_t epoch) { return static_cast<double>(epoch); }
+
+/// As in tools/optimizer_cases.py.
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> makers = {
+      {"StepLR", makes<StepLR>(3, 0.7)},
+      {"MultiStepLR", makes<MultiStepLR>(std::vector<int64_t>{2, 5, 5, 40}, 0.5)},
+      {"ExponentialLR", makes<ExponentialLR>(0.9)},
+      {"CosineAnnealingLR", makes<CosineAnnealingLR>(10, 0.01)},
+      {"LinearLR", makes<LinearLR>(0.1, 1, 5)},
+      {"ConstantLR", makes<ConstantLR>(0.25, 7)},
+      {"ConstantLR default", makes<ConstantLR>()},
+      {"PolynomialLR", makes<PolynomialLR>(50, 2.5)},
+      {"PolynomialLR default", makes<PolynomialLR>()},
+      {"LambdaLR", makes<LambdaLR>(std::vector<Lambda>{[](int64_t e) { return std::pow(0.9, number(e)); },
+                                                       [](int64_t e) { return 1 / (1 + number(e)); }})},
+      {"MultiplicativeLR", makes<MultiplicativeLR>([](int64_t e) { return 1 - 1 / (number(e) + 3); })},
+      {"CosineAnnealingWarmRestarts", makes<CosineAnnealingWarmRestarts>(7, 1, 0.01)},
+      {"CosineAnnealingWarmRestarts longer", makes<CosineAnnealingWarmRestarts>(4, 2)},
+      {"CyclicLR triangular",
+       makes<CyclicLR>(
+           CyclicOptions{.base_lr = {0.01, 0.02}, .max_lr = 0.3, .step_size_up = 5, .step_size_down = 9})},
+      {"CyclicLR triangular2", makes<CyclicLR>(CyclicOptions{.base_lr = 0.01,
+                                                             .max_lr = {0.3, 0.2},
+                                                             .step_size_up = 6,
+                                                             .mode = "triangular2",
+                                                             .base_momentum = 0.6})},
+      {"CyclicLR exp_range", makes<CyclicLR>(CyclicOptions{.base_lr = 0.01,
+                                                           .max_lr = 0.3,
+                                                           .step_size_up = 6,
+                                                           .mode = "exp_range",
+                                                           .gamma = 0.97,
+                                                           .cycle_momentum = false})},
+      {"CyclicLR scale_fn", makes<CyclicLR>(CyclicOptions{.base_lr = 0.01,
+                                                          .max_lr = 0.3,
+                                                          .step_size_up = 6,
+                                                          .scale_fn = [](double x) { return 1 / (1 + x); },
+                                                          .scale_mode = "iterations"})},
+      {"OneCycleLR", makes<OneCycleLR>(OneCycleOptions{.max_lr = {1, 0.5}, .total_steps = kEpochs})},
+      {"OneCycleLR three phases",
+       makes<OneCycleLR>(OneCycleOptions{.max_lr = 1, .total_steps = kEpochs, .linear = true, .three_phase = true})},
+      {"ReduceLROnPlateau",
+       makes<ReduceLROnPlateau>(ReduceLROnPlateauOptions{.factor = 0.5, .patience = 2, .min_lr = {0.01, 0.001}})},
+      {"SequentialLR",
+       sequence({makes<LinearLR>(0.1, 1, 5), makes<CosineAnnealingLR>(20), makes<StepLR>(7, 0.5)}, {5, 25})},
+      {"SequentialLR multiplicative",
+       sequence({makes<ConstantLR>(0.5, 20), makes<MultiplicativeLR>([](int64_t) { return 0.95; })}, {10})},
+      {"SequentialLR cyclic",
+       sequence({makes<LinearLR>(0.1, 1, 5),
+                 makes<CyclicLR>(CyclicOptions{.base_lr = 0.01, .max_lr = 0.3, .step_size_up = 6}),
+                 makes<CosineAnnealingWarmRestarts>(5)},
+                {5, 30})},
+      {"ChainedScheduler",
+       [](SGD& o) {
+         return std::make_shared<ChainedScheduler>(
+             all(o, {makes<ConstantLR>(0.1, 4), makes<ExponentialLR>(0.95), makes<StepLR>(20, 0.5)}));
+       }},
+      {"SWALR", makes<swa_utils::SWALR>(PerGroup{0.05, 0.2})},
+      {"SWALR linear", makes<swa_utils::SWALR>(0.05, 7, "linear")},
+      {"SWALR at once", makes<swa_utils::SWALR>(0.05, 0)},
+      {"SequentialLR averaging", sequence({makes<ExponentialLR>(0.9), makes<swa_utils::SWALR>(0.05, 5)}, {20})},
+  };
+  return makers;
+}
+void step(LRScheduler& scheduler, int epoch) {
+  if (auto* plateau = dynamic_cast<ReduceLROnPlateau*>(&scheduler))
+    plateau->step(epoch < 4 ? 1 - 0.1 * epoch : 1);
+  else
+    scheduler.step();
+}
+/// Two groups, of one parameter each.
+struct TwoGroups {
+  SGD opt{{{{ones({1}, requires_grad())}, {.lr = 0.5, .momentum = 0.9}},
+           {{ones({1}, requires_grad())}, {.lr = 0.25, .momentum = 0.9}}}};
+  std::vector<double> now() { return {opt.lr(0), opt.lr(1), opt.options().momentum}; }
+};
+
+TEST(Schedulers, RatesArePyTorchs) {
+  StateDict file = load(INGOT_SOURCE_DIR "/tests/data/optimizers.safetensors");
+  size_t known = 0;
+  for (const auto& [name, t] : file) known += name.starts_with("rates/");
+  EXPECT_EQ(known, makers().size());
+  for (const auto& [name, make] : makers()) {
+    TwoGroups run;
+    const std::shared_ptr<LRScheduler> scheduler = make(run.opt);
+    const double* expected = file.at("rates/" + name).data_ptr<double>();
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
+      for (double rate : run.now()) EXPECT_NEAR(rate, *expected++, 1e-12) << name << ", epoch " << epoch;
+      EXPECT_EQ(scheduler->get_last_lr()[1], run.opt.lr(1));
+      if (epoch + 1 < kEpochs) step(*scheduler, epoch);
+    }
   }
 }
 
-TEST(Schedulers, RatesArePyTorchs) {
-  {
-    Training run;
-    StepLR s(run.opt, 3, 0.1);
-    follows(run, s, expected("StepLR(3, 0.1)"));
-  }
-  {
-    Training run;
-    MultiStepLR s(run.opt, {2, 5}, 0.5);
-    follows(run, s, expected("MultiStepLR([2, 5], 0.5)"));
-  }
-  {
-    Training run;
-    ExponentialLR s(run.opt, 0.9);
-    follows(run, s, expected("ExponentialLR(0.9)"));
-  }
-  {
-    Training run;
-    CosineAnnealingLR s(run.opt, 10, 0.01);
-    follows(run, s, expected("CosineAnnealingLR(10, 0.01)"));
-  }
-  {
-    Training run;
-    LinearLR s(run.opt, 0.1, 1, 5);
-    follows(run, s, expected("LinearLR(0.1, 1, 5)"));
-  }
-  {
-    Training run;
-    OneCycleLR s(run.opt, {.max_lr = 1, .total_steps = 12});
-    follows(run, s, expected("OneCycleLR(max 1.0, 12 steps)"));
-    EXPECT_NEAR(run.opt.options().momentum, 0.95, 1e-12);
-    EXPECT_NO_THROW(s.step());
-    EXPECT_THROW(s.step(), Error);
-  }
-  {
-    Training run;
-    ReduceLROnPlateau s(run.opt, {.factor = 0.5, .patience = 2});
-    const std::vector<double> rates = expected("ReduceLROnPlateau(0.5, patience 2), metric 1, .9, .8, .7, then 1");
-    for (size_t i = 0; i < rates.size(); ++i) {
-      EXPECT_NEAR(run.opt.lr(), rates[i], 1e-14) << i;
-      s.step(i < 4 ? 1 - 0.1 * static_cast<double>(i) : 1);
-    }
-  }
-  {
-    Training run;
-    LambdaLR s(run.opt, [](int64_t epoch) { return std::pow(0.9, static_cast<double>(epoch)); });
-    follows(run, s, expected("ExponentialLR(0.9)"));
-  }
+TEST(Schedulers, OneCycleEnds) {
+  Training run;
+  OneCycleLR s(run.opt, {.max_lr = 1, .total_steps = 12});
+  for (int i = 0; i < 12; ++i) s.step();
+  EXPECT_THROW(s.step(), Error);
+}
+
+TEST(Schedulers, WarmRestartsWithinAnEpoch) {
+  Training run;
+  CosineAnnealingWarmRestarts s(run.opt, 2, 3);
+  auto rate = [](double share) { return 0.25 * (1 + std::cos(M_PI * share)); };
+  s.step(1.5);
+  EXPECT_NEAR(run.opt.lr(), rate(0.75), 1e-15);
+  EXPECT_EQ(s.last_epoch(), 1);
+  s.step(2.0);
+  EXPECT_NEAR(run.opt.lr(), rate(0), 1e-15);
+  s.step(9.5);  // the second cycle has six epochs, the third, from the eighth on, eighteen
+  EXPECT_NEAR(run.opt.lr(), rate(1.5 / 18), 1e-15);
+  s.step();
+  EXPECT_NEAR(run.opt.lr(), rate(2.5 / 18), 1e-15);
+  EXPECT_EQ(s.last_epoch(), 10);
+  EXPECT_THROW(s.step(-1.0), Error);
+}
+
+TEST(Schedulers, FromZeroAConstantFactorLeadsToTheFirstRate) {
+  Training run;
+  ConstantLR s(run.opt, 0, 2);
+  std::vector<double> rates;
+  for (int i = 0; i < 4; ++i, s.step()) rates.push_back(run.opt.lr());
+  EXPECT_EQ(rates, (std::vector<double>{0, 0, 0.5, 0.5}));
+}
+
+TEST(Schedulers, AChainBeginsAgain) {
+  Training run;
+  ChainedScheduler s({std::make_shared<ConstantLR>(run.opt, 0.5, 2), std::make_shared<ExponentialLR>(run.opt, 0.1)});
+  for (int i = 0; i < 3; ++i) s.step();
+  EXPECT_NEAR(run.opt.lr(), 0.5e-3, 1e-15);
+  s.restart();
+  EXPECT_EQ(run.opt.lr(), 0.25);
+  EXPECT_EQ(s.last_epoch(), 0);
+  s.step();
+  EXPECT_NEAR(run.opt.lr(), 0.025, 1e-15);
+}
+
+TEST(Schedulers, AFirstBetaIsCycledAsMomentumIs) {
+  Tensor p = ones({1}, requires_grad());
+  Adam opt({p});
+  CyclicLR s(opt, {.base_lr = 0.1, .max_lr = 0.2, .step_size_up = 2});
+  EXPECT_EQ(opt.options().betas[0], 0.9);
+  s.step(), s.step();
+  EXPECT_NEAR(opt.options().betas[0], 0.8, 1e-15);
+  EXPECT_EQ(opt.options().betas[1], 0.999);
 }
 
 TEST(Schedulers, SeveralOfOneOptimizerMultiply) {
@@ -111,33 +212,19 @@ TEST(Schedulers, AGroupHasItsOwnRate) {
 }
 
 /// Halfway through, another optimizer and scheduler take over.
-template <class Make, class Step>
-void continues(Make&& make, Step&& step) {
-  Training a, b;
-  auto first = make(a.opt), second = make(b.opt);
-  for (int i = 0; i < 5; ++i) step(*first, i);
-  b.opt.load_state_dict(a.opt.state_dict());
-  second->load_state_dict(first->state_dict());
-  EXPECT_EQ(second->last_epoch(), first->last_epoch());
-  for (int i = 5; i < 12; ++i) {
-    step(*first, i), step(*second, i);
-    EXPECT_EQ(a.opt.lr(), b.opt.lr()) << i;
-  }
-}
 TEST(Schedulers, StateGoesOnInAnother) {
-  auto plain = [](LRScheduler& s, int) { s.step(); };
-  continues([](SGD& o) { return std::make_unique<CosineAnnealingLR>(o, 7); }, plain);
-  continues([](SGD& o) { return std::make_unique<OneCycleLR>(o, OneCycleOptions{.max_lr = 1, .total_steps = 20}); },
-            plain);
-  continues([](SGD& o) { return std::make_unique<ReduceLROnPlateau>(o, ReduceLROnPlateauOptions{.patience = 2}); },
-            [](ReduceLROnPlateau& s, int) { s.step(1.0); });
-  continues(
-      [](SGD& o) {
-        std::vector<std::shared_ptr<LRScheduler>> parts{std::make_shared<LinearLR>(o, 0.1, 1, 7),
-                                                        std::make_shared<ExponentialLR>(o, 0.5)};
-        return std::make_unique<SequentialLR>(o, parts, std::vector<int64_t>{7});
-      },
-      plain);
+  for (const auto& [name, make] : makers()) {
+    TwoGroups a, b;
+    const std::shared_ptr<LRScheduler> first = make(a.opt), second = make(b.opt);
+    for (int i = 0; i < 8; ++i) step(*first, i);
+    b.opt.load_state_dict(a.opt.state_dict());
+    second->load_state_dict(first->state_dict());
+    EXPECT_EQ(second->last_epoch(), first->last_epoch());
+    for (int i = 8; i < 30; ++i) {
+      step(*first, i), step(*second, i);
+      EXPECT_EQ(a.now(), b.now()) << name << ", epoch " << i;
+    }
+  }
 }
 
 template <class F>
@@ -152,6 +239,10 @@ std::string error_of(F&& f) {
 
 TEST(Schedulers, WhatIsRefusedIsNamed) {
   Training run;
+  struct Unchanged {
+    Training& run;
+    ~Unchanged() { EXPECT_TRUE(run.opt.lr() == 0.5 && run.opt.options().momentum == 0.9); }
+  } unchanged{run};
   auto expect = [](const std::string& said, const char* part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("schedulers_test.cpp"), std::string::npos) << said;
@@ -166,8 +257,37 @@ TEST(Schedulers, WhatIsRefusedIsNamed) {
   Adagrad other({q});
   expect(error_of([&] { OneCycleLR(other, {.max_lr = 1, .total_steps = 5}); }),
          "OneCycleLR: cycle_momentum: got Adagrad");
+  expect(error_of([&] { CyclicLR(other, {.base_lr = 1, .max_lr = 5}); }), "CyclicLR: cycle_momentum: got Adagrad");
+  expect(error_of([&] { CyclicLR(run.opt, {.step_size_up = 0}); }), "CyclicLR: step_size_up: got 0");
+  expect(error_of([&] { CyclicLR(run.opt, {.step_size_down = -1}); }), "CyclicLR: step_size_down: got -1");
+  expect(error_of([&] { CyclicLR(run.opt, {.mode = "square"}); }), "CyclicLR: mode: got \"square\", expected");
+  expect(error_of([&] { CyclicLR(run.opt, {.scale_fn = [](double) { return 1; }, .scale_mode = "epoch"}); }),
+         "CyclicLR: scale_mode: got \"epoch\"");
+  expect(error_of([&] {
+           CyclicLR(run.opt, {.max_lr = {1, 2}});
+         }),
+         "CyclicLR: max_lr: got 2 numbers, expected one, or one for each group");
+  expect(error_of([&] { CyclicLR(run.opt, {.base_momentum = std::vector<double>()}); }),
+         "base_momentum: got 0 numbers");
+  expect(error_of([&] { ConstantLR(run.opt, 1.5); }), "ConstantLR: factor: got 1.5");
+  expect(error_of([&] { CosineAnnealingWarmRestarts(run.opt, 0); }), "CosineAnnealingWarmRestarts: T_0: got 0");
+  expect(error_of([&] { CosineAnnealingWarmRestarts(run.opt, 1, 0); }), "CosineAnnealingWarmRestarts: T_mult: got 0");
+  expect(error_of([&] { LambdaLR(run.opt, LambdaLR::Lambda()); }), "LambdaLR: lr_lambda: got an empty function");
+  expect(error_of([&] { LambdaLR(run.opt, {LambdaLR::Lambda()}); }), "LambdaLR: lr_lambda: got an empty function");
+  expect(error_of([&] { MultiplicativeLR(run.opt, nullptr); }), "MultiplicativeLR: lr_lambda: got an empty function");
   expect(error_of([&] { SequentialLR(run.opt, {std::make_shared<StepLR>(other, 1)}, {}); }),
          "SequentialLR: schedulers: got one of another optimizer");
+  expect(error_of([&] { SequentialLR(run.opt, {nullptr}, {}); }), "SequentialLR: schedulers: got a null pointer");
+  expect(error_of([&] { SequentialLR(run.opt, {}, {}); }), "SequentialLR: schedulers: got 0");
+  expect(error_of([&] { ChainedScheduler({nullptr}); }), "ChainedScheduler: schedulers: got a null pointer");
+  expect(error_of([&] { ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>>()); }),
+         "ChainedScheduler: schedulers: got 0");
+  expect(error_of([&] {
+           ChainedScheduler({std::make_shared<StepLR>(run.opt, 1), std::make_shared<StepLR>(other, 1)});
+         }),
+         "ChainedScheduler: schedulers: got one of another optimizer");
+  expect(error_of([&] { swa_utils::SWALR(run.opt, 0.1, -1); }), "SWALR: anneal_epochs: got -1");
+  expect(error_of([&] { swa_utils::SWALR(run.opt, 0.1, 1, "cosine"); }), "SWALR: anneal_strategy: got \"cosine\"");
   StepLR s(run.opt, 3);
   expect(error_of([&] { s.load_state_dict({}); }), "no tensor for last_epoch");
   expect(error_of([&] { s.load_state_dict({{"last_epoch", tensor(1)}, {"best", tensor(1)}}); }), "got best");
