@@ -78,7 +78,13 @@ TEST(RefusedStep, LeavesOptimizersAsEagerDoes) {
       }),
       of([](const auto& p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions{.lr = .1}); }),
       of([](const auto& p) { return std::make_unique<optim::Adagrad>(p); }),
-      of([](const auto& p) { return std::make_unique<optim::Lion>(p); })};
+      of([](const auto& p) { return std::make_unique<optim::Lion>(p); }),
+      of([](const auto& p) { return std::make_unique<optim::NAdam>(p); }),
+      of([](const auto& p) { return std::make_unique<optim::RAdam>(p); }),
+      of([](const auto& p) { return std::make_unique<optim::Adamax>(p); }),
+      of([](const auto& p) { return std::make_unique<optim::Adadelta>(p); }),
+      of([](const auto& p) { return std::make_unique<optim::ASGD>(p, optim::ASGDOptions{.lambd = .1, .t0 = 2}); }),
+      of([](const auto& p) { return std::make_unique<optim::Rprop>(p); })};
   for (const MakeOptimizer& make : makers)
     for (const std::vector<std::vector<int64_t>>& calls : {std::vector<std::vector<int64_t>>{kBad, kGood, kGood},
                                                            {kGood, kGood, kBad, kBad, kGood, kBad},

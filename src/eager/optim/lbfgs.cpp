@@ -16,7 +16,7 @@ namespace ingot::optim {
 namespace {
 
 int64_t most_evaluations(const LBFGSOptions& o) { return o.max_eval.value_or(o.max_iter + o.max_iter / 4); }
-double largest(const Tensor& vector) { return vector.abs().max().item<double>(); }
+double largest(const Tensor& vector) { return vector.numel() ? vector.abs().max().item<double>() : 0; }
 
 /// The lowest place of the cubic through two places of a line with their losses and slopes, within these bounds; their
 /// middle where it has none.

@@ -135,6 +135,12 @@ TEST(LBFGS, AParameterWithoutAGradientStays) {
   EXPECT_EQ(b.item<float>(), 2);
 }
 
+TEST(LBFGS, NoElements) {
+  Tensor none = ones({0}).requires_grad_();
+  LBFGS opt({none});
+  EXPECT_EQ(opt.step([] { return tensor(2.f); }).item<float>(), 2);
+}
+
 TEST(LBFGS, ALossThatIsNoNumberEndsAStep) {
   for (std::optional<std::string> search : {std::optional<std::string>(), std::optional<std::string>("strong_wolfe")}) {
     Tensor a = tensor({1.f}).requires_grad_();
