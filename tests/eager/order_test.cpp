@@ -9,6 +9,7 @@
 
 #include "eager/ops/factories.h"
 #include "eager/ops/selection.h"
+#include "eager/ops/sets.h"
 #include "runtime/thread_pool.h"
 #include "uniform.h"
 

@@ -6,113 +6,500 @@
 #include <vector>
 
 #include "eager/autograd/function.h"
-#include "eager/call/call.h"
-#include "eager/ops/factories.h"
+#include "eager/ops/checks.h"
+#include "eager/ops/factorizations.h"
 #include "eager/ops/functions.h"
 
 namespace ingot {
 namespace {
 
-/// The sum of the singular values of a row-major matrix, and what it rises along: U V^T of its singular vectors, where
-/// a singular value that is 0 to rounding has no part.
-///
-/// One-sided Jacobi rotations (Hestenes 1958): columns are turned in pairs until all are orthogonal. Then their lengths
-/// are the singular values, their directions are U, and what turned them is V.
-double sum_of_singular_values(std::vector<double> a, int64_t rows, int64_t columns, double* polar) {
-  std::vector<double> v(static_cast<size_t>(columns * columns));
-  for (int64_t p = 0; p < columns; ++p) v[p * columns + p] = 1;
-  auto dot = [&](int64_t p, int64_t q) {
-    double sum = 0;
-    for (int64_t r = 0; r < rows; ++r) sum += a[r * columns + p] * a[r * columns + q];
-    return sum;
-  };
-  constexpr int kMostSweeps = 60;
-  bool turned = true;
-  for (int sweep = 0; turned && sweep < kMostSweeps; ++sweep) {
-    turned = false;
-    for (int64_t p = 0; p < columns; ++p)
-      for (int64_t q = p + 1; q < columns; ++q) {
-        double alpha = dot(p, p), beta = dot(q, q), gamma = dot(p, q);
-        if (!(std::fabs(gamma) > 1e-15 * std::sqrt(alpha * beta))) continue;
-        turned = true;
-        double zeta = (beta - alpha) / (2 * gamma);
-        double t = std::copysign(1 / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta)), zeta);
-        double cosine = 1 / std::sqrt(1 + t * t), sine = cosine * t;
-        auto turn = [&](std::vector<double>& matrix, int64_t height) {
-          for (int64_t r = 0; r < height; ++r) {
-            double &x = matrix[r * columns + p], &y = matrix[r * columns + q], before = x;
-            x = cosine * before - sine * y;
-            y = sine * before + cosine * y;
-          }
-        };
-        turn(a, rows);
-        turn(v, columns);
-      }
-  }
-  std::vector<double> values(static_cast<size_t>(columns));
-  double sum = 0, largest = 0;
-  for (int64_t p = 0; p < columns; ++p) {
-    values[p] = std::sqrt(dot(p, p));
-    sum += values[p];
-    largest = std::fmax(largest, values[p]);
-  }
-  const double rounding =
-      largest * std::numeric_limits<double>::epsilon() * static_cast<double>(std::max(rows, columns));
-  for (int64_t p = 0; p < columns; ++p) {
-    if (values[p] <= rounding) continue;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        polar[r * columns + c] += a[r * columns + p] / values[p] * v[c * columns + p];
-  }
-  return sum;
+using autograd::AutogradContext;
+using eager::fail;
+using eager::present;
+using eager::shape_text;
+using eager::text;
+
+/// `count` matrices of rows by columns of f64, one behind the other in memory.
+struct Matrices {
+  Tensor dense;
+  int64_t rows, columns, count;
+  explicit Matrices(const Tensor& t)
+      : dense(t.contiguous()),
+        rows(t.size(-2)),
+        columns(t.size(-1)),
+        count(rows * columns > 0 ? t.numel() / (rows * columns) : 0) {}
+  const double* at(int64_t i) const { return dense.data_ptr<double>() + i * rows * columns; }
+};
+Ints batch_of(const Tensor& t) { return Ints(t.sizes().begin(), t.sizes().end() - 2); }
+Ints shape_of(Ints batch, std::initializer_list<int64_t> sizes) {
+  for (int64_t s : sizes) batch.push_back(s);
+  return batch;
+}
+/// In errors: which matrix of a batch.
+std::string which(const Matrices& m, int64_t i) { return m.count == 1 ? "a matrix" : "matrix " + std::to_string(i); }
+
+/// Square matrices, or any, of f64; Functions are given these, and what they give is rounded to the caller's dtype.
+Tensor wide(const char* op, const char* argument, const TensorArg& a, bool square, bool finite = false) {
+  const Tensor& t = present(op, argument, a);
+  if (t.dtype() != kFloat32 && t.dtype() != kFloat64)
+    fail(op, argument, eager::dtype_text(t), "f32 or f64", a.location);
+  if (t.dim() < 2) fail(op, argument, shape_text(t), "matrices: at least two dims", a.location);
+  if (square && t.size(-1) != t.size(-2)) fail(op, argument, shape_text(t), "square matrices", a.location);
+  const Tensor result = t.to(kFloat64);
+  if (finite && !isfinite(result.detach()).all().item<bool>())
+    fail(op, argument, "elements that are not finite", "finite ones", a.location);
+  return result;
 }
 
-/// It has no derivative itself: one that is asked for is an Error.
-struct NuclearNormBackward : autograd::Function<NuclearNormBackward> {
-  static Tensor forward(autograd::AutogradContext*, const Tensor& /*matrices*/, const Tensor& polar,
-                        const Tensor& gradient) {
-    return gradient.unsqueeze(-1).unsqueeze(-1) * polar;
+Tensor diagonal_matrix(const Tensor& values) { return values.diag_embed(); }
+Tensor identity(const Tensor& like) { return eye(like.size(-1), {}, kFloat64); }
+
+/// Solves A X = B for each matrix of a batch in place of B, which is row-major.
+void solve_each(const char* op, const Tensor& a, const Tensor& b) {
+  const Matrices m(a);
+  const int64_t n = m.rows, columns = b.size(-1);
+  double* to = b.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < m.count; ++i) {
+    std::vector<double> lu(m.at(i), m.at(i) + n * n);
+    const eager::Pivots pivots = eager::factor_lu(lu.data(), n);
+    if (pivots.zero >= 0)
+      fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(pivots.zero + 1) + " is 0)",
+           "one that has an inverse", Location::none());
+    eager::solve_lu(lu.data(), pivots, n, to + i * n * columns, columns);
+  }
+}
+
+struct Inverse : autograd::Function<Inverse> {
+  static Tensor forward(AutogradContext* context, const char* op, const Tensor& a) {
+    const Tensor result = identity(a).expand(a.sizes()).clone();
+    solve_each(op, a, result);
+    context->save_for_backward({result});
+    return result;
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const Tensor turned = context->get_saved_variables()[0].mT();
+    return {Tensor(), -matmul(matmul(turned, gradients[0]), turned)};
   }
 };
 
-struct NuclearNorm : autograd::Function<NuclearNorm> {
-  /// Of dense matrices of f64.
-  static Tensor forward(autograd::AutogradContext* context, const Tensor& matrices) {
-    const int64_t rank = matrices.dim(), rows = matrices.size(rank - 2), columns = matrices.size(rank - 1);
-    Tensor sums = zeros(Ints(matrices.sizes().begin(), matrices.sizes().end() - 2), kFloat64);
-    Tensor polar = zeros_like(matrices);
-    const double* data = matrices.data_ptr<double>();
-    double *sum = sums.mutable_data_ptr<double>(), *factor = polar.mutable_data_ptr<double>();
-    for (int64_t i = 0, size = rows * columns; size > 0 && i < sums.numel(); ++i, data += size, factor += size)
-      sum[i] = sum_of_singular_values({data, data + size}, rows, columns, factor);
-    context->save_for_backward({matrices, polar});
-    return sums;
+struct Solve : autograd::Function<Solve> {
+  /// A and B have the same batch.
+  static Tensor forward(AutogradContext* context, const char* op, const Tensor& a, const Tensor& b) {
+    const Tensor result = b.clone();
+    solve_each(op, a, result);
+    context->save_for_backward({a, result});
+    return result;
   }
-  static std::vector<Tensor> backward(autograd::AutogradContext* context, const std::vector<Tensor>& gradients) {
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
     const std::vector<Tensor> saved = context->get_saved_variables();
-    return {NuclearNormBackward::apply(saved[0], saved[1], gradients[0])};
+    const Tensor right = Solve::apply("linalg::solve", saved[0].mT(), gradients[0]);
+    return {Tensor(), -matmul(right, saved[1].mT()), right};
   }
 };
+
+Tensor inverse_of(const Tensor& a) { return Inverse::apply("linalg::inv", a); }
+
+/// Determinants, their signs, and the logarithms of their absolute values.
+struct Determinant : autograd::Function<Determinant> {
+  static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a) {
+    const Matrices m(a);
+    const int64_t n = m.rows;
+    const Tensor products = ones(batch_of(a), kFloat64), signs = ones(batch_of(a), kFloat64),
+                 logarithms = zeros(batch_of(a), kFloat64);
+    double *product = products.mutable_data_ptr<double>(), *sign = signs.mutable_data_ptr<double>(),
+           *logarithm = logarithms.mutable_data_ptr<double>();
+    for (int64_t i = 0; i < m.count; ++i) {
+      std::vector<double> lu(m.at(i), m.at(i) + n * n);
+      product[i] = sign[i] = eager::factor_lu(lu.data(), n).sign;
+      for (int64_t k = 0; k < n; ++k) {
+        const double pivot = lu[k * n + k];
+        product[i] *= pivot;
+        sign[i] *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
+        logarithm[i] += std::log(std::fabs(pivot));
+      }
+    }
+    context->save_for_backward({a, products});
+    context->mark_non_differentiable({signs});
+    return {products, signs, logarithms};
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor weight = gradients[0] * saved[1] + gradients[2];
+    return {weight.unsqueeze(-1).unsqueeze(-1) * inverse_of(saved[0]).mT()};
+  }
+};
+
+/// The parts of R and Q by which a gradient comes: Walter and Lehmann, Algorithmic Differentiation of Linear Algebra
+/// Functions, 2010.
+struct Orthogonal : autograd::Function<Orthogonal> {
+  /// Q: [rows, q_columns].
+  static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a, int64_t q_columns) {
+    const Matrices m(a);
+    const Tensor r = a.clone(), q = zeros(shape_of(batch_of(a), {m.rows, q_columns}), kFloat64);
+    double *to_r = r.mutable_data_ptr<double>(), *to_q = q.mutable_data_ptr<double>();
+    if (!m.count) q.copy_(eye(m.rows, q_columns, kFloat64));
+    for (int64_t i = 0; i < m.count; ++i)
+      eager::factor_qr(to_r + i * m.rows * m.columns, m.rows, m.columns, to_q + i * m.rows * q_columns, q_columns);
+    const Tensor upper = r.narrow(-2, 0, q_columns).clone();
+    context->save_for_backward({q, upper});
+    return {q, upper};
+  }
+  /// Of at least as many rows as columns, and as many columns in Q.
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor &q = saved[0], &r = saved[1];
+    if (q.size(-1) != r.size(-1))
+      fail("linalg::qr", "gradients", "those of a complete Q of more rows than columns", "mode \"reduced\"",
+           Location::none());
+    const Tensor m = matmul(r, gradients[1].mT()) - matmul(gradients[0].mT(), q);
+    const Tensor lower = m.tril(-1), symmetric = m.tril() + lower.mT();
+    const Tensor left = gradients[0] + matmul(q, symmetric);  // X of X R^T
+    return {Solve::apply("linalg::qr", r, left.mT()).mT(), Tensor()};
+  }
+};
+
+struct Cholesky : autograd::Function<Cholesky> {
+  static Tensor forward(AutogradContext* context, const Tensor& a) {
+    const Matrices m(a);
+    const Tensor result = a.clone();
+    double* to = result.mutable_data_ptr<double>();
+    for (int64_t i = 0; i < m.count; ++i)
+      if (const int64_t order = eager::factor_cholesky(to + i * m.rows * m.rows, m.rows))
+        fail("linalg::cholesky", "A",
+             which(m, i) + " whose leading minor of order " + std::to_string(order) + " is not positive",
+             "positive definite ones", Location::none());
+    context->save_for_backward({result});
+    return result;
+  }
+  // Murray, Differentiation of the Cholesky decomposition, 2016.
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const Tensor l = context->get_saved_variables()[0], product = matmul(l.mT(), gradients[0]);
+    const Tensor half = product.tril() - 0.5 * diagonal_matrix(product.diagonal(0, -2, -1));
+    const Tensor left = Solve::apply("linalg::cholesky", l.mT(), half);
+    const Tensor both = Solve::apply("linalg::cholesky", l.mT(), left.mT());
+    return {(both + both.mT()) * 0.5};
+  }
+};
+
+/// 1 / (b - a) of each pair of values, 0 of each with itself.
+Tensor inverse_gaps(const Tensor& values) {
+  const Tensor gaps = values.unsqueeze(-2) - values.unsqueeze(-1), own = eye(values.size(-1), {}, kBool);
+  return where(own, 0, where(own, 1, gaps).reciprocal());
+}
+
+struct Symmetric : autograd::Function<Symmetric> {
+  /// Of one triangle of A; its gradient is that of a symmetric matrix.
+  static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a, bool lower) {
+    const Matrices m(lower ? a.tril() + a.tril(-1).mT() : a.triu() + a.triu(1).mT());
+    const int64_t n = m.rows;
+    const Tensor values = zeros(shape_of(batch_of(a), {n}), kFloat64), vectors = zeros(a.sizes(), kFloat64);
+    double *to_values = values.mutable_data_ptr<double>(), *to_vectors = vectors.mutable_data_ptr<double>();
+    for (int64_t i = 0; i < m.count; ++i) {
+      std::vector<double> work(m.at(i), m.at(i) + n * n);
+      eager::factor_symmetric(work.data(), n, to_values + i * n, to_vectors + i * n * n);
+    }
+    context->save_for_backward({values, vectors});
+    context->set_materialize_grads(false);
+    return {values, vectors};
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor &values = saved[0], &v = saved[1];
+    Tensor inner;
+    if (gradients[0].defined()) inner = diagonal_matrix(gradients[0]);
+    if (gradients[1].defined()) {
+      const Tensor turned = matmul(v.mT(), gradients[1]) * inverse_gaps(values), part = (turned + turned.mT()) * 0.5;
+      inner = inner.defined() ? inner + part : part;
+    }
+    return {matmul(matmul(v, inner), v.mT()), Tensor()};
+  }
+};
+
+/// Townsend, Differentiating the Singular Value Decomposition, 2016.
+struct Singular : autograd::Function<Singular> {
+  /// U: [rows, u_columns], V^T: [vt_rows, columns].
+  static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a, bool full) {
+    const Matrices m(a);
+    const int64_t k = std::min(m.rows, m.columns), u_columns = full ? m.rows : k, vt_rows = full ? m.columns : k;
+    const Ints batch = batch_of(a);
+    const Tensor u = zeros(shape_of(batch, {m.rows, u_columns}), kFloat64), s = zeros(shape_of(batch, {k}), kFloat64),
+                 vt = zeros(shape_of(batch, {vt_rows, m.columns}), kFloat64);
+    double *to_u = u.mutable_data_ptr<double>(), *to_s = s.mutable_data_ptr<double>(),
+           *to_vt = vt.mutable_data_ptr<double>();
+    if (!m.count) u.copy_(eye(m.rows, u_columns, kFloat64)), vt.copy_(eye(vt_rows, m.columns, kFloat64));
+    for (int64_t i = 0; i < m.count; ++i)
+      eager::factor_singular(m.at(i), m.rows, m.columns, to_u + i * m.rows * u_columns, u_columns, to_s + i * k,
+                             to_vt + i * vt_rows * m.columns, vt_rows);
+    context->save_for_backward({u, s, vt});
+    context->set_materialize_grads(false);
+    return {u, s, vt};
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor& s = saved[1];
+    const Size k = s.size(-1);
+    const Tensor u = saved[0].narrow(-1, 0, k), vt = saved[2].narrow(-2, 0, k);
+    Tensor inner, outer;
+    const auto add_to = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
+    if (gradients[1].defined()) add_to(inner, diagonal_matrix(gradients[1]));
+    const auto skew = [](const Tensor& m) { return m - m.mT(); };
+    if (gradients[0].defined()) {
+      const Tensor g = gradients[0].narrow(-1, 0, k), own = matmul(u.mT(), g);
+      add_to(inner, inverse_gaps(s * s) * skew(own) * s.unsqueeze(-2));
+      if (u.size(-2) > k) add_to(outer, matmul((g - matmul(u, own)) / s.unsqueeze(-2), vt));
+    }
+    if (gradients[2].defined()) {
+      const Tensor g = gradients[2].narrow(-2, 0, k).mT(), own = matmul(vt, g);
+      add_to(inner, s.unsqueeze(-1) * (inverse_gaps(s * s) * skew(own)));
+      if (vt.size(-1) > k) add_to(outer, matmul(u, (g - matmul(vt.mT(), own)).mT() / s.unsqueeze(-1)));
+    }
+    Tensor result = matmul(matmul(u, inner), vt);
+    return {outer.defined() ? result + outer : result, Tensor()};
+  }
+};
+
+/// Golub and Pereyra, The Differentiation of Pseudo-Inverses, 1973.
+struct PseudoInverse : autograd::Function<PseudoInverse> {
+  /// `tolerance`: which singular values count as 0, one number a matrix.
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vt,
+                        const Tensor& tolerance) {
+    const Tensor counts = s > tolerance.unsqueeze(-1);
+    const Tensor inverse = where(counts, where(counts, s, 1).reciprocal(), 0);
+    const Tensor result = matmul(vt.mT() * inverse.unsqueeze(-2), u.mT());
+    context->save_for_backward({a, result});
+    return result;
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor &a = saved[0], &p = saved[1], pt = p.mT(), &g = gradients[0], gt = g.mT();
+    const Tensor left = matmul(matmul(gt, p), pt), right = matmul(pt, matmul(p, gt));
+    return {left - matmul(a, matmul(p, left)) + right - matmul(matmul(right, p), a) - matmul(matmul(pt, g), pt),
+            Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+/// Up to where singular values count as 0.
+Tensor tolerance_of(const Tensor& s, const Tensor& a, DType dtype, std::optional<double> atol,
+                    std::optional<double> rtol) {
+  const double epsilon =
+      dtype == kFloat32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double share = rtol                ? *rtol
+                       : atol && *atol > 0 ? 0
+                                           : epsilon * static_cast<double>(std::max<int64_t>(a.size(-1), a.size(-2)));
+  if (s.size(-1) == 0) return zeros(batch_of(a), kFloat64);
+  return clamp_min(s.amax(-1) * share, atol.value_or(0));
+}
+
+/// A right side as matrices, of one batch with A.
+struct Sides {
+  Tensor a, b;
+  bool vector;
+};
+Sides sides_of(const char* op, const Tensor& a, const TensorArg& given, DType dtype, bool rows_first) {
+  const Tensor& right = present(op, "B", given);
+  if (right.dtype() != dtype)
+    fail(op, "B", eager::dtype_text(right), std::string(name_of(dtype)) + ", the dtype of A", given.location);
+  // One dim, or what A has but for its last one.
+  const bool vector = right.dim() == 1 || (right.dim() == a.dim() - 1 &&
+                                           right.sizes() == IntArrayRef(a.sizes().data(), a.sizes().size() - 1));
+  if (right.dim() < 1) fail(op, "B", shape_text(right), "at least one dim", given.location);
+  Tensor b = right.to(kFloat64);
+  if (vector) b = b.unsqueeze(-1);
+  if (b.size(rows_first ? -2 : -1) != a.size(rows_first ? -2 : -1))
+    fail(op, "B", shape_text(right),
+         "as many rows" + std::string(rows_first ? "" : " (columns, unless left)") + " as A has, " +
+             std::to_string(a.size(-2)),
+         given.location);
+  Ints batch = batch_of(a), other = batch_of(b);
+  while (batch.size() < other.size()) batch.insert(0, 1);
+  while (other.size() < batch.size()) other.insert(0, 1);
+  for (size_t d = 0; d < batch.size(); ++d) {
+    if (batch[d] != other[d] && batch[d] != 1 && other[d] != 1)
+      fail(op, "B", shape_text(right), "a batch that broadcasts with A's, " + text(a.sizes()), given.location);
+    if (batch[d] == 1) batch[d] = other[d];
+  }
+  return {a.expand(shape_of(batch, {a.size(-2), a.size(-1)})), b.expand(shape_of(batch, {b.size(-2), b.size(-1)})),
+          vector};
+}
+
+Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DType dtype, bool left) {
+  const Sides sides = sides_of(op, wide_a, given, dtype, left);
+  Tensor x = left ? Solve::apply(op, sides.a, sides.b) : Solve::apply(op, sides.a.mT(), sides.b.mT()).mT();
+  if (sides.vector) x = x.squeeze(-1);
+  return x.to(dtype).contiguous();
+}
+
+std::vector<Tensor> symmetric_parts(const char* op, const TensorArg& A, std::string_view uplo) {
+  const CallerLine line(A.location);
+  if (uplo != "L" && uplo != "U" && uplo != "l" && uplo != "u")
+    fail(op, "UPLO", "\"" + std::string(uplo) + "\"", "\"L\" or \"U\"", A.location);
+  const std::vector<Tensor> parts = Symmetric::apply(wide(op, "A", A, true, true), uplo == "L" || uplo == "l");
+  return {parts[0].to(A.tensor->dtype()), parts[1].to(A.tensor->dtype())};
+}
 
 }  // namespace
 
-Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
-  Location location = self.location;
-  if (dim.items().size() != 2)
-    eager::fail("nuclear_norm", "dim", std::to_string(dim.items().size()) + " dims", "two", location);
-  const Tensor& x = *self.tensor;
-  if (!x.is_floating_point(location))
-    eager::fail("nuclear_norm", "self", std::string(name_of(x.dtype())), "a floating dtype", location);
-  Tensor matrices = x.movedim(dim.items(), {-2, -1}, location).to(kFloat64, location).contiguous(location);
-  const int64_t rank = matrices.dim();
-  const CallerLine line(location);
-  Tensor result = NuclearNorm::apply(matrices);
-  result = result.to(x.dtype(), location);
-  if (!keepdim) return result;
-  int64_t a = dim.items()[0], b = dim.items()[1];
-  a = a < 0 ? a + rank : a;
-  b = b < 0 ? b + rank : b;
-  return result.unsqueeze(std::min(a, b), location).unsqueeze(std::max(a, b), location);
+Tensor det(const TensorArg& self) { return linalg::det(self); }
+std::tuple<Tensor, Tensor> slogdet(const TensorArg& self) { return linalg::slogdet(self); }
+Tensor inverse(const TensorArg& self) { return linalg::inv(self); }
+Tensor pinverse(const TensorArg& self, double rcond) { return linalg::pinv(self, 0, rcond); }
+Tensor matrix_exp(const TensorArg& self) { return linalg::matrix_exp(self); }
+Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper) {
+  const CallerLine line(B.location);
+  wide("cholesky_solve", "B", B, false);
+  const Tensor l = wide("cholesky_solve", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
+  return solve_by("cholesky_solve", matmul(lower, lower.mT()), B, L.tensor->dtype(), true);
+}
+Tensor cholesky_inverse(const TensorArg& L, bool upper) {
+  const CallerLine line(L.location);
+  const Tensor l = wide("cholesky_inverse", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
+  return Inverse::apply("cholesky_inverse", matmul(lower, lower.mT())).to(L.tensor->dtype());
+}
+Tensor logdet(const TensorArg& self) {
+  const CallerLine line(self.location);
+  const auto [sign, logarithm] = linalg::slogdet(self);
+  return where(sign < 0, std::numeric_limits<double>::quiet_NaN(), logarithm);
 }
 
+namespace linalg {
+
+Tensor det(const TensorArg& A) {
+  const CallerLine line(A.location);
+  const Tensor a = wide("linalg::det", "A", A, true);
+  const Tensor result = Determinant::apply(a)[0];
+  if (!a.requires_grad() || !(result == 0).any().item<bool>()) return result.to(A.tensor->dtype());
+  // Of singular matrices by their cofactors, the products of all singular values but one: as a linear function of A.
+  Tensor cofactors;
+  {
+    const NoGradGuard off;
+    const auto [u, s, vt] = svd({a.detach(), A.location});
+    const Tensor own = eye(s.size(-1), {}, kBool);
+    const Tensor others = where(own, 1, s.unsqueeze(-2)).prod(-1);
+    const Tensor sign = Determinant::apply(matmul(u, vt))[1];
+    cofactors = matmul(u * others.unsqueeze(-2), vt) * sign.unsqueeze(-1).unsqueeze(-1);
+  }
+  const Tensor moved = ((a - a.detach()) * cofactors).sum({-2, -1});
+  return (result.detach() + moved).to(A.tensor->dtype());
+}
+
+std::tuple<Tensor, Tensor> slogdet(const TensorArg& A) {
+  const CallerLine line(A.location);
+  const std::vector<Tensor> parts = Determinant::apply(wide("linalg::slogdet", "A", A, true));
+  return {parts[1].to(A.tensor->dtype()), parts[2].to(A.tensor->dtype())};
+}
+
+Tensor inv(const TensorArg& A) {
+  const CallerLine line(A.location);
+  return inverse_of(wide("linalg::inv", "A", A, true)).to(A.tensor->dtype());
+}
+
+Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
+  const CallerLine line(A.location);
+  const Tensor a = wide("linalg::solve", "A", A, true);
+  return solve_by("linalg::solve", a, B, A.tensor->dtype(), left);
+}
+
+Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left, bool unitriangular) {
+  const CallerLine line(A.location);
+  Tensor a = wide("linalg::solve_triangular", "A", A, true);
+  const int64_t from = unitriangular ? 1 : 0;
+  a = upper ? a.triu(from) : a.tril(-from);
+  if (unitriangular) a = a + identity(a);
+  return solve_by("linalg::solve_triangular", a, B, A.tensor->dtype(), left);
+}
+
+Tensor cholesky(const TensorArg& A, bool upper) {
+  const CallerLine line(A.location);
+  const Tensor a = wide("linalg::cholesky", "A", A, true);
+  const Tensor l = Cholesky::apply(upper ? a.mT() : a);
+  return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
+}
+
+std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word word) {
+  const CallerLine line(A.location);
+  const std::string_view mode = word;
+  if (mode != "reduced" && mode != "complete" && mode != "r")
+    fail("linalg::qr", "mode", "\"" + std::string(mode) + "\"", "one of \"reduced\", \"complete\", \"r\"", A.location);
+  const DType dtype = present("linalg::qr", "A", A).dtype();
+  Tensor a = wide("linalg::qr", "A", A, false);
+  if (mode == "r") a = a.detach();
+  const int64_t rows = a.size(-2), columns = a.size(-1);
+  // The columns beyond a square follow by Q, which that square gives.
+  const Tensor square = a.narrow(-1, 0, std::min(rows, columns));
+  const std::vector<Tensor> parts = Orthogonal::apply(square, mode == "complete" ? rows : std::min(rows, columns));
+  const Tensor& q = parts[0];
+  Tensor r = parts[1];
+  if (columns > rows) r = cat({r, matmul(q.mT(), a.narrow(-1, rows, columns - rows))}, -1);
+  return {mode == "r" ? zeros({0}, dtype) : q.to(dtype), r.to(dtype)};
+}
+
+std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO) {
+  const std::vector<Tensor> parts = symmetric_parts("linalg::eigh", A, UPLO);
+  return {parts[0], parts[1]};
+}
+Tensor eigvalsh(const TensorArg& A, Word UPLO) { return symmetric_parts("linalg::eigvalsh", A, UPLO)[0]; }
+
+std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices) {
+  const CallerLine line(A.location);
+  const std::vector<Tensor> parts = Singular::apply(wide("linalg::svd", "A", A, false, true), full_matrices);
+  const DType dtype = A.tensor->dtype();
+  return {parts[0].to(dtype), parts[1].to(dtype), parts[2].to(dtype)};
+}
+Tensor svdvals(const TensorArg& A) {
+  const CallerLine line(A.location);
+  return Singular::apply(wide("linalg::svdvals", "A", A, false, true), false)[1].to(A.tensor->dtype());
+}
+
+Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
+  const CallerLine line(A.location);
+  const Tensor a = wide("linalg::pinv", "A", A, false, true);
+  const std::vector<Tensor> parts = Singular::apply(a.detach(), false);
+  const Tensor tolerance = tolerance_of(parts[1], a, A.tensor->dtype(), atol, rtol);
+  return PseudoInverse::apply(a, parts[0], parts[1], parts[2], tolerance).to(A.tensor->dtype());
+}
+
+Tensor matrix_rank(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
+  const CallerLine line(A.location);
+  const Tensor a = wide("linalg::matrix_rank", "A", A, false, true);
+  const Tensor s = Singular::apply(a.detach(), false)[1];
+  return (s > tolerance_of(s, a, A.tensor->dtype(), atol, rtol).unsqueeze(-1)).sum(-1);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const TensorArg& B, std::optional<double> rcond) {
+  const CallerLine line(A.location);
+  const DType dtype = present("linalg::lstsq", "A", A).dtype();
+  const Tensor wide_a = wide("linalg::lstsq", "A", A, false, true);
+  const auto [a, b, vector] = sides_of("linalg::lstsq", wide_a, B, dtype, true);
+  const std::vector<Tensor> parts = Singular::apply(wide_a.detach(), false);
+  const Tensor& s = parts[1];
+  const Tensor tolerance = tolerance_of(s, wide_a, dtype, {}, rcond);
+  const Tensor inverse = PseudoInverse::apply(wide_a, parts[0], s, parts[2], tolerance);
+  const Tensor x = matmul(inverse, b), rank = (s > tolerance.unsqueeze(-1)).sum(-1);
+  Tensor residuals = zeros({0}, dtype);
+  if (a.size(-2) > a.size(-1) && (rank == a.size(-1)).all().item<bool>())
+    residuals = (matmul(a, x) - b).square().sum(-2).to(dtype);
+  return {(vector ? x.squeeze(-1) : x).to(dtype), residuals, rank, s.to(dtype)};
+}
+
+// Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003: method 3, with a Taylor
+// series.
+Tensor matrix_exp(const TensorArg& A) {
+  const CallerLine line(A.location);
+  Tensor a = wide("linalg::matrix_exp", "A", A, true, true);
+  if (a.numel() == 0) return A.tensor->clone();
+  const double norm = a.detach().abs().sum(-1).amax().item<double>();
+  constexpr int kMostHalvings = 1100;  // more than f64 has exponents: of a sum beyond it
+  int halvings = 0;
+  while (halvings < kMostHalvings && std::ldexp(norm, -halvings) > 0.5) ++halvings;
+  a = a * std::ldexp(1.0, -halvings);
+  // Of a norm of a half, term 16 is below the last bit of 1.
+  constexpr int kTerms = 16;
+  const Tensor one = identity(a);
+  Tensor result = one + a / kTerms;
+  for (int term = kTerms - 1; term > 0; --term) result = one + matmul(a, result) / term;
+  for (int i = 0; i < halvings; ++i) result = matmul(result, result);
+  return result.to(A.tensor->dtype());
+}
+
+}  // namespace linalg
 }  // namespace ingot

@@ -1,5 +1,9 @@
-// Functions of whole matrices.
+// Functions of whole matrices, which stand in the last two dims (f32 or f64; others are the batch). All is computed in
+// f64 and rounded once. They read values at once: a graph break in compiled code.
 #pragma once
+#include <optional>
+#include <tuple>
+
 #include "eager/tensor.h"
 
 namespace ingot {
@@ -8,4 +12,63 @@ namespace ingot {
 /// second one. Reads the values at once: a graph break in compiled code.
 INGOT_API Tensor nuclear_norm(const TensorArg& self, const IntList& dim = {-2, -1}, bool keepdim = false);
 
+/// As the functions of namespace linalg; pinverse and inverse are pinv and inv there.
+INGOT_API Tensor det(const TensorArg& self);
+INGOT_API std::tuple<Tensor, Tensor> slogdet(const TensorArg& self);
+INGOT_API Tensor inverse(const TensorArg& self);
+INGOT_API Tensor matrix_exp(const TensorArg& self);
+INGOT_API Tensor pinverse(const TensorArg& self, double rcond = 1e-15);
+/// X of A X = B, and the inverse of A, from the Cholesky factor of A: lower, or `upper`.
+INGOT_API Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper = false);
+INGOT_API Tensor cholesky_inverse(const TensorArg& L, bool upper = false);
+/// The logarithm of the determinant; NaN where that is negative, -inf where it is 0.
+INGOT_API Tensor logdet(const TensorArg& self);
+
+namespace linalg {
+
+/// Determinants, by elimination (LU). Where one is 0, it has a first gradient alone.
+INGOT_API Tensor det(const TensorArg& A);
+/// Their signs (0 for a singular matrix) and the logarithms of their absolute values.
+INGOT_API std::tuple<Tensor, Tensor> slogdet(const TensorArg& A);
+/// A singular matrix is an Error.
+INGOT_API Tensor inv(const TensorArg& A);
+/// X of A X = B, with `left` false of X A = B. B: matrices, whose batch broadcasts with A's, or vectors: one dim, or
+/// A's batch and one more dim. A singular A is an Error.
+INGOT_API Tensor solve(const TensorArg& A, const TensorArg& B, bool left = true);
+/// The same of what lies on and above (`upper`), or on and below the diagonal of A, with ones there if unitriangular.
+INGOT_API Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left = true,
+                                  bool unitriangular = false);
+/// L of A = L L^T, or `upper` its transpose. The lower triangle alone is read, or the upper one; the gradient is
+/// symmetric. What is not positive definite is an Error.
+INGOT_API Tensor cholesky(const TensorArg& A, bool upper = false);
+/// Q and R of A = Q R, with LAPACK's signs. Modes: "reduced" (Q has min(rows, columns) columns), "complete" (Q is
+/// square; no gradient for more rows than columns), "r" (Q is empty; no gradient).
+INGOT_API std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word mode = "reduced");
+/// Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices, of which the lower ("L") or
+/// upper
+/// ("U") triangle is read. Vectors of equal values have no gradient, and a sign of no meaning. By Jacobi's rotations.
+INGOT_API std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO = "L");
+INGOT_API Tensor eigvalsh(const TensorArg& A, Word UPLO = "L");
+/// U, S and V^T of A = U diag(S) V^T, S in descending order. With full_matrices U and V are square, and have no
+/// gradient beyond the first min(rows, columns) of their vectors; nor have vectors of equal values, whose sign has no
+/// meaning. By Jacobi's rotations.
+INGOT_API std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices = true);
+INGOT_API Tensor svdvals(const TensorArg& A);
+/// The pseudoinverse of Moore and Penrose: singular values up to max(atol, rtol * the largest) count as 0. rtol: unless
+/// given, the larger size times the dtype's epsilon; 0 where an atol is given.
+INGOT_API Tensor pinv(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {});
+/// How many singular values count (i64), as in pinv.
+INGOT_API Tensor matrix_rank(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {});
+/// The shortest X among those for which |A X - B| is smallest; squared residuals (empty, unless there are more rows
+/// than columns and every rank is full); the ranks; the singular values. `rcond` is pinv's rtol. B as in solve.
+INGOT_API std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const TensorArg& B,
+                                                           std::optional<double> rcond = {});
+/// The exponential series of square matrices, summed for what is halved until it is small and then squared as often.
+INGOT_API Tensor matrix_exp(const TensorArg& A);
+/// Norms of the matrices in two dims: "fro", "nuc", or 1, -1, inf, -inf (the largest or smallest sum of a column or
+/// row) or 2, -2 (the largest or smallest singular value).
+INGOT_API Tensor matrix_norm(const TensorArg& A, Word ord = "fro", const IntList& dim = {-2, -1}, bool keepdim = false);
+INGOT_API Tensor matrix_norm(const TensorArg& A, double ord, const IntList& dim = {-2, -1}, bool keepdim = false);
+
+}  // namespace linalg
 }  // namespace ingot

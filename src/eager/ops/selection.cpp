@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "eager/call/call.h"
 #include "eager/call/check_values.h"
 #include "eager/data.h"
+#include "eager/ops/checks.h"
 #include "eager/ops/factories.h"
 
 namespace ingot {
@@ -12,12 +12,7 @@ namespace {
 
 using eager::fail;
 using eager::present;
-
-std::string text(IntArrayRef sizes) {
-  std::string s = "[";
-  for (size_t i = 0; i < sizes.size(); ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
-  return s + "]";
-}
+using eager::text;
 
 const Tensor& mask_of(const char* op, const TensorArg& a) {
   const Tensor& mask = present(op, "mask", a);
@@ -93,6 +88,7 @@ std::vector<Tensor> where(const TensorArg& condition) {
   present("where", "condition", condition);
   return nonzero(condition, as_tuple);
 }
+Tensor argwhere(const TensorArg& self) { return nonzero(self); }
 
 Tensor masked_select(const TensorArg& a, const TensorArg& m) {
   const Tensor &self = present("masked_select", "self", a), &mask = mask_of("masked_select", m);
@@ -187,20 +183,6 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
   eager::check_numbers("one_hot", "self", self, 0, std::max<int64_t>(num_classes, 1), a.location);
   shape.add(std::max<int64_t>(num_classes, 1));
   return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
-}
-
-// Sorted, an element is new where it differs from the one before.
-std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
-  const Tensor& self = present("unique", "self", a);
-  int64_t n = self.numel();
-  if (n == 0) return {self.reshape({0}), zeros(self.sizes(), kInt64), zeros({0}, kInt64)};
-  auto [sorted, order] = self.reshape({-1}, a.location).sort(0, false, true, a.location);
-  Tensor changes = sorted.slice(0, 1, n).ne(sorted.slice(0, 0, n - 1), a.location);
-  Tensor fresh = cat({{ones({1}, kBool), changes}, a.location});
-  Tensor starts = nonzero({fresh, a.location}).select(1, 0), group = fresh.cumsum(0).sub(1);
-  Tensor inverse = zeros({n}, kInt64).scatter(0, order, group);
-  Tensor ends = cat({starts.slice(0, 1, starts.size(0)), full({1}, n, kInt64)});
-  return {sorted.index_select(0, starts), inverse.view(self.sizes()), ends.sub(starts)};
 }
 
 Tensor Tensor::nonzero(Location location) const { return ingot::nonzero({*this, location}); }

@@ -2,7 +2,6 @@
 // them: a graph break in compiled code.
 #pragma once
 #include <optional>
-#include <tuple>
 
 #include "eager/ops/functions.h"
 
@@ -13,6 +12,8 @@ INGOT_API Tensor nonzero(const TensorArg& self);
 /// The same, one i64 tensor [count] a dim, as indexing takes them; a zero-dim tensor counts as one of one element.
 INGOT_API std::vector<Tensor> nonzero(const TensorArg& self, AsTuple);
 INGOT_API std::vector<Tensor> where(const TensorArg& condition);
+/// As nonzero.
+INGOT_API Tensor argwhere(const TensorArg& self);
 /// The elements where the mask is true, in one dim; self and mask broadcast.
 INGOT_API Tensor masked_select(const TensorArg& self, const TensorArg& mask);
 /// self, and where the mask is true the elements of `source` in their order. It reads no value on the host.
@@ -32,8 +33,6 @@ INGOT_API Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>
 /// Zeros with a one at the position that each element names, in a new last dim. num_classes -1: the largest + 1, which
 /// reads the values.
 INGOT_API Tensor one_hot(const TensorArg& self, int64_t num_classes = -1);
-/// Values in ascending order, each once; where each element of self is among them; how often each occurs.
-INGOT_API std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& self);
 
 namespace nn::functional {
 

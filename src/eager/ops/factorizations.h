@@ -1,0 +1,34 @@
+// Factorizations of one dense row-major matrix of f64. What eager/ops/linalg.h is made of; not in the API.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace ingot::eager {
+
+/// P A = L U in place, by elimination with partial pivoting: L has ones on its diagonal, which are not stored.
+struct Pivots {
+  std::vector<int64_t> rows;  // row i of P A is this row of A
+  int sign = 1;               // the determinant of P
+  int64_t zero = -1;          // the first pivot that is 0, or -1
+};
+Pivots factor_lu(double* a, int64_t n);
+/// Solves A X = B for an [n, columns] of right sides, in place.
+void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns);
+
+/// A = L L^T: L in place of the lower triangle, which alone is read; zeros above. Gives the order of the first leading
+/// minor that is not positive, or 0.
+int64_t factor_cholesky(double* a, int64_t n);
+
+/// A = Q R by Householder's reflections: R in place of A [rows, columns], zeros below; q: [rows, q_columns].
+void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns);
+
+/// A V = V diag(values) of a symmetric matrix, which is overwritten: values in ascending order, V's columns
+/// orthonormal.
+void factor_symmetric(double* a, int64_t n, double* values, double* v);
+
+/// A = U diag(values) V^T: values in descending order, k = min(rows, columns) of them; U: [rows, u_columns], vt:
+/// [vt_rows, columns], both at least k.
+void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, int64_t u_columns, double* values,
+                     double* vt, int64_t vt_rows);
+
+}  // namespace ingot::eager

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "eager/autograd/function.h"
+#include "eager/ops/checks.h"
+#include "eager/ops/factorizations.h"
+#include "eager/ops/functions.h"
+#include "eager/ops/linalg.h"
+
+namespace ingot {
+namespace {
+
+using autograd::AutogradContext;
+using eager::fail;
+using eager::present;
+using eager::shape_text;
+
+/// The sum of the singular values of a row-major matrix, and what it rises along: U V^T of its singular vectors, where
+/// a singular value that is 0 to rounding has no part.
+double sum_of_singular_values(const double* a, int64_t rows, int64_t columns, double* polar) {
+  const int64_t k = std::min(rows, columns);
+  std::vector<double> u(static_cast<size_t>(rows * k)), values(static_cast<size_t>(k)),
+      vt(static_cast<size_t>(k * columns));
+  eager::factor_singular(a, rows, columns, u.data(), k, values.data(), vt.data(), k);
+  const double rounding =
+      k ? values[0] * std::numeric_limits<double>::epsilon() * static_cast<double>(std::max(rows, columns)) : 0;
+  double sum = 0;
+  for (int64_t p = 0; p < k; ++p) {
+    sum += values[p];
+    if (values[p] <= rounding) continue;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) polar[r * columns + c] += u[r * k + p] * vt[p * columns + c];
+  }
+  return sum;
+}
+
+/// It has no derivative itself: one that is asked for is an Error.
+struct NuclearNormBackward : autograd::Function<NuclearNormBackward> {
+  static Tensor forward(AutogradContext*, const Tensor& /*matrices*/, const Tensor& polar, const Tensor& gradient) {
+    return gradient.unsqueeze(-1).unsqueeze(-1) * polar;
+  }
+};
+
+struct NuclearNorm : autograd::Function<NuclearNorm> {
+  /// Of dense matrices of f64.
+  static Tensor forward(AutogradContext* context, const Tensor& matrices) {
+    const int64_t rank = matrices.dim(), rows = matrices.size(rank - 2), columns = matrices.size(rank - 1);
+    Tensor sums = zeros(Ints(matrices.sizes().begin(), matrices.sizes().end() - 2), kFloat64);
+    Tensor polar = zeros_like(matrices);
+    const double* data = matrices.data_ptr<double>();
+    double *sum = sums.mutable_data_ptr<double>(), *factor = polar.mutable_data_ptr<double>();
+    for (int64_t i = 0, size = rows * columns; size > 0 && i < sums.numel(); ++i, data += size, factor += size)
+      sum[i] = sum_of_singular_values(data, rows, columns, factor);
+    context->save_for_backward({matrices, polar});
+    return sums;
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    return {NuclearNormBackward::apply(saved[0], saved[1], gradients[0])};
+  }
+};
+
+Tensor norm_of(const char* op, const TensorArg& A, const IntList& dim, bool keepdim, std::string_view word,
+               double order) {
+  const CallerLine line(A.location);
+  const Tensor& x = present(op, "A", A);
+  if (!is_floating(x.dtype())) fail(op, "A", eager::dtype_text(x), "a floating dtype", A.location);
+  if (dim.items().size() != 2) fail(op, "dim", std::to_string(dim.items().size()) + " dims", "two", A.location);
+  if (x.dim() < 2) fail(op, "A", shape_text(x), "at least two dims", A.location);
+  const int64_t rows = eager::wrapped_dim(op, "dim", dim.items()[0], x.dim(), A.location),
+                columns = eager::wrapped_dim(op, "dim", dim.items()[1], x.dim(), A.location);
+  if (rows == columns) fail(op, "dim", std::to_string(rows) + " twice", "two dims", A.location);
+  if (word == "fro") return vector_norm(x, 2, {rows, columns}, keepdim);
+  if (word == "nuc") return nuclear_norm({x, A.location}, {rows, columns}, keepdim);
+  if (!word.empty()) fail(op, "ord", "\"" + std::string(word) + "\"", "\"fro\", \"nuc\" or a number", A.location);
+  const double size = std::fabs(order);
+  if (size != 1 && size != 2 && !std::isinf(size))
+    fail(op, "ord", std::to_string(order), "1, -1, 2, -2, inf or -inf", A.location);
+  // Nothing has no largest element; its norm is 0.
+  if (order > 0 && x.numel() == 0) return abs(x).sum({rows, columns}, keepdim);
+  Tensor result = size == 2 ? linalg::svdvals({x.movedim({rows, columns}, {-2, -1}), A.location})
+                            : abs(x).sum(size == 1 ? rows : columns, true);
+  if (size == 2) {
+    result = order > 0 ? result.amax(-1) : result.amin(-1);
+    return keepdim ? result.unsqueeze(std::min(rows, columns)).unsqueeze(std::max(rows, columns)) : result;
+  }
+  const int64_t last = size == 1 ? columns : rows;
+  result = order > 0 ? result.amax(last, true) : result.amin(last, true);
+  return keepdim ? result : result.squeeze({rows, columns});
+}
+
+}  // namespace
+
+Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
+  Location location = self.location;
+  if (dim.items().size() != 2)
+    fail("nuclear_norm", "dim", std::to_string(dim.items().size()) + " dims", "two", location);
+  const Tensor& x = present("nuclear_norm", "self", self);
+  if (!x.is_floating_point(location))
+    fail("nuclear_norm", "self", std::string(name_of(x.dtype())), "a floating dtype", location);
+  Tensor matrices = x.movedim(dim.items(), {-2, -1}, location).to(kFloat64, location).contiguous(location);
+  const int64_t rank = matrices.dim();
+  const CallerLine line(location);
+  Tensor result = NuclearNorm::apply(matrices);
+  result = result.to(x.dtype(), location);
+  if (!keepdim) return result;
+  int64_t a = dim.items()[0], b = dim.items()[1];
+  a = a < 0 ? a + rank : a;
+  b = b < 0 ? b + rank : b;
+  return result.unsqueeze(std::min(a, b), location).unsqueeze(std::max(a, b), location);
+}
+
+namespace linalg {
+
+Tensor matrix_norm(const TensorArg& A, Word ord, const IntList& dim, bool keepdim) {
+  return norm_of("linalg::matrix_norm", A, dim, keepdim, ord, 0);
+}
+Tensor matrix_norm(const TensorArg& A, double ord, const IntList& dim, bool keepdim) {
+  return norm_of("linalg::matrix_norm", A, dim, keepdim, {}, ord);
+}
+
+}  // namespace linalg
+}  // namespace ingot

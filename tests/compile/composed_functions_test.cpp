@@ -1,0 +1,135 @@
+// Functions written over ops inside of compiled functions: eager's bits without a break where no shape depends on
+// values, and eager's bits behind a break where one does.
+#include "support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+template <class F, class... Args>
+void check(const char* name, F f, const Args&... args) {
+  SCOPED_TRACE(name);
+  auto fast = compile(f);
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(fast(args...), f(args...)));
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
+TEST(ComposedFunctions, AreCapturedWhole) {
+  const Tensor x = randn({5, 6}), q = tensor({.1f, .7f}), row = randn({6}), i = randint(0, 5, {3});
+  check(
+      "median", [](const Tensor& x) { return std::get<0>(median(x * 2, 1)) + median(x); }, x);
+  check(
+      "quantile", [](const Tensor& x, const Tensor& q) { return quantile(x + 1, q, 1).exp(); }, x, q);
+  check(
+      "nanquantile", [](const Tensor& x) { return nanquantile(x / x.round(), 0.3, 0); }, x);
+  check(
+      "histc", [](const Tensor& x) { return histc(x.tanh(), 4) + histc(x, 4, -1, 1); }, x);
+  check(
+      "histogram", [](const Tensor& x) { return std::get<0>(histogram(x * 3, 5, {}, x.abs(), true)); }, x);
+  check(
+      "cov", [](const Tensor& x) { return cov(x) + corrcoef(x.relu()); }, x);
+  check(
+      "isin", [](const Tensor& x, const Tensor& i) { return isin(x.round(), i * 2); }, x, i);
+  check(
+      "trapezoid", [](const Tensor& x, const Tensor& row) { return trapezoid(x, row.cumsum(0)) + trapezoid(x); }, x,
+      row);
+  check(
+      "cumulative_trapezoid", [](const Tensor& x) { return cumulative_trapezoid(x, 0.5, 0); }, x);
+  check(
+      "gradient", [](const Tensor& x) { return gradient(x)[0] * gradient(x, 0.5, 1, 2)[0]; }, x);
+  check(
+      "kron", [](const Tensor& x, const Tensor& row) { return kron(x, row + 1); }, x, row);
+  check(
+      "cross", [](const Tensor& x) { return linalg::cross(x.narrow(1, 0, 3), x.narrow(1, 3, 3)); }, x);
+  check(
+      "multi_dot",
+      [](const Tensor& x) {
+        return linalg::multi_dot({x, x.t(), x});
+      },
+      x);
+  check(
+      "matrix_power", [](const Tensor& x) { return matrix_power(x.narrow(1, 0, 5), 5); }, x);
+  check(
+      "vander", [](const Tensor& row) { return vander(row, 4); }, row);
+  check(
+      "renorm", [](const Tensor& x) { return renorm(x, 2, 0, 1) + dist(x, x.relu()); }, x);
+  check(
+      "block_diag",
+      [](const Tensor& x, const Tensor& row) {
+        return block_diag({x, row, x.t()});
+      },
+      x, row);
+  check(
+      "cartesian_prod",
+      [](const Tensor& row) {
+        return cartesian_prod({row, row * 2});
+      },
+      row);
+  check(
+      "combinations", [](const Tensor& row) { return combinations(row + 1, 3); }, row);
+  check(
+      "atleast_3d", [](const Tensor& x) { return atleast_3d(ravel(x.t()) * 2); }, x);
+  check(
+      "replacements",
+      [](const Tensor& x, const Tensor& row) {
+        return select_scatter(x, row * 2, 0, 1) + slice_scatter(x, row.unsqueeze(0), 0, 2, 3) +
+               diagonal_scatter(x, row.narrow(0, 0, 5), 1);
+      },
+      x, row);
+  check(
+      "put", [](const Tensor& x, const Tensor& i) { return put(x + 1, i, i.to(kFloat32), true); }, x, i);
+  check(
+      "index_reduce", [](const Tensor& x, const Tensor& i) { return index_reduce(x, 0, i, x.narrow(0, 1, 3), "amax"); },
+      x, i);
+  check(
+      "special",
+      [](const Tensor& x) {
+        return special::ndtr(x) + special::log_ndtr(x * 3) + special::entr(x.abs()) + special::xlog1py(x, x.relu());
+      },
+      x);
+}
+
+TEST(ComposedFunctions, OtherSizesAreComputedToo) {
+  const auto f = [](const Tensor& x) { return quantile(x, 0.4, 1).sum() + cov(x).sum() + kron(x, x).mean(); };
+  auto fast = compile(f);
+  for (int64_t n : {3, 4, 7, 5}) {
+    const Tensor x = randn({n, n + 2});
+    EXPECT_TRUE(same_bits(fast(x), f(x))) << n;
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
+TEST(ComposedFunctions, ValuesThatAreReadBreakTheGraph) {
+  const auto f = [](const Tensor& x, const Tensor& i) {
+    const Tensor counts = bincount(i + 1, x.select(1, 0).exp());
+    const Tensor slices = std::get<0>(unique_dim((x > 0).to(kFloat32), 0)) + std::get<0>(unique_consecutive(i)).sum();
+    const Tensor a = matmul(x, x.t()) + eye(x.size(0));
+    return counts.sum() + slices.sum() + linalg::solve(a, x).sum() + std::get<1>(slogdet(a)) + linalg::svdvals(x).sum();
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 3; ++call) {
+    const Tensor x = randn({4, 6}), i = randint(0, 9, {4});
+    EXPECT_TRUE(same_bits(fast(x, i), f(x, i)));
+  }
+  EXPECT_GT(fast.stats().graph_breaks, 0);
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
+TEST(ComposedFunctions, GradientsAreEagers) {
+  const auto f = [](const Tensor& x) {
+    return quantile(x, 0.3, 1).sum() + std::get<0>(nanmedian(x, 0)).sum() + corrcoef(x).square().sum() +
+           linalg::inv(matmul(x, x.t()) + eye(x.size(0))).sum() + gradient(x, 1, 1)[0].exp().sum();
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 2; ++call) {
+    const Tensor x = randn({3, 6}), a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+    f(a).backward();
+    fast(b).backward();
+    EXPECT_TRUE(same_bits(a.grad(), b.grad()));
+  }
+}
+
+}  // namespace
+}  // namespace ingot

@@ -1,0 +1,285 @@
+// Functions of matrices beside PyTorch's numbers, and by what defines them.
+#include "eager/ops/linalg.h"
+
+#include <limits>
+
+#include "eager/autograd/autograd.h"
+#include "eager/ops/near.h"
+#include "eager/support.h"
+
+namespace ingot {
+namespace {
+
+using test::counting;
+using test::message_of;
+using test::near;
+using Sizes = std::vector<int64_t>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+
+Tensor square() { return tensor({{2., -1., .5}, {1., 1., -2.}, {0., 3., 2.}}, kFloat64); }
+Tensor positive() { return matmul(square(), square().t()); }
+Tensor singular() { return tensor({{1., 2.}, {2., 4.}}, kFloat64); }
+Tensor tall() { return tensor({{1., 2.}, {-1., .5}, {3., 0.}}, kFloat64); }
+Tensor right() { return tensor({{1., -2.}, {.5, 3.}, {4., 1.}}, kFloat64); }
+
+/// A function of a list of tensors, as gradcheck takes it.
+template <class F>
+auto listed(F f) {
+  return [f](const std::vector<Tensor>& v) { return std::vector<Tensor>{f(v)}; };
+}
+template <class F>
+void check_gradients(F f, const std::vector<Tensor>& at) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& t : at) inputs.push_back(t.clone().requires_grad_());
+  EXPECT_TRUE(autograd::gradcheck(listed(f), inputs));
+  EXPECT_TRUE(autograd::gradgradcheck(listed(f), inputs, {}, 1e-6, 1e-4));
+}
+
+TEST(Determinant, BySignAndLogarithm) {
+  EXPECT_TRUE(near(det(square()), tensor(19.5, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::det(stack({square(), positive()})), tensor({19.5, 380.25}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(det(square().to(kFloat32)), tensor(19.5f)));
+  EXPECT_TRUE(near(det(tensor({{2.f, 0.f}, {0.f, 3.f}})), tensor(6.f), 0));
+  EXPECT_TRUE(near(det(singular()), tensor(0., kFloat64)));
+  EXPECT_TRUE(near(det(zeros({2, 0, 0})), ones({2})));
+  auto [sign, logarithm] = slogdet(-square());
+  EXPECT_TRUE(near(sign, tensor(-1., kFloat64)));
+  EXPECT_TRUE(near(logarithm, tensor(2.97041446557, kFloat64), 1e-10));
+  EXPECT_TRUE(near(std::get<1>(linalg::slogdet(singular())), tensor(-kInf, kFloat64)));
+  EXPECT_TRUE(near(logdet(stack({singular(), -singular() * tensor({{1., 1.}, {1., 2.}}, kFloat64)})),
+                   tensor({-kInf, 1.38629436112}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(logdet(-square()), tensor(kNan, kFloat64)));
+  check_gradients([](const std::vector<Tensor>& v) { return linalg::det(v[0]); }, {square()});
+  check_gradients([](const std::vector<Tensor>& v) { return std::get<1>(linalg::slogdet(v[0])); }, {square()});
+  // Of a singular matrix: its cofactors.
+  const Tensor x = singular().requires_grad_();
+  det(x).backward();
+  EXPECT_TRUE(near(x.grad(), tensor({{4., -2.}, {-2., 1.}}, kFloat64), 1e-10));
+}
+
+TEST(Solve, MatricesAndVectors) {
+  EXPECT_TRUE(near(
+      linalg::solve(square(), right()),
+      tensor({{0.807692307692, -0.205128205128}, {0.923076923077, 1.05128205128}, {0.615384615385, -1.07692307692}},
+             kFloat64),
+      1e-10));
+  EXPECT_TRUE(near(linalg::solve(square(), right().select(1, 0)),
+                   tensor({0.807692307692, 0.923076923077, 0.615384615385}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(
+      linalg::solve(square(), right().t(), false),
+      tensor({{0.974358974359, -0.948717948718, 0.807692307692}, {-0.974358974359, -0.0512820512821, 0.692307692308}},
+             kFloat64),
+      1e-10));
+  EXPECT_EQ(linalg::solve(stack({square(), positive()}), right()).sizes(), (Sizes{2, 3, 2}));
+  EXPECT_EQ(linalg::solve(stack({square(), positive()}), right().t()).sizes(), (Sizes{2, 3}));
+  EXPECT_TRUE(near(linalg::solve_triangular(square(), right(), true),
+                   tensor({{2.25, 0.875}, {4.5, 4.}, {2., 0.5}}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::solve_triangular(square(), right(), false, true, true),
+                   tensor({{1., -2.}, {-0.5, 5.}, {5.5, -14.}}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::inv(square()),
+                   tensor({{0.410256410256, 0.179487179487, 0.0769230769231},
+                           {-0.102564102564, 0.205128205128, 0.230769230769},
+                           {0.153846153846, -0.307692307692, 0.153846153846}},
+                          kFloat64),
+                   1e-10));
+  EXPECT_TRUE(near(inverse(square().to(kFloat32)), tensor({{0.41025639f, 0.1794872f, 0.076923087f},
+                                                           {-0.10256411f, 0.20512822f, 0.23076925f},
+                                                           {0.15384616f, -0.30769232f, 0.15384616f}})));
+  check_gradients([](const std::vector<Tensor>& v) { return linalg::solve(v[0], v[1]); }, {square(), right()});
+  check_gradients([](const std::vector<Tensor>& v) { return linalg::solve(v[0], v[1], false); },
+                  {square(), right().t()});
+  check_gradients([](const std::vector<Tensor>& v) { return linalg::solve_triangular(v[0], v[1], true); },
+                  {square(), right()});
+  check_gradients([](const std::vector<Tensor>& v) { return linalg::inv(v[0]); }, {square()});
+}
+
+TEST(Solve, RefusesWhatHasNoSolution) {
+  EXPECT_NE(
+      message_of([] { linalg::inv(singular()); }).find("linalg::inv: A: got a matrix that is singular (pivot 2 is 0)"),
+      std::string::npos);
+  EXPECT_NE(message_of([] {
+              linalg::solve(stack({eye(2, 2, kFloat64), singular()}), ones({2}, kFloat64));
+            }).find("linalg::solve: A: got matrix 1 that is singular"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { linalg::inv(tall()); }).find("linalg::inv: A: got shape [3, 2], expected square matrices"),
+            std::string::npos);
+  EXPECT_THROW(linalg::inv(tensor({{1}})), Error);
+  EXPECT_THROW(linalg::inv(tensor({1.f})), Error);
+  EXPECT_THROW(linalg::solve(square(), right().t()), Error);
+  EXPECT_THROW(linalg::solve(square(), right().to(kFloat32)), Error);
+  EXPECT_THROW(linalg::solve(stack({square(), square()}), ones({3, 3, 1}, kFloat64)), Error);
+}
+
+TEST(Cholesky, OfOneTriangle) {
+  EXPECT_TRUE(
+      near(linalg::cholesky(positive()),
+           tensor({{2.29128784748, 0., 0.}, {0., 2.44948974278, 0.}, {-0.872871560944, -0.408248290464, 3.47439614486}},
+                  kFloat64),
+           1e-10));
+  EXPECT_TRUE(
+      near(linalg::cholesky(positive(), true),
+           tensor({{2.29128784748, 0., -0.872871560944}, {0., 2.44948974278, -0.408248290464}, {0., 0., 3.47439614486}},
+                  kFloat64),
+           1e-10));
+  EXPECT_TRUE(near(linalg::cholesky(positive().tril()), linalg::cholesky(positive())));
+  EXPECT_NE(message_of([] {
+              linalg::cholesky(singular());
+            }).find("linalg::cholesky: A: got a matrix whose leading minor of order 2 is not positive"),
+            std::string::npos);
+  const auto of_symmetric = [](const std::vector<Tensor>& v) { return linalg::cholesky(matmul(v[0], v[0].mT())); };
+  check_gradients(of_symmetric, {square()});
+  const Tensor x = positive().requires_grad_();
+  linalg::cholesky(x).sum().backward();
+  EXPECT_TRUE(near(x.grad(),
+                   tensor({{0.322233398461, 0.305116605848, 0.27304070909},
+                           {0.305116605848, 0.242142333312, 0.22810912848},
+                           {0.27304070909, 0.22810912848, 0.143909899491}},
+                          kFloat64),
+                   1e-10));
+}
+
+TEST(Cholesky, SolvesAndInverts) {
+  const Tensor l = linalg::cholesky(positive());
+  EXPECT_TRUE(near(cholesky_solve(right(), l), linalg::solve(positive(), right()), 1e-10));
+  EXPECT_TRUE(near(cholesky_solve(right(), l.mT(), true), linalg::solve(positive(), right()), 1e-10));
+  EXPECT_TRUE(near(cholesky_inverse(l), linalg::inv(positive()), 1e-10));
+  check_gradients([](const std::vector<Tensor>& v) { return cholesky_solve(v[1], v[0]); }, {square(), right()});
+  EXPECT_THROW(cholesky_inverse(right()), Error);
+}
+
+TEST(MatrixExp, OfSmallAndLargeNorms) {
+  EXPECT_TRUE(near(matrix_exp(square()),
+                   tensor({{6.87651334988, 1.29231502853, 4.51697498507},
+                           {1.09066920194, -3.74609277391, -1.38701032705},
+                           {4.76596846092, 3.27200760581, -1.06676741833}},
+                          kFloat64),
+                   1e-10));
+  EXPECT_TRUE(near(linalg::matrix_exp(stack({square() * 1e-3, -4 * positive()})),
+                   tensor({{{1.00200150075, -0.00100074874831, 0.000502002083843},
+                            {0.00100149999894, 1.00099699575, -0.002002749581},
+                            {1.50250124986e-06, 0.00300449999681, 1.00199899658}},
+                           {{5.74229357463e-09, 1.18126408765e-09, 1.52900118436e-09},
+                            {1.18126408765e-09, 2.9620376895e-10, 3.21526559309e-10},
+                            {1.52900118436e-09, 3.21526559309e-10, 4.08046029081e-10}}},
+                          kFloat64),
+                   1e-10));
+  EXPECT_TRUE(near(matrix_exp(zeros({2, 2})), tensor({{1.f, 0.f}, {0.f, 1.f}})));
+  EXPECT_EQ(matrix_exp(zeros({3, 0, 0})).sizes(), (Sizes{3, 0, 0}));
+  EXPECT_THROW(matrix_exp(right()), Error);
+  check_gradients([](const std::vector<Tensor>& v) { return matrix_exp(v[0]); }, {square()});
+}
+
+TEST(Qr, OfAllShapes) {
+  for (const Tensor& a : {square(), tall(), tall().t(), stack({right(), tall()}), zeros({2, 3}, kFloat64)})
+    for (const char* mode : {"reduced", "complete"}) {
+      auto [q, r] = linalg::qr(a, mode);
+      EXPECT_TRUE(near(matmul(q, r), a, 1e-10));
+      EXPECT_TRUE(near(matmul(q.mT(), q), eye(q.size(-1), {}, kFloat64).expand_as(matmul(q.mT(), q)), 1e-10));
+      EXPECT_TRUE(equal(r, r.triu()));
+    }
+  auto [q, r] = linalg::qr(tall());
+  EXPECT_TRUE(near(
+      q,
+      tensor({{-0.301511344578, -0.926568460146}, {0.301511344578, -0.316389230294}, {-0.904534033733, 0.203393076618}},
+             kFloat64),
+      1e-10));
+  EXPECT_TRUE(near(r, tensor({{-3.31662479036, -0.452267016867}, {0., -2.01133153544}}, kFloat64), 1e-10));
+  EXPECT_EQ(std::get<0>(linalg::qr(tall(), "complete")).sizes(), (Sizes{3, 3}));
+  EXPECT_EQ(std::get<0>(linalg::qr(tall(), "r")).sizes(), (Sizes{0}));
+  EXPECT_THROW(linalg::qr(tall(), "full"), Error);
+  for (const Tensor& a : {square(), tall(), tall().t().contiguous()}) {
+    check_gradients([](const std::vector<Tensor>& v) { return std::get<0>(linalg::qr(v[0])); }, {a});
+    check_gradients([](const std::vector<Tensor>& v) { return std::get<1>(linalg::qr(v[0])); }, {a});
+  }
+}
+
+TEST(Eigh, OfOneTriangle) {
+  EXPECT_TRUE(
+      near(linalg::eigvalsh(positive()), tensor({4.71692900162, 5.9231873833, 13.6098836151}, kFloat64), 1e-10));
+  EXPECT_TRUE(
+      near(linalg::eigvalsh(square(), "U"), tensor({-0.657132971341, 1.5903016654, 4.06683130594}, kFloat64), 1e-10));
+  for (const Tensor& a : {positive(), singular(), zeros({2, 2}, kFloat64), stack({positive(), eye(3, 3, kFloat64)})}) {
+    auto [values, vectors] = linalg::eigh(a);
+    EXPECT_TRUE(near(matmul(vectors * values.unsqueeze(-2), vectors.mT()), a, 1e-10));
+    EXPECT_TRUE(equal(values, std::get<0>(values.sort(-1))));
+  }
+  EXPECT_NE(message_of([] { linalg::eigh(singular(), "X"); }).find("linalg::eigh: UPLO: got \"X\""), std::string::npos);
+  EXPECT_THROW(linalg::eigh(singular() / 0.), Error);
+  const auto symmetric = [](const Tensor& x) { return x + x.mT(); };
+  check_gradients([&](const std::vector<Tensor>& v) { return linalg::eigvalsh(symmetric(v[0])); }, {square()});
+  check_gradients([&](const std::vector<Tensor>& v) { return std::get<1>(linalg::eigh(symmetric(v[0]))).square(); },
+                  {square()});
+}
+
+TEST(Svd, OfAllShapes) {
+  const Tensor rank_one = matmul(tall(), tensor({{1., 2.}, {2., 4.}}, kFloat64));
+  for (const Tensor& a : {square(), tall(), tall().t(), rank_one, stack({right(), tall()}), zeros({3, 2}, kFloat64)})
+    for (bool full : {false, true}) {
+      auto [u, s, vt] = linalg::svd(a, full);
+      const int64_t k = s.size(-1);
+      EXPECT_TRUE(near(matmul(u.narrow(-1, 0, k) * s.unsqueeze(-2), vt.narrow(-2, 0, k)), a, 1e-10));
+      EXPECT_TRUE(near(matmul(u.mT(), u), eye(u.size(-1), {}, kFloat64).expand_as(matmul(u.mT(), u)), 1e-10));
+      EXPECT_TRUE(near(matmul(vt, vt.mT()), eye(vt.size(-2), {}, kFloat64).expand_as(matmul(vt, vt.mT())), 1e-10));
+    }
+  EXPECT_TRUE(near(linalg::svdvals(square()), tensor({3.68915757526, 2.43375992721, 2.17184921245}, kFloat64), 1e-10));
+  for (double scale : {1e200, 1e-200})
+    EXPECT_TRUE(near(linalg::svdvals(square() * scale) / scale, linalg::svdvals(square()), 1e-10));
+  EXPECT_EQ(std::get<0>(linalg::svd(tall())).sizes(), (Sizes{3, 3}));
+  EXPECT_EQ(std::get<2>(linalg::svd(zeros({0, 3}))).sizes(), (Sizes{3, 3}));
+  EXPECT_THROW(linalg::svd(singular() / 0.), Error);
+  for (const Tensor& a : {square(), tall(), tall().t().contiguous()}) {
+    check_gradients([](const std::vector<Tensor>& v) { return linalg::svdvals(v[0]); }, {a});
+    // Of what no sign changes.
+    check_gradients(
+        [](const std::vector<Tensor>& v) {
+          auto [u, s, vt] = linalg::svd(v[0], false);
+          return matmul(u, vt) + matmul(u * s.exp().unsqueeze(-2), vt);
+        },
+        {a});
+  }
+}
+
+TEST(PseudoInverse, AndWhatFollowsFromIt) {
+  EXPECT_TRUE(near(
+      linalg::pinv(tall()),
+      tensor({{0.0280898876404, -0.112359550562, 0.286516853933}, {0.460674157303, 0.157303370787, -0.101123595506}},
+             kFloat64),
+      1e-10));
+  EXPECT_TRUE(near(pinverse(singular()), tensor({{0.04, 0.08}, {0.08, 0.16}}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::pinv(zeros({2, 3})), zeros({3, 2})));
+  EXPECT_TRUE(near(linalg::matrix_rank(stack({singular(), eye(2, 2, kFloat64)})), tensor({1, 2})));
+  EXPECT_TRUE(near(linalg::matrix_rank(tall(), 2.5), tensor(1)));
+  auto [x, residuals, rank, values] = linalg::lstsq(tall(), right());
+  EXPECT_TRUE(near(x, tensor({{1.11797752809, -0.106741573034}, {0.134831460674, -0.550561797753}}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(residuals, tensor({2.97191011236, 12.4101123596}, kFloat64), 1e-10));
+  EXPECT_TRUE(near(rank, tensor(2)));
+  EXPECT_TRUE(near(values, linalg::svdvals(tall())));
+  EXPECT_EQ(std::get<0>(linalg::lstsq(tall().t(), tensor({1., 2.}, kFloat64))).sizes(), (Sizes{3}));
+  EXPECT_EQ(std::get<1>(linalg::lstsq(singular(), right().narrow(0, 0, 2))).numel(), 0);
+  for (const Tensor& a : {tall(), tall().t().contiguous()})
+    check_gradients([](const std::vector<Tensor>& v) { return linalg::pinv(v[0]); }, {a});
+  check_gradients([](const std::vector<Tensor>& v) { return std::get<0>(linalg::lstsq(v[0], v[1])); },
+                  {tall(), right()});
+}
+
+TEST(MatrixNorm, OfAllOrders) {
+  const Tensor a = right();
+  EXPECT_TRUE(near(linalg::matrix_norm(a), tensor(5.59016994375, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, "nuc"), tensor(7.8442340518, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, 1), tensor(6., kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, -1), tensor(5.5, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, 2), tensor(4.41404998387, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, -2), tensor(3.43018406793, kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, kInf), tensor(5., kFloat64), 1e-10));
+  EXPECT_TRUE(near(linalg::matrix_norm(a, -kInf), tensor(3., kFloat64), 1e-10));
+  EXPECT_EQ(linalg::matrix_norm(counting({2, 3, 4}), 2, {0, -1}, true).sizes(), (Sizes{1, 3, 1}));
+  EXPECT_TRUE(near(linalg::matrix_norm(zeros({2, 0, 3}), kInf), zeros({2})));
+  EXPECT_THROW(linalg::matrix_norm(a, 3), Error);
+  EXPECT_THROW(linalg::matrix_norm(a, "max"), Error);
+  EXPECT_THROW(linalg::matrix_norm(a, 1, {0, 0}), Error);
+  EXPECT_THROW(linalg::matrix_norm(tensor({1.f})), Error);
+}
+
+}  // namespace
+}  // namespace ingot
