@@ -47,8 +47,10 @@ constexpr auto call_of = [](const auto& function, const Tensor& t) {
     return function(t);
   else if constexpr (std::is_invocable_v<decltype(function), Tensor, Tensor>)
     return function(t, t);
-  else
+  else if constexpr (std::is_invocable_v<decltype(function), Tensor, Tensor, Tensor>)
     return function(t, t, t);
+  else
+    return function(t, t, t, t);
 };
 
 template <class M>
@@ -80,24 +82,33 @@ void expect_refused_compiled(const char* type) {
 // clang-format off
 #define EVERY_MODULE(X) \
   X(AdaptiveAvgPool1d) X(AdaptiveAvgPool2d) X(AdaptiveAvgPool3d) X(AdaptiveMaxPool1d) X(AdaptiveMaxPool2d) \
-  X(AdaptiveMaxPool3d) X(AvgPool1d) X(AvgPool2d) X(AvgPool3d) X(BCELoss) X(BCEWithLogitsLoss) X(BatchNorm) \
-  X(CELU) X(Conv1d) X(Conv2d) X(Conv3d) X(ConvTranspose1d) X(ConvTranspose2d) X(ConvTranspose3d) \
-  X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(ELU) X(Embedding) X(EmbeddingBag) X(FeatureDropout) X(Flatten) X(Fold) \
-  X(GELU) X(GLU) X(GroupNorm) X(Hardshrink) X(Hardsigmoid) X(Hardswish) X(Hardtanh) X(HuberLoss) X(Identity) \
-  X(InstanceNorm) X(KLDivLoss) X(L1Loss) X(LayerNorm) X(LeakyReLU) X(Linear) X(LocalResponseNorm) \
-  X(LogSigmoid) X(LogSoftmax) X(MSELoss) X(MaxPool1d) X(MaxPool2d) X(MaxPool3d) X(Mish) X(MultiheadAttention) \
-  X(NLLLoss) X(PReLU) X(PairwiseDistance) X(PixelShuffle) X(PixelUnshuffle) X(RMSNorm) X(ReLU) X(ReLU6) \
-  X(SELU) X(Sequential) X(SiLU) X(Sigmoid) X(SmoothL1Loss) X(Softmax) X(Softmin) X(Softplus) X(Softshrink) \
-  X(Softsign) X(Tanh) X(Tanhshrink) X(Threshold) X(TransformerDecoder) X(TransformerDecoderLayer) \
-  X(TransformerEncoder) X(TransformerEncoderLayer) X(Unfold) X(Upsample)
+  X(AdaptiveMaxPool3d) X(AlphaDropout) X(AvgPool1d) X(AvgPool2d) X(AvgPool3d) X(BCELoss) \
+  X(BCEWithLogitsLoss) X(BatchNorm) X(Bilinear) X(CELU) X(CTCLoss) X(ChannelShuffle) X(CircularPad1d) \
+  X(CircularPad2d) X(CircularPad3d) X(ConstantPad1d) X(ConstantPad2d) X(ConstantPad3d) X(Conv1d) X(Conv2d) \
+  X(Conv3d) X(ConvTranspose1d) X(ConvTranspose2d) X(ConvTranspose3d) X(CosineEmbeddingLoss) \
+  X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(Dropout1d) X(Dropout3d) X(ELU) X(Embedding) \
+  X(EmbeddingBag) X(FeatureAlphaDropout) X(FeatureDropout) X(Flatten) X(Fold) X(Functional) X(GELU) X(GLU) \
+  X(GRUCell) X(GaussianNLLLoss) X(GroupNorm) X(Hardshrink) X(Hardsigmoid) X(Hardswish) X(Hardtanh) \
+  X(HingeEmbeddingLoss) X(HuberLoss) X(Identity) X(InstanceNorm) X(KLDivLoss) X(L1Loss) X(LPPool1d) \
+  X(LPPool2d) X(LPPool3d) X(LSTMCell) X(LayerNorm) X(LeakyReLU) X(Linear) X(LocalResponseNorm) \
+  X(LogSigmoid) X(LogSoftmax) X(MSELoss) X(MarginRankingLoss) X(MaxPool1d) X(MaxPool2d) X(MaxPool3d) \
+  X(MaxUnpool1d) X(MaxUnpool2d) X(MaxUnpool3d) X(Mish) X(MultiLabelMarginLoss) X(MultiLabelSoftMarginLoss) \
+  X(MultiMarginLoss) X(MultiheadAttention) X(NLLLoss) X(PReLU) X(PairwiseDistance) X(PixelShuffle) \
+  X(PixelUnshuffle) X(PoissonNLLLoss) X(RMSNorm) X(RNNCell) X(RReLU) X(ReLU) X(ReLU6) X(ReflectionPad1d) \
+  X(ReflectionPad2d) X(ReflectionPad3d) X(ReplicationPad1d) X(ReplicationPad2d) X(ReplicationPad3d) X(SELU) \
+  X(Sequential) X(SiLU) X(Sigmoid) X(SmoothL1Loss) X(SoftMarginLoss) X(Softmax) X(Softmax2d) X(Softmin) \
+  X(Softplus) X(Softshrink) X(Softsign) X(Tanh) X(Tanhshrink) X(Threshold) X(TransformerDecoder) \
+  X(TransformerDecoderLayer) X(TransformerEncoder) X(TransformerEncoderLayer) X(TripletMarginLoss) \
+  X(TripletMarginWithDistanceLoss) X(Unflatten) X(Unfold) X(Upsample) X(ZeroPad1d) X(ZeroPad2d) \
+  X(ZeroPad3d)
 // clang-format on
 
 // Every handle that the headers make: read from them, so that a new one is asked for here.
 std::set<std::string> handles_in_headers() {
   std::set<std::string> names;
   const std::regex made(R"(^\s*INGOT_[A-Z_0-9]+\((\w+))"), by_hand(R"(^class (\w+) : public (?:\w*Handle)<)");
-  for (const char* header : {"layers.h", "activation_layers.h", "convolution_layers.h", "loss_layers.h",
-                             "transformer_layers.h", "window_layers.h"}) {
+  for (const char* header : {"layers.h", "activation_layers.h", "convolution_layers.h", "loss_layers.h", "pad_layers.h",
+                             "recurrent_cells.h", "transformer_layers.h", "window_layers.h"}) {
     std::ifstream file(std::string(INGOT_SOURCE_DIR "/src/eager/nn/") + header);
     EXPECT_TRUE(file) << header;
     for (std::string line; std::getline(file, line);)

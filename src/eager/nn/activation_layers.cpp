@@ -1,5 +1,6 @@
 #include "eager/nn/activation_layers.h"
 
+#include "eager/call/call.h"
 #include "eager/nn/checks.h"
 #include "eager/nn/initial.h"
 
@@ -7,5 +8,11 @@ namespace ingot::nn {
 
 PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
     : weight(detail::filled(detail::not_negative("PReLU", "num_parameters", num_parameters), initial)) {}
+
+Tensor Softmax2dImpl::forward(const TensorArg& x) const {
+  const int64_t dims = eager::present("Softmax2d", "x", x).dim();
+  if (dims != 3 && dims != 4) eager::fail("Softmax2d", "x", std::to_string(dims) + " dims", "3 or 4", x.location);
+  return softmax(x, -3);
+}
 
 }  // namespace ingot::nn

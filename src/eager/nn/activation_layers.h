@@ -64,6 +64,18 @@ struct INGOT_API ThresholdImpl : Layer {
 };
 INGOT_MODULE(Threshold);
 
+struct INGOT_API RReLUImpl : Layer {
+  double lower, upper;
+  explicit RReLUImpl(double first = 1.0 / 8, double second = 1.0 / 3) : lower(first), upper(second) {}
+  Tensor forward(const TensorArg& x) const { return functional::rrelu(x, lower, upper, is_training()); }
+};
+INGOT_MODULE(RReLU);
+/// Over the channels of [N, C, H, W] or [C, H, W].
+struct INGOT_API Softmax2dImpl : Layer {
+  Tensor forward(const TensorArg& x) const;
+};
+INGOT_MODULE(Softmax2d);
+
 /// A learned slope below 0, for all channels or for each.
 struct INGOT_API PReLUImpl : Layer {
   Tensor weight;

@@ -41,9 +41,23 @@ const IntList& positive(const char* layer, const char* setting, const IntList& v
 const IntList& not_negative(const char* layer, const char* setting, const IntList& values, size_t dims) {
   return check(layer, setting, values, dims, 0);
 }
+double order(const char* layer, double p) {
+  if (p == 0) refuse(layer, "norm_type", "0", "another number");
+  return p;
+}
+double margin(const char* layer, double margin) {
+  if (!(margin > 0)) refuse(layer, "margin", std::to_string(margin), "a number above 0");
+  return margin;
+}
 double share(const char* layer, const char* setting, double value) {
   if (!(value >= 0 && value <= 1)) refuse(layer, setting, std::to_string(value), "a number from 0 to 1");
   return value;
+}
+
+std::string shape_of(const Tensor& t) {
+  std::string text;
+  for (int64_t d = 0; d < t.dim(); ++d) text += (d ? ", " : "") + std::to_string(t.size(d).value());
+  return "shape [" + text + "]";
 }
 
 int64_t divisible(const char* layer, const char* setting, int64_t value, const char* by, int64_t divisor) {

@@ -11,16 +11,25 @@ INGOT_API int64_t divisible(const char* layer, const char* setting, int64_t valu
 /// One number, or one for each of `dims` (0: any number of them).
 INGOT_API const IntList& positive(const char* layer, const char* setting, const IntList& values, size_t dims);
 INGOT_API const IntList& not_negative(const char* layer, const char* setting, const IntList& values, size_t dims);
+/// Of a norm that is taken over windows: not 0.
+INGOT_API double order(const char* layer, double p);
+/// Of a triplet loss: above 0.
+INGOT_API double margin(const char* layer, double margin);
 /// From 0 to 1.
 INGOT_API double share(const char* layer, const char* setting, double value);
 [[noreturn]] INGOT_API void refuse(const char* layer, const char* setting, const std::string& got,
                                    const std::string& expected);
 
+/// "shape [2, 3]", for messages: holds nobody to these sizes.
+std::string shape_of(const Tensor& t);
+
 /// The options of a layer that looks through windows: what it has of stride, padding, dilation, groups and the like.
 template <class Options>
 const Options& windows(const char* layer, size_t dims, const Options& o) {
   if (o.stride.present()) positive(layer, "stride", o.stride, dims);
-  if constexpr (!requires { o.padding_mode; }) not_negative(layer, "padding", o.padding, dims);
+  if constexpr (
+      requires { o.padding; } && !requires { o.padding_mode; })
+    not_negative(layer, "padding", o.padding, dims);
   if constexpr (requires { o.dilation; }) positive(layer, "dilation", o.dilation, dims);
   if constexpr (requires { o.output_padding; }) not_negative(layer, "output_padding", o.output_padding, dims);
   if constexpr (requires { o.groups; }) positive(layer, "groups", o.groups);

@@ -6,6 +6,8 @@
 #include "base/float_environment.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
+#include "eager/nn/checks.h"
+#include "eager/ops/random.h"
 
 namespace ingot::nn::functional {
 
@@ -15,17 +17,114 @@ Tensor dropout(const TensorArg& input, double p, bool training) {
   return *input.tensor;
 }
 
+namespace {
+
+/// [N, C, 1, ...] of an input [N, C, ...].
+IntList channels_of(const char* op, const TensorArg& input) {
+  const Tensor& x = eager::present(op, "input", input);
+  if (x.dim() < 2)
+    eager::fail(op, "input", std::to_string(x.dim()) + " dims", "at least two: [N, C, ...]", input.location);
+  IntList channels{x.size(0), x.size(1)};
+  for (int64_t d = 2; d < x.dim(); ++d) channels.add(1);
+  return channels;
+}
+
+/// Dropout of whole channels, of an input that has no batch where it has so many dims.
+Tensor channel_dropout(const TensorArg& input, int64_t unbatched, double p, bool training) {
+  const CallerLine line(input.location);
+  if (!input.tensor || !input.tensor->defined() || input.tensor->dim() != unbatched)
+    return feature_dropout(input, p, training);
+  const Tensor one = input.tensor->unsqueeze(0);
+  return feature_dropout(TensorArg(one, input.location), p, training).squeeze(0);
+}
+
+/// `noise`: of which sizes it is drawn.
+Tensor alpha_dropped(const char* op, const TensorArg& input, const IntList& noise, double p, bool training) {
+  const CallerLine line(input.location);
+  const FloatEnvironment environment;
+  const Tensor& x = eager::present(op, "input", input);
+  if (!(p >= 0 && p <= 1)) eager::fail(op, "p", std::to_string(p), "numbers from 0 to 1", input.location);
+  if (!training || p == 0) return x;
+  if (p == 1) return x * zeros(noise, x.dtype());
+  constexpr double kEnd = 1.7580993408473766;  // minus the lower end of selu
+  const double scale = 1 / std::sqrt((kEnd * kEnd * p + 1) * (1 - p));
+  const Tensor kept = ne(dropout(ones(noise, x.dtype()), p), 0).to(x.dtype());
+  return x * (kept * scale) + ((kept - 1) * (kEnd * scale) + kEnd * scale * p);
+}
+
+}  // namespace
+
 Tensor feature_dropout(const TensorArg& input, double p, bool training) {
   const CallerLine line(input.location);
-  const ingot::detail::TensorImpl& x =
-      ingot::detail::checked_impl(input.tensor ? input.tensor->impl() : nullptr, "feature_dropout", input.location);
-  if (x.sizes.size() < 2)
-    eager::fail("feature_dropout", "input", std::to_string(x.sizes.size()) + " dims", "at least two: [N, C, ...]",
-                input.location);
+  const IntList channels = channels_of("feature_dropout", input);
   if (!training || p == 0) return dropout(input, p, training);
-  IntList channels{input.tensor->size(0), input.tensor->size(1)};
-  for (size_t d = 2; d < x.sizes.size(); ++d) channels.add(1);
-  return mul(input, dropout(TensorArg(ones(channels, x.dtype), input.location), p));
+  return mul(input, dropout(TensorArg(ones(channels, input.tensor->dtype()), input.location), p));
+}
+Tensor dropout1d(const TensorArg& input, double p, bool training) { return channel_dropout(input, 2, p, training); }
+Tensor dropout2d(const TensorArg& input, double p, bool training) { return feature_dropout(input, p, training); }
+Tensor dropout3d(const TensorArg& input, double p, bool training) { return channel_dropout(input, 4, p, training); }
+
+Tensor alpha_dropout(const TensorArg& input, double p, bool training) {
+  constexpr const char* kOp = "alpha_dropout";
+  return alpha_dropped(kOp, input, eager::sizes_of(eager::present(kOp, "input", input), input.location), p, training);
+}
+Tensor feature_alpha_dropout(const TensorArg& input, double p, bool training) {
+  constexpr const char* kOp = "feature_alpha_dropout";
+  return alpha_dropped(kOp, input, channels_of(kOp, input), p, training);
+}
+
+Tensor rrelu(const TensorArg& input, double lower, double upper, bool training) {
+  const CallerLine line(input.location);
+  const Tensor& x = eager::present("rrelu", "input", input);
+  if (!(lower <= upper) || std::isinf(lower) || std::isinf(upper))
+    eager::fail("rrelu", "lower", std::to_string(lower) + " with an upper bound of " + std::to_string(upper),
+                "a finite number that is not above the upper bound, finite too", input.location);
+  if (!training) return leaky_relu(x, (lower + upper) / 2);
+  return where(x <= 0, x * (rand_like(x) * (upper - lower) + lower), x);
+}
+
+Tensor gumbel_softmax(const TensorArg& logits, double tau, bool hard, int64_t dim) {
+  const CallerLine line(logits.location);
+  const Tensor& x = eager::present("gumbel_softmax", "logits", logits);
+  const Tensor smooth = softmax((x - log(exponential(zeros_like(x)))) / tau, dim);
+  if (!hard) return smooth;
+  const Tensor largest = argmax(smooth, dim, true);
+  const Tensor ones_there = zeros_like(smooth).scatter(dim, largest, 1.0);
+  return ones_there - smooth.detach() + smooth;
+}
+
+Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorArg& given_weight,
+                const TensorArg& bias) {
+  constexpr const char* kOp = "bilinear";
+  const Location at = input1.location;
+  const CallerLine line(at);
+  const Tensor &x = eager::present(kOp, "input1", input1), &y = eager::present(kOp, "input2", input2);
+  const Tensor& weight = eager::present(kOp, "weight", given_weight);
+  if (weight.dim() != 3) eager::fail(kOp, "weight", detail::shape_of(weight), "[out, in1, in2]", at);
+  for (const auto& [name, input, dim] : {std::tuple("input1", &x, 1), std::tuple("input2", &y, 2)})
+    if (input->dim() == 0 || input->size(-1) != weight.size(dim))
+      eager::fail(kOp, name, detail::shape_of(*input),
+                  "a last dim of " + std::to_string(weight.size(dim).value()) + ", as the weight has", at);
+  bool apart = x.dim() != y.dim();
+  for (int64_t d = 0; !apart && d + 1 < x.dim(); ++d) apart = x.size(d) != y.size(d);
+  if (apart) eager::fail(kOp, "input2", detail::shape_of(y), "the other dims of " + detail::shape_of(x), at);
+  const Size in1 = weight.size(1), in2 = weight.size(2), out = weight.size(0);
+  // [..., out, in2], then its products with input2.
+  const Tensor rows = matmul(x, weight.permute({1, 0, 2}).reshape({in1, out * in2})).unflatten(-1, {out, in2});
+  const Tensor result = sum(rows * y.unsqueeze(-2), -1);
+  return bias.tensor && bias.tensor->defined() ? result + *bias.tensor : result;
+}
+
+Tensor pdist(const TensorArg& input, double p) {
+  const CallerLine line(input.location);
+  const Tensor& x = eager::present("pdist", "input", input);
+  if (x.dim() != 2) eager::fail("pdist", "input", detail::shape_of(x), "two dims", input.location);
+  if (!is_floating(x.dtype()))
+    eager::fail("pdist", "input", "a tensor of " + std::string(name_of(x.dtype())), "floating point numbers",
+                input.location);
+  if (!(p >= 0)) eager::fail("pdist", "p", std::to_string(p), "no negative number", input.location);
+  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1);
+  return norm(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p, 1);
 }
 
 Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,

@@ -12,6 +12,25 @@ using namespace ingot;
 INGOT_API Tensor dropout(const TensorArg& input, double p = 0.5, bool training = true);
 /// Whole channels (of the dims [N, C, ...]) zero with probability p and scaled by 1 / (1 - p) in training.
 INGOT_API Tensor feature_dropout(const TensorArg& input, double p = 0.5, bool training = true);
+/// The same of channels as PyTorch finds them: dim 1 of a batch; without one ([C, L] and [C, D, H, W]), dim 0.
+INGOT_API Tensor dropout1d(const TensorArg& input, double p = 0.5, bool training = true);
+INGOT_API Tensor dropout2d(const TensorArg& input, double p = 0.5, bool training = true);
+INGOT_API Tensor dropout3d(const TensorArg& input, double p = 0.5, bool training = true);
+/// Elements, or whole channels, that are put with probability p where selu has its lower end; scaled and moved so that
+/// mean 0 and variance 1 stay (Klambauer et al., "Self-normalizing neural networks", 2017).
+INGOT_API Tensor alpha_dropout(const TensorArg& input, double p = 0.5, bool training = false);
+INGOT_API Tensor feature_alpha_dropout(const TensorArg& input, double p = 0.5, bool training = false);
+/// x above 0, else x times a slope: in training a random one for each element, uniform in [lower, upper), else their
+/// mean.
+INGOT_API Tensor rrelu(const TensorArg& input, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false);
+/// softmax((logits + g) / tau) along a dim, g drawn from the Gumbel distribution: a draw from the classes, made smooth.
+/// With `hard` a one at the largest and zeros, with the gradient of the smooth one.
+INGOT_API Tensor gumbel_softmax(const TensorArg& logits, double tau = 1, bool hard = false, int64_t dim = -1);
+/// x1^T W[k] x2 + bias[k] for each k: input1 [..., in1], input2 [..., in2], weight [out, in1, in2], bias [out].
+INGOT_API Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorArg& weight,
+                          const TensorArg& bias = {});
+/// The distances of order p between rows i < j of [N, C], in that order: [N (N - 1) / 2].
+INGOT_API Tensor pdist(const TensorArg& input, double p = 2);
 /// In training, by the statistics of the batch, which the running ones (where there are any) then follow: they move by
 /// `momentum` of the way, the variance with n - 1.
 INGOT_API Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,

@@ -31,6 +31,14 @@ std::function<void()> LinearImpl::converted_weight(DType format, Location locati
   };
 }
 
+BilinearImpl::BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features, bool with_bias)
+    : weight(uniform({detail::not_negative("Bilinear", "out_features", out_features),
+                      detail::positive("Bilinear", "in1_features", in1_features),
+                      detail::not_negative("Bilinear", "in2_features", in2_features)},
+                     in1_features)) {
+  if (with_bias) bias = uniform(out_features, in1_features);
+}
+
 LayerNormImpl::LayerNormImpl(const IntList& shape, NormOptions o)
     : normalized_shape(detail::not_negative("LayerNorm", "normalized_shape", shape, 0)), eps(o.eps) {
   if (!o.affine) return;
@@ -101,6 +109,13 @@ void TableImpl::make(const char* layer, int64_t count, int64_t width) {
   if (!padding_idx) return;
   if (*padding_idx < 0) *padding_idx += count;
   if (!SkipInit::active()) weight.select(0, *padding_idx).zero_();
+}
+Tensor detail::table_of(const char* layer, const Tensor& embeddings, Location location) {
+  if (!embeddings.defined()) eager::fail(layer, "embeddings", "nothing", "a tensor", location);
+  if (embeddings.dim() != 2 || !is_floating(embeddings.dtype()))
+    eager::fail(layer, "embeddings", std::string(name_of(embeddings.dtype())) + ", " + shape_of(embeddings),
+                "two dims of floating point numbers", location);
+  return embeddings.detach(location);
 }
 void TableImpl::renorm(const TensorArg& indices) const {
   if (max_norm) functional::embedding_renorm_(weight, indices, *max_norm, norm_type);
@@ -196,6 +211,10 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
   const Tensor y = functional::scaled_dot_product_attention(TensorArg(q, query.location), k, v, mask,
                                                             is_training() ? dropout : 0, is_causal && !mask.defined());
   return out_proj(y.transpose(-3, -2).flatten(-2));
+}
+
+FunctionalImpl::FunctionalImpl(std::function<Tensor(const Tensor&)> f) : function(std::move(f)) {
+  if (!function) detail::refuse("Functional", "function", "nothing", "a function of a tensor");
 }
 
 SequentialImpl::SequentialImpl(const std::vector<AnyModule>& unnamed) {

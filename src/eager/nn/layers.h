@@ -5,6 +5,7 @@
 #include "eager/nn/functional.h"
 #include "eager/nn/loss_layers.h"
 #include "eager/nn/module.h"
+#include "eager/nn/pad_layers.h"
 #include "eager/nn/quantize.h"
 #include "eager/nn/window_layers.h"
 
@@ -23,6 +24,16 @@ struct INGOT_API LinearImpl : Layer, Quantizable {
   std::function<void()> converted_weight(DType format, Location location) override;
 };
 INGOT_MODULE(Linear, weight, weight_scale, bias);
+
+/// y[k] = x1^T W[k] x2 + b[k].
+struct INGOT_API BilinearImpl : Layer {
+  Tensor weight, bias;
+  BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features, bool with_bias = true);
+  Tensor forward(const TensorArg& input1, const TensorArg& input2) const {
+    return functional::bilinear(input1, input2, weight, bias);
+  }
+};
+INGOT_MODULE(Bilinear, weight, bias);
 
 struct NormOptions {
   double eps = 1e-5;
@@ -143,6 +154,11 @@ struct EmbeddingBagOptions {
   double norm_type = 2;
   bool include_last_offset = false;  // offsets have one number more, the end of the last bag
 };
+namespace detail {
+/// What a table of embeddings is made from, off the tape; throws Error unless it has two dims of floating point
+/// numbers.
+INGOT_API Tensor table_of(const char* layer, const Tensor& embeddings, Location location);
+}  // namespace detail
 /// What holds a table of `count` rows.
 struct INGOT_API TableImpl : Layer {
   Tensor weight;
@@ -168,6 +184,15 @@ class TableHandle : public Handle<Self, Impl> {
   using Handle<Self, Impl>::Handle;
   TableHandle(int64_t count, int64_t width, Options o, detail::MadeAt at = detail::MadeAt())
       : Handle<Self, Impl>(count, width, std::move(o), at) {}
+  /// Over the given table [count, width], whose memory it shares; `freeze`: no gradient goes to it.
+  static Self from_pretrained(const Tensor& embeddings, bool freeze = true, Options o = {},
+                              detail::MadeAt at = detail::MadeAt()) {
+    const Tensor table = detail::table_of(Self::module_type(), embeddings, at.line);
+    const SkipInit skip;
+    Self made(table.size(0).value(), table.size(1).value(), std::move(o), at);
+    made->weight = table.requires_grad_(!freeze);
+    return made;
+  }
 };
 /// Rows of a table.
 struct INGOT_API EmbeddingImpl : TableImpl {
@@ -206,15 +231,47 @@ struct INGOT_API FeatureDropoutImpl : Layer {
   Tensor forward(const TensorArg& x) const { return functional::feature_dropout(x, p, is_training()); }
 };
 INGOT_MODULE(FeatureDropout);
-using Dropout1d = FeatureDropout;
 using Dropout2d = FeatureDropout;
-using Dropout3d = FeatureDropout;
+// Drops whole channels, of an input with a batch or without.
+#define INGOT_DROPOUT(NAME, function)                                                              \
+  struct INGOT_API NAME##Impl : Layer {                                                            \
+    double p;                                                                                      \
+    explicit NAME##Impl(double probability = 0.5) : p(detail::share(#NAME, "p", probability)) {}   \
+    Tensor forward(const TensorArg& x) const { return functional::function(x, p, is_training()); } \
+  };                                                                                               \
+  INGOT_MODULE(NAME)
+INGOT_DROPOUT(Dropout1d, dropout1d);
+INGOT_DROPOUT(Dropout3d, dropout3d);
+// For what selu gives: mean and variance stay.
+INGOT_DROPOUT(AlphaDropout, alpha_dropout);
+INGOT_DROPOUT(FeatureAlphaDropout, feature_alpha_dropout);
+#undef INGOT_DROPOUT
 struct INGOT_API FlattenImpl : Layer {
   int64_t start_dim, end_dim;
   explicit FlattenImpl(int64_t start = 1, int64_t end = -1) : start_dim(start), end_dim(end) {}
   Tensor forward(const TensorArg& x) const { return flatten(x, start_dim, end_dim); }
 };
 INGOT_MODULE(Flatten);
+/// One dim as several: their sizes, one of which may be -1.
+struct INGOT_API UnflattenImpl : Layer {
+  int64_t dim;
+  IntList sizes;
+  UnflattenImpl(int64_t which, const IntList& pieces) : dim(which), sizes(pieces) {}
+  Tensor forward(const TensorArg& x) const { return unflatten(x, dim, sizes); }
+};
+class Unflatten : public Handle<Unflatten, UnflattenImpl> {
+ public:
+  using Handle::Handle;
+  Unflatten(int64_t dim, const IntList& sizes, detail::MadeAt at = detail::MadeAt()) : Handle(dim, sizes, at) {}
+  INGOT_MODULE_FIELDS(Unflatten)
+};
+/// Any function of one tensor as a layer: Functional(relu), Functional([](const Tensor& x) { return x * 2; }).
+struct INGOT_API FunctionalImpl : Layer {
+  std::function<Tensor(const Tensor&)> function;
+  explicit FunctionalImpl(std::function<Tensor(const Tensor&)> f);
+  Tensor forward(const TensorArg& x) const { return function(x.get()); }
+};
+INGOT_MODULE(Functional);
 
 /// softmax(q k^T) v of [N, T, C] or [T, C], with PyTorch's packed projection; key and value default to the query.
 /// Masks are PyTorch's of this module: bools are true where a key is hidden, numbers are added to the scores.

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "eager/call/call.h"
+#include "eager/call/check_values.h"
+#include "eager/nn/checks.h"
 
 namespace ingot::nn::functional {
 namespace {
@@ -111,6 +113,59 @@ std::tuple<Tensor, Tensor> adaptive_max_pool(AdaptivePool pool, size_t spatial, 
   return {values, largest_positions(w, plane)};
 }
 
+Tensor max_unpool(const char* op, size_t spatial, const TensorArg& input, const TensorArg& indices,
+                  const IntList& kernel_size, const IntList& given_stride, const IntList& padding,
+                  const IntList& output_size) {
+  const Location at = input.location;
+  const CallerLine line(at);
+  const Tensor &x = eager::present(op, "input", input), &places = eager::present(op, "indices", indices);
+  const int64_t last = static_cast<int64_t>(spatial);
+  if (x.dim() != last + 1 && x.dim() != last + 2)
+    fail(op, "input", detail::shape_of(x), std::to_string(last + 1) + " or " + std::to_string(last + 2) + " dims", at);
+  if (places.dtype() != kInt64) fail(op, "indices", "a tensor of " + std::string(name_of(places.dtype())), "i64", at);
+  if (places.sizes() != x.sizes())
+    fail(op, "indices", detail::shape_of(places), "the input's, " + detail::shape_of(x), at);
+  const bool strided = given_stride.present() && !given_stride.items().empty();
+  const Ints kernel = spread(detail::positive(op, "kernel_size", kernel_size, spatial), spatial);
+  const Ints stride = strided ? spread(detail::positive(op, "stride", given_stride, spatial), spatial) : kernel;
+  const Ints before = spread(detail::not_negative(op, "padding", padding, spatial), spatial);
+  Ints wanted = output_size.items();
+  if (wanted.size() == spatial + 2) wanted = Ints(wanted.begin() + 2, wanted.end());
+  if (!wanted.empty() && wanted.size() != spatial)
+    fail(op, "output_size", std::to_string(wanted.size()) + " sizes",
+         std::to_string(spatial) + " or " + std::to_string(spatial + 2), at);
+  Ints plane, sizes(x.sizes().begin(), x.sizes().end() - last);
+  int64_t elements = 1;
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t least = (x.size(static_cast<int64_t>(d) - last) - 1) * stride[d] - 2 * before[d] + kernel[d];
+    if (!wanted.empty() && (wanted[d] <= least - stride[d] || wanted[d] >= least + stride[d]))
+      fail(op, "output_size", std::to_string(wanted[d]),
+           "a size from " + std::to_string(least - stride[d] + 1) + " to " + std::to_string(least + stride[d] - 1), at);
+    plane.push_back(wanted.empty() ? least : wanted[d]);
+    sizes.push_back(plane[d]);
+    elements *= plane[d];
+  }
+  eager::check_numbers(op, "indices", places, 0, elements, at);
+  Ints flat(sizes.begin(), sizes.end() - last);
+  flat.push_back(elements);
+  return zeros(flat, x.dtype()).scatter(-1, places.flatten(-last), x.flatten(-last)).view(sizes);
+}
+
+using AvgPool = Tensor (*)(const TensorArg&, const IntList&, const IntList&, const IntList&, bool, bool,
+                           std::optional<int64_t>);
+
+Tensor lp_pool(const char* op, AvgPool pool, size_t spatial, const TensorArg& input, double p,
+               const IntList& kernel_size, const IntList& stride, bool ceil_mode) {
+  const CallerLine line(input.location);
+  if (p == 0) fail(op, "norm_type", "0", "another number", input.location);
+  const Tensor powers = pow(eager::present(op, "input", input), p);
+  int64_t elements = 1;
+  for (int64_t k : spread(detail::positive(op, "kernel_size", kernel_size, spatial), spatial)) elements *= k;
+  const Tensor mean = pool(TensorArg(powers, input.location), kernel_size, stride, 0, ceil_mode, true, {});
+  // The sign stands beside the size, so that a window of zeros has no gradient, as PyTorch's.
+  return pow(sign(mean) * relu(abs(mean)) * elements, 1 / p);
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(const TensorArg& input, const IntList& kernel_size,
@@ -137,6 +192,26 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(const TensorArg& inp
 std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const TensorArg& input, const IntList& output_size) {
   return adaptive_max_pool(ingot::adaptive_max_pool3d, 3, input, output_size);
 }
+
+#define INGOT_MAX_UNPOOL(spatial)                                                                                     \
+  Tensor max_unpool##spatial##d(const TensorArg& input, const TensorArg& indices, const IntList& kernel_size,         \
+                                const IntList& stride, const IntList& padding, const IntList& output_size) {          \
+    return max_unpool("max_unpool" #spatial "d", spatial, input, indices, kernel_size, stride, padding, output_size); \
+  }
+INGOT_MAX_UNPOOL(1)
+INGOT_MAX_UNPOOL(2)
+INGOT_MAX_UNPOOL(3)
+#undef INGOT_MAX_UNPOOL
+#define INGOT_LP_POOL(spatial)                                                                                  \
+  Tensor lp_pool##spatial##d(const TensorArg& input, double norm_type, const IntList& kernel_size,              \
+                             const IntList& stride, bool ceil_mode) {                                           \
+    return lp_pool("lp_pool" #spatial "d", ingot::avg_pool##spatial##d, spatial, input, norm_type, kernel_size, \
+                   stride, ceil_mode);                                                                          \
+  }
+INGOT_LP_POOL(1)
+INGOT_LP_POOL(2)
+INGOT_LP_POOL(3)
+#undef INGOT_LP_POOL
 
 Ints adaptive_size(const TensorArg& input, const std::vector<std::optional<int64_t>>& output_size) {
   const Tensor& x = eager::present("adaptive_pool", "self", input);

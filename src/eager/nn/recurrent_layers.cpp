@@ -6,16 +6,13 @@
 #include "eager/ops/lists.h"
 
 namespace ingot::nn {
+
+using detail::shape_of;
+
 namespace {
 
 std::string name_of(const char* what, int64_t layer, bool reverse) {
   return what + std::string("_l") + std::to_string(layer) + (reverse ? "_reverse" : "");
-}
-
-std::string shape_of(const Tensor& t) {
-  std::string text;
-  for (int64_t d = 0; d < t.dim(); ++d) text += (d ? ", " : "") + std::to_string(t.size(d).value());
-  return "shape [" + text + "]";
 }
 
 const RNNOptions& checked(const char* layer, const RNNOptions& o) {

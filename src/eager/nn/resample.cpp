@@ -122,6 +122,17 @@ Tensor pixel_unshuffle(const TensorArg& input, int64_t downscale_factor) {
       .reshape(image_sizes(x, {channels * r * r, height / r, width / r}), input.location);
 }
 
+Tensor channel_shuffle(const TensorArg& input, int64_t groups) {
+  const Tensor& x = image("channel_shuffle", "groups", input, groups);
+  const Size channels = x.size(1);
+  if (channels % groups != 0)
+    fail("channel_shuffle", "input", std::to_string(channels.value()) + " channels",
+         "a multiple of " + std::to_string(groups), input.location);
+  return x.unflatten(1, {groups, channels / groups}, input.location)
+      .transpose(1, 2, input.location)
+      .flatten(1, 2, input.location);
+}
+
 Tensor unfold(const TensorArg& input, const IntList& kernel_size, const IntList& dilation, const IntList& padding,
               const IntList& stride) {
   return im2col(input, kernel_size, dilation, padding, stride);

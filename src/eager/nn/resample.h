@@ -20,6 +20,9 @@ INGOT_API Tensor interpolate(const TensorArg& input, const IntList& size, const 
 INGOT_API Tensor pixel_shuffle(const TensorArg& input, int64_t upscale_factor);
 INGOT_API Tensor pixel_unshuffle(const TensorArg& input, int64_t downscale_factor);
 
+/// Channels (dim 1 of [N, C, ...]) of `groups` groups, taken one of each group at a time.
+INGOT_API Tensor channel_shuffle(const TensorArg& input, int64_t groups);
+
 /// The patches under a kernel as columns: [.., c, h, w] to [.., c * kernel, positions]; and columns summed into an
 /// image.
 INGOT_API Tensor unfold(const TensorArg& input, const IntList& kernel_size, const IntList& dilation = 1,

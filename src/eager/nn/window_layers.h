@@ -2,6 +2,7 @@
 #pragma once
 #include "eager/nn/checks.h"
 #include "eager/nn/module.h"
+#include "eager/nn/pooling.h"
 #include "eager/nn/resample.h"
 
 namespace ingot::nn {
@@ -56,6 +57,61 @@ INGOT_POOLING(AvgPool3d, AvgPoolOptions, 3, INGOT_AVG_POOLED(avg_pool3d));
 #undef INGOT_MAX_POOLED
 #undef INGOT_AVG_POOLED
 
+// The norm of what is in each window.
+struct LPPoolOptions {
+  IntList stride = {};
+  bool ceil_mode = false;
+};
+#define INGOT_LP_POOLING(NAME, dims, function)                                                                     \
+  struct INGOT_API NAME##Impl : Layer {                                                                            \
+    double norm_type;                                                                                              \
+    IntList kernel_size;                                                                                           \
+    LPPoolOptions options;                                                                                         \
+    NAME##Impl(double p, const IntList& kernel, LPPoolOptions o = {})                                              \
+        : norm_type(detail::order(#NAME, p)),                                                                      \
+          kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                       \
+          options(detail::windows(#NAME, dims, o)) {}                                                              \
+    Tensor forward(const TensorArg& x) const {                                                                     \
+      return functional::function(x, norm_type, kernel_size, options.stride, options.ceil_mode);                   \
+    }                                                                                                              \
+  };                                                                                                               \
+  class NAME : public Handle<NAME, NAME##Impl> {                                                                   \
+   public:                                                                                                         \
+    using Handle::Handle;                                                                                          \
+    NAME(double norm_type, const IntList& kernel_size, LPPoolOptions o = {}, detail::MadeAt at = detail::MadeAt()) \
+        : Handle(norm_type, kernel_size, std::move(o), at) {}                                                      \
+    INGOT_MODULE_FIELDS(NAME)                                                                                      \
+  }
+INGOT_LP_POOLING(LPPool1d, 1, lp_pool1d);
+INGOT_LP_POOLING(LPPool2d, 2, lp_pool2d);
+INGOT_LP_POOLING(LPPool3d, 3, lp_pool3d);
+#undef INGOT_LP_POOLING
+
+struct MaxUnpoolOptions {
+  IntList stride = {}, padding = 0;
+};
+// Puts what max_pool_with_indices gave back to where it was.
+#define INGOT_UNPOOLING(NAME, dims, function)                                                             \
+  struct INGOT_API NAME##Impl : Layer {                                                                   \
+    IntList kernel_size;                                                                                  \
+    MaxUnpoolOptions options;                                                                             \
+    explicit NAME##Impl(const IntList& kernel, MaxUnpoolOptions o = {})                                   \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                              \
+          options(detail::windows(#NAME, dims, o)) {}                                                     \
+    Tensor forward(const TensorArg& x, const TensorArg& indices, const IntList& output_size = {}) const { \
+      return functional::function(x, indices, kernel_size, options.stride, options.padding, output_size); \
+    }                                                                                                     \
+  };                                                                                                      \
+  class NAME : public SizedHandle<NAME, NAME##Impl, MaxUnpoolOptions> {                                   \
+   public:                                                                                                \
+    using SizedHandle::SizedHandle;                                                                       \
+    INGOT_MODULE_FIELDS(NAME)                                                                             \
+  }
+INGOT_UNPOOLING(MaxUnpool1d, 1, max_unpool1d);
+INGOT_UNPOOLING(MaxUnpool2d, 2, max_unpool2d);
+INGOT_UNPOOLING(MaxUnpool3d, 3, max_unpool3d);
+#undef INGOT_UNPOOLING
+
 #define INGOT_ADAPTIVE_POOLING(NAME, dims, function)                                                                  \
   struct INGOT_API NAME##Impl : Layer {                                                                               \
     IntList output_size;                                                                                              \
@@ -109,6 +165,13 @@ struct INGOT_API PixelUnshuffleImpl : Layer {
   Tensor forward(const TensorArg& x) const { return functional::pixel_unshuffle(x, downscale_factor); }
 };
 INGOT_MODULE(PixelUnshuffle);
+
+struct INGOT_API ChannelShuffleImpl : Layer {
+  int64_t groups;
+  explicit ChannelShuffleImpl(int64_t count) : groups(detail::positive("ChannelShuffle", "groups", count)) {}
+  Tensor forward(const TensorArg& x) const { return functional::channel_shuffle(x, groups); }
+};
+INGOT_MODULE(ChannelShuffle);
 
 struct PatchOptions {
   IntList dilation = 1, padding = 0, stride = 1;

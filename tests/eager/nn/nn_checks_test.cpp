@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "eager/nn/recurrent_cells.h"
 #include "eager/nn/transformer_layers.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/random.h"
@@ -128,7 +129,22 @@ TEST(LayerChecks, TheOthers) {
     EXPECT_THROW(CrossEntropyLoss(Tensor(), -100, "mean", p), Error) << p;
   }
   REFUSED("Dropout: p: got 1.5", Dropout(1.5));
-  REFUSED("FeatureDropout: p: got -0.5", Dropout3d(-0.5));
+  REFUSED("FeatureDropout: p: got -0.5", Dropout2d(-0.5));
+  REFUSED("Dropout3d: p: got -0.5", Dropout3d(-0.5));
+  REFUSED("AlphaDropout: p: got 2", AlphaDropout(2));
+  REFUSED("Bilinear: in1_features: got 0", Bilinear(0, 2, 3));
+  REFUSED("Bilinear: out_features: got -3", Bilinear(1, 2, -3));
+  REFUSED("ChannelShuffle: groups: got 0", ChannelShuffle(0));
+  REFUSED("LSTMCell: input_size: got -1", LSTMCell(-1, 2));
+  REFUSED("GRUCell: hidden_size: got 0", GRUCell(1, 0));
+  REFUSED("RNNCell: nonlinearity: got \"sine\"", RNNCell(1, 2, {.nonlinearity = "sine"}));
+  REFUSED("ZeroPad2d: padding: got 3 numbers, expected one, or 4", ZeroPad2d({1, 2, 3}));
+  REFUSED("ConstantPad1d: padding: got 3 numbers, expected one, or 2", ConstantPad1d({1, 2, 3}, 1.0));
+  REFUSED("LPPool2d: norm_type: got 0", LPPool2d(0, 2));
+  REFUSED("LPPool1d: stride: got 0", LPPool1d(2, 2, {.stride = 0}));
+  REFUSED("MaxUnpool2d: padding: got -1", MaxUnpool2d(2, {.padding = -1}));
+  REFUSED("MultiMarginLoss: p: got 3", MultiMarginLoss(3));
+  REFUSED("TripletMarginLoss: margin: got 0", TripletMarginLoss({.margin = 0}));
   REFUSED("LocalResponseNorm: size: got 0", LocalResponseNorm(0));
   REFUSED("PixelShuffle: upscale_factor: got 0", PixelShuffle(0));
   REFUSED("PixelUnshuffle: downscale_factor: got -1", PixelUnshuffle(-1));
