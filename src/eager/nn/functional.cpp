@@ -19,6 +19,14 @@ Tensor dropout(const TensorArg& input, double p, bool training) {
 
 namespace {
 
+const Tensor& floating(const char* op, const char* argument, const TensorArg& input) {
+  const Tensor& x = eager::present(op, argument, input);
+  if (!is_floating(x.dtype()))
+    eager::fail(op, argument, "a tensor of " + std::string(name_of(x.dtype())), "floating point numbers",
+                input.location);
+  return x;
+}
+
 /// [N, C, 1, ...] of an input [N, C, ...].
 IntList channels_of(const char* op, const TensorArg& input) {
   const Tensor& x = eager::present(op, "input", input);
@@ -42,7 +50,7 @@ Tensor channel_dropout(const TensorArg& input, int64_t unbatched, double p, bool
 Tensor alpha_dropped(const char* op, const TensorArg& input, const IntList& noise, double p, bool training) {
   const CallerLine line(input.location);
   const FloatEnvironment environment;
-  const Tensor& x = eager::present(op, "input", input);
+  const Tensor& x = floating(op, "input", input);
   if (!(p >= 0 && p <= 1)) eager::fail(op, "p", std::to_string(p), "numbers from 0 to 1", input.location);
   if (!training || p == 0) return x;
   if (p == 1) return x * zeros(noise, x.dtype());
@@ -75,7 +83,7 @@ Tensor feature_alpha_dropout(const TensorArg& input, double p, bool training) {
 
 Tensor rrelu(const TensorArg& input, double lower, double upper, bool training) {
   const CallerLine line(input.location);
-  const Tensor& x = eager::present("rrelu", "input", input);
+  const Tensor& x = floating("rrelu", "input", input);
   if (!(lower <= upper) || std::isinf(lower) || std::isinf(upper))
     eager::fail("rrelu", "lower", std::to_string(lower) + " with an upper bound of " + std::to_string(upper),
                 "a finite number that is not above the upper bound, finite too", input.location);
@@ -85,7 +93,7 @@ Tensor rrelu(const TensorArg& input, double lower, double upper, bool training) 
 
 Tensor gumbel_softmax(const TensorArg& logits, double tau, bool hard, int64_t dim) {
   const CallerLine line(logits.location);
-  const Tensor& x = eager::present("gumbel_softmax", "logits", logits);
+  const Tensor& x = floating("gumbel_softmax", "logits", logits);
   const Tensor smooth = softmax((x - log(exponential(zeros_like(x)))) / tau, dim);
   if (!hard) return smooth;
   const Tensor largest = argmax(smooth, dim, true);
@@ -109,19 +117,19 @@ Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorAr
   for (int64_t d = 0; !apart && d + 1 < x.dim(); ++d) apart = x.size(d) != y.size(d);
   if (apart) eager::fail(kOp, "input2", detail::shape_of(y), "the other dims of " + detail::shape_of(x), at);
   const Size in1 = weight.size(1), in2 = weight.size(2), out = weight.size(0);
+  const bool biased = bias.tensor && bias.tensor->defined();
+  if (biased && (bias.tensor->dim() != 1 || bias.tensor->size(0) != out))
+    eager::fail(kOp, "bias", detail::shape_of(*bias.tensor), "[" + std::to_string(out.value()) + "]", at);
   // [..., out, in2], then its products with input2.
   const Tensor rows = matmul(x, weight.permute({1, 0, 2}).reshape({in1, out * in2})).unflatten(-1, {out, in2});
   const Tensor result = sum(rows * y.unsqueeze(-2), -1);
-  return bias.tensor && bias.tensor->defined() ? result + *bias.tensor : result;
+  return biased ? result + *bias.tensor : result;
 }
 
 Tensor pdist(const TensorArg& input, double p) {
   const CallerLine line(input.location);
-  const Tensor& x = eager::present("pdist", "input", input);
+  const Tensor& x = floating("pdist", "input", input);
   if (x.dim() != 2) eager::fail("pdist", "input", detail::shape_of(x), "two dims", input.location);
-  if (!is_floating(x.dtype()))
-    eager::fail("pdist", "input", "a tensor of " + std::string(name_of(x.dtype())), "floating point numbers",
-                input.location);
   if (!(p >= 0)) eager::fail("pdist", "p", std::to_string(p), "no negative number", input.location);
   const Tensor pairs = triu_indices(x.size(0), x.size(0), 1);
   return norm(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p, 1);

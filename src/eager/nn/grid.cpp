@@ -49,7 +49,7 @@ struct Axis {
       const Tensor back = remainder(floor(distance.detach() / span), 2) != 0;
       place = where(back, span - rest, rest) + low;
     }
-    return clamp(place, 0, size - 1);
+    return clamp_max(where(place > 0, place, 0), size - 1);  // NaN is at 0
   }
 };
 

@@ -230,7 +230,7 @@ Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const 
   if (given_var.is_scalar) {
     if (given_var.value.to_double() < 0)
       fail(kOp, "var", std::to_string(given_var.value.to_double()), "no negative number", at);
-    var = full_like(x, given_var.value);
+    var = ones_like(x) * given_var.value;
   } else {
     var = present(kOp, "var", TensorArg(given_var.tensor ? *given_var.tensor : Tensor(), at));
     if (!eager::intercepted() && any(var < 0).item<bool>()) fail(kOp, "var", "negative numbers", "none", at);

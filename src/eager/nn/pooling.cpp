@@ -1,5 +1,6 @@
 #include "eager/nn/pooling.h"
 
+#include <cmath>
 #include <limits>
 
 #include "eager/call/call.h"
@@ -154,14 +155,20 @@ Tensor max_unpool(const char* op, size_t spatial, const TensorArg& input, const 
 using AvgPool = Tensor (*)(const TensorArg&, const IntList&, const IntList&, const IntList&, bool, bool,
                            std::optional<int64_t>);
 
-Tensor lp_pool(const char* op, AvgPool pool, size_t spatial, const TensorArg& input, double p,
+Tensor lp_pool(const char* op, AvgPool avg_pool, MaxPool max_pool, size_t spatial, const TensorArg& input, double p,
                const IntList& kernel_size, const IntList& stride, bool ceil_mode) {
   const CallerLine line(input.location);
+  const Tensor& x = eager::present(op, "input", input);
   if (p == 0) fail(op, "norm_type", "0", "another number", input.location);
-  const Tensor powers = pow(eager::present(op, "input", input), p);
+  const Ints kernel = spread(detail::positive(op, "kernel_size", kernel_size, spatial), spatial);
+  if (std::isinf(p)) {
+    const Tensor sizes = p > 0 ? abs(x) : -abs(x);
+    const Tensor largest = max_pool(TensorArg(sizes, input.location), kernel, stride, 0, 1, ceil_mode);
+    return p > 0 ? largest : -largest;
+  }
   int64_t elements = 1;
-  for (int64_t k : spread(detail::positive(op, "kernel_size", kernel_size, spatial), spatial)) elements *= k;
-  const Tensor mean = pool(TensorArg(powers, input.location), kernel_size, stride, 0, ceil_mode, true, {});
+  for (int64_t k : kernel) elements *= k;
+  const Tensor mean = avg_pool(TensorArg(pow(x, p), input.location), kernel, stride, 0, ceil_mode, true, {});
   // The sign stands beside the size, so that a window of zeros has no gradient, as PyTorch's.
   return pow(sign(mean) * relu(abs(mean)) * elements, 1 / p);
 }
@@ -202,11 +209,11 @@ INGOT_MAX_UNPOOL(1)
 INGOT_MAX_UNPOOL(2)
 INGOT_MAX_UNPOOL(3)
 #undef INGOT_MAX_UNPOOL
-#define INGOT_LP_POOL(spatial)                                                                                  \
-  Tensor lp_pool##spatial##d(const TensorArg& input, double norm_type, const IntList& kernel_size,              \
-                             const IntList& stride, bool ceil_mode) {                                           \
-    return lp_pool("lp_pool" #spatial "d", ingot::avg_pool##spatial##d, spatial, input, norm_type, kernel_size, \
-                   stride, ceil_mode);                                                                          \
+#define INGOT_LP_POOL(spatial)                                                                                       \
+  Tensor lp_pool##spatial##d(const TensorArg& input, double norm_type, const IntList& kernel_size,                   \
+                             const IntList& stride, bool ceil_mode) {                                                \
+    return lp_pool("lp_pool" #spatial "d", ingot::avg_pool##spatial##d, ingot::max_pool##spatial##d, spatial, input, \
+                   norm_type, kernel_size, stride, ceil_mode);                                                       \
   }
 INGOT_LP_POOL(1)
 INGOT_LP_POOL(2)

@@ -37,8 +37,8 @@ INGOT_API Tensor max_unpool2d(const TensorArg& input, const TensorArg& indices, 
 INGOT_API Tensor max_unpool3d(const TensorArg& input, const TensorArg& indices, const IntList& kernel_size,
                               const IntList& stride = {}, const IntList& padding = 0, const IntList& output_size = {});
 
-/// The norm of order `norm_type` of what is in each window: (sum of x^norm_type)^(1 / norm_type). Without a stride,
-/// windows lie beside each other.
+/// The norm of order `norm_type` of what is in each window: (sum of x^norm_type)^(1 / norm_type); infinite ones: the
+/// largest or smallest |x|. Without a stride, windows lie beside each other.
 INGOT_API Tensor lp_pool1d(const TensorArg& input, double norm_type, const IntList& kernel_size,
                            const IntList& stride = {}, bool ceil_mode = false);
 INGOT_API Tensor lp_pool2d(const TensorArg& input, double norm_type, const IntList& kernel_size,

@@ -35,18 +35,26 @@ struct AvgPoolOptions {
     explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})               \
         : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)), \
           options(detail::windows(#NAME, dims, o)) {}                        \
-    Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }         \
+    __VA_ARGS__                                                              \
   };                                                                         \
   class NAME : public SizedHandle<NAME, NAME##Impl, OPTIONS> {               \
    public:                                                                   \
     using SizedHandle::SizedHandle;                                          \
     INGOT_MODULE_FIELDS(NAME)                                                \
   }
+// Beside its result, functional::max_pool_with_indices.
+#define INGOT_WITH_INDICES(function, ...)                                       \
+  Tensor forward(const TensorArg& x) const { return function(x, __VA_ARGS__); } \
+  std::tuple<Tensor, Tensor> forward_with_indices(const TensorArg& x) const {   \
+    return functional::function##_with_indices(x, __VA_ARGS__);                 \
+  }
 #define INGOT_MAX_POOLED(function) \
-  function(x, kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode)
-#define INGOT_AVG_POOLED(function)                                                                        \
-  function(x, kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad, \
-           options.divisor_override)
+  INGOT_WITH_INDICES(function, kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode)
+#define INGOT_AVG_POOLED(function)                                                                                 \
+  Tensor forward(const TensorArg& x) const {                                                                       \
+    return function(x, kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad, \
+                    options.divisor_override);                                                                     \
+  }
 INGOT_POOLING(MaxPool1d, MaxPoolOptions, 1, INGOT_MAX_POOLED(max_pool1d));
 INGOT_POOLING(MaxPool2d, MaxPoolOptions, 2, INGOT_MAX_POOLED(max_pool2d));
 INGOT_POOLING(MaxPool3d, MaxPoolOptions, 3, INGOT_MAX_POOLED(max_pool3d));
@@ -112,24 +120,28 @@ INGOT_UNPOOLING(MaxUnpool2d, 2, max_unpool2d);
 INGOT_UNPOOLING(MaxUnpool3d, 3, max_unpool3d);
 #undef INGOT_UNPOOLING
 
-#define INGOT_ADAPTIVE_POOLING(NAME, dims, function)                                                                  \
+#define INGOT_ADAPTIVE_POOLING(NAME, dims, ...)                                                                       \
   struct INGOT_API NAME##Impl : Layer {                                                                               \
     IntList output_size;                                                                                              \
     explicit NAME##Impl(const IntList& size) : output_size(detail::not_negative(#NAME, "output_size", size, dims)) {} \
-    Tensor forward(const TensorArg& x) const { return function(x, output_size); }                                     \
+    __VA_ARGS__                                                                                                       \
   };                                                                                                                  \
   class NAME : public SizedHandle<NAME, NAME##Impl> {                                                                 \
    public:                                                                                                            \
     using SizedHandle::SizedHandle;                                                                                   \
     INGOT_MODULE_FIELDS(NAME)                                                                                         \
   }
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool1d, 1, adaptive_avg_pool1d);
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool2d, 2, adaptive_avg_pool2d);
-INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool3d, 3, adaptive_avg_pool3d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool1d, 1, adaptive_max_pool1d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool2d, 2, adaptive_max_pool2d);
-INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, 3, adaptive_max_pool3d);
+#define INGOT_ADAPTIVE_AVG(function) \
+  Tensor forward(const TensorArg& x) const { return function(x, output_size); }
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool1d, 1, INGOT_ADAPTIVE_AVG(adaptive_avg_pool1d));
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool2d, 2, INGOT_ADAPTIVE_AVG(adaptive_avg_pool2d));
+INGOT_ADAPTIVE_POOLING(AdaptiveAvgPool3d, 3, INGOT_ADAPTIVE_AVG(adaptive_avg_pool3d));
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool1d, 1, INGOT_WITH_INDICES(adaptive_max_pool1d, output_size));
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool2d, 2, INGOT_WITH_INDICES(adaptive_max_pool2d, output_size));
+INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, 3, INGOT_WITH_INDICES(adaptive_max_pool3d, output_size));
 #undef INGOT_ADAPTIVE_POOLING
+#undef INGOT_ADAPTIVE_AVG
+#undef INGOT_WITH_INDICES
 
 struct UpsampleOptions {
   IntList size = {};

@@ -45,6 +45,7 @@ TEST(Functional, Bilinear) {
   expect_error("bilinear: input2: got shape [2, 1, 5], expected the other dims",
                [&] { F::bilinear(x, y.narrow(1, 0, 1), w); });
   expect_error("bilinear: weight: got shape [6]", [&] { F::bilinear(x, y, b); });
+  expect_error("bilinear: bias: got shape [5], expected [6]", [&] { F::bilinear(x, y, w, ones({5}, kFloat64)); });
   expect_error("Bilinear: in1_features: got 0", [] { nn::Bilinear(0, 2, 3); });
 }
 
@@ -76,6 +77,7 @@ TEST(Functional, RandomSlopes) {
   nn::RReLU layer;
   layer->eval();
   EXPECT_NEAR(layer(tensor({-1.0}))[0].item<float>(), -(1.0 / 8 + 1.0 / 3) / 2, 1e-7);
+  expect_error("rrelu: input: got a tensor of i64", [] { F::rrelu(ones({4}, kInt64)); });
   expect_error("rrelu: lower: got 0.5", [] { F::rrelu(ones({2}), 0.5, 0.1); });
 }
 
@@ -94,6 +96,7 @@ TEST(Functional, AlphaDropoutKeepsMeanAndVariance) {
   EXPECT_NE(channels.min().item<float>(), channels.max().item<float>());
   EXPECT_TRUE(F::alpha_dropout(x).is_same(x));
   EXPECT_TRUE(equal(F::alpha_dropout(ones({4}), 1, true), zeros({4})));
+  expect_error("alpha_dropout: input: got a tensor of i64", [] { F::alpha_dropout(ones({4}, kInt64), 0.5, true); });
   expect_error("alpha_dropout: p: got 1.5", [&] { F::alpha_dropout(x, 1.5, true); });
   expect_error("feature_alpha_dropout: input: got 1 dims", [] { F::feature_alpha_dropout(ones({4}), 0.5, true); });
   nn::AlphaDropout layer(0.3);
@@ -127,6 +130,7 @@ TEST(Functional, GumbelSoftmax) {
   const Tensor hard = F::gumbel_softmax(logits, 1, true), shares = hard.mean(0);
   EXPECT_TRUE(allclose(shares, tensor({0.125, 0.25, 0.625}, kFloat64), 0, 0.02));
   EXPECT_TRUE(allclose(hard.sum(1), ones({8000}, kFloat64)));
+  expect_error("gumbel_softmax: logits: got a tensor of i64", [] { F::gumbel_softmax(ones({4}, kInt64)); });
   const Tensor x = zeros({4, 3}).requires_grad_();
   const Tensor smooth = F::gumbel_softmax(x, 0.5, false, 0);
   EXPECT_TRUE(allclose(smooth.sum(0), ones({3})));

@@ -88,6 +88,8 @@ TEST(Grid, TheIdentity) {
   EXPECT_TRUE(equal(F::grid_sample(x, nan), zeros({1, 2, 1, 1})));
   EXPECT_TRUE(equal(F::grid_sample(x, far), zeros({1, 2, 1, 1})));
   EXPECT_TRUE(equal(F::grid_sample(x, far, "nearest", "border").view({2}), x.select(3, 4).select(2, 3).view({2})));
+  // NaN is clipped to the first pixel where there is no outside.
+  EXPECT_TRUE(equal(F::grid_sample(x, nan, "bilinear", "border").view({2}), x.select(3, 0).select(2, 0).view({2})));
   EXPECT_EQ(F::grid_sample(x.to(kBFloat16), far.to(kBFloat16)).dtype(), kBFloat16);
   EXPECT_EQ(F::grid_sample(x, zeros({1, 0, 3, 2})).sizes(), (std::vector<int64_t>{1, 2, 0, 3}));
 }

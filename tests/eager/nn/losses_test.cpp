@@ -159,6 +159,7 @@ TEST_F(Losses, AtTheEdges) {
   const Tensor small = tensor({0.0, 1.0}, kFloat64).requires_grad_();
   F::gaussian_nll_loss(zeros({2}, kFloat64), ones({2}, kFloat64), small, false, 0.5, "sum").backward();
   expect_numbers(small.grad(), {-1, 0});
+  EXPECT_NEAR(F::gaussian_nll_loss(ones({2}, kInt64), zeros({2}, kInt64), 0.5).item<float>(), 0.6534264, 1e-6);
   // 16 bits are computed in f32 where the loss is one of PyTorch's loops.
   EXPECT_EQ(F::multi_margin_loss(ones({2, 3}, kBFloat16), tensor({0, 1})).dtype(), kBFloat16);
 }

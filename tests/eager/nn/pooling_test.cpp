@@ -28,6 +28,10 @@ TEST(Pooling, Norms) {
   EXPECT_TRUE(equal(nn::LPPool1d(2, 3, {.stride = 2, .ceil_mode = true})(line), F::lp_pool1d(line, 2, 3, 2, true)));
   EXPECT_TRUE(equal(nn::LPPool2d(4, {2, 3}, {.stride = {1, 2}})(image), F::lp_pool2d(image, 4, {2, 3}, {1, 2})));
   EXPECT_TRUE(equal(nn::LPPool3d(2, 2)(volume), F::lp_pool3d(volume, 2, 2)));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor mixed = tensor({-3.0, -2.0, 3.0, 1.0, 5.0}).view({1, 1, 5});
+  EXPECT_TRUE(equal(F::lp_pool1d(mixed, infinity, 2, {}, true).view({3}), tensor({3.0, 3.0, 5.0})));
+  EXPECT_TRUE(equal(F::lp_pool1d(mixed, -infinity, 2).view({2}), tensor({2.0, 1.0})));
   const Tensor nothing = zeros({1, 1, 4}).requires_grad_();
   F::lp_pool1d(nothing, 2, 2).sum().backward();
   EXPECT_TRUE(equal(nothing.grad(), zeros({1, 1, 4})));
@@ -53,6 +57,10 @@ TEST(Pooling, Unpooled) {
                   7.028964423136012);
   EXPECT_TRUE(equal(nn::MaxUnpool1d(3, {.stride = 2, .padding = 1})(of_line, in_line),
                     F::max_unpool1d(of_line, in_line, 3, 2, 1)));
+  const auto [values_of_layer, places_of_layer] = nn::MaxPool2d(2)->forward_with_indices(image);
+  EXPECT_TRUE(equal(values_of_layer, of_image) && equal(places_of_layer, in_image));
+  EXPECT_TRUE(equal(std::get<1>(nn::AdaptiveMaxPool2d(2)->forward_with_indices(image)),
+                    std::get<1>(F::adaptive_max_pool2d_with_indices(image, 2))));
   EXPECT_TRUE(equal(nn::MaxUnpool2d(2)(of_image, in_image, IntList{4, 5}),
                     F::max_unpool2d(of_image, in_image, 2, {}, 0, {4, 5})));
   EXPECT_TRUE(equal(F::max_unpool1d(tensor({{1.0, 2.0}}), tensor({{0, 3}}), 2), tensor({{1.0, 0.0, 0.0, 2.0}})));
