@@ -1,6 +1,9 @@
 #include "eager/nn/transformer_layers.h"
 
+#include <limits>
+
 #include "eager/call/call.h"
+#include "eager/nn/init.h"
 
 namespace ingot::nn {
 namespace {
@@ -20,6 +23,12 @@ const TransformerOptions& checked(const char* layer, const TransformerOptions& o
   return o;
 }
 
+LayerNorm norm_of(int64_t d_model, const TransformerOptions& o) {
+  LayerNorm made(d_model, NormOptions{.eps = o.layer_norm_eps});
+  if (!o.bias) made->bias = Tensor();
+  return made;
+}
+
 }  // namespace
 
 TransformerLayerImpl::TransformerLayerImpl(const char* layer, int64_t d_model, int64_t num_heads, TransformerOptions o)
@@ -28,11 +37,7 @@ TransformerLayerImpl::TransformerLayerImpl(const char* layer, int64_t d_model, i
       linear2(o.dim_feedforward, d_model, o.bias),
       options(std::move(o)) {}
 
-LayerNorm TransformerLayerImpl::norm(int64_t d_model) const {
-  LayerNorm made(d_model, NormOptions{.eps = options.layer_norm_eps});
-  if (!options.bias) made->bias = Tensor();
-  return made;
-}
+LayerNorm TransformerLayerImpl::norm(int64_t d_model) const { return norm_of(d_model, options); }
 
 Tensor TransformerLayerImpl::feed_forward(const Tensor& x) const {
   const Tensor inner = linear1(x);
@@ -97,6 +102,32 @@ Tensor TransformerDecoderImpl::forward(const TensorArg& tgt, const TensorArg& me
     x = layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
               memory_is_causal);
   return norm ? norm(x) : x;
+}
+
+TransformerImpl::TransformerImpl(int64_t d_model, int64_t num_heads, TransformerOptions o)
+    : encoder([&] { return TransformerEncoderLayer(d_model, num_heads, o); }, o.num_encoder_layers,
+              norm_of(d_model, o)),
+      decoder([&] { return TransformerDecoderLayer(d_model, num_heads, o); }, o.num_decoder_layers,
+              norm_of(d_model, o)) {
+  if (SkipInit::active()) return;
+  for (Module* part : {static_cast<Module*>(&*encoder), static_cast<Module*>(&*decoder)})
+    for (const Tensor& p : part->parameters())
+      if (p.dim() > 1) init::xavier_uniform_(p);
+}
+
+Tensor TransformerImpl::forward(const TensorArg& src, const TensorArg& tgt, const TensorArg& src_mask,
+                                const TensorArg& tgt_mask, const TensorArg& memory_mask,
+                                const TensorArg& src_key_padding_mask, const TensorArg& tgt_key_padding_mask,
+                                const TensorArg& memory_key_padding_mask, bool src_is_causal, bool tgt_is_causal,
+                                bool memory_is_causal) const {
+  const Tensor memory = encoder(src, src_mask, src_key_padding_mask, src_is_causal);
+  return decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
+                 memory_is_causal);
+}
+
+Tensor TransformerImpl::generate_square_subsequent_mask(const SizeArg& size) {
+  IntList sizes{size, size};
+  return full(sizes, -std::numeric_limits<double>::infinity()).triu(1);
 }
 
 }  // namespace ingot::nn

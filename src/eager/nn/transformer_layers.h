@@ -5,6 +5,7 @@
 namespace ingot::nn {
 
 struct TransformerOptions {
+  int64_t num_encoder_layers = 6, num_decoder_layers = 6;  // of Transformer alone
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;
   std::string activation = "relu";  // or "gelu"
@@ -86,5 +87,25 @@ struct INGOT_API TransformerDecoderImpl : Layer {
                  bool memory_is_causal = false) const;
 };
 INGOT_MODULE(TransformerDecoder, layers, norm);
+
+/// An encoder and a decoder (Vaswani et al., "Attention is all you need", 2017), each with a norm at its end. Weights
+/// start as xavier_uniform_ gives them.
+struct INGOT_API TransformerImpl : Layer {
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+  explicit TransformerImpl(int64_t d_model = 512, int64_t num_heads = 8, TransformerOptions o = {});
+  Tensor forward(const TensorArg& src, const TensorArg& tgt, const TensorArg& src_mask = {},
+                 const TensorArg& tgt_mask = {}, const TensorArg& memory_mask = {},
+                 const TensorArg& src_key_padding_mask = {}, const TensorArg& tgt_key_padding_mask = {},
+                 const TensorArg& memory_key_padding_mask = {}, bool src_is_causal = false, bool tgt_is_causal = false,
+                 bool memory_is_causal = false) const;
+  /// [size, size], f32: what hides from each position those behind it.
+  static Tensor generate_square_subsequent_mask(const SizeArg& size);
+};
+class Transformer : public TransformerHandle<Transformer, TransformerImpl> {
+ public:
+  using TransformerHandle::TransformerHandle;
+  INGOT_MODULE_FIELDS(Transformer, encoder, decoder)
+};
 
 }  // namespace ingot::nn

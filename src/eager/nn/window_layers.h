@@ -48,21 +48,20 @@ struct AvgPoolOptions {
   std::tuple<Tensor, Tensor> forward_with_indices(const TensorArg& x) const {   \
     return functional::function##_with_indices(x, __VA_ARGS__);                 \
   }
-#define INGOT_MAX_POOLED(function) \
-  INGOT_WITH_INDICES(function, kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode)
+#define INGOT_MAX_ARGUMENTS kernel_size, options.stride, options.padding, options.dilation, options.ceil_mode
 #define INGOT_AVG_POOLED(function)                                                                                 \
   Tensor forward(const TensorArg& x) const {                                                                       \
     return function(x, kernel_size, options.stride, options.padding, options.ceil_mode, options.count_include_pad, \
                     options.divisor_override);                                                                     \
   }
-INGOT_POOLING(MaxPool1d, MaxPoolOptions, 1, INGOT_MAX_POOLED(max_pool1d));
-INGOT_POOLING(MaxPool2d, MaxPoolOptions, 2, INGOT_MAX_POOLED(max_pool2d));
-INGOT_POOLING(MaxPool3d, MaxPoolOptions, 3, INGOT_MAX_POOLED(max_pool3d));
+INGOT_POOLING(MaxPool1d, MaxPoolOptions, 1, INGOT_WITH_INDICES(max_pool1d, INGOT_MAX_ARGUMENTS));
+INGOT_POOLING(MaxPool2d, MaxPoolOptions, 2, INGOT_WITH_INDICES(max_pool2d, INGOT_MAX_ARGUMENTS));
+INGOT_POOLING(MaxPool3d, MaxPoolOptions, 3, INGOT_WITH_INDICES(max_pool3d, INGOT_MAX_ARGUMENTS));
 INGOT_POOLING(AvgPool1d, AvgPoolOptions, 1, INGOT_AVG_POOLED(avg_pool1d));
 INGOT_POOLING(AvgPool2d, AvgPoolOptions, 2, INGOT_AVG_POOLED(avg_pool2d));
 INGOT_POOLING(AvgPool3d, AvgPoolOptions, 3, INGOT_AVG_POOLED(avg_pool3d));
 #undef INGOT_POOLING
-#undef INGOT_MAX_POOLED
+#undef INGOT_MAX_ARGUMENTS
 #undef INGOT_AVG_POOLED
 
 // The norm of what is in each window.

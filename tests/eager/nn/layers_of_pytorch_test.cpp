@@ -118,6 +118,27 @@ TEST(LayersOfPyTorch, TransformerStacks) {
   EXPECT_PYTORCHS(decoder(src, input({3, 4, 8}) * 0.5, causal()), -1.6240774212403917);
 }
 
+TEST(LayersOfPyTorch, TransformerOfEncoderAndDecoder) {
+  const auto model =
+      filled(nn::Transformer(8, 2, {.num_encoder_layers = 2, .num_decoder_layers = 1, .dim_feedforward = 16}));
+  const Tensor src = input({3, 5, 8}), tgt = input({3, 4, 8}) * 0.5;
+  EXPECT_PYTORCHS(model(src, tgt), -0.7057466136766417);
+  const Tensor ahead = nn::TransformerImpl::generate_square_subsequent_mask(4), none = Tensor();
+  EXPECT_EQ(ahead[0][1].item<float>(), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(ahead[1][1].item<float>(), 0);
+  EXPECT_PYTORCHS(model(src, tgt, none, ahead.to(kFloat64)), -0.4092147957055432);
+  EXPECT_PYTORCHS(model(src, tgt, none, ones({4, 4}, kBool).triu(1), none, padding(), none, padding()),
+                  -0.4231449475061342);
+  EXPECT_EQ(model->named_parameters().front().first, "encoder.layers.0.self_attn.in_proj_weight");
+  EXPECT_EQ(model->named_parameters().back().first, "decoder.norm.bias");
+  EXPECT_EQ(model->named_parameters().size(), 46u);
+  // As xavier_uniform_ draws: within sqrt(6 / (fan_in + fan_out)).
+  const nn::Transformer fresh(8, 2, {.num_encoder_layers = 1, .num_decoder_layers = 1, .dim_feedforward = 16});
+  const Tensor weight = fresh->encoder->layers[0]->linear1->weight;
+  EXPECT_LE(weight.abs().max().item<float>(), 0.5f);
+  EXPECT_GT(weight.abs().max().item<float>(), 0.4f);
+}
+
 TEST(LayersOfPyTorch, TransformersDropInTrainingOnly) {
   const auto layer = filled(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 16, .dropout = 0.5}));
   const Tensor src = input({3, 5, 8});
