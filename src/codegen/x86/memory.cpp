@@ -49,7 +49,8 @@ Vector Memory::load(Value v, Vector* index, bool one_reader) {
     return one_reader && whole && s.reg != Gpr::none ? as_it_lies(n.type, from) : load_dense(b.dtype, from);
   }
   if (!v_.avx512() || !stored_as_it_is(b.dtype)) return load_by_lane(n, s, index);
-  return b.stride && !index && !frame_.tail() && picks_strided(code_.isa, b.dtype) ? pick_strided(n, b, s) : gather(n, s, index);
+  return b.stride && !index && !frame_.tail() && picks_strided(code_.isa, b.dtype) ? pick_strided(n, b, s)
+                                                                                   : gather(n, s, index);
 }
 
 Vector Memory::load_local(Value v, bool one_reader) {
@@ -210,6 +211,19 @@ Vector Memory::from_lanes(Type type, Address address) {
   return out;
 }
 
+/// AVX2: every other element of 4 bytes from rax on. The second of two vectors ends with the last element.
+Vector Memory::every_other(Type type) {
+  Vector out;
+  out.type = type;
+  out.parts = v_.parts_of(type);
+  for (int p = 0; p < out.parts; ++p) {
+    const Mem from = Mem::at(Gpr::rax, p * 2 * code_.width);
+    // Elements 0 2 8 10 and 4 6 12 14 (the second begins at 7); then their pairs in order.
+    out.part[p] = v_.emit1(VOp::vpermq, v_.emit(VOp::vshufps, from, from.plus(code_.width - 4), 0xd8), 0xd8);
+  }
+  return out;
+}
+
 /// Of a stream that is not dense, without an index.
 Vector Memory::load_strided(const Node& n, const Buffer& b, Stream& s) {
   streams_.address_to_rax(s, true);
@@ -218,6 +232,7 @@ Vector Memory::load_strided(const Node& n, const Buffer& b, Stream& s) {
     copy_lanes(ingot::size_of(b.dtype), v_.area(2), false, stride);
     return load_elements(v_, b.dtype, v_.area(2));
   }
+  if (b.stride == 2 && ingot::size_of(b.dtype) == 4) return every_other(n.type);
   code_.load(Gpr::r14, stride);
   code_.add({.op = VOp::g_lea, .g = Gpr::rbx, .mem = Mem::at(Gpr::r14, Gpr::r14, 2)});
   return from_lanes(n.type, [&](int lane) {

@@ -33,6 +33,7 @@ class Memory {
   Vector as_it_lies(Type type, const Mem& from);
   template <class Address>
   Vector from_lanes(Type type, Address address);
+  Vector every_other(Type type);
   Vector load_strided(const Node& n, const Buffer& b, Stream& s);
   Vector load_by_lane(const Node& n, Stream& s, Vector* index);
   void spread_strided(const Buffer& b, Vector& x, const Stream& to);
