@@ -244,6 +244,9 @@ class CompiledFunction {
  public:
   CompiledFunction(F f, const CompileOptions& options)
       : state_(detail::CompiledStatePtr::take(new State(options, std::move(f)))) {}
+  // A move is a copy, so what is moved from may be called.
+  CompiledFunction(const CompiledFunction&) = default;
+  CompiledFunction& operator=(const CompiledFunction&) = default;
 
   template <class... Args>
   requires(!detail::tensor_module<F, Args...> && detail::Takes<F, Args...>) detail::Result<F, Args...>

@@ -281,6 +281,43 @@ class INGOT_API Tensor {
   const Tensor& masked_scatter_(const TensorArg& mask, const TensorArg& source, Location location = Location()) const;
   Tensor take(const TensorArg& index, Location location = Location()) const;
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location()) const;
+  /// Functions of eager/ops/statistics.h, products.h, shapes.h, replacements.h and linalg.h.
+  Tensor median(Location location = Location()) const;
+  Tensor nanmedian(Location location = Location()) const;
+  std::tuple<Tensor, Tensor> median(int64_t dim, bool keepdim = false, Location location = Location()) const;
+  std::tuple<Tensor, Tensor> nanmedian(int64_t dim, bool keepdim = false, Location location = Location()) const;
+  Tensor quantile(const OperandArg& q, std::optional<int64_t> dim = {}, bool keepdim = false,
+                  Word interpolation = "linear", Location location = Location()) const;
+  Tensor nanquantile(const OperandArg& q, std::optional<int64_t> dim = {}, bool keepdim = false,
+                     Word interpolation = "linear", Location location = Location()) const;
+  Tensor bincount(const TensorArg& weights = {}, int64_t minlength = 0, Location location = Location()) const;
+  Tensor histc(int64_t bins = 100, double min = 0, double max = 0, Location location = Location()) const;
+  Tensor kron(const TensorArg& other, Location location = Location()) const;
+  Tensor cross(const TensorArg& other, std::optional<int64_t> dim = {}, Location location = Location()) const;
+  Tensor matrix_power(int64_t n, Location location = Location()) const;
+  Tensor dist(const TensorArg& other, double p = 2, Location location = Location()) const;
+  Tensor renorm(double p, int64_t dim, double maxnorm, Location location = Location()) const;
+  Tensor ravel(Location location = Location()) const;
+  Tensor diagflat(int64_t offset = 0, Location location = Location()) const;
+  Tensor argwhere(Location location = Location()) const;
+  Tensor swapaxes(int64_t axis0, int64_t axis1, Location location = Location()) const;
+  Tensor swapdims(int64_t dim0, int64_t dim1, Location location = Location()) const;
+  Tensor moveaxis(const IntList& source, const IntList& destination, Location location = Location()) const;
+  Tensor select_scatter(const TensorArg& src, int64_t dim, const SizeArg& index, Location location = Location()) const;
+  Tensor slice_scatter(const TensorArg& src, int64_t dim = 0, const SizeArg& start = 0, std::optional<SizeArg> end = {},
+                       int64_t step = 1, Location location = Location()) const;
+  Tensor diagonal_scatter(const TensorArg& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
+                          Location location = Location()) const;
+  const Tensor& put_(const TensorArg& index, const TensorArg& source, bool accumulate = false,
+                     Location location = Location()) const;
+  Tensor index_reduce(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
+                      bool include_self = true, Location location = Location()) const;
+  Tensor det(Location location = Location()) const;
+  Tensor logdet(Location location = Location()) const;
+  std::tuple<Tensor, Tensor> slogdet(Location location = Location()) const;
+  Tensor inverse(Location location = Location()) const;
+  Tensor pinverse(double rcond = 1e-15, Location location = Location()) const;
+  Tensor matrix_exp(Location location = Location()) const;
   /// The largest element; element by element the larger of two.
   Tensor max(Location location = Location()) const;
   Tensor max(const TensorArg& other, Location location = Location()) const;

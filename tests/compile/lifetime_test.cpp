@@ -34,6 +34,15 @@ Callable second() {
   return [](const Tensor& x) { return x - 1; };
 }
 
+TEST(Lifetime, OfAFunctionThatWasMovedFrom) {
+  auto f = compile([](const Tensor& x) { return x * 2; });
+  auto g = std::move(f);
+  const Tensor x = tensor({1.f, 2.f}), y = x * 2;
+  EXPECT_TRUE(bitwise_equal(g(x), y));
+  EXPECT_TRUE(bitwise_equal(f(x), y));  // NOLINT: of what was moved from
+  EXPECT_EQ(f.stats().compilations, g.stats().compilations);
+}
+
 TEST(Lifetime, OfAFunctionThatReplacesItselfInItsCall) {
   const Tensor x = randn({4, 16});
   for (bool destroyed : {false, true})

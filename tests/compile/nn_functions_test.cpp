@@ -70,6 +70,18 @@ TEST(NNFunctions, Losses) {
               [](const Tensors& t) { return F::gaussian_nll_loss(t[0], t[1], t[2].exp(), true); });
 }
 
+TEST(NNFunctions, Pads) {
+  manual_seed(9);
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    for (const std::vector<int64_t>& pads : {std::vector<int64_t>{1, 2, 0, 3}, {-1, 1, 2, -2}, {0, 0, 3, 0}})
+      expect_same(
+          mode,
+          [](int64_t n) {
+            return Tensors{learned({2, n + 4, 5})};
+          },
+          [mode, pads](const Tensors& t) { return F::pad(t[0] * 2, pads, mode).exp(); });
+}
+
 TEST(NNFunctions, CTC) {
   manual_seed(2);
   const Inputs batch = [](int64_t n) {

@@ -33,6 +33,31 @@ TEST(Windows, PadModes) {
 }
 
 // What a negative number cuts is not wrapped around, as in PyTorch.
+// Each element by the position that its mode says, of all lengths beside all sizes; what is cut, too.
+TEST(Windows, PadsAreCopiesOfTheirPositions) {
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    for (int64_t n : {1, 2, 3, 5})
+      for (int64_t before = -n; before <= n + 1; ++before)
+        for (int64_t after = -n; after <= n + 1; ++after) {
+          const bool reflects = *mode == 'r' && mode[2] == 'f', wraps = *mode == 'c';
+          const int64_t most = reflects ? n - 1 : wraps ? n : n + 1;
+          const int64_t left = wraps ? n - std::max<int64_t>(-before, 0) - std::max<int64_t>(-after, 0) : n;
+          if (std::max(before, after) > std::min(most, wraps ? left : most) || left < 0 || n + before + after < 0)
+            continue;
+          const Tensor x = arange(6 * n).view({2, n, 3});
+          std::vector<int64_t> places;
+          for (int64_t at = -before; at < n + after; ++at) {
+            const int64_t first = std::max<int64_t>(-before, 0);
+            const int64_t mirrored = at < 0 ? -at : at >= n ? 2 * (n - 1) - at : at;
+            const int64_t wrapped = left ? first + ((at - first) % left + left) % left : 0;
+            places.push_back(reflects ? mirrored : wraps ? wrapped : std::clamp<int64_t>(at, 0, n - 1));
+          }
+          const Tensor expected = places.empty() ? x.slice(1, 0, 0) : x.index_select(1, tensor(places));
+          EXPECT_TRUE(equal(F::pad(x, {0, 0, before, after}, mode), expected))
+              << mode << ", " << n << ": " << before << ", " << after;
+        }
+}
+
 TEST(Windows, CircularPaddingCutsFirst) {
   const Tensor x = arange(8, kFloat32).view({1, 1, 8});
   auto padded = [&](const IntList& pad) { return F::pad(x, pad, "circular").flatten(); };

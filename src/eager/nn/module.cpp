@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ostream>
 #include <set>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 #include "eager/call/call.h"
 #include "eager/data.h"
 #include "eager/nn/clip_grad.h"
+#include "eager/ops/checks.h"
 #include "eager/ops/functions.h"
 
 namespace ingot::nn {
@@ -149,6 +151,39 @@ std::vector<Tensor> Module::parameters() {
 std::vector<Tensor> Module::buffers() { return values(named(*this, true)); }
 Module::NamedModules Module::named_children() { return Gather(*this).children; }
 Module::NamedModules Module::named_modules() { return Gather(*this).modules; }
+
+std::string Module::str() {
+  class Printer : public Fields {
+   public:
+    std::string own, children;
+
+   protected:
+    void parameter(const std::string& name, Tensor& tensor) override { add(name, tensor); }
+    void buffer(const std::string& name, Tensor& tensor, BufferKind) override { add(name, tensor); }
+    void child(const std::string& name, Module& module) override {
+      std::string text = module.str();
+      for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
+      children += "\n  (" + name + "): " + text;
+    }
+
+   private:
+    void add(const std::string& name, const Tensor& tensor) {
+      if (tensor.defined()) own += (own.empty() ? "" : ", ") + name + " " + eager::text(tensor.sizes());
+    }
+  } printer;
+  visit(printer);
+  std::string text = type_;
+  if (printer.children.empty()) return text + "(" + printer.own + ")";
+  if (!printer.own.empty())
+    text += "(\n  " + printer.own;
+  else
+    text += "(";
+  return text + printer.children + "\n)";
+}
+std::ostream& operator<<(std::ostream& out, Module& module) { return out << module.str(); }
+std::ostream& operator<<(std::ostream& out, const HandleBase& handle) {
+  return handle ? out << handle.module()->str() : out << "None";
+}
 
 StateDict Module::state_dict() {
   const NoGradGuard no_grad;

@@ -13,6 +13,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
@@ -189,6 +190,8 @@ class INGOT_API Module {
   NamedModules named_children();
   /// All modules of the tree; this one comes first, its name is empty.
   NamedModules named_modules();
+  /// The tree of modules as text, a line each, as PyTorch prints it: name, type, and the shapes of its own tensors.
+  std::string str();
   /// The tensors themselves; gradients do not go through those of the state dict.
   StateDict state_dict();
   /// Copies values into parameters and buffers, or takes the tensors themselves. Throws Error, before anything is
@@ -240,6 +243,9 @@ class INGOT_API Module {
   std::shared_ptr<Module> (*copy_)(const Module&) = nullptr;
   const char* type_ = "module";
 };
+
+INGOT_API std::ostream& operator<<(std::ostream& out, Module& module);
+INGOT_API std::ostream& operator<<(std::ostream& out, const HandleBase& handle);
 
 /// Base of the library's own modules: ops inside are said of the line that calls the module.
 class INGOT_API Layer : public Module {};

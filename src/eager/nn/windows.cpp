@@ -54,6 +54,26 @@ Tensor cropped(const TensorArg& input, Ints& pad) {
   return x;
 }
 
+/// x between what a mode puts before and after a dim of it: copies of parts of it.
+Tensor surrounded(const Tensor& x, int64_t dim, int64_t before, int64_t after, std::string_view mode, Location at) {
+  const Size n = x.size(dim);
+  const int64_t cut_before = std::max<int64_t>(-before, 0), cut_after = std::max<int64_t>(-after, 0);
+  // Beside such a cut only what was added is left.
+  if (cut_before + cut_after >= n) return x.index_select(dim, positions(n, before, after, mode), at);
+  auto beside = [&](int64_t length, bool in_front) {
+    if (mode == "reflect") return x.narrow(dim, in_front ? Size::of(1) : n - 1 - length, length, at).flip(dim, at);
+    if (mode == "circular") return x.narrow(dim, in_front ? n - length : Size::of(0), length, at);
+    IntList sizes{};
+    for (int64_t d = 0; d < x.dim(); ++d) sizes.add(d == dim ? Size::of(length) : x.size(d));
+    return x.narrow(dim, in_front ? Size::of(0) : n - 1, 1, at).expand(sizes, at);
+  };
+  std::vector<Tensor> parts;
+  if (before > 0) parts.push_back(beside(before, true));
+  parts.push_back(x.narrow(dim, cut_before, n - cut_before - cut_after, at));
+  if (after > 0) parts.push_back(beside(after, false));
+  return parts.size() == 1 ? parts[0].clone(at) : cat({parts, at}, dim);
+}
+
 Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
   const Tensor x = cropped(input, pad);
   return ingot::constant_pad_nd(TensorArg(x, input.location), pad, value);
@@ -92,13 +112,14 @@ Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) 
   // What is cut is not wrapped around; the other modes reach as far as the whole tensor.
   Tensor x = mode == "circular" ? cropped(input, pairs) : *input.tensor;
   for (size_t pair = 0; 2 * pair < pairs.size(); ++pair) {
-    int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair), size = x.size(dim);
-    int64_t before = pairs[2 * pair], after = pairs[2 * pair + 1];
-    int64_t limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : INT64_MAX;
+    const int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
+    const Size size = x.size(dim);
+    const int64_t before = pairs[2 * pair], after = pairs[2 * pair + 1];
+    const Size limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : Size::of(INT64_MAX);
     if (std::max(before, after) > limit || (size == 0 && std::max(before, after) > 0) || size + before + after < 0)
-      fail("pad", "pad", std::to_string(std::max(before, after)) + " beside a size of " + std::to_string(size),
+      fail("pad", "pad", std::to_string(std::max(before, after)) + " beside a size of " + std::to_string(size.value()),
            "what the mode can take from the tensor", input.location);
-    if (before || after) x = x.index_select(dim, positions(size, before, after, mode), input.location);
+    if (before || after) x = surrounded(x, dim, before, after, mode, input.location);
   }
   return x;
 }

@@ -502,4 +502,12 @@ Tensor matrix_exp(const TensorArg& A) {
 }
 
 }  // namespace linalg
+
+Tensor Tensor::det(Location location) const { return ingot::det({*this, location}); }
+Tensor Tensor::logdet(Location location) const { return ingot::logdet({*this, location}); }
+std::tuple<Tensor, Tensor> Tensor::slogdet(Location location) const { return ingot::slogdet({*this, location}); }
+Tensor Tensor::inverse(Location location) const { return ingot::inverse({*this, location}); }
+Tensor Tensor::pinverse(double rcond, Location location) const { return ingot::pinverse({*this, location}, rcond); }
+Tensor Tensor::matrix_exp(Location location) const { return ingot::matrix_exp({*this, location}); }
+
 }  // namespace ingot

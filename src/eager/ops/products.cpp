@@ -193,4 +193,17 @@ Tensor vander(const TensorArg& x, std::optional<int64_t> N) {
 }
 
 }  // namespace linalg
+
+Tensor Tensor::kron(const TensorArg& other, Location location) const { return ingot::kron({*this, location}, other); }
+Tensor Tensor::cross(const TensorArg& other, std::optional<int64_t> dim, Location location) const {
+  return ingot::cross({*this, location}, other, dim);
+}
+Tensor Tensor::matrix_power(int64_t n, Location location) const { return ingot::matrix_power({*this, location}, n); }
+Tensor Tensor::dist(const TensorArg& other, double p, Location location) const {
+  return ingot::dist({*this, location}, other, p);
+}
+Tensor Tensor::renorm(double p, int64_t dim, double maxnorm, Location location) const {
+  return ingot::renorm({*this, location}, p, dim, maxnorm);
+}
+
 }  // namespace ingot

@@ -81,4 +81,23 @@ Tensor index_reduce(const TensorArg& self, int64_t dim, const TensorArg& i, cons
   return x.scatter_reduce(d, index.to(kInt64).view(line_of_ones).expand(shape), source, reduce, include_self);
 }
 
+Tensor Tensor::select_scatter(const TensorArg& src, int64_t dim, const SizeArg& index, Location location) const {
+  return ingot::select_scatter({*this, location}, src, dim, index);
+}
+Tensor Tensor::slice_scatter(const TensorArg& src, int64_t dim, const SizeArg& start, std::optional<SizeArg> end,
+                             int64_t step, Location location) const {
+  return ingot::slice_scatter({*this, location}, src, dim, start, end, step);
+}
+Tensor Tensor::diagonal_scatter(const TensorArg& src, int64_t offset, int64_t dim1, int64_t dim2,
+                                Location location) const {
+  return ingot::diagonal_scatter({*this, location}, src, offset, dim1, dim2);
+}
+const Tensor& Tensor::put_(const TensorArg& index, const TensorArg& source, bool accumulate, Location location) const {
+  return copy_(ingot::put({*this, location}, index, source, accumulate), location);
+}
+Tensor Tensor::index_reduce(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
+                            bool include_self, Location location) const {
+  return ingot::index_reduce({*this, location}, dim, index, source, reduce, include_self);
+}
+
 }  // namespace ingot

@@ -189,6 +189,7 @@ Tensor Tensor::nonzero(Location location) const { return ingot::nonzero({*this, 
 std::vector<Tensor> Tensor::nonzero(AsTuple, Location location) const {
   return ingot::nonzero({*this, location}, as_tuple);
 }
+Tensor Tensor::argwhere(Location location) const { return ingot::argwhere({*this, location}); }
 Tensor Tensor::masked_select(const TensorArg& mask, Location location) const {
   return ingot::masked_select({*this, location}, mask);
 }

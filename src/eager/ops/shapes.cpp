@@ -1,5 +1,6 @@
 #include "eager/ops/shapes.h"
 
+#include "eager/ops/aliases.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/lists.h"
 
@@ -152,6 +153,18 @@ std::vector<Tensor> unravel_index(const TensorArg& indices, const IntList& shape
     rest = floor_divide(rest, sizes[d]);
   }
   return positions;
+}
+
+Tensor Tensor::ravel(Location location) const { return ingot::ravel({*this, location}); }
+Tensor Tensor::diagflat(int64_t offset, Location location) const { return ingot::diagflat({*this, location}, offset); }
+Tensor Tensor::swapaxes(int64_t axis0, int64_t axis1, Location location) const {
+  return ingot::swapaxes({*this, location}, axis0, axis1);
+}
+Tensor Tensor::swapdims(int64_t dim0, int64_t dim1, Location location) const {
+  return ingot::swapdims({*this, location}, dim0, dim1);
+}
+Tensor Tensor::moveaxis(const IntList& source, const IntList& destination, Location location) const {
+  return ingot::moveaxis({*this, location}, source, destination);
 }
 
 }  // namespace ingot

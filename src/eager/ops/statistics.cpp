@@ -288,4 +288,27 @@ Tensor corrcoef(const TensorArg& self) {
   return clamp(c / deviation.unsqueeze(1) / deviation.unsqueeze(0), -1, 1);
 }
 
+Tensor Tensor::median(Location location) const { return ingot::median({*this, location}); }
+std::tuple<Tensor, Tensor> Tensor::median(int64_t dim, bool keepdim, Location location) const {
+  return ingot::median({*this, location}, dim, keepdim);
+}
+Tensor Tensor::nanmedian(Location location) const { return ingot::nanmedian({*this, location}); }
+std::tuple<Tensor, Tensor> Tensor::nanmedian(int64_t dim, bool keepdim, Location location) const {
+  return ingot::nanmedian({*this, location}, dim, keepdim);
+}
+Tensor Tensor::quantile(const OperandArg& q, std::optional<int64_t> dim, bool keepdim, Word interpolation,
+                        Location location) const {
+  return ingot::quantile({*this, location}, q, dim, keepdim, interpolation);
+}
+Tensor Tensor::nanquantile(const OperandArg& q, std::optional<int64_t> dim, bool keepdim, Word interpolation,
+                           Location location) const {
+  return ingot::nanquantile({*this, location}, q, dim, keepdim, interpolation);
+}
+Tensor Tensor::bincount(const TensorArg& weights, int64_t minlength, Location location) const {
+  return ingot::bincount({*this, location}, weights, minlength);
+}
+Tensor Tensor::histc(int64_t bins, double min, double max, Location location) const {
+  return ingot::histc({*this, location}, bins, min, max);
+}
+
 }  // namespace ingot

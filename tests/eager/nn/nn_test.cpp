@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "base/module_path.h"
 #include "eager/nn/recurrent_layers.h"
@@ -51,6 +52,28 @@ std::vector<std::string> names(const nn::Module::NamedTensors& named) {
   std::vector<std::string> result;
   for (const auto& [name, tensor] : named) result.push_back(name);
   return result;
+}
+
+TEST(Module, IsPrintedAsATree) {
+  std::ostringstream out;
+  out << Net() << '\n' << Pair() << '\n' << Block(nullptr);
+  EXPECT_EQ(out.str(), R"(Net(
+  steps []
+  (norm): LayerNorm(weight [4], bias [4])
+  (h.0): Block(
+    scale [4]
+    (up): Linear(weight [8, 4], bias [8])
+    (down): Linear(weight [4, 8], bias [4])
+  )
+  (h.1): Block(
+    scale [4]
+    (up): Linear(weight [8, 4], bias [8])
+    (down): Linear(weight [4, 8], bias [4])
+  )
+  (head): Linear(weight [2, 4])
+)
+Pair()
+None)");
 }
 
 TEST(Identity, GivesItsInput) {
