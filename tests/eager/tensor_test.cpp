@@ -19,6 +19,18 @@ namespace ingot {
 namespace {
 using namespace test;
 
+TEST(Tensor, WritesThroughViewsOfManyDims) {
+  const Tensor x = zeros(std::vector<int64_t>(17, 2)), part = x.slice(16, 0, 2, 2).slice(0, 1, 2);
+  part.add_(1);
+  EXPECT_EQ(x.sum().item<float>(), static_cast<float>(part.numel()));
+  EXPECT_EQ(part.sum().item<float>(), static_cast<float>(part.numel()));
+  part.fill_(3).mul_(2.5);
+  EXPECT_EQ(x.amax().item<float>(), 7.5f);
+  const Tensor whole = zeros(std::vector<int64_t>(17, 2), kInt64), some = whole.slice(16, 1, 2);
+  some.copy_(full(some.sizes(), 2.75));
+  EXPECT_EQ(whole.sum().item<int64_t>(), 2 * some.numel());
+}
+
 TEST(Tensor, NestedListsGiveShapeAndDtype) {
   Tensor a = tensor({{1, 2, 3}, {4, 5, 6}});
   EXPECT_EQ(a.dtype(), kInt64);

@@ -308,6 +308,23 @@ bool writes_over_self(const OpCall& call) {
   return result.dtype == call.operands[0].tensor->impl()->dtype;
 }
 
+/// Where there is no kernel for a view: of more dims than kernels go through, or as fusion is left out.
+void copy_elements(Tensor from, const Tensor& to, Location location) {
+  const detail::TensorImpl& target = *to.impl();
+  if (from.impl()->dtype != target.dtype) {
+    const Tensor given = from;
+    Operand operands[] = {Operand(given)};
+    const ir::Attr attrs[] = {ir::Attr::of(target.dtype)};
+    execute({OpId::cast, false, operands, attrs, location}, {&from, 1});
+  }
+  const int64_t bytes = size_of(target.dtype);
+  const char* next = data_of(*from.impl());  // what was just made is contiguous
+  for_each_offset(target, [&](int64_t offset) {
+    std::memcpy(data_of(target) + offset * bytes, next, static_cast<size_t>(bytes));
+    next += bytes;
+  });
+}
+
 }  // namespace
 
 EagerProgramFigures eager_program_figures() { return Table::instance().figures(); }
@@ -327,8 +344,8 @@ void execute_program(const OpCall& call, std::span<const OutputMeta> metas, std:
     Tensor result;
     execute(apart, {&result, 1});
     Operand operands[] = {call.operands[0], Operand(result)};
-    bool written = execute_pointwise({OpId::copy, true, operands, {}, call.location}, metas[0], outputs[0]);
-    INGOT_CHECK(written, "copy into a view");
+    if (!execute_pointwise({OpId::copy, true, operands, {}, call.location}, metas[0], outputs[0]))
+      copy_elements(result, outputs[0] = *call.operands[0].tensor, call.location);
     return;
   }
   for (size_t i = 0; i < metas.size(); ++i) outputs[i] = make_empty(metas[i].dtype, metas[i].sizes);

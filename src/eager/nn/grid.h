@@ -10,8 +10,9 @@ namespace ingot::nn::functional {
 INGOT_API Tensor affine_grid(const TensorArg& theta, const IntList& size, bool align_corners = false);
 
 /// An image [N, C, H, W] (or [N, C, D, H, W]) at positions [N, ..., 2] (or 3), as affine_grid has them: [N, C, ...].
-/// Modes: bilinear (of volumes, trilinear), nearest (halves to even), bicubic (of images, a = -0.75). What lies
-/// outside: "zeros", "border" (the nearest pixel) or "reflection" (at the edges).
+/// Modes: bilinear (of volumes, trilinear), nearest (halves to even; no gradient for the grid), bicubic (of images,
+/// a = -0.75). At a NaN it is what lies outside. That is "zeros", "border" (the nearest pixel) or "reflection" (at the
+/// edges).
 INGOT_API Tensor grid_sample(const TensorArg& input, const TensorArg& grid, Word mode = "bilinear",
                              Word padding_mode = "zeros", bool align_corners = false);
 

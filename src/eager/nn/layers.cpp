@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "eager/call/call.h"
+#include "eager/nn/checks.h"
 #include "eager/nn/initial.h"
 #include "eager/ops/selection.h"
 
@@ -183,6 +184,15 @@ Tensor MultiheadAttentionImpl::forward(const TensorArg& query, const TensorArg& 
                                        const TensorArg& attn_mask, bool is_causal,
                                        const TensorArg& key_padding_mask) const {
   const int64_t width = in_proj_weight.size(1);
+  const auto in_batch = [&](const char* argument, const TensorArg& x, int64_t dims) {
+    if (!x.tensor || !x.tensor->defined()) return;
+    const bool batched = query.get().dim() == 3;
+    if (x.tensor->dim() != (batched ? dims : dims - 1) || (batched && x.tensor->size(0) != query.get().size(0)))
+      detail::refuse("MultiheadAttention", argument, detail::shape_of(*x.tensor),
+                     "one that goes with the query's, " + detail::shape_of(query.get()));
+  };
+  if (query.tensor && query.tensor->defined())
+    in_batch("key", key, 3), in_batch("value", value, 3), in_batch("key_padding_mask", key_padding_mask, 2);
   auto by_heads = [&](const Tensor& y) { return y.unflatten(-1, {heads, -1}).transpose(-3, -2); };
   auto projected = [&](const TensorArg& x, int64_t part) {
     const Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * width, width) : Tensor();
@@ -224,7 +234,13 @@ SequentialImpl::SequentialImpl(std::initializer_list<Named> named) {
   for (const auto& [name, module] : named) push_back(name, module);
 }
 
+/// A module that holds this one would hold itself.
+void SequentialImpl::check_tree(const AnyModule& module) {
+  for (const auto& [name, below] : module ? module.module()->named_modules() : NamedModules())
+    if (below == this) detail::refuse("Sequential", "module", "one that holds this one", "modules that form a tree");
+}
 void SequentialImpl::push_back(AnyModule module) {
+  check_tree(module);
   modules.emplace_back("", std::move(module));
   detail::count_module();  // the new one has no name yet
 }
@@ -235,6 +251,7 @@ void SequentialImpl::push_back(const std::string& name, AnyModule module) {
   for (size_t i = 0; i < modules.size(); ++i)
     if ((modules[i].first.empty() ? std::to_string(i) : modules[i].first) == name)
       detail::refuse("Sequential", "name", "\"" + name + "\" again", "another one for each module");
+  check_tree(module);
   modules.emplace_back(name, std::move(module));
   detail::count_module();
 }

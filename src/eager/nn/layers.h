@@ -300,6 +300,9 @@ struct INGOT_API SequentialImpl : Layer {
   void push_back(const std::string& name, AnyModule module);
   size_t size() const { return modules.size(); }
   Tensor forward(const TensorArg& x) const;
+
+ private:
+  void check_tree(const AnyModule& module);
 };
 class Sequential : public Handle<Sequential, SequentialImpl> {
  public:

@@ -10,6 +10,7 @@ namespace {
 
 template <class L>
 std::vector<L> made(const char* layer, const std::function<L()>& make, int64_t count) {
+  if (!make) detail::refuse(layer, "make", "an empty function", "one that makes a layer");
   std::vector<L> layers;
   for (int64_t i = 0; i < detail::not_negative(layer, "num_layers", count); ++i) layers.push_back(make());
   return layers;

@@ -57,9 +57,7 @@ Tensor cropped(const TensorArg& input, Ints& pad) {
 /// x between what a mode puts before and after a dim of it: copies of parts of it.
 Tensor surrounded(const Tensor& x, int64_t dim, int64_t before, int64_t after, std::string_view mode, Location at) {
   const Size n = x.size(dim);
-  const int64_t cut_before = std::max<int64_t>(-before, 0), cut_after = std::max<int64_t>(-after, 0);
-  // Beside such a cut only what was added is left.
-  if (cut_before + cut_after >= n) return x.index_select(dim, positions(n, before, after, mode), at);
+  if (before < 0 || after < 0) return x.index_select(dim, positions(n, before, after, mode), at);  // what is cut, too
   auto beside = [&](int64_t length, bool in_front) {
     if (mode == "reflect") return x.narrow(dim, in_front ? Size::of(1) : n - 1 - length, length, at).flip(dim, at);
     if (mode == "circular") return x.narrow(dim, in_front ? n - length : Size::of(0), length, at);
@@ -69,9 +67,9 @@ Tensor surrounded(const Tensor& x, int64_t dim, int64_t before, int64_t after, s
   };
   std::vector<Tensor> parts;
   if (before > 0) parts.push_back(beside(before, true));
-  parts.push_back(x.narrow(dim, cut_before, n - cut_before - cut_after, at));
+  parts.push_back(x);
   if (after > 0) parts.push_back(beside(after, false));
-  return parts.size() == 1 ? parts[0].clone(at) : cat({parts, at}, dim);
+  return cat({parts, at}, dim);
 }
 
 Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {

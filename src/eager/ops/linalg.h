@@ -51,7 +51,8 @@ INGOT_API std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO = "L");
 INGOT_API Tensor eigvalsh(const TensorArg& A, Word UPLO = "L");
 /// U, S and V^T of A = U diag(S) V^T, S in descending order. With full_matrices U and V are square, and have no
 /// gradient beyond the first min(rows, columns) of their vectors; nor have vectors of equal values, whose sign has no
-/// meaning. By Jacobi's rotations.
+/// meaning. Filling them up takes a time of the cube of the larger size: leave full_matrices out where it is not used.
+/// By Jacobi's rotations.
 INGOT_API std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices = true);
 INGOT_API Tensor svdvals(const TensorArg& A);
 /// The pseudoinverse of Moore and Penrose: singular values up to max(atol, rtol * the largest) count as 0. rtol: unless

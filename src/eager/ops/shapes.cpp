@@ -1,5 +1,7 @@
 #include "eager/ops/shapes.h"
 
+#include <algorithm>
+
 #include "eager/ops/aliases.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/lists.h"
@@ -42,6 +44,8 @@ std::vector<Tensor> split_by(const Cut& cut, const TensorArg& self, int64_t sect
 std::vector<Tensor> split_by(const Cut& cut, const TensorArg& self, const std::vector<int64_t>& indices) {
   return tensor_split(self, indices, dim_of(cut, self));
 }
+
+constexpr double kMostChosen = 0x1p30;
 
 /// Positions of all choices of r out of n, one behind the other.
 std::vector<int64_t> choices(int64_t n, int64_t r, bool with_replacement) {
@@ -135,7 +139,18 @@ Tensor combinations(const TensorArg& self, int64_t r, bool with_replacement) {
   const Tensor& x = eager::present_with_dims("combinations", "self", self, 1);
   if (r < 0) fail("combinations", "r", std::to_string(r), "no negative number", self.location);
   if (r == 0) return x.slice(0, 0, 0);
-  const Tensor positions = tensor(choices(x.size(0), r, with_replacement));
+  const int64_t n = x.size(0);
+  if (n == 0 || (!with_replacement && r > n)) return x.slice(0, 0, 0).view({0, r});
+  // r out of n, or out of n + r - 1, as many as leave out the others.
+  const double all = static_cast<double>(n) + (with_replacement ? static_cast<double>(r) - 1 : 0);
+  const int64_t fewer = std::min(r, with_replacement ? n - 1 : n - r);
+  double elements = static_cast<double>(r);
+  for (int64_t i = 0; i < fewer && elements <= kMostChosen; ++i)
+    elements *= (all - static_cast<double>(i)) / static_cast<double>(i + 1);
+  if (elements > kMostChosen)
+    fail("combinations", "r", std::to_string(r) + " of " + std::to_string(n) + " elements",
+         "at most 2^30 elements in all ways together", self.location);
+  const Tensor positions = tensor(choices(n, r, with_replacement));
   return x.index_select(0, positions).view({-1, r});
 }
 

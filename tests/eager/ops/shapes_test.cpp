@@ -28,6 +28,19 @@ TEST(Shapes, AtLeastSoManyDims) {
   EXPECT_TRUE(near(ravel(plane.t()), tensor({0.f, 2.f, 4.f, 1.f, 3.f, 5.f})));
 }
 
+TEST(Shapes, CombinationsAreCountedFirst) {
+  const Tensor five = counting({5});
+  EXPECT_EQ(combinations(five, 3).sizes(), (Sizes{10, 3}));
+  EXPECT_EQ(combinations(five, 3, true).sizes(), (Sizes{35, 3}));
+  EXPECT_EQ(combinations(five, 5).sizes(), (Sizes{1, 5}));
+  EXPECT_EQ(combinations(five, 6).sizes(), (Sizes{0, 6}));
+  EXPECT_EQ(combinations(counting({0}), 2, true).sizes(), (Sizes{0, 2}));
+  for (bool again : {false, true}) EXPECT_THROW(combinations(counting({1000}), 10, again), Error);
+  EXPECT_THROW(combinations(counting({60}), 30), Error);
+  EXPECT_THROW(combinations(five, int64_t{1} << 62, true), Error);
+  EXPECT_THROW(combinations(counting({1}), int64_t{1} << 62, true), Error);
+}
+
 TEST(Shapes, SplitsByName) {
   const Tensor line = counting({6}), cube = counting({2, 4, 6});
   EXPECT_EQ(hsplit(line, 3)[1].sizes(), (Sizes{2}));
