@@ -1,4 +1,6 @@
 // Methods of a tensor are the functions of their names.
+#include <gtest/gtest.h>
+
 #include "eager/ops/linalg.h"
 #include "eager/ops/products.h"
 #include "eager/ops/replacements.h"
