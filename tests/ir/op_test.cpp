@@ -53,7 +53,7 @@ TEST(OpTable, ColumnsStandWhereTheirKindIs) {
     SCOPED_TRACE(std::string(op.name));
     EXPECT_NE(op.decompose, nullptr);
     EXPECT_EQ(op.form != Form::step, op.kind == OpKind::structured);
-    EXPECT_EQ(op.combiner.has_value(), op.kind == OpKind::reduction || op.form == Form::product);
+    EXPECT_EQ(op.combiner.has_value(), op.kind == OpKind::reduction);
     if (op.has(kRenames) || op.has(kReshapes) || op.has(kOfMemory)) EXPECT_EQ(op.kind, OpKind::view);
     if (op.has(kReshapes)) EXPECT_TRUE(op.has(kRenames));
     if (op.has(kUniform)) EXPECT_EQ(op.kind, OpKind::coordinate);
