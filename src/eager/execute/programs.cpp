@@ -1,6 +1,7 @@
 // Ops that are more than one elementwise kernel: a graph of one op through the whole compiler, once for each key.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -317,8 +318,9 @@ void copy_elements(Tensor from, const Tensor& to, Location location) {
     const ir::Attr attrs[] = {ir::Attr::of(target.dtype)};
     execute({OpId::cast, false, operands, attrs, location}, {&from, 1});
   }
+  INGOT_CHECK(from.is_contiguous(), "a result that was just made is contiguous");
   const int64_t bytes = size_of(target.dtype);
-  const char* next = data_of(*from.impl());  // what was just made is contiguous
+  const char* next = data_of(*from.impl());
   for_each_offset(target, [&](int64_t offset) {
     std::memcpy(data_of(target) + offset * bytes, next, static_cast<size_t>(bytes));
     next += bytes;
