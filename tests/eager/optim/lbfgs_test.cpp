@@ -11,6 +11,7 @@
 #include "eager/ops/functions.h"
 #include "eager/optim/schedulers.h"
 #include "eager/serialization.h"
+#include "eager/support.h"
 
 namespace ingot::optim {
 namespace {
@@ -155,37 +156,27 @@ TEST(LBFGS, ALossThatIsNoNumberEndsAStep) {
   }
 }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(LBFGS, WhatIsRefusedIsNamed) {
   const Tensor p = ones({2}, requires_grad());
   auto expect = [](const std::string& said, const char* part) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("lbfgs_test.cpp"), std::string::npos) << said;
   };
-  expect(error_of([&] { LBFGS({p}, {.lr = -1}); }), "LBFGS: lr: got -1");
-  expect(error_of([&] { LBFGS({p}, {.max_iter = 0}); }), "LBFGS: max_iter: got 0");
-  expect(error_of([&] { LBFGS({p}, {.max_eval = 0}); }), "LBFGS: max_eval: got 0");
-  expect(error_of([&] { LBFGS({p}, {.history_size = 0}); }), "LBFGS: history_size: got 0");
-  expect(error_of([&] { LBFGS({p}, {.tolerance_grad = -1}); }), "LBFGS: tolerance_grad: got -1");
-  expect(error_of([&] { LBFGS({p}, {.line_search_fn = "armijo"}); }), "LBFGS: line_search_fn: got \"armijo\"");
-  expect(error_of([&] { LBFGS(std::vector<Tensor>{}); }), "LBFGS: params: got none");
+  expect(test::message_of([&] { LBFGS({p}, {.lr = -1}); }), "LBFGS: lr: got -1");
+  expect(test::message_of([&] { LBFGS({p}, {.max_iter = 0}); }), "LBFGS: max_iter: got 0");
+  expect(test::message_of([&] { LBFGS({p}, {.max_eval = 0}); }), "LBFGS: max_eval: got 0");
+  expect(test::message_of([&] { LBFGS({p}, {.history_size = 0}); }), "LBFGS: history_size: got 0");
+  expect(test::message_of([&] { LBFGS({p}, {.tolerance_grad = -1}); }), "LBFGS: tolerance_grad: got -1");
+  expect(test::message_of([&] { LBFGS({p}, {.line_search_fn = "armijo"}); }), "LBFGS: line_search_fn: got \"armijo\"");
+  expect(test::message_of([&] { LBFGS(std::vector<Tensor>{}); }), "LBFGS: params: got none");
   LBFGS opt({p});
-  expect(error_of([&] { opt.step(); }), "LBFGS: closure: got none");
-  expect(error_of([&] { opt.step(Optimizer::Closure()); }), "LBFGS: closure: got an empty function");
-  expect(error_of([&] { opt.step([&] { return ones({2}); }); }), "2 elements");
-  expect(error_of([&] { opt.step([&] { return Tensor(); }); }), "undefined");
+  expect(test::message_of([&] { opt.step(); }), "LBFGS: closure: got none");
+  expect(test::message_of([&] { opt.step(Optimizer::Closure()); }), "LBFGS: closure: got an empty function");
+  expect(test::message_of([&] { opt.step([&] { return ones({2}); }); }), "2 elements");
+  expect(test::message_of([&] { opt.step([&] { return Tensor(); }); }), "undefined");
   StateDict state = opt.state_dict();
   state["state.0.d"] = ones({2});
-  expect(error_of([&] { opt.load_state_dict(state); }), "state.0.n_iter");
+  expect(test::message_of([&] { opt.load_state_dict(state); }), "state.0.n_iter");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "eager/ops/random.h"
 #include "eager/optim/schedulers.h"
 #include "eager/serialization.h"
+#include "eager/support.h"
 
 namespace ingot::optim {
 namespace {
@@ -302,16 +303,6 @@ TEST(Optimizers, TrainALayer) {
   EXPECT_TRUE(allclose(model->weight, tensor({{2.f, -3.f}}), 0, 0.02));
 }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Optimizers, AWrongStateChangesNothing) {
   Tensor a = ones({2}, requires_grad());
   AdamW opt({a});
@@ -325,7 +316,7 @@ TEST(Optimizers, AWrongStateChangesNothing) {
       state[name] = instead;
     else
       state.erase(name);
-    const std::string said = error_of([&] { opt.load_state_dict(state); });
+    const std::string said = test::message_of([&] { opt.load_state_dict(state); });
     EXPECT_EQ(opt.lr(), 1e-3);
     EXPECT_TRUE(equal(opt.state_dict().at("state.0.exp_avg"), moment));
     EXPECT_NE(said.find(name), std::string::npos) << said;
@@ -339,7 +330,7 @@ TEST(Optimizers, AWrongStateChangesNothing) {
   refusal("param_groups.0.eps", {});
   refusal("param_groups.0.betas", tensor({0.1, 0.2, 0.3}));
   refusal("param_groups.0.params", tensor({0, 1}));
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(test::message_of([&] {
               StateDict state = opt.state_dict();
               state["param_groups.0.eps"] = tensor(-1.0, kFloat64);
               opt.load_state_dict(state);
@@ -353,28 +344,36 @@ TEST(Optimizers, WhatIsRefusedIsNamed) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("optimizers_test.cpp"), std::string::npos) << said;
   };
-  expect(error_of([&] { SGD({p}, {.lr = -1}); }), "SGD: lr: got -1, expected no negative number");
-  expect(error_of([&] { SGD({p}, {.nesterov = true}); }), "SGD: momentum: got 0");
-  expect(error_of([&] { SGD({p}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }), "SGD: dampening: got 0.1");
-  expect(error_of([&] { AdamW({p}, {.betas = {0.9, 1}}); }), "AdamW: betas: got 1, expected numbers from 0 to below 1");
-  expect(error_of([&] { Adam({p}, {.lr = std::nan("")}); }), "Adam: lr: got nan");
-  expect(error_of([&] { RMSprop({p}, {.alpha = -0.5}); }), "RMSprop: alpha: got -0.5");
-  expect(error_of([&] { Adagrad({p}, {.lr_decay = -0.5}); }), "Adagrad: lr_decay: got -0.5");
-  expect(error_of([&] { Lion({p}, {.betas = {-0.1, 0.9}}); }), "Lion: betas: got -0.1");
-  expect(error_of([&] { NAdam({p}, {.momentum_decay = -1}); }), "NAdam: momentum_decay: got -1");
-  expect(error_of([&] { NAdam({p}, {.betas = {0.9, 1}}); }), "NAdam: betas: got 1");
-  expect(error_of([&] { RAdam({p}, {.weight_decay = -1}); }), "RAdam: weight_decay: got -1");
-  expect(error_of([&] { Adamax({p}, {.eps = -1}); }), "Adamax: eps: got -1");
-  expect(error_of([&] { Adadelta({p}, {.rho = 1.5}); }), "Adadelta: rho: got 1.5, expected a number from 0 to 1");
-  expect(error_of([&] { ASGD({p}, {.lr = -1}); }), "ASGD: lr: got -1");
-  expect(error_of([&] { Rprop({p}, {.etas = {1, 1.2}}); }), "Rprop: etas: got 1, expected a number between 0 and 1");
-  expect(error_of([&] { Rprop({p}, {.etas = {0.5, 1}}); }), "Rprop: etas: got 1, expected a number above 1");
-  expect(error_of([&] { SGD({p}).step(Optimizer::Closure()); }), "SGD: closure: got an empty function");
-  expect(error_of([&] { SGD(std::vector<Tensor>{}); }), "SGD: params: got none");
-  expect(error_of([&] { SGD({p, p}); }), "at position 1 a tensor that is there already");
-  expect(error_of([&] { SGD({{{p}, {}}, {{p}, {}}}); }), "a tensor that is there already");
-  expect(error_of([&] { SGD({p * 2}); }), "a tensor that an op made");
-  expect(error_of([&] { SGD({Tensor()}); }), "an undefined tensor");
+  expect(test::message_of([&] { SGD({p}, {.lr = -1}); }), "SGD: lr: got -1, expected no negative number");
+  expect(test::message_of([&] { SGD({p}, {.nesterov = true}); }), "SGD: momentum: got 0");
+  expect(test::message_of([&] { SGD({p}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }),
+         "SGD: dampening: got 0.1");
+  expect(test::message_of([&] {
+           AdamW({p}, {.betas = {0.9, 1}});
+         }),
+         "AdamW: betas: got 1, expected numbers from 0 to below 1");
+  expect(test::message_of([&] { Adam({p}, {.lr = std::nan("")}); }), "Adam: lr: got nan");
+  expect(test::message_of([&] { RMSprop({p}, {.alpha = -0.5}); }), "RMSprop: alpha: got -0.5");
+  expect(test::message_of([&] { Adagrad({p}, {.lr_decay = -0.5}); }), "Adagrad: lr_decay: got -0.5");
+  expect(test::message_of([&] { Lion({p}, {.betas = {-0.1, 0.9}}); }), "Lion: betas: got -0.1");
+  expect(test::message_of([&] { NAdam({p}, {.momentum_decay = -1}); }), "NAdam: momentum_decay: got -1");
+  expect(test::message_of([&] { NAdam({p}, {.betas = {0.9, 1}}); }), "NAdam: betas: got 1");
+  expect(test::message_of([&] { RAdam({p}, {.weight_decay = -1}); }), "RAdam: weight_decay: got -1");
+  expect(test::message_of([&] { Adamax({p}, {.eps = -1}); }), "Adamax: eps: got -1");
+  expect(test::message_of([&] { Adadelta({p}, {.rho = 1.5}); }),
+         "Adadelta: rho: got 1.5, expected a number from 0 to 1");
+  expect(test::message_of([&] { ASGD({p}, {.lr = -1}); }), "ASGD: lr: got -1");
+  expect(test::message_of([&] {
+           Rprop({p}, {.etas = {1, 1.2}});
+         }),
+         "Rprop: etas: got 1, expected a number between 0 and 1");
+  expect(test::message_of([&] { Rprop({p}, {.etas = {0.5, 1}}); }), "Rprop: etas: got 1, expected a number above 1");
+  expect(test::message_of([&] { SGD({p}).step(Optimizer::Closure()); }), "SGD: closure: got an empty function");
+  expect(test::message_of([&] { SGD(std::vector<Tensor>{}); }), "SGD: params: got none");
+  expect(test::message_of([&] { SGD({p, p}); }), "at position 1 a tensor that is there already");
+  expect(test::message_of([&] { SGD({{{p}, {}}, {{p}, {}}}); }), "a tensor that is there already");
+  expect(test::message_of([&] { SGD({p * 2}); }), "a tensor that an op made");
+  expect(test::message_of([&] { SGD({Tensor()}); }), "an undefined tensor");
 }
 
 TEST(Optimizers, GroupsThatThereAreNot) {

@@ -10,6 +10,7 @@
 #include "eager/optim/optimizers.h"
 #include "eager/optim/swa_utils.h"
 #include "eager/serialization.h"
+#include "eager/support.h"
 
 namespace ingot::optim {
 namespace {
@@ -227,16 +228,6 @@ TEST(Schedulers, StateGoesOnInAnother) {
   }
 }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Schedulers, WhatIsRefusedIsNamed) {
   Training run;
   struct Unchanged {
@@ -247,50 +238,57 @@ TEST(Schedulers, WhatIsRefusedIsNamed) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("schedulers_test.cpp"), std::string::npos) << said;
   };
-  expect(error_of([&] { StepLR(run.opt, 0); }), "StepLR: step_size: got 0");
-  expect(error_of([&] { CosineAnnealingLR(run.opt, 0); }), "CosineAnnealingLR: T_max: got 0");
-  expect(error_of([&] { LinearLR(run.opt, 0); }), "LinearLR: start_factor: got 0");
-  expect(error_of([&] { OneCycleLR(run.opt, {.total_steps = 5}); }), "OneCycleLR: max_lr: got 0");
-  expect(error_of([&] { ReduceLROnPlateau(run.opt, {.factor = 1}); }), "ReduceLROnPlateau: factor: got 1");
-  expect(error_of([&] { LambdaLR(run.opt, std::vector<LambdaLR::Lambda>{}); }), "LambdaLR: lr_lambdas: got 0");
+  expect(test::message_of([&] { StepLR(run.opt, 0); }), "StepLR: step_size: got 0");
+  expect(test::message_of([&] { CosineAnnealingLR(run.opt, 0); }), "CosineAnnealingLR: T_max: got 0");
+  expect(test::message_of([&] { LinearLR(run.opt, 0); }), "LinearLR: start_factor: got 0");
+  expect(test::message_of([&] { OneCycleLR(run.opt, {.total_steps = 5}); }), "OneCycleLR: max_lr: got 0");
+  expect(test::message_of([&] { ReduceLROnPlateau(run.opt, {.factor = 1}); }), "ReduceLROnPlateau: factor: got 1");
+  expect(test::message_of([&] { LambdaLR(run.opt, std::vector<LambdaLR::Lambda>{}); }), "LambdaLR: lr_lambdas: got 0");
   Tensor q = ones({1}, requires_grad());
   Adagrad other({q});
-  expect(error_of([&] { OneCycleLR(other, {.max_lr = 1, .total_steps = 5}); }),
+  expect(test::message_of([&] { OneCycleLR(other, {.max_lr = 1, .total_steps = 5}); }),
          "OneCycleLR: cycle_momentum: got Adagrad");
-  expect(error_of([&] { CyclicLR(other, {.base_lr = 1, .max_lr = 5}); }), "CyclicLR: cycle_momentum: got Adagrad");
-  expect(error_of([&] { CyclicLR(run.opt, {.step_size_up = 0}); }), "CyclicLR: step_size_up: got 0");
-  expect(error_of([&] { CyclicLR(run.opt, {.step_size_down = -1}); }), "CyclicLR: step_size_down: got -1");
-  expect(error_of([&] { CyclicLR(run.opt, {.mode = "square"}); }), "CyclicLR: mode: got \"square\", expected");
-  expect(error_of([&] { CyclicLR(run.opt, {.scale_fn = [](double) { return 1; }, .scale_mode = "epoch"}); }),
+  expect(test::message_of([&] { CyclicLR(other, {.base_lr = 1, .max_lr = 5}); }),
+         "CyclicLR: cycle_momentum: got Adagrad");
+  expect(test::message_of([&] { CyclicLR(run.opt, {.step_size_up = 0}); }), "CyclicLR: step_size_up: got 0");
+  expect(test::message_of([&] { CyclicLR(run.opt, {.step_size_down = -1}); }), "CyclicLR: step_size_down: got -1");
+  expect(test::message_of([&] { CyclicLR(run.opt, {.mode = "square"}); }), "CyclicLR: mode: got \"square\", expected");
+  expect(test::message_of([&] { CyclicLR(run.opt, {.scale_fn = [](double) { return 1; }, .scale_mode = "epoch"}); }),
          "CyclicLR: scale_mode: got \"epoch\"");
-  expect(error_of([&] {
+  expect(test::message_of([&] {
            CyclicLR(run.opt, {.max_lr = {1, 2}});
          }),
          "CyclicLR: max_lr: got 2 numbers, expected one, or one for each group");
-  expect(error_of([&] { CyclicLR(run.opt, {.base_momentum = std::vector<double>()}); }),
+  expect(test::message_of([&] { CyclicLR(run.opt, {.base_momentum = std::vector<double>()}); }),
          "base_momentum: got 0 numbers");
-  expect(error_of([&] { ConstantLR(run.opt, 1.5); }), "ConstantLR: factor: got 1.5");
-  expect(error_of([&] { CosineAnnealingWarmRestarts(run.opt, 0); }), "CosineAnnealingWarmRestarts: T_0: got 0");
-  expect(error_of([&] { CosineAnnealingWarmRestarts(run.opt, 1, 0); }), "CosineAnnealingWarmRestarts: T_mult: got 0");
-  expect(error_of([&] { LambdaLR(run.opt, LambdaLR::Lambda()); }), "LambdaLR: lr_lambda: got an empty function");
-  expect(error_of([&] { LambdaLR(run.opt, {LambdaLR::Lambda()}); }), "LambdaLR: lr_lambda: got an empty function");
-  expect(error_of([&] { MultiplicativeLR(run.opt, nullptr); }), "MultiplicativeLR: lr_lambda: got an empty function");
-  expect(error_of([&] { SequentialLR(run.opt, {std::make_shared<StepLR>(other, 1)}, {}); }),
+  expect(test::message_of([&] { ConstantLR(run.opt, 1.5); }), "ConstantLR: factor: got 1.5");
+  expect(test::message_of([&] { CosineAnnealingWarmRestarts(run.opt, 0); }), "CosineAnnealingWarmRestarts: T_0: got 0");
+  expect(test::message_of([&] { CosineAnnealingWarmRestarts(run.opt, 1, 0); }),
+         "CosineAnnealingWarmRestarts: T_mult: got 0");
+  expect(test::message_of([&] { LambdaLR(run.opt, LambdaLR::Lambda()); }),
+         "LambdaLR: lr_lambda: got an empty function");
+  expect(test::message_of([&] { LambdaLR(run.opt, {LambdaLR::Lambda()}); }),
+         "LambdaLR: lr_lambda: got an empty function");
+  expect(test::message_of([&] { MultiplicativeLR(run.opt, nullptr); }),
+         "MultiplicativeLR: lr_lambda: got an empty function");
+  expect(test::message_of([&] { SequentialLR(run.opt, {std::make_shared<StepLR>(other, 1)}, {}); }),
          "SequentialLR: schedulers: got one of another optimizer");
-  expect(error_of([&] { SequentialLR(run.opt, {nullptr}, {}); }), "SequentialLR: schedulers: got a null pointer");
-  expect(error_of([&] { SequentialLR(run.opt, {}, {}); }), "SequentialLR: schedulers: got 0");
-  expect(error_of([&] { ChainedScheduler({nullptr}); }), "ChainedScheduler: schedulers: got a null pointer");
-  expect(error_of([&] { ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>>()); }),
+  expect(test::message_of([&] { SequentialLR(run.opt, {nullptr}, {}); }),
+         "SequentialLR: schedulers: got a null pointer");
+  expect(test::message_of([&] { SequentialLR(run.opt, {}, {}); }), "SequentialLR: schedulers: got 0");
+  expect(test::message_of([&] { ChainedScheduler({nullptr}); }), "ChainedScheduler: schedulers: got a null pointer");
+  expect(test::message_of([&] { ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>>()); }),
          "ChainedScheduler: schedulers: got 0");
-  expect(error_of([&] {
+  expect(test::message_of([&] {
            ChainedScheduler({std::make_shared<StepLR>(run.opt, 1), std::make_shared<StepLR>(other, 1)});
          }),
          "ChainedScheduler: schedulers: got one of another optimizer");
-  expect(error_of([&] { swa_utils::SWALR(run.opt, 0.1, -1); }), "SWALR: anneal_epochs: got -1");
-  expect(error_of([&] { swa_utils::SWALR(run.opt, 0.1, 1, "cosine"); }), "SWALR: anneal_strategy: got \"cosine\"");
+  expect(test::message_of([&] { swa_utils::SWALR(run.opt, 0.1, -1); }), "SWALR: anneal_epochs: got -1");
+  expect(test::message_of([&] { swa_utils::SWALR(run.opt, 0.1, 1, "cosine"); }),
+         "SWALR: anneal_strategy: got \"cosine\"");
   StepLR s(run.opt, 3);
-  expect(error_of([&] { s.load_state_dict({}); }), "no tensor for last_epoch");
-  expect(error_of([&] { s.load_state_dict({{"last_epoch", tensor(1)}, {"best", tensor(1)}}); }), "got best");
+  expect(test::message_of([&] { s.load_state_dict({}); }), "no tensor for last_epoch");
+  expect(test::message_of([&] { s.load_state_dict({{"last_epoch", tensor(1)}, {"best", tensor(1)}}); }), "got best");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
 #include "eager/optim/optimizers.h"
+#include "eager/support.h"
 
 namespace ingot::optim::swa_utils {
 namespace {
@@ -111,16 +112,6 @@ TEST(UpdateBn, StatisticsAreThoseOfAllBatches) {
   update_bn(std::vector<Tensor>{Tensor()}, nn::Linear(1, 1));
 }
 
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(AveragedModel, WhatIsRefusedIsNamed) {
   nn::Linear net(2, 3), other(3, 2);
   AveragedModel average(net);
@@ -128,11 +119,13 @@ TEST(AveragedModel, WhatIsRefusedIsNamed) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_NE(said.find("swa_utils_test.cpp"), std::string::npos) << said;
   };
-  expect(error_of([&] { get_ema_multi_avg_fn(1.5); }), "get_ema_multi_avg_fn: decay: got 1.5");
-  expect(error_of([&] { average->update_parameters(other); }), "update_parameters: model: got 2 parameters, expected");
+  expect(test::message_of([&] { get_ema_multi_avg_fn(1.5); }), "get_ema_multi_avg_fn: decay: got 1.5");
+  expect(test::message_of([&] { average->update_parameters(other); }),
+         "update_parameters: model: got 2 parameters, expected");
   EXPECT_EQ(average->n_averaged.item<int64_t>(), 0);
   const AvgFn one = [](const Tensor& averaged, const Tensor&, int64_t) { return averaged; };
-  expect(error_of([&] { AveragedModel<nn::Linear>(net, {.avg_fn = one, .multi_avg_fn = get_swa_multi_avg_fn()}); }),
+  expect(test::message_of(
+             [&] { AveragedModel<nn::Linear>(net, {.avg_fn = one, .multi_avg_fn = get_swa_multi_avg_fn()}); }),
          "AveragedModel: avg_fn: got a function, and multi_avg_fn, too");
 }
 
