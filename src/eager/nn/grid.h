@@ -11,7 +11,7 @@ INGOT_API Tensor affine_grid(const TensorArg& theta, const IntList& size, bool a
 
 /// An image [N, C, H, W] (or [N, C, D, H, W]) at positions [N, ..., 2] (or 3), as affine_grid has them: [N, C, ...].
 /// Modes: bilinear (of volumes, trilinear), nearest (halves to even; no gradient for the grid), bicubic (of images,
-/// a = -0.75). At a NaN it is what lies outside. That is "zeros", "border" (the nearest pixel) or "reflection" (at the
+/// a = -0.75). Outside lie "zeros" (at a NaN, too), "border" (the nearest pixel) or "reflection" (at the
 /// edges).
 INGOT_API Tensor grid_sample(const TensorArg& input, const TensorArg& grid, Word mode = "bilinear",
                              Word padding_mode = "zeros", bool align_corners = false);
