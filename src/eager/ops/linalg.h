@@ -45,7 +45,8 @@ INGOT_API Tensor cholesky(const TensorArg& A, bool upper = false);
 /// square; no gradient for more rows than columns), "r" (Q is empty; no gradient).
 INGOT_API std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word mode = "reduced");
 /// Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices, of which the lower ("L") or
-/// upper ("U") triangle is read. Vectors of equal values have no gradient, and a sign of no meaning. By Jacobi's rotations.
+/// upper ("U") triangle is read. Vectors of equal values have no gradient, and a sign of no meaning. By rotations
+/// (Jacobi).
 INGOT_API std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO = "L");
 INGOT_API Tensor eigvalsh(const TensorArg& A, Word UPLO = "L");
 /// U, S and V^T of A = U diag(S) V^T, S in descending order. With full_matrices U and V are square, and have no
