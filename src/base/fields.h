@@ -22,10 +22,11 @@ Field(const char*, Member Class::*) -> Field<Class, Member>;
 
 #define INGOT_FIELD_POINTER(name) \
   ::ingot::Field { #name, &Self::name }
-/// Inside of a struct: these of its fields describe it. What follows from them is left out.
+/// Inside of a struct: these of its fields describe it. What follows from them is left out. A template, so that who
+/// includes the struct and does not ask does not pay for the tuple.
 #define INGOT_SOME_FIELDS(TYPE, ...)                                     \
+  template <class Self = TYPE>                                           \
   static constexpr auto fields() {                                       \
-    using Self = TYPE;                                                   \
     return std::tuple{INGOT_FOR_EACH(INGOT_FIELD_POINTER, __VA_ARGS__)}; \
   }
 /// All its fields: one that is left out does not compile.

@@ -67,15 +67,6 @@ struct INGOT_API ConvolutionImpl : Layer {
   Ints padding_;  // that the op does, of each spatial dim
   Ints pairs_;    // else: before and after, from the last dim inwards
 };
-template <class Self, class Impl, class Options>
-class ConvolutionHandle : public Handle<Self, Impl> {
- public:
-  using Handle<Self, Impl>::Handle;
-  ConvolutionHandle(int64_t in_channels, int64_t out_channels, const IntList& kernel_size, Options o = {},
-                    detail::MadeAt at = detail::MadeAt())
-      : Handle<Self, Impl>(in_channels, out_channels, kernel_size, std::move(o), at) {}
-};
-
 #define INGOT_CONVOLUTION(NAME, OPTIONS, spatial, transposed, ...)                                                   \
   struct INGOT_API NAME##Impl : ConvolutionImpl {                                                                    \
     OPTIONS options;                                                                                                 \
@@ -87,9 +78,10 @@ class ConvolutionHandle : public Handle<Self, Impl> {
     }                                                                                                                \
     Tensor forward(const TensorArg& x) const { return __VA_ARGS__; }                                                 \
   };                                                                                                                 \
-  class NAME : public ConvolutionHandle<NAME, NAME##Impl, OPTIONS> {                                                 \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<int64_t, int64_t, const IntList&>,                           \
+                                 From<int64_t, int64_t, const IntList&, OPTIONS>> {                                  \
    public:                                                                                                           \
-    using ConvolutionHandle::ConvolutionHandle;                                                                      \
+    using HandleFrom::HandleFrom;                                                                                    \
     INGOT_MODULE_FIELDS(NAME, weight, bias)                                                                          \
   }
 #define INGOT_CONVOLVED(function)                                                                      \

@@ -263,6 +263,8 @@ Tensor SequentialImpl::forward(const TensorArg& x) const {
   return y;
 }
 
+Sequential::Sequential() : Handle(std::vector<AnyModule>()) {}
+Sequential::Sequential(std::initializer_list<SequentialImpl::Named> named, detail::MadeAt at) : Handle(named, at) {}
 void Sequential::fields(SequentialImpl& self, Fields& visit) { visit("", self.modules); }
 
 }  // namespace ingot::nn

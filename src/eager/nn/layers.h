@@ -51,9 +51,9 @@ struct INGOT_API LayerNormImpl : Layer {
   explicit LayerNormImpl(const IntList& shape, NormOptions o = {});
   Tensor forward(const TensorArg& x) const { return layer_norm(x, normalized_shape, weight, bias, eps); }
 };
-class LayerNorm : public SizedHandle<LayerNorm, LayerNormImpl, NormOptions> {
+class LayerNorm : public HandleFrom<LayerNorm, LayerNormImpl, From<const IntList&>, From<const IntList&, NormOptions>> {
  public:
-  using SizedHandle::SizedHandle;
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(LayerNorm, weight, bias)
 };
 struct INGOT_API RMSNormImpl : Layer {
@@ -65,12 +65,11 @@ struct INGOT_API RMSNormImpl : Layer {
     return rms_norm(x, normalized_shape, weight, eps ? ScalarArg(*eps) : ScalarArg());
   }
 };
-class RMSNorm : public Handle<RMSNorm, RMSNormImpl> {
+class RMSNorm
+    : public HandleFrom<RMSNorm, RMSNormImpl, From<const IntList&>, From<const IntList&, std::optional<double>>,
+                        From<const IntList&, std::optional<double>, bool>> {
  public:
-  using Handle::Handle;
-  RMSNorm(const IntList& normalized_shape, std::optional<double> eps = {}, bool affine = true,
-          detail::MadeAt at = detail::MadeAt())
-      : Handle(normalized_shape, eps, affine, at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(RMSNorm, weight)
 };
 struct INGOT_API GroupNormImpl : Layer {
@@ -100,10 +99,9 @@ struct INGOT_API BatchNormImpl : ChannelNormImpl {
   explicit BatchNormImpl(int64_t channels, NormOptions o = {});
   Tensor forward(const TensorArg& x) const;
 };
-class BatchNorm : public Handle<BatchNorm, BatchNormImpl> {
+class BatchNorm : public HandleFrom<BatchNorm, BatchNormImpl, From<int64_t, NormOptions>> {
  public:
-  using Handle::Handle;
-  BatchNorm(int64_t channels, NormOptions o, detail::MadeAt at = detail::MadeAt()) : Handle(channels, o, at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(BatchNorm, weight, bias, running_mean, running_var, num_batches_tracked)
 };
 using BatchNorm1d = BatchNorm;
@@ -121,11 +119,9 @@ struct INGOT_API InstanceNormImpl : ChannelNormImpl {
   explicit InstanceNormImpl(int64_t channels, InstanceNormOptions o = {});
   Tensor forward(const TensorArg& x) const;
 };
-class InstanceNorm : public Handle<InstanceNorm, InstanceNormImpl> {
+class InstanceNorm : public HandleFrom<InstanceNorm, InstanceNormImpl, From<int64_t, InstanceNormOptions>> {
  public:
-  using Handle::Handle;
-  InstanceNorm(int64_t channels, InstanceNormOptions o, detail::MadeAt at = detail::MadeAt())
-      : Handle(channels, o, at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(InstanceNorm, weight, bias, running_mean, running_var, num_batches_tracked)
 };
 using InstanceNorm1d = InstanceNorm;
@@ -179,11 +175,11 @@ struct INGOT_API TableImpl : Layer {
   void make(const char* layer, int64_t count, int64_t width);
 };
 template <class Self, class Impl, class Options>
-class TableHandle : public Handle<Self, Impl> {
+class TableHandle : public HandleFrom<Self, Impl, From<int64_t, int64_t, Options>> {
+  using Base = HandleFrom<Self, Impl, From<int64_t, int64_t, Options>>;
+
  public:
-  using Handle<Self, Impl>::Handle;
-  TableHandle(int64_t count, int64_t width, Options o, detail::MadeAt at = detail::MadeAt())
-      : Handle<Self, Impl>(count, width, std::move(o), at) {}
+  using Base::Base;
   /// Over the given table [count, width], whose memory it shares; `freeze`: no gradient goes to it.
   static Self from_pretrained(const Tensor& embeddings, bool freeze = true, Options o = {},
                               detail::MadeAt at = detail::MadeAt()) {
@@ -259,10 +255,9 @@ struct INGOT_API UnflattenImpl : Layer {
   UnflattenImpl(int64_t which, const IntList& pieces) : dim(which), sizes(pieces) {}
   Tensor forward(const TensorArg& x) const { return unflatten(x, dim, sizes); }
 };
-class Unflatten : public Handle<Unflatten, UnflattenImpl> {
+class Unflatten : public HandleFrom<Unflatten, UnflattenImpl, From<int64_t, const IntList&>> {
  public:
-  using Handle::Handle;
-  Unflatten(int64_t dim, const IntList& sizes, detail::MadeAt at = detail::MadeAt()) : Handle(dim, sizes, at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Unflatten)
 };
 /// Any function of one tensor as a layer: Functional(relu), Functional([](const Tensor& x) { return x * 2; }).
@@ -307,9 +302,8 @@ struct INGOT_API SequentialImpl : Layer {
 class Sequential : public Handle<Sequential, SequentialImpl> {
  public:
   using Handle::Handle;
-  Sequential() : Handle(std::vector<AnyModule>()) {}
-  Sequential(std::initializer_list<SequentialImpl::Named> named, detail::MadeAt at = detail::MadeAt())
-      : Handle(named, at) {}
+  INGOT_API Sequential();
+  INGOT_API Sequential(std::initializer_list<SequentialImpl::Named> named, detail::MadeAt at = detail::MadeAt());
   template <class First, class... Rest>
   requires(detail::ModuleHandle<First> && (detail::ModuleHandle<Rest> && ...) &&
            !(sizeof...(Rest) == 0 && std::is_base_of_v<Sequential, std::remove_cvref_t<First>>))

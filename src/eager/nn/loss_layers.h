@@ -145,10 +145,9 @@ struct INGOT_API TripletMarginLossImpl : Layer {
                                            options.swap, options.reduction);
   }
 };
-class TripletMarginLoss : public Handle<TripletMarginLoss, TripletMarginLossImpl> {
+class TripletMarginLoss : public HandleFrom<TripletMarginLoss, TripletMarginLossImpl, From<TripletMarginLossOptions>> {
  public:
-  using Handle::Handle;
-  TripletMarginLoss(TripletMarginLossOptions o, detail::MadeAt at = detail::MadeAt()) : Handle(std::move(o), at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(TripletMarginLoss)
 };
 struct INGOT_API TripletMarginWithDistanceLossImpl : Layer {

@@ -398,6 +398,24 @@ class Handle : public HandleBase {
   }
 };
 
+/// What a handle is made from: one of the lists of HandleFrom.
+template <class... Args>
+struct From;
+/// A handle that is also made from exactly these, any of which may be a list in braces. As a template it costs nothing
+/// until it is used.
+template <class Self, class Impl, class... Lists>
+class HandleFrom : public Handle<Self, Impl> {
+ public:
+  using Handle<Self, Impl>::Handle;
+};
+template <class Self, class Impl, class... Args, class... Lists>
+class HandleFrom<Self, Impl, From<Args...>, Lists...> : public HandleFrom<Self, Impl, Lists...> {
+ public:
+  using HandleFrom<Self, Impl, Lists...>::HandleFrom;
+  HandleFrom(Args... args, detail::MadeAt at = detail::MadeAt())
+      : HandleFrom<Self, Impl, Lists...>(std::forward<Args>(args)..., at) {}
+};
+
 /// Any module that takes one tensor and gives one.
 class AnyModule : public HandleBase {
  public:

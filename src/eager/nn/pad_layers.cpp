@@ -1,6 +1,7 @@
 #include "eager/nn/pad_layers.h"
 
 #include "eager/call/call.h"
+#include "eager/nn/checks.h"
 #include "eager/nn/windows.h"
 
 namespace ingot::nn {

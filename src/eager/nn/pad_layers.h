@@ -1,6 +1,6 @@
 // Padding as layers, in every mode of functional::pad and for one to three spatial dims.
 #pragma once
-#include "eager/nn/window_layers.h"
+#include "eager/nn/module.h"
 
 namespace ingot::nn {
 
@@ -22,9 +22,9 @@ struct INGOT_API PadImpl : Layer {
   struct INGOT_API NAME##Impl : PadImpl {                                                 \
     explicit NAME##Impl(const IntList& around) : PadImpl(#NAME, spatial, mode, around) {} \
   };                                                                                      \
-  class NAME : public SizedHandle<NAME, NAME##Impl> {                                     \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>> {                \
    public:                                                                                \
-    using SizedHandle::SizedHandle;                                                       \
+    using HandleFrom::HandleFrom;                                                         \
     INGOT_MODULE_FIELDS(NAME)                                                             \
   }
 INGOT_PAD(ZeroPad1d, 1, "constant");
@@ -41,15 +41,14 @@ INGOT_PAD(CircularPad2d, 2, "circular");
 INGOT_PAD(CircularPad3d, 3, "circular");
 #undef INGOT_PAD
 
-#define INGOT_CONSTANT_PAD(NAME, spatial)                                                                            \
-  struct INGOT_API NAME##Impl : PadImpl {                                                                            \
-    NAME##Impl(const IntList& around, double fill) : PadImpl(#NAME, spatial, "constant", around, fill) {}            \
-  };                                                                                                                 \
-  class NAME : public Handle<NAME, NAME##Impl> {                                                                     \
-   public:                                                                                                           \
-    using Handle::Handle;                                                                                            \
-    NAME(const IntList& padding, double value, detail::MadeAt at = detail::MadeAt()) : Handle(padding, value, at) {} \
-    INGOT_MODULE_FIELDS(NAME)                                                                                        \
+#define INGOT_CONSTANT_PAD(NAME, spatial)                                                                 \
+  struct INGOT_API NAME##Impl : PadImpl {                                                                 \
+    NAME##Impl(const IntList& around, double fill) : PadImpl(#NAME, spatial, "constant", around, fill) {} \
+  };                                                                                                      \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&, double>> {                        \
+   public:                                                                                                \
+    using HandleFrom::HandleFrom;                                                                         \
+    INGOT_MODULE_FIELDS(NAME)                                                                             \
   }
 INGOT_CONSTANT_PAD(ConstantPad1d, 1);
 INGOT_CONSTANT_PAD(ConstantPad2d, 2);

@@ -33,14 +33,6 @@ struct INGOT_API RecurrentCellImpl : Layer {
  private:
   const char* layer_;
 };
-template <class Self, class Impl>
-class RecurrentCellHandle : public Handle<Self, Impl> {
- public:
-  using Handle<Self, Impl>::Handle;
-  RecurrentCellHandle(int64_t input_size, int64_t hidden_size, RNNCellOptions o, detail::MadeAt at = detail::MadeAt())
-      : Handle<Self, Impl>(input_size, hidden_size, std::move(o), at) {}
-};
-
 /// tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
 struct INGOT_API RNNCellImpl : RecurrentCellImpl {
   RNNCellImpl(int64_t input_size, int64_t hidden_size, RNNCellOptions o = {});
@@ -57,11 +49,11 @@ struct INGOT_API LSTMCellImpl : RecurrentCellImpl {
   LSTMCellImpl(int64_t input_size, int64_t hidden_size, RNNCellOptions o = {});
   States forward(const TensorArg& input, const std::optional<States>& hx = {}) const;
 };
-#define INGOT_RECURRENT_CELL(NAME)                                    \
-  class NAME : public RecurrentCellHandle<NAME, NAME##Impl> {         \
-   public:                                                            \
-    using RecurrentCellHandle::RecurrentCellHandle;                   \
-    INGOT_MODULE_FIELDS(NAME, weight_ih, weight_hh, bias_ih, bias_hh) \
+#define INGOT_RECURRENT_CELL(NAME)                                                           \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<int64_t, int64_t, RNNCellOptions>> { \
+   public:                                                                                   \
+    using HandleFrom::HandleFrom;                                                            \
+    INGOT_MODULE_FIELDS(NAME, weight_ih, weight_hh, bias_ih, bias_hh)                        \
   }
 INGOT_RECURRENT_CELL(RNNCell);
 INGOT_RECURRENT_CELL(GRUCell);

@@ -44,11 +44,11 @@ struct INGOT_API RecurrentImpl : Layer {
   const char* layer_;
 };
 template <class Self, class Impl>
-class RecurrentHandle : public Handle<Self, Impl> {
+class RecurrentHandle : public HandleFrom<Self, Impl, From<int64_t, int64_t, RNNOptions>> {
+  using Base = HandleFrom<Self, Impl, From<int64_t, int64_t, RNNOptions>>;
+
  public:
-  using Handle<Self, Impl>::Handle;
-  RecurrentHandle(int64_t input_size, int64_t hidden_size, RNNOptions o, detail::MadeAt at = detail::MadeAt())
-      : Handle<Self, Impl>(input_size, hidden_size, std::move(o), at) {}
+  using Base::Base;
   static void fields(Impl& self, Fields& visit) {
     for (auto& [name, tensor] : self.tensors) visit(name, tensor);
   }

@@ -48,21 +48,16 @@ struct INGOT_API TransformerDecoderLayerImpl : TransformerLayerImpl {
                  const TensorArg& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                  bool memory_is_causal = false) const;
 };
-template <class Self, class Impl>
-class TransformerHandle : public Handle<Self, Impl> {
+class TransformerEncoderLayer : public HandleFrom<TransformerEncoderLayer, TransformerEncoderLayerImpl,
+                                                  From<int64_t, int64_t, TransformerOptions>> {
  public:
-  using Handle<Self, Impl>::Handle;
-  TransformerHandle(int64_t d_model, int64_t num_heads, TransformerOptions o, detail::MadeAt at = detail::MadeAt())
-      : Handle<Self, Impl>(d_model, num_heads, std::move(o), at) {}
-};
-class TransformerEncoderLayer : public TransformerHandle<TransformerEncoderLayer, TransformerEncoderLayerImpl> {
- public:
-  using TransformerHandle::TransformerHandle;
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(TransformerEncoderLayer, self_attn, linear1, linear2, norm1, norm2)
 };
-class TransformerDecoderLayer : public TransformerHandle<TransformerDecoderLayer, TransformerDecoderLayerImpl> {
+class TransformerDecoderLayer : public HandleFrom<TransformerDecoderLayer, TransformerDecoderLayerImpl,
+                                                  From<int64_t, int64_t, TransformerOptions>> {
  public:
-  using TransformerHandle::TransformerHandle;
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(TransformerDecoderLayer, self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 };
 
@@ -102,9 +97,9 @@ struct INGOT_API TransformerImpl : Layer {
   /// [size, size], f32: what hides from each position those behind it.
   static Tensor generate_square_subsequent_mask(const SizeArg& size);
 };
-class Transformer : public TransformerHandle<Transformer, TransformerImpl> {
+class Transformer : public HandleFrom<Transformer, TransformerImpl, From<int64_t, int64_t, TransformerOptions>> {
  public:
-  using TransformerHandle::TransformerHandle;
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Transformer, encoder, decoder)
 };
 

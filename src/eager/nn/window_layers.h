@@ -7,18 +7,6 @@
 
 namespace ingot::nn {
 
-struct NoOptions {};
-/// A handle to a layer that is made from a list of sizes, with options or without.
-template <class Self, class Impl, class Options = NoOptions>
-class SizedHandle : public Handle<Self, Impl> {
- public:
-  using Handle<Self, Impl>::Handle;
-  SizedHandle(const IntList& size, detail::MadeAt at = detail::MadeAt()) : Handle<Self, Impl>(size, at) {}
-  SizedHandle(const IntList& size, Options o,
-              detail::MadeAt at = detail::MadeAt()) requires(!std::is_same_v<Options, NoOptions>)
-      : Handle<Self, Impl>(size, std::move(o), at) {}
-};
-
 struct MaxPoolOptions {
   IntList stride = {}, padding = 0, dilation = 1;
   bool ceil_mode = false;
@@ -28,19 +16,19 @@ struct AvgPoolOptions {
   bool ceil_mode = false, count_include_pad = true;
   std::optional<int64_t> divisor_override = {};
 };
-#define INGOT_POOLING(NAME, OPTIONS, dims, ...)                              \
-  struct INGOT_API NAME##Impl : Layer {                                      \
-    IntList kernel_size;                                                     \
-    OPTIONS options;                                                         \
-    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})               \
-        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)), \
-          options(detail::windows(#NAME, dims, o)) {}                        \
-    __VA_ARGS__                                                              \
-  };                                                                         \
-  class NAME : public SizedHandle<NAME, NAME##Impl, OPTIONS> {               \
-   public:                                                                   \
-    using SizedHandle::SizedHandle;                                          \
-    INGOT_MODULE_FIELDS(NAME)                                                \
+#define INGOT_POOLING(NAME, OPTIONS, dims, ...)                                                           \
+  struct INGOT_API NAME##Impl : Layer {                                                                   \
+    IntList kernel_size;                                                                                  \
+    OPTIONS options;                                                                                      \
+    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})                                            \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                              \
+          options(detail::windows(#NAME, dims, o)) {}                                                     \
+    __VA_ARGS__                                                                                           \
+  };                                                                                                      \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>, From<const IntList&, OPTIONS>> { \
+   public:                                                                                                \
+    using HandleFrom::HandleFrom;                                                                         \
+    INGOT_MODULE_FIELDS(NAME)                                                                             \
   }
 // Beside its result, functional::max_pool_with_indices.
 #define INGOT_WITH_INDICES(function, ...)                                       \
@@ -69,25 +57,24 @@ struct LPPoolOptions {
   IntList stride = {};
   bool ceil_mode = false;
 };
-#define INGOT_LP_POOLING(NAME, dims, function)                                                                     \
-  struct INGOT_API NAME##Impl : Layer {                                                                            \
-    double norm_type;                                                                                              \
-    IntList kernel_size;                                                                                           \
-    LPPoolOptions options;                                                                                         \
-    NAME##Impl(double p, const IntList& kernel, LPPoolOptions o = {})                                              \
-        : norm_type(detail::order(#NAME, p)),                                                                      \
-          kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                       \
-          options(detail::windows(#NAME, dims, o)) {}                                                              \
-    Tensor forward(const TensorArg& x) const {                                                                     \
-      return functional::function(x, norm_type, kernel_size, options.stride, options.ceil_mode);                   \
-    }                                                                                                              \
-  };                                                                                                               \
-  class NAME : public Handle<NAME, NAME##Impl> {                                                                   \
-   public:                                                                                                         \
-    using Handle::Handle;                                                                                          \
-    NAME(double norm_type, const IntList& kernel_size, LPPoolOptions o = {}, detail::MadeAt at = detail::MadeAt()) \
-        : Handle(norm_type, kernel_size, std::move(o), at) {}                                                      \
-    INGOT_MODULE_FIELDS(NAME)                                                                                      \
+#define INGOT_LP_POOLING(NAME, dims, function)                                                   \
+  struct INGOT_API NAME##Impl : Layer {                                                          \
+    double norm_type;                                                                            \
+    IntList kernel_size;                                                                         \
+    LPPoolOptions options;                                                                       \
+    NAME##Impl(double p, const IntList& kernel, LPPoolOptions o = {})                            \
+        : norm_type(detail::order(#NAME, p)),                                                    \
+          kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                     \
+          options(detail::windows(#NAME, dims, o)) {}                                            \
+    Tensor forward(const TensorArg& x) const {                                                   \
+      return functional::function(x, norm_type, kernel_size, options.stride, options.ceil_mode); \
+    }                                                                                            \
+  };                                                                                             \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<double, const IntList&>,                 \
+                                 From<double, const IntList&, LPPoolOptions>> {                  \
+   public:                                                                                       \
+    using HandleFrom::HandleFrom;                                                                \
+    INGOT_MODULE_FIELDS(NAME)                                                                    \
   }
 INGOT_LP_POOLING(LPPool1d, 1, lp_pool1d);
 INGOT_LP_POOLING(LPPool2d, 2, lp_pool2d);
@@ -98,21 +85,21 @@ struct MaxUnpoolOptions {
   IntList stride = {}, padding = 0;
 };
 // Puts what max_pool_with_indices gave back to where it was.
-#define INGOT_UNPOOLING(NAME, dims, function)                                                             \
-  struct INGOT_API NAME##Impl : Layer {                                                                   \
-    IntList kernel_size;                                                                                  \
-    MaxUnpoolOptions options;                                                                             \
-    explicit NAME##Impl(const IntList& kernel, MaxUnpoolOptions o = {})                                   \
-        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                              \
-          options(detail::windows(#NAME, dims, o)) {}                                                     \
-    Tensor forward(const TensorArg& x, const TensorArg& indices, const IntList& output_size = {}) const { \
-      return functional::function(x, indices, kernel_size, options.stride, options.padding, output_size); \
-    }                                                                                                     \
-  };                                                                                                      \
-  class NAME : public SizedHandle<NAME, NAME##Impl, MaxUnpoolOptions> {                                   \
-   public:                                                                                                \
-    using SizedHandle::SizedHandle;                                                                       \
-    INGOT_MODULE_FIELDS(NAME)                                                                             \
+#define INGOT_UNPOOLING(NAME, dims, function)                                                                      \
+  struct INGOT_API NAME##Impl : Layer {                                                                            \
+    IntList kernel_size;                                                                                           \
+    MaxUnpoolOptions options;                                                                                      \
+    explicit NAME##Impl(const IntList& kernel, MaxUnpoolOptions o = {})                                            \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                       \
+          options(detail::windows(#NAME, dims, o)) {}                                                              \
+    Tensor forward(const TensorArg& x, const TensorArg& indices, const IntList& output_size = {}) const {          \
+      return functional::function(x, indices, kernel_size, options.stride, options.padding, output_size);          \
+    }                                                                                                              \
+  };                                                                                                               \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>, From<const IntList&, MaxUnpoolOptions>> { \
+   public:                                                                                                         \
+    using HandleFrom::HandleFrom;                                                                                  \
+    INGOT_MODULE_FIELDS(NAME)                                                                                      \
   }
 INGOT_UNPOOLING(MaxUnpool1d, 1, max_unpool1d);
 INGOT_UNPOOLING(MaxUnpool2d, 2, max_unpool2d);
@@ -125,9 +112,9 @@ INGOT_UNPOOLING(MaxUnpool3d, 3, max_unpool3d);
     explicit NAME##Impl(const IntList& size) : output_size(detail::not_negative(#NAME, "output_size", size, dims)) {} \
     __VA_ARGS__                                                                                                       \
   };                                                                                                                  \
-  class NAME : public SizedHandle<NAME, NAME##Impl> {                                                                 \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>> {                                            \
    public:                                                                                                            \
-    using SizedHandle::SizedHandle;                                                                                   \
+    using HandleFrom::HandleFrom;                                                                                     \
     INGOT_MODULE_FIELDS(NAME)                                                                                         \
   }
 #define INGOT_ADAPTIVE_AVG(function) \
@@ -155,10 +142,9 @@ struct INGOT_API UpsampleImpl : Layer {
     return functional::interpolate(x, options.size, options.scale_factor, options.mode, options.align_corners);
   }
 };
-class Upsample : public Handle<Upsample, UpsampleImpl> {
+class Upsample : public HandleFrom<Upsample, UpsampleImpl, From<UpsampleOptions>> {
  public:
-  using Handle::Handle;
-  Upsample(UpsampleOptions o, detail::MadeAt at = detail::MadeAt()) : Handle(std::move(o), at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Upsample)
 };
 
@@ -196,9 +182,9 @@ struct INGOT_API UnfoldImpl : Layer {
     return functional::unfold(x, kernel_size, options.dilation, options.padding, options.stride);
   }
 };
-class Unfold : public SizedHandle<Unfold, UnfoldImpl, PatchOptions> {
+class Unfold : public HandleFrom<Unfold, UnfoldImpl, From<const IntList&>, From<const IntList&, PatchOptions>> {
  public:
-  using SizedHandle::SizedHandle;
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Unfold)
 };
 struct INGOT_API FoldImpl : Layer {
@@ -212,12 +198,10 @@ struct INGOT_API FoldImpl : Layer {
     return functional::fold(x, output_size, kernel_size, options.dilation, options.padding, options.stride);
   }
 };
-class Fold : public Handle<Fold, FoldImpl> {
+class Fold : public HandleFrom<Fold, FoldImpl, From<const IntList&, const IntList&>,
+                               From<const IntList&, const IntList&, PatchOptions>> {
  public:
-  using Handle::Handle;
-  Fold(const IntList& output_size, const IntList& kernel_size, PatchOptions o = {},
-       detail::MadeAt at = detail::MadeAt())
-      : Handle(output_size, kernel_size, std::move(o), at) {}
+  using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Fold)
 };
 
