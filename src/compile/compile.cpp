@@ -60,7 +60,7 @@ INGOT_HOT CompiledCall::CompiledCall(CompiledCore& core, const LeafList& argumen
     if (signature && freezer.knows()) {
       const CallKey key = call_key(signature, own);
       if (run_frozen(arguments, key)) return;
-      watch = freezer.see_module();
+      watch = freezer.see_modules();
       seen = true;
       for (auto& general : freezer.find_general(arguments, key)) {
         if (general->watch != watch) continue;
@@ -78,7 +78,7 @@ INGOT_HOT CompiledCall::CompiledCall(CompiledCore& core, const LeafList& argumen
       freezer.note_obstacle("the callable returns a reference");
       wants_result_ = false;
     }
-    if (wants_result_ && !seen) watch = freezer.see_module();
+    if (wants_result_ && !seen) watch = freezer.see_modules();
   }
   SmallVector<const TensorImpl*, 16> tensors;
   for (const Leaf& leaf : arguments.items())

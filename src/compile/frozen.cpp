@@ -289,16 +289,16 @@ void Freezer::observe(const Arguments& arguments, const CallKey& key, trace::Rec
     else
       form.rest.emplace_back(result.leaves->items(), i);
   }
-  if (arguments.watch != see_module()) {
-    if (!arguments.watch->unchanged()) note_obstacle("a tensor or module of the function was replaced during the call");
-    return;
-  }
+  if (arguments.watch && !arguments.watch->unchanged())
+    return note_obstacle("a tensor or module of the function was replaced during the call");
+  const std::shared_ptr<const ModuleWatch> watch = see_modules(recorder.observation().modules());
   std::string refusal;
   auto call = build_frozen_call(arguments, key, recorder.observation(), tensors, std::move(form), &refusal);
   if (!call) {
     if (!refusal.empty()) note_obstacle(std::move(refusal));
     return;
   }
+  call->watch = watch;
   // Arguments that share memory in another way make another call, where that decides what is written.
   auto like = [&](const FrozenCall& other) {
     return other.hash == call->hash && other.key == call->key &&
@@ -366,13 +366,21 @@ void Freezer::clear() {
   learnt = forget();
 }
 
-std::shared_ptr<const ModuleWatch> Freezer::see_module() {
-  if (!function_.show) return nullptr;
+std::shared_ptr<const ModuleWatch> Freezer::see_modules() { return see_modules({}); }
+
+// Calls that were frozen before one ran further modules are learnt anew: all share one watch.
+std::shared_ptr<const ModuleWatch> Freezer::see_modules(const ModuleWatch::Modules& called) {
   Learnt learnt;
   std::lock_guard lock(mutex_);
-  if (watch_ && watch_->unchanged()) return watch_;
+  ModuleWatch::Modules all = watch_ ? watch_->called() : ModuleWatch::Modules();
+  const size_t before = all.size();
+  for (const std::weak_ptr<nn::Module>& one : called)
+    if (const std::shared_ptr<nn::Module> module = one.lock(); module && !(watch_ && watch_->watches(module.get())))
+      all.push_back(one);
+  if (all.size() == before && (watch_ ? watch_->unchanged() : !function_.show)) return watch_;
   learnt = forget();
-  return watch_ = std::make_shared<const ModuleWatch>(function_);
+  if (!function_.show && all.empty()) return nullptr;
+  return watch_ = std::make_shared<const ModuleWatch>(function_, all);
 }
 
 std::string Freezer::state() const {

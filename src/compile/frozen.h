@@ -27,9 +27,9 @@ class Freezer {
   bool knows() const { return !table_.empty() || free_.load(std::memory_order_relaxed); }
   /// Before any call.
   void watch(WatchedFunction function) { function_ = function; }
-  /// What the fields of the function hold now; null where it is no module. What was learnt while they held something
-  /// else is forgotten.
-  std::shared_ptr<const ModuleWatch> see_module();
+  /// What the fields of the function hold now, where it is a module, and of those that calls of it were seen to run;
+  /// null without any. What was learnt while they held something else is forgotten.
+  std::shared_ptr<const ModuleWatch> see_modules();
   /// The frozen call for these arguments, or null. Takes no lock; within a ReadSection, as long as it is used.
   const FrozenCall* find(const LeafList& arguments, const CallKey& key);
   /// What becomes of a call that was not found. The longer nothing came of it, the fewer calls are observed; where
@@ -71,6 +71,7 @@ class Freezer {
 
   struct Learnt;
   Learnt forget();
+  std::shared_ptr<const ModuleWatch> see_modules(const std::vector<std::weak_ptr<nn::Module>>& called);
 
   WatchedFunction function_;
   std::shared_ptr<const ModuleWatch> watch_;  // of what was learnt

@@ -1,12 +1,18 @@
 #include "compile/module_watch.h"
 
 #include <algorithm>
+#include <span>
 
 namespace ingot::detail {
 
 class ModuleWatch::Taker : public nn::Fields {
  public:
   explicit Taker(ModuleWatch& watch) : watch_(watch) {}
+  void child(const std::string&, nn::Module& module) override {
+    watch_.known_.insert(&module);
+    watch_.fields_.push_back({Field::Kind::training, &module, nullptr, nullptr, {nullptr, module.is_training()}});
+    module.visit(*this);
+  }
 
  protected:
   void parameter(const std::string&, Tensor& tensor) override {
@@ -14,10 +20,6 @@ class ModuleWatch::Taker : public nn::Fields {
     watch_.tensors_.push_back(tensor);
   }
   void buffer(const std::string& name, Tensor& tensor, nn::BufferKind) override { parameter(name, tensor); }
-  void child(const std::string&, nn::Module& module) override {
-    watch_.fields_.push_back({Field::Kind::training, &module, nullptr, nullptr, {nullptr, module.is_training()}});
-    module.visit(*this);
-  }
   void handle(nn::HandleBase& handle) override {
     watch_.fields_.push_back({Field::Kind::handle, &handle, handle.module().get()});
     watch_.modules_.push_back(handle.module());
@@ -32,30 +34,42 @@ class ModuleWatch::Taker : public nn::Fields {
   ModuleWatch& watch_;
 };
 
-ModuleWatch::ModuleWatch(WatchedFunction function) : function_(function) {
+ModuleWatch::ModuleWatch(WatchedFunction function, const Modules& called) : function_(function) {
   Taker taker(*this);
-  function_.show(function_.object, taker);
+  if (function_.show) function_.show(function_.object, taker);
+  ends_.push_back(fields_.size());
+  for (const std::weak_ptr<nn::Module>& one : called)
+    if (const std::shared_ptr<nn::Module> module = one.lock(); module && !watches(module.get())) {
+      called_.push_back(one);
+      taker.child(std::string(), *module);
+      ends_.push_back(fields_.size());
+    }
 }
 
 bool ModuleWatch::unchanged() const {
-  if (walks_) return ModuleWatch(function_).fields_ == fields_;
-  for (const Field& field : fields_) {
-    switch (field.kind) {
-      case Field::Kind::tensor:
-        if (static_cast<const Tensor*>(field.at)->impl() != field.held) return false;
-        break;
-      case Field::Kind::handle:
-        if (static_cast<const nn::HandleBase*>(field.at)->module().get() != field.held) return false;
-        break;
-      case Field::Kind::holder:
-        if (!(field.extent_of(field.at) == field.extent)) return false;
-        break;
-      case Field::Kind::training:
-        if (static_cast<const nn::Module*>(field.at)->is_training() != (field.extent.size != 0)) return false;
-        break;
-    }
+  if (walks_) return ModuleWatch(function_, called_).fields_ == fields_;
+  const std::span<const Field> fields(fields_);
+  if (!std::all_of(fields.begin(), fields.begin() + static_cast<ptrdiff_t>(ends_[0]), holds)) return false;
+  for (size_t i = 0; i < called_.size(); ++i) {
+    const std::shared_ptr<nn::Module> alive = called_[i].lock();
+    const std::span<const Field> its = fields.subspan(ends_[i], ends_[i + 1] - ends_[i]);
+    if (!alive || !std::all_of(its.begin(), its.end(), holds)) return false;
   }
   return true;
+}
+
+bool ModuleWatch::holds(const Field& field) {
+  switch (field.kind) {
+    case Field::Kind::tensor:
+      return static_cast<const Tensor*>(field.at)->impl() == field.held;
+    case Field::Kind::handle:
+      return static_cast<const nn::HandleBase*>(field.at)->module().get() == field.held;
+    case Field::Kind::holder:
+      return field.extent_of(field.at) == field.extent;
+    case Field::Kind::training:
+      return static_cast<const nn::Module*>(field.at)->is_training() == (field.extent.size != 0);
+  }
+  return false;
 }
 
 }  // namespace ingot::detail

@@ -1,6 +1,7 @@
 // What one call did, for who wants to do it again without its callable.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,6 +75,8 @@ class Observation {
   /// Stands in the thread's chain while the call is in progress.
   eager::ScriptWriter& writer() { return writer_; }
   const eager::Script& script() const { return writer_.script(); }
+  /// Those that the call ran, each once: a module comes before those that it calls.
+  const std::vector<std::weak_ptr<nn::Module>>& modules() const { return writer_.modules(); }
   eager::Script take_script() { return writer_.take(); }
 
  private:

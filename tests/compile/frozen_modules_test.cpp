@@ -1,4 +1,5 @@
-// A frozen module notices when one of its tensors, or a module in it, is another one, whatever way it was assigned.
+// A frozen module, and a function that calls modules, notices when one of their tensors, or a module in them, is
+// another one, whatever way it was assigned.
 #include <list>
 #include <thread>
 
@@ -52,10 +53,11 @@ struct FlatImpl : nn::Module {
 };
 INGOT_MODULE(Flat, first, rest, maybe, last);
 
-template <class Model>
-void judge(std::vector<std::pair<const char*, std::function<void(Model&)>>> changes) {
+/// `function_of(model)` calls the model.
+template <class Model, class FunctionOf>
+void judge(std::vector<std::pair<const char*, std::function<void(Model&)>>> changes, FunctionOf function_of) {
   Model model;
-  auto fast = compile(model, {.mode = CompileMode::frozen});
+  auto fast = compile(function_of(model), {.mode = CompileMode::frozen});
   Tensor x = randn({3, 4});
   auto settle = [&](const char* what) {
     for (int call = 0; call < 5; ++call) ASSERT_TRUE(same_bits(fast(x), model(x))) << what << ", call " << call;
@@ -104,12 +106,108 @@ std::vector<std::pair<const char*, std::function<void(Model&)>>> changes() {
 }
 
 TEST_F(FrozenModules, NoticeWhateverWayAFieldIsAssigned) {
-  judge<Flat>(changes<Flat>());
+  auto itself = [](auto& model) { return model; };
+  judge<Flat>(changes<Flat>(), itself);
   auto with_list = changes<House>();
   with_list.push_back({"in a list of its own", [](House& m) { m->loose.front() = randn({4}); }});
   with_list.push_back({"at the end of it", [](House& m) { m->loose.push_back(randn({4})); }});
   with_list.push_back({"at its start", [](House& m) { m->loose.pop_front(); }});
-  judge<House>(std::move(with_list));
+  judge<House>(with_list, itself);
+  judge<House>(with_list, [](House& model) { return [model](const Tensor& x) { return model(x); }; });
+}
+
+TEST_F(FrozenModules, AreSeenByFunctionsThatCallThem) {
+  judge<Flat>(changes<Flat>(), [](Flat& model) { return [model](const Tensor& x) { return model(x); }; });
+  judge<Flat>(changes<Flat>(), [](Flat& model) { return [&model](const Tensor& x) { return model(x); }; });
+  judge<Flat>(changes<Flat>(),
+              [](Flat& model) { return [any = nn::AnyModule(model)](const Tensor& x) { return any(x); }; });
+  // Checked compiled functions are inlined.
+  judge<Flat>(changes<Flat>(), [](Flat& model) {
+    return
+        [inner = std::make_shared<decltype(compile(model))>(compile(model))](const Tensor& x) { return (*inner)(x); };
+  });
+}
+
+// Which of them runs follows from the size.
+TEST_F(FrozenModules, SeveralOfOneFunction) {
+  Cell small, large;
+  auto f = [&](const Tensor& x) { return x.size(0).value() < 4 ? small(x) : large(small(x)); };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  Tensor few = randn({3, 4}), many = randn({5, 4});
+  auto agree = [&](const char* what) {
+    for (int call = 0; call < 6; ++call) {
+      ASSERT_TRUE(same_bits(fast(few), f(few))) << what << ", call " << call;
+      ASSERT_TRUE(same_bits(fast(many), f(many))) << what << ", call " << call;
+    }
+    const int64_t frozen = fast.stats().frozen_calls;
+    (void)fast(few), (void)fast(many);
+    EXPECT_EQ(fast.stats().frozen_calls, frozen + 2) << what << ": " << fast.explain().frozen;
+  };
+  agree("as made");
+  small->fc->weight = randn({4, 4});
+  agree("a weight of both");
+  large->scale = randn({4});
+  agree("a parameter of one");
+  large->eval();
+  agree("evaluation of one");
+  large->to(kFloat64);
+  small->to(kFloat64);
+  few = few.to(kFloat64), many = many.to(kFloat64);
+  agree("another dtype");
+}
+
+// Two calls that agree are enough, as without a module.
+TEST_F(FrozenModules, OfAFunctionAreKnownAfterItsFirstCall) {
+  Cell model;
+  auto fast = compile([&](const Tensor& x) { return model(x).exp(); }, {.mode = CompileMode::frozen});
+  Tensor x = randn({3, 4});
+  (void)fast(x), (void)fast(x), (void)fast(x);
+  EXPECT_EQ(fast.stats().frozen_calls, 1) << fast.explain().frozen;
+  // And a change between these two is no reason to refuse the function.
+  auto other = compile([&](const Tensor& x) { return model(x).sin(); }, {.mode = CompileMode::frozen});
+  (void)other(x);
+  model->scale = randn({4});
+  for (int call = 0; call < 4; ++call) ASSERT_TRUE(same_bits(other(x), model(x).sin())) << call;
+  EXPECT_GT(other.stats().frozen_calls, 0) << other.explain().frozen;
+}
+
+// A module that nobody holds any more is not what the function calls.
+TEST_F(FrozenModules, ExchangedWhereAFunctionCapturesTheHandle) {
+  Cell model;
+  auto f = [&](const Tensor& x) { return model(x); };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  Tensor x = randn({3, 4});
+  for (int round = 0; round < 4; ++round) {
+    for (int call = 0; call < 4; ++call) ASSERT_TRUE(same_bits(fast(x), f(x))) << round << " " << call;
+    EXPECT_GT(fast.stats().frozen_calls, round) << fast.explain().frozen;
+    model = Cell();
+  }
+  model = Cell(nullptr);
+  EXPECT_THROW((void)fast(x), Error);
+}
+
+// A module of each call's own has other tensors each time.
+TEST_F(FrozenModules, MadeWhileTheFunctionRuns) {
+  auto f = [](const Tensor& x) {
+    Cell model;
+    model->eval();
+    return model->scale.sum() + x;
+  };
+  auto with_module = [](const Tensor& x) {
+    Cell model;
+    model->fc->weight = ones({4, 4});
+    return model(x);
+  };
+  auto fast = compile(f, {.mode = CompileMode::frozen});
+  auto called = compile(with_module, {.mode = CompileMode::frozen});
+  Tensor x = randn({3, 4});
+  for (int call = 0; call < 6; ++call) {
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+    manual_seed(static_cast<uint64_t>(call));
+    Tensor y = called(x);
+    manual_seed(static_cast<uint64_t>(call));
+    EXPECT_TRUE(same_bits(y, with_module(x))) << call;
+  }
 }
 
 // The same address for another tensor would pass for the one that went.
@@ -166,6 +264,17 @@ TEST_F(FrozenModules, WhatWasReplacedIsLetGoOf) {
   for (int call = 0; call < 4; ++call) (void)fast(x);
   clear_caches();
   EXPECT_TRUE(gone);
+}
+
+// A function that is not called any more does not keep the modules that its callable let go of.
+TEST_F(FrozenModules, ThatAFunctionCalledMayGo) {
+  Cell model;
+  const std::weak_ptr<nn::Module> watched = model.module();
+  auto fast = compile([&](const Tensor& x) { return model(x); }, {.mode = CompileMode::frozen});
+  Tensor x = randn({3, 4});
+  for (int call = 0; call < 4; ++call) (void)fast(x);
+  model = Cell();
+  EXPECT_TRUE(watched.expired());
 }
 
 TEST_F(FrozenModules, ManyThreadsBetweenChanges) {

@@ -266,6 +266,10 @@ void ScriptWriter::given(OpId op, std::span<const ir::Attr> attrs) {
   given_.assign(attrs.begin(), attrs.end());
 }
 
+void ScriptWriter::module(const std::shared_ptr<nn::Module>& module) {
+  if (known_modules_.insert(module.get()).second) modules_.push_back(module);
+}
+
 void ScriptWriter::refused() {
   // At other sizes it may be taken: the script, which holds what was done, does not tell.
   if (script_.only_here_.empty()) script_.only_here_ = "an op refused its arguments";

@@ -7,13 +7,19 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "eager/call/dispatch.h"
+
+namespace ingot::nn {
+class Module;
+}
 
 namespace ingot::eager {
 
@@ -113,6 +119,10 @@ class ScriptWriter final : public Interceptor {
   Size combine(detail::SizeOperator op, const Size& a, const Size& b, int64_t value);
   void check(const Size& a, const Size& b, bool less, bool holds);
   void only_here(const char* reason);
+  /// A module is called.
+  void module(const std::shared_ptr<nn::Module>& module);
+  /// Those that were called, each once: a module comes before those that it calls.
+  const std::vector<std::weak_ptr<nn::Module>>& modules() const { return modules_; }
   /// While above 0, ops and sizes belong to a composite.
   int inside = 0;
 
@@ -126,6 +136,8 @@ class ScriptWriter final : public Interceptor {
   std::vector<Script::Source> sources_;
   OpId given_op_{};
   std::vector<ir::Attr> given_;
+  std::vector<std::weak_ptr<nn::Module>> modules_;
+  std::unordered_set<const nn::Module*> known_modules_;
 };
 
 /// Runs `body(self, sizes)`, a function made of ops that looks at sizes by itself; gives a Tensor or a vector of them.

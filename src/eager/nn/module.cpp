@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "base/overlap.h"
 #include "eager/call/call.h"
+#include "eager/call/script.h"
 #include "eager/data.h"
 #include "eager/nn/clip_grad.h"
 #include "eager/ops/checks.h"
@@ -380,12 +381,14 @@ void detail::fail_empty(const char* type, Location location) {
   eager::fail(type, "self", "an empty module", std::string("one that holds a ") + type, location);
 }
 
-size_t CallScope::enter(Module& module) {
+size_t CallScope::enter(const HandleBase& handle) {
+  Module& module = *handle.module();
   module.name_children();
+  if (eager::ScriptWriter* writer = eager::ScriptWriter::current()) writer->module(handle.module());
   return push_module(module.name_);
 }
-CallScope::CallScope(Module& module, Location caller) : line_(caller), length_(enter(module)) {}
-CallScope::CallScope(Module& module, CallerLine::Own own) : line_(own), length_(enter(module)) {}
+CallScope::CallScope(const HandleBase& handle, Location caller) : line_(caller), length_(enter(handle)) {}
+CallScope::CallScope(const HandleBase& handle, CallerLine::Own own) : line_(own), length_(enter(handle)) {}
 CallScope::~CallScope() { pop_module(length_); }
 
 }  // namespace ingot::nn

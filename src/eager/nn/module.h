@@ -250,17 +250,18 @@ INGOT_API std::ostream& operator<<(std::ostream& out, const HandleBase& handle);
 /// Base of the library's own modules: ops inside are said of the line that calls the module.
 class INGOT_API Layer : public Module {};
 
-/// For the length of a call: the module's name stands in the path that every recorded op carries.
+/// For the length of a call of a module: its name stands in the path that every recorded op carries. Who looks on is
+/// told of it.
 class INGOT_API CallScope {
  public:
-  CallScope(Module& module, Location caller);
-  CallScope(Module& module, CallerLine::Own own);
+  CallScope(const HandleBase& handle, Location caller);
+  CallScope(const HandleBase& handle, CallerLine::Own own);
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
  private:
-  static size_t enter(Module& module);
+  static size_t enter(const HandleBase& handle);
 
   CallerLine line_;
   size_t length_;
@@ -341,7 +342,7 @@ class Handle : public HandleBase {
   requires detail::ForwardsTensor<Impl, Rest...>
   auto operator()(const TensorArg& x, Rest&&... rest) const {
     Impl& impl = held(x.location);
-    CallScope scope(impl, line_of(x.location));
+    CallScope scope(*this, line_of(x.location));
     if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
       return impl.forward(x, std::forward<Rest>(rest)...);
     else
@@ -351,12 +352,12 @@ class Handle : public HandleBase {
   requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(
       First&& first, Location caller = Location()) const {
     Impl& impl = held(caller);
-    CallScope scope(impl, line_of(Location::none()));
+    CallScope scope(*this, line_of(Location::none()));
     return impl.forward(std::forward<First>(first));
   }
   auto operator()(Location caller = Location()) const requires detail::Forwards<Impl> {
     Impl& impl = held(caller);
-    CallScope scope(impl, line_of(Location::none()));
+    CallScope scope(*this, line_of(Location::none()));
     return impl.forward();
   }
   /// Of several arguments, the first of which is no tensor, none tells the caller's line.
@@ -364,7 +365,7 @@ class Handle : public HandleBase {
   requires(sizeof...(Args) > 1 && !detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto
   operator()(Args&&... args) const {
     Impl& impl = held(Location::none());
-    CallScope scope(impl, line_of(Location::none()));
+    CallScope scope(*this, line_of(Location::none()));
     return impl.forward(std::forward<Args>(args)...);
   }
 
