@@ -97,6 +97,8 @@ struct TileFrame {
   // results are not read.)
   const TileRun* runs = nullptr;
   int64_t run_count = 0, a_offset = 0;
+  // Of a run whose first address is null, in place of its rows: what they would add, [run][16*vectors] of C's type.
+  const char* zeros = nullptr;
   int64_t b_offset = 0;  // listed with B: bytes added to each address of a row of B, as a_offset is to those of A
   const KernelFrame* finish = nullptr;  // of a tile that finishes its sums, instead of c, c_stride and accumulate
   // Of tiles that go on (ProductKernels::goes_on): so many of them, one below the other, and how far apart their A (or

@@ -1,7 +1,10 @@
 // Convolution: operands of any layout, every form, epilogues that fit and those that do not.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <random>
 
 #include "ir/passes/pipeline.h"
@@ -226,7 +229,9 @@ Graph random_network(std::mt19937_64& random) {
   const int64_t kh = any(1, 4), kw = any(1, 6), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
   const int64_t h = std::max<int64_t>(any(1, 10), dh * (kh - 1) + 1 - 2 * ph),
                 w = std::max<int64_t>(any(1, any(0, 1) ? 10 : 40), dw * (kw - 1) + 1 - 2 * pw),
-                n = any(0, 9) ? any(1, 3) : 0;
+                n = any(0, 9) == 0 ? 0
+                    : any(0, 5)    ? any(1, 3)
+                                   : any(8, 12);
   const bool inside = any(0, 1);
   // Pixels, lines and images with or without gaps.
   const int64_t pixel = channels + (any(0, 5) ? 0 : any(1, 3)), line = w * pixel + (any(0, 3) ? 0 : any(1, 9)),
@@ -303,6 +308,68 @@ TEST(LowerConvolution, GeneratedGeometriesInEveryForm) {
           ASSERT_EQ(one[o].real, other[o].real) << "seed " << seed << " output " << o;
       }
   }
+}
+
+/// What tells two results apart: the signs of zeros, but not those of NaN.
+std::vector<uint64_t> bits_of(const std::vector<double>& numbers) {
+  std::vector<uint64_t> bits;
+  for (double x : numbers) bits.push_back(std::isnan(x) ? ~uint64_t{0} : std::bit_cast<uint64_t>(x));
+  return bits;
+}
+
+// Tiles pass over taps that lie beyond the image. A weight that is not finite times zero is NaN all the same, and a sum
+// that underflowed to -0 takes its sign from the zeros that are added. Rows of pixels, whose tiles pass over nothing,
+// say what is right; a few images of one pixel are rows of a tile, too.
+TEST(LowerConvolution, ZerosBeyondTheImageAreTermsWhateverTheWeightsAre) {
+  int passed_over = 0, by_rows = 0;
+  for (int seed = 1; seed <= how_many(160); ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    auto any = [&](int64_t from, int64_t to) {
+      return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
+    };
+    const DType d = any(0, 4) ? DType::f32 : DType::f64;
+    const int64_t groups = any(0, 3) ? 1 : 2, each = any(8, 70), out = any(1, 60) * groups, channels = each * groups;
+    const int64_t kh = any(1, 4), kw = any(1, 4), dh = any(1, 2), dw = any(1, 2), ph = any(0, 3), pw = any(0, 3);
+    const int64_t h = std::max<int64_t>(any(1, 9), dh * (kh - 1) + 1 - 2 * ph),
+                  w = std::max<int64_t>(any(1, 9), dw * (kw - 1) + 1 - 2 * pw), n = any(0, 1) ? any(8, 20) : any(1, 7);
+    const std::vector<Attr> attrs{ints({any(1, 2), any(1, 2)}), ints({ph, pw}), ints({dh, dw}), Attr::of(groups)};
+    const auto graph = [&](bool inside) {
+      Graph g;
+      const Dims strides{h * w * channels, 1, w * channels, channels};
+      const ValueId x = inside ? g.add_input(d, {n, channels, h, w}, strides) : g.add_input(d, {n, channels, h, w});
+      g.outputs = {g.add(OpId::conv2d, {val(x), val(g.add_input(d, {out, each, kh, kw}))}, attrs)};
+      return g;
+    };
+    const Graph g = graph(true);
+    passed_over += ph + pw > 0;
+    std::vector<ir::ReferenceTensor> inputs;
+    for (size_t i = 0; i < 2; ++i) inputs.push_back(random_tensor(g, g.inputs[i].value, static_cast<uint32_t>(i + 1)));
+    const double tiny = d == DType::f32 ? 1e-25 : 1e-170, infinity = std::numeric_limits<double>::infinity();
+    const int64_t kind = any(0, 3);
+    for (double& number : inputs[0].real) number = kind <= 1 ? std::abs(number) * tiny : number;
+    for (double& number : inputs[1].real) {
+      if (kind == 0) number = -std::abs(number) * tiny;
+      if (kind == 1) number = any(0, 30) ? -std::abs(number) * tiny : any(0, 1) ? 0.0 : tiny;
+      if (kind == 2 && any(0, 60) == 0) number = any(0, 1) ? infinity : -infinity;
+      if (kind == 3 && any(0, 200) == 0) number = std::numeric_limits<double>::quiet_NaN();
+    }
+    const auto run = [&](bool inside, Isa isa) {
+      Graph lowered = graph(inside);
+      ir::run_pipeline(lowered);
+      const LowerResult r = lower(lowered, Target{isa}, {.channels_last = inside});
+      const ConvolutionForm form = r.program.steps[0].as<Conv2dStep>().form;
+      if (inside) EXPECT_EQ(form, ConvolutionForm::pixels);
+      by_rows += form == ConvolutionForm::patches;  // not of single pixels
+      return bits_of(run_program(lowered, r.program, inputs)[0].real);
+    };
+    const std::vector<uint64_t> right = run(false, Isa::none);
+    for (Isa isa : {Isa::none, Isa::avx2, Isa::avx512}) {
+      if (runtime::detected_target().isa < isa) continue;
+      ASSERT_EQ(run(true, isa), right) << "seed " << seed << ", kind " << kind;
+    }
+  }
+  EXPECT_GT(passed_over, 0);
+  EXPECT_GT(by_rows, 0);
 }
 
 /// A convolution of 3x3 taps whose tiles may be transformed, what may follow it, and a second one.

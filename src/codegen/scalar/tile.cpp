@@ -79,7 +79,14 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
     } else {
       const bool each = t.rows_of_a == RowsOfA::channels;
       for (int64_t r = 0, k = 0; r < f.run_count; ++r) {
-        const char* row;
+        const char *row, *first;
+        std::memcpy(&first, f.a + r * f.a_stride, sizeof first);
+        if (!first) {  // of zeros: what they add stands there
+          for (int64_t j = 0; j < f.columns; ++j)
+            sums[j] += read<T>(t.a, f.zeros + (r * width + j) * static_cast<int64_t>(sizeof(T)));
+          k += f.runs[r].steps;
+          continue;
+        }
         std::memcpy(&row, f.a + r * f.a_stride + i * 8, sizeof row);
         row += f.runs[r].offset + f.a_offset;
         for (int64_t step = 0; step < f.runs[r].steps; ++step, ++k)

@@ -259,14 +259,45 @@ class Tile {
       step_of_channels(masks, [&](int p, const Source&) { return v_.force(Source(b_at(0, p))); });
       code_.g(VOp::g_addi, kB, int64_t(parts_) * code_.width);
     } else {
+      const int64_t beyond = code_.label(), next = code_.label();
+      code_.g(VOp::g_cmpi, kRows[0], 0);
       code_.load(kK, Mem::at(kRun, offsetof(TileRun, steps)));
+      code_.jump(beyond, Cond::equal);
       loop(kUnroll);
       loop(1);
+      code_.jump(next);
+      code_.place(beyond);
+      zeros_beyond();
+      code_.place(next);
     }
     add_field(kTable, offsetof(TileFrame, a_stride));
     code_.g(VOp::g_addi, kRun, sizeof(TileRun));
     code_.add({.op = VOp::g_addi_to, .mem = runs_left, .value = -1});
     code_.end_loop(run, Cond::not_equal);
+  }
+
+  /// A run whose rows are zeros, all of them: what it adds stands there, a row for each run.
+  void zeros_beyond() {
+    const int64_t row = int64_t(parts_) * code_.width;
+    code_.g(VOp::g_mov, kAt, kRun);
+    load(kRows[0], offsetof(TileFrame, runs));
+    code_.g(VOp::g_sub, kAt, kRows[0]);
+    code_.g(VOp::g_imm, kRows[0], row / static_cast<int64_t>(sizeof(TileRun)));
+    code_.g(VOp::g_imul, kAt, kRows[0]);
+    add_field(kAt, offsetof(TileFrame, zeros));
+    const VReg one = v_.splat(type_, 1);
+    sums_.multiply([&](int) { return one; }, [&](int p) { return v_.force(Source(Mem::at(kAt, p * code_.width))); });
+    if (spec_.rows > kFewRows) {  // its share of what comes next
+      code_.g(VOp::g_mov, kRows[1], kK);
+      code_.g(VOp::g_shri, kRows[1], 1);
+      const Loop fetch = code_.begin_loop();
+      fetch_ahead();
+      code_.g(VOp::g_addi, kRows[1], -1);
+      code_.end_loop(fetch, Cond::greater);
+    }
+    code_.g(VOp::g_imm, kRows[0], panel_parts_ * part_bytes_);
+    code_.g(VOp::g_imul, kK, kRows[0]);
+    code_.g(VOp::g_add, kB, kK);
   }
 
   /// Each pixel of a line is loaded once and multiplied by all taps that meet it: loads, not multiplications, bound the

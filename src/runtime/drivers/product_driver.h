@@ -32,8 +32,13 @@ class ProductDriver : public StepDriver {
   /// Where the A of a batch starts, given where its argument does.
   virtual const char* a_matrix(const StepState&, int64_t /*batch*/, const char* argument) const { return argument; }
   /// Of a listed A: the addresses of the rows of these tiles, [tiles][addresses of a row][most rows of a tile], or
-  /// those of windows.
-  virtual void list_rows(const char* /*a*/, Range /*tiles*/, const char** /*to*/) const {}
+  /// those of windows. Of a run whose rows are zeros in all of a tile the first may be null, if there are zero_runs().
+  virtual void list_rows(int64_t /*batch*/, const char* /*a*/, Range /*tiles*/, const char** /*to*/) const {}
+  /// What zeros, multiplied by a run of a panel's rows of B, add to sums: [runs of this block of k][panel's width]. It
+  /// is a zero, of the sign that an underflown sum takes from it, or NaN.
+  virtual const char* zero_runs(const StepState&, int64_t /*batch*/, int64_t /*panel*/, int64_t /*block*/) const {
+    return nullptr;
+  }
   /// Where the B of a batch starts; it may be put together in `room`, Product::b_room bytes of this thread.
   virtual const char* b_matrix(const char* argument, char* /*room*/) const { return argument; }
   /// All of B's panels of a batch, already packed, or null.

@@ -77,7 +77,7 @@ void ProductDriver::Loops::begin_rows(Range tiles) {
     rows_.a = own_rows(rows_.row, rows_.rows, span_.begin, k_size) - span_.begin * a_step_;
   }
   if (product_.addresses) {
-    driver_.list_rows(a_, tiles, run_.scratch.addresses);
+    driver_.list_rows(batch_, a_, tiles, run_.scratch.addresses);
     rows_.a = reinterpret_cast<const char*>(run_.scratch.addresses);
   }
 }
@@ -203,6 +203,7 @@ TileFrame ProductDriver::Loops::frame_of(const Sums& sums, Range k, const char* 
     frame.a_stride = product_.max_rows * 8;
     frame.a += listed.first * frame.a_stride;
     frame.runs = listed.runs.data(), frame.run_count = static_cast<int64_t>(listed.runs.size());
+    frame.zeros = driver_.zero_runs(run_.state, batch_, sums.panel, k.begin / kBlock);
     if (product_.by_channels()) frame.a_offset = product_.panel_column(sums.panel) * product_.a_element;
   } else if (!product_.packs_tiles) {
     frame.a += k.begin * a_step_;

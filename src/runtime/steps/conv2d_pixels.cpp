@@ -4,18 +4,49 @@
 // the pixels as rows of a matrix. Other images are first copied, channels innermost and with their border; then the
 // taps of a row of the kernel are one run.
 //
+// A tile all of whose pixels lie beyond the image for some tap passes it over, at the price of one step: what zeros
+// times these weights would add is known (sum_zeros). So that many do, a tile has pixels of one line where lines divide
+// evenly, or the same pixel of several images.
+//
 // Where each channel is a group, the tap is all there is to sum over: tiles multiply channels by channels.
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/cpu.h"
 #include "runtime/drivers/product_driver.h"
 #include "runtime/steps/conv2d_pixels.h"
 
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows takes shows
+constexpr int64_t kShortRun = 32;       // bytes of channels: what finding their rows takes shows
+constexpr int64_t kItem = 60'000;       // operations that take as long as to begin with another pixel
+constexpr int64_t kFewestTogether = 8;  // images
+
+/// What zeros add to sums when they are multiplied by some rows of a panel: nothing but a zero's sign, or NaN where a
+/// weight is not finite. [width] of T.
+template <class T>
+void sum_zeros(const char* panel, int64_t rows, int64_t width, char* to) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const Bits sign = std::bit_cast<Bits>(T(-0.0)), infinite = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  constexpr int64_t kMost = 64;
+  INGOT_CHECK(width <= kMost);
+  Bits negative[kMost], wrong[kMost];
+  std::fill_n(negative, width, sign), std::fill_n(wrong, width, Bits(0));
+  const Bits* row = reinterpret_cast<const Bits*>(panel);
+  for (int64_t k = 0; k < rows; ++k, row += width)
+    for (int64_t j = 0; j < width; ++j) {
+      negative[j] &= row[j];
+      wrong[j] |= (row[j] & infinite) == infinite ? ~Bits(0) : Bits(0);
+    }
+  Bits* out = reinterpret_cast<Bits*>(to);
+  for (int64_t j = 0; j < width; ++j)
+    out[j] = wrong[j] ? std::bit_cast<Bits>(std::numeric_limits<T>::quiet_NaN()) : negative[j];
+}
 
 class PixelDriver final : public ProductDriver {
  public:
@@ -34,25 +65,34 @@ class PixelDriver final : public ProductDriver {
     const bool together = (!in_rows() || image_step_ == pixels * pixel_step()) &&
                           std::all_of(results.begin(), results.end(),
                                       [&](const auto& a) { return a.strides[0] == pixels * a.strides[1]; });
-    const int64_t images = together ? g_.batch : 1, columns = g_.out_channels / products_;
-    product_.set_sizes({context.list({g_.batch / std::max<int64_t>(images, 1), products_}), images * pixels, columns,
-                        g_.taps() * channels_, step.dtype, step.dtype});
-    if (slides())
-      product_.rows = Pieces(product_.sizes.m, product_.max_rows, std::max<int64_t>(images * g_.out_height, 1));
+    const int64_t columns = g_.out_channels / products_;
+    skips_ = !in_rows() && !copies_ && step.form == ConvolutionForm::pixels && g_.padding_h + g_.padding_w > 0;
+    across_images_ = skips_ && gains_across_images(element, columns);
+    const int64_t images = together ? g_.batch : 1, outer = g_.batch / std::max<int64_t>(images, 1);
+    product_.set_sizes({context.list({across_images_ ? pixels : outer, products_}),
+                        across_images_ ? g_.batch : images * pixels, columns, g_.taps() * channels_, step.dtype,
+                        step.dtype});
+    const int64_t lines = std::max<int64_t>(images * g_.out_height, 1);
+    if (slides() || (skips_ && !across_images_ && lines_divide()))
+      product_.rows = Pieces(product_.sizes.m, product_.max_rows, lines);
     BoundArguments operands(2 + results.size(), 4, context);
-    operands.set(0, input_, {image_step_, channels_ * element, pixel_step(), element});
+    operands.set(
+        0, input_,
+        {across_images_ ? 0 : image_step_, channels_ * element, across_images_ ? image_step_ : pixel_step(), element});
     operands.set(1, {weight_.buffer, 0, {}, 0}, {0, 0, 0, element});
     for (size_t i = 0; i < results.size(); ++i) {
       const std::span<const int64_t> s = results[i].strides;
-      operands.set(2 + i, results[i], {s[0], columns * s[2], s[1], s[2]});
+      operands.set(2 + i, results[i],
+                   {across_images_ ? s[1] : s[0], columns * s[2], across_images_ ? s[0] : s[1], s[2]});
     }
     set_operands(operands);
     if (!in_rows()) list_runs(context);
     divide(context, 0);
     if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
-      std::vector<int64_t> numbers{g_.out_channels,      channels_, products_, g_.kernel_h, g_.kernel_w, element,
-                                   product_.panels.count};
+      std::vector<int64_t> numbers{
+          g_.out_channels,        channels_, products_, g_.kernel_h, g_.kernel_w, element, product_.panels.count,
+          skips_ ? run_count_ : 0};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
       source_bytes_ =
           dense_bytes({g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w}, g_.weight_strides, element);
@@ -105,28 +145,94 @@ class PixelDriver final : public ProductDriver {
               product_.element, to);
   }
 
-  void list_rows(const char* a, Range tiles, const char** to) const override {
+  const char* zero_runs(const StepState& state, int64_t batch, int64_t panel, int64_t block) const override {
+    if (!skips_) return nullptr;
+    const int64_t first = product_.listed[static_cast<size_t>(block)].runs.data() - product_.listed[0].runs.data();
+    const char* packed = kept(state);
+    return (packed ? packed : shared(state)) + zero_offset(batch % products_ * product_.panels.count + panel) +
+           first * product_.panel_width(panel) * product_.element;
+  }
+
+  void list_rows(int64_t batch, const char* a, Range tiles, const char** to) const override {
     if (slides()) return list_windows(a, tiles, to);
+    if (across_images_) return list_images(batch / products_, a, tiles, to);
     int64_t pixel = product_.rows.begin(tiles.begin);
     int64_t x = pixel % g_.out_width, y = pixel / g_.out_width % g_.out_height;
     const char* image = a + pixel / g_.pixels() * image_step_;
     PieceWalk walk = product_.walk_rows(tiles);
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next(), to += product_.addresses) {
       const int64_t count = walk.size();
+      bool at_border = false;
       for (int64_t i = 0, n; i < count; i += n) {
         // Pixels of one line, all with their whole windows in the image, or not.
         n = std::min(count - i, g_.out_width - x);
         const bool inside = x >= whole_.left && x + n <= whole_.right && y >= whole_.top && y < whole_.bottom;
         inside ? list_inside(image, y, x, n, to + i) : list_at_border(image, y, x, n, to + i);
+        at_border |= !inside;
         if ((x += n) < g_.out_width) continue;
         x = 0;
         if (++y < g_.out_height) continue;
         y = 0, image += image_step_;
       }
+      if (at_border && skips_) pass_over(to, count);
     }
   }
 
  private:
+  /// Runs of nothing but zeros.
+  void pass_over(const char** list, int64_t rows) const {
+    const char* const zeros = zero_bytes();
+    for (size_t run = 0; run < tap_offsets_.size(); ++run, list += product_.max_rows)
+      if (std::all_of(list, list + rows, [&](const char* at) { return at == zeros; })) *list = nullptr;
+  }
+  /// One pixel of some images.
+  void list_images(int64_t pixel, const char* a, Range tiles, const char** to) const {
+    const int64_t top = pixel / g_.out_width * g_.stride_h - border_h_,
+                  left = pixel % g_.out_width * g_.stride_w - border_w_;
+    PieceWalk walk = product_.walk_rows(tiles);
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, walk.next()) {
+      const char* const first = a + walk.begin() * image_step_;
+      for (int64_t kh = 0, y = top; kh < g_.kernel_h; ++kh, y += g_.dilation_h)
+        for (int64_t kw = 0, x = left; kw < g_.kernel_w; ++kw, x += g_.dilation_w, to += product_.max_rows) {
+          const bool inside = y >= 0 && y < height_ && x >= 0 && x < width_;
+          const char* at = first + y * row_step_ + x * column_step_;
+          for (int64_t i = 0; i < walk.size(); ++i, at += image_step_) to[i] = inside ? at : nullptr;
+        }
+    }
+  }
+  /// Of all taps of all outputs, those beyond the image; or of those whose whole line is.
+  double share_beyond(bool lines_alone) const {
+    auto inside = [](int64_t outputs, int64_t size, int64_t border, int64_t taps, int64_t stride, int64_t dilation) {
+      int64_t count = 0;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t from = tap * dilation - border;
+        const int64_t begin = from < 0 ? ceil_div(-from, stride) : 0,
+                      end = size > from ? ceil_div(size - from, stride) : 0;
+        count += std::max<int64_t>(std::min(end, outputs) - begin, 0);
+      }
+      return static_cast<double>(count) / static_cast<double>(std::max<int64_t>(outputs * taps, 1));
+    };
+    const double rows = inside(g_.out_height, height_, border_h_, g_.kernel_h, g_.stride_h, g_.dilation_h);
+    return 1 - (lines_alone ? rows
+                            : rows * inside(g_.out_width, width_, border_w_, g_.kernel_w, g_.stride_w, g_.dilation_w));
+  }
+  bool lines_divide() const {
+    const int64_t pieces = ceil_div(std::max<int64_t>(g_.out_width, 1), product_.max_rows);
+    return g_.out_width % pieces == 0 && g_.out_width / pieces * 8 >= product_.max_rows * 7;
+  }
+  /// Weights are then read for each pixel, from L2 if they fit, and a pixel is begun for each.
+  bool gains_across_images(int64_t element, int64_t columns) const {
+    const int64_t k = g_.taps() * channels_, item = 2 * g_.batch * columns * k;
+    if (g_.batch < kFewestTogether || saturating_product(k, columns) * element > cache_sizes().l2 / 2) return false;
+    const double gain = share_beyond(false) - (lines_divide() ? share_beyond(true) : 0);
+    return gain * static_cast<double>(item) > static_cast<double>(kItem);
+  }
+  /// Behind all panels: those of this one.
+  int64_t zero_offset(int64_t panel) const {
+    const int64_t product = panel / product_.panels.count,
+                  column = product_.panel_column(panel % product_.panels.count);
+    return panels_bytes() + (product * kVector * product_.panels.n + column) * run_count_ * product_.element;
+  }
   const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
   void list_inside(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
     const int64_t step = g_.stride_w * column_step_;
@@ -193,7 +299,10 @@ class PixelDriver final : public ProductDriver {
   /// Pixels are rows of a matrix, so far apart; else their addresses are listed.
   bool in_rows() const { return product_.rows_of_a == RowsOfA::along; }
   int64_t pixel_step() const { return g_.width > 1 ? column_step_ : row_step_; }
-  int64_t weight_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
+  int64_t panels_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
+  int64_t weight_bytes() const {
+    return skips_ ? round_up(zero_offset(products_ * product_.panels.count), 64) : panels_bytes();
+  }
 
   // Where pixels are read: where the image lies, or in a copy with its border.
   void place_image(int64_t element, const BindContext& context) {
@@ -236,7 +345,7 @@ class PixelDriver final : public ProductDriver {
     product_.addresses = static_cast<int64_t>(tap_offsets_.size()) * (slides() ? 2 * g_.kernel_w : product_.max_rows);
     // Neighbouring pixels share what their taps have in common.
     const bool apart = g_.stride_h >= g_.kernel_h && g_.stride_w >= g_.kernel_w;
-    if (!apart) product_.a_bytes = g_.stride_h * g_.stride_w * column_step_;
+    if (!apart && !across_images_) product_.a_bytes = g_.stride_h * g_.stride_w * column_step_;
     product_.a_bytes += product_.addresses * 8 / product_.max_rows;
     // A run may end with its block of k, and go on in the next.
     const auto blocks = context.array<ListedRuns>(static_cast<size_t>(ceil_div(k, kBlock)));
@@ -251,13 +360,24 @@ class PixelDriver final : public ProductDriver {
       blocks[static_cast<size_t>(begin / kBlock)] = {begin / run, runs.subspan(first, count - first)};
     }
     product_.listed = blocks;
+    run_count_ = static_cast<int64_t>(count);
   }
 
   void pack_weight(const char* from, char* to, Range panels) const {
     const int64_t each = product_.panels.count, columns = product_.sizes.n;
-    for (int64_t i = panels.begin; i < panels.end; ++i)
-      pack_panel(from + i / each * columns * g_.weight_strides[0], i % each, 0, product_.sizes.k,
-                 to + i / each * product_.packed_bytes() + product_.panel_offset(i % each));
+    for (int64_t i = panels.begin; i < panels.end; ++i) {
+      char* const panel = to + i / each * product_.packed_bytes() + product_.panel_offset(i % each);
+      pack_panel(from + i / each * columns * g_.weight_strides[0], i % each, 0, product_.sizes.k, panel);
+      if (skips_) sum_zeros_of_runs(panel, product_.panel_width(i % each), to + zero_offset(i));
+    }
+  }
+  void sum_zeros_of_runs(const char* panel, int64_t width, char* to) const {
+    for (const ListedRuns& block : product_.listed)
+      for (const TileRun& run : block.runs) {
+        product_.element == 8 ? sum_zeros<double>(panel, run.steps, width, to)
+                              : sum_zeros<float>(panel, run.steps, width, to);
+        panel += run.steps * width * product_.element, to += width * product_.element;
+      }
   }
   const Geometry g_;
   const int64_t channels_, products_;  // of a product: input channels that it sums over; how many there are
@@ -265,6 +385,8 @@ class PixelDriver final : public ProductDriver {
   std::shared_ptr<const WeightFormat> format_;
   int64_t source_bytes_ = 0;
   bool copies_ = false;
+  bool skips_ = false, across_images_ = false;  // taps beyond the image; rows of a tile are one pixel of several images
+  int64_t run_count_ = 0;
   int64_t joined_ = 1;                                            // taps to a run
   int64_t height_ = 0, width_ = 0, border_h_ = 0, border_w_ = 0;  // of what is read; what lies beyond it
   struct {

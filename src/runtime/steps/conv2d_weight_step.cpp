@@ -1,10 +1,11 @@
 // The gradient of a convolution's weight as a product over all pixels of the result, image by image from the last to
 // the first: k is (n, oh, ow), in blocks of 256 as in any product. Both operands are read where they lie, channels
 // innermost: for a tap of the kernel and a block of k, tiles are given the address of each pixel of the gradient and of
-// the pixel of the image that the tap meets, zeros beyond the border. What several tiles read is packed a block of k at
-// a time, as pixels of many channels lie so far apart that they meet in few sets of a cache; those of the gradient are
-// the same for all taps. Where each channel is a group, tiles have a row a tap and multiply channels by channels. Of
-// few channels, which would be few rows, those of all taps are put side by side first, a block of k at a time.
+// the pixel of the image that the tap meets; where there is none the step of k is left out. What several tiles read is
+// packed a block of k at a time, as pixels of many channels lie so far apart that they meet in few sets of a cache;
+// those of the gradient are the same for all taps. Where each channel is a group, tiles have a row a tap and multiply
+// channels by channels. Of few channels, which would be few rows, those of all taps are put side by side first, a block
+// of k at a time.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -180,12 +181,17 @@ class Conv2dWeightDriver final : public StepDriver {
     char *packed_rows = reinterpret_cast<char*>(packed + kBlock),
          *packed_columns = packed_rows + packed_tiles() * tile_bytes();
     TileFrame frame{};
-    frame.a = reinterpret_cast<const char*>(packs_rows || packs_columns ? packed : list);
+    frame.a = reinterpret_cast<const char*>(packed);
     frame.c_stride = row_step;
-    frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
-    for (int64_t i = 0; i < frame.k && (packs_rows || packs_columns); ++i)
-      packed[i] = {packs_rows ? packed_rows + i * most_rows() * element_ : list[i].a,
-                   packs_columns ? packed_columns + i * most_columns() * element_ : list[i].b};
+    frame.accumulate = k > 0;
+    // Pixels beyond the image are no terms of the sum.
+    const int64_t count = std::min(kBlock, k_ - k);
+    const char* const zeros = zeros_of(state);
+    for (int64_t i = 0; i < count; ++i) {
+      packed[frame.k] = {packs_rows ? packed_rows + i * most_rows() * element_ : list[i].a,
+                         packs_columns ? packed_columns + i * most_columns() * element_ : list[i].b};
+      frame.k += (along_input_ ? list[i].b : list[i].a) != zeros;
+    }
     char* c = raw_.at(state) + tap / g_.taps() * raw_group_ + tap % g_.taps() * raw_tap_;
     auto columns_of = [&](int64_t panel) {
       return std::min(columns_ - panels_.begin(panel) * kVector, panels_.size(panel) * kVector);
@@ -195,13 +201,13 @@ class Conv2dWeightDriver final : public StepDriver {
     for (Range panels{all_panels.begin, 0}; panels.begin < all_panels.end; panels.begin = panels.end) {
       panels.end = std::min(panels.begin + panels_each, all_panels.end);
       if (packs_columns && (along_input_ || gradient.become(panels)))
-        pack(&list->b, frame.k, panels, packed_columns, panel_bytes(), most_columns(), [&](int64_t panel) {
+        pack(&list->b, count, panels, packed_columns, panel_bytes(), most_columns(), [&](int64_t panel) {
           return Range{panels_.begin(panel) * kVector, panels_.begin(panel) * kVector + columns_of(panel)};
         });
       for (Range tiles{0, 0}; tiles.begin < rows; tiles.begin = tiles.end) {
         tiles.end = std::min(tiles.begin + tiles_each, rows);
         if (packs_rows && (!along_input_ || gradient.become(tiles)))
-          pack(&list->a, frame.k, tiles, packed_rows, tile_bytes(), most_rows(), [&](int64_t tile) {
+          pack(&list->a, count, tiles, packed_rows, tile_bytes(), most_rows(), [&](int64_t tile) {
             return Range{row_tiles_.begin(tile), row_tiles_.begin(tile) + row_tiles_.size(tile)};
           });
         for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
@@ -342,6 +348,8 @@ class Conv2dWeightDriver final : public StepDriver {
     });
   }
 
+  /// What is told in place of a pixel beyond the image.
+  const char* zeros_of(const StepState& state) const { return zeros_ ? shared(state) : zero_bytes(); }
   const BoundArgument& image() const { return input_inside_ ? *input_inside_ : input_; }
   const BoundArgument& slope() const { return gradient_inside_ ? *gradient_inside_ : gradient_; }
   /// From a pixel of the gradient, strided, to that of the image which a tap meets.
@@ -373,8 +381,7 @@ class Conv2dWeightDriver final : public StepDriver {
   void walk_pixels(const StepState& state, int64_t group, int64_t tap, int64_t k, int64_t count, F tell) const {
     const std::span<const int64_t> s = image().strides, t = slope().strides;
     const char *images = image().at(state) + group * g_.group_channels * element_,
-               *slopes = slope().at(state) + group * g_.group_out * element_,
-               *zeros = zeros_ ? shared(state) : zero_bytes();
+               *slopes = slope().at(state) + group * g_.group_out * element_, *zeros = zeros_of(state);
     const int64_t down = down_of(tap), right = right_of(tap);
     const Range inside = inside_of(right);
     walk_lines(k, count, [&](int64_t place, int64_t y, int64_t x, int64_t end) {
