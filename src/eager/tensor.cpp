@@ -100,6 +100,15 @@ bool Tensor::is_contiguous(Location location) const {
   return true;
 }
 
+bool Tensor::is_signed(Location location) const {
+  const DType type = dtype(location);
+  return type != kBool && type != kUInt8;
+}
+bool Tensor::is_same_size(const Tensor& other, Location location) const {
+  return sizes(location) == other.sizes(location);
+}
+bool Tensor::is_nonzero(Location location) const { return scalar(location).to<bool>(); }
+
 void Tensor::check_dims(size_t expected, Location location) const {
   const size_t rank = get("accessor", location).sizes.size();
   if (rank != expected)

@@ -130,7 +130,14 @@ class INGOT_API Tensor {
   int64_t element_size(Location location = Location()) const { return itemsize(location); }
   int64_t nbytes(Location location = Location()) const { return numel(location) * itemsize(location); }
   bool is_contiguous(Location location = Location()) const;
+  int64_t ndimension(Location location = Location()) const { return dim(location); }
   bool is_floating_point(Location location = Location()) const { return is_floating(dtype(location)); }
+  bool is_complex(Location location = Location()) const { return category_of(dtype(location)) == Category::complex; }
+  /// Of a dtype with negative numbers.
+  bool is_signed(Location location = Location()) const;
+  bool is_same_size(const Tensor& other, Location location = Location()) const;
+  /// The truth of a tensor with one element.
+  bool is_nonzero(Location location = Location()) const;
 
   // Gradients (eager/autograd/autograd.h).
   /// Whether gradients go to this tensor: a leaf that asks for them, or made from one.
@@ -237,6 +244,10 @@ class INGOT_API Tensor {
                            Location location = Location()) const;
   const Tensor& index_put_(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate = false,
                            Location location = Location()) const;
+  Tensor index_put(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate = false,
+                   Location location = Location()) const;
+  Tensor index_put(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate = false,
+                   Location location = Location()) const;
   Tensor operator[](PositionArg i) const;
 
 #include "eager/ops_methods.inc"
@@ -251,6 +262,17 @@ class INGOT_API Tensor {
   Tensor transpose(int64_t dim0, int64_t dim1, Location location = Location()) const;
   Tensor t(Location location = Location()) const;
   Tensor mT(Location location = Location()) const;
+  /// As mT: there are no complex numbers.
+  Tensor mH(Location location = Location()) const;
+  Tensor adjoint(Location location = Location()) const;
+  /// This handle becomes that view of the tensor; other handles of it stay as they are. A leaf that requires grad is an
+  /// Error: nothing would give its gradient to the view.
+  Tensor& squeeze_(const IntList& dim = {}, Location location = Location()) &;
+  Tensor& unsqueeze_(int64_t dim, Location location = Location()) &;
+  Tensor& t_(Location location = Location()) &;
+  Tensor& transpose_(int64_t dim0, int64_t dim1, Location location = Location()) &;
+  Tensor& swapaxes_(int64_t axis0, int64_t axis1, Location location = Location()) &;
+  Tensor& swapdims_(int64_t dim0, int64_t dim1, Location location = Location()) &;
   Tensor movedim(const IntList& source, const IntList& destination, Location location = Location()) const;
   Tensor narrow(int64_t dim, const SizeArg& start, const SizeArg& length, Location location = Location()) const;
   std::vector<Tensor> unbind(int64_t dim = 0, Location location = Location()) const;
@@ -261,6 +283,20 @@ class INGOT_API Tensor {
   std::vector<Tensor> split_with_sizes(const IntList& split_sizes, int64_t dim = 0,
                                        Location location = Location()) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location()) const;
+  /// Functions of eager/ops/lists.h and shapes.h.
+  std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, Location location = Location()) const;
+  std::vector<Tensor> tensor_split(const std::vector<int64_t>& indices, int64_t dim = 0,
+                                   Location location = Location()) const;
+  std::vector<Tensor> tensor_split(const TensorArg& indices_or_sections, int64_t dim = 0,
+                                   Location location = Location()) const;
+  std::vector<Tensor> hsplit(int64_t sections, Location location = Location()) const;
+  std::vector<Tensor> hsplit(const std::vector<int64_t>& indices, Location location = Location()) const;
+  std::vector<Tensor> vsplit(int64_t sections, Location location = Location()) const;
+  std::vector<Tensor> vsplit(const std::vector<int64_t>& indices, Location location = Location()) const;
+  std::vector<Tensor> dsplit(int64_t sections, Location location = Location()) const;
+  std::vector<Tensor> dsplit(const std::vector<int64_t>& indices, Location location = Location()) const;
+  /// The sum over what these sizes were broadcast from: the gradient of expand.
+  Tensor sum_to_size(const IntList& size, Location location = Location()) const;
   Tensor repeat(const IntList& repeats, Location location = Location()) const;
   Tensor tile(const IntList& repeats, Location location = Location()) const;
   /// This tensor if it is row-major, else a row-major copy.
@@ -273,6 +309,40 @@ class INGOT_API Tensor {
   /// One with probability p, else zero.
   const Tensor& bernoulli_(const OperandArg& p = 0.5, const std::optional<Generator>& generator = {},
                            Location location = Location()) const;
+  /// exp of a normal number, of a floating dtype.
+  const Tensor& log_normal_(double mean = 1, double std = 2, const std::optional<Generator>& generator = {},
+                            Location location = Location()) const;
+  const Tensor& cauchy_(double median = 0, double sigma = 1, const std::optional<Generator>& generator = {},
+                        Location location = Location()) const;
+  /// How many trials there are up to the first success, each with probability p in (0, 1).
+  const Tensor& geometric_(double p, const std::optional<Generator>& generator = {},
+                           Location location = Location()) const;
+  /// Uniform integers in [from, to); in [0, to); from 0 to the largest up to which the dtype holds all.
+  const Tensor& random_(int64_t from, int64_t to, const std::optional<Generator>& generator = {},
+                        Location location = Location()) const;
+  const Tensor& random_(int64_t to, const std::optional<Generator>& generator = {},
+                        Location location = Location()) const;
+  const Tensor& random_(const std::optional<Generator>& generator = {}, Location location = Location()) const;
+  /// Writes to the diagonal of a tensor with two dims, or more of one size; with `wrap` of a tall one again after each
+  /// block.
+  const Tensor& fill_diagonal_(const ScalarArg& fill_value, bool wrap = false, Location location = Location()) const;
+  /// Functions of eager/ops/functions.h, contractions.h and sets.h; vdot as dot.
+  Tensor diff(int64_t n = 1, int64_t dim = -1, const TensorArg& prepend = {}, const TensorArg& append = {},
+              Location location = Location()) const;
+  Tensor isreal(Location location = Location()) const;
+  Tensor inner(const TensorArg& other, Location location = Location()) const;
+  Tensor vdot(const TensorArg& other, Location location = Location()) const;
+  std::tuple<Tensor, Tensor, Tensor> unique_dim(int64_t dim, bool sorted = true, bool return_inverse = false,
+                                                bool return_counts = false, Location location = Location()) const;
+  std::tuple<Tensor, Tensor, Tensor> unique_consecutive(bool return_inverse = false, bool return_counts = false,
+                                                        std::optional<int64_t> dim = {},
+                                                        Location location = Location()) const;
+  /// Functions of eager/ops/special.h; polygamma is that of the op table.
+  Tensor i0(Location location = Location()) const;
+  Tensor igamma(const TensorArg& other, Location location = Location()) const;
+  Tensor igammac(const TensorArg& other, Location location = Location()) const;
+  Tensor mvlgamma(int64_t p, Location location = Location()) const;
+  Tensor polygamma(int64_t n, Location location = Location()) const;
   /// Functions of eager/ops/selection.h.
   Tensor nonzero(Location location = Location()) const;
   std::vector<Tensor> nonzero(AsTuple, Location location = Location()) const;
@@ -292,11 +362,20 @@ class INGOT_API Tensor {
                      Word interpolation = "linear", Location location = Location()) const;
   Tensor bincount(const TensorArg& weights = {}, int64_t minlength = 0, Location location = Location()) const;
   Tensor histc(int64_t bins = 100, double min = 0, double max = 0, Location location = Location()) const;
+  std::tuple<Tensor, Tensor> histogram(int64_t bins = 100, const std::vector<double>& range = {},
+                                       const TensorArg& weight = {}, bool density = false,
+                                       Location location = Location()) const;
+  std::tuple<Tensor, Tensor> histogram(const TensorArg& bins, const TensorArg& weight = {}, bool density = false,
+                                       Location location = Location()) const;
+  Tensor cov(int64_t correction = 1, const TensorArg& fweights = {}, const TensorArg& aweights = {},
+             Location location = Location()) const;
+  Tensor corrcoef(Location location = Location()) const;
   Tensor kron(const TensorArg& other, Location location = Location()) const;
   Tensor cross(const TensorArg& other, std::optional<int64_t> dim = {}, Location location = Location()) const;
   Tensor matrix_power(int64_t n, Location location = Location()) const;
   Tensor dist(const TensorArg& other, double p = 2, Location location = Location()) const;
   Tensor renorm(double p, int64_t dim, double maxnorm, Location location = Location()) const;
+  const Tensor& renorm_(double p, int64_t dim, double maxnorm, Location location = Location()) const;
   Tensor ravel(Location location = Location()) const;
   Tensor diagflat(int64_t offset = 0, Location location = Location()) const;
   Tensor argwhere(Location location = Location()) const;
@@ -308,16 +387,27 @@ class INGOT_API Tensor {
                        int64_t step = 1, Location location = Location()) const;
   Tensor diagonal_scatter(const TensorArg& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                           Location location = Location()) const;
+  Tensor put(const TensorArg& index, const TensorArg& source, bool accumulate = false,
+             Location location = Location()) const;
   const Tensor& put_(const TensorArg& index, const TensorArg& source, bool accumulate = false,
                      Location location = Location()) const;
   Tensor index_reduce(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
                       bool include_self = true, Location location = Location()) const;
+  const Tensor& index_reduce_(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
+                              bool include_self = true, Location location = Location()) const;
   Tensor det(Location location = Location()) const;
   Tensor logdet(Location location = Location()) const;
   std::tuple<Tensor, Tensor> slogdet(Location location = Location()) const;
   Tensor inverse(Location location = Location()) const;
   Tensor pinverse(double rcond = 1e-15, Location location = Location()) const;
   Tensor matrix_exp(Location location = Location()) const;
+  Tensor cholesky(bool upper = false, Location location = Location()) const;
+  Tensor cholesky_inverse(bool upper = false, Location location = Location()) const;
+  Tensor cholesky_solve(const TensorArg& L, bool upper = false, Location location = Location()) const;
+  Tensor lu_solve(const TensorArg& LU, const TensorArg& pivots, Location location = Location()) const;
+  std::tuple<Tensor, Tensor> qr(bool some = true, Location location = Location()) const;
+  std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true,
+                                         Location location = Location()) const;
   /// The largest element; element by element the larger of two.
   Tensor max(Location location = Location()) const;
   Tensor max(const TensorArg& other, Location location = Location()) const;

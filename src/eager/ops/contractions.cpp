@@ -340,4 +340,6 @@ Tensor einsum(Word given, const TensorList& operands) {
   return all.ordered(result, operands.location);
 }
 
+Tensor Tensor::inner(const TensorArg& other, Location location) const { return ingot::inner({*this, location}, other); }
+
 }  // namespace ingot

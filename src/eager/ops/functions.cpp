@@ -111,6 +111,17 @@ Tensor Tensor::mT(Location location) const {
   return transpose(-2, -1, location);
 }
 
+Tensor Tensor::mH(Location location) const {
+  if (dim(location) < 2)
+    fail("mH", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
+  return transpose(-2, -1, location);
+}
+Tensor Tensor::adjoint(Location location) const {
+  if (dim(location) < 2)
+    fail("adjoint", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
+  return transpose(-2, -1, location);
+}
+
 Tensor Tensor::movedim(const IntList& source, const IntList& destination, Location location) const {
   int64_t rank = dim(location);
   if (source.items().size() != destination.items().size())
@@ -326,6 +337,17 @@ Tensor diff(const TensorArg& self, int64_t n, int64_t dim, const TensorArg& prep
   }
   return x;
 }
+
+Tensor Tensor::diff(int64_t n, int64_t dim, const TensorArg& prepend, const TensorArg& append,
+                    Location location) const {
+  return ingot::diff({*this, location}, n, dim, prepend, append);
+}
+
+Tensor isreal(const TensorArg& self) {
+  present("isreal", self);
+  return ones_like(self, kBool);
+}
+Tensor Tensor::isreal(Location location) const { return ingot::isreal({*this, location}); }
 
 Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& steps, double base,
                 TensorOptions options) {

@@ -37,6 +37,8 @@ Tensor argsort(const TensorArg& self, Stable stable, int64_t dim = -1, bool desc
 /// The differences of neighbours along a dim, `n` times; `prepend` and `append` are joined to it first.
 INGOT_API Tensor diff(const TensorArg& self, int64_t n = 1, int64_t dim = -1, const TensorArg& prepend = {},
                       const TensorArg& append = {});
+/// All true: there are no complex numbers.
+INGOT_API Tensor isreal(const TensorArg& self);
 /// True if shapes and all elements are equal.
 INGOT_API bool equal(const TensorArg& self, const TensorArg& other);
 /// True if every element satisfies |self - other| <= atol + rtol * |other|.

@@ -117,4 +117,14 @@ std::vector<Tensor> tensor_split(const TensorArg& self, const TensorArg& indices
   return tensor_split(self, std::vector<int64_t>(values, values + dense.numel()), dim);
 }
 
+std::vector<Tensor> Tensor::tensor_split(int64_t sections, int64_t dim, Location location) const {
+  return ingot::tensor_split({*this, location}, sections, dim);
+}
+std::vector<Tensor> Tensor::tensor_split(const std::vector<int64_t>& indices, int64_t dim, Location location) const {
+  return ingot::tensor_split({*this, location}, indices, dim);
+}
+std::vector<Tensor> Tensor::tensor_split(const TensorArg& indices_or_sections, int64_t dim, Location location) const {
+  return ingot::tensor_split({*this, location}, indices_or_sections, dim);
+}
+
 }  // namespace ingot

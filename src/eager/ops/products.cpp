@@ -205,5 +205,9 @@ Tensor Tensor::dist(const TensorArg& other, double p, Location location) const {
 Tensor Tensor::renorm(double p, int64_t dim, double maxnorm, Location location) const {
   return ingot::renorm({*this, location}, p, dim, maxnorm);
 }
+const Tensor& Tensor::renorm_(double p, int64_t dim, double maxnorm, Location location) const {
+  return copy_(renorm(p, dim, maxnorm, location), location);
+}
+Tensor Tensor::vdot(const TensorArg& other, Location location) const { return dot(other, location); }
 
 }  // namespace ingot

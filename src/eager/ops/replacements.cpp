@@ -92,12 +92,39 @@ Tensor Tensor::diagonal_scatter(const TensorArg& src, int64_t offset, int64_t di
                                 Location location) const {
   return ingot::diagonal_scatter({*this, location}, src, offset, dim1, dim2);
 }
+Tensor Tensor::put(const TensorArg& index, const TensorArg& source, bool accumulate, Location location) const {
+  return ingot::put({*this, location}, index, source, accumulate);
+}
 const Tensor& Tensor::put_(const TensorArg& index, const TensorArg& source, bool accumulate, Location location) const {
   return copy_(ingot::put({*this, location}, index, source, accumulate), location);
 }
 Tensor Tensor::index_reduce(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
                             bool include_self, Location location) const {
   return ingot::index_reduce({*this, location}, dim, index, source, reduce, include_self);
+}
+const Tensor& Tensor::index_reduce_(int64_t dim, const TensorArg& index, const TensorArg& source, Word reduce,
+                                    bool include_self, Location location) const {
+  return copy_(index_reduce(dim, index, source, reduce, include_self, location), location);
+}
+const Tensor& Tensor::fill_diagonal_(const ScalarArg& fill_value, bool wrap, Location location) const {
+  const CallerLine line(location);
+  const IntArrayRef own = sizes(location);
+  if (own.size() < 2) fail("fill_diagonal_", "self", shape_text(*this), "at least two dims", location);
+  if (own.size() > 2)
+    for (int64_t size : own)
+      if (size != own[0]) fail("fill_diagonal_", "self", shape_text(*this), "dims of one size", location);
+  if (own.size() > 2) {
+    // The common diagonal, as one of the first two dims of what the others have left.
+    Tensor line_of_all = diagonal(0, 0, 1);
+    while (line_of_all.dim() > 1) line_of_all = line_of_all.diagonal(0, 0, 1);
+    line_of_all.fill_(fill_value);
+    return *this;
+  }
+  diagonal().fill_(fill_value);
+  // A row is left out between two blocks.
+  for (int64_t row = own[1] + 1; wrap && row < own[0]; row += own[1] + 1)
+    slice(0, row, own[0]).diagonal().fill_(fill_value);
+  return *this;
 }
 
 }  // namespace ingot

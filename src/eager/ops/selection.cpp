@@ -185,6 +185,14 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
   return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
 }
 
+Tensor Tensor::index_put(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate,
+                         Location location) const {
+  return ingot::index_put({*this, location}, indices, value, accumulate);
+}
+Tensor Tensor::index_put(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate,
+                         Location location) const {
+  return index_put(std::vector<TensorIndex>(indices), value, accumulate, location);
+}
 Tensor Tensor::nonzero(Location location) const { return ingot::nonzero({*this, location}); }
 std::vector<Tensor> Tensor::nonzero(AsTuple, Location location) const {
   return ingot::nonzero({*this, location}, as_tuple);

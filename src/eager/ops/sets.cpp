@@ -122,4 +122,13 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const TensorArg& a, bool r
           return_counts ? groups.counts : nothing()};
 }
 
+std::tuple<Tensor, Tensor, Tensor> Tensor::unique_dim(int64_t dim, bool sorted, bool return_inverse, bool return_counts,
+                                                      Location location) const {
+  return ingot::unique_dim({*this, location}, dim, sorted, return_inverse, return_counts);
+}
+std::tuple<Tensor, Tensor, Tensor> Tensor::unique_consecutive(bool return_inverse, bool return_counts,
+                                                              std::optional<int64_t> dim, Location location) const {
+  return ingot::unique_consecutive({*this, location}, return_inverse, return_counts, dim);
+}
+
 }  // namespace ingot

@@ -181,5 +181,40 @@ Tensor Tensor::swapdims(int64_t dim0, int64_t dim1, Location location) const {
 Tensor Tensor::moveaxis(const IntList& source, const IntList& destination, Location location) const {
   return ingot::moveaxis({*this, location}, source, destination);
 }
+std::vector<Tensor> Tensor::hsplit(int64_t sections, Location location) const {
+  return ingot::hsplit({*this, location}, sections);
+}
+std::vector<Tensor> Tensor::hsplit(const std::vector<int64_t>& indices, Location location) const {
+  return ingot::hsplit({*this, location}, indices);
+}
+std::vector<Tensor> Tensor::vsplit(int64_t sections, Location location) const {
+  return ingot::vsplit({*this, location}, sections);
+}
+std::vector<Tensor> Tensor::vsplit(const std::vector<int64_t>& indices, Location location) const {
+  return ingot::vsplit({*this, location}, indices);
+}
+std::vector<Tensor> Tensor::dsplit(int64_t sections, Location location) const {
+  return ingot::dsplit({*this, location}, sections);
+}
+std::vector<Tensor> Tensor::dsplit(const std::vector<int64_t>& indices, Location location) const {
+  return ingot::dsplit({*this, location}, indices);
+}
+Tensor Tensor::sum_to_size(const IntList& size, Location location) const {
+  const CallerLine line(location);
+  const Ints& wanted = size.items();
+  const IntArrayRef own = sizes(location);
+  const size_t extra = own.size() - std::min(own.size(), wanted.size());
+  Ints dims;
+  bool fits = wanted.size() <= own.size();
+  for (size_t d = 0; d < own.size() && fits; ++d) {
+    const bool summed = d < extra || (wanted[d - extra] == 1 && own[d] != 1);
+    if (summed)
+      dims.push_back(static_cast<int64_t>(d));
+    else
+      fits = wanted[d - extra] == own[d];
+  }
+  if (!fits) fail("sum_to_size", "size", eager::text(wanted), "sizes that broadcast to " + eager::text(own), location);
+  return dims.empty() ? *this : sum(dims, true).view(wanted);
+}
 
 }  // namespace ingot

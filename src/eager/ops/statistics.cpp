@@ -310,5 +310,17 @@ Tensor Tensor::bincount(const TensorArg& weights, int64_t minlength, Location lo
 Tensor Tensor::histc(int64_t bins, double min, double max, Location location) const {
   return ingot::histc({*this, location}, bins, min, max);
 }
+std::tuple<Tensor, Tensor> Tensor::histogram(int64_t bins, const std::vector<double>& range, const TensorArg& weight,
+                                             bool density, Location location) const {
+  return ingot::histogram({*this, location}, bins, range, weight, density);
+}
+std::tuple<Tensor, Tensor> Tensor::histogram(const TensorArg& bins, const TensorArg& weight, bool density,
+                                             Location location) const {
+  return ingot::histogram({*this, location}, bins, weight, density);
+}
+Tensor Tensor::cov(int64_t correction, const TensorArg& fweights, const TensorArg& aweights, Location location) const {
+  return ingot::cov({*this, location}, correction, fweights, aweights);
+}
+Tensor Tensor::corrcoef(Location location) const { return ingot::corrcoef({*this, location}); }
 
 }  // namespace ingot
