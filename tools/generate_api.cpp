@@ -173,8 +173,8 @@ bool has_function(const OpInfo& op) {
   return true;
 }
 
-/// A namespace of the library has this name: the op is a method only.
-bool is_namespace(const std::string& name) { return name == "trace"; }
+/// A namespace of the library, or a function of PyTorch's with other arguments, has this name: the op is a method only.
+bool is_taken(const std::string& name) { return name == "trace" || name == "normal"; }
 
 /// Operands and attributes in the order of the signature, then the call.
 std::string body(const OpInfo& op, bool method, const std::string& location, const std::string& run) {
@@ -202,7 +202,7 @@ struct Writer {
     bool located = op.arguments.empty() || !ingot::ir::is_operand(op.arguments[0].kind);
     const std::string location = located ? "location" : "Location::none()";
     if (creates(op)) run = "return eager::as_asked(call.run(), options, " + location + ")";
-    if (!is_namespace(name)) {
+    if (!is_taken(name)) {
       header << comment << "\nINGOT_API " << result << " " << name << "(" << parameters(op, 0, true, located) << ");\n";
       source << result << " " << name << "(" << parameters(op, 0, false, located) << ") {\n"
              << body(op, false, location, run);

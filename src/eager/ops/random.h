@@ -27,4 +27,22 @@ INGOT_API Tensor randint_like(const TensorArg& self, int64_t low, int64_t high, 
 INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions options = {},
                               const std::optional<Generator>& generator = {});
 
+/// Normal numbers, each of a mean and a standard deviation of its own: tensors of a floating dtype, which broadcast, or
+/// one of them and a number. Of mean's dtype if that is a tensor, else std's. No gradient. That no `std` is negative is
+/// not looked at while a function is recorded.
+INGOT_API Tensor normal(const OperandArg& mean, const OperandArg& std = 1,
+                        const std::optional<Generator>& generator = {});
+/// Of one mean and standard deviation.
+INGOT_API Tensor normal(double mean, double std, const IntList& size, const std::optional<Generator>& generator = {},
+                        TensorOptions options = {}, Location location = Location());
+
+/// A number of a Poisson distribution for each rate, from 0 to 1e12; of self's dtype, a floating one. No gradient.
+/// These two read values: a graph break in compiled code. By Kemp, A Modal Method for Generating Binomial Variables,
+/// 1986.
+INGOT_API Tensor poisson(const TensorArg& self, const std::optional<Generator>& generator = {});
+/// How many of `count` trials (whole numbers up to 1e12), each of probability `prob`, succeed. Both have one floating
+/// dtype, and broadcast. No gradient.
+INGOT_API Tensor binomial(const TensorArg& count, const TensorArg& prob,
+                          const std::optional<Generator>& generator = {});
+
 }  // namespace ingot
