@@ -45,12 +45,41 @@ TEST(Special, ZeroTimesALogarithmOfOneMore) {
   EXPECT_TRUE(near(special::xlog1py(2, tensor({.5f})), tensor({0.81093019f})));
 }
 
+TEST(Special, QuantilesOfTheNormalDistribution) {
+  EXPECT_TRUE(near(special::ndtri(tensor({0., 1e-100, 1e-5, .05, .1, .5, .7, .999, 1., -.1, 1.1, kNan}, kFloat64)),
+                   tensor({-kInf, -21.273453561, -4.26489079392, -1.64485362695, -1.28155156554, 0.0, 0.524400512708,
+                           3.09023230617, kInf, kNan, kNan, kNan},
+                          kFloat64),
+                   1e-11));
+  const Tensor p = tensor({1e-300, 1e-20, .0999, .1001, .3, .8}, kFloat64);
+  EXPECT_TRUE(near(special::ndtr(special::ndtri(p)) / p, ones_like(p), 1e-12));
+  EXPECT_TRUE(near(special::ndtri(tensor({.05f, .5f})), tensor({-1.64485363f, 0.f})));
+}
+
+TEST(Special, ZetaOfHurwitz) {
+  EXPECT_TRUE(
+      near(special::zeta(tensor({1.5, 2., 3., 30., 1., .5, kNan, 2.}, kFloat64),
+                         tensor({1., .5, 7., 2., 1., 1., 1., kNan}, kFloat64)),
+           tensor({2.61237534869, 4.93480220054, 0.0117652364929, 9.3132743242e-10, kInf, kNan, kNan, kNan}, kFloat64),
+           1e-11));
+  EXPECT_TRUE(
+      near(special::zeta(2, tensor({1.f, 0.f, -1.f, -1.5f})),
+           tensor({1.64493407f, static_cast<float>(kInf), static_cast<float>(kInf), static_cast<float>(kNan)})));
+  // mpmath's, to the last digits.
+  EXPECT_TRUE(near(special::zeta(tensor({1.0001, 50., 3.7}, kFloat64), tensor({1., 333., 1e6}, kFloat64)) /
+                       tensor({10000.577222947539, 5.515846508920769e-126, 2.3368822084190074e-17}, kFloat64),
+                   ones({3}, kFloat64), 1e-14));
+  const Tensor x = tensor({2.5, 4.}, kFloat64).requires_grad_(), q = tensor({.7, 3.}, kFloat64).requires_grad_();
+  EXPECT_TRUE(autograd::gradcheck(
+      [](const std::vector<Tensor>& v) { return std::vector<Tensor>{special::zeta(v[0], v[1])}; }, {x, q}));
+}
+
 TEST(Special, HaveGradients) {
   const Tensor x = tensor({.3, 1., 4.}, kFloat64).requires_grad_(),
                z = tensor({-9., -1.5, -.2, .7}, kFloat64).requires_grad_();
   const auto all = [](const std::vector<Tensor>& v) {
     return std::vector<Tensor>{special::entr(v[0]), special::xlog1py(v[0], v[0] + 1), mvlgamma(v[0] + 2, 3),
-                               special::ndtr(v[1]), special::log_ndtr(v[1])};
+                               special::ndtr(v[1]), special::log_ndtr(v[1]),          special::ndtri(v[0] / 5)};
   };
   EXPECT_TRUE(autograd::gradcheck(all, {x, z}));
   EXPECT_TRUE(autograd::gradgradcheck(all, {x, z}, {}, 1e-6, 1e-4));

@@ -1,0 +1,228 @@
+// Bessel functions, in double: polynomials through the points of Chebyshev, computed with mpmath to more digits than a
+// double has. Up to 8 of the function itself, less its singular part; beyond, of what an asymptotic expansion has in
+// front of its exponential or around its phase (F. Olver, chapter 9 of M. Abramowitz and I. Stegun, Handbook of
+// Mathematical Functions, 1964: 9.2.5, 9.2.6 and 9.7.1).
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "eager/ops/smooth_function.h"
+#include "eager/ops/special.h"
+
+namespace ingot {
+namespace {
+
+using eager::smooth;
+using std::numbers::pi;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kEnd = 8;  // of the first polynomial
+
+// exp(-x) I0(x) and exp(-x) I1(x) / x, of x / 4 - 1; times the root of x, of 16 / x - 1.
+constexpr double kI0Small[] = {
+    0.2070019212239867,    -0.11300432688620549,    0.09451562853995103,    -0.08904344136075962,
+    0.08734341617552313,   -0.08496338091616305,    0.07927522590716347,    -0.06954119561719381,
+    0.05677703201991695,   -0.04298594945479612,    0.030177912022978357,   -0.01968265469059234,
+    0.011960077907026221,  -0.0067923998730731695,  0.003617126448897043,   -0.001811886793937724,
+    0.0008563152748272306, -0.00038290209550065975, 0.00016240542162878106, -6.550861389620851e-05,
+    2.520232727107692e-05, -9.251680584432654e-06,  3.2293390826404927e-06, -1.0883393970072518e-06,
+    3.675842926555429e-07, -1.1384114641747256e-07, 2.6265363151970112e-08, -7.723094556846333e-09,
+    4.470516727511741e-09, -1.1852342482684723e-09};
+constexpr double kI1Small[] = {
+    0.044687709875608835,  -0.061124338029666284,   0.0680575999095116,     -0.06848260620582691,
+    0.06376740371340721,   -0.055280039226991644,   0.04467457262125467,    -0.03367135552108536,
+    0.023686016957729535,  -0.015571309243980052,   0.009583962150731578,   -0.005534567847563678,
+    0.0030057624197775295, -0.00153887456203039,    0.0007445123445061157,  -0.0003411760289073331,
+    0.0001484212433475852, -6.142360299099794e-05,  2.4233753149624307e-05, -9.136543922789093e-06,
+    3.293899139003749e-06, -1.1327072698408053e-06, 3.759367306404118e-07,  -1.2424759932738304e-07,
+    3.802984785138283e-08, -8.984420960424589e-09,  2.603206542331157e-09,  -1.41695079121077e-09,
+    3.7284532079392345e-10};
+constexpr double kI0Large[] = {
+    0.4021765094450081,     0.0033605519836678614,  0.0001362160743919305,  1.1143033790932038e-05,
+    1.4838475658279249e-06, 2.9735985885673923e-07, 8.872219737904054e-08,  3.932584334552952e-08,
+    2.1548377974791598e-08, 7.554691881248808e-09,  -6.747657956107524e-09, -1.340891754008974e-08,
+    -5.404771567579958e-09, 7.552583062123384e-09,  7.430464650325426e-09,  -3.505966530879332e-09,
+    -5.95356943826489e-09,  1.5200816953924232e-09, 3.6379546359011143e-09, -5.715843864202709e-10,
+    -1.618980683624682e-09, 1.5279202694981569e-10, 4.577087631643623e-10,  -2.0260604287413626e-11,
+    -6.067631570603006e-11};
+constexpr double kI1Large[] = {
+    0.38939845902587233,     -0.009749577193235737,   -0.00021923576383388928, -1.5038547200567216e-05,
+    -1.8349101326980946e-06, -3.483855761044295e-07,  -1.0001288294864884e-07, -4.312917729178349e-08,
+    -2.337392820814264e-08,  -8.427766093735185e-09,  6.734464815301592e-09,   1.4034238782067183e-08,
+    5.974437608040264e-09,   -7.64239413436356e-09,   -7.888351507862078e-09,  3.4262341490077958e-09,
+    6.242741219786445e-09,   -1.4387250533041013e-09, -3.794670896208339e-09,  5.295625441161261e-10,
+    1.6848984479705146e-09,  -1.4011625179770627e-10, -4.758818838703853e-10,  1.8515118828852956e-11,
+    6.305965197150057e-11};
+
+// J0 and J1 / x, of x^2 / 32 - 1; Y0 - (2 / pi) log(x) J0 and (Y1 - (2 / pi) (log(x) J1 - 1 / x)) / x; P and Q x / 8 of
+// Hankel's expansion, of 128 / x^2 - 1.
+constexpr double kJ0Small[] = {0.04582966485981377,    0.9303012472958572,     -0.6484692830871837,
+                               -0.8080888076696872,    1.0383794611437211,     -0.5074680458471,
+                               0.14598884856759264,    -0.028472718610882047,  0.004058078989140991,
+                               -0.0004435459224311503, 3.8473197855944365e-05, -2.717749223632098e-06,
+                               1.5956109104549218e-07, -7.91532308295207e-09,  3.3634475788173604e-10,
+                               -1.243301171273326e-11, 4.0037632815796753e-13};
+constexpr double kJ1Small[] = {
+    -0.05814382795599107,  0.08105866038589796,    0.15151665143806636,    -0.2595948652859303,
+    0.15858376432721838,   -0.05474581821284722,   0.012456814392263375,   -0.0020290394945705996,
+    0.0002494945813597261, -2.404574865968694e-05, 1.8684526037206013e-06, -1.196708186787801e-07,
+    6.431190177265836e-09, -2.943013798001659e-10, 1.1658972367678622e-11, -4.0045728425886457e-13};
+constexpr double kY0Small[] = {-0.382250654459425,      -0.8284358903604587,    1.6470964788745466,
+                               0.14412632369302475,     -1.0775477338215995,    0.6721770783431679,
+                               -0.21895747096171628,    0.046367047681375125,   -0.00702574105727097,
+                               0.000806158605961636,    -7.279541882454115e-05, 5.3213188103997145e-06,
+                               -3.2185078445935923e-07, 1.6390875014077404e-08, -7.13046146536789e-10,
+                               2.6926938054524057e-11,  -8.840112096073101e-13};
+constexpr double kY1Small[] = {
+    0.07075985882118005,     -0.24337743079193114,  0.02336757172099348,    0.23507209206669755,
+    -0.19639839859930203,    0.07854786922242532,   -0.01962875683311711,   0.0034224907399188495,
+    -0.0004438173434420147,  4.467433012646365e-05, -3.601000022590458e-06, 2.3804930420514178e-07,
+    -1.3153147367094951e-08, 6.169688029066965e-10, -2.499531546171249e-11, 8.760001143977853e-13};
+constexpr double kP0[] = {0.9994572757882519,      -0.0005363673192129672, 6.137416080109497e-06,
+                          -2.0527448261170675e-07, 1.280376144080092e-08,  -1.2121098178951377e-09,
+                          1.5500565496632596e-10,  -2.491146535471666e-11, 4.786995821368028e-12,
+                          -1.0157485021065676e-12, 2.4531772967345006e-13, -1.0251790052831013e-13,
+                          3.339452259070809e-14};
+constexpr double kQ0[] = {-0.015555113879513518,  6.833149099344083e-05,  -1.477138832650122e-06,
+                          7.106214852192226e-08,  -5.668716046704292e-09, 6.432789503382007e-10,
+                          -9.4704131236215e-11,   1.7029372022291316e-11, -3.5884013838881433e-12,
+                          8.689732394690306e-13,  -2.34205092942912e-13,  5.756325587995953e-14,
+                          -1.642189437353317e-14, 1.2731367623367943e-14, -5.071762053003792e-15};
+constexpr double kP1[] = {1.0009070262780821,     0.0008988049416705183,   -7.9596946984383e-06,
+                          2.453676633366693e-07,  -1.4708512991275258e-08, 1.3602969253877949e-09,
+                          -1.713107485294131e-10, 2.72345126828134e-11,    -5.191158004646548e-12,
+                          1.0954826479277623e-12, -2.6335760672461096e-13, 1.0923713653079462e-13,
+                          -3.5455617466606254e-14};
+constexpr double kQ1[] = {0.04677687402744898,    -9.621458822054632e-05,  1.8212018512314264e-06,
+                          -8.291960701313517e-08, 6.420132496338991e-09,   -7.151113611051071e-10,
+                          1.0395096687547827e-10, -1.8520736145988993e-11, 3.875456046538219e-12,
+                          -9.33138059712287e-13,  2.503410968458231e-13,   -6.144675787095688e-14,
+                          1.7495330566839966e-14, -1.3449019339973269e-14, 5.344527277743522e-15};
+
+template <size_t kCount>
+Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
+  Tensor sum = x * factors[kCount - 1];
+  for (size_t i = kCount - 1; i-- > 1;) sum = (sum + factors[i]) * x;
+  return sum + factors[0];
+}
+
+/// One polynomial up to kEnd and another one beyond, where a NaN goes, too. Each sees numbers of its own only.
+template <class Near, class Far>
+Tensor in_two_parts(const Tensor& size, Near near, Far far) {
+  const Tensor is_near = size <= kEnd;
+  return where(is_near, near(where(is_near, size, kEnd)), far(where(is_near, kEnd, size)));
+}
+
+Tensor scaled_i0(const Tensor& x) {
+  return in_two_parts(
+      x.abs(), [](const Tensor& a) { return polynomial(kI0Small, a * 0.25 - 1); },
+      [](const Tensor& a) { return polynomial(kI0Large, 16 / a - 1) / sqrt(a); });
+}
+Tensor scaled_i1(const Tensor& x) {
+  const Tensor size = in_two_parts(
+      x.abs(), [](const Tensor& a) { return polynomial(kI1Small, a * 0.25 - 1) * a; },
+      [](const Tensor& a) { return polynomial(kI1Large, 16 / a - 1) / sqrt(a); });
+  return where(x < 0, -size, size);
+}
+/// By exp(|x|), in two halves: the product is below infinity for longer than that.
+Tensor unscaled(eager::Smooth scaled, const Tensor& x) {
+  constexpr double kBeyond = 1500;
+  const Tensor bounded = clamp(x, -kBeyond, kBeyond), half = exp(bounded.abs() * 0.5);
+  return scaled(bounded) * half * half;
+}
+
+/// sqrt(2 / (pi x)) (P cos(x - phase) - Q sin(x - phase)), or for the second kind P sin + Q cos. The phase is an odd
+/// multiple of pi / 4, so that sums of sin(x) and cos(x) stand for the functions of the difference.
+template <int kOrder, bool kSecond>
+Tensor oscillating(const Tensor& a) {
+  const Tensor bounded = where(a == kInfinity, kEnd, a), inverse = kEnd / bounded, t = inverse * inverse * 2 - 1;
+  const Tensor p = polynomial(kOrder ? kP1 : kP0, t), q = polynomial(kOrder ? kQ1 : kQ0, t) * inverse;
+  const Tensor sine = sin(bounded), cosine = cos(bounded);
+  // cos and sin of x - pi / 4 (order 0), x - 3 pi / 4 (order 1), times the root of 2.
+  const Tensor sum = sine + cosine, difference = sine - cosine;
+  const Tensor c = kOrder ? difference : sum, s = kOrder ? -sum : difference;
+  const Tensor wave = kSecond ? p * s + q * c : p * c - q * s;
+  return where(a == kInfinity, 0, wave / sqrt(bounded * pi));
+}
+
+Tensor first_kind_0(const Tensor& x) {
+  return in_two_parts(
+      x.abs(), [](const Tensor& a) { return polynomial(kJ0Small, a * a / 32 - 1); }, oscillating<0, false>);
+}
+Tensor first_kind_1(const Tensor& x) {
+  const Tensor size = in_two_parts(
+      x.abs(), [](const Tensor& a) { return polynomial(kJ1Small, a * a / 32 - 1) * a; }, oscillating<1, false>);
+  return where(x < 0, -size, size);
+}
+/// -inf at 0, NaN below.
+Tensor above_zero(const Tensor& x, const Tensor& value) {
+  return where(x < 0, std::numeric_limits<double>::quiet_NaN(), where(x == 0, -kInfinity, value));
+}
+Tensor second_kind_0(const Tensor& x) {
+  return above_zero(x, in_two_parts(
+                           where(x <= 0, 1, x),
+                           [](const Tensor& a) {
+                             const Tensor t = a * a / 32 - 1;
+                             return polynomial(kY0Small, t) + log(a) * polynomial(kJ0Small, t) * (2 / pi);
+                           },
+                           oscillating<0, true>));
+}
+Tensor second_kind_1(const Tensor& x) {
+  return above_zero(x, in_two_parts(
+                           where(x <= 0, 1, x),
+                           [](const Tensor& a) {
+                             const Tensor t = a * a / 32 - 1;
+                             const Tensor regular =
+                                 polynomial(kY1Small, t) + log(a) * polynomial(kJ1Small, t) * (2 / pi);
+                             return regular * a - (2 / pi) / a;
+                           },
+                           oscillating<1, true>));
+}
+
+/// value / x, at 0 its limit.
+Tensor over(const Tensor& value, const Tensor& x, double limit) {
+  const Tensor zero = x == 0;
+  return where(zero, limit, value / where(zero, 1, x));
+}
+
+}  // namespace
+
+Tensor i0(const TensorArg& self) { return special::i0(self); }
+Tensor Tensor::i0(Location location) const { return special::i0({*this, location}); }
+
+namespace special {
+
+Tensor i0(const TensorArg& self) {
+  return smooth(
+      "i0", self, [](const Tensor& x) { return unscaled(scaled_i0, x); },
+      [](const Tensor& x) { return special::i1(x); });
+}
+Tensor i0e(const TensorArg& self) {
+  return smooth("special::i0e", self, scaled_i0, [](const Tensor& x) { return i1e(x) - sign(x) * i0e(x); });
+}
+Tensor i1(const TensorArg& self) {
+  return smooth(
+      "special::i1", self, [](const Tensor& x) { return unscaled(scaled_i1, x); },
+      [](const Tensor& x) { return special::i0(x) - over(special::i1(x), x, 0.5); });
+}
+Tensor i1e(const TensorArg& self) {
+  return smooth("special::i1e", self, scaled_i1,
+                [](const Tensor& x) { return i0e(x) - over(i1e(x), x, 0.5) - sign(x) * i1e(x); });
+}
+Tensor bessel_j0(const TensorArg& self) {
+  return smooth("special::bessel_j0", self, first_kind_0, [](const Tensor& x) { return -bessel_j1(x); });
+}
+Tensor bessel_j1(const TensorArg& self) {
+  return smooth("special::bessel_j1", self, first_kind_1,
+                [](const Tensor& x) { return bessel_j0(x) - over(bessel_j1(x), x, 0.5); });
+}
+Tensor bessel_y0(const TensorArg& self) {
+  return smooth("special::bessel_y0", self, second_kind_0, [](const Tensor& x) { return -bessel_y1(x); });
+}
+Tensor bessel_y1(const TensorArg& self) {
+  return smooth("special::bessel_y1", self, second_kind_1,
+                [](const Tensor& x) { return bessel_y0(x) - bessel_y1(x) / x; });
+}
+
+}  // namespace special
+}  // namespace ingot

@@ -1,0 +1,121 @@
+// Bessel functions beside PyTorch's and mpmath's numbers.
+#include <limits>
+
+#include "eager/autograd/autograd.h"
+#include "eager/ops/near.h"
+#include "eager/ops/special.h"
+#include "eager/support.h"
+
+namespace ingot {
+namespace {
+
+using test::near;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+
+TEST(Bessel, Modified) {
+  const Tensor x = tensor({-20., -3., 0., .5, 8., 30.}, kFloat64);
+  EXPECT_TRUE(near(special::i0(x),
+                   tensor({43558282.5596, 4.88079258587, 1.0, 1.06348337074, 427.564115722, 781672297824.0}, kFloat64),
+                   1e-11));
+  EXPECT_TRUE(near(
+      special::i1(x),
+      tensor({-42454973.3851, -3.9533702174, 0.0, 0.257894305391, 399.873136783, 768532038939.0}, kFloat64), 1e-11));
+  EXPECT_TRUE(
+      near(special::i0e(x),
+           tensor({0.0897803118848, 0.243000354162, 1.0, 0.645035270449, 0.143431781857, 0.0731459464822}, kFloat64),
+           1e-11));
+  EXPECT_TRUE(
+      near(special::i1e(x),
+           tensor({-0.0875062221833, -0.196826713297, 0.0, 0.156420803185, 0.134142493293, 0.0719163305986}, kFloat64),
+           1e-11));
+}
+
+// These are mpmath's: PyTorch's own are off by 2e-9 at 8.
+TEST(Bessel, OfBothKinds) {
+  const Tensor x = tensor({-20., -3., 0., .5, 8., 30.}, kFloat64), y = tensor({0., .5, 3., 8., 30.}, kFloat64);
+  EXPECT_TRUE(near(
+      special::bessel_j0(x),
+      tensor({0.1670246643406, -0.2600519549019, 1., 0.9384698072408, 0.1716508071376, -0.08636798358104}, kFloat64),
+      1e-12));
+  EXPECT_TRUE(near(
+      special::bessel_j1(x),
+      tensor({-0.06683312417585, -0.3390589585259, 0., 0.2422684576749, 0.2346363468539, -0.1187510626166}, kFloat64),
+      1e-12));
+  EXPECT_TRUE(near(special::bessel_y0(y),
+                   tensor({-kInf, -0.4445187335067, 0.3768500100128, 0.2235214893876, -0.1172957316867}, kFloat64),
+                   1e-12));
+  EXPECT_TRUE(near(special::bessel_y1(y),
+                   tensor({-kInf, -1.47147239267, 0.3246744247918, -0.1580604617312, 0.08442557066175}, kFloat64),
+                   1e-12));
+}
+
+/// By the last bits: 8 ulp of what mpmath gives.
+TEST(Bessel, HaveAllDigits) {
+  const Tensor x = tensor({.1, 7.99, 8.01, 100.}, kFloat64);
+  const auto digits = [&](const Tensor& got, const Tensor& expected) {
+    return near(got / expected, ones_like(x), 2e-15);
+  };
+  EXPECT_TRUE(
+      digits(special::i0(x),
+             tensor({1.0025015629340956, 423.5842036746737, 431.5817860520924, 1.0737517071310738e+42}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::i1(x),
+             tensor({0.050062526047092694, 396.1152262074013, 403.6669399977041, 1.0683693903381625e+42}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::i0e(x),
+             tensor({0.9071009257823011, 0.14352476537933484, 0.14333897941113852, 0.03994437929909668}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::i1e(x),
+             tensor({0.045298446808809324, 0.134217339578281, 0.13406776900984482, 0.03974415302513025}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::bessel_j0(x),
+             tensor({0.99750156206604, 0.17399001312793258, 0.16929736911054297, 0.019985850304223122}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::bessel_j1(x),
+             tensor({0.049937526036242, 0.23320071425350178, 0.236047103630834, -0.07714535201411216}, kFloat64)));
+  EXPECT_TRUE(
+      digits(special::bessel_y0(x),
+             tensor({-1.5342386513503667, 0.22192874178576452, 0.22508990929357914, -0.07724431336508315}, kFloat64)));
+  EXPECT_TRUE(digits(
+      special::bessel_y1(x),
+      tensor({-6.4589510947020266, -0.16048695141166464, -0.15562145403809824, -0.020372312002759792}, kFloat64)));
+  // Up to where the result itself ends.
+  EXPECT_TRUE(near(special::i0(tensor({713.}, kFloat64)) / 6.705128263670996e+307, ones({1}, kFloat64), 2e-15));
+}
+
+TEST(Bessel, AtTheEnds) {
+  const Tensor x = tensor({-kInf, kInf, kNan, 800.}, kFloat64);
+  EXPECT_TRUE(near(special::i0(x), tensor({kInf, kInf, kNan, kInf}, kFloat64)));
+  EXPECT_TRUE(near(special::i1(x), tensor({-kInf, kInf, kNan, kInf}, kFloat64)));
+  EXPECT_TRUE(near(special::i0e(x).narrow(0, 0, 3), tensor({0., 0., kNan}, kFloat64)));
+  EXPECT_TRUE(near(special::i1e(x).narrow(0, 0, 3), tensor({0., 0., kNan}, kFloat64)));
+  EXPECT_TRUE(near(special::bessel_j0(x).narrow(0, 0, 3), tensor({0., 0., kNan}, kFloat64)));
+  EXPECT_TRUE(near(special::bessel_y1(x).narrow(0, 0, 3), tensor({kNan, 0., kNan}, kFloat64)));
+  EXPECT_TRUE(near(special::i0(tensor({int64_t{2}})), tensor({2.2795854f})));
+  EXPECT_EQ(special::i0e(zeros({0, 3}, kBFloat16)).dtype(), kBFloat16);
+  EXPECT_THROW(special::i0(Tensor()), Error);
+}
+
+TEST(Bessel, HaveGradients) {
+  const Tensor x = tensor({-3., .4, 2., 9.}, kFloat64).requires_grad_(),
+               y = tensor({.4, 2., 9.}, kFloat64).requires_grad_();
+  const auto all = [](const std::vector<Tensor>& v) {
+    return std::vector<Tensor>{i0(v[0]),
+                               special::i1(v[0]),
+                               special::i0e(v[0]),
+                               special::i1e(v[0]),
+                               special::bessel_j0(v[0]),
+                               special::bessel_j1(v[0]),
+                               special::bessel_y0(v[1]),
+                               special::bessel_y1(v[1])};
+  };
+  EXPECT_TRUE(autograd::gradcheck(all, {x, y}, 1e-6, 1e-4));
+  EXPECT_TRUE(autograd::gradgradcheck(all, {x, y}, {}, 1e-6, 1e-3));
+  const Tensor zero = zeros({1}, kFloat64).requires_grad_();
+  (special::i1(zero) + special::i1e(zero) + special::bessel_j1(zero)).sum().backward();
+  EXPECT_TRUE(near(zero.grad(), tensor({1.5}, kFloat64), 1e-15));
+}
+
+}  // namespace
+}  // namespace ingot
