@@ -36,6 +36,7 @@
 #include "eager/ops/shapes.h"
 #include "eager/ops/special.h"
 #include "eager/ops/statistics.h"
+#include "eager/ops/window_functions.h"
 #include "eager/optim/lbfgs.h"
 #include "eager/optim/optimizers.h"
 #include "eager/optim/schedulers.h"
