@@ -67,28 +67,29 @@ std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
 
 }  // namespace
 
-Pivots factor_lu(double* a, int64_t n) {
+Pivots factor_lu(double* a, int64_t rows, int64_t columns) {
   Pivots pivots;
-  pivots.rows.resize(n);
+  pivots.rows.resize(rows);
   std::iota(pivots.rows.begin(), pivots.rows.end(), 0);
-  for (int64_t k = 0; k < n; ++k) {
+  for (int64_t k = 0; k < std::min(rows, columns); ++k) {
     int64_t best = k;
-    for (int64_t r = k + 1; r < n; ++r)
-      if (std::fabs(a[r * n + k]) > std::fabs(a[best * n + k])) best = r;
+    for (int64_t r = k + 1; r < rows; ++r)
+      if (std::fabs(a[r * columns + k]) > std::fabs(a[best * columns + k])) best = r;
+    pivots.swaps.push_back(best);
     if (best != k) {
-      std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
+      std::swap_ranges(a + k * columns, a + (k + 1) * columns, a + best * columns);
       std::swap(pivots.rows[k], pivots.rows[best]);
       pivots.sign = -pivots.sign;
     }
-    const double pivot = a[k * n + k];
+    const double pivot = a[k * columns + k];
     if (pivot == 0) {
       if (pivots.zero < 0) pivots.zero = k;
       continue;
     }
-    for (int64_t r = k + 1; r < n; ++r) {
-      const double factor = a[r * n + k] /= pivot;
+    for (int64_t r = k + 1; r < rows; ++r) {
+      const double factor = a[r * columns + k] /= pivot;
       if (factor == 0) continue;
-      for (int64_t c = k + 1; c < n; ++c) a[r * n + c] -= factor * a[k * n + c];
+      for (int64_t c = k + 1; c < columns; ++c) a[r * columns + c] -= factor * a[k * columns + c];
     }
   }
   return pivots;

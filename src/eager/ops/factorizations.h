@@ -5,13 +5,15 @@
 
 namespace ingot::eager {
 
-/// P A = L U in place, by elimination with partial pivoting: L has ones on its diagonal, which are not stored.
+/// P A = L U in place, by elimination with partial pivoting: L has ones on its diagonal, which are not stored. A:
+/// [rows, columns].
 struct Pivots {
-  std::vector<int64_t> rows;  // row i of P A is this row of A
-  int sign = 1;               // the determinant of P
-  int64_t zero = -1;          // the first pivot that is 0, or -1
+  std::vector<int64_t> rows;   // row i of P A is this row of A
+  std::vector<int64_t> swaps;  // the row that row i was exchanged with at step i
+  int sign = 1;                // the determinant of P
+  int64_t zero = -1;           // the first pivot that is 0, or -1
 };
-Pivots factor_lu(double* a, int64_t n);
+Pivots factor_lu(double* a, int64_t rows, int64_t columns);
 /// Solves A X = B for an [n, columns] of right sides, in place.
 void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns);
 

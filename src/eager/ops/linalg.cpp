@@ -9,47 +9,23 @@
 #include "eager/ops/checks.h"
 #include "eager/ops/factorizations.h"
 #include "eager/ops/functions.h"
+#include "eager/ops/matrices.h"
 
 namespace ingot {
 namespace {
 
 using autograd::AutogradContext;
+using eager::batch_of;
 using eager::fail;
+using eager::Matrices;
 using eager::present;
+using eager::shape_of;
 using eager::shape_text;
 using eager::text;
+using eager::wide;
 
-/// `count` matrices of rows by columns of f64, one behind the other in memory.
-struct Matrices {
-  Tensor dense;
-  int64_t rows, columns, count;
-  explicit Matrices(const Tensor& t)
-      : dense(t.contiguous()),
-        rows(t.size(-2)),
-        columns(t.size(-1)),
-        count(rows * columns > 0 ? t.numel() / (rows * columns) : 0) {}
-  const double* at(int64_t i) const { return dense.data_ptr<double>() + i * rows * columns; }
-};
-Ints batch_of(const Tensor& t) { return Ints(t.sizes().begin(), t.sizes().end() - 2); }
-Ints shape_of(Ints batch, std::initializer_list<int64_t> sizes) {
-  for (int64_t s : sizes) batch.push_back(s);
-  return batch;
-}
 /// In errors: which matrix of a batch.
 std::string which(const Matrices& m, int64_t i) { return m.count == 1 ? "a matrix" : "matrix " + std::to_string(i); }
-
-/// Square matrices, or any, of f64; Functions are given these, and what they give is rounded to the caller's dtype.
-Tensor wide(const char* op, const char* argument, const TensorArg& a, bool square, bool finite = false) {
-  const Tensor& t = present(op, argument, a);
-  if (t.dtype() != kFloat32 && t.dtype() != kFloat64)
-    fail(op, argument, eager::dtype_text(t), "f32 or f64", a.location);
-  if (t.dim() < 2) fail(op, argument, shape_text(t), "matrices: at least two dims", a.location);
-  if (square && t.size(-1) != t.size(-2)) fail(op, argument, shape_text(t), "square matrices", a.location);
-  const Tensor result = t.to(kFloat64);
-  if (finite && !isfinite(result.detach()).all().item<bool>())
-    fail(op, argument, "elements that are not finite", "finite ones", a.location);
-  return result;
-}
 
 Tensor diagonal_matrix(const Tensor& values) { return values.diag_embed(); }
 Tensor identity(const Tensor& like) { return eye(like.size(-1), {}, kFloat64); }
@@ -61,7 +37,7 @@ void solve_each(const char* op, const Tensor& a, const Tensor& b) {
   double* to = b.mutable_data_ptr<double>();
   for (int64_t i = 0; i < m.count; ++i) {
     std::vector<double> lu(m.at(i), m.at(i) + n * n);
-    const eager::Pivots pivots = eager::factor_lu(lu.data(), n);
+    const eager::Pivots pivots = eager::factor_lu(lu.data(), n, n);
     if (pivots.zero >= 0)
       fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(pivots.zero + 1) + " is 0)",
            "one that has an inverse", Location::none());
@@ -110,7 +86,7 @@ struct Determinant : autograd::Function<Determinant> {
            *logarithm = logarithms.mutable_data_ptr<double>();
     for (int64_t i = 0; i < m.count; ++i) {
       std::vector<double> lu(m.at(i), m.at(i) + n * n);
-      product[i] = sign[i] = eager::factor_lu(lu.data(), n).sign;
+      product[i] = sign[i] = eager::factor_lu(lu.data(), n, n).sign;
       for (int64_t k = 0; k < n; ++k) {
         const double pivot = lu[k * n + k];
         product[i] *= pivot;
@@ -355,6 +331,24 @@ Tensor cholesky_inverse(const TensorArg& L, bool upper) {
   const Tensor l = wide("cholesky_inverse", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
   return Inverse::apply("cholesky_inverse", matmul(lower, lower.mT())).to(L.tensor->dtype());
 }
+Tensor cholesky(const TensorArg& self, bool upper) { return linalg::cholesky(self, upper); }
+std::tuple<Tensor, Tensor> qr(const TensorArg& self, bool some) {
+  return linalg::qr(self, some ? "reduced" : "complete");
+}
+std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& self, bool some, bool compute_uv) {
+  const CallerLine line(self.location);
+  if (!compute_uv) {
+    const Tensor s = linalg::svdvals(self);
+    const Ints batch = batch_of(*self.tensor);
+    const auto nothing = [&](int64_t d) {
+      const int64_t n = self.tensor->size(d);
+      return zeros(shape_of(batch, {n, n}), s.dtype());
+    };
+    return {nothing(-2), s, nothing(-1)};
+  }
+  const auto [u, s, vt] = linalg::svd(self, !some);
+  return {u, s, vt.mT()};
+}
 Tensor logdet(const TensorArg& self) {
   const CallerLine line(self.location);
   const auto [sign, logarithm] = linalg::slogdet(self);
@@ -508,6 +502,17 @@ Tensor Tensor::logdet(Location location) const { return ingot::logdet({*this, lo
 std::tuple<Tensor, Tensor> Tensor::slogdet(Location location) const { return ingot::slogdet({*this, location}); }
 Tensor Tensor::inverse(Location location) const { return ingot::inverse({*this, location}); }
 Tensor Tensor::pinverse(double rcond, Location location) const { return ingot::pinverse({*this, location}, rcond); }
+Tensor Tensor::cholesky(bool upper, Location location) const { return ingot::cholesky({*this, location}, upper); }
+Tensor Tensor::cholesky_inverse(bool upper, Location location) const {
+  return ingot::cholesky_inverse({*this, location}, upper);
+}
+Tensor Tensor::cholesky_solve(const TensorArg& L, bool upper, Location location) const {
+  return ingot::cholesky_solve({*this, location}, L, upper);
+}
+std::tuple<Tensor, Tensor> Tensor::qr(bool some, Location location) const { return ingot::qr({*this, location}, some); }
+std::tuple<Tensor, Tensor, Tensor> Tensor::svd(bool some, bool compute_uv, Location location) const {
+  return ingot::svd({*this, location}, some, compute_uv);
+}
 Tensor Tensor::matrix_exp(Location location) const { return ingot::matrix_exp({*this, location}); }
 
 }  // namespace ingot

@@ -21,6 +21,16 @@ INGOT_API Tensor pinverse(const TensorArg& self, double rcond = 1e-15);
 /// X of A X = B, and the inverse of A, from the Cholesky factor of A: lower, or `upper`.
 INGOT_API Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper = false);
 INGOT_API Tensor cholesky_inverse(const TensorArg& L, bool upper = false);
+/// As linalg::cholesky and lu_solve, in LibTorch's older order.
+INGOT_API Tensor cholesky(const TensorArg& self, bool upper = false);
+INGOT_API Tensor lu_solve(const TensorArg& self, const TensorArg& LU, const TensorArg& pivots);
+/// As linalg::qr: reduced, or with `some` false complete.
+INGOT_API std::tuple<Tensor, Tensor> qr(const TensorArg& self, bool some = true);
+/// U, S and V (not its transpose) of linalg::svd; with `some` false U and V are square. Without compute_uv they are
+/// square and zero.
+INGOT_API std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& self, bool some = true, bool compute_uv = true);
+/// P, L and U of what linalg::lu_factor gives.
+INGOT_API std::tuple<Tensor, Tensor, Tensor> lu_unpack(const TensorArg& LU, const TensorArg& pivots);
 /// The logarithm of the determinant; NaN where that is negative, -inf where it is 0.
 INGOT_API Tensor logdet(const TensorArg& self);
 
@@ -70,6 +80,33 @@ INGOT_API Tensor matrix_exp(const TensorArg& A);
 /// row) or 2, -2 (the largest or smallest singular value).
 INGOT_API Tensor matrix_norm(const TensorArg& A, Word ord = "fro", const IntList& dim = {-2, -1}, bool keepdim = false);
 INGOT_API Tensor matrix_norm(const TensorArg& A, double ord, const IntList& dim = {-2, -1}, bool keepdim = false);
+/// vector_norm along one dim, matrix_norm over two; without dims over those of a vector or matrix. Without `ord` the
+/// root of the sum of squares, over any number of dims.
+INGOT_API Tensor norm(const TensorArg& A, std::optional<double> ord = {}, const IntList& dim = {},
+                      bool keepdim = false);
+INGOT_API Tensor norm(const TensorArg& A, Word ord, const IntList& dim = {}, bool keepdim = false);
+/// How much a relative change of A may grow in what is solved with it: norm(A) times the norm of its inverse, inf for a
+/// singular A. p as matrix_norm's ord, 2 unless given; 2 and -2 are a quotient of singular values, of any matrix.
+INGOT_API Tensor cond(const TensorArg& A, std::optional<double> p = {});
+INGOT_API Tensor cond(const TensorArg& A, Word p);
+
+/// P, L and U of A = P L U, by elimination with partial pivoting: with k = min(rows, columns), P is a permutation
+/// [rows, rows], L [rows, k] has ones on its diagonal and zeros above, U [k, columns] zeros below.
+INGOT_API std::tuple<Tensor, Tensor, Tensor> lu(const TensorArg& A);
+/// The same as one matrix of A's shape, L (without its ones) below the diagonal of U, and pivots, i32 [k]: row i was
+/// exchanged with row pivots[i] - 1, one after the other.
+INGOT_API std::tuple<Tensor, Tensor> lu_factor(const TensorArg& A);
+/// X of A X = B, with `left` false of X A = B, with `adjoint` of the transpose of A, from what lu_factor gives of A. B:
+/// matrices, whose batch broadcasts.
+INGOT_API Tensor lu_solve(const TensorArg& LU, const TensorArg& pivots, const TensorArg& B, bool left = true,
+                          bool adjoint = false);
+/// The first columns of the product of Householder's reflections 1 - tau[i] v v^T, as many as A has: v is column i of A
+/// below the diagonal, with a 1 there. A: [rows, columns], no more columns than rows; tau: at most as many numbers.
+INGOT_API Tensor householder_product(const TensorArg& A, const TensorArg& tau);
+/// The inverse for tensordot(A, ., ind): A's first `ind` dims have as many elements as the others.
+INGOT_API Tensor tensorinv(const TensorArg& A, int64_t ind = 2);
+/// X of tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first.
+INGOT_API Tensor tensorsolve(const TensorArg& A, const TensorArg& B, const IntList& dims = {});
 
 }  // namespace linalg
 }  // namespace ingot

@@ -8,6 +8,7 @@
 #include "eager/ops/factorizations.h"
 #include "eager/ops/functions.h"
 #include "eager/ops/linalg.h"
+#include "eager/ops/matrices.h"
 
 namespace ingot {
 namespace {
@@ -91,6 +92,18 @@ Tensor norm_of(const char* op, const TensorArg& A, const IntList& dim, bool keep
   return keepdim ? result : result.squeeze({rows, columns});
 }
 
+constexpr const char* kCond = "linalg::cond";
+
+/// The norm of A times that of its inverse; a singular matrix has none.
+template <class Norm>
+Tensor condition(const TensorArg& A, Norm norm) {
+  eager::wide(kCond, "A", A, true);
+  const Tensor& a = *A.tensor;
+  const Tensor singular = std::get<0>(linalg::slogdet(a.detach())) == 0;
+  const Tensor regular = where(singular.unsqueeze(-1).unsqueeze(-1), eye(a.size(-1), {}, a.dtype()), a);
+  return where(singular, std::numeric_limits<double>::infinity(), norm(regular) * norm(linalg::inv(regular)));
+}
+
 }  // namespace
 
 Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
@@ -119,6 +132,38 @@ Tensor matrix_norm(const TensorArg& A, Word ord, const IntList& dim, bool keepdi
 }
 Tensor matrix_norm(const TensorArg& A, double ord, const IntList& dim, bool keepdim) {
   return norm_of("linalg::matrix_norm", A, dim, keepdim, {}, ord);
+}
+
+Tensor norm(const TensorArg& A, std::optional<double> ord, const IntList& dim, bool keepdim) {
+  const CallerLine line(A.location);
+  const Tensor& x = present("linalg::norm", "A", A);
+  const size_t dims = dim.present() ? dim.items().size() : static_cast<size_t>(x.dim());
+  if (!ord || dims == 1) return vector_norm(x, ord.value_or(2), dim, keepdim);
+  if (dims != 2)
+    fail("linalg::norm", dim.present() ? "dim" : "A", std::to_string(dims) + " dims", "one or two, for an order",
+         A.location);
+  return norm_of("linalg::norm", A, dim.present() ? dim : IntList{-2, -1}, keepdim, {}, *ord);
+}
+Tensor norm(const TensorArg& A, Word ord, const IntList& dim, bool keepdim) {
+  const CallerLine line(A.location);
+  const Tensor& x = present("linalg::norm", "A", A);
+  if (!dim.present() && x.dim() != 2)
+    fail("linalg::norm", "A", shape_text(x), "two dims, unless dim names them", A.location);
+  return norm_of("linalg::norm", A, dim.present() ? dim : IntList{-2, -1}, keepdim, ord, 0);
+}
+
+Tensor cond(const TensorArg& A, std::optional<double> p) {
+  const CallerLine line(A.location);
+  if (p && std::fabs(*p) != 2)
+    return condition(A, [&](const Tensor& a) { return norm_of(kCond, a, {-2, -1}, false, {}, *p); });
+  eager::wide(kCond, "A", A, false);
+  const Tensor s = svdvals(A);
+  const Tensor largest = s.amax(-1), least = s.amin(-1);
+  return p && *p < 0 ? least / largest : largest / least;
+}
+Tensor cond(const TensorArg& A, Word p) {
+  const CallerLine line(A.location);
+  return condition(A, [&](const Tensor& a) { return norm_of(kCond, a, {-2, -1}, false, p, 0); });
 }
 
 }  // namespace linalg

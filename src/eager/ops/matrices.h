@@ -1,0 +1,38 @@
+// Matrices in the last two dims, as functions of linalg.h take them. Not in the API.
+#pragma once
+#include <initializer_list>
+
+#include "eager/ops/checks.h"
+#include "eager/ops/functions.h"
+
+namespace ingot::eager {
+
+/// `count` matrices of rows by columns of f64, one behind the other in memory.
+struct Matrices {
+  Tensor dense;
+  int64_t rows, columns, count;
+  explicit Matrices(const Tensor& t)
+      : dense(t.contiguous()),
+        rows(t.size(-2)),
+        columns(t.size(-1)),
+        count(rows * columns > 0 ? t.numel() / (rows * columns) : 0) {}
+  const double* at(int64_t i) const { return dense.data_ptr<double>() + i * rows * columns; }
+};
+inline Ints batch_of(const Tensor& t) { return Ints(t.sizes().begin(), t.sizes().end() - 2); }
+inline Ints shape_of(Ints batch, std::initializer_list<int64_t> sizes) {
+  for (int64_t s : sizes) batch.push_back(s);
+  return batch;
+}
+/// Square matrices, or any, of f64; Functions are given these, and what they give is rounded to the caller's dtype.
+inline Tensor wide(const char* op, const char* argument, const TensorArg& a, bool square, bool finite = false) {
+  const Tensor& t = present(op, argument, a);
+  if (t.dtype() != kFloat32 && t.dtype() != kFloat64) fail(op, argument, dtype_text(t), "f32 or f64", a.location);
+  if (t.dim() < 2) fail(op, argument, shape_text(t), "matrices: at least two dims", a.location);
+  if (square && t.size(-1) != t.size(-2)) fail(op, argument, shape_text(t), "square matrices", a.location);
+  const Tensor result = t.to(kFloat64);
+  if (finite && !isfinite(result.detach()).all().item<bool>())
+    fail(op, argument, "elements that are not finite", "finite ones", a.location);
+  return result;
+}
+
+}  // namespace ingot::eager
