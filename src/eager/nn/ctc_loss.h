@@ -23,3 +23,10 @@ INGOT_API Tensor ctc_loss(const TensorArg& log_probs, const TensorArg& targets, 
                           bool zero_infinity = false);
 
 }  // namespace ingot::nn::functional
+
+namespace ingot {
+
+// Also where LibTorch has them beside the ops.
+using nn::functional::ctc_loss;
+
+}  // namespace ingot

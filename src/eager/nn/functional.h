@@ -56,4 +56,12 @@ INGOT_API Tensor normalize(const TensorArg& input, double p = 2, int64_t dim = 1
 
 namespace F = nn::functional;
 
+// Also where LibTorch has them beside the ops.
+using nn::functional::alpha_dropout;
+using nn::functional::bilinear;
+using nn::functional::feature_alpha_dropout;
+using nn::functional::feature_dropout;
+using nn::functional::pdist;
+using nn::functional::rrelu;
+
 }  // namespace ingot

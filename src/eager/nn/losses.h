@@ -52,3 +52,16 @@ INGOT_API Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& targ
                                    bool full = false, double eps = 1e-6, Word reduction = "mean");
 
 }  // namespace ingot::nn::functional
+
+namespace ingot {
+
+// Also where LibTorch has them beside the ops.
+using nn::functional::cosine_embedding_loss;
+using nn::functional::hinge_embedding_loss;
+using nn::functional::margin_ranking_loss;
+using nn::functional::multi_margin_loss;
+using nn::functional::multilabel_margin_loss;
+using nn::functional::poisson_nll_loss;
+using nn::functional::triplet_margin_loss;
+
+}  // namespace ingot

@@ -31,3 +31,12 @@ INGOT_API Tensor fold(const TensorArg& input, const IntList& output_size, const 
                       const IntList& dilation = 1, const IntList& padding = 0, const IntList& stride = 1);
 
 }  // namespace ingot::nn::functional
+
+namespace ingot {
+
+// Also where LibTorch has them beside the ops.
+using nn::functional::channel_shuffle;
+using nn::functional::pixel_shuffle;
+using nn::functional::pixel_unshuffle;
+
+}  // namespace ingot

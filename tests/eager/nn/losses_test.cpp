@@ -124,6 +124,17 @@ TEST_F(Losses, Likelihoods) {
 }
 
 // As PyTorch has them: integers, NaN, ties, no elements, no dims.
+TEST_F(Losses, StandBesideTheOpsToo) {
+  const Tensor a = randn({3, 4}), b = randn({3, 4}), sign = ones({3});
+  EXPECT_TRUE(equal(ingot::margin_ranking_loss(a, b, b.sign(), .5), F::margin_ranking_loss(a, b, b.sign(), .5)));
+  EXPECT_TRUE(equal(hinge_embedding_loss(a, b.sign()), F::hinge_embedding_loss(a, b.sign())));
+  EXPECT_TRUE(equal(cosine_embedding_loss(a, b, sign), F::cosine_embedding_loss(a, b, sign)));
+  EXPECT_TRUE(equal(triplet_margin_loss(a, b, a + 1), F::triplet_margin_loss(a, b, a + 1)));
+  EXPECT_TRUE(equal(poisson_nll_loss(a, b.abs()), F::poisson_nll_loss(a, b.abs())));
+  EXPECT_TRUE(equal(pdist(a), F::pdist(a)));
+  EXPECT_TRUE(equal(bilinear(a, b, ones({2, 4, 4})), F::bilinear(a, b, ones({2, 4, 4}))));
+}
+
 TEST_F(Losses, AtTheEdges) {
   const Tensor ints = tensor({1, 2, 3}), back = tensor({3, 2, 1}), side = tensor({1, -1, 1});
   expect_numbers(F::margin_ranking_loss(ints, back, side, 0, "none"), {2, 0, 0});
