@@ -8,6 +8,10 @@ namespace ingot {
 inline Tensor concatenate(const TensorList& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor row_stack(const TensorList& tensors) { return vstack(tensors); }
 inline Tensor vdot(const TensorArg& self, const TensorArg& other) { return dot(self, other); }
+/// eye with its options in the second place.
+inline Tensor eye(const SizeArg& n, const TensorOptions& options, Location location = Location()) {
+  return eye(n, std::nullopt, options, location);
+}
 inline Tensor swapaxes(const TensorArg& self, int64_t axis0, int64_t axis1) { return transpose(self, axis0, axis1); }
 inline Tensor swapdims(const TensorArg& self, int64_t dim0, int64_t dim1) { return transpose(self, dim0, dim1); }
 inline Tensor moveaxis(const TensorArg& self, const IntList& source, const IntList& destination) {

@@ -36,6 +36,8 @@ struct Entry {
 class INGOT_API Optimizer {
  public:
   using Closure = std::function<Tensor()>;
+  /// Neither copied nor moved: schedulers, and compiled calls that may be refused, refer to it. A function may return a
+  /// new one, and a std::optional or std::unique_ptr hold one.
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;

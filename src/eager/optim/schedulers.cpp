@@ -170,6 +170,8 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Lambda> lr_lambdas, Locatio
     : LambdaScheduler("LambdaLR", optimizer, std::move(lr_lambdas), location) {
   LambdaLR::step();
 }
+LambdaLR::LambdaLR(Optimizer& optimizer, std::initializer_list<Lambda> lr_lambdas, Location location)
+    : LambdaLR(optimizer, std::vector<Lambda>(lr_lambdas), location) {}
 double LambdaLR::rate(size_t group, double lr, double base) const {
   const std::optional<double> f = factor(group);
   return f ? base * *f : lr;
@@ -181,6 +183,8 @@ MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Lambda> lr_
     : LambdaScheduler("MultiplicativeLR", optimizer, std::move(lr_lambdas), location) {
   MultiplicativeLR::rewind(location);
 }
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::initializer_list<Lambda> lr_lambdas, Location location)
+    : MultiplicativeLR(optimizer, std::vector<Lambda>(lr_lambdas), location) {}
 void MultiplicativeLR::rewind(Location location) {
   beginning_ = true;
   LRScheduler::rewind(location);

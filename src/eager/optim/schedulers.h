@@ -30,6 +30,8 @@ class PerGroup {
 
 class INGOT_API LRScheduler {
  public:
+  /// Neither copied nor moved: what it keeps is known by its place. A function may return a new one, and a
+  /// std::optional or std::unique_ptr hold one.
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
   virtual ~LRScheduler() = default;
@@ -189,6 +191,7 @@ class INGOT_API LambdaLR final : public LambdaScheduler {
  public:
   LambdaLR(Optimizer& optimizer, Lambda lr_lambda, Location location = Location());
   LambdaLR(Optimizer& optimizer, std::vector<Lambda> lr_lambdas, Location location = Location());
+  LambdaLR(Optimizer& optimizer, std::initializer_list<Lambda> lr_lambdas, Location location = Location());
 
  private:
   double rate(size_t, double lr, double base) const override;
@@ -199,6 +202,7 @@ class INGOT_API MultiplicativeLR final : public LambdaScheduler {
  public:
   MultiplicativeLR(Optimizer& optimizer, Lambda lr_lambda, Location location = Location());
   MultiplicativeLR(Optimizer& optimizer, std::vector<Lambda> lr_lambdas, Location location = Location());
+  MultiplicativeLR(Optimizer& optimizer, std::initializer_list<Lambda> lr_lambdas, Location location = Location());
   /// From the rates that there are, times the function of 0: so it comes after another one in a SequentialLR.
   void restart(Location location = Location()) override { LRScheduler::rewind(location); }
 

@@ -1,11 +1,16 @@
 // Methods of a tensor are the functions of their names.
 #include <gtest/gtest.h>
 
+#include "eager/ops/aliases.h"
+#include "eager/ops/contractions.h"
 #include "eager/ops/linalg.h"
+#include "eager/ops/lists.h"
 #include "eager/ops/products.h"
 #include "eager/ops/replacements.h"
 #include "eager/ops/selection.h"
+#include "eager/ops/sets.h"
 #include "eager/ops/shapes.h"
+#include "eager/ops/special.h"
 #include "eager/ops/statistics.h"
 #include "eager/support.h"
 
@@ -19,38 +24,89 @@ TEST(Methods, AreTheFunctionsOfTheirNames) {
   const Tensor x = randn({4, 4}), y = randn({4, 4}), v = randn({3, 4}), w = randn({3, 4});
   const Tensor whole = randint(0, 9, {20}, kInt64), places = tensor({int64_t{1}, int64_t{5}}), two = tensor({7.f, 8.f});
   const Tensor spd = matmul(x, x.t()) + eye(4);
-  const std::pair<Tensor, Tensor> pairs[] = {{x.median(), median(x)},
-                                             {x.nanmedian(), nanmedian(x)},
-                                             {std::get<1>(x.median(1)), std::get<1>(median(x, 1))},
-                                             {std::get<0>(x.nanmedian(0, true)), std::get<0>(nanmedian(x, 0, true))},
-                                             {x.quantile(0.3, 1, true, "lower"), quantile(x, 0.3, 1, true, "lower")},
-                                             {x.nanquantile(0.7), nanquantile(x, 0.7)},
-                                             {whole.bincount({}, 12), bincount(whole, {}, 12)},
-                                             {x.histc(7, -1, 2), histc(x, 7, -1, 2)},
-                                             {x.kron(v), kron(x, v)},
-                                             {v.cross(w), cross(v, w)},
-                                             {x.matrix_power(3), matrix_power(x, 3)},
-                                             {x.dist(y, 1), dist(x, y, 1)},
-                                             {x.renorm(2, 0, 0.5), renorm(x, 2, 0, 0.5)},
-                                             {x.ravel(), ravel(x)},
-                                             {two.diagflat(1), diagflat(two, 1)},
-                                             {(x > 0).argwhere(), argwhere(x > 0)},
-                                             {v.swapaxes(0, 1), v.t()},
-                                             {v.swapdims(0, 1), v.t()},
-                                             {v.moveaxis({0}, {1}), v.t()},
-                                             {x.select_scatter(y[0], 1, 2), select_scatter(x, y[0], 1, 2)},
-                                             {x.slice_scatter(v, 0, 1), slice_scatter(x, v, 0, 1)},
-                                             {x.diagonal_scatter(y[1]), diagonal_scatter(x, y[1])},
-                                             {x.clone().put_(places, two, true), put(x, places, two, true)},
-                                             {x.index_reduce(0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax"),
-                                              index_reduce(x, 0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax")},
-                                             {x.det(), det(x)},
-                                             {spd.logdet(), logdet(spd)},
-                                             {std::get<1>(x.slogdet()), std::get<1>(slogdet(x))},
-                                             {x.inverse(), inverse(x)},
-                                             {v.pinverse(), pinverse(v)},
-                                             {x.matrix_exp(), matrix_exp(x)}};
+  const std::pair<Tensor, Tensor> pairs[] = {
+      {x.median(), median(x)},
+      {x.nanmedian(), nanmedian(x)},
+      {std::get<1>(x.median(1)), std::get<1>(median(x, 1))},
+      {std::get<0>(x.nanmedian(0, true)), std::get<0>(nanmedian(x, 0, true))},
+      {x.quantile(0.3, 1, true, "lower"), quantile(x, 0.3, 1, true, "lower")},
+      {x.nanquantile(0.7), nanquantile(x, 0.7)},
+      {whole.bincount({}, 12), bincount(whole, {}, 12)},
+      {x.histc(7, -1, 2), histc(x, 7, -1, 2)},
+      {x.kron(v), kron(x, v)},
+      {v.cross(w), cross(v, w)},
+      {x.matrix_power(3), matrix_power(x, 3)},
+      {x.dist(y, 1), dist(x, y, 1)},
+      {x.renorm(2, 0, 0.5), renorm(x, 2, 0, 0.5)},
+      {x.ravel(), ravel(x)},
+      {two.diagflat(1), diagflat(two, 1)},
+      {(x > 0).argwhere(), argwhere(x > 0)},
+      {v.swapaxes(0, 1), v.t()},
+      {v.swapdims(0, 1), v.t()},
+      {v.moveaxis({0}, {1}), v.t()},
+      {x.select_scatter(y[0], 1, 2), select_scatter(x, y[0], 1, 2)},
+      {x.slice_scatter(v, 0, 1), slice_scatter(x, v, 0, 1)},
+      {x.diagonal_scatter(y[1]), diagonal_scatter(x, y[1])},
+      {x.clone().put_(places, two, true), put(x, places, two, true)},
+      {x.index_reduce(0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax"),
+       index_reduce(x, 0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax")},
+      {x.det(), det(x)},
+      {spd.logdet(), logdet(spd)},
+      {std::get<1>(x.slogdet()), std::get<1>(slogdet(x))},
+      {x.inverse(), inverse(x)},
+      {v.pinverse(), pinverse(v)},
+      {x.matrix_exp(), matrix_exp(x)},
+      {x.diff(2, 0, v), diff(x, 2, 0, v)},
+      {x.tensor_split(3, 1)[0], tensor_split(x, 3, 1)[0]},
+      {x.tensor_split({1, 3})[1], tensor_split(x, {1, 3})[1]},
+      {x.tensor_split(places.slice(0, 0, 1))[1], x.slice(0, 1)},
+      {x.hsplit(2)[1], hsplit(x, 2)[1]},
+      {x.vsplit({1, 2})[2], x.slice(0, 2)},
+      {std::get<0>(x.histogram(4)), std::get<0>(histogram(x, 4))},
+      {std::get<0>(x.histogram(two)), std::get<0>(histogram(x, two))},
+      {x.cov(0), cov(x, 0)},
+      {x.corrcoef(), corrcoef(x)},
+      {v.inner(w), inner(v, w)},
+      {two.vdot(two), vdot(two, two)},
+      {std::get<0>(whole.unique_dim(0)), std::get<0>(unique_dim(whole, 0))},
+      {std::get<0>(whole.unique_consecutive()), std::get<0>(unique_consecutive(whole))},
+      {spd.i0(), special::i0(spd)},
+      {spd.abs().igamma(y.abs()), igamma(spd.abs(), y.abs())},
+      {spd.abs().igammac(y.abs()), igammac(spd.abs(), y.abs())},
+      {two.mvlgamma(2), mvlgamma(two, 2)},
+      {two.polygamma(1), polygamma(1, two)},
+      {x.put(places, two), put(x, places, two)},
+      {x.clone().renorm_(2, 0, 0.5), renorm(x, 2, 0, 0.5)},
+      {x.index_put({places.slice(0, 0, 1)}, 3), index_put(x, {places.slice(0, 0, 1)}, 3)},
+      {x.clone().index_reduce_(0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax"),
+       index_reduce(x, 0, places.slice(0, 0, 1), y.slice(0, 0, 1), "amax")},
+      {x.isreal(), ones({4, 4}, kBool)},
+      {v.mH(), v.t()},
+      {v.adjoint(), v.t()}};
   for (size_t i = 0; i < std::size(pairs); ++i) EXPECT_TRUE(equal(pairs[i].first, pairs[i].second)) << "pair " << i;
+}
+
+TEST(Methods, AskForFacts) {
+  const Tensor x = zeros({2, 3}), one = tensor({2.f});
+  EXPECT_EQ(x.ndimension(), 2);
+  EXPECT_FALSE(x.is_complex());
+  EXPECT_TRUE(x.is_signed());
+  EXPECT_TRUE(x.to(kInt8).is_signed());
+  EXPECT_FALSE(x.to(kUInt8).is_signed());
+  EXPECT_FALSE(x.to(kBool).is_signed());
+  EXPECT_TRUE(x.is_same_size(ones({2, 3}, kInt64)));
+  EXPECT_FALSE(x.is_same_size(ones({3, 2})));
+  EXPECT_TRUE(one.is_nonzero());
+  EXPECT_FALSE((one - 2).is_nonzero());
+  EXPECT_NE(message_of([&] { x.is_nonzero(); }).find("expected exactly one element"), std::string::npos);
+  EXPECT_NE(message_of([&] { x[0].mH(); }).find("mH: self: got a tensor with 1 dims"), std::string::npos);
+}
+
+TEST(Functions, TakeOptionsBehindASize) {
+  EXPECT_TRUE(equal(eye(3, kFloat64), eye(3, 3, kFloat64)));
+  EXPECT_EQ(eye(2, kInt64).dtype(), kInt64);
+  EXPECT_TRUE(eye(2, requires_grad()).requires_grad());
+  EXPECT_EQ(eye(2).dtype(), kFloat32);
 }
 
 TEST(Methods, WriteInPlaceAndNameTheirLine) {

@@ -244,6 +244,8 @@ TEST(Schedulers, WhatIsRefusedIsNamed) {
   expect(test::message_of([&] { OneCycleLR(run.opt, {.total_steps = 5}); }), "OneCycleLR: max_lr: got 0");
   expect(test::message_of([&] { ReduceLROnPlateau(run.opt, {.factor = 1}); }), "ReduceLROnPlateau: factor: got 1");
   expect(test::message_of([&] { LambdaLR(run.opt, std::vector<LambdaLR::Lambda>{}); }), "LambdaLR: lr_lambdas: got 0");
+  expect(test::message_of([&] { LambdaLR(run.opt, {}); }), "LambdaLR: lr_lambdas: got 0");
+  expect(test::message_of([&] { MultiplicativeLR(run.opt, {}); }), "MultiplicativeLR: lr_lambdas: got 0");
   Tensor q = ones({1}, requires_grad());
   Adagrad other({q});
   expect(test::message_of([&] { OneCycleLR(other, {.max_lr = 1, .total_steps = 5}); }),
