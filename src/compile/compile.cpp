@@ -116,6 +116,7 @@ bool CompiledCall::repeat(std::shared_ptr<const GeneralCall> call) {
   trace::LentRecorder recorder = core_.lend();
   done_ = core_.freezer().repeat(*call, *arguments_, *recorder, many_results_);
   if (!done_) return false;
+  core_.function().repeated_calls.fetch_add(1, std::memory_order_relaxed);
   form_ = call->form.copy.get();
   general_ = std::move(call);
   return true;

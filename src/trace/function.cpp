@@ -211,8 +211,9 @@ Statistics Function::statistics() const {
   Statistics s = statistics_;
   s.cache_entries = static_cast<int64_t>(order_.size());
   s.trace_nodes = trace_nodes.load(std::memory_order_relaxed);
-  s.frozen_calls = frozen_calls.load(std::memory_order_relaxed);
-  s.calls = calls.load(std::memory_order_relaxed) + s.frozen_calls;
+  const int64_t known = frozen_calls.load(std::memory_order_relaxed);
+  s.frozen_calls = known + repeated_calls.load(std::memory_order_relaxed);
+  s.calls = calls.load(std::memory_order_relaxed) + known;
   s.hits = s.calls - misses.load(std::memory_order_relaxed);
   return s;
 }

@@ -95,9 +95,10 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Recompile> recompiles() const;
 
   std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> misses{0};        // calls that recorded or compiled something, or ended with an error
-  std::atomic<int64_t> frozen_calls{0};  // not among the calls
-  std::atomic<int64_t> trace_nodes{0};   // in the trees of all recorders
+  std::atomic<int64_t> misses{0};          // calls that recorded or compiled something, or ended with an error
+  std::atomic<int64_t> frozen_calls{0};    // not among the calls
+  std::atomic<int64_t> repeated_calls{0};  // frozen ones at other sizes, among the calls
+  std::atomic<int64_t> trace_nodes{0};     // in the trees of all recorders
 
   static constexpr size_t kMostPrograms = 1024;
   static constexpr size_t kMostNotices = 256;  // of each kind: the first ones are kept

@@ -19,7 +19,7 @@ struct Statistics {
   int64_t trace_nodes = 0;  // recorded ops and flushes that are kept
   double compile_ms = 0;
   // Frozen mode.
-  int64_t frozen_calls = 0;  // that were answered without the callable's program being looked for; hits, too
+  int64_t frozen_calls = 0;  // that were answered without the callable, at known sizes or others; hits, too
   int64_t frozen_entries = 0, frozen_bytes = 0;
   int64_t frozen_evictions = 0;
 };

@@ -66,6 +66,9 @@ TEST(FrozenSizes, AreRepeatedOnceTheyWereSeenToVary) {
       EXPECT_FALSE(f.runs(randn({n, m, 6}))) << n << " " << m << " " << f.state();
       checked(randn({n, m, 6}));
     }
+  // Of 21 calls three ran the callable.
+  EXPECT_EQ(f.stats().calls, 21);
+  EXPECT_EQ(f.stats().frozen_calls, 18);
   EXPECT_EQ(f.stats().compilations, checked.stats().compilations);
   EXPECT_EQ(f.stats().fallbacks, 0);
 }
