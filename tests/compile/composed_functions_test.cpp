@@ -91,6 +91,57 @@ TEST(ComposedFunctions, AreCapturedWhole) {
       x);
 }
 
+TEST(ComposedFunctions, SpecialOnesAndWindows) {
+  const Tensor x = randn({5, 6}), wide = randn({7}, kFloat64) * 10;
+  check(
+      "bessel",
+      [](const Tensor& x) {
+        return special::i0(x) + special::i1(x) + special::i0e(x) * special::i1e(x) + special::bessel_j0(x) +
+               special::bessel_j1(x) + special::bessel_y0(x.abs()) - special::bessel_y1(x.abs());
+      },
+      wide);
+  check(
+      "ndtri", [](const Tensor& x) { return special::ndtri(x.sigmoid()); }, x);
+  check(
+      "zeta", [](const Tensor& x) { return special::zeta(x.abs() + 1, x * 3); }, x);
+  check(
+      "windows",
+      [](const Tensor& x) {
+        return x * (hann_window(6) + hamming_window(6, false) + blackman_window(6) * bartlett_window(6) +
+                    kaiser_window(6, true, 5));
+      },
+      x);
+  check(
+      "shapes in place",
+      [](const Tensor& x) {
+        Tensor y = x * 2;
+        y.t_().unsqueeze_(1);
+        return y.sum_to_size({1, 1, 5}) + y;
+      },
+      x);
+  check(
+      "fill_diagonal_", [](const Tensor& x) { return (x + 1).fill_diagonal_(3); }, x);
+  check(
+      "householder_product", [](const Tensor& x) { return linalg::householder_product(x.t(), x.select(1, 0) / 4); }, x);
+}
+
+TEST(ComposedFunctions, RandomNumbersAreEagers) {
+  const Tensor rate = rand({40}) * 9;
+  const auto f = [](const Tensor& rate) {
+    const Tensor own = empty_like(rate);
+    return normal(rate, rate) + normal(1, rate) + poisson(rate) + binomial(rate.round(), rate / 9) + own.log_normal_() +
+           own.cauchy_() + own.geometric_(0.3) + own.random_(5);
+  };
+  auto fast = compile(f);
+  for (int call = 0; call < 3; ++call) {
+    manual_seed(call);
+    const Tensor expected = f(rate);
+    manual_seed(call);
+    EXPECT_TRUE(same_bits(fast(rate), expected));
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 TEST(ComposedFunctions, OtherSizesAreComputedToo) {
   const auto f = [](const Tensor& x) { return quantile(x, 0.4, 1).sum() + cov(x).sum() + kron(x, x).mean(); };
   auto fast = compile(f);
@@ -106,7 +157,9 @@ TEST(ComposedFunctions, ValuesThatAreReadBreakTheGraph) {
     const Tensor counts = bincount(i + 1, x.select(1, 0).exp());
     const Tensor slices = std::get<0>(unique_dim((x > 0).to(kFloat32), 0)) + std::get<0>(unique_consecutive(i)).sum();
     const Tensor a = matmul(x, x.t()) + eye(x.size(0));
-    return counts.sum() + slices.sum() + linalg::solve(a, x).sum() + std::get<1>(slogdet(a)) + linalg::svdvals(x).sum();
+    return counts.sum() + slices.sum() + linalg::solve(a, x).sum() + std::get<1>(slogdet(a)) +
+           linalg::svdvals(x).sum() + std::get<2>(linalg::lu(a)).sum() + igamma(x.abs(), x.abs() + 1).sum() +
+           linalg::cond(a, 1);
   };
   auto fast = compile(f);
   for (int call = 0; call < 3; ++call) {
@@ -120,7 +173,8 @@ TEST(ComposedFunctions, ValuesThatAreReadBreakTheGraph) {
 TEST(ComposedFunctions, GradientsAreEagers) {
   const auto f = [](const Tensor& x) {
     return quantile(x, 0.3, 1).sum() + std::get<0>(nanmedian(x, 0)).sum() + corrcoef(x).square().sum() +
-           linalg::inv(matmul(x, x.t()) + eye(x.size(0))).sum() + gradient(x, 1, 1)[0].exp().sum();
+           linalg::inv(matmul(x, x.t()) + eye(x.size(0))).sum() + gradient(x, 1, 1)[0].exp().sum() +
+           special::i1(x).sum() + special::ndtri(x.sigmoid()).sum() + special::zeta(2.5, x.abs() + 1).sum();
   };
   auto fast = compile(f);
   for (int call = 0; call < 2; ++call) {
