@@ -33,36 +33,20 @@ double dot(const double* x, const double* y, int64_t n) {
   return sum;
 }
 
-/// Fills up orthonormal rows, `known` of them, to `count`: each time from the axis that is farthest from them all.
-void complete(double* rows, int64_t known, int64_t count, int64_t length) {
-  for (; known < count; ++known) {
-    int64_t axis = 0;
-    double least = std::numeric_limits<double>::infinity();
-    for (int64_t c = 0; c < length; ++c) {
-      double share = 0;
-      for (int64_t r = 0; r < known; ++r) share += rows[r * length + c] * rows[r * length + c];
-      if (share < least) least = share, axis = c;
-    }
-    double* fresh = rows + known * length;
-    std::fill_n(fresh, length, 0);
-    fresh[axis] = 1;
-    // Twice is enough (Kahan; Parlett, The Symmetric Eigenvalue Problem, 1980).
-    for (int pass = 0; pass < 2; ++pass) {
-      for (int64_t r = 0; r < known; ++r) {
-        const double part = dot(fresh, rows + r * length, length);
-        for (int64_t c = 0; c < length; ++c) fresh[c] -= part * rows[r * length + c];
-      }
-      const double norm = std::sqrt(dot(fresh, fresh, length));
-      for (int64_t c = 0; c < length; ++c) fresh[c] /= norm;
-    }
-  }
-}
-
 std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
   std::vector<double> t(static_cast<size_t>(rows * columns));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) t[c * rows + r] = a[r * columns + c];
   return t;
+}
+
+/// Fills up orthonormal rows, `known` of them, to `count`, by the columns of Q that theirs leave.
+void complete(double* rows, int64_t known, int64_t count, int64_t length) {
+  if (known == count) return;
+  std::vector<double> columns = transposed(rows, known, length), q(static_cast<size_t>(length * count));
+  factor_qr(columns.data(), length, known, q.data(), count);
+  for (int64_t r = known; r < count; ++r)
+    for (int64_t c = 0; c < length; ++c) rows[r * length + c] = q[c * count + r];
 }
 
 }  // namespace
@@ -126,13 +110,15 @@ int64_t factor_cholesky(double* a, int64_t n) {
 void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns) {
   const int64_t steps = std::min(rows, columns);
   std::vector<double> reflections(static_cast<size_t>(rows * steps)), weights(static_cast<size_t>(steps));
-  const auto reflect = [&](int64_t k, double* matrix, int64_t width, int64_t first) {
+  std::vector<double> sums(static_cast<size_t>(std::max(columns, q_columns)));
+  // Of the columns from the k-th on, row by row, as they lie in memory.
+  const auto reflect = [&](int64_t k, double* matrix, int64_t width) {
     const double* v = &reflections[k * rows];
-    for (int64_t c = first; c < width; ++c) {
-      double sum = 0;
-      for (int64_t r = k; r < rows; ++r) sum += v[r] * matrix[r * width + c];
-      for (int64_t r = k; r < rows; ++r) matrix[r * width + c] -= weights[k] * sum * v[r];
-    }
+    std::fill(sums.begin(), sums.end(), 0);
+    for (int64_t r = k; r < rows; ++r)
+      for (int64_t c = k; c < width; ++c) sums[c] += v[r] * matrix[r * width + c];
+    for (int64_t r = k; r < rows; ++r)
+      for (int64_t c = k; c < width; ++c) matrix[r * width + c] -= weights[k] * sums[c] * v[r];
   };
   for (int64_t k = 0; k < steps; ++k) {
     double* v = &reflections[k * rows];
@@ -143,13 +129,13 @@ void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_co
     weights[k] = (head - first) / head;
     for (int64_t r = k + 1; r < rows; ++r) v[r] /= first - head;
     v[k] = 1;
-    reflect(k, a, columns, k);
+    reflect(k, a, columns);
     a[k * columns + k] = head;
     for (int64_t r = k + 1; r < rows; ++r) a[r * columns + k] = 0;
   }
   std::fill_n(q, rows * q_columns, 0);
   for (int64_t i = 0; i < std::min(rows, q_columns); ++i) q[i * q_columns + i] = 1;
-  for (int64_t k = steps - 1; k >= 0; --k) reflect(k, q, q_columns, 0);
+  for (int64_t k = steps - 1; k >= 0; --k) reflect(k, q, q_columns);
 }
 
 // Cyclic Jacobi rotations (Golub and Van Loan, Matrix Computations, 8.5).
