@@ -45,7 +45,16 @@ void from_steps(RuleContext& context) {
   set(context, attribute(context, "steps").list);
 }
 
-void from_n(RuleContext& context) { set(context, attribute(context, "n").list); }
+// The integers' dtypes hold all numbers below n.
+void from_n(RuleContext& context) {
+  const Dims& n = attribute(context, "n").list;
+  const DType dtype = context.outputs[0].dtype;
+  if (is_integral(dtype) && n[0].is_constant() && n[0].code - 1 > integer_range(dtype).second)
+    context.fail("n", std::to_string(n[0].code),
+                 "at most " + std::to_string(integer_range(dtype).second + 1) + ": the numbers below it, in " +
+                     std::string(name_of(dtype)));
+  set(context, n);
+}
 
 void eye(RuleContext& context) {
   Dim n = attribute(context, "n").list[0];

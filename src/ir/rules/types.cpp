@@ -105,6 +105,8 @@ void compare_in_i64(RuleContext& context) {
 }  // namespace
 
 void bounded(RuleContext& context) {
+  if (std::none_of(context.operands.begin() + 1, context.operands.end(), [](const auto& o) { return o.present(); }))
+    context.fail(operand_name(context, 1), "no bound", "one at least");
   promote(context);
   compare_in_i64(context);
 }

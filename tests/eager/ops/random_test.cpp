@@ -8,6 +8,7 @@
 
 #include "eager/nn/layers.h"
 #include "eager/ops/factories.h"
+#include "eager/support.h"
 #include "lacks.h"
 #include "runtime/cpu.h"
 #include "runtime/thread_pool.h"
@@ -17,6 +18,7 @@ namespace {
 
 double mean_of(const Tensor& t) { return t.to(kFloat64).mean().item<double>(); }
 double deviation_of(const Tensor& t) { return t.to(kFloat64).std().item<double>(); }
+using test::message_of;
 bool same(const Tensor& a, const Tensor& b) { return equal(a, b); }
 
 // The known answers of the authors' Random123 library, as far as a counter of 64 bits reaches them.
@@ -94,6 +96,8 @@ TEST(Random, PermutationsHoldEachNumberOnce) {
   }
   EXPECT_EQ(randperm(4, kInt32).dtype(), kInt32);
   EXPECT_THROW(randperm(-1), Error);
+  EXPECT_EQ(randperm(128, kInt8).amax().item<int>(), 127);
+  EXPECT_EQ(message_of([] { randperm(257, kUInt8); }).rfind("randperm: n: got 257, expected at most 256", 0), 0u);
   // Every place is as likely for the first number: 6 places, 3,000 draws, five deviations.
   Tensor counts = zeros({6});
   for (int i = 0; i < 3000; ++i) counts.add_(randperm(6) == 0);
