@@ -158,6 +158,8 @@ const std::vector<Convention>& conventions() {
       {OF("var of one", x[0].var()), {{3}}, {{kNaN}}},
       {OF("std of one", x[0].std()), {{3}}, {{kNaN}}},
       {OF("var of equals", x[0].var()), {{3, 3}}, {{0, 0}}},
+      {OF("var without a degree of freedom", x[0].var({}, 3)), {{1, 2, 3}}, {{kInfinity, kNaN, kInfinity}}},
+      {OF("std without a degree of freedom", x[0].std({}, 4)), {{1, 2, 3}}, {{kNaN, kNaN, kNaN}}},
       {OF("std of equals", x[0].std()), {{3, 3, 3}}, {{0, 0, 0}}},
       {OF("atan2", atan2(x[0], x[1])),
        {{0, -0.0, 0, 1, kInfinity}, {0, 0, -1, 0, kInfinity}},

@@ -1,5 +1,7 @@
 // Reductions, and norms and deviations over dims.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/decompose.h"
 #include "ir/derivatives/support.h"
@@ -55,14 +57,18 @@ Gradients extreme(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.where(best, share, b.where(b.isnan(r.result), std::nan(""), 0.0)));
 }
 
-// 2 / (n - correction) * (x - mean).
+// 2 / (n - correction) * (x - mean). Without a degree of freedom infinite, but NaN at the mean, as PyTorch has it.
 Gradients var(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   const Reduced r(b, call);
   const Operand centered = b.sub(x, b.mean(x, Attr::of(r.dims), GraphBuilder::flag(true)));
   const double correction = call.attribute("correction").as_number();
-  const Operand n = b.scalar(GraphBuilder::divisor(element_count(b.dims(), r.shape, r.dims)), b.dtype(r.g));
-  const Operand freedom = b.clamp_min(b.sub(n, correction), 0.0);
+  const Dim count = element_count(b.dims(), r.shape, r.dims);
+  if (correction >= 0 && !b.dims().less(static_cast<int64_t>(std::min(correction, 0x1p53)), count)) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return of_self(call, b.mul(r.g, b.where(b.eq(centered, 0.0), std::nan(""), kInfinity)));
+  }
+  const Operand freedom = b.sub(b.scalar(GraphBuilder::divisor(count), b.dtype(r.g)), correction);
   return of_self(call, b.mul(b.div(b.mul(r.g, 2.0), freedom), centered));
 }
 
