@@ -1,6 +1,7 @@
 #include "eager/optim/state_reader.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "eager/call/call.h"
 #include "eager/ops/factories.h"
@@ -72,7 +73,10 @@ void StateReader::read(const std::string& prefix, const std::vector<Entry>& entr
             const std::vector<double> values = numbers(name, 2);
             *own = {values[0], values[1]};
           } else {
-            *own = static_cast<T>(number(name));
+            const double given = number(name);
+            if (std::is_same_v<T, int64_t> && !(given >= 0 && given < 0x1p63 && given == std::floor(given)))
+              refuse(name + " of " + short_text(given), "a whole number, not negative");
+            *own = static_cast<T>(given);
           }
         },
         e.at);

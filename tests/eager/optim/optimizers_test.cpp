@@ -327,6 +327,8 @@ TEST(Optimizers, AWrongStateChangesNothing) {
   EXPECT_NE(refusal("state.0.exp_avg_sq", ones({3})).find("[3]"), std::string::npos);
   refusal("state.0.momentum_buffer", ones({2}));
   refusal("state.1.step", tensor(1));
+  EXPECT_NE(refusal("state.0.step", tensor(-1)).find("state.0.step of -1, expected a whole number"), std::string::npos);
+  for (double step : {std::nan(""), 1.5, HUGE_VAL}) refusal("state.0.step", tensor(step));
   refusal("param_groups.0.eps", {});
   refusal("param_groups.0.betas", tensor({0.1, 0.2, 0.3}));
   refusal("param_groups.0.params", tensor({0, 1}));
