@@ -7,6 +7,7 @@
 
 #include "base/first_use.h"
 #include "base/float_environment.h"
+#include "base/function_scope.h"
 #include "base/mutex.h"
 #include "base/program.h"
 #include "ir/decompose.h"
@@ -99,9 +100,7 @@ void check_count(RuleContext& context, std::span<const Dim> shape) {
 }
 
 [[noreturn]] void fail_text(OpId op, std::string_view what, Location location) {
-  std::string text(info(op).name);
-  text.append(": ").append(what);
-  throw Error(text + place_of(location));
+  throw Error(error_text(info(op).name, what, location));
 }
 
 /// Calls f; a size that a DimTable refuses is an error of the op.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_scope.h"
 #include "base/module_path.h"
 #include "eager/call/dispatch.h"
 #include "eager/call/tensor_guard.h"
@@ -68,6 +69,7 @@ struct Node {
   uint64_t shapes_in = 0, shapes_out = 0, inferred = 0;
 
   Location location = Location::none();
+  CalledFunction function;  // that called the op
   std::string module;
   std::unique_ptr<FlushPoint> flush;  // Event::flush
   int64_t compilations = 0;           // of the segment that starts here (roots and flushes)
@@ -86,13 +88,14 @@ eager::Operand special_operand(OpId op, size_t number, const OperandRecord& reco
 /// What a node did, for logs and explain: "add(v3, slot 1, scalar 0)".
 std::string describe(const Node& node);
 
-/// While it lives, errors name the line and the module of a recorded call, wherever the flush stands.
+/// While it lives, errors name the line, the function and the module of a recorded call, wherever the flush stands.
 class NodeScope {
  public:
-  explicit NodeScope(const Node& node) : module_(node.module) {}
+  explicit NodeScope(const Node& node) : function_(node.function), module_(node.module) {}
 
  private:
   CallerLine own_{CallerLine::Own()};
+  FunctionScope function_;
   ModulePathScope module_;
 };
 

@@ -44,6 +44,7 @@ Node* TraceTree::record(const eager::OpCall& call, Segment& segment, const CallM
   node->derivative = call.derivative;
   node->first_value = static_cast<uint32_t>(segment.values().size());
   node->location = caller_line(call.location);
+  node->function = called_function();
   node->module = module_path();
   node->attrs.assign(call.attrs.begin(), call.attrs.end());
   for (size_t i = 0; i < std::min<size_t>(call.attrs.size(), 64); ++i)

@@ -81,7 +81,7 @@ TEST(HeldScalars, FillsCutFractionsAndRefuseWhatTheDtypeDoesNotHold) {
         [=](const Tensor& x) {
           return F::pad(x, {1, 1}, "constant", number);
         },
-        u, "constant_pad_nd: value: got " + std::to_string(number) + u8);
+        u, "pad, in constant_pad_nd: value: got " + std::to_string(number) + u8);
   }
   expect_all([](const Tensor& x) { return x.fill_(NAN); }, i,
              "fill: value: got nan, expected a number that i32 holds, from -2147483648 to 2147483647");

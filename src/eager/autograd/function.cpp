@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
+#include "base/function_scope.h"
 #include "base/module_path.h"
 #include "eager/autograd/op_node.h"
 #include "eager/call/call.h"
@@ -14,6 +16,7 @@ namespace ingot::autograd {
 
 struct FunctionNode final : Node {
   std::string function;
+  CalledFunction called;  // the library's that it is a part of; of a user's own, none
   detail::Backward backward = nullptr;
   AutogradContext context;
   std::vector<bool> wanted;  // by argument; an edge for each that is
@@ -92,7 +95,9 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
   const ModulePathScope path(*module);
   tensor_list gradients;
   {
-    const CallerLine own{CallerLine::Own()};
+    const FunctionScope scope(called);
+    std::optional<CallerLine> own;
+    if (!called.name) own.emplace(CallerLine::Own());
     gradients = backward(&context, given);
   }
   // Undefined ones beyond the arguments are for those that were left out.
@@ -163,6 +168,7 @@ void detail::apply_function(const std::string& name, const tensor_list& argument
   auto* node = new FunctionNode;
   const NodePtr made = NodePtr::take(node);
   node->function = name;
+  node->called = called_function();
   node->backward = backward;
   node->location = caller_line(location);
   node->run(arguments, forward, results);

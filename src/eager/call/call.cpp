@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/function_scope.h"
 #include "eager/call/infer.h"
 #include "eager/call/script.h"
 #include "eager/data.h"
@@ -155,10 +156,9 @@ struct Settler {
 
 void fail(std::string_view op, std::string_view argument, const std::string& got, const std::string& expected,
           Location location) {
-  std::string text(op);
-  if (!argument.empty()) text.append(": ").append(argument);
-  text.append(": got ").append(got).append(", expected ").append(expected);
-  throw Error(text + place_of(location));
+  std::string what(argument);
+  if (!what.empty()) what += ": ";
+  throw Error(error_text(op, what.append("got ").append(got).append(", expected ").append(expected), location));
 }
 
 Tensor as_asked(Tensor made, const TensorOptions& options, Location location) {

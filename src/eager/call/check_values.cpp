@@ -2,10 +2,12 @@
 // written.
 #include <cmath>
 
+#include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
 #include "eager/call/check_values.h"
 #include "eager/data.h"
 #include "eager/execute/execute.h"
+#include "eager/ops/factories.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::eager {
@@ -300,6 +302,19 @@ void check_numbers(std::string_view function, std::string_view argument, const T
       fail(function, argument, std::to_string(v),
            "numbers from " + std::to_string(low) + " to " + std::to_string(high - 1), location);
   });
+}
+
+// As a position of one place, which compiled programs check where they compute it.
+void require(const CalledFunction& wrong, const Tensor& holds) {
+  const FunctionScope scope(wrong);
+  const NoGradGuard no_grad;
+  zeros({1}, kBool).index_select(0, holds.all().logical_not().to(kInt64).reshape({1}));
+}
+
+void require_numbers(const CalledFunction& wrong, const Tensor& numbers, int64_t low, const Size& high,
+                     Location location) {
+  if (!intercepted()) return check_numbers(wrong.name, wrong.argument, numbers, low, high.value(), location);
+  require(wrong, numbers.ge(low).logical_and(numbers.lt(high)));
 }
 
 }  // namespace ingot::eager

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "base/function_scope.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::eager {
@@ -35,5 +36,11 @@ void check_values(const OpCall& call);
 /// not in [low, high). Of what is recorded no value is known yet; the op that takes it checks it.
 void check_numbers(std::string_view function, std::string_view argument, const Tensor& numbers, int64_t low,
                    int64_t high, Location location);
+/// For functions written over ops: throws Error in the function's words where `holds`, of bool, is false somewhere. Of
+/// what is recorded, where it is computed.
+void require(const CalledFunction& wrong, const Tensor& holds);
+/// check_numbers where no op takes them: what is recorded checks them as `require` does.
+void require_numbers(const CalledFunction& wrong, const Tensor& numbers, int64_t low, const Size& high,
+                     Location location);
 
 }  // namespace ingot::eager

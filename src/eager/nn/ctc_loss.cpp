@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/function_scope.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/check_values.h"
 #include "eager/nn/checks.h"
@@ -24,22 +25,21 @@ constexpr double kNever = -1e30;
 bool is_integer(DType dtype) { return !is_floating(dtype) && dtype != kBool; }
 
 /// i64 [N], each from 0 to `most`.
-Tensor lengths_of(const char* argument, const Tensor& given, const Size& rows, bool batched, int64_t most,
+Tensor lengths_of(const char* argument, const Tensor& given, const Size& rows, bool batched, const Size& most,
                   Location at) {
   if (!is_integer(given.dtype()))
     fail(kOp, argument, "a tensor of " + std::string(name_of(given.dtype())), "integers", at);
   if (given.dim() > 1 || (batched && given.dim() == 0) || given.numel() != rows.value())
     fail(kOp, argument, shape_of(given), "[" + std::to_string(rows.value()) + "], one for each row of the batch", at);
-  eager::check_numbers(kOp, argument, given, 0, most + 1, at);
+  eager::require_numbers({kOp, argument, "a length that is negative or too large", "lengths of what is given"}, given,
+                         0, most + 1, at);
   return given.reshape({-1}).to(kInt64);
 }
 
 /// Rows that lie behind each other in one dim as [N, longest].
-Tensor rows_of(const Tensor& joined, const Tensor& lengths, int64_t longest, Location at) {
-  if (!eager::intercepted())
-    if (int64_t total = lengths.sum().item<int64_t>(); total != joined.numel())
-      fail(kOp, "targets", std::to_string(joined.numel()) + " numbers",
-           std::to_string(total) + ", the sum of target_lengths", at);
+Tensor rows_of(const Tensor& joined, const Tensor& lengths, int64_t longest) {
+  eager::require({kOp, "targets", "more or fewer numbers", "as many as the sum of target_lengths"},
+                 lengths.sum() == joined.size(0));
   if (longest == 0) return zeros({lengths.size(0), 0}, kInt64);
   const Tensor start = (lengths.cumsum(0) - lengths).unsqueeze(1);
   const Tensor place = clamp_max(start + arange(longest), joined.size(0) - 1);
@@ -104,15 +104,14 @@ Tensor loss_of(const TensorArg& log_probs, const TensorArg& given_targets, const
   if ((!padded && targets.dim() != 1) || (padded && targets.size(0) != rows))
     fail(kOp, "targets", shape_of(targets),
          "[" + std::to_string(rows.value()) + ", S], or all targets joined in one dim", at);
-  batch.input_lengths = lengths_of("input_lengths", input_lengths, rows, batched, x.size(0).value(), at);
-  batch.target_lengths = lengths_of("target_lengths", target_lengths, rows, batched,
-                                    padded ? targets.size(1).value() : targets.size(0).value(), at);
+  batch.input_lengths = lengths_of("input_lengths", input_lengths, rows, batched, x.size(0), at);
+  batch.target_lengths = lengths_of("target_lengths", target_lengths, rows, batched, targets.size(padded ? 1 : 0), at);
   Tensor labels = targets.to(kInt64);
   if (!padded) {
     // One row is as long as there are numbers.
     if (!batched) longest = targets.size(0).value();
     if (!longest) longest = batch.target_lengths.amax().item<int64_t>();
-    labels = rows_of(labels, batch.target_lengths, *longest, at);
+    labels = rows_of(labels, batch.target_lengths, *longest);
   }
   labels = where(arange(labels.size(1)) < batch.target_lengths.unsqueeze(1), labels, blank);
   eager::check_numbers(kOp, "targets", labels, 0, classes, at);
@@ -143,7 +142,7 @@ Tensor tensor_of(const IntList& list) { return tensor(std::vector<int64_t>(list.
 
 Tensor ctc_loss(const TensorArg& log_probs, const TensorArg& targets, const TensorArg& input_lengths,
                 const TensorArg& target_lengths, int64_t blank, Word word, bool zero_infinity) {
-  const CallerLine line(log_probs.location);
+  const FunctionScope scope(kOp, log_probs.location);
   const Reduction reduction = detail::reduction_of(kOp, word, log_probs.location);
   present(kOp, "log_probs", log_probs);
   return loss_of(log_probs, targets, present(kOp, "input_lengths", input_lengths),
@@ -151,7 +150,7 @@ Tensor ctc_loss(const TensorArg& log_probs, const TensorArg& targets, const Tens
 }
 Tensor ctc_loss(const TensorArg& log_probs, const TensorArg& targets, const IntList& input_lengths,
                 const IntList& target_lengths, int64_t blank, Word word, bool zero_infinity) {
-  const CallerLine line(log_probs.location);
+  const FunctionScope scope(kOp, log_probs.location);
   const Reduction reduction = detail::reduction_of(kOp, word, log_probs.location);
   present(kOp, "log_probs", log_probs);
   return loss_of(log_probs, targets, tensor_of(input_lengths), tensor_of(target_lengths), most_of(target_lengths),

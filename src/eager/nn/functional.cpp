@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/float_environment.h"
+#include "base/function_scope.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
@@ -48,7 +49,7 @@ Tensor channel_dropout(const TensorArg& input, int64_t unbatched, double p, bool
 
 /// `noise`: of which sizes it is drawn.
 Tensor alpha_dropped(const char* op, const TensorArg& input, const IntList& noise, double p, bool training) {
-  const CallerLine line(input.location);
+  const FunctionScope scope(op, input.location);
   const FloatEnvironment environment;
   const Tensor& x = floating(op, "input", input);
   if (!(p >= 0 && p <= 1)) eager::fail(op, "p", std::to_string(p), "numbers from 0 to 1", input.location);
@@ -63,7 +64,7 @@ Tensor alpha_dropped(const char* op, const TensorArg& input, const IntList& nois
 }  // namespace
 
 Tensor feature_dropout(const TensorArg& input, double p, bool training) {
-  const CallerLine line(input.location);
+  const FunctionScope scope("feature_dropout", input.location);
   const IntList channels = channels_of("feature_dropout", input);
   if (!training || p == 0) return dropout(input, p, training);
   return mul(input, dropout(TensorArg(ones(channels, input.tensor->dtype()), input.location), p));
@@ -82,7 +83,7 @@ Tensor feature_alpha_dropout(const TensorArg& input, double p, bool training) {
 }
 
 Tensor rrelu(const TensorArg& input, double lower, double upper, bool training) {
-  const CallerLine line(input.location);
+  const FunctionScope scope("rrelu", input.location);
   const Tensor& x = floating("rrelu", "input", input);
   if (!(lower <= upper) || std::isinf(lower) || std::isinf(upper))
     eager::fail("rrelu", "lower", std::to_string(lower) + " with an upper bound of " + std::to_string(upper),
@@ -92,7 +93,7 @@ Tensor rrelu(const TensorArg& input, double lower, double upper, bool training) 
 }
 
 Tensor gumbel_softmax(const TensorArg& logits, double tau, bool hard, int64_t dim) {
-  const CallerLine line(logits.location);
+  const FunctionScope scope("gumbel_softmax", logits.location);
   const Tensor& x = floating("gumbel_softmax", "logits", logits);
   const Tensor smooth = softmax((x - log(exponential(zeros_like(x)))) / tau, dim);
   if (!hard) return smooth;
@@ -105,7 +106,7 @@ Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorAr
                 const TensorArg& bias) {
   constexpr const char* kOp = "bilinear";
   const Location at = input1.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Tensor &x = eager::present(kOp, "input1", input1), &y = eager::present(kOp, "input2", input2);
   const Tensor& weight = eager::present(kOp, "weight", given_weight);
   if (weight.dim() != 3) eager::fail(kOp, "weight", detail::shape_of(weight), "[out, in1, in2]", at);
@@ -127,7 +128,7 @@ Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorAr
 }
 
 Tensor pdist(const TensorArg& input, double p) {
-  const CallerLine line(input.location);
+  const FunctionScope scope("pdist", input.location);
   const Tensor& x = floating("pdist", "input", input);
   if (x.dim() != 2) eager::fail("pdist", "input", detail::shape_of(x), "two dims", input.location);
   if (!(p >= 0)) eager::fail("pdist", "p", std::to_string(p), "no negative number", input.location);
@@ -224,7 +225,7 @@ Tensor local_response_norm(const TensorArg& input, int64_t size, const ScalarArg
 }
 
 Tensor normalize(const TensorArg& input, double p, int64_t dim, double eps) {
-  const CallerLine line(input.location);
+  const FunctionScope scope("normalize", input.location);
   return div(input, clamp_min(vector_norm(input, p, dim, true), eps));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/function_scope.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
 #include "eager/ops/lists.h"
@@ -60,7 +61,8 @@ struct Tap {
 
 std::vector<Tap> taps(const Axis& axis, const Tensor& grid, Between between) {
   const Tensor at = between == Between::bicubic ? axis.pixels(grid) : axis.inside(axis.pixels(grid));
-  if (between == Between::nearest) return {{round(at.detach()), {}}};
+  // The result does not move with the grid: a share of 1 whose gradient is 0.
+  if (between == Between::nearest) return {{round(at.detach()), at.requires_grad() ? at.clone().fill_(1) : Tensor()}};
   const Tensor first = floor(at.detach()), share = at - first;
   if (between == Between::bilinear) return {{first, 1 - share}, {first + 1, share}};
   // Keys, "Cubic convolution interpolation for digital image processing", 1981.
@@ -86,7 +88,7 @@ Tensor ruler(int64_t steps, bool align_corners, DType dtype) {
 Tensor affine_grid(const TensorArg& given_theta, const IntList& size, bool align_corners) {
   constexpr const char* kOp = "affine_grid";
   const Location at = given_theta.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Tensor& theta = present(kOp, "theta", given_theta);
   const Ints& sizes = size.items();
   if (sizes.size() != 4 && sizes.size() != 5)
@@ -118,7 +120,7 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
                    bool align_corners) {
   constexpr const char* kOp = "grid_sample";
   const Location at = input.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Tensor &image = present(kOp, "input", input), &positions = present(kOp, "grid", given_grid);
   const auto between = choice<Between>(kOp, "mode", {"bilinear", "nearest", "bicubic"}, mode, at);
   const auto outside = choice<Outside>(kOp, "padding_mode", {"zeros", "border", "reflection"}, padding_mode, at);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/function_scope.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/check_values.h"
 #include "eager/nn/checks.h"
@@ -34,7 +35,7 @@ Tensor hinge(const Tensor& x) { return clamp_min(x, 0); }
 Tensor margin_ranking_loss(const TensorArg& input1, const TensorArg& input2, const TensorArg& target, double margin,
                            Word word) {
   constexpr const char* kOp = "margin_ranking_loss";
-  const CallerLine line(input1.location);
+  const FunctionScope scope(kOp, input1.location);
   const Reduction reduction = reduction_of(kOp, word, input1.location);
   const Tensor &a = present(kOp, "input1", input1), &b = present(kOp, "input2", input2);
   const Tensor& t = present(kOp, "target", target);
@@ -45,7 +46,7 @@ Tensor margin_ranking_loss(const TensorArg& input1, const TensorArg& input2, con
 
 Tensor hinge_embedding_loss(const TensorArg& input, const TensorArg& target, double margin, Word word) {
   constexpr const char* kOp = "hinge_embedding_loss";
-  const CallerLine line(input.location);
+  const FunctionScope scope(kOp, input.location);
   const Reduction reduction = reduction_of(kOp, word, input.location);
   const Tensor &x = present(kOp, "input", input), &t = present(kOp, "target", target);
   const Tensor apart = where(t != 1, hinge(margin - x).to(x.dtype()), 0), near = where(t != -1, x, 0);
@@ -56,7 +57,7 @@ Tensor cosine_embedding_loss(const TensorArg& input1, const TensorArg& input2, c
                              Word word) {
   constexpr const char* kOp = "cosine_embedding_loss";
   const Location at = input1.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Reduction reduction = reduction_of(kOp, word, at);
   const Tensor &a = present(kOp, "input1", input1), &b = present(kOp, "input2", input2);
   const Tensor& t = present(kOp, "target", target);
@@ -75,7 +76,7 @@ namespace {
 
 Tensor triplet_loss(const char* op, const TensorArg& anchor, const TensorArg& positive, const TensorArg& negative,
                     const Distance& distance, double margin, bool swap, std::string_view word) {
-  const CallerLine line(anchor.location);
+  const FunctionScope scope(op, anchor.location);
   const Reduction reduction = reduction_of(op, word, anchor.location);
   const Tensor &a = present(op, "anchor", anchor), &p = present(op, "positive", positive);
   const Tensor& n = present(op, "negative", negative);
@@ -143,7 +144,7 @@ Tensor multi_margin_loss(const TensorArg& input, const TensorArg& target, int64_
                          const TensorArg& given_weight, Word word) {
   constexpr const char* kOp = "multi_margin_loss";
   const Location at = input.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Reduction reduction = reduction_of(kOp, word, at);
   if (p != 1 && p != 2) fail(kOp, "p", std::to_string(p), "1 or 2", at);
   Scores scores(kOp, input, target);
@@ -173,13 +174,14 @@ Tensor multi_margin_loss(const TensorArg& input, const TensorArg& target, int64_
 Tensor multilabel_margin_loss(const TensorArg& input, const TensorArg& target, Word word) {
   constexpr const char* kOp = "multilabel_margin_loss";
   const Location at = input.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Reduction reduction = reduction_of(kOp, word, at);
   Scores scores(kOp, input, target);
   const Tensor& x = scores.x;
   if (sizes_of(scores.target) != sizes_of(*input.tensor))
     fail(kOp, "target", shape_of(scores.target), "the input's, " + shape_of(*input.tensor), at);
-  eager::check_numbers(kOp, "target", scores.target, -1, x.size(1).value(), at);
+  eager::require_numbers({kOp, "target", "a number that is no class", "classes, -1 behind them"}, scores.target, -1,
+                         x.size(1), at);
   const Tensor listed = scores.batched ? scores.target : scores.target.reshape({1, -1});
   const Tensor counts = cumprod(listed >= 0, 1) > 0, y = where(counts, listed, 0);  // up to the first -1
   // [N, places of the list, classes].
@@ -193,7 +195,7 @@ Tensor multilabel_margin_loss(const TensorArg& input, const TensorArg& target, W
 Tensor multilabel_soft_margin_loss(const TensorArg& input, const TensorArg& target, const TensorArg& weight,
                                    Word word) {
   constexpr const char* kOp = "multilabel_soft_margin_loss";
-  const CallerLine line(input.location);
+  const FunctionScope scope(kOp, input.location);
   const Reduction reduction = reduction_of(kOp, word, input.location);
   const Tensor &x = present(kOp, "input", input), &t = present(kOp, "target", target);
   if (x.dim() == 0)
@@ -206,7 +208,7 @@ Tensor multilabel_soft_margin_loss(const TensorArg& input, const TensorArg& targ
 Tensor poisson_nll_loss(const TensorArg& input, const TensorArg& target, bool log_input, bool full, double eps,
                         Word word) {
   constexpr const char* kOp = "poisson_nll_loss";
-  const CallerLine line(input.location);
+  const FunctionScope scope(kOp, input.location);
   const Reduction reduction = reduction_of(kOp, word, input.location);
   const Tensor &x = present(kOp, "input", input), &t = present(kOp, "target", target);
   Tensor losses = log_input ? exp(x) - t * x : x - t * log(x + eps);
@@ -223,7 +225,7 @@ Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const 
                          double eps, Word word) {
   constexpr const char* kOp = "gaussian_nll_loss";
   const Location at = input.location;
-  const CallerLine line(at);
+  const FunctionScope scope(kOp, at);
   const Reduction reduction = reduction_of(kOp, word, at);
   const Tensor &x = present(kOp, "input", input), &t = present(kOp, "target", target);
   Tensor var;
@@ -233,7 +235,7 @@ Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const 
     var = ones_like(x) * given_var.value;
   } else {
     var = present(kOp, "var", TensorArg(given_var.tensor ? *given_var.tensor : Tensor(), at));
-    if (!eager::intercepted() && any(var < 0).item<bool>()) fail(kOp, "var", "negative numbers", "none", at);
+    eager::require({kOp, "var", "negative numbers", "none"}, logical_not(var < 0));
     const IntArrayRef sizes = sizes_of(x), given = sizes_of(var);
     const bool one_less = given.size() + 1 == sizes.size() && given == IntArrayRef(sizes.data(), given.size());
     size_t apart = 0;

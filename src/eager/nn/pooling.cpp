@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/function_scope.h"
 #include "eager/call/call.h"
 #include "eager/call/check_values.h"
 #include "eager/nn/checks.h"
@@ -118,7 +119,7 @@ Tensor max_unpool(const char* op, size_t spatial, const TensorArg& input, const 
                   const IntList& kernel_size, const IntList& given_stride, const IntList& padding,
                   const IntList& output_size) {
   const Location at = input.location;
-  const CallerLine line(at);
+  const FunctionScope scope(op, at);
   const Tensor &x = eager::present(op, "input", input), &places = eager::present(op, "indices", indices);
   const int64_t last = static_cast<int64_t>(spatial);
   if (x.dim() != last + 1 && x.dim() != last + 2)
@@ -157,7 +158,7 @@ using AvgPool = Tensor (*)(const TensorArg&, const IntList&, const IntList&, con
 
 Tensor lp_pool(const char* op, AvgPool avg_pool, MaxPool max_pool, size_t spatial, const TensorArg& input, double p,
                const IntList& kernel_size, const IntList& stride, bool ceil_mode) {
-  const CallerLine line(input.location);
+  const FunctionScope scope(op, input.location);
   const Tensor& x = eager::present(op, "input", input);
   if (p == 0) fail(op, "norm_type", "0", "another number", input.location);
   const Ints kernel = spread(detail::positive(op, "kernel_size", kernel_size, spatial), spatial);

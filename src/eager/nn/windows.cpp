@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/function_scope.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
 
@@ -83,7 +84,7 @@ using Convolution = Tensor (*)(const TensorArg&, const TensorArg&, const TensorA
 Tensor convolve(const char* name, Convolution convolution, size_t rank, const TensorArg& input, const TensorArg& weight,
                 const TensorArg& bias, const IntList& stride, std::string_view padding, const IntList& dilation,
                 int64_t groups) {
-  const CallerLine line(input.location);
+  const FunctionScope scope(name, input.location);
   if (padding == "valid") return convolution(input, weight, bias, stride, 0, dilation, groups);
   if (padding != "same")
     fail(name, "padding", "\"" + std::string(padding) + "\"", "\"same\", \"valid\" or numbers", input.location);
@@ -99,7 +100,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 
 Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) {
   const std::string_view mode = word;
-  const CallerLine line(input.location);
+  const FunctionScope scope("pad", input.location);
   Ints pairs = pad.items();
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
     fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
@@ -136,7 +137,7 @@ Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
-  const CallerLine line(indices.location);
+  const FunctionScope scope("embedding_renorm_", indices.location);
   const NoGradGuard no_grad;
   Tensor rows = arange(weight.size(0)).unsqueeze(1);
   Tensor named = any(eq(rows, indices.tensor->reshape({1, -1})), 1, true);

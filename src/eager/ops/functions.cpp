@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/function_scope.h"
 #include "eager/call/call.h"
 #include "eager/call/script.h"
 #include "eager/data.h"
@@ -351,7 +352,7 @@ Tensor Tensor::isreal(Location location) const { return ingot::isreal({*this, lo
 
 Tensor logspace(const OperandArg& start, const OperandArg& end, const SizeArg& steps, double base,
                 TensorOptions options) {
-  const CallerLine line(start.location);
+  const FunctionScope scope("logspace", start.location);
   const DType dtype = options.dtype_or(kFloat32);
   // Integers have whole exponents at both ends, as in PyTorch.
   Tensor held[2];

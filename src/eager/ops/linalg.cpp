@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/function_scope.h"
 #include "eager/autograd/function.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/factorizations.h"
@@ -30,7 +31,8 @@ std::string which(const Matrices& m, int64_t i) { return m.count == 1 ? "a matri
 Tensor diagonal_matrix(const Tensor& values) { return values.diag_embed(); }
 Tensor identity(const Tensor& like) { return eye(like.size(-1), {}, kFloat64); }
 
-/// Solves A X = B for each matrix of a batch in place of B, which is row-major.
+/// Solves A X = B for each matrix of a batch in place of B, which is row-major. Without an op: X is infinite or NaN
+/// where A is singular.
 void solve_each(const char* op, const Tensor& a, const Tensor& b) {
   const Matrices m(a);
   const int64_t n = m.rows, columns = b.size(-1);
@@ -38,7 +40,7 @@ void solve_each(const char* op, const Tensor& a, const Tensor& b) {
   for (int64_t i = 0; i < m.count; ++i) {
     std::vector<double> lu(m.at(i), m.at(i) + n * n);
     const eager::Pivots pivots = eager::factor_lu(lu.data(), n, n);
-    if (pivots.zero >= 0)
+    if (op && pivots.zero >= 0)
       fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(pivots.zero + 1) + " is 0)",
            "one that has an inverse", Location::none());
     eager::solve_lu(lu.data(), pivots, n, to + i * n * columns, columns);
@@ -46,6 +48,7 @@ void solve_each(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 struct Inverse : autograd::Function<Inverse> {
+  /// Without an op: see solve_each.
   static Tensor forward(AutogradContext* context, const char* op, const Tensor& a) {
     const Tensor result = identity(a).expand(a.sizes()).clone();
     solve_each(op, a, result);
@@ -73,8 +76,6 @@ struct Solve : autograd::Function<Solve> {
   }
 };
 
-Tensor inverse_of(const Tensor& a) { return Inverse::apply("linalg::inv", a); }
-
 /// Determinants, their signs, and the logarithms of their absolute values.
 struct Determinant : autograd::Function<Determinant> {
   static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a) {
@@ -101,7 +102,8 @@ struct Determinant : autograd::Function<Determinant> {
   static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
     const std::vector<Tensor> saved = context->get_saved_variables();
     const Tensor weight = gradients[0] * saved[1] + gradients[2];
-    return {weight.unsqueeze(-1).unsqueeze(-1) * inverse_of(saved[0]).mT()};
+    const char* const op = nullptr;
+    return {weight.unsqueeze(-1).unsqueeze(-1) * Inverse::apply(op, saved[0]).mT()};
   }
 };
 
@@ -306,7 +308,7 @@ Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DT
 }
 
 std::vector<Tensor> symmetric_parts(const char* op, const TensorArg& A, std::string_view uplo) {
-  const CallerLine line(A.location);
+  const FunctionScope scope(op, A.location);
   if (uplo != "L" && uplo != "U" && uplo != "l" && uplo != "u")
     fail(op, "UPLO", "\"" + std::string(uplo) + "\"", "\"L\" or \"U\"", A.location);
   const std::vector<Tensor> parts = Symmetric::apply(wide(op, "A", A, true, true), uplo == "L" || uplo == "l");
@@ -321,13 +323,13 @@ Tensor inverse(const TensorArg& self) { return linalg::inv(self); }
 Tensor pinverse(const TensorArg& self, double rcond) { return linalg::pinv(self, 0, rcond); }
 Tensor matrix_exp(const TensorArg& self) { return linalg::matrix_exp(self); }
 Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper) {
-  const CallerLine line(B.location);
+  const FunctionScope scope("cholesky_solve", B.location);
   wide("cholesky_solve", "B", B, false);
   const Tensor l = wide("cholesky_solve", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
   return solve_by("cholesky_solve", matmul(lower, lower.mT()), B, L.tensor->dtype(), true);
 }
 Tensor cholesky_inverse(const TensorArg& L, bool upper) {
-  const CallerLine line(L.location);
+  const FunctionScope scope("cholesky_inverse", L.location);
   const Tensor l = wide("cholesky_inverse", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
   return Inverse::apply("cholesky_inverse", matmul(lower, lower.mT())).to(L.tensor->dtype());
 }
@@ -350,7 +352,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& self, bool some, bool co
   return {u, s, vt.mT()};
 }
 Tensor logdet(const TensorArg& self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("logdet", self.location);
   const auto [sign, logarithm] = linalg::slogdet(self);
   return where(sign < 0, std::numeric_limits<double>::quiet_NaN(), logarithm);
 }
@@ -358,7 +360,7 @@ Tensor logdet(const TensorArg& self) {
 namespace linalg {
 
 Tensor det(const TensorArg& A) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::det", A.location);
   const Tensor a = wide("linalg::det", "A", A, true);
   const Tensor result = Determinant::apply(a)[0];
   if (!a.requires_grad() || !(result == 0).any().item<bool>()) return result.to(A.tensor->dtype());
@@ -377,24 +379,24 @@ Tensor det(const TensorArg& A) {
 }
 
 std::tuple<Tensor, Tensor> slogdet(const TensorArg& A) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::slogdet", A.location);
   const std::vector<Tensor> parts = Determinant::apply(wide("linalg::slogdet", "A", A, true));
   return {parts[1].to(A.tensor->dtype()), parts[2].to(A.tensor->dtype())};
 }
 
 Tensor inv(const TensorArg& A) {
-  const CallerLine line(A.location);
-  return inverse_of(wide("linalg::inv", "A", A, true)).to(A.tensor->dtype());
+  const FunctionScope scope("linalg::inv", A.location);
+  return Inverse::apply("linalg::inv", wide("linalg::inv", "A", A, true)).to(A.tensor->dtype());
 }
 
 Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::solve", A.location);
   const Tensor a = wide("linalg::solve", "A", A, true);
   return solve_by("linalg::solve", a, B, A.tensor->dtype(), left);
 }
 
 Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left, bool unitriangular) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::solve_triangular", A.location);
   Tensor a = wide("linalg::solve_triangular", "A", A, true);
   const int64_t from = unitriangular ? 1 : 0;
   a = upper ? a.triu(from) : a.tril(-from);
@@ -403,14 +405,14 @@ Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool
 }
 
 Tensor cholesky(const TensorArg& A, bool upper) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::cholesky", A.location);
   const Tensor a = wide("linalg::cholesky", "A", A, true);
   const Tensor l = Cholesky::apply(upper ? a.mT() : a);
   return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
 }
 
 std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word word) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::qr", A.location);
   const std::string_view mode = word;
   if (mode != "reduced" && mode != "complete" && mode != "r")
     fail("linalg::qr", "mode", "\"" + std::string(mode) + "\"", "one of \"reduced\", \"complete\", \"r\"", A.location);
@@ -434,18 +436,18 @@ std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO) {
 Tensor eigvalsh(const TensorArg& A, Word UPLO) { return symmetric_parts("linalg::eigvalsh", A, UPLO)[0]; }
 
 std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::svd", A.location);
   const std::vector<Tensor> parts = Singular::apply(wide("linalg::svd", "A", A, false, true), full_matrices);
   const DType dtype = A.tensor->dtype();
   return {parts[0].to(dtype), parts[1].to(dtype), parts[2].to(dtype)};
 }
 Tensor svdvals(const TensorArg& A) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::svdvals", A.location);
   return Singular::apply(wide("linalg::svdvals", "A", A, false, true), false)[1].to(A.tensor->dtype());
 }
 
 Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::pinv", A.location);
   const Tensor a = wide("linalg::pinv", "A", A, false, true);
   const std::vector<Tensor> parts = Singular::apply(a.detach(), false);
   const Tensor tolerance = tolerance_of(parts[1], a, A.tensor->dtype(), atol, rtol);
@@ -453,14 +455,14 @@ Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double
 }
 
 Tensor matrix_rank(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::matrix_rank", A.location);
   const Tensor a = wide("linalg::matrix_rank", "A", A, false, true);
   const Tensor s = Singular::apply(a.detach(), false)[1];
   return (s > tolerance_of(s, a, A.tensor->dtype(), atol, rtol).unsqueeze(-1)).sum(-1);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const TensorArg& B, std::optional<double> rcond) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::lstsq", A.location);
   const DType dtype = present("linalg::lstsq", "A", A).dtype();
   const Tensor wide_a = wide("linalg::lstsq", "A", A, false, true);
   const auto [a, b, vector] = sides_of("linalg::lstsq", wide_a, B, dtype, true);
@@ -478,7 +480,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const Tenso
 // Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003: method 3, with a Taylor
 // series.
 Tensor matrix_exp(const TensorArg& A) {
-  const CallerLine line(A.location);
+  const FunctionScope scope("linalg::matrix_exp", A.location);
   Tensor a = wide("linalg::matrix_exp", "A", A, true, true);
   if (a.numel() == 0) return A.tensor->clone();
   const double norm = a.detach().abs().sum(-1).amax().item<double>();

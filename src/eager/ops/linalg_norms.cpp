@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/function_scope.h"
 #include "eager/autograd/function.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/factorizations.h"
@@ -65,7 +66,7 @@ struct NuclearNorm : autograd::Function<NuclearNorm> {
 
 Tensor norm_of(const char* op, const TensorArg& A, const IntList& dim, bool keepdim, std::string_view word,
                double order) {
-  const CallerLine line(A.location);
+  const FunctionScope scope(op, A.location);
   const Tensor& x = present(op, "A", A);
   if (!is_floating(x.dtype())) fail(op, "A", eager::dtype_text(x), "a floating dtype", A.location);
   if (dim.items().size() != 2) fail(op, "dim", std::to_string(dim.items().size()) + " dims", "two", A.location);
@@ -115,7 +116,7 @@ Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
     fail("nuclear_norm", "self", std::string(name_of(x.dtype())), "a floating dtype", location);
   Tensor matrices = x.movedim(dim.items(), {-2, -1}, location).to(kFloat64, location).contiguous(location);
   const int64_t rank = matrices.dim();
-  const CallerLine line(location);
+  const FunctionScope scope("nuclear_norm", location);
   Tensor result = NuclearNorm::apply(matrices);
   result = result.to(x.dtype(), location);
   if (!keepdim) return result;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/function_scope.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/linalg.h"
 
@@ -85,11 +86,11 @@ Tensor multiply_all(const char* op, const TensorList& list, bool with_vectors) {
 }
 
 Tensor power_of(const char* op, const TensorArg& self, int64_t n) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor& x = present(op, "self", self);
   if (x.dim() < 2 || x.size(-2) != x.size(-1))
     fail(op, "self", shape_text(x), "square matrices in the last two dims", self.location);
-  if (n == 0) return eye(x.size(-1), {}, x.dtype()).expand(eager::sizes_of(x, self.location)).clone();
+  if (n == 0) return x.clone().copy_(eye(x.size(-1), {}, x.dtype()));  // with a gradient of zeros
   Tensor square = n < 0 ? linalg::inv(x) : x, result;
   for (uint64_t left = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);;) {
     if (left & 1) result = result.defined() ? matmul(result, square) : square;
@@ -102,7 +103,7 @@ Tensor power_of(const char* op, const TensorArg& self, int64_t n) {
 }  // namespace
 
 Tensor kron(const TensorArg& self, const TensorArg& other) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("kron", self.location);
   const Tensor &a = present("kron", "self", self), &b = present("kron", "other", other);
   const int64_t rank = std::max(a.dim(), b.dim());
   if (rank == 0) return a * b;
@@ -121,7 +122,7 @@ Tensor kron(const TensorArg& self, const TensorArg& other) {
 }
 
 Tensor cross(const TensorArg& self, const TensorArg& other, std::optional<int64_t> dim) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("cross", self.location);
   const Tensor& x = present("cross", "self", self);
   for (int64_t d = 0; d < x.dim() && !dim; ++d)
     if (x.size(d) == 3) dim = d;
@@ -130,7 +131,7 @@ Tensor cross(const TensorArg& self, const TensorArg& other, std::optional<int64_
 }
 
 Tensor chain_matmul(const TensorList& matrices) {
-  const CallerLine line(matrices.location);
+  const FunctionScope scope("chain_matmul", matrices.location);
   if (matrices.size == 0) fail("chain_matmul", "matrices", "an empty list", "at least one", matrices.location);
   return multiply_all("chain_matmul", matrices, false);
 }
@@ -138,7 +139,7 @@ Tensor chain_matmul(const TensorList& matrices) {
 Tensor matrix_power(const TensorArg& self, int64_t n) { return power_of("matrix_power", self, n); }
 
 Tensor vander(const TensorArg& x, std::optional<int64_t> N, bool increasing) {
-  const CallerLine line(x.location);
+  const FunctionScope scope("vander", x.location);
   const Tensor& given = eager::present_with_dims("vander", "x", x, 1);
   if (N && *N < 0) fail("vander", "N", std::to_string(*N), "no negative number", x.location);
   const Tensor powers = powers_of(given.dtype() == kBool ? given.to(kInt64) : given, N.value_or(given.size(0)));
@@ -146,13 +147,13 @@ Tensor vander(const TensorArg& x, std::optional<int64_t> N, bool increasing) {
 }
 
 Tensor dist(const TensorArg& self, const TensorArg& other, double p) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("dist", self.location);
   present("dist", "self", self), present("dist", "other", other);
   return norm(sub(self, other), p);
 }
 
 Tensor renorm(const TensorArg& self, double p, int64_t dim, double maxnorm) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("renorm", self.location);
   const Tensor& x = eager::present_floating("renorm", "self", self);
   if (x.dim() < 2) fail("renorm", "self", shape_text(x), "at least two dims", self.location);
   if (!(p > 0)) fail("renorm", "p", std::to_string(p), "a positive number", self.location);
@@ -170,12 +171,12 @@ Tensor renorm(const TensorArg& self, double p, int64_t dim, double maxnorm) {
 namespace linalg {
 
 Tensor cross(const TensorArg& self, const TensorArg& other, int64_t dim) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("linalg::cross", self.location);
   return cross_along("linalg::cross", self, other, dim);
 }
 
 Tensor multi_dot(const TensorList& tensors) {
-  const CallerLine line(tensors.location);
+  const FunctionScope scope("linalg::multi_dot", tensors.location);
   if (tensors.size < 2)
     fail("linalg::multi_dot", "tensors", std::to_string(tensors.size) + " tensors", "at least two", tensors.location);
   return multiply_all("linalg::multi_dot", tensors, true);
@@ -184,7 +185,7 @@ Tensor multi_dot(const TensorList& tensors) {
 Tensor matrix_power(const TensorArg& self, int64_t n) { return power_of("linalg::matrix_power", self, n); }
 
 Tensor vander(const TensorArg& x, std::optional<int64_t> N) {
-  const CallerLine line(x.location);
+  const FunctionScope scope("linalg::vander", x.location);
   const Tensor& given = present("linalg::vander", "x", x);
   if (given.dtype() == kBool) fail("linalg::vander", "x", dtype_text(given), "integers or floats", x.location);
   if (given.dim() == 0) fail("linalg::vander", "x", "a zero-dim tensor", "at least one dim", x.location);

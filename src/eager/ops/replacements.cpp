@@ -1,5 +1,6 @@
 #include "eager/ops/replacements.h"
 
+#include "base/function_scope.h"
 #include "eager/call/check_values.h"
 #include "eager/ops/checks.h"
 
@@ -14,7 +15,7 @@ using eager::shape_text;
 /// `view` of a copy of self, replaced.
 template <class View>
 Tensor with_part(const char* op, const TensorArg& self, const TensorArg& src, View view) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor copy = present(op, "self", self).clone(), &given = present(op, "src", src);
   const Tensor part = view(copy);
   if (!(given.sizes() == part.sizes()))
@@ -42,7 +43,7 @@ Tensor diagonal_scatter(const TensorArg& self, const TensorArg& src, int64_t off
 }
 
 Tensor put(const TensorArg& self, const TensorArg& i, const TensorArg& s, bool accumulate) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("put", self.location);
   const Tensor &x = present("put", "self", self), &index = present("put", "index", i),
                &source = present("put", "source", s);
   check_same_dtype("put", x, source, self.location);
@@ -59,7 +60,7 @@ Tensor put(const TensorArg& self, const TensorArg& i, const TensorArg& s, bool a
 
 Tensor index_reduce(const TensorArg& self, int64_t dim, const TensorArg& i, const TensorArg& s, Word word,
                     bool include_self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("index_reduce", self.location);
   const Tensor &x = present("index_reduce", "self", self), &index = present("index_reduce", "index", i),
                &source = present("index_reduce", "source", s);
   const std::string_view reduce = word;

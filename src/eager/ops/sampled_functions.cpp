@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/function_scope.h"
 #include "eager/ops/checks.h"
 
 namespace ingot {
@@ -48,13 +49,13 @@ Tensor double_areas(const char* op, const TensorArg& y, const TensorArg& x, int6
 
 template <class Spacing>
 Tensor integral(const char* op, const TensorArg& y, const Spacing& spacing, int64_t dim) {
-  const CallerLine line(y.location);
+  const FunctionScope scope(op, y.location);
   const Tensor areas = double_areas(op, y, spacing, &dim);
   return areas.sum(dim) / 2;
 }
 template <class Spacing>
 Tensor integrals(const TensorArg& y, const Spacing& spacing, int64_t dim) {
-  const CallerLine line(y.location);
+  const FunctionScope scope("cumulative_trapezoid", y.location);
   return double_areas("cumulative_trapezoid", y, spacing, &dim).cumsum(dim) / 2;
 }
 
@@ -139,7 +140,7 @@ Tensor cumulative_trapezoid(const TensorArg& y, const ScalarArg& dx, int64_t dim
 Tensor cumulative_trapezoid(const TensorArg& y, const TensorArg& x, int64_t dim) { return integrals(y, x, dim); }
 
 std::vector<Tensor> gradient(const TensorArg& self, const ScalarArg& spacing, const IntList& dim, int64_t edge_order) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("gradient", self.location);
   const Tensor& x = present("gradient", "self", self);
   std::vector<Tensor> results;
   for (int64_t d : dims_of(x, dim, edge_order, self.location))
@@ -149,7 +150,7 @@ std::vector<Tensor> gradient(const TensorArg& self, const ScalarArg& spacing, co
 
 std::vector<Tensor> gradient(const TensorArg& self, const std::vector<double>& spacing, const IntList& dim,
                              int64_t edge_order) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("gradient", self.location);
   const Tensor& x = present("gradient", "self", self);
   const std::vector<int64_t> dims = dims_of(x, dim, edge_order, self.location);
   if (spacing.size() != dims.size())
@@ -161,7 +162,7 @@ std::vector<Tensor> gradient(const TensorArg& self, const std::vector<double>& s
 }
 
 std::vector<Tensor> gradient(const TensorArg& self, const TensorList& spacing, const IntList& dim, int64_t edge_order) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("gradient", self.location);
   const Tensor& x = present("gradient", "self", self);
   const std::vector<int64_t> dims = dims_of(x, dim, edge_order, self.location);
   if (spacing.size != dims.size())

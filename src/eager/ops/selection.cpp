@@ -1,7 +1,9 @@
 #include "eager/ops/selection.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "base/function_scope.h"
 #include "eager/call/check_values.h"
 #include "eager/data.h"
 #include "eager/ops/checks.h"
@@ -91,6 +93,7 @@ std::vector<Tensor> where(const TensorArg& condition) {
 Tensor argwhere(const TensorArg& self) { return nonzero(self); }
 
 Tensor masked_select(const TensorArg& a, const TensorArg& m) {
+  const FunctionScope scope("masked_select", a.location);
   const Tensor &self = present("masked_select", "self", a), &mask = mask_of("masked_select", m);
   Ints shape = broadcast("masked_select", "mask", self, mask, a.location);
   Tensor at = nonzero({mask.expand(shape, a.location).reshape({-1}, a.location), a.location});
@@ -102,6 +105,7 @@ Tensor masked_select(const TensorArg& a, const TensorArg& m) {
 // An element in front of the source stands for those that keep their own: a source that is too short then shows as a
 // position out of range.
 Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s) {
+  const FunctionScope scope("masked_scatter", a.location);
   const Tensor &self = present("masked_scatter", "self", a), &given_mask = mask_of("masked_scatter", m);
   const Tensor& source = present("masked_scatter", "source", s);
   if (source.dtype() != self.dtype())
@@ -122,6 +126,7 @@ Tensor masked_scatter(const TensorArg& a, const TensorArg& m, const TensorArg& s
 }
 
 Tensor take(const TensorArg& a, const TensorArg& i) {
+  const FunctionScope scope("take", a.location);
   const Tensor &self = present("take", "self", a), &index = present("take", "index", i);
   if (index.dtype() != kInt64 && index.dtype() != kInt32)
     fail("take", "index", "a tensor of " + std::string(name_of(index.dtype())), "i64 or i32", a.location);
@@ -170,6 +175,7 @@ Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>& indices,
 }
 
 Tensor one_hot(const TensorArg& a, int64_t num_classes) {
+  const FunctionScope scope("one_hot", a.location);
   const Tensor& self = present("one_hot", "self", a);
   if (self.dtype() != kInt64)
     fail("one_hot", "self", "a tensor of " + std::string(name_of(self.dtype())), "i64", a.location);
@@ -215,15 +221,18 @@ Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim, Lo
 namespace nn::functional {
 namespace {
 
-/// Where the first of the largest elements that go to a row and column of `count` rows is; NaN is the largest.
-Tensor first_largest(const Tensor& x, const Tensor& into, int64_t count, Location at) {
+/// Where the first of the largest elements that go to a row and column of `count` rows is. As PyTorch's loop finds it:
+/// nothing is larger than a NaN that comes first, and no other NaN is larger than anything.
+Tensor first_largest(const Tensor& x, const Tensor& into, int64_t count) {
   const Ints shape{count, x.size(1)};
-  const Tensor largest = zeros(shape, x.dtype(), at).scatter_reduce(0, into, x, "amax", false, at).gather(0, into, at);
-  const Tensor found = x.eq(largest, at).logical_or(x.isnan(at), at);
-  const Tensor place = arange(x.size(0), kInt64, at).unsqueeze(1, at).expand(x.sizes(), at);
-  const Tensor first = full(shape, x.size(0), kInt64, at)
-                           .scatter_reduce(0, into, where(TensorArg(found, at), place, x.size(0)), "amin", true, at);
-  return place.eq(first.gather(0, into, at), at);
+  const Tensor place = arange(x.size(0)).unsqueeze(1).expand(x.sizes());
+  const auto first_of = [&](const Tensor& places) {
+    return place == full(shape, x.size(0), kInt64).scatter_reduce(0, into, places, "amin").gather(0, into);
+  };
+  const Tensor left_out = logical_and(isnan(x), logical_not(first_of(place)));
+  const Tensor numbers = is_floating(x.dtype()) ? x.masked_fill(left_out, -std::numeric_limits<double>::infinity()) : x;
+  const Tensor largest = zeros(shape, x.dtype()).scatter_reduce(0, into, numbers, "amax", false).gather(0, into);
+  return first_of(where(logical_or(numbers == largest, isnan(numbers)), place, x.size(0)));
 }
 
 }  // namespace
@@ -234,6 +243,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   const std::string_view mode = word;
   const Tensor &indices = present(kOp, "indices", i), &weight = present(kOp, "weight", w);
   Location at = i.location;
+  const FunctionScope scope(kOp, at);
   if (mode != "sum" && mode != "mean" && mode != "max")
     fail(kOp, "mode", "\"" + std::string(mode) + "\"", "one of \"sum\", \"mean\", \"max\"", at);
   if (p.tensor && mode != "sum")
@@ -259,17 +269,13 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   int64_t bags;
   if (o.tensor) {
     if (o.tensor->dim() != 1) fail(kOp, "offsets", "shape " + text(o.tensor->sizes()), "one dim", at);
-    if (o.tensor->numel() && !eager::intercepted()) {
-      eager::check_numbers(kOp, "offsets", *o.tensor, 0, flat.numel() + 1, at);
-      if (int64_t first = o.tensor->select(0, 0, at).item<int64_t>(at); first != 0)
-        fail(kOp, "offsets", "a first offset of " + std::to_string(first), "0: every index is in a bag", at);
-      const int64_t others = o.tensor->size(0) - 1;
-      if (o.tensor->narrow(0, 1, others, at)
-              .lt(o.tensor->narrow(0, 0, others, at), at)
-              .any({}, false, at)
-              .item<bool>(at))
-        fail(kOp, "offsets", o.tensor->str(), "offsets none of which is smaller than the one before", at);
-    }
+    const Tensor& offsets = *o.tensor;
+    eager::require_numbers({kOp, "offsets", "one that is negative or too large", "positions of indices"}, offsets, 0,
+                           indices.size(0) + 1, at);
+    eager::require({kOp, "offsets", "one that is smaller than the one before", "offsets in ascending order"},
+                   offsets.slice(0, 1) >= offsets.slice(0, 0, -1));
+    eager::require({kOp, "offsets", "a first offset that is not 0", "0: every index is in a bag"},
+                   offsets.slice(0, 0, 1) == 0);
     bags = o.tensor->size(0) - include_last_offset;
     if (bags < 0 || (bags == 0 && !include_last_offset && flat.numel() > 0))
       fail(kOp, "offsets", "none", "at least one: 0, where the first bag begins", at);
@@ -291,7 +297,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   const Tensor into = bag.unsqueeze(1, at).expand(rows.sizes(), at);
   const int64_t count = bags + (padding_idx || include_last_offset ? 1 : 0);  // and what is in no bag
   // Only the first of equal elements has a gradient.
-  if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count, at), at), rows, 0);
+  if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count), at), rows, 0);
   Tensor sums = zeros({count, weight.size(1)}, rows.dtype(), at).index_add(0, bag, rows, 1, at);
   if (mode == "mean")
     sums = sums.div(zeros({count}, wide, at)

@@ -1,5 +1,6 @@
 #include "eager/ops/sets.h"
 
+#include "base/function_scope.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/selection.h"
 
@@ -50,7 +51,7 @@ Tensor lexicographic_order(const Tensor& rows) {
 }  // namespace
 
 Tensor isin(const OperandArg& elements, const OperandArg& test_elements, bool, bool invert) {
-  const CallerLine line(elements.location.line ? elements.location : test_elements.location);
+  const FunctionScope scope("isin", elements.location.line ? elements.location : test_elements.location);
   if (!elements.tensor && !test_elements.tensor)
     fail("isin", "elements", "two numbers", "at least one tensor", elements.location);
   for (const OperandArg* given : {&elements, &test_elements})
@@ -80,7 +81,7 @@ Tensor isin(const OperandArg& elements, const OperandArg& test_elements, bool, b
 }
 
 std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
-  const CallerLine line(a.location);
+  const FunctionScope scope("unique", a.location);
   const Tensor& self = present("unique", "self", a);
   if (self.numel() == 0) return {self.reshape({0}), zeros(self.sizes(), kInt64), nothing()};
   auto [sorted, order] = self.reshape({-1}).sort(0, false, true);
@@ -91,7 +92,7 @@ std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
 
 std::tuple<Tensor, Tensor, Tensor> unique_dim(const TensorArg& a, int64_t dim, bool, bool return_inverse,
                                               bool return_counts) {
-  const CallerLine line(a.location);
+  const FunctionScope scope("unique_dim", a.location);
   const Tensor& self = present("unique_dim", "self", a);
   if (self.dim() == 0) fail("unique_dim", "self", "a zero-dim tensor", "at least one dim", a.location);
   const int64_t d = eager::wrapped_dim("unique_dim", "dim", dim, self.dim(), a.location);
@@ -106,7 +107,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const TensorArg& a, int64_t dim, b
 
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const TensorArg& a, bool return_inverse, bool return_counts,
                                                       std::optional<int64_t> dim) {
-  const CallerLine line(a.location);
+  const FunctionScope scope("unique_consecutive", a.location);
   const Tensor& self = present("unique_consecutive", "self", a);
   if (dim && self.dim() == 0) fail("unique_consecutive", "self", "a zero-dim tensor", "at least one dim", a.location);
   const int64_t d = eager::wrapped_dim("unique_consecutive", "dim", dim.value_or(0), self.dim(), a.location);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/function_scope.h"
 #include "eager/ops/aliases.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/lists.h"
@@ -98,7 +99,7 @@ std::vector<Tensor> dsplit(const TensorArg& self, const std::vector<int64_t>& in
 }
 
 Tensor block_diag(const TensorList& tensors) {
-  const CallerLine line(tensors.location);
+  const FunctionScope scope("block_diag", tensors.location);
   if (tensors.size == 0) fail("block_diag", "tensors", "an empty list", "at least one tensor", tensors.location);
   std::vector<Tensor> blocks;
   int64_t columns = 0, before = 0;
@@ -120,7 +121,7 @@ Tensor block_diag(const TensorList& tensors) {
 Tensor diagflat(const TensorArg& self, int64_t offset) { return diag({ravel(self), self.location}, offset); }
 
 Tensor cartesian_prod(const TensorList& tensors) {
-  const CallerLine line(tensors.location);
+  const FunctionScope scope("cartesian_prod", tensors.location);
   if (tensors.size == 0) fail("cartesian_prod", "tensors", "an empty list", "at least one tensor", tensors.location);
   for (size_t i = 0; i < tensors.size; ++i) {
     const std::string name = "tensors[" + std::to_string(i) + "]";
@@ -135,7 +136,7 @@ Tensor cartesian_prod(const TensorList& tensors) {
 }
 
 Tensor combinations(const TensorArg& self, int64_t r, bool with_replacement) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("combinations", self.location);
   const Tensor& x = eager::present_with_dims("combinations", "self", self, 1);
   if (r < 0) fail("combinations", "r", std::to_string(r), "no negative number", self.location);
   if (r == 0) return x.slice(0, 0, 0);
@@ -155,7 +156,7 @@ Tensor combinations(const TensorArg& self, int64_t r, bool with_replacement) {
 }
 
 std::vector<Tensor> unravel_index(const TensorArg& indices, const IntList& shape) {
-  const CallerLine line(indices.location);
+  const FunctionScope scope("unravel_index", indices.location);
   const Tensor& given = present("unravel_index", "indices", indices);
   if (!is_integral(given.dtype()))
     fail("unravel_index", "indices", eager::dtype_text(given), "integers", indices.location);

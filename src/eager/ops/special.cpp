@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/function_scope.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/smooth_function.h"
 
@@ -22,7 +23,7 @@ Tensor as_floating(const char* op, const TensorArg& self) {
 }
 
 Tensor log_of_multivariate_gamma(const char* op, const TensorArg& self, int64_t p) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor x = as_floating(op, self);
   if (p < 1) eager::fail(op, "p", std::to_string(p), "at least 1", self.location);
   const Tensor shifts = arange(p, x.dtype()) * -0.5;
@@ -76,14 +77,14 @@ Tensor multigammaln(const TensorArg& self, int64_t p) { return log_of_multivaria
 // Each branch sees numbers of its own only: elsewhere its derivative could be NaN. At 0 it rises without bound, as a
 // root does.
 Tensor entr(const TensorArg& self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("entr", self.location);
   const Tensor x = as_floating("entr", self), zero = x == 0, positive = where(x <= 0, 1, x);
   const Tensor inside = where(zero, sqrt(where(zero, x, 1)), -positive * log(positive));
   return where(x < 0, -kInfinity, inside);
 }
 
 Tensor xlog1py(const OperandArg& self, const OperandArg& other) {
-  const CallerLine line(self.location.line ? self.location : other.location);
+  const FunctionScope scope("xlog1py", self.location.line ? self.location : other.location);
   if (!other.tensor) {
     const double y = other.value.to_double(), logarithm = std::log1p(y);
     return std::isfinite(logarithm) || std::isnan(y) ? mul(self, logarithm)
@@ -96,13 +97,13 @@ Tensor xlog1py(const OperandArg& self, const OperandArg& other) {
 }
 
 Tensor ndtr(const TensorArg& self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("ndtr", self.location);
   return 0.5 * erfc(as_floating("ndtr", self) * -kRootOfHalf);
 }
 
 // Far to the left the area is below what a float holds: its logarithm is that of a scaled one.
 Tensor log_ndtr(const TensorArg& self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("log_ndtr", self.location);
   const Tensor x = as_floating("log_ndtr", self), left = x < -1, t = x * kRootOfHalf;
   // Branches, again, with numbers of their own.
   const Tensor below = where(left, t, -1), above = where(left, 0, t);

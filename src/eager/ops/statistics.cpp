@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/function_scope.h"
+#include "eager/call/check_values.h"
 #include "eager/ops/checks.h"
 
 namespace ingot {
@@ -28,7 +30,7 @@ const Tensor& present_ordered(const char* op, const TensorArg& self) {
 // Sorted, NaN comes last: where there is one, the first of them stands behind all numbers.
 std::tuple<Tensor, Tensor> median_along(const char* op, const TensorArg& self, int64_t dim, bool keepdim,
                                         bool skip_nan) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor& x = present_ordered(op, self);
   const int64_t d = eager::wrapped_dim(op, "dim", dim, x.dim(), self.location);
   const Tensor lines = x.dim() ? x : x.unsqueeze(0);
@@ -44,7 +46,7 @@ std::tuple<Tensor, Tensor> median_along(const char* op, const TensorArg& self, i
 }
 
 Tensor median_of_all(const char* op, const TensorArg& self, bool skip_nan) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor& x = present_ordered(op, self);
   const Tensor all = x.reshape({-1});
   if (all.size(0) == 0) {
@@ -62,7 +64,7 @@ Tensor median_of_all(const char* op, const TensorArg& self, bool skip_nan) {
 
 Tensor quantile_of(const char* op, const TensorArg& self, const OperandArg& q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation, bool skip_nan) {
-  const CallerLine line(self.location);
+  const FunctionScope scope(op, self.location);
   const Tensor& x = present(op, "self", self);
   if (x.dtype() != kFloat32 && x.dtype() != kFloat64) fail(op, "self", dtype_text(x), "f32 or f64", self.location);
   const int64_t d = dim ? eager::wrapped_dim(op, "dim", *dim, x.dim(), self.location) : 0;
@@ -77,8 +79,9 @@ Tensor quantile_of(const char* op, const TensorArg& self, const OperandArg& q, s
   if (wanted.dtype() != x.dtype())
     fail(op, "q", dtype_text(wanted), std::string(name_of(x.dtype())) + ", the dtype of self", self.location);
   if (wanted.dim() > 1) fail(op, "q", shape_text(wanted), "at most one dim", self.location);
-  if (q.tensor && !eager::intercepted() && !logical_and(wanted >= 0, wanted <= 1).all().item<bool>())
-    fail(op, "q", wanted.str(), "numbers from 0 to 1", self.location);
+  if (q.tensor)
+    eager::require({op, "q", "a number below 0 or above 1", "numbers from 0 to 1"},
+                   logical_and(wanted >= 0, wanted <= 1));
 
   const Tensor lines = !dim || x.dim() == 0 ? x.reshape({-1}) : x.movedim(d, -1);
   const Size n = lines.size(-1);
@@ -110,18 +113,14 @@ struct Ends {
   Tensor low, high;
 };
 /// `spread`: how far ends that are equal are taken apart.
-Ends ends_of(const char* op, const Tensor& x, const double* given, double spread, Location location) {
+Ends ends_of(const char* op, const Tensor& x, const double* given, double spread) {
   Ends ends;
   if (given) {
     ends = {scalar_tensor(given[0], x.dtype()), scalar_tensor(given[1], x.dtype())};
   } else {
     ends = {x.amin(), x.amax()};
-    if (!eager::intercepted()) {
-      const double low = ends.low.item<double>(), high = ends.high.item<double>();
-      if (!std::isfinite(low) || !std::isfinite(high))
-        fail(op, "self", "elements from " + std::to_string(low) + " to " + std::to_string(high), "finite ones",
-             location);
-    }
+    eager::require({op, "self", "an element that is infinite or NaN", "finite ones, or ends of the bins"},
+                   logical_and(isfinite(ends.low), isfinite(ends.high)));
   }
   const Tensor apart = where(ends.low == ends.high, scalar_tensor(spread, x.dtype()), 0);
   return {ends.low - apart, ends.high + apart};
@@ -159,8 +158,7 @@ Tensor observation_weights(const char* name, const TensorArg& given, Category ca
     fail("cov", name, shape_text(w), std::to_string(observations) + " numbers, one for each observation", location);
   if (category_of(w.dtype()) != category)
     fail("cov", name, dtype_text(w), category == Category::integer ? "integers" : "floats", location);
-  if (!eager::intercepted() && observations > 0 && (w < 0).any().item<bool>())
-    fail("cov", name, w.str(), "no negative number", location);
+  eager::require({"cov", name, "a weight that is negative or NaN", "no such weight"}, w >= 0);
   return w.reshape({-1});
 }
 
@@ -185,7 +183,7 @@ Tensor nanquantile(const TensorArg& self, const OperandArg& q, std::optional<int
 }
 
 Tensor bincount(const TensorArg& self, const TensorArg& weights, int64_t minlength) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("bincount", self.location);
   const Tensor& x = eager::present_with_dims("bincount", "self", self, 1);
   if (!is_integral(x.dtype())) fail("bincount", "self", dtype_text(x), "integers", self.location);
   if (minlength < 0) fail("bincount", "minlength", std::to_string(minlength), "no negative number", self.location);
@@ -205,7 +203,7 @@ Tensor bincount(const TensorArg& self, const TensorArg& weights, int64_t minleng
 }
 
 Tensor histc(const TensorArg& self, int64_t bins, double min, double max) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("histc", self.location);
   const Tensor& x = present_floating("histc", "self", self);
   if (bins < 1) fail("histc", "bins", std::to_string(bins), "at least 1", self.location);
   if (min > max || !std::isfinite(min) || !std::isfinite(max))
@@ -214,7 +212,7 @@ Tensor histc(const TensorArg& self, int64_t bins, double min, double max) {
   if (x.numel() == 0) return zeros({bins}, x.dtype());
   const Tensor flat = x.reshape({-1}).detach();
   const double given[] = {min, max};
-  const auto [low, high] = ends_of("histc", flat, min == max ? nullptr : given, 1, self.location);
+  const auto [low, high] = ends_of("histc", flat, min == max ? nullptr : given, 1);
   const Tensor place = (flat - low) * bins / (high - low);
   const Tensor inside = logical_and(flat >= low, flat <= high);
   const Tensor bin = where(inside, clamp(where(inside, place, 0).to(kInt64), 0, bins - 1), bins);
@@ -223,7 +221,7 @@ Tensor histc(const TensorArg& self, int64_t bins, double min, double max) {
 
 std::tuple<Tensor, Tensor> histogram(const TensorArg& self, int64_t bins, const std::vector<double>& range,
                                      const TensorArg& weight, bool density) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("histogram", self.location);
   const Tensor& x = histogram_input(self);
   if (bins < 1) fail("histogram", "bins", std::to_string(bins), "at least 1", self.location);
   if (!range.empty() && (range.size() != 2 || !(range[0] <= range[1]) || !std::isfinite(range[1] - range[0])))
@@ -233,24 +231,26 @@ std::tuple<Tensor, Tensor> histogram(const TensorArg& self, int64_t bins, const 
          "two finite numbers, the smaller one first", self.location);
   constexpr double kOfNothing[] = {0, 1};
   const double* given = !range.empty() ? range.data() : x.numel() == 0 ? kOfNothing : nullptr;
-  const auto [low, high] = ends_of("histogram", x.detach(), given, 0.5, self.location);
+  const auto [low, high] = ends_of("histogram", x.detach(), given, 0.5);
   return histogram_of(x, linspace(low, high, bins + 1, x.dtype()), weight, density, self.location);
 }
 
 std::tuple<Tensor, Tensor> histogram(const TensorArg& self, const TensorArg& bins, const TensorArg& weight,
                                      bool density) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("histogram", self.location);
   const Tensor& x = histogram_input(self);
   const Tensor& edges = eager::present_with_dims("histogram", "bins", bins, 1);
   if (edges.dtype() != x.dtype())
     fail("histogram", "bins", dtype_text(edges), std::string(name_of(x.dtype())) + ", the dtype of self",
          self.location);
   if (edges.size(0) < 2) fail("histogram", "bins", shape_text(edges), "at least two edges", self.location);
+  eager::require({"histogram", "bins", "an edge that is NaN or below the one before it", "edges in ascending order"},
+                 edges.slice(0, 1) >= edges.slice(0, 0, -1));
   return histogram_of(x, edges.detach(), weight, density, self.location);
 }
 
 Tensor cov(const TensorArg& self, int64_t correction, const TensorArg& fweights, const TensorArg& aweights) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("cov", self.location);
   const Tensor& x = present("cov", "self", self);
   if (x.dim() > 2) fail("cov", "self", shape_text(x), "at most two dims", self.location);
   if (x.dtype() == kBool) fail("cov", "self", dtype_text(x), "integers or floats", self.location);
@@ -269,8 +269,9 @@ Tensor cov(const TensorArg& self, int64_t correction, const TensorArg& fweights,
     return (matmul(centred, centred.t()) / (freedom < 0 ? 0 : int64_t{freedom})).squeeze();
   }
   const Tensor total = weights.sum();
-  if (!eager::intercepted() && observations > 0 && total.item<double>() == 0)
-    fail("cov", fweights.tensor ? "fweights" : "aweights", "weights whose sum is 0", "another sum", self.location);
+  if (observations > 0)
+    eager::require({"cov", fweights.tensor ? "fweights" : "aweights", "weights whose sum is 0", "another sum"},
+                   total != 0);
   const Tensor centred = table - (table * weights).sum(1, true) / total;
   const Tensor freedom = aweights.tensor && correction != 0
                              ? total - correction * (weights * *aweights.tensor).sum() / total
@@ -279,7 +280,7 @@ Tensor cov(const TensorArg& self, int64_t correction, const TensorArg& fweights,
 }
 
 Tensor corrcoef(const TensorArg& self) {
-  const CallerLine line(self.location);
+  const FunctionScope scope("corrcoef", self.location);
   const Tensor& x = present("corrcoef", "self", self);
   if (x.dim() > 2) fail("corrcoef", "self", shape_text(x), "at most two dims", self.location);
   const Tensor c = cov(self);

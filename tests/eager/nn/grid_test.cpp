@@ -90,6 +90,12 @@ TEST(Grid, TheIdentity) {
   EXPECT_TRUE(equal(F::grid_sample(x, far, "nearest", "border").view({2}), x.select(3, 4).select(2, 3).view({2})));
   // NaN is clipped to the first pixel where there is no outside.
   EXPECT_TRUE(equal(F::grid_sample(x, nan, "bilinear", "border").view({2}), x.select(3, 0).select(2, 0).view({2})));
+  // No result of the nearest pixel moves with the grid.
+  for (const char* padding : {"zeros", "border", "reflection"}) {
+    const Tensor moved = (rand({1, 2, 3, 2}) * 3 - 1.5).requires_grad_();
+    F::grid_sample(x, moved, "nearest", padding).sum().backward();
+    EXPECT_TRUE(equal(moved.grad(), zeros({1, 2, 3, 2}))) << padding;
+  }
   EXPECT_EQ(F::grid_sample(x.to(kBFloat16), far.to(kBFloat16)).dtype(), kBFloat16);
   EXPECT_EQ(F::grid_sample(x, zeros({1, 0, 3, 2})).sizes(), (std::vector<int64_t>{1, 2, 0, 3}));
 }

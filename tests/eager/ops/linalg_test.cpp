@@ -56,6 +56,33 @@ TEST(Determinant, BySignAndLogarithm) {
   const Tensor x = singular().requires_grad_();
   det(x).backward();
   EXPECT_TRUE(near(x.grad(), tensor({{4., -2.}, {-2., 1.}}, kFloat64), 1e-10));
+  // Its logarithm has no finite one, the other matrices of the batch have theirs.
+  const Tensor both = stack({singular(), eye(2, 2, kFloat64) * 2.}).requires_grad_();
+  logdet(both).sum().backward();
+  EXPECT_TRUE(near(both.grad(), tensor({-kInf, kInf, kInf, -kInf, .5, 0., 0., .5}, kFloat64).view({2, 2, 2})));
+  const Tensor nothing = zeros({2, 2}).requires_grad_();
+  std::get<1>(slogdet(nothing)).backward();
+  EXPECT_FALSE(nothing.grad().isfinite().any().item<bool>());
+  EXPECT_NE(message_of([] {
+              logdet(ones({2, 3}));
+            }).find("logdet, in linalg::slogdet: A: got shape [2, 3]"),
+            std::string::npos);
+}
+
+TEST(Solve, ErrorsOfGradientsNameFunctionAndLine) {
+  const Tensor a = zeros({2, 2}, kFloat64).requires_grad_();
+  const Tensor q = std::get<0>(linalg::qr(a));
+  const std::string line = std::to_string(__LINE__ - 1), text = message_of([&] { q.sum().backward(); });
+  EXPECT_EQ(text.rfind("linalg::qr: A: got a matrix that is singular", 0), 0u) << text;
+  EXPECT_NE(text.find("linalg_test.cpp:" + line), std::string::npos) << text;
+  const Tensor norm = nuclear_norm(a);
+  const std::string norms = std::to_string(__LINE__ - 1),
+                    refused = message_of([&] {
+                      const Tensor slope = autograd::grad({norm}, {a}, {}, true, true)[0];
+                      slope.sum().backward();
+                    });
+  EXPECT_NE(refused.find("NuclearNormBackward"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("linalg_test.cpp:" + norms), std::string::npos) << refused;
 }
 
 TEST(Solve, MatricesAndVectors) {
@@ -226,6 +253,9 @@ TEST(Svd, OfAllShapes) {
   for (double scale : {1e200, 1e-200})
     EXPECT_TRUE(near(linalg::svdvals(square() * scale) / scale, linalg::svdvals(square()), 1e-10));
   EXPECT_EQ(std::get<0>(linalg::svd(tall())).sizes(), (Sizes{3, 3}));
+  // Long lines are filled up in a time that grows with their square.
+  const Tensor u = std::get<0>(linalg::svd(randn({1500, 3}, kFloat64)));
+  EXPECT_TRUE(near(matmul(u.mT(), u), eye(1500, {}, kFloat64), 1e-10));
   EXPECT_EQ(std::get<2>(linalg::svd(zeros({0, 3}))).sizes(), (Sizes{3, 3}));
   EXPECT_THROW(linalg::svd(singular() / 0.), Error);
   for (const Tensor& a : {square(), tall(), tall().t().contiguous()}) {

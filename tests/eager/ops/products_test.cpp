@@ -54,6 +54,9 @@ TEST(MatrixPower, OfAllSigns) {
   const Tensor a = tensor({{1, 2}, {3, 4}}), f = a.to(kFloat64);
   EXPECT_TRUE(near(matrix_power(a, 5), tensor({{1069, 1558}, {2337, 3406}})));
   EXPECT_TRUE(near(matrix_power(a, 0), tensor({{1, 0}, {0, 1}})));
+  const Tensor tracked = f.clone().requires_grad_();
+  matrix_power(tracked, 0).sum().backward();
+  EXPECT_TRUE(near(tracked.grad(), zeros({2, 2}, kFloat64)));
   EXPECT_FALSE(matrix_power(a, 1).shares_storage(a));
   EXPECT_TRUE(near(linalg::matrix_power(f, -2), tensor({{5.5, -2.5}, {-3.75, 1.75}}, kFloat64)));
   EXPECT_EQ(matrix_power(ones({5, 2, 2}), 3).sizes(), (Sizes{5, 2, 2}));

@@ -124,7 +124,7 @@ TEST(Quantile, RefusesWrongArguments) {
   EXPECT_NE(message_of([] { quantile(table(), 1.5); }).find("quantile: q: got 1.5"), std::string::npos);
   EXPECT_NE(message_of([] {
               nanquantile(table(), tensor({.5f, 2.f}));
-            }).find("nanquantile: q: got [0.5 2. ]"),
+            }).find("nanquantile: q: got a number below 0 or above 1"),
             std::string::npos);
   EXPECT_NE(message_of([] { quantile(table(), .5, 0, false, "mean"); }).find("\"midpoint\""), std::string::npos);
   EXPECT_THROW(quantile(table(), tensor({.5}, kFloat64)), Error);
@@ -174,7 +174,7 @@ TEST(Histogram, BetweenGivenEdges) {
 TEST(Histogram, RefusesWrongArguments) {
   EXPECT_NE(message_of([] {
               histc(tensor({1.f, kNan}));
-            }).find("histc: self: got elements from nan to nan"),
+            }).find("histc: self: got an element that is infinite or NaN"),
             std::string::npos);
   EXPECT_THROW(histc(table(), 0), Error);
   EXPECT_THROW(histc(table(), 2, 1, 0), Error);
@@ -183,6 +183,8 @@ TEST(Histogram, RefusesWrongArguments) {
   EXPECT_THROW(histogram(table(), 2, {1.0}), Error);
   EXPECT_THROW(histogram(table(), 2, {}, tensor({1.f})), Error);
   EXPECT_THROW(histogram(table(), tensor({1.f})), Error);
+  for (const Tensor& edges : {tensor({0.f, 2.f, 1.f}), tensor({0.f, kNan, 1.f})})
+    EXPECT_NE(message_of([&] { histogram(table(), edges); }).find("histogram: bins: got an edge"), std::string::npos);
   EXPECT_THROW(histogram(table(), tensor({0., 1.}, kFloat64)), Error);
 }
 
@@ -229,7 +231,7 @@ TEST(Covariance, HasGradients) {
 TEST(Covariance, RefusesWrongWeights) {
   EXPECT_NE(message_of([] {
               cov(table(), 1, tensor({1, -1, 1, 1}));
-            }).find("cov: fweights: got [ 1 -1  1  1]"),
+            }).find("cov: fweights: got a weight that is negative"),
             std::string::npos);
   EXPECT_NE(message_of([] { cov(table(), 1, tensor({0, 0, 0, 0})); }).find("whose sum is 0"), std::string::npos);
   EXPECT_THROW(cov(table(), 1, tensor({1, 2})), Error);
