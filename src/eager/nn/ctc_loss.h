@@ -9,8 +9,7 @@ namespace ingot::nn::functional {
 /// without a batch, logarithms of probabilities (16 bits are computed in f32). Targets: classes other than `blank`,
 /// [N, S] of which what is behind a row's length is not looked at, or all rows joined in one dim, for which a function
 /// that is recorded reads the lengths (a graph break). Lengths: integers [N], from 0 to T and to S; numbers out of
-/// range are an Error (not looked at while a function is recorded). "mean" divides each loss by its target's length, at
-/// least 1, first.
+/// range are an Error. "mean" divides each loss by its target's length, at least 1, first.
 /// A target that fits into no alignment has an infinite loss, or with `zero_infinity` none, and no gradient. The
 /// gradient is PyTorch's: as of log_softmax's result, where C probabilities sum to 1 (exp(log_probs) minus each class's
 /// share of the alignments), which makes no difference for what log_softmax was taken of. A program is compiled for

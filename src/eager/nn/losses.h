@@ -47,7 +47,7 @@ INGOT_API Tensor poisson_nll_loss(const TensorArg& input, const TensorArg& targe
                                   bool full = false, double eps = 1e-8, Word reduction = "mean");
 /// (log(var) + (input - target)^2 / var) / 2; with `full`, + log(2 pi) / 2. `var` is a number, or a tensor of the
 /// input's sizes, of these without the last one, or with 1 in place of one of them. It counts as eps where it is
-/// smaller, which its gradient does not see; a negative one is an Error (not looked at while a function is recorded).
+/// smaller, which its gradient does not see; a negative one is an Error.
 INGOT_API Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const OperandArg& var,
                                    bool full = false, double eps = 1e-6, Word reduction = "mean");
 

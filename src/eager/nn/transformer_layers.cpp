@@ -126,7 +126,8 @@ Tensor TransformerImpl::forward(const TensorArg& src, const TensorArg& tgt, cons
                  memory_is_causal);
 }
 
-Tensor TransformerImpl::generate_square_subsequent_mask(const SizeArg& size) {
+Tensor TransformerImpl::generate_square_subsequent_mask(const SizeArg& size, Location location) {
+  const CallerLine line(location);
   IntList sizes{size, size};
   return full(sizes, -std::numeric_limits<double>::infinity()).triu(1);
 }

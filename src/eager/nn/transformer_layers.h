@@ -95,7 +95,7 @@ struct INGOT_API TransformerImpl : Layer {
                  const TensorArg& memory_key_padding_mask = {}, bool src_is_causal = false, bool tgt_is_causal = false,
                  bool memory_is_causal = false) const;
   /// [size, size], f32: what hides from each position those behind it.
-  static Tensor generate_square_subsequent_mask(const SizeArg& size);
+  static Tensor generate_square_subsequent_mask(const SizeArg& size, Location location = Location());
 };
 class Transformer : public HandleFrom<Transformer, TransformerImpl, From<int64_t, int64_t, TransformerOptions>> {
  public:

@@ -38,7 +38,8 @@ namespace linalg {
 
 /// Determinants, by elimination (LU). Where one is 0, it has a first gradient alone.
 INGOT_API Tensor det(const TensorArg& A);
-/// Their signs (0 for a singular matrix) and the logarithms of their absolute values.
+/// Their signs (0 for a singular matrix) and the logarithms of their absolute values, whose gradient is infinite or NaN
+/// where a matrix is singular.
 INGOT_API std::tuple<Tensor, Tensor> slogdet(const TensorArg& A);
 /// A singular matrix is an Error.
 INGOT_API Tensor inv(const TensorArg& A);

@@ -28,7 +28,7 @@ INGOT_API Tensor cross(const TensorArg& self, const TensorArg& other, int64_t di
 /// The product of at least two matrices, in the order that takes the fewest multiplications. The first and the last may
 /// be vectors.
 INGOT_API Tensor multi_dot(const TensorList& tensors);
-/// Square matrices in the last two dims to the n; negative: of the inverse.
+/// Square matrices in the last two dims to the n; negative: of the inverse; 0: the identity, with a gradient of zeros.
 INGOT_API Tensor matrix_power(const TensorArg& self, int64_t n);
 /// Powers 0, 1, ... of each number along a new last dim; N (not 1): how many, else as many as there are numbers in the
 /// last dim.

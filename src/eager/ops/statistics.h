@@ -29,20 +29,21 @@ INGOT_API Tensor nanquantile(const TensorArg& self, const OperandArg& q, std::op
 /// compiled code. Without a gradient.
 INGOT_API Tensor bincount(const TensorArg& self, const TensorArg& weights = {}, int64_t minlength = 0);
 /// How many elements lie in each of `bins` parts of [min, max], of self's dtype (a float); the last part has its end,
-/// too, and what lies outside counts nowhere. min = max: from the smallest to the largest element. No gradient. That
-/// elements are finite is not looked at in compiled code, here and for histogram.
+/// too, and what lies outside counts nowhere. min = max: from the smallest to the largest element. No gradient. Of
+/// elements that are not all finite, an Error, here and for histogram.
 INGOT_API Tensor histc(const TensorArg& self, int64_t bins = 100, double min = 0, double max = 0);
 /// The same of f32 or f64 and with the edges of the bins: counts, or sums of weights (shape and dtype of self), as
 /// shares of their sum by width with `density`. `range`: two numbers, or nothing: the smallest and the largest element.
 INGOT_API std::tuple<Tensor, Tensor> histogram(const TensorArg& self, int64_t bins = 100,
                                                const std::vector<double>& range = {}, const TensorArg& weight = {},
                                                bool density = false);
-/// Between given edges: one dim, in ascending order.
+/// Between given edges: one dim, in ascending order (else an Error).
 INGOT_API std::tuple<Tensor, Tensor> histogram(const TensorArg& self, const TensorArg& bins,
                                                const TensorArg& weight = {}, bool density = false);
 
 /// The covariance matrix of variables (rows) over observations (columns); of one dim the variance. `fweights`: how
-/// often each observation counts (integers); `aweights`: how much (floats).
+/// often each observation counts (integers); `aweights`: how much (floats). A negative weight, or a sum of 0, is an
+/// Error.
 INGOT_API Tensor cov(const TensorArg& self, int64_t correction = 1, const TensorArg& fweights = {},
                      const TensorArg& aweights = {});
 /// Pearson's correlation coefficients of the rows, from -1 to 1.

@@ -93,7 +93,8 @@ class INGOT_API BatchNormUpdate {
 /// Computes the statistics of a model's batch norms anew, for its present parameters: those of all these inputs, a
 /// range of tensors, or of pairs and tuples that begin with one.
 template <class Loader, class Net>
-void update_bn(Loader&& loader, const Net& model) {
+void update_bn(Loader&& loader, const Net& model, Location location = Location()) {
+  const CallerLine line(location);
   const BatchNormUpdate batch_norms(*model);
   if (!batch_norms.any()) return;
   const NoGradGuard no_grad;

@@ -126,6 +126,12 @@ TEST(LayersOfPyTorch, TransformerOfEncoderAndDecoder) {
   const Tensor ahead = nn::TransformerImpl::generate_square_subsequent_mask(4), none = Tensor();
   EXPECT_EQ(ahead[0][1].item<float>(), -std::numeric_limits<float>::infinity());
   EXPECT_EQ(ahead[1][1].item<float>(), 0);
+  try {
+    nn::TransformerImpl::generate_square_subsequent_mask(-1);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("layers_of_pytorch_test.cpp"), std::string::npos) << e.what();
+  }
   EXPECT_PYTORCHS(model(src, tgt, none, ahead.to(kFloat64)), -0.4092147957055432);
   EXPECT_PYTORCHS(model(src, tgt, none, ones({4, 4}, kBool).triu(1), none, padding(), none, padding()),
                   -0.4231449475061342);

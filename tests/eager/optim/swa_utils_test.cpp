@@ -110,6 +110,10 @@ TEST(UpdateBn, StatisticsAreThoseOfAllBatches) {
   update_bn(std::vector<Tensor>{tensor({{1.f}, {3.f}})}, net);
   EXPECT_NEAR(net->norm->running_mean.item<float>(), 5, 1e-6);
   update_bn(std::vector<Tensor>{Tensor()}, nn::Linear(1, 1));
+  EXPECT_NE(test::message_of([&] {
+              update_bn(std::vector<Tensor>{ones({2, 3})}, nn::Sequential(nn::BatchNorm(4)));
+            }).find("swa_utils_test.cpp"),
+            std::string::npos);
 }
 
 TEST(AveragedModel, WhatIsRefusedIsNamed) {
