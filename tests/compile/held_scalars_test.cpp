@@ -97,8 +97,21 @@ TEST(HeldScalars, FillsCutFractionsAndRefuseWhatTheDtypeDoesNotHold) {
   expect_all([](const Tensor& x) { return x.fill_(0x1p63); }, l,
              "fill: value: got 9223372036854775808.000000, expected a number that i64 holds, from "
              "-9223372036854775808 to 9223372036854775807");
+  expect_all([](const Tensor&) { return linspace(0, 300, 4, kUInt8); }, l, "linspace: end: got 300" + u8);
   // Floating results take any number.
   expect_all([](const Tensor& x) { return x.to(kFloat32).fill_(1e300); }, l, "[inf inf]");
+}
+
+TEST(HeldScalars, WhatNothingIsDividedBy) {
+  const Tensor x = tensor({1.f, -2.f});
+  expect_all([](const Tensor& x) { return F::celu(x, 0); }, x, "celu: alpha: got a zero, expected another number");
+  expect_all([](const Tensor& x) { return F::celu(x, -0.0); }, x, "celu: alpha: got a zero, expected another number");
+  expect_all([](const Tensor& x) { return x.clamp(); }, x, "clamp: min: got no bound, expected one at least");
+}
+
+TEST(HeldScalars, RangesOfRandomIntegers) {
+  expect_all([](const Tensor& x) { return randint(0, 300, x.sizes(), kUInt8); }, zeros({2}),
+             "randint: high: got 300, expected a number from 1 to 256, for a result of u8");
 }
 
 // The number changes from call to call: the second one compiles it as an operand.

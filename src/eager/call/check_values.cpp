@@ -80,12 +80,16 @@ void check_divisor(const OpCall& call, size_t operand) {
   const Operand& divisor = call.operands[operand];
   bool zero = false;
   if (divisor.kind == Operand::Kind::scalar) {
-    zero = divisor.integer == 0;
+    zero = divisor.number == 0;
   } else {
     materialize(*divisor.tensor, ir::info(call.op).name.data(), call.location);
     for_each_element(*divisor.tensor, [&](auto v) { zero |= v == 0; });
   }
-  if (zero) fail(ir::info(call.op).name, "other", "a zero", "no zero: integers cannot be divided by it", call.location);
+  const ir::ArgInfo& argument = ir::info(call.op).operand(static_cast<int>(operand));
+  if (zero)
+    fail(ir::info(call.op).name, argument.name, "a zero",
+         argument.kind == ir::ArgKind::value ? "another number" : "no zero: integers cannot be divided by it",
+         call.location);
 }
 
 void check_interval(const OpCall& call, const ValueCheck& check) {
@@ -123,19 +127,17 @@ void check_weights(const OpCall& call, size_t operand) {
   });
 }
 
-/// A fraction is cut, and what is negative wraps in an unsigned dtype, as in PyTorch; but not that of a bound.
+/// Negative numbers wrap in an unsigned dtype, as in PyTorch; but a bound does not.
 void check_held(const OpCall& call, const ValueCheck& check) {
   using Bound = ir::DataCheck::Bound;
   const Operand& given = call.operands[check.operand];
-  const auto [lowest, highest] = integer_range(check.dtype);
-  const int64_t least = lowest == 0 && check.bound == Bound::none ? -highest : lowest;
   const bool whole = given.category <= Category::integer;
-  const double number = std::trunc(given.number);
-  // One above the highest number is a power of two, which a double holds.
-  const bool below = whole ? given.integer < least : number < static_cast<double>(least),
-             above = whole ? given.integer > highest : number >= 2.0 * static_cast<double>(highest / 2 + 1);
-  if (!(below && check.bound != Bound::lower) && !(above && check.bound != Bound::upper) &&
-      (whole || !std::isnan(number)))
+  const auto [lowest, highest] = integer_range(check.dtype);
+  const double end = 2.0 * static_cast<double>(highest / 2 + 1);
+  const bool wraps = lowest == 0 && check.bound == Bound::none;
+  const bool beyond = check.bound == Bound::lower ? given.number < 0 : check.bound == Bound::upper && given.number > 0;
+  if (beyond || detail::holds(whole ? Scalar(given.integer) : Scalar(given.number),
+                              wraps ? 1 - end : static_cast<double>(lowest), end))
     return;
   fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(check.operand)).name,
        whole ? std::to_string(given.integer) : std::to_string(given.number),
@@ -149,11 +151,22 @@ void check_order(const OpCall& call, const ValueCheck& check) {
   bool whole = a.category <= Category::integer && b.category <= Category::integer;
   bool less = whole ? a.integer < b.integer : a.number < b.number;
   bool equal = whole ? a.integer == b.integer : a.number == b.number;
-  if (less || (equal && !check.strict)) return;
+  const ir::OpInfo& op = ir::info(call.op);
+  if (less || (equal && !check.strict)) {
+    if (!check.strict || !is_integral(check.dtype)) return;
+    // The end of numbers that the result's dtype holds.
+    const auto [lowest, highest] = integer_range(check.dtype);
+    const size_t wrong = a.integer < lowest ? check.operand - 1 : check.operand;
+    if (a.integer >= lowest && b.integer - 1 <= highest) return;
+    const int64_t last = wrong == check.operand ? 1 : 0;
+    fail(op.name, op.operand(static_cast<int>(wrong)).name, std::to_string(call.operands[wrong].integer),
+         "a number from " + std::to_string(lowest + last) + " to " + std::to_string(highest + last) +
+             ", for a result of " + std::string(name_of(check.dtype)),
+         call.location);
+  }
   auto text = [](const Operand& o) {
     return o.category <= Category::integer ? std::to_string(o.integer) : std::to_string(o.number);
   };
-  const ir::OpInfo& op = ir::info(call.op);
   fail(op.name, op.operand(static_cast<int>(check.operand)).name, text(b),
        std::string(check.strict ? "a number above " : "no number below ") +
            op.operand(static_cast<int>(check.operand - 1)).name + " (" + text(a) + ")",
@@ -201,9 +214,10 @@ DType holding_dtype(const ir::OpInfo& row, std::span<const AnyOperand> operands,
 }
 
 template <class AnyOperand>
-bool holds(const ir::OpInfo& row, const ir::DataCheck& check, const AnyOperand& operand,
+bool holds(const ir::OpInfo& row, const ir::ArgInfo& argument, const AnyOperand& operand,
            std::span<const AnyOperand> operands, std::span<const ir::Attr> attrs) {
   using Kind = ir::DataCheck::Kind;
+  const ir::DataCheck& check = argument.check;
   if (!is_present(operand) || (check.with >= 0 && attrs[check.with].integer == 0) ||
       (check.without >= 0 && is_present(operands[check.without])))
     return false;
@@ -215,7 +229,8 @@ bool holds(const ir::OpInfo& row, const ir::DataCheck& check, const AnyOperand& 
     return is_integer(operand) ? dtype != DType::i64
                                : row.types != &ir::types::promote && row.types != &ir::types::bounded;
   }
-  if (check.kind == Kind::divisor) return is_integer(operands[0]) && is_integer(operand);
+  if (check.kind == Kind::divisor)
+    return argument.kind == ir::ArgKind::value || (is_integer(operands[0]) && is_integer(operand));
   return check.kind != Kind::positions || is_integer(operand);
 }
 
@@ -225,7 +240,7 @@ ValueChecks checks_of(OpId op, std::span<const AnyOperand> operands, std::span<c
   const ir::OpInfo& row = ir::info(op);
   for (const int number : row.checked) {
     const ir::DataCheck& stated = row.operand(number).check;
-    if (!holds(row, stated, operands[number], operands, attrs)) continue;
+    if (!holds(row, row.operand(number), operands[number], operands, attrs)) continue;
     ValueCheck check;
     check.kind = stated.kind;
     check.operand = static_cast<size_t>(number);
@@ -234,7 +249,7 @@ ValueChecks checks_of(OpId op, std::span<const AnyOperand> operands, std::span<c
     check.high = stated.high;
     check.strict = stated.strict;
     check.bound = stated.bound;
-    if (stated.kind == ir::DataCheck::Kind::held) check.dtype = holding_dtype(row, operands, attrs);
+    if (stated.kind == ir::DataCheck::Kind::held || stated.strict) check.dtype = holding_dtype(row, operands, attrs);
     if (stated.kind == ir::DataCheck::Kind::positions)
       check.dim = ir::dim_of_positions(stated, attrs, rank_of(operands[0]));
     if (stated.ignored >= 0) check.ignored = attrs[stated.ignored].integer;

@@ -18,7 +18,7 @@ struct ValueCheck {
   double low = 0, high = 0;
   bool strict = false;
   std::optional<int64_t> ignored;
-  DType dtype = DType::f32;  // held: by this one
+  DType dtype = DType::f32;  // held: by this one; strict: of what ends there
   ir::DataCheck::Bound bound = ir::DataCheck::Bound::none;
 };
 using ValueChecks = SmallVector<ValueCheck, 2>;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <ostream>
 
 #include "base/first_use.h"
@@ -19,6 +20,17 @@ std::ostream& operator<<(std::ostream& out, IntArrayRef sizes) {
   out << '[';
   for (size_t i = 0; i < sizes.size(); ++i) out << (i ? ", " : "") << sizes[i];
   return out << ']';
+}
+
+bool detail::holds(const Scalar& value, double lowest, double end) {
+  if (value.category() == Category::floating) {
+    const double number = std::trunc(value.to_double());
+    return number >= lowest && number < end;
+  }
+  constexpr double kPastIntegers = 0x1p63;
+  const int64_t integer = value.to_int64_saturated();
+  return (lowest <= -kPastIntegers || integer >= static_cast<int64_t>(lowest)) &&
+         (end >= kPastIntegers || integer < static_cast<int64_t>(end));
 }
 
 void detail::fail_item(const Scalar& value, double lowest, double highest, Location location) {

@@ -65,26 +65,21 @@ class Scalar {
 };
 
 namespace detail {
+/// Whether it lies in [lowest, end) without its fraction; NaN does not.
+INGOT_API bool holds(const Scalar& value, double lowest, double end);
 /// Whether it becomes a T without a change but for its fraction and precision. Negative integers wrap in unsigned
 /// types, as in LibTorch.
 template <class T>
-constexpr bool holds(const Scalar& value) {
+bool holds(const Scalar& value) {
   using Limits = std::numeric_limits<T>;
   if constexpr (std::is_same_v<T, bool>) return true;
   const double number = value.to_double();
   if constexpr (std::is_floating_point_v<T>)
     return !(number > static_cast<double>(Limits::max()) || number < static_cast<double>(Limits::lowest())) ||
            number - number != 0;
-  if (value.category() != Category::floating) {
-    const int64_t integer = value.to_int64_saturated();
-    if constexpr (std::is_unsigned_v<T>)
-      return sizeof(T) == 8 ||
-             (integer <= static_cast<int64_t>(Limits::max()) && integer >= -static_cast<int64_t>(Limits::max()));
-    return integer >= static_cast<int64_t>(Limits::lowest()) && integer <= static_cast<int64_t>(Limits::max());
-  }
   // One above the highest is a power of two, which a double holds.
-  const double end = 2.0 * static_cast<double>(Limits::max() / 2 + 1), least = static_cast<double>(Limits::lowest());
-  return number < end && (std::is_unsigned_v<T> ? number > -end : number > least - 1 || number == least);
+  const double end = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
+  return holds(value, std::is_unsigned_v<T> ? 1 - end : static_cast<double>(Limits::lowest()), end);
 }
 [[noreturn]] INGOT_API void fail_item(const Scalar& value, double lowest, double highest, Location location);
 }  // namespace detail
@@ -215,7 +210,7 @@ struct TensorList {
   const Tensor* data = nullptr;
   size_t size = 0;
   Location location = Location::none();
-  TensorList() = default;
+  TensorList(Location l = Location()) : location(l) {}
   TensorList(std::initializer_list<Tensor> items, Location l = Location()) : size(items.size()), location(l) {
     data = items.begin();  // lives until the end of the full expression, as the call does
   }
