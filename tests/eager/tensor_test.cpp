@@ -301,5 +301,14 @@ TEST(Tensor, NewTensorsHaveItsDtype) {
   EXPECT_FALSE(x.allclose(x + 1e-2));
 }
 
+TEST(Tensor, RoundsIntegersToTensAndHundreds) {
+  const Tensor x = tensor({88, 36, 95, 85, 5, -15, -25, -96, 0});
+  EXPECT_TRUE(equal(x.round(-1), tensor({90, 40, 100, 80, 0, -20, -20, -100, 0})));
+  EXPECT_TRUE(equal(x.round(-2), tensor({100, 0, 100, 100, 0, 0, 0, -100, 0})));
+  EXPECT_TRUE(equal(x.round(2), x));
+  EXPECT_TRUE(equal(tensor({INT64_MAX, INT64_MIN}).round(-19), tensor({0, 0})));
+  EXPECT_TRUE(equal(tensor({130, 120}, kUInt8).round(-2), tensor({100, 100}, kUInt8)));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -100,11 +100,20 @@ Expr ceil(const ElementwiseContext& c) { return floating(c) ? codegen::ceil(c.op
 Expr trunc(const ElementwiseContext& c) { return floating(c) ? codegen::trunc(c.operands[0]) : c.operands[0]; }
 Expr frac(const ElementwiseContext& c) { return c.operands[0] - codegen::trunc(c.operands[0]); }
 
-// Halves go to the even neighbour. Decimals: scaled, rounded and scaled back, each step in working precision.
+// Halves go to the even neighbour. Decimals: scaled, rounded and scaled back, each step in working precision. Integers
+// have none behind the point; of a unit that their type does not hold, they are none.
 Expr round(const ElementwiseContext& c) {
   Expr x = c.operands[0];
   int64_t decimals = c.attributes[0].integer;
-  if (!floating(c)) return x;
+  if (!floating(c)) {
+    if (decimals >= 0) return x;
+    if (-decimals > (size_of(x.type()) == 4 ? 9 : 18)) return lift(x, 0);
+    int64_t unit = 1;
+    for (int64_t d = decimals; d < 0; ++d) unit *= 10;
+    Expr quotient = x / unit, rest = x - quotient * unit, odd = ne(quotient & 1, 0);
+    Expr up = (rest > unit / 2) | (eq(rest, unit / 2) & odd), down = (rest < -unit / 2) | (eq(rest, -unit / 2) & odd);
+    return (quotient + convert(up, x.type()) - convert(down, x.type())) * unit;
+  }
   if (decimals == 0) return round_even(x);
   double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals < 0 ? round_even(x / power) * power : round_even(x * power) / power;

@@ -202,16 +202,28 @@ void floor(ReferenceContext& c) {
 void trunc(ReferenceContext& c) {
   rounded(c, [](double x) { return std::trunc(x); });
 }
-/// Halves go to the even neighbour. Decimals: scaled, rounded and scaled back, each step in working precision.
+/// Halves go to the even neighbour. Decimals: scaled, rounded and scaled back, each step in working precision; of
+/// integers the nearest multiple, 0 for those of a unit that is too large.
 void round(ReferenceContext& c) {
   int64_t decimals = c.integer("decimals");
   DType dtype = c.out().dtype;
   double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
-  rounded(c, [&](double x) {
-    if (decimals == 0) return std::nearbyint(x);
-    double scaled = std::nearbyint(to_working(c, dtype, decimals < 0 ? x / power : x * power));
-    return decimals < 0 ? scaled * power : scaled / power;
-  });
+  const std::string_view names[] = {"self"};
+  map(
+      c, names, dtype,
+      [&](double x) {
+        if (decimals == 0) return std::nearbyint(x);
+        double scaled = std::nearbyint(to_working(c, dtype, decimals < 0 ? x / power : x * power));
+        return decimals < 0 ? scaled * power : scaled / power;
+      },
+      [&](int64_t a) -> int64_t {
+        if (decimals >= 0) return a;
+        if (power >= 1e19) return 0;
+        const __int128 unit = static_cast<int64_t>(power), below = a - ((a % unit) + unit) % unit;
+        const __int128 twice = 2 * (a - below);
+        const bool up = twice > unit || (twice == unit && below / unit % 2 != 0);
+        return static_cast<int64_t>(up ? below + unit : below);
+      });
 }
 
 void atan2(ReferenceContext& c) {
