@@ -14,6 +14,7 @@
 #include "eager/autograd/autograd.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/linalg.h"
+#include "eager/support.h"
 
 namespace ingot {
 namespace {
@@ -312,6 +313,20 @@ TEST(Windows, RenormScalesOnlyTheRowsThatAreNamed) {
   Tensor weight = tensor({{3.f, 4.f}, {0.3f, 0.4f}, {6.f, 8.f}});
   F::embedding_renorm_(weight, tensor({0, 1}), 1);
   EXPECT_TRUE(allclose(weight, tensor({{0.6f, 0.8f}, {0.3f, 0.4f}, {6.f, 8.f}}), 1e-6));
+}
+
+TEST(Windows, RenormLeavesTheRowsAloneWhereItThrows) {
+  const Tensor weight = tensor({{3.f, 4.f}, {6.f, 8.f}}), before = weight.clone();
+  EXPECT_NE(test::message_of([&] {
+              F::embedding_renorm_(weight, tensor({0, 2}), 1);
+            }).find("embedding_renorm_: indices: got 2, expected numbers from 0 to 1"),
+            std::string::npos);
+  EXPECT_THROW(F::embedding_renorm_(weight, tensor({-1}), 1), Error);
+  EXPECT_THROW(F::embedding_renorm_(weight, {}, 1), Error);
+  EXPECT_THROW(F::embedding_renorm_(weight, tensor({0.f}), 1), Error);
+  EXPECT_THROW(F::embedding_renorm_(Tensor(), tensor({0}), 1), Error);
+  EXPECT_THROW(F::embedding_renorm_(ones({2}), tensor({0}), 1), Error);
+  EXPECT_TRUE(equal(weight, before));
 }
 
 TEST(Windows, RenormHasNoGradient) {

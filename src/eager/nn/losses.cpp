@@ -216,7 +216,7 @@ Tensor poisson_nll_loss(const TensorArg& input, const TensorArg& target, bool lo
     // Of 1 where it does not count, so that no gradient is NaN there.
     const Tensor left_out = t <= 1, n = t.masked_fill(left_out, 1);
     const Tensor stirling = n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n);
-    losses = losses + stirling.masked_fill(left_out, 0);
+    losses = losses + stirling.masked_fill(left_out, 0).to(losses.dtype());
   }
   return reduced(losses, reduction);
 }

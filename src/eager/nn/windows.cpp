@@ -5,6 +5,8 @@
 #include "base/function_scope.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
+#include "eager/call/check_values.h"
+#include "eager/ops/checks.h"
 
 namespace ingot::nn {
 
@@ -137,10 +139,16 @@ Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
 }
 
 const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm, double norm_type) {
-  const FunctionScope scope("embedding_renorm_", indices.location);
+  constexpr const char* kOp = "embedding_renorm_";
+  const FunctionScope scope(kOp, indices.location);
   const NoGradGuard no_grad;
+  eager::present_with_dims(kOp, "weight", {weight, indices.location}, 2);
+  const Tensor& named_rows = eager::present(kOp, "indices", indices);
+  if (named_rows.dtype() != kInt64 && named_rows.dtype() != kInt32)
+    fail(kOp, "indices", eager::dtype_text(named_rows), "i64 or i32", indices.location);
+  eager::check_numbers(kOp, "indices", named_rows, 0, weight.size(0), indices.location);
   Tensor rows = arange(weight.size(0)).unsqueeze(1);
-  Tensor named = any(eq(rows, indices.tensor->reshape({1, -1})), 1, true);
+  Tensor named = any(eq(rows, named_rows.reshape({1, -1})), 1, true);
   Tensor norms = norm(weight, norm_type, 1, true);
   Tensor scale = where(logical_and(named, gt(norms, max_norm)), div(max_norm, add(norms, 1e-7)), 1.0);
   return weight.mul_(scale);

@@ -268,17 +268,17 @@ Tensor tolerance_of(const Tensor& s, const Tensor& a, DType dtype, std::optional
   return clamp_min(s.amax(-1) * share, atol.value_or(0));
 }
 
-/// A right side as matrices, of one batch with A.
+/// A right side as matrices, of one batch with A. `vectors`: what has A's sizes but for the last one is a vector a
+/// matrix; without it, one dim alone is a vector.
 struct Sides {
   Tensor a, b;
   bool vector;
 };
-Sides sides_of(const char* op, const Tensor& a, const TensorArg& given, DType dtype, bool rows_first) {
+Sides sides_of(const char* op, const Tensor& a, const TensorArg& given, DType dtype, bool rows_first, bool vectors) {
   const Tensor& right = present(op, "B", given);
   if (right.dtype() != dtype)
     fail(op, "B", eager::dtype_text(right), std::string(name_of(dtype)) + ", the dtype of A", given.location);
-  // One dim, or what A has but for its last one.
-  const bool vector = right.dim() == 1 || (right.dim() == a.dim() - 1 &&
+  const bool vector = right.dim() == 1 || (vectors && right.dim() == a.dim() - 1 &&
                                            right.sizes() == IntArrayRef(a.sizes().data(), a.sizes().size() - 1));
   if (right.dim() < 1) fail(op, "B", shape_text(right), "at least one dim", given.location);
   Tensor b = right.to(kFloat64);
@@ -300,8 +300,8 @@ Sides sides_of(const char* op, const Tensor& a, const TensorArg& given, DType dt
           vector};
 }
 
-Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DType dtype, bool left) {
-  const Sides sides = sides_of(op, wide_a, given, dtype, left);
+Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DType dtype, bool left, bool vectors) {
+  const Sides sides = sides_of(op, wide_a, given, dtype, left, vectors);
   Tensor x = left ? Solve::apply(op, sides.a, sides.b) : Solve::apply(op, sides.a.mT(), sides.b.mT()).mT();
   if (sides.vector) x = x.squeeze(-1);
   return x.to(dtype).contiguous();
@@ -326,7 +326,7 @@ Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper) {
   const FunctionScope scope("cholesky_solve", B.location);
   wide("cholesky_solve", "B", B, false);
   const Tensor l = wide("cholesky_solve", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
-  return solve_by("cholesky_solve", matmul(lower, lower.mT()), B, L.tensor->dtype(), true);
+  return solve_by("cholesky_solve", matmul(lower, lower.mT()), B, L.tensor->dtype(), true, false);
 }
 Tensor cholesky_inverse(const TensorArg& L, bool upper) {
   const FunctionScope scope("cholesky_inverse", L.location);
@@ -392,7 +392,7 @@ Tensor inv(const TensorArg& A) {
 Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
   const FunctionScope scope("linalg::solve", A.location);
   const Tensor a = wide("linalg::solve", "A", A, true);
-  return solve_by("linalg::solve", a, B, A.tensor->dtype(), left);
+  return solve_by("linalg::solve", a, B, A.tensor->dtype(), left, true);
 }
 
 Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left, bool unitriangular) {
@@ -401,7 +401,7 @@ Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool
   const int64_t from = unitriangular ? 1 : 0;
   a = upper ? a.triu(from) : a.tril(-from);
   if (unitriangular) a = a + identity(a);
-  return solve_by("linalg::solve_triangular", a, B, A.tensor->dtype(), left);
+  return solve_by("linalg::solve_triangular", a, B, A.tensor->dtype(), left, false);
 }
 
 Tensor cholesky(const TensorArg& A, bool upper) {
@@ -465,7 +465,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const Tenso
   const FunctionScope scope("linalg::lstsq", A.location);
   const DType dtype = present("linalg::lstsq", "A", A).dtype();
   const Tensor wide_a = wide("linalg::lstsq", "A", A, false, true);
-  const auto [a, b, vector] = sides_of("linalg::lstsq", wide_a, B, dtype, true);
+  const auto [a, b, vector] = sides_of("linalg::lstsq", wide_a, B, dtype, true, true);
   const std::vector<Tensor> parts = Singular::apply(wide_a.detach(), false);
   const Tensor& s = parts[1];
   const Tensor tolerance = tolerance_of(s, wide_a, dtype, {}, rcond);

@@ -47,6 +47,7 @@ INGOT_API Tensor inv(const TensorArg& A);
 /// A's batch and one more dim. A singular A is an Error.
 INGOT_API Tensor solve(const TensorArg& A, const TensorArg& B, bool left = true);
 /// The same of what lies on and above (`upper`), or on and below the diagonal of A, with ones there if unitriangular.
+/// B: matrices, or one vector.
 INGOT_API Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left = true,
                                   bool unitriangular = false);
 /// L of A = L L^T, or `upper` its transpose. The lower triangle alone is read, or the upper one; the gradient is

@@ -28,12 +28,12 @@ Tensor cross_along(const char* op, const TensorArg& self, const TensorArg& other
 
 /// Powers 0 to count - 1 along a new last dim.
 Tensor powers_of(const Tensor& x, int64_t count) {
-  const Tensor column = x.unsqueeze(-1);
+  const Tensor column = (is_floating(x.dtype()) ? x : x.to(kInt64)).unsqueeze(-1);
   if (count == 0) return column.slice(-1, 0, 0).clone();
   IntList shape{};
   for (int64_t d = 0; d < x.dim(); ++d) shape.add(x.size(d));
   shape.add(count - 1);
-  return cat({ones_like(column), column.expand(shape).cumprod(-1, x.dtype())}, -1);
+  return cat({ones_like(column), column.expand(shape).cumprod(-1)}, -1);
 }
 
 /// The product of matrices [first, last] in the order that takes the fewest multiplications: the dynamic programme of
@@ -142,7 +142,7 @@ Tensor vander(const TensorArg& x, std::optional<int64_t> N, bool increasing) {
   const FunctionScope scope("vander", x.location);
   const Tensor& given = eager::present_with_dims("vander", "x", x, 1);
   if (N && *N < 0) fail("vander", "N", std::to_string(*N), "no negative number", x.location);
-  const Tensor powers = powers_of(given.dtype() == kBool ? given.to(kInt64) : given, N.value_or(given.size(0)));
+  const Tensor powers = powers_of(given, N.value_or(given.size(0)));
   return increasing ? powers : powers.flip(-1);
 }
 
@@ -188,9 +188,9 @@ Tensor vander(const TensorArg& x, std::optional<int64_t> N) {
   const FunctionScope scope("linalg::vander", x.location);
   const Tensor& given = present("linalg::vander", "x", x);
   if (given.dtype() == kBool) fail("linalg::vander", "x", dtype_text(given), "integers or floats", x.location);
-  if (given.dim() == 0) fail("linalg::vander", "x", "a zero-dim tensor", "at least one dim", x.location);
+  if (given.dim() == 0 && !N) fail("linalg::vander", "x", "a zero-dim tensor", "at least one dim, or N", x.location);
   if (N && *N < 2) fail("linalg::vander", "N", std::to_string(*N), "more than 1", x.location);
-  return powers_of(given, N.value_or(given.size(-1)));
+  return powers_of(given, N ? *N : int64_t{given.size(-1)});
 }
 
 }  // namespace linalg

@@ -14,7 +14,8 @@ INGOT_API Tensor cross(const TensorArg& self, const TensorArg& other, std::optio
 INGOT_API Tensor chain_matmul(const TensorList& matrices);
 /// As linalg::matrix_power.
 INGOT_API Tensor matrix_power(const TensorArg& self, int64_t n);
-/// Powers of one dim of numbers as columns, the highest first; N: how many, else as many as there are numbers.
+/// Powers of one dim of numbers as columns, the highest first, of integers i64; N: how many, else as many as there are
+/// numbers.
 INGOT_API Tensor vander(const TensorArg& x, std::optional<int64_t> N = {}, bool increasing = false);
 /// The p-norm of the difference, which broadcasts.
 INGOT_API Tensor dist(const TensorArg& self, const TensorArg& other, double p = 2);
@@ -31,7 +32,7 @@ INGOT_API Tensor multi_dot(const TensorList& tensors);
 /// Square matrices in the last two dims to the n; negative: of the inverse; 0: the identity, with a gradient of zeros.
 INGOT_API Tensor matrix_power(const TensorArg& self, int64_t n);
 /// Powers 0, 1, ... of each number along a new last dim; N (not 1): how many, else as many as there are numbers in the
-/// last dim.
+/// last dim. Of integers i64.
 INGOT_API Tensor vander(const TensorArg& x, std::optional<int64_t> N = {});
 
 }  // namespace linalg

@@ -166,6 +166,8 @@ TEST_F(Losses, AtTheEdges) {
   expect_numbers(stirling, {1, 1, 1.6518065});
   stirling.sum().backward();
   expect_numbers(none.grad(), {0, 0, std::log(2.0) + 0.25});
+  // A target of integers changes no dtype.
+  EXPECT_EQ(F::poisson_nll_loss(ones({2}, kBFloat16), tensor({1, 2}), true, true).dtype(), kBFloat16);
   // A variance below eps has the gradient of eps.
   const Tensor small = tensor({0.0, 1.0}, kFloat64).requires_grad_();
   F::gaussian_nll_loss(zeros({2}, kFloat64), ones({2}, kFloat64), small, false, 0.5, "sum").backward();

@@ -104,6 +104,16 @@ TEST(Solve, MatricesAndVectors) {
                    tensor({{2.25, 0.875}, {4.5, 4.}, {2., 0.5}}, kFloat64), 1e-10));
   EXPECT_TRUE(near(linalg::solve_triangular(square(), right(), false, true, true),
                    tensor({{1., -2.}, {-0.5, 5.}, {5.5, -14.}}, kFloat64), 1e-10));
+  // Matrices, though their sizes are those of a batch of vectors.
+  const Tensor batch = stack({square(), positive(), square()}), sides = cat({right(), right()}, 1).narrow(1, 0, 3);
+  for (const bool left : {true, false}) {
+    const Tensor all = linalg::solve_triangular(batch, sides, true, left);
+    ASSERT_EQ(all.sizes(), (Sizes{3, 3, 3}));
+    EXPECT_TRUE(near(all[1], linalg::solve_triangular(positive(), sides, true, left), 1e-10));
+  }
+  const Tensor solved = cholesky_solve(sides, batch);
+  ASSERT_EQ(solved.sizes(), (Sizes{3, 3, 3}));
+  EXPECT_TRUE(near(solved[1], cholesky_solve(sides, positive()), 1e-10));
   EXPECT_TRUE(near(linalg::inv(square()),
                    tensor({{0.410256410256, 0.179487179487, 0.0769230769231},
                            {-0.102564102564, 0.205128205128, 0.230769230769},
