@@ -38,7 +38,7 @@ using ingot::conv2d;
 using ingot::conv3d;
 
 /// Scales those rows of `weight` (two dims) that `indices` (i64 or i32) name and whose norm is above max_norm down to
-/// it, in place. A row that is not there is an Error (not looked at while a function is recorded).
+/// it, in place. A row that is not there is an Error.
 INGOT_API const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, double max_norm,
                                           double norm_type = 2);
 

@@ -6,6 +6,7 @@
 #include "base/function_scope.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/linalg.h"
+#include "eager/ops/shapes.h"
 
 namespace ingot {
 namespace {
@@ -188,9 +189,9 @@ Tensor vander(const TensorArg& x, std::optional<int64_t> N) {
   const FunctionScope scope("linalg::vander", x.location);
   const Tensor& given = present("linalg::vander", "x", x);
   if (given.dtype() == kBool) fail("linalg::vander", "x", dtype_text(given), "integers or floats", x.location);
-  if (given.dim() == 0 && !N) fail("linalg::vander", "x", "a zero-dim tensor", "at least one dim, or N", x.location);
   if (N && *N < 2) fail("linalg::vander", "N", std::to_string(*N), "more than 1", x.location);
-  return powers_of(given, N ? *N : int64_t{given.size(-1)});
+  const Tensor numbers = atleast_1d(given);
+  return powers_of(numbers, N.value_or(numbers.size(-1)));
 }
 
 }  // namespace linalg

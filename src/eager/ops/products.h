@@ -32,7 +32,7 @@ INGOT_API Tensor multi_dot(const TensorList& tensors);
 /// Square matrices in the last two dims to the n; negative: of the inverse; 0: the identity, with a gradient of zeros.
 INGOT_API Tensor matrix_power(const TensorArg& self, int64_t n);
 /// Powers 0, 1, ... of each number along a new last dim; N (not 1): how many, else as many as there are numbers in the
-/// last dim. Of integers i64.
+/// last dim. Of integers i64. Without a dim it is one number.
 INGOT_API Tensor vander(const TensorArg& x, std::optional<int64_t> N = {});
 
 }  // namespace linalg
