@@ -115,5 +115,17 @@ TEST(EmbeddingGradient, PositionsOutOfRangeAreRefused) {
   EXPECT_TRUE(same_bits(fast(table, fine), gradient(table, fine)));
 }
 
+TEST(EmbeddingRenorm, RowsThatAreNotThereAreRefused) {
+  const Tensor table = randn({10, 16}), before = table.clone();
+  const auto scaled = [](const Tensor& table, const Tensor& at) {
+    return nn::functional::embedding_renorm_(table.clone(), at, 0.5) + 0;
+  };
+  auto fast = compile(scaled);
+  const Tensor fine = tensor({9, 0, 9});
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same_bits(fast(table, fine), scaled(table, fine)));
+  EXPECT_NE(error_of([&] { fast(table, tensor({3, 10, 0})); }), error_of([] {}));
+  EXPECT_TRUE(same_bits(table, before));
+}
+
 }  // namespace
 }  // namespace ingot
