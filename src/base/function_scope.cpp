@@ -3,24 +3,27 @@
 namespace ingot {
 namespace {
 
-thread_local CalledFunction called;
+thread_local const CalledFunction* called = nullptr;  // a pointer: room for thread-locals is scarce
+constexpr CalledFunction kNone;
 
 }  // namespace
 
-const CalledFunction& called_function() { return called; }
+const CalledFunction& called_function() { return called ? *called : kNone; }
 
-FunctionScope::FunctionScope(const char* name, Location line) : line_(line), outer_(called) {
-  if (!outer_.name) called = {name};
+FunctionScope::FunctionScope(const char* name, Location line) : line_(line), mine_{name}, outer_(called) {
+  if (!called_function().name) called = &mine_;
 }
-FunctionScope::FunctionScope(const CalledFunction& function) : line_(Location::none()), outer_(called) {
-  called = function;
+FunctionScope::FunctionScope(const CalledFunction& function)
+    : line_(Location::none()), mine_(function), outer_(called) {
+  called = &mine_;
 }
 FunctionScope::~FunctionScope() { called = outer_; }
 
 std::string error_text(std::string_view op, std::string_view what, Location own) {
-  std::string text(called.name && called.name != op ? called.name : "");
-  if (called.argument) {
-    text = std::string(called.name) + ": " + called.argument + ": got " + called.got + ", expected " + called.expected;
+  const CalledFunction& f = called_function();
+  std::string text(f.name && f.name != op ? f.name : "");
+  if (f.argument) {
+    text = std::string(f.name) + ": " + f.argument + ": got " + f.got + ", expected " + f.expected;
   } else {
     if (!text.empty()) text += ", in ";
     text.append(op).append(": ").append(what);

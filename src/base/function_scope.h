@@ -28,7 +28,8 @@ class FunctionScope {
 
  private:
   CallerLine line_;
-  CalledFunction outer_;
+  CalledFunction mine_;
+  const CalledFunction* outer_;
 };
 
 /// "OP: WHAT (FILE:LINE)"; where a function is called, "FUNCTION, in OP: WHAT ...", or what it says itself.

@@ -79,7 +79,7 @@ struct TileFrame {
   const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride
-  int64_t k;      // 1 .. 256; of a tile that takes all of k (ProductKernels::whole_k_rows) any
+  int64_t k;  // 1 .. 256; listed with B: from 0 on; of a tile that takes all of k (ProductKernels::whole_k_rows) any
   int64_t a_stride, c_stride;
   int64_t accumulate;  // 0: C is overwritten; 1: the sum of this block is added to it
   int64_t columns;     // only the first `columns` of C are read and stored: 1 .. 16*vectors

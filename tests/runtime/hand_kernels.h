@@ -64,7 +64,13 @@ inline KernelPtr tile_kernel(int rows, int vectors, RowsOfA rows_of_a) {
         const float* b = reinterpret_cast<const float*>(f.b) + j;
         for (size_t r = 0; r < runs.size(); ++r) {
           const char* row = f.a + i * f.a_stride;
-          if (listed) row = reinterpret_cast<const char* const*>(f.a + static_cast<int64_t>(r) * f.a_stride)[i];
+          const auto* rows_of_run = reinterpret_cast<const char* const*>(f.a + static_cast<int64_t>(r) * f.a_stride);
+          if (listed && !*rows_of_run) {
+            sum += reinterpret_cast<const float*>(f.zeros)[static_cast<int64_t>(r) * width + j];
+            b += runs[r].steps * width;
+            continue;
+          }
+          if (listed) row = rows_of_run[i];
           const float* a = reinterpret_cast<const float*>(row + runs[r].offset + f.a_offset);
           for (int64_t k = 0; k < runs[r].steps; ++k, b += width)
             sum = std::fma(a[rows_of_a == RowsOfA::channels ? j : k], *b, sum);

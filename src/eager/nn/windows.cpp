@@ -146,8 +146,10 @@ const Tensor& embedding_renorm_(const Tensor& weight, const TensorArg& indices, 
   const Tensor& named_rows = eager::present(kOp, "indices", indices);
   if (named_rows.dtype() != kInt64 && named_rows.dtype() != kInt32)
     fail(kOp, "indices", eager::dtype_text(named_rows), "i64 or i32", indices.location);
-  eager::check_numbers(kOp, "indices", named_rows, 0, weight.size(0), indices.location);
-  Tensor named = index_fill(zeros({weight.size(0)}, kBool), 0, named_rows.reshape({-1}), true).unsqueeze(1);
+  eager::require_numbers({kOp, "indices", "a row that is not there", "rows of weight"}, named_rows, 0, weight.size(0),
+                         indices.location);
+  Tensor rows = arange(weight.size(0)).unsqueeze(1);
+  Tensor named = any(eq(rows, named_rows.reshape({1, -1})), 1, true);
   Tensor norms = norm(weight, norm_type, 1, true);
   Tensor scale = where(logical_and(named, gt(norms, max_norm)), div(max_norm, add(norms, 1e-7)), 1.0);
   return weight.mul_(scale);
