@@ -23,9 +23,8 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kShortRun = 32;       // bytes of channels: what finding their rows takes shows
-constexpr int64_t kItem = 60'000;       // operations that take as long as to begin with another pixel
-constexpr int64_t kFewestTogether = 8;  // images
+constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows takes shows
+constexpr int64_t kItem = 60'000;  // operations that take as long as to begin with another pixel
 
 /// What zeros add to sums when they are multiplied by some rows of a panel: nothing but a zero's sign, or NaN where a
 /// weight is not finite. [width] of T.
@@ -216,14 +215,17 @@ class PixelDriver final : public ProductDriver {
     return 1 - (lines_alone ? rows
                             : rows * inside(g_.out_width, width_, border_w_, g_.kernel_w, g_.stride_w, g_.dilation_w));
   }
+  /// Whether so many rows are cut into tiles that are nearly full.
+  bool fills_tiles(int64_t rows) const {
+    return rows * 8 >= ceil_div(rows, product_.max_rows) * product_.max_rows * 7 && rows > 0;
+  }
   bool lines_divide() const {
-    const int64_t pieces = ceil_div(std::max<int64_t>(g_.out_width, 1), product_.max_rows);
-    return g_.out_width % pieces == 0 && g_.out_width / pieces * 8 >= product_.max_rows * 7;
+    return fills_tiles(g_.out_width) && g_.out_width % ceil_div(g_.out_width, product_.max_rows) == 0;
   }
   /// Weights are then read for each pixel, from L2 if they fit, and a pixel is begun for each.
   bool gains_across_images(int64_t element, int64_t columns) const {
     const int64_t k = g_.taps() * channels_, item = 2 * g_.batch * columns * k;
-    if (g_.batch < kFewestTogether || saturating_product(k, columns) * element > cache_sizes().l2 / 2) return false;
+    if (!fills_tiles(g_.batch) || saturating_product(k, columns) * element > cache_sizes().l2 / 2) return false;
     const double gain = share_beyond(false) - (lines_divide() ? share_beyond(true) : 0);
     return gain * static_cast<double>(item) > static_cast<double>(kItem);
   }
