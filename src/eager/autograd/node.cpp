@@ -12,8 +12,9 @@ namespace ingot::autograd {
 namespace {
 
 std::atomic<uint64_t> sequences{1};
+// Those that wait while another one is destroyed on this thread; null: none is. One pointer: room for
+// thread-locals is scarce.
 thread_local Discarded* discarded = nullptr;
-thread_local bool destroying = false;
 constinit thread_local FreeList<sizeof(Meta), 4096> free_metas;
 
 thread_local const Location* backward_line = nullptr;  // a pointer: room for thread-locals is scarce
@@ -21,14 +22,14 @@ thread_local const Location* backward_line = nullptr;  // a pointer: room for th
 }  // namespace
 
 void Discarded::discard(Discarded* object) {
-  object->next_ = std::exchange(discarded, object);
-  if (std::exchange(destroying, true)) return;
-  while (discarded) {
-    Discarded* last = discarded;
-    discarded = last->next_;
-    delete last;
-  }
-  destroying = false;
+  static char beyond;
+  Discarded* const end = reinterpret_cast<Discarded*>(&beyond);
+  const bool outermost = !discarded;
+  object->next_ = outermost ? end : discarded;
+  discarded = object;
+  if (!outermost) return;
+  while (discarded != end) delete std::exchange(discarded, discarded->next_);
+  discarded = nullptr;
 }
 
 void add_reference(Stretch& stretch) { stretch.references_.add(); }
