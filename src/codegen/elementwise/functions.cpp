@@ -107,7 +107,7 @@ Expr round(const ElementwiseContext& c) {
   int64_t decimals = c.attributes[0].integer;
   if (!floating(c)) {
     if (decimals >= 0) return x;
-    if (-decimals > (size_of(x.type()) == 4 ? 9 : 18)) return lift(x, 0);
+    if (decimals < (size_of(x.type()) == 4 ? -9 : -18)) return lift(x, 0);
     int64_t unit = 1;
     for (int64_t d = decimals; d < 0; ++d) unit *= 10;
     Expr quotient = x / unit, rest = x - quotient * unit, odd = ne(quotient & 1, 0);
