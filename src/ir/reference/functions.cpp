@@ -207,7 +207,7 @@ void trunc(ReferenceContext& c) {
 void round(ReferenceContext& c) {
   int64_t decimals = c.integer("decimals");
   DType dtype = c.out().dtype;
-  double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   const std::string_view names[] = {"self"};
   map(
       c, names, dtype,
