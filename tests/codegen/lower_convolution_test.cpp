@@ -372,6 +372,26 @@ TEST(LowerConvolution, ZerosBeyondTheImageAreTermsWhateverTheWeightsAre) {
   EXPECT_GT(by_rows, 0);
 }
 
+// No images, no channels on either side, and images of one pixel, of which all taps but one lie beyond.
+TEST(LowerConvolution, PaddedImagesOfNothingAndOfOnePixel) {
+  for (int64_t n : {0, 1, 8})
+    for (int64_t channels : {0, 16})
+      for (int64_t out : {0, 24})
+        for (int64_t size : {1, 2}) {
+          Graph g;
+          ValueId x = g.add_input(DType::f32, {n, channels, size, size},
+                                  {size * size * channels, 1, size * channels, channels});
+          ValueId w = g.add_input(DType::f32, {out, channels, 3, 3});
+          const std::vector<Attr> attrs{ints({1, 1}), ints({1, 1}), ints({1, 1}), Attr::of(int64_t{1})};
+          const ValueId y = g.add(OpId::conv2d, {val(x), val(w)}, attrs);
+          ValueId slope = g.add_input(DType::f32, {n, out, size, size});
+          g.outputs = {y, g.add(OpId::conv2d_weight_backward, {val(x), val(slope)},
+                                {ints({3, 3}), ints({1, 1}), ints({1, 1}), ints({1, 1}), Attr::of(int64_t{1})})};
+          check_compiled(g, 1e-5);
+          ASSERT_FALSE(HasFailure()) << n << " " << channels << " " << out << " " << size;
+        }
+}
+
 /// A convolution of 3x3 taps whose tiles may be transformed, what may follow it, and a second one.
 Graph network_of_tiles(std::mt19937_64& random) {
   auto any = [&](int64_t from, int64_t to) {

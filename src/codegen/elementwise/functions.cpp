@@ -115,7 +115,7 @@ Expr round(const ElementwiseContext& c) {
     return (quotient + convert(up, x.type()) - convert(down, x.type())) * unit;
   }
   if (decimals == 0) return round_even(x);
-  double power = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   return decimals < 0 ? round_even(x / power) * power : round_even(x * power) / power;
 }
 

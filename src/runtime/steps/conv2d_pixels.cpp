@@ -148,7 +148,7 @@ class PixelDriver final : public ProductDriver {
     if (!skips_) return nullptr;
     const int64_t first = product_.listed[static_cast<size_t>(block)].runs.data() - product_.listed[0].runs.data();
     const char* packed = kept(state);
-    return (packed ? packed : shared(state)) + zero_offset(batch % products_ * product_.panels.count + panel) +
+    return (packed ? packed : shared(state)) + zero_offset(batch % products_, product_.panel_column(panel)) +
            first * product_.panel_width(panel) * product_.element;
   }
 
@@ -229,10 +229,8 @@ class PixelDriver final : public ProductDriver {
     const double gain = share_beyond(false) - (lines_divide() ? share_beyond(true) : 0);
     return gain * static_cast<double>(item) > static_cast<double>(kItem);
   }
-  /// Behind all panels: those of this one.
-  int64_t zero_offset(int64_t panel) const {
-    const int64_t product = panel / product_.panels.count,
-                  column = product_.panel_column(panel % product_.panels.count);
+  /// Behind all panels of all products: what zeros add, of those before this column of a product.
+  int64_t zero_offset(int64_t product, int64_t column) const {
     return panels_bytes() + (product * kVector * product_.panels.n + column) * run_count_ * product_.element;
   }
   const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
@@ -302,9 +300,7 @@ class PixelDriver final : public ProductDriver {
   bool in_rows() const { return product_.rows_of_a == RowsOfA::along; }
   int64_t pixel_step() const { return g_.width > 1 ? column_step_ : row_step_; }
   int64_t panels_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
-  int64_t weight_bytes() const {
-    return skips_ ? round_up(zero_offset(products_ * product_.panels.count), 64) : panels_bytes();
-  }
+  int64_t weight_bytes() const { return skips_ ? round_up(zero_offset(products_, 0), 64) : panels_bytes(); }
 
   // Where pixels are read: where the image lies, or in a copy with its border.
   void place_image(int64_t element, const BindContext& context) {
@@ -370,7 +366,9 @@ class PixelDriver final : public ProductDriver {
     for (int64_t i = panels.begin; i < panels.end; ++i) {
       char* const panel = to + i / each * product_.packed_bytes() + product_.panel_offset(i % each);
       pack_panel(from + i / each * columns * g_.weight_strides[0], i % each, 0, product_.sizes.k, panel);
-      if (skips_) sum_zeros_of_runs(panel, product_.panel_width(i % each), to + zero_offset(i));
+      if (skips_)
+        sum_zeros_of_runs(panel, product_.panel_width(i % each),
+                          to + zero_offset(i / each, product_.panel_column(i % each)));
     }
   }
   void sum_zeros_of_runs(const char* panel, int64_t width, char* to) const {
