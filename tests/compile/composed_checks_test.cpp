@@ -51,6 +51,8 @@ TEST(ComposedChecks, Statistics) {
       tensor({1, -2, 3}));
   check(
       "quantile: q: got a number", [](const Tensor& q) { return quantile(q, q / 4); }, x, x * 2);
+  check(
+      "normal: std: got a number", [](const Tensor& std) { return (normal(0, std) * 0).abs(); }, x, -x);
 }
 
 TEST(ComposedChecks, Losses) {

@@ -106,22 +106,15 @@ Tensor Tensor::t(Location location) const {
   if (dim(location) > 2) fail("t", "self", "a tensor with " + std::to_string(dim()) + " dims", "at most two", location);
   return dim() < 2 ? *this : transpose(0, 1, location);
 }
-Tensor Tensor::mT(Location location) const {
-  if (dim(location) < 2)
-    fail("mT", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
-  return transpose(-2, -1, location);
+static Tensor transposed_matrices(const char* op, const Tensor& self, Location location) {
+  if (self.dim(location) < 2)
+    fail(op, "self", "a tensor with " + std::to_string(self.dim()) + " dims", "at least two", location);
+  return self.transpose(-2, -1, location);
 }
+Tensor Tensor::mT(Location location) const { return transposed_matrices("mT", *this, location); }
 
-Tensor Tensor::mH(Location location) const {
-  if (dim(location) < 2)
-    fail("mH", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
-  return transpose(-2, -1, location);
-}
-Tensor Tensor::adjoint(Location location) const {
-  if (dim(location) < 2)
-    fail("adjoint", "self", "a tensor with " + std::to_string(dim()) + " dims", "at least two", location);
-  return transpose(-2, -1, location);
-}
+Tensor Tensor::mH(Location location) const { return transposed_matrices("mH", *this, location); }
+Tensor Tensor::adjoint(Location location) const { return transposed_matrices("adjoint", *this, location); }
 
 Tensor Tensor::movedim(const IntList& source, const IntList& destination, Location location) const {
   int64_t rank = dim(location);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "eager/call/check_values.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/lists.h"
 
@@ -54,8 +55,8 @@ Tensor normal(const OperandArg& mean, const OperandArg& std, const std::optional
   if (given.size() > 1) given = broadcast_tensors(given);
   if (!std.tensor && !(std.value.to_double() >= 0))
     eager::fail("normal", "std", std::to_string(std.value.to_double()), "no number below 0", location);
-  if (std.tensor && !eager::intercepted() && !(given.back() >= 0).all().item<bool>())
-    eager::fail("normal", "std", std.tensor->str(), "no number below 0", location);
+  if (std.tensor)
+    eager::require({"normal", "std", "a number that is negative or NaN", "no such number"}, given.back() >= 0);
   const Tensor z = randn_like(given[0], {}, generator);
   const Tensor spread = std.tensor ? z * given.back() : mul(z, std.value);
   return (mean.tensor ? spread + given[0] : add(spread, mean.value)).to(dtype);

@@ -28,8 +28,8 @@ INGOT_API Tensor randint_like(const TensorArg& self, int64_t high, TensorOptions
                               const std::optional<Generator>& generator = {});
 
 /// Normal numbers, each of a mean and a standard deviation of its own: tensors of a floating dtype, which broadcast, or
-/// one of them and a number. Of mean's dtype if that is a tensor, else std's. No gradient. That no `std` is negative is
-/// not looked at while a function is recorded.
+/// one of them and a number. Of mean's dtype if that is a tensor, else std's. No gradient. A `std`
+/// that is negative or NaN is an Error.
 INGOT_API Tensor normal(const OperandArg& mean, const OperandArg& std = 1,
                         const std::optional<Generator>& generator = {});
 /// Of one mean and standard deviation.

@@ -40,7 +40,11 @@ TEST(Normal, EachOfItsOwnMeanAndDeviation) {
   Generator g(7), h(7);
   EXPECT_TRUE(near(normal(1, ones({3}), g), randn({3}, {}, h) + 1));
   EXPECT_TRUE(has([] { normal(ones({2}), -1); }, "normal: std: got -1.000000, expected no number below 0"));
-  EXPECT_TRUE(has([] { normal(0, tensor({1.f, -1.f})); }, "normal: std: got [ 1. -1.], expected no number below 0"));
+  EXPECT_TRUE(has(
+      [] {
+        normal(0, tensor({1.f, -1.f}));
+      },
+      "normal: std: got a number that is negative or NaN, expected no such number"));
   EXPECT_TRUE(has([] { normal(0, 1); }, "normal: size: got none"));
   EXPECT_TRUE(has([] { normal(ones({2}, kInt64), 1); }, "normal: mean: got a tensor of i64, expected a floating"));
 }
