@@ -277,10 +277,12 @@ TEST_F(FrozenModules, ThatAFunctionCalledMayGo) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST_F(FrozenModules, ManyThreadsBetweenChanges) {
+template <class FunctionOf>
+void judge_on_threads(FunctionOf function_of) {
   Cell model;
-  auto fast = compile(model, {.mode = CompileMode::frozen});
+  auto fast = compile(function_of(model), {.mode = CompileMode::frozen});
   for (int round = 0; round < 10; ++round) {
+    round % 2 ? model->eval() : model->train();
     model->scale = randn({4});
     Tensor x = randn({3, 4}), expected = model(x);
     std::vector<std::thread> threads;
@@ -291,6 +293,11 @@ TEST_F(FrozenModules, ManyThreadsBetweenChanges) {
       });
     for (std::thread& thread : threads) thread.join();
   }
+}
+
+TEST_F(FrozenModules, ManyThreadsBetweenChanges) {
+  judge_on_threads([](Cell& model) { return model; });
+  judge_on_threads([](Cell& model) { return [&model](const Tensor& x) { return model(x); }; });
 }
 
 }  // namespace
