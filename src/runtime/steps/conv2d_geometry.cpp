@@ -249,6 +249,7 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
 
 void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to) {
   const int64_t pixel = g.channels * element, border = g.padding_w * pixel, inside = g.width * pixel;
+  if (inside + 2 * border == 0) return;  // a line of nothing has no memory
   if (y < 0 || y >= g.height) {
     std::memset(to, 0, inside + 2 * border);
     return;
