@@ -13,7 +13,7 @@ both layouts:
 
 Each form runs in a process of its own; rounds are interleaved with pauses, and the median over all rounds is shown. Before anything is
 timed, each form must follow the losses of tests/data/training.json to 1e-4, which Ingot's tests do too (those of models.py what PyTorch's
-eager form gives without dropout, to 1e-3), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form;
+eager form gives without dropout, to 1e-3; with --autocast both to 1e-2), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form;
 two more are eager to eager, and PyTorch's "model" to Ingot's step "in parts", the loss compiled alone.
 """
 import argparse
@@ -50,7 +50,7 @@ def layouts_of(name):
 class Step:
     """A training step: on the weights that ship, or on random ones, without dropout if it is to be compared."""
 
-    def __init__(self, data, row, layout, form, lr=None, dropout=True):
+    def __init__(self, data, row, layout, form, lr=None, dropout=True, autocast=False):
         import torch
         from torch.nn import functional as F
 
@@ -92,11 +92,13 @@ class Step:
 
         if form in ("model", "update"):
             loss_of = compile(loss_of)
+        self.autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast)
         if form == "update":
             update = compile(update)
 
         def step(*inputs):
-            loss = loss_of(*inputs)
+            with self.autocast:
+                loss = loss_of(*inputs)
             loss.backward()
             update()
             optimizer.zero_grad(set_to_none=True)
@@ -141,18 +143,19 @@ def starts_followed(name, step):
     return list(range(32 * step, 32 * step + 32))
 
 
-def follow(data, row, layout, form):
+def follow(data, row, layout, form, autocast):
     name = row[0]
     if name in SHIPPED:
         expected = json.loads((ROOT / "tests" / "data" / "training.json").read_text())[name]["losses"]
-        step = Step(data, row, layout, form, lr=1e-4 if name == "bytegpt" else 0.05)
+        step = Step(data, row, layout, form, lr=1e-4 if name == "bytegpt" else 0.05, autocast=autocast)
         batches = [step.prepare(batch_of(data, name, starts_followed(name, number))) for number in range(FOLLOWED)]
-        most = 1e-4
+        most = 1e-2 if autocast else 1e-4
     else:
-        usual, step = (Step(data, row, layout_, form_, lr=1e-5, dropout=False) for layout_, form_ in [("", "eager"), (layout, form)])
+        usual, step = (Step(data, row, layout_, form_, lr=1e-5, dropout=False, autocast=cast) for layout_, form_, cast in
+                       [("", "eager", False), (layout, form, autocast)])
         expected = [usual(*usual.inputs).item() for _ in range(FOLLOWED)]
         batches = [step.prepare(step.inputs)] * FOLLOWED
-        most = 1e-3
+        most = 1e-2 if autocast else 1e-3
     for number, batch in enumerate(batches):
         loss = step(*batch).item()
         assert abs(loss - expected[number]) < most * expected[number], (row, layout, form, number, loss, expected[number])
@@ -168,8 +171,8 @@ def torch_worker(args):
     calls, first = {}, {}
     for number, row in enumerate(args.rows):
         for layout in layouts_of(row[0]):
-            follow(args.data, row, layout, args.worker)
-            step = Step(args.data, row, layout, args.worker)
+            follow(args.data, row, layout, args.worker, args.autocast)
+            step = Step(args.data, row, layout, args.worker, autocast=args.autocast)
             if row[0] in SHIPPED:
                 starts = torch.randint(0, 1024, (row[1],), generator=torch.Generator().manual_seed(1)).tolist()
                 batch = batch_of(args.data, row[0], starts)
@@ -196,12 +199,14 @@ def main():
     parser = option_parser(__doc__, FORMS, seconds=2.0)
     parser.add_argument("--models", dest="rows", type=rows_of, default=ROWS, help="NAME[:BATCH],... (default: %(default)s)")
     parser.add_argument("--forms", type=lambda text: text.split(","), default=FORMS, help="of PyTorch: " + ", ".join(FORMS))
+    parser.add_argument("--autocast", action="store_true", help="forward and loss in bf16, on both sides")
     args = parser.parse_args()
     if args.worker:
         return torch_worker(args)
 
+    autocast = ["--autocast"] if args.autocast else []
     names = ",".join(f"{name}:{batch}" for name, batch in args.rows)
-    workers = Workers(__file__, args, args.forms, {form: ["--models", names] for form in args.forms})
+    workers = Workers(__file__, args, args.forms, {form: ["--models", names, *autocast] for form in args.forms})
     forms = [[(form, layout) for form in args.forms for layout in layouts_of(name)] for name, _ in args.rows]
     samples = [{who: [] for who in [*map("".join, of), *TRAINED]} for of in forms]
     ingot = {}
@@ -209,7 +214,7 @@ def main():
         for row, (name, batch) in enumerate(args.rows):
             for form, layout in forms[row]:
                 samples[row][form + layout].append(workers.ask(form, f"{row}{layout}"))
-            ingot[row] = bench_ingot(args, name, "--mode", "train", "--batch", batch)
+            ingot[row] = bench_ingot(args, name, "--mode", "train", "--batch", batch, *autocast)
             for who, key in TRAINED.items():
                 samples[row][who].append(ingot[row][key])
     workers.close()

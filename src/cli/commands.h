@@ -25,6 +25,7 @@ struct BenchOptions : CommonOptions {
   std::string weights;                // of a model of the zoo: a safetensors file; empty: random ones, at full size
   int length = 0;                     // of the sequences that it is fed, or what a bench makes of it; 0: its own
   std::string weight_format = "f32";  // of a model's linear layers
+  bool autocast = false;              // run a model in a region of bf16
 };
 
 struct GenerateOptions : CommonOptions {
@@ -38,6 +39,7 @@ struct ExplainOptions : CommonOptions {
   std::string name;
   int batch = 0;              // of the last call and of the times; 0: the model's larger demo batch
   std::string mode = "call";  // or train: a training step
+  bool autocast = false;      // in a region of bf16
   ReportOptions report;
   bool all = false;  // everything the report can show
   std::string html;  // file to write the page to; empty: the report goes to the terminal
@@ -64,7 +66,8 @@ int run_generate(const GenerateOptions& options);
 /// A compiled model after some calls, with what its steps take: of the demo's models at both batch sizes, the larger
 /// one (or `batch`) timed; any other of `ingot models` with random weights, its batch 1 unless told. With `training` a
 /// whole training step, the batch its recipe's unless told. Throws Error for an unknown name.
-Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training = false);
+Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training = false,
+                           bool autocast = false);
 int run_explain(ExplainOptions options);
 /// The same model's programs as CUDA text for compute capability `arch`, with registers and spills where NVRTC is
 /// found.

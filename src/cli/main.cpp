@@ -82,6 +82,11 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember(formats));
   };
   weight_format(bench, options.weight_format);
+  const auto autocast = [](CLI::App* command, const auto& set) {
+    return command->add_flag_function("--autocast", set,
+                                      "products in bf16, parameters and losses in f32 (AutocastGuard)");
+  };
+  autocast(bench, [&](int64_t) { options.autocast = true; });
   bench->add_flag("--steps", options.steps, "show what each step of the compiled program takes, and each kind of step");
   auto* zoo = common(app.add_subcommand("models", "list the models that there are, or check them"),
                      "ingot models\n  ingot models check FOLDER --json");
@@ -141,6 +146,7 @@ int main(int argc, char** argv) {
   number("--weight-decay", "weight_decay", "default: 0.1; digits-cnn: 0.001")->check(CLI::NonNegativeNumber);
   number("--clip", "clip", "most of the gradients' norm; 0: any (default: 1; digits-cnn: 0)")
       ->check(CLI::NonNegativeNumber);
+  autocast(train, [&](int64_t) { training.numbers["autocast"] = 1; });
   train->add_option("--until", training.until, "stop after this step, as if interrupted")->check(counts);
   train->add_option("--checkpoint", training.checkpoint, "write all that resuming needs to this file");
   train->add_option("--checkpoint-every", training.checkpoint_every, "steps (default: 100)")->check(counts);
@@ -163,6 +169,7 @@ int main(int argc, char** argv) {
                    "train: a whole training step, with what is saved for its backward pass and what is computed again "
                    "(default: call, the model's forward)")
       ->check(CLI::IsMember({"call", "train"}));
+  autocast(explain, [&](int64_t) { explained.autocast = true; });
   explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
       ->check(CLI::NonNegativeNumber);
   explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");

@@ -181,6 +181,10 @@ Training::Training(const std::string& name, const std::string& data, const std::
                    const RecipeNumbers& numbers)
     : task_(make_task(name, data, text, numbers)), recipe_(task_.recipe) {
   apply(recipe_, numbers);
+  task_.loss = [this, loss = std::move(task_.loss)](const Batch& batch) {
+    const AutocastGuard autocast(recipe_.autocast);
+    return loss(batch);
+  };
   optimizer_ = task_.optimizer(recipe_);
   rate_ = std::make_unique<optim::LambdaLR>(*optimizer_, [this](int64_t step) { return rate_at(step); });
 }

@@ -17,7 +17,8 @@ namespace ingot::cli {
 struct Recipe {
   int64_t steps = 0, batch = 0, warmup = 0, seed = 1;
   double lr = 0, weight_decay = 0, clip = 0;  // clip: most of the norm of all gradients; 0: whatever it is
-  INGOT_ALL_FIELDS(Recipe, steps, batch, warmup, seed, lr, weight_decay, clip)
+  bool autocast = false;                      // forward and loss in a region of bf16
+  INGOT_ALL_FIELDS(Recipe, steps, batch, warmup, seed, lr, weight_decay, clip, autocast)
 };
 /// Of a recipe, by name.
 using RecipeNumbers = std::map<std::string, double>;
@@ -60,6 +61,7 @@ class Training {
  public:
   Training(const std::string& name, const std::string& data, const std::string& text = {},
            const RecipeNumbers& numbers = {});
+  Training(const Training&) = delete;
 
   /// Forward, backward, clipping, the optimizer's step: what is compiled. The rate is that of the step.
   StepResult update(const Batch& batch);

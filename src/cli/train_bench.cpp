@@ -16,6 +16,7 @@ int bench_train(const BenchOptions& options) {
   const Roof roof = measure_roof(num_threads(), 0.5, true);
   RecipeNumbers numbers;
   if (options.batch) numbers["batch"] = options.batch;
+  numbers["autocast"] = options.autocast;
   auto make = [&] { return std::make_unique<Training>(options.name, options.data, "", numbers); };
   Contender eager(Compiled::nothing, make), compiled(Compiled::step, make), parts(Compiled::parts, make);
   bool equal_bits = true;
@@ -46,6 +47,7 @@ int bench_train(const BenchOptions& options) {
                              {"threads", num_threads()},
                              {"isa", runtime::host_target().str()},
                              {"batch", recipe.batch},
+                             {"autocast", recipe.autocast},
                              {"eager_us", times[0].median},
                              {"compiled_us", times[1].median},
                              {"parts_us", times[2].median},
@@ -68,8 +70,8 @@ int bench_train(const BenchOptions& options) {
     if (options.steps) result["steps"] = to_json(steps);
     fmt::print("{}\n", result.dump());
   } else {
-    fmt::print("{}, a training step of {}, {} threads, {}\n", options.name, recipe.batch, num_threads(),
-               runtime::host_target().str());
+    fmt::print("{}, a training step of {}{}, {} threads, {}\n", options.name, recipe.batch,
+               recipe.autocast ? ", autocast to bf16" : "", num_threads(), runtime::host_target().str());
     auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     auto show = [&](const char* who, const Timing& t, const Contender& c) {
       fmt::print("  {:<9}{:>10}   ({} to {})   {:.1f} MiB at most, {:.1f} MiB of them a step's own\n", who,

@@ -29,7 +29,7 @@ constinit thread_local ThreadObject<ThreadLeaves> thread_leaves;
 
 CallKey call_key(const void* signature, std::optional<Numerics> own) {
   eager::NumericsScope scope(own);
-  return {signature, eager::code_level(), GradMode::is_enabled()};
+  return {signature, eager::code_level(), GradMode::is_enabled(), eager::interceptor(eager::Stage::autocast)};
 }
 
 }  // namespace

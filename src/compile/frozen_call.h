@@ -55,7 +55,8 @@ struct Arguments {
 struct CallKey {
   const void* signature = nullptr;  // the types of arguments and result
   compiler::CodeLevel level;
-  bool gradients = false;  // they were recorded; what would have had one was refused
+  bool gradients = false;                        // they were recorded; what would have had one was refused
+  const eager::Interceptor* autocast = nullptr;  // the dtype that ops were taken in (eager/autocast.cpp)
   friend bool operator==(const CallKey&, const CallKey&) = default;
 };
 

@@ -61,7 +61,7 @@ OpInfo row(OpId id, std::string_view name, Decomposition decompose, std::string_
   op.id = id;
   op.kind = kind;
   op.name = name;
-  op.traits = static_cast<uint16_t>(traits);
+  op.traits = static_cast<uint32_t>(traits);
   op.types = types;
   op.decompose = decompose;
   parse_signature(signature, &op);

@@ -38,23 +38,28 @@ enum class OpKind : uint8_t {
   host          // a C++ function: a step of a program
 };
 
-enum Trait : uint16_t {
+enum Trait : uint32_t {
   kNoTrait = 0,
-  kCommutative = 1,    // of the first two operands
-  kInplace = 2,        // has an in-place form that writes to the first operand
-  kRandom = 4,         // its last two operands, seed and offset, are taken from the generator: a draw for each
-                       // element of the result, or of the first operand if it has more
-  kMayBreak = 16,      // its shape depends on data: a graph break in compiled code is allowed
-  kExact = 32,         // moves or selects values: a 16-bit float needs no wider type on the way
-  kHost = 64,          // may need host steps: plain C++, without a kernel
-  kOverwrites = 128,   // of operand 0 it reads an element only to write it: the result may lie in its memory
-  kReplaces = 256,     // in place, nothing of operand 0 is read
-  kRenames = 512,      // a view of each element of operand 0 once
-  kReshapes = 1024,    // a view that keeps the order of elements, not the dims: a copy where strides do not permit it
-  kOfMemory = 2048,    // a view of the memory of operand 0, whatever its dims: it may reach beyond the tensor
-  kUniform = 4096,     // of kind coordinate: the same at all coordinates
-  kCounts = 8192,      // its elements begin at operand 0 and go on by operand 1
-  kSkipsEmpty = 16384  // passes over tensors of sizes [0], which go with any shape
+  kCommutative = 1,     // of the first two operands
+  kInplace = 2,         // has an in-place form that writes to the first operand
+  kRandom = 4,          // its last two operands, seed and offset, are taken from the generator: a draw for each
+                        // element of the result, or of the first operand if it has more
+  kMayBreak = 16,       // its shape depends on data: a graph break in compiled code is allowed
+  kExact = 32,          // moves or selects values: a 16-bit float needs no wider type on the way
+  kHost = 64,           // may need host steps: plain C++, without a kernel
+  kOverwrites = 128,    // of operand 0 it reads an element only to write it: the result may lie in its memory
+  kReplaces = 256,      // in place, nothing of operand 0 is read
+  kRenames = 512,       // a view of each element of operand 0 once
+  kReshapes = 1024,     // a view that keeps the order of elements, not the dims: a copy where strides do not permit it
+  kOfMemory = 2048,     // a view of the memory of operand 0, whatever its dims: it may reach beyond the tensor
+  kUniform = 4096,      // of kind coordinate: the same at all coordinates
+  kCounts = 8192,       // its elements begin at operand 0 and go on by operand 1
+  kSkipsEmpty = 16384,  // passes over tensors of sizes [0], which go with any shape
+  // In an autocast region (eager/autocast.h) floating operands are taken in its dtype, in f32, or in the widest of
+  // theirs.
+  kLower16 = 32768,
+  kFull = 65536,
+  kWidest = 131072
 };
 
 /// What lowering makes of a structured op.
@@ -271,7 +276,7 @@ struct OpInfo {
   int operand_count = 0;           // a list counts as one
   bool list_first = false;
   std::vector<int> checked;  // the operands with a DataCheck
-  uint16_t traits = 0;
+  uint32_t traits = 0;
   int outputs = 1;
   Rule types = nullptr, shapes = nullptr;
   LayoutRule layout = nullptr;  // views

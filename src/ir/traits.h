@@ -6,7 +6,7 @@
 
 namespace ingot::ir {
 
-inline constexpr uint16_t kTraitsOf[] = {
+inline constexpr uint32_t kTraitsOf[] = {
 #define OP(kind, name, signature, traits, ...) traits,
 #include "ir/ops.def"
 };

@@ -202,7 +202,8 @@ TEST(Command, TrainLearns) {
 TEST(Command, TrainResumesToTheSameBits) {
   for (const std::string name : {"bytegpt", "digits-cnn"}) {
     const std::string whole = file_for(name + "_whole"), part = file_for(name + "_part");
-    const std::string recipe = "train " + name + " --batch 2 --steps 7 --warmup 2 --seed 5 --json" + kData;
+    const std::string autocast = name == "bytegpt" ? " --autocast" : "";
+    const std::string recipe = "train " + name + autocast + " --batch 2 --steps 7 --warmup 2 --seed 5 --json" + kData;
     EXPECT_EQ(ingot(recipe + " --checkpoint " + whole).code, 0);
     EXPECT_EQ(ingot(recipe + " --mode eager --until 3 --checkpoint " + part).code, 0);
     EXPECT_NE(bytes_of(whole), bytes_of(part));
@@ -260,6 +261,10 @@ TEST(Command, BenchOfATrainingStep) {
     EXPECT_FALSE(report.contains("steps"));
   }
   EXPECT_EQ(ingot("bench digits_mlp --mode train").code, 2);
+  Outcome bf16 = ingot("bench bytegpt --mode train --autocast --batch 2 --seconds 0.1 --json" + kData);
+  ASSERT_EQ(bf16.code, 0) << bf16.out;
+  EXPECT_TRUE(nlohmann::json::parse(bf16.out)["autocast"]);
+  EXPECT_TRUE(nlohmann::json::parse(bf16.out)["bitwise_equal"]);
 }
 
 TEST(Command, BenchGivesTheStepsOfItsProgram) {

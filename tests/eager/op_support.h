@@ -87,8 +87,9 @@ inline Tensor scattered(const Tensor& t) {
   return view;
 }
 
-/// Runs the graph's one node eagerly.
-inline std::vector<Tensor> run(const ir::Graph& graph, const std::vector<Tensor>& inputs) {
+/// Runs the graph's one node eagerly: by itself, or through the chain of this thread (eager::dispatch).
+inline std::vector<Tensor> run(const ir::Graph& graph, const std::vector<Tensor>& inputs,
+                               void (*call)(const eager::OpCall&, std::span<Tensor>) = &eager::execute) {
   const ir::Node& node = graph.nodes.at(0);
   std::vector<eager::Operand> operands;
   for (const ir::Operand& o : node.operands) {
@@ -104,7 +105,7 @@ inline std::vector<Tensor> run(const ir::Graph& graph, const std::vector<Tensor>
     }
   }
   std::vector<Tensor> outputs(node.outputs.size());
-  eager::execute({node.op, false, operands, node.attrs, Location()}, outputs);
+  call({node.op, false, operands, node.attrs, Location()}, outputs);
   return outputs;
 }
 

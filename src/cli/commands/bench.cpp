@@ -205,6 +205,7 @@ constexpr double kFastError = 1e-3;  // of the largest result
 template <class Forward, class Input>
 int bench_forward(const BenchOptions& options, int batch, const Forward& forward, const Input& input) {
   CompileMode mode = options.mode == "frozen" ? CompileMode::frozen : CompileMode::checked;
+  const AutocastGuard autocast(options.autocast);
   // Before anything else has made kernels that the program could share.
   clear_caches();
   const double cold_ms = [&] {

@@ -30,14 +30,16 @@ Explanation profiled(Fast& fast, const Input& input) {
 
 }  // namespace
 
-Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training) {
+Explanation explanation_of(const std::string& name, const std::string& data, int batch, bool training,
+                           bool with_autocast) {
   if (training) {
-    RecipeNumbers numbers;
+    RecipeNumbers numbers{{"autocast", with_autocast}};
     if (batch) numbers["batch"] = batch;
     Training learner(name, data, "", numbers);
     auto fast = compile([&](const Batch& given) { return learner.update(given); }, {.name = name + "_step"});
     return profiled(fast, learner.next_batch());
   }
+  const AutocastGuard autocast(with_autocast);
   const auto demos = model_names();
   if (std::find(demos.begin(), demos.end(), name) == demos.end()) {
     const ZooRow* row = find_zoo_row(name);
@@ -189,7 +191,7 @@ json to_json(const Explanation& e) {
 
 int run_explain(ExplainOptions options) {
   if (options.threads) set_num_threads(options.threads);
-  Explanation e = explanation_of(options.name, options.data, options.batch, options.mode == "train");
+  Explanation e = explanation_of(options.name, options.data, options.batch, options.mode == "train", options.autocast);
   if (options.json) {
     fmt::print("{}\n", to_json(e).dump());
     return 0;

@@ -116,6 +116,11 @@ const char* gradient_of(const ir::OpInfo& op) {
   return kNames[static_cast<size_t>(op.gradient)];
 }
 
+/// What a region of autocast makes of it.
+const char* autocast_of(const ir::OpInfo& op) {
+  return op.has(ir::kLower16) ? "16 bits" : op.has(ir::kFull) ? "f32" : op.has(ir::kWidest) ? "the widest" : "";
+}
+
 /// docs/operators.md.
 void print_markdown(const std::string& cases) {
   std::string missing;
@@ -130,12 +135,14 @@ void print_markdown(const std::string& cases) {
       "# Operators\n\nWritten by `ingot ops --markdown --cases FOLDER` from the op table (`src/ir/ops.def`): {} rows. "
       "Names, arguments and defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type "
       "rule takes it for the first tensor. 16-bit floats are computed in f32 and rounded once. A gradient is derived "
-      "from that of the other ops, has a rule of its own, is constant (zero wherever it exists), or there is none.\n\n"
-      "{}| op | arguments | dtypes | in place | gradient | lowered to |\n|---|---|---|---|---|---|\n",
+      "from that of the other ops, has a rule of its own, is constant (zero wherever it exists), or there is none. In "
+      "a "
+      "region of autocast (`AutocastGuard`) floats are taken in what stands there, or as they come.\n\n"
+      "{}| op | arguments | dtypes | in place | gradient | autocast | lowered to |\n|---|---|---|---|---|---|---|\n",
       ir::ops().size(), missing);
   for (const ir::OpInfo& op : ir::ops())
-    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
-               op.has(ir::kInplace) ? "yes" : "", gradient_of(op), lowering_of(op));
+    fmt::print("| `{}` | {} | {} | {} | {} | {} | {} |\n", op.name, arguments_of(op), dtypes_of(op),
+               op.has(ir::kInplace) ? "yes" : "", gradient_of(op), autocast_of(op), lowering_of(op));
 }
 
 }  // namespace
@@ -153,6 +160,7 @@ int run_ops(const CommonOptions& options, bool markdown, const std::string& case
                       {"arguments", arguments_of(op)},
                       {"dtypes", dtypes_of(op)},
                       {"lowering", lowering_of(op)},
+                      {"autocast", autocast_of(op)},
                       {"outputs", op.outputs},
                       {"in_place", op.has(ir::kInplace)},
                       {"ulp_f32", op.accuracy.f32},

@@ -257,13 +257,13 @@ void ScriptWriter::check(const Size& a, const Size& b, bool less, bool holds) {
 
 void ScriptWriter::attribute(int attribute, size_t item, uint64_t origin) {
   if (std::optional<uint32_t> e = expression(0, origin); e && !inside)
-    sources_.push_back({static_cast<uint32_t>(attribute), static_cast<uint32_t>(item), *e});
+    noted_.sources.push_back({static_cast<uint32_t>(attribute), static_cast<uint32_t>(item), *e});
 }
 
 void ScriptWriter::given(OpId op, std::span<const ir::Attr> attrs) {
   if (inside) return;
-  given_op_ = op;
-  given_.assign(attrs.begin(), attrs.end());
+  noted_.op = op;
+  noted_.attrs.assign(attrs.begin(), attrs.end());
 }
 
 void ScriptWriter::module(const std::shared_ptr<nn::Module>& module) {
@@ -274,8 +274,8 @@ void ScriptWriter::refused() {
   // At other sizes it may be taken: the script, which holds what was done, does not tell.
   if (script_.only_here_.empty()) script_.only_here_ = "an op refused its arguments";
   if (inside) return;
-  sources_.clear();
-  given_.clear();
+  noted_.sources.clear();
+  noted_.attrs.clear();
 }
 
 void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
@@ -295,14 +295,14 @@ void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
     o.value = operand;
     if (std::optional<uint32_t> e = expression(operand.integer, operand.size_origin)) o.expression = *e;
   }
-  const bool given = !call.attrs.empty() && given_op_ == call.op && given_.size() == call.attrs.size();
+  const bool given = !call.attrs.empty() && noted_.op == call.op && noted_.attrs.size() == call.attrs.size();
   if (given)
-    line.attrs = std::move(given_);
+    line.attrs = std::move(noted_.attrs);
   else
     line.attrs.assign(call.attrs.begin(), call.attrs.end());
-  given_.clear();
+  noted_.attrs.clear();
   const ir::OpInfo& row = ir::info(call.op);
-  for (const Script::Source& s : sources_) {
+  for (const Script::Source& s : noted_.sources) {
     const ir::ArgKind kind = row.attribute(static_cast<int>(s.attribute)).kind;
     const int64_t value = line.attrs[s.attribute].list[s.item].code;
     if (kind == ir::ArgKind::size || kind == ir::ArgKind::sizes)
@@ -310,7 +310,7 @@ void ScriptWriter::line(const OpCall& call, std::span<const Tensor> outputs) {
     else
       script_.checks_.push_back({s.expression, add({.a = value}), false, true, script_.lines_.size() - 1});
   }
-  sources_.clear();
+  noted_.sources.clear();
   for (const Tensor& output : outputs) line.made.push_back(script_.source(output));
   for (ScriptTensor& made : line.made)
     if (made.kind == ScriptTensor::Kind::captured && !call.inplace) only_here("an op ran by itself");

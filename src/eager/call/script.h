@@ -127,15 +127,37 @@ class ScriptWriter final : public Interceptor {
   int inside = 0;
 
  private:
+  /// What is noted of a call that is being put together, before it is made.
+  struct Noted {
+    std::vector<Script::Source> sources;
+    OpId op{};
+    std::vector<ir::Attr> attrs;
+  };
+
+ public:
+  /// Calls that are made while it lives are others than the one that is being put together.
+  class Aside {
+   public:
+    Aside() : writer_(current()) { exchange(); }
+    ~Aside() { exchange(); }
+    Aside(const Aside&) = delete;
+
+   private:
+    void exchange() {
+      if (writer_) std::swap(writer_->noted_, noted_);
+    }
+    ScriptWriter* const writer_;
+    Noted noted_;
+  };
+
+ private:
   ScriptTensor source(const Tensor& tensor) const;
   std::optional<uint32_t> expression(int64_t value, uint64_t origin);
   uint32_t add(const Script::Expression& e);
 
   Script script_;
   uint64_t serial_;
-  std::vector<Script::Source> sources_;
-  OpId given_op_{};
-  std::vector<ir::Attr> given_;
+  Noted noted_;
   std::vector<std::weak_ptr<nn::Module>> modules_;
   std::unordered_set<const nn::Module*> known_modules_;
 };

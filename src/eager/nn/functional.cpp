@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "base/function_scope.h"
+#include "eager/autocast.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
@@ -191,8 +192,11 @@ Tensor scaled_dot_product_attention(const TensorArg& query, const TensorArg& key
   Location location = query.location;
   const Tensor whole =
       ingot::scaled_dot_product_attention(query, key, value, attn_mask, 0, is_causal, scale, enable_gqa);
-  DType working = working_dtype(whole.dtype());
-  Tensor q = query.tensor->to(working), k = key.tensor->to(working), v = value.tensor->to(working);
+  const DType working = working_dtype(whole.dtype());
+  // What autocast takes in 16 bits is wide from here on.
+  auto widened = [&](const TensorArg& x) { return x.tensor->to(whole.dtype()).to(working); };
+  Tensor q = widened(query), k = widened(key), v = widened(value);
+  const AutocastGuard no_autocast(false);
   if (enable_gqa) {
     auto repeated = [&](const Tensor& x) {
       int64_t groups = q.size(-3) / x.size(-3);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/function_scope.h"
+#include "eager/autocast.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
 #include "eager/ops/lists.h"
@@ -113,6 +114,7 @@ Tensor affine_grid(const TensorArg& given_theta, const IntList& size, bool align
   Ints result{sizes[0]};
   for (int64_t s : plane) result.push_back(s);
   result.push_back(spatial);
+  const AutocastGuard no_autocast(false);  // positions of an image are more than 16 bits hold
   return matmul(stack(parts, -1).reshape({1, -1, spatial + 1}), theta.transpose(1, 2)).view(result);
 }
 
