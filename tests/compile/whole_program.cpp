@@ -347,10 +347,32 @@ void add_gradients(WholeProgram& program) {
   g.captures = chosen >> arguments;
 }
 
+/// A third of the programs: some of their ops, and some calls, are in regions of autocast.
+class Regions {
+ public:
+  explicit Regions(uint64_t seed) : random_(static_cast<uint32_t>(seed * 2654435761u ^ seed >> 32)) {}
+  void add(WholeProgram& program) {
+    if (random_() % 3) return;
+    for (ProgramCall& call : program.calls) call.region = any(3);
+    add(program.instructions);
+  }
+
+ private:
+  Region any(uint32_t of) { return random_() % of ? Region::same : static_cast<Region>(1 + random_() % 3); }
+  void add(std::vector<Instruction>& instructions) {
+    for (Instruction& i : instructions) {
+      if (i.kind == Kind::op) i.region = any(4);
+      add(i.body), add(i.other);
+    }
+  }
+  std::mt19937 random_;
+};
+
 }  // namespace
 
 WholeProgram whole_program(uint64_t seed, bool gradients) {
   WholeProgram program = Generator(seed).run();
+  Regions(seed).add(program);
   if (gradients) add_gradients(program);
   return program;
 }

@@ -22,6 +22,9 @@ struct Condition {
   int bound = 0;
 };
 
+/// In which region of autocast: that which there is, none, or one of its own.
+enum class Region : uint8_t { same, none, bf16, f16 };
+
 struct Instruction {
   enum class Kind : uint8_t {
     op,       // registers[result] = row(operands)
@@ -41,6 +44,7 @@ struct Instruction {
   double scalar = 0;
   int scalar_argument = -1;  // of the call's doubles; -1: `scalar`
   bool caught = false;       // an Error of this op is caught right there
+  Region region = Region::same;
   Condition condition;
   std::vector<Instruction> body, other;
 };
@@ -91,6 +95,7 @@ struct ProgramCall {
   std::vector<TensorRecipe> arguments;
   std::vector<Event> events;  // before it
   int threads = 0;            // set_num_threads before it; 0: as it is
+  Region region = Region::same;
 };
 
 /// Gradients of the results by what requires grad, asked for at the end of the callable or behind it.

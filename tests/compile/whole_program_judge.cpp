@@ -449,6 +449,7 @@ std::string judge_calls(const WholeProgram& program, ProgramCounts& counts) {
     const std::vector<Tensor> a = arguments_of(program, call, eager), b = arguments_of(program, call, world);
     for (const Tensor& t : a) counts.empty_arguments += t.numel() == 0;
     for (const TensorRecipe& recipe : call.arguments) counts.aliases += recipe.kind >= TensorRecipe::Kind::same;
+    const InRegion region(call.region);
     const Outcome expected =
         outcome_of([&] { return behind(program, run_program(program, eager, a, integers, numbers, keep), a, eager); });
     const Outcome got = outcome_of([&] { return behind(program, fast(b, integers, numbers), b, world); });
@@ -513,6 +514,7 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
   for (const ProgramCall& call : program.calls) {
     const std::vector<Tensor> a = arguments_of(program, call, eager);
     const auto given = numbers_of(call);
+    const InRegion region(call.region);
     expected.push_back({outcome_of([&] {
                           return behind(program, run_program(program, eager, a, given.first, given.second, false), a,
                                         eager);
@@ -539,6 +541,7 @@ std::string judge_threads(const WholeProgram& program, ProgramCounts& counts) {
         const ProgramCall& call = program.calls[number];
         const std::vector<Tensor> b = arguments_of(program, call, mine);
         const auto given = numbers_of(call);
+        const InRegion region(call.region);
         const Outcome got = outcome_of([&] { return behind(program, fast(b, given.first, given.second), b, world); });
         std::string text = difference(got, expected[number].outcome);
         if (text.empty()) text = difference(mine.bases, expected[number].bases, "memory of the arguments");

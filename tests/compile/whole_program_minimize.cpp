@@ -46,6 +46,7 @@ class Minimizer {
           attempt([n](WholeProgram& p) { p.calls.erase(p.calls.begin() + static_cast<std::ptrdiff_t>(n)); }))
         continue;
       if (!program_.calls[n].events.empty()) attempt([n](WholeProgram& p) { p.calls[n].events.clear(); });
+      if (program_.calls[n].region != Region::same) attempt([n](WholeProgram& p) { p.calls[n].region = Region::same; });
       if (program_.calls[n].threads) attempt([n](WholeProgram& p) { p.calls[n].threads = 0; });
       for (size_t a = 0; a < program_.calls[n].arguments.size(); ++a)
         if (program_.calls[n].arguments[a].kind != TensorRecipe::Kind::whole)
@@ -81,6 +82,7 @@ class Minimizer {
       }
       if (n >= place(program_).size()) continue;
       const Instruction& i = place(program_)[n];
+      if (i.region != Region::same) attempt([&](WholeProgram& p) { place(p)[n].region = Region::same; });
       if (i.caught) attempt([&](WholeProgram& p) { place(p)[n].caught = false; });
       if (place(program_)[n].scalar_argument >= 0) attempt([&](WholeProgram& p) { place(p)[n].scalar_argument = -1; });
     }

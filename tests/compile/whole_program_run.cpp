@@ -236,7 +236,8 @@ void attempt(const Instruction& instruction, Frame& frame) {
 void run_instructions(const std::vector<Instruction>& instructions, Frame& frame) {
   for (const Instruction& i : instructions) {
     switch (i.kind) {
-      case Instruction::Kind::op:
+      case Instruction::Kind::op: {
+        const InRegion region(i.region);
         if (i.caught) {
           if (frame.late) flush();
           try {
@@ -248,6 +249,7 @@ void run_instructions(const std::vector<Instruction>& instructions, Frame& frame
           run_op(i, frame);
         }
         break;
+      }
       case Instruction::Kind::branch:
         run_instructions(frame.holds(i.condition) ? i.body : i.other, frame);
         break;

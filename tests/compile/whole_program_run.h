@@ -55,6 +55,17 @@ bool may_fail_late(const std::vector<Instruction>& instructions);
 /// What was recorded is computed here, and what it has to complain of is thrown here.
 void flush();
 
+/// A thread's region of autocast while it lives.
+class InRegion {
+ public:
+  explicit InRegion(Region region) {
+    if (region != Region::same) guard_.emplace(region == Region::f16 ? kFloat16 : kBFloat16, region != Region::none);
+  }
+
+ private:
+  std::optional<AutocastGuard> guard_;
+};
+
 /// Runs one op on the frame; false if an operand is absent.
 bool run_op(const Instruction& instruction, Frame& frame);
 void run_instructions(const std::vector<Instruction>& instructions, Frame& frame);

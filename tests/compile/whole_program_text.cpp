@@ -34,6 +34,10 @@ class Printer {
   }
 
  private:
+  static const char* text_of(Region region) {
+    constexpr const char* kTexts[] = {"", "  (no autocast)", "  (autocast to bf16)", "  (autocast to f16)"};
+    return kTexts[static_cast<int>(region)];
+  }
   std::string name(int r) const {
     const int arguments = static_cast<int>(program_.argument_shapes.size()),
               outside = arguments + static_cast<int>(program_.captures.size());
@@ -95,7 +99,7 @@ class Printer {
       out_ << indent;
       switch (i.kind) {
         case Kind::op:
-          out_ << (!i.caught ? "" : late_ ? "flush; try " : "try ") << op(i) << "\n";
+          out_ << (!i.caught ? "" : late_ ? "flush; try " : "try ") << op(i) << text_of(i.region) << "\n";
           break;
         case Kind::branch:
           out_ << "if " << condition(i.condition) << "\n";
@@ -186,6 +190,7 @@ class Printer {
     for (const Event& event : call.events)
       out_ << "  w" << static_cast<size_t>(event.capture) % std::max<size_t>(1, program_.captures.size()) << " "
            << events[static_cast<int>(event.kind)] << "\n";
+    if (call.region != Region::same) out_ << text_of(call.region) << "\n";
     if (call.threads) out_ << "  set_num_threads(" << call.threads << ")\n";
     out_ << "call " << number << ":";
     for (size_t i = 0; i < call.arguments.size(); ++i)
