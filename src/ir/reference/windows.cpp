@@ -54,7 +54,7 @@ void convolve(ReferenceContext& c, size_t rank) {
         int64_t whole = bias && !bias->floating() ? bias->integer[o] : 0, tap_number = 0;
         for_each_index(w.kernel, [&](const Ints& tap) {
           const int64_t p = w.position(at, tap), of = o * in_group * taps + tap_number++;
-          if (p < 0) return;
+          if (p < 0 || in_group == 0) return;
           const int64_t from = (n * channels + group * in_group) * plane + p;
           if (x.floating()) {
             const double *a = x.real.data() + from, *b = weight.real.data() + of;
