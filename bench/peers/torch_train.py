@@ -13,7 +13,7 @@ both layouts:
 
 Each form runs in a process of its own; rounds are interleaved with pauses, and the median over all rounds is shown. Before anything is
 timed, each form must follow the losses of tests/data/training.json to 1e-4, which Ingot's tests do too (those of models.py what PyTorch's
-eager form gives without dropout, to 1e-3; with --autocast both to 1e-2), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form;
+eager form gives without dropout, to 1e-3; with --autocast both to 5e-2), and Ingot's eager and compiled steps must have the same bits. The ratio is to the fastest form;
 two more are eager to eager, and PyTorch's "model" to Ingot's step "in parts", the loss compiled alone.
 """
 import argparse
@@ -149,13 +149,13 @@ def follow(data, row, layout, form, autocast):
         expected = json.loads((ROOT / "tests" / "data" / "training.json").read_text())[name]["losses"]
         step = Step(data, row, layout, form, lr=1e-4 if name == "bytegpt" else 0.05, autocast=autocast)
         batches = [step.prepare(batch_of(data, name, starts_followed(name, number))) for number in range(FOLLOWED)]
-        most = 1e-2 if autocast else 1e-4
+        most = 5e-2 if autocast else 1e-4
     else:
         usual, step = (Step(data, row, layout_, form_, lr=1e-5, dropout=False, autocast=cast) for layout_, form_, cast in
                        [("", "eager", False), (layout, form, autocast)])
         expected = [usual(*usual.inputs).item() for _ in range(FOLLOWED)]
         batches = [step.prepare(step.inputs)] * FOLLOWED
-        most = 1e-2 if autocast else 1e-3
+        most = 5e-2 if autocast else 1e-3
     for number, batch in enumerate(batches):
         loss = step(*batch).item()
         assert abs(loss - expected[number]) < most * expected[number], (row, layout, form, number, loss, expected[number])
