@@ -9,6 +9,7 @@ namespace models {
 struct BertConfig {
   int64_t vocab_size = 30522, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12,
           intermediate_size = 3072, max_position_embeddings = 512, type_vocab_size = 2;
+  bool add_pooling_layer = true;
   double dropout = 0.1, layer_norm_eps = 1e-12;
 };
 
@@ -109,7 +110,8 @@ struct BertModelImpl : nn::Module {
   BertEmbeddings embeddings;
   BertEncoder encoder;
   BertPooler pooler;
-  explicit BertModelImpl(const BertConfig& config = {}) : embeddings(config), encoder(config), pooler(config) {}
+  explicit BertModelImpl(const BertConfig& config = {})
+      : embeddings(config), encoder(config), pooler(config.add_pooling_layer ? BertPooler(config) : nullptr) {}
   Tensor forward(const Tensor& ids, const Tensor& attention_mask = {}, const Tensor& token_type_ids = {}) {
     Tensor keys;  // [N, 1, 1, T]
     if (attention_mask.defined()) keys = attention_mask.ne(0).unsqueeze(1).unsqueeze(2);

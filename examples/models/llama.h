@@ -11,6 +11,7 @@ namespace models {
 struct LlamaConfig {
   int64_t vocab_size = 32000, hidden_size = 4096, intermediate_size = 11008, num_hidden_layers = 32,
           num_attention_heads = 32, num_key_value_heads = 32, max_position_embeddings = 2048;
+  bool tie_word_embeddings = false;  // the table of tokens gives the logits, too
   double rms_norm_eps = 1e-6, rope_theta = 10000;
   /// 125 million parameters, 100 million of them beyond the table of tokens; three queries share a key.
   static LlamaConfig small() {
@@ -141,7 +142,9 @@ INGOT_MODULE(LlamaModel, embed_tokens, layers, norm, rotary_emb);
 struct LlamaForCausalLMImpl : nn::Module {
   LlamaModel model;
   nn::Linear lm_head;
-  explicit LlamaForCausalLMImpl(const LlamaConfig& c = {}) : model(c), lm_head(c.hidden_size, c.vocab_size, false) {}
+  explicit LlamaForCausalLMImpl(const LlamaConfig& c = {}) : model(c), lm_head(c.hidden_size, c.vocab_size, false) {
+    if (c.tie_word_embeddings) lm_head->weight = model->embed_tokens->weight;
+  }
   Tensor forward(const Tensor& ids) { return lm_head(model(ids)); }
   /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
   /// gradients.

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -24,26 +22,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) throw Error(path + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-Json read_json(const std::string& path) {
-  const std::string text = read_text(path);
-  try {
-    Json json = conformance::parse_json(text);
-    if (!json.is_object()) throw Error("got no object, expected one");
-    return json;
-  } catch (const Error& error) {
-    throw Error(path + ": " + error.what());
-  }
+Json read_object(const std::string& path) {
+  Json json = conformance::read_json(path);
+  if (!json.is_object()) throw Error(path + ": got no object, expected one");
+  return json;
 }
 
 /// config.json, each field checked as it is read.
 class Config {
  public:
-  explicit Config(const std::string& path) : path_(path), json_(read_json(path)) {}
+  explicit Config(const std::string& path) : path_(path), json_(read_object(path)) {}
   Config(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
 
   bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
@@ -66,6 +54,11 @@ class Config {
       refuse(key, json_[key], Json(allowed).dump());
   }
   Config within(const char* key) const { return {path_ + ": " + key, at(key)}; }
+  bool flag(const char* key, bool otherwise) const {
+    if (!has(key)) return otherwise;
+    if (!at(key).is_boolean()) refuse(key, at(key), "true or false");
+    return at(key).get<bool>();
+  }
   std::string text(const char* key) const {
     if (!at(key).is_string()) refuse(key, at(key), "a text");
     return at(key).get<std::string>();
@@ -118,6 +111,7 @@ models::LlamaConfig llama_config(const Config& c) {
                              .num_attention_heads = c.size("num_attention_heads"),
                              .num_key_value_heads = c.size("num_key_value_heads", c.size("num_attention_heads")),
                              .max_position_embeddings = c.size("max_position_embeddings"),
+                             .tie_word_embeddings = c.flag("tie_word_embeddings", false),
                              .rms_norm_eps = c.number("rms_norm_eps", 1e-6),
                              .rope_theta = c.number("rope_theta", 10000)};
   if (config.hidden_size % config.num_attention_heads)
@@ -179,7 +173,7 @@ LanguageModel made(const std::string& type, const ModelConfig& config, int64_t v
     weights[name] = one;
     if (!name.ends_with(kScale) && name != kHead && counted.insert(t.impl()).second) made.parameters += t.numel();
   }
-  model->load_state_dict(weights, {.assign = true});
+  model->load_state_dict(weights, {.assign = true}, Location::none());
   set_weight_format(*model, weight_format);
   made.start = [=](int64_t most_tokens) -> LanguageModel::Next {
     auto cache = std::make_shared<Cache>(config, 1, most_tokens);
@@ -195,10 +189,10 @@ LanguageModel made(const std::string& type, const ModelConfig& config, int64_t v
 
 StateDict read_checkpoint(const std::string& folder) {
   const std::string whole = folder + "/model.safetensors", index = whole + ".index.json";
-  if (std::filesystem::exists(whole)) return load(whole, {.mapped = false});
+  if (std::filesystem::exists(whole)) return load(whole, {.mapped = false}, Location::none());
   if (!std::filesystem::exists(index))
     throw Error(folder + ": got neither model.safetensors nor model.safetensors.index.json");
-  const Json json = read_json(index);
+  const Json json = read_object(index);
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object() || map->empty())
     throw Error(index + ": weight_map: got none, expected the file of each weight");
@@ -211,7 +205,7 @@ StateDict read_checkpoint(const std::string& folder) {
     if (!parts.contains(part)) {
       if (!std::filesystem::exists(folder + "/" + part))
         throw Error(index + ": names " + part + ", which is not there");
-      parts[part] = load(folder + "/" + part, {.mapped = false});
+      parts[part] = load(folder + "/" + part, {.mapped = false}, Location::none());
     }
     const auto found = parts[part].find(name);
     if (found == parts[part].end())

@@ -4,23 +4,21 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/first_use.h"
 #include "conformance/json_text.h"
+#include "runtime/files/files.h"
 
 namespace ingot::cli {
 namespace {
 
 nlohmann::json expected_values(const std::string& folder) {
-  std::ifstream file(path_in(folder, "expected.json"));
-  return conformance::parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  return conformance::read_json(path_in(folder, "expected.json"));
 }
 
 std::string text_of(const std::string& folder) {
-  std::ifstream file(path_in(folder, "text.txt"), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::string path = path_in(folder, "text.txt");
+  return runtime::read_file(path, path);
 }
 
 // Byte values of text[begin, begin + windows * kWindow) as i64 [windows, kWindow].

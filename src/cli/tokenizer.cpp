@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <queue>
 
@@ -404,11 +402,9 @@ void Tokenizer::Tables::encode_plain(std::string_view text, std::vector<int64_t>
 }
 
 Tokenizer::Tokenizer(const std::string& path) : tables_(std::make_unique<Tables>()) {
+  const Json json = conformance::read_json(path);
   try {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw Error("cannot be read");
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    tables_->read(conformance::parse_json(text));
+    tables_->read(json);
   } catch (const Error& error) {
     throw Error("tokenizer " + path + ": " + error.what());
   }

@@ -117,6 +117,7 @@ BertConfig sized(BertConfig c, const ModelFile& file) {
   c.num_hidden_layers = file.count("encoder.layer.", ".intermediate.dense.weight");
   c.num_attention_heads = heads_of(file, c.hidden_size, full.hidden_size, full.num_attention_heads);
   if (c.num_hidden_layers) c.intermediate_size = file.size("encoder.layer.0.intermediate.dense.weight", 0);
+  c.add_pooling_layer = file.has("pooler.dense.weight");
   c.dropout = 0;
   return c;
 }
@@ -145,6 +146,7 @@ LlamaConfig sized(LlamaConfig c, const ModelFile& file) {
     c.intermediate_size = file.size("model.layers.0.mlp.gate_proj.weight", 0);
     c.num_key_value_heads = std::max<int64_t>(1, file.size("model.layers.0.self_attn.k_proj.weight", 0) / c.head_dim());
   }
+  c.tie_word_embeddings = !file.has("lm_head.weight");
   c.rope_theta = file.number_after("rope theta ").value_or(c.rope_theta);
   c.rms_norm_eps = file.number_after("rms eps ").value_or(c.rms_norm_eps);
   return c;
@@ -220,13 +222,11 @@ StateDict bert_names(const StateDict& published) {
   return own;
 }
 
-/// Where the table of tokens gives the logits, files of Llamas hold it once; older ones hold the table of positions.
+/// Older files of Llamas hold the table of positions.
 StateDict llama_names(const StateDict& published) {
   StateDict own;
   for (const auto& [name, t] : published)
     if (!name.ends_with("rotary_emb.inv_freq")) own[name] = t;
-  if (const auto table = own.find("model.embed_tokens.weight"); table != own.end())
-    own.try_emplace("lm_head.weight", table->second);
   return own;
 }
 

@@ -34,8 +34,8 @@ std::vector<double> numbers_of(std::string_view text) {
 }  // namespace
 
 ModelFile::ModelFile(const std::string& path) {
-  tensors = load(path, {.mapped = false});  // whoever cuts the file short meanwhile gets an Error
-  const auto metadata = load_metadata(path);
+  tensors = load(path, {.mapped = false}, Location::none());  // whoever cuts the file short meanwhile gets an Error
+  const auto metadata = load_metadata(path, Location::none());
   if (const auto found = metadata.find("about"); found != metadata.end()) about = found->second;
   weights = named("weight/");
   if (weights.empty()) weights = tensors;
@@ -131,7 +131,7 @@ ZooModel zoo_model(const ZooRow& row, const ModelFile& file) {
   ModelFile own = file;
   if (row.own_names) own.weights = row.own_names(file.weights);
   ZooModel model = row.make(&own);
-  model.module->load_state_dict(own.weights);
+  model.module->load_state_dict(own.weights, true, Location::none());
   return model;
 }
 

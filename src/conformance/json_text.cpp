@@ -1,6 +1,7 @@
 #include "conformance/json_text.h"
 
 #include "base/error.h"
+#include "runtime/files/files.h"
 
 namespace ingot::conformance {
 
@@ -14,6 +15,15 @@ nlohmann::json parse_json(std::string_view text) {
     });
   } catch (const json::exception& e) {
     throw Error(std::string("JSON: ") + e.what());
+  }
+}
+
+nlohmann::json read_json(const std::string& path) {
+  const std::string text = runtime::read_file(path, path);
+  try {
+    return parse_json(text);
+  } catch (const Error& e) {
+    throw Error(path + ": " + e.what());
   }
 }
 

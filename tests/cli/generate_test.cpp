@@ -172,6 +172,11 @@ TEST(Generate, ATableThatAlsoGivesTheLogitsIsThereOnce) {
   weights.erase("lm_head.weight");
   fs::remove(folder / "model.safetensors.index.json");
   save(weights, folder / "model.safetensors");
+  EXPECT_NE(error_of([&] { read_language_model(folder.path); }).find("no tensor for lm_head.weight"), std::string::npos)
+      << "where the configuration says that there is one";
+  Json config = read(folder / "config.json");
+  config["tie_word_embeddings"] = true;
+  write(folder / "config.json", config);
   EXPECT_EQ(read_language_model(folder.path).parameters, read_language_model(kFolder + "llama").parameters - table);
 }
 
@@ -294,7 +299,7 @@ TEST(LanguageModelFolder, WhatIsWrongIsNamed) {
       write(copy / "config.json", json);
     };
   };
-  expect("gpt2", "config.json: cannot be read", [](const Copy& c) { fs::remove(c / "config.json"); });
+  expect("gpt2", "config.json: cannot open", [](const Copy& c) { fs::remove(c / "config.json"); });
   expect("gpt2", "config.json", [](const Copy& c) { fs::resize_file(c / "config.json", 100); });
   expect("gpt2", "model_type: got \"bert\"", config("model_type", "bert"));
   expect("gpt2", "n_embd: got 0", config("n_embd", 0));
@@ -308,6 +313,7 @@ TEST(LanguageModelFolder, WhatIsWrongIsNamed) {
   expect("llama", "attention_bias: got true", config("attention_bias", true));
   expect("llama", "num_key_value_heads: got 3", config("num_key_value_heads", 3));
   expect("llama", "head_dim: got 16", config("head_dim", 16));
+  expect("llama", "tie_word_embeddings: got 1, expected true or false", config("tie_word_embeddings", 1));
   // Sizes that are not the file's.
   expect("gpt2", "transformer.h.2.ln_1.weight", config("n_layer", 3));
   expect("gpt2", "transformer.h.1.ln_1.weight", config("n_layer", 1));

@@ -135,6 +135,9 @@ TEST(Tokenizer, WhatIsNoByteLevelBpeIsRefusedWithTheField) {
   for (size_t cut = 0; cut < whole.size(); cut += 97) refused("", whole.substr(0, cut));
   std::filesystem::remove(path);
   EXPECT_THROW(Tokenizer{path}, Error);
+  std::filesystem::create_directory(path);
+  EXPECT_THROW(Tokenizer{path}, Error);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

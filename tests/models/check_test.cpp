@@ -65,6 +65,60 @@ TEST_F(Check, TakesAFileOfAnotherNameThatBeginsWithTheModels) {
   EXPECT_GT(checks.checks, 10);
 }
 
+// Files of the same models under the names that others publish them with, gradients too.
+TEST_F(Check, TakesPublishedNames) {
+  auto renamed = [](StateDict& tensors, const std::function<std::string(const std::string&)>& name) {
+    StateDict others;
+    for (const auto& [old, t] : tensors) {
+      const size_t from = old.starts_with("weight/") ? 7 : old.starts_with("grad/") ? 5 : old.size();
+      others[old.substr(0, from) + (from < old.size() ? name(old.substr(from)) : "")] = t;
+    }
+    tensors = others;
+  };
+  put("gpt2", "gpt2",
+      [](StateDict& t, std::string&) { t["weight/lm_head.weight"] = t.at("weight/transformer.wte.weight"); });
+  put("gpt2_bare", "gpt2", [&](StateDict& t, std::string&) {
+    renamed(t, [](const std::string& n) { return n.substr(std::string("transformer.").size()); });
+  });
+  put("bert", "bert",
+      [&](StateDict& t, std::string&) { renamed(t, [](const std::string& n) { return "bert." + n; }); });
+  put("bert_bare", "bert", [](StateDict& t, std::string&) {
+    for (const char* part : {"weight", "bias"}) t.erase(std::string("weight/pooler.dense.") + part);
+  });
+  const ModelChecks checks = run();
+  for (const ModelFailure& f : checks.failures)
+    ADD_FAILURE() << f.model << " " << f.mode << " " << f.name << ": " << f.error;
+  EXPECT_EQ(checks.models.size(), 4U);
+}
+
+// A Llama whose table of tokens gives the logits, too: a file has it once, and its gradient, the sum of both.
+TEST_F(Check, TakesATiedTableOnce) {
+  put("llama", "llama", [](StateDict& t, std::string& about) {
+    const std::string head = "lm_head.weight", table = "model.embed_tokens.weight";
+    const AutoGradMode grad(true);
+    ModelFile file;
+    file.tensors = t, file.about = about;
+    file.weights = file.named("weight/");
+    file.weights[head] = file.weights.at(table);
+    const ZooModel model = zoo_model(*find_zoo_row("llama"), file);
+    model.module->to(kFloat64);
+    model.module->eval();
+    t["eval_output"] = model.forward({t.at("input/0"), t.at("input/1")}).detach();
+    model.module->train();
+    const Tensor output = model.forward({t.at("input/0"), t.at("input/1")});
+    const Tensor loss = zoo_loss(about)(output, {t.at("input/0"), t.at("input/1")});
+    loss.backward();
+    t["train_output"] = output.detach(), t["loss"] = loss.detach().reshape({1});
+    for (const auto& [name, p] : model.module->named_parameters()) t["grad/" + name] = p.grad().to(kFloat32);
+    t["grad/" + table] = t.at("grad/" + table) + t.at("grad/" + head);
+    t.erase("grad/" + head), t.erase("weight/" + head);
+  });
+  const ModelChecks checks = run();
+  for (const ModelFailure& f : checks.failures)
+    ADD_FAILURE() << f.model << " " << f.mode << " " << f.name << ": " << f.error;
+  EXPECT_GT(checks.checks, 100);
+}
+
 TEST_F(Check, SaysWhatDiffers) {
   auto expect = [&](const std::string& name, const std::string& error,
                     const std::function<void(StateDict&, std::string&)>& change) {
@@ -157,6 +211,9 @@ TEST_F(Check, UnknownTruncatedAndMissingFiles) {
   expect_unfit("mlp.safetensors");
   std::ofstream(folder_ + "/index.json") << "[1";
   expect_unfit("index.json");
+  fs::remove(folder_ + "/index.json");
+  fs::create_directory(folder_ + "/index.json");
+  expect_unfit("index.json: got a folder");
   EXPECT_THROW(check_models(folder_ + "/none", [](const std::string&) {}), Error);
 }
 

@@ -98,6 +98,13 @@ std::shared_ptr<const Mapping> InputFile::map() const {
   return mapping;
 }
 
+std::string read_file(const std::string& path, std::string where) {
+  const InputFile file(path, std::move(where));
+  std::string bytes(static_cast<size_t>(file.bytes()), '\0');
+  file.read(0, bytes.data(), file.bytes());
+  return bytes;
+}
+
 OutputFile::NoSignal::NoSignal() {
   sigset_t limit, waiting;
   sigemptyset(&limit);

@@ -53,6 +53,9 @@ class InputFile {
   int64_t bytes_ = 0;
 };
 
+/// All of a regular file. Errors begin with `where`.
+std::string read_file(const std::string& path, std::string where);
+
 /// A file that gets its name once it is whole: others see what was there before, or all of it, after a crash of the
 /// system too. A link of that name is replaced, what it points to is left alone. Permissions are those of the file that
 /// is replaced, or what the process's umask leaves of 0666. Errors begin with `where`.

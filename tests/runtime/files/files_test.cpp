@@ -287,6 +287,16 @@ TEST_F(Files, PathsWithoutAFolderOrAName) {
   EXPECT_EQ(names(), std::vector<std::string>{std::string(255, 'n')});
 }
 
+TEST_F(Files, AWholeFileAsText) {
+  const std::string bytes("a\0b\n", 4);
+  save(path_, bytes);
+  EXPECT_EQ(read_file(path_, "test"), bytes);
+  save(path_, "");
+  EXPECT_EQ(read_file(path_, "test"), "");
+  EXPECT_NE(refusal([&] { read_file(folder_, "test"); }).find("test: got a folder"), std::string::npos);
+  EXPECT_NE(refusal([&] { read_file(path_ + "x", "test"); }).find("test: cannot open"), std::string::npos);
+}
+
 TEST_F(Files, AFileThatWasCutShortIsAnErrorOfReading) {
   std::ofstream(path_) << std::string(10'000, 'x');
   InputFile file(path_, "test");
