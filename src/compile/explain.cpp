@@ -133,14 +133,16 @@ void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<
 void describe_backward(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
                        Explanation::Program& program) {
   const ir::Graph& graph = compiled.graph;
-  // Read by a backward node, or a view of it is.
-  std::vector<bool> read(graph.values.size());
+  // Whether a node of each pass reads a value, or a view of it.
+  std::vector<bool> read(graph.values.size()), read_before(graph.values.size());
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const ir::Node& node = graph.nodes[n];
     const bool view = ir::info(node.op).kind == ir::OpKind::view;
-    if (view ? read[node.outputs[0]] : node.backward)
-      for (const ir::Operand& o : node.operands)
-        if (o.is_value()) read[o.id] = true;
+    for (const ir::Operand& o : node.operands) {
+      if (!o.is_value()) continue;
+      if (view ? read[node.outputs[0]] : node.backward) read[o.id] = true;
+      if (view ? read_before[node.outputs[0]] : !node.backward) read_before[o.id] = true;
+    }
   }
   std::set<std::string> stored;
   for (const Explanation::Group& group : program.groups) stored.insert(group.stored.begin(), group.stored.end());
@@ -150,11 +152,15 @@ void describe_backward(const compiler::CompiledGraph& compiled, const std::vecto
     if (producer == ir::kNoValue) continue;
     if (graph.nodes[producer].recomputed) {
       program.recomputed.push_back(program.decisions[i]);
+      program.recomputed.back().reason = "cheap to compute from what is kept anyway";
       continue;
     }
     if (graph.nodes[producer].backward || !read[v]) continue;
     read[v] = false;  // a value may be decided on twice: for a product, and for what follows it
-    (stored.contains(names[v]) ? program.saved : program.recomputed).push_back(program.decisions[i]);
+    if (stored.contains(names[v]))
+      program.saved.push_back(program.decisions[i]);
+    else if (read_before[v])  // by a kernel of the forward pass, and by another one again
+      program.recomputed.push_back(program.decisions[i]);
   }
 }
 

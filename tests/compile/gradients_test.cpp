@@ -101,6 +101,26 @@ TEST(WholeStep, SaysWhatIsSavedForItsBackwardPass) {
   EXPECT_NE(explanation.str().find("are saved for it"), std::string::npos);
 }
 
+// What an optimizer makes of its state is fused with what reads it, once: nothing that the backward pass computes
+// again.
+TEST(WholeStep, AnOptimizersMomentsAreNotComputedAgain) {
+  Net net = make_net();
+  optim::AdamW opt(net->parameters());
+  int line = 0;
+  auto step = compile([&](const Tensor& x) {
+    net(x).square().mean().backward();
+    line = __LINE__ + 1;
+    opt.step();
+    opt.zero_grad();
+  });
+  for (int call = 0; call < 3; ++call) step(batch(4, call));
+  const auto explanation = step.explain();
+  const auto& program = explanation.programs.back();
+  const std::string place = "gradients_test.cpp:" + std::to_string(line);
+  EXPECT_TRUE(std::ranges::any_of(program.decisions, [&](const auto& d) { return d.location == place; }));
+  EXPECT_FALSE(std::ranges::any_of(program.recomputed, [&](const auto& d) { return d.location == place; }));
+}
+
 /// A block whose backward pass can compute much again.
 struct BlockImpl : nn::Module {
   nn::LayerNorm norm{64};
@@ -139,6 +159,7 @@ TEST(WholeStep, WhatIsComputedAgainHasEagersBits) {
   const std::vector<std::vector<int64_t>> orders = {{300, 1, 16, 300, 63, 64, 65}, {1, 300, 16, 64, 1}, {16, 17, 300}};
   test::on_every_target({1, 2}, [&] {
     size_t again = 0, by_fusion = 0;
+    int64_t cheap = 0;
     for (const std::vector<int64_t>& sizes : orders)
       for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"recompute"}}) {
         Block eager = make(), compiled = make();
@@ -157,10 +178,14 @@ TEST(WholeStep, WhatIsComputedAgainHasEagersBits) {
           EXPECT_TRUE(same_bits(eager->offset, compiled->offset));
         }
         EXPECT_EQ(other.stats().fallbacks, 0);
-        for (const auto& program : other.explain().programs)
+        for (const auto& program : other.explain().programs) {
           (disabled.empty() ? again : by_fusion) += program.recomputed.size();
+          cheap += std::ranges::count(program.recomputed, "cheap to compute from what is kept anyway",
+                                      &Explanation::Decision::reason);
+        }
       }
     EXPECT_GT(again, by_fusion);
+    EXPECT_GT(cheap, 0);
   });
 }
 
