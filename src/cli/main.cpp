@@ -1,6 +1,7 @@
 // The `ingot` command: reads the command line, nothing else.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -15,11 +16,29 @@
 
 using namespace ingot;
 
+namespace {
+
+/// Takes numbers that are at least, or more than, 0; `what` stands in --help.
+CLI::Validator number(const char* what, bool zero) {
+  return CLI::Validator(
+      [zero](std::string& text) -> std::string {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && std::isfinite(value) && (value > 0 || (zero && value == 0)))
+          return {};
+        return "got " + text + ", expected a number " + (zero ? "from 0 on" : "above 0");
+      },
+      what);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const ingot::NoGradGuard no_grad;  // but for steps of training
   CLI::App app{"Ingot: a JIT tracing compiler runtime for tensor programs in C++."};
   app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
   app.require_subcommand(1);
+  const CLI::Validator positive = number("POSITIVE", false), not_negative = number("NONNEGATIVE", true);
+  const CLI::Validator share = not_negative & CLI::Range(0.0, 1.0);
   cli::BenchOptions options;
   std::string model;
   std::map<std::string, Numerics> levels;
@@ -28,7 +47,7 @@ int main(int argc, char** argv) {
   auto common = [&](CLI::App* command, const char* example) {
     command->add_flag("--json", options.json, "print JSON for programs");
     command->add_option("--data", options.data, "folder of the demo's weights and data");
-    command->add_option("--threads", options.threads, "threads to use (default: all)")->check(CLI::PositiveNumber);
+    command->add_option("--threads", options.threads, "threads to use (default: all)")->check(positive);
     command->add_option_function<Numerics>("--numerics", set_numerics, "how free results are with their last bits")
         ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case));
     command->footer(std::string("Example:\n  ") + example);
@@ -55,19 +74,19 @@ int main(int argc, char** argv) {
                    "ingot bench bytegpt --batch 8 --seconds 5\n  ingot bench resnet50 --mode frozen --threads 2\n"
                    "  ingot bench gpt2 --weights model.safetensors --length 512"),
             benches);
-  bench->add_option("--batch", options.batch, "examples a call")->check(CLI::PositiveNumber);
+  bench->add_option("--batch", options.batch, "examples a call")->check(positive);
   bench
       ->add_option(
           "--length", options.length,
           "of the sequences that a model is fed (default: its own); for compile, update and bind: the most ops, the "
           "elements of a tensor, the number of lengths")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   bench
       ->add_option("--weights", options.weights,
                    "safetensors for a model, which takes its sizes (default: random, full size); without --batch and "
                    "--length\nthe file's own input/0, input/1, ..., if it has them")
       ->check(CLI::ExistingFile);
-  bench->add_option("--seconds", options.seconds, "how long to measure")->check(CLI::PositiveNumber);
+  bench->add_option("--seconds", options.seconds, "how long to measure")->check(positive);
   bench->add_option("--mode", options.mode, "of a model: checked, frozen or train, a whole step of training")
       ->check(CLI::IsMember({"checked", "frozen", "train"}));
   bench->add_option("--compare", options.compare, "a safetensors file with a peer's `output`")
@@ -108,11 +127,11 @@ int main(int argc, char** argv) {
   generate->add_option("--prompt", generated.prompt, "the text to go on with")->required();
   generate->add_option("--tokens", generated.tokens, "how many at most (default: 100)")->check(CLI::Range(1, 1 << 24));
   generate->add_option("--temperature", generated.sampling.temperature, "0: always the likeliest (default)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   generate->add_option("--top-k", generated.sampling.top_k, "draw from so many of the likeliest (default: all)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   generate->add_option("--top-p", generated.sampling.top_p, "draw from the likeliest that have this share (default: 1)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(share);
   generate->add_option("--seed", generated.sampling.seed, "of what is drawn (default: 0)");
   weight_format(generate, generated.weight_format);
   generate->add_option("--mode", generated.mode, "compile or eager (default: compile)")
@@ -134,18 +153,17 @@ int main(int argc, char** argv) {
       ->add_option("--mode", training.mode, "eager, compile or compare: both in turns on two copies (default: compile)")
       ->check(CLI::IsMember({"eager", "compile", "compare"}));
   const CLI::Range counts(int64_t{1}, int64_t{1} << 40, "INT"), most(int64_t{0}, int64_t{1} << 40, "INT");
-  auto number = [&](const char* option, const char* field, const char* what) {
-    return train->add_option_function<double>(
+  auto recipe = [&](const char* option, const char* field, const char* what) {  // checked with those of a checkpoint
+    train->add_option_function<double>(
         option, [&training, field](double value) { training.numbers[field] = value; }, what);
   };
-  number("--steps", "steps", "of the whole schedule (default: 1200; digits-cnn: 660)")->check(counts);
-  number("--batch", "batch", "examples a step (default: 32; digits-cnn: 64)")->check(counts);
-  number("--warmup", "warmup", "steps in which the rate rises (default: 100; digits-cnn: 20)")->check(most);
-  number("--seed", "seed", "of first weights and the order of the data (default: 1)")->check(most);
-  number("--lr", "lr", "highest learning rate (default: 0.0015; digits-cnn: 0.05)")->check(CLI::PositiveNumber);
-  number("--weight-decay", "weight_decay", "default: 0.1; digits-cnn: 0.001")->check(CLI::NonNegativeNumber);
-  number("--clip", "clip", "most of the gradients' norm; 0: any (default: 1; digits-cnn: 0)")
-      ->check(CLI::NonNegativeNumber);
+  recipe("--steps", "steps", "of the whole schedule (default: 1200; digits-cnn: 660)");
+  recipe("--batch", "batch", "examples a step (default: 32; digits-cnn: 64)");
+  recipe("--warmup", "warmup", "steps in which the rate rises (default: 100; digits-cnn: 20)");
+  recipe("--seed", "seed", "of first weights and the order of the data (default: 1)");
+  recipe("--lr", "lr", "highest learning rate (default: 0.0015; digits-cnn: 0.05)");
+  recipe("--weight-decay", "weight_decay", "default: 0.1; digits-cnn: 0.001");
+  recipe("--clip", "clip", "most of the gradients' norm; 0: any (default: 1; digits-cnn: 0)");
   autocast(train, [&](int64_t) { training.numbers["autocast"] = 1; });
   train->add_option("--until", training.until, "stop after this step, as if interrupted")->check(counts);
   train->add_option("--checkpoint", training.checkpoint, "write all that resuming needs to this file");
@@ -163,7 +181,7 @@ int main(int argc, char** argv) {
             models);
   cli::ExplainOptions explained;
   explain->add_option("--batch", explained.batch, "examples a call (default: 1, then the demo's larger batch)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   explain
       ->add_option("--mode", explained.mode,
                    "train: a whole training step, with what is saved for its backward pass and what is computed again "
@@ -171,7 +189,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"call", "train"}));
   autocast(explain, [&](int64_t) { explained.autocast = true; });
   explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");
   explain->add_flag("--steps", explained.report.steps, "list every step, in order of execution, not only the longest");
   explain->add_flag("--fusion", explained.report.fusion, "list every fusion decision, not only each reason");
@@ -246,7 +264,7 @@ int main(int argc, char** argv) {
     if (*cache) return cli::run_cache(options, model);
     if (*ops) return cli::run_ops(options, markdown, op_cases);
     if (*conform) return cli::run_conformance(cases, cases_json);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // an Error, or the system's: no memory, a folder that may not be read
     std::fprintf(stderr, "ingot: %s\n", error.what());
     return 2;
   }

@@ -3,17 +3,49 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cli/zoo.h"
+#include "runtime/files/files.h"
 
 namespace ingot::cli {
 namespace {
 
 constexpr int64_t kEvaluated = 64 << 10;  // bytes of a long text
 constexpr int64_t kSampled = 64;          // bytes that a language model says
+// Beside the recipe, the numbers of a checkpoint.
+constexpr const char *kStep = "step", *kText = "text_print";
+
+// Whole numbers up to here are doubles, and their products with a window's length are no overflow.
+constexpr int64_t kMost = int64_t{1} << 40;
+
+/// Throws Error for a number that `Field`, a whole number or a double, may not hold; `from`: whose it is.
+template <class Field>
+void check_number(const std::string& from, std::string_view name, double value) {
+  constexpr bool whole = std::is_integral_v<Field>;
+  const bool zero = name != "steps" && name != "batch" && name != "lr";
+  const bool fits = whole ? value >= (zero ? 0 : 1) && value <= static_cast<double>(kMost) && value == std::floor(value)
+                          : std::isfinite(value) && (value > 0 || (zero && value == 0));
+  if (!fits)
+    throw Error(fmt::format("{}: {}: got {}, expected a {}", from, name, value,
+                            whole  ? fmt::format("whole number from {} to {}", zero ? 0 : 1, kMost)
+                            : zero ? "finite number from 0 on"
+                                   : "finite number above 0"));
+}
+const RecipeNumbers& checked(const RecipeNumbers& numbers, const std::string& from) {
+  Recipe fields;
+  for_each_field(fields, [&](std::string_view name, auto field) {
+    if (auto at = numbers.find(std::string(name)); at != numbers.end())
+      check_number<decltype(field)>(from, name, at->second);
+  });
+  return numbers;
+}
+
+/// Of a text, the same wherever it lies: FNV-1a (Fowler, Noll, Vo), as far as a double holds it.
+double print_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return static_cast<double>(hash >> 11);
+}
 
 void apply(Recipe& recipe, const RecipeNumbers& numbers) {
   for_each_field(recipe, [&](std::string_view name, auto& field) {
@@ -37,10 +69,7 @@ std::vector<int64_t> draw(int64_t among, int64_t step, const Recipe& recipe) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!std::filesystem::is_regular_file(path) || !file)
-    throw Error("train: text: got " + path + ", expected a file that can be read");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = runtime::read_file(path, "train: text: " + path);
   if (static_cast<int64_t>(text.size()) <= kWindow)
     throw Error(fmt::format("train: text: got {} of {} bytes, expected at least {}: a window and the byte after it",
                             path, text.size(), kWindow + 1));
@@ -94,6 +123,7 @@ Task bytegpt(const std::string& path) {
         *x++ = static_cast<unsigned char>((*text)[i]), *y++ = static_cast<unsigned char>((*text)[i + 1]);
     return batch;
   };
+  task.text_print = print_of(*text);
   task.unit = "tokens", task.units_each = kWindow;
   task.metric = "bits_per_byte";
   task.evaluate = [forward, text] { return bits_per_byte(forward, text->substr(0, kEvaluated)); };
@@ -179,7 +209,7 @@ Task make_task(const std::string& name, const std::string& data, const std::stri
 
 Training::Training(const std::string& name, const std::string& data, const std::string& text,
                    const RecipeNumbers& numbers)
-    : task_(make_task(name, data, text, numbers)), recipe_(task_.recipe) {
+    : task_(make_task(name, data, text, checked(numbers, "train"))), recipe_(task_.recipe), text_(text) {
   apply(recipe_, numbers);
   task_.loss = [this, loss = std::move(task_.loss)](const Batch& batch) {
     const AutocastGuard autocast(recipe_.autocast);
@@ -237,7 +267,8 @@ StateDict Training::state() {
 
 void Training::save(const std::string& path) {
   RecipeNumbers numbers = numbers_of(recipe_);
-  numbers["step"] = static_cast<double>(step_);
+  numbers[kStep] = static_cast<double>(step_);
+  if (task_.text_print) numbers[kText] = *task_.text_print;
   save_checkpoint(
       path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get(), .numbers = numbers},
       Location::none());
@@ -246,10 +277,15 @@ void Training::save(const std::string& path) {
 void Training::load(const std::string& path, const RecipeNumbers& numbers) {
   const RecipeNumbers saved = load_checkpoint(
       path, {.model = task_.model.get(), .optimizer = optimizer_.get(), .scheduler = rate_.get()}, Location::none());
-  auto step = saved.find("step");
+  auto step = saved.find(kStep);
   if (step == saved.end()) throw Error(path + ": got a checkpoint without a step, expected one of `ingot train`");
+  check_number<int64_t>(path, kStep, step->second);
+  // Another text goes on with the same weights, but is not what went on before: it has to be told.
+  if (auto print = saved.find(kText); print != saved.end() && text_.empty() && print->second != task_.text_print)
+    throw Error("train: text: got the one that ships, expected --text with the one that " + path +
+                " has learnt so far");
   step_ = static_cast<int64_t>(step->second);
-  apply(recipe_, saved);
+  apply(recipe_, checked(saved, path));
   apply(recipe_, numbers);
   if (numbers.contains("weight_decay")) *optimizer_->option<double>("weight_decay", 0) = recipe_.weight_decay;
   optimizer_->initial_lr() = recipe_.lr;

@@ -49,6 +49,7 @@ struct Task {
   int64_t best_of = 0;     // of a metric that counts, what it would be at best
   std::function<double()> evaluate;
   std::function<std::string()> sample;  // what the model says now
+  std::optional<double> text_print;     // tells the text that is learnt from others
 };
 std::vector<std::string> task_names();
 /// `text`: a file to learn instead of the one that ships, for bytegpt. Another model of the table learns the mean
@@ -81,7 +82,8 @@ class Training {
   StateDict state();
 
   void save(const std::string& path);
-  /// Goes on where save() was called; `numbers` go before those of the file.
+  /// Goes on where save() was called; `numbers` go before those of the file. Throws Error for a file that save() did
+  /// not write, and for one of another text unless a text was told.
   void load(const std::string& path, const RecipeNumbers& numbers);
 
  private:
@@ -90,6 +92,7 @@ class Training {
 
   Task task_;
   Recipe recipe_;
+  std::string text_;  // the file, if one was told
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> rate_;
   int64_t step_ = 0;

@@ -216,6 +216,28 @@ TEST(Command, TrainResumesToTheSameBits) {
   }
 }
 
+// What a checkpoint has learnt so far is what it goes on with, unless another text is named.
+TEST(Command, TrainResumesWithItsText) {
+  const std::string text = file_for("text"), checkpoint = file_for("text_checkpoint");
+  std::ofstream(text) << std::string(300, 'a') << std::string(300, 'b');
+  const std::string go_on = "train bytegpt --json --resume " + checkpoint + kData;
+  ASSERT_EQ(ingot("train bytegpt --steps 2 --until 1 --batch 2 --text " + text + " --checkpoint " + checkpoint).code,
+            0);
+  const Outcome refused = ingot(go_on);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.out.find("expected --text with the one that " + checkpoint + " has learnt"), std::string::npos)
+      << refused.out;
+  EXPECT_EQ(ingot(go_on + " --text " + text).code, 0);
+  EXPECT_EQ(ingot(go_on + " --text " INGOT_SOURCE_DIR "/README.md").code, 0);
+  std::remove(text.c_str()), std::remove(checkpoint.c_str());
+}
+
+TEST(Command, WhatTheSystemRefusesIsSaid) {
+  const Outcome run = ingot("demo --data " + std::string(5000, 'x'));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.out.find("File name too long"), std::string::npos) << run.out.substr(0, 200);
+}
+
 TEST(Command, TrainSaysWhatIsWrong) {
   auto expect = [](const std::string& arguments, const std::string& said) {
     Outcome run = ingot("train " + arguments + kData);
@@ -226,14 +248,19 @@ TEST(Command, TrainSaysWhatIsWrong) {
   const std::string file = file_for("short"), checkpoint = file_for("checkpoint");
   std::ofstream(file) << "too short";
   expect("bytegpt --text /nonexistent/text", "/nonexistent/text");
-  expect("bytegpt --text /tmp", "expected a file");
+  expect("bytegpt --text /tmp", "text: /tmp: got a folder, expected a regular file");
   expect("bytegpt --text " + file, "of 9 bytes, expected at least 129");
   expect("digits-cnn --text " + file, "text");
   expect("bytegpt --mode fast", "compare");
   expect("resnet", "digits_cnn");
-  expect("bytegpt --steps 0", "--steps");
-  expect("bytegpt --lr -1", "--lr");
+  expect("bytegpt --steps 0", "steps: got 0, expected a whole number from 1");
+  expect("bytegpt --batch 1.5", "batch: got 1.5, expected a whole number");
+  expect("bytegpt --lr -1", "lr: got -1, expected a finite number above 0");
+  expect("bytegpt --lr nan", "lr: got nan");
+  expect("bytegpt --clip nan", "clip: got nan, expected a finite number from 0 on");
+  expect("bytegpt --threads 0", "--threads: got 0, expected a number above 0");
   expect("bytegpt --checkpoint /nonexistent/file", "/nonexistent/file");
+  expect("bytegpt --checkpoint /tmp", "checkpoint: /tmp: got a folder");
   expect("bytegpt --resume /nonexistent/file", "/nonexistent/file");
   expect("digits-cnn --resume " + file, file);
   EXPECT_EQ(ingot("train digits-cnn --steps 2 --batch 2 --checkpoint " + checkpoint + kData).code, 0);

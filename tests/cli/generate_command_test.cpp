@@ -202,9 +202,9 @@ TEST(GenerateCommand, RefusesWhatDoesNotFit) {
   refused(command("generate llama --weights " + in_quotes(gpt2) + " --prompt a"),
           {gpt2, "got a gpt2, expected a llama"});
   refused(command("generate --weights " + in_quotes(INGOT_SOURCE_DIR "/tests/data/zoo") + " --prompt a"),
-          {"tokenizer.json: cannot be read"});
-  for (const std::string wrong : {"--temperature -1", "--top-k -1", "--top-p 1.5", "--tokens 0", "--seed x",
-                                  "--weight-format int4", "--mode fast"}) {
+          {"tokenizer.json: cannot open"});
+  for (const std::string wrong : {"--temperature -1", "--temperature nan", "--top-k -1", "--top-p 1.5", "--top-p nan",
+                                  "--tokens 0", "--seed x", "--weight-format int4", "--mode fast"}) {
     const Outcome usage = command(arguments(gpt2, wrong));
     EXPECT_EQ(usage.code, 2) << wrong;
     EXPECT_TRUE(usage.out.empty()) << usage.out;

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
 #include "cli/train_run.h"
 #include "runtime/cpu.h"
@@ -102,6 +105,40 @@ void follow_digits(bool compiled) {
 }
 TEST(TrainingFollowsDouble, DigitsCnnEager) { follow_digits(false); }
 TEST(TrainingFollowsDouble, DigitsCnnCompiled) { follow_digits(true); }
+
+TEST(TrainingCheckpoint, NumbersThatNoRunHasAreRefused) {
+  const std::string whole = testing::TempDir() + "/training_whole.ckpt", wrong = testing::TempDir() + "/training.ckpt";
+  const RecipeNumbers numbers = {{"steps", 9}, {"batch", 2}};
+  Training("digits_cnn", kFolder, "", numbers).save(whole);
+  auto said = [](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  for (const auto& [name, number, part] :
+       {std::tuple{"step", 1e300, "step: got 1e+300, expected a whole number from 0"},
+        {"step", 2.5, "step: got 2.5"},
+        {"batch", -5.0, "batch: got -5, expected a whole number from 1"},
+        {"seed", INFINITY, "seed: got inf"},
+        {"lr", NAN, "lr: got nan, expected a finite number above 0"},
+        {"clip", -1.0, "clip: got -1, expected a finite number from 0 on"}}) {
+    StateDict state = load(whole, {.mapped = false});
+    state[std::string("numbers.") + name] = tensor(number, kFloat64);
+    save(state, wrong, load_metadata(whole));
+    Training training("digits_cnn", kFolder, "", numbers);
+    EXPECT_EQ(said([&] { training.load(wrong, {}); }).find(wrong + ": " + part), 0U) << name;
+    if (std::string(name) == "step") continue;
+    EXPECT_EQ(said([&] {
+                Training("digits_cnn", kFolder, "", {{name, number}});
+              }).find("train: " + std::string(part)),
+              0U)
+        << name;
+  }
+  std::remove(whole.c_str()), std::remove(wrong.c_str());
+}
 
 // ---- Compiled against eager, to the bit. ----
 
