@@ -155,7 +155,17 @@ uint64_t pair_key(int64_t left, int64_t right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
 
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+// White_Space of the Unicode standard.
+constexpr std::string_view kBlanks[] = {"\t",     "\n",     "\v",     "\f",     "\r",     " ",      "\u0085",
+                                        "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004",
+                                        "\u2005", "\u2006", "\u2007", "\u2008", "\u2009", "\u200a", "\u2028",
+                                        "\u2029", "\u202f", "\u205f", "\u3000"};
+/// Bytes of the blank that a text begins or ends with; 0: it does not.
+size_t blank_of(std::string_view text, bool at_end) {
+  for (const std::string_view blank : kBlanks)
+    if (at_end ? text.ends_with(blank) : text.starts_with(blank)) return blank.size();
+  return 0;
+}
 
 }  // namespace
 
@@ -437,11 +447,11 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text, bool special) cons
       continue;
     }
     size_t end = at;
-    while (found->strips_left && end > plain && is_blank(text[end - 1])) --end;
+    while (const size_t blank = found->strips_left ? blank_of(text.substr(plain, end - plain), true) : 0) end -= blank;
     t.encode_plain(text.substr(plain, end - plain), tokens);
     tokens.push_back(found->number);
     at += found->text.size();
-    while (found->strips_right && at < text.size() && is_blank(text[at])) ++at;
+    while (const size_t blank = found->strips_right ? blank_of(text.substr(at), false) : 0) at += blank;
     plain = at;
   }
   t.encode_plain(text.substr(plain), tokens);

@@ -66,6 +66,19 @@ TEST(Tokenizer, EveryTextComesBack) {
   }
 }
 
+// As `tokenizers` has it: blanks of any kind, to a token's left and right.
+TEST(Tokenizer, TokensTakeTheBlanksBesideThem) {
+  const Tokenizer tokenizer(kFolder + "gpt2/tokenizer.json");
+  const std::vector<int64_t> bare = tokenizer.encode("x<sep>y");
+  EXPECT_EQ(bare.size(), 3U);
+  for (const std::string blank : {" ", "\t", "\r\n", "\u0085", "\u00a0", "\u1680", "\u2003\u200a", "\u2028\u2029",
+                                  "\u202f", "\u205f", "\u3000 \u3000"})
+    EXPECT_EQ(tokenizer.encode("x" + blank + "<sep>" + blank + "y"), bare) << blank;
+  for (const std::string other : {"\u200b", "\ufeff", "\u180e", "\u0301"})  // nothing to see, and no blanks
+    EXPECT_GT(tokenizer.encode("x" + other + "<sep>" + other + "y").size(), 3U) << other;
+  EXPECT_EQ(tokenizer.encode("\u3000 <sep>\u3000"), tokenizer.encode("<sep>"));
+}
+
 TEST(Tokenizer, TextThatIsNotUtf8IsRefused) {
   const Tokenizer tokenizer(kFolder + "gpt2/tokenizer.json");
   for (const char* text : {"a\xff", "\xc3", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xc0\x80"})
