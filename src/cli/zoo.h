@@ -13,8 +13,8 @@ namespace ingot::cli {
 
 using Inputs = std::vector<Tensor>;
 
-/// What a safetensors file says of a model: parameters and buffers (all its tensors, or those under `weight/` of a file
-/// with expected results), inputs, and a description, `about` in the file's header.
+/// What a safetensors file says of a model: parameters and buffers (all its tensors but the inputs, or those under
+/// `weight/` of a file with expected results), inputs, and a description, `about` in the file's header.
 struct ModelFile {
   StateDict tensors, weights;
   Inputs inputs;

@@ -38,7 +38,10 @@ ModelFile::ModelFile(const std::string& path) {
   const auto metadata = load_metadata(path, Location::none());
   if (const auto found = metadata.find("about"); found != metadata.end()) about = found->second;
   weights = named("weight/");
-  if (weights.empty()) weights = tensors;
+  if (weights.empty()) {
+    weights = tensors;
+    std::erase_if(weights, [](const auto& each) { return each.first.starts_with("input/"); });
+  }
   for (size_t i = 0; tensors.contains("input/" + std::to_string(i)); ++i)
     inputs.push_back(tensors.at("input/" + std::to_string(i)));
 }

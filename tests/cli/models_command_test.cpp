@@ -46,6 +46,20 @@ TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
   }
 }
 
+// A state dict as it is saved, with an input beside it.
+TEST(ModelsCommand, BenchReadsInputsBesideAStateDict) {
+  const std::string file = testing::TempDir() + "/ingot_state_dict.safetensors";
+  const cli::ModelFile zoo(kZoo + "mlp.safetensors");
+  StateDict tensors = zoo.weights;
+  tensors["input/0"] = zoo.inputs[0];
+  save(tensors, file);
+  save({{"output", zoo.tensors.at("eval_output")}}, file + ".output");
+  const Outcome run = command("bench mlp --seconds 0.05 --json --weights " + file + " --compare " + file + ".output");
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(run.json()["batch"], zoo.inputs[0].sizes()[0]);
+  EXPECT_LT(run.json()["max_abs_error_to_peer"], 1e-5);
+}
+
 // Of a file that holds them; one of the whole model does not.
 TEST(ModelsCommand, BenchReadsTheNextTokensCachesFromItsFile) {
   const std::string zoo = kZoo + "llama.safetensors", file = testing::TempDir() + "/ingot_next_token.safetensors";
