@@ -15,6 +15,14 @@ const Tensor& leaf_of(const Tensor& t, const char* op, Location location) {
   return t;
 }
 
+/// One for each output, or none at all.
+void check_count(const char* op, const char* argument, const std::vector<Tensor>& gradients, size_t outputs,
+                 Location location) {
+  if (!gradients.empty() && gradients.size() != outputs)
+    eager::fail(op, argument, std::to_string(gradients.size()),
+                std::to_string(outputs) + ", one for each output, or none at all", location);
+}
+
 std::vector<autograd::NumberedHook>& hooks_of(const Tensor& t) {
   return t.impl()->node ? t.impl()->node->hooks : autograd::meta_of(t).hooks;
 }
@@ -33,6 +41,7 @@ void autograd::backward(const std::vector<Tensor>& roots, const std::vector<Tens
                         std::optional<bool> retain_graph, bool create_graph, const std::vector<Tensor>& inputs,
                         Location location) {
   for (const Tensor& t : roots) detail::checked_impl(t.impl(), "backward", location);
+  check_count("backward", "gradients", gradients, roots.size(), location);
   for (const Tensor& t : inputs)
     if (!t.requires_grad())
       eager::fail("backward", "inputs", "a tensor that does not require grad", "tensors that do", location);
@@ -44,6 +53,7 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs, const std
                                    bool create_graph, bool allow_unused, Location location) {
   for (const std::vector<Tensor>* list : {&outputs, &inputs})
     for (const Tensor& t : *list) detail::checked_impl(t.impl(), "grad", location);
+  check_count("grad", "grad_outputs", grad_outputs, outputs.size(), location);
   if (inputs.empty()) eager::fail("grad", "inputs", "none", "tensors that require grad", location);
   for (const Tensor& t : inputs)
     if (!t.requires_grad())

@@ -32,12 +32,18 @@ std::vector<Tensor> gradients_of(const char* op, const std::vector<Tensor>& para
   return gradients;
 }
 
+/// NaN is no bound either.
+void check_bound(const char* op, const char* argument, double bound, Location location) {
+  if (!(bound >= 0)) eager::fail(op, argument, std::to_string(bound), "no negative number", location);
+}
+
 }  // namespace
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
                        bool error_if_nonfinite, Location location) {
   const NoGradGuard no_grad;
   const CallerLine line(location);
+  check_bound("clip_grad_norm_", "max_norm", max_norm, location);
   const std::vector<Tensor> gradients = gradients_of("clip_grad_norm_", parameters, location);
   if (gradients.empty()) return scalar_tensor(0.0);
   std::vector<Tensor> norms;
@@ -54,6 +60,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, Location location) {
   const NoGradGuard no_grad;
   const CallerLine line(location);
+  check_bound("clip_grad_value_", "clip_value", clip_value, location);
   for (const Tensor& g : gradients_of("clip_grad_value_", parameters, location)) g.clamp_(-clip_value, clip_value);
 }
 

@@ -14,7 +14,7 @@ namespace utils {
 
 /// Scales the gradients of these tensors, in place, so that the norm of all of them as one vector is at most
 /// `max_norm`; gives the norm that they had. Nothing is waited for, unless `error_if_nonfinite` asks whether the norm
-/// is a number.
+/// is a number. Throws Error for a negative bound, before anything is changed; so does the other one.
 INGOT_API Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2,
                                  bool error_if_nonfinite = false, Location location = Location());
 /// Cuts every element to [-clip_value, clip_value].

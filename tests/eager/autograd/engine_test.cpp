@@ -168,6 +168,14 @@ TEST(Backward, WrongUseIsSaid) {
   EXPECT_FALSE(x.grad().defined());
   y.backward(ones({2}));
   EXPECT_NE(error_of([&] { y.backward(ones({2})); }).find("retain_graph"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              autograd::grad({x * 2}, {x}, {ones({2}), ones({2})});
+            }).find("grad_outputs: got 2, expected 1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              autograd::backward({x.sum(), x.sum()}, {ones({})});
+            }).find("gradients: got 1, expected 2"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { tensor({1.f}).backward(); }).find("does not require grad"), std::string::npos);
   EXPECT_NE(error_of([&] { tensor({1}).requires_grad_(); }).find("floating-point"), std::string::npos);
   EXPECT_NE(error_of([&] { (x * 2).requires_grad_(false); }).find("leaf"), std::string::npos);

@@ -47,6 +47,17 @@ TEST(ClipGrad, ANormThatIsNoNumberIsRefusedOnDemand) {
   EXPECT_NO_THROW(clip_grad_norm_({a}, 1));
 }
 
+TEST(ClipGrad, NegativeBoundsAreRefused) {
+  const Tensor a = with_gradient(tensor({3.f, -4.f}));
+  for (const double bound : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(clip_grad_norm_({a}, bound), Error);
+    EXPECT_THROW(clip_grad_value_({a}, bound), Error);
+  }
+  EXPECT_TRUE(equal(a.grad(), tensor({3.f, -4.f})));
+  clip_grad_value_({a}, 0);
+  EXPECT_TRUE(equal(a.grad(), zeros({2})));
+}
+
 TEST(ClipGrad, ValuesAreCut) {
   const Tensor a = with_gradient(tensor({3.f, -0.5f, -7.f}));
   clip_grad_value_({a, zeros({1})}, 1);
