@@ -22,12 +22,13 @@ constexpr int64_t kMost = int64_t{1} << 40;
 template <class Field>
 void check_number(const std::string& from, std::string_view name, double value) {
   constexpr bool whole = std::is_integral_v<Field>;
+  constexpr int64_t most = std::is_same_v<Field, bool> ? 1 : kMost;
   const bool zero = name != "steps" && name != "batch" && name != "lr";
-  const bool fits = whole ? value >= (zero ? 0 : 1) && value <= static_cast<double>(kMost) && value == std::floor(value)
+  const bool fits = whole ? value >= (zero ? 0 : 1) && value <= static_cast<double>(most) && value == std::floor(value)
                           : std::isfinite(value) && (value > 0 || (zero && value == 0));
   if (!fits)
     throw Error(fmt::format("{}: {}: got {}, expected a {}", from, name, value,
-                            whole  ? fmt::format("whole number from {} to {}", zero ? 0 : 1, kMost)
+                            whole  ? fmt::format("whole number from {} to {}", zero ? 0 : 1, most)
                             : zero ? "finite number from 0 on"
                                    : "finite number above 0"));
 }
