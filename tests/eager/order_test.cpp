@@ -148,6 +148,31 @@ TEST(Sort, EveryDtypeIsStableInBothDirections) {
     }
 }
 
+// Long keys are sorted by their upper digits, where these are spread; what these leave together is compared.
+TEST(Sort, LongKeysThatAreAlikeInUpperDigits) {
+  std::mt19937_64 random(9);
+  for (int64_t n : {129, 5000, 70000})
+    for (uint64_t lower : {~uint64_t{0}, uint64_t{0xffffffff}, uint64_t{0xff00ff}, uint64_t{3} << 62, uint64_t{0}}) {
+      std::vector<int64_t> x(static_cast<size_t>(n)), order(x.size());
+      std::vector<uint64_t> upper(static_cast<size_t>(n / 3));
+      for (uint64_t& u : upper) u = random();
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<int64_t>((upper[random() % upper.size()] & ~lower) | (random() & lower));
+        order[i] = static_cast<int64_t>(i);
+      }
+      for (bool descending : {false, true}) {
+        std::stable_sort(order.begin(), order.end());
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+          return descending ? x[static_cast<size_t>(b)] < x[static_cast<size_t>(a)]
+                            : x[static_cast<size_t>(a)] < x[static_cast<size_t>(b)];
+        });
+        auto [values, indices] = tensor(x, kInt64).sort(0, descending, true);
+        EXPECT_TRUE(same_bytes(indices, tensor(order, kInt64))) << n << " " << lower;
+        EXPECT_TRUE(same_bytes(values, tensor(x, kInt64).index_select(0, indices))) << n << " " << lower;
+      }
+    }
+}
+
 TEST(Sort, NanIsLastAndZerosAreEqual) {
   Tensor x = tensor({kNan, 1.f, -0.f, kInf, 0.f, -kInf, -kNan, -0.f});
   for (DType d : {kFloat32, kFloat64, kFloat16, kBFloat16}) {

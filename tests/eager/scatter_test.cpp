@@ -291,8 +291,9 @@ TEST(Selection, ProductsOfABagAreRoundedOnce) {
 
 TEST(Selection, NonzeroAsATupleIndexesAgain) {
   const Tensor cube = randint(0, 2, {3, 4, 5});
+  const Tensor lines = randint(0, 2, {3, 1100});
   for (const Tensor& x : {cube, cube.to(kFloat32), cube.transpose(0, 2), cube[1], cube[0][0], cube > 0, zeros({0, 3}),
-                          zeros({2, 3}), tensor(7), tensor(0.f)}) {
+                          zeros({2, 3}), tensor(7), tensor(0.f), lines, lines.t(), lines > 0, ones({2, 513})}) {
     const std::vector<Tensor> tuple = nonzero(x, as_tuple), same = x.nonzero(as_tuple);
     ASSERT_EQ(tuple.size(), static_cast<size_t>(std::max<int64_t>(x.dim(), 1)));
     const Tensor table = x.dim() ? nonzero(x) : nonzero(x.view({1}));

@@ -10,17 +10,18 @@ namespace {
 using eager::fail;
 using eager::present;
 
-/// Of a row of elements that stand in groups: where each group begins, the number of each element's group, and how many
-/// elements each has.
+/// Of a row of elements that stand in groups: where each group begins, and how many elements each has.
 struct Groups {
-  Tensor starts, number, counts;
+  Tensor starts, counts;
 };
 /// `begins`: bool [n], n > 0: whether a group begins here. The first one does.
 Groups groups_of(const Tensor& begins) {
   const Tensor starts = nonzero(begins).select(1, 0);
   const Tensor ends = cat({starts.slice(0, 1), full({1}, begins.size(0), kInt64)});
-  return {starts, begins.cumsum(0) - 1, ends - starts};
+  return {starts, ends - starts};
 }
+/// The number of each element's group.
+Tensor numbers_of(const Tensor& begins) { return begins.cumsum(0) - 1; }
 
 /// Whether an element differs from the one before; rows: whether one of their elements does.
 Tensor begins_of(const Tensor& x) {
@@ -85,8 +86,9 @@ std::tuple<Tensor, Tensor, Tensor> unique(const TensorArg& a) {
   const Tensor& self = present("unique", "self", a);
   if (self.numel() == 0) return {self.reshape({0}), zeros(self.sizes(), kInt64), nothing()};
   auto [sorted, order] = self.reshape({-1}).sort(0, false, true);
-  const Groups groups = groups_of(begins_of(sorted));
-  const Tensor inverse = zeros_like(order).scatter(0, order, groups.number);
+  const Tensor begins = begins_of(sorted);
+  const Groups groups = groups_of(begins);
+  const Tensor inverse = zeros_like(order).scatter(0, order, numbers_of(begins));
   return {sorted.index_select(0, groups.starts), inverse.view(self.sizes()), groups.counts};
 }
 
@@ -99,9 +101,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const TensorArg& a, int64_t dim, b
   const Tensor rows = rows_of("unique_dim", self, d, a.location);
   if (rows.size(0) == 0) return {self.clone(), nothing(), nothing()};
   const Tensor order = lexicographic_order(rows);
-  const Groups groups = groups_of(begins_of(rows.index_select(0, order)));
+  const Tensor begins = begins_of(rows.index_select(0, order));
+  const Groups groups = groups_of(begins);
   return {self.index_select(d, order.index_select(0, groups.starts)),
-          return_inverse ? zeros_like(order).scatter(0, order, groups.number) : nothing(),
+          return_inverse ? zeros_like(order).scatter(0, order, numbers_of(begins)) : nothing(),
           return_counts ? groups.counts : nothing()};
 }
 
@@ -115,11 +118,12 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const TensorArg& a, bool r
   const Tensor rows = dim ? rows_of("unique_consecutive", self, d, a.location) : given;
   if (rows.size(0) == 0)
     return {given.clone(), return_inverse && !dim ? zeros_like(self, kInt64) : nothing(), nothing()};
-  const Groups groups = groups_of(begins_of(rows));
+  const Tensor begins = begins_of(rows);
+  const Groups groups = groups_of(begins);
   return {given.index_select(dim ? d : 0, groups.starts),
           !return_inverse ? nothing()
-          : dim           ? groups.number
-                          : groups.number.view(self.sizes()),
+          : dim           ? numbers_of(begins)
+                          : numbers_of(begins).view(self.sizes()),
           return_counts ? groups.counts : nothing()};
 }
 

@@ -217,8 +217,10 @@ struct Extreme {
   int64_t index;
   void start(T x) { best = x, index = 0; }
   void next(T x, int64_t i) {
-    const bool wins = !is_nan(best) && (kMax ? x >= best : x <= best);
-    if (wins || is_nan(x)) best = x, index = i;
+    // Mostly foreseen: so the next element does not wait for this one.
+    if (kMax ? x < best : x > best) [[likely]]
+      return;
+    if (!is_nan(best) || is_nan(x)) best = x, index = i;
   }
   void write(T* value, int64_t* position) const { *value = best, *position = index; }
 };

@@ -102,6 +102,8 @@ constexpr int64_t kNone = -1;
 
 /// Coordinates of true elements, in row-major order, in a result of a given number of rows; the rows left are kNone.
 class NonzeroDriver final : public StepDriver {
+  static constexpr int64_t kStretch = 512;
+
  public:
   NonzeroDriver(const HostStep& step, const BindContext& context)
       : out_(context.argument(step.results[0].place)),
@@ -121,17 +123,34 @@ class NonzeroDriver final : public StepDriver {
     Range range = runtime::share(in_.elements(), share, shares);
     if (phase == 0) {
       int64_t count = 0;
-      for_each(state, range, [&](int64_t) { ++count; });
+      for_each_stretch(state, range, [&](const char* x, int64_t, int64_t, int64_t size) {
+        const int64_t stride = in_.place.strides[last_];
+        for (int64_t i = 0; i < size; ++i) count += x[i * stride] != 0;
+      });
       counts[share] = count;
       return;
     }
     int64_t row = 0;
     for (int i = 0; i < share; ++i) row += counts[i];
     char* out = out_.at(state);
-    for_each(state, range, [&](int64_t position) {
-      if (row >= rows_) return;
-      for (size_t d = rank_; d-- > 0; position /= in_.sizes[d]) write(out, row, d, position % in_.sizes[d]);
-      ++row;
+    for_each_stretch(state, range, [&](const char* x, int64_t line, int64_t column, int64_t size) {
+      // Which elements are true is not foreseen: every place is noted, and written over unless there was one.
+      const int64_t stride = in_.place.strides[last_];
+      int64_t places[kStretch], found = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        places[found] = column + i;
+        found += x[i * stride] != 0;
+      }
+      found = std::min(found, rows_ - row);
+      for (int64_t d = static_cast<int64_t>(rank_); d-- > 0;) {
+        if (d == last_) {
+          for (int64_t i = 0; i < found; ++i) write(out, row + i, static_cast<size_t>(d), places[i]);
+        } else {
+          for (int64_t i = 0; i < found; ++i) write(out, row + i, static_cast<size_t>(d), line % in_.sizes[d]);
+          line /= in_.sizes[d];
+        }
+      }
+      row += found;
     });
     if (share + 1 < shares) return;
     for (; row < rows_; ++row)
@@ -142,14 +161,18 @@ class NonzeroDriver final : public StepDriver {
   void write(char* out, int64_t row, size_t d, int64_t x) const {
     std::memcpy(out + row * out_.strides[0] + static_cast<int64_t>(d) * out_.strides[1], &x, sizeof x);
   }
+  /// f(where they lie, their line, the column of the first, how many): elements of one line, up to kStretch.
   template <class F>
-  void for_each(const StepState& state, Range range, F f) const {
+  void for_each_stretch(const StepState& state, Range range, F f) const {
     const int64_t width = in_.sizes[last_], stride = in_.place.strides[last_];
     for (int64_t i = range.begin; i < range.end;) {
       const int64_t line = i / width, end = std::min(range.end, (line + 1) * width);
       const char* x = in_.place.at(state) + lines_.offset(line, in_.place.strides);
-      for (; i < end; ++i)
-        if (x[(i - line * width) * stride]) f(i);
+      for (int64_t size; i < end; i += size) {
+        const int64_t column = i - line * width;
+        size = std::min(end - i, kStretch);
+        f(x + column * stride, line, column, size);
+      }
     }
   }
 

@@ -23,6 +23,7 @@ struct Keys {
   using Element = Bits;
   static constexpr int kBits = 8 * sizeof(Bits);
   static constexpr bool kWide = kBits > 32;
+  static constexpr bool kInvertible = kExponent == 0;  // key() is its own inverse
   using Item = std::conditional_t<kWide, WideItem, uint64_t>;
 
   /// `flip` is all ones for descending order, else 0.

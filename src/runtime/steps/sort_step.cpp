@@ -1,7 +1,7 @@
-// Sorting along one dim: keys with their positions, by radix from the lowest digit (short lines: by comparison), always
-// stable. A line that is long and alone is sorted in pieces, which are then merged pair by pair, each merge divided
-// among the threads by where the halves of its result begin. The largest or smallest k: candidates better than the
-// worst of the best k so far collect in a buffer, which is cut back to k when it is full.
+// Sorting along one dim: keys with their positions, by radix from the lowest digit that is needed (short lines: by
+// comparison), always stable. A line that is long and alone is sorted in pieces, which are then merged pair by pair,
+// each merge divided among the threads by where the halves of its result begin. The largest or smallest k: candidates
+// better than the worst of the best k so far collect in a buffer, which is cut back to k when it is full.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -45,8 +45,18 @@ void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
     const uint64_t key = K::key_of(items[i]);
     for (int d = 0; d < kDigits; ++d) ++counts[(d << kDigit) + (key >> (d * kDigit) & kMask)];
   }
+  // Of long keys the upper digits tell nearly all elements apart, if they are spread: what they leave is compared.
+  int lowest = 0;
+  if constexpr (K::kWide) {
+    constexpr double kApart = 64;
+    lowest = kDigits;
+    for (double places = 1; lowest > 0 && places < kApart * static_cast<double>(n);) {
+      const uint32_t* count = &counts[--lowest << kDigit];
+      places *= static_cast<double>(n) / *std::max_element(count, count + kMask + 1);
+    }
+  }
   Item *from = items, *to = spare;
-  for (int d = 0; d < kDigits; ++d) {
+  for (int d = lowest; d < kDigits; ++d) {
     uint32_t* count = &counts[d << kDigit];
     const uint64_t first = K::key_of(from[0]);
     if (count[first >> (d * kDigit) & kMask] == n) continue;  // all alike in this digit
@@ -56,6 +66,12 @@ void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
     std::swap(from, to);
   }
   if (from != items) std::copy(from, from + n, items);
+  if (lowest == 0) return;
+  const auto upper = [&](int64_t i) { return uint64_t{K::key_of(items[i])} >> (lowest * kDigit); };
+  for (int64_t i = 0, end; i < n; i = end) {
+    for (end = i + 1; end < n && upper(end) == upper(i);) ++end;
+    if (end - i > 1) std::sort(items + i, items + end);
+  }
 }
 
 /// How many of the first `count` items of the merged halves come from the left one.
@@ -108,7 +124,7 @@ class OrderDriver : public StepDriver {
   void store(const Job& job, const typename K::Item* items, int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t position = K::index_of(items[i]);
-      const Element x = job.from.at(position);
+      const Element x = K::kInvertible ? K::key(K::key_of(items[i]), flip_) : job.from.at(position);
       std::memcpy(job.value + i * job.value_stride, &x, sizeof x);
       std::memcpy(job.index + i * job.index_stride, &position, sizeof position);
     }
