@@ -235,6 +235,15 @@ Tensor first_largest(const Tensor& x, const Tensor& into, int64_t count) {
   return first_of(where(logical_or(numbers == largest, isnan(numbers)), place, x.size(0)));
 }
 
+/// Along dim 1, as first_largest has it; of equal elements the first has the gradient.
+Tensor largest_rows(Tensor x) {
+  if (is_floating(x.dtype())) {
+    const Tensor later = (arange(x.size(1)) > 0).unsqueeze(1);
+    x = x.masked_fill(logical_and(isnan(x), later), -std::numeric_limits<double>::infinity());
+  }
+  return std::get<0>(x.max(1));
+}
+
 }  // namespace
 
 Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, Word word, const TensorArg& p,
@@ -259,8 +268,9 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   // What is summed is rounded once.
   const DType wide = mode == "max" ? weight.dtype() : working_dtype(weight.dtype());
   // Bags of one size, none of them empty: their rows lie side by side.
-  if (!o.tensor && !padding_idx && mode != "max" && indices.size(1) > 0) {
+  if (!o.tensor && !padding_idx && indices.size(1) > 0) {
     Tensor rows = embedding(TensorArg(weight, at), indices);
+    if (mode == "max") return largest_rows(rows);
     if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).unsqueeze(2, at), at);
     return (mode == "sum" ? rows.sum(1, false, std::nullopt, at) : rows.mean(1, false, std::nullopt, at))
         .to(weight.dtype(), at);
