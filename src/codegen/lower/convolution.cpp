@@ -86,6 +86,10 @@ void write_conv(StepWriter& w, uint32_t group) {
     separate = !epilogue_fits(w, writer.arguments.size());
     // An epilogue runs over channels and pixels: height and width must be one dim for all of its arguments.
     for (const KernelArgument& a : writer.arguments) separate = separate || !joins(a.strides);
+    // Few sums a result: to store them across the channels would take longer than all else.
+    if (form == ConvolutionForm::depthwise)
+      for (const KernelArgument& a : writer.arguments)
+        separate = separate || !(a.strides[rank - 3] == Dim(1) || !a.written);
   }
   auto over_pixels = [&](const Dims& strides) {
     Dims of{batched ? strides[0] : Dim(0), strides[rank - 3], strides[rank - 1]};
