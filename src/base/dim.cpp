@@ -105,15 +105,19 @@ DimTable::Polynomial DimTable::polynomial(Dim a) const {
   return {{{static_cast<int32_t>(a.index())}, 1}};
 }
 
-Dim DimTable::intern(Polynomial p) {
+bool DimTable::is_negative(Dim a) const {
+  if (a.is_constant()) return false;
+  const Polynomial& p = entry(a).polynomial;
+  return p.size() == 1 && p.begin()->first.empty();
+}
+
+Dim DimTable::intern(Polynomial p, bool negative) {
   std::erase_if(p, [](const auto& term) { return term.second == 0; });
   if (p.empty()) return 0;
   if (p.size() == 1) {
     const auto& [atoms, coefficient] = *p.begin();
-    if (atoms.empty()) {
-      require(coefficient >= 0, std::to_string(coefficient), "no negative size");
-      return coefficient;
-    }
+    if (atoms.empty() && coefficient >= 0) return coefficient;
+    require(!atoms.empty() || negative, std::to_string(coefficient), "no negative size");
     if (atoms.size() == 1 && coefficient == 1) return Dim::expression(atoms[0]);
   }
   if (auto found = interned_.find(p); found != interned_.end()) return Dim::expression(found->second);
@@ -146,7 +150,7 @@ Dim DimTable::add(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return checked_add(a.code, b.code);
   Polynomial p = polynomial(a);
   for (const auto& [atoms, coefficient] : polynomial(b)) p[atoms] = checked_add(p[atoms], coefficient);
-  return intern(std::move(p));
+  return intern(std::move(p), is_negative(a) || is_negative(b));
 }
 
 Dim DimTable::sub(Dim a, Dim b) {
@@ -176,7 +180,13 @@ DimTable::Polynomial DimTable::multiply(const Polynomial& a, const Polynomial& b
 
 Dim DimTable::mul(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return checked_mul(a.code, b.code);
-  return intern(multiply(polynomial(a), polynomial(b)));
+  return intern(multiply(polynomial(a), polynomial(b)), is_negative(a) || is_negative(b));
+}
+
+Dim DimTable::opposite(Dim a) {
+  Polynomial p = polynomial(a);
+  for (auto& [atoms, coefficient] : p) coefficient = checked_sub(0, coefficient);
+  return intern(std::move(p), true);
 }
 
 Dim DimTable::floor_div(Dim a, Dim b) {

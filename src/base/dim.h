@@ -64,6 +64,8 @@ class INGOT_API DimTable {
   /// a - b, which must not be negative for any call that the guards admit.
   Dim sub(Dim a, Dim b);
   Dim mul(Dim a, Dim b);
+  /// -a, as no size is: a stride of what is read backwards. Its sums and products may be below 0, too.
+  Dim opposite(Dim a);
   /// floor(a / b), b > 0; exact where the polynomial divides.
   Dim floor_div(Dim a, Dim b);
   Dim ceil_div(Dim a, Dim b);
@@ -123,7 +125,8 @@ class INGOT_API DimTable {
   int depth_of(Dim a) const { return a.is_constant() ? 0 : entry(a).depth; }
   Dim add(Entry entry);
   Polynomial multiply(const Polynomial& a, const Polynomial& b) const;
-  Dim intern(Polynomial p);
+  bool is_negative(Dim a) const;  // a number below 0, which is no constant
+  Dim intern(Polynomial p, bool negative = false);
   Dim atom(Kind kind, Dim a, Dim b, int64_t hint);
   template <class ValueOf>
   static int64_t evaluate(const Polynomial& p, ValueOf&& value_of);

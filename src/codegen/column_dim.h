@@ -1,8 +1,10 @@
-// Which dim of a loop becomes its columns.
+// Which dim of a loop becomes its columns, and what is transposed where it lies along another.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+
+#include "base/program.h"
 
 namespace ingot::codegen {
 
@@ -24,5 +26,9 @@ size_t column_dim(size_t rank, bool gathered, SizeOf size, DenseAlong dense, con
     if (size(d) >= rule.many && (best == last || worth(d) > worth(best))) best = d;
   return best;
 }
+
+/// Whether elements of so many bytes that lie dense along the rows are transposed tile by tile, not gathered: AVX2 has
+/// no masks for the edges of tiles of narrow ones.
+constexpr bool transposes(Isa isa, int64_t bytes) { return bytes >= 4 || isa == Isa::avx512; }
 
 }  // namespace ingot::codegen

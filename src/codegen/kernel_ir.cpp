@@ -226,8 +226,8 @@ class Verifier {
   void check_buffers() const {
     for (const Buffer& b : k_.buffers) {
       check(!b.written || !b.same_rows, "what is written differs from row to row");
-      check(!b.stride || (b.access == Access::strided && b.stride > 1 && b.stride <= kMostKnownStride),
-            "a known stride is a strided buffer's, and small");
+      const bool small = b.stride > 1 ? b.stride <= kMostKnownStride : b.stride == -1 && !b.written;
+      check(!b.stride || (b.access == Access::strided && small), "a known stride is a strided buffer's, and small");
     }
   }
 

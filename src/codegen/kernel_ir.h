@@ -112,19 +112,22 @@ struct Node {
 /// How a buffer's address moves along the columns. The strides themselves are given at run time (KernelFrame).
 enum class Access : uint8_t { dense, uniform /* stride 0 */, strided };
 const char* name_of(Access access);
-inline constexpr uint8_t kMostKnownStride = 8;
-/// Whether elements that are a known number apart are read and written by whole vectors, not one by one.
-constexpr bool picks_strided(Isa isa, DType d) { return isa == Isa::avx512 && ingot::size_of(d) >= 4; }
+inline constexpr int8_t kMostKnownStride = 8;
 
 struct Buffer {
   DType dtype;
   Access access = Access::dense;
   bool written = false;
   bool same_rows = false;  // the stride from row to row is 0: an emitter may read a row of it once
-  /// Of a strided one: elements from column to column where every call has the same, 2 .. kMostKnownStride; else 0.
-  uint8_t stride = 0;
+  /// Of a strided one: elements from column to column where every call has the same, 2 .. kMostKnownStride or, of one
+  /// that is read backwards, -1; else 0.
+  int8_t stride = 0;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
+/// Whether elements that are a known number apart are read and written by whole vectors, not one by one.
+constexpr bool picks_strided(Isa isa, const Buffer& b) {
+  return b.stride < 0 || (b.stride && isa == Isa::avx512 && ingot::size_of(b.dtype) >= 4);
+}
 
 /// A value of the buffer's register type: f32 is rounded to a 16-bit float (nearest even), i32 cut to a narrow integer,
 /// a mask stored as 0 or 1. A loaded bool is true where its byte is not 0.
@@ -232,7 +235,7 @@ struct PackSpec {
   DType dtype = DType::f32;  // f32, f64, bf16, f16 or i8
   int vectors = 1;
   bool transposed = false;  // false: columns are contiguous in memory; true: k is
-  bool padded = true;       // false (transposed f32 and f64 only): missing columns may stay unwritten
+  bool padded = true;       // false (transposed, no bf16): missing columns may stay unwritten
   friend bool operator==(const PackSpec&, const PackSpec&) = default;
 };
 

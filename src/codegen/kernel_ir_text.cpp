@@ -153,7 +153,7 @@ class Parser {
       Buffer& b = k_.buffers.emplace_back();
       b.dtype = dtype();
       b.access = named<Access>(static_cast<int>(Access::strided) + 1, "dense, uniform or strided");
-      if (take("by")) b.stride = number<uint8_t>();
+      if (take("by")) b.stride = number<int8_t>();
       b.written = take("written");
       b.same_rows = take("same_rows");
     } else if (word_.starts_with("local_store")) {

@@ -144,6 +144,25 @@ TEST(Dim, ImportedExpressionsHaveTheSameValues) {
   EXPECT_EQ(pinned.guards().size(), 1u);
 }
 
+TEST(Dim, OppositesAreStridesOfWhatIsReadBackwards) {
+  DimTable t;
+  const Dim n = t.symbol(4), back = t.opposite(1);
+  EXPECT_FALSE(back.is_constant());
+  EXPECT_EQ(t.hint(back), -1);
+  EXPECT_EQ(t.str(back), "(-1)");
+  EXPECT_EQ(t.opposite(back), Dim(1));
+  EXPECT_EQ(t.opposite(0), Dim(0));
+  EXPECT_EQ(t.mul(back, 6), t.opposite(6));
+  EXPECT_EQ(t.mul(n, back), t.opposite(n));
+  EXPECT_EQ(t.add(t.opposite(3), 3), Dim(0));
+  EXPECT_EQ(t.add(t.opposite(3), 5), Dim(2));
+  EXPECT_EQ(t.hint(t.add(t.opposite(3), 1)), -2);
+  EXPECT_EQ(t.add(t.opposite(n), n), Dim(0));
+  const std::vector<int64_t> values = t.evaluate(std::vector<int64_t>{9});
+  EXPECT_EQ(DimTable::value_of(t.opposite(n), values), -9);
+  EXPECT_EQ(DimTable::value_of(back, values), -1);
+}
+
 TEST(Dim, WhatIsNoSizeIsAnError) {
   DimTable t, other;
   Dim n = t.symbol(4), k = other.symbol(4), far = other.mul(k, other.add(k, 3));

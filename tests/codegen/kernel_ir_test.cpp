@@ -99,6 +99,7 @@ TEST(KernelIr, EqualKernelsHaveEqualTextAndDifferentOnesDoNot) {
       [](Kernel& k) { k.known_columns = 8; },
       [](Kernel& k) { k.scalars = 2; },
       [](Kernel& k) { k.buffers[0].access = Access::strided; },
+      [](Kernel& k) { k.buffers[0].access = Access::strided, k.buffers[0].stride = -1; },
       [](Kernel& k) { k.buffers[0].dtype = DType::bf16; },
       [](Kernel& k) { k.buffers[0].written = true; },
       [](Kernel& k) { k.buffers[0].same_rows = true; },

@@ -102,7 +102,7 @@ TEST(LowerRows, TheMemoryOrderChoosesTheForm) {
   EXPECT_TRUE(r.program.steps[0].is<LoopStep>());
   // And the other way round: columns.
   Graph h;
-  ValueId y = h.add_input(DType::f32, {9, 6}, {1, 9});
+  ValueId y = h.add_input(DType::f32, {9, 20}, {1, 9});
   h.outputs = {reduce(h, OpId::sum, y, 1, true)};
   EXPECT_EQ(count_steps<ColumnStep>(check_against_reference(h, 1e-6).program), 1);
 }

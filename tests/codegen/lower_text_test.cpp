@@ -118,6 +118,60 @@ phase 0
 )");
 }
 
+TEST(LowerText, SixteenBitFloatsThatAreOnlyMovedAreIntegers) {
+  EXPECT_EQ(ordered(kernels_of(R"(input %0 = bf16[40, 50]
+input %1 = bool[40, 50]
+%2 = neg(%0)
+%3 = where(%1, %2, 1.5)
+output %3
+)")),
+            ordered(R"(kernel rows scalars 0
+b0 bool dense
+b1 i16 dense
+b2 i16 dense written
+%0 = load mask b0
+%1 = load i32 b1
+%2 = constant i32 -32768
+%3 = bit_xor i32 %1 %2
+%4 = constant i32 16320
+%5 = select i32 %0 %3 %4
+phase 0
+  store b2 %5
+)"));
+}
+
+// No list of positions is read; the rows of what is turned and transposed are those along which it is dense.
+TEST(LowerText, ADimInTheOppositeOrderIsReadBackwards) {
+  EXPECT_EQ(kernels_of(R"(input %0 = f32[40, 50]
+%1 = flip(%0, dims=[1])
+output %1
+)"),
+            R"(kernel rows scalars 0 known_columns 50
+b0 f32 strided by -1
+b1 f32 dense written
+%0 = load f32 b0
+phase 0
+  store b1 %0
+)");
+  EXPECT_EQ(kernels_of(R"(input %0 = f32[40, 50]
+%1 = rot90(%0, k=1)
+output %1
+)"),
+            R"(kernel rows scalars 0 known_columns 40
+b0 f32 dense
+b1 f32 dense written
+%0 = load f32 b0
+phase 0
+  store b1 %0
+kernel rows scalars 0 known_columns 40 streams
+b0 f32 dense
+b1 f32 dense written
+%0 = load f32 b0
+phase 0
+  store b1 %0
+)");
+}
+
 // One kernel of three phases: the largest; the exponentials, kept, and their sum; the quotients.
 TEST(LowerText, SoftmaxKeepsItsExponentials) {
   EXPECT_EQ(ordered(kernels_of("input %0 = f32[4, 40]\n%1 = softmax(%0, dim=1)\noutput %1\n")),

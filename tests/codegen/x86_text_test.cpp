@@ -72,7 +72,7 @@ struct Written {
   int64_t table_rows = 0;  // > 0: buffer 0 is a table of so many numbers, looked up
 
   int64_t step(const Buffer& b) const {
-    return b.access == Access::dense ? 1 : b.access == Access::uniform ? 0 : kStep;
+    return b.access == Access::dense ? 1 : b.access == Access::uniform ? 0 : b.stride ? b.stride : kStep;
   }
 
   void run(const Kernel& kernel, const Target& target, int64_t columns) const {
@@ -88,14 +88,15 @@ struct Written {
       memory.emplace_back(static_cast<size_t>((row ? row * kRows : std::max(columns * kStep, table) * size) + 64));
       char* data = memory[b].data();
       data += (64 - reinterpret_cast<uintptr_t>(data) % 64) % 64;
+      const int64_t first = step(buffer) < 0 ? (columns - 1) * size : 0;  // where the first column is
       for (int64_t at = 0; at + size <= memory[b].data() + memory[b].size() - data; at += size)
         write(data + at, buffer.dtype, kUntouched);
       for (int64_t r = 0; r < kRows && !table; ++r)
         for (int64_t c = 0; c < columns && !buffer.written; ++c)
-          write(data + r * row + c * step(buffer) * size, buffer.dtype,
+          write(data + first + r * row + c * step(buffer) * size, buffer.dtype,
                 given(b, buffer.same_rows ? 0 : r, step(buffer) ? c : 0));
       for (int64_t i = 0; i < table; ++i) write(data + i * size, buffer.dtype, given(b, i, 0));
-      call.buffers.push_back(data);
+      call.buffers.push_back(data + first);
       call.row_strides.push_back(row);
       call.column_strides.push_back(step(buffer) * size);
       call.index_strides.push_back(size);
@@ -425,6 +426,21 @@ phase 0
       [](size_t b, int64_t r, int64_t c) { return b == 0 ? small(r, c) : static_cast<double>(b == 1 ? r + 2 : -c); },
       [](size_t, int64_t r, int64_t c) { return small(r, c) * static_cast<double>(r + 2) - static_cast<double>(c); }}
       .check(target());
+}
+
+TEST_P(X86Text, ElementsReadBackwards) {
+  for (const std::string type : {"f32 f32", "f64 f64", "i64 i64", "i32 i32", "f32 bf16", "f32 f16", "i32 i16", "i32 i8",
+                                 "i32 u8", "mask bool"}) {
+    const std::string held = type.substr(0, type.find(' ')), dtype = type.substr(type.find(' ') + 1);
+    const auto number = [&](int64_t r, int64_t c) {
+      return static_cast<double>(held == "mask" ? c % 3 == 0 : r + c % 90);
+    };
+    Written{"kernel rows scalars 0\nb0 " + dtype + " strided by -1\nb1 " + dtype + " dense written\n%0 = load " + held +
+                " b0\nphase 0\n  store b1 %0\n",
+            [&](size_t, int64_t r, int64_t c) { return number(r, c); },
+            [&](size_t, int64_t r, int64_t c) { return number(r, c); }}
+        .check(target());
+  }
 }
 
 TEST_P(X86Text, ElementsOfATableByIndex) {

@@ -12,7 +12,7 @@ namespace {
 
 // Beyond these a kernel takes tens of milliseconds to make. (Of a dim across rows one after another would be slow: it
 // is as good as always within them.)
-constexpr size_t kMostNodes = 4096, kMostArguments = 128;
+constexpr size_t kMostNodes = 4096, kMostArguments = 256;
 
 class SideBySide {
  public:
@@ -87,6 +87,7 @@ class SideBySide {
     if (reduction.combiner == Combiner::argmax || reduction.combiner == Combiner::argmin)
       return first_extreme(lanes, reduction.combiner == Combiner::argmax);
     // One column a lane; those that are missing hold what adds nothing.
+    static_assert(std::max(kFewColumns, kFewAcross) <= canonical::kLanes);
     const Op op = combining_op(reduction.combiner);
     for (size_t half = canonical::kLanes / 2; half > 0; half /= 2)
       for (size_t c = 0; c < half && c + half < lanes.size(); ++c)

@@ -6,8 +6,9 @@ namespace ingot::codegen::lowering {
 
 /// Reductions over so few columns leave most of a vector empty: each column becomes a copy of the kernel's expressions,
 /// and what were rows its columns. Where rows lie side by side (columns across), the dim that is reduced may have
-/// kFewAcross; more are read faster one after another.
-inline constexpr int64_t kFewColumns = 8, kFewAcross = 4;
+/// kFewAcross, with kMostWorkAcross nodes in all copies; more are read faster one after another, and take long to
+/// compile.
+inline constexpr int64_t kFewColumns = 8, kFewAcross = 16, kMostWorkAcross = 512;
 
 /// Rewrites a written kernel of rows over the dim `reduced`, of `columns`, as one without reductions, whose arguments
 /// do not move along that dim; sums keep their canonical order. False, and nothing is changed, where it would be too

@@ -14,7 +14,7 @@ Fusion::Fusion(const ir::Graph& graph, const Target& target, Layouts& layouts, c
       dims(layouts.dims()),
       options(options),
       explanation(explanation),
-      facts(graph, layouts, options.side_by_side && !target.cuda_arch ? kFewAcross : 1),
+      facts(graph, layouts, options.side_by_side && !target.cuda_arch),
       requests(groups, graph.values.size()),
       buffers(graph, layouts),
       homes(graph.nodes.size()) {}

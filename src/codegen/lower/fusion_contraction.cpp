@@ -3,6 +3,7 @@
 
 #include "codegen/lower/fusion.h"
 #include "codegen/lower/primitives.h"
+#include "codegen/lower/reads.h"
 #include "ir/rules/rules.h"
 
 namespace ingot::codegen::lowering {
@@ -131,17 +132,14 @@ std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
 
 /// Whether a node gives its operand with a dim in the opposite order: by a list that counts down from the dim's end.
 bool turns(Fusion& f, const ir::Node& node) {
-  if (ir::info(node.op).form != ir::Form::lookup || f.graph.type(node.operands[1].id).shape.size() != 1) return false;
-  const ir::Node* list = f.layouts.producer(node.operands[1].id);
-  if (!list || !ir::info(list->op).has(ir::kCounts)) return false;
-  const ir::Operand &start = list->operands[0], &step = list->operands[1];
-  auto is_number = [](const ir::Operand& o) {
-    return o.kind == ir::Operand::Kind::constant && o.category == Category::integer;
-  };
-  const Dims& shape = f.graph.type(node.operands[0].id).shape;
-  const Dim size = shape[static_cast<size_t>(node.attrs[0].integer)];
-  return is_number(start) && is_number(step) && step.integer == -1 && size.is_constant() &&
-         start.integer == size.code - 1 && f.graph.type(node.operands[1].id).shape[0] == size;
+  if (ir::info(node.op).form != ir::Form::lookup) return false;
+  const ir::ValueId list = node.operands[1].id;
+  const Dim size = f.graph.type(node.operands[0].id).shape[static_cast<size_t>(node.attrs[0].integer)];
+  if (!size.is_constant() || !(f.graph.type(list).shape == Dims{size})) return false;
+  Coordinate last_first;
+  last_first.terms.push_back({0, f.dims.opposite(1)});
+  last_first.offset = std::max<int64_t>(size.code, 1) - 1;
+  return counted(f.graph, f.layouts, {list, {unit(0)}}) == last_first;
 }
 
 /// A convolution's weight whose taps are in the opposite order, as in the gradient of its image: read as it lies.

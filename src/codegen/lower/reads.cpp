@@ -20,6 +20,26 @@ IndexMap reduction_result_map(std::span<const Dim> operand, int dim, bool keepdi
   return map;
 }
 
+std::optional<Coordinate> counted(const ir::Graph& graph, const Layouts& layouts, OperandRead element) {
+  element = layouts.resolve(std::move(element));
+  const ir::Node* list = layouts.producer(element.value);
+  if (!list || !ir::info(list->op).has(ir::kCounts)) return std::nullopt;
+  const ir::Operand &start = list->operands[0], &step = list->operands[1];
+  auto is_number = [](const ir::Operand& o) {
+    return o.kind == ir::Operand::Kind::constant && o.category == Category::integer;
+  };
+  if (graph.type(element.value).dtype != DType::i64 || !is_number(step) || step.integer == 0) return std::nullopt;
+  const bool from_number = is_number(start) && start.integer >= 0;
+  if (!from_number && start.kind != ir::Operand::Kind::size) return std::nullopt;
+  DimTable& dims = layouts.dims();
+  const Dim along = step.integer > 0 ? Dim(step.integer) : dims.opposite(-step.integer);
+  Coordinate c = element.map[0];
+  for (Term& t : c.terms) t.coefficient = dims.mul(along, t.coefficient);
+  if (c.index != kNoIndex) c.index_coefficient = dims.mul(along, c.index_coefficient);
+  c.offset = dims.add(from_number ? Dim(start.integer) : start.dim, dims.mul(along, c.offset));
+  return c;
+}
+
 std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts, const ir::Node& node,
                                        const IndexMap& map, int reduced) {
   std::vector<OperandRead> reads;
@@ -57,14 +77,19 @@ std::vector<OperandRead> operand_reads(const ir::Graph& graph, Layouts& layouts,
     const size_t rank = graph.type(index).shape.size();
     IndexMap at = rank == result.size() ? map : rank == 0 ? IndexMap{} : IndexMap{map[dim]};
     IndexMap read = map;
-    read[dim] = {};
-    read[dim].index = layouts.position({index, at});
-    read[dim].index_coefficient = 1;
+    const std::optional<Coordinate> place = counted(graph, layouts, {index, at});
+    if (place) {
+      read[dim] = *place;
+    } else {
+      read[dim] = {};
+      read[dim].index = layouts.position({index, at});
+      read[dim].index_coefficient = 1;
+    }
     const Dims& shape = graph.type(source).shape;
     for (size_t i = 0; i < shape.size(); ++i)
       if (i != dim && shape[i] == Dim(1)) read[i] = {};
     reads.push_back({source, std::move(read)});
-    reads.push_back({index, std::move(at)});
+    if (!place) reads.push_back({index, std::move(at)});
   } else {
     for (const ir::Operand& o : node.operands)
       if (o.is_value()) reads.push_back({o.id, layouts.broadcast_map(graph.type(o.id).shape, result, map)});

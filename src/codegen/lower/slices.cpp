@@ -335,6 +335,7 @@ class Slicer {
     for (size_t i = 0; i < a.over.size(); ++i) {
       const Dim size = a.over[i] == dim ? times : walk.sizes[a.over[i]];
       if (size == Dim(0)) return false;
+      if (dims().hint(a.argument->strides[i]) < 0) return false;  // read backwards: how far is not asked
       last = dims().add(last, dims().mul(dims().sub(size, 1), a.argument->strides[i]));
     }
     return dims().less(last, distance);

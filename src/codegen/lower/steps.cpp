@@ -14,6 +14,7 @@
 #include "codegen/lower/convolution.h"
 #include "codegen/lower/few_columns.h"
 #include "codegen/lower/recurrence.h"
+#include "codegen/moved_halves.h"
 
 namespace ingot::codegen::lowering {
 namespace {
@@ -30,13 +31,13 @@ namespace {
 KernelPtr transpose_kernel(const Target& target, int64_t bytes) {
   static constinit Mutex mutex;
   static constinit FirstUse<std::map<std::pair<std::string, int64_t>, KernelPtr>> made;
-  if (bytes < 4) return nullptr;
+  if (!transposes(target.isa, bytes)) return nullptr;
   std::lock_guard lock(mutex);
   KernelPtr& kernel = (*made)[{target.str(), bytes}];
-  if (!kernel)
-    kernel = codegen::generate(
-        PackSpec{bytes == 8 ? DType::f64 : DType::f32, static_cast<int>(kTransposedColumns / kLanes), true, false},
-        target);
+  if (!kernel) {
+    const DType dtype = bytes == 8 ? DType::f64 : bytes == 4 ? DType::f32 : bytes == 2 ? DType::f16 : DType::i8;
+    kernel = codegen::generate(PackSpec{dtype, static_cast<int>(kTransposedColumns / kLanes), true, false}, target);
+  }
   return kernel;
 }
 
@@ -65,6 +66,16 @@ LoopStep::SplitReduction split_of(const Kernel& kernel) {
   return split;
 }
 
+void exchange(CollapsedSpace& space, size_t a, size_t b) {
+  std::swap(space.sizes[a], space.sizes[b]);
+  for (Dims& s : space.strides) std::swap(s[a], s[b]);
+  for (int& p : space.position)
+    if (p == static_cast<int>(a))
+      p = static_cast<int>(b);
+    else if (p == static_cast<int>(b))
+      p = static_cast<int>(a);
+}
+
 /// Gives a loop wider columns (column_dim.h). Threads of a GPU take lines together: there only what is gathered.
 void widen_columns(const DimTable& dims, const Target& target, CollapsedSpace& space) {
   if (space.sizes.empty()) return;
@@ -78,14 +89,29 @@ void widen_columns(const DimTable& dims, const Target& target, CollapsedSpace& s
   const size_t best = column_dim(
       space.sizes.size(), gathered, [&](size_t d) { return dims.hint(space.sizes[d]); }, dense,
       target.cuda_arch ? ColumnRule{.few_dense = 0, .many = 256} : ColumnRule());
-  if (best == last) return;
-  std::swap(space.sizes[best], space.sizes[last]);
-  for (Dims& s : space.strides) std::swap(s[best], s[last]);
-  for (int& p : space.position)
-    if (p == static_cast<int>(best))
-      p = static_cast<int>(last);
-    else if (p == static_cast<int>(last))
-      p = static_cast<int>(best);
+  if (best != last) exchange(space, best, last);
+}
+
+/// Gives a loop rows along which an operand is dense that is not so along the columns (transpose_arguments): another of
+/// its dims, and backwards, where it lies so.
+void choose_rows(DimTable& dims, CollapsedSpace& space, std::vector<KernelArgument>& arguments) {
+  if (space.sizes.size() < 2) return;
+  const size_t rows = space.sizes.size() - 2;
+  const Dim backwards = dims.opposite(1);
+  auto dense = [&](size_t d, Dim stride) {
+    return std::any_of(space.strides.begin(), space.strides.end(), [&](const Dims& s) {
+      return s[d] == stride && !(s.back() == Dim(0) || s.back() == Dim(1) || s.back() == backwards);
+    });
+  };
+  auto serves = [&](size_t d) { return dense(d, 1) || dense(d, backwards); };
+  for (size_t d = rows; d-- > 0 && !serves(rows);)
+    if (serves(d)) exchange(space, d, rows);
+  if (dense(rows, 1) || !dense(rows, backwards)) return;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    Dim& stride = space.strides[a][rows];
+    arguments[a].offset = dims.add(arguments[a].offset, dims.mul(stride, dims.sub(space.sizes[rows], 1)));
+    stride = dims.opposite(stride);
+  }
 }
 
 }  // namespace
@@ -172,7 +198,8 @@ std::vector<Argument> StepWriter::arguments(KernelWriter& writer, const Dims& si
     Dim along = sizes.back() == Dim(1) && !(strides[i].back() == Dim(1)) ? Dim(0) : strides[i].back();
     buffer.access = along == Dim(1) ? Access::dense : along == Dim(0) ? Access::uniform : Access::strided;
     const bool known = buffer.access == Access::strided && along.is_constant() && along.code <= kMostKnownStride;
-    buffer.stride = known ? static_cast<uint8_t>(along.code) : 0;
+    buffer.stride = known ? static_cast<int8_t>(along.code) : int8_t{0};
+    if (along == dims.opposite(1) && !buffer.written) buffer.stride = -1;
     if (sizes.back() == Dim(1)) strides[i].back() = along;
     Argument argument;
     argument.buffer = a.buffer;
@@ -196,8 +223,8 @@ void StepWriter::transpose_arguments(KernelWriter& writer, LoopStep& loop, const
                                      [&](const Node& n) { return n.op == Op::load && n.imm == i && n.a != kNone; });
     const Dims& s = strides[i];
     KernelPtr transpose;
-    if (buffer.access == Access::strided && !(buffer.stride && picks_strided(target.isa, buffer.dtype)) &&
-        !buffer.written && !indexed && s[s.size() - 2] == Dim(1))
+    if (buffer.access == Access::strided && !picks_strided(target.isa, buffer) && !buffer.written && !indexed &&
+        s[s.size() - 2] == Dim(1))
       transpose = transpose_kernel(target, ingot::size_of(buffer.dtype));
     if (!transpose) continue;
     loop.transposing.kernels.resize(kernel.buffers.size());
@@ -265,11 +292,18 @@ void StepWriter::write_loop(uint32_t group) {
 }
 
 /// Whether a row of it has few columns, and there are rows to fill vectors with instead. A processor's way.
-bool StepWriter::computes_side_by_side(const Group& g) const {
+bool StepWriter::computes_side_by_side(const Group& g, const SmallVector<int, 8>& order,
+                                       const std::vector<KernelArgument>& arguments) const {
   const Dim columns = g.space[g.reduced];
-  if (target.cuda_arch || !options.side_by_side || !columns.is_constant() || columns.code < 2 ||
-      columns.code > kFewColumns)
-    return false;
+  if (target.cuda_arch || !options.side_by_side || !columns.is_constant() || columns.code < 2) return false;
+  // What lies along them would be gathered, where it moves with what takes their place.
+  int innermost = -1;
+  for (int d : order)
+    if (!(g.space[d] == Dim(1))) innermost = d;
+  const bool along = std::any_of(arguments.begin(), arguments.end(), [&](const KernelArgument& a) {
+    return a.strides[g.reduced] == Dim(1) && innermost >= 0 && !(a.strides[innermost] == Dim(0));
+  });
+  if (columns.code > (along ? kFewColumns : kFewAcross)) return false;
   Dim rows = 1;
   for (size_t d = 0; d < g.space.size(); ++d)
     if (static_cast<int>(d) != g.reduced) rows = dims.mul(rows, g.space[d]);
@@ -280,9 +314,6 @@ bool StepWriter::computes_side_by_side(const Group& g) const {
 void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   const Group& g = plan.groups[group];
   int reduced = g.reduced;
-  if (reduced >= 0 && computes_side_by_side(g) &&
-      put_columns_side_by_side(writer, dims, static_cast<uint32_t>(reduced), g.space[reduced].code))
-    reduced = -1;
   // In the order of the first output's memory, but rows run along the reduced dim.
   const Output& first = g.outputs[0];
   auto written = layouts.strided({first.value, first.strides, first.offset}, first.map, g.space.size());
@@ -290,6 +321,9 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
   Dims space;
   for (int d : memory_order(dims, g.space, written.strides))
     if (d != g.reduced) order.push_back(d);
+  if (reduced >= 0 && computes_side_by_side(g, order, writer.arguments) &&
+      put_columns_side_by_side(writer, dims, static_cast<uint32_t>(reduced), g.space[reduced].code))
+    reduced = -1;
   if (reduced >= 0) order.push_back(reduced);
   SmallVector<bool, 8> fixed;
   for (int d : order) {
@@ -312,11 +346,13 @@ void StepWriter::finish_loop(uint32_t group, KernelWriter& writer) {
     collapsed = collapse(dims, space, strides, fixed);
   }
   if (reduced < 0) widen_columns(dims, target, collapsed);
+  if (reduced < 0 && writer.index_dims.empty()) choose_rows(dims, collapsed, writer.arguments);
   number_indices(writer, collapsed, order);
   while (collapsed.sizes.size() < 2) {
     collapsed.sizes.insert(0, 1);
     for (Dims& s : collapsed.strides) s.insert(0, 0);
   }
+  move_halves_as_bits(writer.kernel);
   Step step = named_step();
   LoopStep loop;
   loop.space = collapsed.sizes;

@@ -29,7 +29,8 @@ struct StepWriter {
   void write_host(uint32_t group);
   /// A loop whose kernel is written: `writer` may hold more than the group.
   void finish_loop(uint32_t group, KernelWriter& writer);
-  bool computes_side_by_side(const Group& g) const;
+  bool computes_side_by_side(const Group& g, const SmallVector<int, 8>& order,
+                             const std::vector<KernelArgument>& arguments) const;
   /// A new buffer of the arena.
   uint32_t arena_buffer(Dim bytes);
 

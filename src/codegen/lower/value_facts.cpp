@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "codegen/lower/cost.h"
+#include "codegen/lower/few_columns.h"
 #include "codegen/lower/plan.h"
 #include "codegen/lower/primitives.h"
 #include "codegen/lower/reads.h"
 
 namespace ingot::codegen::lowering {
 
-ValueFacts::ValueFacts(const ir::Graph& graph, Layouts& layouts, int64_t few_across)
-    : graph_(graph), layouts_(layouts), dims_(layouts.dims()), few_across_(few_across) {
+ValueFacts::ValueFacts(const ir::Graph& graph, Layouts& layouts, bool side_by_side)
+    : graph_(graph), layouts_(layouts), dims_(layouts.dims()), side_by_side_(side_by_side) {
   find_product_tails();
   find_costs();
 }
@@ -66,7 +67,9 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
   ir::ValueId operand = node.operands[0].id;
   const Dims& shape = graph_.type(operand).shape;
   uint32_t dim = static_cast<uint32_t>(reduced_dim(node));
-  if (shape[dim].is_constant() && shape[dim].code <= few_across_) return false;
+  if (shape[dim] == Dim(1) || (side_by_side_ && shape[dim].is_constant() && shape[dim].code <= kFewAcross &&
+                               shape[dim].code * chain_cost_[operand] <= kMostWorkAcross))
+    return false;
   constexpr size_t kFar = 64;
   std::vector<OperandRead> open{{operand, identity_map(shape)}};
   // The dims in which something moves one element at a time, and those along which what lies along `dim` moves.
@@ -87,10 +90,13 @@ bool ValueFacts::prefers_columns(const ir::Node& node) const {
       continue;
     }
     auto strided = layouts_.strided(layouts_.of(read.value), read.map, shape.size());
+    const auto dense = [&](uint32_t d) {
+      return strided.strides[d] == Dim(1) || strided.strides[d] == dims_.opposite(1);
+    };
     for (uint32_t d = 0; d < shape.size(); ++d) {
       if (d == dim || shape[d] == Dim(1)) continue;
-      if (strided.strides[dim] == Dim(1)) moved[d] = moved[d] || !(strided.strides[d] == Dim(0));
-      close[d] = close[d] || strided.strides[d] == Dim(1);
+      if (dense(dim)) moved[d] = moved[d] || !(strided.strides[d] == Dim(0));
+      close[d] = close[d] || dense(d);
     }
   }
   // What was not looked at counts as row-major.

@@ -8,8 +8,8 @@ namespace ingot::codegen::lowering {
 
 class ValueFacts {
  public:
-  /// `few_across`: of a dim of so few elements columns are not preferred (see few_columns.h).
-  ValueFacts(const ir::Graph& graph, Layouts& layouts, int64_t few_across);
+  /// `side_by_side`: columns are not preferred where a dim has few elements (see few_columns.h).
+  ValueFacts(const ir::Graph& graph, Layouts& layouts, bool side_by_side);
 
   /// Of an op alone.
   int cost(ir::NodeId n) const { return cost_[n]; }
@@ -35,7 +35,7 @@ class ValueFacts {
   const ir::Graph& graph_;
   Layouts& layouts_;
   DimTable& dims_;
-  const int64_t few_across_;
+  const bool side_by_side_;
   std::vector<int> cost_;        // by node
   std::vector<int> chain_cost_;  // by value
   std::vector<bool> product_tail_;

@@ -48,9 +48,9 @@ Vector Memory::load(Value v, Vector* index, bool one_reader) {
     const bool whole = !frame_.tail() && stored_as_it_is(b.dtype);
     return one_reader && whole && s.reg != Gpr::none ? as_it_lies(n.type, from) : load_dense(b.dtype, from);
   }
+  if (b.stride < 0 && !index && !frame_.tail()) return load_backwards(b, s);
   if (!v_.avx512() || !stored_as_it_is(b.dtype)) return load_by_lane(n, s, index);
-  return b.stride && !index && !frame_.tail() && picks_strided(code_.isa, b.dtype) ? pick_strided(n, b, s)
-                                                                                   : gather(n, s, index);
+  return !index && !frame_.tail() && picks_strided(code_.isa, b) ? pick_strided(n, b, s) : gather(n, s, index);
 }
 
 Vector Memory::load_local(Value v, bool one_reader) {
@@ -90,7 +90,7 @@ void Memory::store(uint32_t buffer, Vector& x) {
   const int64_t bytes = ingot::size_of(b.dtype);
   // A uniform destination is one place: it is written by a call of one column.
   if (b.access != Access::strided) return store_dense(b.dtype, x, streams_.address(to, bytes));
-  if (b.stride && !frame_.tail() && picks_strided(code_.isa, b.dtype)) return spread_strided(b, x, to);
+  if (!frame_.tail() && picks_strided(code_.isa, b)) return spread_strided(b, x, to);
   store_elements(v_, b.dtype, x, v_.area(2));
   streams_.address_to_rax(to, true);
   copy_lanes(bytes, v_.area(2), true, frame_.column_stride(buffer));
@@ -314,6 +314,33 @@ Vector Memory::pick_strided(const Node& n, const Buffer& b, Stream& s) {
     out.part[p] = x;
   }
   return out;
+}
+
+/// Elements side by side, the last of them first.
+Vector Memory::load_backwards(const Buffer& b, Stream& s) {
+  const bool truth = b.dtype == DType::bool_;
+  streams_.address_to_rax(s, true);
+  Vector x =
+      load_elements(v_, truth ? DType::u8 : b.dtype, Mem::at(Gpr::rax, (1 - v_.lanes()) * ingot::size_of(b.dtype)));
+  const int bytes = static_cast<int>(codegen::size_of(x.type)), lanes = v_.lanes_a_part(x.type);
+  Constant numbers;
+  for (int lane = 0; lane < lanes; ++lane)
+    numbers.bytes[static_cast<size_t>(lane * bytes)] = static_cast<uint8_t>(lanes - 1 - lane);
+  Vector out = x;
+  for (int p = 0; p < x.parts; ++p) {
+    const VReg part = v_.force(x.at(x.parts - 1 - p));
+    if (v_.avx512())
+      out.part[p] = v_.emit(bytes == 8 ? VOp::vpermpd : VOp::vpermps, code_.constant(numbers), part);
+    else if (bytes == 8)
+      out.part[p] = v_.emit1(VOp::vpermq, part, 0x1b);
+    else {
+      const VReg halves = v_.emit1(VOp::vpermq, part, 0x4e);
+      out.part[p] = v_.emit(VOp::vshufps, halves, halves, 0x1b);
+    }
+  }
+  if (!truth) return out;
+  Vector zero = v_.constant(Type::i32, 0);
+  return compare(v_, Op::ne, out, zero);
 }
 
 Vector Memory::gather(const Node& n, Stream& s, Vector* index) {

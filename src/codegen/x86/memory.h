@@ -38,6 +38,7 @@ class Memory {
   Vector load_by_lane(const Node& n, Stream& s, Vector* index);
   void spread_strided(const Buffer& b, Vector& x, const Stream& to);
   Vector pick_strided(const Node& n, const Buffer& b, Stream& s);
+  Vector load_backwards(const Buffer& b, Stream& s);
   Vector gather(const Node& n, Stream& s, Vector* index);
   void copy_lanes(int64_t bytes, const Mem& area, bool to_memory, const Mem& step = {});
   void next_lane(const Loop& loop);

@@ -117,9 +117,12 @@ void widen_columns(Plane& p, size_t arguments, const int64_t* widths) {
 /// True if a program, which transposes what is dense along the rows tile by tile, is faster than gathering it.
 bool pays_to_transpose(const Plane& p, size_t arguments, const int64_t* widths, const Along* along) {
   constexpr int64_t kFew = 16;
+  const Isa isa = runtime::host_target().isa;
   if (p.rank < 2 || p.sizes[p.rank - 1] < kFew || p.sizes[p.rank - 2] < kFew) return false;
   for (size_t a = 1; a < arguments; ++a)
-    if (along[a].access == Access::strided && widths[a] >= 4 && p.strides[a][p.rank - 2] == widths[a]) return true;
+    if (along[a].access == Access::strided && codegen::transposes(isa, widths[a]) &&
+        p.strides[a][p.rank - 2] == widths[a])
+      return true;
   return false;
 }
 

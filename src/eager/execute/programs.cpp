@@ -28,7 +28,7 @@ namespace {
 
 /// Sizes below this are constants of a program, the others symbols: short rows, windows and head counts get code of
 /// their own.
-constexpr int64_t kSymbolFrom = 16;
+constexpr int64_t kSymbolFrom = 17;
 
 enum StrideCode : int64_t { kZero, kOne, kDense, kFree };
 
