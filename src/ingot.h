@@ -10,6 +10,7 @@
 #include "eager/checkpoint.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/clip_grad.h"
+#include "eager/nn/convert_parameters.h"
 #include "eager/nn/ctc_loss.h"
 #include "eager/nn/grid.h"
 #include "eager/nn/init.h"

@@ -7,8 +7,10 @@
 #include "base/float_environment.h"
 #include "eager/autograd/autograd.h"
 #include "eager/call/call.h"
+#include "eager/ops/checks.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
+#include "eager/ops/linalg.h"
 
 namespace ingot::nn::init {
 namespace {
@@ -152,6 +154,29 @@ const Tensor& kaiming_normal_(const Tensor& tensor, double a, std::string_view m
                               Location location) {
   const Setting setting("kaiming_normal_", tensor, location);
   return tensor.normal_(0, kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity, location));
+}
+
+// Q of a matrix of normal numbers is uniformly distributed once the signs of R's diagonal are positive.
+const Tensor& orthogonal_(const Tensor& tensor, double gain, Location location) {
+  const Setting setting("orthogonal_", tensor, location);
+  fans_of("orthogonal_", tensor, location);
+  eager::present_floating("orthogonal_", "tensor", TensorArg(tensor, location));
+  if (tensor.numel() == 0) return tensor;
+  const int64_t rows = tensor.sizes()[0], columns = tensor.numel() / rows;
+  const auto [q, r] = linalg::qr(
+      randn({std::max(rows, columns), std::min(rows, columns)}, tensor.dtype() == kFloat64 ? kFloat64 : kFloat32));
+  const Tensor uniform = q * r.diagonal().sign() * gain;
+  return tensor.copy_((rows < columns ? uniform.t() : uniform).reshape_as(tensor));
+}
+
+const Tensor& sparse_(const Tensor& tensor, double sparsity, double std, Location location) {
+  const Setting setting("sparse_", tensor, location);
+  eager::present_with_dims("sparse_", "tensor", TensorArg(tensor, location), 2);
+  if (!(sparsity >= 0 && sparsity <= 1))
+    eager::fail("sparse_", "sparsity", std::to_string(sparsity), "a number from 0 to 1", location);
+  tensor.normal_(0, std);
+  const auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(tensor.sizes()[0])));
+  return tensor.scatter_(0, rand(tensor.sizes()).argsort(0).narrow(0, 0, zeros), 0);
 }
 
 }  // namespace ingot::nn::init

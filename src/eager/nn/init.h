@@ -39,5 +39,12 @@ INGOT_API const Tensor& kaiming_uniform_(const Tensor& tensor, double a = 0, std
                                          std::string_view nonlinearity = "leaky_relu", Location location = Location());
 INGOT_API const Tensor& kaiming_normal_(const Tensor& tensor, double a = 0, std::string_view mode = "fan_in",
                                         std::string_view nonlinearity = "leaky_relu", Location location = Location());
+/// [out, in...] as a matrix of `out` rows: its rows, or its columns where these are fewer, are orthogonal and of length
+/// `gain`. Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2014.
+INGOT_API const Tensor& orthogonal_(const Tensor& tensor, double gain = 1, Location location = Location());
+/// [n, m]: normal numbers, but in each column a share of `sparsity`, from 0 to 1, is zero. Martens, "Deep learning via
+/// Hessian-free optimization", 2010.
+INGOT_API const Tensor& sparse_(const Tensor& tensor, double sparsity, double std = 0.01,
+                                Location location = Location());
 
 }  // namespace ingot::nn::init

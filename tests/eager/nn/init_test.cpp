@@ -104,6 +104,35 @@ TEST(Init, DiracKeepsChannels) {
   EXPECT_EQ(init::dirac_(randn({8, 3, 1, 1, 1}), 2).sum().item<double>(), 6);
 }
 
+TEST(Init, OrthogonalRowsOrColumns) {
+  for (const DType dtype : {kFloat32, kFloat64, kBFloat16}) {
+    const double tolerance = dtype == kFloat64 ? 1e-14 : dtype == kFloat32 ? 1e-6 : 2e-2;
+    const Tensor wide = init::orthogonal_(empty({4, 3, 5}, dtype).requires_grad_()).detach().flatten(1).to(kFloat64);
+    EXPECT_TRUE(allclose(matmul(wide, wide.t()), eye(4).to(kFloat64), 0, tolerance));
+    const Tensor tall = init::orthogonal_(empty({4, 7}, dtype).t(), 3).to(kFloat64);
+    EXPECT_TRUE(allclose(matmul(tall.t(), tall), 9 * eye(4).to(kFloat64), 0, 9 * tolerance));
+  }
+  EXPECT_NEAR(init::orthogonal_(empty({1, 1})).abs().item<double>(), 1, 1e-6);
+  EXPECT_EQ(init::orthogonal_(empty({0, 3})).numel(), 0);
+  // No side is preferred: of 400 matrices about half have a positive corner.
+  manual_seed(5);
+  int positive = 0;
+  for (int i = 0; i < 400; ++i) positive += init::orthogonal_(empty({2, 2}))[0][0].item<float>() > 0;
+  EXPECT_NEAR(positive, 200, 40);
+}
+
+TEST(Init, SparseColumns) {
+  manual_seed(5);
+  const Tensor t = init::sparse_(empty({10, 300}), 0.25, 2);
+  EXPECT_TRUE(equal(t.eq(0).sum(0), full({300}, 3)));
+  EXPECT_NEAR(moments(t.masked_select(t.ne(0))).std, 2, 0.1);
+  // The zeros of different columns are in different rows.
+  EXPECT_GT(t.eq(0).sum(1).min().item<double>(), 50);
+  EXPECT_TRUE(equal(init::sparse_(empty({4, 2}), 1), zeros({4, 2})));
+  EXPECT_EQ(init::sparse_(empty({4, 2}), 0).eq(0).sum().item<double>(), 0);
+  EXPECT_EQ(init::sparse_(empty({0, 2}), 0.5).numel(), 0);
+}
+
 TEST(Init, SaysWhatIsWrong) {
   const Tensor line = randn({4}), t = randn({4, 3}), kept = t.clone();
   EXPECT_NE(test::message_of([&] { init::kaiming_uniform_(line); }).find("kaiming_uniform_: tensor: got 1 dims"),
@@ -118,6 +147,15 @@ TEST(Init, SaysWhatIsWrong) {
   EXPECT_NE(test::message_of([&] { init::eye_(line); }).find("eye_"), std::string::npos);
   EXPECT_NE(test::message_of([&] { init::dirac_(t); }).find("dirac_"), std::string::npos);
   EXPECT_NE(test::message_of([&] { init::dirac_(randn({4, 3, 2}), 3); }).find("groups: got 3"), std::string::npos);
+  EXPECT_NE(test::message_of([&] { init::orthogonal_(line); }).find("orthogonal_: tensor: got 1 dims"),
+            std::string::npos);
+  EXPECT_NE(test::message_of([&] {
+              init::orthogonal_(zeros({2, 2}, kInt64));
+            }).find("expected a floating dtype"),
+            std::string::npos);
+  EXPECT_NE(test::message_of([&] { init::sparse_(line, 0.5); }).find("sparse_: tensor: got shape [4], expected 2 dims"),
+            std::string::npos);
+  EXPECT_NE(test::message_of([&] { init::sparse_(t, 1.5); }).find("sparsity: got 1.5"), std::string::npos);
   EXPECT_NE(test::message_of([&] { init::ones_(Tensor()); }).find("ones_"), std::string::npos);
   EXPECT_TRUE(equal(t, kept));
 }
