@@ -105,22 +105,25 @@ Gradients norm(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.mul(r.g, where_not(b, b.eq(p < 0 ? r.result : x, 0.0), b.mul(b.sign(x), ratio))));
 }
 
-// A difference that is NaN has NaN even where a norm's has no slope. All but p = 1 and infinity have it from the norm.
+// Each side has differences of its own, (x - y) or (y - x): they go into its sum one by one, where those of both would
+// be stored, P * R * M of them. A difference that is NaN has NaN even where a norm of order 1 or infinity has no slope.
 Gradients cdist(GraphBuilder& b, const DerivedCall& call) {
   const Attr& p = call.attribute("p");
-  if (p.as_number() != 1 && !std::isinf(p.as_number())) return {};
+  if (p.as_number() == 0) return {};
   auto beside = [&](size_t i, size_t from_end) {
     const Operand& side = call.operands[i];
     return b.unsqueeze(side, GraphBuilder::attr(static_cast<int64_t>(b.rank(side) - from_end)));
   };
-  const Operand x = beside(0, 1), y = beside(1, 2), apart = b.sub(x, y);
-  DerivedCall of_norm{info(OpId::norm), {apart}, {}, call.results, call.cotangents, {true}};
-  of_norm.attrs = {p, Attr::of(Dims{static_cast<int64_t>(b.rank(apart)) - 1}), GraphBuilder::flag(false), Attr()};
-  const Operand slope = b.where(b.isnan(apart), std::nan(""), norm(b, of_norm)[0]);
-  auto of = [&](const Operand& side, size_t i) {
-    return b.reshape(sum_to(b, slope, b.shape(side)), b.shape(call.operands[i]));
+  const Operand sides[] = {beside(0, 1), beside(1, 2)};
+  auto of = [&](size_t i) {
+    const Operand apart = b.sub(sides[i], sides[1 - i]);
+    DerivedCall of_norm{info(OpId::norm), {apart}, {}, call.results, call.cotangents, {true}};
+    of_norm.attrs = {p, Attr::of(Dims{static_cast<int64_t>(b.rank(apart)) - 1}), GraphBuilder::flag(false), Attr()};
+    Operand slope = norm(b, of_norm)[0];
+    if (p.as_number() == 1 || std::isinf(p.as_number())) slope = b.where(b.isnan(apart), std::nan(""), slope);
+    return b.reshape(sum_to(b, slope, b.shape(sides[i])), b.shape(call.operands[i]));
   };
-  return each(call, {[&] { return of(x, 0); }, [&] { return b.neg(of(y, 1)); }});
+  return each(call, {[&] { return of(0); }, [&] { return of(1); }});
 }
 
 // From the result alone: each line is scaled by what the line has in common with its cotangent.
