@@ -30,9 +30,7 @@ CLI::Validator number(const char* what, bool zero) {
       what);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const ingot::NoGradGuard no_grad;  // but for steps of training
   CLI::App app{"Ingot: a JIT tracing compiler runtime for tensor programs in C++."};
   app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
@@ -239,34 +237,40 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;  // help and version are no mistake
   }
+  options.name = model;
+  if (*demo) return cli::run_demo(options);
+  if (*bench) return cli::run_bench(options);
+  if (*check) return cli::run_models_check(options, folder);
+  if (*zoo) return cli::run_models(options);
+  if (*generate) {
+    static_cast<cli::CommonOptions&>(generated) = options;
+    return cli::run_generate(generated);
+  }
+  if (*train) {
+    static_cast<cli::CommonOptions&>(training) = options;
+    return cli::run_train(training);
+  }
+  if (*explain && arch) return cli::run_explain_cuda(options, model, arch);
+  if (*explain) {
+    static_cast<cli::CommonOptions&>(explained) = options;
+    explained.name = model;
+    if (*wants_ir) explained.report.kernel_ir = kernel_ir;
+    if (*wants_asm) explained.report.assembly = assembly;
+    return cli::run_explain(explained);
+  }
+  if (*cache) return cli::run_cache(options, model);
+  if (*ops) return cli::run_ops(options, markdown, op_cases);
+  if (*conform) return cli::run_conformance(cases, cases_json);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    options.name = model;
-    if (*demo) return cli::run_demo(options);
-    if (*bench) return cli::run_bench(options);
-    if (*check) return cli::run_models_check(options, folder);
-    if (*zoo) return cli::run_models(options);
-    if (*generate) {
-      static_cast<cli::CommonOptions&>(generated) = options;
-      return cli::run_generate(generated);
-    }
-    if (*train) {
-      static_cast<cli::CommonOptions&>(training) = options;
-      return cli::run_train(training);
-    }
-    if (*explain && arch) return cli::run_explain_cuda(options, model, arch);
-    if (*explain) {
-      static_cast<cli::CommonOptions&>(explained) = options;
-      explained.name = model;
-      if (*wants_ir) explained.report.kernel_ir = kernel_ir;
-      if (*wants_asm) explained.report.assembly = assembly;
-      return cli::run_explain(explained);
-    }
-    if (*cache) return cli::run_cache(options, model);
-    if (*ops) return cli::run_ops(options, markdown, op_cases);
-    if (*conform) return cli::run_conformance(cases, cases_json);
+    return run(argc, argv);
   } catch (const std::exception& error) {  // an Error, or the system's: no memory, a folder that may not be read
     std::fprintf(stderr, "ingot: %s\n", error.what());
     return 2;
   }
-  return 0;
 }

@@ -21,6 +21,13 @@ std::string text_of(const std::string& folder) {
   return runtime::read_file(path, path);
 }
 
+/// Throws Error for a batch of more examples than there are.
+void check_batch(int64_t batch, int64_t most) {
+  if (batch > most)
+    throw Error("batch: got " + std::to_string(batch) + ", expected at most the " + std::to_string(most) +
+                " examples of the demo's data");
+}
+
 // Byte values of text[begin, begin + windows * kWindow) as i64 [windows, kWindow].
 Tensor windows_of(const std::string& text, int64_t begin, int64_t windows) {
   Tensor ids = empty({windows, kWindow}, kInt64);
@@ -39,7 +46,10 @@ DemoModel digits(const std::string& name, const std::string& folder, std::functi
   model.metric = "correct of 1797";
   model.expected = expected_values(folder)[name]["correct_of_1797"].get<double>();
   model.forward = std::move(forward);
-  model.input = [images = data.images](int64_t batch) { return images.narrow(0, 0, batch).contiguous(); };
+  model.input = [images = data.images](int64_t batch) {
+    check_batch(batch, images.size(0));
+    return images.narrow(0, 0, batch).contiguous();
+  };
   model.evaluate = [data](const std::function<Tensor(const Tensor&)>& run) {
     return static_cast<double>(data.correct(run));
   };
@@ -176,7 +186,10 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
     model.large_batch = 8;
     model.prompt = expected_values(folder)[name]["greedy_prompt"].get<std::string>();
     model.forward = [gpt](const Tensor& x) mutable { return gpt(x); };
-    model.input = [text](int64_t batch) { return windows_of(*text, 0, batch); };
+    model.input = [text](int64_t batch) {
+      check_batch(batch, static_cast<int64_t>(text->size()) / kWindow);
+      return windows_of(*text, 0, batch);
+    };
     model.evaluate = [text](const std::function<Tensor(const Tensor&)>& run) { return bits_per_byte(run, *text); };
     return model;
   }

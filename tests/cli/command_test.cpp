@@ -233,6 +233,9 @@ TEST(Command, TrainResumesWithItsText) {
 }
 
 TEST(Command, WhatTheSystemRefusesIsSaid) {
+  const Outcome machine = ingot_with("INGOT_ISA=avx3", "bench digits_mlp" + kData);
+  EXPECT_EQ(machine.code, 2);
+  EXPECT_NE(machine.out.find("unknown instruction set 'avx3'"), std::string::npos) << machine.out;
   const Outcome run = ingot("demo --data " + std::string(5000, 'x'));
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.out.find("File name too long"), std::string::npos) << run.out.substr(0, 200);
@@ -288,6 +291,7 @@ TEST(Command, BenchOfATrainingStep) {
     EXPECT_FALSE(report.contains("steps"));
   }
   EXPECT_EQ(ingot("bench digits_mlp --mode train").code, 2);
+  EXPECT_EQ(ingot("bench matmul --autocast").code, 2);
   Outcome bf16 = ingot("bench bytegpt --mode train --autocast --batch 2 --seconds 0.1 --json" + kData);
   ASSERT_EQ(bf16.code, 0) << bf16.out;
   EXPECT_TRUE(nlohmann::json::parse(bf16.out)["autocast"]);

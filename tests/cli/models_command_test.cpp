@@ -100,6 +100,11 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("mlp --mode train --weight-format int8", "weight-format");
   refused("mlp --mode train --weight-format bf16", "weight-format");
   refused("bytegpt --weight-format int8", "weight-format");
+  refused("bytegpt --batch 3000000", "batch: got 3000000, expected at most the 274 examples");
+  refused("digits_cnn --batch 1798", "batch: got 1798, expected at most the 1797 examples");
+  refused("bytegpt --length 64", "weights and length");
+  refused("digits_mlp --weights " + kZoo + "mlp.safetensors", "weights and length");
+  refused("mlp --compare " + kZoo + "mlp.safetensors", "without a tensor 'output'");
   refused("no_such", "resnet50");
 }
 

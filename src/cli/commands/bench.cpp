@@ -202,10 +202,22 @@ int bench_reduction_order(const BenchOptions& options) {
 
 constexpr double kFastError = 1e-3;  // of the largest result
 
+/// The tensor `output` of a file, which must be one to be compared with ours.
+Tensor peer_output(const std::string& path, const Tensor& ours) {
+  const StateDict file = load(path, {}, Location::none());
+  const auto found = file.find("output");
+  if (found == file.end()) throw Error("bench: compare: got " + path + " without a tensor 'output', expected one");
+  if (found->second.sizes() != ours.sizes())
+    throw Error("bench: compare: " + path + ": got an output of another shape than the model's");
+  return found->second;
+}
+
 template <class Forward, class Input>
 int bench_forward(const BenchOptions& options, int batch, const Forward& forward, const Input& input) {
   CompileMode mode = options.mode == "frozen" ? CompileMode::frozen : CompileMode::checked;
   const AutocastGuard autocast(options.autocast);
+  const Tensor expected = forward(input);
+  const Tensor peer = options.compare.empty() ? Tensor() : peer_output(options.compare, expected);
   // Before anything else has made kernels that the program could share.
   clear_caches();
   const double cold_ms = [&] {
@@ -218,7 +230,6 @@ int bench_forward(const BenchOptions& options, int batch, const Forward& forward
   Run run = measure_run(options.name, forward, input, batch, mode, roof, options.seconds);
   const Statistics& s = run.statistics;
   // Fast numerics compute otherwise than eager does.
-  const Tensor expected = forward(input);
   const bool close = numerics() == Numerics::fast &&
                      run.max_abs_error <= kFastError * std::max(1.0, expected.abs().amax().template item<double>());
   nlohmann::json result = {{"name", options.name},
@@ -238,9 +249,8 @@ int bench_forward(const BenchOptions& options, int batch, const Forward& forward
                            {"bitwise_equal", run.bitwise_equal},
                            {"roof_share", run.roof_share()},
                            {"roof_us", run.roof_us}};
-  if (!options.compare.empty())
-    result["max_abs_error_to_peer"] =
-        max_abs_difference(compile(forward, {.mode = mode})(input), load(options.compare).at("output"));
+  if (peer.defined())
+    result["max_abs_error_to_peer"] = max_abs_difference(compile(forward, {.mode = mode})(input), peer);
   std::vector<StepReport> steps;
   if (options.steps) {
     auto fast = compile(forward, {.name = options.name});
@@ -263,7 +273,7 @@ int bench_forward(const BenchOptions& options, int batch, const Forward& forward
     fmt::print(
         "  compiled in {:.1f} ms ({:.1f} ms cold), {} compilations, {} fallbacks; first calls: eager {}, compiled {}\n",
         s.compile_ms, cold_ms, s.compilations, s.fallbacks, duration(run.first_eager), duration(run.first_compiled));
-    if (!options.compare.empty())
+    if (peer.defined())
       fmt::print("  max difference from the peer {:.1e}\n", result["max_abs_error_to_peer"].get<double>());
   }
   if (!options.json) print_steps(steps);
@@ -305,6 +315,10 @@ int bench_zoo(const BenchOptions& options) {
 
 int run_bench(const BenchOptions& options) {
   if (options.threads) set_num_threads(options.threads);
+  const auto demos = model_names();
+  const bool demo = std::find(demos.begin(), demos.end(), options.name) != demos.end();
+  if (options.autocast && !demo && !find_zoo_row(options.name))
+    throw Error("bench: autocast: got it for " + options.name + ", expected a model");
   if (options.name == "bind") return bench_bind(options);
   if (options.name == "ceiling") return bench_ceiling(options);
   if (options.name == "dispatch") return bench_dispatch(options);
@@ -316,11 +330,13 @@ int run_bench(const BenchOptions& options) {
   if (options.name == "math") return bench_math(options);
   if (options.name == "memory") return bench_memory(options);
   if (const KernelBench* kernel = find_kernel_bench(options.name)) return bench_kernel(*kernel, options);
-  const auto demos = model_names();
-  if (std::find(demos.begin(), demos.end(), options.name) == demos.end()) return bench_zoo(options);
+  if (!demo) return bench_zoo(options);
   if (options.weight_format != "f32")
     throw Error("bench: weight-format: got " + options.weight_format +
                 " of a demo's model, expected one of `ingot models`");
+  if (!options.weights.empty() || options.length)
+    throw Error("bench: weights and length: got one for " + options.name +
+                ", expected neither: a demo's model has its own");
   return options.mode == "train" ? bench_train(options) : bench_demo(options);
 }
 
