@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/hash.h"
 #include "cli/zoo.h"
 #include "runtime/files/files.h"
 
@@ -41,12 +42,8 @@ const RecipeNumbers& checked(const RecipeNumbers& numbers, const std::string& fr
   return numbers;
 }
 
-/// Of a text, the same wherever it lies: FNV-1a (Fowler, Noll, Vo), as far as a double holds it.
-double print_of(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return static_cast<double>(hash >> 11);
-}
+/// Of a text, the same wherever it lies, as far as a double holds it.
+double print_of(const std::string& text) { return static_cast<double>(hash_text(text) >> 11); }
 
 void apply(Recipe& recipe, const RecipeNumbers& numbers) {
   for_each_field(recipe, [&](std::string_view name, auto& field) {
