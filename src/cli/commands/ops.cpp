@@ -135,9 +135,8 @@ void print_markdown(const std::string& cases) {
       "# Operators\n\nWritten by `ingot ops --markdown --cases FOLDER` from the op table (`src/ir/ops.def`): {} rows. "
       "Names, arguments and defaults are PyTorch's; a `?` marks what may be left out. A dtype stands here if the type "
       "rule takes it for the first tensor. 16-bit floats are computed in f32 and rounded once. A gradient is derived "
-      "from that of the other ops, has a rule of its own, is constant (zero wherever it exists), or there is none. In "
-      "a "
-      "region of autocast (`AutocastGuard`) floats are taken in what stands there, or as they come.\n\n"
+      "from that of the other ops, has a rule of its own, is constant (zero wherever it exists), or there is none. "
+      "In a region of autocast (`AutocastGuard`) floats are taken in what stands there, or as they come.\n\n"
       "{}| op | arguments | dtypes | in place | gradient | autocast | lowered to |\n|---|---|---|---|---|---|---|\n",
       ir::ops().size(), missing);
   for (const ir::OpInfo& op : ir::ops())
