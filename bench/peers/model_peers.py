@@ -4,6 +4,9 @@
 A row is NAME, NAME:BATCH or NAME:BATCHxTOKENS; models.py has them. Each contender runs in a process of its own (two spinning thread
 pools on one machine spoil each other) in its best form in f32 with the same number of threads; rounds are interleaved with pauses,
 and the median over all rounds is shown. Every output is compared with that of the same weights in double, Ingot's in each round.
+
+With --autocast PyTorch and Ingot run in a region of bf16, and OpenVINO is told to compute in bf16; ONNX Runtime, which has no such form on a
+processor, takes no part.
 """
 import argparse
 import math
@@ -18,7 +21,7 @@ from common import Workers, bench_ingot, finish, median_us, medians, option_pars
 ROWS = "resnet18,resnet50,mobilenet_v2,efficientnet_b0,convnext_tiny,unet,bert,vit,llama,gpt2"
 MODES = ["eager", "compile", "compile_best", "onnxruntime", "openvino"]
 ENGINES = ["onnxruntime", "openvino"]
-MOST_ERROR = 1e-4  # of the largest output
+MOST_ERROR = {False: 1e-4, True: 0.1}  # of the largest output; with autocast
 
 
 def rows_of(text):
@@ -38,7 +41,7 @@ def error(got, expected):
     return ((got.double() - expected).abs().max() / expected.abs().max()).item()
 
 
-def contender(mode, row, threads, folder):
+def contender(mode, row, threads, folder, autocast):
     """A call, and what it gives."""
     import torch
     from models import model_and_inputs
@@ -48,7 +51,12 @@ def contender(mode, row, threads, folder):
         if mode != "eager":
             torch._dynamo.reset()
             model = torch.compile(model)
-        return lambda: model(*inputs), lambda: model(*inputs)
+
+        def call():
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                return model(*inputs)
+
+        return call, call
     path = os.path.join(folder, f"{label(row)}.onnx")
     torch.onnx.export(model, inputs, path, dynamo=True, verbose=False)
     if mode == "onnxruntime":
@@ -59,10 +67,10 @@ def contender(mode, row, threads, folder):
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         feed = {given.name: x.numpy() for given, x in zip(session.get_inputs(), inputs, strict=True)}
         return lambda: session.run(None, feed), lambda: torch.from_numpy(session.run(None, feed)[0])
-    return openvino_forms(model, inputs, path, threads)
+    return openvino_forms(model, inputs, path, threads, "bf16" if autocast else "f32")
 
 
-def openvino_forms(model, inputs, path, threads):
+def openvino_forms(model, inputs, path, threads, precision):
     """OpenVINO reads PyTorch's models itself, too, traced or exported: the fastest of the forms that it takes."""
     import openvino
     import torch
@@ -75,7 +83,7 @@ def openvino_forms(model, inputs, path, threads):
     for form in (lambda: path, traced, lambda: openvino.convert_model(torch.export.export(model, inputs))):
         try:
             compiled = openvino.Core().compile_model(form(), "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
-                                                                     "INFERENCE_PRECISION_HINT": "f32"})
+                                                                     "INFERENCE_PRECISION_HINT": precision})
         except Exception as reason:  # a form that it does not take
             print(reason, file=sys.stderr)
             continue
@@ -111,12 +119,12 @@ def worker(args):
             if args.outputs:
                 save_file({"output": expected.float()}, os.path.join(args.outputs, f"{label(row)}_output.safetensors"))
             del model
-            call, output = contender(args.worker, row, args.threads, folder)
+            call, output = contender(args.worker, row, args.threads, folder, args.autocast)
             start = time.perf_counter()
             got = output()
             ready.append({"first_call_s": time.perf_counter() - start, "error": error(got, expected),
                           "largest": expected.abs().max().item()})
-            assert ready[-1]["error"] < MOST_ERROR, (args.worker, row, ready[-1])
+            assert ready[-1]["error"] < MOST_ERROR[args.autocast], (args.worker, row, ready[-1])
             calls.append(call)
         serve(ready, lambda line: calls[int(line)], args.seconds)
 
@@ -145,6 +153,7 @@ def main():
     parser.add_argument("--models", default=ROWS, help="NAME[:BATCH[xTOKENS]],...")
     parser.add_argument("--forms", default=",".join(MODES), help="eager, and of " + ", ".join(MODES[1:]))
     parser.add_argument("--numerics", default="default", help="Ingot's level: strict, default or fast")
+    parser.add_argument("--autocast", action="store_true", help="in bf16, where products are")
     parser.add_argument("--outputs", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.rows = rows_of(args.models)
@@ -152,10 +161,12 @@ def main():
         return worker(args)
 
     modes = ["eager", *(mode for mode in args.forms.split(",") if mode != "eager")]
+    modes = [mode for mode in modes if not (args.autocast and mode == "onnxruntime")]
+    autocast = ["--autocast"] if args.autocast else []
     samples = [{who: [] for who in [*modes, "ingot"]} for _ in args.rows]
     errors = {}
     with tempfile.TemporaryDirectory() as outputs:
-        extra = {mode: ["--models", args.models] for mode in modes}
+        extra = {mode: ["--models", args.models, *autocast] for mode in modes}
         extra["eager"] += ["--outputs", outputs]
         workers = Workers(__file__, args, modes, extra)
         for _ in rounds(args):
@@ -164,12 +175,12 @@ def main():
                     samples[row][mode].append(workers.ask(mode, str(row)))
                 file = os.path.join(outputs, label(each))
                 result = bench_ingot(args, each[0], "--mode", "frozen", "--numerics", args.numerics, "--weights",
-                                     f"{file}.safetensors", "--compare", f"{file}_output.safetensors",
+                                     f"{file}.safetensors", "--compare", f"{file}_output.safetensors", *autocast,
                                      seconds=2 * args.seconds)  # half of them are eager's
                 assert (result["bitwise_equal"] or args.numerics == "fast") and result["fallbacks"] == 0, result
                 samples[row]["ingot"].append(result["compiled_us"])
                 errors[row] = result["max_abs_error_to_peer"] / workers.ready["eager"][row]["largest"]
-                assert errors[row] < MOST_ERROR, (each, errors[row])
+                assert errors[row] < MOST_ERROR[args.autocast], (each, errors[row])
         workers.close()
 
     table = []

@@ -302,6 +302,7 @@ struct MatmulStep {
   Dim m, n, k;
   Argument a, b;
   bool b_is_weight = false;  // B comes unchanged from outside: its panels are kept between calls
+  bool rounds_b = false;     // B, a weight, lies there in f32, and is rounded to bf16 as it is packed
   bool b_stays = false;      // B, no weight, is the same for all slices: its panels are kept from the first one on
   Epilogue epilogue;         // arguments over [batch..., m, n]
   std::optional<LoopStep> prologue;
@@ -310,8 +311,8 @@ struct MatmulStep {
   ProductKernelsPtr kernels;
   static constexpr int64_t kManyColumns = 256;  // fewer: for one row tiles cost less than calls
   static constexpr int64_t kManyTiles = 4;      // of rows, for which widening a block of B pays
-  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, b_stays, epilogue, prologue,
-                   one_row, kernels)
+  INGOT_ALL_FIELDS(MatmulStep, dtype, accumulate, batch, m, n, k, a, b, b_is_weight, rounds_b, b_stays, epilogue,
+                   prologue, one_row, kernels)
 };
 
 /// How a convolution is done: as a product of weights [Cout / groups, (kh, kw, c)] and patches [(kh, kw, c), pixels]
@@ -321,7 +322,8 @@ struct MatmulStep {
 enum class ConvolutionForm : uint8_t { patches, pixels, depthwise };
 const char* name_of(ConvolutionForm form);
 
-/// Convolution of NCHW images in f32 or f64 (16-bit operands are converted before and the result after).
+/// Convolution of NCHW images: in f32 or f64 (16-bit operands are converted before and the result after); or of bf16
+/// with sums in f32, two channels at a time (form pixels).
 struct Conv2dStep {
   static constexpr const char* kName = "conv2d";
   struct Pair {
@@ -335,6 +337,7 @@ struct Conv2dStep {
   Pair stride, padding, dilation;
   int64_t groups = 1;
   bool weight_is_constant = false;  // it comes unchanged from outside, and is packed once
+  bool rounds_weight = false;       // from f32, as it lies there, to bf16
   Epilogue epilogue;  // arguments over [N, Cout, OH * OW] (form patches), else [N, OH * OW, Cout]; stored as they are,
                       // the last dim is contiguous
   std::optional<LoopStep> prologue;  // of one tap a pixel: as of MatmulStep, over pixels and channels
@@ -350,7 +353,7 @@ struct Conv2dStep {
   };
   std::optional<Winograd> winograd;
   INGOT_ALL_FIELDS(Conv2dStep, dtype, input_shape, weight_shape, input, weight, turned_h, turned_w, stride, padding,
-                   dilation, groups, weight_is_constant, epilogue, prologue, form, kernels, winograd)
+                   dilation, groups, weight_is_constant, rounds_weight, epilogue, prologue, form, kernels, winograd)
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its

@@ -29,6 +29,7 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   options.disabled = disabled_stages(settings.disabled);
   options.evaluate = evaluate;
   options.cost = [](OpId op, DType dtype) { return codegen::lowering::op_cost(op, working_dtype(dtype)); };
+  options.convolves_bf16 = settings.level.target.bf16_dot && !settings.level.target.cuda_arch;
   if (dump.on())
     options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
       dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));

@@ -103,11 +103,16 @@ Operand GraphBuilder::divisor(Dim size) {
 std::optional<Operand> GraphBuilder::narrow(const Operand& x) {
   if (auto found = narrow_.find(x.id); found != narrow_.end()) return Operand::value(found->second);
   const NodeId producer = graph_.values[x.id].producer;
-  if (producer == kNoValue || info(graph_.nodes[producer].op).kind != OpKind::view) return std::nullopt;
-  const Node view = graph_.nodes[producer];  // a copy: the graph's own moves as it grows
-  std::optional<Operand> base = narrow(view.operands[0]);
-  if (base) base = primitive(view.op, {*base}, view.attrs)[0];
-  return base;
+  if (producer == kNoValue) return std::nullopt;
+  const Node moved = graph_.nodes[producer];  // a copy: the graph's own moves as it grows
+  if (info(moved.op).kind != OpKind::view && info(moved.op).form != Form::lookup) return std::nullopt;
+  const std::optional<Operand> base = narrow(moved.operands[0]);
+  if (!base) return std::nullopt;
+  std::vector<Operand> operands = moved.operands;
+  operands[0] = *base;
+  const Operand result = primitive(moved.op, std::move(operands), moved.attrs)[0];
+  narrow_.emplace(x.id, result.id);
+  return result;
 }
 
 Operand GraphBuilder::primitive_of_narrow(OpId op, std::vector<Operand> narrow, std::vector<Attr> attrs,

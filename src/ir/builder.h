@@ -37,7 +37,8 @@ struct BuiltCall {
 /// once, a reduction reduces one dim, 16-bit floats are widened where an op computes (decompose.h has the contract).
 class INGOT_API GraphBuilder {
  public:
-  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+  /// `convolves_bf16`: convolutions of bf16 read their operands as they are, like other products.
+  explicit GraphBuilder(Graph& graph, bool convolves_bf16 = false) : graph_(graph), convolves_bf16_(convolves_bf16) {}
 
   /// Source line and module of the nodes that follow.
   void at(Location location, std::string module) {
@@ -92,11 +93,12 @@ class INGOT_API GraphBuilder {
   // For normal forms (normalize.h).
   /// The node itself: the call is complete, and in the form that lowering takes.
   std::vector<Operand> primitive(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
-  /// x as the bf16 tensor, or view of one, that an op of this builder widened; absent where x is something else. Not
-  /// what a call itself has cast: that is a value of f32 like any other.
+  /// x as the bf16 tensor that an op of this builder widened, or a view or elements of one; absent where x is something
+  /// else. Not what a call itself has cast: that is a value of f32 like any other.
   std::optional<Operand> narrow(const Operand& x);
   /// A node that reads bf16 in the place of these operands, which were widened.
   Operand primitive_of_narrow(OpId op, std::vector<Operand> narrow, std::vector<Attr> attrs, std::vector<Operand> wide);
+  bool convolves_bf16() const { return convolves_bf16_; }
   /// The operands of a node, widened.
   const std::vector<Operand>& wide_operands(NodeId node) const;
 
@@ -104,6 +106,7 @@ class INGOT_API GraphBuilder {
   Operand first(OpId op, std::initializer_list<Argument> arguments);
 
   Graph& graph_;
+  const bool convolves_bf16_;
   Location location_ = Location::none();
   std::string module_;
   std::unordered_map<ValueId, ValueId> narrow_;            // what ops widened, and from what

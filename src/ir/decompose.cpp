@@ -19,7 +19,7 @@ const Attr& CompositeCall::attribute(std::string_view name) const {
   return attrs[position];
 }
 
-void decompose(Graph& graph) {
+void decompose(Graph& graph, bool convolves_bf16) {
   Graph fresh;
   fresh.dims = graph.dims;
   fresh.scalars = graph.scalars;
@@ -30,7 +30,7 @@ void decompose(Graph& graph) {
     fresh.inputs.back().constant = input.constant;
     renamed[input.value] = Operand::value(id);
   }
-  GraphBuilder builder(fresh);
+  GraphBuilder builder(fresh, convolves_bf16);
   std::vector<bool> backward(graph.values.size());
   for (const Node& node : graph.nodes) {
     INGOT_CHECK(!node.inplace, "decompose takes a functional graph");

@@ -6,10 +6,12 @@
 //   all read bool;
 // - an op that computes (sum, prod, and all that came from a composite) sees no 16-bit float: f16 and bf16 operands are
 //   cast to f32 before it and the result is cast back once, after the op that the user called. Only matmul reads bf16
-//   as it is, where the user's op had bf16 operands: its result is f32 (out_dtype). What the user has cast is f32;
+//   as it is, where the user's op had bf16 operands: its result is f32 (out_dtype); and conv2d, where asked to. What
+//   the user has cast is f32;
 // - the operands of matmul have two dims or more (a product of floats with a vector, or one column, is a sum of
 //   products, one of depth 1 is elementwise); a stack of rows times one matrix is one product of two dims;
-// - conv2d computes in f32 or f64; query, key and value of attention have the same number of dims and the same sizes
+// - conv2d computes in f32, of f32 or bf16, or in f64; query, key and value of attention have the same number of dims
+// and the same sizes
 //   before the heads (with enable_gqa; key and value have as many) or before the last two dims (without);
 // - a host op that computes reads f32, f64 and i64 only, and tensors only; where it moves or orders elements, positions
 //   are i64 and nonzero_static reads bool;
@@ -48,6 +50,8 @@ Operand joined(GraphBuilder& b, const Operand& x, Dims& dims);
 Dim element_count(DimTable& table, const Dims& shape, const Dims& dims);
 
 /// Rewrites a functional graph. Values keep their types; their numbers change.
-void decompose(Graph& graph);
+///
+/// `convolves_bf16`: conv2d, unless each of its channels is a group, reads bf16 as matmul does.
+void decompose(Graph& graph, bool convolves_bf16 = false);
 
 }  // namespace ingot::ir

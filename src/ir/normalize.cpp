@@ -118,8 +118,24 @@ Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
 }
 
 Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
-  if (is_floating(call.result)) return unchanged(b, call);
-  return {convolution_as_product(b, call)};
+  if (!is_floating(call.result)) return {convolution_as_product(b, call)};
+  std::vector<Attr> attrs = call.attrs;
+  attrs.back() = {};
+  // Where each channel is a group there are no two products to a sum.
+  if (b.convolves_bf16() && !b.dims().is_one(b.shape(call.operands[1])[1])) {
+    std::vector<Operand> narrow = call.operands;
+    auto narrows = [&](Operand& x) {
+      if (!x.is_value()) return true;
+      const std::optional<Operand> found = b.narrow(x);
+      if (found) x = *found;
+      return found.has_value();
+    };
+    if (std::all_of(narrow.begin(), narrow.end(), narrows)) {
+      attrs.back() = Attr::of(DType::f32);
+      return {b.primitive_of_narrow(call.op.id, std::move(narrow), std::move(attrs), call.operands)};
+    }
+  }
+  return b.primitive(call.op.id, call.operands, std::move(attrs));
 }
 
 Outputs scaled_dot_product_attention_backward(GraphBuilder& b, const CompositeCall& call) {

@@ -373,6 +373,84 @@ TEST(LowerConvolution, ZerosBeyondTheImageAreTermsWhateverTheWeightsAre) {
   EXPECT_GT(by_rows, 0);
 }
 
+// Pairs of channels, an odd last one with a zero beside it: a product of the patches of these channels, whose tiles
+// read them as rows of a matrix, has the same bits. Weights that are not finite meet zeros beyond the image, and sums
+// that underflowed to -0.
+TEST(LowerConvolution, OfBf16HasTheBitsOfTheProductOfItsPatches) {
+  const Target target = runtime::detected_target();
+  if (!target.bf16_dot) GTEST_SKIP() << "a processor without vdpbf16ps";
+  const auto run = [&](Graph g, const std::vector<ir::ReferenceTensor>& inputs) {
+    ir::PipelineOptions options;
+    options.convolves_bf16 = true;
+    ir::run_pipeline(g, options);
+    const LowerResult r = lower(g, target);
+    for (const Step& step : r.program.steps)
+      if (step.is<Conv2dStep>()) EXPECT_EQ(step.as<Conv2dStep>().dtype, DType::bf16);
+    return run_program(g, r.program, inputs, {}, {}, r.output_orders)[0];
+  };
+  for (int seed = 1; seed <= how_many(150); ++seed) {
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
+    auto any = [&](int64_t from, int64_t to) {
+      return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
+    };
+    const int64_t groups = any(0, 3) ? 1 : any(2, 3), each = any(2, any(0, 1) ? 9 : 80), padded = each + each % 2,
+                  out = any(2, 60), channels = each * groups;  // one column is no product of tiles
+    const int64_t kh = any(1, 3), kw = any(1, 4), sh = any(1, 2), sw = any(1, 2), dh = any(1, 2), dw = any(1, 2),
+                  ph = any(0, 2), pw = any(0, 2);
+    const int64_t h = std::max<int64_t>(any(1, 9), dh * (kh - 1) + 1 - 2 * ph),
+                  w = std::max<int64_t>(any(1, 9), dw * (kw - 1) + 1 - 2 * pw), n = any(0, 2) ? any(1, 3) : any(8, 17);
+    Graph g;
+    const Dims strides{h * w * channels, 1, w * channels, channels};
+    const ValueId x = any(0, 1) ? g.add_input(DType::bf16, {n, channels, h, w}, strides)
+                                : g.add_input(DType::bf16, {n, channels, h, w});
+    const ValueId weight = g.add_input(DType::bf16, {out * groups, each, kh, kw});
+    const ValueId y = g.add(OpId::conv2d, {val(x), val(weight)},
+                            {ints({sh, sw}), ints({ph, pw}), ints({dh, dw}), Attr::of(groups), Attr::of(DType::f32)});
+    g.outputs = {y};
+    std::vector<ir::ReferenceTensor> inputs;
+    for (size_t i = 0; i < 2; ++i) inputs.push_back(random_tensor(g, g.inputs[i].value, static_cast<uint32_t>(i + 1)));
+    const int64_t kind = any(0, 4);
+    const double tiny = 1e-25, infinity = std::numeric_limits<double>::infinity();
+    for (double& number : inputs[0].real) number = kind == 0 ? std::abs(number) * tiny : number;
+    for (double& number : inputs[1].real) {
+      if (kind == 0) number = any(0, 30) ? -std::abs(number) * tiny : 0.0;
+      if (kind == 1 && any(0, 60) == 0) number = any(0, 1) ? infinity : -infinity;
+      if (kind == 2 && any(0, 200) == 0) number = std::numeric_limits<double>::quiet_NaN();
+    }
+    const ir::ReferenceTensor got = run(g, inputs);
+    const int64_t oh = g.type(y).shape[2].code, ow = g.type(y).shape[3].code, k = kh * kw * padded;
+    for (int64_t group = 0; group < groups; ++group) {
+      Graph product;
+      const ValueId a = product.add_input(DType::bf16, {n * oh * ow, k}), b = product.add_input(DType::bf16, {k, out});
+      product.outputs = {product.add(OpId::matmul, {val(a), val(b)}, {Attr::of(DType::f32)})};
+      ir::ReferenceTensor patches(DType::bf16, {n * oh * ow, k}), columns(DType::bf16, {k, out});
+      for (int64_t tap = 0; tap < kh * kw; ++tap)
+        for (int64_t c = 0; c < each; ++c) {
+          const int64_t at_k = tap * padded + c;
+          for (int64_t o = 0; o < out; ++o)
+            columns.real[static_cast<size_t>(at_k * out + o)] =
+                inputs[1].real[static_cast<size_t>(((group * out + o) * each + c) * kh * kw + tap)];
+          for (int64_t pixel = 0; pixel < n * oh * ow; ++pixel) {
+            const int64_t row = pixel / ow % oh * sh + tap / kw * dh - ph,
+                          column = pixel % ow * sw + tap % kw * dw - pw;
+            if (row < 0 || row >= h || column < 0 || column >= w) continue;
+            patches.real[static_cast<size_t>(pixel * k + at_k)] = inputs[0].real[static_cast<size_t>(
+                ((pixel / (oh * ow) * channels + group * each + c) * h + row) * w + column)];
+          }
+        }
+      std::vector<double> mine, expected;
+      const ir::ReferenceTensor sums = run(product, {patches, columns});
+      for (int64_t pixel = 0; pixel < n * oh * ow; ++pixel)
+        for (int64_t o = 0; o < out; ++o) {
+          expected.push_back(sums.real[static_cast<size_t>(pixel * out + o)]);
+          mine.push_back(got.real[static_cast<size_t>((pixel / (oh * ow) * groups * out + group * out + o) * oh * ow +
+                                                      pixel % (oh * ow))]);
+        }
+      ASSERT_EQ(bits_of(mine), bits_of(expected)) << "seed " << seed << ", kind " << kind << ", group " << group;
+    }
+  }
+}
+
 // No images, no channels on either side, and images of one pixel, of which all taps but one lie beyond.
 TEST(LowerConvolution, PaddedImagesOfNothingAndOfOnePixel) {
   for (int64_t n : {0, 1, 8})

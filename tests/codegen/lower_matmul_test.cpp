@@ -6,6 +6,7 @@
 #include "codegen/lower/contraction.h"
 #include "ir/decompose.h"
 #include "lower_support.h"
+#include "runtime/cpu.h"
 
 namespace ingot::codegen {
 namespace {
@@ -87,6 +88,31 @@ TEST(LowerMatmul, ResultsThatLieAlongTheRowsTurnTheProduct) {
   g.outputs = {g.add(OpId::permute, {val(g.add(OpId::matmul, {val(x), val(w)}))}, {Attr::of(Dims{1, 0})})};
   const LowerResult r = check_against_reference(g, 1e-6);
   EXPECT_TRUE(only_matmul(r.program).b_is_weight);
+}
+
+// As autocast gives it: one step, which reads the weight as it lies, in place of one that casts and one that packs.
+TEST(LowerMatmul, AWeightThatIsCastToBf16IsRoundedAsItIsPacked) {
+  const Target target = runtime::detected_target();
+  if (!target.bf16_dot) GTEST_SKIP() << "a processor without vdpbf16ps";
+  for (const auto& [k, n] : std::vector<std::pair<int64_t, int64_t>>{{8, 16}, {300, 70}, {33, 5}, {1, 40}})
+    for (const Dims& strides : {Dims{n, 1}, Dims{1, k}, Dims{1, k + 3}, Dims{2 * n + 1, 2}}) {
+      std::vector<std::vector<double>> results;
+      for (bool constant : {true, false}) {
+        Graph g;
+        const ValueId x = g.add_input(DType::bf16, {9, k}), w = g.add_input(DType::f32, {k, n}, strides);
+        g.inputs[1].constant = constant;
+        const ValueId rounded = g.add(OpId::cast, {val(w)}, {Attr::of(DType::bf16)});
+        g.outputs = {g.add(OpId::matmul, {val(x), val(rounded)}, {Attr::of(DType::f32)})};
+        const LowerResult r = lower(g, target);
+        const auto& product = r.program.steps.back().as<MatmulStep>();
+        const bool dense = strides[0] == Dim(1) || strides[1] == Dim(1) || k == 1;
+        EXPECT_EQ(product.rounds_b, constant && dense);
+        if (product.rounds_b) EXPECT_EQ(r.program.steps.size(), 1u);
+        const std::vector<ir::ReferenceTensor> inputs{random_tensor(g, x, 1), random_tensor(g, w, 2)};
+        results.push_back(run_program(g, r.program, inputs)[0].real);
+      }
+      EXPECT_EQ(results[0], results[1]) << k << " x " << n;
+    }
 }
 
 TEST(LowerMatmul, TheWayOfASingleRowIsChosenWhereSizesAreKnown) {

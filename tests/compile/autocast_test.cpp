@@ -132,6 +132,34 @@ TEST(CompiledAutocast, AWeightThatIsReadTwiceIsCastOnce) {
   EXPECT_LE(casts, 2) << text;
 }
 
+// Of a frozen function weights are rounded where they are packed, once: the bits of a cast at each call, of any shape
+// and layout, and what is written to a weight shows.
+TEST(CompiledAutocast, FrozenWeightsAreRoundedAsTheyArePacked) {
+  test::on_every_target({1, 2}, [] {
+    const NoGradGuard no_grad;
+    manual_seed(8);
+    nn::Linear linear(33, 50), tied(33, 50);
+    tied->weight = linear->weight;
+    Tensor rows = randn({50, 37}), part = randn({40, 80}).slice(1, 3, 40), apart = randn({30, 80}).slice(1, 0, 80, 2);
+    nn::Conv2d conv(3, 6, 3), one(6, 5, 1);
+    auto function = [&](const Tensor& x) {
+      const AutocastGuard autocast;
+      const Tensor y = relu(matmul(linear(x) + tied(x), rows)), z = matmul(y, part.t());
+      return softmax(z, -1) + one(conv(matmul(z, apart.t()).view({-1, 3, 5, 2}).repeat({1, 1, 1, 2}))).sum();
+    };
+    auto fast = compile(function, {.mode = CompileMode::frozen});
+    for (int round = 0; round < 2; ++round) {
+      for (int64_t n : {1, 3, 40}) {
+        manual_seed(static_cast<uint64_t>(n));
+        const Tensor x = randn({n, 33});
+        EXPECT_TRUE(test::same_bits(fast(x), function(x))) << n << ", round " << round;
+      }
+      linear->weight.add_(0.3), part.mul_(1.1), conv->weight.sub_(0.2);
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  });
+}
+
 TEST(CompiledAutocast, AScaledStepHasTheBitsOfEager) {
   struct Scaled : Trained {
     amp::GradScaler scaler{{.init_scale = 0x1p20, .growth_interval = 2}};

@@ -209,6 +209,37 @@ TEST(Decompose, MaxPoolingNeedsNoBorder) {
             std::string::npos);
 }
 
+// Where tiles are to read bf16: not where each channel is a group, nor what a graph itself has cast; taps that are
+// turned, and views, are those of the narrow weight.
+TEST(Decompose, ConvolutionsReadBf16WhereAskedTo) {
+  auto of = [](const std::string& lines, bool narrow) {
+    Graph graph = parse("ingot.ir 1\n" + lines);
+    decompose(graph, narrow);
+    verify(graph);
+    eliminate_dead_code(graph);
+    return print(graph);
+  };
+  const std::string inputs = "input %0 = bf16[2, 4, 5, 5]\ninput %1 = bf16[6, 4, 3, 3]\ninput %2 = bf16[6]\n";
+  const std::string plain = inputs + "%3 = conv2d(%0, %1, %2)\noutput %3\n";
+  EXPECT_NE(of(plain, true).find("conv2d(%0, %1, %2, stride=[1], padding=[0], dilation=[1], groups=1, out_dtype=f32)"), std::string::npos) << of(plain, true);
+  EXPECT_EQ(of(plain, false).find("out_dtype"), std::string::npos);
+  const std::string f32 = inputs + "%3 = conv2d(%0, %1, %2, out_dtype=f32)\noutput %3\n";
+  EXPECT_EQ(of(f32, true).find("cast"), std::string::npos) << of(f32, true);
+  EXPECT_EQ(of(f32, false).find("out_dtype"), std::string::npos);
+  const std::string by_hand = inputs +
+                              "%3 = cast(%0, dtype=f32)\n%4 = cast(%1, dtype=f32)\n"
+                              "%5 = conv2d(%3, %4)\noutput %5\n";
+  EXPECT_EQ(of(by_hand, true).find("out_dtype"), std::string::npos) << of(by_hand, true);
+  const std::string depthwise =
+      "input %0 = bf16[2, 4, 5, 5]\ninput %1 = bf16[4, 1, 3, 3]\n"
+      "%2 = conv2d(%0, %1, groups=4)\noutput %2\n";
+  EXPECT_EQ(of(depthwise, true).find("out_dtype"), std::string::npos) << of(depthwise, true);
+  const std::string transposed =
+      "input %0 = bf16[2, 4, 5, 5]\ninput %1 = bf16[4, 6, 3, 3]\n"
+      "%2 = conv_transpose2d(%0, %1)\noutput %2\n";
+  EXPECT_NE(of(transposed, true).find("out_dtype=f32"), std::string::npos) << of(transposed, true);
+}
+
 TEST(Decompose, LocationsAndModulesStay) {
   Graph graph =
       parse("ingot.ir 1\ninput %0 = f32[2, 3]\n%1 = softmax(%0, dim=1) at \"net.cpp\":7 in \"head\"\noutput %1\n");

@@ -265,6 +265,7 @@ const std::multimap<std::string, Call>& calls() {
         "gru_sequence_backward(%0, %1, %2, %3, %4)"}},
       {"conv2d",
        {"f32[2, 4, 6, 5]; f32[6, 2, 3, 2]; f32[6]", "conv2d(%0, %1, %2, stride=[2, 1], padding=[1], groups=2)"}},
+      {"conv2d", {"bf16[2, 3, 4, 5]; bf16[4, 3, 3, 2]; bf16[4]", "conv2d(%0, %1, %2, padding=[1], out_dtype=f32)"}},
       {"conv2d", {"f32[3, 7, 6]; f32[2, 3, 2, 3]", "conv2d(%0, %1, none, stride=[2, 3], dilation=[1, 2])"}},
       {"conv2d_weight_backward",
        {"f32[2, 4, 6, 5]; f32[2, 6, 3, 6]",

@@ -199,7 +199,9 @@ std::vector<KernelPtr> finishing_tiles(StepWriter& w, const KernelWriter& writer
       auto finish = std::make_shared<Kernel>(writer.kernel);
       finish->known_columns = known;
       finish->buffers[0].same_rows = true;  // it lies nowhere
-      const TileSpec spec{.rows = rows,
+      const TileSpec spec{.a = form.dtype,
+                          .b = form.dtype,
+                          .rows = rows,
                           .vectors = vectors,
                           .rows_of_a = form.a,
                           .taps = form.taps,
@@ -358,6 +360,8 @@ void write_matmul(StepWriter& w, uint32_t group) {
   MatmulStep matmul;
   matmul.dtype = dtype;
   matmul.accumulate = raw;
+  matmul.rounds_b = dtype == DType::bf16 && right.dtype == DType::f32;
+  const DType packed = matmul.rounds_b ? dtype : right.dtype;
   for (size_t d = 0; d < collapsed.sizes.size(); ++d)
     if (static_cast<int>(d) != m_dim) matmul.batch.push_back(collapsed.sizes[d]);
   matmul.m = m_dim < 0 ? Dim(1) : collapsed.sizes[static_cast<size_t>(m_dim)];
@@ -368,7 +372,7 @@ void write_matmul(StepWriter& w, uint32_t group) {
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = w.stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = w.stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, right.dtype);
-  matmul.one_row = one_row(w, matmul, right.dtype, k_dense && b_k == Dim(1), n_dense);
+  matmul.one_row = one_row(w, matmul, packed, k_dense && b_k == Dim(1), n_dense);
   // bf16 is multiplied in pairs of k, which must then be neighbours; tiles across read a B of A's type.
   const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && right.dtype == dtype && !w.target.cuda_arch &&
                       collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
@@ -378,8 +382,8 @@ void write_matmul(StepWriter& w, uint32_t group) {
                                  .a = across ? RowsOfA::across : RowsOfA::along,
                                  .packs_a = !k_dense && !across,
                                  .one_row = matmul.one_row,
-                                 .widens = widens_rows(w, matmul, right.dtype),
-                                 .b = right.dtype});
+                                 .widens = widens_rows(w, matmul, packed),
+                                 .b = packed});
   matmul.b_is_weight = w.is_constant(right);
   Dim epilogue_work = 0;
   if (!epilogue) {

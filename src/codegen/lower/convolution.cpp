@@ -32,6 +32,7 @@ void slide(const Conv2dStep& conv, ProductForm& form) {
 /// Pixels where that is how the results lie, or most of them, or how the images do.
 ConvolutionForm convolution_form(StepWriter& w, const Group& g) {
   if (w.target.cuda_arch) return ConvolutionForm::patches;
+  if (g.operands[0].dtype == DType::bf16) return ConvolutionForm::pixels;
   const Dims& weight = w.graph.type(g.operands[1].value).shape;
   const Dim groups = g.anchor->attrs[3].integer;
   if (!(groups == Dim(1)) && w.dims.is_one(weight[1]) && w.dims.equal(weight[0], groups))
@@ -51,7 +52,7 @@ void write_conv(StepWriter& w, uint32_t group) {
   const Group& g = w.plan.groups[group];
   const ir::Node& node = *g.anchor;
   ir::ValueId product = node.outputs[0];
-  DType raw = g.operands[0].dtype;
+  const DType dtype = g.operands[0].dtype, raw = dtype == DType::bf16 ? DType::f32 : dtype;
   size_t rank = g.space.size();  // [batch,] channels, height, width
   bool batched = rank == 4;
   const StoredOperand& bias = g.operands[2];
@@ -109,10 +110,10 @@ void write_conv(StepWriter& w, uint32_t group) {
 
   Step step = w.named_step();
   Conv2dStep conv;
-  conv.dtype = raw;
+  conv.dtype = dtype;
   auto view = [&](const StoredOperand& operand, Dims shape, Dims strides, Dims& shape_of, Argument& argument) {
-    argument = w.stored_argument(operand, strides, operand.offset, raw);
-    step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(shape), raw));
+    argument = w.stored_argument(operand, strides, operand.offset, operand.dtype);
+    step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(shape), operand.dtype));
     shape_of = std::move(shape);
   };
   Dims shape = w.graph.type(g.operands[0].value).shape, strides = g.operands[0].strides;
@@ -120,6 +121,7 @@ void write_conv(StepWriter& w, uint32_t group) {
   view(g.operands[0], shape, strides, conv.input_shape, conv.input);
   view(g.operands[1], w.graph.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
   conv.weight_is_constant = w.is_constant(g.operands[1]);
+  conv.rounds_weight = g.operands[1].dtype != dtype;
   conv.turned_h = g.operands[1].turned_h, conv.turned_w = g.operands[1].turned_w;
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;
@@ -129,14 +131,14 @@ void write_conv(StepWriter& w, uint32_t group) {
   auto is = [](const Conv2dStep::Pair& both, int64_t what) { return both.h == Dim(what) && both.w == Dim(what); };
   const bool in_rows = form == ConvolutionForm::pixels && w.dims.is_one(weight[2]) && w.dims.is_one(weight[3]) &&
                        is(conv.stride, 1) && is(conv.padding, 0);
-  ProductForm product_form{.dtype = raw,
+  ProductForm product_form{.dtype = dtype,
                            .a = form == ConvolutionForm::patches || in_rows ? RowsOfA::along
                                 : form == ConvolutionForm::pixels           ? RowsOfA::listed
                                                                             : RowsOfA::channels};
   if (form == ConvolutionForm::depthwise) slide(conv, product_form);
   conv.kernels = product_kernels(w.target, product_form);
   auto wide = [](Dim channels) { return channels.is_constant() && channels.code >= kFewestForWinograd; };
-  if (w.options.winograd && form == ConvolutionForm::pixels && raw == DType::f32 && weight[2] == Dim(3) &&
+  if (w.options.winograd && form == ConvolutionForm::pixels && dtype == DType::f32 && weight[2] == Dim(3) &&
       weight[3] == Dim(3) && is(conv.stride, 1) && is(conv.dilation, 1) && conv.groups == 1 && wide(weight[0]) &&
       wide(weight[1]))
     conv.winograd = winograd(w);

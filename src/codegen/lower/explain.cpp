@@ -57,7 +57,7 @@ std::string algorithm_of(const Step& step) {
     void operator()(const MatmulStep& s) {
       add(s.prologue.has_value(), "prologue");
       add(!s.epilogue.kernels.empty(), "epilogue");
-      add(s.b_is_weight, "B packed once");
+      add(s.b_is_weight, s.rounds_b ? "B rounded and packed once" : "B packed once");
       add(s.b_stays, "B packed once a call");
       add(s.one_row != OneRow::tiles, std::string("one row reads ") + name_of(s.one_row));
       add(s.kernels->widen != nullptr, "many rows widen B");
@@ -67,7 +67,7 @@ std::string algorithm_of(const Step& step) {
       add(s.winograd.has_value(), "tiles of large images transformed (Winograd)");
       add(s.prologue.has_value(), "prologue");
       add(!s.epilogue.kernels.empty(), "epilogue");
-      add(s.weight_is_constant, "weight packed once");
+      add(s.weight_is_constant, s.rounds_weight ? "weight rounded and packed once" : "weight packed once");
     }
     void operator()(const Conv2dWeightStep&) {}
     void operator()(const AttentionStep& s) { add(s.probabilities.causal, "causal"); }

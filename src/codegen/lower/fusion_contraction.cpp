@@ -9,6 +9,8 @@
 namespace ingot::codegen::lowering {
 namespace {
 
+constexpr const char* kRounds = "the weight is rounded as it is packed, once";
+
 /// True if v is made from inputs alone by work that kernels do inside (the scale of a batch norm): it waits for nobody.
 bool made_from_inputs(Fusion& f, ir::ValueId v) {
   constexpr size_t kFar = 32;
@@ -112,22 +114,23 @@ bool product_reads(Fusion& f, const StoredOperand& right) {
   return false;
 }
 
-/// The right operand as it was before it was cast to f32, where tiles read it so: from outside, where it lies in memory
-/// in any case, and with one of its last two dims dense.
+/// The right operand as it was before it was cast, where products take it so: what was widened to f32, from outside,
+/// where it lies in memory in any case; or a weight that was rounded to bf16, which is packed once.
 std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
   const ir::TensorType& type = f.graph.type(b);
-  if (!f.options.fuse || f.target.cuda_arch || type.dtype != DType::f32) return {};
+  const bool rounds = type.dtype == DType::bf16 && f.target.bf16_dot;
+  if (!f.options.fuse || f.target.cuda_arch || (type.dtype != DType::f32 && !rounds)) return {};
   const OperandRead cast = f.layouts.resolve({b, identity_map(type.shape)});
   const ir::Node* node = f.layouts.producer(cast.value);
   if (!node || ir::info(node->op).types != &ir::types::cast) return {};
   const OperandRead read = f.layouts.resolve({node->operands[0].id, cast.map});
   const RootView& view = f.layouts.of(read.value);
   const DType dtype = f.graph.type(read.value).dtype;
-  if (f.layouts.producer(view.root) || (!is_half(dtype) && dtype != DType::i8)) return {};
+  if (f.layouts.producer(view.root)) return {};
+  if (rounds ? dtype != DType::f32 || !f.layouts.is_constant(view.root) : !is_half(dtype) && dtype != DType::i8)
+    return {};
   Layouts::Strided at = f.layouts.strided(view, read.map, type.shape.size());
-  StoredOperand operand{b, view.root, kNoBuffer, dtype, std::move(at.strides), at.offset};
-  if (!product_reads(f, operand)) return {};
-  return operand;
+  return StoredOperand{b, view.root, kNoBuffer, dtype, std::move(at.strides), at.offset};
 }
 
 /// Whether a node gives its operand with a dim in the opposite order: by a list that counts down from the dim's end.
@@ -146,7 +149,7 @@ bool turns(Fusion& f, const ir::Node& node) {
 std::optional<StoredOperand> turned_weight(Fusion& f, const ir::Node& node) {
   const ir::ValueId v = node.operands[1].id;
   const ir::TensorType& type = f.graph.type(v);
-  if (!f.options.fuse || f.target.cuda_arch || type.dtype != f.graph.type(node.outputs[0]).dtype) return {};
+  if (!f.options.fuse || f.target.cuda_arch || type.dtype != f.graph.type(node.operands[0].id).dtype) return {};
   bool turned[4] = {}, any = false;
   OperandRead read = f.layouts.resolve({v, identity_map(type.shape)});
   for (const ir::Node* from; (from = f.layouts.producer(read.value)) && turns(f, *from); any = true) {
@@ -178,9 +181,10 @@ void fuse_matmul(Fusion& f, ir::NodeId n) {
   DType dtype = f.graph.type(a).dtype == DType::f16 ? DType::f32 : f.graph.type(a).dtype;
   StoredOperand left = f.memory_operand(a, home, dtype, true);
   std::optional<StoredOperand> right = before_cast(f, b);
-  if (right) {
+  if (right && product_reads(f, *right)) {
     f.request_memory(right->root, home);
-    f.decide(b, home, true, "the product widens what was cast, as it reads it", f.layouts.bytes_hint(b));
+    f.decide(b, home, true, dtype == DType::bf16 ? kRounds : "the product widens what was cast, as it reads it",
+             f.layouts.bytes_hint(b));
   } else {
     right = f.memory_operand(b, home, dtype, product_reads(f, {b, b, kNoBuffer, dtype, f.layouts.of(b).strides, 0}));
   }
@@ -191,13 +195,15 @@ void fuse_conv(Fusion& f, ir::NodeId n) {
   const ir::Node& node = f.graph.nodes[n];
   uint32_t home = contract_into(f, n, Group::Kind::conv);
   auto operand = [&](const ir::Operand& o) {
-    return o.is_value() ? f.memory_operand(o.id, home, f.graph.type(node.outputs[0]).dtype, true) : StoredOperand{};
+    return o.is_value() ? f.memory_operand(o.id, home, f.graph.type(o.id).dtype, true) : StoredOperand{};
   };
   StoredOperand image = operand(node.operands[0]);
   std::optional<StoredOperand> weight = turned_weight(f, node);
+  const bool turned = weight.has_value();
+  if (!turned && image.dtype == DType::bf16) weight = before_cast(f, node.operands[1].id);
   if (weight) {
     f.request_memory(weight->root, home);
-    f.decide(weight->value, home, true, "the convolution reads its taps from the last to the first",
+    f.decide(weight->value, home, true, turned ? "the convolution reads its taps from the last to the first" : kRounds,
              f.layouts.bytes_hint(weight->value));
   } else {
     weight = operand(node.operands[1]);

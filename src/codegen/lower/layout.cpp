@@ -265,4 +265,9 @@ int64_t Layouts::bytes_hint(ir::ValueId v) const {
   return bytes;
 }
 
+bool Layouts::is_constant(ir::ValueId v) const {
+  return std::ranges::any_of(graph_.inputs,
+                             [&](const ir::InputInfo& input) { return input.constant && input.value == v; });
+}
+
 }  // namespace ingot::codegen::lowering

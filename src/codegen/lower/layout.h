@@ -65,6 +65,8 @@ class Layouts {
   DimTable& dims() const { return dims_; }
   Dim elements(ir::ValueId v) const { return dims_.product(graph_.type(v).shape); }
   int64_t bytes_hint(ir::ValueId v) const;
+  /// An input that is the same at every call.
+  bool is_constant(ir::ValueId v) const;
 
  private:
   enum class Producer { input, view, computed };

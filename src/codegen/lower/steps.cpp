@@ -488,9 +488,7 @@ void StepWriter::write_column(uint32_t group) {
 }
 
 bool StepWriter::is_constant(const StoredOperand& operand) const {
-  return operand.buffer == kNoBuffer && std::ranges::any_of(graph.inputs, [&](const ir::InputInfo& input) {
-           return input.constant && input.value == operand.root;
-         });
+  return operand.buffer == kNoBuffer && layouts.is_constant(operand.root);
 }
 
 Argument StepWriter::stored_argument(const StoredOperand& operand, const Dims& strides, Dim offset, DType dtype) {

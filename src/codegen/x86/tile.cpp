@@ -45,7 +45,8 @@ class Tile {
         goes_on_(goes_on(spec, target)),
         whole_k_(takes_whole_k(spec, target)),
         sums_(spec, v_) {
-    INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_, "a tile of pairs of k reads an A whose k is contiguous");
+    INGOT_CHECK(spec.rows_of_a == RowsOfA::along || (spec.rows_of_a == RowsOfA::listed && dot_) || !pairs_,
+                "a tile of pairs of k reads an A whose k is contiguous");
     INGOT_CHECK(spec.panels == 1 || (whole_k_ && spec.panels <= 4), "more than one panel for many rows");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
@@ -260,8 +261,9 @@ class Tile {
       code_.g(VOp::g_addi, kB, int64_t(parts_) * code_.width);
     } else {
       const int64_t beyond = code_.label(), next = code_.label();
-      code_.g(VOp::g_cmpi, kRows[0], 0);
       code_.load(kK, Mem::at(kRun, offsetof(TileRun, steps)));
+      if (pairs_) code_.g(VOp::g_shri, kK, 1);  // runs have none left over
+      code_.g(VOp::g_cmpi, kRows[0], 0);
       code_.jump(beyond, Cond::equal);
       loop(kUnroll);
       loop(1);
@@ -285,7 +287,7 @@ class Tile {
     code_.g(VOp::g_imm, kRows[0], row / static_cast<int64_t>(sizeof(TileRun)));
     code_.g(VOp::g_imul, kAt, kRows[0]);
     add_field(kAt, offsetof(TileFrame, zeros));
-    const VReg one = v_.splat(type_, 1);
+    const VReg one = dot_ ? code_.splat32(0x3f803f80) : v_.splat(type_, 1);
     sums_.multiply([&](int) { return one; }, [&](int p) { return v_.force(Source(Mem::at(kAt, p * code_.width))); });
     if (spec_.rows > kFewRows) {  // its share of what comes next
       code_.g(VOp::g_mov, kRows[1], kK);

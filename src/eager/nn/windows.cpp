@@ -80,9 +80,7 @@ Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
   return ingot::constant_pad_nd(TensorArg(x, input.location), pad, value);
 }
 
-using Convolution = Tensor (*)(const TensorArg&, const TensorArg&, const TensorArg&, const IntList&, const IntList&,
-                               const IntList&, int64_t);
-
+template <class Convolution>
 Tensor convolve(const char* name, Convolution convolution, size_t rank, const TensorArg& input, const TensorArg& weight,
                 const TensorArg& bias, const IntList& stride, std::string_view padding, const IntList& dilation,
                 int64_t groups) {
@@ -131,7 +129,8 @@ Tensor conv1d(const TensorArg& input, const TensorArg& weight, const TensorArg& 
 }
 Tensor conv2d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
               Word padding, const IntList& dilation, int64_t groups) {
-  return convolve("conv2d", ingot::conv2d, 2, input, weight, bias, stride, padding, dilation, groups);
+  const auto convolution = [](const auto&... arguments) { return ingot::conv2d(arguments...); };
+  return convolve("conv2d", convolution, 2, input, weight, bias, stride, padding, dilation, groups);
 }
 Tensor conv3d(const TensorArg& input, const TensorArg& weight, const TensorArg& bias, const IntList& stride,
               Word padding, const IntList& dilation, int64_t groups) {

@@ -14,6 +14,7 @@ struct PipelineOptions {
   std::vector<std::string> disabled;                                    // names of passes; others are ignored
   Evaluate evaluate;                                                    // for fold, which does nothing without
   OpCost cost = {};                                                     // for recompute
+  bool convolves_bf16 = false;                                          // for decompose: there are tiles for that
   std::function<void(std::string_view pass, const Graph&)> after = {};  // told of every pass that ran
 #ifdef NDEBUG
   bool verify = false;

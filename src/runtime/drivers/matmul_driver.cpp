@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "runtime/drivers/drivers.h"
 #include "runtime/drivers/product_driver.h"
 #include "runtime/drivers/product_row.h"
@@ -15,6 +16,7 @@ struct MatmulConstants {
   ArgumentTable operands;
   DType dtype, accumulate;
   OneRow one_row;
+  bool rounds_b;
   bool same_weight;            // k, n and B's strides are the same at all sizes
   int64_t weight_buffer = -1;  // B, where it is a weight
   const bool stays;
@@ -27,6 +29,7 @@ struct MatmulConstants {
         dtype(step.dtype),
         accumulate(step.accumulate),
         one_row(step.one_row),
+        rounds_b(step.rounds_b),
         same_weight(step.k.is_constant() && step.n.is_constant() &&
                     std::all_of(step.b.strides.begin(), step.b.strides.end(), [](Dim d) { return d.is_constant(); })),
         stays(step.b_stays),
@@ -53,6 +56,7 @@ class MatmulDriver final : public ProductDriver {
                                          : product_.a_column == product_.a_element),
                 "A lies as tiles read it");
     product_.b_row = operands.row_strides()[1], product_.b_column = operands.column_strides()[1];
+    rounds_b_ = constants.rounds_b;
     weight_buffer = constants.weight_buffer;
     if (weight_buffer >= 0) find_weights(step, constants, context);
     stays_ = constants.stays && !reads_b_as_it_lies(product_);
@@ -108,11 +112,25 @@ class MatmulDriver final : public ProductDriver {
       frame.columns = product_.panel_columns(panel);
       frame.k_stride = product_.b_row, frame.n_stride = product_.b_column;
       frame.context = pack.context;
-      pack.entry(&frame);
+      rounds_b_ ? pack_rounded(pack, frame) : pack.entry(&frame);
     }
   }
 
  private:
+  /// A block of B in f32 is packed as bf16: by way of a copy that lies as it does.
+  void pack_rounded(const KernelCall& pack, PackFrame& frame) const {
+    uint16_t rounded[kBlock * kMostColumns];
+    INGOT_CHECK(frame.columns <= kMostColumns);
+    const bool rows = product_.b_column == int64_t{sizeof(float)};
+    const int64_t k_step = rows ? frame.columns : 1, n_step = rows ? 1 : frame.k;
+    for (int64_t k = 0; k < frame.k; ++k)
+      for (int64_t n = 0; n < frame.columns; ++n)
+        rounded[k * k_step + n * n_step] =
+            bf16_from_f32(*reinterpret_cast<const float*>(frame.b + k * frame.k_stride + n * frame.n_stride));
+    frame.b = reinterpret_cast<const char*>(rounded);
+    frame.k_stride = k_step * product_.element, frame.n_stride = n_step * product_.element;
+    pack.entry(&frame);
+  }
   int64_t packed_bytes() const {
     return saturating_product(static_cast<int64_t>(weights_.size()), product_.packed_bytes());
   }
@@ -148,13 +166,14 @@ class MatmulDriver final : public ProductDriver {
     }
     weights_ = offsets, weight_of_batch_ = numbers;
     const int64_t strides[] = {product_.b_row, product_.b_column};
-    source_bytes_ = dense_bytes({product_.sizes.k, product_.sizes.n}, strides, product_.element);
+    const int64_t element = rounds_b_ ? int64_t{sizeof(float)} : product_.element;
+    source_bytes_ = dense_bytes({product_.sizes.k, product_.sizes.n}, strides, element);
     for (size_t i = 0; i < weights; ++i)
       if (weights_[i] != static_cast<int64_t>(i) * source_bytes_) source_bytes_ = 0;
     source_bytes_ *= static_cast<int64_t>(weights);
     auto format = [&] {
       std::vector<int64_t> facts{product_.sizes.k,  product_.sizes.n, product_.b_row,
-                                 product_.b_column, product_.element, product_.panels.count};
+                                 product_.b_column, element,          product_.panels.count};
       facts.insert(facts.end(), weights_.begin(), weights_.end());
       return std::make_shared<const WeightFormat>(step.kernels->packs[0], std::move(facts));
     };
@@ -162,7 +181,8 @@ class MatmulDriver final : public ProductDriver {
         same_format ? &context.weight_format(format) : context.make<std::shared_ptr<const WeightFormat>>(format());
   }
 
-  bool stays_ = false;
+  static constexpr int64_t kMostColumns = 64;
+  bool stays_ = false, rounds_b_ = false;
   std::span<const int64_t> weights_, weight_of_batch_;
   int64_t source_bytes_ = 0;
   const std::shared_ptr<const WeightFormat>* format_ = nullptr;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/half.h"
+#include "base/pieces.h"
 
 namespace ingot::runtime {
 namespace {
@@ -24,7 +27,8 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
     return;
   }
   for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
-  for (; bytes > 0; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
+  for (; bytes >= 4; bytes -= 4, to += 4, from += 4) std::memcpy(to, from, 4);
+  if (bytes > 0) std::memcpy(to, from, 2);
 }
 
 template <class Step>
@@ -93,22 +97,30 @@ void transpose_line(const char* from, int64_t width, int64_t channels, int64_t s
 }
 
 // A few channels of a few columns at a time, all taps of them: each line of the weights comes into L1 once, and columns
-// whose distance is a multiple of many lines do not drive one another out. From one column on.
-template <class T>
+// whose distance is a multiple of many lines do not drive one another out. From one column on. `kPair` channels lie
+// side by side in each column; where the last ones are not that many, zeros follow.
+template <class T, int64_t kPair = 1, class Source = T>
 void pack_columns(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns,
                   int64_t from_column, char* to) {
   constexpr int64_t kChannels = 16, kColumns = 8;
   const std::span<const int64_t> s = g.weight_strides;
-  const int64_t taps = g.taps();
+  const int64_t taps = g.taps(), existing_channels = std::min(channels, g.group_channels);
   T* const rows = reinterpret_cast<T*>(to);
   const int64_t together = std::abs(s[0]) > std::abs(s[1]) ? kColumns : columns.width;
   auto pack = [&](int64_t tap, int64_t channel, int64_t first) {
     const char* from =
         weight + (columns.first + first) * s[0] + channel * s[1] + tap / g.kernel_w * s[2] + tap % g.kernel_w * s[3];
-    T* row = rows + (tap * channels + channel) * columns.width;
-    const int64_t last = std::min(first + together, columns.width), existing = std::min(last, columns.count);
-    for (int64_t j = first; j < existing; ++j, from += s[0]) row[j] = *reinterpret_cast<const T*>(from);
-    for (int64_t j = std::max(first, existing); j < last; ++j) row[j] = T(0);
+    T* row = rows + (tap * channels + channel) / kPair * kPair * columns.width + (tap * channels + channel) % kPair;
+    const int64_t last = std::min(first + together, columns.width),
+                  existing = channel < existing_channels ? std::min(last, columns.count) : first;
+    for (int64_t j = first; j < existing; ++j, from += s[0]) {
+      const Source number = *reinterpret_cast<const Source*>(from);
+      if constexpr (std::is_same_v<T, Source>)
+        row[j * kPair] = number;
+      else
+        row[j * kPair] = bf16_from_f32(number);
+    }
+    for (int64_t j = std::max(first, existing); j < last; ++j) row[j * kPair] = T(0);
   };
   const bool channels_inside = std::abs(s[1]) < std::abs(s[3]);
   for (int64_t begin = 0; begin < channels; begin += kChannels) {
@@ -225,7 +237,9 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
 }
 
 void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, int64_t element,
-               char* to) {
+               bool rounds, char* to) {
+  if (rounds) return pack_columns<uint16_t, 2, float>(g, round_up(channels, 2), weight, columns, 0, to);
+  if (element == 2) return pack_columns<uint16_t, 2>(g, round_up(channels, 2), weight, columns, 0, to);
   if (element == 8) return pack_columns<double>(g, channels, weight, columns, 0, to);
   const int64_t packed = pack_side_by_side(g, channels, weight, columns, to);
   if (packed < columns.width) pack_columns<float>(g, channels, weight, columns, packed, to);
@@ -240,6 +254,8 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
     for (int64_t x = 0; x < width; ++x) copy_bytes(to + x * to_step, from + x * step, pixel);
   else if (element == 8)
     transpose_line<double>(from, width, channels, step, channel_step, to, to_step);
+  else if (element == 2)
+    transpose_line<uint16_t>(from, width, channels, step, channel_step, to, to_step);
   else {
     const int64_t moved = step == element ? transpose_fours(from, width, channels, channel_step, to, to_step) : 0;
     transpose_line<float>(from + moved * step, width - moved, channels, step, channel_step, to + moved * to_step,
@@ -247,17 +263,24 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
   }
 }
 
-void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to) {
-  const int64_t pixel = g.channels * element, border = g.padding_w * pixel, inside = g.width * pixel;
+void copy_line(const Geometry& g, const char* image, int64_t y, int64_t channels, int64_t element, char* to) {
+  const int64_t pixel = g.groups * channels * element, border = g.padding_w * pixel, inside = g.width * pixel;
   if (inside + 2 * border == 0) return;  // a line of nothing has no memory
   if (y < 0 || y >= g.height) {
     std::memset(to, 0, inside + 2 * border);
     return;
   }
-  std::memset(to, 0, border);
-  std::memset(to + border + inside, 0, border);
   const std::span<const int64_t> s = g.input_strides;
-  copy_channels_inside(image + y * s[2], g.width, g.channels, s[3], s[1], element, to + border, pixel);
+  if (channels == g.group_channels) {
+    std::memset(to, 0, border);
+    std::memset(to + border + inside, 0, border);
+    copy_channels_inside(image + y * s[2], g.width, g.channels, s[3], s[1], element, to + border, pixel);
+    return;
+  }
+  std::memset(to, 0, inside + 2 * border);
+  for (int64_t group = 0; group < g.groups; ++group)
+    copy_channels_inside(image + y * s[2] + group * g.group_channels * s[1], g.width, g.group_channels, s[3], s[1],
+                         element, to + border + group * channels * element, pixel);
 }
 
 }  // namespace ingot::runtime

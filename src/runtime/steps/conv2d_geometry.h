@@ -38,16 +38,19 @@ void copy_padded(const Geometry& g, const char* image, int64_t channels, int64_t
 /// `to_step` bytes apart.
 void copy_channels_inside(const char* from, int64_t width, int64_t channels, int64_t step, int64_t channel_step,
                           int64_t element, char* to, int64_t to_step);
-/// Line y of an image, or of its border, with the border at both ends: [width + 2 padding_w][channels], dense.
-void copy_line(const Geometry& g, const char* image, int64_t y, int64_t element, char* to);
+/// Line y of an image, or of its border, with the border at both ends: [width + 2 padding_w][groups][channels], dense;
+/// zeros where a group has fewer channels.
+void copy_line(const Geometry& g, const char* image, int64_t y, int64_t channels, int64_t element, char* to);
 
 /// Columns of a packed panel: the first of them, how many there are, and how many its rows have room for.
 struct PanelColumns {
   int64_t first, count, width;
 };
-/// Of weights [Cout, c, kh, kw] in any strides, of so many c: [(kh, kw, c)][width], zeros where no column is.
+/// Of weights [Cout, c, kh, kw] in any strides, of so many c: [(kh, kw, c)][width], zeros where no column is. Elements
+/// of 2 bytes in pairs, as tiles read them: [(kh, kw, c / 2)][width][2].
+/// `rounds`: from f32.
 void pack_taps(const Geometry& g, int64_t channels, const char* weight, const PanelColumns& columns, int64_t element,
-               char* to);
+               bool rounds, char* to);
 
 /// The kernels of a convolution, ready to be called.
 struct ConvolutionCalls {

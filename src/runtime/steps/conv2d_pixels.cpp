@@ -27,12 +27,10 @@ constexpr int64_t kShortRun = 32;  // bytes of channels: what finding their rows
 constexpr int64_t kItem = 60'000;  // operations that take as long as to begin with another pixel
 
 /// What zeros add to sums when they are multiplied by some rows of a panel: nothing but a zero's sign, or NaN where a
-/// weight is not finite. [width] of T.
-template <class T>
-void sum_zeros(const char* panel, int64_t rows, int64_t width, char* to) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  const Bits sign = std::bit_cast<Bits>(T(-0.0)), infinite = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  constexpr int64_t kMost = 64;
+/// weight is not finite. [width], of bits that have this sign, infinity and NaN.
+template <class Bits>
+void sum_zeros(const char* panel, int64_t rows, int64_t width, Bits sign, Bits infinite, Bits nan, char* to) {
+  constexpr int64_t kMost = 128;
   INGOT_CHECK(width <= kMost);
   Bits negative[kMost], wrong[kMost];
   std::fill_n(negative, width, sign), std::fill_n(wrong, width, Bits(0));
@@ -43,8 +41,17 @@ void sum_zeros(const char* panel, int64_t rows, int64_t width, char* to) {
       wrong[j] |= (row[j] & infinite) == infinite ? ~Bits(0) : Bits(0);
     }
   Bits* out = reinterpret_cast<Bits*>(to);
-  for (int64_t j = 0; j < width; ++j)
-    out[j] = wrong[j] ? std::bit_cast<Bits>(std::numeric_limits<T>::quiet_NaN()) : negative[j];
+  for (int64_t j = 0; j < width; ++j) out[j] = wrong[j] ? nan : negative[j];
+}
+void sum_zeros(const char* panel, int64_t rows, int64_t width, int64_t element, char* to) {
+  auto of = [&]<class Bits, class T>(Bits, T) {
+    sum_zeros(panel, rows, width, std::bit_cast<Bits>(T(-0.0)), std::bit_cast<Bits>(std::numeric_limits<T>::infinity()),
+              std::bit_cast<Bits>(std::numeric_limits<T>::quiet_NaN()), to);
+  };
+  if (element == 8) return of(uint64_t(), double());
+  if (element == 4) return of(uint32_t(), float());
+  // The two of a pair side by side.
+  sum_zeros<uint16_t>(panel, rows / 2, 2 * width, 0x8000, 0x7f80, 0x7fc0, to);
 }
 
 class PixelDriver final : public ProductDriver {
@@ -52,8 +59,9 @@ class PixelDriver final : public ProductDriver {
   PixelDriver(const Conv2dStep& step, const ProductCalls& calls, const Geometry& geometry, const BindContext& context)
       : ProductDriver(*step.kernels, calls),
         g_(geometry),
-        channels_(step.form == ConvolutionForm::depthwise ? 1 : g_.group_channels),
-        products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups) {
+        channels_(channels_of(step, geometry)),
+        products_(step.form == ConvolutionForm::depthwise ? 1 : g_.groups),
+        rounds_(step.rounds_weight) {
     weight_ = weight_of(step, context), input_ = context.argument(step.input);
     const int64_t element = size_of(step.dtype), pixels = g_.pixels();
     // And what else an epilogue reads, over [N, pixels, Cout].
@@ -70,7 +78,7 @@ class PixelDriver final : public ProductDriver {
     const int64_t images = together ? g_.batch : 1, outer = g_.batch / std::max<int64_t>(images, 1);
     product_.set_sizes({context.list({across_images_ ? pixels : outer, products_}),
                         across_images_ ? g_.batch : images * pixels, columns, g_.taps() * channels_, step.dtype,
-                        step.dtype});
+                        product_.pairs ? DType::f32 : step.dtype});
     const int64_t lines = std::max<int64_t>(images * g_.out_height, 1);
     if (slides() || (skips_ && !across_images_ && lines_divide()))
       product_.rows = Pieces(product_.sizes.m, product_.max_rows, lines);
@@ -89,12 +97,13 @@ class PixelDriver final : public ProductDriver {
     divide(context, 0);
     if (step.weight_is_constant) {
       weight_buffer = weight_.buffer;
-      std::vector<int64_t> numbers{
-          g_.out_channels,        channels_, products_, g_.kernel_h, g_.kernel_w, element, product_.panels.count,
-          skips_ ? run_count_ : 0};
+      const int64_t source = rounds_ ? int64_t{sizeof(float)} : element;
+      std::vector<int64_t> numbers{element,   g_.out_channels,       channels_,
+                                   products_, g_.kernel_h,           g_.kernel_w,
+                                   source,    product_.panels.count, skips_ ? run_count_ : 0};
       numbers.insert(numbers.end(), g_.weight_strides.begin(), g_.weight_strides.end());
       source_bytes_ =
-          dense_bytes({g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w}, g_.weight_strides, element);
+          dense_bytes({g_.out_channels, g_.group_channels, g_.kernel_h, g_.kernel_w}, g_.weight_strides, source);
       format_ = std::make_shared<const WeightFormat>(nullptr, std::move(numbers));
     }
     shared_bytes = weight_bytes() + (copies_ ? saturating_product(g_.batch, image_step_) : 0);
@@ -116,7 +125,7 @@ class PixelDriver final : public ProductDriver {
     if (copies_) {
       const Range lines = runtime::share(g_.batch * height_, share, shares);
       for (int64_t line = lines.begin; line < lines.end; ++line)
-        copy_line(g_, input_.at(state) + line / height_ * g_.input_strides[0], line % height_ - g_.padding_h,
+        copy_line(g_, input_.at(state) + line / height_ * g_.input_strides[0], line % height_ - g_.padding_h, channels_,
                   product_.element, shared(state) + weight_bytes() + line * row_step_);
     }
     if (!kept(state))
@@ -141,7 +150,7 @@ class PixelDriver final : public ProductDriver {
     INGOT_CHECK(k_begin == 0 && k_end == product_.sizes.k);
     pack_taps(g_, channels_, b,
               {product_.panel_column(panel), product_.panel_columns(panel), product_.panel_width(panel)},
-              product_.element, to);
+              product_.element, rounds_, to);
   }
 
   const char* zero_runs(const StepState& state, int64_t batch, int64_t panel, int64_t block) const override {
@@ -149,7 +158,7 @@ class PixelDriver final : public ProductDriver {
     const int64_t first = product_.listed[static_cast<size_t>(block)].runs.data() - product_.listed[0].runs.data();
     const char* packed = kept(state);
     return (packed ? packed : shared(state)) + zero_offset(batch % products_, product_.panel_column(panel)) +
-           first * product_.panel_width(panel) * product_.element;
+           first * product_.panel_width(panel) * zero_bytes_each();
   }
 
   void list_rows(int64_t batch, const char* a, Range tiles, const char** to) const override {
@@ -178,6 +187,12 @@ class PixelDriver final : public ProductDriver {
   }
 
  private:
+  /// That a product sums over: pairs of them, where the last one has a zero beside it.
+  static int64_t channels_of(const Conv2dStep& step, const Geometry& g) {
+    if (step.form == ConvolutionForm::depthwise) return 1;
+    const bool listed = step.kernels->rows_of_a == RowsOfA::listed;
+    return step.dtype == DType::bf16 && listed ? round_up(g.group_channels, 2) : g.group_channels;
+  }
   /// Runs of nothing but zeros.
   void pass_over(const char** list, int64_t rows) const {
     const char* const zeros = zero_bytes();
@@ -231,7 +246,7 @@ class PixelDriver final : public ProductDriver {
   }
   /// Behind all panels of all products: what zeros add, of those before this column of a product.
   int64_t zero_offset(int64_t product, int64_t column) const {
-    return panels_bytes() + (product * kVector * product_.panels.n + column) * run_count_ * product_.element;
+    return panels_bytes() + (product * kVector * product_.panels.n + column) * run_count_ * zero_bytes_each();
   }
   const char* kept(const StepState& state) const { return weight_buffer >= 0 ? state.weights.data() : nullptr; }
   void list_inside(const char* image, int64_t y, int64_t x, int64_t pixels, const char** to) const {
@@ -299,6 +314,7 @@ class PixelDriver final : public ProductDriver {
   /// Pixels are rows of a matrix, so far apart; else their addresses are listed.
   bool in_rows() const { return product_.rows_of_a == RowsOfA::along; }
   int64_t pixel_step() const { return g_.width > 1 ? column_step_ : row_step_; }
+  int64_t zero_bytes_each() const { return product_.element * (product_.pairs ? 2 : 1); }
   int64_t panels_bytes() const { return round_up(saturating_product(products_, product_.packed_bytes()), 64); }
   int64_t weight_bytes() const { return skips_ ? round_up(zero_offset(products_, 0), 64) : panels_bytes(); }
 
@@ -307,7 +323,8 @@ class PixelDriver final : public ProductDriver {
     const std::span<const int64_t> s = g_.input_strides;
     const bool dense = s[1] == element || g_.channels <= 1, evenly = g_.dilation_w == 1 && products_ == g_.groups;
     const bool in_lines = g_.width <= 1 || g_.height <= 1 || s[2] == g_.width * s[3];
-    copies_ = !dense || (in_rows() ? !in_lines : g_.channels * element > kZeroBytes) ||
+    copies_ = !dense || channels_ * g_.groups > g_.channels ||
+              (in_rows() ? !in_lines : g_.channels * element > kZeroBytes) ||
               (evenly && g_.groups == 1 && g_.kernel_w > 1 && channels_ * element < kShortRun);
     // Taps side by side are one run.
     joined_ = slides() || (copies_ && evenly && g_.groups == 1) ? g_.kernel_w : 1;
@@ -328,7 +345,7 @@ class PixelDriver final : public ProductDriver {
       const int64_t begin = right < 0 ? ceil_div(-right, g_.stride_w) : 0;
       inside_[static_cast<size_t>(kw)] = {begin, width_ > right ? ceil_div(width_ - right, g_.stride_w) : 0};
     }
-    column_step_ = copies_ ? g_.channels * element : s[3];
+    column_step_ = copies_ ? g_.groups * channels_ * element : s[3];
     row_step_ = copies_ ? saturating_product(width_, column_step_) : s[2];
     image_step_ = copies_ ? saturating_product(height_, row_step_) : s[0];
   }
@@ -374,13 +391,13 @@ class PixelDriver final : public ProductDriver {
   void sum_zeros_of_runs(const char* panel, int64_t width, char* to) const {
     for (const ListedRuns& block : product_.listed)
       for (const TileRun& run : block.runs) {
-        product_.element == 8 ? sum_zeros<double>(panel, run.steps, width, to)
-                              : sum_zeros<float>(panel, run.steps, width, to);
-        panel += run.steps * width * product_.element, to += width * product_.element;
+        sum_zeros(panel, run.steps, width, product_.element, to);
+        panel += run.steps * width * product_.element, to += width * zero_bytes_each();
       }
   }
   const Geometry g_;
   const int64_t channels_, products_;  // of a product: input channels that it sums over; how many there are
+  const bool rounds_;                  // the weight, from f32
   BoundArgument weight_, input_;
   std::shared_ptr<const WeightFormat> format_;
   int64_t source_bytes_ = 0;

@@ -156,7 +156,7 @@ class WinogradDriver final : public StepDriver {
       char* taps = thread_scratch(taps_bytes(width));
       char* half = taps + kTaps * kTaps * plane;  // [ky][point along x]
       pack_taps(g_, g_.channels, from, {product_.panel_column(panel), product_.panel_columns(panel), width}, kElement,
-                taps);
+                false, taps);
       Transform transform(calls_.taps, g_.channels, width);
       for (int64_t y = 0; y < kTaps; ++y) {
         transform.add(kTaps, taps + y * kTaps * plane, plane, row);
