@@ -126,6 +126,21 @@ const char* name_of(ConvolutionForm form) {
   return "?";
 }
 
+void for_each_kernel(const Step& step, FunctionRef<void(const KernelPtr&)> visit) {
+  for_each_part<KernelPtr>(step, [&](const KernelPtr& kernel) {
+    if (kernel) visit(kernel);
+  });
+}
+void for_each_argument(const Step& step, FunctionRef<void(const Argument&)> visit) {
+  for_each_part<Argument>(step, visit);
+}
+void for_each_argument(Step& step, FunctionRef<void(Argument&)> visit) { for_each_part<Argument>(step, visit); }
+void for_each_scalar(const Step& step, FunctionRef<void(const ScalarSource&)> visit) {
+  for_each_part<ScalarSource>(step, visit);
+}
+void for_each_scalar(Step& step, FunctionRef<void(ScalarSource&)> visit) { for_each_part<ScalarSource>(step, visit); }
+void for_each_dim(const Step& step, FunctionRef<void(const Dim&)> visit) { for_each_part<Dim>(step, visit); }
+
 bool may_write_over(const Step& step, uint32_t to, uint32_t from) {
   const Argument* writes = nullptr;
   int writers = 0, readers = 0;

@@ -12,6 +12,7 @@
 #include "base/dim.h"
 #include "base/dtype.h"
 #include "base/fields.h"
+#include "base/function_ref.h"
 
 namespace ingot {
 
@@ -477,25 +478,16 @@ struct Step {
   const char* kind_name() const;
 };
 
-/// Calls visit(KernelPtr) for every kernel of the step.
-template <class F>
-void for_each_kernel(const Step& step, F visit) {
-  for_each_part<KernelPtr>(step, [&](const KernelPtr& kernel) {
-    if (kernel) visit(kernel);
-  });
-}
+// What a step has, in order: one walk over the steps of all kinds, compiled once for all that look at it.
 
-/// Calls visit(argument) for everything in memory that a step touches.
-template <class F>
-void for_each_argument(const Step& step, F visit) {
-  for_each_part<Argument>(step, visit);
-}
-
-/// Calls visit(scalar) for a step's run-time scalars, in the order in which RunState::scalars has them.
-template <class F>
-void for_each_scalar(const Step& step, F visit) {
-  for_each_part<ScalarSource>(step, visit);
-}
+void for_each_kernel(const Step& step, FunctionRef<void(const KernelPtr&)> visit);
+/// Everything in memory that it touches.
+void for_each_argument(const Step& step, FunctionRef<void(const Argument&)> visit);
+void for_each_argument(Step& step, FunctionRef<void(Argument&)> visit);
+/// Its run-time scalars, in the order in which RunState::scalars has them.
+void for_each_scalar(const Step& step, FunctionRef<void(const ScalarSource&)> visit);
+void for_each_scalar(Step& step, FunctionRef<void(ScalarSource&)> visit);
+void for_each_dim(const Step& step, FunctionRef<void(const Dim&)> visit);
 
 /// True if the step writes buffer `to` and may do so in the memory of buffer `from`, of the same sizes: of each element
 /// it reads nothing but what it overwrites. True also where it does not read `from` at all.

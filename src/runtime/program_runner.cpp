@@ -71,7 +71,7 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const Program> program, bool pack_w
       INGOT_CHECK(!call || s.number < program_->scalars.size(), step.name);
       bindings_->scalars.push_back({s, call && program_->scalars[s.number] == Category::floating});
     });
-    for_each_part<Dim>(step, [&](Dim d) { INGOT_CHECK(program_->dims.knows(d), step.name); });
+    for_each_dim(step, [&](Dim d) { INGOT_CHECK(program_->dims.knows(d), step.name); });
   }
   kept_ = std::make_unique<const KeptValues>(*program_, first_scalars_);
 }

@@ -11,8 +11,8 @@ namespace {
 // Of what most often differs; the names of kernels are long.
 uint64_t quick_hash(const Step& form) {
   uint64_t hash = form.work.index();
-  for_each_part<Dim>(form, [&](Dim d) { hash = hash_combine(hash, static_cast<uint64_t>(d.code)); });
-  for_each_part<Argument>(form, [&](const Argument& a) { hash = hash_combine(hash, a.buffer); });
+  for_each_dim(form, [&](Dim d) { hash = hash_combine(hash, static_cast<uint64_t>(d.code)); });
+  for_each_argument(form, [&](const Argument& a) { hash = hash_combine(hash, a.buffer); });
   for_each_kernel(form, [&](const KernelPtr& kernel) { hash = hash_combine(hash, std::hash<KernelPtr>()(kernel)); });
   return hash;
 }
@@ -25,14 +25,14 @@ StepForms::StepForms(const Program& program) {
     Step form = step;
     form.name.clear();
     const auto first = static_cast<uint32_t>(buffers_.size());
-    for_each_part<Argument>(form, [&](Argument& a) {
+    for_each_argument(form, [&](Argument& a) {
       const auto begin = buffers_.begin() + first, it = std::find(begin, buffers_.end(), a.buffer);
       const auto number = static_cast<uint32_t>(it - begin);
       if (it == buffers_.end()) buffers_.push_back(a.buffer);
       a.buffer = number;
     });
     buffers_.push_back(static_cast<uint32_t>(program.buffers.size() + steps_.size()));
-    for_each_part<ScalarSource>(form, [](ScalarSource& s) { s = {ScalarSource::Kind::call, 0, 0, s.type}; });
+    for_each_scalar(form, [](ScalarSource& s) { s = {ScalarSource::Kind::call, 0, 0, s.type}; });
 
     const uint64_t hash = quick_hash(form);
     const auto [begin, end] = known.equal_range(hash);

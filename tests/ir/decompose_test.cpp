@@ -221,7 +221,9 @@ TEST(Decompose, ConvolutionsReadBf16WhereAskedTo) {
   };
   const std::string inputs = "input %0 = bf16[2, 4, 5, 5]\ninput %1 = bf16[6, 4, 3, 3]\ninput %2 = bf16[6]\n";
   const std::string plain = inputs + "%3 = conv2d(%0, %1, %2)\noutput %3\n";
-  EXPECT_NE(of(plain, true).find("conv2d(%0, %1, %2, stride=[1], padding=[0], dilation=[1], groups=1, out_dtype=f32)"), std::string::npos) << of(plain, true);
+  EXPECT_NE(of(plain, true).find("conv2d(%0, %1, %2, stride=[1], padding=[0], dilation=[1], groups=1, out_dtype=f32)"),
+            std::string::npos)
+      << of(plain, true);
   EXPECT_EQ(of(plain, false).find("out_dtype"), std::string::npos);
   const std::string f32 = inputs + "%3 = conv2d(%0, %1, %2, out_dtype=f32)\noutput %3\n";
   EXPECT_EQ(of(f32, true).find("cast"), std::string::npos) << of(f32, true);

@@ -16,7 +16,7 @@ void keep_values(Program& program, const ir::Graph& graph) {
     kept.push_back(b.place == Place::arena && b.bytes.is_constant() && b.bytes.code > 0 && b.bytes.code <= kMostOfOne);
   for (const Step& step : program.steps) {
     bool constant = step.is<LoopStep>();
-    for_each_part<Dim>(step, [&](Dim d) { constant = constant && d.is_constant(); });
+    for_each_dim(step, [&](Dim d) { constant = constant && d.is_constant(); });
     makes.push_back(constant);
   }
   for (bool moved = true; moved;) {
@@ -134,7 +134,7 @@ void join_outputs(Program& program) {
     for (uint32_t step = source.first_step; step <= last; ++step) sliced = sliced || segment_of(program, step);
     if (sliced) continue;
     for (uint32_t step = source.first_step; step <= last; ++step)
-      for_each_part<Argument>(program.steps[step], [&](Argument& a) {
+      for_each_argument(program.steps[step], [&](Argument& a) {
         if (a.buffer == from) a.buffer = to;
       });
     first_touch[to] = source.first_step;
@@ -152,7 +152,7 @@ void join_buffers(Program& program) {
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     made.clear(), dying.clear();
     const Program::Segment* segment = segment_of(program, s);
-    for_each_part<Argument>(program.steps[s], [&](Argument& a) {
+    for_each_argument(program.steps[s], [&](Argument& a) {
       a.buffer = becomes[a.buffer];
       const ProgramBuffer& b = program.buffers[a.buffer];
       if (b.place != Place::arena) return;
@@ -166,7 +166,7 @@ void join_buffers(Program& program) {
           continue;
         program.buffers[from].last_step = program.buffers[to].last_step;
         program.buffers[to] = {};
-        for_each_part<Argument>(program.steps[s], [&](Argument& a) {
+        for_each_argument(program.steps[s], [&](Argument& a) {
           if (a.buffer == to) a.buffer = from;
         });
         becomes[to] = from;

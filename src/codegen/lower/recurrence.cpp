@@ -102,7 +102,7 @@ class StepOfSequence {
     }
     for (Step& s : program.steps) {
       for_each_kernel(s, [&](const KernelPtr& kernel) { w_.remember(kernel); });
-      for_each_part<Argument>(s, [&](Argument& a) {
+      for_each_argument(s, [&](Argument& a) {
         const Place& at = places[a.buffer];
         a.buffer = at.buffer;
         a.offset = w_.dims.add(a.offset, at.offset);
