@@ -6,6 +6,7 @@
 #include "compile/graph_function.h"
 #include "eager/autocast.h"
 #include "eager/autograd/autograd.h"
+#include "eager/autograd/checkpoint.h"
 #include "eager/autograd/function.h"
 #include "eager/checkpoint.h"
 #include "eager/execute/caches.h"

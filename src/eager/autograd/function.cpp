@@ -112,7 +112,10 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
   for (size_t i = 0; i < result.size(); ++i)
     if (result[i].defined() && edges[i].valid())
       result[i] = fitted(function, std::move(result[i]), output_of(edges[i]), location);
-  if (!keep) release();
+  if (!keep)
+    release();
+  else
+    for (const SavedTensor& t : saved) t.let_go();
   return result;
 }
 

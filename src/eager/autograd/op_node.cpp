@@ -301,7 +301,10 @@ bool is_of_elements(const OpCall& call, const Tensor& tensor) {
   return t.offset == 0 && last < elements;
 }
 
-SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)), version_(eager::writes_to(*tensor_.impl())) {
+SavedTensor::SavedTensor(Tensor tensor) {
+  if (RegionRun* run = RegionRun::current(); run && (recomputed_ = run->keep(tensor))) return;
+  tensor_ = std::move(tensor);
+  version_ = eager::writes_to(*tensor_.impl());
   std::atomic<bool>& saved = base_of(tensor_).impl()->saved;
   if (!saved.load(std::memory_order_relaxed)) saved.store(true, std::memory_order_relaxed);
 }
@@ -311,14 +314,23 @@ void SavedTensor::part_from(const Tensor& base) {
 }
 
 void SavedTensor::count(uint64_t trace, std::vector<int32_t>& counts) const {
-  if (tensor_.defined() && tensor_.impl()->trace == trace) ++counts[tensor_.impl()->value];
+  const Tensor& t = recomputed_ ? recomputed_->tensor : tensor_;
+  if (t.defined() && t.impl()->trace == trace) ++counts[t.impl()->value];
+}
+
+const Tensor* SavedTensor::intact() const {
+  if (recomputed_) recomputed_->fill();
+  const Tensor& t = recomputed_ ? recomputed_->tensor : tensor_;
+  return eager::writes_to(*t.impl()) == (recomputed_ ? recomputed_->version : version_) ? &t : nullptr;
 }
 
 const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
-  if (eager::writes_to(*tensor_.impl()) == version_) return tensor_;
-  throw Error("backward: " + node.name() + ": " + what + " " + type_text(tensor_.impl()->dtype, tensor_.impl()->sizes) +
+  if (const Tensor* t = intact()) return *t;
+  const detail::TensorImpl& written = *(recomputed_ ? recomputed_->tensor : tensor_).impl();
+  throw Error("backward: " + node.name() + ": " + what + " " + type_text(written.dtype, written.sizes) +
               " was modified by an in-place operation after it was saved (version " +
-              std::to_string(eager::writes_to(*tensor_.impl())) + ", expected " + std::to_string(version_) +
+              std::to_string(eager::writes_to(written)) + ", expected " +
+              std::to_string(recomputed_ ? recomputed_->version : version_) +
               "); clone() it before it is written, or do not write in place" + lines_of(node));
 }
 
@@ -425,6 +437,11 @@ void OpNode::release() {
     if (result.defined()) released_ = true, result = {};
 }
 
+void OpNode::let_go() const {
+  for (const SavedTensor& operand : operands_) operand.let_go();
+  for (const SavedTensor& result : results_) result.let_go();
+}
+
 void OpNode::part_from(const Tensor& base) {
   for (SavedTensor& operand : operands_) operand.part_from(base);
 }
@@ -483,7 +500,10 @@ std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool k
   size_t next = 0;
   for (int copied : plan_->copies)
     gradients.push_back(copied >= 0 ? cotangents[static_cast<size_t>(copied)] : std::move(made[next++]));
-  if (!keep) release();
+  if (keep)
+    let_go();
+  else
+    release();
   return gradients;
 }
 

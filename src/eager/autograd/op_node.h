@@ -4,24 +4,33 @@
 #include <vector>
 
 #include "eager/autograd/node.h"
+#include "eager/autograd/rerun.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::autograd {
 
-/// A tensor kept for the backward pass, which must not be written to until then.
+/// A tensor kept for the backward pass, which must not be written to until then. In a region of checkpoint() it is not
+/// kept but computed again.
 class SavedTensor {
  public:
   SavedTensor() = default;
   explicit SavedTensor(Tensor tensor);
-  bool defined() const { return tensor_.defined(); }
+  bool defined() const { return tensor_.defined() || recomputed_; }
   /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
   const Tensor& get(const Node& node, const std::string& what) const;
+  /// The tensor, if it was not written to; else null.
+  const Tensor* intact() const;
+  /// What was computed again goes; the next time it is once more.
+  void let_go() const {
+    if (recomputed_) recomputed_->tensor = {};
+  }
   void part_from(const Tensor& base);
   void count(uint64_t trace, std::vector<int32_t>& counts) const;
 
  private:
   Tensor tensor_;
   uint64_t version_ = 0;
+  std::unique_ptr<Recomputed> recomputed_;
 };
 
 struct Plan;
@@ -64,6 +73,9 @@ class OpNode final : public Node {
   /// Adds the attributes of the derived call: those of the call, then the shapes of operands that are not kept.
   template <size_t N>
   void put_attributes(InlineVector<ir::Attr, N>& attrs) const;
+
+  /// Of what was computed again.
+  void let_go() const;
 
   std::shared_ptr<const Plan> plan_;
   InlineVector<SavedTensor, 3> operands_;  // none where all gradients are cotangents as they are

@@ -59,11 +59,6 @@ class OfItsElements {
   Operand base_;
 };
 
-uint64_t next_scalar() {
-  static std::atomic<uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
 /// The call with a name for each of its scalars: its derivative has the same ones.
 class NamedScalars {
  public:
@@ -105,6 +100,11 @@ void part_from(const Tensor& base, const Node& now, uint64_t before) {
 thread_local const std::string* frozen_function = nullptr;
 
 }  // namespace
+
+uint64_t next_scalar() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
 
 const std::string* set_frozen_function(const std::string* name) { return std::exchange(frozen_function, name); }
 

@@ -38,6 +38,9 @@ class TapeState {
 /// an Error: the function is not run again, so no tape could be written. Returns the one before.
 const std::string* set_frozen_function(const std::string* name);
 
+/// A name for a scalar (eager::Operand::origin) that no other one has.
+uint64_t next_scalar();
+
 /// Never destroyed: threads may call while a process ends.
 union LastingTape {
   Tape tape;

@@ -53,9 +53,9 @@ struct OpaqueCall {
   const std::function<std::vector<Tensor>()>& body;
 };
 
-/// What a call meets on its way to being executed, in this order: who looks at times, changes dtypes, writes a tape,
+/// What a call meets on its way to being executed, in this order: who will run it again, changes dtypes, writes a tape,
 /// looks on, records. A thread's chain holds at most one of each; where it holds none, a call costs one branch.
-enum class Stage : uint8_t { profile, autocast, autograd, observe, record, count_ };
+enum class Stage : uint8_t { checkpoint, autocast, autograd, observe, record, count_ };
 
 /// Stands in the chain of a thread.
 class Interceptor {
@@ -109,12 +109,25 @@ struct Chain {
 /// A chain without this stage and those behind it while it lives, on this thread: from all of them, calls are executed.
 class WithoutInterceptors {
  public:
-  explicit WithoutInterceptors(Stage from = Stage::profile);
+  explicit WithoutInterceptors(Stage from = Stage::checkpoint);
   ~WithoutInterceptors();
   WithoutInterceptors(const WithoutInterceptors&) = delete;
 
  private:
   Chain chain_;
+};
+
+/// Another one in a place of this thread's chain, or none, while it lives.
+class InterceptorScope {
+ public:
+  InterceptorScope(Stage stage, Interceptor* interceptor)
+      : stage_(stage), outer_(set_interceptor(stage, interceptor)) {}
+  ~InterceptorScope() { set_interceptor(stage_, outer_); }
+  InterceptorScope(const InterceptorScope&) = delete;
+
+ private:
+  const Stage stage_;
+  Interceptor* const outer_;
 };
 
 /// The door: through the chain of this thread.

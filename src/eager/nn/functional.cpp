@@ -7,6 +7,7 @@
 #include "base/function_scope.h"
 #include "eager/autocast.h"
 #include "eager/autograd/autograd.h"
+#include "eager/autograd/rerun.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
 #include "eager/ops/random.h"
@@ -141,8 +142,13 @@ Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const T
                   const TensorArg& weight, const TensorArg& bias, bool training, const OperandArg& momentum,
                   double eps) {
   const CallerLine line(input.location);
-  Tensor y = ingot::batch_norm(input, running_mean, running_var, weight, bias, training, 0, eps);
+  // Training reads no running statistics; a region would be held to them as they are now.
+  const bool unread = training && autograd::RegionRun::current();
+  Tensor y = ingot::batch_norm(input, unread ? TensorArg() : running_mean, unread ? TensorArg() : running_var, weight,
+                               bias, training, 0, eps);
   if (!training || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  const autograd::SideEffect statistics;
+  if (!statistics.is_due()) return y;
   const NoGradGuard no_grad;
   const Tensor &x = *input.tensor, &mean = *running_mean.tensor;
   Ints dims;
@@ -167,8 +173,12 @@ Tensor instance_norm(const TensorArg& input, const TensorArg& running_mean, cons
                      const TensorArg& weight, const TensorArg& bias, bool use_input_stats, const OperandArg& momentum,
                      double eps) {
   const CallerLine line(input.location);
-  Tensor y = ingot::instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, 0, eps);
+  const bool unread = use_input_stats && autograd::RegionRun::current();
+  Tensor y = ingot::instance_norm(input, unread ? TensorArg() : running_mean, unread ? TensorArg() : running_var,
+                                  weight, bias, use_input_stats, 0, eps);
   if (!use_input_stats || !running_mean.tensor || !running_mean.tensor->defined()) return y;
+  const autograd::SideEffect statistics;
+  if (!statistics.is_due()) return y;
   const NoGradGuard no_grad;
   Ints dims;
   for (int64_t d = 2; d < input.tensor->dim(); ++d) dims.push_back(d);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "eager/autograd/rerun.h"
 #include "eager/call/call.h"
 #include "eager/nn/checks.h"
 #include "eager/nn/initial.h"
@@ -84,10 +85,13 @@ Tensor BatchNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();
   if (!is_training() || !tracked)
     return functional::batch_norm(x, running_mean, running_var, weight, bias, is_training() || !tracked, 0, eps);
-  count_batch(x.location);
-  if (momentum) return functional::batch_norm(x, running_mean, running_var, weight, bias, true, *momentum, eps);
-  Tensor cumulative = reciprocal(num_batches_tracked.to(running_mean.dtype()));
-  return functional::batch_norm(x, running_mean, running_var, weight, bias, true, cumulative, eps);
+  Tensor cumulative;
+  if (const autograd::SideEffect statistics; statistics.is_due()) {
+    count_batch(x.location);
+    if (!momentum) cumulative = reciprocal(num_batches_tracked.to(running_mean.dtype()));
+  }
+  return functional::batch_norm(x, running_mean, running_var, weight, bias, true,
+                                momentum ? OperandArg(*momentum) : OperandArg(cumulative), eps);
 }
 
 InstanceNormImpl::InstanceNormImpl(int64_t channels, InstanceNormOptions o)

@@ -2,6 +2,7 @@
 
 #include "base/first_use.h"
 #include "base/mutex.h"
+#include "eager/autograd/rerun.h"
 #include "eager/call/call.h"
 #include "eager/ops/factories.h"
 
@@ -20,14 +21,20 @@ Generator::Source& default_source() {
 }
 
 eager::Draws take(Generator::Source& source, int64_t count) {
-  std::lock_guard lock(source.mutex);
+  autograd::RegionRun* const run = autograd::RegionRun::current();
+  if (run)
+    if (const std::optional<eager::Draws> known = run->known_draws()) return *known;
+  std::unique_lock lock(source.mutex);
   const eager::Draws draws = source.next;
   source.next.offset += static_cast<uint64_t>(count);
+  lock.unlock();
+  if (run) run->note(draws);
   return draws;
 }
 
 /// Draws that are recorded were taken already; a call that does this is no function of its arguments.
 void set(Generator::Source& source, const char* op, eager::Draws next) {
+  if (const autograd::RegionRun* run = autograd::RegionRun::current(); run && run->is_second()) return;
   eager::flush(op, Location::none());
   std::lock_guard lock(source.mutex);
   source.next = next;
