@@ -8,6 +8,7 @@
 #include "eager/autograd/autograd.h"
 #include "eager/autograd/checkpoint.h"
 #include "eager/autograd/function.h"
+#include "eager/autograd/functional.h"
 #include "eager/checkpoint.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/clip_grad.h"

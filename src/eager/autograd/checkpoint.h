@@ -21,6 +21,14 @@ namespace detail {
 /// `function` gives its results to its second argument, which is null where nobody wants them.
 INGOT_API void checkpoint(std::function<void(const std::vector<Tensor>&, void*)> function,
                           const std::vector<Tensor>& inputs, void* results, Location location);
+template <class Function, size_t... I>
+auto call_with(Function& function, const std::vector<Tensor>& inputs, [[maybe_unused]] Location location,
+               std::index_sequence<I...>) {
+  if constexpr (std::is_base_of_v<nn::HandleBase, Function>)
+    return function(TensorArg(inputs[I], location)...);
+  else
+    return function(inputs[I]...);
+}
 }  // namespace detail
 
 /// What function(inputs...) gives, a tensor or any copyable type that holds some, with gradients of the same bits. The
@@ -34,20 +42,13 @@ template <class Function, class... Tensors>
 requires(std::is_convertible_v<const Tensors&, const Tensor&>&&...) auto checkpoint(Function function,
                                                                                     const TensorArg& input,
                                                                                     const Tensors&... more) {
-  auto call = [ function = std::move(function), location = input.location ]<size_t... I>(
-      const std::vector<Tensor>& inputs, std::index_sequence<I...>) mutable {
-    if constexpr (std::is_base_of_v<nn::HandleBase, Function>)
-      return function(TensorArg(inputs[I], location)...);
-    else
-      return function(inputs[I]...);
-  };
   using Numbers = std::make_index_sequence<1 + sizeof...(Tensors)>;
-  using Result = std::decay_t<decltype(call(std::declval<const std::vector<Tensor>&>(), Numbers()))>;
+  using Result = std::decay_t<decltype(detail::call_with(function, {}, input.location, Numbers()))>;
   static_assert(!std::is_void_v<Result>, "ingot::autograd::checkpoint: the function gives a result");
   std::optional<Result> result;
   detail::checkpoint(
-      [call = std::move(call)](const std::vector<Tensor>& inputs, void* to) mutable {
-        Result made = call(inputs, Numbers());
+      [function = std::move(function), location = input.location](const std::vector<Tensor>& inputs, void* to) mutable {
+        Result made = detail::call_with(function, inputs, location, Numbers());
         if (to) *static_cast<std::optional<Result>*>(to) = std::move(made);
       },
       {input.get(), more...}, &result, input.location);
