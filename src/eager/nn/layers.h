@@ -51,7 +51,8 @@ struct INGOT_API LayerNormImpl : Layer {
   explicit LayerNormImpl(const IntList& shape, NormOptions o = {});
   Tensor forward(const TensorArg& x) const { return layer_norm(x, normalized_shape, weight, bias, eps); }
 };
-class LayerNorm : public HandleFrom<LayerNorm, LayerNormImpl, From<const IntList&>, From<const IntList&, NormOptions>> {
+class LayerNorm : public HandleFrom<LayerNorm, LayerNormImpl, From<std::initializer_list<SizeArg>>,
+                                    From<const IntList&, NormOptions>> {
  public:
   using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(LayerNorm, weight, bias)
@@ -65,9 +66,9 @@ struct INGOT_API RMSNormImpl : Layer {
     return rms_norm(x, normalized_shape, weight, eps ? ScalarArg(*eps) : ScalarArg());
   }
 };
-class RMSNorm
-    : public HandleFrom<RMSNorm, RMSNormImpl, From<const IntList&>, From<const IntList&, std::optional<double>>,
-                        From<const IntList&, std::optional<double>, bool>> {
+class RMSNorm : public HandleFrom<RMSNorm, RMSNormImpl, From<std::initializer_list<SizeArg>>,
+                                  From<const IntList&, std::optional<double>>,
+                                  From<const IntList&, std::optional<double>, bool>> {
  public:
   using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(RMSNorm, weight)

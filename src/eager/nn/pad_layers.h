@@ -18,14 +18,14 @@ struct INGOT_API PadImpl : Layer {
   const char *layer_, *mode_;
 };
 
-#define INGOT_PAD(NAME, spatial, mode)                                                    \
-  struct INGOT_API NAME##Impl : PadImpl {                                                 \
-    explicit NAME##Impl(const IntList& around) : PadImpl(#NAME, spatial, mode, around) {} \
-  };                                                                                      \
-  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>> {                \
-   public:                                                                                \
-    using HandleFrom::HandleFrom;                                                         \
-    INGOT_MODULE_FIELDS(NAME)                                                             \
+#define INGOT_PAD(NAME, spatial, mode)                                                     \
+  struct INGOT_API NAME##Impl : PadImpl {                                                  \
+    explicit NAME##Impl(const IntList& around) : PadImpl(#NAME, spatial, mode, around) {}  \
+  };                                                                                       \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<std::initializer_list<SizeArg>>> { \
+   public:                                                                                 \
+    using HandleFrom::HandleFrom;                                                          \
+    INGOT_MODULE_FIELDS(NAME)                                                              \
   }
 INGOT_PAD(ZeroPad1d, 1, "constant");
 INGOT_PAD(ZeroPad2d, 2, "constant");

@@ -16,19 +16,20 @@ struct AvgPoolOptions {
   bool ceil_mode = false, count_include_pad = true;
   std::optional<int64_t> divisor_override = {};
 };
-#define INGOT_POOLING(NAME, OPTIONS, dims, ...)                                                           \
-  struct INGOT_API NAME##Impl : Layer {                                                                   \
-    IntList kernel_size;                                                                                  \
-    OPTIONS options;                                                                                      \
-    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})                                            \
-        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                              \
-          options(detail::windows(#NAME, dims, o)) {}                                                     \
-    __VA_ARGS__                                                                                           \
-  };                                                                                                      \
-  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>, From<const IntList&, OPTIONS>> { \
-   public:                                                                                                \
-    using HandleFrom::HandleFrom;                                                                         \
-    INGOT_MODULE_FIELDS(NAME)                                                                             \
+#define INGOT_POOLING(NAME, OPTIONS, dims, ...)                                                                    \
+  struct INGOT_API NAME##Impl : Layer {                                                                            \
+    IntList kernel_size;                                                                                           \
+    OPTIONS options;                                                                                               \
+    explicit NAME##Impl(const IntList& kernel, OPTIONS o = {})                                                     \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                       \
+          options(detail::windows(#NAME, dims, o)) {}                                                              \
+    __VA_ARGS__                                                                                                    \
+  };                                                                                                               \
+  class NAME                                                                                                       \
+      : public HandleFrom<NAME, NAME##Impl, From<std::initializer_list<SizeArg>>, From<const IntList&, OPTIONS>> { \
+   public:                                                                                                         \
+    using HandleFrom::HandleFrom;                                                                                  \
+    INGOT_MODULE_FIELDS(NAME)                                                                                      \
   }
 // Beside its result, functional::max_pool_with_indices.
 #define INGOT_WITH_INDICES(function, ...)                                       \
@@ -85,21 +86,22 @@ struct MaxUnpoolOptions {
   IntList stride = {}, padding = 0;
 };
 // Puts what max_pool_with_indices gave back to where it was.
-#define INGOT_UNPOOLING(NAME, dims, function)                                                                      \
-  struct INGOT_API NAME##Impl : Layer {                                                                            \
-    IntList kernel_size;                                                                                           \
-    MaxUnpoolOptions options;                                                                                      \
-    explicit NAME##Impl(const IntList& kernel, MaxUnpoolOptions o = {})                                            \
-        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                       \
-          options(detail::windows(#NAME, dims, o)) {}                                                              \
-    Tensor forward(const TensorArg& x, const TensorArg& indices, const IntList& output_size = {}) const {          \
-      return functional::function(x, indices, kernel_size, options.stride, options.padding, output_size);          \
-    }                                                                                                              \
-  };                                                                                                               \
-  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>, From<const IntList&, MaxUnpoolOptions>> { \
-   public:                                                                                                         \
-    using HandleFrom::HandleFrom;                                                                                  \
-    INGOT_MODULE_FIELDS(NAME)                                                                                      \
+#define INGOT_UNPOOLING(NAME, dims, function)                                                             \
+  struct INGOT_API NAME##Impl : Layer {                                                                   \
+    IntList kernel_size;                                                                                  \
+    MaxUnpoolOptions options;                                                                             \
+    explicit NAME##Impl(const IntList& kernel, MaxUnpoolOptions o = {})                                   \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                              \
+          options(detail::windows(#NAME, dims, o)) {}                                                     \
+    Tensor forward(const TensorArg& x, const TensorArg& indices, const IntList& output_size = {}) const { \
+      return functional::function(x, indices, kernel_size, options.stride, options.padding, output_size); \
+    }                                                                                                     \
+  };                                                                                                      \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<std::initializer_list<SizeArg>>,                  \
+                                 From<const IntList&, MaxUnpoolOptions>> {                                \
+   public:                                                                                                \
+    using HandleFrom::HandleFrom;                                                                         \
+    INGOT_MODULE_FIELDS(NAME)                                                                             \
   }
 INGOT_UNPOOLING(MaxUnpool1d, 1, max_unpool1d);
 INGOT_UNPOOLING(MaxUnpool2d, 2, max_unpool2d);
@@ -112,7 +114,7 @@ INGOT_UNPOOLING(MaxUnpool3d, 3, max_unpool3d);
     explicit NAME##Impl(const IntList& size) : output_size(detail::not_negative(#NAME, "output_size", size, dims)) {} \
     __VA_ARGS__                                                                                                       \
   };                                                                                                                  \
-  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&>> {                                            \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<std::initializer_list<SizeArg>>> {                            \
    public:                                                                                                            \
     using HandleFrom::HandleFrom;                                                                                     \
     INGOT_MODULE_FIELDS(NAME)                                                                                         \
@@ -182,7 +184,8 @@ struct INGOT_API UnfoldImpl : Layer {
     return functional::unfold(x, kernel_size, options.dilation, options.padding, options.stride);
   }
 };
-class Unfold : public HandleFrom<Unfold, UnfoldImpl, From<const IntList&>, From<const IntList&, PatchOptions>> {
+class Unfold
+    : public HandleFrom<Unfold, UnfoldImpl, From<std::initializer_list<SizeArg>>, From<const IntList&, PatchOptions>> {
  public:
   using HandleFrom::HandleFrom;
   INGOT_MODULE_FIELDS(Unfold)

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "eager/nn/layers.h"
+#include "eager/nn/pad_layers.h"
 #include "eager/nn/transformer_layers.h"
+#include "eager/nn/window_layers.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
 #include "eager/ops/random.h"
@@ -216,6 +218,28 @@ struct BranchesImpl : nn::Module {
   Tensor forward(const Tensor& x, const std::string& which) { return heads.at(which)(x); }
 };
 INGOT_MODULE(Branches, heads);
+
+TEST(LayersOfPyTorch, TakeAListOfOneSize) {
+  const Tensor x = input({2, 3});
+  const Tensor expected = nn::LayerNorm(3)(x.to(kFloat32));
+  for (const nn::LayerNorm& norm : {nn::LayerNorm({3}), nn::LayerNorm({x.size(1)}), nn::LayerNorm({3}, {.eps = 1e-5}),
+                                    nn::LayerNorm(std::vector<int64_t>{3}), nn::LayerNorm(x.size(1))})
+    EXPECT_TRUE(equal(norm(x.to(kFloat32)), expected));
+  const nn::LayerNorm copied = nn::LayerNorm({2, 3}), list{{2, 3}}, one{3};
+  EXPECT_EQ(copied->weight.dim(), 2);
+  EXPECT_EQ(list->weight.dim(), 2);
+  EXPECT_EQ(one->weight.dim(), 1);
+  EXPECT_EQ(nn::RMSNorm({3})->weight.dim(), 1);
+  EXPECT_EQ(nn::RMSNorm({2, 3})->weight.dim(), 2);
+  EXPECT_EQ(nn::RMSNorm({3}, 1e-3, false)->eps, 1e-3);
+  const Tensor image = ones({1, 1, 4, 4});
+  EXPECT_EQ(nn::MaxPool2d({2})(image).size(2), 2);
+  EXPECT_EQ(nn::AvgPool2d({2}, {.stride = 1})(image).size(2), 3);
+  EXPECT_EQ(nn::AdaptiveAvgPool2d({1})(image).size(2), 1);
+  EXPECT_EQ(nn::ZeroPad2d({1})(image).size(2), 6);
+  EXPECT_EQ(nn::Unfold({2})(image).size(1), 4);
+  EXPECT_FALSE(nn::LayerNorm(nullptr));
+}
 
 TEST(Module, AMapNamesItsModulesByItsKeys) {
   Branches branches;
