@@ -10,7 +10,9 @@ class ModuleWatch::Taker : public nn::Fields {
   explicit Taker(ModuleWatch& watch) : watch_(watch) {}
   void child(const std::string&, nn::Module& module) override {
     watch_.known_.insert(&module);
-    watch_.fields_.push_back({Field::Kind::training, &module, nullptr, nullptr, {nullptr, module.is_training()}});
+    watch_.fields_.push_back(
+        {Field::Kind::module, &module, module.hooks().get(), nullptr, {nullptr, module.is_training()}});
+    if (module.hooks()) watch_.hooks_.push_back(module.hooks());
     module.visit(*this);
   }
 
@@ -66,8 +68,10 @@ bool ModuleWatch::holds(const Field& field) {
       return static_cast<const nn::HandleBase*>(field.at)->module().get() == field.held;
     case Field::Kind::holder:
       return field.extent_of(field.at) == field.extent;
-    case Field::Kind::training:
-      return static_cast<const nn::Module*>(field.at)->is_training() == (field.extent.size != 0);
+    case Field::Kind::module: {
+      const nn::Module& module = *static_cast<const nn::Module*>(field.at);
+      return module.is_training() == (field.extent.size != 0) && module.hooks().get() == field.held;
+    }
   }
   return false;
 }

@@ -10,7 +10,8 @@
 namespace ingot::detail {
 
 /// What the fields of some modules and of those below them held when it was made: parameters, buffers, modules, lengths
-/// of lists, and whether each module was training. It holds on to what they hold, so that no address comes again.
+/// of lists, each module's hooks, and whether it was training. It holds on to what they hold, so that no address comes
+/// again.
 class ModuleWatch {
  public:
   using Modules = std::vector<std::weak_ptr<nn::Module>>;
@@ -26,11 +27,11 @@ class ModuleWatch {
  private:
   class Taker;
   struct Field {
-    enum class Kind : uint8_t { tensor, handle, holder, training } kind;
+    enum class Kind : uint8_t { tensor, handle, holder, module } kind;
     const void* at;
-    const void* held;  // tensor, handle: its address
+    const void* held;  // tensor, handle, a module's hooks: its address
     nn::ExtentOf extent_of = nullptr;
-    nn::Extent extent = {};  // of a holder; training: size
+    nn::Extent extent = {};  // of a holder; size: whether a module is training
     friend bool operator==(const Field&, const Field&) = default;
   };
 
@@ -44,6 +45,7 @@ class ModuleWatch {
   bool walks_ = false;         // elements of some list may be anywhere: fields are visited anew
   std::vector<Tensor> tensors_;
   std::vector<std::shared_ptr<nn::Module>> modules_;
+  std::vector<std::shared_ptr<const nn::detail::Hooks>> hooks_;
 };
 
 }  // namespace ingot::detail

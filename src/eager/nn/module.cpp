@@ -316,7 +316,11 @@ void Module::apply(const std::function<void(Module&)>& f) {
 }
 
 Module::Module(const Module& other)
-    : training_(other.training_), describe_(other.describe_), copy_(other.copy_), type_(other.type_) {}
+    : training_(other.training_),
+      describe_(other.describe_),
+      copy_(other.copy_),
+      type_(other.type_),
+      hooks_(other.hooks_) {}
 
 /// Gives the fields of a copied module tensors and modules of their own. What was met before has its copy already.
 class Module::Cloner : public Fields {

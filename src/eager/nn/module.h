@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -165,6 +166,32 @@ class INGOT_API Fields {
   virtual void holder(const void* /*field*/, ExtentOf) {}
 };
 
+/// Called before forward with the tensors among a call's arguments; gives as many in their place, or none.
+using ForwardPreHook = std::function<std::vector<Tensor>(Module& module, const std::vector<Tensor>& inputs)>;
+/// Called after forward; gives a tensor in place of the result, or an undefined one.
+using ForwardHook = std::function<Tensor(Module& module, const std::vector<Tensor>& inputs, const Tensor& output)>;
+/// Called by backward() with the gradients of the call's inputs and of its result, undefined where there is none; gives
+/// as many in place of the first, or none.
+using BackwardHook = std::function<std::vector<Tensor>(Module& module, const std::vector<Tensor>& grad_inputs,
+                                                       const std::vector<Tensor>& grad_outputs)>;
+
+namespace detail {
+struct Hooks;
+/// A hook that may also give nothing.
+template <class Hook, class F>
+Hook hook_of(F f) {
+  if constexpr (std::is_constructible_v<Hook, F>)
+    return f;
+  else
+    return [f = std::move(f)](auto&... arguments) mutable {
+      static_assert(std::is_void_v<decltype(f(arguments...))>,
+                    "ingot: a hook gives nothing, or a Tensor (forward hook), or a std::vector<Tensor> (the others)");
+      f(arguments...);
+      return typename Hook::result_type();
+    };
+}
+}  // namespace detail
+
 /// Base of all NAMEImpl structs. A module is made without recording gradients; then its own floating-point parameters
 /// require them.
 class INGOT_API Module {
@@ -213,10 +240,34 @@ class INGOT_API Module {
   void to(DType dtype, Location location = Location());
   /// Calls f for every module of the tree, children first.
   void apply(const std::function<void(Module&)>& f);
+  // Hooks are called where the module is called through its handle, in the order in which they were registered, and
+  // where a compiled function is recorded: what they call is part of it. A frozen function is learnt anew when hooks
+  // have come or gone. They see the tensors among the arguments. A call whose first argument is no tensor is an Error
+  // where there are hooks, and so is a result that is no tensor where they are forward or backward hooks. Each gives a
+  // number for remove_hook(). While the module is called by other threads they must stay as they are.
+  /// See ForwardPreHook; it may give nothing.
+  template <class F>
+  int64_t register_forward_pre_hook(F hook) {
+    return add_hook(detail::hook_of<ForwardPreHook>(std::move(hook)));
+  }
+  /// See ForwardHook; it may give nothing.
+  template <class F>
+  int64_t register_forward_hook(F hook) {
+    return add_hook(detail::hook_of<ForwardHook>(std::move(hook)));
+  }
+  /// See BackwardHook; it may give nothing. Where no input requires grad it is called without gradients of inputs as
+  /// soon as that of the result is known.
+  template <class F>
+  int64_t register_full_backward_hook(F hook) {
+    return add_hook(detail::hook_of<BackwardHook>(std::move(hook)));
+  }
+  void remove_hook(int64_t id);
+  /// Those that it has: another object after each change, null where there is none.
+  const std::shared_ptr<const detail::Hooks>& hooks() const { return hooks_; }
   /// A module of the same type with parameters, buffers and children of its own: what is tied here is tied there, and
-  /// no gradient is copied. Fields that INGOT_MODULE does not list are copied by the copy constructor, so a handle or a
-  /// tensor among them is shared. Throws Error for a module, here or below, that has no copy constructor. A handle's
-  /// clone() gives a handle of its type.
+  /// no gradient is copied; hooks are shared. Fields that INGOT_MODULE does not list are copied by the copy
+  /// constructor, so a handle or a tensor among them is shared. Throws Error for a module, here or below, that has no
+  /// copy constructor. A handle's clone() gives a handle of its type.
   std::shared_ptr<Module> clone(Location location = Location());
 
   /// Its fields, as its handle describes them.
@@ -229,10 +280,14 @@ class INGOT_API Module {
  private:
   class Cloner;
   friend class CallScope;
+  friend class HookedCall;
   template <class Self, class Impl>
   friend class Handle;
   IncompatibleKeys check_state(const StateDict& state, bool strict, Location location);
   void take_state(const StateDict& state, bool assign, Location location);
+  int64_t add_hook(ForwardPreHook hook);
+  int64_t add_hook(ForwardHook hook);
+  int64_t add_hook(BackwardHook hook);
   void name_children();
   void track_own_parameters();
 
@@ -242,6 +297,7 @@ class INGOT_API Module {
   void (*describe_)(Module&, Fields&) = nullptr;
   std::shared_ptr<Module> (*copy_)(const Module&) = nullptr;
   const char* type_ = "module";
+  std::shared_ptr<const detail::Hooks> hooks_;
 };
 
 INGOT_API std::ostream& operator<<(std::ostream& out, Module& module);
@@ -267,7 +323,41 @@ class INGOT_API CallScope {
   size_t length_;
 };
 
+/// A call of a module that has hooks.
+class INGOT_API HookedCall {
+ public:
+  /// Calls the pre-hooks. `gives_tensor`: whether the result is one.
+  HookedCall(const std::shared_ptr<Module>& module, std::vector<Tensor> inputs, bool gives_tensor, Location location);
+  /// What forward gets.
+  const Tensor& input(size_t i) const { return inputs_[i]; }
+  /// What the call gives where forward gave this.
+  Tensor result_of(Tensor output);
+  /// Of one tensor.
+  static Tensor call(const std::shared_ptr<Module>& module, const TensorArg& x,
+                     Tensor (*forward)(Module& module, const TensorArg& x));
+  /// A call without tensors is refused.
+  [[noreturn]] static void refuse(const Module& module, Location location);
+
+ private:
+  struct Backward;
+  const std::shared_ptr<Module> module_;
+  const std::shared_ptr<const detail::Hooks> hooks_;
+  std::vector<Tensor> inputs_;
+  std::shared_ptr<Backward> backward_;
+};
+
 namespace detail {
+template <class T>
+inline constexpr bool is_tensor = std::is_convertible_v<const std::remove_cvref_t<T>&, const Tensor&>;
+template <class... Rest>
+std::vector<Tensor> tensors_of(const TensorArg& first, const Rest&... rest) {
+  std::vector<Tensor> tensors{first.get()};
+  [[maybe_unused]] auto add = [&tensors]([[maybe_unused]] const auto& argument) {
+    if constexpr (is_tensor<decltype(argument)>) tensors.push_back(argument);
+  };
+  (add(rest), ...);
+  return tensors;
+}
 INGOT_API void count_module();
 template <class T>
 concept ModuleHandle = std::is_base_of_v<HandleBase, std::remove_cvref_t<T>>;
@@ -343,20 +433,18 @@ class Handle : public HandleBase {
   auto operator()(const TensorArg& x, Rest&&... rest) const {
     Impl& impl = held(x.location);
     CallScope scope(*this, line_of(x.location));
-    if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
-      return impl.forward(x, std::forward<Rest>(rest)...);
-    else
-      return impl.forward(x.get(), std::forward<Rest>(rest)...);
+    if (static_cast<Module&>(impl).hooks_) return call_with_hooks(impl, x, std::forward<Rest>(rest)...);
+    return run(impl, x, std::forward<Rest>(rest)...);
   }
   template <class First>
   requires(!detail::tensor_first<Impl, First> && detail::Forwards<Impl, First>) auto operator()(
       First&& first, Location caller = Location()) const {
-    Impl& impl = held(caller);
+    Impl& impl = without_hooks(caller);
     CallScope scope(*this, line_of(Location::none()));
     return impl.forward(std::forward<First>(first));
   }
   auto operator()(Location caller = Location()) const requires detail::Forwards<Impl> {
-    Impl& impl = held(caller);
+    Impl& impl = without_hooks(caller);
     CallScope scope(*this, line_of(Location::none()));
     return impl.forward();
   }
@@ -364,7 +452,7 @@ class Handle : public HandleBase {
   template <class... Args>
   requires(sizeof...(Args) > 1 && !detail::tensor_first<Impl, Args...> && detail::Forwards<Impl, Args...>) auto
   operator()(Args&&... args) const {
-    Impl& impl = held(Location::none());
+    Impl& impl = without_hooks(Location::none());
     CallScope scope(*this, line_of(Location::none()));
     return impl.forward(std::forward<Args>(args)...);
   }
@@ -387,9 +475,47 @@ class Handle : public HandleBase {
     detail::count_module();
     return impl;
   }
+  template <class... Rest>
+  static auto run(Impl& impl, const TensorArg& x, Rest&&... rest) {
+    if constexpr (detail::Forwards<Impl, const TensorArg&, Rest...>)
+      return impl.forward(x, std::forward<Rest>(rest)...);
+    else
+      return impl.forward(x.get(), std::forward<Rest>(rest)...);
+  }
+  template <class... Rest>
+  auto call_with_hooks(Impl& impl, const TensorArg& x, Rest&&... rest) const {
+    constexpr bool gives_tensor = std::is_same_v<decltype(run(impl, x, std::forward<Rest>(rest)...)), Tensor>;
+    if constexpr (gives_tensor && sizeof...(Rest) == 0) {
+      return HookedCall::call(
+          module_, x, [](Module& m, const TensorArg& with) -> Tensor { return run(static_cast<Impl&>(m), with); });
+    } else {
+      HookedCall call(module_, detail::tensors_of(x, rest...), gives_tensor, x.location);
+      [[maybe_unused]] size_t next = 0;
+      auto in_place_of = [&]([[maybe_unused]] auto&& argument) -> decltype(auto) {
+        if constexpr (detail::is_tensor<decltype(argument)>)
+          return call.input(++next);
+        else
+          return std::forward<decltype(argument)>(argument);
+      };
+      auto forward = [&](auto&&... with) {
+        return run(impl, TensorArg(call.input(0), x.location), std::forward<decltype(with)>(with)...);
+      };
+      // In braces they are taken in their order.
+      std::tuple<decltype(in_place_of(std::forward<Rest>(rest)))...> with{in_place_of(std::forward<Rest>(rest))...};
+      if constexpr (gives_tensor)
+        return call.result_of(std::apply(forward, std::move(with)));
+      else
+        return std::apply(forward, std::move(with));
+    }
+  }
   Impl& held(Location caller) const {
     if (!module_) detail::fail_empty(Self::module_type(), caller);
     return static_cast<Impl&>(*module_);
+  }
+  Impl& without_hooks(Location caller) const {
+    Impl& impl = held(caller);
+    if (static_cast<Module&>(impl).hooks_) HookedCall::refuse(impl, caller);
+    return impl;
   }
   static auto line_of([[maybe_unused]] Location caller) {
     if constexpr (std::is_base_of_v<Layer, Impl>)
