@@ -134,20 +134,20 @@ TEST(Chain, StagesAreMetInTheirOrderWhoeverCameFirst) {
   Tensor a = tensor({1.f, 2.f});
   EXPECT_FALSE(eager::intercepted());
   {
-    Noting record(eager::Stage::record, "record", &seen), profile(eager::Stage::profile, "profile", &seen);
+    Noting record(eager::Stage::record, "record", &seen), autocast(eager::Stage::autocast, "autocast", &seen);
     Noting autograd(eager::Stage::autograd, "autograd", &seen);
     EXPECT_TRUE(eager::intercepted());
     Tensor b = a + 1;
-    EXPECT_EQ(seen, (Names{"profile", "autograd", "record", "record done", "autograd done", "profile done"}));
+    EXPECT_EQ(seen, (Names{"autocast", "autograd", "record", "record done", "autograd done", "autocast done"}));
     seen.clear();
     EXPECT_EQ(b.data_ptr<float>()[1], 3);
-    EXPECT_EQ(seen, (Names{"profile data_ptr", "autograd data_ptr", "record data_ptr", "profile reads",
+    EXPECT_EQ(seen, (Names{"autocast data_ptr", "autograd data_ptr", "record data_ptr", "autocast reads",
                            "autograd reads", "record reads"}));
     seen.clear();
     {  // one stands in another's place, and gives it back
       Noting inner(eager::Stage::autograd, "inner", &seen);
       b.neg();
-      EXPECT_EQ(seen, (Names{"profile", "inner", "record", "record done", "inner done", "profile done"}));
+      EXPECT_EQ(seen, (Names{"autocast", "inner", "record", "record done", "inner done", "autocast done"}));
     }
     seen.clear();
     const std::string name = "own";
@@ -155,7 +155,7 @@ TEST(Chain, StagesAreMetInTheirOrderWhoeverCameFirst) {
       return Names{} == seen ? std::vector<Tensor>{} : std::vector{b};
     };
     EXPECT_EQ(eager::dispatch(eager::OpaqueCall{name, Location::none(), body}).size(), 1u);
-    EXPECT_EQ(seen, (Names{"profile own", "autograd own", "record own"}));
+    EXPECT_EQ(seen, (Names{"autocast own", "autograd own", "record own"}));
     seen.clear();
     {
       const eager::WithoutInterceptors none;
@@ -170,7 +170,7 @@ TEST(Chain, StagesAreMetInTheirOrderWhoeverCameFirst) {
     std::thread([&] { a.exp(); }).join();  // each thread has a chain of its own
     EXPECT_EQ(seen, Names{});
     EXPECT_THROW(a + tensor({1.f, 2.f, 3.f}), Error);
-    EXPECT_EQ(seen, (Names{"profile", "autograd", "record"}));
+    EXPECT_EQ(seen, (Names{"autocast", "autograd", "record"}));
     seen.clear();
     a.neg();
     EXPECT_EQ(seen.size(), 6u);
