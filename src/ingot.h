@@ -18,6 +18,7 @@
 #include "eager/nn/init.h"
 #include "eager/nn/layers.h"
 #include "eager/nn/losses.h"
+#include "eager/nn/parametrizations.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/quantize.h"
 #include "eager/nn/recurrent_cells.h"
