@@ -10,6 +10,7 @@
 #include "eager/autograd/function.h"
 #include "eager/autograd/functional.h"
 #include "eager/checkpoint.h"
+#include "eager/data_loader.h"
 #include "eager/execute/caches.h"
 #include "eager/nn/clip_grad.h"
 #include "eager/nn/convert_parameters.h"
