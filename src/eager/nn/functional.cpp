@@ -124,9 +124,11 @@ Tensor bilinear(const TensorArg& input1, const TensorArg& input2, const TensorAr
   if (biased && (bias.tensor->dim() != 1 || bias.tensor->size(0) != out))
     eager::fail(kOp, "bias", detail::shape_of(*bias.tensor), "[" + std::to_string(out.value()) + "]", at);
   // [..., out, in2], then its products with input2.
-  const Tensor rows = matmul(x, weight.permute({1, 0, 2}).reshape({in1, out * in2})).unflatten(-1, {out, in2});
-  const Tensor result = sum(rows * y.unsqueeze(-2), -1);
-  return biased ? result + *bias.tensor : result;
+  const DType dtype = x.dtype(), working = working_dtype(dtype);
+  const Tensor flat = weight.permute({1, 0, 2}).reshape({in1, out * in2}).to(working);
+  const Tensor rows = matmul(x.to(working), flat).unflatten(-1, {out, in2});
+  const Tensor result = sum(rows * y.to(working).unsqueeze(-2), -1, false, working);
+  return (biased ? result + bias.tensor->to(working) : result).to(dtype);
 }
 
 Tensor pdist(const TensorArg& input, double p) {
@@ -134,8 +136,8 @@ Tensor pdist(const TensorArg& input, double p) {
   const Tensor& x = floating("pdist", "input", input);
   if (x.dim() != 2) eager::fail("pdist", "input", detail::shape_of(x), "two dims", input.location);
   if (!(p >= 0)) eager::fail("pdist", "p", std::to_string(p), "no negative number", input.location);
-  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1);
-  return norm(x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1)), p, 1);
+  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1), rows = x.to(working_dtype(x.dtype()));
+  return norm(rows.index_select(0, pairs.select(0, 0)) - rows.index_select(0, pairs.select(0, 1)), p, 1).to(x.dtype());
 }
 
 Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,

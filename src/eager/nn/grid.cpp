@@ -128,8 +128,6 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
   const auto outside = choice<Outside>(kOp, "padding_mode", {"zeros", "border", "reflection"}, padding_mode, at);
   const int64_t spatial = image.dim() - 2;
   if (spatial != 2 && spatial != 3) fail(kOp, "input", shape_of(image), "[N, C, H, W] or [N, C, D, H, W]", at);
-  if (spatial == 3 && between == Between::bicubic)
-    fail(kOp, "mode", "\"bicubic\"", "\"bilinear\" or \"nearest\" for a volume", at);
   if (!is_floating(image.dtype()))
     fail(kOp, "input", "a tensor of " + std::string(name_of(image.dtype())), "floating point numbers", at);
   if (positions.dtype() != image.dtype())

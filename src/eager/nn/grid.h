@@ -10,8 +10,8 @@ namespace ingot::nn::functional {
 INGOT_API Tensor affine_grid(const TensorArg& theta, const IntList& size, bool align_corners = false);
 
 /// An image [N, C, H, W] (or [N, C, D, H, W]) at positions [N, ..., 2] (or 3), as affine_grid has them: [N, C, ...].
-/// Modes: bilinear (of volumes, trilinear), nearest (halves to even; the grid's gradient is 0), bicubic (of images,
-/// a = -0.75). Outside lie "zeros" (at a NaN, too), "border" (the nearest pixel) or "reflection" (at the
+/// Modes: bilinear (of volumes, trilinear), nearest (halves to even; the grid's gradient is 0), bicubic (of volumes,
+/// tricubic; a = -0.75). Outside lie "zeros" (at a NaN, too), "border" (the nearest pixel) or "reflection" (at the
 /// edges).
 INGOT_API Tensor grid_sample(const TensorArg& input, const TensorArg& grid, Word mode = "bilinear",
                              Word padding_mode = "zeros", bool align_corners = false);

@@ -256,4 +256,26 @@ Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const 
   return reduced(losses, reduction);
 }
 
+Tensor linear_cross_entropy(const TensorArg& input, const TensorArg& linear_weight, const TensorArg& target,
+                            const TensorArg& linear_bias, const TensorArg& weight, Word reduction, int64_t ignore_index,
+                            double label_smoothing) {
+  constexpr const char* kOp = "linear_cross_entropy";
+  const FunctionScope scope(kOp, input.location);
+  const Tensor &x = eager::present(kOp, "input", input), &w = eager::present(kOp, "linear_weight", linear_weight);
+  if (x.dim() < 1) eager::fail(kOp, "input", detail::shape_of(x), "at least one dim", input.location);
+  if (w.dim() < 2) eager::fail(kOp, "linear_weight", detail::shape_of(w), "at least two dims", input.location);
+  const DType working = working_dtype(x.dtype());
+  const auto wide = [&](const TensorArg& t) {
+    return t.tensor && t.tensor->defined() && is_floating(t.tensor->dtype()) ? t.tensor->to(working) : t.get();
+  };
+  Tensor bias = wide(linear_bias);
+  const Tensor flat = linear(x.to(working), wide(linear_weight).flatten(0, -2),
+                             bias.defined() ? TensorArg(bias = bias.flatten()) : TensorArg());
+  IntList sizes{};
+  for (int64_t d = 0; d + 1 < x.dim(); ++d) sizes.add(x.size(d));
+  for (int64_t d = 0; d + 1 < w.dim(); ++d) sizes.add(w.size(d));
+  const Tensor logits = flat.reshape(sizes);
+  return cross_entropy(logits, wide(target), wide(weight), ignore_index, reduction, label_smoothing).to(x.dtype());
+}
+
 }  // namespace ingot::nn::functional

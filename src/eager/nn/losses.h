@@ -51,6 +51,13 @@ INGOT_API Tensor poisson_nll_loss(const TensorArg& input, const TensorArg& targe
 INGOT_API Tensor gaussian_nll_loss(const TensorArg& input, const TensorArg& target, const OperandArg& var,
                                    bool full = false, double eps = 1e-6, Word reduction = "mean");
 
+/// cross_entropy of linear(input, linear_weight, linear_bias). Input [..., in]; linear_weight [C, in], or [C, d1, ...,
+/// in] for targets with dims d1, ... behind the batch; linear_bias: the weight's sizes without the last; `weight` [C].
+/// 16-bit logits are those of f32.
+INGOT_API Tensor linear_cross_entropy(const TensorArg& input, const TensorArg& linear_weight, const TensorArg& target,
+                                      const TensorArg& linear_bias = {}, const TensorArg& weight = {},
+                                      Word reduction = "mean", int64_t ignore_index = -100, double label_smoothing = 0);
+
 }  // namespace ingot::nn::functional
 
 namespace ingot {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/function_scope.h"
+#include "eager/autograd/function.h"
 #include "eager/call/call.h"
 #include "eager/call/check_values.h"
 #include "eager/nn/checks.h"
@@ -115,6 +116,18 @@ std::tuple<Tensor, Tensor> adaptive_max_pool(AdaptivePool pool, size_t spatial, 
   return {values, largest_positions(w, plane)};
 }
 
+/// Where several elements go to one position, as those do that a pooled element was the largest of, it has the gradient
+/// of each, as PyTorch has it.
+struct Unpool : autograd::Function<Unpool> {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x, const Tensor& places, const Ints& sizes) {
+    context->save_for_backward({places});
+    return zeros(sizes, x.dtype()).scatter(-1, places, x);
+  }
+  static std::vector<Tensor> backward(autograd::AutogradContext* context, const std::vector<Tensor>& gradients) {
+    return {gradients[0].gather(-1, context->get_saved_variables()[0]), Tensor(), Tensor()};
+  }
+};
+
 Tensor max_unpool(const char* op, size_t spatial, const TensorArg& input, const TensorArg& indices,
                   const IntList& kernel_size, const IntList& given_stride, const IntList& padding,
                   const IntList& output_size) {
@@ -150,7 +163,7 @@ Tensor max_unpool(const char* op, size_t spatial, const TensorArg& input, const 
   eager::check_numbers(op, "indices", places, 0, elements, at);
   Ints flat(sizes.begin(), sizes.end() - last);
   flat.push_back(elements);
-  return zeros(flat, x.dtype()).scatter(-1, places.flatten(-last), x.flatten(-last)).view(sizes);
+  return Unpool::apply(x.flatten(-last), places.flatten(-last), flat).view(sizes);
 }
 
 using AvgPool = Tensor (*)(const TensorArg&, const IntList&, const IntList&, const IntList&, bool, bool,

@@ -27,9 +27,9 @@ INGOT_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const Tens
                                                                       const IntList& output_size);
 
 /// The opposite of max_pool: each element of `input` at its position (i64 `indices`, of the same sizes) in a plane of
-/// zeros; of several at a position the last one, which alone has a gradient. The plane has `output_size`, or the
-/// smallest that windows of `kernel_size` fill: (n - 1) * stride - 2 * padding + kernel_size. An output_size is less
-/// than a stride away from that; it may begin with the dims before the plane.
+/// zeros; of several at a position the last one, whose gradient all of them have, as PyTorch has it. The plane has
+/// `output_size`, or the smallest that windows of `kernel_size` fill: (n - 1) * stride - 2 * padding + kernel_size. An
+/// output_size is less than a stride away from that; it may begin with the dims before the plane.
 INGOT_API Tensor max_unpool1d(const TensorArg& input, const TensorArg& indices, const IntList& kernel_size,
                               const IntList& stride = {}, const IntList& padding = 0, const IntList& output_size = {});
 INGOT_API Tensor max_unpool2d(const TensorArg& input, const TensorArg& indices, const IntList& kernel_size,

@@ -2,12 +2,23 @@
 // those of the function that is named.
 #pragma once
 #include "eager/ops/functions.h"
+#include "eager/ops/special.h"
 
 namespace ingot {
 
 inline Tensor concatenate(const TensorList& tensors, int64_t dim = 0) { return cat(tensors, dim); }
 inline Tensor row_stack(const TensorList& tensors) { return vstack(tensors); }
 inline Tensor vdot(const TensorArg& self, const TensorArg& other) { return dot(self, other); }
+/// PyTorch's pieces of these names may not be written to while others are read; here they are views as any others.
+inline std::vector<Tensor> unsafe_chunk(const TensorArg& self, int64_t chunks, int64_t dim = 0) {
+  return chunk(self, chunks, dim);
+}
+inline std::vector<Tensor> unsafe_split(const TensorArg& self, int64_t split_size, int64_t dim = 0) {
+  return split(self, split_size, dim);
+}
+inline std::vector<Tensor> unsafe_split_with_sizes(const TensorArg& self, const IntList& split_sizes, int64_t dim = 0) {
+  return split_with_sizes(self, split_sizes, dim);
+}
 /// eye with its options in the second place.
 inline Tensor eye(const SizeArg& n, const TensorOptions& options, Location location = Location()) {
   return eye(n, std::nullopt, options, location);
@@ -33,6 +44,8 @@ INGOT_ALIAS(expit, ingot::sigmoid)
 INGOT_ALIAS(expm1, ingot::expm1)
 INGOT_ALIAS(gammaln, ingot::lgamma)
 INGOT_ALIAS(log1p, ingot::log1p)
+INGOT_ALIAS(modified_bessel_i0, special::i0)
+INGOT_ALIAS(modified_bessel_i1, special::i1)
 INGOT_ALIAS(sinc, ingot::sinc)
 #undef INGOT_ALIAS
 

@@ -137,14 +137,14 @@ struct Orthogonal : autograd::Function<Orthogonal> {
 };
 
 struct Cholesky : autograd::Function<Cholesky> {
-  static Tensor forward(AutogradContext* context, const Tensor& a) {
+  /// Without an op: of a matrix that is not positive definite, whatever the elimination leaves.
+  static Tensor forward(AutogradContext* context, const char* op, const Tensor& a) {
     const Matrices m(a);
     const Tensor result = a.clone();
     double* to = result.mutable_data_ptr<double>();
     for (int64_t i = 0; i < m.count; ++i)
-      if (const int64_t order = eager::factor_cholesky(to + i * m.rows * m.rows, m.rows))
-        fail("linalg::cholesky", "A",
-             which(m, i) + " whose leading minor of order " + std::to_string(order) + " is not positive",
+      if (const int64_t order = eager::factor_cholesky(to + i * m.rows * m.rows, m.rows); order && op)
+        fail(op, "A", which(m, i) + " whose leading minor of order " + std::to_string(order) + " is not positive",
              "positive definite ones", Location::none());
     context->save_for_backward({result});
     return result;
@@ -155,9 +155,26 @@ struct Cholesky : autograd::Function<Cholesky> {
     const Tensor half = product.tril() - 0.5 * diagonal_matrix(product.diagonal(0, -2, -1));
     const Tensor left = Solve::apply("linalg::cholesky", l.mT(), half);
     const Tensor both = Solve::apply("linalg::cholesky", l.mT(), left.mT());
-    return {(both + both.mT()) * 0.5};
+    return {Tensor(), (both + both.mT()) * 0.5};
   }
 };
+
+/// What stopped the factorization of each matrix, i32: the order of a leading minor, or 0. `factor`: gives it of the
+/// elements and the size of one, which it may overwrite.
+template <class Factor>
+Tensor stops_of(const Tensor& a, Factor factor) {
+  const Matrices m(a.detach());
+  const Tensor stops = zeros(batch_of(a), kInt32);
+  int32_t* to = stops.mutable_data_ptr<int32_t>();
+  for (int64_t i = 0; i < m.count; ++i) {
+    std::vector<double> work(m.at(i), m.at(i) + m.rows * m.rows);
+    to[i] = static_cast<int32_t>(factor(work.data(), m.rows));
+  }
+  return stops;
+}
+Tensor zero_pivots(const Tensor& a) {
+  return stops_of(a, [](double* matrix, int64_t n) { return eager::factor_lu(matrix, n, n).zero + 1; });
+}
 
 /// 1 / (b - a) of each pair of values, 0 of each with itself.
 Tensor inverse_gaps(const Tensor& values) {
@@ -190,6 +207,40 @@ struct Symmetric : autograd::Function<Symmetric> {
       inner = inner.defined() ? inner + part : part;
     }
     return {matmul(matmul(v, inner), v.mT()), Tensor()};
+  }
+};
+
+/// v diag(f) v^T of eigenvectors, or with a matrix in the middle.
+Tensor among_eigenvectors(const Tensor& v, const Tensor& inner) { return matmul(matmul(v, inner), v.mT()); }
+
+/// Y of X Y + Y X = G for a symmetric positive X, among whose eigenvectors it is diagonal.
+struct Lyapunov : autograd::Function<Lyapunov> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& g) {
+    const std::vector<Tensor> parts = Symmetric::apply(x, true);
+    const Tensor &values = parts[0], &v = parts[1];
+    const Tensor inner = matmul(matmul(v.mT(), g), v) / (values.unsqueeze(-1) + values.unsqueeze(-2));
+    const Tensor y = among_eigenvectors(v, inner);
+    context->save_for_backward({x, y});
+    return y;
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const std::vector<Tensor> saved = context->get_saved_variables();
+    const Tensor turned = saved[1].mT(), s = Lyapunov::apply(saved[0], gradients[0]);
+    return {-(matmul(s, turned) + matmul(turned, s)), s};
+  }
+};
+
+/// X of X X = A: dX solves X dX + dX X = dA.
+struct SquareRoot : autograd::Function<SquareRoot> {
+  static Tensor forward(AutogradContext* context, const Tensor& a) {
+    const std::vector<Tensor> parts = Symmetric::apply(a, true);
+    const Tensor result = among_eigenvectors(parts[1], diagonal_matrix(parts[0].sqrt()));
+    context->save_for_backward({result});
+    return result;
+  }
+  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
+    const Tensor s = Lyapunov::apply(context->get_saved_variables()[0], gradients[0]);
+    return {(s + s.mT()) * 0.5};
   }
 };
 
@@ -256,6 +307,13 @@ struct PseudoInverse : autograd::Function<PseudoInverse> {
   }
 };
 
+/// With `hermitian` what the lower triangle says of a symmetric matrix.
+Tensor mirrored(const char* op, const TensorArg& A, const Tensor& a, bool hermitian) {
+  if (!hermitian) return a;
+  if (a.size(-1) != a.size(-2)) fail(op, "A", shape_text(a), "square matrices where they are symmetric", A.location);
+  return a.tril() + a.tril(-1).mT();
+}
+
 /// Up to where singular values count as 0.
 Tensor tolerance_of(const Tensor& s, const Tensor& a, DType dtype, std::optional<double> atol,
                     std::optional<double> rtol) {
@@ -307,6 +365,11 @@ Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DT
   return x.to(dtype).contiguous();
 }
 
+Tensor factor_of(const char* op, const TensorArg& A, const Tensor& a, bool upper) {
+  const Tensor l = Cholesky::apply(op, upper ? a.mT() : a);
+  return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
+}
+
 std::vector<Tensor> symmetric_parts(const char* op, const TensorArg& A, std::string_view uplo) {
   const FunctionScope scope(op, A.location);
   if (uplo != "L" && uplo != "U" && uplo != "l" && uplo != "u")
@@ -350,6 +413,13 @@ std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& self, bool some, bool co
   }
   const auto [u, s, vt] = linalg::svd(self, !some);
   return {u, s, vt.mT()};
+}
+std::tuple<Tensor, Tensor> triangular_solve(const TensorArg& self, const TensorArg& A, bool upper, bool transpose,
+                                            bool unitriangular) {
+  const FunctionScope scope("triangular_solve", self.location);
+  const Tensor& a = present("triangular_solve", "A", A);
+  const Tensor turned = transpose && a.dim() > 1 ? a.mT() : a;
+  return {linalg::solve_triangular(turned, self, upper != transpose, true, unitriangular), a.clone()};
 }
 Tensor logdet(const TensorArg& self) {
   const FunctionScope scope("logdet", self.location);
@@ -407,8 +477,33 @@ Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool
 Tensor cholesky(const TensorArg& A, bool upper) {
   const FunctionScope scope("linalg::cholesky", A.location);
   const Tensor a = wide("linalg::cholesky", "A", A, true);
-  const Tensor l = Cholesky::apply(upper ? a.mT() : a);
-  return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
+  return factor_of("linalg::cholesky", A, a, upper);
+}
+std::tuple<Tensor, Tensor> cholesky_ex(const TensorArg& A, bool upper, bool check_errors) {
+  constexpr const char* kOp = "linalg::cholesky_ex";
+  const FunctionScope scope(kOp, A.location);
+  const Tensor a = wide(kOp, "A", A, true);
+  const Tensor info = stops_of(upper ? a.mT() : a, eager::factor_cholesky);
+  return {factor_of(check_errors ? kOp : nullptr, A, a, upper), info};
+}
+std::tuple<Tensor, Tensor> inv_ex(const TensorArg& A, bool check_errors) {
+  constexpr const char* kOp = "linalg::inv_ex";
+  const FunctionScope scope(kOp, A.location);
+  const Tensor a = wide(kOp, "A", A, true);
+  const char* const op = check_errors ? kOp : nullptr;
+  return {Inverse::apply(op, a).to(A.tensor->dtype()), zero_pivots(a)};
+}
+std::tuple<Tensor, Tensor> solve_ex(const TensorArg& A, const TensorArg& B, bool left, bool check_errors) {
+  constexpr const char* kOp = "linalg::solve_ex";
+  const FunctionScope scope(kOp, A.location);
+  const Tensor a = wide(kOp, "A", A, true), info = zero_pivots(a);
+  if (check_errors || (info == 0).all().item<bool>()) return {solve_by(kOp, a, B, A.tensor->dtype(), left, true), info};
+  const Tensor regular = where((info == 0).unsqueeze(-1).unsqueeze(-1), a, std::numeric_limits<double>::quiet_NaN());
+  return {solve_by(kOp, regular, B, A.tensor->dtype(), left, true), info};
+}
+Tensor matrix_sqrth(const TensorArg& A) {
+  const FunctionScope scope("linalg::matrix_sqrth", A.location);
+  return SquareRoot::apply(wide("linalg::matrix_sqrth", "A", A, true, true)).to(A.tensor->dtype());
 }
 
 std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word word) {
@@ -446,18 +541,18 @@ Tensor svdvals(const TensorArg& A) {
   return Singular::apply(wide("linalg::svdvals", "A", A, false, true), false)[1].to(A.tensor->dtype());
 }
 
-Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
+Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
   const FunctionScope scope("linalg::pinv", A.location);
   const Tensor a = wide("linalg::pinv", "A", A, false, true);
-  const std::vector<Tensor> parts = Singular::apply(a.detach(), false);
+  const std::vector<Tensor> parts = Singular::apply(mirrored("linalg::pinv", A, a.detach(), hermitian), false);
   const Tensor tolerance = tolerance_of(parts[1], a, A.tensor->dtype(), atol, rtol);
   return PseudoInverse::apply(a, parts[0], parts[1], parts[2], tolerance).to(A.tensor->dtype());
 }
 
-Tensor matrix_rank(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol) {
+Tensor matrix_rank(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
   const FunctionScope scope("linalg::matrix_rank", A.location);
   const Tensor a = wide("linalg::matrix_rank", "A", A, false, true);
-  const Tensor s = Singular::apply(a.detach(), false)[1];
+  const Tensor s = Singular::apply(mirrored("linalg::matrix_rank", A, a.detach(), hermitian), false)[1];
   return (s > tolerance_of(s, a, A.tensor->dtype(), atol, rtol).unsqueeze(-1)).sum(-1);
 }
 
@@ -481,7 +576,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const Tenso
 // series.
 Tensor matrix_exp(const TensorArg& A) {
   const FunctionScope scope("linalg::matrix_exp", A.location);
-  Tensor a = wide("linalg::matrix_exp", "A", A, true, true);
+  Tensor a = wide("linalg::matrix_exp", "A", A, true, true, true);
   if (a.numel() == 0) return A.tensor->clone();
   const double norm = a.detach().abs().sum(-1).amax().item<double>();
   constexpr int kMostHalvings = 1100;  // more than f64 has exponents: of a sum beyond it

@@ -24,6 +24,9 @@ INGOT_API Tensor cholesky_inverse(const TensorArg& L, bool upper = false);
 /// As linalg::cholesky and lu_solve, in LibTorch's older order.
 INGOT_API Tensor cholesky(const TensorArg& self, bool upper = false);
 INGOT_API Tensor lu_solve(const TensorArg& self, const TensorArg& LU, const TensorArg& pivots);
+/// X of A X = self as linalg::solve_triangular, with `transpose` of the transpose of A; and a copy of A.
+INGOT_API std::tuple<Tensor, Tensor> triangular_solve(const TensorArg& self, const TensorArg& A, bool upper = true,
+                                                      bool transpose = false, bool unitriangular = false);
 /// As linalg::qr: reduced, or with `some` false complete.
 INGOT_API std::tuple<Tensor, Tensor> qr(const TensorArg& self, bool some = true);
 /// U, S and V (not its transpose) of linalg::svd; with `some` false U and V are square. Without compute_uv they are
@@ -53,6 +56,16 @@ INGOT_API Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool u
 /// L of A = L L^T, or `upper` its transpose. The lower triangle alone is read, or the upper one; the gradient is
 /// symmetric. What is not positive definite is an Error.
 INGOT_API Tensor cholesky(const TensorArg& A, bool upper = false);
+/// cholesky, inv and solve, and for each matrix (i32) 0, or where it failed: the order of the leading minor that is not
+/// positive, or the pivot that is 0, from 1 on. What stands in the first result of such a matrix has no meaning;
+/// with check_errors it is an Error.
+INGOT_API std::tuple<Tensor, Tensor> cholesky_ex(const TensorArg& A, bool upper = false, bool check_errors = false);
+INGOT_API std::tuple<Tensor, Tensor> inv_ex(const TensorArg& A, bool check_errors = false);
+INGOT_API std::tuple<Tensor, Tensor> solve_ex(const TensorArg& A, const TensorArg& B, bool left = true,
+                                              bool check_errors = false);
+/// The symmetric X of X X = A of symmetric matrices, of which the lower triangle is read; NaN where an eigenvalue is
+/// negative. The gradient is symmetric.
+INGOT_API Tensor matrix_sqrth(const TensorArg& A);
 /// Q and R of A = Q R, with LAPACK's signs. Modes: "reduced" (Q has min(rows, columns) columns), "complete" (Q is
 /// square; no gradient for more rows than columns), "r" (Q is empty; no gradient).
 INGOT_API std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word mode = "reduced");
@@ -68,15 +81,19 @@ INGOT_API Tensor eigvalsh(const TensorArg& A, Word UPLO = "L");
 INGOT_API std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices = true);
 INGOT_API Tensor svdvals(const TensorArg& A);
 /// The pseudoinverse of Moore and Penrose: singular values up to max(atol, rtol * the largest) count as 0. rtol: unless
-/// given, the larger size times the dtype's epsilon; 0 where an atol is given.
-INGOT_API Tensor pinv(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {});
+/// given, the larger size times the dtype's epsilon; 0 where an atol is given. `hermitian`: A is symmetric, and its
+/// lower triangle alone is read.
+INGOT_API Tensor pinv(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {},
+                      bool hermitian = false);
 /// How many singular values count (i64), as in pinv.
-INGOT_API Tensor matrix_rank(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {});
+INGOT_API Tensor matrix_rank(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {},
+                             bool hermitian = false);
 /// The shortest X among those for which |A X - B| is smallest; squared residuals (empty, unless there are more rows
 /// than columns and every rank is full); the ranks; the singular values. `rcond` is pinv's rtol. B as in solve.
 INGOT_API std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const TensorArg& B,
                                                            std::optional<double> rcond = {});
-/// The exponential series of square matrices, summed for what is halved until it is small and then squared as often.
+/// The exponential series of square matrices (of 16-bit floats, too), summed for what is halved until it is small and
+/// then squared as often.
 INGOT_API Tensor matrix_exp(const TensorArg& A);
 /// Norms of the matrices in two dims: "fro", "nuc", or 1, -1, inf, -inf (the largest or smallest sum of a column or
 /// row) or 2, -2 (the largest or smallest singular value).

@@ -24,9 +24,12 @@ inline Ints shape_of(Ints batch, std::initializer_list<int64_t> sizes) {
   return batch;
 }
 /// Square matrices, or any, of f64; Functions are given these, and what they give is rounded to the caller's dtype.
-inline Tensor wide(const char* op, const char* argument, const TensorArg& a, bool square, bool finite = false) {
+/// `halves`: of 16-bit floats, too.
+inline Tensor wide(const char* op, const char* argument, const TensorArg& a, bool square, bool finite = false,
+                   bool halves = false) {
   const Tensor& t = present(op, argument, a);
-  if (t.dtype() != kFloat32 && t.dtype() != kFloat64) fail(op, argument, dtype_text(t), "f32 or f64", a.location);
+  if (t.dtype() != kFloat32 && t.dtype() != kFloat64 && !(halves && is_half(t.dtype())))
+    fail(op, argument, dtype_text(t), halves ? "a floating dtype" : "f32 or f64", a.location);
   if (t.dim() < 2) fail(op, argument, shape_text(t), "matrices: at least two dims", a.location);
   if (square && t.size(-1) != t.size(-2)) fail(op, argument, shape_text(t), "square matrices", a.location);
   const Tensor result = t.to(kFloat64);

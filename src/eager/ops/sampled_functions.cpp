@@ -18,7 +18,7 @@ Tensor samples_of(const char* op, const TensorArg& y, int64_t* dim) {
   if (samples.dtype() == kBool) fail(op, "y", dtype_text(samples), "integers or floats", y.location);
   if (samples.dim() == 0) fail(op, "y", "a zero-dim tensor", "at least one dim", y.location);
   *dim = eager::wrapped_dim(op, "dim", *dim, samples.dim(), y.location);
-  return is_floating(samples.dtype()) ? samples : samples.to(kFloat32);
+  return samples;
 }
 
 /// Of neighbours along a dim that is not empty.
@@ -29,7 +29,7 @@ Tensor sums_of_neighbours(const Tensor& y, int64_t dim) {
 
 /// The area between each sample and the next, twice; none for no samples.
 Tensor double_areas(const char* op, const TensorArg& y, const ScalarArg& dx, int64_t* dim) {
-  const Tensor samples = samples_of(op, y, dim);
+  const Tensor given = samples_of(op, y, dim), samples = is_floating(given.dtype()) ? given : given.to(kFloat32);
   return samples.size(*dim) == 0 ? samples : sums_of_neighbours(samples, *dim) * dx.value;
 }
 Tensor double_areas(const char* op, const TensorArg& y, const TensorArg& x, int64_t* dim) {

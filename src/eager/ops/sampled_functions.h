@@ -7,7 +7,7 @@
 namespace ingot {
 
 /// The integral by the trapezoidal rule, of samples `dx` apart or at `x` (one dim, or a shape that broadcasts).
-/// Integers give f32; no bools.
+/// Integers give f32; the products of integers with an integer x wrap, as PyTorch's. No bools.
 INGOT_API Tensor trapezoid(const TensorArg& y, const ScalarArg& dx = 1, int64_t dim = -1);
 INGOT_API Tensor trapezoid(const TensorArg& y, const TensorArg& x, int64_t dim = -1);
 /// As trapezoid.

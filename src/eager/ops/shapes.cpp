@@ -102,7 +102,7 @@ Tensor block_diag(const TensorList& tensors) {
   const FunctionScope scope("block_diag", tensors.location);
   if (tensors.size == 0) fail("block_diag", "tensors", "an empty list", "at least one tensor", tensors.location);
   std::vector<Tensor> blocks;
-  int64_t columns = 0, before = 0;
+  Size columns, before;
   for (size_t i = 0; i < tensors.size; ++i) {
     const std::string name = "tensors[" + std::to_string(i) + "]";
     const Tensor& t = present("block_diag", name, {tensors.data[i], tensors.location});
@@ -111,8 +111,9 @@ Tensor block_diag(const TensorList& tensors) {
     columns += blocks.back().size(1);
   }
   for (Tensor& block : blocks) {
-    const int64_t own = block.size(1);
-    block = constant_pad_nd(block, {before, columns - before - own});
+    const Size own = block.size(1);
+    const auto nothing = [&](const Size& size) { return zeros({block.size(0), size}, block.dtype()); };
+    block = cat({nothing(before), block, nothing(columns - before - own)}, 1);
     before += own;
   }
   return cat(blocks, 0);
@@ -215,6 +216,7 @@ Tensor Tensor::sum_to_size(const IntList& size, Location location) const {
       fits = wanted[d - extra] == own[d];
   }
   if (!fits) fail("sum_to_size", "size", eager::text(wanted), "sizes that broadcast to " + eager::text(own), location);
+  if (wanted.empty()) return sum();  // of integers i64, even of one
   return dims.empty() ? *this : sum(dims, true).view(wanted);
 }
 

@@ -36,6 +36,14 @@ INGOT_API Tensor bessel_j0(const TensorArg& self);
 INGOT_API Tensor bessel_j1(const TensorArg& self);
 INGOT_API Tensor bessel_y0(const TensorArg& self);
 INGOT_API Tensor bessel_y1(const TensorArg& self);
+/// Modified Bessel functions of the second kind, and the same times exp(x): inf at 0, NaN below. Within 1e-14 of their
+/// value.
+INGOT_API Tensor modified_bessel_k0(const TensorArg& self);
+INGOT_API Tensor modified_bessel_k1(const TensorArg& self);
+INGOT_API Tensor scaled_modified_bessel_k0(const TensorArg& self);
+INGOT_API Tensor scaled_modified_bessel_k1(const TensorArg& self);
+/// sin(x) / x; 1 at 0.
+INGOT_API Tensor spherical_bessel_j0(const TensorArg& self);
 
 /// The inverse of ndtr: -inf at 0, inf at 1, NaN outside. Relative to its value within 1e-14 (around 1/2: within
 /// 1e-16).

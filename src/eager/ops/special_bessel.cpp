@@ -16,7 +16,8 @@ using eager::smooth;
 using std::numbers::pi;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kEnd = 8;  // of the first polynomial
+constexpr double kEnd = 8;         // of the first polynomial
+constexpr double kEndOfThird = 2;  // of that of K0 and K1
 
 // exp(-x) I0(x) and exp(-x) I1(x) / x, of x / 4 - 1; times the root of x, of 16 / x - 1.
 constexpr double kI0Small[] = {
@@ -99,6 +100,33 @@ constexpr double kQ1[] = {0.04677687402744898,    -9.621458822054632e-05,  1.821
                           -9.33138059712287e-13,  2.503410968458231e-13,   -6.144675787095688e-14,
                           1.7495330566839966e-14, -1.3449019339973269e-14, 5.344527277743522e-15};
 
+// K0 + log(x / 2) I0 and (x K1 - 1 - x log(x / 2) I1) / x^2, of x^2 / 2 - 1; times exp(x) and the root of x, of
+// 4 / x - 1.
+constexpr double kK0Small[] = {-0.30362077291575545,  0.3404973210133806,     0.07177701034240512,
+                               0.005053392643196092,  0.00018280555827901256, 4.054506619949891e-06,
+                               6.093361934166002e-08, 6.623013272794464e-10,  5.45210758976468e-12,
+                               3.518631515801595e-14, 1.8282920316203465e-16};
+constexpr double kK1Small[] = {-0.057455856135205326,   -0.10866462148495122,    -0.013254642948920608,
+                               -0.0006724746609653153,  -1.9109762342337995e-05, -3.4958297951001923e-07,
+                               -4.473708999196593e-09,  -4.235477487577751e-11,  -3.0890071516792656e-13,
+                               -1.7896636751789106e-15, -8.43709692702938e-18};
+constexpr double kK0Large[] = {
+    1.2185953385133905,     -0.031071461824889523,   0.0030328918102739454,   -0.0004797690567658713,
+    9.956054748575022e-05,  -2.473520457096165e-05,  7.0022444255986085e-06,  -2.191177672686996e-06,
+    7.427918745301117e-07,  -2.6890740183537945e-07, 1.028875394812628e-07,   -4.133603551539714e-08,
+    1.7288102250486044e-08, -7.294807830568568e-09,  3.237899704197692e-09,   -1.9163886235149194e-09,
+    9.50126795470238e-10,   1.6249121403085222e-10,  -1.2974622316235225e-10, -5.425392268826551e-10,
+    3.1302580587365775e-10, 2.1672329094976382e-10,  -1.286822465377347e-10,  -6.82912231113288e-11,
+    3.96355256263508e-11};
+constexpr double kK1Large[] = {
+    1.363151890371342,       0.10334973775386523,     -0.005566729880073094,   0.0007357241549077615,
+    -0.00013959021963384766, 3.284386556850026e-05,   -8.961206061895131e-06,  2.730041309124799e-06,
+    -9.067215327593673e-07,  3.229820302740851e-07,   -1.219592991740941e-07,  4.84585048883485e-08,
+    -2.0078990564218355e-08, 8.418479670972575e-09,   -3.7119962979184724e-09, 2.1600738070102857e-09,
+    -1.064142272258912e-09,  -1.6214964652946646e-10, 1.3403129134884593e-10,  5.917703107429806e-10,
+    -3.4052380863530667e-10, -2.3491838521262873e-10, 1.392647707395567e-10,   7.437054315558186e-11,
+    -4.3071978473211124e-11};
+
 template <size_t kCount>
 Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
   Tensor sum = x * factors[kCount - 1];
@@ -106,11 +134,11 @@ Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
   return sum + factors[0];
 }
 
-/// One polynomial up to kEnd and another one beyond, where a NaN goes, too. Each sees numbers of its own only.
+/// One polynomial up to `end` and another one beyond, where a NaN goes, too. Each sees numbers of its own only.
 template <class Near, class Far>
-Tensor in_two_parts(const Tensor& size, Near near, Far far) {
-  const Tensor is_near = size <= kEnd;
-  return where(is_near, near(where(is_near, size, kEnd)), far(where(is_near, kEnd, size)));
+Tensor in_two_parts(const Tensor& size, Near near, Far far, double end = kEnd) {
+  const Tensor is_near = size <= end;
+  return where(is_near, near(where(is_near, size, end)), far(where(is_near, end, size)));
 }
 
 Tensor scaled_i0(const Tensor& x) {
@@ -179,6 +207,34 @@ Tensor second_kind_1(const Tensor& x) {
                            oscillating<1, true>));
 }
 
+/// The third kind, which modifies the second: inf at 0, NaN below. Times exp(x), where it is `scaled`.
+template <bool kScaled>
+Tensor third_kind_0(const Tensor& x) {
+  const auto scaled = [](const Tensor& a) { return kScaled ? exp(a) : ones_like(a); };
+  const Tensor value = in_two_parts(
+      where(x <= 0, 1, x),
+      [&](const Tensor& a) {
+        const Tensor regular = polynomial(kK0Small, a * a / 2 - 1), i0 = scaled_i0(a) * exp(a);
+        return (regular - log(a / 2) * i0) * scaled(a);
+      },
+      [&](const Tensor& a) { return polynomial(kK0Large, 4 / a - 1) / sqrt(a) * (kScaled ? ones_like(a) : exp(-a)); },
+      kEndOfThird);
+  return -above_zero(x, -value);
+}
+template <bool kScaled>
+Tensor third_kind_1(const Tensor& x) {
+  const auto scaled = [](const Tensor& a) { return kScaled ? exp(a) : ones_like(a); };
+  const Tensor value = in_two_parts(
+      where(x <= 0, 1, x),
+      [&](const Tensor& a) {
+        const Tensor regular = polynomial(kK1Small, a * a / 2 - 1) * a, i1 = scaled_i1(a) * exp(a);
+        return (1 / a + regular + log(a / 2) * i1) * scaled(a);
+      },
+      [&](const Tensor& a) { return polynomial(kK1Large, 4 / a - 1) / sqrt(a) * (kScaled ? ones_like(a) : exp(-a)); },
+      kEndOfThird);
+  return -above_zero(x, -value);
+}
+
 /// value / x, at 0 its limit.
 Tensor over(const Tensor& value, const Tensor& x, double limit) {
   const Tensor zero = x == 0;
@@ -222,6 +278,38 @@ Tensor bessel_y0(const TensorArg& self) {
 Tensor bessel_y1(const TensorArg& self) {
   return smooth("special::bessel_y1", self, second_kind_1,
                 [](const Tensor& x) { return bessel_y0(x) - bessel_y1(x) / x; });
+}
+
+Tensor modified_bessel_k0(const TensorArg& self) {
+  return smooth("special::modified_bessel_k0", self, third_kind_0<false>,
+                [](const Tensor& x) { return -modified_bessel_k1(x); });
+}
+Tensor modified_bessel_k1(const TensorArg& self) {
+  return smooth("special::modified_bessel_k1", self, third_kind_1<false>,
+                [](const Tensor& x) { return -modified_bessel_k0(x) - modified_bessel_k1(x) / x; });
+}
+Tensor scaled_modified_bessel_k0(const TensorArg& self) {
+  return smooth("special::scaled_modified_bessel_k0", self, third_kind_0<true>,
+                [](const Tensor& x) { return scaled_modified_bessel_k0(x) - scaled_modified_bessel_k1(x); });
+}
+Tensor scaled_modified_bessel_k1(const TensorArg& self) {
+  return smooth("special::scaled_modified_bessel_k1", self, third_kind_1<true>, [](const Tensor& x) {
+    return scaled_modified_bessel_k1(x) * (1 - 1 / x) - scaled_modified_bessel_k0(x);
+  });
+}
+Tensor spherical_bessel_j0(const TensorArg& self) {
+  return smooth(
+      "special::spherical_bessel_j0", self,
+      [](const Tensor& x) {
+        const Tensor infinite = isinf(x);
+        return where(infinite, 0, over(sin(where(infinite, 0, x)), x, 1));
+      },
+      // Near 0 by its series, where the difference has lost its digits.
+      [](const Tensor& x) {
+        const Tensor square = x * x,
+                     series = x * (((square / 45360 - 1.0 / 840) * square + 1.0 / 30) * square - 1.0 / 3);
+        return where(x.abs() < 0.1, series, over(cos(x) - spherical_bessel_j0(x), x, 0));
+      });
 }
 
 }  // namespace special

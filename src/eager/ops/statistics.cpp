@@ -254,29 +254,33 @@ Tensor cov(const TensorArg& self, int64_t correction, const TensorArg& fweights,
   const Tensor& x = present("cov", "self", self);
   if (x.dim() > 2) fail("cov", "self", shape_text(x), "at most two dims", self.location);
   if (x.dtype() == kBool) fail("cov", "self", dtype_text(x), "integers or floats", self.location);
-  const Tensor table = x.dim() < 2 ? x.reshape({1, -1}) : x;
+  // 16-bit floats are computed in f32 and rounded once.
+  const DType working = working_dtype(is_floating(x.dtype()) ? x.dtype() : kFloat32);
+  const bool wider = aweights.tensor && !is_half(aweights.tensor->dtype());
+  const auto rounded = [&](const Tensor& t) { return is_half(x.dtype()) && !wider ? t.to(x.dtype()) : t; };
+  const Tensor table = (x.dim() < 2 ? x.reshape({1, -1}) : x).to(working);
   const Size observations = table.size(1);
-  Tensor weights;
+  Tensor weights, factors;
   if (fweights.tensor)
     weights = observation_weights("fweights", fweights, Category::integer, observations, self.location);
   if (aweights.tensor) {
     const Tensor w = observation_weights("aweights", aweights, Category::floating, observations, self.location);
-    weights = weights.defined() ? weights * w : w;
+    factors = w.to(working_dtype(w.dtype()));
+    weights = weights.defined() ? weights * factors : factors;
   }
   if (!weights.defined()) {
-    const Tensor centred = table - (is_floating(x.dtype()) ? table : table.to(kFloat32)).mean(1, true);
+    const Tensor centred = table - table.mean(1, true);
     const Size freedom = observations - correction;
-    return (matmul(centred, centred.t()) / (freedom < 0 ? 0 : int64_t{freedom})).squeeze();
+    return rounded((matmul(centred, centred.t()) / (freedom < 0 ? 0 : int64_t{freedom})).squeeze());
   }
   const Tensor total = weights.sum();
   if (observations > 0)
     eager::require({"cov", fweights.tensor ? "fweights" : "aweights", "weights whose sum is 0", "another sum"},
                    total != 0);
   const Tensor centred = table - (table * weights).sum(1, true) / total;
-  const Tensor freedom = aweights.tensor && correction != 0
-                             ? total - correction * (weights * *aweights.tensor).sum() / total
-                             : total - correction;
-  return (matmul(centred, (centred * weights).t()) / clamp_min(freedom, 0)).squeeze();
+  const Tensor freedom = factors.defined() && correction != 0 ? total - correction * (weights * factors).sum() / total
+                                                              : total - correction;
+  return rounded((matmul(centred, (centred * weights).t()) / clamp_min(freedom, 0)).squeeze());
 }
 
 Tensor corrcoef(const TensorArg& self) {

@@ -73,7 +73,9 @@ std::vector<double> resampled(const std::vector<double>& x, int64_t inner, const
           sum += static_cast<long double>(r.weight[t]) * x[(o * line.from + r.at[t]) * inner + k];
         if (r.at.size() == 1) sum = x[(o * line.from + r.at[0]) * inner + k];
         double value = static_cast<double>(sum);
-        result.push_back(bytes ? std::min(std::max(std::floor(value + 0.5), 0.0), 255.0) : value);
+        // A half stays one where its weights are fractions that double cannot hold.
+        constexpr double kHalf = 0.5 + 1e-9;
+        result.push_back(bytes ? std::min(std::max(std::floor(value + kHalf), 0.0), 255.0) : value);
       }
   return result;
 }

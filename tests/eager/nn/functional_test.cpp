@@ -35,6 +35,13 @@ TEST(Functional, Bilinear) {
                   -5.000218575084798, 0.3873548650210244);
   EXPECT_PYTORCHS(F::bilinear(x[0][0], y[0][0], w), (), 8.228120443630793);
   EXPECT_EQ(F::bilinear(ones({0, 4}), ones({0, 5}), ones({6, 4, 5})).sizes(), (std::vector<int64_t>{0, 6}));
+  // Integers stay what they are; 16-bit floats are computed in f32 and rounded once.
+  EXPECT_TRUE(equal(F::bilinear(tensor({1, 2}, kInt32), tensor({3, 1}, kInt32), tensor({{{1, 2}, {3, 4}}}, kInt32)),
+                    tensor({31}, kInt32)));
+  const auto half = [](const Tensor& t) { return t.detach().to(kBFloat16); };
+  const auto wide = [&](const Tensor& t) { return half(t).to(kFloat32); };
+  EXPECT_TRUE(equal(F::bilinear(half(x), half(y), half(w), half(b)),
+                    F::bilinear(wide(x), wide(y), wide(w), wide(b)).to(kBFloat16)));
   const nn::Bilinear layer(4, 5, 6);
   EXPECT_EQ(layer->named_parameters()[0].first, "weight");
   EXPECT_EQ(layer->weight.sizes(), (std::vector<int64_t>{6, 4, 5}));

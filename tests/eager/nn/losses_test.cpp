@@ -253,5 +253,21 @@ TEST_F(Losses, GradientsOfSecondOrder) {
       [&](const List& x) { return List{F::multilabel_soft_margin_loss(x[0], counts, weight)}; }, {a}));
 }
 
+TEST_F(Losses, LinearCrossEntropy) {
+  const Tensor x = tensor({{.1f, .2f, .3f}, {-.4f, .5f, .6f}});
+  const Tensor w = tensor({{.3f, -.2f, .1f}, {.4f, .5f, -.6f}, {.7f, .8f, .9f}, {0.f, .1f, .2f}});
+  const Tensor bias = tensor({.1f, .2f, .3f, .4f}), target = tensor({2, 0});
+  expect_numbers(F::linear_cross_entropy(x, w, target, bias), {1.454246282578});
+  EXPECT_TRUE(allclose(F::linear_cross_entropy(x, w, target, bias, tensor({1.f, 2.f, 3.f, 4.f}), "sum", 0, 0.1),
+                       cross_entropy(linear(x, w, bias), target, tensor({1.f, 2.f, 3.f, 4.f}), 0, "sum", 0.1)));
+  expect_numbers(F::linear_cross_entropy(x, w.reshape({2, 2, 3}), tensor({{1, 0}, {0, 1}}), {}, {}, "none"),
+                 {0.481674939394, 0.754946112633, 1.184942841530, 0.497154444456});
+  EXPECT_EQ(F::linear_cross_entropy(x.to(kBFloat16), w.to(kBFloat16), target).dtype(), kBFloat16);
+  EXPECT_REFUSED("linear_cross_entropy: input: got shape []", F::linear_cross_entropy(x.sum(), w, target));
+  EXPECT_REFUSED("linear_cross_entropy: linear_weight: got shape [4]", F::linear_cross_entropy(x, bias, target));
+  EXPECT_REFUSED("linear_cross_entropy: linear_weight: got an undefined tensor",
+                 F::linear_cross_entropy(x, {}, target));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -82,5 +82,14 @@ TEST(Pooling, Unpooled) {
   expect_error("MaxUnpool3d: kernel_size: got 0", [&] { nn::MaxUnpool3d(0); });
 }
 
+// As PyTorch has it: each of those that went to one place has the gradient there.
+TEST(Pooling, UnpooledToOnePlaceHasItsGradient) {
+  const Tensor x = tensor({{5.f, 2.f, 2.f}}).requires_grad_(), at = tensor({{0, 3, 3}});
+  const Tensor y = F::max_unpool1d(x, at, 2);
+  EXPECT_TRUE(equal(y.detach(), tensor({{5.f, 0.f, 0.f, 2.f, 0.f, 0.f}})));
+  (y * arange(1, 7)).sum().backward();
+  EXPECT_TRUE(equal(x.grad(), tensor({{1.f, 4.f, 4.f}})));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -321,5 +321,75 @@ TEST(MatrixNorm, OfAllOrders) {
   EXPECT_THROW(linalg::matrix_norm(tensor({1.f})), Error);
 }
 
+TEST(Linalg, FailuresByNumber) {
+  const Tensor both = stack({singular(), tensor({{2., 1.}, {1., 1.}}, kFloat64)});
+  auto [inverses, pivots] = linalg::inv_ex(both);
+  EXPECT_TRUE(near(pivots, tensor({2, 0}).to(kInt32), 0));
+  EXPECT_TRUE(near(inverses[1], tensor({{1., -1.}, {-1., 2.}}, kFloat64), 1e-12));
+  auto [x, stopped] = linalg::solve_ex(both, ones({2, 2, 1}, kFloat64));
+  EXPECT_TRUE(near(stopped, pivots, 0));
+  EXPECT_TRUE(near(x[1], tensor({{0.}, {1.}}, kFloat64), 1e-12));
+  auto [factors, minors] = linalg::cholesky_ex(stack({tensor({{1., 2.}, {2., 1.}}, kFloat64), both[1]}));
+  EXPECT_TRUE(near(minors, tensor({2, 0}).to(kInt32), 0));
+  EXPECT_TRUE(near(factors[1], linalg::cholesky(both[1]), 0));
+  EXPECT_TRUE(near(std::get<0>(linalg::cholesky_ex(positive(), true)), linalg::cholesky(positive(), true), 0));
+  EXPECT_EQ(std::get<1>(linalg::inv_ex(zeros({0, 3, 3}))).sizes(), (Sizes{0}));
+  const auto expect = [](const std::string& words, const std::function<void()>& f) {
+    EXPECT_EQ(message_of(f).rfind(words, 0), 0u) << message_of(f);
+  };
+  expect("linalg::inv_ex: A: got a matrix that is singular (pivot 2 is 0)", [] { linalg::inv_ex(singular(), true); });
+  expect("linalg::solve_ex: A: got a matrix that is singular", [] {
+    linalg::solve_ex(singular(), ones({2, 1}, kFloat64), true, true);
+  });
+  expect("linalg::cholesky_ex: A: got a matrix whose leading minor of order 2",
+         [] { linalg::cholesky_ex(singular(), false, true); });
+  check_gradients([](const std::vector<Tensor>& v) { return std::get<0>(linalg::inv_ex(v[0])); }, {square()});
+}
+
+TEST(Linalg, TriangularSolve) {
+  const Tensor a = tensor({{4., 1., .5}, {1., 3., .2}, {.5, .2, 2.}}, kFloat64);
+  const Tensor b = tensor({{1., 2.}, {3., 4.}, {5., 6.}}, kFloat64);
+  auto [x, copy] = triangular_solve(b, a);
+  EXPECT_TRUE(near(
+      x, tensor({{-0.270833333333, -0.158333333333}, {0.833333333333, 1.133333333333}, {2.5, 3.}}, kFloat64), 1e-11));
+  EXPECT_TRUE(equal(copy, a) && !copy.shares_storage(a));
+  EXPECT_TRUE(near(std::get<0>(triangular_solve(b, a, true, true, true)),
+                   tensor({{1., 2.}, {2., 2.}, {4.1, 4.6}}, kFloat64), 1e-11));
+}
+
+TEST(Linalg, SquareRootOfASymmetricMatrix) {
+  const Tensor a = tensor({{4., 1., .5}, {1., 3., .2}, {.5, .2, 2.}}, kFloat64).requires_grad_();
+  const Tensor root = linalg::matrix_sqrth(a);
+  EXPECT_TRUE(near(root.detach(),
+                   tensor({{1.976580656375757, 0.26922044932486017, 0.14369849862298262},
+                           {0.26922044932486017, 1.7102165217242127, 0.051766770102559784},
+                           {0.14369849862298262, 0.051766770102559784, 1.4059413014086497}},
+                          kFloat64),
+                   1e-12));
+  root[0].sum().backward();
+  EXPECT_TRUE(near(a.grad(),
+                   tensor({{0.2266845433537798, 0.11911529480852306, 0.1382856710971559},
+                           {0.11911529480852306, -0.018239071356736657, -0.016912625857887453},
+                           {0.1382856710971559, -0.016912625857887453, -0.013511183777078443}},
+                          kFloat64),
+                   1e-12));
+  EXPECT_TRUE(near(linalg::matrix_sqrth(eye(3, {}, kFloat32) * 4), eye(3, {}, kFloat32) * 2));
+  const auto of_symmetric = [](const std::vector<Tensor>& v) { return linalg::matrix_sqrth(matmul(v[0], v[0].mT())); };
+  check_gradients(of_symmetric, {square()});
+}
+
+TEST(Linalg, WhatIsSaidToBeSymmetric) {
+  const Tensor h = tensor({{2., 9.}, {1., 3.}}, kFloat64), ones_below = tensor({{1., 7.}, {1., 1.}}, kFloat64);
+  EXPECT_TRUE(near(linalg::pinv(h, {}, {}, true), tensor({{.6, -.2}, {-.2, .4}}, kFloat64), 1e-12));
+  EXPECT_EQ(linalg::matrix_rank(ones_below, {}, {}, true).item<int64_t>(), 1);
+  EXPECT_EQ(linalg::matrix_rank(ones_below).item<int64_t>(), 2);
+  EXPECT_EQ(message_of([] { linalg::pinv(tall(), {}, {}, true); }).rfind("linalg::pinv: A: got shape [3, 2]", 0), 0u);
+}
+
+TEST(MatrixExponential, Of16BitFloats) {
+  for (DType dtype : {kFloat16, kBFloat16})
+    EXPECT_TRUE(near(matrix_exp(square().to(dtype)), matrix_exp(square()).to(dtype), 0));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -84,5 +84,14 @@ TEST(SampledFunctions, HaveGradients) {
   EXPECT_TRUE(autograd::gradgradcheck(all, {y, x}));
 }
 
+// As PyTorch's: products of integers are integers, which wrap.
+TEST(Trapezoid, IntegersAtIntegers) {
+  const Tensor y = tensor({5, 6, 4}, kUInt8), x = tensor({9, 3, 1}, kUInt8);
+  EXPECT_TRUE(near(trapezoid(y, x), tensor(213.f), 0));
+  EXPECT_TRUE(near(cumulative_trapezoid(y, x), tensor({95.f, 213.f}), 0));
+  EXPECT_TRUE(near(trapezoid(tensor({1, 2, 4}), tensor({1, 3, 4})), tensor(6.f), 0));
+  EXPECT_TRUE(near(trapezoid(tensor({200, 100, 4}, kUInt8)), tensor(202.f), 0));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -41,6 +41,7 @@ TEST(SumToSize, IsTheGradientOfExpand) {
   EXPECT_TRUE(equal(x.sum_to_size({3, 1}), x.sum(0).sum(1, true)));
   EXPECT_TRUE(equal(x.sum_to_size({1, 3, 4}), x.sum(0, true)));
   EXPECT_TRUE(x.sum_to_size({2, 3, 4}).is_same(x));
+  EXPECT_EQ(tensor(3, kInt32).sum_to_size(IntList(Ints{})).dtype(), kInt64);  // as a sum of one
   EXPECT_NE(message_of([&] {
               x.sum_to_size({2, 4});
             }).find("sum_to_size: size: got [2, 4], expected sizes that "),

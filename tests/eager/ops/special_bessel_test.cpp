@@ -117,5 +117,57 @@ TEST(Bessel, HaveGradients) {
   EXPECT_TRUE(near(zero.grad(), tensor({1.5}, kFloat64), 1e-15));
 }
 
+// mpmath's numbers.
+TEST(Bessel, ModifiedOfTheSecondKind) {
+  const Tensor x = tensor({0.01, 0.5, 1.9999, 2.0001, 3.5, 20., 700.}, kFloat64);
+  EXPECT_TRUE(near(special::modified_bessel_k0(x) /
+                       tensor({4.7212447301610949, 0.92441907122766586, 0.11390786025689361, 0.11387988708044137,
+                               0.019598897170368489, 5.7412378153365243e-10, 4.6697764316853769e-306},
+                              kFloat64),
+                   ones({7}, kFloat64), 1e-14));
+  EXPECT_TRUE(near(special::modified_bessel_k1(x) /
+                       tensor({99.973894118296246, 1.6564411200033009, 0.13988426583169102, 0.13984750046881139,
+                               0.022239392925923834, 5.8830579695570382e-10, 4.6731107967079661e-306},
+                              kFloat64),
+                   ones({7}, kFloat64), 1e-14));
+  EXPECT_TRUE(near(special::scaled_modified_bessel_k0(x),
+                   tensor({4.7686940285444619, 1.5241093857739095, 0.84158740659860283, 0.84154902487215156,
+                           0.64902633768868843, 0.27854487665718222, 0.047362369454613572},
+                          kFloat64),
+                   1e-14));
+  EXPECT_TRUE(near(special::scaled_modified_bessel_k1(x),
+                   tensor({100.97864845824005, 2.7310097082117857, 1.0335093314872253, 1.0334443655287813,
+                           0.73646754802891241, 0.28542549694072645, 0.047396187653494544},
+                          kFloat64),
+                   1e-14));
+  const Tensor ends = tensor({0., -1., kInf, kNan}, kFloat64);
+  for (auto f : {special::modified_bessel_k0, special::modified_bessel_k1, special::scaled_modified_bessel_k0,
+                 special::scaled_modified_bessel_k1}) {
+    EXPECT_TRUE(near(f(ends), tensor({kInf, kNan, 0., kNan}, kFloat64), 0));
+    EXPECT_EQ(f(tensor({1, 2})).dtype(), kFloat32);
+    EXPECT_EQ(f(zeros({0}, kFloat16)).dtype(), kFloat16);
+    const Tensor at = tensor({0.3, 1.5, 2.5, 9.}, kFloat64).requires_grad_();
+    const auto listed = [f](const std::vector<Tensor>& v) { return std::vector<Tensor>{f(v[0])}; };
+    EXPECT_TRUE(autograd::gradcheck(listed, {at}));
+    EXPECT_TRUE(autograd::gradgradcheck(listed, {at}));
+  }
+}
+
+TEST(Bessel, Spherical) {
+  const Tensor x = tensor({-3., 1e-3, 0.05, 0.5, 10., 0., kInf, kNan}, kFloat64).requires_grad_();
+  const Tensor y = special::spherical_bessel_j0(x);
+  EXPECT_TRUE(near(y.detach(),
+                   tensor({0.047040002686622407, 0.99999983333334167, 0.99958338541356658, 0.958851077208406,
+                           -0.054402111088936981, 1., 0., kNan},
+                          kFloat64),
+                   1e-15));
+  y.narrow(0, 0, 6).sum().backward();
+  EXPECT_TRUE(near(x.grad().narrow(0, 0, 6),
+                   tensor({0.34567749976235595, -0.0003333333000000012, -0.016662500372006588, -0.16253703063606657,
+                           -0.078466941798751547, 0.},
+                          kFloat64),
+                   1e-14));
+}
+
 }  // namespace
 }  // namespace ingot

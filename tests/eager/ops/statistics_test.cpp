@@ -241,5 +241,15 @@ TEST(Covariance, RefusesWrongWeights) {
   EXPECT_THROW(cov(tensor({true, false})), Error);
 }
 
+TEST(Covariance, Of16BitFloatsIsRoundedOnce) {
+  const Tensor weights = tensor({1.f, 2.f, .5f, 3.f});
+  for (DType dtype : {kFloat16, kBFloat16}) {
+    const Tensor x = table().to(dtype), w = weights.to(dtype);
+    EXPECT_TRUE(near(cov(x), cov(x.to(kFloat32)).to(dtype), 0));
+    EXPECT_TRUE(near(cov(x, 1, {}, w), cov(x.to(kFloat32), 1, {}, w.to(kFloat32)).to(dtype), 0));
+    EXPECT_EQ(cov(x, 1, {}, weights).dtype(), kFloat32);
+  }
+}
+
 }  // namespace
 }  // namespace ingot
