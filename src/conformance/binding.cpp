@@ -49,10 +49,10 @@ std::vector<Tensor> run_row(const RowCall& row, const Materialize& materialize, 
 
 }  // namespace
 
-bool knows_op(const std::string& op) { return find_function(op) || ir::find_op(op); }
+bool knows_op(const std::string& op) { return has_function(op) || ir::find_op(op); }
 
 BoundCase bind(const Case& c) {
-  if (const Function* function = find_function(c.op); function && function->takes(c))
+  if (const Function* function = find_function(c))
     return [&c, function](const Materialize& m) { return function->run(Arguments(c, m)); };
   const ir::OpInfo* row = ir::find_op(c.op);
   if (!row) throw Error("neither a row nor a function of the API takes these arguments");
@@ -60,12 +60,13 @@ BoundCase bind(const Case& c) {
 }
 
 BoundCase bind_inplace(const Case& c) {
-  const ir::OpInfo* row = ir::find_op(c.op);
-  if (!row || !row->has(ir::kInplace) || c.outputs.size() != 1 || !c.has_tensor(0)) return {};
-  const Function* function = find_function(c.op);
-  if (function && function->takes(c)) return {};
+  if (c.outputs.size() != 1 || !c.has_tensor(0)) return {};
   const CaseTensor &self = c.args[0].tensor, &expected = c.outputs[0].expected;
   if (self.dtype != c.outputs[0].dtype || !(self.shape == expected.shape)) return {};
+  if (const Function* function = find_inplace_function(c))
+    return [&c, function](const Materialize& m) { return function->run(Arguments(c, m)); };
+  const ir::OpInfo* row = ir::find_op(c.op);
+  if (!row || !row->has(ir::kInplace) || find_function(c)) return {};
   return [call = place(*row, c)](const Materialize& m) { return run_row(call, m, true); };
 }
 

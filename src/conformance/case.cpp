@@ -162,6 +162,15 @@ const CaseValue* Case::find(size_t position, std::string_view wanted) const {
   return nullptr;
 }
 
+void for_each_tensor(const Case& c, const std::function<void(const CaseTensor&)>& fn) {
+  std::function<void(const CaseValue&)> visit = [&](const CaseValue& v) {
+    if (v.is(CaseValue::Kind::tensor)) fn(v.tensor);
+    for (const CaseValue& item : v.items) visit(item);
+  };
+  for (const CaseValue& v : c.args) visit(v);
+  for (const auto& [name, v] : c.kwargs) visit(v);
+}
+
 std::vector<Case> read_cases(const std::string& path) {
   CaseFile file(path);
   try {
@@ -174,6 +183,9 @@ std::vector<Case> read_cases(const std::string& path) {
     }
     if (!cases.is_array() || cases.empty()) file.fail("no list of cases");
     for (const json& j : cases) result.push_back(read_case(j, file.metadata("op"), file));
+    std::set<DType> dtypes;
+    for (const Case& c : result) for_each_tensor(c, [&](const CaseTensor& t) { dtypes.insert(t.dtype); });
+    for (Case& c : result) c.dtypes = dtypes;
     return result;
   } catch (const json::exception& e) {
     file.fail(e.what());

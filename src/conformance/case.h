@@ -1,6 +1,8 @@
 // Conformance cases as they are stored: one safetensors file an op, cases in its header.
 #pragma once
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +57,7 @@ struct Case {
   bool exact = false;
   double rtol = 0, atol = 0;
   std::optional<CaseGradients> gradients;
+  std::set<DType> dtypes;  // of the tensors of all cases of the op: what it takes
 
   /// The argument at a position or of a name; null if neither is given.
   const CaseValue* find(size_t position, std::string_view name) const;
@@ -62,6 +65,9 @@ struct Case {
     return position < args.size() && args[position].is(CaseValue::Kind::tensor);
   }
 };
+
+/// Calls fn for every tensor among the arguments.
+void for_each_tensor(const Case& c, const std::function<void(const CaseTensor&)>& fn);
 
 /// The cases of one file. Throws Error for a file that is not of the format.
 std::vector<Case> read_cases(const std::string& path);

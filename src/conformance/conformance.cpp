@@ -54,16 +54,16 @@ std::string forbidden(const Case& c, const Mode& mode, const Outcome& outcome) {
   if (!outcome.compiled || outcome.source == Source::generated) return {};
   // The gradient of an op may be one of a view, or of a host op.
   if (mode.gradients && (outcome.source == Source::view || outcome.source == Source::host)) return {};
-  const Function* function = find_function(c.op);
-  bool by_function = function && function->takes(c);
-  const ir::OpInfo* row = by_function ? nullptr : ir::find_op(c.op);
+  const Function* function = mode.inplace ? find_inplace_function(c) : find_function(c);
+  const ir::OpInfo* row = function ? nullptr : ir::find_op(c.op);
   bool allowed = false;
-  if (outcome.source == Source::view) allowed = by_function || row->kind == ir::OpKind::view;
+  if (outcome.source == Source::view) allowed = function || row->kind == ir::OpKind::view;
   if (outcome.source == Source::host) {
     const ir::OpInfo* op = ir::find_op(c.op);
-    allowed = op ? op->has(ir::kHost) : function->may_use_host;
+    allowed = (function && includes(function->may, May::use_host)) || (op && op->has(ir::kHost));
   }
-  if (outcome.source == Source::graph_break) allowed = by_function ? function->may_break : row->has(ir::kMayBreak);
+  if (outcome.source == Source::graph_break)
+    allowed = function ? includes(function->may, May::break_graph) : row->has(ir::kMayBreak);
   if (allowed) return {};
   return std::string("came from a ") + kSourceNames[static_cast<int>(outcome.source)] +
          (outcome.reason.empty() ? "" : ": " + outcome.reason);

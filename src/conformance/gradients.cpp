@@ -51,6 +51,8 @@ struct Given {
 /// The results, and behind them the gradients.
 std::vector<Tensor> backward(const Case& c, const Given& given, const std::vector<Tensor>& tensors,
                              std::vector<Tensor> results) {
+  if (results.size() != c.outputs.size())
+    throw Error(std::to_string(results.size()) + " results, expected " + std::to_string(c.outputs.size()));
   std::vector<Tensor> roots, cotangents, inputs;
   for (size_t i = 0; i < given.cotangents.size(); ++i) {
     const Tensor& root = results.at(c.gradients->cotangents[i].first);
@@ -178,7 +180,7 @@ Expected rounded_gradients(const Case& c, const BoundCase& bound, DType rounded)
 bool has_gradients(const Case& c, std::optional<DType> rounded) {
   bool of_f32 = false;
   for_each_tensor(c, [&](const CaseTensor& t) { of_f32 |= t.dtype == DType::f32; });
-  return c.gradients && (!rounded || of_f32);
+  return c.gradients && (!rounded || (of_f32 && c.dtypes.count(*rounded)));
 }
 
 Outcome run_gradients(const Case& c, const BoundCase& bound, GradientWay way, std::optional<DType> rounded) {

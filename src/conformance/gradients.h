@@ -14,7 +14,7 @@ enum class GradientWay { eager, interpreted, whole, alone };
 /// `rounded`: of inputs and cotangents rounded to this 16-bit float, against what the interpreter gives for the rounded
 /// ones in double (docs/numerics.md has the bound); the results are judged already.
 Outcome run_gradients(const Case& c, const BoundCase& bound, GradientWay way, std::optional<DType> rounded);
-/// Whether the case is one of them.
+/// Whether the case is one of them; in 16 bits, of an op that has cases of that dtype (linalg's have not).
 bool has_gradients(const Case& c, std::optional<DType> rounded);
 
 }  // namespace ingot::conformance

@@ -1,6 +1,7 @@
 // Runs what the API dispatches through the reference interpreter.
 #pragma once
 #include "eager/call/dispatch.h"
+#include "ir/reference.h"
 
 namespace ingot::conformance {
 
@@ -15,6 +16,8 @@ class InterpretedScope : public eager::Interceptor {
   void call(const eager::OpCall& call, std::span<Tensor> outputs) override;
 
  private:
+  void give_view(const eager::OpCall& call, const ir::ReferenceTensor& expected, std::span<Tensor> outputs);
+
   bool passes_;
   eager::Interceptor* previous_;
 };

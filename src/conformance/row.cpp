@@ -14,10 +14,6 @@ using ir::ArgKind;
 using ir::Attr;
 using Kind = CaseValue::Kind;
 
-/// PyTorch's arguments that do not change values.
-const std::set<std::string, std::less<>> kIgnored = {"requires_grad", "device", "layout",      "pin_memory",
-                                                     "memory_format", "sparse", "non_blocking"};
-
 [[noreturn]] void refuse(const ArgInfo& argument, const char* what) {
   throw Error("the row's argument " + argument.name + " does not take " + what);
 }
@@ -86,11 +82,17 @@ const CaseValue* operand_of(const ArgInfo& argument, const CaseValue& v) {
 
 }  // namespace
 
+bool changes_no_value(std::string_view name) {
+  static const std::set<std::string_view> kNames = {"requires_grad", "device", "layout",       "pin_memory",
+                                                    "memory_format", "sparse", "non_blocking", "driver"};
+  return kNames.count(name) > 0;
+}
+
 RowCall place(const ir::OpInfo& row, const Case& c) {
   if (c.args.size() > row.arguments.size()) throw Error("the row takes fewer arguments");
   for (const auto& [name, value] : c.kwargs) {
-    bool known = kIgnored.count(name) > 0 || std::any_of(row.arguments.begin(), row.arguments.end(),
-                                                         [&name = name](const ArgInfo& a) { return a.name == name; });
+    bool known = changes_no_value(name) || std::any_of(row.arguments.begin(), row.arguments.end(),
+                                                       [&name = name](const ArgInfo& a) { return a.name == name; });
     if (!known) throw Error("the row has no argument " + name);
   }
   RowCall call{row.id, {}, {}};

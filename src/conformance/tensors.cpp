@@ -57,17 +57,9 @@ std::vector<CaseTensor> read(const std::vector<Tensor>& tensors) {
   return results;
 }
 
-void for_each_tensor(const Case& c, const std::function<void(const CaseTensor&)>& fn) {
-  std::function<void(const CaseValue&)> visit = [&](const CaseValue& v) {
-    if (v.is(CaseValue::Kind::tensor)) fn(v.tensor);
-    for (const CaseValue& item : v.items) visit(item);
-  };
-  for (const CaseValue& v : c.args) visit(v);
-  for (const auto& [name, v] : c.kwargs) visit(v);
-}
-
 Pool::Pool(Storage storage, const Case& c, const std::function<CaseTensor(const CaseTensor&)>& change) {
-  const bool reversible = c.op != "view";  // it refuses, as PyTorch's does, strides that its sizes cannot describe
+  // view and view_as refuse, as PyTorch's do, strides that their sizes cannot describe.
+  const bool reversible = c.op.rfind("view", 0) != 0;
   for_each_tensor(c, [&](const CaseTensor& t) {
     if (numbers_.emplace(&t, tensors.size()).second)
       tensors.push_back(make_tensor(change ? change(t) : t, storage, reversible && tensors.size() % 2 == 0));

@@ -29,7 +29,4 @@ class Pool {
 Tensor make(const CaseTensor& t, Storage storage = Storage::dense);
 std::vector<CaseTensor> read(const std::vector<Tensor>& tensors);
 
-/// Calls fn for every tensor among the arguments.
-void for_each_tensor(const Case& c, const std::function<void(const CaseTensor&)>& fn);
-
 }  // namespace ingot::conformance

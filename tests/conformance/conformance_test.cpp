@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "conformance/conformance.h"
@@ -19,34 +20,47 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The packed cases in a folder of this process, which goes with it.
+/// Packed cases in a folder of this process, which goes with it: all of core, or of extended what
+/// tools/conformance_cases.py chose.
 class Cases {
  public:
-  Cases() : folder_(fs::temp_directory_path() / ("ingot_conformance_" + std::to_string(getpid()))) {
+  explicit Cases(const std::string& set = "core")
+      : folder_(fs::temp_directory_path() / ("ingot_conformance_" + std::to_string(getpid()))), set_(set) {
     fs::create_directories(folder_);
-    std::string command = "tar -xJf " INGOT_SOURCE_DIR "/tests/data/conformance_core.tar.xz -C " + folder_.string();
-    unpacked_ = std::system(command.c_str()) == 0;
+    const std::string packed = INGOT_SOURCE_DIR "/tests/data/conformance_" + set + ".tar.xz";
+    unpacked_ = std::system(("tar -xJf " + packed + " -C " + folder_.string()).c_str()) == 0;
   }
   ~Cases() { fs::remove_all(folder_); }
   bool unpacked() const { return unpacked_; }
-  std::string path() const { return (folder_ / "core").string(); }
+  std::string path() const { return (folder_ / set_).string(); }
 
  private:
   fs::path folder_;
+  std::string set_;
   bool unpacked_ = false;
 };
 
-class ConformanceShard : public testing::TestWithParam<int> {};
+/// Every `shards`-th op of a set.
+struct Shard {
+  std::string set;
+  int shard, shards;
+};
+void PrintTo(const Shard& s, std::ostream* out) { *out << s.set << " " << s.shard << " of " << s.shards; }
+std::vector<Shard> shards_of(const std::string& set, int shards) {
+  std::vector<Shard> all;
+  for (int i = 0; i < shards; ++i) all.push_back({set, i, shards});
+  return all;
+}
 
-constexpr int kShards = 12;
+class ConformanceShard : public testing::TestWithParam<Shard> {};
 
 TEST_P(ConformanceShard, EveryCaseInEveryMode) {
-  Cases cases;
+  Cases cases(GetParam().set);
   ASSERT_TRUE(cases.unpacked());
   Options options;
   options.path = cases.path();
-  options.shard = GetParam();
-  options.shards = kShards;
+  options.shard = GetParam().shard;
+  options.shards = GetParam().shards;
   options.quiet = true;
   if (runtime::checks_memory())
     options.modes = {"eager", "compiled-avx512", "compiled-avx2", "compiled-strided", "compiled-gradients"};
@@ -60,7 +74,16 @@ TEST_P(ConformanceShard, EveryCaseInEveryMode) {
     EXPECT_GT(report.sizes_varied, report.passed / 2) << "dims that one compiled function met in three sizes";
   for (const Failure& f : report.failures) ADD_FAILURE() << f.op << " " << f.name << " (" << f.mode << "): " << f.why;
 }
-INSTANTIATE_TEST_SUITE_P(Core, ConformanceShard, testing::Range(0, kShards));
+INSTANTIATE_TEST_SUITE_P(Core, ConformanceShard, testing::ValuesIn(shards_of("core", 12)));
+INSTANTIATE_TEST_SUITE_P(Extended, ConformanceShard, testing::ValuesIn(shards_of("extended", 3)));
+
+TEST(Conformance, WhatIsMissingOfTheExtendedOps) {
+  Cases cases("extended");
+  ASSERT_TRUE(cases.unpacked());
+  EXPECT_EQ(case_ops(cases.path()).missing,
+            (std::vector<std::string>{"native_batch_norm", "native_group_norm", "native_layer_norm",
+                                      "nn.functional.multi_head_attention_forward", "special.airy_ai"}));
+}
 
 TEST(Conformance, MissingOpsAreListedAndCanBeRequired) {
   Cases cases;

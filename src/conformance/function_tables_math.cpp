@@ -1,0 +1,158 @@
+// Products, statistics, matrices, special functions, windows of signals.
+#include "conformance/function_tables.h"
+#include "conformance/signature.h"
+#include "eager/ops/aliases.h"
+#include "eager/ops/contractions.h"
+#include "eager/ops/linalg.h"
+#include "eager/ops/polynomials.h"
+#include "eager/ops/products.h"
+#include "eager/ops/sampled_functions.h"
+#include "eager/ops/special.h"
+#include "eager/ops/statistics.h"
+#include "eager/ops/window_functions.h"
+
+namespace ingot::conformance {
+namespace {
+
+using Two = std::tuple<Tensor, Tensor>;
+
+}  // namespace
+
+FunctionTable math_functions() {
+  constexpr May kBreaks = May::break_graph, kHost = May::use_host;
+  return {
+      // How PyTorch computes it, the last argument, changes no result.
+      {"cdist", call(cdist, "x1, x2, p=2, compute_mode")},
+      {"inner", call(inner, "self, other")},
+      {"tensordot", call<Tensor(const TensorArg&, const TensorArg&, int64_t)>(tensordot, "self, other, dims=2")},
+      {"kron", call(kron, "self, other")},
+      {"cross", call(cross, "self, other, dim=null")},
+      {"dist", call(dist, "self, other, p=2")},
+      {"renorm", call(renorm, "self, p, dim, maxnorm")},
+      {"renorm_", call(&Tensor::renorm_, "self, p, dim, maxnorm")},
+      {"diff", call(diff, "self, n=1, dim=-1, prepend=null, append=null")},
+      {"trapezoid", call<Tensor(const TensorArg&, const ScalarArg&, int64_t)>(trapezoid, "y, dx=1, dim=-1")},
+      {"trapezoid", call<Tensor(const TensorArg&, const TensorArg&, int64_t)>(trapezoid, "y, x, dim=-1")},
+      {"trapz", call<Tensor(const TensorArg&, const ScalarArg&, int64_t)>(trapz, "y, dx=1, dim=-1")},
+      {"trapz", call<Tensor(const TensorArg&, const TensorArg&, int64_t)>(trapz, "y, x, dim=-1")},
+      {"cumulative_trapezoid",
+       call<Tensor(const TensorArg&, const ScalarArg&, int64_t)>(cumulative_trapezoid, "y, dx=1, dim=-1", kHost)},
+      {"cumulative_trapezoid",
+       call<Tensor(const TensorArg&, const TensorArg&, int64_t)>(cumulative_trapezoid, "y, x, dim=-1", kHost)},
+      {"gradient", call<std::vector<Tensor>(const TensorArg&, const ScalarArg&, const IntList&, int64_t)>(
+                       gradient, "self, spacing=1, dim=null, edge_order=1")},
+      {"gradient", call<std::vector<Tensor>(const TensorArg&, const std::vector<double>&, const IntList&, int64_t)>(
+                       gradient, "self, spacing, dim=null, edge_order=1")},
+      {"gradient", call<std::vector<Tensor>(const TensorArg&, const TensorList&, const IntList&, int64_t)>(
+                       gradient, "self, spacing, dim=null, edge_order=1")},
+
+      {"median", call<Tensor(const TensorArg&)>(median, "self", kHost)},
+      {"median", call<Two(const TensorArg&, int64_t, bool)>(median, "self, dim, keepdim=false", kHost)},
+      {"nanmedian", call<Tensor(const TensorArg&)>(nanmedian, "self", kHost)},
+      {"nanmedian", call<Two(const TensorArg&, int64_t, bool)>(nanmedian, "self, dim, keepdim=false", kHost)},
+      {"quantile", call(quantile, "self, q, dim=null, keepdim=false, interpolation=linear", kBreaks | kHost)},
+      {"nanquantile", call(nanquantile, "self, q, dim=null, keepdim=false, interpolation=linear", kBreaks | kHost)},
+      {"bincount", call(bincount, "self, weights=null, minlength=0", kBreaks | kHost)},
+      {"histc", call(histc, "self, bins=100, min=0, max=0", kBreaks | kHost)},
+      {"histogram", call<Two(const TensorArg&, int64_t, const std::vector<double>&, const TensorArg&, bool)>(
+                        histogram, "self, bins=100, range=[], weight=null, density=false", kBreaks | kHost)},
+      {"histogram", call<Two(const TensorArg&, const TensorArg&, const TensorArg&, bool)>(
+                        histogram, "self, bins, weight=null, density=false", kBreaks | kHost)},
+      {"cov", call(cov, "self, correction=1, fweights=null, aweights=null", kBreaks)},
+      {"corrcoef", call(corrcoef, "self")},
+
+      {"logdet", call(logdet, "self", kBreaks)},
+      {"matrix_exp", call(matrix_exp, "self", kBreaks)},
+      {"pinverse", call(pinverse, "self, rcond=1e-15", kBreaks)},
+      {"cholesky_inverse", call(cholesky_inverse, "self, upper=false", kBreaks)},
+      {"cholesky_solve", call(cholesky_solve, "self, input2, upper=false", kBreaks)},
+      {"linalg.cholesky", call(linalg::cholesky, "self, upper=false", kBreaks)},
+      {"linalg.cholesky_ex", call(linalg::cholesky_ex, "self, upper=false, check_errors=false", kBreaks)},
+      {"linalg.inv_ex", call(linalg::inv_ex, "A, check_errors=false", kBreaks)},
+      {"linalg.solve_ex", call(linalg::solve_ex, "A, B, left=true, check_errors=false", kBreaks)},
+      {"linalg.matrix_sqrth", call(linalg::matrix_sqrth, "self", kBreaks)},
+      {"triangular_solve",
+       call(triangular_solve, "self, A, upper=true, transpose=false, unitriangular=false", kBreaks)},
+      {"linalg.cond", call<Tensor(const TensorArg&, std::optional<double>)>(linalg::cond, "self, p=null", kBreaks)},
+      {"linalg.cond", call<Tensor(const TensorArg&, Word)>(linalg::cond, "self, p", kBreaks)},
+      {"linalg.cross", call(linalg::cross, "self, other, dim=-1")},
+      {"linalg.det", call(linalg::det, "A", kBreaks)},
+      {"linalg.diagonal", call(linalg::diagonal, "A, offset=0, dim1=-2, dim2=-1")},
+      {"linalg.eigvalsh", call(linalg::eigvalsh, "self, UPLO=L", kBreaks)},
+      {"linalg.inv", call(linalg::inv, "A", kBreaks)},
+      {"linalg.matrix_norm", call<Tensor(const TensorArg&, Word, const IntList&, bool)>(
+                                 linalg::matrix_norm, "self, ord=fro, dim=[-2,-1], keepdim=false", kBreaks)},
+      {"linalg.matrix_norm", call<Tensor(const TensorArg&, double, const IntList&, bool)>(
+                                 linalg::matrix_norm, "self, ord, dim=[-2,-1], keepdim=false", kBreaks)},
+      {"linalg.matrix_power", call(linalg::matrix_power, "self, n", kBreaks)},
+      {"linalg.matrix_rank", call(linalg::matrix_rank, "self, atol=null, rtol=null, hermitian=false", kBreaks)},
+      {"linalg.multi_dot", call(linalg::multi_dot, "tensors")},
+      {"linalg.norm", call<Tensor(const TensorArg&, std::optional<double>, const IntList&, bool)>(
+                          linalg::norm, "self, ord=null, dim=null, keepdim=false", kBreaks)},
+      {"linalg.norm", call<Tensor(const TensorArg&, Word, const IntList&, bool)>(
+                          linalg::norm, "self, ord, dim=null, keepdim=false", kBreaks)},
+      {"linalg.pinv", call(linalg::pinv, "self, atol=null, rtol=null, hermitian=false", kBreaks)},
+      {"linalg.slogdet", call(linalg::slogdet, "A", kBreaks)},
+      {"linalg.solve", call(linalg::solve, "A, B, left=true", kBreaks)},
+      {"linalg.solve_triangular",
+       call(linalg::solve_triangular, "self, B, upper, left=true, unitriangular=false", kBreaks)},
+      {"linalg.svdvals", call(linalg::svdvals, "A", kBreaks)},
+      {"linalg.tensorinv", call(linalg::tensorinv, "self, ind=2", kBreaks)},
+      {"linalg.tensorsolve", call(linalg::tensorsolve, "self, other, dims=null", kBreaks)},
+      {"linalg.vander", call(linalg::vander, "x, N=null", kHost)},
+
+      // The method's arguments: the function has the order before the tensor.
+      {"polygamma", call(&Tensor::polygamma, "self, n")},
+      {"special.polygamma", call(&Tensor::polygamma, "self, n")},
+      {"mvlgamma", call(mvlgamma, "self, p")},
+      {"i0", call(i0, "self")},
+      {"igamma", call(igamma, "self, other", kBreaks)},
+      {"igammac", call(igammac, "self, other", kBreaks)},
+      {"special.entr", call(special::entr, "self")},
+      {"special.xlog1py", call(special::xlog1py, "self, other")},
+      {"special.ndtr", call(special::ndtr, "self")},
+      {"special.log_ndtr", call(special::log_ndtr, "self")},
+      {"special.ndtri", call(special::ndtri, "self")},
+      {"special.zeta", call(special::zeta, "self, other")},
+      {"special.modified_bessel_i0", call(special::modified_bessel_i0, "self")},
+      {"special.modified_bessel_i1", call(special::modified_bessel_i1, "self")},
+      {"special.modified_bessel_k0", call(special::modified_bessel_k0, "self")},
+      {"special.modified_bessel_k1", call(special::modified_bessel_k1, "self")},
+      {"special.scaled_modified_bessel_k0", call(special::scaled_modified_bessel_k0, "x")},
+      {"special.scaled_modified_bessel_k1", call(special::scaled_modified_bessel_k1, "x")},
+      {"special.spherical_bessel_j0", call(special::spherical_bessel_j0, "x")},
+      {"special.chebyshev_polynomial_t", call(special::chebyshev_polynomial_t, "x, n", kBreaks)},
+      {"special.chebyshev_polynomial_u", call(special::chebyshev_polynomial_u, "x, n", kBreaks)},
+      {"special.chebyshev_polynomial_v", call(special::chebyshev_polynomial_v, "x, n", kBreaks)},
+      {"special.chebyshev_polynomial_w", call(special::chebyshev_polynomial_w, "x, n", kBreaks)},
+      {"special.shifted_chebyshev_polynomial_t", call(special::shifted_chebyshev_polynomial_t, "x, n", kBreaks)},
+      {"special.shifted_chebyshev_polynomial_u", call(special::shifted_chebyshev_polynomial_u, "x, n", kBreaks)},
+      {"special.shifted_chebyshev_polynomial_v", call(special::shifted_chebyshev_polynomial_v, "x, n", kBreaks)},
+      {"special.shifted_chebyshev_polynomial_w", call(special::shifted_chebyshev_polynomial_w, "x, n", kBreaks)},
+      {"special.hermite_polynomial_h", call(special::hermite_polynomial_h, "x, n", kBreaks)},
+      {"special.hermite_polynomial_he", call(special::hermite_polynomial_he, "x, n", kBreaks)},
+      {"special.laguerre_polynomial_l", call(special::laguerre_polynomial_l, "x, n", kBreaks)},
+      {"special.legendre_polynomial_p", call(special::legendre_polynomial_p, "x, n", kBreaks)},
+      {"special.i0e", call(special::i0e, "self")},
+      {"special.i1", call(special::i1, "self")},
+      {"special.i1e", call(special::i1e, "self")},
+      {"special.bessel_j0", call(special::bessel_j0, "self")},
+      {"special.bessel_j1", call(special::bessel_j1, "self")},
+      {"special.bessel_y0", call(special::bessel_y0, "self")},
+      {"special.bessel_y1", call(special::bessel_y1, "self")},
+
+      {"signal.windows.bartlett", call(signal::windows::bartlett, "M, sym=true, dtype=null")},
+      {"signal.windows.blackman", call(signal::windows::blackman, "M, sym=true, dtype=null")},
+      {"signal.windows.cosine", call(signal::windows::cosine, "M, sym=true, dtype=null")},
+      {"signal.windows.exponential", call(signal::windows::exponential, "M, center=null, tau=1, sym=true, dtype=null")},
+      {"signal.windows.gaussian", call(signal::windows::gaussian, "M, std=1, sym=true, dtype=null")},
+      {"signal.windows.general_cosine", call(signal::windows::general_cosine, "M, a, sym=true, dtype=null")},
+      {"signal.windows.general_hamming", call(signal::windows::general_hamming, "M, alpha=0.54, sym=true, dtype=null")},
+      {"signal.windows.hamming", call(signal::windows::hamming, "M, sym=true, dtype=null")},
+      {"signal.windows.hann", call(signal::windows::hann, "M, sym=true, dtype=null")},
+      {"signal.windows.kaiser", call(signal::windows::kaiser, "M, beta=12, sym=true, dtype=null")},
+      {"signal.windows.nuttall", call(signal::windows::nuttall, "M, sym=true, dtype=null")},
+  };
+}
+
+}  // namespace ingot::conformance
