@@ -142,6 +142,54 @@ TEST(CompiledCheckpoint, WithABreakInside) {
   }
 }
 
+/// Ops that are called otherwise where they are recorded (empty), and writes to views.
+Tensor written(const Tensor& t) {
+  Tensor y = empty_like(t), z = zeros({t.size(0), 8});
+  y.copy_(t).narrow(0, 0, 1).mul_(3).add_(t.narrow(0, 1, 1));
+  y.sin_().add_(t.exp(), 0.5);
+  z.add_(y).select(1, 0).mul_(2);
+  return z.masked_scatter(t > 0, y) * t.size(0);
+}
+
+// The first run recorded or not, the second recorded or not.
+TEST(CompiledCheckpoint, RecordedOnceOnly) {
+  const Net plain = make_net();
+  auto region = [](const Net& net) {
+    return [net](const Tensor& t) { return F::dropout(written(net(t)), 0.5, true); };
+  };
+  auto loss_of = [&](const Net& net, bool on, const Tensor& x) {
+    const Tensor first = net(x);
+    return (on ? checkpoint(region(net), first) : region(net)(first)).square().mean();
+  };
+  auto alone = compile([&](const Tensor& x) { return loss_of(plain, true, x); });
+  auto inner = compile([&](const Tensor& t) { return written(plain(t)); });
+  auto gradients = [](const Tensor& loss, const std::vector<Tensor>& p) { return autograd::grad({loss}, p); };
+  auto back = compile(gradients);
+  for (int s = 0; s < 5; ++s) {
+    const Tensor x = batch(s % 3 + 2, s);
+    auto expect = [&](const std::function<Tensor()>& loss, bool recorded, bool anomaly, const Tensor& expected_loss) {
+      manual_seed(static_cast<uint64_t>(s));
+      const Tensor got = loss();
+      const std::vector<Tensor> parameters = plain->parameters();
+      const std::vector<Tensor> expected = gradients(expected_loss, parameters);
+      std::optional<autograd::DetectAnomalyGuard> guard;
+      if (anomaly) guard.emplace();
+      const std::vector<Tensor> result = recorded ? back(got, parameters) : gradients(got, parameters);
+      for (size_t i = 0; i < result.size(); ++i) EXPECT_TRUE(same_bits(result[i], expected[i])) << s << ": " << i;
+    };
+    auto eager_loss = [&] {
+      manual_seed(static_cast<uint64_t>(s));
+      return loss_of(plain, false, x);
+    };
+    expect([&] { return loss_of(plain, true, x); }, true, false, eager_loss());
+    expect([&] { return alone(x); }, false, true, eager_loss());
+    expect([&] { return alone(x); }, true, false, eager_loss());
+    auto mixed = [&](const Tensor& t) { return written(inner(written(t))); };
+    expect([&] { return checkpoint(mixed, plain(x)).sum(); }, false, false,
+           written(written(plain(written(plain(x))))).sum());
+  }
+}
+
 TEST(CompiledCheckpoint, RefusesAnInputThatWasWrittenTo) {
   const Net net = make_net();
   auto body = [net](const Tensor& x) {

@@ -48,7 +48,9 @@ Interceptor* set_interceptor(Stage stage, Interceptor* next) {
   chain.stages = next ? chain.stages | bit_of(stage) : chain.stages & ~bit_of(stage);
   return std::exchange(chain.at[static_cast<size_t>(stage)], next);
 }
-bool intercepted() { return chain.stages & (bit_of(Stage::observe) | bit_of(Stage::record)); }
+bool intercepted() {
+  return chain.stages & (bit_of(Stage::checkpoint) | bit_of(Stage::observe) | bit_of(Stage::record));
+}
 uint64_t Interceptor::writes_to(const detail::TensorImpl& tensor) const {
   return tensor.storage ? tensor.storage->version() : 0;
 }

@@ -93,7 +93,8 @@ class Interceptor {
 Interceptor* interceptor(Stage stage);
 /// Puts another one there, or none; returns the one before.
 Interceptor* set_interceptor(Stage stage, Interceptor* interceptor);
-/// True if this thread's calls are recorded, or somebody looks on.
+/// True if this thread's calls are recorded, or somebody looks on, or will run them again: which ops are called must
+/// not hang on values, nor on whether they are recorded.
 bool intercepted();
 /// Number of writes that the memory of a tensor has seen, with those that this thread has recorded and not done yet.
 uint64_t writes_to(const detail::TensorImpl& tensor);
