@@ -35,6 +35,9 @@ FunctionTable data_functions() {
       {"transpose", call(transpose, "self, dim0, dim1")},
       {"t", call(t, "self")},
       {"mT", call(&Tensor::mT, "self")},
+      {"swapaxes", call(swapaxes, "self, axis0, axis1")},
+      {"swapdims", call(swapdims, "self, dim0, dim1")},
+      {"moveaxis", call(moveaxis, "self, source, destination")},
       {"movedim", call(movedim, "self, source, destination")},
       {"narrow", call(narrow, "self, dim, start, length", kBreaks)},
       {"contiguous", call(&Tensor::contiguous, "self")},
@@ -44,7 +47,7 @@ FunctionTable data_functions() {
       {"atleast_2d", call<Pieces(const TensorList&)>(atleast_2d, "*tensors")},
       {"atleast_3d", call<Tensor(const TensorArg&)>(atleast_3d, "self")},
       {"atleast_3d", call<Pieces(const TensorList&)>(atleast_3d, "*tensors")},
-      {"sum_to_size", call(&Tensor::sum_to_size, "self, size")},
+      {"sum_to_size", call(&Tensor::sum_to_size, "self, *size")},
 
       {"unbind", call(unbind, "self, dim=0")},
       {"split", call<Pieces(const TensorArg&, int64_t, int64_t)>(split, "self, split_size, dim=0")},
@@ -89,6 +92,8 @@ FunctionTable data_functions() {
       {"tile", call(tile, "self, dims")},
       {"hstack", call(hstack, "tensors")},
       {"vstack", call(vstack, "tensors")},
+      {"row_stack", call(row_stack, "tensors")},
+      {"concatenate", call(concatenate, "tensors, dim=0")},
       {"dstack", call(dstack, "tensors")},
       {"column_stack", call(column_stack, "tensors")},
       {"broadcast_tensors", call(broadcast_tensors, "*tensors")},
@@ -128,6 +133,7 @@ FunctionTable data_functions() {
       {"masked_select", call(masked_select, "self, mask", kBreaks)},
       {"masked_scatter", call(masked_scatter, "self, mask, source", kHost)},
       {"masked_scatter_", call(&Tensor::masked_scatter_, "self, mask, source", kHost)},
+      {"unravel_index", call(unravel_index, "indices, shape")},
       {"take", call(take, "self, index")},
       {"repeat_interleave",
        call<Tensor(const TensorArg&, const TensorArg&, std::optional<int64_t>, std::optional<int64_t>)>(
@@ -146,6 +152,7 @@ FunctionTable data_functions() {
       {"isin", call(isin, "elements, test_elements, assume_unique=false, invert=false", kBreaks | kHost)},
 
       {"select_scatter", call(select_scatter, "self, src, dim, index")},
+      {"slice_scatter", call(slice_scatter, "self, src, dim=0, start=0, end=null, step=1")},
       {"diagonal_scatter", call(diagonal_scatter, "self, src, offset=0, dim1=0, dim2=1")},
       {"put", call(put, "self, index, source, accumulate=false", kHost)},
       {"put_", call(&Tensor::put_, "self, index, source, accumulate=false", kHost)},

@@ -101,27 +101,29 @@ bool is_list_with_null(const Case& c) {
          std::any_of(sizes->items.begin(), sizes->items.end(), [](const CaseValue& v) { return v.is(Kind::null); });
 }
 
-Tensors interpolate(A a) {
+/// One factor, or one for each dim, or none.
+std::vector<double> scale_factors(A a) {
+  if (!a.has(2, "scale_factor")) return {};
+  const CaseValue& v = a.value(2, "scale_factor");
+  if (!v.is(Kind::list)) return {a.scalar(2, "scale_factor").to_double()};
   std::vector<double> scales;
-  if (a.has(2, "scale_factor")) {
-    const CaseValue& v = a.value(2, "scale_factor");
-    if (!v.is(Kind::list)) scales.push_back(a.scalar(2, "scale_factor").to_double());
-    for (const CaseValue& item : v.items)
-      scales.push_back(item.is(Kind::number) ? item.number : static_cast<double>(item.integer));
-  }
+  for (const CaseValue& item : v.items)
+    scales.push_back(item.is(Kind::number) ? item.number : static_cast<double>(item.integer));
+  return scales;
+}
+
+Tensors interpolate(A a) {
   std::optional<bool> align;
   if (a.has(4, "align_corners")) align = a.integer(4, "align_corners") != 0;
-  return {nn::functional::interpolate(a.tensor(0), a.has(1, "size") ? IntList(a.list(1, "size")) : IntList(), scales,
-                                      a.has(3, "mode") ? a.value(3, "mode").text : "nearest", align,
+  return {nn::functional::interpolate(a.tensor(0), a.has(1, "size") ? IntList(a.list(1, "size")) : IntList(),
+                                      scale_factors(a), a.has(3, "mode") ? a.value(3, "mode").text : "nearest", align,
                                       a.integer(5, "recompute_scale_factor", 0) != 0)};
 }
 
-/// Its older names: a size or one factor, and a mode.
+/// Its older names: a size or factors, and a mode.
 Tensors upsample(A a, const char* mode, std::optional<bool> align_corners) {
   const IntList size = a.has(1, "size") ? IntList(a.list(1, "size")) : IntList();
-  std::vector<double> scales;
-  if (a.has(2, "scale_factor")) scales.push_back(a.scalar(2, "scale_factor").to_double());
-  return {nn::functional::interpolate(a.tensor(0), size, scales, mode, align_corners)};
+  return {nn::functional::interpolate(a.tensor(0), size, scale_factors(a), mode, align_corners)};
 }
 
 /// Modes by their numbers.

@@ -76,7 +76,7 @@ Given Signature::given(const Case& c, size_t i) const {
   static const CaseValue kNone;
   if (i >= names_.size()) return kNone;
   const CaseValue* value = find(c, i);
-  if (!value) return names_[i].otherwise;
+  if (!value || value->is(Kind::null)) return names_[i].otherwise;  // PyTorch's None stands for the default
   if (names_[i].rest && !value->is(Kind::list)) return std::span(c.args).subspan(i);
   return *value;
 }

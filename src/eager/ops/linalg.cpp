@@ -314,16 +314,18 @@ Tensor mirrored(const char* op, const TensorArg& A, const Tensor& a, bool hermit
   return a.tril() + a.tril(-1).mT();
 }
 
-/// Up to where singular values count as 0.
-Tensor tolerance_of(const Tensor& s, const Tensor& a, DType dtype, std::optional<double> atol,
-                    std::optional<double> rtol) {
+/// Up to where singular values count as 0, a number for each matrix.
+Tensor tolerance_of(const Tensor& s, const Tensor& a, DType dtype, const OperandArg& atol, const OperandArg& rtol) {
+  if (s.size(-1) == 0) return zeros(batch_of(a), kFloat64);
+  const auto wide = [](const OperandArg& x) {
+    return x.tensor ? x.tensor->detach().to(kFloat64) : scalar_tensor(x.value, kFloat64);
+  };
   const double epsilon =
       dtype == kFloat32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-  const double share = rtol                ? *rtol
-                       : atol && *atol > 0 ? 0
-                                           : epsilon * static_cast<double>(std::max<int64_t>(a.size(-1), a.size(-2)));
-  if (s.size(-1) == 0) return zeros(batch_of(a), kFloat64);
-  return clamp_min(s.amax(-1) * share, atol.value_or(0));
+  const double usual = epsilon * static_cast<double>(std::max<int64_t>(a.size(-1), a.size(-2)));
+  const Tensor least = wide(atol);  // absent: 0
+  const Tensor share = rtol.tensor || rtol.is_scalar ? wide(rtol) : where(least > 0, 0.0, usual);
+  return maximum(s.amax(-1) * share, least);
 }
 
 /// A right side as matrices, of one batch with A. `vectors`: what has A's sizes but for the last one is a vector a
@@ -541,7 +543,7 @@ Tensor svdvals(const TensorArg& A) {
   return Singular::apply(wide("linalg::svdvals", "A", A, false, true), false)[1].to(A.tensor->dtype());
 }
 
-Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+Tensor pinv(const TensorArg& A, const OperandArg& atol, const OperandArg& rtol, bool hermitian) {
   const FunctionScope scope("linalg::pinv", A.location);
   const Tensor a = wide("linalg::pinv", "A", A, false, true);
   const std::vector<Tensor> parts = Singular::apply(mirrored("linalg::pinv", A, a.detach(), hermitian), false);
@@ -549,7 +551,7 @@ Tensor pinv(const TensorArg& A, std::optional<double> atol, std::optional<double
   return PseudoInverse::apply(a, parts[0], parts[1], parts[2], tolerance).to(A.tensor->dtype());
 }
 
-Tensor matrix_rank(const TensorArg& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+Tensor matrix_rank(const TensorArg& A, const OperandArg& atol, const OperandArg& rtol, bool hermitian) {
   const FunctionScope scope("linalg::matrix_rank", A.location);
   const Tensor a = wide("linalg::matrix_rank", "A", A, false, true);
   const Tensor s = Singular::apply(mirrored("linalg::matrix_rank", A, a.detach(), hermitian), false)[1];
@@ -563,7 +565,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const Tenso
   const auto [a, b, vector] = sides_of("linalg::lstsq", wide_a, B, dtype, true, true);
   const std::vector<Tensor> parts = Singular::apply(wide_a.detach(), false);
   const Tensor& s = parts[1];
-  const Tensor tolerance = tolerance_of(s, wide_a, dtype, {}, rcond);
+  const Tensor tolerance = tolerance_of(s, wide_a, dtype, {}, rcond ? OperandArg(*rcond) : OperandArg());
   const Tensor inverse = PseudoInverse::apply(wide_a, parts[0], s, parts[2], tolerance);
   const Tensor x = matmul(inverse, b), rank = (s > tolerance.unsqueeze(-1)).sum(-1);
   Tensor residuals = zeros({0}, dtype);

@@ -81,12 +81,12 @@ INGOT_API Tensor eigvalsh(const TensorArg& A, Word UPLO = "L");
 INGOT_API std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices = true);
 INGOT_API Tensor svdvals(const TensorArg& A);
 /// The pseudoinverse of Moore and Penrose: singular values up to max(atol, rtol * the largest) count as 0. rtol: unless
-/// given, the larger size times the dtype's epsilon; 0 where an atol is given. `hermitian`: A is symmetric, and its
-/// lower triangle alone is read.
-INGOT_API Tensor pinv(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {},
+/// given, the larger size times the dtype's epsilon; 0 where an atol is given. Both are numbers, or tensors of one for
+/// each matrix. `hermitian`: A is symmetric, and its lower triangle alone is read.
+INGOT_API Tensor pinv(const TensorArg& A, const OperandArg& atol = {}, const OperandArg& rtol = {},
                       bool hermitian = false);
 /// How many singular values count (i64), as in pinv.
-INGOT_API Tensor matrix_rank(const TensorArg& A, std::optional<double> atol = {}, std::optional<double> rtol = {},
+INGOT_API Tensor matrix_rank(const TensorArg& A, const OperandArg& atol = {}, const OperandArg& rtol = {},
                              bool hermitian = false);
 /// The shortest X among those for which |A X - B| is smallest; squared residuals (empty, unless there are more rows
 /// than columns and every rank is full); the ranks; the singular values. `rcond` is pinv's rtol. B as in solve.

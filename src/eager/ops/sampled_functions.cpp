@@ -144,7 +144,7 @@ std::vector<Tensor> gradient(const TensorArg& self, const ScalarArg& spacing, co
   const Tensor& x = present("gradient", "self", self);
   std::vector<Tensor> results;
   for (int64_t d : dims_of(x, dim, edge_order, self.location))
-    results.push_back(derivative(x, spacing.value.to_double(), d, edge_order));
+    results.push_back(derivative(x, spacing.present ? spacing.value.to_double() : 1, d, edge_order));
   return results;
 }
 

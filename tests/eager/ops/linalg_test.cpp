@@ -383,6 +383,11 @@ TEST(Linalg, WhatIsSaidToBeSymmetric) {
   EXPECT_TRUE(near(linalg::pinv(h, {}, {}, true), tensor({{.6, -.2}, {-.2, .4}}, kFloat64), 1e-12));
   EXPECT_EQ(linalg::matrix_rank(ones_below, {}, {}, true).item<int64_t>(), 1);
   EXPECT_EQ(linalg::matrix_rank(ones_below).item<int64_t>(), 2);
+  // A tolerance for each matrix.
+  const Tensor two = stack({ones_below, ones_below}), atol = tensor({0.1, 5.}, kFloat64);
+  EXPECT_TRUE(equal(linalg::matrix_rank(two, atol), tensor({2, 1})));
+  EXPECT_TRUE(equal(linalg::matrix_rank(two, {}, tensor(0.9, kFloat64)), tensor({1, 1})));
+  EXPECT_TRUE(near(linalg::pinv(two, atol)[1], linalg::pinv(ones_below, 5.), 0));
   EXPECT_EQ(message_of([] { linalg::pinv(tall(), {}, {}, true); }).rfind("linalg::pinv: A: got shape [3, 2]", 0), 0u);
 }
 

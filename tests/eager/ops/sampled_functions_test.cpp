@@ -40,6 +40,7 @@ TEST(Gradient, OfEqualDistances) {
   ASSERT_EQ(g.size(), 2u);
   EXPECT_TRUE(near(g[0], tensor({{-0.5f, 5.f, -1.f, -1.f}, {1.5f, 1.5f, -2.f, 1.f}, {3.5f, -2.f, -3.f, 3.f}})));
   EXPECT_TRUE(near(g[1], tensor({{-3.f, 1.5f, 1.f, -4.f}, {2.5f, 1.25f, -2.f, -4.f}, {-3.f, -2.f, 0.5f, 2.f}})));
+  EXPECT_TRUE(equal(gradient(samples(), std::nullopt)[1], g[1]));
   EXPECT_TRUE(near(gradient(samples(), 0.5, -1, 2)[0],
                    tensor({{-15.f, 3.f, 2.f, -18.f}, {7.5f, 2.5f, -4.f, -12.f}, {-8.f, -4.f, 1.f, 7.f}})));
   EXPECT_TRUE(near(gradient(samples(), std::vector<double>{2.0, 0.5})[1],
