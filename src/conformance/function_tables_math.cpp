@@ -158,17 +158,17 @@ FunctionTable math_functions() {
       {"special.bessel_y0", call(special::bessel_y0, "self")},
       {"special.bessel_y1", call(special::bessel_y1, "self")},
 
-      {"signal.windows.bartlett", call(signal::windows::bartlett, "M, sym=true, dtype=null")},
-      {"signal.windows.blackman", call(signal::windows::blackman, "M, sym=true, dtype=null")},
-      {"signal.windows.cosine", call(signal::windows::cosine, "M, sym=true, dtype=null")},
-      {"signal.windows.exponential", call(signal::windows::exponential, "M, center=null, tau=1, sym=true, dtype=null")},
-      {"signal.windows.gaussian", call(signal::windows::gaussian, "M, std=1, sym=true, dtype=null")},
-      {"signal.windows.general_cosine", call(signal::windows::general_cosine, "M, a, sym=true, dtype=null")},
-      {"signal.windows.general_hamming", call(signal::windows::general_hamming, "M, alpha=0.54, sym=true, dtype=null")},
-      {"signal.windows.hamming", call(signal::windows::hamming, "M, sym=true, dtype=null")},
-      {"signal.windows.hann", call(signal::windows::hann, "M, sym=true, dtype=null")},
-      {"signal.windows.kaiser", call(signal::windows::kaiser, "M, beta=12, sym=true, dtype=null")},
-      {"signal.windows.nuttall", call(signal::windows::nuttall, "M, sym=true, dtype=null")},
+      {"signal.windows.bartlett", call(signal_windows::bartlett, "M, sym=true, dtype=null")},
+      {"signal.windows.blackman", call(signal_windows::blackman, "M, sym=true, dtype=null")},
+      {"signal.windows.cosine", call(signal_windows::cosine, "M, sym=true, dtype=null")},
+      {"signal.windows.exponential", call(signal_windows::exponential, "M, center=null, tau=1, sym=true, dtype=null")},
+      {"signal.windows.gaussian", call(signal_windows::gaussian, "M, std=1, sym=true, dtype=null")},
+      {"signal.windows.general_cosine", call(signal_windows::general_cosine, "M, a, sym=true, dtype=null")},
+      {"signal.windows.general_hamming", call(signal_windows::general_hamming, "M, alpha=0.54, sym=true, dtype=null")},
+      {"signal.windows.hamming", call(signal_windows::hamming, "M, sym=true, dtype=null")},
+      {"signal.windows.hann", call(signal_windows::hann, "M, sym=true, dtype=null")},
+      {"signal.windows.kaiser", call(signal_windows::kaiser, "M, beta=12, sym=true, dtype=null")},
+      {"signal.windows.nuttall", call(signal_windows::nuttall, "M, sym=true, dtype=null")},
   };
 }
 

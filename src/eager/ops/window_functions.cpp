@@ -88,7 +88,7 @@ Tensor kaiser_window(int64_t window_length, bool periodic, double beta, TensorOp
                 [=](const Tensor& place, int64_t) { return kaiser_of(place, beta); });
 }
 
-namespace signal::windows {
+namespace signal_windows {
 namespace {
 
 constexpr const char* kLength = "M";
@@ -97,7 +97,7 @@ constexpr const char* kLength = "M";
 
 Tensor bartlett(int64_t M, bool sym, TensorOptions options, Location location) {
   return window(
-      "signal::windows::bartlett", M, !sym, options, location,
+      "signal_windows::bartlett", M, !sym, options, location,
       [](const Tensor& place, int64_t) { return 1 - abs(place * 2 - 1); }, kLength);
 }
 Tensor blackman(int64_t M, bool sym, TensorOptions options, Location location) {
@@ -105,7 +105,7 @@ Tensor blackman(int64_t M, bool sym, TensorOptions options, Location location) {
 }
 Tensor cosine(int64_t M, bool sym, TensorOptions options, Location location) {
   return window(
-      "signal::windows::cosine", M, !sym, options, location,
+      "signal_windows::cosine", M, !sym, options, location,
       [](const Tensor& place, int64_t last) {
         const auto n = static_cast<double>(last);
         return sin((place * n + 0.5) * (pi / (n + 1)));
@@ -114,7 +114,7 @@ Tensor cosine(int64_t M, bool sym, TensorOptions options, Location location) {
 }
 Tensor exponential(int64_t M, std::optional<double> center, double tau, bool sym, TensorOptions options,
                    Location location) {
-  constexpr const char* kOp = "signal::windows::exponential";
+  constexpr const char* kOp = "signal_windows::exponential";
   if (!(tau > 0)) eager::fail(kOp, "tau", std::to_string(tau), "a positive number", location);
   if (center && sym) eager::fail(kOp, "center", std::to_string(*center), "none, unless sym is false", location);
   return window(
@@ -126,7 +126,7 @@ Tensor exponential(int64_t M, std::optional<double> center, double tau, bool sym
       kLength);
 }
 Tensor gaussian(int64_t M, double std, bool sym, TensorOptions options, Location location) {
-  constexpr const char* kOp = "signal::windows::gaussian";
+  constexpr const char* kOp = "signal_windows::gaussian";
   if (!(std > 0)) eager::fail(kOp, "std", std::to_string(std), "a positive number", location);
   return window(
       kOp, M, !sym, options, location,
@@ -136,7 +136,7 @@ Tensor gaussian(int64_t M, double std, bool sym, TensorOptions options, Location
       kLength);
 }
 Tensor general_cosine(int64_t M, const std::vector<double>& a, bool sym, TensorOptions options, Location location) {
-  constexpr const char* kOp = "signal::windows::general_cosine";
+  constexpr const char* kOp = "signal_windows::general_cosine";
   if (a.empty()) eager::fail(kOp, "a", "an empty list", "at least one number", location);
   return window(
       kOp, M, !sym, options, location, [&](const Tensor& place, int64_t) { return cosines(place, a); }, kLength);
@@ -151,7 +151,7 @@ Tensor hann(int64_t M, bool sym, TensorOptions options, Location location) {
   return general_hamming(M, 0.5, sym, options, location);
 }
 Tensor kaiser(int64_t M, double beta, bool sym, TensorOptions options, Location location) {
-  constexpr const char* kOp = "signal::windows::kaiser";
+  constexpr const char* kOp = "signal_windows::kaiser";
   if (!(beta >= 0)) eager::fail(kOp, "beta", std::to_string(beta), "no negative number", location);
   return window(
       kOp, M, !sym, options, location, [=](const Tensor& place, int64_t) { return kaiser_of(place, beta); }, kLength);
@@ -160,5 +160,5 @@ Tensor nuttall(int64_t M, bool sym, TensorOptions options, Location location) {
   return general_cosine(M, {0.3635819, 0.4891775, 0.1365995, 0.0106411}, sym, options, location);
 }
 
-}  // namespace signal::windows
+}  // namespace signal_windows
 }  // namespace ingot

@@ -34,8 +34,9 @@ INGOT_API Tensor kaiser_window(int64_t window_length, bool periodic, TensorOptio
 INGOT_API Tensor kaiser_window(int64_t window_length, bool periodic, double beta, TensorOptions options = {},
                                Location location = Location());
 
-/// torch.signal.windows: of M numbers, symmetric, or with `sym` false the first M of a window that is longer by one.
-namespace signal::windows {
+/// torch.signal.windows: of M numbers, symmetric, or with `sym` false the first M of a window that is longer by one. (Not
+/// `signal`: that is a function of the C library, which a program may call after `using namespace ingot`.)
+namespace signal_windows {
 
 INGOT_API Tensor bartlett(int64_t M, bool sym = true, TensorOptions options = {}, Location location = Location());
 INGOT_API Tensor blackman(int64_t M, bool sym = true, TensorOptions options = {}, Location location = Location());
@@ -61,5 +62,5 @@ INGOT_API Tensor kaiser(int64_t M, double beta = 12, bool sym = true, TensorOpti
 /// behavior, 1981).
 INGOT_API Tensor nuttall(int64_t M, bool sym = true, TensorOptions options = {}, Location location = Location());
 
-}  // namespace signal::windows
+}  // namespace signal_windows
 }  // namespace ingot

@@ -43,7 +43,7 @@ TEST(WindowFunctions, ShortOnesAndOptions) {
 }
 
 TEST(SignalWindows, SymmetricAndPeriodic) {
-  namespace windows = signal::windows;
+  namespace windows = signal_windows;
   const auto expect = [](const Tensor& got, std::vector<double> values) {
     EXPECT_TRUE(near(got, tensor(values), 1e-11));
   };
@@ -75,7 +75,7 @@ TEST(SignalWindows, SymmetricAndPeriodic) {
 }
 
 TEST(SignalWindows, ShortOnesAndErrors) {
-  namespace windows = signal::windows;
+  namespace windows = signal_windows;
   for (bool sym : {true, false}) {
     EXPECT_EQ(windows::hann(0, sym).sizes(), IntArrayRef(Ints{0}));
     EXPECT_EQ(windows::gaussian(1, 1, sym).item<float>(), 1);
@@ -85,14 +85,14 @@ TEST(SignalWindows, ShortOnesAndErrors) {
   const auto expect = [](const std::string& words, const std::function<void()>& f) {
     EXPECT_EQ(message_of(f).rfind(words, 0), 0u) << message_of(f);
   };
-  expect("signal::windows::general_cosine: M: got -1, expected no negative number", [&] { windows::hann(-1); });
-  expect("signal::windows::cosine: dtype: got i64, expected a floating dtype",
+  expect("signal_windows::general_cosine: M: got -1, expected no negative number", [&] { windows::hann(-1); });
+  expect("signal_windows::cosine: dtype: got i64, expected a floating dtype",
          [&] { windows::cosine(3, true, kInt64); });
-  expect("signal::windows::gaussian: std: got 0", [&] { windows::gaussian(3, 0); });
-  expect("signal::windows::exponential: tau: got -1", [&] { windows::exponential(3, {}, -1); });
-  expect("signal::windows::exponential: center: got 1", [&] { windows::exponential(3, 1); });
-  expect("signal::windows::kaiser: beta: got -1", [&] { windows::kaiser(3, -1); });
-  expect("signal::windows::general_cosine: a: got an empty list", [&] { windows::general_cosine(3, {}); });
+  expect("signal_windows::gaussian: std: got 0", [&] { windows::gaussian(3, 0); });
+  expect("signal_windows::exponential: tau: got -1", [&] { windows::exponential(3, {}, -1); });
+  expect("signal_windows::exponential: center: got 1", [&] { windows::exponential(3, 1); });
+  expect("signal_windows::kaiser: beta: got -1", [&] { windows::kaiser(3, -1); });
+  expect("signal_windows::general_cosine: a: got an empty list", [&] { windows::general_cosine(3, {}); });
 }
 
 }  // namespace
