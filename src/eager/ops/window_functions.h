@@ -34,8 +34,8 @@ INGOT_API Tensor kaiser_window(int64_t window_length, bool periodic, TensorOptio
 INGOT_API Tensor kaiser_window(int64_t window_length, bool periodic, double beta, TensorOptions options = {},
                                Location location = Location());
 
-/// torch.signal.windows: of M numbers, symmetric, or with `sym` false the first M of a window that is longer by one. (Not
-/// `signal`: that is a function of the C library, which a program may call after `using namespace ingot`.)
+/// torch.signal.windows: of M numbers, symmetric, or with `sym` false the first M of a window that is longer by one.
+/// (Not `signal`: that is a function of the C library, which a program may call after `using namespace ingot`.)
 namespace signal_windows {
 
 INGOT_API Tensor bartlett(int64_t M, bool sym = true, TensorOptions options = {}, Location location = Location());
