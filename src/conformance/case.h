@@ -1,6 +1,7 @@
 // Conformance cases as they are stored: one safetensors file an op, cases in its header.
 #pragma once
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +33,8 @@ struct CaseValue {
   std::optional<int64_t> start, stop, step;  // slice
   bool is(Kind k) const { return kind == k; }
 };
+/// Of what JSON has a word for: a boolean, a number, text or null.
+CaseValue plain_value(const nlohmann::json& j);
 
 struct CaseOutput {
   DType dtype = DType::f32;  // that the result must have; the stored reference may be wider

@@ -15,23 +15,11 @@ namespace {
 
 CaseValue literal(std::string_view text) {
   const nlohmann::json j = nlohmann::json::parse(text, nullptr, false);
+  if (j.is_discarded()) return plain_value(std::string(text));
+  if (!j.is_array()) return plain_value(j);
   CaseValue v;
-  if (j.is_discarded()) {
-    v.kind = Kind::text;
-    v.text = text;
-  } else if (j.is_boolean()) {
-    v.kind = Kind::boolean;
-    v.integer = j.get<bool>();
-  } else if (j.is_number_integer()) {
-    v.kind = Kind::integer;
-    v.integer = j.get<int64_t>();
-  } else if (j.is_number_float()) {
-    v.kind = Kind::number;
-    v.number = j.get<double>();
-  } else if (j.is_array()) {
-    v.kind = Kind::list;
-    for (const nlohmann::json& item : j) v.items.push_back(literal(item.dump()));
-  }
+  v.kind = Kind::list;
+  for (const nlohmann::json& item : j) v.items.push_back(literal(item.dump()));
   return v;
 }
 

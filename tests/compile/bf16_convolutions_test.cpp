@@ -87,6 +87,31 @@ TEST(Bf16Convolutions, TrainedHaveEagersBits) {
   });
 }
 
+// Nothing, one of something, and parts of a larger image.
+TEST(Bf16Convolutions, OfAnySizeAndOfViews) {
+  test::on_every_target({2}, [] {
+    const NoGradGuard no_grad;
+    struct Sizes {
+      int64_t images, channels, results, size, taps;
+    };
+    for (const Sizes& s : std::vector<Sizes>{
+             {0, 4, 5, 6, 3}, {2, 0, 5, 6, 3}, {2, 4, 0, 6, 3}, {1, 3, 1, 1, 1}, {2, 5, 7, 1, 3}, {1, 2, 1, 2, 2}}) {
+      manual_seed(5);
+      const Tensor w = randn({s.results, s.channels, s.taps, s.taps}, kBFloat16), b = randn({s.results}, kBFloat16);
+      const Tensor whole = randn({s.images, s.channels + 2, s.size + 1, s.size + 3}, kBFloat16),
+                   part = whole.slice(1, 1, s.channels + 1).slice(2, 1, s.size + 1).slice(3, 2, s.size + 2);
+      auto function = [&](const Tensor& x) { return conv2d(x, w, b, 1, s.taps / 2); };
+      auto checked = compile(function), frozen = compile(function, {.mode = CompileMode::frozen});
+      const Tensor expected = function(part.contiguous());
+      for (const Tensor& x : {part, part.contiguous(), part}) {
+        EXPECT_TRUE(test::same_bits(function(x), expected)) << s.images << ", " << s.channels << ", " << s.results;
+        EXPECT_TRUE(test::same_bits(checked(x), expected)) << s.images << ", " << s.channels << ", " << s.results;
+        EXPECT_TRUE(test::same_bits(frozen(x), expected)) << s.images << ", " << s.channels << ", " << s.results;
+      }
+    }
+  });
+}
+
 // What a program itself has cast to f32 is multiplied as f32, also where it stands beside the cast.
 TEST(Bf16Convolutions, OfWhatWasCastByHandAreOfF32) {
   const NoGradGuard no_grad;
