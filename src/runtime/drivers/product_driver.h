@@ -34,6 +34,8 @@ class ProductDriver : public StepDriver {
   /// Of a listed A: the addresses of the rows of these tiles, [tiles][addresses of a row][most rows of a tile], or
   /// those of windows. Of a run whose rows are zeros in all of a tile the first may be null, if there are zero_runs().
   virtual void list_rows(int64_t /*batch*/, const char* /*a*/, Range /*tiles*/, const char** /*to*/) const {}
+  /// Of windows: the memory that these tiles are the first to read, mostly; a is where A begins.
+  virtual Ahead rows_source(const char* /*a*/, Range /*tiles*/) const { return {}; }
   /// What zeros, multiplied by a run of a panel's rows of B, add to sums: [runs of this block of k][panel's width]. It
   /// is a zero, of the sign that an underflown sum takes from it, or NaN.
   virtual const char* zero_runs(const StepState&, int64_t /*batch*/, int64_t /*panel*/, int64_t /*block*/) const {
@@ -69,9 +71,10 @@ class ProductDriver : public StepDriver {
   Part part(int64_t number) const;
   /// How its loops are blocked. `tiles`: of rows, in a block of them; `span`, `stretch`: of k; `group`: panels packed,
   /// or waiting for the next stretch, at a time; raw_bytes: that the sums of one take meanwhile; few_rows: it has one
-  /// tile of them, which takes all of k; fetches_a: the first panel's tiles fetch rows of A, not the B that comes next.
+  /// tile of them, which takes all of k; fetches_a: the first panel's tiles fetch rows of A, not the B that comes next;
+  /// fetches_rows: all tiles fetch what the next block of rows reads and writes, line after line.
   struct Blocking {
-    bool one_block, wide_panels, few_rows, fetches_a;
+    bool one_block, wide_panels, few_rows, fetches_a, fetches_rows;
     int64_t tiles, span, stretch, group, panel_bytes, raw_bytes, packed_line;
     ProductRooms rooms;
   };

@@ -80,6 +80,24 @@ void ProductDriver::Loops::begin_rows(Range tiles) {
     driver_.list_rows(batch_, a_, tiles, run_.scratch.addresses);
     rows_.a = reinterpret_cast<const char*>(run_.scratch.addresses);
   }
+  if (blocking_.fetches_rows) find_next_rows({tiles.end, std::min(tiles.end + blocking_.tiles, part_.rows.end)});
+}
+
+void ProductDriver::Loops::find_next_rows(Range tiles) {
+  const Ahead rows = tiles.begin < tiles.end ? driver_.rows_source(a_, tiles) : Ahead();
+  next_[0] = {rows.from, rows.rows, 0};
+  const int64_t row = product_.rows.begin(tiles.begin), end = product_.rows.begin(tiles.end);
+  for (size_t i = 1; i < next_.size(); ++i) {
+    const Ahead results = result_.alike(run_, i - 1, row, std::max(row, end));
+    next_[i] = {results.from, results.rows, 0};
+  }
+  for (Stretch& s : next_) s.each = ceil_div(s.lines, rows_.tiles * (group_.end - group_.begin));
+}
+
+void ProductDriver::Loops::fetch_next_rows(int64_t tiles) {
+  for (Stretch& s : next_)
+    for (int64_t n = std::min(s.each * tiles, s.lines); n > 0; --n, --s.lines, s.from += Ahead::kLine)
+      __builtin_prefetch(s.from, 0, 2);  // into L2
 }
 
 /// These rows of A in memory of this thread: a copy, or what the prologue makes.
@@ -213,7 +231,7 @@ TileFrame ProductDriver::Loops::frame_of(const Sums& sums, Range k, const char* 
 
 // All tiles of a block of rows, finished a few at a time; meanwhile what comes next is fetched, a piece a tile.
 void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::vector<KernelCall>& tiles,
-                                         const BlockOfB& b) const {
+                                         const BlockOfB& b) {
   const int64_t vectors = product_.panels.size(sums.panel), column = product_.panel_column(sums.panel);
   TileFrame frame = frame_of(sums, k, b.at);
   const char *const a = frame.a, *const results = result_.place(run_, rows_.row, column);
@@ -252,6 +270,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
     frame.context = call.context;
     ahead.give(i, frame);
     frame.results = results + row * frame.results_stride;
+    if (blocking_.fetches_rows) fetch_next_rows(next - i);
     call.entry(&frame);
     const int64_t end = row + frame.tiles * rows;
     if (in_registers) in_registers->advance(end - row);

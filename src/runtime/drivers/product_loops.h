@@ -1,5 +1,7 @@
 // What ProductDriver does with one part of a batch, loop by loop; product_driver.h cuts the parts and blocks the loops.
 #pragma once
+#include <array>
+
 #include "runtime/drivers/product_driver.h"
 
 namespace ingot::runtime {
@@ -27,6 +29,8 @@ class ProductDriver::Loops {
   };
 
   void begin_rows(Range tiles);
+  void find_next_rows(Range tiles);
+  void fetch_next_rows(int64_t tiles);
   const char* own_rows(int64_t row, int64_t rows, int64_t k_begin, int64_t k_size) const;
   void stretch_of_panel();
   void no_sums(const Sums& sums);
@@ -35,7 +39,7 @@ class ProductDriver::Loops {
   BlockOfB packed_block(int64_t panel, Range k) const;
   BlockOfB own_block(int64_t panel, Range k) const;
   TileFrame frame_of(const Sums& sums, Range k, const char* b) const;
-  void tiles_of_rows(const Sums& sums, Range k, const std::vector<KernelCall>& tiles, const BlockOfB& b) const;
+  void tiles_of_rows(const Sums& sums, Range k, const std::vector<KernelCall>& tiles, const BlockOfB& b);
   void few_rows() const;
   SeveralPanels panels_at_once(int64_t rows, Range left) const;
   /// Panels are counted in the order in which they are taken.
@@ -61,6 +65,12 @@ class ProductDriver::Loops {
     PieceWalk walk;
     const char* a;
   } rows_{};
+  /// Of what the next rows read and write: lines that are still to be fetched, and how many by each tile.
+  struct Stretch {
+    const char* from;
+    int64_t lines, each;
+  };
+  std::array<Stretch, 1 + ProductResult::kAlike> next_{};
 };
 
 }  // namespace ingot::runtime

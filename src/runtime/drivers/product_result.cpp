@@ -23,6 +23,13 @@ void ProductResult::find_beside(const ProductRun& run, int64_t row, int64_t colu
     distances[i] = reinterpret_cast<intptr_t>(place(run, beside_[i], row, column)) - from;
 }
 
+Ahead ProductResult::alike(const ProductRun& run, size_t which, int64_t row, int64_t end) const {
+  const size_t operand = which == 0 ? written_ : beside_[which - 1];
+  const int64_t line = run.product.sizes.n * run.product.operands.column_strides()[operand];
+  if ((which > 0 && operand == written_) || line != written_row_) return {};
+  return Ahead::lines(place(run, operand, row, 0), (end - row) * line);
+}
+
 /// Where a row and column of C's are in an operand behind A and B.
 char* ProductResult::place(const ProductRun& run, size_t operand, int64_t row, int64_t column) const {
   const BoundArguments& operands = run.product.operands;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/drivers/product_ahead.h"
 #include "runtime/drivers/product_run.h"
 
 namespace ingot::runtime {
@@ -60,6 +61,10 @@ class ProductResult {
   int64_t row_stride() const { return written_row_; }
   /// How far two operands that the epilogue reads or writes in the same way are from there; 0: none.
   void find_beside(const ProductRun& run, int64_t row, int64_t column, int64_t (&distances)[2]) const;
+  /// The operand that is written first, and up to two that lie as it does: all columns of these rows, where they lie
+  /// together.
+  static constexpr size_t kAlike = 3;
+  Ahead alike(const ProductRun& run, size_t which, int64_t row, int64_t end) const;
   /// Whether these columns are apart by the operands' strides.
   bool in_one_segment(int64_t column, int64_t columns) const {
     return column + columns <= segments_.columns ||

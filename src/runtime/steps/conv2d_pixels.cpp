@@ -161,6 +161,18 @@ class PixelDriver final : public ProductDriver {
            first * product_.panel_width(panel) * zero_bytes_each();
   }
 
+  // The lines at the end of their windows, of windows that move down.
+  Ahead rows_source(const char* a, Range tiles) const override {
+    if (!slides()) return {};
+    const int64_t first = product_.rows.begin(tiles.begin), last = product_.rows.begin(tiles.end) - 1;
+    auto line = [&](int64_t pixel, int64_t kh) {
+      const int64_t y = pixel / g_.out_width % g_.out_height * g_.stride_h - border_h_ + kh * g_.dilation_h;
+      return a + pixel / g_.pixels() * image_step_ + std::clamp<int64_t>(y, 0, height_) * row_step_;
+    };
+    const char* const from = line(first, std::max<int64_t>(g_.kernel_h - g_.stride_h, 0));
+    return Ahead::lines(from, std::max<int64_t>(line(last, g_.kernel_h) - from, 0));
+  }
+
   void list_rows(int64_t batch, const char* a, Range tiles, const char** to) const override {
     if (slides()) return list_windows(a, tiles, to);
     if (across_images_) return list_images(batch / products_, a, tiles, to);

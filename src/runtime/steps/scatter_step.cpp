@@ -1,8 +1,10 @@
 // Writing to positions along one dim of a copy of self. Elements that meet at one place are combined in the order of
 // their index, whatever the threads: a share has lines or columns of its own, never a part of the elements of a line.
+// Where there are fewer lines than threads, places are copied by all threads first: few of them may be written to.
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -83,18 +85,24 @@ class ScatterDriver final : public StepDriver {
     const int pay = threads_for(out_.elements() * 2 * static_cast<int64_t>(sizeof(T)), work);
     by_lines_ = lines_.count >= std::min(pay, context.threads);
     by_columns_ = !by_lines_ && columns_ >= 64;
-    const int64_t units = by_lines_ ? lines_.count : by_columns_ ? columns_ / 32 : 1;
+    phases = by_lines_ ? 1 : 2;
+    const int64_t units = by_lines_ ? lines_.count : places_;
     useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(units, 1)));
   }
 
-  void run(const StepState& state, int, int share, int shares) const override {
-    Range lines = by_lines_ ? runtime::share(lines_.count, share, shares) : Range{0, lines_.count};
-    Range columns = by_columns_ ? runtime::share(columns_, share, shares, 32) : Range{0, columns_};
+  void run(const StepState& state, int phase, int share, int shares) const override {
+    const bool copies = phase == 0 && !in_place(state), writes = phase == phases - 1;
+    const Range lines = by_lines_ ? runtime::share(lines_.count, share, shares) : Range{0, lines_.count};
+    const Range places = by_lines_ ? Range{0, places_} : runtime::share(places_, share, shares);
+    const Range columns = by_lines_     ? Range{0, columns_}
+                          : by_columns_ ? runtime::share(columns_, share, shares, 32)
+                                        : Range{0, share == 0 ? columns_ : 0};
     for (int64_t line = lines.begin; line < lines.end; ++line) {
-      if (out_.place.at(state) != self_.place.at(state)) copy(state, line, columns);
-      if (lines_.inside(line, index_.sizes)) scatter(state, line, columns);
+      if (copies) copy(state, line, places);
+      if (writes && columns.begin < columns.end && lines_.inside(line, index_.sizes)) scatter(state, line, columns);
     }
   }
+  bool idle(const StepState& state, int phase) const override { return phase < phases - 1 && in_place(state); }
 
  private:
   static int64_t stride(const BoundTensor& t, int64_t dim) { return dim < 0 ? 0 : t.place.strides[dim]; }
@@ -102,23 +110,24 @@ class ScatterDriver final : public StepDriver {
     return t.place.at(state) + lines_.offset(line, t.place.strides);
   }
 
-  void copy(const StepState& state, int64_t line, Range columns) const {
-    char* to = at(state, out_, line);
-    const char* from = at(state, self_, line);
+  bool in_place(const StepState& state) const { return out_.place.at(state) == self_.place.at(state); }
+
+  void copy(const StepState& state, int64_t line, Range places) const {
+    if (places.begin >= places.end || columns_ == 0) return;
+    constexpr int64_t bytes = sizeof(T);
     const int64_t to_place = stride(out_, dim_), from_place = stride(self_, dim_);
     const int64_t to_column = stride(out_, column_), from_column = stride(self_, column_);
-    constexpr int64_t bytes = sizeof(T);
-    if (column_ < 0 && from_place == bytes && to_place == bytes)
-      return static_cast<void>(std::memcpy(to, from, static_cast<size_t>(places_ * bytes)));
-    const bool dense = column_ >= 0 && from_column == bytes && to_column == bytes;
-    for (int64_t i = 0; i < places_; ++i) {
+    char* to = at(state, out_, line) + places.begin * to_place;
+    const char* from = at(state, self_, line) + places.begin * from_place;
+    const bool dense = column_ < 0 || (from_column == bytes && to_column == bytes);
+    int64_t rows = places.end - places.begin, row = dense ? columns_ * bytes : 0;  // bytes that lie together
+    if (dense && from_place == row && to_place == row) row *= std::exchange(rows, 1);
+    for (int64_t i = 0; i < rows; ++i, to += to_place, from += from_place) {
       if (dense) {
-        std::memcpy(to + i * to_place + columns.begin * bytes, from + i * from_place + columns.begin * bytes,
-                    static_cast<size_t>((columns.end - columns.begin) * bytes));
+        std::memcpy(to, from, static_cast<size_t>(row));
         continue;
       }
-      for (int64_t k = columns.begin; k < columns.end; ++k)
-        std::memcpy(to + i * to_place + k * to_column, from + i * from_place + k * from_column, bytes);
+      for (int64_t k = 0; k < columns_; ++k) std::memcpy(to + k * to_column, from + k * from_column, bytes);
     }
   }
 
