@@ -137,6 +137,7 @@ FunctionTable math_functions() {
       {"special.modified_bessel_k1", call(special::modified_bessel_k1, "self")},
       {"special.scaled_modified_bessel_k0", call(special::scaled_modified_bessel_k0, "x")},
       {"special.scaled_modified_bessel_k1", call(special::scaled_modified_bessel_k1, "x")},
+      {"special.airy_ai", call(special::airy_ai, "x")},
       {"special.spherical_bessel_j0", call(special::spherical_bessel_j0, "x")},
       {"special.chebyshev_polynomial_t", call(special::chebyshev_polynomial_t, "x, n", kBreaks)},
       {"special.chebyshev_polynomial_u", call(special::chebyshev_polynomial_u, "x, n", kBreaks)},

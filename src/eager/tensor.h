@@ -343,6 +343,11 @@ class INGOT_API Tensor {
   Tensor igammac(const TensorArg& other, Location location = Location()) const;
   Tensor mvlgamma(int64_t p, Location location = Location()) const;
   Tensor polygamma(int64_t n, Location location = Location()) const;
+  const Tensor& i0_(Location location = Location()) const;
+  const Tensor& igamma_(const TensorArg& other, Location location = Location()) const;
+  const Tensor& igammac_(const TensorArg& other, Location location = Location()) const;
+  const Tensor& mvlgamma_(int64_t p, Location location = Location()) const;
+  const Tensor& polygamma_(int64_t n, Location location = Location()) const;
   /// Functions of eager/ops/selection.h.
   Tensor nonzero(Location location = Location()) const;
   std::vector<Tensor> nonzero(AsTuple, Location location = Location()) const;

@@ -82,7 +82,7 @@ TEST(Conformance, WhatIsMissingOfTheExtendedOps) {
   ASSERT_TRUE(cases.unpacked());
   EXPECT_EQ(case_ops(cases.path()).missing,
             (std::vector<std::string>{"native_batch_norm", "native_group_norm", "native_layer_norm",
-                                      "nn.functional.multi_head_attention_forward", "special.airy_ai"}));
+                                      "nn.functional.multi_head_attention_forward"}));
 }
 
 TEST(Conformance, MissingOpsAreListedAndCanBeRequired) {

@@ -139,6 +139,32 @@ Tensor zeta(const OperandArg& self, const OperandArg& other) {
 
 }  // namespace special
 
+namespace {
+
+/// Writes what `f` gives of a copy, which its gradient reads, over `self`.
+template <class F>
+const Tensor& in_place(const char* op, const Tensor& self, Location location, F f) {
+  const FunctionScope scope(op, location);
+  return eager::present_floating(op, "self", {self, location}).copy_(f(self.clone()));
+}
+
+}  // namespace
+
+const Tensor& Tensor::i0_(Location location) const {
+  return in_place("i0_", *this, location, [](const Tensor& x) { return x.i0(); });
+}
+const Tensor& Tensor::igamma_(const TensorArg& other, Location location) const {
+  return in_place("igamma_", *this, location, [&](const Tensor& x) { return x.igamma(other); });
+}
+const Tensor& Tensor::igammac_(const TensorArg& other, Location location) const {
+  return in_place("igammac_", *this, location, [&](const Tensor& x) { return x.igammac(other); });
+}
+const Tensor& Tensor::mvlgamma_(int64_t p, Location location) const {
+  return in_place("mvlgamma_", *this, location, [p](const Tensor& x) { return x.mvlgamma(p); });
+}
+const Tensor& Tensor::polygamma_(int64_t n, Location location) const {
+  return in_place("polygamma_", *this, location, [n](const Tensor& x) { return x.polygamma(n); });
+}
 Tensor Tensor::mvlgamma(int64_t p, Location location) const { return ingot::mvlgamma({*this, location}, p); }
 Tensor Tensor::polygamma(int64_t n, Location location) const {
   return ingot::polygamma(n, {*this, location}, location);

@@ -42,6 +42,9 @@ INGOT_API Tensor modified_bessel_k0(const TensorArg& self);
 INGOT_API Tensor modified_bessel_k1(const TensorArg& self);
 INGOT_API Tensor scaled_modified_bessel_k0(const TensorArg& self);
 INGOT_API Tensor scaled_modified_bessel_k1(const TensorArg& self);
+/// The Airy function Ai; NaN of what is infinite, as PyTorch has it, and without a gradient. Within 1e-14 (below 0) and
+/// 1e-13 of its value (above), and what x lacks of digits.
+INGOT_API Tensor airy_ai(const TensorArg& self);
 /// sin(x) / x; 1 at 0.
 INGOT_API Tensor spherical_bessel_j0(const TensorArg& self);
 

@@ -1,7 +1,7 @@
-// Bessel functions, in double: polynomials through the points of Chebyshev, computed with mpmath to more digits than a
-// double has. Up to 8 of the function itself, less its singular part; beyond, of what an asymptotic expansion has in
-// front of its exponential or around its phase (F. Olver, chapter 9 of M. Abramowitz and I. Stegun, Handbook of
-// Mathematical Functions, 1964: 9.2.5, 9.2.6 and 9.7.1).
+// Bessel and Airy functions, in double: polynomials through the points of Chebyshev, computed with mpmath to more
+// digits than a double has. Up to 8 of the function itself, less its singular part; beyond, of what an asymptotic
+// expansion has in front of its exponential or around its phase (F. Olver, chapter 9 of M. Abramowitz and I. Stegun,
+// Handbook of Mathematical Functions, 1964: 9.2.5, 9.2.6 and 9.7.1).
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -16,8 +16,9 @@ using eager::smooth;
 using std::numbers::pi;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kEnd = 8;         // of the first polynomial
-constexpr double kEndOfThird = 2;  // of that of K0 and K1
+constexpr double kEnd = 8;                              // of the first polynomial
+constexpr double kEndOfThird = 2;                       // of that of K0 and K1
+constexpr double kAiryOscillates = 4, kAiryDecays = 2;  // below the negative of the one, above the other
 
 // exp(-x) I0(x) and exp(-x) I1(x) / x, of x / 4 - 1; times the root of x, of 16 / x - 1.
 constexpr double kI0Small[] = {
@@ -127,6 +128,36 @@ constexpr double kK1Large[] = {
     -3.4052380863530667e-10, -2.3491838521262873e-10, 1.392647707395567e-10,   7.437054315558186e-11,
     -4.3071978473211124e-11};
 
+// Ai, of (x + 1) / 3; times 2 sqrt(pi) x^(1/4) exp(z) with z = 2 / 3 x^(3/2), of twice z at 2 over z less 1; P and Q z
+// of its expansion at -x, of twice the square of z at 4 over z less 1.
+constexpr double kAiryNear[] = {
+    0.5355608832923521,     -0.030481701349935622,   -2.410023974815571,     2.4557465268404846,
+    1.7389341530733304,     -4.3586183030790036,     1.688491628263701,      2.0518758776286545,
+    -2.3728414082643323,    0.37669987600006666,     0.8528469083137501,     -0.613245609215131,
+    0.018903569055018308,   0.18298767897517954,     -0.09191068293168456,   -0.005411894470990453,
+    0.024032453337451905,   -0.008944345846084664,   -0.0011837007885217364, 0.002132527162276694,
+    -0.0006084816600367484, -0.00012156593463728943, 0.00013756539923763435, -3.055071662535166e-05,
+    -9.010608727416889e-06, 6.832923749670081e-06,   -7.306754900556215e-07, -5.259545325967501e-07,
+    1.2774651508219118e-07, 8.722810674137812e-09};
+constexpr double kAiryLarge[] = {
+    0.983679282828043,       -0.014613458724023247,   0.0014132014717028515,  -0.00022785221368840485,
+    4.8463340538145154e-05,  -1.2354390756678582e-05, 3.587832900669974e-06,  -1.1510252662494373e-06,
+    3.997093524096636e-07,   -1.4812636113155263e-07, 5.801773667635132e-08,  -2.379735386015867e-08,
+    9.99234762282201e-09,    -4.396488383518083e-09,  2.4027096157916705e-09, -1.1719183348888062e-09,
+    -5.857081685429259e-11,  8.099243227482072e-11,   6.070149495604203e-10,  -3.50073421904526e-10,
+    -2.4438044698817276e-10, 1.459568246434664e-10,   8.319202972661437e-11,  -4.843286683941047e-11};
+constexpr double kAiryP[] = {0.999363720981151,      -0.0006209941418028796, 1.4258707704894227e-05,
+                             -9.054529364044547e-07, 1.0042139566285106e-07, -1.5925524010948765e-08,
+                             3.2417833511874295e-09, -7.919365770811413e-10, 2.2306763023578285e-10,
+                             -7.427366609792182e-11, 2.6314696602403106e-11, -4.894567283461339e-12,
+                             1.4756745777989362e-12, -3.877702017549419e-12, 1.861129928869604e-12};
+constexpr double kAiryQ[] = {0.06880857417665441,     -0.0006071316848869277, 2.601112707824911e-05,
+                             -2.3247007282671343e-06, 3.229739578132961e-07,  -6.030172816234305e-08,
+                             1.39175786516758e-08,    -3.768231772690732e-09, 1.1585931356986471e-09,
+                             -3.934756365004472e-10,  1.3690019371995897e-10, -5.2620080925956345e-11,
+                             3.537454178404652e-11,   -1.718376613277836e-11, -5.172048823415683e-12,
+                             3.46014637735646e-12,    5.190334266445089e-12,  -2.894669075033989e-12};
+
 template <size_t kCount>
 Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
   Tensor sum = x * factors[kCount - 1];
@@ -235,6 +266,29 @@ Tensor third_kind_1(const Tensor& x) {
   return -above_zero(x, -value);
 }
 
+/// What Ai falls by, or turns by, up to x.
+Tensor airy_phase(const Tensor& x) { return x * sqrt(x) * (2.0 / 3); }
+
+Tensor airy(const Tensor& x) {
+  const auto oscillating = [](const Tensor& a) {
+    const Tensor z = airy_phase(a), inverse = 16.0 / 3 / z, t = inverse * inverse * 2 - 1;
+    const Tensor p = polynomial(kAiryP, t), q = polynomial(kAiryQ, t) / z;
+    const Tensor sine = sin(z), cosine = cos(z);  // their sum and difference, as in `oscillating`
+    return (p * (sine + cosine) + q * (sine - cosine)) / sqrt(sqrt(a) * (2 * pi));
+  };
+  const auto decaying = [](const Tensor& a) {
+    const Tensor z = airy_phase(a);
+    return polynomial(kAiryLarge, 4.0 * std::numbers::sqrt2 / 3 * 2 / z - 1) * exp(-z) / sqrt(sqrt(a) * (4 * pi));
+  };
+  const auto others = [&](const Tensor& a) {
+    return in_two_parts(
+        -a, [](const Tensor& b) { return polynomial(kAiryNear, (1 - b) / 3); }, oscillating, kAiryOscillates);
+  };
+  const Tensor infinite = isinf(x);
+  return where(infinite, std::numeric_limits<double>::quiet_NaN(),
+               in_two_parts(where(infinite, 0, x), others, decaying, kAiryDecays));
+}
+
 /// value / x, at 0 its limit.
 Tensor over(const Tensor& value, const Tensor& x, double limit) {
   const Tensor zero = x == 0;
@@ -295,6 +349,12 @@ Tensor scaled_modified_bessel_k0(const TensorArg& self) {
 Tensor scaled_modified_bessel_k1(const TensorArg& self) {
   return smooth("special::scaled_modified_bessel_k1", self, third_kind_1<true>, [](const Tensor& x) {
     return scaled_modified_bessel_k1(x) * (1 - 1 / x) - scaled_modified_bessel_k0(x);
+  });
+}
+Tensor airy_ai(const TensorArg& self) {
+  return smooth("special::airy_ai", self, airy, [](const Tensor&) -> Tensor {
+    eager::fail("special::airy_ai", "self", "a tensor that requires grad", "one that does not: there is no gradient",
+                Location::none());
   });
 }
 Tensor spherical_bessel_j0(const TensorArg& self) {

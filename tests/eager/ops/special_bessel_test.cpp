@@ -153,6 +153,25 @@ TEST(Bessel, ModifiedOfTheSecondKind) {
   }
 }
 
+// mpmath's numbers.
+TEST(Bessel, Airy) {
+  const Tensor x = tensor({-12.5, -4.5, -3.9, -2., -0.25, 0., 0.5, 1.9, 2.1, 4., 25., 100.}, kFloat64);
+  const Tensor expected =
+      tensor({-0.27627456138116025, 0.29215278105595947, -0.14741990564074426, 0.2274074282016856, 0.41872461427545292,
+              0.35502805388781724, 0.23169360648083349, 0.040594420031529502, 0.029952602115866522,
+              9.5156385120480187e-4, 8.1160268246913867e-38, 2.6344821520881845e-291},
+             kFloat64);
+  EXPECT_TRUE(near(special::airy_ai(x) / expected, ones({12}, kFloat64), 1e-13));
+  EXPECT_TRUE(near(special::airy_ai(tensor({0.5f})), tensor({0.231693606f}), 0));
+  EXPECT_TRUE(
+      near(special::airy_ai(tensor({kInf, -kInf, kNan, 1e4}, kFloat64)), tensor({kNan, kNan, kNan, 0.}, kFloat64), 0));
+  EXPECT_EQ(special::airy_ai(tensor({1, 2})).dtype(), kFloat32);
+  EXPECT_EQ(special::airy_ai(zeros({0}, kBFloat16)).dtype(), kBFloat16);
+  const Tensor leaf = ones({2}).requires_grad_();
+  EXPECT_NE(test::message_of([&] { special::airy_ai(leaf).sum().backward(); }).find("there is no gradient"),
+            std::string::npos);
+}
+
 TEST(Bessel, Spherical) {
   const Tensor x = tensor({-3., 1e-3, 0.05, 0.5, 10., 0., kInf, kNan}, kFloat64).requires_grad_();
   const Tensor y = special::spherical_bessel_j0(x);

@@ -59,5 +59,50 @@ TEST(IncompleteGamma, GradientsGoToTheEnd) {
             std::string::npos);
 }
 
+// PyTorch's numbers.
+TEST(SpecialInPlace, WritesWhatTheFunctionGives) {
+  const auto written = [](auto f) {
+    const Tensor x = tensor({1.5, 2.5}, kFloat64);
+    EXPECT_TRUE(f(x).is_same(x));
+    return x;
+  };
+  EXPECT_TRUE(near(written([](const Tensor& x) -> const Tensor& { return x.i0_(); }),
+                   tensor({1.646723189772891, 3.289839144050123}, kFloat64), 1e-14));
+  EXPECT_TRUE(near(written([](const Tensor& x) -> const Tensor& { return x.polygamma_(1); }),
+                   tensor({0.934802200544679, 0.490357756100235}, kFloat64), 1e-14));
+  EXPECT_TRUE(near(written([](const Tensor& x) -> const Tensor& { return x.mvlgamma_(2); }),
+                   tensor({0.451582705289455, 0.857047813397619}, kFloat64), 1e-14));
+  const Tensor two = tensor(2., kFloat64);
+  EXPECT_TRUE(near(written([&](const Tensor& x) -> const Tensor& { return x.igamma_(two); }) +
+                       written([&](const Tensor& x) -> const Tensor& { return x.igammac_(two); }),
+                   ones({2}, kFloat64), 1e-14));
+}
+
+TEST(SpecialInPlace, HasTheGradientOfTheFunction) {
+  const Tensor x = tensor({1.5, 2.5}, kFloat64).requires_grad_();
+  const auto gradient = [&](auto f) { return autograd::grad({f(x * 1).sum()}, {x})[0]; };
+  EXPECT_TRUE(
+      equal(gradient([](const Tensor& y) { return y.i0_(); }), gradient([](const Tensor& y) { return y.i0(); })));
+  EXPECT_TRUE(equal(gradient([](const Tensor& y) { return y.polygamma_(2); }),
+                    gradient([](const Tensor& y) { return y.polygamma(2); })));
+  EXPECT_TRUE(equal(gradient([](const Tensor& y) { return y.mvlgamma_(2); }),
+                    gradient([](const Tensor& y) { return y.mvlgamma(2); })));
+}
+
+TEST(SpecialInPlace, WhatItDoesNotHoldIsRefused) {
+  const Tensor whole = tensor({1, 2}), x = tensor({1.f, 2.f}), before = x.clone();
+  const auto says = [](const std::function<void()>& f, const char* text) {
+    const std::string message = test::message_of(f);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+    EXPECT_NE(message.find("special_gamma_test.cpp"), std::string::npos) << message;
+  };
+  says([&] { whole.i0_(); }, "i0_: self: got a tensor of i64, expected a floating dtype");
+  says([&] { whole.mvlgamma_(1); }, "mvlgamma_: self: got a tensor of i64");
+  says([&] { x.igamma_(ones({2, 2})); }, "igamma_");
+  says([&] { x.polygamma_(-1); }, "polygamma_");
+  EXPECT_TRUE(equal(whole, tensor({1, 2})));
+  EXPECT_TRUE(equal(x, before));
+}
+
 }  // namespace
 }  // namespace ingot
