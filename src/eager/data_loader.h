@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "eager/ops/generator.h"
+#include "eager/read_ahead.h"
 #include "eager/tensor.h"
 
 namespace ingot::data {
@@ -56,18 +58,30 @@ struct DataLoaderOptions {
   bool shuffle = false;
   bool drop_last = false;                   // a last batch of fewer examples
   std::optional<Generator> generator = {};  // that shuffles; absent: the one of the process
+  int64_t num_workers = 0;                  // threads that make batches ahead; 0: each is made when it is asked for
+  int64_t prefetch_factor = 2;              // batches that are ready or being made, for each of them
+};
+
+/// What is drawn for one time through a data set.
+struct Epoch {
+  Tensor order;       // positions of all examples, i64; undefined: as they stand
+  uint64_t seed = 0;  // of the generators of its batches
 };
 
 /// The order of examples in one epoch, and how it is cut.
 class INGOT_API BatchSampler {
  public:
-  /// Throws Error for less than one example a batch.
+  /// Throws Error for options out of range.
   BatchSampler(int64_t size, const DataLoaderOptions& options, Location location);
   int64_t batches() const { return batches_; }
-  /// Positions of all examples, i64; undefined: as they stand. Shuffled anew each time.
-  Tensor order() const;
-  /// Those of one batch.
-  Tensor positions(const Tensor& order, int64_t batch) const;
+  /// Shuffled anew each time; with a seed where batches have generators.
+  Epoch epoch(bool with_generators) const;
+  /// Positions of one batch.
+  Tensor positions(const Epoch& epoch, int64_t batch) const;
+  /// Of one batch: what it draws is the same whoever makes it, and when.
+  Generator generator(const Epoch& epoch, int64_t batch) const;
+  /// Null without workers.
+  std::shared_ptr<ingot::detail::ReadAhead> workers(ingot::detail::ReadAhead::Make make) const;
 
  private:
   int64_t size_, batches_;
@@ -76,9 +90,16 @@ class INGOT_API BatchSampler {
 
 /// Goes through a data set in batches, once for each `for`: what it shuffles it shuffles anew then. A data set has
 /// size() and either get_batch(positions), i64 [batch], which may give anything, or get(i), which gives a Tensor or a
-/// std::array of them: those of a batch are stacked. Batches are made one by one, on the thread that asks. Shuffling
-/// draws from the generator, so a run that restores its state goes on with the next epoch as it would have; the orders
-/// are not PyTorch's.
+/// std::array of them: those of a batch are stacked. Either may take a `const Generator&` behind: one of the batch, so
+/// that what is drawn of it is the same for any number of workers.
+///
+/// Batches are made one by one, on the thread that asks; with num_workers by so many threads, ahead, which call the
+/// data set's function at once with each other. They come in the same order, with the same numbers; what one threw is
+/// thrown where it is asked for. The loader stays where it is while a `for` goes through it. The threads have no region
+/// of autocast, use one processor each, and end with the `for`.
+///
+/// Shuffling draws from the generator, so a run that restores its state goes on with the next epoch as it would have;
+/// the orders are not PyTorch's.
 template <class Dataset>
 class DataLoader {
  public:
@@ -90,39 +111,66 @@ class DataLoader {
 
   class Iterator {
    public:
-    explicit Iterator(const DataLoader& loader) : loader_(&loader), order_(loader.sampler_.order()) {}
-    auto operator*() const { return loader_->batch(loader_->sampler_.positions(order_, at_)); }
+    explicit Iterator(const DataLoader& loader)
+        : loader_(&loader),
+          epoch_(loader.sampler_.epoch(kDraws)),
+          workers_(loader.sampler_.workers([loader = loader_, epoch = epoch_](int64_t number) {
+            return std::make_shared<decltype(loader->batch(epoch, number))>(loader->batch(epoch, number));
+          })) {}
+    auto operator*() const {
+      using Batch = decltype(loader_->batch(epoch_, at_));
+      if (workers_)
+        if (const std::shared_ptr<void> made = workers_->take(at_)) return std::move(*static_cast<Batch*>(made.get()));
+      return loader_->batch(epoch_, at_);
+    }
     Iterator& operator++() { return ++at_, *this; }
     bool operator==(std::nullptr_t) const { return at_ == loader_->size(); }
 
    private:
     const DataLoader* loader_;
-    Tensor order_;
+    Epoch epoch_;
+    std::shared_ptr<ingot::detail::ReadAhead> workers_;
     int64_t at_ = 0;
   };
   Iterator begin() const { return Iterator(*this); }
   std::nullptr_t end() const { return nullptr; }
 
  private:
-  auto batch(const Tensor& positions) const {
-    if constexpr (requires { dataset_.get_batch(positions); }) {
+  static constexpr bool kDrawsBatch = requires(const Dataset& d, const Tensor& positions, const Generator& g) {
+    d.get_batch(positions, g);
+  };
+  static constexpr bool kDrawsExample = requires(const Dataset& d, const Generator& g) { d.get(int64_t{}, g); };
+  static constexpr bool kDraws = kDrawsBatch || kDrawsExample;
+
+  auto batch(const Epoch& epoch, int64_t number) const {
+    const Tensor positions = sampler_.positions(epoch, number);
+    if constexpr (kDrawsBatch) {
+      return dataset_.get_batch(positions, sampler_.generator(epoch, number));
+    } else if constexpr (requires { dataset_.get_batch(positions); }) {
       return dataset_.get_batch(positions);
+    } else if constexpr (kDrawsExample) {
+      const Generator generator = sampler_.generator(epoch, number);
+      return collated(positions, [&](int64_t i) { return dataset_.get(i, generator); });
     } else {
-      using Example = std::remove_cvref_t<decltype(dataset_.get(int64_t{}))>;
-      const int64_t* const at = positions.data_ptr<int64_t>();
-      std::vector<Example> examples;
-      for (int64_t i = 0; i < positions.numel(); ++i) examples.push_back(dataset_.get(at[i]));
-      if constexpr (std::is_same_v<Example, Tensor>) {
-        return detail::collated(examples);
-      } else {
-        Example result;
-        for (size_t i = 0; i < result.size(); ++i) {
-          std::vector<Tensor> column;
-          for (const Example& example : examples) column.push_back(example[i]);
-          result[i] = detail::collated(column);
-        }
-        return result;
+      return collated(positions, [&](int64_t i) { return dataset_.get(i); });
+    }
+  }
+  template <class Get>
+  static auto collated(const Tensor& positions, Get get) {
+    using Example = std::remove_cvref_t<decltype(get(int64_t{}))>;
+    const int64_t* const at = positions.data_ptr<int64_t>();
+    std::vector<Example> examples;
+    for (int64_t i = 0; i < positions.numel(); ++i) examples.push_back(get(at[i]));
+    if constexpr (std::is_same_v<Example, Tensor>) {
+      return detail::collated(examples);
+    } else {
+      Example result;
+      for (size_t i = 0; i < result.size(); ++i) {
+        std::vector<Tensor> column;
+        for (const Example& example : examples) column.push_back(example[i]);
+        result[i] = detail::collated(column);
       }
+      return result;
     }
   }
 

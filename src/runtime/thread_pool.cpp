@@ -89,6 +89,9 @@ class Pool {
       while (!done()) sched_yield();
   }
 
+  /// As in a region that does not end.
+  static void leave() { inside_region_ = true; }
+
   void run(int threads, RegionFunction function, void* context) {
     threads = std::min(threads, limit());
     if (threads <= 1 || inside_region_ || busy_.exchange(true, std::memory_order_acquire))
@@ -219,6 +222,8 @@ class Pool {
 void run_region(int threads, RegionFunction function, void* context) {
   Pool::instance().run(threads, function, context);
 }
+
+void leave_pool() { Pool::leave(); }
 
 void await(const std::atomic<int>& value, int target) {
   Pool& pool = Pool::instance();

@@ -22,6 +22,9 @@ namespace runtime {
 using RegionFunction = void (*)(void* context, int thread, int threads);
 void run_region(int threads, RegionFunction function, void* context);
 
+/// From now on the regions of this thread are its own: the pool is left to others.
+void leave_pool();
+
 /// Calls fn(thread, threads) once for each thread 0 .. threads-1 and returns when all have ended; the caller is thread
 /// 0. threads is at most n, and 1 inside another region or while another caller has the pool. The exception of the
 /// first thread that threw goes on to the caller.

@@ -2,8 +2,15 @@
 #include "eager/data_loader.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <thread>
 
 #include "eager/ops/functions.h"
 #include "eager/ops/random.h"
@@ -97,11 +104,104 @@ TEST(DataLoader, StacksExamplesOfADataSetOfOnesOwn) {
   EXPECT_EQ(ranges, (std::vector<Numbers>{{0, 1}, {1, 2}, {2, 3}}));
 }
 
+/// Draws numbers, waits a while, and may refuse an example.
+struct Noise {
+  int64_t size() const { return 23; }
+  std::array<Tensor, 2> get(int64_t i, const Generator& generator) const {
+    std::this_thread::sleep_for(std::chrono::microseconds((i * 7) % 5 * 200));
+    if (i == refused) throw std::out_of_range("example 12");
+    return {rand({3}, {}, generator), tensor(i)};
+  }
+  int64_t refused = -1;
+};
+
+TEST(DataLoader, WorkersChangeNothing) {
+  const auto batches = [](auto dataset, int64_t workers, int64_t ahead) {
+    const data::DataLoader loader(dataset, {.batch_size = 4,
+                                            .shuffle = true,
+                                            .generator = Generator(5),
+                                            .num_workers = workers,
+                                            .prefetch_factor = ahead});
+    std::vector<Tensor> all;
+    for (int epoch = 0; epoch < 2; ++epoch)
+      for (const auto& [x, y] : loader) all.push_back(x), all.push_back(y);
+    return all;
+  };
+  const auto same = [](const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(), [](auto& x, auto& y) { return equal(x, y); });
+  };
+  const TensorDataset tensors(arange(46).view({23, 2}), arange(23));
+  for (auto [workers, ahead] : {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {2, 2}, {5, 1}, {3, 100}}) {
+    EXPECT_TRUE(same(batches(tensors, 0, 1), batches(tensors, workers, ahead)));
+    EXPECT_TRUE(same(batches(Noise(), 0, 1), batches(Noise(), workers, ahead)));
+  }
+  // Each batch, and each epoch, has numbers of its own.
+  const std::vector<Tensor> drawn = batches(Noise(), 2, 2);
+  EXPECT_FALSE(equal(drawn[0], drawn[2]));
+  EXPECT_FALSE(equal(drawn[0], drawn[12]));
+}
+
+TEST(DataLoader, WorkersErrorsAreTheCallers) {
+  for (int64_t workers : {0, 1, 3}) {
+    const data::DataLoader loader(Noise{12}, {.batch_size = 5, .num_workers = workers});
+    int seen = 0;
+    EXPECT_THROW(
+        {
+          for (const auto& [x, y] : loader) seen += static_cast<int>(y.size(0));
+        },
+        std::out_of_range);
+    EXPECT_EQ(seen, 10);
+    // What is not looked at throws nothing, and an epoch may be left.
+    auto at = loader.begin();
+    for (int i = 0; i < 3; ++i) ++at;
+    EXPECT_EQ(numbers_of((*at)[1]), (Numbers{15, 16, 17, 18, 19}));
+    EXPECT_EQ(numbers_of((*at)[1]), (Numbers{15, 16, 17, 18, 19}));
+  }
+}
+
+TEST(DataLoader, WorkersStopWithTheirEpoch) {
+  struct Counts {
+    std::shared_ptr<std::atomic<int>> inside = std::make_shared<std::atomic<int>>(0);
+    int64_t size() const { return 1000; }
+    Tensor get(int64_t i) const {
+      ++*inside;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --*inside;
+      return tensor(i);
+    }
+  };
+  const data::DataLoader loader(Counts(), {.num_workers = 3});
+  for (const Tensor& x : loader)
+    if (x.item<int64_t>() == 4) break;
+  EXPECT_EQ(loader.dataset().inside->load(), 0);
+}
+
+// In a child made by fork() there are no workers: it makes what is left itself.
+TEST(DataLoader, AnEpochGoesOnInAChild) {
+  const data::DataLoader loader(TensorDataset(arange(40)), {.batch_size = 2, .num_workers = 2});
+  auto at = loader.begin();
+  EXPECT_EQ(numbers_of((*at)[0]), (Numbers{0, 1}));
+  const pid_t child = fork();
+  if (child == 0) {
+    Numbers rest;
+    while (!(++at == nullptr))
+      for (int64_t n : numbers_of((*at)[0])) rest.push_back(n);
+    _exit(rest == numbers_of(arange(2, 40)) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ++at;
+  EXPECT_EQ(numbers_of((*at)[0]), (Numbers{2, 3}));
+}
+
 TEST(DataLoader, OfNothing) {
   for (bool shuffle : {false, true}) {
     const DataLoader loader(TensorDataset(zeros({0, 3})), {.batch_size = 4, .shuffle = shuffle});
     EXPECT_EQ(loader.size(), 0);
     for (const auto& [x] : loader) ADD_FAILURE() << x;
+    for (const auto& [x] : DataLoader(TensorDataset(zeros({0, 3})), {.num_workers = 2})) ADD_FAILURE() << x;
     const DataLoader one(TensorDataset(zeros({1, 3})), {.batch_size = 4, .shuffle = shuffle});
     for (const auto& [x] : one) EXPECT_EQ(x.size(0), 1);
   }
@@ -114,6 +214,8 @@ TEST(DataLoader, Errors) {
     EXPECT_NE(message.find("data_loader_test.cpp"), std::string::npos) << message;
   };
   says([] { DataLoader(Ranges(), {.batch_size = 0}); }, "DataLoader: batch_size: got 0, expected one or more");
+  says([] { DataLoader(Ranges(), {.num_workers = -1}); }, "DataLoader: num_workers: got -1, expected a number from 0");
+  says([] { DataLoader(Ranges(), {.num_workers = 2, .prefetch_factor = 0}); }, "DataLoader: prefetch_factor: got 0");
   says(
       [] {
         TensorDataset(zeros({3, 2}), zeros({2}));
