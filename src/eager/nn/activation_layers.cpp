@@ -6,6 +6,11 @@
 
 namespace ingot::nn {
 
+HardtanhImpl::HardtanhImpl(double first, double second) : min_val(first), max_val(second) {
+  if (!(max_val > min_val))
+    detail::refuse("Hardtanh", "max_val", std::to_string(max_val), "more than min_val, " + std::to_string(min_val));
+}
+
 PReLUImpl::PReLUImpl(int64_t num_parameters, double initial)
     : weight(detail::filled(detail::not_negative("PReLU", "num_parameters", num_parameters), initial)) {}
 

@@ -47,7 +47,8 @@ INGOT_ACTIVATION_OF(Softmin, softmin, int64_t, dim, );
 
 struct INGOT_API HardtanhImpl : Layer {
   double min_val, max_val;
-  explicit HardtanhImpl(double first = -1.0, double second = 1.0) : min_val(first), max_val(second) {}
+  /// Throws Error unless the second number is the larger one.
+  explicit HardtanhImpl(double first = -1.0, double second = 1.0);
   Tensor forward(const TensorArg& x) const { return hardtanh(x, min_val, max_val); }
 };
 INGOT_MODULE(Hardtanh);

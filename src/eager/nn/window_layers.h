@@ -1,6 +1,7 @@
 // Layers without parameters that look at an image through windows: pooling, resampling, patches.
 #pragma once
 #include "eager/nn/checks.h"
+#include "eager/nn/fractional_pool.h"
 #include "eager/nn/module.h"
 #include "eager/nn/pooling.h"
 #include "eager/nn/resample.h"
@@ -130,6 +131,38 @@ INGOT_ADAPTIVE_POOLING(AdaptiveMaxPool3d, 3, INGOT_WITH_INDICES(adaptive_max_poo
 #undef INGOT_ADAPTIVE_POOLING
 #undef INGOT_ADAPTIVE_AVG
 #undef INGOT_WITH_INDICES
+
+// One of the two.
+struct FractionalMaxPoolOptions {
+  IntList output_size = {};
+  std::vector<double> output_ratio = {};  // of the input's size; one for each dim, or for all
+};
+namespace detail {
+INGOT_API const FractionalMaxPoolOptions& fractional(const char* layer, size_t dims, const FractionalMaxPoolOptions& o);
+}  // namespace detail
+// Windows at random, in training or not.
+#define INGOT_FRACTIONAL_POOLING(NAME, dims, function)                                                       \
+  struct INGOT_API NAME##Impl : Layer {                                                                      \
+    IntList kernel_size;                                                                                     \
+    FractionalMaxPoolOptions options;                                                                        \
+    NAME##Impl(const IntList& kernel, FractionalMaxPoolOptions o)                                            \
+        : kernel_size(detail::positive(#NAME, "kernel_size", kernel, dims)),                                 \
+          options(detail::fractional(#NAME, dims, o)) {}                                                     \
+    Tensor forward(const TensorArg& x) const {                                                               \
+      return functional::function(x, kernel_size, options.output_size, options.output_ratio);                \
+    }                                                                                                        \
+    std::tuple<Tensor, Tensor> forward_with_indices(const TensorArg& x) const {                              \
+      return functional::function##_with_indices(x, kernel_size, options.output_size, options.output_ratio); \
+    }                                                                                                        \
+  };                                                                                                         \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<const IntList&, FractionalMaxPoolOptions>> {         \
+   public:                                                                                                   \
+    using HandleFrom::HandleFrom;                                                                            \
+    INGOT_MODULE_FIELDS(NAME)                                                                                \
+  }
+INGOT_FRACTIONAL_POOLING(FractionalMaxPool2d, 2, fractional_max_pool2d);
+INGOT_FRACTIONAL_POOLING(FractionalMaxPool3d, 3, fractional_max_pool3d);
+#undef INGOT_FRACTIONAL_POOLING
 
 struct UpsampleOptions {
   IntList size = {};
