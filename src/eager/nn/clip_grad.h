@@ -17,6 +17,12 @@ namespace utils {
 /// is a number. Throws Error for a negative bound, before anything is changed; so does the other one.
 INGOT_API Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2,
                                  bool error_if_nonfinite = false, Location location = Location());
+/// The two halves of that: the norm of these tensors as one vector, 0 of none; and the scaling of gradients whose norm
+/// is known, of all parts of a model together, say.
+INGOT_API Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
+                                bool error_if_nonfinite = false, Location location = Location());
+INGOT_API void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                                     const TensorArg& total_norm);
 /// Cuts every element to [-clip_value, clip_value].
 INGOT_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
                                 Location location = Location());

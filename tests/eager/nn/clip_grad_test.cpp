@@ -33,6 +33,20 @@ TEST(ClipGrad, NormsOfAnyOrder) {
   EXPECT_EQ(clip_grad_norm_({zeros({2})}, 10).item<float>(), 0.f);
 }
 
+TEST(ClipGrad, InTwoHalves) {
+  const Tensor a = with_gradient(tensor({3.f, 0.f})), b = with_gradient(tensor({{-4.f}}));
+  const Tensor norm = get_total_norm({a.grad(), b.grad()});
+  EXPECT_EQ(norm.item<float>(), 5.f);
+  clip_grads_with_norm_({a}, 1, norm);
+  EXPECT_TRUE(allclose(a.grad(), tensor({0.6f, 0.f})));
+  EXPECT_EQ(b.grad().item<float>(), -4.f);
+  clip_grads_with_norm_({b}, 10, norm);
+  EXPECT_EQ(b.grad().item<float>(), -4.f);
+  EXPECT_EQ(get_total_norm({}).item<float>(), 0.f);
+  EXPECT_THROW(get_total_norm({tensor({std::numeric_limits<float>::infinity()})}, 2, true), Error);
+  EXPECT_THROW(clip_grads_with_norm_({b}, -1, norm), Error);
+}
+
 TEST(ClipGrad, SixteenBitGradientsKeepTheirType) {
   const Tensor a = with_gradient(tensor({3.f, 4.f}).to(kBFloat16)), b = with_gradient(tensor({0.f}));
   clip_grad_norm_({a, b}, 1);
