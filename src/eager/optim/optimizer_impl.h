@@ -26,6 +26,10 @@ template <class Options, class State>
 void OptimizerOf<Options, State>::add_param_group(const ParamGroup& group, Location location) {
   group.options.check(location);
   check_params(group.params, location);
+  if constexpr (requires { State::kDims; })
+    for (const Tensor& p : group.params)
+      if (p.dim() != State::kDims)
+        eager::fail(name(), "params", std::to_string(p.dim()) + " dims", std::to_string(State::kDims), location);
   add_params(group.params);
   options_.push_back(group.options);
   states_.resize(params_.size());
@@ -47,7 +51,9 @@ void OptimizerOf<Options, State>::update(size_t param, const Tensor& gradient) {
   State& state = states_[param];
   state.prepare(p.tensor, o);
   ++state.step;
-  const int64_t rows = rows_at_once(p.tensor), all = p.tensor.dim() ? p.tensor.sizes()[0] : 1;
+  const int64_t rows = requires { State::kDims; }
+  ? INT64_MAX : rows_at_once(p.tensor);
+  const int64_t all = p.tensor.dim() ? p.tensor.sizes()[0] : 1;
   auto update_rows = [&](int64_t first) {
     auto part = [&](const Tensor& t) { return t.slice(0, first, std::min(first + rows, all)); };
     State states = state;

@@ -261,6 +261,37 @@ void RpropState::update(const Tensor& p, Tensor g, const RpropOptions& o) {
   prev.copy_(g);
 }
 
+void MuonOptions::check(Location location) const {
+  constexpr int64_t kMostSteps = 99;  // PyTorch's
+  const Checks checks{kName, location};
+  checks.not_negative({{"lr", lr}, {"weight_decay", weight_decay}, {"momentum", momentum}, {"eps", eps}});
+  if (ns_steps < 0 || ns_steps > kMostSteps) checks.refuse("ns_steps", static_cast<double>(ns_steps), "0 to 99");
+}
+void MuonState::prepare(const Tensor& p, const MuonOptions&) { make(momentum_buffer, p); }
+namespace {
+/// With singular values of about 1. The coefficients, Jordan's, make small ones grow fastest.
+Tensor orthogonalized(const Tensor& matrix, const MuonOptions& o) {
+  constexpr double kLinear = 3.4445, kCubic = -4.775, kQuintic = 2.0315;
+  const bool tall = matrix.size(0) > matrix.size(1);
+  Tensor x = (tall ? matrix.t() : matrix).to(kBFloat16);
+  x = x / x.norm().clamp_min(o.eps);
+  for (int64_t i = 0; i < o.ns_steps; ++i) {
+    const Tensor gram = x.matmul(x.t());
+    x = addmm(x, addmm(gram, gram, gram, kCubic, kQuintic), x, kLinear);
+  }
+  return tall ? x.t() : x;
+}
+}  // namespace
+void MuonState::update(const Tensor& p, Tensor g, const MuonOptions& o) {
+  momentum_buffer.lerp_(g, 1 - o.momentum);
+  g = orthogonalized(o.nesterov ? g.lerp(momentum_buffer, o.momentum) : momentum_buffer, o);
+  const auto rows = static_cast<double>(p.size(0)), columns = static_cast<double>(p.size(1));
+  const double scale =
+      o.match_rms_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+  if (o.weight_decay != 0) p.mul_(1 - o.lr * o.weight_decay);
+  p.add_(g, -o.lr * scale);
+}
+
 template struct AdamLikeOptions<false>;
 template struct AdamLikeOptions<true>;
 template class OptimizerOf<SGDOptions, SGDState>;
@@ -275,5 +306,6 @@ template class OptimizerOf<AdamaxOptions, AdamaxState>;
 template class OptimizerOf<AdadeltaOptions, AdadeltaState>;
 template class OptimizerOf<ASGDOptions, ASGDState>;
 template class OptimizerOf<RpropOptions, RpropState>;
+template class OptimizerOf<MuonOptions, MuonState>;
 
 }  // namespace ingot::optim

@@ -245,6 +245,32 @@ struct RpropState {
 };
 using Rprop = OptimizerOf<RpropOptions, RpropState>;
 
+/// For matrices alone (parameters of two dims): momentum whose singular values are made about equal, by steps of Newton
+/// and Schulz in bf16. Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024. The step is scaled by
+/// max(1, rows / columns)^(1/2), or, with `match_rms_adamw`, by 0.2 max(rows, columns)^(1/2), for which a rate of AdamW
+/// is right (Liu et al., "Muon is Scalable for LLM Training", 2025). Weights decay by themselves, as in AdamW.
+struct INGOT_API MuonOptions {
+  double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
+  bool nesterov = true;
+  double eps = 1e-7;
+  int64_t ns_steps = 5;
+  bool match_rms_adamw = false;
+
+  static constexpr const char* kName = "Muon";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(MuonOptions, lr, weight_decay, momentum, nesterov, eps, ns_steps, match_rms_adamw)
+};
+struct MuonState {
+  int64_t step = 0;
+  Tensor momentum_buffer;
+
+  static constexpr int64_t kDims = 2;  // of its parameters, each of which is updated whole
+  void prepare(const Tensor& p, const MuonOptions& o);
+  void update(const Tensor& p, Tensor g, const MuonOptions& o);
+  INGOT_ALL_FIELDS(MuonState, step, momentum_buffer)
+};
+using Muon = OptimizerOf<MuonOptions, MuonState>;
+
 extern template class INGOT_API OptimizerOf<SGDOptions, SGDState>;
 extern template class INGOT_API OptimizerOf<AdamOptions, AdamState>;
 extern template class INGOT_API OptimizerOf<AdamWOptions, AdamState>;
@@ -257,5 +283,6 @@ extern template class INGOT_API OptimizerOf<AdamaxOptions, AdamaxState>;
 extern template class INGOT_API OptimizerOf<AdadeltaOptions, AdadeltaState>;
 extern template class INGOT_API OptimizerOf<ASGDOptions, ASGDState>;
 extern template class INGOT_API OptimizerOf<RpropOptions, RpropState>;
+extern template class INGOT_API OptimizerOf<MuonOptions, MuonState>;
 
 }  // namespace ingot::optim
