@@ -1,9 +1,8 @@
 // What the transformers here share.
 #pragma once
-#include <ingot/ingot.h>
+#include "input.h"
 
 namespace models {
-using namespace ingot;
 
 /// [N, T, heads * width] as [N, heads, T, width].
 inline Tensor split_heads(const Tensor& x, int64_t heads) { return x.unflatten(-1, {heads, -1}).transpose(1, 2); }

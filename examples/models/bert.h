@@ -112,7 +112,8 @@ struct BertModelImpl : nn::Module {
   BertPooler pooler;
   explicit BertModelImpl(const BertConfig& config = {})
       : embeddings(config), encoder(config), pooler(config.add_pooling_layer ? BertPooler(config) : nullptr) {}
-  Tensor forward(const Tensor& ids, const Tensor& attention_mask = {}, const Tensor& token_type_ids = {}) {
+  Tensor forward(const TensorArg& given, const Tensor& attention_mask = {}, const Tensor& token_type_ids = {}) {
+    const Tensor& ids = checked_tokens("BertModel", given, embeddings->position_embeddings->weight.size(0).value());
     Tensor keys;  // [N, 1, 1, T]
     if (attention_mask.defined()) keys = attention_mask.ne(0).unsqueeze(1).unsqueeze(2);
     return encoder(embeddings(ids, token_type_ids), keys);

@@ -98,12 +98,14 @@ struct GPT2ModelImpl : nn::Module {
         ln_f(c.n_embd, {.eps = c.layer_norm_epsilon}) {
     for (int64_t i = 0; i < c.n_layer; ++i) h.emplace_back(c);
   }
-  Tensor forward(const Tensor& ids) {
+  Tensor forward(const TensorArg& given) {
+    const Tensor& ids = checked_tokens("GPT2Model", given, wpe->weight.size(0).value());
     Tensor x = drop(wte(ids) + wpe(arange(ids.size(1))));
     for (auto& block : h) x = block(x);
     return ln_f(x);
   }
-  Tensor forward(const Tensor& ids, GPT2Cache& cache, int64_t position) {
+  Tensor forward(const TensorArg& given, GPT2Cache& cache, int64_t position) {
+    const Tensor& ids = checked_tokens("GPT2Model", given, wpe->weight.size(0).value());
     Tensor x = drop(wte(ids) + wpe->weight.narrow(0, position, ids.size(1)));
     for (size_t i = 0; i < h.size(); ++i) x = h[i](x, cache.keys[i], cache.values[i], position);
     return ln_f(x);
@@ -117,10 +119,10 @@ struct GPT2LMHeadModelImpl : nn::Module, nn::Quantizable {
   GPT2Model transformer;
   nn::FixedBuffer lm_head, lm_head_scale;
   explicit GPT2LMHeadModelImpl(const GPT2Config& config = {}) : transformer(config) {}
-  Tensor forward(const Tensor& ids) { return logits(transformer(ids)); }
+  Tensor forward(const TensorArg& ids) { return logits(transformer(ids)); }
   /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
   /// gradients.
-  Tensor forward(const Tensor& ids, GPT2Cache& cache, int64_t position) {
+  Tensor forward(const TensorArg& ids, GPT2Cache& cache, int64_t position) {
     return logits(transformer(ids, cache, position));
   }
   /// Of what the transformer gives.

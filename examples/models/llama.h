@@ -123,13 +123,15 @@ struct LlamaModelImpl : nn::Module {
       : embed_tokens(c.vocab_size, c.hidden_size), norm(c.hidden_size, c.rms_norm_eps), rotary_emb(c) {
     for (int64_t i = 0; i < c.num_hidden_layers; ++i) layers.emplace_back(c);
   }
-  Tensor forward(const Tensor& ids) {
+  Tensor forward(const TensorArg& given) {
+    const Tensor& ids = checked_tokens("LlamaModel", given, rotary_emb->cos.size(0).value());
     Tensor x = embed_tokens(ids);
     const Rotary turned = rotary_emb(0, ids.size(1));
     for (auto& layer : layers) x = layer(x, turned);
     return norm(x);
   }
-  Tensor forward(const Tensor& ids, LlamaCache& cache, int64_t position) {
+  Tensor forward(const TensorArg& given, LlamaCache& cache, int64_t position) {
+    const Tensor& ids = checked_tokens("LlamaModel", given, rotary_emb->cos.size(0).value());
     Tensor x = embed_tokens(ids);
     const Rotary turned = rotary_emb(position, ids.size(1));
     for (size_t i = 0; i < layers.size(); ++i) x = layers[i](x, turned, cache.keys[i], cache.values[i], position);
@@ -145,10 +147,10 @@ struct LlamaForCausalLMImpl : nn::Module {
   explicit LlamaForCausalLMImpl(const LlamaConfig& c = {}) : model(c), lm_head(c.hidden_size, c.vocab_size, false) {
     if (c.tie_word_embeddings) lm_head->weight = model->embed_tokens->weight;
   }
-  Tensor forward(const Tensor& ids) { return lm_head(model(ids)); }
+  Tensor forward(const TensorArg& ids) { return lm_head(model(ids)); }
   /// Tokens that stand from `position` on, behind those whose keys and values the cache has; it gets theirs. Without
   /// gradients.
-  Tensor forward(const Tensor& ids, LlamaCache& cache, int64_t position) {
+  Tensor forward(const TensorArg& ids, LlamaCache& cache, int64_t position) {
     return lm_head(model(ids, cache, position));
   }
 };

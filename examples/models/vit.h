@@ -1,10 +1,9 @@
 // The vision transformer (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2020), with the names of torchvision's
 // VisionTransformer.
 #pragma once
-#include <ingot/ingot.h>
+#include "input.h"
 
 namespace models {
-using namespace ingot;
 
 /// torchvision's vit_b_16.
 struct ViTConfig {
@@ -73,16 +72,23 @@ INGOT_MODULE(ViTHeads, head);
 
 /// Images f32 [N, 3, image_size, image_size] to logits [N, num_classes].
 struct VisionTransformerImpl : nn::Module {
+  int64_t image_size;
   nn::Conv2d conv_proj;
   Tensor class_token;
   ViTEncoder encoder;
   ViTHeads heads;
   explicit VisionTransformerImpl(const ViTConfig& c = {})
-      : conv_proj(3, c.hidden_dim, c.patch_size, {.stride = c.patch_size}),
+      : image_size(c.image_size),
+        conv_proj(3, c.hidden_dim, c.patch_size, {.stride = c.patch_size}),
         class_token(zeros({1, 1, c.hidden_dim})),
         encoder(c),
         heads(c) {}
-  Tensor forward(const Tensor& images) {
+  Tensor forward(const TensorArg& given) {
+    const Tensor& images = given.get();
+    // Positions are learned for the patches of one size.
+    if (images.dim() != 4 || images.size(2) != image_size || images.size(3) != image_size)
+      refuse_input("VisionTransformer", "images", given,
+                   "[N, 3, " + std::to_string(image_size) + ", " + std::to_string(image_size) + "]");
     Tensor patches = conv_proj(images).flatten(2).transpose(1, 2);
     Tensor first = class_token.expand({images.size(0), -1, -1});
     return heads(encoder(cat({first, patches}, 1)).select(1, 0));

@@ -231,12 +231,18 @@ StateDict llama_names(const StateDict& published) {
 }
 
 // Random inputs.
-using Example = std::function<Inputs(int64_t batch, int64_t length)>;
+struct Example {
+  std::function<Inputs(int64_t batch, int64_t length)> make;
+  bool sequences = false;
+};
 Example images(int64_t channels, int64_t side) {
-  return [=](int64_t batch, int64_t) { return Inputs{randn({batch, channels, side, side})}; };
+  return {[=](int64_t batch, int64_t) { return Inputs{randn({batch, channels, side, side})}; }};
 }
 Example tokens(int64_t vocabulary, int64_t length) {
-  return [=](int64_t batch, int64_t asked) { return Inputs{randint(0, vocabulary, {batch, asked ? asked : length})}; };
+  return {[=](int64_t batch, int64_t asked) {
+            return Inputs{randint(0, vocabulary, {batch, asked ? asked : length})};
+          },
+          true};
 }
 Example example_of(const ResNetConfig&) { return images(3, 224); }
 Example example_of(const MobileNetV2Config&) { return images(3, 224); }
@@ -251,14 +257,14 @@ Example example_of(const GPT2Config& c) { return tokens(c.vocab_size, std::min<i
 Example example_of(const LlamaConfig& c) { return tokens(c.vocab_size, 128); }
 Example example_of(const LSTMLanguageModelConfig& c) { return tokens(c.vocab_size, 64); }
 Example example_of(const std::vector<int64_t>& sizes) {
-  return [width = sizes.front()](int64_t batch, int64_t) { return Inputs{randn({batch, width})}; };
+  return {[width = sizes.front()](int64_t batch, int64_t) { return Inputs{randn({batch, width})}; }};
 }
 Example example_of(const DLRMConfig& c) {
-  return [c](int64_t batch, int64_t) {
+  return {[c](int64_t batch, int64_t) {
     std::vector<Tensor> bags;
     for (int64_t rows : c.tables) bags.push_back(randint(0, rows, {batch, 1}));
     return Inputs{randn({batch, c.bottom.front()}), stack(bags, 1)};
-  };
+  }};
 }
 
 /// Calls a model with the inputs that it takes, up to three.
@@ -279,8 +285,9 @@ ZooRow row(std::string name, std::string title, std::string input, Make make, Co
   return {std::move(name), std::move(title), std::move(input), [=](const ModelFile* file) {
             const Config config = file ? sized(full, *file) : full;
             auto model = make(config);
+            Example example = example_of(config);
             return ZooModel{model.module(), [model](const Inputs& inputs) { return call(model, inputs); },
-                            example_of(config)};
+                            std::move(example.make), example.sequences};
           }};
 }
 /// One token behind `length` others, whose keys and values are in a cache: the inputs after the token.
@@ -304,7 +311,7 @@ ZooRow llama_decode() {
       cache.values.assign(inputs.begin() + 1 + static_cast<std::ptrdiff_t>(layers), inputs.end());
       return model(inputs[0], cache, inputs[1].size(2) - 1);
     };
-    return ZooModel{model.module(), forward, example};
+    return ZooModel{model.module(), forward, example, true};
   };
   return {"llama_decode", "Llama-style 110M, the next token", "i64 [N, 1] behind 128", make, llama_names, false};
 }

@@ -45,6 +45,7 @@ struct ZooModel {
   std::function<Tensor(const Inputs&)> forward;
   /// Random inputs for a batch; `length` is that of sequences, 0 the row's.
   std::function<Inputs(int64_t batch, int64_t length)> example;
+  bool sequences = false;  // whether a length says something
 };
 
 struct ZooRow {

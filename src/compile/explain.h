@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/export.h"
 #include "trace/statistics.h"
 
@@ -13,7 +14,7 @@ namespace ingot {
 
 /// What Explanation::str() shows. By default an overview, the trace, the steps, what was fused and why, the guards.
 struct ReportOptions {
-  int program = -1;     // which one is shown in full; -1: the last, which is the most general
+  int program = -1;     // which one is shown in full; -1: the last, which is the most general. Of the way back the last
   bool ir = false;      // the IR as recorded and after the passes, instead of a line a module
   bool fusion = false;  // every decision, instead of a line a reason
   bool steps = false;   // every step, in order of execution, instead of the longest
@@ -171,8 +172,8 @@ struct Explanation {
   /// Of the way back: what backward() outside of the function computes of what its calls left on the tape. None, or
   /// one.
   Listed<Explanation> backward;
-  /// A page for a person.
-  INGOT_API std::string str(const ReportOptions& options = {}) const;
+  /// A page for a person. Throws Error for a program or kernels that are not there.
+  INGOT_API std::string str(const ReportOptions& options = {}, Location location = Location()) const;
   /// A self-contained HTML page: a picture of the graph by its groups, with everything else a click away.
   INGOT_API std::string html() const;
 };

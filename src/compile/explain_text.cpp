@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "compile/compare.h"
 #include "compile/explain.h"
+#include "eager/call/call.h"
 
 namespace ingot {
 namespace {
@@ -45,6 +47,47 @@ bool wanted(const std::optional<std::string>& filter, const Explanation::Kernel&
   return kernel.name.find(*filter) != std::string::npos;
 }
 
+/// The program that is shown in full; of the way back there may be fewer than of the function: the last one then.
+const Explanation::Program* shown_of(const Explanation& e, const ReportOptions& options) {
+  if (e.programs.empty()) return nullptr;
+  const size_t last = e.programs.size() - 1;
+  return &e.programs[options.program < 0 ? last : std::min(static_cast<size_t>(options.program), last)];
+}
+
+/// Throws Error where it has no kernel with this in its name, nor has the way back.
+void check_kernels(const Explanation& e, const ReportOptions& options, const char* option,
+                   const std::optional<std::string>& filter, Location location) {
+  if (!filter || filter->empty()) return;
+  constexpr size_t kMost = 12;
+  std::vector<std::string> names;
+  auto found = [&](const Explanation& one) {
+    const Explanation::Program* shown = shown_of(one, options);
+    if (!shown) return false;
+    for (const Explanation::Kernel& k : shown->kernels) {
+      if (wanted(filter, k)) return true;
+      if (!k.product_form() && !std::count(names.begin(), names.end(), k.name)) names.push_back(k.name);
+    }
+    return false;
+  };
+  if (found(e) || std::any_of(e.backward.begin(), e.backward.end(), found)) return;
+  const size_t more = names.size() - std::min(names.size(), kMost);
+  names.resize(names.size() - more);
+  eager::fail("explain", option, "\"" + *filter + "\"",
+              names.empty() ? std::string("nothing: there are no kernels")
+                            : fmt::format("a part of one of these names: {}{}", fmt::join(names, ", "),
+                                          more ? fmt::format(", ... and {} more", more) : ""),
+              location);
+}
+
+void check(const Explanation& e, const ReportOptions& options, Location location) {
+  const auto count = static_cast<int>(e.programs.size());
+  if (options.program != -1 && (options.program < 0 || options.program >= count))
+    eager::fail("explain", "program", std::to_string(options.program),
+                count ? "a number from 0 to " + std::to_string(count - 1) : "none: no program was compiled", location);
+  check_kernels(e, options, "kernel_ir", options.kernel_ir, location);
+  check_kernels(e, options, "assembly", options.assembly, location);
+}
+
 class Report {
  public:
   Report(const Explanation& e, const ReportOptions& options) : e_(e), options_(options) {}
@@ -55,11 +98,8 @@ class Report {
     notices("Fallbacks", "ran op by op", e_.fallbacks);
     recompiles();
     programs();
-    if (!e_.programs.empty()) {
-      size_t last = e_.programs.size() - 1;
-      size_t shown = options_.program < 0 ? last : std::min(static_cast<size_t>(options_.program), last);
-      program(e_.programs[shown], shown);
-    }
+    if (const Explanation::Program* shown = shown_of(e_, options_))
+      program(*shown, static_cast<size_t>(shown - e_.programs.data()));
     for (const Explanation& e : e_.backward) text_ += "\n" + Report(e, options_).text();
     return std::move(text_);
   }
@@ -339,6 +379,9 @@ class Report {
 
 }  // namespace
 
-std::string Explanation::str(const ReportOptions& options) const { return Report(*this, options).text(); }
+std::string Explanation::str(const ReportOptions& options, Location location) const {
+  check(*this, options, location);
+  return Report(*this, options).text();
+}
 
 }  // namespace ingot

@@ -124,6 +124,9 @@ TEST(Command, ExplainIsAReportToRead) {
   Outcome assembly = ingot("explain digits_mlp --asm gelu" + kData);
   EXPECT_NE(assembly.out.find("kernel matmul_add_gelu"), std::string::npos) << assembly.out;
   EXPECT_EQ(assembly.out.find("\nkernel matmul_add "), std::string::npos);
+  Outcome nothing = ingot("explain digits_mlp --program 99" + kData);
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_NE(nothing.out.find("program: got 99, expected a number from 0 to 1"), std::string::npos) << nothing.out;
   Outcome all = ingot("explain digits_mlp --all" + kData);
   EXPECT_NE(all.out.find("ingot.ir 1"), std::string::npos);
 

@@ -103,6 +103,8 @@ TEST(ModelsCommand, BenchSaysWhatIsWrong) {
   refused("bytegpt --batch 3000000", "batch: got 3000000, expected at most the 274 examples");
   refused("digits_cnn --batch 1798", "batch: got 1798, expected at most the 1797 examples");
   refused("bytegpt --length 64", "weights and length");
+  refused("resnet18 --length 64", "length: got 64, expected none");
+  refused("dlrm --length 2", "length: got 2, expected none");
   refused("digits_mlp --weights " + kZoo + "mlp.safetensors", "weights and length");
   refused("mlp --compare " + kZoo + "mlp.safetensors", "without a tensor 'output'");
   refused("no_such", "resnet50");

@@ -191,7 +191,14 @@ TEST(Explain, ThePageShowsWhatIsAskedFor) {
   for (const char* part : {"ingot.ir", "kernel rows", "zmm", "\033["}) EXPECT_FALSE(contains(page, part)) << part;
   EXPECT_TRUE(contains(e.str({.ir = true}), "ingot.ir 1"));
   EXPECT_TRUE(contains(e.str({.kernel_ir = ""}), "%0 = "));
-  EXPECT_FALSE(contains(e.str({.kernel_ir = "no such kernel"}), "\nkernel "));
+  EXPECT_TRUE(contains(test::error_of([&] { (void)e.str({.assembly = "no such kernel"}); }),
+                       "explain: assembly: got \"no such kernel\", expected a part of one of these names: "));
+  EXPECT_TRUE(contains(test::error_of([&] { (void)e.str({.kernel_ir = "?"}); }), "explain: kernel_ir: got \"?\""));
+  EXPECT_TRUE(contains(test::error_of([&] { (void)e.str({.program = 2}); }),
+                       "explain: program: got 2, expected a number from 0 to 1"));
+  EXPECT_TRUE(contains(test::error_of([&] { (void)e.str({.program = -2}); }), "explain_test.cpp"));
+  EXPECT_TRUE(contains(test::error_of([&] { (void)compile(two_steps).explain().str({.program = 0}); }),
+                       "expected none: no program was compiled"));
   EXPECT_TRUE(contains(e.str({.program = 0}), "Program #0: f32[6, 5]"));
   EXPECT_TRUE(contains(e.str({.color = true}), "\033[1m"));
   const auto& decision = e.programs.back().decisions.front();

@@ -321,6 +321,46 @@ TEST(FullSize, HasTheParametersOfThePublishedModels) {
     EXPECT_EQ(parameters_of(*cli::find_zoo_row(name)->make(nullptr).module), count) << name;
 }
 
+// What a model does not take is said of its input, not of the layer that would meet it first.
+TEST(Models, SayWhichInputTheyDoNotTake) {
+  const NoGradGuard no_grad;
+  const VisionTransformer vit(ViTConfig{.image_size = 32,
+                                        .patch_size = 16,
+                                        .num_layers = 1,
+                                        .num_heads = 2,
+                                        .hidden_dim = 8,
+                                        .mlp_dim = 8,
+                                        .num_classes = 2});
+  const GPT2LMHeadModel gpt(
+      GPT2Config{.vocab_size = 9, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 2, .dropout = 0});
+  const BertModel bert(BertConfig{.vocab_size = 9,
+                                  .hidden_size = 8,
+                                  .num_hidden_layers = 1,
+                                  .num_attention_heads = 2,
+                                  .max_position_embeddings = 4});
+  const LlamaForCausalLM llama(small_llama());
+  for (const CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto images = compile([&](const Tensor& x) { return vit(x); }, {.mode = mode});
+    auto tokens = compile([&](const Tensor& x) { return gpt(x); }, {.mode = mode});
+    EXPECT_TRUE(same_bits(images(ones({2, 3, 32, 32})), vit(ones({2, 3, 32, 32}))));
+    EXPECT_TRUE(same_bits(tokens(zeros({2, 3}, kInt64)), gpt(zeros({2, 3}, kInt64))));
+    const auto says = [](const std::string& error, const char* text) {
+      EXPECT_NE(error.find(text), std::string::npos) << error;
+    };
+    says(test::error_of([&] {
+           images(ones({1, 3, 48, 48}));
+         }),
+         "VisionTransformer: images: got [1, 3, 48, 48], expected [N, 3, 32, 32]");
+    says(test::error_of([&] { vit(ones({3, 32, 32})); }), "zoo_test.cpp");
+    says(test::error_of([&] { tokens(zeros({3}, kInt64)); }),
+         "GPT2Model: ids: got [3], expected [N, T] with T up to 4");
+    says(test::error_of([&] { tokens(zeros({1, 5}, kInt64)); }), "GPT2Model: ids: got [1, 5]");
+    says(test::error_of([&] { gpt(zeros({5}, kInt64)); }), "zoo_test.cpp");
+    says(test::error_of([&] { bert(zeros({5}, kInt64)); }), "BertModel: ids: got [5]");
+    says(test::error_of([&] { llama(zeros({5}, kInt64)); }), "LlamaModel: ids: got [5]");
+  }
+}
+
 // Every row runs at full size on the inputs that it makes for itself, but for those that take long.
 TEST(FullSize, TakesItsOwnInputs) {
   const NoGradGuard no_grad;

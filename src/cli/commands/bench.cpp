@@ -301,6 +301,9 @@ int bench_zoo(const BenchOptions& options) {
   }
   const ModelFile file = options.weights.empty() ? ModelFile() : ModelFile(options.weights);
   const ZooModel model = options.weights.empty() ? row->make(nullptr) : zoo_model(*row, file);
+  if (options.length && !model.sequences)
+    throw Error("bench: length: got " + std::to_string(options.length) + ", expected none: " + options.name +
+                " is not fed sequences");
   model.module->eval();
   set_weight_format(*model.module, options.weight_format);
   const int batch = options.batch ? options.batch : 1;

@@ -208,7 +208,7 @@ int run_explain(ExplainOptions options) {
     options.report.kernel_ir = options.report.assembly = "";
   }
   options.report.color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
-  fmt::print("{}", e.str(options.report));
+  fmt::print("{}", e.str(options.report, Location::none()));
   return 0;
 }
 
