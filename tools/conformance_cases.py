@@ -43,6 +43,7 @@ def polygamma(x, n):
 EXACT = {
     "polygamma": polygamma,
     "special.polygamma": polygamma,
+    "special.airy_ai": lambda x: mpmath.airyai(x) if mpmath.isfinite(x) else mpmath.nan,
     "special.bessel_j0": lambda x: mpmath.besselj(0, x),
     "special.bessel_j1": lambda x: mpmath.besselj(1, x),
     "special.bessel_y0": second_kind(0),
