@@ -172,5 +172,60 @@ TEST(NNFunctions, DrawnNumbers) {
   }
 }
 
+// A factor is a number of the program, as its sizes are.
+TEST(NNFunctions, ImagesScaledByAnyFactor) {
+  const Tensor image = randn({1, 2, 9, 12}).requires_grad_();
+  for (const char* mode : {"nearest", "nearest-exact", "bilinear", "bicubic"})
+    for (bool recompute : {false, true}) {
+      const auto scale = [&](double factor) {
+        return F::interpolate(image, {}, {factor, factor + 0.3}, mode, {}, recompute);
+      };
+      auto fast = compile(scale);
+      for (double factor : {1.0, 1.25, 0.5, 2.0, 1.1, 3.7, 0.9, 1.5, 2.2, 0.77, 1.9, 2.6}) {
+        const Tensor one = fast(factor), other = scale(factor);
+        EXPECT_TRUE(same_bits(one, other)) << mode << " " << factor;
+        EXPECT_TRUE(same_bits(autograd::grad({one.square().sum()}, {image})[0],
+                              autograd::grad({other.square().sum()}, {image})[0]))
+            << mode << " " << factor;
+      }
+      EXPECT_LE(fast.stats().compilations, 3) << mode;
+      EXPECT_EQ(fast.stats().recompile_limit_hits, 0);
+    }
+}
+
+TEST(NNFunctions, AdaptiveLogSoftmaxEagersBitsWithItsBreaks) {
+  const nn::AdaptiveLogSoftmaxWithLoss layer(8, 20, {4, 9}, {.div_value = 2});
+  const auto loss = [&](const Tensor& x, const Tensor& y) { return std::get<1>(layer(x, y)); };
+  auto fast = compile(loss);
+  for (int64_t n : {6, 6, 9}) {
+    const Tensor x = randn({n, 8}), y = randint(0, 20, {n});
+    EXPECT_TRUE(same_bits(fast(x, y), loss(x, y)));
+  }
+  EXPECT_GT(fast.stats().graph_breaks, 0);
+}
+
+TEST(NNFunctions, FractionalMaxPoolEagersBits) {
+  const Tensor samples = rand({2, 3, 2});
+  const auto pool = [&](const Tensor& x) {
+    const auto [values, indices] = F::fractional_max_pool2d_with_indices(x, 2, {3, 4}, {}, samples);
+    return values * 2 + indices;
+  };
+  auto fast = compile(pool);
+  for (int64_t side : {8, 8, 11}) {
+    const Tensor x = randn({2, 3, side, side});
+    EXPECT_TRUE(same_bits(fast(x), pool(x)));
+  }
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+  const nn::FractionalMaxPool2d drawn(2, {.output_ratio = {0.5}});
+  auto random = compile([&](const Tensor& x) { return drawn(x); });
+  const Tensor x = randn({2, 3, 8, 8});
+  for (uint64_t seed : {1, 2}) {
+    manual_seed(seed);
+    const Tensor expected = drawn(x);
+    manual_seed(seed);
+    EXPECT_TRUE(same_bits(random(x), expected));
+  }
+}
+
 }  // namespace
 }  // namespace ingot

@@ -78,7 +78,7 @@ Tensor interpolate(const TensorArg& input, const IntList& size, const std::vecto
     fail("interpolate", size.present() ? "size" : "scale_factor", std::to_string(given) + " numbers",
          "one, or " + std::to_string(spatial), location);
   Ints sizes;
-  std::optional<double> scales[3];  // of the last dims
+  ScalarArg scales[3];  // of the last dims
   for (int64_t i = 0; i < spatial; ++i) {
     if (size.present()) {
       sizes.push_back(size.items()[given == 1 ? 0 : i]);

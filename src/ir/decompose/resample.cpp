@@ -1,7 +1,4 @@
 // Resampling of images: each spatial dim by itself, the last first. Positions are counted in double.
-#include <cmath>
-#include <optional>
-
 #include "ir/decompose.h"
 #include "ir/rules/rules.h"
 
@@ -9,12 +6,11 @@ namespace ingot::ir {
 namespace {
 enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic };  // in the order of the table's words
 
-/// One dim: its size, the size of the result, and how far apart in the input two neighbours of the result are, where
-/// that is given.
+/// One dim: its size, the size of the result, and by which factor it grows, where that is given.
 struct Line {
   int64_t dim;
   Dim from, to;
-  std::optional<double> scale;
+  Operand scale;
   bool align_corners;
 };
 
@@ -22,6 +18,15 @@ Operand size_in(GraphBuilder& b, Dim size, DType dtype) { return b.scalar(GraphB
 
 Operand counted(GraphBuilder& b, Dim size, DType dtype) {
   return b.arange(GraphBuilder::integer(0), GraphBuilder::integer(1), Dims{size}, dtype);
+}
+
+/// How far apart in the input two neighbours of the result are: by the factor, or by the sizes where there is none. As
+/// in PyTorch one that is not above 0 counts as none.
+Operand step(GraphBuilder& b, const Line& line, DType dtype) {
+  const Operand by_sizes = b.div(size_in(b, line.from, dtype), size_in(b, line.to, dtype));
+  if (!line.scale.present()) return by_sizes;
+  const Operand scale = b.scalar(line.scale, DType::f64);
+  return b.where(b.gt(scale, 0.0), b.to(b.reciprocal(scale), dtype), by_sizes);
 }
 
 /// The position in the input of each element of the result.
@@ -32,9 +37,7 @@ Operand positions(GraphBuilder& b, const Line& line) {
     Operand gaps = size_in(b, dims.max(dims.sub(line.to, 1), 1), DType::f64);
     return b.mul(i, b.div(size_in(b, dims.sub(line.from, 1), DType::f64), gaps));
   }
-  Operand scale = line.scale ? b.scalar(Operand::constant(*line.scale), DType::f64)
-                             : b.div(size_in(b, line.from, DType::f64), size_in(b, line.to, DType::f64));
-  return b.sub(b.mul(b.add(i, 0.5), scale), 0.5);
+  return b.sub(b.mul(b.add(i, 0.5), step(b, line, DType::f64)), 0.5);
 }
 
 /// The elements of x at these positions of a dim, which are drawn to its ends where they lie outside.
@@ -53,11 +56,8 @@ Operand factor(GraphBuilder& b, const Operand& x, const Line& line, const Operan
 
 // In f32, whatever the image: at the border between two elements the last bit decides, and PyTorch's rule is this one.
 Operand nearest(GraphBuilder& b, const Operand& x, const Line& line, bool exact) {
-  Operand scale = line.scale
-                      ? b.scalar(Operand::constant(static_cast<double>(static_cast<float>(*line.scale))), DType::f32)
-                      : b.div(size_in(b, line.from, DType::f32), size_in(b, line.to, DType::f32));
   Operand i = counted(b, line.to, DType::f32);
-  return taken(b, x, line, b.floor(b.mul(exact ? b.add(i, 0.5) : i, scale)));
+  return taken(b, x, line, b.floor(b.mul(exact ? b.add(i, 0.5) : i, step(b, line, DType::f32))));
 }
 
 Operand linear(GraphBuilder& b, const Operand& x, const Line& line) {
@@ -99,13 +99,10 @@ Outputs upsample(GraphBuilder& b, const CompositeCall& call) {
   const Dims& sizes = call.attribute("output_size").list;
   bool bytes = !is_floating(b.dtype(x)) && mode >= kLinear;
   if (bytes) x = b.to(x, DType::f32);
-  constexpr std::string_view kScales[] = {"scale_d", "scale_h", "scale_w"};
   for (size_t i = sizes.size(); i-- > 0;) {
     int64_t dim = static_cast<int64_t>(2 + i);
-    Line line{dim, b.shape(x)[dim], sizes[i], {}, call.flag("align_corners")};
-    // As in PyTorch one that is not above 0 counts as not given.
-    const Attr& scale = call.attribute(kScales[3 - sizes.size() + i]);
-    if (scale.present() && scale.as_number() > 0) line.scale = 1 / scale.as_number();
+    // Factors are those of the last dims.
+    const Line line{dim, b.shape(x)[dim], sizes[i], call.operands[4 - sizes.size() + i], call.flag("align_corners")};
     if (mode == kLinear)
       x = linear(b, x, line);
     else if (mode == kCubic)
