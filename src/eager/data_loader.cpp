@@ -44,6 +44,8 @@ BatchSampler::BatchSampler(int64_t size, const DataLoaderOptions& options, Locat
 Epoch BatchSampler::epoch(bool with_generators) const {
   Epoch epoch;
   if (options_.shuffle) epoch.order = randperm(size_, {}, options_.generator);
+  if (options_.num_workers && options_.shuffle)
+    (void)epoch.order.data_ptr();  // other threads read it: no recording's value
   if (with_generators) {
     const eager::Draws draw = options_.generator ? options_.generator->take(1) : eager::take_draws(1);
     epoch.seed = hash_combine(draw.seed, draw.offset);

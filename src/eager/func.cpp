@@ -102,6 +102,7 @@ detail::Replaced::Replaced(nn::Module& module, const StateDict& tensors, Locatio
     ingot::detail::checked_impl(tensor.impl(), "functional_call", location);
     others[slot->tensor->impl()] = tensor;
   }
+  before_.reserve(slots.size());  // nothing fails between the first one and the last
   for (const nn::detail::Slot& s : slots)
     if (const auto other = others.find(s.tensor->impl()); other != others.end()) {
       before_.emplace_back(s.tensor, *s.tensor);

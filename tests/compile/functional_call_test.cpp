@@ -1,0 +1,42 @@
+// Calls of modules with other parameters, and derivatives as functions, in compiled code: eager's bits.
+#include "compile/support.h"
+
+namespace ingot {
+namespace {
+
+using test::same_bits;
+
+TEST(FunctionalCall, IsRecordedWithWhatItIsGiven) {
+  const NoGradGuard no_grad;
+  const nn::Sequential net(nn::Linear(3, 4), nn::GELU(), nn::Linear(4, 2));
+  const auto call = [&](const Tensor& w, const Tensor& x) {
+    return func::functional_call(net, {{"0.weight", w}}, x) + net(x);
+  };
+  for (const CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(call, {.mode = mode});
+    for (int64_t n : {1, 4, 7, 7}) {
+      const Tensor w = randn({4, 3}), x = randn({n, 3});
+      EXPECT_TRUE(same_bits(fast(w, x), call(w, x)));
+    }
+    EXPECT_LE(fast.stats().compilations, 2);
+    EXPECT_EQ(fast.stats().graph_breaks, 0);
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
+}
+
+TEST(FunctionalCall, GradientsAreEagers) {
+  const nn::Linear net(3, 2);
+  const auto step = [&](const Tensor& w, const Tensor& x) {
+    const auto loss = [&](const StateDict& p) { return func::functional_call(net, p, x).square().mean(); };
+    return func::grad(loss)({{"weight", w}}).at("weight");
+  };
+  auto fast = compile(step);
+  for (int64_t n : {2, 5, 6}) {
+    const Tensor w = randn({2, 3}), x = randn({n, 3});
+    EXPECT_TRUE(same_bits(fast(w, x), step(w, x)));
+  }
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+}
+
+}  // namespace
+}  // namespace ingot
