@@ -211,5 +211,35 @@ TEST(CompiledGenerator, DrawsAreTakenWhenRecorded) {
   }
 }
 
+// Those that update a parameter as a whole.
+template <class O>
+Tensor trained(bool compiled) {
+  manual_seed(1);
+  const nn::Linear net(6, 4);
+  const Tensor x = randn({5, 6});
+  O opt({net->weight}, {.lr = 0.05});
+  const auto step = [&](const Tensor& in) {
+    opt.zero_grad();
+    const Tensor loss = net(in).square().mean();
+    loss.backward();
+    opt.step();
+    return loss;
+  };
+  auto fast = compile(step);
+  for (int i = 0; i < 5; ++i) {
+    opt.set_lr(0.05 / (i + 1));
+    (void)(compiled ? fast(x) : step(x));
+  }
+  if (compiled) {
+    EXPECT_LE(fast.stats().compilations, 2);
+    EXPECT_EQ(fast.stats().fallbacks + fast.stats().graph_breaks, 0);
+  }
+  return net->weight.detach();
+}
+TEST(CompiledOptimizer, OfWholeMatrices) {
+  EXPECT_TRUE(bitwise_equal(trained<optim::Muon>(true), trained<optim::Muon>(false)));
+  EXPECT_TRUE(bitwise_equal(trained<optim::Adafactor>(true), trained<optim::Adafactor>(false)));
+}
+
 }  // namespace
 }  // namespace ingot

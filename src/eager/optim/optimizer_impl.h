@@ -51,8 +51,8 @@ void OptimizerOf<Options, State>::update(size_t param, const Tensor& gradient) {
   State& state = states_[param];
   state.prepare(p.tensor, o);
   ++state.step;
-  const int64_t rows = requires { State::kDims; }
-  ? INT64_MAX : rows_at_once(p.tensor);
+  constexpr bool kWhole = requires { State::kWhole; };
+  const int64_t rows = kWhole ? INT64_MAX : rows_at_once(p.tensor);
   const int64_t all = p.tensor.dim() ? p.tensor.sizes()[0] : 1;
   auto update_rows = [&](int64_t first) {
     auto part = [&](const Tensor& t) { return t.slice(0, first, std::min(first + rows, all)); };

@@ -292,6 +292,43 @@ void MuonState::update(const Tensor& p, Tensor g, const MuonOptions& o) {
   p.add_(g, -o.lr * scale);
 }
 
+void AdafactorOptions::check(Location location) const {
+  const Checks checks{kName, location};
+  checks.not_negative({{"lr", lr}, {"eps", eps[0]}, {"eps", eps[1]}, {"weight_decay", weight_decay}});
+  if (!(beta2_decay <= 0)) checks.refuse("beta2_decay", beta2_decay, "no positive number");
+  if (!(d >= 1)) checks.refuse("d", d, "1 or more");
+}
+void AdafactorState::prepare(const Tensor& p, const AdafactorOptions&) {
+  if (p.dim() < 2) return make(variance, p);
+  Ints rows(p.sizes()), columns(p.sizes());
+  rows[rows.size() - 1] = columns[columns.size() - 2] = 1;
+  if (!row_var.defined()) row_var = zeros(rows, p.dtype()), col_var = zeros(columns, p.dtype());
+}
+void AdafactorState::update(const Tensor& p, Tensor g, const AdafactorOptions& o) {
+  const double t = static_cast<double>(step), share = std::pow(t, o.beta2_decay);
+  const double elements = static_cast<double>(p.numel());
+  const double eps = o.eps[0] > 0            ? o.eps[0]
+                     : p.dtype() == kFloat64 ? 0x1p-52
+                     : p.dtype() == kFloat32 ? 0x1p-23
+                     : p.dtype() == kFloat16 ? 0x1p-10
+                                             : 0x1p-7;
+  const auto root_mean_square = [&](const Tensor& x) { return x.norm() / std::sqrt(elements); };
+  const Tensor rate = root_mean_square(p).clamp_min(o.eps[1]) * std::min(o.lr, 1 / std::sqrt(t));
+  if (o.weight_decay != 0) p.mul_(1 - o.lr * o.weight_decay);
+  if (o.maximize) g = neg(g);
+  const Tensor square = g * g;
+  Tensor estimate = variance;
+  if (estimate.defined()) {
+    estimate.lerp_(square, share);
+  } else {
+    row_var.lerp_(square.mean(-1, true), share);
+    col_var.lerp_(square.mean(-2, true), share);
+    estimate = row_var * col_var / row_var.mean(-2, true).clamp_min(eps);
+  }
+  const Tensor direction = estimate.clamp_min(eps * eps).rsqrt() * g;
+  p.sub_(direction * (rate / (root_mean_square(direction) / o.d).clamp_min(1)));
+}
+
 template struct AdamLikeOptions<false>;
 template struct AdamLikeOptions<true>;
 template class OptimizerOf<SGDOptions, SGDState>;
@@ -307,5 +344,6 @@ template class OptimizerOf<AdadeltaOptions, AdadeltaState>;
 template class OptimizerOf<ASGDOptions, ASGDState>;
 template class OptimizerOf<RpropOptions, RpropState>;
 template class OptimizerOf<MuonOptions, MuonState>;
+template class OptimizerOf<AdafactorOptions, AdafactorState>;
 
 }  // namespace ingot::optim

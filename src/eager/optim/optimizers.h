@@ -264,12 +264,38 @@ struct MuonState {
   int64_t step = 0;
   Tensor momentum_buffer;
 
-  static constexpr int64_t kDims = 2;  // of its parameters, each of which is updated whole
+  static constexpr int64_t kDims = 2;   // of its parameters
+  static constexpr bool kWhole = true;  // not a part of a parameter at a time
   void prepare(const Tensor& p, const MuonOptions& o);
   void update(const Tensor& p, Tensor g, const MuonOptions& o);
   INGOT_ALL_FIELDS(MuonState, step, momentum_buffer)
 };
 using Muon = OptimizerOf<MuonOptions, MuonState>;
+
+/// Steps relative to the size of a parameter, divided by a variance of which a matrix (the last two dims) keeps a row
+/// and a column. Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018. `eps`: of
+/// the variance (0: the parameter's dtype's own; PyTorch's None), and the least size of a parameter; an update is no
+/// longer than `d`.
+struct INGOT_API AdafactorOptions {
+  double lr = 1e-2, beta2_decay = -0.8;
+  std::array<double, 2> eps = {0, 1e-3};
+  double d = 1, weight_decay = 0;
+  bool maximize = false;
+
+  static constexpr const char* kName = "Adafactor";
+  void check(Location location) const;
+  INGOT_ALL_FIELDS(AdafactorOptions, lr, beta2_decay, eps, d, weight_decay, maximize)
+};
+struct AdafactorState {
+  int64_t step = 0;
+  Tensor row_var, col_var, variance;  // the last one where there are fewer than two dims, the others else
+
+  static constexpr bool kWhole = true;
+  void prepare(const Tensor& p, const AdafactorOptions& o);
+  void update(const Tensor& p, Tensor g, const AdafactorOptions& o);
+  INGOT_ALL_FIELDS(AdafactorState, step, row_var, col_var, variance)
+};
+using Adafactor = OptimizerOf<AdafactorOptions, AdafactorState>;
 
 extern template class INGOT_API OptimizerOf<SGDOptions, SGDState>;
 extern template class INGOT_API OptimizerOf<AdamOptions, AdamState>;
@@ -284,5 +310,6 @@ extern template class INGOT_API OptimizerOf<AdadeltaOptions, AdadeltaState>;
 extern template class INGOT_API OptimizerOf<ASGDOptions, ASGDState>;
 extern template class INGOT_API OptimizerOf<RpropOptions, RpropState>;
 extern template class INGOT_API OptimizerOf<MuonOptions, MuonState>;
+extern template class INGOT_API OptimizerOf<AdafactorOptions, AdafactorState>;
 
 }  // namespace ingot::optim
