@@ -94,13 +94,13 @@ std::pair<Tensor, Tensor> jvp(const TensorFunction& function, const TensorArg& p
 detail::Replaced::Replaced(nn::Module& module, const StateDict& tensors, Location location) {
   std::map<ingot::detail::TensorImpl*, Tensor> others;  // of tied ones one name is enough
   const std::vector<nn::detail::Slot> slots = nn::detail::Gather(module).slots;
-  for (const auto& [name, tensor] : tensors) {
-    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const auto& s) { return s.name == name; });
+  for (const auto& given : tensors) {
+    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const auto& s) { return s.name == given.first; });
     if (slot == slots.end())
-      eager::fail("functional_call", "parameters_and_buffers", "\"" + name + "\"",
+      eager::fail("functional_call", "parameters_and_buffers", "\"" + given.first + "\"",
                   "names of parameters and buffers of the module", location);
-    ingot::detail::checked_impl(tensor.impl(), "functional_call", location);
-    others[slot->tensor->impl()] = tensor;
+    ingot::detail::checked_impl(given.second.impl(), "functional_call", location);
+    others[slot->tensor->impl()] = given.second;
   }
   before_.reserve(slots.size());  // nothing fails between the first one and the last
   for (const nn::detail::Slot& s : slots)
