@@ -9,28 +9,91 @@
 namespace ingot::eager {
 namespace {
 
-constexpr int kMostSweeps = 60;
+constexpr int64_t kMostSteps = 60;  // a value that is found: two or three are usual
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-/// The tangent of the angle by which a plane is turned so that the form [alpha gamma; gamma beta] becomes diagonal.
-double tangent(double alpha, double beta, double gamma) {
-  const double zeta = (beta - alpha) / (2 * gamma);
-  return std::copysign(1 / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta)), zeta);
-}
-
-/// Turns two lines of n elements, which stand `stride` apart.
-void turn(double* x, double* y, int64_t n, int64_t stride, double cosine, double sine) {
-  for (int64_t i = 0; i < n; ++i) {
-    double &a = x[i * stride], &b = y[i * stride];
-    const double before = a;
-    a = cosine * before - sine * b;
-    b = sine * before + cosine * b;
-  }
-}
-
+/// Products of neighbours go to sums of their own, which are added last: four at a time.
 double dot(const double* x, const double* y, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
-  return sum;
+  double sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int64_t j = 0; j < 4; ++j) sums[j] += x[i + j] * y[i + j];
+  double rest = 0;
+  for (; i < n; ++i) rest += x[i] * y[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
+}
+
+/// y += factor * x
+void add_to(double* __restrict y, double factor, const double* __restrict x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+/// Of numbers whose squares may be too large or too small for one, too.
+double length_of(const double* x, int64_t n) {
+  const double square = dot(x, x, n);
+  if (std::isnan(square) || (square > 1e-280 && square < 1e280)) return std::sqrt(square);
+  double length = 0;
+  for (int64_t i = 0; i < n; ++i) length = std::hypot(length, x[i]);
+  return length;
+}
+
+/// A reflection I - weight v v^T, by which x becomes (head, 0, ...); v, which begins with 1, takes x's place. Signs as
+/// LAPACK has them: head has the other sign than x[0], unless all behind it is 0 already.
+struct Reflection {
+  double head, weight;
+};
+Reflection reflection_of(double* x, int64_t n) {
+  const double first = std::exchange(x[0], 1), behind = length_of(x + 1, n - 1);
+  if (behind == 0) return {first, 0};
+  const double head = -std::copysign(std::hypot(first, behind), first);
+  for (int64_t i = 1; i < n; ++i) x[i] /= first - head;
+  return {head, (head - first) / head};
+}
+/// Lines of n elements, `stride` apart, reflected each.
+void reflect(const double* v, double weight, int64_t n, double* lines, int64_t count, int64_t stride) {
+  if (weight == 0) return;
+  for (int64_t i = 0; i < count; ++i) add_to(lines + i * stride, -weight * dot(v, lines + i * stride, n), v, n);
+}
+
+/// The rotation that takes (x, y) to (length, 0).
+struct Rotation {
+  double cosine = 1, sine = 0, length = 0;
+  Rotation(double x, double y) : length(std::hypot(x, y)) {
+    if (length > 0) cosine = x / length, sine = y / length;
+  }
+  /// Two neighbouring lines of n elements.
+  void turn(double* lines, int64_t n) const {
+    double* __restrict x = lines, * __restrict y = lines + n;
+    for (int64_t i = 0; i < n; ++i) {
+      const double before = x[i];
+      x[i] = cosine * before + sine * y[i];
+      y[i] = cosine * y[i] - sine * before;
+    }
+  }
+};
+
+std::vector<double> identity_of(int64_t n) {
+  std::vector<double> one(static_cast<size_t>(n * n));
+  for (int64_t i = 0; i < n; ++i) one[i * n + i] = 1;
+  return one;
+}
+
+/// By a power of two, which rounds nothing, of a size whose square is a number: gives the exponent.
+int scale_down(double* x, int64_t n) {
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const int exponent = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
+  for (int64_t i = 0; i < n; ++i) x[i] = std::ldexp(x[i], -exponent);
+  return exponent;
+}
+
+/// Positions in the order of their values.
+template <class Before>
+std::vector<int64_t> order_of(int64_t n, Before before) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), before);
+  return order;
 }
 
 std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
@@ -38,15 +101,6 @@ std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) t[c * rows + r] = a[r * columns + c];
   return t;
-}
-
-/// Fills up orthonormal rows, `known` of them, to `count`, by the columns of Q that theirs leave.
-void complete(double* rows, int64_t known, int64_t count, int64_t length) {
-  if (known == count) return;
-  std::vector<double> columns = transposed(rows, known, length), q(static_cast<size_t>(length * count));
-  factor_qr(columns.data(), length, known, q.data(), count);
-  for (int64_t r = known; r < count; ++r)
-    for (int64_t c = 0; c < length; ++c) rows[r * length + c] = q[c * count + r];
 }
 
 }  // namespace
@@ -79,19 +133,29 @@ Pivots factor_lu(double* a, int64_t rows, int64_t columns) {
   return pivots;
 }
 
+// Four rows at a time: a row of b that is worked on is read and written once for all of them.
+void solve_triangle(const double* t, int64_t n, bool upper, bool unit, double* b, int64_t columns) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t r = upper ? n - 1 - i : i, end = upper ? n : r;
+    double* __restrict to = b + r * columns;
+    const double* factors = t + r * n;
+    int64_t k = upper ? r + 1 : 0;
+    for (; k + 4 <= end; k += 4) {
+      const double *x0 = b + k * columns, *x1 = x0 + columns, *x2 = x1 + columns, *x3 = x2 + columns;
+      for (int64_t c = 0; c < columns; ++c)
+        to[c] -= (factors[k] * x0[c] + factors[k + 1] * x1[c]) + (factors[k + 2] * x2[c] + factors[k + 3] * x3[c]);
+    }
+    for (; k < end; ++k) add_to(to, -factors[k], b + k * columns, columns);
+    if (!unit)
+      for (int64_t c = 0; c < columns; ++c) to[c] /= factors[r];
+  }
+}
+
 void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns) {
   const std::vector<double> given(b, b + n * columns);
-  const auto subtract = [&](int64_t from, int64_t row, double factor) {
-    for (int64_t c = 0; c < columns; ++c) b[row * columns + c] -= factor * b[from * columns + c];
-  };
-  for (int64_t r = 0; r < n; ++r) {
-    std::copy_n(given.data() + pivots.rows[r] * columns, columns, b + r * columns);
-    for (int64_t k = 0; k < r; ++k) subtract(k, r, lu[r * n + k]);
-  }
-  for (int64_t r = n - 1; r >= 0; --r) {
-    for (int64_t k = r + 1; k < n; ++k) subtract(k, r, lu[r * n + k]);
-    for (int64_t c = 0; c < columns; ++c) b[r * columns + c] /= lu[r * n + r];
-  }
+  for (int64_t r = 0; r < n; ++r) std::copy_n(given.data() + pivots.rows[r] * columns, columns, b + r * columns);
+  solve_triangle(lu, n, false, true, b, columns);
+  solve_triangle(lu, n, true, false, b, columns);
 }
 
 int64_t factor_cholesky(double* a, int64_t n) {
@@ -105,117 +169,207 @@ int64_t factor_cholesky(double* a, int64_t n) {
   return 0;
 }
 
-// Golub and Van Loan, Matrix Computations, 5.2; signs as LAPACK has them: a column becomes minus the sign of its first
-// element, unless all below it is 0 already.
+// Golub and Van Loan, Matrix Computations, 5.2.
 void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns) {
   const int64_t steps = std::min(rows, columns);
-  std::vector<double> reflections(static_cast<size_t>(rows * steps)), weights(static_cast<size_t>(steps));
-  std::vector<double> sums(static_cast<size_t>(std::max(columns, q_columns)));
-  // Of the columns from the k-th on, row by row, as they lie in memory.
-  const auto reflect = [&](int64_t k, double* matrix, int64_t width) {
-    const double* v = &reflections[k * rows];
-    std::fill(sums.begin(), sums.end(), 0);
-    for (int64_t r = k; r < rows; ++r)
-      for (int64_t c = k; c < width; ++c) sums[c] += v[r] * matrix[r * width + c];
-    for (int64_t r = k; r < rows; ++r)
-      for (int64_t c = k; c < width; ++c) matrix[r * width + c] -= weights[k] * sums[c] * v[r];
-  };
+  std::vector<double> lines = transposed(a, rows, columns);  // columns of A, in which reflections take R's place
+  std::vector<double> weights(static_cast<size_t>(steps));
   for (int64_t k = 0; k < steps; ++k) {
-    double* v = &reflections[k * rows];
-    double below = 0;
-    for (int64_t r = k + 1; r < rows; ++r) below = std::hypot(below, v[r] = a[r * columns + k]);
-    if (below == 0) continue;
-    const double first = a[k * columns + k], head = -std::copysign(std::hypot(first, below), first);
-    weights[k] = (head - first) / head;
-    for (int64_t r = k + 1; r < rows; ++r) v[r] /= first - head;
-    v[k] = 1;
-    reflect(k, a, columns);
+    double* v = &lines[k * rows + k];
+    const auto [head, weight] = reflection_of(v, rows - k);
+    weights[k] = weight;
+    reflect(v, weight, rows - k, v + rows, columns - k - 1, rows);
+    for (int64_t r = 0; r < k; ++r) a[r * columns + k] = lines[k * rows + r];
     a[k * columns + k] = head;
     for (int64_t r = k + 1; r < rows; ++r) a[r * columns + k] = 0;
   }
-  std::fill_n(q, rows * q_columns, 0);
-  for (int64_t i = 0; i < std::min(rows, q_columns); ++i) q[i * q_columns + i] = 1;
-  for (int64_t k = steps - 1; k >= 0; --k) reflect(k, q, q_columns);
+  for (int64_t c = steps; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) a[r * columns + c] = lines[c * rows + r];
+  std::vector<double> qt(static_cast<size_t>(q_columns * rows));
+  for (int64_t i = 0; i < std::min(rows, q_columns); ++i) qt[i * rows + i] = 1;
+  for (int64_t k = steps - 1; k >= 0; --k)
+    reflect(&lines[k * rows + k], weights[k], rows - k, &qt[k * rows + k], q_columns - k, rows);
+  const std::vector<double> turned = transposed(qt.data(), q_columns, rows);
+  std::copy(turned.begin(), turned.end(), q);
 }
 
-// Cyclic Jacobi rotations (Golub and Van Loan, Matrix Computations, 8.5).
+// Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose off-diagonal then goes to 0
+// by implicit QR steps with Wilkinson's shift, from the last row up.
 void factor_symmetric(double* a, int64_t n, double* values, double* v) {
-  std::vector<double> rows(static_cast<size_t>(n * n));  // V^T
-  for (int64_t i = 0; i < n; ++i) rows[i * n + i] = 1;
-  bool turned = true;
-  for (int sweep = 0; turned && sweep < kMostSweeps; ++sweep) {
-    turned = false;
-    for (int64_t p = 0; p < n; ++p)
-      for (int64_t q = p + 1; q < n; ++q) {
-        const double alpha = a[p * n + p], beta = a[q * n + q], gamma = a[p * n + q];
-        if (!(std::fabs(gamma) > 1e-17 * (std::fabs(alpha) + std::fabs(beta)))) continue;
-        turned = true;
-        const double t = tangent(alpha, beta, gamma), cosine = 1 / std::sqrt(1 + t * t), sine = cosine * t;
-        turn(a + p * n, a + q * n, n, 1, cosine, sine);
-        turn(a + p, a + q, n, n, cosine, sine);
-        a[p * n + q] = a[q * n + p] = 0;
-        turn(&rows[p * n], &rows[q * n], n, 1, cosine, sine);
-      }
+  const int exponent = scale_down(a, n * n);
+  std::vector<double> d(static_cast<size_t>(n)), e(static_cast<size_t>(n)), weights(static_cast<size_t>(n));
+  std::vector<double> product(static_cast<size_t>(n));
+  // Of the upper triangle, whose rows are what is left of the columns; a row keeps its reflection.
+  for (int64_t k = 0; k + 1 < n; ++k) {
+    const int64_t left = n - k - 1;
+    double *x = a + k * n + k + 1, *block = a + (k + 1) * n + k + 1, *p = product.data();
+    d[k] = a[k * n + k];
+    const auto [head, weight] = reflection_of(x, left);
+    e[k] = head, weights[k] = weight;
+    if (weight == 0) continue;
+    std::fill_n(p, left, 0);
+    for (int64_t r = 0; r < left; ++r) {
+      const double* row = block + r * n;
+      p[r] += dot(row + r, x + r, left - r);
+      add_to(p + r + 1, x[r], row + r + 1, left - r - 1);
+    }
+    const double half = weight / 2 * weight * dot(p, x, left);
+    for (int64_t r = 0; r < left; ++r) p[r] = weight * p[r] - half * x[r];
+    for (int64_t r = 0; r < left; ++r) {
+      double* __restrict row = block + r * n;
+      for (int64_t c = r; c < left; ++c) row[c] -= x[r] * p[c] + p[r] * x[c];
+    }
   }
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return a[i * n + i] < a[j * n + j]; });
-  for (int64_t i = 0; i < n; ++i) {
-    values[i] = a[order[i] * n + order[i]];
-    for (int64_t r = 0; r < n; ++r) v[r * n + i] = rows[order[i] * n + r];
+  if (n > 0) d[n - 1] = a[n * n - 1];
+
+  std::vector<double> lines;  // the transposed vectors of the tridiagonal matrix
+  if (v) lines = identity_of(n);
+  int64_t last = n - 1;
+  for (int64_t steps = kMostSteps * n; last > 0 && steps > 0; --steps) {
+    const auto nothing = [&](int64_t k) {
+      return !(std::fabs(e[k]) > kEpsilon * (std::fabs(d[k]) + std::fabs(d[k + 1])));
+    };
+    if (nothing(last - 1)) {
+      --last;
+      continue;
+    }
+    int64_t first = last - 1;
+    while (first > 0 && !nothing(first - 1)) --first;
+    const double half = (d[last - 1] - d[last]) / 2, off = e[last - 1];
+    const double shift = d[last] - off / (half + std::copysign(std::hypot(half, off), half)) * off;
+    double x = d[first] - shift, y = e[first];
+    for (int64_t k = first; k < last; ++k) {
+      const Rotation rotation(x, y);
+      const auto [cosine, sine, length] = rotation;
+      if (k > first) e[k - 1] = length;
+      const double move = sine * (d[k + 1] - d[k]) + 2 * cosine * e[k];
+      d[k] += sine * move, d[k + 1] -= sine * move;
+      e[k] = x = cosine * move - e[k];
+      if (k + 1 < last) y = sine * e[k + 1], e[k + 1] *= cosine;
+      if (v) rotation.turn(&lines[k * n], n);
+    }
+  }
+  const std::vector<int64_t> order = order_of(n, [&](int64_t i, int64_t j) { return d[i] < d[j]; });
+  for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[order[i]], exponent);
+  if (!v) return;
+  for (int64_t k = n - 2; k >= 0; --k) reflect(a + k * n + k + 1, weights[k], n - k - 1, &lines[k + 1], n, n);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < n; ++r) v[r * n + i] = lines[order[i] * n + r];
+}
+
+namespace {
+
+/// U^T B V = diag(d) of an upper bidiagonal matrix: d on its diagonal, e above it. Lines of `left` and `right` (U^T and
+/// V^T, n by n), unless they are null, turn along. Golub and Van Loan, Matrix Computations, 8.6; where a diagonal
+/// element is 0, without a shift as Demmel and Kahan, Accurate Singular Values of Bidiagonal Matrices, 1990, have it:
+/// the last one is 0 then.
+void diagonalize(std::vector<double>& d, std::vector<double>& e, int64_t n, double* left, double* right) {
+  double largest = 0;
+  for (double element : d) largest = std::max(largest, std::fabs(element));
+  for (double element : e) largest = std::max(largest, std::fabs(element));
+  const auto nothing = [&](double x) { return !(std::fabs(x) > kEpsilon * largest); };
+  const auto turn = [&](const Rotation& rows, const Rotation& columns, int64_t k) {
+    if (left) rows.turn(left + k * n, n), columns.turn(right + k * n, n);
+  };
+  int64_t last = n - 1;
+  for (int64_t steps = kMostSteps * n; last > 0 && steps > 0; --steps) {
+    if (nothing(e[last - 1])) {
+      --last;
+      continue;
+    }
+    int64_t first = last - 1;
+    while (first > 0 && !nothing(e[first - 1])) --first;
+    bool singular = false;
+    for (int64_t k = first; k <= last; ++k)
+      if (nothing(d[k])) d[k] = 0, singular = true;
+    if (singular) {
+      double cosine = 1, from_cosine = 1, from_sine = 0;
+      for (int64_t k = first; k < last; ++k) {
+        const Rotation columns(d[k] * cosine, e[k]);
+        if (k > first) e[k - 1] = from_sine * columns.length;
+        const Rotation rows(from_cosine * columns.length, d[k + 1] * columns.sine);
+        d[k] = rows.length;
+        cosine = columns.cosine, from_cosine = rows.cosine, from_sine = rows.sine;
+        turn(rows, columns, k);
+      }
+      const double end = d[last] * cosine;
+      d[last] = end * from_cosine, e[last - 1] = end * from_sine;
+      continue;
+    }
+    // The eigenvalue of the last two columns' products that is nearer to the last one.
+    const double above = last - 1 > first ? e[last - 2] : 0, off = d[last - 1] * e[last - 1];
+    const double alpha = d[last - 1] * d[last - 1] + above * above;
+    const double beta = d[last] * d[last] + e[last - 1] * e[last - 1];
+    const double half = (alpha - beta) / 2;
+    const double shift = beta - off / (half + std::copysign(std::hypot(half, off), half)) * off;
+    double x = d[first] - shift / d[first], y = e[first];
+    for (int64_t k = first; k < last; ++k) {
+      const Rotation columns(x, y);
+      if (k > first) e[k - 1] = columns.length;
+      x = columns.cosine * d[k] + columns.sine * e[k];
+      e[k] = columns.cosine * e[k] - columns.sine * d[k];
+      y = columns.sine * d[k + 1];
+      d[k + 1] *= columns.cosine;
+      const Rotation rows(x, y);
+      d[k] = rows.length;
+      x = rows.cosine * e[k] + rows.sine * d[k + 1];
+      d[k + 1] = rows.cosine * d[k + 1] - rows.sine * e[k];
+      if (k + 1 < last) y = rows.sine * e[k + 1], e[k + 1] *= rows.cosine;
+      turn(rows, columns, k);
+    }
+    e[last - 1] = x;
   }
 }
 
-// One-sided Jacobi rotations (Hestenes 1958): the lines of the shorter side are turned in pairs until all are
-// orthogonal. Then their lengths are the singular values, their directions are the vectors of the longer side, and what
-// turned them those of the shorter one.
+}  // namespace
+
+// Golub and Van Loan, Matrix Computations, 5.4.8: reflections from both sides to a bidiagonal matrix of the shorter
+// side; the vectors of that one are reflected back.
 void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, int64_t u_columns, double* values,
                      double* vt, int64_t vt_rows) {
   const bool tall = rows >= columns;
   const int64_t k = std::min(rows, columns), length = std::max(rows, columns);
-  const int64_t long_count = tall ? u_columns : vt_rows, short_count = tall ? vt_rows : u_columns;
+  const int64_t long_count = tall ? u_columns : vt_rows;
+  // Lines of the longer side: reflections of their elements take their places, those of what stands across are kept
+  // beside them.
   std::vector<double> lines = tall ? transposed(a, rows, columns) : std::vector<double>(a, a + rows * columns);
-  // Of a size whose square is a number: by a power of two, which rounds nothing.
-  double largest = 0;
-  for (double element : lines) largest = std::max(largest, std::fabs(element));
-  const int exponent = largest > 0 ? std::ilogb(largest) : 0;
-  for (double& element : lines) element = std::ldexp(element, -exponent);
-  std::vector<double> turns(static_cast<size_t>(k * k));
-  for (int64_t i = 0; i < k; ++i) turns[i * k + i] = 1;
-  bool turned = true;
-  for (int sweep = 0; turned && sweep < kMostSweeps; ++sweep) {
-    turned = false;
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t q = p + 1; q < k; ++q) {
-        double *x = &lines[p * length], *y = &lines[q * length];
-        const double alpha = dot(x, x, length), beta = dot(y, y, length), gamma = dot(x, y, length);
-        if (!(std::fabs(gamma) > 1e-15 * std::sqrt(alpha * beta))) continue;
-        turned = true;
-        const double t = tangent(alpha, beta, gamma), cosine = 1 / std::sqrt(1 + t * t), sine = cosine * t;
-        turn(x, y, length, 1, cosine, sine);
-        turn(&turns[p * k], &turns[q * k], k, 1, cosine, sine);
-      }
-  }
-  std::vector<double> norms(static_cast<size_t>(k));
-  std::vector<int64_t> order(static_cast<size_t>(k));
-  std::iota(order.begin(), order.end(), 0);
-  for (int64_t i = 0; i < k; ++i) norms[i] = std::sqrt(dot(&lines[i * length], &lines[i * length], length));
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return norms[i] > norms[j]; });
-  const double rounding =
-      k ? norms[order[0]] * std::numeric_limits<double>::epsilon() * static_cast<double>(length) : 0;
-  std::vector<double> directions(static_cast<size_t>(long_count * length)),
-      others(static_cast<size_t>(short_count * k));
-  int64_t known = 0;  // directions of lines that are not 0 to rounding
+  const int exponent = scale_down(lines.data(), k * length);
+  std::vector<double> across(static_cast<size_t>(k * k)), sums(static_cast<size_t>(length));
+  std::vector<double> d(static_cast<size_t>(k)), e(static_cast<size_t>(k)), d_weights(d), e_weights(d);
   for (int64_t i = 0; i < k; ++i) {
-    const double norm = norms[order[i]];
-    values[i] = std::ldexp(norm, exponent);
-    std::copy_n(&turns[order[i] * k], k, &others[i * k]);
-    if (!(norm > rounding) || known < i) continue;
-    for (int64_t c = 0; c < length; ++c) directions[i * length + c] = lines[order[i] * length + c] / norm;
-    ++known;
+    double* v = &lines[i * length + i];
+    const auto [head, weight] = reflection_of(v, length - i);
+    d[i] = head, d_weights[i] = weight;
+    reflect(v, weight, length - i, v + length, k - i - 1, length);
+    if (i + 1 == k) break;
+    double* w = &across[i * k + i + 1];
+    const int64_t left = k - i - 1, rest = length - i - 1;
+    double* block = v + length;  // its first column becomes (e, 0, ...)
+    for (int64_t r = 0; r < left; ++r) w[r] = block[r * length];
+    const auto [off, off_weight] = reflection_of(w, left);
+    e[i] = off, e_weights[i] = off_weight;
+    if (off_weight == 0) continue;
+    std::fill_n(sums.data(), rest, 0);
+    for (int64_t r = 0; r < left; ++r) add_to(sums.data(), w[r], block + r * length + 1, rest);
+    for (int64_t r = 0; r < left; ++r) add_to(block + r * length + 1, -off_weight * w[r], sums.data(), rest);
   }
-  complete(directions.data(), known, long_count, length);
-  // The vectors of the shorter side are k, all there are.
+  std::vector<double> turns, across_turns;
+  if (u) turns = across_turns = identity_of(k);
+  diagonalize(d, e, k, turns.data(), across_turns.data());
+  const std::vector<int64_t> order =
+      order_of(k, [&](int64_t i, int64_t j) { return std::fabs(d[i]) > std::fabs(d[j]); });
+  for (int64_t i = 0; i < k; ++i) values[i] = std::ldexp(std::fabs(d[order[i]]), exponent);
+  if (!u) return;
+  std::vector<double> directions(static_cast<size_t>(long_count * length)), others(static_cast<size_t>(k * k));
+  for (int64_t i = 0; i < k; ++i) {
+    std::copy_n(&turns[order[i] * k], k, &directions[i * length]);
+    const double sign = std::copysign(1, d[order[i]]);
+    for (int64_t c = 0; c < k; ++c) others[i * k + c] = sign * across_turns[order[i] * k + c];
+  }
+  for (int64_t i = k; i < long_count; ++i) directions[i * length + i] = 1;
+  for (int64_t i = k - 1; i >= 0; --i)
+    reflect(&lines[i * length + i], d_weights[i], length - i, &directions[i], long_count, length);
+  for (int64_t i = k - 2; i >= 0; --i) reflect(&across[i * k + i + 1], e_weights[i], k - i - 1, &others[i + 1], k, k);
   const std::vector<double>&left = tall ? directions : others, &right = tall ? others : directions;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < u_columns; ++c) u[r * u_columns + c] = left[c * rows + r];

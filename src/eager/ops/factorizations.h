@@ -14,7 +14,10 @@ struct Pivots {
   int64_t zero = -1;           // the first pivot that is 0, or -1
 };
 Pivots factor_lu(double* a, int64_t rows, int64_t columns);
-/// Solves A X = B for an [n, columns] of right sides, in place.
+/// Solves T X = B for an [n, columns] of right sides, in place. Of T one triangle alone is read, and with `unit` its
+/// diagonal counts as 1. X is infinite or NaN where a diagonal element is 0.
+void solve_triangle(const double* t, int64_t n, bool upper, bool unit, double* b, int64_t columns);
+/// Solves A X = B in the same way.
 void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns);
 
 /// A = L L^T: L in place of the lower triangle, which alone is read; zeros above. Gives the order of the first leading
@@ -25,11 +28,12 @@ int64_t factor_cholesky(double* a, int64_t n);
 void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns);
 
 /// A V = V diag(values) of a symmetric matrix, which is overwritten: values in ascending order, V's columns
-/// orthonormal.
+/// orthonormal. With no v: the values alone.
 void factor_symmetric(double* a, int64_t n, double* values, double* v);
 
 /// A = U diag(values) V^T: values in descending order, k = min(rows, columns) of them; U: [rows, u_columns], vt:
-/// [vt_rows, columns], both at least k.
+/// [vt_rows, columns], both at least k, orthonormal however many values are 0. With no U and V: the values alone, the
+/// same ones.
 void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, int64_t u_columns, double* values,
                      double* vt, int64_t vt_rows);
 

@@ -1,6 +1,7 @@
 #include "eager/ops/linalg.h"
 
 #include <algorithm>
+#include <any>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -31,19 +32,33 @@ std::string which(const Matrices& m, int64_t i) { return m.count == 1 ? "a matri
 Tensor diagonal_matrix(const Tensor& values) { return values.diag_embed(); }
 Tensor identity(const Tensor& like) { return eye(like.size(-1), {}, kFloat64); }
 
+/// What the matrices of a system are known to be; of a triangle the rest is not read.
+enum class Form : uint8_t { general, lower, upper };
+Form transposed(Form form) {
+  return form == Form::lower ? Form::upper : form == Form::upper ? Form::lower : Form::general;
+}
+
 /// Solves A X = B for each matrix of a batch in place of B, which is row-major. Without an op: X is infinite or NaN
 /// where A is singular.
-void solve_each(const char* op, const Tensor& a, const Tensor& b) {
+void solve_each(const char* op, const Tensor& a, Form form, const Tensor& b) {
   const Matrices m(a);
   const int64_t n = m.rows, columns = b.size(-1);
   double* to = b.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < m.count; ++i) {
-    std::vector<double> lu(m.at(i), m.at(i) + n * n);
-    const eager::Pivots pivots = eager::factor_lu(lu.data(), n, n);
-    if (op && pivots.zero >= 0)
-      fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(pivots.zero + 1) + " is 0)",
-           "one that has an inverse", Location::none());
-    eager::solve_lu(lu.data(), pivots, n, to + i * n * columns, columns);
+  for (int64_t i = 0; i < m.count; ++i, to += n * columns) {
+    const auto require_pivot = [&](bool there, int64_t k) {
+      if (op && !there)
+        fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(k + 1) + " is 0)",
+             "one that has an inverse", Location::none());
+    };
+    if (form == Form::general) {
+      std::vector<double> lu(m.at(i), m.at(i) + n * n);
+      const eager::Pivots pivots = eager::factor_lu(lu.data(), n, n);
+      require_pivot(pivots.zero < 0, pivots.zero);
+      eager::solve_lu(lu.data(), pivots, n, to, columns);
+    } else {
+      for (int64_t k = 0; k < n; ++k) require_pivot(m.at(i)[k * n + k] != 0, k);
+      eager::solve_triangle(m.at(i), n, form == Form::upper, false, to, columns);
+    }
   }
 }
 
@@ -51,7 +66,7 @@ struct Inverse : autograd::Function<Inverse> {
   /// Without an op: see solve_each.
   static Tensor forward(AutogradContext* context, const char* op, const Tensor& a) {
     const Tensor result = identity(a).expand(a.sizes()).clone();
-    solve_each(op, a, result);
+    solve_each(op, a, Form::general, result);
     context->save_for_backward({result});
     return result;
   }
@@ -63,16 +78,18 @@ struct Inverse : autograd::Function<Inverse> {
 
 struct Solve : autograd::Function<Solve> {
   /// A and B have the same batch.
-  static Tensor forward(AutogradContext* context, const char* op, const Tensor& a, const Tensor& b) {
+  static Tensor forward(AutogradContext* context, const char* op, const Tensor& a, Form form, const Tensor& b) {
     const Tensor result = b.clone();
-    solve_each(op, a, result);
+    solve_each(op, a, form, result);
     context->save_for_backward({a, result});
+    context->saved_data["form"] = form;
     return result;
   }
   static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
     const std::vector<Tensor> saved = context->get_saved_variables();
-    const Tensor right = Solve::apply("linalg::solve", saved[0].mT(), gradients[0]);
-    return {Tensor(), -matmul(right, saved[1].mT()), right};
+    const Form form = transposed(std::any_cast<Form>(context->saved_data["form"]));
+    const Tensor right = Solve::apply("linalg::solve", saved[0].mT(), form, gradients[0]);
+    return {Tensor(), -matmul(right, saved[1].mT()), Tensor(), right};
   }
 };
 
@@ -132,7 +149,7 @@ struct Orthogonal : autograd::Function<Orthogonal> {
     const Tensor m = matmul(r, gradients[1].mT()) - matmul(gradients[0].mT(), q);
     const Tensor lower = m.tril(-1), symmetric = m.tril() + lower.mT();
     const Tensor left = gradients[0] + matmul(q, symmetric);  // X of X R^T
-    return {Solve::apply("linalg::qr", r, left.mT()).mT(), Tensor()};
+    return {Solve::apply("linalg::qr", r, Form::upper, left.mT()).mT(), Tensor()};
   }
 };
 
@@ -153,8 +170,8 @@ struct Cholesky : autograd::Function<Cholesky> {
   static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
     const Tensor l = context->get_saved_variables()[0], product = matmul(l.mT(), gradients[0]);
     const Tensor half = product.tril() - 0.5 * diagonal_matrix(product.diagonal(0, -2, -1));
-    const Tensor left = Solve::apply("linalg::cholesky", l.mT(), half);
-    const Tensor both = Solve::apply("linalg::cholesky", l.mT(), left.mT());
+    const Tensor left = Solve::apply("linalg::cholesky", l.mT(), Form::upper, half);
+    const Tensor both = Solve::apply("linalg::cholesky", l.mT(), Form::upper, left.mT());
     return {Tensor(), (both + both.mT()) * 0.5};
   }
 };
@@ -182,17 +199,26 @@ Tensor inverse_gaps(const Tensor& values) {
   return where(own, 0, where(own, 1, gaps).reciprocal());
 }
 
+/// The first of `to`, a tensor of matrices or none.
+double* matrices_of(const Tensor& to) { return to.defined() ? to.mutable_data_ptr<double>() : nullptr; }
+
+/// Of one triangle of A. `vectors`: where they go, or none.
+Tensor eigenvalues(const Tensor& a, bool lower, const Tensor& vectors) {
+  const Matrices m(lower ? a.tril() + a.tril(-1).mT() : a.triu() + a.triu(1).mT());
+  const int64_t n = m.rows;
+  const Tensor values = zeros(shape_of(batch_of(a), {n}), kFloat64);
+  double *to_values = values.mutable_data_ptr<double>(), *to_vectors = matrices_of(vectors);
+  for (int64_t i = 0; i < m.count; ++i) {
+    std::vector<double> work(m.at(i), m.at(i) + n * n);
+    eager::factor_symmetric(work.data(), n, to_values + i * n, to_vectors ? to_vectors + i * n * n : nullptr);
+  }
+  return values;
+}
+
 struct Symmetric : autograd::Function<Symmetric> {
   /// Of one triangle of A; its gradient is that of a symmetric matrix.
   static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a, bool lower) {
-    const Matrices m(lower ? a.tril() + a.tril(-1).mT() : a.triu() + a.triu(1).mT());
-    const int64_t n = m.rows;
-    const Tensor values = zeros(shape_of(batch_of(a), {n}), kFloat64), vectors = zeros(a.sizes(), kFloat64);
-    double *to_values = values.mutable_data_ptr<double>(), *to_vectors = vectors.mutable_data_ptr<double>();
-    for (int64_t i = 0; i < m.count; ++i) {
-      std::vector<double> work(m.at(i), m.at(i) + n * n);
-      eager::factor_symmetric(work.data(), n, to_values + i * n, to_vectors + i * n * n);
-    }
+    const Tensor vectors = zeros(a.sizes(), kFloat64), values = eigenvalues(a, lower, vectors);
     context->save_for_backward({values, vectors});
     context->set_materialize_grads(false);
     return {values, vectors};
@@ -244,21 +270,30 @@ struct SquareRoot : autograd::Function<SquareRoot> {
   }
 };
 
+/// `u` [rows, u_columns] and `vt` [vt_rows, columns]: where vectors go, or none.
+Tensor singular_values(const Tensor& a, const Tensor& u, const Tensor& vt) {
+  const Matrices m(a);
+  const int64_t k = std::min(m.rows, m.columns);
+  const int64_t u_columns = u.defined() ? u.size(-1) : k, vt_rows = vt.defined() ? vt.size(-2) : k;
+  const Tensor s = zeros(shape_of(batch_of(a), {k}), kFloat64);
+  double *to_u = matrices_of(u), *to_s = s.mutable_data_ptr<double>(), *to_vt = matrices_of(vt);
+  for (int64_t i = 0; i < m.count; ++i)
+    eager::factor_singular(m.at(i), m.rows, m.columns, to_u ? to_u + i * m.rows * u_columns : nullptr, u_columns,
+                           to_s + i * k, to_vt ? to_vt + i * vt_rows * m.columns : nullptr, vt_rows);
+  return s;
+}
+
 /// Townsend, Differentiating the Singular Value Decomposition, 2016.
 struct Singular : autograd::Function<Singular> {
   /// U: [rows, u_columns], V^T: [vt_rows, columns].
   static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a, bool full) {
-    const Matrices m(a);
-    const int64_t k = std::min(m.rows, m.columns), u_columns = full ? m.rows : k, vt_rows = full ? m.columns : k;
+    const int64_t rows = a.size(-2), columns = a.size(-1), k = std::min(rows, columns);
+    const int64_t u_columns = full ? rows : k, vt_rows = full ? columns : k;
     const Ints batch = batch_of(a);
-    const Tensor u = zeros(shape_of(batch, {m.rows, u_columns}), kFloat64), s = zeros(shape_of(batch, {k}), kFloat64),
-                 vt = zeros(shape_of(batch, {vt_rows, m.columns}), kFloat64);
-    double *to_u = u.mutable_data_ptr<double>(), *to_s = s.mutable_data_ptr<double>(),
-           *to_vt = vt.mutable_data_ptr<double>();
-    if (!m.count) u.copy_(eye(m.rows, u_columns, kFloat64)), vt.copy_(eye(vt_rows, m.columns, kFloat64));
-    for (int64_t i = 0; i < m.count; ++i)
-      eager::factor_singular(m.at(i), m.rows, m.columns, to_u + i * m.rows * u_columns, u_columns, to_s + i * k,
-                             to_vt + i * vt_rows * m.columns, vt_rows);
+    const Tensor u = zeros(shape_of(batch, {rows, u_columns}), kFloat64),
+                 vt = zeros(shape_of(batch, {vt_rows, columns}), kFloat64);
+    if (k == 0) u.copy_(eye(rows, u_columns, kFloat64)), vt.copy_(eye(vt_rows, columns, kFloat64));
+    const Tensor s = singular_values(a, u, vt);
     context->save_for_backward({u, s, vt});
     context->set_materialize_grads(false);
     return {u, s, vt};
@@ -360,9 +395,11 @@ Sides sides_of(const char* op, const Tensor& a, const TensorArg& given, DType dt
           vector};
 }
 
-Tensor solve_by(const char* op, const Tensor& wide_a, const TensorArg& given, DType dtype, bool left, bool vectors) {
+Tensor solve_by(const char* op, const Tensor& wide_a, Form form, const TensorArg& given, DType dtype, bool left,
+                bool vectors) {
   const Sides sides = sides_of(op, wide_a, given, dtype, left, vectors);
-  Tensor x = left ? Solve::apply(op, sides.a, sides.b) : Solve::apply(op, sides.a.mT(), sides.b.mT()).mT();
+  Tensor x = left ? Solve::apply(op, sides.a, form, sides.b)
+                  : Solve::apply(op, sides.a.mT(), transposed(form), sides.b.mT()).mT();
   if (sides.vector) x = x.squeeze(-1);
   return x.to(dtype).contiguous();
 }
@@ -372,12 +409,11 @@ Tensor factor_of(const char* op, const TensorArg& A, const Tensor& a, bool upper
   return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
 }
 
-std::vector<Tensor> symmetric_parts(const char* op, const TensorArg& A, std::string_view uplo) {
-  const FunctionScope scope(op, A.location);
+/// Whether `uplo` says the lower triangle.
+bool is_lower(const char* op, const TensorArg& A, std::string_view uplo) {
   if (uplo != "L" && uplo != "U" && uplo != "l" && uplo != "u")
     fail(op, "UPLO", "\"" + std::string(uplo) + "\"", "\"L\" or \"U\"", A.location);
-  const std::vector<Tensor> parts = Symmetric::apply(wide(op, "A", A, true, true), uplo == "L" || uplo == "l");
-  return {parts[0].to(A.tensor->dtype()), parts[1].to(A.tensor->dtype())};
+  return uplo == "L" || uplo == "l";
 }
 
 }  // namespace
@@ -391,7 +427,7 @@ Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper) {
   const FunctionScope scope("cholesky_solve", B.location);
   wide("cholesky_solve", "B", B, false);
   const Tensor l = wide("cholesky_solve", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
-  return solve_by("cholesky_solve", matmul(lower, lower.mT()), B, L.tensor->dtype(), true, false);
+  return solve_by("cholesky_solve", matmul(lower, lower.mT()), Form::general, B, L.tensor->dtype(), true, false);
 }
 Tensor cholesky_inverse(const TensorArg& L, bool upper) {
   const FunctionScope scope("cholesky_inverse", L.location);
@@ -464,7 +500,7 @@ Tensor inv(const TensorArg& A) {
 Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
   const FunctionScope scope("linalg::solve", A.location);
   const Tensor a = wide("linalg::solve", "A", A, true);
-  return solve_by("linalg::solve", a, B, A.tensor->dtype(), left, true);
+  return solve_by("linalg::solve", a, Form::general, B, A.tensor->dtype(), left, true);
 }
 
 Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left, bool unitriangular) {
@@ -473,7 +509,7 @@ Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool
   const int64_t from = unitriangular ? 1 : 0;
   a = upper ? a.triu(from) : a.tril(-from);
   if (unitriangular) a = a + identity(a);
-  return solve_by("linalg::solve_triangular", a, B, A.tensor->dtype(), left, false);
+  return solve_by("linalg::solve_triangular", a, upper ? Form::upper : Form::lower, B, A.tensor->dtype(), left, false);
 }
 
 Tensor cholesky(const TensorArg& A, bool upper) {
@@ -499,9 +535,10 @@ std::tuple<Tensor, Tensor> solve_ex(const TensorArg& A, const TensorArg& B, bool
   constexpr const char* kOp = "linalg::solve_ex";
   const FunctionScope scope(kOp, A.location);
   const Tensor a = wide(kOp, "A", A, true), info = zero_pivots(a);
-  if (check_errors || (info == 0).all().item<bool>()) return {solve_by(kOp, a, B, A.tensor->dtype(), left, true), info};
+  if (check_errors || (info == 0).all().item<bool>())
+    return {solve_by(kOp, a, Form::general, B, A.tensor->dtype(), left, true), info};
   const Tensor regular = where((info == 0).unsqueeze(-1).unsqueeze(-1), a, std::numeric_limits<double>::quiet_NaN());
-  return {solve_by(kOp, regular, B, A.tensor->dtype(), left, true), info};
+  return {solve_by(kOp, regular, Form::general, B, A.tensor->dtype(), left, true), info};
 }
 Tensor matrix_sqrth(const TensorArg& A) {
   const FunctionScope scope("linalg::matrix_sqrth", A.location);
@@ -527,10 +564,19 @@ std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word word) {
 }
 
 std::tuple<Tensor, Tensor> eigh(const TensorArg& A, Word UPLO) {
-  const std::vector<Tensor> parts = symmetric_parts("linalg::eigh", A, UPLO);
-  return {parts[0], parts[1]};
+  constexpr const char* kOp = "linalg::eigh";
+  const FunctionScope scope(kOp, A.location);
+  const bool lower = is_lower(kOp, A, UPLO);
+  const std::vector<Tensor> parts = Symmetric::apply(wide(kOp, "A", A, true, true), lower);
+  return {parts[0].to(A.tensor->dtype()), parts[1].to(A.tensor->dtype())};
 }
-Tensor eigvalsh(const TensorArg& A, Word UPLO) { return symmetric_parts("linalg::eigvalsh", A, UPLO)[0]; }
+Tensor eigvalsh(const TensorArg& A, Word UPLO) {
+  constexpr const char* kOp = "linalg::eigvalsh";
+  const FunctionScope scope(kOp, A.location);
+  const bool lower = is_lower(kOp, A, UPLO);
+  const Tensor a = wide(kOp, "A", A, true, true);
+  return (a.requires_grad() ? Symmetric::apply(a, lower)[0] : eigenvalues(a, lower, {})).to(A.tensor->dtype());
+}
 
 std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices) {
   const FunctionScope scope("linalg::svd", A.location);
@@ -540,7 +586,8 @@ std::tuple<Tensor, Tensor, Tensor> svd(const TensorArg& A, bool full_matrices) {
 }
 Tensor svdvals(const TensorArg& A) {
   const FunctionScope scope("linalg::svdvals", A.location);
-  return Singular::apply(wide("linalg::svdvals", "A", A, false, true), false)[1].to(A.tensor->dtype());
+  const Tensor a = wide("linalg::svdvals", "A", A, false, true);
+  return (a.requires_grad() ? Singular::apply(a, false)[1] : singular_values(a, {}, {})).to(A.tensor->dtype());
 }
 
 Tensor pinv(const TensorArg& A, const OperandArg& atol, const OperandArg& rtol, bool hermitian) {
@@ -554,7 +601,7 @@ Tensor pinv(const TensorArg& A, const OperandArg& atol, const OperandArg& rtol, 
 Tensor matrix_rank(const TensorArg& A, const OperandArg& atol, const OperandArg& rtol, bool hermitian) {
   const FunctionScope scope("linalg::matrix_rank", A.location);
   const Tensor a = wide("linalg::matrix_rank", "A", A, false, true);
-  const Tensor s = Singular::apply(mirrored("linalg::matrix_rank", A, a.detach(), hermitian), false)[1];
+  const Tensor s = singular_values(mirrored("linalg::matrix_rank", A, a.detach(), hermitian), {}, {});
   return (s > tolerance_of(s, a, A.tensor->dtype(), atol, rtol).unsqueeze(-1)).sum(-1);
 }
 

@@ -1,10 +1,12 @@
 // Functions of matrices beside PyTorch's numbers, and by what defines them.
 #include "eager/ops/linalg.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "eager/autograd/autograd.h"
 #include "eager/ops/near.h"
+#include "eager/ops/random.h"
 #include "eager/support.h"
 
 namespace ingot {
@@ -104,6 +106,23 @@ TEST(Solve, MatricesAndVectors) {
                    tensor({{2.25, 0.875}, {4.5, 4.}, {2., 0.5}}, kFloat64), 1e-10));
   EXPECT_TRUE(near(linalg::solve_triangular(square(), right(), false, true, true),
                    tensor({{1., -2.}, {-0.5, 5.}, {5.5, -14.}}, kFloat64), 1e-10));
+  // The other triangle is not read, nor with ones a diagonal of zeros.
+  const Tensor holes = where(eye(3, {}, kBool), 0., full({3, 3}, kNan, kFloat64).tril(-1) + square().triu(1));
+  EXPECT_TRUE(near(linalg::solve_triangular(holes, right(), true, true, true),
+                   linalg::solve_triangular(square(), right(), true, true, true), 1e-12));
+  manual_seed(5);
+  const Tensor large = randn({23, 23}, kFloat64) + 8. * eye(23, {}, kFloat64);
+  for (const bool upper : {true, false})
+    for (const int64_t columns : {1, 6}) {
+      const Tensor triangle = upper ? large.triu() : large.tril(), b = randn({23, columns}, kFloat64);
+      EXPECT_TRUE(near(matmul(triangle, linalg::solve_triangular(large, b, upper)), b, 1e-12));
+      EXPECT_TRUE(near(matmul(linalg::solve_triangular(large, b.t(), upper, false), triangle), b.t(), 1e-12));
+    }
+  EXPECT_EQ(linalg::solve_triangular(zeros({0, 0}), zeros({0, 2}), true).sizes(), (Sizes{0, 2}));
+  EXPECT_NE(message_of([] {
+              linalg::solve_triangular(tensor({{1., 5.}, {2., 0.}}, kFloat64), ones({2, 1}, kFloat64), false);
+            }).find("linalg::solve_triangular: A: got a matrix that is singular (pivot 2 is 0)"),
+            std::string::npos);
   // Matrices, though their sizes are those of a batch of vectors.
   const Tensor batch = stack({square(), positive(), square()}), sides = cat({right(), right()}, 1).narrow(1, 0, 3);
   for (const bool left : {true, false}) {
@@ -224,6 +243,13 @@ TEST(Qr, OfAllShapes) {
   EXPECT_TRUE(near(r, tensor({{-3.31662479036, -0.452267016867}, {0., -2.01133153544}}, kFloat64), 1e-10));
   EXPECT_EQ(std::get<0>(linalg::qr(tall(), "complete")).sizes(), (Sizes{3, 3}));
   EXPECT_EQ(std::get<0>(linalg::qr(tall(), "r")).sizes(), (Sizes{0}));
+  // Columns whose squares are no numbers, and what is none.
+  for (const double scale : {1e-200, 1e200}) {
+    const auto [q, r] = linalg::qr(tall() * tensor({1., scale}, kFloat64));
+    EXPECT_TRUE(near(r / tensor({1., scale}, kFloat64), std::get<1>(linalg::qr(tall())), 1e-12));
+    EXPECT_TRUE(near(q, std::get<0>(linalg::qr(tall())), 1e-12));
+  }
+  EXPECT_TRUE(std::get<1>(linalg::qr(tensor({{1., 2.}, {kNan, 0.}}, kFloat64))).isnan().any().item<bool>());
   EXPECT_THROW(linalg::qr(tall(), "full"), Error);
   for (const Tensor& a : {square(), tall(), tall().t().contiguous()}) {
     check_gradients([](const std::vector<Tensor>& v) { return std::get<0>(linalg::qr(v[0])); }, {a});
@@ -247,6 +273,61 @@ TEST(Eigh, OfOneTriangle) {
   check_gradients([&](const std::vector<Tensor>& v) { return linalg::eigvalsh(symmetric(v[0])); }, {square()});
   check_gradients([&](const std::vector<Tensor>& v) { return std::get<1>(linalg::eigh(symmetric(v[0]))).square(); },
                   {square()});
+}
+
+/// Matrices that stop or divide the steps of an iteration: of one element, of zeros, of equal values, tridiagonal, of
+/// few ranks, of values far apart.
+std::vector<Tensor> hard_matrices(int64_t n) {
+  const Tensor x = randn({n, n}, kFloat64), thin = randn({n, std::max<int64_t>(n / 4, 1)}, kFloat64);
+  const Tensor band = x * ((arange(n).unsqueeze(1) - arange(n)).abs() < 2), graded = pow(10., -arange(n)).to(kFloat64);
+  const Tensor shifted = diag(ones({n - 1}, kFloat64), 1);  // its singular values are one 0, and 1
+  return {x,
+          zeros({n, n}, kFloat64),
+          eye(n, {}, kFloat64) * -3.,
+          ones({n, n}, kFloat64),
+          matmul(thin, thin.t()),
+          band,
+          diag(graded),
+          x * graded,
+          shifted,
+          x * 1e300,
+          x * 1e-300};
+}
+
+TEST(Eigh, OfHardMatrices) {
+  manual_seed(3);
+  for (const int64_t n : {1, 2, 3, 5, 12, 41})
+    for (const Tensor& x : hard_matrices(n)) {
+      const Tensor a = x + x.t(), scale = a.abs().amax() + 1e-307;
+      const auto [values, v] = linalg::eigh(a);
+      EXPECT_TRUE(near(matmul(v * (values / scale), v.t()), a / scale, 1e-13 * static_cast<double>(n)));
+      EXPECT_TRUE(near(matmul(v.t(), v), eye(n, {}, kFloat64), 1e-13));
+      EXPECT_TRUE(equal(values, std::get<0>(values.sort())));
+      EXPECT_TRUE(equal(linalg::eigvalsh(a), values));
+    }
+  EXPECT_EQ(linalg::eigvalsh(zeros({2, 0, 0})).sizes(), (Sizes{2, 0}));
+  EXPECT_TRUE(near(linalg::eigvalsh(tensor({{-2.f}})), tensor({-2.f}), 0));
+}
+
+TEST(Svd, OfHardMatrices) {
+  manual_seed(4);
+  for (const int64_t n : {1, 2, 3, 5, 12, 41})
+    for (const Tensor& square : hard_matrices(n))
+      for (const Tensor& a : {square, square.narrow(1, 0, (n + 1) / 2), square.narrow(0, 0, (n + 1) / 2)}) {
+        const Tensor scale = a.abs().amax() + 1e-307;
+        const auto [u, s, vt] = linalg::svd(a);
+        const Size k = s.size(0);
+        EXPECT_TRUE(near(matmul(u.narrow(1, 0, k) * (s / scale), vt.narrow(0, 0, k)), a / scale,
+                         1e-13 * static_cast<double>(n)));
+        EXPECT_TRUE(near(matmul(u.t(), u), eye(u.size(0), {}, kFloat64), 1e-13));
+        EXPECT_TRUE(near(matmul(vt, vt.t()), eye(vt.size(0), {}, kFloat64), 1e-13));
+        EXPECT_TRUE((s >= 0).all().item<bool>());
+        EXPECT_TRUE(equal(s, std::get<0>(s.sort(-1, true))));
+        EXPECT_TRUE(equal(linalg::svdvals(a), s));
+      }
+  EXPECT_TRUE(
+      near(linalg::svdvals(diag(ones({6}, kFloat64), 1)), tensor({1., 1., 1., 1., 1., 1., 0.}, kFloat64), 1e-15));
+  EXPECT_TRUE(near(linalg::matrix_rank(matmul(randn({30, 4}), randn({4, 20}))), tensor(4)));
 }
 
 TEST(Svd, OfAllShapes) {
