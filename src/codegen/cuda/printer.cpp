@@ -205,10 +205,7 @@ void Printer::elements(const PhaseMapping& p, const Phase& phase, const Cursor& 
   nodes(p.elements, cursor);
   for (size_t s = 0; s < phase.stores.size(); ++s) {
     const DType dtype = k_.buffers[phase.stores[s].buffer].dtype;
-    const Node& n = k_.nodes[phase.stores[s].value];
-    // What is rounded to what the buffer holds need not be rounded before.
-    const bool rounded = n.op == Op::round_to && static_cast<DType>(n.imm) == dtype;
-    const std::string value = operand(k_, rounded ? n.a : phase.stores[s].value);
+    const std::string value = operand(k_, phase.stores[s].value);
     const bool later = !cursor.scalar && packed(phase.stores[s].buffer);  // two at a time
     line("o{}{} = {};", s, cursor.element(), later ? value : to_memory(dtype, value));
   }

@@ -187,7 +187,11 @@ void KernelWriter::emit_phases() {
       const Output& o = group_.outputs[output];
       auto strided = layouts_.strided({o.value, o.strides, o.offset}, o.map, group_.space.size());
       uint32_t a = argument({o.buffer, o.dtype, true, std::move(strided.strides), strided.offset, 0});
-      stores.push_back({a, convert_element(x, o.dtype).value});
+      const Value value = convert_element(x, o.dtype).value;
+      // A store rounds to what its buffer holds.
+      const Node& n = kernel.nodes[value];
+      const bool rounded = n.op == Op::round_to && static_cast<DType>(n.imm) == o.dtype;
+      stores.push_back({a, rounded ? n.a : value});
     };
     if (group_.kind == Group::Kind::column) continue;
     std::vector<uint32_t> rows;

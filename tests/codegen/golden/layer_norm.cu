@@ -1,12 +1,12 @@
 
-struct cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments {
+struct cast_cast_cast_sum_div_sub_mul_sum_div_a_455a3f4478c29a72_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[4];
   unsigned long long scalars[1];
 };
-extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_e240a22c67a55672_arguments a) {
+extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul_sum_div_a_455a3f4478c29a72(const __grid_constant__ cast_cast_cast_sum_div_sub_mul_sum_div_a_455a3f4478c29a72_arguments a) {
   begin();
   const bool pieces0 = in_pieces<unsigned short, 8>(a.buffers[0]);
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
@@ -210,7 +210,6 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
             const float v41 = v6 * v40;
             const float v42 = v10 * v41;
             const float v43 = v9 + v42;
-            const float v44 = from_bf16(to_bf16(v43));
             o0[e] = v43;
           }
           store_spread<8>(d0 + part * 2, to_bf16(o0));
@@ -238,7 +237,6 @@ extern "C" __global__ void __launch_bounds__(512) cast_cast_cast_sum_div_sub_mul
             const float v41 = v6 * v40;
             const float v42 = v10 * v41;
             const float v43 = v9 + v42;
-            const float v44 = from_bf16(to_bf16(v43));
             o0[e] = v43;
           }
           store<8>(d0 + part * 2, to_bf16(o0), 2, left, pieces3);

@@ -1,11 +1,11 @@
 
-struct add_relu_gt_cast_5ae7bd17125c59b2_arguments {
+struct add_relu_gt_cast_23865414ab18704d_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[6];
 };
-extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_5ae7bd17125c59b2(const __grid_constant__ add_relu_gt_cast_5ae7bd17125c59b2_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_23865414ab18704d(const __grid_constant__ add_relu_gt_cast_23865414ab18704d_arguments a) {
   begin();
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
