@@ -7,6 +7,8 @@
 #include <random>
 
 #include "eager/ops/factories.h"
+#include "eager/ops/lists.h"
+#include "eager/ops/random.h"
 #include "eager/ops/selection.h"
 #include "runtime/thread_pool.h"
 #include "support.h"
@@ -171,6 +173,33 @@ TEST(IndexPut, PositionsMasksAndViews) {
   EXPECT_EQ(columns.index({1, 3}).item<float>(), 2);
   EXPECT_EQ(index_put(columns, {tensor({0})}, tensor({4.f}), false).index({0, 2}).item<float>(), 4);
   EXPECT_EQ(columns.index({0, 2}).item<float>(), 0);
+}
+
+// Of words of eight elements those without a true one are left out; lines of other layouts are read one by one.
+TEST(Selection, NonzeroOfAllLayouts) {
+  manual_seed(11);
+  for (const Ints& sizes : {Ints{1}, Ints{7}, Ints{8}, Ints{17}, Ints{511}, Ints{1031}, Ints{3, 9}, Ints{2, 700},
+                            Ints{2, 3, 20}, Ints{5, 1, 8}})
+    for (const double share : {0., 0.01, 0.5, 1.}) {
+      const Tensor dense = rand(sizes) < share;
+      for (const Tensor& x : {dense, cat({dense, dense}, -1).slice(-1, 0, sizes.back()), dense.movedim(-1, 0),
+                              stack({dense, dense}, -1).select(-1, 1)}) {
+        std::vector<int64_t> expected;
+        const Tensor flat = x.contiguous().reshape({-1});
+        for (int64_t i = 0; i < flat.numel(); ++i) {
+          if (!flat.data_ptr<bool>()[i]) continue;
+          for (int64_t d = 0, rest = flat.numel(), at = i; d < x.dim(); ++d) {
+            rest /= x.size(d);
+            expected.push_back(at / rest), at %= rest;
+          }
+        }
+        const int64_t rows = static_cast<int64_t>(expected.size()) / x.dim();
+        EXPECT_TRUE(equal(nonzero(x), tensor(expected).view({rows, x.dim()})));
+        expected.resize(static_cast<size_t>((rows + 2) * x.dim()), -1);
+        EXPECT_TRUE(equal(x.nonzero_static(rows + 2), tensor(expected).view({rows + 2, x.dim()})));
+        EXPECT_TRUE(equal(x.nonzero_static(rows / 2), nonzero(x).narrow(0, 0, rows / 2)));
+      }
+    }
 }
 
 TEST(Selection, MasksCountsAndRepeats) {

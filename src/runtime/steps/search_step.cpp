@@ -124,8 +124,11 @@ class NonzeroDriver final : public StepDriver {
     if (phase == 0) {
       int64_t count = 0;
       for_each_stretch(state, range, [&](const char* x, int64_t, int64_t, int64_t size) {
-        const int64_t stride = in_.place.strides[last_];
-        for (int64_t i = 0; i < size; ++i) count += x[i * stride] != 0;
+        uint32_t found = 0;
+        with_stride([&](int64_t stride) {
+          for (int64_t i = 0; i < size; ++i) found += x[i * stride] != 0;
+        });
+        count += found;
       });
       counts[share] = count;
       return;
@@ -135,31 +138,56 @@ class NonzeroDriver final : public StepDriver {
     char* out = out_.at(state);
     for_each_stretch(state, range, [&](const char* x, int64_t line, int64_t column, int64_t size) {
       // Which elements are true is not foreseen: every place is noted, and written over unless there was one.
-      const int64_t stride = in_.place.strides[last_];
       int64_t places[kStretch], found = 0;
-      for (int64_t i = 0; i < size; ++i) {
-        places[found] = column + i;
-        found += x[i * stride] != 0;
-      }
+      with_stride([&](int64_t stride) {
+        constexpr int64_t kWord = sizeof(uint64_t);
+        const auto note = [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            places[found] = column + i;
+            found += x[i * stride] != 0;
+          }
+        };
+        int64_t i = 0;
+        for (uint64_t word; stride == 1 && i + kWord <= size; i += kWord)
+          if (std::memcpy(&word, x + i, sizeof word); word != 0) note(i, i + kWord);
+        note(i, size);
+      });
       found = std::min(found, rows_ - row);
       for (int64_t d = static_cast<int64_t>(rank_); d-- > 0;) {
+        char* to = out + row * out_.strides[0] + d * out_.strides[1];
         if (d == last_) {
-          for (int64_t i = 0; i < found; ++i) write(out, row + i, static_cast<size_t>(d), places[i]);
+          write(to, found, [&](int64_t i) { return places[i]; });
         } else {
-          for (int64_t i = 0; i < found; ++i) write(out, row + i, static_cast<size_t>(d), line % in_.sizes[d]);
+          write(to, found, [place = line % in_.sizes[d]](int64_t) { return place; });
           line /= in_.sizes[d];
         }
       }
       row += found;
     });
     if (share + 1 < shares) return;
-    for (; row < rows_; ++row)
-      for (size_t d = 0; d < rank_; ++d) write(out, row, d, kNone);
+    for (size_t d = 0; d < rank_ && row < rows_; ++d)
+      write(out + row * out_.strides[0] + static_cast<int64_t>(d) * out_.strides[1], rows_ - row,
+            [](int64_t) { return kNone; });
   }
 
  private:
-  void write(char* out, int64_t row, size_t d, int64_t x) const {
-    std::memcpy(out + row * out_.strides[0] + static_cast<int64_t>(d) * out_.strides[1], &x, sizeof x);
+  /// One coordinate of neighbouring rows; with its own code for those that lie side by side.
+  template <class F>
+  void write(char* to, int64_t rows, F coordinate) const {
+    const auto write_at = [&](int64_t stride) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t x = coordinate(i);
+        std::memcpy(to + i * stride, &x, sizeof x);
+      }
+    };
+    const int64_t stride = out_.strides[0];
+    stride == sizeof(int64_t) ? write_at(sizeof(int64_t)) : write_at(stride);
+  }
+  /// f(the stride of a line's elements), with its own code for those that lie side by side.
+  template <class F>
+  void with_stride(F f) const {
+    const int64_t stride = in_.place.strides[last_];
+    stride == 1 ? f(1) : f(stride);
   }
   /// f(where they lie, their line, the column of the first, how many): elements of one line, up to kStretch.
   template <class F>

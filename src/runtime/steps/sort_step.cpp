@@ -16,7 +16,8 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kShort = 128;       // lines that are sorted by comparison
+constexpr int64_t kShort = 48, kShortWide = 128;  // lines that are sorted by comparison
+constexpr int64_t kMedium = 1 << 12;  // lines whose keys of 32 bits are sorted by four digits rather than three
 constexpr int64_t kShared = 1 << 15;  // lines that several threads sort
 constexpr int64_t kMostPieces = 16;
 constexpr int64_t kTogether = 16;  // neighbouring lines that are copied at once
@@ -33,12 +34,11 @@ struct Line {
   }
 };
 
-/// Sorts items by their keys; `spare` has room for as many. They end in `items`.
-template <class K>
-void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
+/// Sorts items by their keys, of digits of so many bits; `spare` has room for as many. They end in `items`.
+template <class K, int kDigit>
+void sort_by_digits(typename K::Item* items, typename K::Item* spare, int64_t n) {
   using Item = typename K::Item;
-  if (n <= kShort) return std::sort(items, items + n);
-  constexpr int kDigit = K::kBits == 32 ? 11 : 8, kDigits = (K::kBits + kDigit - 1) / kDigit;
+  constexpr int kDigits = (K::kBits + kDigit - 1) / kDigit;
   constexpr uint64_t kMask = (1u << kDigit) - 1;
   std::vector<uint32_t> counts(static_cast<size_t>(kDigits) << kDigit);
   for (int64_t i = 0; i < n; ++i) {
@@ -72,6 +72,16 @@ void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
     for (end = i + 1; end < n && upper(end) == upper(i);) ++end;
     if (end - i > 1) std::sort(items + i, items + end);
   }
+}
+
+/// The same in the way that fits their number.
+template <class K>
+void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
+  if (n <= (K::kWide ? kShortWide : kShort)) return std::sort(items, items + n);
+  // Fewer digits are fewer passes, and more counts to be set to 0 and added.
+  if constexpr (K::kBits == 32)
+    if (n > kMedium) return sort_by_digits<K, 11>(items, spare, n);
+  sort_by_digits<K, 8>(items, spare, n);
 }
 
 /// How many of the first `count` items of the merged halves come from the left one.
