@@ -42,6 +42,19 @@ TEST(Tensor, NestedListsGiveShapeAndDtype) {
   EXPECT_EQ(tensor(3).dim(), 0);
   EXPECT_EQ(tensor({3}).dim(), 1);
   EXPECT_EQ(tensor(std::vector<double>{1, 2}).dtype(), kFloat64);
+  // Vectors, as they are and in other dtypes.
+  const std::vector<double> numbers{-1.5, 300, std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_EQ(tensor(numbers, kFloat32).str(), tensor({-1.5f, 300.f, std::numeric_limits<float>::quiet_NaN()}).str());
+  EXPECT_EQ(tensor(numbers, kUInt8).str(), tensor({0, 255, 0}, kUInt8).str());
+  EXPECT_EQ(tensor(std::vector<int32_t>{300, -1}, kUInt8).str(), tensor({44, 255}, kUInt8).str());
+  EXPECT_EQ(tensor(std::vector<bool>{true, false, true}).str(), tensor({true, false, true}).str());
+  EXPECT_EQ(tensor(std::vector<bool>{true, false}, kFloat16).str(), tensor({1.f, 0.f}, kFloat16).str());
+  EXPECT_EQ(tensor(std::vector<uint8_t>{3, 200}).dtype(), kUInt8);
+  EXPECT_EQ(tensor(std::vector<float>{}).sizes(), (std::vector<int64_t>{0}));
+  const std::vector<float> row{1, 2};
+  EXPECT_EQ(tensor({row, {3.f, 4.f}}).str(), tensor({{1.f, 2.f}, {3.f, 4.f}}).str());
+  EXPECT_EQ(tensor({row, std::vector<double>{3, 4}}).str(), tensor({{1., 2.}, {3., 4.}}, kFloat64).str());
+  EXPECT_THROW(tensor({row, std::vector<float>{3}}), Error);
   EXPECT_EQ(tensor({1, 2}, kInt8).dtype(), kInt8);
   EXPECT_THROW(tensor({{1, 2}, {3}}), Error);
 }

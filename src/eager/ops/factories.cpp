@@ -1,5 +1,6 @@
 #include "eager/ops/factories.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -135,6 +136,12 @@ TensorData::TensorData(std::initializer_list<TensorData> items) : is_list_(true)
   for (int64_t s : items_[0].sizes_) sizes_.push_back(s);
 }
 
+void TensorData::set_elements(const void* data, size_t count) {
+  const char* bytes = static_cast<const char*>(data);
+  elements_.assign(bytes, bytes + count * static_cast<size_t>(size_of(type_)));
+  sizes_.push_back(static_cast<int64_t>(count));
+}
+
 class TensorDataReader {
  public:
   static Tensor read(const TensorData& data, TensorOptions options, Location location) {
@@ -148,12 +155,18 @@ class TensorDataReader {
 
  private:
   static void write(const TensorData& data, DType dtype, char*& at) {
-    if (data.is_list_) {
-      for (const TensorData& item : data.items_) write(item, dtype, at);
-      return;
-    }
-    eager::write_element(dtype, at, data.scalar_);
-    at += size_of(dtype);
+    const auto write_one = [&](Scalar value) {
+      eager::write_element(dtype, at, value);
+      at += size_of(dtype);
+    };
+    if (!data.is_list_) return write_one(data.scalar_);
+    for (const TensorData& item : data.items_) write(item, dtype, at);
+    const std::vector<char>& elements = data.elements_;
+    if (dtype == data.type_)
+      at = std::copy(elements.begin(), elements.end(), at);
+    else
+      for (size_t i = 0; i < elements.size(); i += static_cast<size_t>(size_of(data.type_)))
+        write_one(eager::read_element(data.type_, &elements[i]));
   }
 };
 

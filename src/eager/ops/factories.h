@@ -18,17 +18,22 @@ class INGOT_API TensorData {
   TensorData(std::initializer_list<TensorData> items);
   template <class T>
   requires std::is_arithmetic_v<T> TensorData(const std::vector<T>& items) : type_(dtype_of<T>()), is_list_(true) {
-    items_.reserve(items.size());
-    for (T item : items) items_.emplace_back(item);
-    sizes_.push_back(static_cast<int64_t>(items.size()));
+    if constexpr (std::is_same_v<T, bool>) {  // whose elements are bits
+      const std::vector<char> bytes(items.begin(), items.end());
+      set_elements(bytes.data(), items.size());
+    } else {
+      set_elements(items.data(), items.size());
+    }
   }
 
  private:
   friend class TensorDataReader;
+  void set_elements(const void* data, size_t count);
   Scalar scalar_ = 0;
   DType type_ = DType::f32;
   bool is_list_ = false;
   std::vector<TensorData> items_;
+  std::vector<char> elements_;  // of a vector, in place of items
   Ints sizes_;
 };
 
