@@ -136,8 +136,10 @@ Tensor pdist(const TensorArg& input, double p) {
   const Tensor& x = floating("pdist", "input", input);
   if (x.dim() != 2) eager::fail("pdist", "input", detail::shape_of(x), "two dims", input.location);
   if (!(p >= 0)) eager::fail("pdist", "p", std::to_string(p), "no negative number", input.location);
-  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1), rows = x.to(working_dtype(x.dtype()));
-  return norm(rows.index_select(0, pairs.select(0, 0)) - rows.index_select(0, pairs.select(0, 1)), p, 1).to(x.dtype());
+  const Size n = x.size(0);
+  const Tensor rows = x.to(working_dtype(x.dtype())), place = arange(n);
+  const Tensor above = (place.unsqueeze(1) < place).reshape({-1}).nonzero_static(n * (n - 1) / 2).select(1, 0);
+  return cdist(rows, rows, p).reshape({-1}).index_select(0, above).to(x.dtype());
 }
 
 Tensor batch_norm(const TensorArg& input, const TensorArg& running_mean, const TensorArg& running_var,

@@ -58,6 +58,13 @@ struct Axis {
 /// One of the pixels that a position is computed from, along one dim: where it is, and its share.
 struct Tap {
   Tensor place, weight;  // no weight: 1
+  Tensor exists = {};    // whether the place is inside
+
+  /// The place, if it exists, in pixels that stand `stride` apart.
+  void find(int64_t size, int64_t stride) {
+    exists = logical_and(place >= 0, place <= size - 1);
+    place = where(exists, place, 0).to(kInt64) * stride;
+  }
 };
 
 std::vector<Tap> taps(const Axis& axis, const Tensor& grid, Between between) {
@@ -145,13 +152,14 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
   const Tensor x = image.to(working).flatten(2);                      // [N, C, pixels]
   const Tensor grid = positions.to(working).flatten(1, -2);           // [N, positions, dims]
   std::vector<std::vector<Tap>> along(static_cast<size_t>(spatial));  // of each dim
-  std::vector<Axis> axes;
-  for (int64_t d = 0; d < spatial; ++d) {
-    axes.push_back({image.size(2 + d), outside, align_corners});
-    along[static_cast<size_t>(d)] = taps(axes.back(), grid.select(2, spatial - 1 - d), between);
-  }
+  int64_t stride = 1;
   size_t count = 1;
-  for (const auto& t : along) count *= t.size();
+  for (int64_t d = spatial; d-- > 0; stride *= image.size(2 + d)) {
+    const Axis axis{image.size(2 + d), outside, align_corners};
+    std::vector<Tap>& own = along[static_cast<size_t>(d)] = taps(axis, grid.select(2, spatial - 1 - d), between);
+    for (Tap& tap : own) tap.find(axis.size, stride);
+    count *= own.size();
+  }
   Tensor result;
   for (size_t number = 0; number < count; ++number) {
     // One tap of each dim.
@@ -160,10 +168,8 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
     for (size_t d = 0; d < along.size(); ++d) {
       const Tap& tap = along[d][rest % along[d].size()];
       rest /= along[d].size();
-      const Tensor exists = logical_and(tap.place >= 0, tap.place <= axes[d].size - 1);
-      const Tensor place = where(exists, tap.place, 0).to(kInt64);
-      pixel = pixel.defined() ? pixel * axes[d].size + place : place;
-      counts = counts.defined() ? logical_and(counts, exists) : exists;
+      pixel = pixel.defined() ? pixel + tap.place : tap.place;
+      counts = counts.defined() ? logical_and(counts, tap.exists) : tap.exists;
       if (tap.weight.defined()) weight = weight.defined() ? weight * tap.weight : tap.weight;
     }
     const Tensor index = pixel.unsqueeze(1).expand({image.size(0), image.size(1), pixel.size(1)});

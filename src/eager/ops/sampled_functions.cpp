@@ -27,9 +27,11 @@ Tensor sums_of_neighbours(const Tensor& y, int64_t dim) {
   return y.narrow(dim, 0, gaps) + y.narrow(dim, 1, gaps);
 }
 
+Tensor floats(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(kFloat32); }
+
 /// The area between each sample and the next, twice; none for no samples.
 Tensor double_areas(const char* op, const TensorArg& y, const ScalarArg& dx, int64_t* dim) {
-  const Tensor given = samples_of(op, y, dim), samples = is_floating(given.dtype()) ? given : given.to(kFloat32);
+  const Tensor samples = floats(samples_of(op, y, dim));
   return samples.size(*dim) == 0 ? samples : sums_of_neighbours(samples, *dim) * dx.value;
 }
 Tensor double_areas(const char* op, const TensorArg& y, const TensorArg& x, int64_t* dim) {
@@ -47,11 +49,17 @@ Tensor double_areas(const char* op, const TensorArg& y, const TensorArg& x, int6
   return sums_of_neighbours(samples, *dim) * diff(at, 1, from_the_end);
 }
 
-template <class Spacing>
-Tensor integral(const char* op, const TensorArg& y, const Spacing& spacing, int64_t dim) {
+Tensor integral(const char* op, const TensorArg& y, const TensorArg& x, int64_t dim) {
   const FunctionScope scope(op, y.location);
-  const Tensor areas = double_areas(op, y, spacing, &dim);
+  const Tensor areas = double_areas(op, y, x, &dim);
   return areas.sum(dim) / 2;
+}
+/// Equal spacing counts all samples alike, but for half of the first and the last one.
+Tensor integral(const char* op, const TensorArg& y, const ScalarArg& dx, int64_t dim) {
+  const FunctionScope scope(op, y.location);
+  const Tensor samples = floats(samples_of(op, y, &dim)), sum = samples.sum(dim);
+  if (samples.size(dim) == 0) return sum;
+  return (sum - (samples.select(dim, 0) + samples.select(dim, -1)) / 2) * dx.value;
 }
 template <class Spacing>
 Tensor integrals(const TensorArg& y, const Spacing& spacing, int64_t dim) {
@@ -88,7 +96,7 @@ Three three_from(const Tensor& x, int64_t dim, const Size& first, const Size& co
 
 /// The derivative along one dim of samples that are `h` apart.
 Tensor derivative(const Tensor& samples, double h, int64_t dim, int64_t edge_order) {
-  const Tensor x = is_floating(samples.dtype()) ? samples : samples.to(kFloat32);
+  const Tensor x = floats(samples);
   const Size n = x.size(dim);
   std::vector<Tensor> parts;
   const auto slope = [&](const Size& first) { return (x.narrow(dim, first + 1, 1) - x.narrow(dim, first, 1)) / h; };
@@ -110,7 +118,7 @@ Tensor derivative(const Tensor& samples, double h, int64_t dim, int64_t edge_ord
 
 /// The same of samples that have gaps[i] between two neighbours: that of the parabola through three of them.
 Tensor derivative(const Tensor& samples, const Tensor& gaps, int64_t dim, int64_t edge_order) {
-  const Tensor x = is_floating(samples.dtype()) ? samples : samples.to(kFloat32);
+  const Tensor x = floats(samples);
   const Size n = x.size(dim);
   // At the first, the second and the third sample of three, weighed by what the gaps left and right of the second are.
   const auto parabola = [&](int64_t at, const Size& first, const Size& count) {

@@ -3,6 +3,7 @@
 
 #include "eager/nn/layers.h"
 #include "eager/nn/pytorchs.h"
+#include "eager/ops/near.h"
 #include "eager/ops/random.h"
 #include "eager/support.h"
 
@@ -63,6 +64,27 @@ TEST(Functional, PairwiseDistancesOfRows) {
   EXPECT_PYTORCHS(F::pdist(x), ({x}), 8.0015206253384, -0.1467512906776518);
   EXPECT_PYTORCHS(F::pdist(x, 3), ({x}), 6.93586567343982, -0.5511940819240481);
   EXPECT_PYTORCHS(F::pdist(x, std::numeric_limits<double>::infinity()), ({x}), 5.856409522623489, -1.4404127746327604);
+  // Rows that are equal.
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> equal_rows{1, 2, 1, 2, 4, -2, 1, 2.5};
+  const auto slope = [&](double p) {
+    const Tensor rows = tensor(equal_rows).view({4, 2}).requires_grad_();
+    (F::pdist(rows, p) * arange(1, 7)).sum().backward();
+    return rows.grad().reshape({-1});
+  };
+  EXPECT_TRUE(test::near(slope(0), zeros({8}, kFloat64)));
+  EXPECT_TRUE(test::near(slope(1), tensor({-2., -1., -4., -1., 12., -12., -6., 14.}, kFloat64), 1e-12));
+  EXPECT_TRUE(test::near(
+      slope(2),
+      tensor({-1.2, -1.4, -2.4, -1.8, 6.928201177351374, -9.792301766027062, -3.3282011773513744, 12.992301766027062},
+             kFloat64),
+      1e-12));
+  EXPECT_TRUE(test::near(slope(1.5),
+                         tensor({-1.4659129516579497, -1.3073095255034477, -2.9318259033158993, -1.6146190510068954,
+                                 8.636043329739854, -10.268913092355344, -4.2383044747660055, 13.190841668865687},
+                                kFloat64),
+                         1e-12));
+  EXPECT_TRUE(test::near(slope(infinity), tensor({0., -1., 0., -1., 0., -12., 0., 14.}, kFloat64), 1e-12));
   EXPECT_EQ(F::pdist(ones({1, 2})).numel(), 0);
   EXPECT_EQ(F::pdist(ones({0, 2})).numel(), 0);
   expect_error("pdist: input: got shape [1, 1, 2]", [] { F::pdist(ones({1, 1, 2})); });

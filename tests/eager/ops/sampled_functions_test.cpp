@@ -26,6 +26,9 @@ TEST(Trapezoid, ByDistanceAndByPlace) {
                    tensor({{-0.5f, 0.f, 5.f}, {1.75f, 3.25f, 5.75f}, {2.5f, 2.75f, 5.25f}})));
   EXPECT_TRUE(near(cumulative_trapezoid(samples(), 2, 0), tensor({{1.5f, 1.f, 7.f, -1.f}, {6.f, 5.f, 10.f, 0.f}})));
   EXPECT_TRUE(near(trapezoid(tensor({1, 2, 3})), tensor(4.f)));
+  EXPECT_TRUE(near(trapezoid(tensor({1, 2, 5}, kUInt8)), tensor(5.f), 0));
+  EXPECT_TRUE(near(trapezoid(tensor({1.5f, 2.f, 5.f, 7.f}).to(kBFloat16), 0.5), tensor(5.625f).to(kBFloat16), 0));
+  EXPECT_TRUE(near(trapezoid(tensor({1.f, std::numeric_limits<float>::infinity(), 2.f})).isinf(), tensor(true)));
   EXPECT_TRUE(near(trapezoid(zeros({2, 0})), zeros({2})));
   EXPECT_TRUE(near(trapezoid(zeros({2, 1})), zeros({2})));
   EXPECT_NE(message_of([] { trapezoid(samples(), tensor({1.f})); }).find("trapezoid: x: got shape [1]"),
