@@ -12,15 +12,17 @@ namespace {
 constexpr int64_t kMostSteps = 60;  // a value that is found: two or three are usual
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-/// Products of neighbours go to sums of their own, which are added last: four at a time.
+/// Products of neighbours go to sums of their own, which are added last.
 double dot(const double* x, const double* y, int64_t n) {
-  double sums[4] = {};
+  constexpr int64_t kSums = 8;
+  double sums[kSums] = {};
   int64_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    for (int64_t j = 0; j < 4; ++j) sums[j] += x[i + j] * y[i + j];
-  double rest = 0;
-  for (; i < n; ++i) rest += x[i] * y[i];
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
+  for (; i + kSums <= n; i += kSums)
+    for (int64_t j = 0; j < kSums; ++j) sums[j] += x[i + j] * y[i + j];
+  for (int64_t j = 0; i + j < n; ++j) sums[j] += x[i + j] * y[i + j];
+  for (int64_t step = kSums / 2; step > 0; step /= 2)
+    for (int64_t j = 0; j < step; ++j) sums[j] += sums[j + step];
+  return sums[0];
 }
 
 /// y += factor * x
