@@ -80,6 +80,22 @@ int64_t cache_bytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+/// What a core shares. By cpuid, as glibc (2.36) tells that of all cores of an AMD processor, which no core has.
+int64_t l3_bytes() {
+  constexpr uint32_t kFeatures = 0x80000001, kAmd = 0x8000001d, kIntelCaches = 4;
+  const bool amd = bit(cpuid(kFeatures).c, 22);
+  const uint32_t leaf = amd ? kAmd : kIntelCaches;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const Registers r = cpuid(leaf, i);
+    const uint32_t type = r.a & 31, level = r.a >> 5 & 7;
+    if (type == 0) break;
+    if (level != 3) continue;
+    const int64_t ways = (r.b >> 22) + 1, partitions = (r.b >> 12 & 1023) + 1, line = (r.b & 4095) + 1;
+    return ways * partitions * line * (int64_t{r.c} + 1);
+  }
+  return cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20);
+}
+
 // The CPU limit of our control group in processors, 0 if there is none (cgroup version 2, else version 1).
 double control_group_limit() {
   double limit = 0;
@@ -139,7 +155,7 @@ const CacheSizes& cache_sizes() {
   static constinit FirstUse<const CacheSizes> sizes;
   return sizes.get([] {
     return CacheSizes{cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
-                      cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20), cache_bytes(_SC_LEVEL2_CACHE_ASSOC, 16)};
+                      l3_bytes(), cache_bytes(_SC_LEVEL2_CACHE_ASSOC, 16)};
   });
 }
 

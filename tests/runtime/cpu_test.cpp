@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 
 #include "base/error.h"
 
@@ -35,6 +37,17 @@ TEST(Cpu, ReplacingTheTarget) {
   EXPECT_EQ(host_target().isa, Isa::none);
   set_host_target(std::nullopt);
   EXPECT_LE(host_target().isa, detected_target().isa);
+}
+
+TEST(Cpu, CachesGrowOutwards) {
+  const CacheSizes& caches = cache_sizes();
+  EXPECT_GE(caches.l1, 8 << 10);
+  EXPECT_GT(caches.l2, caches.l1);
+  EXPECT_GT(caches.l3, caches.l2);
+  // The system's own figure, where it has one.
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  int64_t kilobytes = 0;
+  if (file >> kilobytes) EXPECT_EQ(caches.l3, kilobytes << 10);
 }
 
 TEST(Cpu, AffinityLimitsTheProcessors) {

@@ -129,13 +129,10 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
     b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
   const bool b_in_l2 = saturating_product(columns, k_size * product_.element) <= l2 / 3;
   // Where little is summed, tiles wait for what they read and write, a panel's columns at a time: a processor that sees
-  // a line or two of each row does not fetch ahead by itself. (Windows gain from L3, too; results that stay in it
-  // lose.)
+  // a line or two of each row does not fetch ahead by itself. (What lies in L3 is slower for it.)
   const int64_t row_bytes = product_.a_bytes + product_.sizes.n * product_.c_element;
-  const bool far = product_.rows_of_a == RowsOfA::windows
-                       ? saturating_product(rows, row_bytes) > l2 / 2
-                       : saturating_product(product_.sizes.m, row_bytes) > std::max(cache_sizes().l3 / 4, 4 * l2);
-  b.fetches_rows = !split_ && b_in_l2 && k_size <= kBlock && panel_cuts_ == 1 && far;
+  b.fetches_rows = !split_ && b_in_l2 && k_size <= kBlock && panel_cuts_ == 1 &&
+                   saturating_product(product_.sizes.m, row_bytes) > std::max(cache_sizes().l3 / 4, 4 * l2);
   // Where B stays in L2, what a prologue makes is read at once, and need not go beyond L1 by much.
   const int64_t most_rows = prologue_ && b_in_l2
                                 ? std::max(fitting(b.stretch, cache_sizes().l1 * 3 / 2), 16 * product_.max_rows)
