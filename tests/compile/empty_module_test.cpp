@@ -81,13 +81,13 @@ void expect_refused_compiled(const char* type) {
 
 // clang-format off
 #define EVERY_MODULE(X) \
-  X(AdaptiveAvgPool1d) X(AdaptiveAvgPool2d) X(AdaptiveAvgPool3d) X(AdaptiveMaxPool1d) X(AdaptiveMaxPool2d) \
+  X(AdaptiveAvgPool1d) X(AdaptiveAvgPool2d) X(AdaptiveAvgPool3d) X(AdaptiveLogSoftmaxWithLoss) X(AdaptiveMaxPool1d) X(AdaptiveMaxPool2d) \
   X(AdaptiveMaxPool3d) X(AlphaDropout) X(AvgPool1d) X(AvgPool2d) X(AvgPool3d) X(BCELoss) \
   X(BCEWithLogitsLoss) X(BatchNorm) X(Bilinear) X(CELU) X(CTCLoss) X(ChannelShuffle) X(CircularPad1d) \
   X(CircularPad2d) X(CircularPad3d) X(ConstantPad1d) X(ConstantPad2d) X(ConstantPad3d) X(Conv1d) X(Conv2d) \
   X(Conv3d) X(ConvTranspose1d) X(ConvTranspose2d) X(ConvTranspose3d) X(CosineEmbeddingLoss) \
   X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(Dropout1d) X(Dropout3d) X(ELU) X(Embedding) \
-  X(EmbeddingBag) X(FeatureAlphaDropout) X(FeatureDropout) X(Flatten) X(Fold) X(Functional) X(GELU) X(GLU) \
+  X(EmbeddingBag) X(FeatureAlphaDropout) X(FeatureDropout) X(Flatten) X(Fold) X(FractionalMaxPool2d) X(FractionalMaxPool3d) X(Functional) X(GELU) X(GLU) \
   X(GRUCell) X(GaussianNLLLoss) X(GroupNorm) X(Hardshrink) X(Hardsigmoid) X(Hardswish) X(Hardtanh) \
   X(HingeEmbeddingLoss) X(HuberLoss) X(Identity) X(InstanceNorm) X(KLDivLoss) X(L1Loss) X(LPPool1d) \
   X(LPPool2d) X(LPPool3d) X(LSTMCell) X(LayerNorm) X(LeakyReLU) X(Linear) X(LocalResponseNorm) \
@@ -108,7 +108,7 @@ std::set<std::string> handles_in_headers() {
   std::set<std::string> names;
   const std::regex made(R"(^\s*INGOT_[A-Z_0-9]+\((\w+))"), by_hand(R"(^class (\w+) : public (?:\w*Handle)<)");
   for (const char* header : {"layers.h", "activation_layers.h", "convolution_layers.h", "loss_layers.h", "pad_layers.h",
-                             "recurrent_cells.h", "transformer_layers.h", "window_layers.h"}) {
+                             "recurrent_cells.h", "transformer_layers.h", "window_layers.h", "adaptive_softmax.h"}) {
     std::ifstream file(std::string(INGOT_SOURCE_DIR "/src/eager/nn/") + header);
     EXPECT_TRUE(file) << header;
     for (std::string line; std::getline(file, line);)
