@@ -38,6 +38,34 @@ TEST(Scatter, ElementsThatMeetAreAddedInTheOrderOfTheIndex) {
   set_num_threads(threads);
 }
 
+// Few lines of many places, of which few are written to.
+TEST(Scatter, PlacesAreCopiedByAnyThreads) {
+  constexpr int64_t kPlaces = 20'011;
+  const int threads = num_threads();
+  for (int64_t columns : {1, 16, 100}) {
+    const Tensor base = randn({kPlaces + 3, columns + 2}), index = randint(0, kPlaces, {70}),
+                 src = randn({70, columns});
+    const Tensor dense = randn({kPlaces, columns}), part = base.narrow(0, 2, kPlaces).narrow(1, 1, columns);
+    for (const Tensor& self : {dense, part, dense.t().contiguous().t(), ones({1, 1}).expand({kPlaces, columns}),
+                               base.narrow(1, 0, 1).narrow(0, 1, kPlaces).expand({kPlaces, columns})}) {
+      std::vector<float> expected(static_cast<size_t>(kPlaces * columns));
+      std::memcpy(expected.data(), self.contiguous().data_ptr(), expected.size() * sizeof(float));
+      for (int64_t i = 0; i < src.numel(); ++i)
+        expected[index.data_ptr<int64_t>()[i / columns] * columns + i % columns] += src.data_ptr<float>()[i];
+      for (int n : {1, 2, 7}) {
+        set_num_threads(n);
+        const Tensor y = self.index_add(0, index, src), z = self.clone().index_add_(0, index, src);
+        EXPECT_EQ(std::memcmp(y.contiguous().data_ptr(), expected.data(), expected.size() * sizeof(float)), 0)
+            << columns << " columns, " << n << " threads";
+        EXPECT_TRUE(same_bytes(y, z));
+      }
+    }
+    EXPECT_EQ(randn({0, columns}).index_add(0, index.narrow(0, 0, 0), src.narrow(0, 0, 0)).size(0), 0);
+  }
+  EXPECT_EQ(randn({kPlaces, 0}).index_add(0, randint(0, kPlaces, {70}), randn({70, 0})).numel(), 0);
+  set_num_threads(threads);
+}
+
 TEST(Scatter, AnyDimAndLayoutByAnyThreads) {
   int threads = num_threads();
   for (const IntList& sizes : {IntList({5, 70, 3}), IntList({1, 9, 130}), IntList({300, 4, 2}), IntList({2, 3, 1})})

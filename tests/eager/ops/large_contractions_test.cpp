@@ -2,6 +2,7 @@
 // have edges: threads, instruction set, layout and batch change no bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -198,6 +199,39 @@ TEST(MatmulOfTransposed, IsThatOfItsCopy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, LargeContractions, testing::ValuesIn(kContractions));
+
+// Rows whose operands come from memory fetch ahead, in smaller blocks: the same bits as of a part that does not.
+TEST(LargeContractions, ConvolutionsFromMemory) {
+  const int64_t l3 = std::clamp<int64_t>(runtime::cache_sizes().l3, 32 << 20, 256 << 20);
+  constexpr int64_t kChannels = 40, kHeight = 61, kPart = 3;
+  const int64_t width = l3 / 4 / (kHeight * kChannels * 4) + 7;
+  const int threads = num_threads();
+  // Channels innermost; and a part of more channels, lines and columns.
+  const Tensor dense = randn({2, kHeight, width, kChannels}).permute({0, 3, 1, 2});
+  const Tensor part = randn({2, kHeight + 1, width + 2, kChannels + 5})
+                          .narrow(1, 1, kHeight)
+                          .narrow(2, 1, width)
+                          .narrow(3, 3, kChannels)
+                          .permute({0, 3, 1, 2});
+  for (const Tensor& x : {dense, part})
+    for (int64_t stride : {1, 2}) {
+      const Tensor depthwise = randn({kChannels, 1, 3, 3}), narrow = randn({24, kChannels, 1, 1}), bias = randn({24});
+      for (int n : {1, 2, 3}) {
+        set_num_threads(n);
+        const Tensor y = conv2d(x, depthwise, {}, stride, 1, 1, kChannels);
+        const Tensor first = conv2d(x.narrow(1, 16, kPart), depthwise.narrow(0, 16, kPart), {}, stride, 1, 1, kPart);
+        EXPECT_TRUE(bytes_of(y.narrow(1, 16, kPart).contiguous()) == bytes_of(first.contiguous()))
+            << stride << ", " << n << " threads";
+        const Tensor z = conv2d(x, narrow, bias, stride);
+        for (int64_t line : {int64_t{0}, z.size(2).value() - 1}) {
+          const Tensor alone = conv2d(x.narrow(2, line * stride, 1), narrow, bias, stride);
+          EXPECT_TRUE(bytes_of(z.narrow(2, line, 1).contiguous()) == bytes_of(alone.contiguous()))
+              << stride << ", " << n << " threads";
+        }
+      }
+    }
+  set_num_threads(threads);
+}
 
 }  // namespace
 }  // namespace ingot
