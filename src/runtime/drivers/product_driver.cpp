@@ -129,7 +129,7 @@ ProductDriver::Blocking ProductDriver::blocking(const Part& part, bool packed) c
     b.stretch = round_up(ceil_div(k_size, ceil_div(k_size, kStretch)), kBlock);
   const bool b_in_l2 = saturating_product(columns, k_size * product_.element) <= l2 / 3;
   // Where little is summed, tiles wait for what they read and write, a panel's columns at a time: a processor that sees
-  // a line or two of each row does not fetch ahead by itself. (What lies in L3 is slower for it.)
+  // a line or two of each row does not fetch ahead by itself.
   const int64_t row_bytes = product_.a_bytes + product_.sizes.n * product_.c_element;
   b.fetches_rows = !split_ && b_in_l2 && k_size <= kBlock && panel_cuts_ == 1 &&
                    saturating_product(product_.sizes.m, row_bytes) > std::max(cache_sizes().l3 / 4, 4 * l2);
