@@ -72,6 +72,10 @@ struct TileRun {
   int64_t offset, steps;
 };
 
+/// Lines of 64 bytes that a tile of more than a few rows fetches for whatever comes next in so many steps of k, in each
+/// of which it reads so many bytes of B: half as many as it reads, so that two tiles fetch a block as large as theirs.
+constexpr int64_t lines_fetched(int64_t steps, int64_t bytes) { return steps * (bytes < 64 ? 1 : bytes / 64) / 2; }
+
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
   // Row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous; of a listed one:
@@ -87,8 +91,8 @@ struct TileFrame {
   const void* context;
   // In B: of a transposed tile from column to column, of panels side by side from one to the next.
   int64_t b_stride = 0;
-  // Fetched meanwhile: every second step of k a line for whatever comes next, and once the rows of what will be
-  // written and of two operands that are so far from it. Any addresses.
+  // Fetched meanwhile: lines_fetched() for whatever comes next, and once the rows of what will be written and of two
+  // operands that are so far from it. Any addresses.
   const char* ahead = nullptr;
   int64_t ahead_step = 0;
   const char* results = nullptr;

@@ -290,7 +290,8 @@ class Tile {
     const VReg one = dot_ ? code_.splat32(0x3f803f80) : v_.splat(type_, 1);
     sums_.multiply([&](int) { return one; }, [&](int p) { return v_.force(Source(Mem::at(kAt, p * code_.width))); });
     if (spec_.rows > kFewRows) {  // its share of what comes next
-      code_.g(VOp::g_mov, kRows[1], kK);
+      code_.g(VOp::g_imm, kRows[1], lines_fetched(2, panel_parts_ * part_bytes_));
+      code_.g(VOp::g_imul, kRows[1], kK);
       code_.g(VOp::g_shri, kRows[1], 1);
       const Loop fetch = code_.begin_loop();
       fetch_ahead();
@@ -433,7 +434,7 @@ class Tile {
           code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfFewRows), .value = 1});
         else if (!few && (!goes_on_ || spec_.rows <= 4))
           code_.add({.op = VOp::prefetch, .mem = Mem::at(kB, at + kAheadOfRows / spec_.rows)});
-      if (unroll > 1 && u % 2 && !few) fetch_ahead();
+      for (int64_t n = lines_fetched(u, row); n < lines_fetched(u + 1, row) && unroll > 1 && !few; ++n) fetch_ahead();
       if (unroll > 1 && !listed() && u == 0) fetch_results();
       step(u);
     }

@@ -17,17 +17,16 @@ struct Ahead {
   static Ahead lines(const char* from, int64_t bytes) { return {from, ceil_div(bytes, kLine), 1, kLine}; }
 };
 
-/// Shares it out to tiles of `k` steps. What is contiguous is shared out evenly: by a few tiles only if it is small,
-/// and then they fetch every second line if need be, whose neighbours the processor fetches. Of many rows a tile
+/// Shares it out to tiles that fetch so many lines each (lines_fetched). What is contiguous is shared out evenly to two
+/// or more; of what they do not come to each reads the end of its share when its time comes. Of many rows a tile
 /// fetches as many lines as it can, of one column of lines; of few long ones a row.
 class AheadShares {
-  static constexpr int64_t kFewTiles = 4, kSmall = 16 << 10;
+  static constexpr int64_t kFewest = 2, kFewestOfRows = 4;
 
  public:
-  AheadShares(const Ahead& next, int64_t tiles, int64_t k)
-      : next_(next), lines_(std::max<int64_t>(k / 2, 1)), even_(next.stride == Ahead::kLine) {
-    const bool small = tiles > 1 && even_ && next.rows * Ahead::kLine <= kSmall;
-    if (!next.from || (tiles < kFewTiles && !small)) return;
+  AheadShares(const Ahead& next, int64_t tiles, int64_t lines)
+      : next_(next), lines_(std::max<int64_t>(lines, 1)), even_(next.stride == Ahead::kLine) {
+    if (!next.from || tiles < (even_ ? kFewest : kFewestOfRows)) return;
     if (even_) {
       fetching_ = tiles;
       share_ = next.rows * Ahead::kLine / tiles;
@@ -56,7 +55,7 @@ class AheadShares {
 
  private:
   const Ahead& next_;
-  int64_t lines_;  // that a tile can fetch
+  int64_t lines_;  // that a tile fetches
   bool even_;
   int64_t fetching_ = 0, pieces_ = 1;  // tiles that fetch; that a column of lines takes
   int64_t share_ = 0, step_ = 0;       // how far the shares of tiles are apart, if they are evenly; from fetch to fetch

@@ -153,7 +153,10 @@ void ProductDriver::Loops::block_of_k(const Sums& sums, Range k) {
     widen(product_, b.at, run_.scratch.wide, k.end - k.begin, product_.panel_width(sums.panel));
     b.at = run_.scratch.wide;
   }
-  tiles_of_rows(sums, k, blocking_.wide_panels || widens ? product_.calls->wide_tiles : product_.calls->tiles, b);
+  const bool wide = blocking_.wide_panels || widens;
+  const int64_t together = product_.pairs && !wide ? 2 : 1, element = wide ? product_.c_element : product_.element;
+  b.lines = lines_fetched((k.end - k.begin) / together, together * element * product_.panel_width(sums.panel));
+  tiles_of_rows(sums, k, wide ? product_.calls->wide_tiles : product_.calls->tiles, b);
 }
 
 /// What begin_rows() packs next: the next block of rows, or the first one of the next span.
@@ -235,7 +238,7 @@ void ProductDriver::Loops::tiles_of_rows(const Sums& sums, Range k, const std::v
   const int64_t vectors = product_.panels.size(sums.panel), column = product_.panel_column(sums.panel);
   TileFrame frame = frame_of(sums, k, b.at);
   const char *const a = frame.a, *const results = result_.place(run_, rows_.row, column);
-  const AheadShares ahead(b.next, rows_.tiles, frame.k);
+  const AheadShares ahead(b.next, rows_.tiles, b.lines);
   const bool finishes = product_.has_epilogue() && !driver_.split_ && k.end >= product_.sizes.k;
   // Of one block of k: tiles finish their sums in registers, or the raw piece stands where the one before stood.
   const bool in_place = finishes && product_.one_block_of_k();

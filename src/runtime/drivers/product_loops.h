@@ -21,7 +21,8 @@ class ProductDriver::Loops {
   };
   struct BlockOfB {
     const char* at;
-    Ahead next;  // what is read after it
+    Ahead next;         // what is read after it
+    int64_t lines = 0;  // that a tile which reads it fetches meanwhile
   };
   struct SeveralPanels {
     int64_t first, count;

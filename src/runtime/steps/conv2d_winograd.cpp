@@ -233,7 +233,7 @@ class WinogradDriver final : public StepDriver {
         frame.columns = product_.panel_columns(panel);
         const int64_t bytes = frame.k * width * kElement;
         const Ahead next = frame.b + 2 * bytes <= end ? Ahead::lines(frame.b + bytes, bytes) : Ahead();
-        const AheadShares ahead(next, rows.count, frame.k);
+        const AheadShares ahead(next, rows.count, lines_fetched(frame.k, width * kElement));
         for (int64_t i = 0; i < rows.count; ++i) {
           const KernelCall& call = product_.tile(calls_.products.tiles, rows.size(i), product_.panels.size(panel));
           frame.a = a + rows.begin(i) * pixels_row_ + k * kElement;
