@@ -1,0 +1,44 @@
+// Functions of matrices of f64 with derivatives of their own: what eager/ops/linalg.h is made of, above
+// factorizations.h. Not in the API. `op`: whom errors name.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "eager/tensor.h"
+
+namespace ingot::eager {
+
+/// What the matrices of a system are known to be; of a triangle the rest is not read.
+enum class Form : uint8_t { general, lower, upper };
+Form transposed(Form form);
+
+/// Without an op singular matrices are no error: theirs is infinite or NaN.
+Tensor inverse_of(const char* op, const Tensor& a);
+/// X of A X = B, which have the same batch.
+Tensor solution_of(const char* op, const Tensor& a, Form form, const Tensor& b);
+/// Determinants, their signs, and the logarithms of their absolute values.
+std::vector<Tensor> determinants_of(const Tensor& a);
+/// L of A = L L^T. Without an op: of a matrix that is not positive definite, whatever the elimination leaves.
+Tensor cholesky_of(const char* op, const Tensor& a);
+
+/// The first pivot of each matrix that is 0, i32, counted from 1, or 0; and the order of its first leading minor that
+/// is not positive.
+Tensor zero_pivots_of(const Tensor& a);
+Tensor minors_not_positive_of(const Tensor& a);
+
+/// Q of q_columns, and as many rows of R.
+std::vector<Tensor> qr_of(const Tensor& a, int64_t q_columns);
+
+/// Of what one triangle of A says: eigenvalues in ascending order, and eigenvectors; or the values alone.
+std::vector<Tensor> eigenvectors_of(const Tensor& a, bool lower);
+Tensor eigenvalues_of(const Tensor& a, bool lower);
+/// X of X X = A, of a symmetric positive A.
+Tensor square_root_of(const Tensor& a);
+
+/// U, singular values in descending order, and V^T, square if `full`; or the values alone.
+std::vector<Tensor> singular_vectors_of(const Tensor& a, bool full);
+Tensor singular_values_of(const Tensor& a);
+/// Of A and its singular vectors. `tolerance`: which singular values count as 0, one number a matrix.
+Tensor pseudo_inverse_of(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vt, const Tensor& tolerance);
+
+}  // namespace ingot::eager
