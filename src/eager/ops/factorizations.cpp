@@ -1,156 +1,198 @@
 #include "eager/ops/factorizations.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
+
+#include "eager/call/dispatch.h"
+#include "eager/ops/dense_matrix.h"
+#include "eager/ops/functions.h"
+#include "runtime/thread_pool.h"
 
 namespace ingot::eager {
 namespace {
 
-constexpr int64_t kMostSteps = 60;  // a value that is found: two or three are usual
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-
-/// Products of neighbours go to sums of their own, which are added last.
-double dot(const double* x, const double* y, int64_t n) {
-  constexpr int64_t kSums = 8;
-  double sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (int64_t j = 0; j < kSums; ++j) sums[j] += x[i + j] * y[i + j];
-  for (int64_t j = 0; i + j < n; ++j) sums[j] += x[i + j] * y[i + j];
-  for (int64_t step = kSums / 2; step > 0; step /= 2)
-    for (int64_t j = 0; j < step; ++j) sums[j] += sums[j + step];
-  return sums[0];
+// Toledo, Locality of Reference in LU Decomposition with Partial Pivoting, 1997: the left half of the columns is
+// eliminated, its part of the right half is taken away as one product, then the right half is eliminated. So nearly all
+// work is in products of blocks. Where matrices are halved follows from their sizes alone.
+constexpr int64_t kColumns = kPlainSize;  // that are eliminated one by one
+int64_t middle_of(int64_t first, int64_t last) {
+  return first + ((last - first) / 2 + kColumns - 1) / kColumns * kColumns;
 }
 
-/// y += factor * x
-void add_to(double* __restrict y, double factor, const double* __restrict x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+/// C -= A B, blocks of [rows, inner] by [inner, columns].
+void subtract_product(double* c, int64_t c_stride, const double* a, int64_t a_stride, const double* b, int64_t b_stride,
+                      int64_t rows, int64_t inner, int64_t columns) {
+  if (rows == 0 || columns == 0) return;
+  block_of(c, rows, columns, c_stride)
+      .sub_(matmul(block_of(a, rows, inner, a_stride), block_of(b, inner, columns, b_stride)));
 }
 
-/// Of numbers whose squares may be too large or too small for one, too.
-double length_of(const double* x, int64_t n) {
-  const double square = dot(x, x, n);
-  if (std::isnan(square) || (square > 1e-280 && square < 1e280)) return std::sqrt(square);
-  double length = 0;
-  for (int64_t i = 0; i < n; ++i) length = std::hypot(length, x[i]);
-  return length;
-}
+/// What solves by one triangle. Rows of T stand t_stride elements apart, those of B b_stride.
+struct Triangle {
+  const double* t;
+  int64_t t_stride;
+  bool upper, unit;
 
-/// A reflection I - weight v v^T, by which x becomes (head, 0, ...); v, which begins with 1, takes x's place. Signs as
-/// LAPACK has them: head has the other sign than x[0], unless all behind it is 0 already.
-struct Reflection {
-  double head, weight;
-};
-Reflection reflection_of(double* x, int64_t n) {
-  const double first = std::exchange(x[0], 1), behind = length_of(x + 1, n - 1);
-  if (behind == 0) return {first, 0};
-  const double head = -std::copysign(std::hypot(first, behind), first);
-  for (int64_t i = 1; i < n; ++i) x[i] /= first - head;
-  return {head, (head - first) / head};
-}
-/// Lines of n elements, `stride` apart, reflected each.
-void reflect(const double* v, double weight, int64_t n, double* lines, int64_t count, int64_t stride) {
-  if (weight == 0) return;
-  for (int64_t i = 0; i < count; ++i) add_to(lines + i * stride, -weight * dot(v, lines + i * stride, n), v, n);
-}
-
-/// The rotation that takes (x, y) to (length, 0).
-struct Rotation {
-  double cosine = 1, sine = 0, length = 0;
-  Rotation(double x, double y) : length(std::hypot(x, y)) {
-    if (length > 0) cosine = x / length, sine = y / length;
+  /// The rows of B from `first` to `last`, what others have to do with them taken away.
+  void solve(int64_t first, int64_t last, double* b, int64_t columns, int64_t b_stride) const {
+    if (last - first <= kColumns) return solve_stretches(first, last, b, columns, b_stride);
+    const int64_t middle = middle_of(first, last);
+    const int64_t known = upper ? middle : first, rest = upper ? first : middle;
+    const int64_t known_rows = upper ? last - middle : middle - first, rest_rows = last - first - known_rows;
+    solve(known, known + known_rows, b, columns, b_stride);
+    subtract_product(b + rest * b_stride, b_stride, t + rest * t_stride + known, t_stride, b + known * b_stride,
+                     b_stride, rest_rows, known_rows, columns);
+    solve(rest, rest + rest_rows, b, columns, b_stride);
   }
-  /// Two neighbouring lines of n elements.
-  void turn(double* lines, int64_t n) const {
-    double* __restrict x = lines, * __restrict y = lines + n;
-    for (int64_t i = 0; i < n; ++i) {
-      const double before = x[i];
-      x[i] = cosine * before + sine * y[i];
-      y[i] = cosine * y[i] - sine * before;
+
+  /// Stretches of columns on threads.
+  void solve_stretches(int64_t first, int64_t last, double* b, int64_t columns, int64_t b_stride) const {
+    constexpr int64_t kGrain = 64;
+    runtime::parallel(static_cast<int>(std::min<int64_t>(columns / kGrain, num_threads())),
+                      [&](int thread, int threads) {
+                        const auto [begin, end] = runtime::share(columns, thread, threads, kGrain);
+                        solve_rows(first, last, b + begin, end - begin, b_stride);
+                      });
+  }
+  // Four rows at a time: a row of b that is worked on is read and written once for all of them.
+  void solve_rows(int64_t first, int64_t last, double* b, int64_t columns, int64_t b_stride) const {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t r = upper ? first + last - 1 - i : i, end = upper ? last : r;
+      double* __restrict to = b + r * b_stride;
+      const double* factors = t + r * t_stride;
+      int64_t k = upper ? r + 1 : first;
+      for (; k + 4 <= end; k += 4) {
+        const double *x0 = b + k * b_stride, *x1 = x0 + b_stride, *x2 = x1 + b_stride, *x3 = x2 + b_stride;
+        for (int64_t c = 0; c < columns; ++c)
+          to[c] -= (factors[k] * x0[c] + factors[k + 1] * x1[c]) + (factors[k + 2] * x2[c] + factors[k + 3] * x3[c]);
+      }
+      for (; k < end; ++k) add_to(to, -factors[k], b + k * b_stride, columns);
+      if (!unit)
+        for (int64_t c = 0; c < columns; ++c) to[c] /= factors[r];
     }
   }
 };
 
-std::vector<double> identity_of(int64_t n) {
-  std::vector<double> one(static_cast<size_t>(n * n));
-  for (int64_t i = 0; i < n; ++i) one[i * n + i] = 1;
-  return one;
-}
+/// Some columns of a matrix, one behind the other, from row `first` on: rows of a matrix stand where a cache may have
+/// few places for them.
+class Panel {
+ public:
+  Panel(double* a, int64_t rows, int64_t columns, int64_t first, int64_t last)
+      : a_(a), rows_(rows), stride_(columns), first_(first), last_(last), lines_((last - first) * (rows - first)) {
+    each([](double& there, double& here) { here = there; });
+  }
+  /// Its row 0 is that of the matrix.
+  double* column(int64_t c) { return lines_.data() + (c - first_) * (rows_ - first_) - first_; }
+  void write_back() {
+    each([](double& there, double& here) { there = here; });
+  }
 
-/// By a power of two, which rounds nothing, of a size whose square is a number: gives the exponent.
-int scale_down(double* x, int64_t n) {
-  double largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
-  const int exponent = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-  for (int64_t i = 0; i < n; ++i) x[i] = std::ldexp(x[i], -exponent);
-  return exponent;
-}
+ private:
+  template <class Copy>
+  void each(Copy copy) {
+    for (int64_t r = first_; r < rows_; ++r)
+      for (int64_t c = first_; c < last_; ++c) copy(a_[r * stride_ + c], column(c)[r]);
+  }
 
-/// Positions in the order of their values.
-template <class Before>
-std::vector<int64_t> order_of(int64_t n, Before before) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), before);
+  double* a_;
+  int64_t rows_, stride_, first_, last_;
+  std::vector<double> lines_;
+};
+
+/// A matrix whose columns are eliminated, of rows that stand `columns` elements apart.
+struct Elimination {
+  double* a;
+  int64_t rows, columns;
+  Pivots pivots;
+
+  double* at(int64_t r, int64_t c) const { return a + r * columns + c; }
+
+  void halves(int64_t first, int64_t last) {
+    if (last - first <= kColumns) return one_by_one(first, last);
+    const int64_t middle = middle_of(first, last);
+    halves(first, middle);
+    follow(first, middle, last);
+    halves(middle, last);
+  }
+  /// The columns from `middle` on, after those before it.
+  void follow(int64_t first, int64_t middle, int64_t last) {
+    Triangle{at(0, 0), columns, false, true}.solve(first, middle, at(0, middle), last - middle, columns);
+    subtract_product(at(middle, middle), columns, at(middle, first), columns, at(first, middle), columns, rows - middle,
+                     middle - first, last - middle);
+  }
+  void one_by_one(int64_t first, int64_t last) {
+    Panel panel(a, rows, columns, first, last);
+    for (int64_t k = first; k < last; ++k) {
+      double* column = panel.column(k);
+      int64_t best = k;
+      for (int64_t r = k + 1; r < rows; ++r)
+        if (std::fabs(column[r]) > std::fabs(column[best])) best = r;
+      pivots.swaps.push_back(best);
+      if (best != k) {
+        std::swap_ranges(at(k, 0), at(k + 1, 0), at(best, 0));
+        for (int64_t c = first; c < last; ++c) std::swap(panel.column(c)[k], panel.column(c)[best]);
+        std::swap(pivots.rows[k], pivots.rows[best]);
+        pivots.sign = -pivots.sign;
+      }
+      const double pivot = column[k];
+      if (pivot == 0) {
+        if (pivots.zero < 0) pivots.zero = k;
+        continue;
+      }
+      for (int64_t r = k + 1; r < rows; ++r) column[r] /= pivot;
+      for (int64_t c = k + 1; c < last; ++c)
+        add_to(panel.column(c) + k + 1, -panel.column(c)[k], column + k + 1, rows - k - 1);
+    }
+    panel.write_back();
+  }
+};
+
+/// The order of the first minor of columns `first` to `last` that is not positive, or 0.
+int64_t eliminate_symmetric(double* a, int64_t n, int64_t first, int64_t last) {
+  if (last - first > kColumns) {
+    const int64_t middle = middle_of(first, last);
+    if (const int64_t order = eliminate_symmetric(a, n, first, middle)) return order;
+    const double* left = a + middle * n + first;
+    block_of(a + middle * n + middle, n - middle, last - middle, n)
+        .sub_(matmul(block_of(left, n - middle, middle - first, n),
+                     block_of(left, last - middle, middle - first, n).mT()));
+    return eliminate_symmetric(a, n, middle, last);
+  }
+  Panel panel(a, n, n, first, last);
+  int64_t order = 0;
+  for (int64_t k = first; k < last && !order; ++k) {
+    double* column = panel.column(k);
+    if (!(column[k] > 0)) {
+      order = k + 1;
+      continue;
+    }
+    column[k] = std::sqrt(column[k]);
+    for (int64_t r = k + 1; r < n; ++r) column[r] /= column[k];
+    for (int64_t c = k + 1; c < last; ++c) add_to(panel.column(c) + c, -column[c], column + c, n - c);
+  }
+  panel.write_back();
   return order;
-}
-
-std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
-  std::vector<double> t(static_cast<size_t>(rows * columns));
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) t[c * rows + r] = a[r * columns + c];
-  return t;
 }
 
 }  // namespace
 
 Pivots factor_lu(double* a, int64_t rows, int64_t columns) {
-  Pivots pivots;
-  pivots.rows.resize(rows);
-  std::iota(pivots.rows.begin(), pivots.rows.end(), 0);
-  for (int64_t k = 0; k < std::min(rows, columns); ++k) {
-    int64_t best = k;
-    for (int64_t r = k + 1; r < rows; ++r)
-      if (std::fabs(a[r * columns + k]) > std::fabs(a[best * columns + k])) best = r;
-    pivots.swaps.push_back(best);
-    if (best != k) {
-      std::swap_ranges(a + k * columns, a + (k + 1) * columns, a + best * columns);
-      std::swap(pivots.rows[k], pivots.rows[best]);
-      pivots.sign = -pivots.sign;
-    }
-    const double pivot = a[k * columns + k];
-    if (pivot == 0) {
-      if (pivots.zero < 0) pivots.zero = k;
-      continue;
-    }
-    for (int64_t r = k + 1; r < rows; ++r) {
-      const double factor = a[r * columns + k] /= pivot;
-      if (factor == 0) continue;
-      for (int64_t c = k + 1; c < columns; ++c) a[r * columns + c] -= factor * a[k * columns + c];
-    }
-  }
-  return pivots;
+  const WithoutInterceptors products_are_executed;
+  Elimination elimination{a, rows, columns, {}};
+  elimination.pivots.rows.resize(rows);
+  std::iota(elimination.pivots.rows.begin(), elimination.pivots.rows.end(), 0);
+  const int64_t steps = std::min(rows, columns);
+  elimination.halves(0, steps);
+  if (columns > steps) elimination.follow(0, steps, columns);
+  return std::move(elimination.pivots);
 }
 
-// Four rows at a time: a row of b that is worked on is read and written once for all of them.
 void solve_triangle(const double* t, int64_t n, bool upper, bool unit, double* b, int64_t columns) {
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t r = upper ? n - 1 - i : i, end = upper ? n : r;
-    double* __restrict to = b + r * columns;
-    const double* factors = t + r * n;
-    int64_t k = upper ? r + 1 : 0;
-    for (; k + 4 <= end; k += 4) {
-      const double *x0 = b + k * columns, *x1 = x0 + columns, *x2 = x1 + columns, *x3 = x2 + columns;
-      for (int64_t c = 0; c < columns; ++c)
-        to[c] -= (factors[k] * x0[c] + factors[k + 1] * x1[c]) + (factors[k + 2] * x2[c] + factors[k + 3] * x3[c]);
-    }
-    for (; k < end; ++k) add_to(to, -factors[k], b + k * columns, columns);
-    if (!unit)
-      for (int64_t c = 0; c < columns; ++c) to[c] /= factors[r];
-  }
+  const WithoutInterceptors products_are_executed;
+  Triangle{t, n, upper, unit}.solve(0, n, b, columns, columns);
 }
 
 void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns) {
@@ -161,221 +203,10 @@ void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int6
 }
 
 int64_t factor_cholesky(double* a, int64_t n) {
-  for (int64_t k = 0; k < n; ++k) {
-    for (int64_t r = k; r < n; ++r) a[r * n + k] -= dot(a + r * n, a + k * n, k);
-    if (!(a[k * n + k] > 0)) return k + 1;
-    const double root = a[k * n + k] = std::sqrt(a[k * n + k]);
-    for (int64_t r = k + 1; r < n; ++r) a[r * n + k] /= root;
-    std::fill(a + k * n + k + 1, a + (k + 1) * n, 0);
-  }
-  return 0;
-}
-
-// Golub and Van Loan, Matrix Computations, 5.2.
-void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns) {
-  const int64_t steps = std::min(rows, columns);
-  std::vector<double> lines = transposed(a, rows, columns);  // columns of A, in which reflections take R's place
-  std::vector<double> weights(static_cast<size_t>(steps));
-  for (int64_t k = 0; k < steps; ++k) {
-    double* v = &lines[k * rows + k];
-    const auto [head, weight] = reflection_of(v, rows - k);
-    weights[k] = weight;
-    reflect(v, weight, rows - k, v + rows, columns - k - 1, rows);
-    for (int64_t r = 0; r < k; ++r) a[r * columns + k] = lines[k * rows + r];
-    a[k * columns + k] = head;
-    for (int64_t r = k + 1; r < rows; ++r) a[r * columns + k] = 0;
-  }
-  for (int64_t c = steps; c < columns; ++c)
-    for (int64_t r = 0; r < rows; ++r) a[r * columns + c] = lines[c * rows + r];
-  std::vector<double> qt(static_cast<size_t>(q_columns * rows));
-  for (int64_t i = 0; i < std::min(rows, q_columns); ++i) qt[i * rows + i] = 1;
-  for (int64_t k = steps - 1; k >= 0; --k)
-    reflect(&lines[k * rows + k], weights[k], rows - k, &qt[k * rows + k], q_columns - k, rows);
-  const std::vector<double> turned = transposed(qt.data(), q_columns, rows);
-  std::copy(turned.begin(), turned.end(), q);
-}
-
-// Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose off-diagonal then goes to 0
-// by implicit QR steps with Wilkinson's shift, from the last row up.
-void factor_symmetric(double* a, int64_t n, double* values, double* v) {
-  const int exponent = scale_down(a, n * n);
-  std::vector<double> d(static_cast<size_t>(n)), e(static_cast<size_t>(n)), weights(static_cast<size_t>(n));
-  std::vector<double> product(static_cast<size_t>(n));
-  // Of the upper triangle, whose rows are what is left of the columns; a row keeps its reflection.
-  for (int64_t k = 0; k + 1 < n; ++k) {
-    const int64_t left = n - k - 1;
-    double *x = a + k * n + k + 1, *block = a + (k + 1) * n + k + 1, *p = product.data();
-    d[k] = a[k * n + k];
-    const auto [head, weight] = reflection_of(x, left);
-    e[k] = head, weights[k] = weight;
-    if (weight == 0) continue;
-    std::fill_n(p, left, 0);
-    for (int64_t r = 0; r < left; ++r) {
-      const double* row = block + r * n;
-      p[r] += dot(row + r, x + r, left - r);
-      add_to(p + r + 1, x[r], row + r + 1, left - r - 1);
-    }
-    const double half = weight / 2 * weight * dot(p, x, left);
-    for (int64_t r = 0; r < left; ++r) p[r] = weight * p[r] - half * x[r];
-    for (int64_t r = 0; r < left; ++r) {
-      double* __restrict row = block + r * n;
-      for (int64_t c = r; c < left; ++c) row[c] -= x[r] * p[c] + p[r] * x[c];
-    }
-  }
-  if (n > 0) d[n - 1] = a[n * n - 1];
-
-  std::vector<double> lines;  // the transposed vectors of the tridiagonal matrix
-  if (v) lines = identity_of(n);
-  int64_t last = n - 1;
-  for (int64_t steps = kMostSteps * n; last > 0 && steps > 0; --steps) {
-    const auto nothing = [&](int64_t k) {
-      return !(std::fabs(e[k]) > kEpsilon * (std::fabs(d[k]) + std::fabs(d[k + 1])));
-    };
-    if (nothing(last - 1)) {
-      --last;
-      continue;
-    }
-    int64_t first = last - 1;
-    while (first > 0 && !nothing(first - 1)) --first;
-    const double half = (d[last - 1] - d[last]) / 2, off = e[last - 1];
-    const double shift = d[last] - off / (half + std::copysign(std::hypot(half, off), half)) * off;
-    double x = d[first] - shift, y = e[first];
-    for (int64_t k = first; k < last; ++k) {
-      const Rotation rotation(x, y);
-      const auto [cosine, sine, length] = rotation;
-      if (k > first) e[k - 1] = length;
-      const double move = sine * (d[k + 1] - d[k]) + 2 * cosine * e[k];
-      d[k] += sine * move, d[k + 1] -= sine * move;
-      e[k] = x = cosine * move - e[k];
-      if (k + 1 < last) y = sine * e[k + 1], e[k + 1] *= cosine;
-      if (v) rotation.turn(&lines[k * n], n);
-    }
-  }
-  const std::vector<int64_t> order = order_of(n, [&](int64_t i, int64_t j) { return d[i] < d[j]; });
-  for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[order[i]], exponent);
-  if (!v) return;
-  for (int64_t k = n - 2; k >= 0; --k) reflect(a + k * n + k + 1, weights[k], n - k - 1, &lines[k + 1], n, n);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t r = 0; r < n; ++r) v[r * n + i] = lines[order[i] * n + r];
-}
-
-namespace {
-
-/// U^T B V = diag(d) of an upper bidiagonal matrix: d on its diagonal, e above it. Lines of `left` and `right` (U^T and
-/// V^T, n by n), unless they are null, turn along. Golub and Van Loan, Matrix Computations, 8.6; where a diagonal
-/// element is 0, without a shift as Demmel and Kahan, Accurate Singular Values of Bidiagonal Matrices, 1990, have it:
-/// the last one is 0 then.
-void diagonalize(std::vector<double>& d, std::vector<double>& e, int64_t n, double* left, double* right) {
-  double largest = 0;
-  for (double element : d) largest = std::max(largest, std::fabs(element));
-  for (double element : e) largest = std::max(largest, std::fabs(element));
-  const auto nothing = [&](double x) { return !(std::fabs(x) > kEpsilon * largest); };
-  const auto turn = [&](const Rotation& rows, const Rotation& columns, int64_t k) {
-    if (left) rows.turn(left + k * n, n), columns.turn(right + k * n, n);
-  };
-  int64_t last = n - 1;
-  for (int64_t steps = kMostSteps * n; last > 0 && steps > 0; --steps) {
-    if (nothing(e[last - 1])) {
-      --last;
-      continue;
-    }
-    int64_t first = last - 1;
-    while (first > 0 && !nothing(e[first - 1])) --first;
-    bool singular = false;
-    for (int64_t k = first; k <= last; ++k)
-      if (nothing(d[k])) d[k] = 0, singular = true;
-    if (singular) {
-      double cosine = 1, from_cosine = 1, from_sine = 0;
-      for (int64_t k = first; k < last; ++k) {
-        const Rotation columns(d[k] * cosine, e[k]);
-        if (k > first) e[k - 1] = from_sine * columns.length;
-        const Rotation rows(from_cosine * columns.length, d[k + 1] * columns.sine);
-        d[k] = rows.length;
-        cosine = columns.cosine, from_cosine = rows.cosine, from_sine = rows.sine;
-        turn(rows, columns, k);
-      }
-      const double end = d[last] * cosine;
-      d[last] = end * from_cosine, e[last - 1] = end * from_sine;
-      continue;
-    }
-    // The eigenvalue of the last two columns' products that is nearer to the last one.
-    const double above = last - 1 > first ? e[last - 2] : 0, off = d[last - 1] * e[last - 1];
-    const double alpha = d[last - 1] * d[last - 1] + above * above;
-    const double beta = d[last] * d[last] + e[last - 1] * e[last - 1];
-    const double half = (alpha - beta) / 2;
-    const double shift = beta - off / (half + std::copysign(std::hypot(half, off), half)) * off;
-    double x = d[first] - shift / d[first], y = e[first];
-    for (int64_t k = first; k < last; ++k) {
-      const Rotation columns(x, y);
-      if (k > first) e[k - 1] = columns.length;
-      x = columns.cosine * d[k] + columns.sine * e[k];
-      e[k] = columns.cosine * e[k] - columns.sine * d[k];
-      y = columns.sine * d[k + 1];
-      d[k + 1] *= columns.cosine;
-      const Rotation rows(x, y);
-      d[k] = rows.length;
-      x = rows.cosine * e[k] + rows.sine * d[k + 1];
-      d[k + 1] = rows.cosine * d[k + 1] - rows.sine * e[k];
-      if (k + 1 < last) y = rows.sine * e[k + 1], e[k + 1] *= rows.cosine;
-      turn(rows, columns, k);
-    }
-    e[last - 1] = x;
-  }
-}
-
-}  // namespace
-
-// Golub and Van Loan, Matrix Computations, 5.4.8: reflections from both sides to a bidiagonal matrix of the shorter
-// side; the vectors of that one are reflected back.
-void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, int64_t u_columns, double* values,
-                     double* vt, int64_t vt_rows) {
-  const bool tall = rows >= columns;
-  const int64_t k = std::min(rows, columns), length = std::max(rows, columns);
-  const int64_t long_count = tall ? u_columns : vt_rows;
-  // Lines of the longer side: reflections of their elements take their places, those of what stands across are kept
-  // beside them.
-  std::vector<double> lines = tall ? transposed(a, rows, columns) : std::vector<double>(a, a + rows * columns);
-  const int exponent = scale_down(lines.data(), k * length);
-  std::vector<double> across(static_cast<size_t>(k * k)), sums(static_cast<size_t>(length));
-  std::vector<double> d(static_cast<size_t>(k)), e(static_cast<size_t>(k)), d_weights(d), e_weights(d);
-  for (int64_t i = 0; i < k; ++i) {
-    double* v = &lines[i * length + i];
-    const auto [head, weight] = reflection_of(v, length - i);
-    d[i] = head, d_weights[i] = weight;
-    reflect(v, weight, length - i, v + length, k - i - 1, length);
-    if (i + 1 == k) break;
-    double* w = &across[i * k + i + 1];
-    const int64_t left = k - i - 1, rest = length - i - 1;
-    double* block = v + length;  // its first column becomes (e, 0, ...)
-    for (int64_t r = 0; r < left; ++r) w[r] = block[r * length];
-    const auto [off, off_weight] = reflection_of(w, left);
-    e[i] = off, e_weights[i] = off_weight;
-    if (off_weight == 0) continue;
-    std::fill_n(sums.data(), rest, 0);
-    for (int64_t r = 0; r < left; ++r) add_to(sums.data(), w[r], block + r * length + 1, rest);
-    for (int64_t r = 0; r < left; ++r) add_to(block + r * length + 1, -off_weight * w[r], sums.data(), rest);
-  }
-  std::vector<double> turns, across_turns;
-  if (u) turns = across_turns = identity_of(k);
-  diagonalize(d, e, k, turns.data(), across_turns.data());
-  const std::vector<int64_t> order =
-      order_of(k, [&](int64_t i, int64_t j) { return std::fabs(d[i]) > std::fabs(d[j]); });
-  for (int64_t i = 0; i < k; ++i) values[i] = std::ldexp(std::fabs(d[order[i]]), exponent);
-  if (!u) return;
-  std::vector<double> directions(static_cast<size_t>(long_count * length)), others(static_cast<size_t>(k * k));
-  for (int64_t i = 0; i < k; ++i) {
-    std::copy_n(&turns[order[i] * k], k, &directions[i * length]);
-    const double sign = std::copysign(1, d[order[i]]);
-    for (int64_t c = 0; c < k; ++c) others[i * k + c] = sign * across_turns[order[i] * k + c];
-  }
-  for (int64_t i = k; i < long_count; ++i) directions[i * length + i] = 1;
-  for (int64_t i = k - 1; i >= 0; --i)
-    reflect(&lines[i * length + i], d_weights[i], length - i, &directions[i], long_count, length);
-  for (int64_t i = k - 2; i >= 0; --i) reflect(&across[i * k + i + 1], e_weights[i], k - i - 1, &others[i + 1], k, k);
-  const std::vector<double>&left = tall ? directions : others, &right = tall ? others : directions;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < u_columns; ++c) u[r * u_columns + c] = left[c * rows + r];
-  std::copy(right.begin(), right.end(), vt);
+  const WithoutInterceptors products_are_executed;
+  const int64_t order = eliminate_symmetric(a, n, 0, n);
+  for (int64_t k = 0; k < n; ++k) std::fill(a + k * n + k + 1, a + (k + 1) * n, 0);
+  return order;
 }
 
 }  // namespace ingot::eager

@@ -40,11 +40,11 @@ struct Elimination : autograd::Function<Elimination> {
     double* lu = packed.mutable_data_ptr<double>();
     int32_t* pivot = pivots.mutable_data_ptr<int32_t>();
     int64_t* row = order.mutable_data_ptr<int64_t>();
-    for (int64_t i = 0; i < m.count; ++i) {
+    eager::spread(m, [&](int64_t i) {
       const eager::Pivots of_one = eager::factor_lu(lu + i * m.rows * m.columns, m.rows, m.columns);
       for (int64_t j = 0; j < k; ++j) pivot[i * k + j] = static_cast<int32_t>(of_one.swaps[j] + 1);
       std::copy(of_one.rows.begin(), of_one.rows.end(), row + i * m.rows);
-    }
+    });
     context->save_for_backward({packed, order});
     context->mark_non_differentiable({pivots, order});
     return {packed, pivots, order};

@@ -1,9 +1,12 @@
 // Matrices in the last two dims, as functions of linalg.h take them. Not in the API.
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 
 #include "eager/ops/checks.h"
+#include "eager/ops/dense_matrix.h"
 #include "eager/ops/functions.h"
+#include "runtime/thread_pool.h"
 
 namespace ingot::eager {
 
@@ -18,6 +21,18 @@ struct Matrices {
         count(rows * columns > 0 ? t.numel() / (rows * columns) : 0) {}
   const double* at(int64_t i) const { return dense.data_ptr<double>() + i * rows * columns; }
 };
+/// Calls f(i) for each matrix of a batch: small ones are spread over the threads of the pool, which the products of
+/// larger ones are spread over themselves.
+template <class F>
+void spread(const Matrices& m, F f) {
+  constexpr int64_t kGrain = 16384;  // operations for one thread
+  const bool small = std::max(m.rows, m.columns) <= kPlainSize;
+  const int64_t pieces = small ? m.count * (m.rows * m.columns * std::min(m.rows, m.columns) + 64) / kGrain : 1;
+  runtime::parallel(static_cast<int>(std::min<int64_t>(pieces, num_threads())), [&](int thread, int threads) {
+    const auto [first, last] = runtime::share(m.count, thread, threads);
+    for (int64_t i = first; i < last; ++i) f(i);
+  });
+}
 inline Ints batch_of(const Tensor& t) { return Ints(t.sizes().begin(), t.sizes().end() - 2); }
 inline Ints shape_of(Ints batch, std::initializer_list<int64_t> sizes) {
   for (int64_t s : sizes) batch.push_back(s);

@@ -26,22 +26,24 @@ void solve_each(const char* op, const Tensor& a, Form form, const Tensor& b) {
   const Matrices m(a);
   const int64_t n = m.rows, columns = b.size(-1);
   double* to = b.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < m.count; ++i, to += n * columns) {
-    const auto require_pivot = [&](bool there, int64_t k) {
-      if (op && !there)
-        fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(k + 1) + " is 0)",
-             "one that has an inverse", Location::none());
-    };
+  std::vector<int64_t> zeros(static_cast<size_t>(m.count), -1);  // the first pivot that is one
+  spread(m, [&](int64_t i) {
+    double* x = to + i * n * columns;
     if (form == Form::general) {
       std::vector<double> lu(m.at(i), m.at(i) + n * n);
       const Pivots pivots = factor_lu(lu.data(), n, n);
-      require_pivot(pivots.zero < 0, pivots.zero);
-      solve_lu(lu.data(), pivots, n, to, columns);
+      zeros[i] = pivots.zero;
+      solve_lu(lu.data(), pivots, n, x, columns);
     } else {
-      for (int64_t k = 0; k < n; ++k) require_pivot(m.at(i)[k * n + k] != 0, k);
-      solve_triangle(m.at(i), n, form == Form::upper, false, to, columns);
+      for (int64_t k = n; k-- > 0;)
+        if (m.at(i)[k * n + k] == 0) zeros[i] = k;
+      solve_triangle(m.at(i), n, form == Form::upper, false, x, columns);
     }
-  }
+  });
+  for (int64_t i = 0; op && i < m.count; ++i)
+    if (zeros[i] >= 0)
+      fail(op, "A", which(m, i) + " that is singular (pivot " + std::to_string(zeros[i] + 1) + " is 0)",
+           "one that has an inverse", Location::none());
 }
 
 struct Inverse : autograd::Function<Inverse> {
@@ -84,7 +86,7 @@ struct Determinant : autograd::Function<Determinant> {
                  logarithms = zeros(batch_of(a), kFloat64);
     double *product = products.mutable_data_ptr<double>(), *sign = signs.mutable_data_ptr<double>(),
            *logarithm = logarithms.mutable_data_ptr<double>();
-    for (int64_t i = 0; i < m.count; ++i) {
+    spread(m, [&](int64_t i) {
       std::vector<double> lu(m.at(i), m.at(i) + n * n);
       product[i] = sign[i] = factor_lu(lu.data(), n, n).sign;
       for (int64_t k = 0; k < n; ++k) {
@@ -93,7 +95,7 @@ struct Determinant : autograd::Function<Determinant> {
         sign[i] *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
         logarithm[i] += std::log(std::fabs(pivot));
       }
-    }
+    });
     context->save_for_backward({a, products});
     context->mark_non_differentiable({signs});
     return {products, signs, logarithms};
@@ -115,8 +117,9 @@ struct Orthogonal : autograd::Function<Orthogonal> {
     const Tensor r = a.clone(), q = zeros(shape_of(batch_of(a), {m.rows, q_columns}), kFloat64);
     double *to_r = r.mutable_data_ptr<double>(), *to_q = q.mutable_data_ptr<double>();
     if (!m.count) q.copy_(eye(m.rows, q_columns, kFloat64));
-    for (int64_t i = 0; i < m.count; ++i)
+    spread(m, [&](int64_t i) {
       factor_qr(to_r + i * m.rows * m.columns, m.rows, m.columns, to_q + i * m.rows * q_columns, q_columns);
+    });
     const Tensor upper = r.narrow(-2, 0, q_columns).clone();
     context->save_for_backward({q, upper});
     return {q, upper};
@@ -141,9 +144,11 @@ struct Cholesky : autograd::Function<Cholesky> {
     const Matrices m(a);
     const Tensor result = a.clone();
     double* to = result.mutable_data_ptr<double>();
-    for (int64_t i = 0; i < m.count; ++i)
-      if (const int64_t order = factor_cholesky(to + i * m.rows * m.rows, m.rows); order && op)
-        fail(op, "A", which(m, i) + " whose leading minor of order " + std::to_string(order) + " is not positive",
+    std::vector<int64_t> orders(static_cast<size_t>(m.count));
+    spread(m, [&](int64_t i) { orders[i] = factor_cholesky(to + i * m.rows * m.rows, m.rows); });
+    for (int64_t i = 0; op && i < m.count; ++i)
+      if (orders[i])
+        fail(op, "A", which(m, i) + " whose leading minor of order " + std::to_string(orders[i]) + " is not positive",
              "positive definite ones", Location::none());
     context->save_for_backward({result});
     return result;
@@ -165,10 +170,10 @@ Tensor stops_of(const Tensor& a, Factor factor) {
   const Matrices m(a.detach());
   const Tensor stops = zeros(batch_of(a), kInt32);
   int32_t* to = stops.mutable_data_ptr<int32_t>();
-  for (int64_t i = 0; i < m.count; ++i) {
+  spread(m, [&](int64_t i) {
     std::vector<double> work(m.at(i), m.at(i) + m.rows * m.rows);
     to[i] = static_cast<int32_t>(factor(work.data(), m.rows));
-  }
+  });
   return stops;
 }
 /// 1 / (b - a) of each pair of values, 0 of each with itself.
@@ -186,10 +191,10 @@ Tensor eigenvalues(const Tensor& a, bool lower, const Tensor& vectors) {
   const int64_t n = m.rows;
   const Tensor values = zeros(shape_of(batch_of(a), {n}), kFloat64);
   double *to_values = values.mutable_data_ptr<double>(), *to_vectors = matrices_of(vectors);
-  for (int64_t i = 0; i < m.count; ++i) {
+  spread(m, [&](int64_t i) {
     std::vector<double> work(m.at(i), m.at(i) + n * n);
     factor_symmetric(work.data(), n, to_values + i * n, to_vectors ? to_vectors + i * n * n : nullptr);
-  }
+  });
   return values;
 }
 
@@ -255,9 +260,10 @@ Tensor singular_values(const Tensor& a, const Tensor& u, const Tensor& vt) {
   const int64_t u_columns = u.defined() ? u.size(-1) : k, vt_rows = vt.defined() ? vt.size(-2) : k;
   const Tensor s = zeros(shape_of(batch_of(a), {k}), kFloat64);
   double *to_u = matrices_of(u), *to_s = s.mutable_data_ptr<double>(), *to_vt = matrices_of(vt);
-  for (int64_t i = 0; i < m.count; ++i)
+  spread(m, [&](int64_t i) {
     factor_singular(m.at(i), m.rows, m.columns, to_u ? to_u + i * m.rows * u_columns : nullptr, u_columns, to_s + i * k,
                     to_vt ? to_vt + i * vt_rows * m.columns : nullptr, vt_rows);
+  });
   return s;
 }
 
