@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/scratch_array.h"
 #include "eager/call/dispatch.h"
 #include "eager/ops/dense_matrix.h"
 #include "eager/ops/functions.h"
@@ -99,7 +100,7 @@ class Panel {
 
   double* a_;
   int64_t rows_, stride_, first_, last_;
-  std::vector<double> lines_;
+  ScratchArray<double, 256> lines_;
 };
 
 /// A matrix whose columns are eliminated, of rows that stand `columns` elements apart.
