@@ -308,7 +308,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   const int64_t count = bags + (padding_idx || include_last_offset ? 1 : 0);  // and what is in no bag
   // Only the first of equal elements has a gradient.
   if (mode == "max") rows = where(TensorArg(first_largest(rows.detach(), into, count), at), rows, 0);
-  Tensor sums = zeros({count, weight.size(1)}, rows.dtype(), at).index_add(0, bag, rows, 1, at);
+  Tensor sums = zeros({count, weight.size(1)}, rows.dtype(), at).scatter_add(0, into, rows, at);
   if (mode == "mean")
     sums = sums.div(zeros({count}, wide, at)
                         .index_add(0, bag, ones({flat.numel()}, wide, at), 1, at)
