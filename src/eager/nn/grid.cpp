@@ -149,7 +149,13 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
     if (image.size(2 + d) == 0) fail(kOp, "input", shape_of(image), "a pixel at least", at);
 
   const DType working = working_dtype(image.dtype());
-  const Tensor x = image.to(working).flatten(2);                      // [N, C, pixels]
+  // A row for each pixel, and one of zeros for what lies outside, image by image: the channels of a pixel stand
+  // together.
+  const Size channels = image.size(1);
+  const Tensor x = image.to(working).flatten(2).transpose(1, 2);
+  const Size pixels = x.size(1);
+  const Tensor rows = cat({x, zeros({image.size(0), 1, channels}, working)}, 1).flatten(0, 1);
+  const Tensor begins = arange(image.size(0), kInt64).unsqueeze(1) * (pixels + 1);
   const Tensor grid = positions.to(working).flatten(1, -2);           // [N, positions, dims]
   std::vector<std::vector<Tap>> along(static_cast<size_t>(spatial));  // of each dim
   int64_t stride = 1;
@@ -172,15 +178,17 @@ Tensor grid_sample(const TensorArg& input, const TensorArg& given_grid, Word mod
       counts = counts.defined() ? logical_and(counts, tap.exists) : tap.exists;
       if (tap.weight.defined()) weight = weight.defined() ? weight * tap.weight : tap.weight;
     }
-    const Tensor index = pixel.unsqueeze(1).expand({image.size(0), image.size(1), pixel.size(1)});
-    Tensor part = x.gather(2, index);
-    if (weight.defined()) part = part * weight.unsqueeze(1);
-    part = where(counts.unsqueeze(1), part, 0);
+    Tensor part = rows.index_select(0, (where(counts, pixel, pixels) + begins).flatten());
+    if (weight.defined()) part = part * where(counts, weight, 0).reshape({-1, 1});
     result = result.defined() ? result + part : part;
   }
-  IntList sizes{image.size(0), image.size(1)};
+  IntList sizes{image.size(0), channels};
   for (int64_t d = 1; d + 1 < positions.dim(); ++d) sizes.add(positions.size(d));
-  return result.view(sizes).to(image.dtype());
+  return result.view({image.size(0), grid.size(1), channels})
+      .transpose(1, 2)
+      .contiguous()
+      .view(sizes)
+      .to(image.dtype());
 }
 
 }  // namespace ingot::nn::functional

@@ -115,6 +115,21 @@ TEST(Grid, TheIdentity) {
   EXPECT_EQ(F::grid_sample(x, zeros({1, 0, 3, 2})).sizes(), (std::vector<int64_t>{1, 2, 0, 3}));
 }
 
+TEST(Grid, WhatLiesOutsideIsNotRead) {
+  const Tensor x = full({2, 5, 3, 3}, std::nan("")).requires_grad_(), far = full({2, 1, 2, 2}, -3.0).requires_grad_();
+  for (const char* mode : {"bilinear", "nearest", "bicubic"}) {
+    const Tensor result = F::grid_sample(x, far, mode);
+    EXPECT_TRUE(equal(result, zeros({2, 5, 1, 2}))) << mode;
+    const std::vector<Tensor> slopes = autograd::grad({result.sum()}, {x, far}, {}, {}, false, true);
+    EXPECT_TRUE(equal(slopes[0], zeros_like(x))) << mode;
+  }
+  // Of one pixel of many channels in another order of memory.
+  const Tensor image = input({2, 1, 1, 40}).detach().permute({0, 3, 1, 2}), centre = zeros({2, 3, 1, 2}, kFloat64);
+  EXPECT_TRUE(equal(F::grid_sample(image, centre), image.expand({2, 40, 3, 1})));
+  EXPECT_EQ(F::grid_sample(zeros({2, 0, 3, 3}), zeros({2, 4, 1, 2})).sizes(), (std::vector<int64_t>{2, 0, 4, 1}));
+  EXPECT_EQ(F::grid_sample(zeros({0, 3, 3, 3}), zeros({0, 4, 1, 2})).sizes(), (std::vector<int64_t>{0, 3, 4, 1}));
+}
+
 TEST(Grid, RefusesWhatIsWrong) {
   const auto expect = [&](const std::string& words, const std::function<void()>& f) {
     EXPECT_EQ(message_of(f).rfind(words, 0), 0u) << message_of(f);
