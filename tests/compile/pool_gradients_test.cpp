@@ -105,5 +105,21 @@ TEST(PoolGradients, OfNoImages) {
   EXPECT_EQ(autograd::grad({y}, {x}, {zeros_like(y)})[0].sizes(), x.sizes());
 }
 
+// At sizes of even and uneven bins.
+TEST(AdaptivePools, AreEagersAtAllSizes) {
+  const auto f = [](const Tensor& x) { return adaptive_avg_pool2d(x, {3, 2}) + adaptive_max_pool2d(x, {3, 2}); };
+  auto fast = compile(f);
+  for (const auto& [height, width] :
+       std::vector<std::pair<int64_t, int64_t>>{{6, 8}, {9, 8}, {12, 8}, {13, 7}, {60, 41}, {2, 1}, {3, 2}}) {
+    manual_seed(5);
+    const Tensor x = randn({2, 17, height, width}), a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+    EXPECT_TRUE(same_bits(fast(x), f(x))) << height << ", " << width;
+    f(a).sum().backward();
+    fast(b).sum().backward();
+    EXPECT_TRUE(same_bits(a.grad(), b.grad())) << height << ", " << width;
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -42,6 +42,24 @@ TEST(Pooling, Norms) {
   expect_error("LPPool2d: stride: got 0", [&] { nn::LPPool2d(2, 2, {.stride = 0}); });
 }
 
+// Short bins and long ones, of one size and of several.
+TEST(Pooling, Adaptive) {
+  for (const auto& [size, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{12, 4}, {13, 4}, {40, 2}, {41, 2}, {3, 5}, {6, 6}, {16, 1}, {1, 3}}) {
+    const Tensor x = input({2, 3, size}).detach();
+    std::vector<Tensor> means, largest;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = i * size / count, last = ((i + 1) * size + count - 1) / count;
+      means.push_back(x.slice(2, first, last).mean(2));
+      largest.push_back(x.slice(2, first, last).amax(2));
+    }
+    const Tensor image = x.view({2, 3, 1, size}).expand({2, 3, 5, size});
+    EXPECT_TRUE(allclose(adaptive_avg_pool1d(x, count), stack(means, 2), 1e-14, 1e-14)) << size << ", " << count;
+    EXPECT_TRUE(equal(adaptive_max_pool1d(x, count), stack(largest, 2))) << size << ", " << count;
+    EXPECT_TRUE(allclose(adaptive_avg_pool2d(image, {1, count}).select(2, 0), stack(means, 2), 1e-14, 1e-14));
+  }
+}
+
 TEST(Pooling, Unpooled) {
   const Tensor line = input({2, 3, 7}), image = input({2, 3, 4, 5}), volume = input({1, 2, 4, 5, 6});
   const auto [of_line, in_line] = F::max_pool1d_with_indices(line, 3, 2, 1);
