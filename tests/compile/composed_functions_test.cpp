@@ -186,6 +186,17 @@ TEST(ComposedFunctions, MatricesThatAreComputedInBlocks) {
   EXPECT_EQ(fast.stats().fallbacks, 0);
 }
 
+TEST(ComposedFunctions, VectorsOfAnotherType) {
+  const std::vector<float> factors{1, 2, 0.5};
+  const auto f = [&](const Tensor& x) { return (x + 1) * tensor(factors, kFloat64); };
+  auto fast = compile(f);
+  for (int call = 0; call < 3; ++call) {
+    const Tensor x = randn({4, 3});
+    EXPECT_TRUE(same_bits(fast(x), f(x)));
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+}
+
 TEST(ComposedFunctions, GradientsAreEagers) {
   const auto f = [](const Tensor& x) {
     return quantile(x, 0.3, 1).sum() + std::get<0>(nanmedian(x, 0)).sum() + corrcoef(x).square().sum() +

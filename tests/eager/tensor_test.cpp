@@ -51,6 +51,7 @@ TEST(Tensor, NestedListsGiveShapeAndDtype) {
   EXPECT_EQ(tensor(std::vector<bool>{true, false}, kFloat16).str(), tensor({1.f, 0.f}, kFloat16).str());
   EXPECT_EQ(tensor(std::vector<uint8_t>{3, 200}).dtype(), kUInt8);
   EXPECT_EQ(tensor(std::vector<float>{}).sizes(), (std::vector<int64_t>{0}));
+  EXPECT_EQ(tensor(std::vector<float>{}, kFloat64).sizes(), (std::vector<int64_t>{0}));
   const std::vector<float> row{1, 2};
   EXPECT_EQ(tensor({row, {3.f, 4.f}}).str(), tensor({{1.f, 2.f}, {3.f, 4.f}}).str());
   EXPECT_EQ(tensor({row, std::vector<double>{3, 4}}).str(), tensor({{1., 2.}, {3., 4.}}, kFloat64).str());

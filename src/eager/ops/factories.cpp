@@ -6,6 +6,7 @@
 
 #include "base/float_environment.h"
 #include "eager/call/call.h"
+#include "eager/call/dispatch.h"
 #include "eager/data.h"
 #include "eager/ops/functions.h"
 #include "ir/rules/rules.h"
@@ -162,11 +163,14 @@ class TensorDataReader {
     if (!data.is_list_) return write_one(data.scalar_);
     for (const TensorData& item : data.items_) write(item, dtype, at);
     const std::vector<char>& elements = data.elements_;
-    if (dtype == data.type_)
+    if (dtype == data.type_ || elements.empty()) {
       at = std::copy(elements.begin(), elements.end(), at);
-    else
-      for (size_t i = 0; i < elements.size(); i += static_cast<size_t>(size_of(data.type_)))
-        write_one(eager::read_element(data.type_, &elements[i]));
+      return;
+    }
+    const eager::WithoutInterceptors unseen;
+    const int64_t count = data.sizes_[0];
+    from_blob(at, {count}, dtype).copy_(from_blob(const_cast<char*>(elements.data()), {count}, data.type_));
+    at += count * size_of(dtype);
   }
 };
 
