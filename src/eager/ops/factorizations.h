@@ -27,6 +27,9 @@ int64_t factor_cholesky(double* a, int64_t n);
 /// A = Q R by Householder's reflections: R in place of A [rows, columns], zeros below; q: [rows, q_columns].
 void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns);
 
+/// The eigenvalues, in ascending order, of the symmetric tridiagonal matrix of `d` on its diagonal and n - 1 elements
+/// `e` beside it; `e` has room for n, and is overwritten. `lines`, unless null, [n, n]: its eigenvectors, one a row.
+void factor_tridiagonal(int64_t n, double* d, double* e, double* lines);
 /// A V = V diag(values) of a symmetric matrix, which is overwritten: values in ascending order, V's columns
 /// orthonormal. With no v: the values alone.
 void factor_symmetric(double* a, int64_t n, double* values, double* v);

@@ -87,8 +87,7 @@ void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_co
   transpose(lines.data(), columns, rows, a);
 }
 
-// Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose off-diagonal then goes to 0
-// by implicit QR steps with Wilkinson's shift, from the last row up.
+// Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose vectors are reflected back.
 void factor_symmetric(double* a, int64_t n, double* values, double* v) {
   const int exponent = scale_down(a, n * n);
   std::vector<double> d(static_cast<size_t>(n)), e(static_cast<size_t>(n)), weights(static_cast<size_t>(n));
@@ -116,41 +115,12 @@ void factor_symmetric(double* a, int64_t n, double* values, double* v) {
   }
   if (n > 0) d[n - 1] = a[n * n - 1];
 
-  std::vector<double> lines;  // the transposed vectors of the tridiagonal matrix
-  if (v) lines = identity_of(n);
-  Rotations rotations(v ? lines.data() : nullptr, n);
-  int64_t last = n - 1;
-  for (int64_t steps = kMostSteps * n; last > 0 && steps > 0; --steps) {
-    const auto nothing = [&](int64_t k) {
-      return !(std::fabs(e[k]) > kEpsilon * (std::fabs(d[k]) + std::fabs(d[k + 1])));
-    };
-    if (nothing(last - 1)) {
-      --last;
-      continue;
-    }
-    int64_t first = last - 1;
-    while (first > 0 && !nothing(first - 1)) --first;
-    const double half = (d[last - 1] - d[last]) / 2, off = e[last - 1];
-    const double shift = d[last] - off / (half + std::copysign(std::hypot(half, off), half)) * off;
-    double x = d[first] - shift, y = e[first];
-    for (int64_t k = first; k < last; ++k) {
-      const Rotation rotation(x, y);
-      const auto [cosine, sine, length] = rotation;
-      if (k > first) e[k - 1] = length;
-      const double move = sine * (d[k + 1] - d[k]) + 2 * cosine * e[k];
-      d[k] += sine * move, d[k + 1] -= sine * move;
-      e[k] = x = cosine * move - e[k];
-      if (k + 1 < last) y = sine * e[k + 1], e[k + 1] *= cosine;
-      rotations.add(k, rotation);
-    }
-  }
-  const std::vector<int64_t> order = order_of(n, [&](int64_t i, int64_t j) { return d[i] < d[j]; });
-  for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[order[i]], exponent);
+  std::vector<double> lines(static_cast<size_t>(v ? n * n : 0));  // the transposed vectors of the tridiagonal matrix
+  factor_tridiagonal(n, d.data(), e.data(), v ? lines.data() : nullptr);
+  for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[i], exponent);
   if (!v) return;
-  rotations.finish();
   Reflections{a + 1, weights.data(), n - 1, n - 1, n}.apply_reversed(lines.data() + 1, n, n);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t r = 0; r < n; ++r) v[r * n + i] = lines[order[i] * n + r];
+  transpose(lines.data(), n, n, v);
 }
 
 namespace {

@@ -61,6 +61,24 @@ TEST(MatrixBlocks, SymmetricMatrices) {
   }
 }
 
+// Divided into blocks that have equal eigenvalues, or nearly equal ones, or are not joined at all.
+TEST(MatrixBlocks, EigenvaluesThatMeet) {
+  constexpr int64_t n = 90;
+  const Tensor a = noise({n, n}), beside = ones({n - 1}, kFloat64), q = std::get<0>(linalg::qr(a));
+  const Tensor counted = arange(n, kFloat64), groups = floor(counted / 20) + counted * 1e-14;
+  const Tensor glue = where(arange(n - 1).remainder(21) == 20, 1e-8, beside);
+  const Tensor clusters = matmul(q * groups, q.mT()), from_centre = (counted.remainder(21) - 10).abs();
+  for (const Tensor& hard : {(clusters + clusters.mT()) / 2, diag(from_centre) + diag(glue, 1) + diag(glue, -1),
+                             diag(-beside, 1) + diag(-beside, -1), one(n) + (a + a.mT()) * 1e-12,
+                             diag(counted.remainder(3)), (a + a.mT()) * 1e250}) {
+    const auto [values, vectors] = linalg::eigh(hard);
+    const Tensor scale = hard.abs().max();
+    EXPECT_TRUE(near(matmul(vectors * (values / scale), vectors.mT()), hard / scale, 1e-12));
+    EXPECT_TRUE(near(matmul(vectors.mT(), vectors), one(n), 1e-13));
+    EXPECT_TRUE(equal(linalg::eigvalsh(hard), values));
+  }
+}
+
 TEST(MatrixBlocks, Solutions) {
   for (int64_t n : {17, 40, 70})
     for (int64_t columns : {1, 5, 150}) {
