@@ -160,9 +160,9 @@ constexpr double kAiryQ[] = {0.06880857417665441,     -0.0006071316848869277, 2.
 
 template <size_t kCount>
 Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
-  Tensor sum = x * factors[kCount - 1];
-  for (size_t i = kCount - 1; i-- > 1;) sum = (sum + factors[i]) * x;
-  return sum + factors[0];
+  Tensor sum = x * factors[kCount - 1] + factors[kCount - 2];
+  for (size_t i = kCount - 2; i-- > 0;) sum = addcmul(scalar_tensor(factors[i], kFloat64), sum, x);
+  return sum;
 }
 
 /// One polynomial up to `end` and another one beyond, where a NaN goes, too. Each sees numbers of its own only.
