@@ -186,19 +186,25 @@ int run(int argc, char** argv) {
                    "(default: call, the model's forward)")
       ->check(CLI::IsMember({"call", "train"}));
   autocast(explain, [&](int64_t) { explained.autocast = true; });
-  explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
-      ->check(not_negative);
-  explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes");
-  explain->add_flag("--steps", explained.report.steps, "list every step, in order of execution, not only the longest");
-  explain->add_flag("--fusion", explained.report.fusion, "list every fusion decision, not only each reason");
+  // What the text leaves out or goes into; JSON and the page hold all of it.
+  std::vector<CLI::Option*> of_text = {
+      explain->add_option("--program", explained.report.program, "which program to show in full (default: the last)")
+          ->check(not_negative),
+      explain->add_flag("--ir", explained.report.ir, "show the IR, as recorded and after the passes"),
+      explain->add_flag("--steps", explained.report.steps,
+                        "list every step, in order of execution, not only the longest"),
+      explain->add_flag("--fusion", explained.report.fusion, "list every fusion decision, not only each reason")};
   std::string kernel_ir, assembly;
   auto* wants_ir =
       explain->add_option("--kernel-ir", kernel_ir, "show the kernel IR of kernels with this in their name")
           ->expected(0, 1);
   auto* wants_asm = explain->add_option("--asm", assembly, "show the machine code of kernels with this in their name")
                         ->expected(0, 1);
-  explain->add_flag("--all", explained.all, "show all of the above");
-  explain->add_option("--html", explained.html, "write a page with a picture of the graph to this file");
+  of_text.insert(of_text.end(),
+                 {wants_ir, wants_asm, explain->add_flag("--all", explained.all, "show all of the above")});
+  auto* html = explain->add_option("--html", explained.html, "write a page with a picture of the graph to this file")
+                   ->excludes("--json");
+  for (CLI::Option* option : of_text) option->excludes(html)->excludes("--json");
   std::map<std::string, int> targets;
   for (int arch : codegen::cuda::kArchitectures) targets["sm_" + std::to_string(arch)] = arch;
   int arch = 0;

@@ -127,6 +127,12 @@ TEST(Command, ExplainIsAReportToRead) {
   Outcome nothing = ingot("explain digits_mlp --program 99" + kData);
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.out.find("program: got 99, expected a number from 0 to 1"), std::string::npos) << nothing.out;
+  for (const char* unfit :
+       {"--program 0 --json", "--asm --html page.html", "--all --json", "--json --html page.html"}) {
+    const Outcome refused = ingot(std::string("explain digits_mlp ") + unfit + kData);
+    EXPECT_EQ(refused.code, 2) << unfit;
+    EXPECT_NE(refused.out.find("excludes"), std::string::npos) << refused.out;
+  }
   Outcome all = ingot("explain digits_mlp --all" + kData);
   EXPECT_NE(all.out.find("ingot.ir 1"), std::string::npos);
 
